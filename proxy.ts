@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { type NextRequest, NextResponse } from 'next/server'
 import { validEnvironment } from '#lib/config/environment.ts'
+import { takePageTurn, takeTurn } from '#lib/http/fairness.ts'
 import { contentSecurityPolicy, requireHttps } from '#lib/http/page-headers.ts'
 import { requireRequestLeft } from '#lib/http/request-limit.ts'
-import { takeTurn } from '#lib/http/turns.ts'
 import { Refusal, statusOf } from '#lib/refusal/refusal.ts'
 
 /**
@@ -36,7 +36,7 @@ async function admitPage({ method, headers }: NextRequest): Promise<NextResponse
   if (method !== 'GET' && method !== 'HEAD')
     return new NextResponse(null, { status: 405, headers: { Allow: 'GET, HEAD' } })
   requireRequestLeft(headers, 'page')
-  await takeTurn('page')
+  await takePageTurn()
 }
 
 function presentRefusal(thrown: unknown): NextResponse {

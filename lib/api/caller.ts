@@ -48,7 +48,7 @@ const ROLES = {
   participant: (user: User, { id = '' }: Record<string, string>) => requireAccess(user, id),
 } as const
 
-const SESSION: readonly RefusalCode[] = ['bearer-missing', 'bearer-invalid', 'session-expired']
+const SESSION: readonly RefusalCode[] = ['bearer-missing', 'bearer-invalid', 'session-expired', 'rate-limited']
 const ROLE: readonly RefusalCode[] = ['employer-required', 'provider-mismatch']
 
 /** Each kind of caller in the OpenAPI document: its security scheme, its role and the refusals it implies. */
@@ -85,23 +85,34 @@ const MACHINES = {
 const isRole = (caller: CallerName): caller is keyof typeof ROLES => caller in ROLES
 
 /**
- * Identifies the caller by the request's token, and requires the role of `caller`, if any.
- * @throws Refusal 401; 403 for the wrong role
+ * Checks the token of `request`. Resolves to its session if the caller has one.
+ * @throws Refusal 401
+ */
+export async function authenticate(
+  caller: CallerName,
+  { settings, now }: Service,
+  request: Request,
+): Promise<Session | undefined> {
+  if (caller === 'anybody') return undefined
+  if (caller === 'metrics' || caller === 'scheduler') {
+    const machine = MACHINES[caller]
+    requireSecret(settings[machine.setting], request, machine)
+    return undefined
+  }
+  return await verifySession(settings.sessions, readBearer(request), now())
+}
+
+/**
+ * Requires the role of the caller, if it has one.
+ * @throws Refusal 403
  */
 export async function identify(
   caller: CallerName,
   service: Service,
-  request: Request,
+  session: Session | undefined,
   params: Record<string, string>,
 ): Promise<object> {
-  const { settings, now } = service
-  if (caller === 'anybody') return {}
-  if (caller === 'metrics' || caller === 'scheduler') {
-    const machine = MACHINES[caller]
-    requireSecret(settings[machine.setting], request, machine)
-    return {}
-  }
-  const session = await verifySession(settings.sessions, readBearer(request), now())
+  if (session === undefined) return {}
   if (!isRole(caller)) return { session }
   const principal = await lookUp(service, session)
   return { ...principal, ...ROLES[caller](principal.user, params) }

@@ -30,6 +30,7 @@ export const FUNDING_OPERATIONS = inGroup('Funding', [
   }),
   operation({
     id: 'fund',
+    waitsForLedger: true,
     route: 'POST /funding/faucet',
     caller: 'session',
     summary: 'Get test USDC into your confidential balance',

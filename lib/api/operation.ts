@@ -109,6 +109,8 @@ interface OperationDocs<Path extends Route> {
   failure?: string
   /** the origins whose pages may read the responses, instead of CORS_ORIGINS */
   readers?: 'everybody'
+  /** whether it waits for ledgers to close: then it takes none of the user's slots */
+  waitsForLedger?: true
   /** whether it needs neither database nor ledger */
   selfContained?: true
 }

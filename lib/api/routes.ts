@@ -1,7 +1,10 @@
+import type { Session } from '#lib/auth/session.ts'
 import { ignoreBody, readJson, readJsonOrForm, readQuery } from '#lib/http/body.ts'
-import { requireRequestLeft } from '#lib/http/request-limit.ts'
+import { shareSlots } from '#lib/http/fairness.ts'
+import { requireRequestLeft, requireUserRequestLeft } from '#lib/http/request-limit.ts'
 import { configuredService } from '#lib/server/missing-variables.ts'
-import { admit, identify } from './caller.ts'
+import type { Service } from '#lib/server/services.ts'
+import { admit, authenticate, identify } from './caller.ts'
 import { ApiResponse, type Operation } from './operation.ts'
 import { type Handler, type Method, type ResourceOptions, resource } from './resource.ts'
 
@@ -32,15 +35,32 @@ function handlerOf(operation: Operation): Handler<unknown> {
       requireRequestLeft(request.headers, operation.group === 'Archive' ? 'archive' : 'session')
     const running = await configuredService()
     const params = (await (context as RouteContext | undefined)?.params) ?? {}
-    const principal = await identify(operation.caller, running, request, params)
-    const ready = operation.requires?.(running, principal)
-    const query = operation.query && readQuery(request, operation.query.schema)
-    const body = await readBody(request, operation)
-    const admitted = await admit(operation.caller, running, principal)
-    const { settings, confidentialAccounts: accounts } = running
-    const given = { service: running, settings, accounts, now: running.now(), request, params, query, body, ready }
-    return present(await operation.handle({ ...admitted, ...given }), operation.response?.contentType)
+    const session = await authenticate(operation.caller, running, request)
+    const answer = () => respond(operation, { running, request, session, params })
+    if (session === undefined) return await answer()
+    const user = `${session.kind} ${session.sub}`
+    requireUserRequestLeft(user)
+    return operation.waitsForLedger ? await answer() : await shareSlots(user, answer)
   }
+}
+
+/** An authenticated request. */
+interface RequestContext {
+  running: Service
+  request: Request
+  session: Session | undefined
+  params: Record<string, string>
+}
+
+async function respond(operation: Operation, { running, request, session, params }: RequestContext): Promise<Response> {
+  const principal = await identify(operation.caller, running, session, params)
+  const ready = operation.requires?.(running, principal)
+  const query = operation.query && readQuery(request, operation.query.schema)
+  const body = await readBody(request, operation)
+  const admitted = await admit(operation.caller, running, principal)
+  const { settings, confidentialAccounts: accounts } = running
+  const given = { service: running, settings, accounts, now: running.now(), request, params, query, body, ready }
+  return present(await operation.handle({ ...admitted, ...given }), operation.response?.contentType)
 }
 
 async function readBody(request: Request, { body, caller }: Operation): Promise<unknown> {

@@ -47,6 +47,7 @@ const ENDINGS: RefusalCode[] = [
 export const TRANSFER_OPERATIONS = inGroup('Transfers', [
   operation({
     id: 'sponsorTransfer',
+    waitsForLedger: true,
     route: 'POST /transfer',
     caller: 'session',
     summary: 'Sponsor the network fee of a signed confidential transfer',

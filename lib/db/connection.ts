@@ -1,8 +1,8 @@
 import { sql } from 'drizzle-orm'
+import { inLine, type Line, openLine } from '#lib/http/fairness.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { type Connection, connectPg, connectPglite, connectVercel, isPooledNeon } from './drivers.ts'
 import { sqlState, unreachable } from './errors.ts'
-import { inLine, type Line, openLine } from './line.ts'
 import { type Database, READ_COMMITTED } from './schema.ts'
 
 export { databaseFailure, isUnreachable, sqlState, violatedConstraint } from './errors.ts'
@@ -74,7 +74,7 @@ export async function migrateStore(location: StoreLocation): Promise<void> {
 async function connect(location: StoreLocation): Promise<Connection> {
   const connection = await connectTo(location)
   const connections = 'directory' in location ? 1 : (location.connections ?? CONNECTIONS)
-  transactionLines().set(connection.database, openLine(Math.ceil(connections / 2), 1))
+  transactionLines().set(connection.database, openLine({ atOnce: Math.ceil(connections / 2), perOwner: 1 }))
   return connection
 }
 

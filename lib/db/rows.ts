@@ -1,6 +1,6 @@
 import type { AnyColumn, GetColumnData, Query } from 'drizzle-orm'
+import { inLine, type Line, openLine } from '#lib/http/fairness.ts'
 import type { Database } from './connection.ts'
-import { inLine, type Line, openLine } from './line.ts'
 
 export type Row<Columns extends Record<string, AnyColumn>> = { [Name in keyof Columns]: GetColumnData<Columns[Name]> }
 
@@ -42,6 +42,6 @@ const MOST_AT_ONCE = 3
 const shared = globalThis as { payrollLists?: Line }
 
 function listsLine(): Line {
-  shared.payrollLists ??= openLine(MOST_AT_ONCE)
+  shared.payrollLists ??= openLine({ atOnce: MOST_AT_ONCE })
   return shared.payrollLists
 }

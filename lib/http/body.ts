@@ -1,8 +1,7 @@
 import type { z } from 'zod'
 import { Refusal } from '#lib/refusal/refusal.ts'
-import { collectBody, tooLarge } from './arriving-bodies.ts'
+import { receiveBody, takeTurn, tooLarge } from './fairness.ts'
 import { parse } from './parsing.ts'
-import { takeTurn } from './turns.ts'
 
 const BODY_LIMIT = 256 * 1024
 
@@ -21,7 +20,7 @@ export async function readJson<Schema extends z.ZodType>(
   schema: Schema,
   { otherwise = 'the body must be application/json', isOpen = false }: { otherwise?: string; isOpen?: boolean } = {},
 ): Promise<z.output<Schema>> {
-  const bytes = await takeBody(request, isOpen)
+  const bytes = await readBody(request, isOpen)
   if (bytes.length === 0) return parse(schema, {})
   if (mediaType(request) !== 'application/json') throw new Refusal('unsupported-media', otherwise)
   return parse(schema, decodeJson(bytes))
@@ -42,7 +41,7 @@ export async function readJsonOrForm<Schema extends z.ZodType>(
  * @throws Refusal `too-large`, `busy`, `unsupported-media`, or the 400 of a field
  */
 export async function readForm<Schema extends z.ZodType>(request: Request, schema: Schema): Promise<z.output<Schema>> {
-  const bytes = await takeBody(request, true)
+  const bytes = await readBody(request, true)
   if (!isForm(request)) throw new Refusal('unsupported-media', 'the body must be application/x-www-form-urlencoded')
   return parse(schema, firstOfEach(new URLSearchParams(decodeText(bytes))))
 }
@@ -62,7 +61,7 @@ export function readQuery<Schema extends z.ZodType>(request: Request, schema: Sc
  * @throws Refusal `too-large`
  */
 export async function ignoreBody(request: Request): Promise<void> {
-  if (request.body && !request.bodyUsed) await readBody(request)
+  if (request.body && !request.bodyUsed) await readBody(request, false)
   else if (Number(request.headers.get('content-length')) > BODY_LIMIT) throw tooLarge(BODY_LIMIT)
 }
 
@@ -94,21 +93,17 @@ function firstOfEach(parameters: URLSearchParams): Record<string, string> {
 const SMALL = 4 * 1024
 
 /**
- * Reads the body, then waits for a turn of the event loop in which to parse and process it. Bodies wait in three lines, so
- * that a caller with a session does not wait behind strangers, nor a small body behind large ones.
+ * Reads a body. A caller with a session does not wait behind strangers to have it parsed, nor a small body behind large
+ * ones.
  */
-async function takeBody(request: Request, isOpen: boolean): Promise<Uint8Array> {
-  const bytes = await readBody(request)
-  const kind = isOpen ? 'open body' : bytes.length > SMALL ? 'body' : 'small body'
-  if (bytes.length > 0) await takeTurn(kind, bytes.length)
-  return bytes
-}
-
-async function readBody(request: Request): Promise<Uint8Array> {
+async function readBody(request: Request, isOpen: boolean): Promise<Uint8Array> {
   if (!request.body) return new Uint8Array()
   const reader = request.body.getReader()
   try {
-    return await collectBody(reader, BODY_LIMIT)
+    return await receiveBody(reader, BODY_LIMIT, (size) => {
+      if (isOpen) return 'open body'
+      return size > SMALL ? 'large body' : 'small body'
+    })
   } catch (refused) {
     void drain(reader)
     throw refused
@@ -118,7 +113,7 @@ async function readBody(request: Request): Promise<Uint8Array> {
 async function drain(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
   try {
     for (let drained = 0; drained <= DRAIN_LIMIT; ) {
-      await takeTurn('chunk')
+      await takeTurn('large body')
       const { value } = await reader.read()
       if (!value) return
       drained += value.length

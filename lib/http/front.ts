@@ -3,9 +3,9 @@ import { type IncomingMessage, Server, type ServerResponse } from 'node:http'
 import type { Server as NetServer, Socket } from 'node:net'
 import { withLogFields } from '#lib/observability/log.ts'
 import { allowReaders } from './cors.ts'
+import { takeTurn } from './fairness.ts'
 import { requestIdOf } from './request-id.ts'
 import { isRouterState } from './router-state.ts'
-import { takeTurn } from './turns.ts'
 
 /** The paths outside /api with methods other than GET and HEAD: the targets of forms, and what wallets fetch. */
 export const ROUTES: readonly string[] = [

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { takeTurn } from './turns.ts'
+import { takeTurn } from './fairness.ts'
 
 /** An answer of at most this many bytes is sent at once, without a turn of its own. */
 const SMALL = 16 * 1024
@@ -31,7 +31,7 @@ export async function answerPrepared(
   headers.set('ETag', etag)
   const known = request.headers.get('if-none-match')?.split(',') ?? []
   if (known.some((tag) => tag.trim().replace(/^W\//, '') === etag)) return new Response(null, { status: 304, headers })
-  if (bytes.length > SMALL) await takeTurn('file')
+  if (bytes.length > SMALL) await takeTurn('large body')
   headers.set('Content-Type', type)
   return new Response(bytes, { headers })
 }

@@ -1,15 +1,13 @@
 import { Refusal } from '#lib/refusal/refusal.ts'
 import { clientOf } from './client-address.ts'
 
-/** How many requests a client may make each second, and how many seconds' worth of them at once. */
-const PER_SECOND = 30
-const BURST_SECONDS = 10
 /**
- * The same for tries at the password that skip the wait: only this limit bounds how fast an attacker can guess with
- * them.
+ * How many requests a client may send each second, by kind, and ten times as many at once. `user` is for callers with a
+ * session, and counts users; the other kinds count addresses. Of `drawn-password`, each try may succeed, so that this
+ * limit bounds how fast an attacker can guess.
  */
-const DRAWN_PER_SECOND = 3
-const PER_SECOND_OF: Partial<Record<Kind, number>> = { 'drawn-password': DRAWN_PER_SECOND, archive: 20 }
+const PER_SECOND = { page: 30, password: 30, 'drawn-password': 3, session: 30, archive: 20, user: 50 }
+const BURST_SECONDS = 10
 /** At most this many clients are remembered. The one that has been quiet longest is forgotten first. */
 const MOST_CLIENTS = 20_000
 
@@ -22,21 +20,31 @@ interface Allowance {
 // A build may bundle the routes apart, so what they share hangs on the process.
 const shared = globalThis as { payrollAllowances?: Map<string, Allowance> }
 
-/** Each kind has a count of its own: a client that has used up its tries at the password still sees the sign-in page. */
-type Kind = 'page' | 'password' | 'drawn-password' | 'session' | 'archive'
+/** Each kind is counted apart: a client that has used up its tries at the password still sees the sign-in page. */
+type Kind = keyof typeof PER_SECOND
 
 /**
- * Limits how often one client may ask for pages and operations that need no session. A client beyond the limit is refused
- * before anything is read or computed for it. Each process counts for itself.
+ * Limits how often one client may request pages and operations that need no session, before anything is read or computed
+ * for it. Each process counts for itself.
  * @throws Refusal `rate-limited`
  */
-export function requireRequestLeft(headers: Headers, kind: Kind, now = performance.now()): void {
+export function requireRequestLeft(headers: Headers, kind: Exclude<Kind, 'user'>, now = performance.now()): void {
   const client = clientOf(headers)
-  if (client === undefined) return
+  if (client !== undefined) requireLeft(kind, client, 'too many requests from this address', now)
+}
+
+/**
+ * Limits how often one user may send requests.
+ * @throws Refusal `rate-limited`
+ */
+export function requireUserRequestLeft(user: string, now = performance.now()): void {
+  requireLeft('user', user, 'too many requests from this user', now)
+}
+
+function requireLeft(kind: Kind, client: string, message: string, now: number): void {
   shared.payrollAllowances ??= new Map()
-  const wait = takeRequest(shared.payrollAllowances, `${kind} ${client}`, now, PER_SECOND_OF[kind] ?? PER_SECOND)
-  if (wait === 0) return
-  throw new Refusal('rate-limited', 'too many requests from this address', { retryAfter: wait })
+  const wait = takeRequest(shared.payrollAllowances, `${kind} ${client}`, now, PER_SECOND[kind])
+  if (wait > 0) throw new Refusal('rate-limited', message, { retryAfter: wait })
 }
 
 /**
@@ -47,7 +55,7 @@ export function takeRequest(
   allowances: Map<string, Allowance>,
   client: string,
   now: number,
-  perSecond = PER_SECOND,
+  perSecond = PER_SECOND.session,
 ): number {
   const most = perSecond * BURST_SECONDS
   const { left: before, at } = allowances.get(client) ?? { left: most, at: now }

@@ -9,7 +9,7 @@ import { refusalsOf } from '#lib/api/operation-refusals.ts'
 import { ingest } from '#lib/archive/ingest.ts'
 import { mintSession } from '#lib/auth/session.ts'
 import { ConfigurationError } from '#lib/config/environment.ts'
-import { requireRequestLeft } from '#lib/http/request-limit.ts'
+import { requireRequestLeft, requireUserRequestLeft } from '#lib/http/request-limit.ts'
 import { provideService } from '#lib/server/services.ts'
 import { buildTransfer } from '#lib/wallet/calls.ts'
 import type { Method, Sent } from '../support/api-client.ts'
@@ -451,6 +451,15 @@ test('a client that is over the limit of requests: 429', async () => {
   expect(limited.length).toBeGreaterThan(0)
   for (const { method, path } of limited)
     expect(await statusOf(method, path, { headers: { 'X-Client-Address': client } })).toBe(429)
+})
+
+test('a user over the limit of requests: 429', async () => {
+  const sub = Keypair.random().publicKey()
+  const session = await service.wallet(sub)
+  const later = performance.now() + 3_600_000
+  for (let count = 0; count < 500; count += 1) requireUserRequestLeft(`ledger ${sub}`, later)
+  for (const operation of OPERATIONS.filter(({ caller }) => CALLERS[caller].scheme === 'session'))
+    expect(await statusOf(operation.method, exampleOf(operation), { session })).toBe(429)
 })
 
 test('a service that failed to start answers every operation with 500', async () => {

@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads'
 import { Keypair } from '@stellar/stellar-sdk'
 import { ATTACKS, type Target } from './attacks.ts'
-import { type LoadReport, load, percentile, residentMbOf } from './load.ts'
+import { askOnce, type LoadReport, load, percentile, residentMbOf } from './load.ts'
 import { startPollingService } from './polling.ts'
 
 const SECONDS = 8
@@ -26,24 +26,26 @@ export async function measureHostile(databaseUrl: string, only = ''): Promise<vo
   const service = await startPollingService(databaseUrl, {
     variables: { TRUST_PROXY: '1', SPONSOR_SEED: Keypair.random().secret() },
   })
-  const { base, session, seed, otherSession, batch, largeBatch } = service
+  const { base, session, seed, otherSessions, batch, largeBatch } = service
   const row = (cells: string[]) => console.log(cells.map((cell, index) => cell.padEnd(index ? 18 : 42)).join(''))
   const times = ({ times: all }: LoadReport) =>
     `${percentile(all, 0.5).toFixed(0)}, ${percentile(all, 0.99).toFixed(0)} ms`
   try {
+    // The first request of a user founds an organisation, which takes longer.
+    for (const other of otherSessions) await askOnce(`${base}/api/me`, { sessions: [other] })
     row(['with this running', '/me p50, p99', 'PATCH /me', '/health', 'answers', 'memory', `p99 < ${GOAL_MS} ms`])
     for (const { name } of ATTACKS.filter((attack) => attack.name.includes(only))) {
       const attack = attackWith(name, { base, session, seed, batch, largeBatch })
       await rest(1_000)
-      // The session is of another user than the attacker's.
-      const bearer = { headers: { Authorization: `Bearer ${otherSession}` } }
+      const others = { sessions: otherSessions }
       const patch = {
+        ...others,
         method: 'PATCH',
-        headers: { ...bearer.headers, 'Content-Type': 'application/json' },
+        headers: { 'Content-Type': 'application/json' },
         body: JSON.stringify({ orgName: 'Other' }),
       }
       const [me, small, health] = await Promise.all([
-        load(`${base}/api/me`, bearer, { connections: 2, seconds: SECONDS }),
+        load(`${base}/api/me`, others, { connections: 2, seconds: SECONDS }),
         load(`${base}/api/me`, patch, { connections: 2, seconds: SECONDS }),
         load(`${base}/api/health`, {}, { connections: 2, seconds: SECONDS }),
       ])

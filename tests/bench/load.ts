@@ -11,8 +11,8 @@ export interface LoadReport {
   seconds: number
 }
 
-/** A request; `client` is the address that a proxy says it has seen. */
-type Asked = RequestOptions & { body?: string | (() => string); client?: () => string }
+/** A request. `client` is the address that a proxy claims to have seen, and `sessions` are used in turn. */
+type Asked = RequestOptions & { body?: string | (() => string); client?: () => string; sessions?: readonly string[] }
 
 /** Asks the same over and over on so many connections, for so long. */
 export async function load(
@@ -39,13 +39,16 @@ export async function load(
   return { answers: times.length, others, times, seconds: (performance.now() - began) / 1000 }
 }
 
+let next = 0
+
 /** One request; resolves to its status once the body has come. */
-export function askOnce(url: string, { body, client, ...options }: Asked): Promise<number> {
+export function askOnce(url: string, { body, client, sessions, ...options }: Asked): Promise<number> {
   const seen = client && { 'X-Forwarded-For': client() }
+  const bearer = sessions && { Authorization: `Bearer ${sessions[next++ % sessions.length]}` }
   return new Promise((resolve, reject) => {
     const asked = request(
       url,
-      { ...options, headers: { ...(options.headers as OutgoingHttpHeaders), ...seen } },
+      { ...options, headers: { ...(options.headers as OutgoingHttpHeaders), ...seen, ...bearer } },
       (response) => {
         response.resume()
         response.once('end', () => resolve(response.statusCode ?? 0))

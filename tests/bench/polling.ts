@@ -14,6 +14,8 @@ const BATCHES = 10_000
 const MOST_CONTRACTORS = 50_000
 /** Organisations of others, and how many contractors each has. */
 const STRANGERS = { organisations: 10, contractors: 8_900 }
+/** As many users as no limit for one user slows down. */
+const USERS = 200
 const ROUNDS = 7
 /** Rounds in which the code is compiled, and that do not count. */
 const WARMING_UP = 3
@@ -28,8 +30,10 @@ interface PollingService {
   session: string
   /** the seed of the account that the session is of */
   seed: string
-  /** a session of another user */
-  otherSession: string
+  /** sessions of many users of the same organisation: one user may send 50 requests a second */
+  sessions: string[]
+  /** sessions of many users, each with another organisation */
+  otherSessions: string[]
   organisation: string
   batch: string
   /** a batch with a payout for each of the most contractors that an organisation can have */
@@ -61,12 +65,17 @@ export async function startPollingService(
   const origin = `http://localhost:${port}`
   const sessions = { secret: SECRET, issuer: origin, audience: `${origin}/api`, ttl: 3600 }
   const session = await mintSession(sessions, identity, new Date())
-  const other = { kind: 'ledger', sub: Keypair.random().publicKey() } as const
-  const otherSession = await mintSession(sessions, other, new Date())
+  const mint = async (sub: string) => await mintSession(sessions, { kind: 'ledger', sub }, new Date())
+  const colleagues = Array.from({ length: USERS }, () => Keypair.random().publicKey())
+  const others = Array.from({ length: USERS }, () => Keypair.random().publicKey())
+  const otherSessions = await Promise.all(others.map(mint))
   const headers = { Authorization: `Bearer ${session}` }
   const found = await fetch(`${base}/api/me`, { headers })
     .then((answer) => answer.json() as Promise<{ employer: { orgId: string } }>)
-    .then(async ({ employer }) => ({ organisation: employer.orgId, ...(await fill(databaseUrl, employer.orgId)) }))
+    .then(async ({ employer }) => ({
+      organisation: employer.orgId,
+      ...(await fill(databaseUrl, employer.orgId, colleagues)),
+    }))
     .catch(async (error: unknown) => {
       await serving.stop()
       throw error
@@ -76,7 +85,8 @@ export async function startPollingService(
     pid: serving.pid,
     session,
     seed: account.secret(),
-    otherSession,
+    sessions: [session, ...(await Promise.all(colleagues.map(mint)))],
+    otherSessions,
     ...found,
     close: async () => {
       await serving.stop()
@@ -86,12 +96,19 @@ export async function startPollingService(
 }
 
 /** Resolves to the ids of one of the batches and of the large one. */
-async function fill(databaseUrl: string, organisation: string): Promise<{ batch: string; largeBatch: string }> {
+async function fill(
+  databaseUrl: string,
+  organisation: string,
+  colleagues: readonly string[],
+): Promise<{ batch: string; largeBatch: string }> {
   const store = openStore({ url: databaseUrl })
   const db = await store.database()
   const idOf = async (statement: SQL) => {
     const { rows } = (await db.execute(statement)) as unknown as { rows: { id: string }[] }
     return rows[0]?.id ?? ''
+  }
+  for (const sub of colleagues) {
+    await db.execute(sql`INSERT INTO identities (kind, sub, organisation) VALUES ('ledger', ${sub}, ${organisation})`)
   }
   await db.execute(sql`INSERT INTO contractors (organisation, name, status, invite_expires_at)
     VALUES (${organisation}, 'payee', 'ready', now())`)
@@ -129,7 +146,7 @@ export async function measurePolling(databaseUrl: string): Promise<Figure[]> {
   const service = await startPollingService(databaseUrl)
   const floor = await startFloor(FLOOR_PORT, { DATABASE_URL: databaseUrl, SESSION_SECRET: SECRET })
   try {
-    const { session, organisation, batch } = service
+    const { sessions, organisation, batch } = service
     const figures: Figure[] = []
     // The bare application answers with the same number of rows.
     for (const [read, path, rows] of [
@@ -141,8 +158,8 @@ export async function measurePolling(databaseUrl: string): Promise<Figure[]> {
       ['payouts', '/payouts', 1000],
     ] as const) {
       const query = new URLSearchParams({ organisation, batch, rows: String(rows) })
-      const ours = { url: `${service.base}/api${path}`, pid: service.pid, session }
-      const bare = { url: `http://127.0.0.1:${FLOOR_PORT}/floor/${read}?${query}`, pid: floor.pid ?? 0, session }
+      const ours = { url: `${service.base}/api${path}`, pid: service.pid, sessions }
+      const bare = { url: `http://127.0.0.1:${FLOOR_PORT}/floor/${read}?${query}`, pid: floor.pid ?? 0, sessions }
       const { rate, otherRate, cost, otherCost } = await compare(ours, bare)
       const share = `${(rate / otherRate).toFixed(2)} of the floor's ${otherRate.toFixed(0)}/s`
       figures.push({
@@ -161,7 +178,7 @@ export async function measurePolling(databaseUrl: string): Promise<Figure[]> {
 export interface Target {
   url: string
   pid: number
-  session: string
+  sessions: readonly string[]
 }
 
 /** The answers of one target in a second beside another's, and the cost of an answer of each, in milliseconds. */
@@ -177,10 +194,9 @@ export async function compare(ours: Target, other: Target): Promise<Comparison> 
   const rates: [number[], number[]] = [[], []]
   const costs: [number[], number[]] = [[], []]
   for (let round = -WARMING_UP; round < ROUNDS; round += 1) {
-    for (const [index, { url, pid, session }] of [ours, other].entries()) {
+    for (const [index, { url, pid, sessions }] of [ours, other].entries()) {
       const before = cpuMsOf(pid)
-      const headers = { Authorization: `Bearer ${session}` }
-      const report = await load(url, { headers }, { connections: 8, seconds: 1 })
+      const report = await load(url, { sessions }, { connections: 8, seconds: 1 })
       if (report.others > 0) throw new Error(`${url}: ${report.others} of ${report.answers} answers were not 200`)
       if (round < 0) continue
       rates[index]?.push(report.answers / report.seconds)

@@ -14,7 +14,7 @@ export async function measureRequestLog(databaseUrl: string): Promise<Figure> {
   const mute = { NODE_OPTIONS: '--import=data:text/javascript,console.log=()=>undefined' }
   const silent = await startPollingService(databaseUrl, { port: SILENT_PORT, variables: mute })
   try {
-    const target = ({ base, pid, session }: typeof logging) => ({ url: `${base}/api/me`, pid, session })
+    const target = ({ base, pid, sessions }: typeof logging) => ({ url: `${base}/api/me`, pid, sessions })
     const { rate, otherRate, cost, otherCost } = await compare(target(logging), target(silent))
     const found = `${(rate / otherRate).toFixed(2)} of the rate; CPU ${cost.toFixed(3)} to ${otherCost.toFixed(3)} ms`
     return { name: 'GET /me with the request log, and without', found, goal: 'nothing measurable' }

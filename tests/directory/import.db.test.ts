@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { auditLog } from '#drizzle/schema/audit.ts'
-import { mapInSlices } from '#lib/directory/contractors/import.ts'
+import { mapInTurns } from '#lib/directory/contractors/import.ts'
 import type { Answer } from '../support/api-client.ts'
 import { captureLog } from '../support/console.ts'
 import { accountOf, atNoon, fieldsOf, keyOf, NOW } from '../support/directory.ts'
@@ -150,7 +150,7 @@ describe('the largest body', () => {
     expect([more.status, more.body.error]).toEqual([400, error])
   })
 
-  test('is read in slices, so that other requests have their turn', async () => {
+  test('is read in turns of the event loop, and other requests are served in between', async () => {
     let turns = 0
     const rows = Array.from({ length: 2_000 }, (_, index) => index)
     const slow = (row: number) => {
@@ -160,7 +160,7 @@ describe('the largest body', () => {
     const timer = setInterval(() => {
       turns += 1
     }, 1)
-    expect(await mapInSlices(rows, slow)).toEqual(rows.map((row) => row * 2))
+    expect(await mapInTurns(rows, slow)).toEqual(rows.map((row) => row * 2))
     clearInterval(timer)
     expect(turns).toBeGreaterThan(0)
   })

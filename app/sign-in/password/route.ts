@@ -8,8 +8,8 @@ import { BROWSER_SECONDS, OPERATOR_SESSION_SECONDS, readBrowser } from '#lib/aut
 import { drawTry, signInOperator } from '#lib/auth/operator-sign-in.ts'
 import { readForm } from '#lib/http/body.ts'
 import { clientOf } from '#lib/http/client-address.ts'
+import { takeTurn } from '#lib/http/fairness.ts'
 import { requireRequestLeft } from '#lib/http/request-limit.ts'
-import { takeTurn } from '#lib/http/turns.ts'
 import { service } from '#lib/server/services.ts'
 import { problemOf } from './problem.ts'
 

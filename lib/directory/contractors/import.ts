@@ -1,9 +1,9 @@
-import { setImmediate } from 'node:timers/promises'
 import { and, eq, inArray, isNull, or } from 'drizzle-orm'
 import { contractors } from '#drizzle/schema/directory.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transactFor } from '#lib/db/connection.ts'
 import { ROWS_AT_ONCE } from '#lib/db/parts.ts'
+import { takeTurn } from '#lib/http/fairness.ts'
 import type { EmployerContext } from '../context.ts'
 import { refuseDissolved } from '../organisations.ts'
 import type { Employer } from '../users.ts'
@@ -27,7 +27,7 @@ export async function importContractors(
   { db, accounts, employer, now }: EmployerContext,
   rows: readonly unknown[],
 ): Promise<Import> {
-  const parsed = await mapInSlices(rows, (row, index) => parseRow(row, index + 1))
+  const parsed = await mapInTurns(rows, (row, index) => parseRow(row, index + 1))
   const valid = parsed.flatMap((entry) => (entry.input ? [entry] : []))
   const viewingKeys = await findViewingKeys(
     accounts,
@@ -35,7 +35,7 @@ export async function importContractors(
   )
   const errors = parsed.flatMap(({ row, reason }) => (reason === undefined ? [] : [{ row, reason }]))
   const importing = transactFor(db, employer.organisation, async (tx) => {
-    const drafts = await mapInSlices(valid, ({ input }) => contractorRowOf(employer, input, viewingKeys, now))
+    const drafts = await mapInTurns(valid, ({ input }) => contractorRowOf(employer, input, viewingKeys, now))
     const inserted = await insertUpTo(tx, drafts, await remainingCapacity(tx, employer))
     const reasons = await findReasons(tx, employer, drafts, inserted)
     const rejected = valid.flatMap(({ row }, index) => {
@@ -109,21 +109,18 @@ async function findReasons(
   return reasons
 }
 
-/** How long to convert items before other requests get a turn. */
-const SLICE_MS = 10
+/** As many rows as convert in a few milliseconds. */
+const ROWS_PER_TURN = 100
 
-/** `items.map(convert)` in slices, so that a long list does not block other requests. */
-export async function mapInSlices<Item, Result>(
+/** `items.map(convert)` in turns of the event loop, so that a long list does not block other requests. */
+export async function mapInTurns<Item, Result>(
   items: readonly Item[],
   convert: (item: Item, index: number) => Result,
 ): Promise<Result[]> {
   const results: Result[] = []
-  let startedAt = performance.now()
   for (const [index, item] of items.entries()) {
+    if (index > 0 && index % ROWS_PER_TURN === 0) await takeTurn('rows')
     results.push(convert(item, index))
-    if (performance.now() - startedAt < SLICE_MS) continue
-    await setImmediate()
-    startedAt = performance.now()
   }
   return results
 }

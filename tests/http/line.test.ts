@@ -1,11 +1,11 @@
 import { setImmediate } from 'node:timers/promises'
 import { afterEach, expect, test, vi } from 'vitest'
-import { inLine, openLine } from '#lib/db/line.ts'
+import { inLine, openLine } from '#lib/http/fairness.ts'
 
 afterEach(() => void vi.useRealTimers())
 
 test('at most three pieces of work run at once, and each runs in its order, also after another has failed', async () => {
-  const line = openLine(3)
+  const line = openLine({ atOnce: 3 })
   const begun: number[] = []
   let running = 0
   let most = 0
@@ -23,11 +23,11 @@ test('at most three pieces of work run at once, and each runs in its order, also
   expect(settled.filter(({ status }) => status === 'rejected')).toHaveLength(10)
   expect([most, running]).toEqual([3, 0])
   expect(begun).toEqual([...begun.keys()])
-  expect(line).toEqual(openLine(3))
+  expect(line).toEqual(openLine({ atOnce: 3 }))
 })
 
 test('owners take turns, even when one of them has much work waiting', async () => {
-  const line = openLine(1)
+  const line = openLine({ atOnce: 1 })
   const begun: string[] = []
   const ask = (owner: string) => inLine(line, owner, async () => void begun.push(owner))
   await Promise.all(['greedy', 'greedy', 'greedy', 'greedy', 'modest', 'other'].map(ask))
@@ -35,7 +35,7 @@ test('owners take turns, even when one of them has much work waiting', async () 
 })
 
 test('one owner takes no more than its share of the places', async () => {
-  const line = openLine(3, 1)
+  const line = openLine({ atOnce: 3, perOwner: 1 })
   const held = Promise.withResolvers<void>()
   const begun: string[] = []
   const ask = (owner: string) =>
@@ -52,7 +52,7 @@ test('one owner takes no more than its share of the places', async () => {
 })
 
 test('an owner with too much waiting is refused, and another is not', async () => {
-  const line = openLine(1)
+  const line = openLine({ atOnce: 1 })
   const held = Promise.withResolvers<void>()
   const all = Array.from({ length: 201 }, () => inLine(line, 'greedy', () => held.promise))
   const refusal = { code: 'unavailable', retryAfter: 1 }
@@ -65,7 +65,7 @@ test('an owner with too much waiting is refused, and another is not', async () =
 
 test('work that has waited for ten seconds is refused, and is never run', async () => {
   vi.useFakeTimers()
-  const line = openLine(1)
+  const line = openLine({ atOnce: 1 })
   const held = Promise.withResolvers<void>()
   const first = inLine(line, 'slow', () => held.promise)
   let hasRun = false
@@ -78,5 +78,5 @@ test('work that has waited for ten seconds is refused, and is never run', async 
   held.resolve()
   await first
   expect(hasRun).toBe(false)
-  expect(line).toEqual(openLine(1))
+  expect(line).toEqual(openLine({ atOnce: 1 }))
 })

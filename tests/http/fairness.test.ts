@@ -4,8 +4,8 @@ import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import { resource } from '#lib/api/resource.ts'
 import { readForm, readJson } from '#lib/http/body.ts'
+import { takeTurn } from '#lib/http/fairness.ts'
 import { answerPrepared, prepare } from '#lib/http/prepared.ts'
-import { takeTurn } from '#lib/http/turns.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
 import { proxy } from '../../proxy.ts'
 
@@ -131,7 +131,7 @@ test('of large bodies that come at once one chunk is read in each turn', async (
 })
 
 test('a request without a body does not wait for a turn', async () => {
-  const waiting = takeTurn('body', 1)
+  const waiting = takeTurn('large body')
   let isOver = false
   waiting.finally(() => {
     isOver = true
@@ -139,19 +139,6 @@ test('a request without a body does not wait for a turn', async () => {
   await readJson(new Request('http://localhost:3000/api/things', { method: 'POST' }), z.unknown())
   expect(isOver).toBe(false)
   await waiting
-})
-
-test('at most 32 MiB of bodies wait: more get 503, and later there is room again', async () => {
-  const mebibyte = 1024 * 1024
-  const waiting = Array.from({ length: 32 }, () => takeTurn('body', mebibyte))
-  const refused: Refusal = await takeTurn('body', 1).catch((error) => error)
-  expect([refused.code, refused.retryAfter]).toEqual(['busy', 1])
-  await Promise.all(waiting)
-  await takeTurn('body', mebibyte)
-})
-
-test('a body larger than all the room gets its turn when no other body waits', async () => {
-  await takeTurn('body', 64 * 1024 * 1024)
 })
 
 const MEBIBYTE = 1024 * 1024

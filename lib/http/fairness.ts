@@ -1,0 +1,219 @@
+import { setImmediate } from 'node:timers/promises'
+import { Refusal, type RefusalCode } from '#lib/refusal/refusal.ts'
+
+/**
+ * Work that shares something scarce: database connections, a user's slots, the event loop. Each owner has its own queue,
+ * and owners take turns.
+ */
+export interface Line {
+  limits: Limits
+  running: number
+  owners: Map<unknown, Queue>
+}
+
+interface Limits {
+  /** how much may run at once, of all owners together and of one owner */
+  atOnce: number
+  perOwner: number
+  /** how much of one owner may wait, and for how long */
+  maxWaiting: number
+  waitMs: number
+  /** thrown for what would have to wait beyond that */
+  code: RefusalCode
+  message: string
+}
+
+interface Queue {
+  running: number
+  waiting: (() => void)[]
+}
+
+/** By default, the limits of work that waits for a database connection. */
+const DATABASE: Limits = {
+  atOnce: Number.POSITIVE_INFINITY,
+  perOwner: Number.POSITIVE_INFINITY,
+  // What a waiting request would write is held in memory.
+  maxWaiting: 200,
+  waitMs: 10_000,
+  code: 'unavailable',
+  message: 'too much is waiting for the database: try again',
+}
+
+export function openLine(limits: Partial<Limits>): Line {
+  return { limits: { ...DATABASE, ...limits }, running: 0, owners: new Map() }
+}
+
+/**
+ * Runs `work` as soon as there is room for it. Work that runs in a line must not enter the same line again: all of its
+ * places could wait for each other.
+ * @throws Refusal with the line's code if too much of the owner is waiting, or after `waitMs`
+ */
+export async function inLine<Result>(line: Line, owner: unknown, work: () => Promise<Result>): Promise<Result> {
+  const queue = line.owners.get(owner) ?? { running: 0, waiting: [] }
+  if (queue.waiting.length >= line.limits.maxWaiting) throw full(line)
+  line.owners.set(owner, queue)
+  try {
+    await takePlace(line, queue)
+    try {
+      return await work()
+    } finally {
+      line.running -= 1
+      queue.running -= 1
+      admit(line)
+    }
+  } finally {
+    if (queue.running === 0 && queue.waiting.length === 0) line.owners.delete(owner)
+  }
+}
+
+async function takePlace(line: Line, queue: Queue): Promise<void> {
+  const place = Promise.withResolvers<void>()
+  queue.waiting.push(place.resolve)
+  admit(line)
+  if (queue.waiting.at(-1) !== place.resolve) return
+  if (line.limits.waitMs === Number.POSITIVE_INFINITY) return await place.promise
+  const timer = setTimeout(() => {
+    queue.waiting = queue.waiting.filter((waiting) => waiting !== place.resolve)
+    place.reject(full(line))
+  }, line.limits.waitMs)
+  await place.promise.finally(() => clearTimeout(timer))
+}
+
+/** Starts what there is room for, and moves each owner behind the others that wait. */
+function admit(line: Line): void {
+  for (const [owner, queue] of line.owners) {
+    if (line.running >= line.limits.atOnce) return
+    const begin = queue.running < line.limits.perOwner ? queue.waiting.shift() : undefined
+    if (!begin) continue
+    line.owners.delete(owner)
+    line.owners.set(owner, queue)
+    queue.running += 1
+    line.running += 1
+    begin()
+  }
+}
+
+const full = ({ limits: { code, message } }: Line) => new Refusal(code, message, { retryAfter: 1 })
+
+// A build may bundle the routes apart, so what they share hangs on the process.
+const shared = globalThis as { payrollTurns?: Line; payrollPages?: Line; payrollUsers?: Line; payrollBodies?: Bodies }
+
+const BUSY = { code: 'busy', message: 'the service is busy: try again' } as const
+const ENDLESS = { maxWaiting: Number.POSITIVE_INFINITY, waitMs: Number.POSITIVE_INFINITY }
+
+/** Work that holds the event loop for milliseconds, by who would otherwise wait for whom. */
+type Kind = 'page' | 'refusal' | 'open body' | 'small body' | 'large body' | 'rows'
+
+/**
+ * Waits for a turn of the event loop: rendering a page, parsing a body and checking signatures hold it for milliseconds
+ * each. One piece of work starts per turn, the kinds one after the other, and cheap requests are served in between.
+ */
+export async function takeTurn(kind: Kind): Promise<void> {
+  shared.payrollTurns ??= openLine({ ...ENDLESS, ...BUSY, atOnce: 1 })
+  await inLine(shared.payrollTurns, kind, () => setImmediate())
+}
+
+/**
+ * Waits for the turn of a page.
+ * @throws Refusal `busy` if 256 pages are waiting
+ */
+export async function takePageTurn(): Promise<void> {
+  shared.payrollPages ??= openLine({ ...ENDLESS, ...BUSY, atOnce: 1, maxWaiting: 255 })
+  await inLine(shared.payrollPages, 'page', () => takeTurn('page'))
+}
+
+/**
+ * Runs a user's request. A user has at most four in progress in this process; the others wait for their turn.
+ * @throws Refusal `rate-limited` if 500 are waiting, or after ten seconds
+ */
+export async function shareSlots<Result>(user: string, request: () => Promise<Result>): Promise<Result> {
+  const message = 'too many requests from this user are in progress'
+  shared.payrollUsers ??= openLine({ perOwner: 4, maxWaiting: 500, code: 'rate-limited', message })
+  return await inLine(shared.payrollUsers, user, request)
+}
+
+/** The most bytes of bodies that all requests together may hold before they are parsed. */
+const MAX_HELD_BYTES = 64 * 1024 * 1024
+/** Beyond this size (bytes) a body is read one chunk per turn, so that a fast client cannot take every turn. */
+const LARGE = 64 * 1024
+
+interface Body {
+  chunks: Uint8Array[]
+  size: number
+  isWhole: boolean
+  refuse(): void
+}
+
+interface Bodies {
+  /** in the order in which they started */
+  held: Set<Body>
+  bytes: number
+}
+
+/**
+ * Reads a body and waits for the turn in which to parse it. When all requests together hold too many bytes, the
+ * incomplete body that started first is refused, since it is the slowest. An attacker who sends half of a body and waits
+ * loses it; a body that arrives at once is safe.
+ * @param limit bytes
+ * @param turn the kind of turn for a body of this size
+ * @throws Refusal `busy`, `too-large`, `body-incomplete`
+ */
+export async function receiveBody(
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+  limit: number,
+  turn: (size: number) => Kind,
+): Promise<Uint8Array> {
+  shared.payrollBodies ??= { held: new Set(), bytes: 0 }
+  const bodies = shared.payrollBodies
+  const refused = Promise.withResolvers<never>()
+  // It may be rejected between two chunks, when nothing awaits it; unhandled, that would end the process.
+  refused.promise.catch(() => undefined)
+  const refuse = () => refused.reject(new Refusal(BUSY.code, BUSY.message, { retryAfter: 1 }))
+  const body: Body = { chunks: [], size: 0, isWhole: false, refuse }
+  bodies.held.add(body)
+  try {
+    for (;;) {
+      if (body.size > LARGE) await takeTurn('large body')
+      const { value } = await Promise.race([refused.promise, readChunk(reader)])
+      if (!value) break
+      if (body.size + value.length > limit) throw tooLarge(limit)
+      body.chunks.push(value)
+      body.size += value.length
+      bodies.bytes += value.length
+      makeRoom(bodies)
+    }
+    body.isWhole = true
+    if (body.size > 0) await takeTurn(turn(body.size))
+    return Buffer.concat(body.chunks)
+  } finally {
+    forget(bodies, body)
+  }
+}
+
+function makeRoom(bodies: Bodies): void {
+  for (const body of bodies.held) {
+    if (bodies.bytes <= MAX_HELD_BYTES) return
+    if (body.isWhole) continue
+    forget(bodies, body)
+    body.refuse()
+  }
+}
+
+/** Also frees the bytes, since a refused request may take a while to end. */
+function forget(bodies: Bodies, body: Body): void {
+  if (!bodies.held.delete(body)) return
+  bodies.bytes -= body.size
+  body.chunks.length = 0
+}
+
+function readChunk(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<ReadableStreamReadResult<Uint8Array>> {
+  return reader.read().catch((cause: unknown) => {
+    // A client that hangs up while it sends is no failure of the service.
+    throw new Refusal('body-incomplete', 'the body ended early', { cause })
+  })
+}
+
+/** @param limit bytes */
+export function tooLarge(limit: number): Refusal {
+  return new Refusal('too-large', `the body is larger than ${limit / 1024} KiB`)
+}
