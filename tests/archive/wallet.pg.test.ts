@@ -53,7 +53,7 @@ async function mergeReceived(): Promise<void> {
   const { network } = service.ledger
   const { signedXdr } = await buildMerge(network, contractor.signer)
   const { hash } = await network.rpc.sendTransaction(TransactionBuilder.fromXdr(signedXdr, network.passphrase))
-  await whileLedgersClose(() => network.rpc.pollTransaction(hash, { attempts: 500, sleepStrategy: () => 20 }))
+  await whileLedgersClose(() => network.rpc.pollTransaction(hash, { attempts: 10_000, sleepStrategy: () => 20 }))
 }
 
 /** Archives everything, then closes ledgers until the RPC has dropped it. */

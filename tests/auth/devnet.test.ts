@@ -40,7 +40,7 @@ async function setOptions(signers: Keypair[], ...options: Parameters<typeof Oper
   const transaction = builder.setTimeout(60).build()
   transaction.sign(...signers)
   const { hash } = await server.sendTransaction(transaction)
-  const { status } = await server.pollTransaction(hash, { attempts: 100, sleepStrategy: () => 50 })
+  const { status } = await server.pollTransaction(hash, { attempts: 10_000, sleepStrategy: () => 50 })
   expect(status).toBe(rpc.Api.GetTransactionStatus.SUCCESS)
 }
 

@@ -324,7 +324,7 @@ async function makeHolder(amount: string): Promise<Keypair> {
     .build()
   transaction.sign(holder, issuer)
   const { hash } = await server.sendTransaction(transaction)
-  const { status } = await server.pollTransaction(hash, { attempts: 100, sleepStrategy: () => 100 })
+  const { status } = await server.pollTransaction(hash, { attempts: 10_000, sleepStrategy: () => 100 })
   expect(status).toBe('SUCCESS')
   return holder
 }

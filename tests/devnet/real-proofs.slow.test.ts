@@ -62,7 +62,7 @@ async function found(account: Keypair): Promise<void> {
 async function send({ signedXdr, hash }: SignedCall) {
   const sent = await deployment.rpc.sendTransaction(TransactionBuilder.fromXdr(signedXdr, passphrase))
   expect(sent.status).toBe('PENDING')
-  return await deployment.rpc.pollTransaction(hash, { attempts: 200, sleepStrategy: () => 50 })
+  return await deployment.rpc.pollTransaction(hash, { attempts: 10_000, sleepStrategy: () => 50 })
 }
 
 async function apply(call: SignedCall): Promise<void> {

@@ -56,7 +56,8 @@ export async function startFakeRpc(given: { latestLedger?: number; passphrase?: 
     reply(response, id, answer(fake, registered, { method, params }))
   })
   const server = new rpc.Server(listening.url, { allowHttp: true })
-  server.httpClient.defaults.timeout = 3_000
+  // Ends the requests that a test leaves without a response.
+  server.httpClient.defaults.timeout = 10_000
   const keep = (address: string, fields: [string, xdr.ScVal][], liveUntilLedgerSeq: number) => {
     const entry = contractEntry(address, fields, liveUntilLedgerSeq)
     registered.set(entry.key, entry)

@@ -63,10 +63,14 @@ describe('availableBalance', () => {
 
 let fake: FakeRpc
 let read: ReadAccount
+/** Sets how long the client waits for a response: briefly for one that never comes, otherwise for as long as it takes. */
+let waitAtMost: (ms: number) => void
 beforeAll(async () => {
   fake = await startFakeRpc()
   const { server } = openNetwork({ name: 'local', passphrase: PASSPHRASE, rpcUrl: fake.url, pollMs: 50 })
-  server.httpClient.defaults.timeout = 300
+  waitAtMost = (ms) => {
+    server.httpClient.defaults.timeout = ms
+  }
   read = (account) => readAccount(server, account)
 })
 afterAll(() => fake.close())
@@ -74,6 +78,7 @@ beforeEach(() => {
   fake.accounts.clear()
   fake.fault = undefined
   fake.calls = 0
+  waitAtMost(60_000)
 })
 
 async function expectUnavailable(reading: Promise<unknown>): Promise<void> {
@@ -93,6 +98,7 @@ describe('readAvailableBalance', () => {
   test.each(faults)('%s is no balance', async (fault) => {
     fake.accounts.set(address, holding({ balance: 5n * XLM }))
     fake.fault = fault
+    if (fault === 'hang') waitAtMost(300)
     await expectUnavailable(readAvailableBalance(read, address))
   })
 })
@@ -142,9 +148,11 @@ describe('openFloat', () => {
     fake.accounts.set(address, holding({ balance: 5n * XLM }))
     const readFloat = openFloat(read, address)
     fake.fault = 'hang'
+    waitAtMost(2_000)
     const late = readFloat(7)
     while (fake.calls < 1) await new Promise((resolve) => setTimeout(resolve, 5))
     fake.fault = undefined
+    waitAtMost(60_000)
     expect(await readFloat(8)).toBe(4n * XLM)
     await expectUnavailable(late)
     expect(await readFloat(8)).toBe(4n * XLM)

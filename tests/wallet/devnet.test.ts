@@ -50,7 +50,7 @@ async function open(holder: Holder): Promise<void> {
 async function send({ signedXdr, hash }: SignedCall) {
   const sent = await deployment.rpc.sendTransaction(TransactionBuilder.fromXdr(signedXdr, PASSPHRASE))
   expect(sent).toMatchObject({ status: 'PENDING', hash })
-  return deployment.rpc.pollTransaction(hash, { attempts: 100, sleepStrategy: () => 50 })
+  return deployment.rpc.pollTransaction(hash, { attempts: 10_000, sleepStrategy: () => 50 })
 }
 
 async function apply(call: SignedCall): Promise<void> {
