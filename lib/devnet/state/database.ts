@@ -79,7 +79,9 @@ export function openDatabase(directory: string | null, maxBodyBytes = MAX_BODY_B
         throw new Error(`ledger ${sequence} has no such part`)
       return Buffer.from(part.buffer, part.byteOffset, part.length).toString()
     },
-    close: () => database.close(),
+    close: () => {
+      if (database.isOpen) database.close()
+    },
   }
 }
 
