@@ -30,7 +30,7 @@ export { type LedgerLimits, multiplyLimits, NETWORK_LEDGER_LIMITS } from './tran
 const HISTORY_LEDGERS = 17_280
 
 /** Increases with every change to the tables of the database, or to the JSON in them. */
-const STORE_FORMAT = 1
+const STORE_FORMAT = 2
 
 /** Milliseconds between ledgers. */
 const PROFILES = { quick: 1_000, testnet: 5_000 } as const

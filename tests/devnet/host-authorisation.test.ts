@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { Address, buildAuthorizationEntryPreimage, type Keypair, xdr } from '@stellar/stellar-sdk'
 import { describe, expect, it } from 'vitest'
 import { recordAuthorisation } from '#lib/devnet/host/auth-recording.ts'
+import { openBudget } from '#lib/devnet/host/budget.ts'
 import { nonceKey } from '#lib/devnet/host/entry-key.ts'
 import { HostError } from '#lib/devnet/host/host-error.ts'
 import type { InvocationResult } from '#lib/devnet/host/invocation.ts'
@@ -366,7 +367,14 @@ describe('recording', () => {
     const { state, contracts } = openNetwork()
     const storage = openStorage(state.fork(), ledger.sequence, 'record')
     const source = employer.publicKey()
-    const recorder = recordAuthorisation({ source, allowNonRoot, upgraded: true, ledger, storage })
+    const recorder = recordAuthorisation({
+      source,
+      allowNonRoot,
+      upgraded: true,
+      ledger,
+      storage,
+      budget: openBudget(1_000_000),
+    })
     const frame = { contract: contracts.token, name: 'merge', args: [g(contractor)] }
     recorder.enter()
     recorder.enter()

@@ -216,7 +216,7 @@ describe('a simulation that fails', () => {
     const { token, underlying } = network.contracts
     expect(error.split('\n').slice(3, 5)).toEqual([
       `   0: [Diagnostic Event] contract:${token}, topics:[error, Error(Contract, #13)], data:"escalating error to VM trap from failed host function call: call"`,
-      `   1: [Diagnostic Event] contract:${underlying}, topics:[error, Error(Contract, #13)], data:"trustline entry is missing for account ${stranger.publicKey()}"`,
+      `   1: [Diagnostic Event] contract:${underlying}, topics:[error, Error(Contract, #13)], data:["trustline entry is missing for account", ${stranger.publicKey()}]`,
     ])
   })
 

@@ -128,7 +128,15 @@ export function foundAccounts<Name extends string>(network: TestNetwork, ...name
 /** The record of a ledger without transactions. */
 export const emptyRecord = (sequence: number): LedgerRecord => {
   const phase = { baseFee: '100', stages: [] }
-  return { sequence, closeTime: sequence, hash: '', header: '', phases: [phase, phase], transactions: [] }
+  return {
+    sequence,
+    closeTime: sequence,
+    hash: '',
+    header: '',
+    sorobanBytes: 0,
+    phases: [phase, phase],
+    transactions: [],
+  }
 }
 
 /** A ledger without a network around it, which closes only on command. */

@@ -87,10 +87,10 @@ test('a fee bump competes with what it offers for each of two operations', async
 })
 
 test('a transaction that waits for four ledgers is dropped and banned', async () => {
-  const [, , waiting] = (await fill(1000, 1000, 100, 1000)) as [Transaction, Transaction, Transaction]
+  const [, , waiting] = (await fill(2000, 2000, 100, 1000)) as [Transaction, Transaction, Transaction]
   network.close()
   for (let ledger = 0; ledger < 3; ledger += 1) {
-    await fill(1000, 1000)
+    await fill(2000, 2000)
     network.close()
   }
   expect((await network.find(waiting)).status).toBe('NOT_FOUND')

@@ -43,7 +43,7 @@ const withAmount = (amount: bigint) => {
 /** One valid transaction, changed in one place: [case, change, code, fee charged]. The next ledger is number 3. */
 const CASES: [string, () => Fields, string, bigint?][] = [
   ['no operation', () => doing(), 'txMissingOperation'],
-  ['Soroban data on a payment', () => ({ ext: data() }), 'txMalformed', 0n],
+  ['Soroban data on a payment', () => ({ ext: data() }), 'txMalformed'],
   ['minLedger after the next', () => ledgerBounds(4, 0), 'txTooEarly'],
   ['maxLedger at the next', () => ledgerBounds(0, 3), 'txTooLate'],
   ['two operations at the fee of one', () => doing(pay(), pay()), 'txInsufficientFee', 200n],
@@ -52,7 +52,7 @@ const CASES: [string, () => Fields, string, bigint?][] = [
   ['minSeqAge', () => conditions({ minSeqAge: 2_000_000_000n }), 'txBadMinSeqAgeOrGap'],
   ['minSeqLedgerGap', () => conditions({ minSeqLedgerGap: 4 }), 'txBadMinSeqAgeOrGap'],
   ['extra signer who did not sign', () => extraSigners(stranger), 'txBadAuth'],
-  ['the same extra signer twice', () => extraSigners(payer, payer), 'txMalformed', 0n],
+  ['the same extra signer twice', () => extraSigners(payer, payer), 'txMalformed'],
   ['fee above the available balance', () => ({ fee: 990_000_001 }), 'txInsufficientBalance'],
   ['operation of another source', () => doing(pay('1', payee)), 'txFailed opBadAuth'],
   ['unknown operation source', () => doing(pay('1', stranger)), 'txFailed opBadAuth'],

@@ -95,7 +95,12 @@ function applyOperations(
     const layer = whole.fork()
     const { ok, result, events } = applyOne(operation, inner, layer, ledger)
     results.push(result)
-    metas.push(operationMeta(layer, events))
+    const meta = operationMeta(layer, events)
+    // Core loads the account even where there is nothing to bump.
+    const isIdle = operation.body.type === 'bumpSequence' && meta.changes.length === 0
+    metas.push(
+      isIdle ? new xdr.OperationMetaV2({ ...meta, changes: touched(sourceOf(operation, inner), layer) }) : meta,
+    )
     if (ok) layer.commit()
     succeeded &&= ok
   }

@@ -23,7 +23,7 @@ export function closeMeta(record: LedgerRecord, bodies: Bodies): xdr.LedgerClose
       txProcessing: record.transactions.map(({ hash }, index) => processing(hash, bodies[index])),
       upgradesProcessing: [],
       scpInfo: [],
-      totalByteSizeOfLiveSorobanState: 0n,
+      totalByteSizeOfLiveSorobanState: BigInt(record.sorobanBytes),
       evictedKeys: [],
     }),
   )

@@ -4,8 +4,9 @@ import { ProofUnchecked } from '../host/proofs.ts'
 import { encodeData } from '../state/entry.ts'
 import type { LedgerContext } from '../state/ledger-context.ts'
 import type { LedgerRecord } from '../state/record.ts'
-import type { State } from '../state/state.ts'
+import type { State, StoredEntry } from '../state/state.ts'
 import type { Envelope } from '../transaction/envelope.ts'
+import { entryBytes } from '../transaction/fees.ts'
 import { NO_TRANSACTIONS, type TransactionSet } from '../transaction/transaction-set.ts'
 import { type applyLedger, orderOf } from './close.ts'
 import { transactionSet } from './close-meta.ts'
@@ -19,6 +20,8 @@ export interface Tip {
   readonly feePool: bigint
   readonly sequence: number
   readonly closeTime: number
+  /** bytes of all contract data and code */
+  readonly sorobanBytes: number
 }
 
 /** A ledger that is complete, but not kept yet. */
@@ -58,8 +61,16 @@ export function writeDraft(given: {
     ),
     changes: layer.changes().map(({ key, after }) => `${key}:${after ? encodeData(after) : null}`),
   })
-  const closed = recordLedger({ sequence, closeTime, hash, header, phases, transactions })
-  return { layer, closed, set, tip: { hash, feePool, sequence, closeTime } }
+  const sorobanBytes = tip.sorobanBytes + sorobanGrowth(layer)
+  const closed = recordLedger({ sequence, closeTime, hash, header, sorobanBytes, phases, transactions })
+  return { layer, closed, set, tip: { hash, feePool, sequence, closeTime, sorobanBytes } }
+}
+
+/** The bytes of contract data and code that a layer adds. */
+function sorobanGrowth(layer: State): number {
+  const bytesOf = (entry: StoredEntry | undefined) =>
+    entry?.data.type === 'contractData' || entry?.data.type === 'contractCode' ? entryBytes(entry) : 0
+  return layer.changes().reduce((sum, { before, after }) => sum + bytesOf(after) - bytesOf(before), 0)
 }
 
 /**

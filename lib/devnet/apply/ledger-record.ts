@@ -9,6 +9,7 @@ interface ClosedLedger {
   readonly closeTime: number
   readonly hash: Uint8Array
   readonly header: xdr.LedgerHeader
+  readonly sorobanBytes: number
   readonly phases: readonly [PhaseRecord, PhaseRecord]
   readonly transactions: readonly ClosedTransaction[]
 }
@@ -38,6 +39,7 @@ export function recordLedger(closed: ClosedLedger): { record: LedgerRecord; body
     closeTime: closed.closeTime,
     hash: Buffer.from(closed.hash).toString('hex'),
     header: closed.header.toXdr('base64'),
+    sorobanBytes: closed.sorobanBytes,
     phases: closed.phases,
     transactions,
     events: events.length > 0 ? { at: add(events), contracts } : undefined,

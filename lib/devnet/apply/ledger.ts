@@ -70,7 +70,7 @@ export function openLedger(options: LedgerOptions): Ledger {
   const settings = configSettings(options)
   const seconds = () => Math.floor(now() / 1000)
   let waiting = Promise.withResolvers<void>()
-  let tip: Tip = { hash: new Uint8Array(32), feePool: 0n, sequence: 0, closeTime: 0 }
+  let tip: Tip = { hash: new Uint8Array(32), feePool: 0n, sequence: 0, closeTime: 0, sorobanBytes: 0 }
 
   const contextOf = (at: { sequence: number; closeTime: number }): LedgerContext => {
     return { sequence: at.sequence, closeTime: at.closeTime, networkId, passphrase, verify }
@@ -99,9 +99,9 @@ export function openLedger(options: LedgerOptions): Ledger {
     const did = { transactions: [], fees: 0n }
     keep(writeDraft({ ledger, tip, layer, set: NO_TRANSACTIONS, did }))
   } else {
-    const { hash, header, sequence, closeTime } = history.latest()
+    const { hash, header, sequence, closeTime, sorobanBytes } = history.latest()
     const { feePool } = xdr.LedgerHeader.fromXdr(header, 'base64')
-    tip = { hash: Buffer.from(hash, 'hex'), feePool, sequence, closeTime }
+    tip = { hash: Buffer.from(hash, 'hex'), feePool, sequence, closeTime, sorobanBytes }
   }
 
   return {

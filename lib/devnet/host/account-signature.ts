@@ -1,12 +1,24 @@
 import { createHash } from 'node:crypto'
 import { StrKey, type xdr } from '@stellar/stellar-sdk'
 import { verifyEd25519 } from '#lib/stellar/ed25519.ts'
+import type { Budget } from './budget.ts'
 import { accountKey } from './entry-key.ts'
 import { contractError, hostError } from './host-error.ts'
-import { bytesOf, fieldsOf } from './scval.ts'
+import { address as accountValue, bytesOf, fieldsOf } from './scval.ts'
 import type { Storage } from './storage.ts'
 
 const MAXIMUM_SIGNATURES = 20
+
+/**
+ * Instructions to authenticate an account by one signature, nonce included, as the network meters them; and for each
+ * further signature, by the cost model: one verification and one public key.
+ */
+const AUTHENTICATION = 494_275
+const FURTHER_SIGNATURE = 418_800
+
+export function authenticationCost(signatures: number): number {
+  return AUTHENTICATION + FURTHER_SIGNATURE * (signatures - 1)
+}
 
 /**
  * The account contract that is built into the host: `signature` is a vector of maps {public_key, signature}, strictly
@@ -18,6 +30,7 @@ export function verifyAccount(input: {
   readonly preimage: Uint8Array
   readonly signature: xdr.ScVal
   readonly storage: Storage
+  readonly budget: Budget
 }): void {
   if (!StrKey.isValidEd25519PublicKey(input.address)) {
     throw hostError('Context', 'MissingValue', `no contract here answers __check_auth for ${input.address}`)
@@ -25,8 +38,10 @@ export function verifyAccount(input: {
   const account = readAccount(input.address, input.storage)
   const payload = createHash('sha256').update(input.preimage).digest()
   const weights = weightsOf(account)
+  const signatures = decodeSignatures(input.signature)
+  input.budget.spend(authenticationCost(signatures.length))
   let weight = 0
-  for (const { publicKey, signature } of decodeSignatures(input.signature)) {
+  for (const { publicKey, signature } of signatures) {
     const own = weights.get(Buffer.from(publicKey).toString('hex')) ?? 0
     if (own === 0) throw contractError(5, 'the signer has no weight in the account')
     if (!verifyEd25519(publicKey, payload, signature)) throw hostError('Crypto', 'InvalidInput', 'invalid signature')
@@ -39,7 +54,7 @@ export function verifyAccount(input: {
 /** The account, put into the footprint. Error(Contract, #6) if there is none. */
 export function readAccount(address: string, storage: Storage): xdr.AccountEntry {
   const data = storage.get(accountKey(address))?.data
-  if (data?.type !== 'account') throw contractError(6, `account entry is missing: ${address}`)
+  if (data?.type !== 'account') throw contractError(6, 'account entry is missing', accountValue(address))
   return data.account
 }
 

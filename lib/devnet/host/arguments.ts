@@ -1,7 +1,8 @@
 import type { xdr } from '@stellar/stellar-sdk'
+import type { Frame } from './authorisation.ts'
 import type { ContractFunction, Parameters } from './contract-function.ts'
 import { hostError } from './host-error.ts'
-import { addressOf, boolOf, bytesOf, i128Of, muxedAddressOf, u32Of } from './scval.ts'
+import { addressOf, boolOf, bytesOf, i128Of, muxedAddressOf, symbol, u32Of } from './scval.ts'
 
 const decoders: { [Type in keyof Parameters]: (value: xdr.ScVal) => Parameters[Type] | undefined } = {
   address: addressOf,
@@ -18,16 +19,13 @@ const decoders: { [Type in keyof Parameters]: (value: xdr.ScVal) => Parameters[T
  */
 export function decodeArguments(
   { parameters }: ContractFunction,
-  args: readonly xdr.ScVal[],
+  { name: called, args }: Frame,
   isAsset: boolean,
 ): Record<string, Parameters[keyof Parameters]> {
   const names = Object.entries(parameters)
   if (names.length !== args.length) {
-    throw hostError(
-      isAsset ? 'Context' : 'WasmVm',
-      'UnexpectedSize',
-      `the function takes ${names.length} arguments, not ${args.length}`,
-    )
+    if (isAsset) throw hostError('Context', 'UnexpectedSize', 'wrong number of args to func', [symbol(called)])
+    throw hostError('WasmVm', 'UnexpectedSize', `the function takes ${names.length} arguments, not ${args.length}`)
   }
   return Object.fromEntries(
     names.map(([name, type], index) => {
@@ -35,7 +33,9 @@ export function decodeArguments(
       const value = arg && decoders[type](arg)
       if (value !== undefined) return [name, value]
       const problem = `argument ${name} is not of type ${type}`
-      throw isAsset ? hostError('Value', 'UnexpectedType', problem) : hostError('WasmVm', 'InvalidAction', problem)
+      throw isAsset
+        ? hostError('Value', 'UnexpectedType', problem, [], 'unavailable')
+        : hostError('WasmVm', 'InvalidAction', problem)
     }),
   )
 }

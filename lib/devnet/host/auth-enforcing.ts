@@ -2,6 +2,7 @@ import { Address, xdr } from '@stellar/stellar-sdk'
 import type { LedgerContext } from '../state/ledger-context.ts'
 import { verifyAccount } from './account-signature.ts'
 import { type Authorisation, callOf, type Frame } from './authorisation.ts'
+import type { Budget } from './budget.ts'
 import { HostError, hostError } from './host-error.ts'
 import { consumeNonce } from './nonce.ts'
 import type { Storage } from './storage.ts'
@@ -31,6 +32,7 @@ export function enforceAuthorisation(input: {
   readonly source: string
   readonly ledger: LedgerContext
   readonly storage: Storage
+  readonly budget: Budget
 }): Authorisation {
   const trackers = input.entries.map((entry) => track(entry, input.source))
   return {
@@ -47,7 +49,7 @@ export function enforceAuthorisation(input: {
       const tracker = ordered.find((candidate) => match(candidate, frame))
       if (!tracker) throw hostError('Auth', 'InvalidAction', `Unauthorized function call for address ${address}`)
       if (tracker.verified) return
-      verify(tracker.entry, { address, storage: input.storage, ledger: input.ledger })
+      verify(tracker.entry, { ...input, address })
       tracker.verified = true
     },
     entries: () => [],
@@ -101,7 +103,7 @@ function credentialsOf(credentials: xdr.SorobanCredentials): xdr.SorobanAddressC
 
 function verify(
   { credentials, rootInvocation }: xdr.SorobanAuthorizationEntry,
-  { address, storage, ledger }: { address: string; storage: Storage; ledger: LedgerContext },
+  { address, storage, ledger, budget }: { address: string; storage: Storage; ledger: LedgerContext; budget: Budget },
 ): void {
   if (credentials.type === 'sorobanCredentialsSourceAccount') return
   if (credentials.type === 'sorobanCredentialsAddressWithDelegates') {
@@ -116,9 +118,9 @@ function verify(
           new xdr.HashIdPreimageSorobanAuthorizationWithAddress({ ...signed, address: credentials.value.address }),
         )
   try {
-    verifyAccount({ address, preimage: preimage.toXdr(), signature, storage })
+    verifyAccount({ address, preimage: preimage.toXdr(), signature, storage, budget })
   } catch (cause) {
-    if (!(cause instanceof HostError)) throw cause
+    if (!(cause instanceof HostError) || cause.label.startsWith('Error(Budget,')) throw cause
     // The host changes the error, so that a contract cannot take the signer's error for its own.
     const reason = `failed account authentication with error ${cause.label}: ${cause.message}`
     throw hostError('Auth', 'InvalidAction', reason)

@@ -1,8 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { Address, StrKey, xdr } from '@stellar/stellar-sdk'
 import type { LedgerContext } from '../state/ledger-context.ts'
-import { readAccount } from './account-signature.ts'
+import { NETWORK_LIMITS } from '../transaction/fees.ts'
+import { authenticationCost, readAccount } from './account-signature.ts'
 import { type Authorisation, callOf, type Frame } from './authorisation.ts'
+import type { Budget } from './budget.ts'
 import { hostError } from './host-error.ts'
 import { consumeNonce } from './nonce.ts'
 import { VOID } from './scval.ts'
@@ -27,8 +29,9 @@ const NOT_ROOT =
   'Use `require_auth()` in the top invocation or enable non-root authorization.'
 
 /**
- * Grants and records every demand, for a simulation. Signatures stay void and the expiry 0. The nonce is used and the
- * account read even so, to have both in the footprint and in the fee.
+ * Grants and records every demand, for a simulation. Signatures stay void and the expiry 0. Even so the account is read,
+ * one signature is metered, and the nonce is used until the latest ledger that an entry may live: the signer chooses the
+ * expiry only later, and the fee must cover any.
  */
 export function recordAuthorisation(input: {
   readonly source: string
@@ -37,16 +40,19 @@ export function recordAuthorisation(input: {
   readonly upgraded: boolean
   readonly ledger: LedgerContext
   readonly storage: Storage
+  readonly budget: Budget
 }): Authorisation {
-  const { source, allowNonRoot, upgraded, ledger, storage } = input
+  const { source, allowNonRoot, upgraded, ledger, storage, budget } = input
   const trackers: Tracker[] = []
   let depth = 0
 
   const nonceFor = (address: string): bigint | undefined => {
     if (address === source) return undefined
     if (StrKey.isValidEd25519PublicKey(address)) readAccount(address, storage)
+    budget.spend(authenticationCost(1))
     const nonce = randomBytes(8).readBigUInt64BE() >> 1n
-    consumeNonce({ address, nonce, expiration: ledger.sequence, storage, ledger })
+    const expiration = ledger.sequence + NETWORK_LIMITS.maximumTtl - 1
+    consumeNonce({ address, nonce, expiration, storage, ledger })
     return nonce
   }
 

@@ -2,47 +2,42 @@ import type { xdr } from '@stellar/stellar-sdk'
 import type { LedgerContext } from '../state/ledger-context.ts'
 import { decodeArguments } from './arguments.ts'
 import type { Authorisation, Frame } from './authorisation.ts'
+import type { Budget } from './budget.ts'
 import type { Call } from './contract-function.ts'
 import { contractAt } from './contracts.ts'
 import { contractEvent, diagnostic, errorEvent } from './events.ts'
 import { HostError, hostError } from './host-error.ts'
 import type { Instance } from './instance.ts'
+import { symbol } from './scval.ts'
 import type { Storage } from './storage.ts'
 
 export interface Calls {
   invoke(contract: string, name: string, args: xdr.ScVal[]): xdr.ScVal
   readonly events: xdr.ContractEvent[]
   readonly diagnostics: xdr.DiagnosticEvent[]
-  /** instructions used so far */
-  instructions(): number
   /** Whether there is a diagnostic event for this error. */
   explained(error: HostError): boolean
 }
 
-/** The stack of contract calls of one host function; `limit` in instructions. */
+/** The stack of contract calls of one host function. */
 export function openCalls(environment: {
   readonly ledger: LedgerContext
   readonly storage: Storage
   readonly authorisation: Authorisation
-  readonly limit: number
+  readonly budget: Budget
 }): Calls {
-  const { ledger, storage, authorisation, limit } = environment
+  const { ledger, storage, authorisation, budget } = environment
   const events: xdr.ContractEvent[] = []
   const diagnostics: xdr.DiagnosticEvent[] = []
-  let instructions = 0
   let explained: HostError | undefined
 
-  const spend = (amount: number) => {
-    instructions += amount
-    if (instructions > limit) {
-      throw hostError('Budget', 'ExceededLimit', `needs at least ${instructions} instructions, the limit is ${limit}`)
-    }
-  }
-
-  const explain = (error: HostError, contract: string) => {
-    const message =
-      error === explained ? 'escalating error to VM trap from failed host function call: call' : error.message
-    diagnostics.push(errorEvent(contract, error, message))
+  const explain = (error: HostError, contract: string | undefined) => {
+    if (error.events !== 'logged') return
+    const event =
+      error === explained
+        ? errorEvent(contract, error, 'escalating error to VM trap from failed host function call: call')
+        : errorEvent(contract, error, error.message, error.values)
+    diagnostics.push(event)
     explained = error
   }
 
@@ -51,7 +46,7 @@ export function openCalls(environment: {
     contract: frame.contract,
     ledger,
     storage,
-    spend,
+    spend: budget.spend,
     requireAuth: (address) => {
       // A contract needs no entry for what it calls itself.
       if (address !== invoker) authorisation.require(address, frame)
@@ -66,15 +61,17 @@ export function openCalls(environment: {
 
   const invoke = (frame: Frame, invoker: string | undefined): xdr.ScVal => {
     authorisation.enter()
+    // Without a contract at the address there is no frame: the error belongs to the caller.
+    let failing = invoker
     try {
       const { instance, functions, isAsset } = contractAt(frame.contract, storage)
+      failing = frame.contract
       const called = functions.get(frame.name)
-      const host = isAsset ? 'Context' : 'WasmVm'
-      if (!called) throw hostError(host, 'MissingValue', `trying to invoke non-existent function: ${frame.name}`)
-      spend(called.instructions)
-      return called.run(callFor(frame, invoker, instance), decodeArguments(called, frame.args, isAsset))
+      if (!called) throw unknownFunction(frame.name, isAsset)
+      budget.spend(called.instructions)
+      return called.run(callFor(frame, invoker, instance), decodeArguments(called, frame, isAsset))
     } catch (cause) {
-      if (cause instanceof HostError) explain(cause, frame.contract)
+      if (cause instanceof HostError) explain(cause, failing)
       throw cause
     } finally {
       authorisation.leave()
@@ -85,7 +82,12 @@ export function openCalls(environment: {
     invoke: (contract, name, args) => invoke({ contract, name, args }, undefined),
     events,
     diagnostics,
-    instructions: () => instructions,
     explained: (error) => explained === error,
   }
+}
+
+function unknownFunction(name: string, isAsset: boolean): HostError {
+  return isAsset
+    ? hostError('Value', 'InvalidInput', 'symbol not found in slice of strs', [symbol(name)])
+    : hostError('WasmVm', 'MissingValue', `trying to invoke non-existent function: ${name}`)
 }

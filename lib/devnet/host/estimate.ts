@@ -17,6 +17,7 @@ const LEEWAY = 50_000
  */
 export function estimateResources(simulated: {
   readonly run: Extract<InvocationResult, { ok: true }>
+  readonly before: State
   /** the layer with what the call wrote */
   readonly state: State
   readonly sequence: number
@@ -24,12 +25,12 @@ export function estimateResources(simulated: {
   /** instructions */
   readonly leeway: number
 }): xdr.SorobanTransactionData {
-  const { run, state, sequence, operation, leeway } = simulated
+  const { run, before, state, sequence, operation, leeway } = simulated
   const { footprint, instructions } = run
   const resources = new xdr.SorobanResources({
     footprint,
     instructions: withLeeway(instructions, leeway),
-    diskReadBytes: diskReadBytes(state, footprint),
+    diskReadBytes: diskReadBytes(before, footprint),
     writeBytes: writeBytes(state, footprint),
   })
   const refundable = rentFee(state.changes(), sequence) + eventsFee(eventBytes(run.events, run.returnValue))

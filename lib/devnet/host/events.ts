@@ -19,12 +19,12 @@ export function contractEvent(contract: string, topics: xdr.ScVal[], data: xdr.S
 
 export function errorEvent(
   contract: string | undefined,
-  { error, values }: HostError,
+  { error }: HostError,
   message: string,
+  values: readonly xdr.ScVal[] = [],
 ): xdr.DiagnosticEvent {
   const topics = [symbol('error'), xdr.ScVal.scvError(error)]
-  const numbers = values.map((value) => xdr.ScVal.scvU64(value))
-  const data = numbers.length > 0 ? xdr.ScVal.scvVec([string(message), ...numbers]) : string(message)
+  const data = values.length > 0 ? xdr.ScVal.scvVec([string(message), ...values]) : string(message)
   return diagnostic(event('diagnostic', contract, topics, data), false)
 }
 
@@ -34,8 +34,10 @@ export function diagnostic(event: xdr.ContractEvent, inSuccessfulContractCall: b
 
 /** The error as the host prints it: a line with the code, then what happened, newest first. */
 export function describeFailure(error: HostError, diagnostics: readonly xdr.DiagnosticEvent[]): string {
+  const title = `HostError: ${error.label}`
+  if (error.events === 'unavailable') return `${title}\nDebugInfo not available\n`
   const lines = diagnostics.toReversed().map((one, index) => `${String(index).padStart(4)}: ${describe(one.event)}`)
-  return [`HostError: ${error.label}`, '', 'Event log (newest first):', ...lines, ''].join('\n')
+  return [title, ...(lines.length > 0 ? ['', 'Event log (newest first):', ...lines] : []), ''].join('\n')
 }
 
 function describe({ type, contractId, body }: xdr.ContractEvent): string {

@@ -10,26 +10,40 @@ type HostErrorCode =
   | 'UnexpectedType'
   | 'UnexpectedSize'
 
+/**
+ * Whether the host logs an error event: `none` where it returns the error without logging, `unavailable` where the error
+ * carries no debug information at all.
+ */
+type ErrorEvents = 'logged' | 'none' | 'unavailable'
+
 /** Stops a host function, whose writes are rolled back. No contract sees it; the caller gets `label` and an event. */
 export class HostError extends Error {
   readonly error: xdr.ScError
   /** as the host prints it: `Error(Contract, #3506)`, `Error(Auth, InvalidAction)` */
   readonly label: string
-  /** the values that the message is about: those used and those allowed, for instance */
-  readonly values: readonly bigint[]
+  /** the arguments of the message, as the event shows them after it */
+  readonly values: readonly xdr.ScVal[]
+  readonly events: ErrorEvents
 
-  constructor(error: xdr.ScError, label: string, message: string, values: readonly bigint[] = []) {
+  constructor(
+    error: xdr.ScError,
+    label: string,
+    message: string,
+    values: readonly xdr.ScVal[] = [],
+    events: ErrorEvents = 'logged',
+  ) {
     super(message)
     this.name = 'HostError'
     this.error = error
     this.label = label
     this.values = values
+    this.events = events
   }
 }
 
 /** An error that a contract raised by number. */
-export function contractError(code: number, message: string): HostError {
-  return new HostError(xdr.ScError.sceContract(code), `Error(Contract, #${code})`, message)
+export function contractError(code: number, message: string, ...values: xdr.ScVal[]): HostError {
+  return new HostError(xdr.ScError.sceContract(code), `Error(Contract, #${code})`, message, values)
 }
 
 /** An error that the host itself raised. */
@@ -37,8 +51,9 @@ export function hostError(
   kind: HostErrorKind,
   code: HostErrorCode,
   message: string,
-  values: readonly bigint[] = [],
+  values: readonly xdr.ScVal[] = [],
+  events: ErrorEvents = 'logged',
 ): HostError {
   const error = xdr.ScError[`sce${kind}`](xdr.ScErrorCode[`scec${code}`])
-  return new HostError(error, `Error(${kind}, ${code})`, message, values)
+  return new HostError(error, `Error(${kind}, ${code})`, message, values, events)
 }

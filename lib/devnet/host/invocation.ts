@@ -4,6 +4,7 @@ import type { State } from '../state/state.ts'
 import { NETWORK_LIMITS } from '../transaction/fees.ts'
 import { enforceAuthorisation } from './auth-enforcing.ts'
 import { recordAuthorisation } from './auth-recording.ts'
+import { openBudget } from './budget.ts'
 import { openCalls } from './calls.ts'
 import { describeFailure, diagnostic, errorEvent } from './events.ts'
 import { HostError, hostError } from './host-error.ts'
@@ -52,16 +53,14 @@ export type InvocationResult =
 export function invokeHostFunction(invocation: Invocation): InvocationResult {
   const { state, ledger, source, auth, mode, resources } = invocation
   const storage = openStorage(state, ledger.sequence, invocation.footprint)
+  const { instructions } = NETWORK_LIMITS
+  const budget = openBudget(Math.min(resources?.instructions ?? instructions, instructions))
+  const context = { source, ledger, storage, budget }
   const authorisation =
     mode.kind === 'enforce'
-      ? enforceAuthorisation({ entries: auth, source, ledger, storage })
-      : recordAuthorisation({ source, ledger, storage, allowNonRoot: mode.allowNonRoot, upgraded: mode.upgraded })
-  const calls = openCalls({
-    ledger,
-    storage,
-    authorisation,
-    limit: Math.min(resources?.instructions ?? NETWORK_LIMITS.instructions, NETWORK_LIMITS.instructions),
-  })
+      ? enforceAuthorisation({ ...context, entries: auth })
+      : recordAuthorisation({ ...context, allowNonRoot: mode.allowNonRoot, upgraded: mode.upgraded })
+  const calls = openCalls({ ledger, storage, authorisation, budget })
   try {
     if (invocation.footprint !== 'record') checkReads(state, invocation.footprint, resources)
     const { contract, name, args } = targetOf(invocation.hostFunction)
@@ -76,11 +75,12 @@ export function invokeHostFunction(invocation: Invocation): InvocationResult {
       diagnostics: calls.diagnostics,
       footprint,
       auth: authorisation.entries(),
-      instructions: calls.instructions(),
+      instructions: budget.used(),
     }
   } catch (cause) {
     if (!(cause instanceof HostError)) throw cause
-    if (!calls.explained(cause)) calls.diagnostics.push(errorEvent(undefined, cause, cause.message))
+    if (cause.events === 'logged' && !calls.explained(cause))
+      calls.diagnostics.push(errorEvent(undefined, cause, cause.message, cause.values))
     const diagnostics = calls.diagnostics.map(({ event }) => diagnostic(event, false))
     return {
       ok: false,

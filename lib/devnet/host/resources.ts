@@ -3,6 +3,7 @@ import type { State } from '../state/state.ts'
 import { entryBytes, NETWORK_LIMITS } from '../transaction/fees.ts'
 import { entryKey } from './entry-key.ts'
 import { hostError } from './host-error.ts'
+import { u64 } from './scval.ts'
 
 /** The declared resources; a call that needs more fails with `resource-limit-exceeded`. */
 export type DeclaredResources = Pick<xdr.SorobanResources, 'instructions' | 'diskReadBytes' | 'writeBytes'>
@@ -55,7 +56,7 @@ function meter(sizes: readonly number[], limit: number, text: string): void {
 }
 
 function exceeded(text: string, used: number, limit: number) {
-  return hostError('Budget', 'ExceededLimit', text, [BigInt(used), BigInt(limit)])
+  return hostError('Budget', 'ExceededLimit', text, [u64(BigInt(used)), u64(BigInt(limit))])
 }
 
 const isOnDisk = ({ type }: xdr.LedgerKey) => type === 'account' || type === 'trustline'

@@ -1,4 +1,5 @@
 import { xdr } from '@stellar/stellar-sdk'
+import { compareKeys } from '../state/key-order.ts'
 import type { State, StoredEntry } from '../state/state.ts'
 import { NETWORK_LIMITS } from '../transaction/fees.ts'
 import { type EntryKey, entryKey } from './entry-key.ts'
@@ -92,6 +93,7 @@ export function openStorage(state: State, sequence: number, declared: xdr.Ledger
       const readOnly: xdr.LedgerKey[] = []
       const readWrite: xdr.LedgerKey[] = []
       for (const { key, written } of touched.values()) (written ? readWrite : readOnly).push(key)
+      if (declared === 'record') for (const keys of [readOnly, readWrite]) keys.sort(compareKeys)
       return new xdr.LedgerFootprint({ readOnly, readWrite })
     },
   }

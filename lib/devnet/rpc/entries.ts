@@ -2,7 +2,7 @@ import { xdr } from '@stellar/stellar-sdk'
 import type { Ledger } from '../apply/ledger.ts'
 import { encodeData, isTemporary } from '../state/entry.ts'
 import type { StoredEntry } from '../state/state.ts'
-import { internalError, invalidParams, type Params } from './json-rpc.ts'
+import { internalError, invalidParams, type Params, wrongType } from './json-rpc.ts'
 import { formatXdr, readFormat, type XdrFormat } from './xdr-format.ts'
 
 const MAX_KEYS = 200
@@ -14,14 +14,16 @@ const EMPTY_EXTENSION = xdr.LedgerEntryExt.v0().toXdr('base64')
 export function getLedgerEntries({ state, history }: Ledger, params: Params): object {
   const format = readFormat(params)
   const keys = params.keys ?? []
-  if (!Array.isArray(keys)) throw invalidParams('invalid parameters')
+  if (!Array.isArray(keys)) throw wrongType(keys, 'GetLedgerEntriesRequest.keys', '[]string')
   if (keys.length > MAX_KEYS) {
     throw invalidParams(`key count (${keys.length}) exceeds maximum supported (${MAX_KEYS})`)
   }
   const names = keys.map(readKey)
   // The real RPC asks its node, which refuses an empty list and a key that comes twice.
   if (names.length === 0) throw internalError('could not query captive core: no keys specified in request')
-  if (new Set(names).size < names.length) throw internalError('could not query captive core: duplicate ledger key')
+  if (new Set(names).size < names.length) {
+    throw internalError('could not query captive core: http request failed with non-200 status code (400)')
+  }
   const latestLedger = history.latest().sequence
   const entries = names.flatMap((name, index) => {
     const entry = state.get(name)

@@ -1,6 +1,6 @@
 import { StrKey, xdr } from '@stellar/stellar-sdk'
 import type { EventRecord } from '../state/record.ts'
-import { invalidParams, isObject, type Params } from './json-rpc.ts'
+import { invalidParams, isObject, type Params, RpcError, wrongType } from './json-rpc.ts'
 
 const MAX_FILTERS = 5
 const MAX_CONTRACTS = 5
@@ -20,10 +20,10 @@ interface EventFilter {
 
 /** @throws -32602 */
 export function readFilters(filters: unknown): EventFilter[] {
-  const given = readList(filters)
+  const given = readList(filters, 'filters', '[]protocol.EventFilter')
   if (given.length > MAX_FILTERS) throw invalidParams('maximum 5 filters per request')
   return given.map((filter, index) => {
-    if (!isObject(filter)) throw invalidParams('invalid parameters')
+    if (!isObject(filter)) throw wrongType(filter, 'GetEventsRequest.filters', 'protocol.EventFilter')
     const { types, contracts, topics } = readParts(filter)
     const fault = partsFault(types, contracts, topics)
     if (fault !== undefined) throw invalidParams(`filter ${index + 1} invalid: ${fault}`)
@@ -61,29 +61,33 @@ function matchesTopics(topics: readonly string[], pattern: readonly string[]): b
 /** Wrong types are refused before any other fault. */
 function readParts({ type, contractIds, topics }: Params) {
   const types = type ?? ''
-  if (typeof types !== 'string') throw invalidParams('invalid parameters')
+  if (typeof types !== 'string') throw wrongType(types, 'GetEventsRequest.filters.type', 'string')
   return {
     types: types === '' ? [] : types.split(','),
-    contracts: readList(contractIds).map(readText),
-    topics: readList(topics).map((topic) => readList(topic).map(readSegment)),
+    contracts: readList(contractIds, 'filters.contractIds', '[]string').map((id) =>
+      readText(id, 'filters.contractIds'),
+    ),
+    topics: readList(topics, 'filters.topics', '[]protocol.TopicFilter').map((topic) =>
+      readList(topic, 'filters.topics', 'protocol.TopicFilter').map(readSegment),
+    ),
   }
 }
 
-function readList(value: unknown): unknown[] {
+function readList(value: unknown, field: string, type: string): unknown[] {
   const list = value ?? []
-  if (!Array.isArray(list)) throw invalidParams('invalid parameters')
+  if (!Array.isArray(list)) throw wrongType(list, `GetEventsRequest.${field}`, type)
   return list
 }
 
-function readText(value: unknown): string {
-  if (typeof value !== 'string') throw invalidParams('invalid parameters')
+function readText(value: unknown, field: string): string {
+  if (typeof value !== 'string') throw wrongType(value, `GetEventsRequest.${field}`, 'string')
   return value
 }
 
 function readSegment(value: unknown): string {
-  const segment = readText(value)
+  const segment = readText(value, 'filters.topics')
   if (segment === ANY || segment === REST || xdr.ScVal.validateXdr(segment, 'base64')) return segment
-  throw invalidParams('invalid parameters')
+  throw new RpcError(-32602, 'invalid parameters', `segment "${segment}" is not a base64 ScVal`)
 }
 
 function partsFault(types: string[], contracts: string[], topics: string[][]): string | undefined {

@@ -14,7 +14,7 @@ const SCAN_LEDGERS = 10_000
 
 /** Reading thousands of busy ledgers takes seconds: between two of them the network goes on. */
 export async function getEvents({ history }: Ledger, params: Params): Promise<object> {
-  const page = readPage(params, 100)
+  const page = readPage('GetEventsRequest', params, 100)
   const position = page.cursor === undefined ? undefined : readPosition(page.cursor)
   const format = readFormat(params)
   const fault = rangeFault(page, params) ?? limitFault(page, 10_000)
@@ -24,7 +24,7 @@ export async function getEvents({ history }: Ledger, params: Params): Promise<ob
   const after = position?.id ?? ''
   const latest = history.latest()
   const oldest = history.oldest()
-  const endLedger = readLedger(params, 'endLedger') ?? latest.sequence + 1
+  const endLedger = readLedger('GetEventsRequest', params, 'endLedger') ?? latest.sequence + 1
   const end = Math.min(start + SCAN_LEDGERS, endLedger, latest.sequence + 1)
   const found: EventRecord[] = []
   for (let sequence = Math.max(start, oldest.sequence); sequence < end && found.length < page.limit; sequence += 1) {
@@ -51,7 +51,7 @@ function inJson({ topic, value, ...event }: EventRecord): object {
 }
 
 function rangeFault({ startLedger, cursor }: Page, params: Params): string | undefined {
-  const endLedger = readLedger(params, 'endLedger')
+  const endLedger = readLedger('GetEventsRequest', params, 'endLedger')
   if (cursor === undefined) return startLedger === undefined ? 'startLedger must be positive' : undefined
   const isBoth = startLedger !== undefined || endLedger !== undefined
   return isBoth ? 'ledger ranges and cursor cannot both be set' : undefined

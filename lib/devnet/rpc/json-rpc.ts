@@ -18,6 +18,19 @@ const methodNotFound = (method: string) => new RpcError(-32601, 'method not foun
 export const invalidParams = (message: string) => new RpcError(-32602, message)
 export const internalError = (message: string) => new RpcError(-32603, message)
 
+/** A value that Go cannot decode into `field` (`GetTransactionRequest.hash`) of its type, in the words of encoding/json. */
+export function wrongType(value: unknown, field: string, type: string): RpcError {
+  const data = `json: cannot unmarshal ${nameOfType(value)} into Go struct field ${field} of type ${type}`
+  return new RpcError(-32602, 'invalid parameters', data)
+}
+
+function nameOfType(value: unknown): string {
+  if (Array.isArray(value)) return 'array'
+  if (typeof value === 'boolean') return 'bool'
+  const isCounted = typeof value === 'number' && (!Number.isInteger(value) || value < 0 || value > 0xffff_ffff)
+  return isCounted ? `number ${value}` : typeof value
+}
+
 export type Params = Readonly<Record<string, unknown>>
 
 export interface Method {
@@ -45,7 +58,7 @@ export async function answer(text: string, methods: Readonly<Record<string, Meth
   // Items that are no objects are answered first: the real server finds them while it reads the batch.
   const unreadable = request.filter((one) => !isObject(one))
   const readable = request.filter((one) => isObject(one))
-  const answers = unreadable.map(() => errorAnswer(null, parseError('invalid request value')))
+  const answers = unreadable.map(() => errorAnswer(null, parseError('request is not a JSON object')))
   for (const one of readable) {
     const answered = await answerOne(one, methods)
     if (answered) answers.push(answered)
@@ -57,7 +70,7 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    throw new UnreadableBody('invalid request value')
+    throw new UnreadableBody('[-32700] invalid request value')
   }
 }
 
@@ -91,8 +104,8 @@ function errorAnswer(id: string | number | null, { code, message, data }: RpcErr
 function readParams(params: unknown, { positions }: Method): Params {
   if (params === undefined || params === null) return {}
   if (isObject(params)) return params
-  if (!Array.isArray(params)) throw invalidRequest('parameters must be list or object')
-  if (!positions || params.length > positions.length) throw invalidParams('invalid parameters')
+  if (!Array.isArray(params)) throw invalidRequest('parameters must be array or object')
+  if (!positions || params.length > positions.length) throw new RpcError(-32602, 'invalid parameters')
   return Object.fromEntries(params.map((value, index) => [positions[index] ?? '', value]))
 }
 

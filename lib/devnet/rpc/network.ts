@@ -69,7 +69,7 @@ export function getLatestLedger({ history }: Ledger): object {
 /** A page of busy ledgers is a hundred megabytes: between two of them the network goes on. */
 export async function getLedgers(ledger: Ledger, params: Params): Promise<object> {
   const { history } = ledger
-  const page = readLedgerPage(params, history)
+  const page = readLedgerPage('GetLedgersRequest', params, history)
   const latest = history.latest()
   const oldest = history.oldest()
   const start = page.cursor === undefined ? (page.startLedger ?? 0) : Number(readCursor(page.cursor, 'ledger')) + 1

@@ -1,5 +1,5 @@
 import type { History } from '../state/history.ts'
-import { invalidParams, invalidRequest, isObject, type Params } from './json-rpc.ts'
+import { invalidParams, invalidRequest, isObject, type Params, wrongType } from './json-rpc.ts'
 import { formatFault, readFormat, type XdrFormat } from './xdr-format.ts'
 
 export interface Page {
@@ -8,25 +8,39 @@ export interface Page {
   readonly limit: number
 }
 
+/** The Go structs of paged requests, with the type of their `pagination`. */
+const PAGINATION = {
+  GetEventsRequest: 'protocol.PaginationOptions',
+  GetLedgersRequest: 'protocol.LedgerPaginationOptions',
+  GetTransactionsRequest: 'protocol.LedgerPaginationOptions',
+}
+type RequestType = keyof typeof PAGINATION
+
 /** startLedger, or a pagination cursor, and a limit. */
-export function readPage(params: Params, initialLimit: number): Page {
+export function readPage(type: RequestType, params: Params, initialLimit: number): Page {
   const pagination = params.pagination ?? {}
-  if (!isObject(pagination)) throw invalidParams('invalid parameters')
+  if (!isObject(pagination)) throw wrongType(pagination, `${type}.pagination`, PAGINATION[type])
   const { cursor } = pagination
-  if (cursor !== undefined && cursor !== null && typeof cursor !== 'string') throw invalidParams('invalid parameters')
+  if (cursor !== undefined && cursor !== null && typeof cursor !== 'string') {
+    throw wrongType(cursor, `${type}.pagination.cursor`, type === 'GetEventsRequest' ? 'protocol.Cursor' : 'string')
+  }
   const limit = pagination.limit ?? 0
-  if (!isCount(limit)) throw invalidParams('invalid parameters')
-  return { startLedger: readLedger(params, 'startLedger'), cursor: cursor ?? undefined, limit: limit || initialLimit }
+  if (!isCount(limit)) throw wrongType(limit, `${type}.pagination.limit`, 'uint')
+  return {
+    startLedger: readLedger(type, params, 'startLedger'),
+    cursor: cursor ?? undefined,
+    limit: limit || initialLimit,
+  }
 }
 
 export function limitFault({ limit }: Page, maximum: number): string | undefined {
   return limit > maximum ? `limit must not exceed ${maximum}` : undefined
 }
 
-export function readLedger(params: Params, name: 'startLedger' | 'endLedger'): number | undefined {
+export function readLedger(type: RequestType, params: Params, name: 'startLedger' | 'endLedger'): number | undefined {
   const value = params[name]
   if (value === undefined || value === null || value === 0) return undefined
-  if (!isCount(value)) throw invalidParams('invalid parameters')
+  if (!isCount(value)) throw wrongType(value, `${type}.${name}`, 'uint32')
   return value
 }
 
@@ -34,8 +48,8 @@ export function readLedger(params: Params, name: 'startLedger' | 'endLedger'): n
  * Reads the range of getTransactions and getLedgers.
  * @throws -32600 with everything that is wrong
  */
-export function readLedgerPage(params: Params, history: History): Page & { format: XdrFormat } {
-  const given = readPage(params, 50)
+export function readLedgerPage(type: RequestType, params: Params, history: History): Page & { format: XdrFormat } {
+  const given = readPage(type, params, 50)
   const page = { ...given, cursor: given.cursor || undefined }
   const faults = [startFault(page, history) ?? limitFault(page, 200), formatFault(params)]
   const text = faults.filter((fault) => fault !== undefined).join('\n')

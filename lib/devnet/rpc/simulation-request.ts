@@ -2,9 +2,9 @@ import { xdr } from '@stellar/stellar-sdk'
 import { z } from 'zod'
 import type { Ledger } from '../apply/ledger.ts'
 import type { StateChange } from '../host/state-change.ts'
-import { invalidParams, type Params } from './json-rpc.ts'
+import { isObject, type Params, type RpcError, wrongType } from './json-rpc.ts'
 import { simulatedState } from './simulated-state.ts'
-import { type SimulationAnswer, simulateTransaction } from './simulation.ts'
+import { LEEWAY_TOO_LARGE, type SimulationAnswer, simulateTransaction } from './simulation.ts'
 import { formatFault, formatXdr, toJson } from './xdr-format.ts'
 
 const requestSchema = z.object({
@@ -13,10 +13,17 @@ const requestSchema = z.object({
   useUpgradedAuth: z.boolean().nullish(),
   resourceConfig: z.object({ instructionLeeway: z.int().min(0).nullish() }).nullish(),
 })
+const GO_TYPES: Readonly<Record<string, string>> = {
+  transaction: 'string',
+  authMode: 'string',
+  useUpgradedAuth: 'bool',
+  resourceConfig: 'protocol.ResourceConfig',
+  'resourceConfig.instructionLeeway': 'uint64',
+}
 
 export function simulate(ledger: Ledger, params: Params): object {
   const request = requestSchema.safeParse(params)
-  if (!request.success) throw invalidParams('invalid parameters')
+  if (!request.success) throw faultOf(params, request.error)
   const { transaction, authMode, useUpgradedAuth, resourceConfig } = request.data
   const fault = formatFault(params)
   if (fault !== undefined) return { error: fault, latestLedger: 0 }
@@ -30,9 +37,17 @@ export function simulate(ledger: Ledger, params: Params): object {
       resourceConfig: { instructionLeeway: resourceConfig?.instructionLeeway ?? 0 },
     },
   })
-  // The real server refuses what it cannot read before it knows the latest ledger.
-  const latestLedger = answer.error !== undefined && !answer.events ? 0 : ledger.history.latest().sequence
+  // The real server refuses a request that it cannot read before it knows the latest ledger.
+  const isUnread = answer.error !== undefined && answer.error !== LEEWAY_TOO_LARGE && !answer.events
+  const latestLedger = isUnread ? 0 : ledger.history.latest().sequence
   return { latestLedger, ...(params.xdrFormat === 'json' ? inJson(answer) : answer) }
+}
+
+function faultOf(params: Params, { issues: [issue] }: z.ZodError): RpcError {
+  const path = issue?.path.map(String) ?? []
+  const value = path.reduce<unknown>((found, name) => (isObject(found) ? found[name] : undefined), params)
+  const field = path.join('.')
+  return wrongType(value, `SimulateTransactionRequest.${field}`, GO_TYPES[field] ?? 'string')
 }
 
 function inJson({ events, transactionData, results, stateChanges, ...rest }: SimulationAnswer): object {

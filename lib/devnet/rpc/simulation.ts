@@ -2,6 +2,7 @@ import { xdr } from '@stellar/stellar-sdk'
 import { estimateResources } from '../host/estimate.ts'
 import { type AuthMode, invokeHostFunction } from '../host/invocation.ts'
 import { presentChange, type StateChange } from '../host/state-change.ts'
+import { compareKeys } from '../state/key-order.ts'
 import type { LedgerContext } from '../state/ledger-context.ts'
 import { baseAccountId } from '../state/ledger-key.ts'
 import type { State } from '../state/state.ts'
@@ -32,6 +33,9 @@ export interface SimulationAnswer {
   readonly stateChanges?: StateChange[]
 }
 
+/** The error for an instruction leeway beyond 32 bits, which is found only after the run. */
+export const LEEWAY_TOO_LARGE = 'out of range integral type conversion attempted'
+
 /** The call to simulate, or why there is none. */
 type Subject =
   | { readonly error: string }
@@ -55,16 +59,20 @@ export function simulateTransaction({ state, ledger, params }: Simulation): Simu
   const events = run.diagnostics.map((event) => event.toXdr('base64'))
   if (!run.ok) return { error: run.error, events }
   const leeway = params.resourceConfig?.instructionLeeway ?? 0
-  if (leeway > 0xffff_ffff) return { error: 'out of range integral type conversion attempted', events }
+  if (leeway > 0xffff_ffff) return { error: LEEWAY_TOO_LARGE }
   const authorised = mode.kind === 'record' ? run.auth : auth
   const data = estimateResources({
     run,
+    before: state,
     state: layer,
     sequence: ledger.sequence,
     operation: new xdr.InvokeHostFunctionOp({ hostFunction, auth: [...authorised] }),
     leeway,
   })
-  const stateChanges = layer.changes().flatMap(presentChange)
+  const stateChanges = layer
+    .changes()
+    .toSorted((left, right) => compareKeys(readKey(left.key), readKey(right.key)))
+    .flatMap(presentChange)
   return {
     transactionData: data.toXdr('base64'),
     minResourceFee: String(data.resourceFee),
@@ -92,6 +100,8 @@ function readSubject(params: SimulationParams, ledger: LedgerContext): Subject {
   if ('error' in mode) return mode
   return { source: baseAccountId(operation.sourceAccount ?? tx.sourceAccount), invocation, mode }
 }
+
+const readKey = (key: string) => xdr.LedgerKey.fromXdr(key, 'base64')
 
 function decodeTransaction(text: string, networkId: Uint8Array): xdr.Transaction | undefined {
   try {

@@ -3,7 +3,7 @@ import type { Ledger } from '../apply/ledger.ts'
 import type { Found, History } from '../state/history.ts'
 import { UnreadableEnvelope } from '../transaction/envelope-decoding.ts'
 import { diagnosticEvent, envelopeResult, plainResult } from '../transaction/results.ts'
-import { invalidParams, type Params } from './json-rpc.ts'
+import { internalError, invalidParams, type Params, wrongType } from './json-rpc.ts'
 import { readCursor, readLedgerPage } from './paging.ts'
 import { formatXdr, readFormat, type XdrFormat } from './xdr-format.ts'
 
@@ -25,6 +25,9 @@ export function sendTransaction(ledger: Ledger, params: Params): object {
   const result = isInner ? envelopeResult(envelope, failure, feeCharged) : plainResult(failure, feeCharged)
   const { diagnostic } = failure
   const diagnostics = diagnostic === undefined ? undefined : [diagnosticEvent(diagnostic).toXdr('base64')]
+  if (format === 'json' && !diagnostics) {
+    throw internalError("couldn't decode events: xdr:DecodeUint: EOF while decoding 4 bytes")
+  }
   const fields = {
     errorResult: { type: xdr.TransactionResult, xdr: result.toXdr('base64') },
     diagnosticEvents: { type: xdr.DiagnosticEvent, xdr: diagnostics },
@@ -54,7 +57,7 @@ export function getTransaction({ history }: Ledger, params: Params): object {
 
 /** A hash of 64 hexadecimal digits, refused in Go's words. @throws -32602 */
 function readHash(hash: unknown): string {
-  if (typeof hash !== 'string') throw invalidParams('invalid parameters')
+  if (typeof hash !== 'string') throw wrongType(hash, 'GetTransactionRequest.hash', 'string')
   const { length } = Buffer.from(hash)
   if (Math.floor(length / 2) !== 32) throw invalidParams(`unexpected hash length (${length})`)
   const [other] = Buffer.from(hash.replace(/[0-9a-fA-F]/g, ''))
@@ -67,7 +70,7 @@ function readHash(hash: unknown): string {
 }
 
 export function getTransactions({ history }: Ledger, params: Params): object {
-  const page = readLedgerPage(params, history)
+  const page = readLedgerPage('GetTransactionsRequest', params, history)
   const { cursor, startLedger = 0, format } = page
   // A page begins after the cursor's transaction. The operation in the cursor does not count.
   const after = cursor === undefined ? toid(startLedger, 0) : readCursor(cursor, 'transaction')
@@ -130,8 +133,10 @@ function describe(found: Found, history: History, format: XdrFormat): object {
 }
 
 function submit(ledger: Ledger, transaction: unknown) {
-  if (typeof transaction !== 'string' || transaction.length > MAX_ENVELOPE_CHARACTERS)
-    throw invalidParams('invalid_xdr')
+  if (transaction !== undefined && transaction !== null && typeof transaction !== 'string') {
+    throw wrongType(transaction, 'SendTransactionRequest.transaction', 'string')
+  }
+  if (!transaction || transaction.length > MAX_ENVELOPE_CHARACTERS) throw invalidParams('invalid_xdr')
   try {
     return ledger.submit(transaction)
   } catch (cause) {

@@ -1,4 +1,4 @@
-import { invalidParams, type Params } from './json-rpc.ts'
+import { invalidParams, type Params, wrongType } from './json-rpc.ts'
 
 /** The form of XDR in an answer: base64, or the JSON of SEP-51 in fields whose names end in Json. */
 export type XdrFormat = 'base64' | 'json'
@@ -17,7 +17,7 @@ export function readFormat(params: Params): XdrFormat {
 /** The fault of the format that a request asks for. */
 export function formatFault({ xdrFormat }: Params): string | undefined {
   const format = xdrFormat ?? ''
-  if (typeof format !== 'string') throw invalidParams('invalid parameters')
+  if (typeof format !== 'string') throw wrongType(format, 'xdrFormat', 'string')
   if (format === '' || format === 'base64' || format === 'json') return undefined
   return `got '${format.slice(0, 100)}': expected base64, json for optional 'xdrFormat'`
 }

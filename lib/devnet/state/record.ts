@@ -57,6 +57,8 @@ export interface LedgerRecord {
   readonly hash: string
   /** base64 XDR of the LedgerHeader */
   readonly header: string
+  /** bytes of all contract data and code */
+  readonly sorobanBytes: number
   /** classic, Soroban */
   readonly phases: readonly [PhaseRecord, PhaseRecord]
   readonly transactions: readonly TransactionRecord[]

@@ -23,7 +23,7 @@ export function checkEnvelope(envelope: Envelope, state: State, moment: Moment):
   const judgement = { state, moment, isApplying: false }
   if (!envelope.bump) {
     const failure = checkTransaction(envelope.inner, { ...judgement, isInsideFeeBump: false })
-    return failure && { failure, isInner: false, feeCharged: failure.code === 'txMalformed' ? 0n : charge }
+    return failure && { failure, isInner: false, feeCharged: hasFeeShape(envelope.inner) ? charge : 0n }
   }
   const outer = checkFeeBump(envelope, state)
   if (outer) return { feeCharged: charge, ...outer, isInner: false }

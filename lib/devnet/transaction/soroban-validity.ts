@@ -41,7 +41,7 @@ function judgeSoroban(inner: Inner, isInsideFeeBump: boolean): Failure | undefin
     addressing(inner) ??
     resourceFault(inner, soroban) ??
     (isInsideFeeBump ? undefined : limit('Storage', FEE_TOO_HIGH, resourceFee, BigInt(tx.fee))) ??
-    (resourceFee < needed ? fail('Storage', 'ExceededLimit', FEE_TOO_LOW, resourceFee, needed) : undefined) ??
+    (resourceFee < needed ? fail('Value', 'ExceededLimit', FEE_TOO_LOW, resourceFee, needed) : undefined) ??
     (hasDuplicates(resources.footprint) ? fail('Storage', 'InvalidInput', DUPLICATE_KEY) : undefined)
   return fault === undefined ? undefined : { code: 'txSorobanInvalid', diagnostic: fault }
 }

@@ -5,7 +5,7 @@ import { readAccount } from '../account-signature.ts'
 import type { Call } from '../contract-function.ts'
 import { accountKey, trustlineKey } from '../entry-key.ts'
 import { contractError, hostError } from '../host-error.ts'
-import { addressOf } from '../scval.ts'
+import { address, addressOf } from '../scval.ts'
 import { readTrustline, writeTrustline } from './classic-balance.ts'
 import { firstBalance, readContractBalance, writeContractBalance } from './contract-balance.ts'
 import { issuerFlags } from './issuer.ts'
@@ -16,7 +16,8 @@ const MAINTAIN_LIABILITIES = 2
 /** The address that may mint. Error(Storage, MissingValue) for the native asset, which has none. */
 export function administrator(call: Call): string {
   const admin = addressOf(call.setting('Admin'))
-  if (admin === undefined) throw hostError('Storage', 'MissingValue', 'the native asset has no administrator')
+  if (admin === undefined)
+    throw hostError('Storage', 'MissingValue', 'the native asset has no administrator', [], 'none')
   return admin
 }
 
@@ -48,10 +49,11 @@ export function writeAuthorized(call: Call, asset: Asset, holder: string, author
 /** Error(Contract, #10) unless the balance was made while its issuer kept the right to claw back. */
 export function checkClawback(call: Call, asset: Asset, holder: string): void {
   checkHolder(asset, holder)
-  const enabled = StrKey.isValidContract(holder)
+  const isContract = StrKey.isValidContract(holder)
+  const enabled = isContract
     ? readContractBalance(call, holder)?.clawback === true
     : (readTrustline(call, asset, holder).flags & TRUSTLINE_CLAWBACK) !== 0
-  if (!enabled) throw contractError(10, `clawback is not enabled for ${holder}`)
+  if (!enabled) throw contractError(10, `${isContract ? 'balance' : 'trustline'} isn't clawbackable`)
 }
 
 /**
@@ -65,8 +67,8 @@ export function trust(call: Call, asset: Asset, holder: string): void {
   const grown = addSubentry(readAccount(holder, call.storage))
   if ('refusal' in grown) {
     throw grown.refusal === 'too-many'
-      ? contractError(15, `too many subentries: ${holder}`)
-      : contractError(14, `balance is below the reserve for one more entry: ${holder}`)
+      ? contractError(15, 'too many subentries', address(holder))
+      : contractError(14, 'balance is below the reserve for one more entry', address(holder))
   }
   const { accountId } = grown.account
   const line = makeTrustline(accountId, asset.toTrustLineXdrObject(), INT64_MAX, issuerFlags(call, asset))

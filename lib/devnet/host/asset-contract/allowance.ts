@@ -27,10 +27,12 @@ export function readAllowance(call: Call, allowance: Allowance): { amount: bigin
 /** Error(Contract, #9) for an allowance that has ended already, or that lasts longer than an entry can. */
 export function writeAllowance(call: Call, allowance: Allowance, amount: bigint, liveUntil: number): void {
   if (amount > 0n && liveUntil < call.ledger.sequence) {
-    throw contractError(9, `live_until is less than ledger seq: ${liveUntil} < ${call.ledger.sequence}`)
+    throw contractError(9, 'live_until must be >= ledger sequence', u32(liveUntil), u32(call.ledger.sequence))
   }
   const longest = call.ledger.sequence + NETWORK_LIMITS.maximumTtl - 1
-  if (amount > 0n && liveUntil > longest) throw contractError(9, `live_until is too late: ${liveUntil} > ${longest}`)
+  if (amount > 0n && liveUntil > longest) {
+    throw contractError(9, 'live_until is greater than max ledger', u32(liveUntil), u32(longest))
+  }
   const key = keyOf(call, allowance)
   if (amount === 0n && !call.storage.get(key)) return
   const val = struct({ amount: i128(amount), live_until_ledger: u32(liveUntil) })
@@ -39,6 +41,6 @@ export function writeAllowance(call: Call, allowance: Allowance, amount: bigint,
 
 export function spendAllowance(call: Call, allowance: Allowance, amount: bigint): void {
   const { amount: allowed, liveUntil } = readAllowance(call, allowance)
-  if (allowed < amount) throw contractError(9, `not enough allowance to spend: ${allowed} < ${amount}`)
+  if (allowed < amount) throw contractError(9, 'not enough allowance to spend', i128(allowed), i128(amount))
   if (amount > 0n) writeAllowance(call, allowance, allowed - amount, liveUntil)
 }

@@ -43,16 +43,17 @@ export function writeContractBalance(call: Call, holder: string, balance: Contra
 
 export function creditContract(call: Call, asset: Asset, holder: string, amount: bigint): void {
   const balance = readContractBalance(call, holder) ?? firstBalance(call, asset)
-  if (!balance.authorized) throw contractError(11, `balance is deauthorized: ${holder}`)
-  if (balance.amount + amount > MAXIMUM) throw contractError(12, `balance of ${holder} would overflow`)
+  if (!balance.authorized) throw contractError(11, 'balance is deauthorized', address(holder))
+  if (balance.amount + amount > MAXIMUM)
+    throw contractError(12, 'resulting balance overflow', i128(balance.amount), i128(amount))
   writeContractBalance(call, holder, { ...balance, amount: balance.amount + amount })
 }
 
 export function debitContract(call: Call, holder: string, amount: bigint): void {
   const balance = readContractBalance(call, holder)
-  if (balance && !balance.authorized) throw contractError(11, `balance is deauthorized: ${holder}`)
+  if (balance && !balance.authorized) throw contractError(11, 'balance is deauthorized', address(holder))
   const held = balance?.amount ?? 0n
-  if (held < amount) throw contractError(10, `balance is not sufficient to spend: ${held} < ${amount}`)
+  if (held < amount) throw contractError(10, 'balance is not sufficient to spend', i128(held), i128(amount))
   if (balance) writeContractBalance(call, holder, { ...balance, amount: held - amount })
 }
 

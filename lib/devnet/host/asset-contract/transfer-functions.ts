@@ -6,10 +6,11 @@ import { credit, debit } from './balance.ts'
 import { publish, publishTransfer } from './events.ts'
 import { assetOf, checkHolder, touchInstance } from './metadata.ts'
 
-const INSTRUCTIONS = 400_000
+/** As the network meters a transfer of XLM by its source. */
+const INSTRUCTIONS = 186_705
 
 export function checkAmount(amount: bigint): void {
-  if (amount < 0n) throw contractError(8, `negative amount is not allowed: ${amount}`)
+  if (amount < 0n) throw contractError(8, 'negative amount is not allowed', i128(amount))
 }
 
 function move(call: Call, from: string, to: MuxedAddress, amount: bigint): void {
