@@ -87,7 +87,10 @@ export async function startService(
     // ends the boot; a server that cannot be reached is waited for by those who need it.
     if (!configuration.DATABASE_URL) await store.database()
     const now = () => new Date()
-    const tracker = openTracker({ network, database: store.database, now })
+    const archive = settings.token ? { network, token: settings.token, database: store.database } : undefined
+    // Where a process lasts, the chore ingests as often.
+    const isServerless = configuration.VERCEL !== undefined
+    const tracker = openTracker({ network, database: store.database, now, ...(isServerless && { archive }) })
     closers.push(tracker.stop)
     const unfunded = settings.sponsor && openSponsor({ ...settings.sponsor, network, tracker, now })
     const sponsor = unfunded && embedded.friendbotUrl ? fundMeanwhile(unfunded, embedded.friendbotUrl) : unfunded
@@ -100,8 +103,7 @@ export async function startService(
       queue: openQueue({ database: store.database, relayKey: await thumbprintOf(settings.batch.key) }),
     }
     if (batch) closers.push(batch.queue.close)
-    const archive = settings.token && { network, token: settings.token, database: store.database }
-    const parts = { archive: archive || undefined, tracker, sponsor, faucet, vault, batch }
+    const parts = { archive, tracker, sponsor, faucet, vault, batch }
     const service = { settings, network, database: store.database, confidentialAccounts, ...parts, now, close }
     if (choresEveryMs > 0) closers.push(startMaintenance(service, choresEveryMs))
     if (embedded.isAlone && settings.relay && batch) {

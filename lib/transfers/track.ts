@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Transfer } from '#drizzle/schema/transfers.ts'
+import { type ArchiveContext, ingestSoon } from '#lib/archive/ingest.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { log } from '#lib/observability/log.ts'
 import { openAccounts, type ReadAccount } from '#lib/stellar/account.ts'
@@ -49,6 +50,8 @@ export function openTracker(context: {
   network: Network
   database: () => Promise<Database>
   now: () => Date
+  /** gets the events of settled transfers */
+  archive?: ArchiveContext | undefined
 }): Tracker {
   const { network, database, now } = context
   const readAccount = openAccounts(network)
@@ -228,6 +231,7 @@ export function openTracker(context: {
     const [hash, ledger, code] = [settled.hash, settled.ledger, settled.resultCode].map((value) => value ?? undefined)
     log('info', 'transfer settled', { transfer: id, account, status, hash, ledger, code })
     forget(id, settled)
+    if (context.archive) ingestSoon(context.archive)
   }
 
   function forget(id: string, settled: Transfer | undefined): void {

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { archiveEvents, archiveGenerations, archiveRanges, archiveStreams } from '#drizzle/schema/archive.ts'
 import { idOf } from '#lib/archive/event.ts'
 import { type Archive, openArchive, readTokenEvents } from '#lib/archive/history.ts'
-import { type ArchiveContext, ingest } from '#lib/archive/ingest.ts'
+import { type ArchiveContext, ingest, ingestSoon } from '#lib/archive/ingest.ts'
 import { covers } from '#lib/archive/ranges.ts'
 import { archiveFamilies } from '#lib/dashboard/archive-metrics.ts'
 import type { Database } from '#lib/db/connection.ts'
@@ -340,4 +340,16 @@ describe('resets', () => {
     expect(ranges).toHaveLength(2)
     expect(new Set(ranges.map(({ stream }) => stream)).size).toBe(2)
   })
+})
+
+test('a settlement begins a round, at most once in half a minute', async () => {
+  addTransfers(9)
+  const shared = globalThis as { payrollIngestedAt?: number }
+  delete shared.payrollIngestedAt
+  ingestSoon(context)
+  await expect.poll(async () => (await openArchive(db, CONTRACTS.token))?.ingestedThrough).toBe(fake.latestLedger)
+  const { requests } = fake
+  ingestSoon(context)
+  delete shared.payrollIngestedAt
+  expect(fake.requests).toBe(requests)
 })
