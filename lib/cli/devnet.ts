@@ -1,7 +1,7 @@
 import { environment } from '#lib/config/environment.ts'
 import { generateIdentityKey } from '#lib/devnet/devnet.ts'
 import { startLedger } from '#lib/server/ledger.ts'
-import { runCommand } from './command.ts'
+import { runCommand } from './process/command.ts'
 
 const USAGE = `npm run devnet
 

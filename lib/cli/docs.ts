@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { errorCodesPage } from '#lib/api/error-codes-page.ts'
 import { configurationPage, environmentExample } from '#lib/config/documentation.ts'
 import { alertRules } from '#lib/dashboard/conditions.ts'
-import { runCommand } from './command.ts'
+import { runCommand } from './process/command.ts'
 
 const USAGE = `npm run docs
 

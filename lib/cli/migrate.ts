@@ -1,7 +1,7 @@
 import { ConfigurationError, environment } from '#lib/config/environment.ts'
 import { migrateStore } from '#lib/db/connection.ts'
 import { innermostReason } from '#lib/db/errors.ts'
-import { runCommand } from './command.ts'
+import { runCommand } from './process/command.ts'
 
 const USAGE = `npm run migrate
 

@@ -3,7 +3,7 @@ import { ConfigurationError, type Environment, environment } from '#lib/config/e
 import { isChannelAddress, type NotReleased, releaseMoved } from '#lib/relay/moved.ts'
 import { composeRelay, startRelay } from '#lib/server/relay.ts'
 import { startService } from '#lib/server/start.ts'
-import { runCommand } from './command.ts'
+import { runCommand } from './process/command.ts'
 
 const USAGE = `npm run relay
 npm run relay -- release G... [--unverified]

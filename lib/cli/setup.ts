@@ -3,20 +3,22 @@ import { ConfigurationError, environment } from '#lib/config/environment.ts'
 import { fetchDocument } from '#lib/setup/document.ts'
 import { readEnvFile, writeEnvFile } from '#lib/setup/env-file.ts'
 import { provision } from '#lib/setup/provision.ts'
-import { runCommand } from './command.ts'
+import { runCommand } from './process/command.ts'
+import { setupServices } from './setup/services.ts'
 
 const USAGE = `npm run setup -- --deployment FILE_OR_URL [--channels N] [--env FILE] [--sponsor-seed S...]
 
-Makes or checks what a service needs on the network of a confidential token: a sponsor that friendbot has filled, a
-faucet, N channel accounts for relays (3). The document is what the token's deployment wrote; no secret of it is read.
+Creates or checks the accounts that a service needs on the network of a confidential token: a sponsor funded by
+friendbot, a faucet, and N channels for relays (3). The document is the one that the token's deployment wrote; its
+secrets are not read.
 
-FILE (.env) gets the environment for service and relays. It holds keys, so only its owner may read it. It is written before
-the network is asked for anything. Its lines are kept, so the command may be run again at any time, also after it was
-interrupted. With --env - the environment goes to standard output, and keys that are not given are made anew.
+Writes the environment for the service and relays to FILE (.env), readable only by its owner, before it asks the network
+for anything. Existing lines are kept, so you can run the command again at any time, even after an interruption. With
+--env - the environment goes to standard output, and missing keys are generated each time.
 
-Keys from the environment are used: SPONSOR_SEED, FAUCET_SEED (the issuer of the token's asset, or an account that holds
-some; for a token over XLM one is made), SESSION_SECRET, CHANNEL_SEEDS, RELAY_PRIVATE_KEY. Channels of a real network are
-registered with proofs made by the circuits in PROVER_CIRCUITS. DATABASE_URL, if it is set, remembers their balances for the relays.`
+Uses these keys from the environment: SPONSOR_SEED, FAUCET_SEED (the issuer of the token's asset or a holder; generated
+for a token over XLM), SESSION_SECRET, CHANNEL_SEEDS, RELAY_PRIVATE_KEY. On a real network, the circuits in
+PROVER_CIRCUITS prove the registration of the channels. If DATABASE_URL is set, their balances are stored for the relays.`
 
 const STANDARD_OUTPUT = '-'
 
@@ -29,19 +31,20 @@ await runCommand({
     'sponsor-seed': { type: 'string' },
   },
   run: async ({ deployment, channels, env: file, 'sponsor-seed': sponsorSeed }) => {
-    if (!deployment) throw new ConfigurationError('--deployment', 'is needed: a file or a URL (--help says more)')
+    if (!deployment) throw new ConfigurationError('--deployment', 'is required: a file or a URL (see --help)')
     if (!/^(\d|[1-9]\d|100)$/.test(channels)) {
       throw new ConfigurationError('--channels', 'not a whole number between 0 and 100')
     }
     if (sponsorSeed !== undefined && !StrKey.isValidEd25519SecretSeed(sponsorSeed)) {
       throw new ConfigurationError('--sponsor-seed', 'not a Stellar secret seed (S…)')
     }
-    // Standard output is for the environment alone: everything else that is printed goes to standard error.
+    // Standard output carries only the environment; all other output goes to standard error.
     console.log = console.error
     const given = environment()
     const toFile = file !== STANDARD_OUTPUT
     const text = await provision({
       document: await fetchDocument(deployment),
+      services: setupServices,
       kept: toFile ? readEnvFile(file) : '',
       file,
       given: sponsorSeed === undefined ? given : { ...given, SPONSOR_SEED: sponsorSeed },

@@ -7,9 +7,9 @@ import { syncBalance } from '#lib/wallet/balance.ts'
 import { buildMerge, buildTransfer, buildWithdraw } from '#lib/wallet/calls.ts'
 import { type Holder, openHolder } from '#lib/wallet/keys.ts'
 import type { Prover } from '#lib/wallet/prover.ts'
-import { runCommand } from './command.ts'
-import { enrol, openTestNetwork, sendAndWait, type TestNetwork } from './participants.ts'
-import { signInWithWallet } from './wallet-session.ts'
+import { enrol, openTestNetwork, sendAndWait, type TestNetwork } from './client/participants.ts'
+import { signInWithWallet } from './client/wallet-session.ts'
+import { runCommand } from './process/command.ts'
 
 const USAGE = `Usage: npm run -s wallet -- <command> [options]
 

@@ -3,10 +3,9 @@ import { requestFriendbot } from '#lib/stellar/friendbot.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import type { Network } from '#lib/stellar/network.ts'
 
-/** How often the balance is read after friendbot has answered, since the RPC may lag. */
+/** How often to read the balance after friendbot's response: the RPC may lag. */
 const ATTEMPTS = 30
 
-/** A network with its friendbot, if it has one. */
 export interface Funder {
   network: Network
   friendbotUrl: string | undefined
@@ -18,7 +17,7 @@ export async function readXlm({ network }: Pick<Funder, 'network'>, address: str
 }
 
 /**
- * Has friendbot fund an account that does not exist, or has less than `least` (stroops). Resolves to whether it had to.
+ * Asks friendbot to fund an account that has less than `least` stroops or does not exist. Resolves to whether it did.
  * @throws LedgerError `unavailable`, also where the network has no friendbot
  */
 export async function ensureXlm(funder: Funder, address: string, least: bigint): Promise<boolean> {
@@ -27,8 +26,7 @@ export async function ensureXlm(funder: Funder, address: string, least: bigint):
   if (!funder.friendbotUrl) {
     throw new LedgerError('unavailable', `the network has no friendbot: give XLM to ${address} yourself`)
   }
-  // When two processes ask for one account at the same time, friendbot refuses one of them, and funds the account all
-  // the same.
+  // Of two concurrent requests for one account friendbot refuses one, but the account is funded.
   const refusal = await requestFriendbot(funder.friendbotUrl, address).then(
     () => undefined,
     (error: unknown) => error,
@@ -38,5 +36,5 @@ export async function ensureXlm(funder: Funder, address: string, least: bigint):
     if (refusal) throw refusal
     await new Promise((resolve) => setTimeout(resolve, funder.network.pollMs))
   }
-  throw new LedgerError('unavailable', `friendbot has answered, and ${address} has no more than before`)
+  throw new LedgerError('unavailable', `friendbot responded, but the balance of ${address} is unchanged`)
 }

@@ -3,41 +3,53 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Keypair } from '@stellar/stellar-sdk'
 import type { Environment } from '#lib/config/environment.ts'
-import { loadProver, proverSettings } from '#lib/prover/node/loading.ts'
+import type { Faucet } from '#lib/faucet/faucet.ts'
+import { type LoadedProver, loadProver, proverSettings } from '#lib/prover/node/loading.ts'
+import type { Relay } from '#lib/relay/relay.ts'
 import { announceRegistrations, prepareChannels } from '#lib/relay/setup.ts'
-import { composeRelay } from '#lib/server/relay.ts'
-import { startService } from '#lib/server/start.ts'
 import { readConfidentialAccounts } from '#lib/wallet/account.ts'
 import { NOTHING, opens } from '#lib/wallet/commitment.ts'
 import { ensureXlm, type Funder } from './accounts.ts'
 import type { DeploymentDocument } from './document.ts'
 import type { DeployedToken } from './token.ts'
 
-/** The task of `npm run setup`, and the settings that exist already. */
+/** The parts of the service that setup uses. The command passes them in: setup and server do not import each other. */
+export interface SetupServices {
+  /** @throws ConfigurationError for settings that the boot would refuse */
+  composeSettings(environment: Environment): { sponsor: { keypair: Keypair } | undefined }
+  openRelay(
+    environment: Environment,
+    prover: LoadedProver,
+  ): Promise<{ relay: Relay; faucet: Faucet | undefined; close(): Promise<void> }>
+}
+
+/** The input of `npm run setup`. */
 export interface Provisioning {
   document: DeploymentDocument
-  /** the text of the environment file so far, and its name for messages */
+  services: SetupServices
+  /** the present text of the environment file */
   kept: string
+  /** the name of the environment file, for messages */
   file: string
-  /** keys from elsewhere: they must be those of the file, if that has any */
+  /** keys from the environment: they must be those of the file, if it has any */
   given: Pick<Environment, 'SPONSOR_SEED' | 'FAUCET_SEED' | 'CHANNEL_SEEDS' | 'RELAY_PRIVATE_KEY' | 'SESSION_SECRET'> &
     Pick<Environment, 'DATABASE_URL' | 'DEVNET_PROOFS' | 'PROVER_CIRCUITS' | 'PROVER_CRS' | 'RELAY_PROVER'>
   channels: number
-  /** keeps the finished text, before anything is asked of the network for the keys in it */
+  /** saves the complete text, before the network is asked for anything for the keys in it */
   keep(text: string): void
   say(line: string): void
 }
 
-/** In stroops. An account with any XLM will do, since the sponsor pays the fees of a channel's transfers. */
-const THERE = 1n
+/** In stroops. Any XLM is enough for an account, since the sponsor pays the fees of a channel's transfers. */
+const LEAST_XLM = 1n
 
 /**
- * Prepares the relay's channels as far as possible: makes their accounts always, and registers and funds them where there is
- * a prover and a faucet. Without the service's database a temporary one records the steps. Then channels that are funded
- * already are left alone, since only the service's database knows their balances.
+ * Prepares the relay's channels as far as possible: always creates their accounts, and registers and funds them if there
+ * is a prover and a faucet. Without the service's database, a temporary one records the deposits. Channels that have a
+ * balance already are then skipped, because only the service's database can open their balances.
  */
 export async function provisionChannels(
-  given: Pick<Provisioning, 'document' | 'channels' | 'say'> & {
+  input: Pick<Provisioning, 'document' | 'services' | 'channels' | 'say'> & {
     /** of the service */
     databaseUrl: string | undefined
     environment: Environment
@@ -47,50 +59,52 @@ export async function provisionChannels(
     funds: bigint
   },
 ): Promise<void> {
-  const { environment, document, funder, deployed, say } = given
-  const seeds = environment.CHANNEL_SEEDS.slice(0, given.channels)
+  const { environment, document, funder, deployed, say } = input
+  const seeds = environment.CHANNEL_SEEDS.slice(0, input.channels)
   const addresses = seeds.map((seed) => Keypair.fromSecret(seed).publicKey())
   if (addresses.length === 0) return
   const needsProver = !deployed.isEmbedded && (environment.RELAY_PROVER ?? environment.PROVER_CIRCUITS) === undefined
-  if (needsProver || !given.hasFaucet) {
+  if (needsProver || !input.hasFaucet) {
     for (const address of addresses) {
-      await ensureXlm(funder, address, THERE)
-      say(`channel  ${address}, an account with XLM and nothing more`)
+      await ensureXlm(funder, address, LEAST_XLM)
+      say(`channel  ${address}, an account with XLM only`)
     }
-    const lack = needsProver ? 'a real network wants real proofs (PROVER_CIRCUITS)' : 'there is no faucet'
-    return say(`channels are not registered or funded: ${lack}. Batch jobs stay off; all else works`)
+    const reason = needsProver ? 'a real network needs real proofs (PROVER_CIRCUITS)' : 'there is no faucet'
+    return say(`channels are not registered or funded: ${reason}. Batch jobs stay off; everything else works`)
   }
-  const fit = given.databaseUrl ? new Set<string>() : await findFit(funder, deployed, addresses)
-  for (const address of fit) say(`channel  ${address}, ready`)
-  const unfit = seeds.filter((_, index) => !fit.has(addresses[index] ?? ''))
-  if (unfit.length === 0) return
+  const ready = input.databaseUrl ? new Set<string>() : await findReady(funder, deployed, addresses)
+  for (const address of ready) say(`channel  ${address}, ready`)
+  const unprepared = seeds.filter((_, index) => !ready.has(addresses[index] ?? ''))
+  if (unprepared.length === 0) return
   const directory = mkdtempSync(join(tmpdir(), 'payroll-setup-'))
-  // With batch jobs off, `startService` starts no relay of its own beside this one.
-  const off = { BATCH_ENABLED: false, CHANNEL_SEEDS: unfit }
-  const place = { DATABASE_URL: given.databaseUrl, DATA_DIR: directory }
-  const service = await startService({ ...environment, ...off, ...place })
   const prover = await loadProver(proverSettings(environment), say)
   try {
-    const relay = announceRegistrations(await composeRelay(service, { prover }), (line) => say(`         ${line}`))
-    await prepareChannels({
-      relay,
-      faucet: service.faucet,
-      say: (address, step) => say(`channel  ${address}, ${step}`),
-      auditorId: document.auditor.id,
-      funds: given.funds,
-    })
+    const { relay, faucet, close } = await input.services.openRelay(
+      { ...environment, CHANNEL_SEEDS: unprepared, DATABASE_URL: input.databaseUrl, DATA_DIR: directory },
+      prover,
+    )
+    try {
+      await prepareChannels({
+        relay: announceRegistrations(relay, (line) => say(`         ${line}`)),
+        faucet,
+        say: (address, step) => say(`channel  ${address}, ${step}`),
+        auditorId: document.auditor.id,
+        funds: input.funds,
+      })
+    } finally {
+      await close()
+    }
   } finally {
     await prover.destroy?.()
-    await service.close()
     rmSync(directory, { recursive: true, force: true })
   }
 }
 
-/** The channels that need nothing more: registered, with a spendable balance, and nothing left to merge. */
-async function findFit({ network }: Funder, { token }: DeployedToken, addresses: string[]): Promise<Set<string>> {
+/** Finds the channels that need nothing more: registered, with a spendable balance, and with nothing to merge. */
+async function findReady({ network }: Funder, { token }: DeployedToken, addresses: string[]): Promise<Set<string>> {
   const accounts = await readConfidentialAccounts(network.server, token, addresses)
-  const fit = [...accounts].filter(
+  const ready = [...accounts].filter(
     ([, { spendable, receiving }]) => !opens(NOTHING, spendable) && opens(NOTHING, receiving),
   )
-  return new Set(fit.map(([address]) => address))
+  return new Set(ready.map(([address]) => address))
 }

@@ -3,14 +3,14 @@ import { Networks, StrKey } from '@stellar/stellar-sdk'
 import { z } from 'zod'
 import { ConfigurationError } from '#lib/config/environment.ts'
 
-const contract = z.string().refine((value) => StrKey.isValidContract(value), 'is no contract address (C…)')
-const account = z.string().refine((value) => StrKey.isValidEd25519PublicKey(value), 'is no account (G…)')
+const contract = z.string().refine((value) => StrKey.isValidContract(value), 'is not a contract address (C…)')
+const account = z.string().refine((value) => StrKey.isValidEd25519PublicKey(value), 'is not an account (G…)')
 const url = z
   .string()
-  .refine((value) => /^https?:$/.test(URL.parse(value)?.protocol ?? ''), 'is no http(s) URL')
+  .refine((value) => /^https?:$/.test(URL.parse(value)?.protocol ?? ''), 'is not an http(s) URL')
   .transform((value) => value.replace(/\/+$/, ''))
 
-/** Fields that are not named here are dropped, above all the auditor's secret. */
+/** Drops all other fields, in particular the auditor's secret. */
 const DOCUMENT = z.object({
   network: z.string().default(''),
   rpcUrl: url,
@@ -34,21 +34,17 @@ const DOCUMENT = z.object({
       key: key ?? (keyXHex && keyYHex ? `${keyXHex}${keyYHex}` : undefined),
     })),
   interface: z.string().optional(),
-  bridgeVault: z.union([contract, account], 'is no address (G… or C…)').optional(),
+  bridgeVault: z.union([contract, account], 'is not an address (G… or C…)').optional(),
 })
 
-/**
- * The description that a deployment of a confidential token gives of itself. `auditor.key` is 128 hex digits; `network`
- * is this service's name for the network.
- */
+/** The description of a deployed confidential token. `auditor.key` is 128 hex digits. */
 export type DeploymentDocument = Omit<z.output<typeof DOCUMENT>, 'network'> & { network: 'local' | 'testnet' }
 
-/** More than any deployment document has. */
-const MOST_BYTES = 100_000
+const MAX_LENGTH = 100_000
 
 /**
- * The document at `source`, a file or an http(s) URL.
- * @throws ConfigurationError that says what is wrong with it, or where it cannot be had
+ * Reads the document at `source`, a file or an http(s) URL.
+ * @throws ConfigurationError for an unreadable or invalid document
  */
 export async function fetchDocument(source: string): Promise<DeploymentDocument> {
   const text = await readSource(source).catch((error: unknown) => {
@@ -60,20 +56,20 @@ export async function fetchDocument(source: string): Promise<DeploymentDocument>
 async function readSource(source: string): Promise<string> {
   if (!/^https?:\/\//.test(source)) return await readFile(source, 'utf8')
   const response = await fetch(source, { signal: AbortSignal.timeout(30_000) })
-  if (!response.ok) throw new Error(`its server answered ${response.status}`)
+  if (!response.ok) throw new Error(`its server responded with ${response.status}`)
   return await response.text()
 }
 
 /**
- * Reads a deployment document. Networks where money is real are refused. Pure.
- * @throws ConfigurationError, which quotes nothing of the document but names of its fields
+ * Parses a deployment document, and refuses the public network. Pure.
+ * @throws ConfigurationError that quotes nothing of the document but names of fields
  */
 export function readDocument(text: string): DeploymentDocument {
-  if (text.length > MOST_BYTES) throw wrong('is too long for a deployment document')
+  if (text.length > MAX_LENGTH) throw wrong('is too long for a deployment document')
   const parsed = DOCUMENT.safeParse(parseJson(text))
   if (!parsed.success) {
     const [issue] = parsed.error.issues
-    throw wrong(`${issue?.path.join('.') || 'the document'}: ${issue?.message ?? 'is not understood'}`)
+    throw wrong(`${issue?.path.join('.') || 'the document'}: ${issue?.message ?? 'is invalid'}`)
   }
   const document = parsed.data
   if (document.passphrase === Networks.PUBLIC || /^(main|pub)/i.test(document.network)) {
@@ -81,7 +77,7 @@ export function readDocument(text: string): DeploymentDocument {
   }
   const isTestnet = document.passphrase === Networks.TESTNET
   if (document.network === 'testnet' && !isTestnet) throw wrong('network and passphrase contradict each other')
-  // An embedded ledger may have the passphrase of testnet, and is a local network all the same.
+  // An embedded ledger may use testnet's passphrase. It is a local network all the same.
   return { ...document, network: isTestnet && document.network !== 'local' ? 'testnet' : 'local' }
 }
 
@@ -89,14 +85,14 @@ function parseJson(text: string): unknown {
   try {
     return JSON.parse(text, (key, value: unknown) => (key === 'secretHex' ? undefined : value))
   } catch {
-    throw wrong('is no JSON')
+    throw wrong('is not JSON')
   }
 }
 
 function hex(digits: number) {
   return z
     .string()
-    .regex(new RegExp(`^[0-9a-f]{${digits}}$`, 'i'), `is not of ${digits} hex digits`)
+    .regex(new RegExp(`^[0-9a-f]{${digits}}$`, 'i'), `is not ${digits} hex digits`)
     .transform((value) => value.toLowerCase())
 }
 

@@ -2,23 +2,23 @@ import { chmodSync, existsSync, readFileSync, renameSync, rmSync, statSync, writ
 import { parseEnv } from 'node:util'
 import { ConfigurationError } from '#lib/config/environment.ts'
 
-/** Lines to have in an environment file, under a heading each. */
+/** Lines of an environment file, under a heading. */
 export interface Section {
   heading: string
   variables: Readonly<Record<string, string>>
 }
 
-/** The variables that stand in the text of an environment file. An empty one is one that is not set. */
+/** Parses an environment file. An empty variable counts as unset. */
 export function readVariables(text: string): Record<string, string> {
   const lines = Object.entries(parseEnv(text) as Record<string, string>)
   return Object.fromEntries(lines.filter(([, value]) => value !== ''))
 }
 
 /**
- * `text` with the lines of `sections` that it does not have yet. Existing lines stay as they are, but for
- * empty ones, which are filled where they stand, and for those of `growing`, whose values may have become longer. Pure.
+ * Adds the missing lines of `sections` to `text`. Keeps existing lines, except that it fills empty ones in place and
+ * extends those of `growing`. Pure.
  * @param file for messages
- * @throws ConfigurationError that names a variable that has another value there
+ * @throws ConfigurationError for a variable with another value in the file
  */
 export function completeEnv(
   text: string,
@@ -27,11 +27,11 @@ export function completeEnv(
 ): string {
   let whole = text
   for (const { heading, variables } of sections) {
-    const there = readVariables(whole)
+    const existing = readVariables(whole)
     const missing = Object.entries(variables).filter(([name, value]) => {
-      const known = there[name]
-      if (known === value) return false
-      if (known !== undefined && !(growing.includes(name) && value.startsWith(known))) {
+      const current = existing[name]
+      if (current === value) return false
+      if (current !== undefined && !(growing.includes(name) && value.startsWith(current))) {
         throw new ConfigurationError(name, `has another value in ${file}: name another file, or remove the line`)
       }
       const line = findLine(whole, name)
@@ -45,12 +45,12 @@ export function completeEnv(
   return whole
 }
 
-/** The text of `file`, empty if there is none. */
+/** Returns the text of `file`, empty if it does not exist. */
 export function readEnvFile(file: string): string {
   return existsSync(file) ? readFileSync(file, 'utf8') : ''
 }
 
-/** Writes `text` into `file`, all of it or nothing. Only the file's owner may read it. */
+/** Writes `file` atomically, readable only by its owner. */
 export function writeEnvFile(file: string, text: string): void {
   if (existsSync(file) && readFileSync(file, 'utf8') === text) {
     if ((statSync(file).mode & 0o077) !== 0) chmodSync(file, 0o600)
@@ -63,8 +63,7 @@ export function writeEnvFile(file: string, text: string): void {
 }
 
 /**
- * The part of the text that sets a variable, without `export` in front of it and without a comment behind it. Of several
- * lines the last one counts.
+ * Finds the assignment of a variable, without `export` and without a trailing comment. The last of several lines wins.
  */
 function findLine(text: string, name: string): { start: number; end: number } | undefined {
   const setting = new RegExp(`^([ \\t]*(?:export[ \\t]+)?)${name}[ \\t]*=.*?(?=[ \\t]+#|$)`, 'gm')
@@ -72,9 +71,9 @@ function findLine(text: string, name: string): { start: number; end: number } | 
   return line && { start: line.index + (line[1] ?? '').length, end: line.index + line[0].length }
 }
 
-/** A line that Node, Next and Docker read alike. */
+/** Formats a line that Node, Next and Docker parse alike. */
 function format(name: string, value: string): string {
   const line = /^[\w.:/,@-]+$/.test(value) ? `${name}=${value}` : `${name}='${value}'`
-  if (readVariables(line)[name] !== value) throw new ConfigurationError(name, 'cannot be written into a file')
+  if (readVariables(line)[name] !== value) throw new ConfigurationError(name, 'cannot be written to a file')
   return line
 }

@@ -9,16 +9,16 @@ import { WalletError } from '#lib/wallet/wallet-error.ts'
 import { readXlm } from './accounts.ts'
 import type { DeployedToken } from './token.ts'
 
-/** The source of the faucet's money: `issuer` mints it, `holder` and `native` (XLM) give of their own balance. */
+/** `issuer` mints; `holder` and `native` (XLM) spend their own balance. */
 type FaucetKind = 'issuer' | 'holder' | 'native'
 
-/** The key of the faucet, or in `none` the reason why there is no faucet. */
+/** The faucet's key, or in `none` the reason why there is no faucet. */
 export type FaucetPlan = { kind: FaucetKind; keypair: Keypair } | { none: string }
 
 /**
- * Finds the account that can deposit the asset behind a token: its issuer, who mints, or an account that holds some. Of
- * XLM that is any account that friendbot has filled, so that a key can be made for it.
- * @throws ConfigurationError for a key that cannot; LedgerError `unavailable`
+ * Chooses an account that can deposit the asset behind a token: its issuer, who mints, or a holder. For XLM any account
+ * that friendbot funds will do, so a key can be generated.
+ * @throws ConfigurationError for a key that cannot deposit; LedgerError `unavailable`
  */
 export async function planFaucet(
   network: Network,
@@ -30,18 +30,18 @@ export async function planFaucet(
   const name = `${asset.getCode()}:${asset.getIssuer()}`
   if (!seed) {
     return {
-      none: `the token is over ${name}. Only its issuer can mint that, and no key (FAUCET_SEED) of the issuer, or of an account that holds some, was given`,
+      none: `the token’s asset is ${name}, and FAUCET_SEED is not the key of its issuer or of a holder`,
     }
   }
   const keypair = Keypair.fromSecret(seed)
   if (keypair.publicKey() === asset.getIssuer()) return { kind: 'issuer', keypair }
   const held = await readBalance(network.server, underlying, keypair.publicKey())
   if (held > 0n) return { kind: 'holder', keypair }
-  const problem = `is the key of ${keypair.publicKey()}, which neither issues ${name} nor holds any: it cannot deposit`
+  const problem = `is the key of ${keypair.publicKey()}, which cannot deposit: it neither issues ${name} nor holds any`
   throw new ConfigurationError('FAUCET_SEED', problem)
 }
 
-/** The faucet's balance in base units; undefined for one that mints. */
+/** The faucet's balance in base units; undefined if it mints. */
 export async function readFaucetFunds(
   network: Network,
   { asset }: DeployedToken,
@@ -53,9 +53,8 @@ export async function readFaucetFunds(
 }
 
 /**
- * Has the ledger simulate what a deposit does with the asset, a transfer from the faucet to the token, signed by the
- * faucet. This finds frozen accounts and contracts, too.
- * @throws ConfigurationError when it would fail; LedgerError `unavailable`
+ * Simulates the asset transfer of a deposit, from the faucet to the token. This also detects frozen accounts.
+ * @throws ConfigurationError if it would fail; LedgerError `unavailable`
  */
 export async function tryFaucet(
   network: Network,
@@ -70,7 +69,7 @@ export async function tryFaucet(
     args: [scAddress(faucet), scAddress(token), scAmount(amount)],
   })
   const deployment = { rpc: network.server, passphrase: network.passphrase, token }
-  // Simulation looks at no sequence number.
+  // Simulation ignores the sequence number.
   await simulateCall(deployment, new Account(faucet, '0'), operation, {}).catch((cause: unknown) => {
     if (!(cause instanceof WalletError)) throw ledgerUnreachable(cause)
     throw new ConfigurationError('FAUCET_SEED', `its account cannot deposit: ${cause.message}`)

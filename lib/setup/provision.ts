@@ -3,7 +3,6 @@ import { Keypair } from '@stellar/stellar-sdk'
 import { readEnvironment } from '#lib/config/environment.ts'
 import { generateRelayKey, parsePrivateRelayKey, publicHalf } from '#lib/config/relay-key.ts'
 import { CHANNEL_FUNDS } from '#lib/relay/setup.ts'
-import { composeSettings } from '#lib/server/settings.ts'
 import { openNetwork } from '#lib/stellar/network.ts'
 import { formatUnits } from '#lib/text/money.ts'
 import { ensureXlm } from './accounts.ts'
@@ -13,26 +12,20 @@ import { type FaucetPlan, planFaucet, readFaucetFunds, tryFaucet } from './fauce
 import { checkDeployment, type DeployedToken } from './token.ts'
 
 const XLM = 10_000_000n
-/**
- * Friendbot fills up an account that has less, in stroops: the sponsor pays a day's fees, the faucet those of its
- * grants.
- */
+/** Friendbot funds an account with less, in stroops: the sponsor pays a day's fees, the faucet those of its grants. */
 const SPONSOR_XLM = 1_000n * XLM
 const FAUCET_XLM = 100n * XLM
-/**
- * A faucet that gives XLM is filled up below `least` (stroops), and gives `amount` XLM, so that it lasts for many
- * grants.
- */
+/** A faucet that grants XLM is funded below `least` stroops and grants `amount` XLM, so that it lasts for many. */
 const NATIVE_FAUCET = { least: 2_000n * XLM, amount: '100' }
-/** The version of the confidential token's interface that lib/wallet implements. */
+/** The version of the confidential token that lib/wallet implements. */
 const INTERFACE = '0.8.0'
-/** The default passphrase of the embedded ledger, and so of the network `local`. */
+/** The default passphrase of the embedded ledger. */
 const LOCAL_PASSPHRASE = 'Standalone Network ; February 2017'
 
 /**
- * Makes or checks what a service needs on the network of a deployment: sponsor, faucet, channels. Run again it leaves
- * all as it is. Resolves to the text of the environment file.
- * @throws ConfigurationError, before anything is changed, for a document, key or file that is wrong; Refusal
+ * Creates or checks the accounts that a service needs on the network of a deployment: sponsor, faucet and channels.
+ * Idempotent. Resolves to the text of the environment file.
+ * @throws ConfigurationError for an invalid document, key or file, before anything is changed; LedgerError
  */
 export async function provision(wanted: Provisioning): Promise<string> {
   const { document, say } = wanted
@@ -43,9 +36,7 @@ export async function provision(wanted: Provisioning): Promise<string> {
   const { asset } = deployed.asset
   say(`token    ${deployed.token}, over ${asset.isNative() ? 'XLM' : `${asset.getCode()}:${asset.getIssuer()}`}`)
   if (document.interface && document.interface !== INTERFACE) {
-    say(
-      `         of interface ${document.interface}: relays need ${INTERFACE} and may fail with it; everything else works`,
-    )
+    say(`         of version ${document.interface}: relays need ${INTERFACE} and may fail; everything else works`)
   }
   const kept = readVariables(wanted.kept)
   const faucet = await planFaucet(network, deployed, wanted.given.FAUCET_SEED ?? kept.FAUCET_SEED)
@@ -53,42 +44,39 @@ export async function provision(wanted: Provisioning): Promise<string> {
     file: wanted.file,
     growing: ['CHANNEL_SEEDS'],
   })
-  // A setting that the boot would refuse is refused here, such as one key with two duties.
+  // Refuses what the boot would refuse, such as one key with two roles.
   const environment = readEnvironment(readVariables(text))
-  const settings = composeSettings(environment)
+  const settings = wanted.services.composeSettings(environment)
   wanted.keep(text)
   const funder = { network, friendbotUrl: deployed.friendbotUrl }
   const sponsor = settings.sponsor?.keypair.publicKey() ?? ''
-  say(`sponsor  ${sponsor}${(await ensureXlm(funder, sponsor, SPONSOR_XLM)) ? ', filled up by friendbot' : ''}`)
+  say(`sponsor  ${sponsor}${(await ensureXlm(funder, sponsor, SPONSOR_XLM)) ? ', funded by friendbot' : ''}`)
   if ('none' in faucet) {
-    say(`faucet   none: ${faucet.none}. /funding/faucet will answer 501`)
+    say(`faucet   none: ${faucet.none}. /funding/faucet will return 501`)
   } else {
     const address = faucet.keypair.publicKey()
-    const isFilled = await ensureXlm(funder, address, faucet.kind === 'native' ? NATIVE_FAUCET.least : FAUCET_XLM)
+    const isFunded = await ensureXlm(funder, address, faucet.kind === 'native' ? NATIVE_FAUCET.least : FAUCET_XLM)
     await tryFaucet(network, deployed, faucet, environment.FAUCET_AMOUNT)
-    const does = { issuer: 'mints', holder: 'gives what it holds', native: 'gives XLM' }[faucet.kind]
-    say(`faucet   ${address}, ${does}${isFilled ? ', filled up by friendbot' : ''}`)
+    const does = { issuer: 'mints', holder: 'grants from its balance', native: 'grants XLM' }[faucet.kind]
+    say(`faucet   ${address}, ${does}${isFunded ? ', funded by friendbot' : ''}`)
   }
   const held = 'none' in faucet ? undefined : await readFaucetFunds(network, deployed, faucet)
   const funds = shareOf(held, wanted.channels)
-  if (held !== undefined) say(`faucet   it has ${formatUnits(held)} to give; a channel is given ${formatUnits(funds)}`)
+  if (held !== undefined) say(`faucet   has ${formatUnits(held)}; each channel gets ${formatUnits(funds)}`)
   const databaseUrl = wanted.given.DATABASE_URL
   const hasFaucet = !('none' in faucet)
   await provisionChannels({ ...wanted, databaseUrl, environment, funder, deployed, hasFaucet, funds })
   return text
 }
 
-/**
- * The amount that each channel is given, in base units. A faucet that cannot mint spends at most half of its funds
- * (`held`) on all of them.
- */
+/** The grant of each channel, in base units. A faucet that cannot mint spends at most half of its balance on them. */
 function shareOf(held: bigint | undefined, channels: number): bigint {
   if (held === undefined || channels === 0) return CHANNEL_FUNDS
   const share = held / BigInt(2 * channels)
   return share < CHANNEL_FUNDS ? share : CHANNEL_FUNDS
 }
 
-/** Every line of the environment. A key that the file has is kept, one that was given is used, any other is made. */
+/** The lines of the environment. Keys come from the file, else from the environment, else they are generated. */
 function composeSections(wanted: Provisioning, deployed: DeployedToken, faucet: FaucetPlan): Section[] {
   const { document, given, channels } = wanted
   const kept = readVariables(wanted.kept)
@@ -107,7 +95,7 @@ function composeSections(wanted: Provisioning, deployed: DeployedToken, faucet: 
       },
     },
     {
-      heading: 'The keys of the service: sessions, fees, the faucet',
+      heading: 'The keys of the service: sessions, fees, faucet',
       variables: {
         SESSION_SECRET: given.SESSION_SECRET ?? kept.SESSION_SECRET ?? randomBytes(32).toString('base64url'),
         SPONSOR_SEED: given.SPONSOR_SEED ?? kept.SPONSOR_SEED ?? Keypair.random().secret(),
@@ -144,7 +132,7 @@ function composeRelaySections(
       variables: { RELAY_PUBLIC_KEY: JSON.stringify(publicHalf(key)), ...(enabled && { BATCH_ENABLED: enabled }) },
     },
     {
-      heading: 'For relays alone: the service works without these lines, and then cannot read an amount',
+      heading: 'For relays only: without these lines the service works, but cannot read amounts',
       variables: {
         CHANNEL_SEEDS: seeds.join(','),
         RELAY_PRIVATE_KEY: JSON.stringify(key),

@@ -9,12 +9,12 @@ import { readAuditorKey } from '#lib/wallet/account.ts'
 import { WalletError } from '#lib/wallet/wallet-error.ts'
 import type { DeploymentDocument } from './document.ts'
 
-/** A deployment as the ledger describes it. */
+/** A deployed token, from its ledger entries. */
 export interface DeployedToken {
   /** the confidential token, C… */
   token: string
   asset: StellarAsset
-  /** undefined where the network has none */
+  /** undefined if the network has none */
   friendbotUrl: string | undefined
   /** whether the token is that of an embedded ledger, whose circuits come with this project */
   isEmbedded: boolean
@@ -23,16 +23,16 @@ export interface DeployedToken {
 const NETWORK = z.object({ passphrase: z.string(), friendbotUrl: z.string().optional() })
 
 /**
- * Checks a deployment document against the ledger: that the RPC is of its network, that its token is there and is a
- * confidential token, and that asset, verifier and auditor are those of the token.
- * @throws ConfigurationError for a document that is wrong; LedgerError `unavailable`
+ * Checks a deployment document against the ledger: the RPC's network, the confidential token, and its asset, verifier
+ * and auditor.
+ * @throws ConfigurationError for a wrong document; LedgerError `unavailable`
  */
 export async function checkDeployment(network: Network, document: DeploymentDocument): Promise<DeployedToken> {
   const { passphrase, friendbotUrl } = await network.call('getNetwork', {}, NETWORK)
-  if (passphrase !== document.passphrase) throw wrong(`its RPC is of another network: "${passphrase}"`)
+  if (passphrase !== document.passphrase) throw wrong(`its RPC belongs to another network: "${passphrase}"`)
   const { token, underlying, verifier, auditor } = document.contracts
   const instance = await readInstance(network.server, token)
-  if (!instance) throw wrong(`the ledger has no contract ${token}: was the network reset since?`)
+  if (!instance) throw wrong(`the ledger has no contract ${token}: has the network been reset?`)
   const asset = await readUnderlyingAsset(network.server, token).catch((error: unknown) => {
     const isForeign = error instanceof LedgerError && error.code === 'foreign-contract'
     throw isForeign ? wrong(`contracts.token: ${error.message}`) : error
@@ -56,7 +56,7 @@ function checkAsset({ asset: named }: DeploymentDocument, { asset, contract }: S
   if (named.code !== asset.getCode() && !asset.isNative()) throw foreign('asset.code', asset.getCode())
 }
 
-/** The address that the token keeps under `name`, if it does. */
+/** Returns the address in the token's setting `name`, if it has one. */
 function checkSetting(
   instance: xdr.ScContractInstance,
   name: string,

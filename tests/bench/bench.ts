@@ -1,4 +1,4 @@
-import { runCommand } from '#lib/cli/command.ts'
+import { runCommand } from '#lib/cli/process/command.ts'
 import { freePort } from '../support/port.ts'
 import { measureArchive } from './archive.ts'
 import { measureDemo } from './demo.ts'

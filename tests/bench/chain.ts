@@ -1,5 +1,5 @@
 import { Address, Operation, type Transaction, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
-import { sendAndWait, type TestNetwork } from '#lib/cli/participants.ts'
+import { sendAndWait, type TestNetwork } from '#lib/cli/client/participants.ts'
 import { buildTransfer, proveTransferAhead } from '#lib/wallet/calls.ts'
 import { NOTHING } from '#lib/wallet/commitment.ts'
 import type { Holder } from '#lib/wallet/keys.ts'

@@ -1,7 +1,7 @@
 import { Keypair } from '@stellar/stellar-sdk'
 import { sql } from 'drizzle-orm'
+import { connect, signInWithWallet } from '#lib/cli/client/wallet-session.ts'
 import { offlineContext } from '#lib/cli/seed/invites.ts'
-import { connect, signInWithWallet } from '#lib/cli/wallet-session.ts'
 import { type Database, openStore } from '#lib/db/connection.ts'
 import { pollBatchStatus } from '#lib/directory/batches/status.ts'
 import { listPayouts } from '#lib/directory/payouts/payouts.ts'

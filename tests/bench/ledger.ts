@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { Asset, Keypair, Operation, rpc, TransactionBuilder } from '@stellar/stellar-sdk'
-import { endow, enrol, openTestNetwork } from '#lib/cli/participants.ts'
+import { endow, enrol, openTestNetwork } from '#lib/cli/client/participants.ts'
 import {
   type Devnet,
   devnetKeys,

@@ -1,4 +1,4 @@
-import { connect, signInWithWallet, sponsorTransfer } from '#lib/cli/wallet-session.ts'
+import { connect, signInWithWallet, sponsorTransfer } from '#lib/cli/client/wallet-session.ts'
 import type { Stage } from './stage.ts'
 
 /** One measured quantity: ours beside the plain loop's, in the same run. */

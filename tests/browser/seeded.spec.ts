@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, type Page, test } from '@playwright/test'
-import { openTestNetwork } from '#lib/cli/participants.ts'
+import { openTestNetwork } from '#lib/cli/client/participants.ts'
 import { DESKTOP, findFaults, hiddenOf, NARROWEST, PAGES, PHONE, visit, WIDTHS } from './operator.ts'
 import { type RunningProgram, runProgram } from './running-program.ts'
 

@@ -1,6 +1,6 @@
 import { TransactionBuilder } from '@stellar/stellar-sdk'
 import type { TransferStatus } from '#drizzle/schema/transfers.ts'
-import type { TestNetwork } from '#lib/cli/participants.ts'
+import type { TestNetwork } from '#lib/cli/client/participants.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { findOpenTransfers, findTransferOfHash } from '#lib/transfers/rows.ts'
 import { buildTransfer } from '#lib/wallet/calls.ts'

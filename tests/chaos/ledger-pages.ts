@@ -1,5 +1,5 @@
 import { TransactionBuilder } from '@stellar/stellar-sdk'
-import type { TestNetwork } from '#lib/cli/participants.ts'
+import type { TestNetwork } from '#lib/cli/client/participants.ts'
 
 /** The record of one inner transaction on the ledger. */
 export interface Standing {

@@ -44,14 +44,14 @@ test.each([
   ['testnet with the passphrase of another', { passphrase: 'x' }, /contradict/],
   ['no passphrase', { passphrase: undefined }, /passphrase/],
   ['no RPC', { rpcUrl: undefined }, /rpcUrl/],
-  ['an RPC that is no web address', { rpcUrl: 'file:///etc/passwd' }, /rpcUrl: is no http/],
+  ['an RPC that is no web address', { rpcUrl: 'file:///etc/passwd' }, /rpcUrl: is not an http/],
   ['no contracts', { contracts: undefined }, /contracts/],
   ['no token', { contracts: { underlying: token } }, /contracts.token/],
-  ['an account for a token', { contracts: { token: issuer } }, /contracts.token: is no contract/],
+  ['an account for a token', { contracts: { token: issuer } }, /contracts.token: is not a contract/],
   ['no auditor', { auditor: undefined }, /auditor/],
   ['an auditor of no number', { auditor: { id: -1 } }, /auditor.id/],
-  ['an auditor key that is too short', { auditor: { id: 0, key: 'abcd' } }, /auditor.key: is not of 128/],
-  ['an issuer that is a contract', { asset: { code: 'USDC', issuer: token } }, /asset.issuer: is no account/],
+  ['an auditor key that is too short', { auditor: { id: 0, key: 'abcd' } }, /auditor.key: is not 128/],
+  ['an issuer that is a contract', { asset: { code: 'USDC', issuer: token } }, /asset.issuer: is not an account/],
 ])('%s is refused', (_, change, problem) => {
   const attempt = () => read({ ...DEMO, ...change })
   expect(attempt).toThrow(ConfigurationError)

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { parseEnv } from 'node:util'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { MEMORY } from '#lib/cli/serve.ts'
+import { MEMORY } from '#lib/cli/process/serve.ts'
 import { VARIABLE_NAMES } from '#lib/config/environment.ts'
 
 const read = (file: string) => readFileSync(file, 'utf8')

@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 import { networkInterfaces, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
-import { startServing } from '#lib/cli/serve.ts'
+import { startServing } from '#lib/cli/process/serve.ts'
 import { listenHostOf } from '#lib/config/listen-host.ts'
 import { freePort } from '../support/port.ts'
 

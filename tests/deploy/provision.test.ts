@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { Address, Asset, Keypair, Networks, Operation, rpc, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { setupServices } from '#lib/cli/setup/services.ts'
 import { readEnvironment, VARIABLE_NAMES } from '#lib/config/environment.ts'
 import { type Devnet, startDevnet } from '#lib/devnet/devnet.ts'
 import type { Provisioning } from '#lib/setup/channels.ts'
@@ -46,6 +47,7 @@ async function attempt({ document = {}, contracts = {}, given = {}, kept = '', c
   const texts: string[] = []
   const wanted: Provisioning = {
     document: readDocument(JSON.stringify(changed)),
+    services: setupServices,
     kept,
     file: 'service.env',
     given: readEnvironment({ DEVNET_PROOFS: 'stand-in', FAUCET_SEED: devnet.issuerSecret, ...given }),
@@ -89,10 +91,10 @@ describe('a deployment that is not what it says', () => {
     expect(texts).toEqual([])
   })
 
-  test('an RPC of another network is told', async () => {
+  test('reports an RPC of another network', async () => {
     const other = 'Standalone Network ; February 2017'
     const { failure, texts } = await attempt({ document: { network: 'local', passphrase: other } })
-    expect(String(failure)).toContain(`its RPC is of another network: "${Networks.TESTNET}"`)
+    expect(String(failure)).toContain(`its RPC belongs to another network: "${Networks.TESTNET}"`)
     expect(texts).toEqual([])
   })
 })
@@ -100,15 +102,17 @@ describe('a deployment that is not what it says', () => {
 test('a deployment of another interface is told of, and served', async () => {
   const { failure, said } = await attempt({ document: { interface: '0.7.0' } })
   expect(failure).toBeUndefined()
-  expect(said).toContain('of interface 0.7.0: relays need 0.8.0')
-  expect((await attempt()).said).not.toContain('of interface')
+  expect(said).toContain('of version 0.7.0: relays need 0.8.0')
+  expect((await attempt()).said).not.toContain('of version')
 })
 
 describe('the faucet', () => {
   test('is missing without a key: the command says what it cannot do, and does the rest', async () => {
     const { failure, said, variables } = await attempt({ given: { FAUCET_SEED: '' }, channels: 1 })
     expect(failure).toBeUndefined()
-    expect(said).toContain(`faucet   none: the token is over USDC:${devnet.deployment.asset.issuer}. Only its issuer`)
+    expect(said).toContain(
+      `faucet   none: the token’s asset is USDC:${devnet.deployment.asset.issuer}, and FAUCET_SEED is not`,
+    )
     expect(said).toContain('channels are not registered or funded: there is no faucet')
     expect(variables).not.toHaveProperty('FAUCET_SEED')
     expect(variables).not.toHaveProperty('BATCH_ENABLED')
@@ -123,7 +127,7 @@ describe('the faucet', () => {
   test('is not the key of a stranger', async () => {
     const { failure, texts } = await attempt({ given: { FAUCET_SEED: Keypair.random().secret() } })
     expect(String(failure)).toMatch(
-      /FAUCET_SEED: is the key of G\w{55}, which neither issues USDC:G\w{55} nor holds any/,
+      /FAUCET_SEED: is the key of G\w{55}, which cannot deposit: it neither issues USDC:G\w{55} nor holds any/,
     )
     expect(texts).toEqual([])
   })
@@ -132,8 +136,8 @@ describe('the faucet', () => {
     const holder = await makeHolder('3000')
     const { failure, said } = await attempt({ given: { FAUCET_SEED: holder.secret() }, channels: 1 })
     expect(failure).toBeUndefined()
-    expect(said).toContain(`faucet   ${holder.publicKey()}, gives what it holds`)
-    expect(said).toContain('it has 3000.0000000 to give; a channel is given 1500.0000000')
+    expect(said).toContain(`faucet   ${holder.publicKey()}, grants from its balance`)
+    expect(said).toContain('has 3000.0000000; each channel gets 1500.0000000')
     expect(said).toMatch(/channel {2}G\w{55}, ready/)
   })
 
@@ -152,7 +156,7 @@ describe('the faucet', () => {
       const contracts = { underlying: native }
       const first = await attempt({ document, contracts, given: { FAUCET_SEED: '' } })
       expect(first.failure).toBeUndefined()
-      expect(first.said).toMatch(/faucet {3}G\w{55}, gives XLM, filled up by friendbot/)
+      expect(first.said).toMatch(/faucet {3}G\w{55}, grants XLM, funded by friendbot/)
       expect(first.variables.FAUCET_AMOUNT).toBe('100')
       const again = { document, contracts, given: { FAUCET_SEED: '' }, kept: first.texts[0] ?? '' }
       expect((await attempt(again)).texts).toEqual(first.texts)
@@ -168,7 +172,7 @@ describe('testnet', () => {
   test('wants real proofs for its channels: without a prover they are accounts and nothing more', async () => {
     const { failure, said, variables } = await attempt({ document, channels: 2 })
     expect(failure).toBeUndefined()
-    expect(said).toContain('channels are not registered or funded: a real network wants real proofs (PROVER_CIRCUITS)')
+    expect(said).toContain('channels are not registered or funded: a real network needs real proofs (PROVER_CIRCUITS)')
     expect(variables).toMatchObject({ STELLAR_NETWORK: 'testnet', FAUCET_SEED: devnet.issuerSecret })
     expect(variables).not.toHaveProperty('DEVNET_PASSPHRASE')
     expect(variables).not.toHaveProperty('BATCH_ENABLED')
@@ -203,7 +207,7 @@ test('a local network with another verifier needs circuits: batch jobs stay off 
   try {
     const { failure, said, variables } = await attempt({ document: { network: 'local' }, channels: 1 })
     expect(failure).toBeUndefined()
-    expect(said).toContain('channels are not registered or funded: a real network wants real proofs (PROVER_CIRCUITS)')
+    expect(said).toContain('channels are not registered or funded: a real network needs real proofs (PROVER_CIRCUITS)')
     expect(variables).toMatchObject({ STELLAR_NETWORK: 'local' })
     expect(variables).not.toHaveProperty('BATCH_ENABLED')
   } finally {

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Keypair } from '@stellar/stellar-sdk'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { openTestNetwork, type TestNetwork } from '#lib/cli/participants.ts'
+import { openTestNetwork, type TestNetwork } from '#lib/cli/client/participants.ts'
 import { readEnvironment } from '#lib/config/environment.ts'
 import { type Devnet, startDevnet } from '#lib/devnet/devnet.ts'
 import { CHANNEL_FUNDS } from '#lib/relay/setup.ts'
@@ -169,7 +169,7 @@ test('lines of others stay, channels are added, and a contradiction changes noth
 })
 
 test.each([
-  [['--deployment', ''], {}, '--deployment: is needed'],
+  [['--deployment', ''], {}, '--deployment: is required'],
   [['--deployment', 'http://127.0.0.1:1/deployment.json'], {}, '--deployment: cannot be read: '],
   [['--channels', '101'], {}, '--channels: '],
   [[], { FAUCET_SEED: 'GBAD' }, 'FAUCET_SEED: '],

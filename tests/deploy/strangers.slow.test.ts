@@ -3,7 +3,7 @@ import { readdirSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { buildIfStale } from '#lib/cli/build.ts'
-import { answers } from '#lib/cli/serve.ts'
+import { answers } from '#lib/cli/process/serve.ts'
 import { freePort } from '../support/port.ts'
 import { rawRequest, wired } from '../support/raw-request.ts'
 

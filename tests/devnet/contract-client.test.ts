@@ -1,6 +1,6 @@
 import { Asset, contract } from '@stellar/stellar-sdk'
 import { beforeAll, expect, test } from 'vitest'
-import { enrol, openTestNetwork as openDeployment } from '#lib/cli/participants.ts'
+import { enrol, openTestNetwork as openDeployment } from '#lib/cli/client/participants.ts'
 import { issuer, keypair, passphrase, shareNetwork } from './network-fixture.ts'
 
 /** The methods of a client made from a contract's spec, by the names in that spec. */

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { enrol } from '#lib/cli/participants.ts'
+import { enrol } from '#lib/cli/client/participants.ts'
 import type { BatchProgress } from '#lib/directory/batches/status.ts'
 import type { Payout } from '#lib/directory/payouts/payouts.ts'
 import { openTracker } from '#lib/transfers/track.ts'

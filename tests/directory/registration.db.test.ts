@@ -3,7 +3,7 @@ import { eq, inArray } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, test, vi } from 'vitest'
 import { auditLog } from '#drizzle/schema/audit.ts'
 import { contractors, organisations } from '#drizzle/schema/directory.ts'
-import { enrol } from '#lib/cli/participants.ts'
+import { enrol } from '#lib/cli/client/participants.ts'
 import { contractorRow, insertRows } from '#lib/cli/seed/rows.ts'
 import { activateContractors, sweepRegistrations } from '#lib/directory/contractors/activation.ts'
 import {

@@ -11,9 +11,7 @@ const DEVNET_ENTRY = 'lib/devnet/devnet.ts'
 const STEPS = [
   ['app', 'start', 'cli'],
   ['api'],
-  // Setup prepares a relay's channels with the services that the server opens.
-  ['setup'],
-  ['server', 'dashboard'],
+  ['server', 'dashboard', 'setup'],
   ['relay'],
   ['faucet'],
   ['transfers'],

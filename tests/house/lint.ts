@@ -1,4 +1,4 @@
-import { runCommand } from '#lib/cli/command.ts'
+import { runCommand } from '#lib/cli/process/command.ts'
 import { FILE_RULES } from './file-rules.ts'
 import { IMPORT_RULES } from './import-rules.ts'
 import { MIGRATION_RULES } from './migration-rules.ts'

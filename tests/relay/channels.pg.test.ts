@@ -1,6 +1,6 @@
 import { Operation, TransactionBuilder } from '@stellar/stellar-sdk'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { enrol, sendAndWait } from '#lib/cli/participants.ts'
+import { enrol, sendAndWait } from '#lib/cli/client/participants.ts'
 import { releaseMoved } from '#lib/relay/moved.ts'
 import { readiness } from '#lib/server/readiness.ts'
 import { composeRelay } from '#lib/server/relay.ts'

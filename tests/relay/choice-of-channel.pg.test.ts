@@ -1,7 +1,7 @@
 import { Asset, Keypair, Operation, TransactionBuilder } from '@stellar/stellar-sdk'
 import { sql } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { sendAndWait } from '#lib/cli/participants.ts'
+import { sendAndWait } from '#lib/cli/client/participants.ts'
 import type { LoadedProver } from '#lib/prover/node/loading.ts'
 import { prover } from '#lib/prover/stand-in.ts'
 import { CHANNEL_FUNDS } from '#lib/relay/setup.ts'

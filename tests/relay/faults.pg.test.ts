@@ -1,7 +1,7 @@
 import { Keypair, Networks, TransactionBuilder } from '@stellar/stellar-sdk'
 import { sql } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
-import { sendAndWait } from '#lib/cli/participants.ts'
+import { sendAndWait } from '#lib/cli/client/participants.ts'
 import { generateRelayKey, publicHalf } from '#lib/config/relay-key.ts'
 import { prover } from '#lib/prover/stand-in.ts'
 import { startJob } from '#lib/relay/job.ts'

@@ -1,6 +1,6 @@
 import { Keypair } from '@stellar/stellar-sdk'
 import { relayChannels } from '#drizzle/schema/relay.ts'
-import { enrol } from '#lib/cli/participants.ts'
+import { enrol } from '#lib/cli/client/participants.ts'
 import { contractorRow, insertRows } from '#lib/cli/seed/rows.ts'
 import { generateRelayKey, type PrivateRelayKey } from '#lib/config/relay-key.ts'
 import { devnetKeys } from '#lib/devnet/devnet.ts'

@@ -1,7 +1,7 @@
 import { Operation, TransactionBuilder } from '@stellar/stellar-sdk'
 import { Client as Connection } from 'pg'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { sendAndWait } from '#lib/cli/participants.ts'
+import { sendAndWait } from '#lib/cli/client/participants.ts'
 import { releaseMoved } from '#lib/relay/moved.ts'
 import type { Relay } from '#lib/relay/relay.ts'
 import { composeRelay } from '#lib/server/relay.ts'

@@ -1,6 +1,6 @@
 import { Keypair } from '@stellar/stellar-sdk'
 import { expect } from 'vitest'
-import { sendAndWait, type TestNetwork } from '#lib/cli/participants.ts'
+import { sendAndWait, type TestNetwork } from '#lib/cli/client/participants.ts'
 import { requestFriendbot } from '#lib/stellar/friendbot.ts'
 import { buildRegister } from '#lib/wallet/calls.ts'
 import { type Holder, openHolder } from '#lib/wallet/keys.ts'

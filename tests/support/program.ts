@@ -1,4 +1,4 @@
-import { answers, startServing } from '#lib/cli/serve.ts'
+import { answers, startServing } from '#lib/cli/process/serve.ts'
 import { freePort } from './port.ts'
 import { openTestService, type TestService } from './test-service.ts'
 

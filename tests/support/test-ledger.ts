@@ -1,5 +1,5 @@
 import { Keypair } from '@stellar/stellar-sdk'
-import { endow, enrol, openTestNetwork, type TestNetwork } from '#lib/cli/participants.ts'
+import { endow, enrol, openTestNetwork, type TestNetwork } from '#lib/cli/client/participants.ts'
 import { type DevnetOptions, startDevnet } from '#lib/devnet/devnet.ts'
 import { NOTHING, type Opening } from '#lib/wallet/commitment.ts'
 import type { Holder } from '#lib/wallet/keys.ts'

@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { enrol } from '#lib/cli/participants.ts'
+import { enrol } from '#lib/cli/client/participants.ts'
 import { buildTransfer } from '#lib/wallet/calls.ts'
 import { findContradictions } from '../directory/bookkeeping.ts'
 import { findBatch } from '../directory/payment.ts'

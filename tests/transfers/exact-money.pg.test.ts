@@ -1,6 +1,6 @@
 import { Operation, rpc, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { enrol, sendAndWait } from '#lib/cli/participants.ts'
+import { enrol, sendAndWait } from '#lib/cli/client/participants.ts'
 import { readEnvironment } from '#lib/config/environment.ts'
 import { startService } from '#lib/server/start.ts'
 import { findEnvelopes } from '#lib/transfers/rows.ts'

@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
-import { enrol } from '#lib/cli/participants.ts'
+import { enrol } from '#lib/cli/client/participants.ts'
 import { readEnvironment } from '#lib/config/environment.ts'
 import { Refusal, statusOf } from '#lib/refusal/refusal.ts'
 import { type RunningService, startService } from '#lib/server/start.ts'

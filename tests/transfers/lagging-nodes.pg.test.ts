@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { endow } from '#lib/cli/participants.ts'
+import { endow } from '#lib/cli/client/participants.ts'
 import { syncBalance } from '#lib/wallet/balance.ts'
 import { buildTransfer, type SignedSpending } from '#lib/wallet/calls.ts'
 import { catchUp, enrolUnevenly, LAG } from '../support/lagging-nodes.ts'

@@ -1,6 +1,6 @@
 import { Keypair, xdr } from '@stellar/stellar-sdk'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { enrol, sendAndWait } from '#lib/cli/participants.ts'
+import { enrol, sendAndWait } from '#lib/cli/client/participants.ts'
 import { startInstance } from '../chaos/processes.ts'
 import { findContradictions } from '../directory/bookkeeping.ts'
 import { buildPayment, preparePayment } from '../directory/payment.ts'

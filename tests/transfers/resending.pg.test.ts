@@ -1,6 +1,6 @@
 import { Keypair, Operation, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { enrol, sendAndWait } from '#lib/cli/participants.ts'
+import { enrol, sendAndWait } from '#lib/cli/client/participants.ts'
 import { decodeInner, sponsorTransfer } from '#lib/transfers/submit.ts'
 import { openTracker } from '#lib/transfers/track.ts'
 import { buildTransfer } from '#lib/wallet/calls.ts'

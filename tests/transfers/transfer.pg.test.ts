@@ -1,7 +1,7 @@
 import { Address, authorizeEntry, Keypair, Operation, rpc, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { mintSession } from '#lib/auth/session.ts'
-import { enrol, sendAndWait } from '#lib/cli/participants.ts'
+import { enrol, sendAndWait } from '#lib/cli/client/participants.ts'
 import { decodeInner, sponsorTransfer } from '#lib/transfers/submit.ts'
 import { openTracker } from '#lib/transfers/track.ts'
 import { buildDeposit, buildTransfer } from '#lib/wallet/calls.ts'

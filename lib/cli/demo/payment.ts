@@ -4,7 +4,7 @@ import { syncBalance } from '#lib/wallet/balance.ts'
 import { buildTransfer } from '#lib/wallet/calls.ts'
 import type { Opening } from '#lib/wallet/commitment.ts'
 import type { Holder } from '#lib/wallet/keys.ts'
-import type { TestNetwork } from '../participants.ts'
+import type { TestNetwork } from '../client/participants.ts'
 
 /** A payment as it stands on the ledger; `sent` in base units. */
 export interface Payment {

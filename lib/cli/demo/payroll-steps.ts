@@ -2,7 +2,7 @@ import { createCipheriv, randomBytes } from 'node:crypto'
 import type { Keypair } from '@stellar/stellar-sdk'
 import { deriveKey } from '#lib/auth/shared-secret.ts'
 import { type components, type PayrollClient, pages, take } from '#lib/sdk/payroll-client.ts'
-import { connectWallet } from '../wallet-session.ts'
+import { connectWallet } from '../client/wallet-session.ts'
 
 type BatchProgress = components['schemas']['BatchProgress']
 

@@ -2,7 +2,7 @@ import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from
 import { join } from 'node:path'
 import openapiTS, { astToString } from 'openapi-typescript'
 import { interfaceDocument } from '../../../lib/api/interface.ts'
-import { runCommand } from '../../../lib/cli/command.ts'
+import { runCommand } from '../../../lib/cli/process/command.ts'
 
 const USAGE = `npm run client [-- directory]
 

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { buildIfStale } from './build.ts'
+import { buildIfStale } from '../build.ts'
 
 /** A service that answers, and the way to end it if it was started here. */
 export interface Serving {
