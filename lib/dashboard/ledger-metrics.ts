@@ -1,18 +1,16 @@
-import { z } from 'zod'
 import type { Family } from '#lib/observability/metrics.ts'
+import { readLatestLedger } from '#lib/stellar/latest-ledger.ts'
 import type { Network } from '#lib/stellar/network.ts'
 
 export type LedgerReader = Pick<Network, 'call'>
-
-const HEALTH = z.object({ latestLedger: z.number().int(), latestLedgerCloseTime: z.coerce.number().int() })
 
 /**
  * Returns the RPC's latest ledger and its age.
  * @throws LedgerError `unavailable`
  */
 export async function ledgerFamilies(network: LedgerReader, now: Date): Promise<Family[]> {
-  const { latestLedger, latestLedgerCloseTime } = await network.call('getHealth', {}, HEALTH)
-  const lag = Math.max(0, Math.round(now.getTime() / 1000) - latestLedgerCloseTime)
+  const { sequence: latestLedger, closedAt } = await readLatestLedger(network)
+  const lag = Math.max(0, Math.round(now.getTime() / 1000) - closedAt)
   return [
     {
       name: 'payroll_rpc_latest_ledger',

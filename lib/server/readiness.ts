@@ -5,6 +5,7 @@ import { LEAST_HISTORY_LEFT } from '#lib/archive/ranges.ts'
 import { readWindow } from '#lib/archive/source.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { readRelayState } from '#lib/relay/channel-state.ts'
+import { readLatestLedger } from '#lib/stellar/latest-ledger.ts'
 import { formatUnits } from '#lib/text/money.ts'
 import { paysForAnything } from '#lib/transfers/policy.ts'
 import { SILENT_SECONDS } from '#lib/transfers/recency.ts'
@@ -72,11 +73,9 @@ async function checkDatabase(service: Service): Promise<Check> {
   return { ok: true }
 }
 
-const HEALTH = z.object({ latestLedger: z.number().int(), latestLedgerCloseTime: z.coerce.number().int() })
-
 async function checkLedger({ network, now }: Service): Promise<Check> {
-  const { latestLedger, latestLedgerCloseTime } = await network.call('getHealth', {}, HEALTH)
-  const age = Math.max(0, Math.round(now().getTime() / 1000) - latestLedgerCloseTime)
+  const { sequence: latestLedger, closedAt } = await readLatestLedger(network)
+  const age = Math.max(0, Math.round(now().getTime() / 1000) - closedAt)
   if (age > SILENT_SECONDS)
     return { ok: false, problem: 'the last ledger is old, or this clock is fast', latestLedger, age }
   return { ok: true, latestLedger, age }

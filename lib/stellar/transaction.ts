@@ -72,7 +72,7 @@ export type FoundTransaction = Pick<
 >
 
 /** @throws LedgerError `unavailable` */
-export function lookUp(network: Network, hash: string): Promise<Lookup> {
+export function lookUp(network: Pick<Network, 'call'>, hash: string): Promise<Lookup> {
   return network.call('getTransaction', { hash }, LOOKUP)
 }
 

@@ -124,6 +124,15 @@ describe('GET /ready', () => {
     })
   })
 
+  test('is 200 with an RPC whose getHealth has no close time', async () => {
+    ledger.isBefore27 = true
+    try {
+      expect((await get()).body).toMatchObject({ ledger: { ok: true, latestLedger: 41, age: 3 } })
+    } finally {
+      ledger.isBefore27 = false
+    }
+  })
+
   test('is 503 while the database is away', async () => {
     const away = openStore({ url: 'postgres://postgres:postgres@127.0.0.1:1/nothing' })
     provide(service.running, { database: away.database })

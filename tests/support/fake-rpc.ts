@@ -14,6 +14,8 @@ export interface FakeRpc {
   latestLedger: number
   /** when the latest ledger closed, in unix seconds */
   closedAt: number
+  /** whether it is stellar-rpc before 27.1, whose getHealth has no close time */
+  isBefore27: boolean
   /** the accounts of the ledger, by G-address */
   accounts: Map<string, xdr.AccountEntry>
   /** The address is registered with `token`, with this viewing key (128 hex digits). */
@@ -68,6 +70,7 @@ export async function startFakeRpc(given: { latestLedger?: number; passphrase?: 
     passphrase: 'Standalone Network ; February 2017',
     latestLedger: 7,
     closedAt: 0,
+    isBefore27: false,
     ...given,
     accounts: new Map(),
     fault: undefined,
@@ -129,7 +132,13 @@ function answer(
   if (method === 'getHealth') {
     // RPCs give the close time as a string, and as a number since protocol 23.
     const latestLedgerCloseTime = String(fake.closedAt)
-    return { result: { status: 'healthy', latestLedger, latestLedgerCloseTime, oldestLedger: 1 } }
+    const range = { latestLedger, oldestLedger: 1, ...(!fake.isBefore27 && { latestLedgerCloseTime }) }
+    return { result: { status: 'healthy', ...range } }
+  }
+  if (method === 'getTransaction') {
+    return {
+      result: { status: 'NOT_FOUND', latestLedger, latestLedgerCloseTime: String(fake.closedAt), oldestLedger: 1 },
+    }
   }
   if (method !== 'getLedgerEntries') return { error: { code: -32601, message: 'no such method' } }
   const keys = params?.keys ?? []
