@@ -14,7 +14,6 @@ export const FIELDS = [
   'email',
   'from',
   'from-ledger',
-  'generation',
   'home-domain',
   'instructions',
   'limit',
@@ -73,7 +72,6 @@ export const REFUSALS = {
     'payout-not-found': 'payout not found',
   },
   409: {
-    conflict: 'it conflicts with a concurrent change',
     'account-missing': 'no ledger account',
     'account-unregistered': 'the account is not registered with the confidential token',
     'address-taken': 'another contractor has this address',
@@ -143,7 +141,6 @@ export const REFUSALS = {
   },
   500: {
     internal: 'internal error',
-    failed: 'the call failed on the ledger',
     'deposit-failed': 'the deposit failed: nothing was granted',
     'transfer-open': 'the transfer is not decided yet: send the same `signedXDR` again',
     'transfer-refused': 'the network rejected the transaction; `reason` is its result code',

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { interfaceDocument, OPERATIONS } from '#lib/api/interface.ts'
 import { refusalsOf } from '#lib/api/operation-refusals.ts'
-import { messageOf, type RefusalCode } from '#lib/refusal/refusal.ts'
+import { FIELDS, messageOf, REFUSALS } from '#lib/refusal/refusal.ts'
 import { loadRoutes, methodsOf } from '../support/api.ts'
 import { validatorAt } from '../support/documented.ts'
 
@@ -88,27 +88,38 @@ describe.each(OPERATIONS.map((operation) => [operation.id, operation] as const))
   })
 })
 
-/** The codes of the sources of the interface, with the file that throws each. */
-function codesInSources(): { code: string; file: string }[] {
-  const files = globSync(['lib/{auth,directory,funding,sponsor}/**/*.ts', 'lib/relay/job.ts', 'lib/api/*.ts'])
-  return files.flatMap((file) =>
+/** The codes that these sources throw, each with its file. */
+function codesIn(...patterns: string[]): { code: string; file: string }[] {
+  return globSync(patterns).flatMap((file) =>
     [...readFileSync(file, 'utf8').matchAll(/new Refusal\(\s*'([\w-]+)'/g)].map(([, code = '']) => ({ code, file })),
   )
 }
 
-/** Refusals that are answered with another one, go into a log or a row, or belong to the dashboard's form. */
-const INSIDE = /^lib\/auth\/operator|^lib\/funding\/deposit|^lib\/sponsor\/transfer.ts forbidden/
+/** The routes of the dashboard and of invites, which are not operations. */
+const isPage = (file: string) => file.startsWith('app/') || file.startsWith('lib/auth/operator')
 
 describe('codes', () => {
-  const documented = new Set(OPERATIONS.flatMap((operation) => [...refusalsOf(operation).values()].flat()))
+  const documented = new Set<string>(OPERATIONS.flatMap((operation) => [...refusalsOf(operation).values()].flat()))
+  const thrown = codesIn('app/**/*.ts', 'lib/{api,archive,auth,directory,faucet,http,relay,server,transfers}/**/*.ts')
+  const onPages = new Set(thrown.filter(({ file }) => isPage(file)).map(({ code }) => code))
 
-  test('every one that the sources throw belongs to an operation', () => {
-    const thrown = codesInSources().filter(({ code, file }) => !INSIDE.test(`${file} ${code}`))
+  test('every code that an operation throws is documented', () => {
+    const undocumented = thrown.filter(({ code, file }) => !isPage(file) && !documented.has(code))
     expect(thrown.length).toBeGreaterThan(40)
-    expect(thrown.filter(({ code }) => !documented.has(code as RefusalCode))).toEqual([])
+    expect(undocumented).toEqual([])
   })
 
-  test('those of an operation stand under their statuses in the document, each with what it means', () => {
+  test('every code of the table is documented, or thrown by a page', () => {
+    const named = Object.values(REFUSALS).flatMap((codes) => Object.keys(codes))
+    expect(named.filter((code) => !documented.has(code) && !onPages.has(code))).toEqual([])
+  })
+
+  test('every field of the table has a documented code', () => {
+    const codesOf = (field: string) => [`${field}-required`, `${field}-invalid`]
+    expect(FIELDS.filter((field) => !codesOf(field).some((code) => documented.has(code)))).toEqual([])
+  })
+
+  test('every code of an operation is in the document under its status, with its message', () => {
     for (const operation of OPERATIONS) {
       const item = document.paths?.[operation.path] as Record<string, { responses: Record<string, unknown> }>
       for (const [status, codes] of refusalsOf(operation)) {

@@ -1,7 +1,7 @@
 import { Keypair } from '@stellar/stellar-sdk'
 import { sql } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { Refusal } from '#lib/refusal/refusal.ts'
+import { ItemError } from '#lib/relay/item-error.ts'
 import { readiness } from '#lib/server/readiness.ts'
 import { type ChannelTransfer, sponsorChannel } from '#lib/transfers/channel.ts'
 import { findTransferOfHash } from '#lib/transfers/rows.ts'
@@ -66,10 +66,10 @@ test('a transfer that is not confirmed is not recorded, and uses no quota', asyn
   const before = await fixture.db.query.quotas.findMany()
   const { signedXdr, hash } = await transferOf(1)
   const refuse = async () => {
-    throw new Refusal('conflict', 'the item has moved on')
+    throw new ItemError('item-gone', 'another worker has the item')
   }
   const asked = ask(1, signedXdr, { confirm: refuse })
-  await expect(asked).rejects.toMatchObject({ code: 'conflict' })
+  await expect(asked).rejects.toMatchObject({ code: 'item-gone' })
   expect(await rowOf(hash)).toBeUndefined()
   expect(await fixture.db.query.quotas.findMany()).toEqual(before)
 })
