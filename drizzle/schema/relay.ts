@@ -19,9 +19,9 @@ export const JOB_STATUSES = ['running', 'completed', 'failed'] as const
 export type JobStatus = (typeof JOB_STATUSES)[number]
 
 /**
- * The life of an item. `queued`: no channel has it. `taken`: a channel is building its transfer. `signed`: that transfer
- * is stored, and it alone may pay the item until the transfer is decided. The rest is final; `unknown` says that the
- * ledger's history can no longer tell whether the item was paid.
+ * The life of an item. `queued`: it holds no channel. `taken`: its transfer is being built. `signed`: that transfer is
+ * stored, and only it may pay the item until it is decided. The others are final. `unknown`: the ledger's history no
+ * longer shows whether the item was paid.
  */
 export const ITEM_STATUSES = ['queued', 'taken', 'signed', 'paid', 'failed', 'unknown'] as const
 export type ItemStatus = (typeof ITEM_STATUSES)[number]
@@ -33,7 +33,7 @@ export type ItemStatus = (typeof ITEM_STATUSES)[number]
 export const CHANNEL_PROBLEMS = ['account', 'registration', 'sequence', 'balance', 'history', 'moved'] as const
 export type ChannelProblem = (typeof CHANNEL_PROBLEMS)[number]
 
-/** A batch that the relay pays. Its amounts are stored only sealed to the relay. */
+/** A batch that the relay pays. Its amounts are stored sealed to the relay. */
 export const batchJobs = pgTable(
   'batch_jobs',
   {
@@ -41,10 +41,10 @@ export const batchJobs = pgTable(
     /** the user who started the job */
     userKind: text('user_kind', { enum: IDENTITY_KINDS }).notNull(),
     userSub: text('user_sub').notNull(),
-    /** thumbprint of the key that the amounts are sealed to: the relays that have it listen on a queue of their own */
+    /** thumbprint of the key that the amounts are sealed to, which names the queue of the relays that have it */
     relayKey: text('relay_key').notNull(),
     status: text('status', { enum: JOB_STATUSES }).notNull().default('running'),
-    /** why the first of the failed items failed */
+    /** the error of the first failed item */
     error: text('error'),
     createdAt: instant('created_at').notNull(),
     endedAt: instant('ended_at'),
@@ -65,35 +65,35 @@ export const batchItems = pgTable(
     /** position in the job's amounts, from 0 */
     position: integer('position').notNull(),
     status: text('status', { enum: ITEM_STATUSES }).notNull().default('queued'),
-    /** G… or C…; null: the paying channel picks another channel */
+    /** G… or C…; null: the paying channel pays another channel */
     recipient: text('recipient'),
-    /** the amount as a JWE for the relay; gone when the item has ended */
+    /** the amount as a JWE for the relay; erased when the item ends */
     sealedAmount: text('sealed_amount'),
-    /** the account whose quota of the sponsor the transfer counts against */
+    /** the account whose sponsor quota the transfer uses */
     quotaAccount: text('quota_account').notNull(),
-    /** the channel that has it, or had it last */
+    /** the channel that it holds, or held last */
     channel: text('channel'),
-    /** rises when a worker takes the item: an earlier worker can no longer change it */
+    /** incremented when a worker takes the item: an earlier worker can no longer change it */
     attempt: integer('attempt').notNull().default(0),
-    /** how many of its transfers the ledger has applied and failed */
+    /** the number of its transfers that failed on the ledger */
     failures: integer('failures').notNull().default(0),
     /** channels whose balance is too low for this item */
     unable: text('unable').array().notNull().default(sql`'{}'::text[]`),
-    /** hash of the signed transfer, 64 hex digits; stored before the transfer is sent, replaced only by a new one */
+    /** hash of the signed transfer, 64 hex digits; stored before it is submitted, replaced only by a new one */
     innerHash: text('inner_hash'),
-    /** that transfer, base64 XDR; gone when the item has ended */
+    /** that transfer, base64 XDR; erased when the item ends */
     signedXdr: text('signed_xdr'),
     /** the channel's opening once that transfer has applied, as a JWE for the relay */
     sealedOpening: text('sealed_opening'),
-    /** the hash that stands on the ledger, or the last that was tried */
+    /** the hash of the transfer that the ledger included, or of the last attempt */
     hash: text('hash'),
     error: text('error'),
-    /** an answer spoke against the item, which is not tried before this time */
+    /** a response ruled the item out; it is not tried again before this time */
     doubtedUntil: instant('doubted_until'),
-    /** the latest ledger then: only an answer that cannot lag behind it fails the item */
+    /** the latest ledger then: only a response that cannot lag behind it fails the item */
     doubtedLedger: integer('doubted_ledger'),
     queuedAt: instant('queued_at').notNull(),
-    /** given to the sponsor, for the first time */
+    /** when a transfer of it was first recorded */
     sentAt: instant('sent_at'),
     settledAt: instant('settled_at'),
   },
@@ -119,15 +119,15 @@ function hasEnded({ status }: { status: AnyColumn }) {
 }
 
 /**
- * The state of a channel: the item that holds it, its balance, readable by relays alone, and its problem. A channel is
- * held by an item and never by a process, so a process that dies holds nothing.
+ * The state of a channel: the item that holds it, its balance, which only relays can read, and its problem. An item holds
+ * a channel, never a process, so a process that dies holds nothing.
  */
 export const relayChannels = pgTable(
   'relay_channels',
   {
     token: text('token').notNull(),
     address: text('address').notNull(),
-    /** the balance at a place in the ledger's events, as a JWE for the relay */
+    /** the balance at a cursor of the ledger's events, as a JWE for the relay */
     sealedBalance: text('sealed_balance'),
     /** the opening of the spendable commitment now, as a JWE for the relay */
     sealedOpening: text('sealed_opening'),
@@ -135,7 +135,7 @@ export const relayChannels = pgTable(
     /** the item that holds the channel until it ends */
     itemJob: uuid('item_job'),
     itemPosition: integer('item_position'),
-    /** the item that holds the channel after that one: its proof may be made ahead, but nothing is signed for it yet */
+    /** the item that gets the channel next: its proof may be made ahead, but nothing is signed for it yet */
     nextJob: uuid('next_job'),
     nextPosition: integer('next_position'),
     /**
@@ -145,7 +145,7 @@ export const relayChannels = pgTable(
     sequenceNumber: bigint('sequence_number', { mode: 'bigint' }),
     /** when the problem `moved` was found: until the release no channel pays an item that was queued before */
     movedAt: instant('moved_at'),
-    /** when a relay last said that it has the channel's key */
+    /** when a relay last announced the channel, by the database's clock */
     seenAt: instant('seen_at').notNull(),
     /** when the channel's events were last read */
     readAt: instant('read_at'),

@@ -6,22 +6,21 @@ import { end } from './item.ts'
 import { type Item, OPEN_ITEM, oldestFirst } from './item-row.ts'
 import type { RelayStore } from './relay.ts'
 
-/** An item that has waited this long fails: no relay could open its amount, or no channel could pay it. */
+/** An item that has waited this long fails: no relay could decrypt its amount, or no channel could pay it. */
 const ITEM_FAILS_AFTER_MS = 24 * 60 * 60_000
-/** How many items one round takes, oldest first: more than a queue holds in its worst hour. */
+/** The most items of one round, oldest first: more than a queue holds in its worst hour. */
 const MOST_ITEMS = 1_000
 
 /**
- * Ends the items that no relay can end, because the key that they are sealed to is lost: they would keep their
- * channels. Then sends a message for every open item of this queue that has none. The message of an item that holds a
- * channel comes first, because the others may be waiting for that channel. Resolves to how many items of the queue are
- * open.
+ * Ends the items that no relay can end because their key is lost: they would hold their channels forever. Then sends a
+ * message for every open item of this queue that has none. The message of an item that holds a channel gets priority,
+ * because other items may be waiting for that channel. Resolves to the number of open items in the queue.
  */
 export async function resumeItems(store: RelayStore): Promise<number> {
   const { queue } = store
   const db = await store.database()
   const isOverdue = and(inArray(batchItems.status, ['queued', 'taken']), lt(batchItems.queuedAt, giveUpBefore(store)))
-  // Items of every key are read, because perhaps no relay has their key any more.
+  // Reads items of every key: it may be that no relay has their key any more.
   const overdue = await db
     .select()
     .from(batchItems)
@@ -67,9 +66,7 @@ export async function resumeItems(store: RelayStore): Promise<number> {
 const TOO_LATE = 'no relay could pay it within a day'
 const giveUpBefore = ({ now }: RelayStore) => new Date(now().getTime() - ITEM_FAILS_AFTER_MS)
 
-/**
- * Ends a signed item as its transfer has ended. If the transfer cannot pay it, it waits a day for a relay with its key.
- */
+/** Ends a signed item as its transfer ended. An item that its transfer cannot pay waits a day for a relay with its key. */
 async function endSigned(store: RelayStore, item: Item): Promise<void> {
   const { innerHash } = item
   if (innerHash === null) return

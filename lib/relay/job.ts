@@ -13,7 +13,7 @@ import { sealAmount } from './sealing.ts'
 
 const RULE = 'amounts must be 1–10 positive integers'
 
-/** Base units of the batch that runs when no amounts are given. */
+/** Base units of the default batch. */
 const DEFAULT_AMOUNTS = [1_0000000, 2_0000000, 3_0000000]
 
 /** The body of POST /batch. */
@@ -49,10 +49,10 @@ export function requireBatch(batch: BatchContext | undefined): BatchContext {
 }
 
 /**
- * Records a job and sends a message for each of its items, in one SQL transaction. The amounts are sealed first, and
- * from then on this process cannot read them back either.
- * @param context.user who wants the job run, and whose contractors it pays
- * @throws Refusal `job-running` while the user has a job that runs
+ * Records a job and sends a message for each of its items, in one SQL transaction. Seals the amounts first: from then on
+ * not even this process can read them.
+ * @param context.user the caller, whose contractors the job pays
+ * @throws Refusal `job-running` while the user has a running job
  */
 export async function startJob(
   { db, batch, user, now }: { db: Database; batch: BatchContext; user: JobUser; now: Date },
@@ -72,7 +72,7 @@ export async function startJob(
       queuedAt: now,
     })),
   )
-  // Before the transaction: opening the queue takes the connection that it would run on.
+  // Not inside the transaction: on PGlite, opening the queue would wait for the transaction's connection.
   await queue.open()
   await transact(db, async (tx) => {
     const job = { id, userKind: kind, userSub: sub, relayKey: queue.relayKey, createdAt: now }
@@ -87,7 +87,7 @@ export async function startJob(
   return { jobId: id, status: 'running' }
 }
 
-/** The user's newest job, which kept a second one from starting. It may have ended since. */
+/** The user's newest job, which blocked this one. It may have ended since. */
 async function newestJobOf(db: Database, { kind, sub }: Owner): Promise<string> {
   const [newest] = await db
     .select({ id: batchJobs.id })
@@ -95,11 +95,11 @@ async function newestJobOf(db: Database, { kind, sub }: Owner): Promise<string> 
     .where(and(eq(batchJobs.userKind, kind), eq(batchJobs.userSub, sub)))
     .orderBy(desc(batchJobs.createdAt))
     .limit(1)
-  if (!newest) throw new Error('a second job was refused, but the user has no first one')
+  if (!newest) throw new Error('a running job blocked this one, but the user has none')
   return newest.id
 }
 
-/** A job as its user sees it. */
+/** The response of GET /batch/{jobId}. */
 export const jobShape = z.object({
   jobId: z.string(),
   status: z
@@ -120,8 +120,8 @@ export const jobShape = z.object({
 export type PresentedJob = z.output<typeof jobShape>
 
 /**
- * A user's own job, with the results that there are so far.
- * @throws Refusal `job-not-found` for a job that does not exist, or is another user's
+ * A user's job with its results so far.
+ * @throws Refusal `job-not-found`, also for another user's job
  */
 export async function readJob(
   { db, session: { kind, sub } }: { db: Database; session: Owner },
@@ -152,10 +152,7 @@ export async function readJob(
   }
 }
 
-/**
- * The name under which a user's items count against quotas. An idp sub gets a prefix, because it may look like an
- * account.
- */
+/** The account whose quota a user's items use. An idp sub gets a prefix, because it may look like an address. */
 function quotaAccount({ kind, sub }: Owner): string {
   return kind === 'ledger' ? sub : `${kind}:${sub}`
 }
@@ -166,8 +163,8 @@ function presentStatus(status: ItemStatus): PresentedJob['results'][number]['sta
 }
 
 /**
- * The recipients of a batch of `count` transfers: the organisation's contractors that are ready, oldest first, and from
- * the start again if there are fewer. Empty if none is ready: then each channel pays another channel.
+ * The recipients of a batch of `count` transfers: the organisation's `ready` contractors, oldest first, repeating if
+ * there are fewer. Empty if none is ready: each channel then pays another channel.
  */
 async function findRecipients(db: Database, organisation: string | undefined, count: number): Promise<string[]> {
   if (organisation === undefined) return []

@@ -9,40 +9,38 @@ import { describeFailure, log } from '#lib/observability/log.ts'
 import type { ItemId } from './item-row.ts'
 import { openListener } from './wake-up.ts'
 
-/** One message of the queue. It only names an item; the item's row says what is to be done. */
+/** A queue message. It only names an item; the item's row holds the state. */
 export interface ItemMessage extends ItemId {
   id: string
-  /** Aborted when the queue is closed, or when the message has gone to another worker. */
+  /** aborted when the queue closes, or when another worker gets the message */
   signal: AbortSignal
 }
 
-/** Carries items to the relays of one key: a queue of pg-boss, in the service's own database. */
+/** Carries items to the relays of one key: a pg-boss queue in the service's database. */
 export interface ItemQueue {
   /** thumbprint of the relays' key, which names the queue */
   relayKey: string
-  /**
-   * Makes the queue ready for use; needed before a `send` in a transaction. Throws while the database is unreachable.
-   */
+  /** Opens the queue, which a `send` in a transaction requires. Throws while the database is unreachable. */
   open(): Promise<void>
   /** Sends a message for each of these items that has none, in the caller's SQL transaction. */
   send(tx: Database, items: readonly (ItemId & { isHeld?: boolean })[]): Promise<void>
-  /** Replaces a message by a later one, so that no worker waits with it in hand. */
+  /** Replaces a message by a later one, so that no worker holds it while it waits. */
   defer(tx: Database, message: ItemMessage, later: { seconds: number; isHeld: boolean }): Promise<void>
   /** Makes the deferred message of an item due now. */
   hurry(tx: Database, item: ItemId): Promise<void>
-  /** Moves the message of an item before the others, unless a worker has it in hand or has died with it. */
+  /** Gives priority to an item's message, unless a worker has it. */
   prefer(tx: Database, item: ItemId): Promise<void>
   /** Fetches messages and hands them to `handle`, at most `concurrency` at a time, until `pause` or `close`. */
   work(concurrency: number, handle: (message: ItemMessage) => Promise<void>): Promise<void>
-  /** Fetches no more messages. Those in hand are handled to their end. */
+  /** Stops fetching. Messages that were fetched before are still handled. */
   pause(): Promise<void>
-  /** Gives the messages in hand back to the queue, aborts their signals, and stops. */
+  /** Returns fetched messages to the queue, aborts their signals, and stops. */
   close(): Promise<void>
 }
 
 /**
- * The queue's policy `exclusive` keeps one message per item. A message is never given up, because its item decides when
- * it ends. A worker that sends no heartbeat for 10 s loses its message to the next worker.
+ * The queue's policy `exclusive` keeps one message per item. A message never expires: its item decides when it is done.
+ * A worker that sends no heartbeat for 10 s loses its message to the next worker.
  */
 const OPTIONS = {
   retryLimit: 1_000_000,
@@ -55,16 +53,16 @@ const OPTIONS = {
   notify: true,
 }
 
-/** A worker that does not hear of new messages polls no more slowly than this (seconds). */
-const DEAF_POLL = 2
+/** The longest interval (s) between polls of a worker that receives no notifications. */
+const POLL_WITHOUT_NOTIFY = 2
 
-/** A message whose item holds a channel comes first: the others may be waiting for that very channel. */
+/** For a message whose item holds a channel: other items may be waiting for that channel. */
 const HELD_PRIORITY = 1
 
 /**
- * @param given.database is called at each use, because after an outage the connection pool may be a new one
- * @param given.intervals only for a process that handles messages: how often, in seconds, it polls for due messages,
- *   and gives the messages of dead workers to others
+ * @param given.database called for each use, because an outage may replace the connection pool
+ * @param given.intervals for a process that handles messages: the seconds between two polls for due messages, and
+ *   between two checks for messages of dead workers
  */
 export function openQueue(given: {
   database: () => Promise<Database>
@@ -115,17 +113,17 @@ export function openQueue(given: {
     },
     work: async (concurrency, handle) => {
       const boss = await open()
-      const poll = intervals?.poll ?? DEAF_POLL
+      const poll = intervals?.poll ?? POLL_WITHOUT_NOTIFY
       const options = {
         localConcurrency: concurrency,
-        pollingIntervalSeconds: Math.min(poll, DEAF_POLL),
+        pollingIntervalSeconds: Math.min(poll, POLL_WITHOUT_NOTIFY),
         notifyPollingIntervalSeconds: poll,
       }
       await boss.work<ItemId>(name, options, async ([message]) => {
         if (!message) return
         const { id, data, signal } = message
         await handle({ id, job: data.job, position: data.position, signal })
-        // A worker that has ended an item looks for the next one at once, and not when its poll is due.
+        // A worker that finished an item fetches the next one at once instead of at its next poll.
         for (const worker of boss.getWipData()) if (worker.count > 0) boss.notifyWorker(worker.id)
       })
     },
@@ -147,7 +145,7 @@ export function thumbprintOf(key: PublicRelayKey): Promise<string> {
 
 const keyOf = ({ job, position }: ItemId) => `${job}/${position}`
 
-/** An SQL transaction in the form that pg-boss takes. Every driver answers with `rows`. */
+/** An SQL transaction as pg-boss takes it. Every driver returns `rows`. */
 function within(tx: Database) {
   return fromDrizzle({ execute: async (query) => (await tx.execute(query as SQL)) as { rows: unknown[] } }, sql)
 }
@@ -162,7 +160,7 @@ async function startBoss(
   const listen = intervals ? openListener(db) : undefined
   const boss = new PgBoss({
     db: {
-      // The database is asked for at each statement, so that a replaced pool is not used on.
+      // Gets the database for each statement, so that a replaced pool is no longer used.
       executeSql: async (text, values) => await sqlRunner(await database())(text, values),
       ...(listen && { listen }),
     },
@@ -183,8 +181,7 @@ async function startBoss(
     await boss.start()
     await boss.createQueue(name, { policy: 'exclusive', ...OPTIONS })
     await boss.updateQueue(name, OPTIONS)
-    // Reads the queue into pg-boss's cache. A `send` in a transaction that had to do so would wait for itself on
-    // PGlite.
+    // Warms pg-boss's cache of queues: on PGlite, a `send` in a transaction that had to do so would deadlock.
     await boss.findJobs(name, { key: 'none' })
     return boss
   } catch (error) {

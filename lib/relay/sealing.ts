@@ -5,7 +5,7 @@ import type { Opening } from '#lib/wallet/commitment.ts'
 import { ORDER } from '#lib/wallet/grumpkin.ts'
 import type { ItemId } from './item-row.ts'
 
-// Plaintexts are padded, so that the length of a JWE tells no amount.
+// Plaintexts are padded, so that the length of a JWE reveals no amount.
 const AMOUNT_DIGITS = 16
 /** 2^127 has 39 digits, the group order 77. */
 const VALUE_DIGITS = 39
@@ -18,7 +18,7 @@ export function sealAmount(key: PublicRelayKey, { job, position }: ItemId, amoun
   return seal(key, { job, item: position }, amount.toString().padStart(AMOUNT_DIGITS, '0'))
 }
 
-/** The amount in base units. Throws for a JWE of another job or another item, or of another key. */
+/** The amount in base units. Throws for a JWE of another item or another key. */
 export async function unsealAmount(key: PrivateRelayKey, { job, position }: ItemId, sealed: string): Promise<bigint> {
   return BigInt(await unseal(key, { job, item: position }, sealed))
 }
@@ -32,7 +32,7 @@ export async function unsealOpening(key: PrivateRelayKey, channel: string, seale
   return decodeOpening(await unseal(key, { channel, holds: 'opening' }, sealed))
 }
 
-/** Seals a channel's balance and the cursor of the events that it was read from, bound to the channel. */
+/** Seals a channel's balance and the cursor of the events it was read from, bound to the channel. */
 export function sealBalance(key: PublicRelayKey, channel: string, balance: SyncedBalance): Promise<string> {
   const { spendable, receiving, cursor } = balance
   const parts = [encodeOpening(spendable), encodeOpening(receiving), cursor]
@@ -55,22 +55,23 @@ function decodeOpening(encoded: string): Opening {
   return { value: BigInt(value), blinding: BigInt(blinding) }
 }
 
-type Belonging = Record<string, string | number>
+/** What a seal is bound to: fields of its protected header. */
+type Binding = Record<string, string | number>
 
-async function seal(key: PublicRelayKey, belonging: Belonging, plaintext: string): Promise<string> {
+async function seal(key: PublicRelayKey, binding: Binding, plaintext: string): Promise<string> {
   return await new CompactEncrypt(new TextEncoder().encode(plaintext))
-    .setProtectedHeader({ alg: 'ECDH-ES', enc: 'A256GCM', ...belonging })
+    .setProtectedHeader({ alg: 'ECDH-ES', enc: 'A256GCM', ...binding })
     .encrypt(await importJWK(key, 'ECDH-ES'))
 }
 
-async function unseal(key: PrivateRelayKey, belonging: Belonging, sealed: string): Promise<string> {
+async function unseal(key: PrivateRelayKey, binding: Binding, sealed: string): Promise<string> {
   const { plaintext, protectedHeader } = await compactDecrypt(sealed, await importJWK(key, 'ECDH-ES'), {
     keyManagementAlgorithms: ['ECDH-ES'],
     contentEncryptionAlgorithms: ['A256GCM'],
   })
   // An attacker who can write to the database could otherwise move an amount from one item to another.
-  if (Object.entries(belonging).some(([name, value]) => protectedHeader[name] !== value)) {
-    throw new Error('what is sealed belongs elsewhere')
+  if (Object.entries(binding).some(([name, value]) => protectedHeader[name] !== value)) {
+    throw new Error('the seal is bound elsewhere')
   }
   return new TextDecoder().decode(plaintext)
 }

@@ -2,8 +2,8 @@ import { setTimeout } from 'node:timers/promises'
 import { z } from 'zod'
 import { ConfigurationError } from '#lib/config/environment.ts'
 import { type Faucet, fund } from '#lib/faucet/faucet.ts'
-import { describeFailure } from '#lib/observability/log.ts'
 import { announceProofs } from '#lib/prover/progress.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 import { requestFriendbot } from '#lib/stellar/friendbot.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import { readConfidentialAccounts } from '#lib/wallet/account.ts'
@@ -58,6 +58,7 @@ export async function prepareChannels(preparation: Preparation): Promise<void> {
 async function prepareInSteps(preparation: Preparation, channel: Channel): Promise<void> {
   const { relay, say } = preparation
   let step = ''
+  let obstacle = ''
   let progressAt = performance.now()
   const sayStep = (address: string, next: string) => {
     if (next !== step) {
@@ -73,10 +74,17 @@ async function prepareInSteps(preparation: Preparation, channel: Channel): Promi
       const isFinal = error instanceof ConfigurationError || isItemError(error, 'channel-unfit')
       const isStalled = performance.now() - progressAt > STALL_MS
       if (isFinal || isStalled || relay.signal.aborted) throw error
-      say(channel.address, `waiting: ${error instanceof Error ? error.message : describeFailure(error)}`)
+      const next = describeObstacle(error)
+      if (next !== obstacle) say(channel.address, `waiting: ${next}`)
+      obstacle = next
       await setTimeout(PAUSE_MS)
     }
   }
+}
+
+function describeObstacle(error: unknown): string {
+  if (error instanceof Refusal && error.code === 'faucet-cooldown') return 'an earlier deposit is not decided yet'
+  return error instanceof Error ? error.message : String(error)
 }
 
 /**

@@ -7,8 +7,8 @@ import { describeFailure, log } from '#lib/observability/log.ts'
 type Listen = NonNullable<Db['listen']>
 
 /**
- * How workers hear of a message at once: PostgreSQL tells a session that listens, PGlite tells its own process.
- * Undefined for a database that is reached through a pooler, where no session lasts: there workers poll.
+ * Wakes workers when a message arrives: LISTEN in a session of PostgreSQL, or in the process of PGlite. Undefined for a
+ * database behind a pooler, where no session lasts: workers poll there.
  */
 export function openListener(db: Database): Listen | undefined {
   const client = '$client' in db ? db.$client : undefined
@@ -24,10 +24,10 @@ async function listenInProcess(client: PGlite, ...[channel, onNotification, onRe
 }
 
 const RETRY_MS = 2_000
-/** Interval of checks (ms): a middlebox may have dropped the session, or a pooler may have given it to others. */
+/** Between two checks of the session (ms): a middlebox may drop it, a pooler may hand it to another client. */
 const CHECK_MS = 15_000
 
-/** Listens in a database session of its own, and opens it again whenever it is lost; meanwhile workers poll. */
+/** Listens in a separate database session, and reconnects when it is lost; meanwhile workers poll. */
 async function listenInSession(url: string, ...[channel, onNotification, onReconnect]: Parameters<Listen>) {
   let session: Client | undefined
   let timer: NodeJS.Timeout | undefined
@@ -58,7 +58,7 @@ async function listenInSession(url: string, ...[channel, onNotification, onRecon
     if (closed || session !== current) return
     timer = setTimeout(() => {
       current
-        .query('SELECT 1 FROM pg_listening_channels() AS heard WHERE heard = $1', [channel])
+        .query('SELECT 1 FROM pg_listening_channels() AS channel WHERE channel = $1', [channel])
         .then(({ rowCount }) => {
           if (rowCount !== 1) throw new Error('the session no longer listens')
           check(current)

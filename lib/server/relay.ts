@@ -9,13 +9,13 @@ import { openRelay, RELAY_TIMES, type Relay, type RelayTimes } from '#lib/relay/
 import { announceRegistrations, prepareChannel } from '#lib/relay/setup.ts'
 import type { Service } from './services.ts'
 
-/** How a relay is to be run. */
+/** How to run a relay. */
 interface RelayOptions {
-  /** in place of the one that the configuration names */
+  /** instead of the configured one */
   prover?: LoadedProver
-  /** prepares its channels (account, registration, balance) while it runs */
+  /** whether it prepares its channels (account, registration, balance) while it runs */
   prepares?: boolean
-  /** works even where its port is taken */
+  /** whether it runs without its pages if its port is taken */
   mayBeMute?: boolean
   times?: Partial<RelayTimes>
 }
@@ -58,7 +58,7 @@ export async function composeRelay(
   })
 }
 
-/** Runs a relay in this process. One that does not start leaves no prover behind, whose worker would keep the process. */
+/** Runs a relay in this process. If it does not start, it destroys its prover, whose worker would keep the process. */
 export async function startRelay(service: Service, options: RelayOptions = {}): Promise<RelayHost> {
   const { relay } = service.settings
   const prover =
@@ -83,7 +83,7 @@ async function runRelay(service: Service, options: RelayOptions): Promise<RelayH
   const { settings, faucet } = service
   const relay = await composeRelay(service, options, ending.signal)
   const checked = checkProver(relay, settings.relay?.prover, options.prover)
-  // The start of a service does not wait for it; until the keys agree no item is proved.
+  // A service does not wait for it at startup; no item is proved before the keys agree.
   if (options.mayBeMute) checked.catch((error: unknown) => log('error', 'relay', { failure: describeFailure(error) }))
   else await checked
   const announced = announceRegistrations(relay, (progress) => log('info', 'registering channels', { progress }))
@@ -99,19 +99,20 @@ async function runRelay(service: Service, options: RelayOptions): Promise<RelayH
   })
 }
 
-/** How long the start of a relay waits for a network that does not answer. */
+/** How long a relay waits at startup for a network that does not respond. */
 const PATIENCE_MS = 10_000
 
 /**
- * Finds out before anything is paid whether proofs would hold: whether the files of another deployment belong together,
- * and whether the network's verifier has their keys. A network that cannot be reached is asked before the first proof.
+ * Checks before the first payment that the network would accept the prover's proofs: that the files of another deployment
+ * match each other, and that the network's verifier has their keys. If the network does not respond, the keys are
+ * compared before the first proof.
  * @throws ProverFault, ConfigurationError
  */
 async function checkProver(relay: Relay, settings: ProverSettings | undefined, prover: LoadedProver | undefined) {
-  // The files that come with the service are checked by its tests, those of another deployment only here.
+  // The tests check the files that ship with the service; those of another deployment are checked only here.
   if (settings?.circuits !== undefined) await prover?.check?.()
-  const asked = relay.deployment().catch((error: unknown) => {
+  const compared = relay.deployment().catch((error: unknown) => {
     if (error instanceof ConfigurationError) throw error
   })
-  await Promise.race([asked, setTimeout(PATIENCE_MS, undefined, { ref: false })])
+  await Promise.race([compared, setTimeout(PATIENCE_MS, undefined, { ref: false })])
 }

@@ -26,7 +26,7 @@ test('the header names the job and not the amount', async () => {
 
 test('a seal opens for its own item alone, with its own key alone, and whole', async () => {
   const sealed = await sealAmount(to, item, 5n)
-  await expect(unsealAmount(key, { ...item, position: 4 }, sealed)).rejects.toThrow('belongs elsewhere')
+  await expect(unsealAmount(key, { ...item, position: 4 }, sealed)).rejects.toThrow('bound elsewhere')
   await expect(unsealAmount(key, { ...item, job: item.job.replace('6', '7') }, sealed)).rejects.toThrow('elsewhere')
   await expect(unsealAmount(generateRelayKey(), item, sealed)).rejects.toThrow()
   const parts = sealed.split('.')
