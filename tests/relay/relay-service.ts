@@ -68,6 +68,7 @@ export async function openRelayService(
     variables?: Record<string, string>
     closeMs?: number
     lag?: readonly number[]
+    historyLedgers?: number
   } = {},
 ): Promise<RelayService> {
   const { channels: count = 3, prepared = count } = given
@@ -77,6 +78,7 @@ export async function openRelayService(
     ledger: 'embedded',
     ...(given.closeMs !== undefined && { closeMs: given.closeMs }),
     ...(given.lag && { lag: given.lag }),
+    ...(given.historyLedgers !== undefined && { historyLedgers: given.historyLedgers }),
     variables: {
       BATCH_ENABLED: 'true',
       RELAY_PRIVATE_KEY: JSON.stringify(key),
