@@ -48,7 +48,7 @@ describe('the public inputs, in the order of the circuits', () => {
     expect(Buffer.from(publicInputs(register))).toEqual(Buffer.concat(expected))
   })
 
-  it('of a transfer; that of an older interface lacks the last', () => {
+  it('of a transfer, also of an older interface without the last field', () => {
     const state = [point(21), point(22), point(23), addressField(token), point(24), point(25)]
     const hidden = [c_spend_new, c_transfer, r_e_point, v_tilde, b_tilde, sigma]
     const audited = [v_tilde_aud_r, r_tilde_aud_r, v_tilde_aud_s, b_tilde_aud_s]
@@ -65,8 +65,64 @@ describe('the public inputs, in the order of the circuits', () => {
   })
 })
 
+describe('the public inputs of delegations', () => {
+  const delegation = {
+    ...payload,
+    c_a: point(41),
+    escrowed_dvk: new Uint8Array(64).fill(42),
+    a_tilde: field(43),
+    sigma_a: field(44),
+    r_a_tilde_aud_s: field(45),
+  }
+  const setSpender = {
+    circuit: 'set_spender',
+    ...sender,
+    spender: account,
+    spenderKey: point(46),
+    payload: delegation,
+  } satisfies Statement
+  const spenderTransfer = {
+    circuit: 'spender_transfer',
+    allowance: point(41),
+    allowanceSalt: field(44),
+    spenderKey: point(46),
+    viewingKey: point(23),
+    auditorRecipient: point(24),
+    auditorSender: point(25),
+    payload: {
+      ...payload,
+      c_a_new: point(47),
+      a_tilde_new: field(48),
+      sigma_a_new: field(49),
+      a_tilde_aud_s: field(50),
+    },
+  } satisfies Statement
+
+  it('of set_spender: 26 words', () => {
+    const state = [point(21), point(22), point(46), addressField(account), addressField(token), point(25)]
+    const { c_spend_new, c_a, escrowed_dvk, b_tilde, a_tilde, sigma, sigma_a, r_e_point } = delegation
+    const { v_tilde_aud_s, b_tilde_aud_s, r_tilde_aud_s, r_a_tilde_aud_s } = delegation
+    const published = [c_spend_new, c_a, escrowed_dvk, b_tilde, a_tilde, sigma, sigma_a, r_e_point]
+    const audited = [v_tilde_aud_s, b_tilde_aud_s, r_tilde_aud_s, r_a_tilde_aud_s]
+    const inputs = Buffer.from(publicInputs(setSpender))
+    expect(inputs).toEqual(Buffer.concat([...state, ...published, ...audited]))
+    expect(inputs).toHaveLength(26 * 32)
+  })
+
+  it('of spender_transfer: 25 words', () => {
+    const state = [point(41), field(44), point(46), point(23), point(24), point(25)]
+    const { c_a_new, c_transfer, r_e_point, v_tilde, a_tilde_new, sigma_a_new } = spenderTransfer.payload
+    const { v_tilde_aud_r, r_tilde_aud_r, v_tilde_aud_s, a_tilde_aud_s, r_tilde_aud_s } = spenderTransfer.payload
+    const published = [c_a_new, c_transfer, r_e_point, v_tilde, a_tilde_new, sigma_a_new]
+    const audited = [v_tilde_aud_r, r_tilde_aud_r, v_tilde_aud_s, a_tilde_aud_s, r_tilde_aud_s]
+    const inputs = Buffer.from(publicInputs(spenderTransfer))
+    expect(inputs).toEqual(Buffer.concat([...state, ...published, ...audited]))
+    expect(inputs).toHaveLength(25 * 32)
+  })
+})
+
 describe('a stand-in proof', () => {
-  it('is the digest of circuit and public inputs, and zero after it', async () => {
+  it('is the digest of circuit and public inputs, followed by zeros', async () => {
     for (const statement of [register, transfer, withdraw]) {
       const proof = standIn(statement)
       const digest = createHash('sha256').update(statement.circuit).update(publicInputs(statement)).digest()
@@ -78,7 +134,7 @@ describe('a stand-in proof', () => {
     }
   })
 
-  it('does not hold for another statement or circuit, with a byte after the digest, or cut', () => {
+  it('is rejected for another statement or circuit, with a byte after the digest, or cut', () => {
     const proof = standIn(register)
     const inputs = publicInputs(register)
     expect(verifyStandIn('register', publicInputs({ ...register, y: point(33) }), proof, key)).toBe(false)
@@ -101,8 +157,8 @@ describe('a stand-in proof of a statement that no circuit accepts', () => {
   })
 })
 
-describe('verdicts', () => {
-  it('are computed once for each proof', () => {
+describe('the cache of verification results', () => {
+  it('verifies each proof once', () => {
     const verify = vi.fn((_circuit: string, _inputs: Uint8Array, proof: Uint8Array) => proof[0] === 1)
     const remembering = rememberVerdicts(verify)
     for (const first of [1, 0, 1, 0]) {
@@ -111,7 +167,7 @@ describe('verdicts', () => {
     expect(verify).toHaveBeenCalledTimes(2)
   })
 
-  it('depend on circuit, inputs, proof and key, and on where each of them ends', () => {
+  it('distinguishes circuit, inputs, proof and key, and their boundaries', () => {
     const verify = vi.fn(() => true)
     const remembering = rememberVerdicts(verify)
     remembering('register', field(1), field(2), key)
@@ -123,7 +179,7 @@ describe('verdicts', () => {
     expect(verify).toHaveBeenCalledTimes(6)
   })
 
-  it('are forgotten, the oldest first, so that memory stays bounded', () => {
+  it('drops the oldest results, so memory stays bounded', () => {
     const verify = vi.fn(() => true)
     const remembering = rememberVerdicts(verify)
     for (let one = 0; one <= 4_096; one += 1) remembering('register', encodeField(BigInt(one)), field(2), key)
@@ -135,7 +191,7 @@ describe('verdicts', () => {
 })
 
 describe('a verifier that fails', () => {
-  it('gives no verdict, and is replaced by a fresh one', async () => {
+  it('gives no result, and is replaced', async () => {
     const fresh = vi.fn(() => true)
     const damaged = vi.fn(() => {
       throw new Error('unreachable')
@@ -154,7 +210,7 @@ describe('a verifier that fails', () => {
     expect([damaged, fresh, load].map(({ mock }) => mock.calls.length)).toEqual([1, 1, 2])
   })
 
-  it('twice with one proof is not asked about it again, and goes on with others', async () => {
+  it('twice with one proof is not given it again, and continues with others', async () => {
     const failing = vi.fn((_circuit: string, _inputs: Uint8Array, proof: Uint8Array) => {
       if (proof[31] === 2) throw new RangeError('unreachable')
       return true
@@ -171,7 +227,7 @@ describe('a verifier that fails', () => {
     expect(failing).toHaveBeenCalledTimes(3)
   })
 
-  it('is loaded again after it could not be loaded', async () => {
+  it('is loaded again after a failed load', async () => {
     const load = vi.fn(async () => {
       if (load.mock.calls.length === 1) throw new Error('no memory')
       return () => true

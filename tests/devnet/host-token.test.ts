@@ -154,7 +154,7 @@ describe('register', () => {
 })
 
 describe('deposit and merge', () => {
-  it('moves the underlying asset into the token and amount·G into what is received', () => {
+  it('moves the underlying asset into the token and adds amount·G to the receiving commitment', () => {
     const [before, held] = [underlyingBalance(g(employer)), underlyingBalance(c(network.contracts.token))]
     const result = apply(network, depositRequest(network, employer, contractor, 250n))
     expect(commitmentsOf(contractor)).toEqual([ZERO, hex(point(250n))])
@@ -164,14 +164,14 @@ describe('deposit and merge', () => {
     expect(eventsOf(result)[1]?.data).toEqual({ amount: 250n })
   })
 
-  it('adds up, nothing included, and merge moves the sum to what can be spent', () => {
+  it('adds up, also with 0, and a merge makes the sum spendable', () => {
     for (const value of [250n, 0n, 50n]) apply(network, depositRequest(network, employer, contractor, value))
     const result = apply(network, mergeRequest(network, contractor))
     expect(commitmentsOf(contractor)).toEqual([hex(point(300n)), ZERO])
     expect(eventsOf(result)[0]).toMatchObject({ topics: ['merge', contractor.publicKey()], data: {} })
   })
 
-  it('mints when the issuer deposits, which needs neither account nor trustline', () => {
+  it('mints when the issuer deposits, without an account or a trustline', () => {
     const result = apply(network, depositRequest(network, issuer, contractor, 70n))
     expect(eventsOf(result)[0]?.topics[0]).toBe('mint')
     expect(underlyingBalance(c(network.contracts.token))).toBe(1_070n)
@@ -183,13 +183,13 @@ describe('deposit and merge', () => {
     ['a sender without trustline', () => depositRequest(network, stranger, contractor, 1n), 'Contract, #13'],
     ['more than the sender has', () => depositRequest(network, employer, contractor, 10n ** 12n), 'Contract, #10'],
     ['merging without an account', () => mergeRequest(network, stranger), 'Contract, #3501'],
-  ])('refuses %s', (_, request, error) => {
+  ])('rejects %s', (_, request, error) => {
     expect(failure(network, request())).toBe(`Error(${error})`)
   })
 })
 
 describe('confidential_transfer', () => {
-  it('replaces what the sender can spend and adds to what the recipient receives', () => {
+  it('replaces the spendable commitment of the sender and adds to the receiving one of the recipient', () => {
     const result = apply(network, transfer())
     expect([commitmentsOf(employer)[0], commitmentsOf(contractor)[1]]).toEqual([hex(point(600n)), hex(point(400n))])
     expect(scValToNative(result.returnValue)).toBeNull()
@@ -199,19 +199,19 @@ describe('confidential_transfer', () => {
     expect(Object.keys(event?.data)).toEqual(Object.keys(disclosed))
   })
 
-  it('pays oneself: both halves of the one entry change', () => {
+  it('pays oneself, changing both commitments of the entry', () => {
     apply(network, transfer({ to: employer }))
     expect(commitmentsOf(employer)).toEqual([hex(point(600n)), hex(point(400n))])
   })
 
-  it('refuses a proof made before the balance moved on (#3506), and takes one made again', () => {
+  it('rejects a proof for an earlier balance (#3506), and accepts a new one', () => {
     const stale = transfer()
     apply(network, transfer())
     expect(failure(network, stale)).toBe('Error(Contract, #3506)')
     expect(failure(network, transfer())).toBe('')
   })
 
-  it('does not mind deposits and payments that arrive in between', () => {
+  it('accepts a proof after deposits and incoming payments', () => {
     const request = transfer()
     for (const to of [employer, contractor]) apply(network, depositRequest(network, employer, to, 5n))
     expect(failure(network, request)).toBe('')
@@ -226,11 +226,11 @@ describe('confidential_transfer', () => {
     ['that is one byte short', () => prove().slice(1)],
     ['with anything after the digest', () => prove().with(14_591, 1)],
     ['that is empty', () => new Uint8Array()],
-  ])('refuses a proof %s (#3506)', (_, proof) => {
+  ])('rejects a proof %s (#3506)', (_, proof) => {
     expect(failure(network, transfer({ proof: proof() }))).toBe('Error(Contract, #3506)')
   })
 
-  it('refuses a sender and a recipient without account (#3501)', () => {
+  it('rejects an unregistered sender or recipient (#3501)', () => {
     expect(failureWith(transfer(), { 1: g(stranger) })).toBe('Error(Contract, #3501)')
     expect(failureWith(transfer(), { 0: g(stranger) }, stranger)).toBe('Error(Contract, #3501)')
   })
@@ -309,7 +309,7 @@ describe('confidential_transfer', () => {
 describe('withdraw', () => {
   const earlierWithdrawal = ({ r_tilde_aud_s: _, ...others } = withdrawPayload()): Payload => others
 
-  it('replaces the commitment and pays out in the clear', () => {
+  it('replaces the commitment and pays out a public amount', () => {
     const before = underlyingBalance(g(contractor))
     const result = apply(network, withdrawal())
     expect(commitmentsOf(employer)[0]).toBe(hex(point(750n)))
@@ -334,7 +334,7 @@ describe('withdraw', () => {
     ],
     ['data of another type', () => failureWith(withdrawal(), { 3: bytes(new Uint8Array(8)) }), '#3507'],
     ['a payload without its last field', () => failure(network, withdrawal({ payload: earlierWithdrawal() })), '#3507'],
-  ])('refuses %s', (_, fail, code) => {
+  ])('rejects %s', (_, fail, code) => {
     expect(fail()).toBe(`Error(Contract, ${code})`)
   })
 })
@@ -388,7 +388,7 @@ describe('instructions, as the released contract is metered', () => {
   })
 })
 
-describe('what is not there', () => {
+describe('a call that cannot succeed', () => {
   const call = (name: string, args: xdr.ScVal[]) =>
     record(network, {
       source: name === 'revoke_spender' && args[0]?.equals(g(stranger)) ? stranger : employer,
@@ -410,7 +410,7 @@ describe('what is not there', () => {
     expect(label(call(name, args))).toBe(error)
   })
 
-  it('says which setting a token without constructor lacks', () => {
+  it('fails with the error of the setting that the token lacks', () => {
     const requests = { transfer: transfer(), withdrawal: withdrawal() }
     const key = instanceKey(network.contracts.token).id
     const entry = network.state.get(key)

@@ -103,7 +103,7 @@ const data = (args: xdr.ScVal[]) => decodeCallData(scValToNative(args.at(-1) ?? 
 const refused = (signer: Keypair, name: string, args: xdr.ScVal[]) =>
   expect(judge(signer, name, args)).resolves.toBe(3506)
 
-test('a payment with real proofs: registered, paid, withdrawn', async () => {
+test('registers, pays and withdraws with real proofs', async () => {
   const issuer = Keypair.fromSecret(devnet.issuerSecret)
   await apply(await transfer(300n))
   const received = await syncBalance(deployment, contractor)
@@ -118,7 +118,7 @@ test('a payment with real proofs: registered, paid, withdrawn', async () => {
   expect((await opened(employer)).value).toBe(600n)
 })
 
-test('a delegation with real proofs: set, paid from by its spender, revoked', async () => {
+test('sets a delegation, pays from it and revokes it with real proofs', async () => {
   const { token, rpc: server } = deployment
   const before = await opened(employer)
   const entryOf = async (holder: Holder) => {
@@ -194,7 +194,7 @@ test('a delegation with real proofs: set, paid from by its spender, revoked', as
   expect((await opened(employer)).value).toBe(before.value - 40n)
 })
 
-test('a ledger whose reference string is damaged says so when it is started', async () => {
+test('a ledger with a damaged reference string does not start', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'ledger-'))
   onTestFinished(() => rm(folder, { recursive: true }))
   await cp('lib/prover', join(folder, 'lib/prover'), { recursive: true })
@@ -215,7 +215,7 @@ test('a ledger whose reference string is damaged says so when it is started', as
   expect(await start()).toBe('lib/prover/reference-string/bn254_g1.dat cannot be read')
 })
 
-test('the wallet command proves, says so, and ends', async () => {
+test('the wallet command announces its proof, and exits', async () => {
   const network = `${devnet.url}/deployment.json`
   const { stdout, stderr } = await run(process.execPath, ['lib/cli/wallet.ts', 'new', '--network', network], {
     env: { ...process.env, DEVNET_PROOFS: 'real' },
@@ -224,7 +224,7 @@ test('the wallet command proves, says so, and ends', async () => {
   expect(stderr).toContain('proving 1 of 1')
 })
 
-test('the wallet command finds a fault of its configuration before it asks the network', async () => {
+test('the wallet command checks its configuration before it connects to the network', async () => {
   const network = 'http://127.0.0.1:1/deployment.json'
   const failing = run(process.execPath, ['lib/cli/wallet.ts', 'new', '--network', network], {
     env: { ...process.env, DEVNET_PROOFS: 'real', PROVER_CIRCUITS: 'none' },
@@ -234,7 +234,7 @@ test('the wallet command finds a fault of its configuration before it asks the n
   })
 })
 
-test('the wallet command names the circuit of which the network has another key, before it proves', async () => {
+test('the wallet command names a circuit for which the network has another key, before it proves', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'circuits-'))
   onTestFinished(() => rm(folder, { recursive: true }))
   await cp('lib/prover/circuits', folder, { recursive: true })
@@ -248,7 +248,7 @@ test('the wallet command names the circuit of which the network has another key,
   })
 })
 
-describe('a proof does not hold', () => {
+describe('the ledger rejects a proof', () => {
   let args: [xdr.ScVal, xdr.ScVal, xdr.ScVal]
   const name = 'confidential_transfer'
   beforeAll(async () => {
@@ -261,7 +261,7 @@ describe('a proof does not hold', () => {
     await refused(employer.signer, name, [from, scAddress(colleague.signer.publicKey()), given])
   })
 
-  test('with one bit of it changed, in four places, or all of it zero', async () => {
+  test('with one bit changed, in four places, or all zero', async () => {
     const [from, to] = args
     const { payload, proof } = data(args)
     for (const at of [0, 31, 7_000, 14_591]) {

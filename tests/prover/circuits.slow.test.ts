@@ -23,7 +23,7 @@ import { ACCOUNT, delegatedTransfer, delegation, registration, TOKEN, transfer, 
 const FOLDER = 'lib/prover/circuits'
 const STRING = 'lib/prover/reference-string'
 
-/** Reads every file anew; it makes no proof here, since a false statement fails before. */
+/** Generates no proof here: a false statement fails before. */
 let prover: RealProver
 
 beforeAll(async () => {
@@ -31,8 +31,8 @@ beforeAll(async () => {
 })
 afterAll(() => prover.destroy())
 
-describe('the files in the project', () => {
-  test('are what the sources give, byte for byte', async () => {
+describe('the committed files', () => {
+  test('match the sources, byte for byte', async () => {
     const compiled = await compileCircuits()
     for (const name of CIRCUIT_NAMES) {
       expect(await readFile(`${FOLDER}/${name}.json`, 'utf8')).toBe(compiled[name].artifact)
@@ -40,9 +40,9 @@ describe('the files in the project', () => {
     }
   })
 
-  test('of the reference string are what its generator gives', async () => {
+  test('match the generator of the reference string', async () => {
     const [g1, g2] = await Promise.all([readFile(`${STRING}/bn254_g1.dat`), readFile(`${STRING}/bn254_g2.dat`)])
-    // All of it takes five seconds, and a wrong point further on would fail the proofs of other tests.
+    // The whole string takes five seconds, and a wrong point further on would fail the proofs of other tests.
     const made = generateReferenceString(1_000)
     expect([g1.subarray(0, 64_000).equals(made.g1), g2.equals(made.g2)]).toEqual([true, true])
     expect(g1.length).toBe(32_769 * 64)
@@ -81,7 +81,7 @@ describe('a witness of the wallet', () => {
   const samples = sampleStatements()
   const raised = (value: bigint) => `0x${((value + 1n) % FIELD).toString(16)}`
 
-  test.each(CIRCUIT_NAMES)('solves %s, and no longer with any one of its inputs changed', async (name) => {
+  test.each(CIRCUIT_NAMES)('solves %s, and fails with any one of its inputs changed', async (name) => {
     const circuit = await readCircuit(name)
     const noir = new Noir(circuit.program)
     const inputs = circuitInputs(circuit, samples[name])
@@ -99,7 +99,7 @@ describe('the equations of these tests', () => {
   const keys = importKeys(1_234n, TOKEN)
   const start = { keys, opening: { value: 1_000n, blinding: 55n }, amount: 300n, salt: 4_242n }
 
-  test('give the wallet’s payloads for the ephemeral secret that the wallet derives', () => {
+  test('give the payloads of the wallet for the ephemeral secret of the wallet', () => {
     const { auditorSender, auditorRecipient, viewingKey, payload } = transfer()
     const wallet = encryptTransfer({ ...start, auditorSender, auditorRecipient, viewingKey })
     expect(transfer({ rE: wallet.witness.rE }).payload).toEqual(wallet.payload)
@@ -111,7 +111,7 @@ describe('the equations of these tests', () => {
   })
 })
 
-/** The one assertion that no statement can break alone: no secret is known whose hash is zero. */
+/** The only assertion that no statement can break alone: a secret whose hash is zero is not known. */
 const ZERO_VIEWING = 'the viewing secret is zero'
 const LARGE = 1n << 127n
 const another = encodePoint(multiply(H, 5n))
@@ -226,7 +226,7 @@ describe('rejects a statement with one false equation', () => {
   })
 
   test(`register: ${ZERO_VIEWING}`, async () => {
-    // The assertion stands in a circuit of its own here.
+    // A separate circuit with this assertion alone.
     const sources = await mkdtemp(path.join(tmpdir(), 'sources-'))
     try {
       await cp(`${FOLDER}/source`, sources, { recursive: true })
@@ -247,7 +247,7 @@ describe('rejects a statement with one false equation', () => {
   })
 })
 
-test('a statement without its secrets is not proved', async () => {
+test('a statement without its secrets is rejected', async () => {
   const { witness: _, ...statement } = registration(7n)
   await expect(prover.prove({ ...statement, account: ACCOUNT })).rejects.toThrow('needs the secrets')
 })

@@ -23,14 +23,14 @@ const SETTINGS: ProverSettings = {
 }
 const silent = () => undefined
 
-describe('the prover of the configuration', () => {
-  test('is real on a local network, and the stand-in where that is asked for', async () => {
+describe('the configured prover', () => {
+  test('is real on a local network, and the stand-in with DEVNET_PROOFS=stand-in', async () => {
     const real = await loadProver(SETTINGS, silent)
     expect([real.check, real.destroy].map((part) => typeof part)).toEqual(['function', 'function'])
     expect(await loadProver({ ...SETTINGS, proofs: 'stand-in' }, silent)).toBe(standIn)
   })
 
-  test('needs circuits on a real network, and names the variable that is wrong', async () => {
+  test('needs circuits on testnet, and errors name the variable', async () => {
     const load = (given: Partial<ProverSettings>) => loadProver({ ...SETTINGS, ...given }, silent)
     await expect(load({ network: 'testnet' })).rejects.toThrow(/^PROVER_CIRCUITS: is needed on a real network/)
     await expect(load({ circuits: 'none' })).rejects.toThrow(/^PROVER_CIRCUITS: none\/\w+.vk cannot be read/)
@@ -38,7 +38,7 @@ describe('the prover of the configuration', () => {
     await expect(load({ referenceString: 'none' })).rejects.toThrow(ConfigurationError)
   })
 
-  test('takes no other reference string than that of the ceremony on a real network', async () => {
+  test('rejects another reference string than that of the ceremony on testnet', async () => {
     const given = { circuits: 'lib/prover/circuits', referenceString: 'lib/prover/reference-string' } as const
     const loading = loadProver({ ...SETTINGS, network: 'testnet', ...given }, silent)
     await expect(loading).rejects.toThrow(
@@ -79,10 +79,10 @@ describe('the prover of the configuration', () => {
     return { asked, source: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }
   }
 
-  describe('fetches the reference string of a real network', () => {
+  describe('fetches the reference string of the ceremony', () => {
     const STRING = 'lib/prover/reference-string'
 
-    /** A publisher of this project's own string, which breaks off the first `cuts` answers in the middle. */
+    /** A publisher of this project's string that breaks off the first `cuts` responses in the middle. */
     async function publish(cuts: number) {
       const asked: string[] = []
       const server = createServer(async (request, response) => {
@@ -111,7 +111,7 @@ describe('the prover of the configuration', () => {
     // The string that is fetched is whole, but this project's own: it is refused only for not being the ceremony's.
     const WHOLE = /^PROVER_CRS: bn254_g1.dat in .* is not of the ceremony/
 
-    test('again after a connection that breaks off, and in the range that is needed', async () => {
+    test('again after a broken connection, and only the needed range', async () => {
       const [into, { asked, source }] = [await folder(), await publish(1)]
       await expect(load(into, source)).rejects.toThrow(WHOLE)
       expect(asked).toEqual(['/g1.dat bytes=0-2097215', '/g1.dat bytes=0-2097215', '/g2.dat bytes=0-127'])
@@ -123,7 +123,7 @@ describe('the prover of the configuration', () => {
       expect(asked).toHaveLength(3)
     })
 
-    test('from a publisher that states no length, or compresses, or knows no ranges', async () => {
+    test('from a publisher that sends no length, compresses, or ignores ranges', async () => {
       const answers: ((content: Buffer, response: ServerResponse, encodings: string) => void)[] = [
         (content, response) => void response.writeHead(206).end(content),
         (content, response, encodings) => {
@@ -151,13 +151,13 @@ describe('the prover of the configuration', () => {
       }
     })
 
-    test('twice at once into one folder', async () => {
+    test('several times at once into one folder', async () => {
       const [into, { source }] = [await folder(), await publish(0)]
       await Promise.all(Array.from({ length: 4 }, () => fetchReferenceString(into, source)))
       expect((await readdir(into)).toSorted()).toEqual(['bn254_g1.dat', 'bn254_g2.dat'])
     })
 
-    test('where an earlier download was cut off', async () => {
+    test('after an earlier download was cut off', async () => {
       for (const name of ['bn254_g1.dat', 'bn254_g2.dat']) {
         const [into, { asked, source }] = [await folder(), await publish(0)]
         await cp(STRING, into, { recursive: true })
@@ -167,7 +167,7 @@ describe('the prover of the configuration', () => {
       }
     })
 
-    test('and says what is wrong where it does not come; no half of it is left', async () => {
+    test('and explains a failure, leaving no partial file', async () => {
       const [into, { asked, source }] = [await folder(), await publish(9)]
       await expect(load(into, source)).rejects.toThrow(
         /^PROVER_CRS: the reference string could not be fetched into .*: terminated$/,
@@ -186,13 +186,13 @@ describe('the prover of the configuration', () => {
     })
     const load = (module: string) => loadProver({ ...SETTINGS, network: 'testnet', module }, silent)
 
-    test('is what the file or package exports', async () => {
+    test('is the export of the file or package', async () => {
       await writeFile(`${directory}/prover.mjs`, 'export const prover = { prove: async () => new Uint8Array(3) }')
       const prover = await load(`${directory}/prover.mjs`)
       expect(await prover.prove(registration(7n))).toHaveLength(3)
     })
 
-    test('must be there', async () => {
+    test('must exist', async () => {
       await writeFile(`${directory}/none.mjs`, 'export const prover = {}')
       await expect(load(`${directory}/none.mjs`)).rejects.toThrow('RELAY_PROVER: the module exports no prover')
       await expect(load('no-such-package')).rejects.toThrow('no-such-package')
@@ -222,13 +222,13 @@ describe('progress', () => {
     }
   }
 
-  test('says which proof is made and how long those that are left will take', async () => {
+  test('announces each proof and the time for the remaining ones', async () => {
     const { said, announced } = slowly()
     for (let made = 0; made < 3; made += 1) await announced.prove(registration(7n))
     expect(said).toEqual(['proving 1 of 3', 'proving 2 of 3, about 4 s left', 'proving 3 of 3, about 2 s left'])
   })
 
-  test('is in order when all are asked for at once, and goes on past the number that was foreseen', async () => {
+  test('is in order for concurrent proofs, and continues past the announced total', async () => {
     const { said, announced } = slowly()
     await Promise.all([1, 2, 3, 4].map(() => announced.prove(registration(7n))))
     expect(said.map((line) => line.split(',')[0])).toEqual([
@@ -239,7 +239,7 @@ describe('progress', () => {
     ])
   })
 
-  test('goes on after a proof that fails', async () => {
+  test('continues after a proof that fails', async () => {
     const said: string[] = []
     const failing: Prover = { prove: () => Promise.reject(new Error('no proof')) }
     const announced = announceProofs(failing, 2, (line) => said.push(line))

@@ -48,7 +48,7 @@ beforeAll(async () => {
 })
 afterAll(() => prover.destroy())
 
-/** A folder of its own with a copy of these files. */
+/** A temporary copy of these files. */
 async function copyOf(folder: string): Promise<string> {
   const copy = await mkdtemp(path.join(tmpdir(), 'prover-'))
   onTestFinished(() => rm(copy, { recursive: true }))
@@ -69,20 +69,20 @@ describe.each(CIRCUIT_NAMES)('a proof of %s', (name) => {
     return { proof, key, inputs: publicInputs(STATEMENTS[name]) }
   }
 
-  test('has 14,592 bytes and holds', () => {
+  test('has 14,592 bytes and verifies', () => {
     const { proof, key, inputs } = parts()
     expect(proof.length).toBe(PROOF_BYTES)
     expect(verify(name, inputs, proof, key)).toBe(true)
   })
 
-  test('does not hold when any public input is another', () => {
+  test('is rejected for any other public input', () => {
     const { proof, key, inputs } = parts()
     for (let input = 0; input < inputs.length; input += 32) {
       expect(verify(name, flip(inputs, input + 31), proof, key)).toBe(false)
     }
   })
 
-  test('does not hold with a bit changed, cut, extended, empty, or all zero', () => {
+  test('is rejected with a bit changed, cut, extended, empty, or all zero', () => {
     const { proof, key, inputs } = parts()
     for (let at = 7; at < PROOF_BYTES; at += 701) expect(verify(name, inputs, flip(proof, at), key)).toBe(false)
     // The last commitment: four elements, whose upper ends some verifiers do not look at.
@@ -96,7 +96,7 @@ describe.each(CIRCUIT_NAMES)('a proof of %s', (name) => {
     expect(verify(name, inputs, proof, key)).toBe(true)
   })
 
-  test('does not hold with the field modulus added to any of its words', () => {
+  test('is rejected with the field modulus added to any of its words', () => {
     const { proof, key, inputs } = parts()
     for (let at = 0; at < PROOF_BYTES; at += 32) {
       const word = BigInt(`0x${Buffer.from(proof.subarray(at, at + 32)).toString('hex')}`)
@@ -105,7 +105,7 @@ describe.each(CIRCUIT_NAMES)('a proof of %s', (name) => {
     }
   })
 
-  test('does not hold under another key', () => {
+  test('is rejected under another key', () => {
     const { proof, key, inputs } = parts()
     for (const other of CIRCUIT_NAMES.filter((circuit) => circuit !== name)) {
       expect(verify(name, inputs, proof, keys.get(other) ?? key)).toBe(false)
@@ -115,14 +115,14 @@ describe.each(CIRCUIT_NAMES)('a proof of %s', (name) => {
   })
 })
 
-test('a key that describes no circuit ends the verifier, and is no verdict', async () => {
+test('a key of no circuit makes the verifier throw', async () => {
   const own = await loadVerifier(await readReferenceString(STRING))
   const inputs = publicInputs(STATEMENTS.register)
   const proof = proofs.get('register') ?? new Uint8Array(PROOF_BYTES)
   expect(() => own('register', inputs, proof, new Uint8Array(1_760).fill(255))).toThrow('the verifier failed: ')
 })
 
-describe('a witness that breaks a constraint gives no proof that holds, even if the circuit is not run before', () => {
+describe('a witness that breaks a constraint gives an invalid proof, even if the circuit was not solved before', () => {
   const backend = openBackend({
     referenceString: () => readReferenceString(STRING),
     threads: 1,
@@ -151,15 +151,15 @@ describe('a witness that breaks a constraint gives no proof that holds, even if 
   })
 })
 
-describe('a folder that cannot be used is named', () => {
+describe('an unusable folder is named in the error', () => {
   const open = (circuits: string, referenceString = STRING) => openProver({ circuits, referenceString, threads: 1 })
 
-  test('when it is not there', async () => {
+  test('when it does not exist', async () => {
     await expect(open('no/such/folder')).rejects.toThrow(/no\/such\/folder\/\w+\.json cannot be read/)
     await expect(open(CIRCUITS, 'no/such/folder')).rejects.toThrow('no/such/folder/bn254_g1.dat cannot be read')
   })
 
-  test('when a circuit is of another version of the interface', async () => {
+  test('when a circuit is for another version of the interface', async () => {
     const folder = await copyOf(CIRCUITS)
     await edit(`${folder}/transfer.json`, (bytes) => {
       const program = JSON.parse(bytes.toString())
@@ -172,7 +172,7 @@ describe('a folder that cannot be used is named', () => {
     await expect(open(folder)).rejects.toThrow('transfer.vk is for 6 public inputs in place of 25')
   })
 
-  test('when a circuit takes other secrets, is no circuit, or its bytecode is damaged', async () => {
+  test('when a circuit has other secrets, is not a circuit, or has damaged bytecode', async () => {
     const folder = await copyOf(CIRCUITS)
     const file = `${folder}/register.json`
     await edit(file, (bytes) => bytes.toString().replace('"name":"sk"', '"name":"key"'))
@@ -189,13 +189,13 @@ describe('a folder that cannot be used is named', () => {
     await expect(open(folder)).rejects.toThrow('the bytecode in ')
   })
 
-  test('when a key is cut', async () => {
+  test('when a key is truncated', async () => {
     const folder = await copyOf(CIRCUITS)
     await truncate(`${folder}/withdraw.vk`, 1_700)
     await expect(open(folder)).rejects.toThrow('withdraw.vk has 1700 bytes; a verification key has 1760')
   })
 
-  test('when the reference string is cut, or no such string', async () => {
+  test('when the reference string is truncated, or is not one', async () => {
     const folder = await copyOf(STRING)
     await truncate(`${folder}/bn254_g2.dat`, 127)
     await expect(open(CIRCUITS, folder)).rejects.toThrow('bn254_g2.dat has 127 bytes in place of 128')
@@ -205,14 +205,14 @@ describe('a folder that cannot be used is named', () => {
     await expect(open(CIRCUITS, folder)).rejects.toThrow('bn254_g1.dat has 2000000 bytes; 2097216 are needed')
   })
 
-  test('when a real network needs the string of the ceremony', async () => {
+  test('when the string is not that of the ceremony', async () => {
     await expect(readKnownString(STRING, IGNITION, 'of the ceremony')).rejects.toThrow(
       'bn254_g1.dat in lib/prover/reference-string is not of the ceremony',
     )
   })
 })
 
-test('a folder without the circuits of delegations makes the other proofs', async () => {
+test('a folder without the circuits of delegations generates the other proofs', async () => {
   const folder = await copyOf(CIRCUITS)
   for (const name of DELEGATION_CIRCUITS) {
     for (const ending of ['json', 'vk']) await rm(`${folder}/${name}.${ending}`)
@@ -241,7 +241,7 @@ test('a folder laid out like the published circuits is used as it is', async () 
   )
 })
 
-describe('what does not belong together makes no proof and fails the check', () => {
+describe('circuits, keys and strings that do not belong together give no proof and fail the check', () => {
   const expectMismatch = async (circuits: string, referenceString: string, statement: Statement) => {
     const other = await openProver({ circuits, referenceString, threads: 1 })
     onTestFinished(other.destroy)
@@ -310,7 +310,7 @@ describe('what does not belong together makes no proof and fails the check', () 
     )
   })
 
-  test('and the files in the project pass', async () => {
+  test('and the committed files pass', async () => {
     await expect(prover.check()).resolves.toBeUndefined()
   })
 })
@@ -327,7 +327,7 @@ describe('a prover that fails', () => {
     return backend
   }
 
-  test('because it hangs, is ended at the time limit, and the next task has another', async () => {
+  test('because it hangs, is terminated at the time limit and replaced', async () => {
     const backend = openBackend({
       referenceString: () => readReferenceString(STRING),
       threads: 1,
@@ -339,7 +339,7 @@ describe('a prover that fails', () => {
     await expect(backend.run((api) => api.getNumThreads())).resolves.toBe(1)
   })
 
-  test('because its worker dies in the middle, says so at once, and the next task has another', async () => {
+  test('because its worker dies, rejects at once and is replaced', async () => {
     const backend = start()
     const dying = backend.run(async (api) => {
       await (api as unknown as { worker: { terminate(): Promise<unknown> } }).worker.terminate()
@@ -349,7 +349,7 @@ describe('a prover that fails', () => {
     await expect(backend.run((api) => api.getNumThreads())).resolves.toBe(1)
   })
 
-  test('because memory is short, says so, and the next task has another', async () => {
+  test('because memory runs out, rejects and is replaced', async () => {
     const acir = gunzipSync(
       Buffer.from(JSON.parse(await readFile(`${CIRCUITS}/transfer.json`, 'utf8')).bytecode, 'base64'),
     )
@@ -360,13 +360,13 @@ describe('a prover that fails', () => {
     await expect(small.run((api) => api.getNumThreads())).resolves.toBe(1)
   })
 
-  test('because a task throws, hands the error on, and the next task has another', async () => {
+  test('because a task throws, rejects with that error and is replaced', async () => {
     const backend = start()
     await expect(backend.run(() => Promise.reject(new Error('unreachable')))).rejects.toThrow('unreachable')
     await expect(backend.run((api) => api.getNumThreads())).resolves.toBe(1)
   })
 
-  test('because it is destroyed, rejects what is running, what waits and what comes later', async () => {
+  test('because it is destroyed, rejects running, waiting and later tasks', async () => {
     const backend = start()
     const started = Promise.withResolvers<void>()
     const running = backend.run(() => {
@@ -382,7 +382,7 @@ describe('a prover that fails', () => {
     await expect(backend.run((api) => api.getNumThreads())).rejects.toThrow('the prover was ended')
   })
 
-  test('because its worker throws while it is loaded, says so, and the next task has another', async () => {
+  test('because its worker throws while it loads, rejects and is replaced', async () => {
     const backend = start()
     // No handler of this name is known there.
     process.once('worker', (worker) => worker.postMessage({ path: [], argumentList: [{ type: 'HANDLER', name: '?' }] }))
@@ -390,14 +390,14 @@ describe('a prover that fails', () => {
     await expect(backend.run((api) => api.getNumThreads())).resolves.toBe(1)
   })
 
-  test('because its worker dies while it is loaded, says so, and the next task has another', async () => {
+  test('because its worker dies while it loads, rejects and is replaced', async () => {
     const backend = start()
     process.once('worker', (worker) => void worker.terminate())
     await expect(backend.run((api) => api.getNumThreads())).rejects.toThrow('the prover ended in the middle')
     await expect(backend.run((api) => api.getNumThreads())).resolves.toBe(1)
   })
 
-  test('because its worker hangs while it is loaded, is ended all the same', async () => {
+  test('because its worker hangs while it loads, is terminated', async () => {
     const backend = start()
     const born = Promise.withResolvers<Worker>()
     process.once('worker', (worker) => {
@@ -416,7 +416,7 @@ describe('a prover that fails', () => {
   })
 })
 
-test('the prover keeps no result of a task once it has been handed out', async () => {
+test('the prover releases the result of a task', async () => {
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as () => void
   const backend = openBackend({

@@ -29,7 +29,7 @@ const entry = (val: xdr.ScVal) =>
     }),
   )
 
-test('the key has the size that the network knows, for accounts and for contracts', () => {
+test("the key has the size of the network's keys, for accounts and for contracts", () => {
   expect(accountKey(TOKEN, address).toXdr()).toHaveLength(116)
   expect(accountKey(TOKEN, address).toXdr('base64')).toHaveLength(156)
   expect(accountKey(TOKEN, TOKEN).toXdr('base64')).not.toBe(accountKey(TOKEN, address).toXdr('base64'))
@@ -44,7 +44,7 @@ test('the key names contract, "Account" and address, and is persistent', () => {
 })
 
 describe('an account entry', () => {
-  test('of 440 bytes is read', () => {
+  test('of interface 0.8.0, 440 bytes, is decoded', () => {
     expect(map(FIELDS).toXdr()).toHaveLength(440)
     const read = readAccountEntry(entry(map(FIELDS)))
     expect(read).toMatchObject({ auditorId: 3 })
@@ -54,7 +54,7 @@ describe('an account entry', () => {
     expect(hex(read.receiving ?? new Uint8Array())).toBe('00'.repeat(64))
   })
 
-  test('of the first variant is read under its own names', () => {
+  test('of the first variant is decoded by its older names', () => {
     const { spending_public_key, spendable_commitment, receiving_commitment, ...stable } = FIELDS
     const read = readAccountEntry(
       entry(
@@ -70,7 +70,7 @@ describe('an account entry', () => {
     expect(hex(read.spendingKey ?? new Uint8Array())).toBe(hex(keys.spendingKey))
   })
 
-  test('with names yet unknown still tells viewing key and auditor', () => {
+  test('with unknown names still yields viewing key and auditor', () => {
     const { auditor_id, viewing_public_key } = FIELDS
     const read = readAccountEntry(entry(map({ auditor_id, viewing_public_key })))
     expect(read).toMatchObject({ auditorId: 3, spendingKey: undefined, spendable: undefined, receiving: undefined })

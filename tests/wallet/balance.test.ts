@@ -23,7 +23,7 @@ const contractor = holder('contractor')
 const { key } = auditor('auditor')
 const random = seeded('balances')
 
-/** The commitments as the contract keeps them, and the wallet's openings beside them. */
+/** The commitments of the contract, and the wallet's openings. */
 function account(of: Holder) {
   const { address } = of
   const state = { spendable: IDENTITY as Point, receiving: IDENTITY as Point, balance: EMPTY as Balance }
@@ -73,8 +73,8 @@ function transfer(from: Tracked, sender: Holder, to: Tracked, recipient: Holder,
 
 const point = (payload: Payload, name: string) => decodePoint(payload[name] ?? new Uint8Array())
 
-describe('a balance follows the ledger', () => {
-  test('for an employer: deposits, merges and outgoing transfers', () => {
+describe('a balance follows the events', () => {
+  test('of an employer: deposits, merges and outgoing transfers', () => {
     const [from, to] = [account(employer), account(contractor)]
     deposit(from, 700n)
     deposit(from, 300n)
@@ -92,7 +92,7 @@ describe('a balance follows the ledger', () => {
     from.expectBalance(5n, 0n)
   })
 
-  test('for a contractor: incoming transfers, a merge over several, a withdrawal', () => {
+  test('of a contractor: incoming transfers, one merge of several, a withdrawal', () => {
     const [from, to] = [account(employer), account(contractor)]
     deposit(from, 1000n)
     merge(from)
@@ -117,7 +117,7 @@ describe('a balance follows the ledger', () => {
     to.expectBalance(309n, 0n)
   })
 
-  test('through a transfer to oneself', () => {
+  test('of a transfer to oneself', () => {
     const own = account(employer)
     deposit(own, 100n)
     merge(own)
@@ -127,7 +127,7 @@ describe('a balance follows the ledger', () => {
     own.expectBalance(100n, 0n)
   })
 
-  test('from an outgoing transfer alone, when what came before it is no longer known', () => {
+  test('of an outgoing transfer alone, when earlier events are missing', () => {
     const [from, to] = [account(employer), account(contractor)]
     deposit(from, 100n)
     merge(from)
@@ -142,7 +142,7 @@ describe('a balance follows the ledger', () => {
     forgetful.expectBalance(60n, 0n)
   })
 
-  test('through a transfer by a spender, which only the recipient, its third address, receives', () => {
+  test('of a delegated transfer, which credits the recipient only', () => {
     const [to, from] = [account(contractor), account(employer)]
     const { payload, transferred } = encryptTransfer({
       keys: holder('spender').keys,
@@ -153,7 +153,7 @@ describe('a balance follows the ledger', () => {
       auditorSender: key,
       salt: drawSalt(random),
     })
-    // A spender pays out of its allowance, so the event holds the salt of that and no balance of the sender.
+    // The event has the salt of the allowance, and no balance of its owner.
     const { c_spend_new, c_transfer, sigma, b_tilde, b_tilde_aud_s, ...emitted } = payload
     const addresses = [holder('spender').address, from.address, to.address]
     for (const party of [to, from]) party.see('spender_transfer', addresses, { ...emitted, sigma_a_new: sigma })
@@ -163,7 +163,7 @@ describe('a balance follows the ledger', () => {
     from.expectBalance(0n, 0n)
   })
 
-  test('through a delegation, whose rest comes back when it is revoked', () => {
+  test('of a delegation, and adds its rest when it is revoked', () => {
     const own = account(employer)
     deposit(own, 100n)
     merge(own)
@@ -185,7 +185,7 @@ describe('a balance follows the ledger', () => {
     own.expectBalance(65n, 0n)
   })
 
-  /** What is left of a delegation from the employer to the contractor, as its entry and its commitment have it. */
+  /** A delegation from the employer to the contractor: fields of its entry, and its commitment. */
   function allowance(value: bigint) {
     const dvk = hash(TAG.delegationKey, employer.keys.vk, addressToField(contractor.address))
     const salt = drawSalt(random)
@@ -194,14 +194,14 @@ describe('a balance follows the ledger', () => {
     return { entry: { a_tilde, allowance_salt: encodeField(salt) }, commitment: commit(opening) }
   }
 
-  test('and not the revocation of a delegation that was given to it', () => {
+  test('and ignores the revocation of a delegation for which the account is the spender', () => {
     const spender = account(contractor)
     deposit(spender, 10n)
     spender.see('revoke_spender', [employer.address, spender.address], allowance(25n).entry)
     spender.expectBalance(0n, 10n)
   })
 
-  test('through a clawback, which merges and subtracts a public amount', () => {
+  test('of a clawback, which merges and subtracts a public amount', () => {
     const [from, to] = [account(employer), account(contractor)]
     deposit(from, 1_000n)
     merge(from)
@@ -216,7 +216,7 @@ describe('a balance follows the ledger', () => {
     to.expectBalance(275n, 0n)
   })
 
-  test('and not what concerns others', () => {
+  test('and ignores events of other accounts', () => {
     const own = account(employer)
     deposit(own, 100n)
     const before = own.state.balance

@@ -28,7 +28,7 @@ describe('the data of a call', () => {
     expect(encodeCallData(payload, proof)).toHaveLength(size)
   })
 
-  test('both maps are in ascending order, which the host demands', () => {
+  test('has both maps in ascending order, as the host requires', () => {
     const value = xdr.ScVal.fromXdr(encodeCallData(transfer, proof))
     const outer = entries(value)
     expect(outer.map(([name]) => name)).toEqual(['payload', 'proof'])
@@ -40,7 +40,7 @@ describe('the data of a call', () => {
     )
   })
 
-  test('round trips with any names in the payload', () => {
+  test('round-trips with any names in the payload', () => {
     const payload = { ...transfer, c_tx: new Uint8Array(64), zz: new Uint8Array(1) }
     const decoded = decodeCallData(encodeCallData(payload, proof))
     expect(hex(decoded.proof)).toBe(hex(proof))

@@ -9,7 +9,7 @@ test.each([[[]], [['bogus']]])('without a command that there is, %j, it says whi
   await expect(wallet(...args)).rejects.toMatchObject({ code: 1, stderr: expect.stringMatching(/^Usage: /) })
 })
 
-test('it names the option that is missing', async () => {
+test('the wallet command names the missing option', async () => {
   await expect(wallet('address')).rejects.toMatchObject({
     code: 1,
     stderr: expect.stringMatching(/^--secret is missing/),

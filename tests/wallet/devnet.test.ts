@@ -69,7 +69,7 @@ async function errorOf(attempt: Promise<unknown>): Promise<unknown> {
 }
 
 describe('on a ledger', () => {
-  test('a registered account shows its keys and owns nothing', async () => {
+  test('a registered account has its keys and an empty balance', async () => {
     const account = await readConfidentialAccount(deployment.rpc, deployment.token, address(employer))
     expect(account).toMatchObject({ auditorId: 0 })
     expect(hex(account?.viewingKey ?? new Uint8Array())).toBe(hex(employer.keys.viewingKey))
@@ -79,7 +79,7 @@ describe('on a ledger', () => {
     expect(await readConfidentialAccount(deployment.rpc, deployment.token, nobody)).toBeUndefined()
   })
 
-  test('registering twice, or under an auditor that is not there, is refused with the contract error', async () => {
+  test('a second registration and an unknown auditor fail with the contract error', async () => {
     const again = await errorOf(buildRegister(deployment, employer, { auditorId: 0 }))
     expect(again).toMatchObject({ code: 'would-fail', contractError: 3500 })
     const other = openHolder(keypair('other'), deployment.token)
@@ -91,7 +91,7 @@ describe('on a ledger', () => {
     })
   })
 
-  test('a deposit from the issuer arrives, a merge makes it spendable', async () => {
+  test('a deposit from the issuer is received, and a merge makes it spendable', async () => {
     const issuer = Keypair.fromSecret(devnet.issuerSecret)
     await apply(await buildDeposit(deployment, issuer, { to: address(employer), amount: 1000n * USDC }))
     const received = await sync(employer)
@@ -103,7 +103,7 @@ describe('on a ledger', () => {
     expect(merged.receiving.value).toBe(0n)
   })
 
-  test('an event that the RPC leaves out is missed, also while its amount is only received', async () => {
+  test('an event that the RPC omits is noticed, also if it only changes the receiving balance', async () => {
     const issuer = Keypair.fromSecret(devnet.issuerSecret)
     const poor = openHolder(keypair('forgotten'), deployment.token)
     await open(poor)
@@ -121,7 +121,7 @@ describe('on a ledger', () => {
     expect((await sync(poor)).receiving.value).toBe(USDC)
   })
 
-  test('a transfer is read by sender, recipient and auditor only', async () => {
+  test('only sender, recipient and auditor can decrypt a transfer', async () => {
     const before = await sync(employer)
     const amount = 12_3456789n
     const recipient = contractor(0)
@@ -149,7 +149,7 @@ describe('on a ledger', () => {
     })
   })
 
-  test('a transfer proved against a balance that has moved on fails with #3506', async () => {
+  test('a transfer that was proved for an earlier balance fails with #3506', async () => {
     const { spendable } = await sync(employer)
     const [source, later] = [await deployment.rpc.getAccount(address(employer)), { seconds: 200 }]
     const transfer = { to: address(contractor(1)), amount: USDC, opening: spendable }
@@ -188,7 +188,7 @@ describe('on a ledger', () => {
     expect(account && opens(signed.next, account.spendable)).toBe(true)
   })
 
-  test('a call that cannot succeed is refused before it is signed', async () => {
+  test('a call that would fail is rejected before it is signed', async () => {
     const { spendable } = await sync(employer)
     const to = address(contractor(0))
     const transfer = { to, amount: 1n, opening: spendable }

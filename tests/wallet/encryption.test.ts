@@ -41,26 +41,26 @@ describe('a transfer', () => {
     for (const name of fields) expect(isCanonical(field(payload, name))).toBe(true)
   })
 
-  test('is read by its recipient, and opens what the ledger adds to the receiving balance', () => {
+  test('gives its recipient the opening of the transferred commitment', () => {
     const read = decryptTransfer(contractor.vk, payload)
     expect(read).toEqual(transferred)
     expect(read?.value).toBe(amount)
     expect(read && opens(read, field(payload, 'c_transfer'))).toBe(true)
   })
 
-  test('leaves the sender a balance that the sender reads back and can open', () => {
+  test('gives its sender the opening of the new balance', () => {
     const read = decryptBalance(employer.vk, payload)
     expect(read).toEqual(next)
     expect(read?.value).toBe(opening.value - amount)
     expect(read && opens(read, field(payload, 'c_spend_new'))).toBe(true)
   })
 
-  test('is read by both auditors, each its own part', () => {
+  test('gives each auditor its part', () => {
     expect(auditRecipient(recipients.secret, payload)).toEqual(transferred)
     expect(auditSender(senders.secret, payload)).toEqual({ balance: next.value, blinding: next.blinding, amount })
   })
 
-  test('cannot be read with any other key', () => {
+  test('cannot be decrypted with another key', () => {
     for (const vk of [stranger.vk, employer.vk, employer.sk, contractor.sk, senders.secret]) {
       expect(decryptTransfer(vk, payload)).toBeUndefined()
     }
@@ -70,13 +70,13 @@ describe('a transfer', () => {
     for (const secret of [stranger.vk, recipients.secret]) expect(auditSender(secret, payload)).toBeUndefined()
   })
 
-  test('gives the prover the witness of these public values', () => {
+  test('comes with the witness of its public values', () => {
     expect(witness).toMatchObject({ sk: employer.sk, vk: employer.vk, v: opening.value, r: opening.blinding })
     expect(hex(encodePoint(multiply(H, witness.rE)))).toBe(hex(field(payload, 'r_e_point')))
     expect(hash(TAG.ephemeral, employer.vk, witness.sigma)).toBe(witness.rE)
   })
 
-  test('shares no field with another of the same amount under another salt', () => {
+  test('shares no field with a transfer of the same amount under another salt', () => {
     const other = transfer(amount, 'another salt').payload
     for (const name of Object.keys(payload)) expect(hex(field(other, name))).not.toBe(hex(field(payload, name)))
   })
@@ -87,7 +87,7 @@ describe('a transfer', () => {
     expect(decryptBalance(employer.vk, sent.payload)?.value).toBe(opening.value - edge)
   })
 
-  test('to oneself is legal', () => {
+  test('to oneself is valid', () => {
     const { payload: own } = encryptTransfer({
       keys: employer,
       opening,
@@ -101,13 +101,13 @@ describe('a transfer', () => {
     expect(auditRecipient(senders.secret, own)?.value).toBe(amount)
   })
 
-  test('of more than the balance, of less than nothing or of too much is refused', () => {
+  test('is rejected for more than the balance, a negative amount, or one out of range', () => {
     expect(() => transfer(opening.value + 1n)).toThrow('does not cover')
     expect(() => transfer(-1n)).toThrow('out of range')
     expect(() => transfer(AMOUNT_LIMIT)).toThrow('out of range')
   })
 
-  test('to what is no key is refused', () => {
+  test('is rejected for an invalid key', () => {
     const base = { keys: employer, opening, amount, salt: 5n }
     const good = { viewingKey: contractor.viewingKey, auditorRecipient: recipients.key, auditorSender: senders.key }
     for (const name of Object.keys(good)) {
@@ -117,13 +117,13 @@ describe('a transfer', () => {
     }
   })
 
-  test('is decrypted under the field name of the older variants, too', () => {
+  test('is decrypted by the field names of older variants, too', () => {
     const older = rename(payload, { r_e_point: 'r_e' })
     expect(decryptTransfer(contractor.vk, older)?.value).toBe(amount)
   })
 })
 
-test('a withdrawal leaves a balance that only owner and auditor read', () => {
+test('only owner and auditor can decrypt the balance after a withdrawal', () => {
   const { payload, next } = encryptWithdrawal({
     keys: employer,
     opening,
@@ -142,7 +142,7 @@ test('a withdrawal leaves a balance that only owner and auditor read', () => {
 })
 
 describe('commitments', () => {
-  test('add up as their openings do', () => {
+  test('add up like their openings', () => {
     const random = seeded('commitments')
     const draw = (): Opening => ({ value: BigInt(`0x${hex(random(15))}`), blinding: drawSalt(random) })
     const openings = Array.from({ length: 12 }, draw)
@@ -154,23 +154,23 @@ describe('commitments', () => {
     expect(opens({ ...sum, blinding: sum.blinding + 1n }, encodePoint(point))).toBe(false)
   })
 
-  test('of nothing is the identity', () => {
+  test('of zero is the identity', () => {
     expect(opens(NOTHING, new Uint8Array(64))).toBe(true)
   })
 
-  test('of a transfer conserve the value: before = after + transferred, up to blinding', () => {
+  test('of a transfer conserve the value: before = after + transferred', () => {
     const { next, transferred } = transfer(42n)
     const difference = commit(opening).subtract(add(commit(next), commit(transferred)))
     expect(difference.equals(multiply(H, opening.blinding - next.blinding - transferred.blinding))).toBe(true)
   })
 })
 
-describe('a blinding in [FIELD, ORDER), which no circuit takes', () => {
+describe('a blinding in [FIELD, ORDER), which no circuit accepts', () => {
   const unspendable = { value: 1_000n, blinding: FIELD }
   const spending = { keys: employer, amount: 7n, auditorSender: senders.key, salt: 5n }
   const receiving = { viewingKey: contractor.viewingKey, auditorRecipient: recipients.key }
 
-  test('is named before anything is proved, with the remedy', () => {
+  test('is rejected before proving, with the remedy in the message', () => {
     for (const encrypt of [
       () => encryptWithdrawal({ ...spending, opening: unspendable }),
       () => encryptTransfer({ ...spending, ...receiving, opening: unspendable }),
@@ -183,13 +183,13 @@ describe('a blinding in [FIELD, ORDER), which no circuit takes', () => {
     expect(() => encryptWithdrawal({ ...spending, opening: { value: 1_000n, blinding: FIELD - 1n } })).not.toThrow()
   })
 
-  test('is moved out of the range by a transfer that is merged', () => {
+  test('leaves that range when a transfer is merged', () => {
     const { transferred } = transfer(42n)
     expect(() => encryptWithdrawal({ ...spending, opening: addOpenings(unspendable, transferred) })).not.toThrow()
   })
 })
 
-test('blindings are field elements, so that a circuit can take them', () => {
+test('blindings are field elements, as the circuits require', () => {
   const { next, transferred } = transfer(42n)
   expect(next.blinding < FIELD && transferred.blinding < FIELD).toBe(true)
 })

@@ -23,12 +23,12 @@ const H_HEX =
 const number = (text: string): bigint => BigInt(`0x${text}`)
 
 describe('the group', () => {
-  test('generators are those of the protocol', () => {
+  test('has the generators of the protocol', () => {
     expect(hex(encodePoint(G))).toBe(G_HEX)
     expect(hex(encodePoint(H))).toBe(H_HEX)
   })
 
-  test('has the order that scalars are reduced by', () => {
+  test('has the order that scalars are reduced modulo', () => {
     expect(multiply(G, 0n).equals(IDENTITY)).toBe(true)
     expect(multiply(G, ORDER).equals(IDENTITY)).toBe(true)
     expect(multiply(G, -1n).equals(G.negate())).toBe(true)
@@ -36,7 +36,7 @@ describe('the group', () => {
     expect(multiply(IDENTITY, 5n).equals(IDENTITY)).toBe(true)
   })
 
-  test('multiplication distributes over addition, with tables (G, H) and without', () => {
+  test('multiplies distributively, with tables (G, H) and without', () => {
     const random = seeded('distributive')
     for (const point of [G, H, multiply(G, 77n)]) {
       const [a, b] = [number(hex(random(31))), number(hex(random(31)))]
@@ -51,7 +51,7 @@ describe('the group', () => {
 })
 
 describe('the codec', () => {
-  test('round trips, the identity included', () => {
+  test('round-trips points, including the identity', () => {
     for (const point of [G, H, multiply(G, 3n), IDENTITY]) {
       const encoded = encodePoint(point)
       expect(encoded).toHaveLength(64)
@@ -60,7 +60,7 @@ describe('the codec', () => {
     expect(hex(encodePoint(IDENTITY))).toBe('00'.repeat(64))
   })
 
-  test('a decoded point can be worked with', () => {
+  test('decodes a point for further arithmetic', () => {
     expect(hex(encodePoint(decodePoint(bytes(G_HEX)).subtract(G)))).toBe('00'.repeat(64))
   })
 
@@ -85,7 +85,7 @@ describe('the codec', () => {
     expect(error.code).toBe('malformed')
   })
 
-  test('fields are canonical and 32 bytes', () => {
+  test('accepts canonical field elements of 32 bytes only', () => {
     const [largest, modulus] = [encodeField(FIELD - 1n), encodeField(FIELD)]
     for (const words of [encodeField(0n), largest, Buffer.concat([largest, largest])]) {
       expect(isCanonical(words)).toBe(true)

@@ -21,7 +21,7 @@ const CHAIN = {
 }
 
 describe('Poseidon2', () => {
-  test('never reduces an input in silence', () => {
+  test('rejects an input that is not canonical', () => {
     expect(() => hash(TAG.viewingKey, FIELD, 1n)).toThrow(RangeError)
     expect(() => hash(TAG.viewingKey, -1n, 1n)).toThrow(RangeError)
     expect(() => lanes(TAG.auditorSender, 1n, FIELD)).toThrow(RangeError)
@@ -29,7 +29,7 @@ describe('Poseidon2', () => {
 })
 
 describe('keys', () => {
-  test('are those of the public vector, from the Stellar key alone', () => {
+  test('match the public vector, from the Stellar key alone', () => {
     const signer = Keypair.fromRawEd25519Seed(CHAIN.seed)
     expect(addressToField(CHAIN.contract)).toBe(CHAIN.contractField)
     expect(addressToField(signer.publicKey())).toBe(CHAIN.accountField)
@@ -40,7 +40,7 @@ describe('keys', () => {
     expect(hex(keys.viewingKey)).toBe(CHAIN.viewingKey)
   })
 
-  test('are drawn again with the next counter, four bytes little-endian, where a draw is beyond the field', () => {
+  test('are derived with the next counter, four bytes little-endian, when a candidate exceeds the field', () => {
     const domain = 'openzeppelin/confidential-token/v1/sk'
     const signer = keypair('holder 12')
     const root = signer.signMessage(`${domain}\n${TOKEN}\n${signer.publicKey()}`)
@@ -53,7 +53,7 @@ describe('keys', () => {
     expect(deriveKeys(signer, TOKEN).sk).toBe(draw('01000000'))
   })
 
-  test('are points to the secrets, by H', () => {
+  test('are multiples of H by the secrets', () => {
     const keys = deriveKeys(keypair('someone'), TOKEN)
     expect(decodePoint(keys.spendingKey).equals(multiply(H, keys.sk))).toBe(true)
     expect(decodePoint(keys.viewingKey).equals(multiply(H, keys.vk))).toBe(true)
@@ -68,11 +68,11 @@ describe('keys', () => {
     expect(new Set(secrets).size).toBe(6)
   })
 
-  test('need a secret key', () => {
+  test('require a secret key', () => {
     expect(() => deriveKeys(Keypair.fromPublicKey(keypair('one').publicKey()), TOKEN)).toThrow()
   })
 
-  test('can be imported, but not from 0 or from beyond the field', () => {
+  test('can be imported from a secret in [1, FIELD)', () => {
     expect(importKeys(CHAIN.sk, CHAIN.contract).vk).toBe(CHAIN.vk)
     for (const sk of [0n, -1n, FIELD]) expect(() => importKeys(sk, TOKEN)).toThrow('not a spending secret')
   })
@@ -86,14 +86,14 @@ describe('keys', () => {
 })
 
 describe('a salt', () => {
-  test('is drawn anew where the bytes give 0 or lie beyond the field', () => {
+  test('is drawn again when the bytes give 0 or exceed the field', () => {
     const draws = [new Uint8Array(32), new Uint8Array(32).fill(0xff), bytes(`c0${'00'.repeat(30)}05`)]
     const salt = drawSalt(() => draws.shift() ?? new Uint8Array(32).fill(1))
     expect(salt).toBe(5n)
     expect(draws).toHaveLength(0)
   })
 
-  test('never repeats', () => {
+  test('does not repeat', () => {
     const random = seeded('salts')
     const salts = Array.from({ length: 100 }, () => drawSalt(random))
     expect(new Set(salts).size).toBe(100)

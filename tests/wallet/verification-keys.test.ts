@@ -32,22 +32,22 @@ describe('a circuit whose proofs the network rejects', () => {
     expect(await find(KEY, KEY.with(9, 1), KEY)).toEqual({ circuit: 'transfer', networkKey: KEY.with(9, 1) })
   })
 
-  test('is one that the verifier has no key of', async () => {
+  test('is found where the verifier has no key', async () => {
     expect(await find(KEY, KEY, 'HostError: Error(Contract, #3401)\n\nEvent log')).toEqual({
       circuit: 'withdraw',
       networkKey: undefined,
     })
   })
 
-  test('is not reported where the verifier fails in another way', async () => {
+  test('is not reported when the verifier fails in another way', async () => {
     await expect(find('HostError: Error(Storage, MissingValue)')).rejects.toMatchObject({ code: 'would-fail' })
   })
 
-  test('is not reported where the answer holds no key', async () => {
+  test('is not reported when the response has no key', async () => {
     await expect(find(KEY, new Uint8Array())).rejects.toMatchObject({ code: 'unavailable' })
   })
 
-  test('is not found where the prover has no keys', async () => {
+  test('is not reported when the prover has no keys', async () => {
     expect(await findForeignCircuit(networkOf(), CONTRACT, { prove: prover.prove })).toBeUndefined()
   })
 })
@@ -55,7 +55,7 @@ describe('a circuit whose proofs the network rejects', () => {
 describe('the error for another key', () => {
   const real = { ...prover, verificationKeys: { register: keyOf(1), transfer: keyOf(2), withdraw: keyOf(3) } }
 
-  test('names stand-in proofs where the ledger or this process has them', async () => {
+  test('names stand-in proofs if only one side has them', async () => {
     await expect(requireSameKeys(networkOf(KEY), CONTRACT, real)).rejects.toThrow(
       'DEVNET_PROOFS: the ledger accepts stand-in proofs only: set it to stand-in here, too',
     )
