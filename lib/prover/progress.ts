@@ -1,6 +1,6 @@
 import type { Prover } from '#lib/wallet/prover.ts'
 
-/** Announces each of `total` proofs before it is made, from the second on with the time that the rest will take. */
+/** Announces each of `total` proofs before it is generated, from the second on with the estimated time for the rest. */
 export function announceProofs(
   prover: Prover,
   total: number,
@@ -22,7 +22,7 @@ export function announceProofs(
   }
   return {
     ...prover,
-    // The prover makes one proof after the other: without this the second would be announced during the first.
+    // The prover generates one proof at a time. Without this queue, the second would be announced during the first.
     prove: (statement) => {
       const proof = last.then(() => proveNext(statement))
       last = proof.catch(() => undefined)

@@ -15,8 +15,8 @@ export interface ConfidentialAccount {
 }
 
 /**
- * The confidential accounts of these addresses (G… or C…), by address; one that is not registered is missing from the map.
- * Throws LedgerError `foreign-contract` if the contract keeps something else under their keys.
+ * The confidential accounts of these addresses (G… or C…), by address. Addresses that are not registered are missing.
+ * @throws LedgerError `foreign-contract` if the entries are not those of a confidential token
  */
 export async function readConfidentialAccounts(
   server: rpc.Server,
@@ -38,7 +38,7 @@ export async function readConfidentialAccount(
 
 /**
  * An auditor's public key (64 bytes) from the registry.
- * Throws WalletError `would-fail`, contract error 3301, if there is no auditor of this number.
+ * @throws WalletError `would-fail` with contract error 3301 for an unknown auditor
  */
 export async function readAuditorKey(
   deployment: TokenOnNetwork & Pick<Deployment, 'auditor'>,

@@ -4,7 +4,7 @@ import { WalletError } from './wallet-error.ts'
 
 /**
  * The `data` argument of a call that carries a proof: the XDR of an ScMap { payload, proof }. Both maps have symbol keys
- * in ascending byte order, which the host enforces.
+ * in ascending byte order, which the host requires.
  */
 export function encodeCallData(payload: Payload, proof: Uint8Array): Uint8Array {
   const bytes = Object.entries(payload).map(([name, value]): [string, xdr.ScVal] => [name, xdr.ScVal.scvBytes(value)])
@@ -15,8 +15,8 @@ export function encodeCallData(payload: Payload, proof: Uint8Array): Uint8Array 
 }
 
 /**
- * Payload and proof of a `data` argument. Which fields a payload has differs between the variants of the interface, so
- * none is demanded here. WalletError `malformed` for anything but a map of bytes by name and a proof, with nothing after it.
+ * Payload and proof of a `data` argument. The variants of the interface have different payload fields, so none is required.
+ * @throws WalletError `malformed` for anything but a map of byte fields and a proof, with nothing after it
  */
 export function decodeCallData(data: Uint8Array): { payload: Payload; proof: Uint8Array } {
   const { payload, proof } = record(decode(data))

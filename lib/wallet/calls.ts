@@ -19,12 +19,12 @@ import {
 } from './spending.ts'
 import { type CallOptions, readSource, type SignedCall, signCall, simulateCall } from './transaction.ts'
 
-/** A signed call with the sender's opening after it. Keep it before sending: without it the wallet must synchronise. */
+/** A signed call and the sender's opening after it. Store it before submitting, or the wallet must synchronise. */
 export type SignedSpending = SignedCall & { next: Opening }
 
 /**
- * Registers the holder's keys in the token, once and for ever, under an auditor of the registry.
- * Throws WalletError `would-fail`, contract error 3500 if already registered, 3301 for an unknown auditor.
+ * Registers the holder's keys in the token under an auditor of the registry. They cannot be changed afterwards.
+ * @throws WalletError `would-fail`, contract error 3500 if already registered, 3301 for an unknown auditor
  */
 export async function buildRegister(
   deployment: Deployment,
@@ -67,8 +67,8 @@ export async function buildDeposit(
 }
 
 /**
- * Makes what the signer has received spendable. `next` is the balance afterwards, if nothing arrives before the call
- * applies; only then is it given, and only if the present balance is.
+ * Merges the receiving balance into the spendable one. With `balance`, `next` is the spendable opening afterwards, provided
+ * that nothing is received before the call is applied.
  */
 export async function buildMerge(
   deployment: TokenOnNetwork,
@@ -80,7 +80,7 @@ export async function buildMerge(
   return balance ? { ...signed, next: merge(balance).spendable } : signed
 }
 
-/** A payment of a hidden amount (base units) out of the balance that `opening` opens, to a registered account. */
+/** A payment of a hidden amount (base units) to a registered account, from the balance that `opening` opens. */
 interface Transfer {
   to: string
   amount: bigint
@@ -88,10 +88,9 @@ interface Transfer {
 }
 
 /**
- * Signs a transfer.
- *
- * Throws WalletError `balance-changed` or `other-keys` if the opening or the keys do not match the ledger's,
- * `not-registered`, `balance-too-low`, `would-fail`, and `malformed` for an amount out of range.
+ * Proves and signs a transfer.
+ * @throws WalletError `balance-changed` or `other-keys` if the opening or the keys do not match the ledger, `not-registered`,
+ *   `balance-too-low`, `unspendable`, `would-fail`, or `malformed` for an amount out of range
  */
 export async function buildTransfer(
   deployment: Deployment,
@@ -104,8 +103,8 @@ export async function buildTransfer(
 }
 
 /**
- * Proves a transfer from a balance that the ledger will hold only when an earlier call has applied. `signSpending` makes
- * the call of it then. Throws as `buildTransfer`, but does not compare the opening with the ledger.
+ * Proves a transfer from the balance that an earlier call will leave. Pass it to `signSpending` once that call is applied.
+ * Throws as `buildTransfer`, but does not compare the opening with the ledger.
  */
 export async function proveTransferAhead(
   deployment: Deployment,
@@ -116,7 +115,7 @@ export async function proveTransferAhead(
   return await proveTo(deployment, holder, transfer, () => ({ spendable: encodePoint(commit(opening)), opening }))
 }
 
-/** @param startOf what the transfer starts from, by the sender's account as the ledger has it */
+/** @param startOf the start of the transfer, from the sender's account on the ledger */
 async function proveTo(
   deployment: Deployment,
   holder: Holder,
@@ -134,7 +133,7 @@ async function proveTo(
   })
 }
 
-/** Signs a spending that is proved. Throws WalletError `would-fail`, contract error 3506 if the balance has changed. */
+/** Signs a proved payment. @throws WalletError `would-fail` with contract error 3506 if the balance has changed */
 export async function signSpending(
   deployment: TokenOnNetwork,
   holder: Holder,
@@ -145,7 +144,7 @@ export async function signSpending(
 }
 
 /**
- * Takes a public amount (base units) out of the balance that `opening` opens, to `to` in the underlying asset; a G…
+ * Withdraws a public amount (base units) of the underlying asset to `to`, from the balance that `opening` opens. A G…
  * address needs a trustline unless the asset is native. Throws as `buildTransfer`.
  */
 export async function buildWithdraw(

@@ -15,7 +15,7 @@ export interface Opening {
 /** The opening of a new account's two commitments, which are the identity. */
 export const NOTHING: Opening = { value: 0n, blinding: 0n }
 
-/** v·G + r·H. Commitments add up as their openings do. */
+/** v·G + r·H. Commitments add up like their openings. */
 export function commit(opening: Opening): Point {
   return add(multiply(G, opening.value), multiply(H, opening.blinding))
 }
@@ -24,20 +24,20 @@ export function addOpenings(left: Opening, right: Opening): Opening {
   return { value: left.value + right.value, blinding: (left.blinding + right.blinding) % ORDER }
 }
 
-/** Whether the opening is that of the 64-byte commitment. */
+/** Whether the opening opens the 64-byte commitment. */
 export function opens(opening: Opening, commitment: Uint8Array): boolean {
   return commit(opening).equals(decodePoint(commitment))
 }
 
-/** WalletError `malformed` for an amount out of range. */
+/** @throws WalletError `malformed` for an amount out of range */
 export function checkAmount(amount: bigint): bigint {
   if (amount < 0n || amount >= AMOUNT_LIMIT) throw new WalletError('malformed', 'the amount is out of range')
   return amount
 }
 
 /**
- * Blindings add up modulo the group order, which is larger than the field of the circuits: no circuit takes a blinding in
- * [FIELD, ORDER). A folded blinding lies there once in 2^127 times; any blinding that is added to it moves it out.
+ * Blindings add up modulo the group order, which is larger than the field of the circuits, so no circuit accepts a blinding
+ * in [FIELD, ORDER). A sum of blindings lies there once in 2^127 times; adding any other blinding moves it out.
  * @throws WalletError `unspendable`
  */
 export function checkBlinding({ blinding }: Opening): void {
@@ -48,14 +48,14 @@ export function checkBlinding({ blinding }: Opening): void {
   )
 }
 
-/** The balance less the amount; WalletError `balance-too-low` if the balance does not cover the amount. */
+/** The balance less the amount. @throws WalletError `balance-too-low`, `malformed` */
 export function subtractAmount(balance: bigint, amount: bigint): bigint {
   if (checkAmount(amount) > balance)
     throw new WalletError('balance-too-low', 'the confidential balance does not cover the amount')
   return balance - amount
 }
 
-/** A public key as a point; WalletError `malformed` for what is no point, and for the identity, which no secret has. */
+/** A public key as a point. @throws WalletError `malformed` for an invalid point or the identity, which has no secret */
 export function decodeKey(bytes: Uint8Array): Point {
   const point = decodePoint(bytes)
   if (point.is0()) throw new WalletError('malformed', 'the identity is no public key')

@@ -3,7 +3,7 @@ import type { EventArchive } from './archive.ts'
 import type { RandomSource } from './keys.ts'
 import type { Prover } from './prover.ts'
 
-/** A confidential token on a network: enough for the calls that prove nothing, deposit and merge. */
+/** A confidential token on a network: enough for calls without a proof, deposit and merge. */
 export interface TokenOnNetwork {
   rpc: rpc.Server
   passphrase: string

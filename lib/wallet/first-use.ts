@@ -2,13 +2,13 @@ import { Keypair, SorobanDataBuilder, type Transaction, xdr } from '@stellar/ste
 
 /** By how many bytes an account entry grows with its first transaction: extensions 1 to 3 (CAP-21). */
 const EXTENSION_BYTES = 52
-/** The cost of reading and writing the extensions, rounded up, in stroops. */
+/** The fee for reading and writing the extensions, rounded up, in stroops. */
 const EXTENSION_FEE = 100n
 
 /**
- * Corrects what simulation measures for the very first transaction of an account that also touches that account (a deposit
- * by an issuer, or of the native asset): by the time it applies, using the sequence number has made the entry larger
- * than what was simulated, and the call would fail with resource_limit_exceeded.
+ * Raises the resources of an account's very first transaction if its call also touches that account, as a deposit by an
+ * issuer or of the native asset does. Using the sequence number makes the entry larger than in the simulation, and the call
+ * would fail with resource_limit_exceeded.
  */
 export function allowForFirstUse(
   data: xdr.SorobanTransactionData,
@@ -27,7 +27,7 @@ export function allowForFirstUse(
     .build()
 }
 
-/** An account starts with the number of its ledger in the upper half of its sequence number, and 0 in the lower. */
+/** An account's first sequence number has its ledger in the upper half and 0 in the lower. */
 function isFirst(transaction: Transaction): boolean {
   return (BigInt(transaction.sequence) & 0xffff_ffffn) === 1n
 }

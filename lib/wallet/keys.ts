@@ -5,18 +5,18 @@ import { encodeField, encodePoint, FIELD, H, multiply } from './grumpkin.ts'
 import { hash, TAG } from './poseidon.ts'
 import { WalletError } from './wallet-error.ts'
 
-/** The beginning of the signed message, and also the salt of the key derivation: the protocol uses it twice. */
+/** The first line of the signed message, and the salt of the key derivation. */
 const DOMAIN = 'openzeppelin/confidential-token/v1/sk'
 
-/** The keys of one account in one token contract. Both secrets give the amounts away; `sk` also spends. */
+/** The keys of one account in one token contract. Both secrets reveal the amounts; `sk` also spends. */
 export interface ConfidentialKeys {
   /** Spending secret, a field element that is not 0. */
   sk: bigint
-  /** Viewing secret: reads every amount paid to the account and its balance, spends nothing. */
+  /** Viewing secret: decrypts the balance and every amount paid to the account, and cannot spend. */
   vk: bigint
   /** Y = sk · H, 64 bytes. */
   spendingKey: Uint8Array
-  /** PVK = vk · H, 64 bytes; registered once and never changed. */
+  /** PVK = vk · H, 64 bytes. It cannot be changed after the registration. */
   viewingKey: Uint8Array
 }
 
@@ -36,9 +36,9 @@ export function addressToField(strkey: string): bigint {
 }
 
 /**
- * The keys that belong to a Stellar key in a token contract, the same on every device: HKDF-SHA-512 over a SEP-53
- * signature that names contract and account (confidential token SDK specification, Key Derivation). The holder of
- * the Stellar secret therefore holds these. Throws without a secret key.
+ * Derives an account's keys in a token contract from its Stellar key, the same on every device: HKDF-SHA-512 over a SEP-53
+ * signature that names contract and account (confidential token SDK specification, Key Derivation). Throws without a secret
+ * key.
  */
 export function deriveKeys(signer: Keypair, token: string): ConfidentialKeys {
   const account = signer.publicKey()
@@ -70,10 +70,10 @@ export function openHolder(signer: Keypair, token: string): Holder {
   return { address: signer.publicKey(), signer, keys: deriveKeys(signer, token) }
 }
 
-/** Random bytes; injected, so that tests are repeatable. */
+/** Random bytes. Injected, so tests are repeatable. */
 export type RandomSource = (size: number) => Uint8Array
 
-/** A fresh salt, uniform among the non-zero field elements. A salt used twice uncovers what it hides. */
+/** Draws a salt, uniform among the non-zero field elements. A salt that is used twice reveals the amounts it hides. */
 export function drawSalt(random: RandomSource): bigint {
   for (;;) {
     const salt = fieldFrom(random(32))
@@ -81,7 +81,7 @@ export function drawSalt(random: RandomSource): bigint {
   }
 }
 
-/** A viewing secret of 0 would make every shared secret public (register constraint R5). */
+/** Undefined for a viewing secret of 0, which would make every shared secret public (register constraint R5). */
 function keysOf(sk: bigint, token: string): ConfidentialKeys | undefined {
   const vk = hash(TAG.viewingKey, sk, addressToField(token))
   if (vk === 0n) return undefined

@@ -2,15 +2,15 @@ import { type ConfidentialAccount, readAuditorKey, readConfidentialAccounts } fr
 import type { Deployment } from './deployment.ts'
 import { WalletError } from './wallet-error.ts'
 
-/** An account that takes part in a call, with the key of its auditor as it is now: rotation voids what is in flight. */
+/** An account that takes part in a call, and its auditor's present key. Rotating the key invalidates proofs in flight. */
 interface Party {
   account: ConfidentialAccount
   auditor: Uint8Array
 }
 
 /**
- * The parties of one call, by address, each account and each auditor read once.
- * Throws WalletError `not-registered` for an address that is not registered; otherwise as the two readings.
+ * Reads the parties of one call, each account and each auditor once.
+ * @throws WalletError `not-registered`; errors of the two readings
  */
 export async function readParties(
   deployment: Deployment,

@@ -20,7 +20,7 @@ export const TAG = {
   allowanceEscrow: 17n,
 } as const
 
-/** Poseidon2 over the coordinate field; throws RangeError for an input that is no canonical field element. */
+/** Poseidon2 over the coordinate field. @throws RangeError for an input that is not a canonical field element */
 export function hash(tag: bigint, ...inputs: bigint[]): bigint {
   return poseidon2Hash([tag, ...inputs.map(canonical)])
 }
@@ -35,7 +35,7 @@ export function lanes(tag: bigint, secret: bigint, salt: bigint): [bigint, bigin
   return [first, second, third]
 }
 
-/** The library would reduce silently, and two inputs would then share one hash. */
+/** The library would reduce an input silently, so two inputs would share a hash. */
 function canonical(input: bigint): bigint {
   if (input < 0n || input >= FIELD) throw new RangeError('a Poseidon2 input is a field element')
   return input

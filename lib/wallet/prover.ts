@@ -1,8 +1,8 @@
 /** Turns a statement into the 14,592 bytes of an UltraHonk proof: lib/prover, or the stand-in of an embedded ledger. */
 export interface Prover {
-  /** Rejects when the statement is false or the prover is out of reach; the wallet lets that error through. */
+  /** Rejects if the statement is false or the prover is unreachable. The wallet passes the error on. */
   prove(statement: Statement): Promise<Uint8Array>
-  /** The verification keys of its circuits, if it knows them. */
+  /** The verification keys of its circuits, if available. */
   readonly verificationKeys?: VerificationKeys
 }
 
@@ -18,8 +18,8 @@ export const PROOF_BYTES = 14_592
 
 /**
  * The public inputs of one call. Points are 64 bytes (x ‖ y), `payload` holds points and 32-byte fields under the
- * names of interface 0.8.0. `witness` holds the secrets of the statement: the wallet always gives it, and a caller that
- * only recomputes public inputs leaves it out. A witness never belongs into a log.
+ * names of interface 0.8.0. `witness` holds the secrets of the statement. The wallet always provides it; a caller that only
+ * recomputes public inputs omits it. Never log a witness.
  */
 export type Statement =
   | RegisterStatement

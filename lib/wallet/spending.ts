@@ -8,24 +8,21 @@ import { drawSalt, type Holder } from './keys.ts'
 import { PROOF_BYTES, type Statement } from './prover.ts'
 import { WalletError } from './wallet-error.ts'
 
-/** A call that spends, ready to be put into a transaction. */
+/** A proved payment from a balance, ready for a transaction. */
 export interface Spending {
   name: string
   args: xdr.ScVal[]
-  /** Balance of the sender once the call has applied. */
+  /** Opening of the sender's balance after the call. */
   next: Opening
 }
 
-/** The start of a spending: the commitment that the ledger will hold when it applies, and its opening. */
+/** The balance that a payment starts from: its commitment when the call is applied, and its opening. */
 export interface Start {
   spendable: Uint8Array
   opening: Opening
 }
 
-/**
- * Encrypts and proves one transfer under a fresh salt, and makes the call; asks nothing but the prover.
- * Throws as `encryptTransfer`.
- */
+/** Encrypts and proves one transfer under a new salt, without reading the ledger. Throws as `encryptTransfer`. */
 export async function proveTransfer(
   deployment: Deployment,
   holder: Holder,
@@ -57,7 +54,7 @@ export async function proveTransfer(
   return { name: 'confidential_transfer', args, next }
 }
 
-/** Encrypts and proves one withdrawal of a public amount; otherwise as `proveTransfer`. */
+/** Encrypts and proves one withdrawal of a public amount, like `proveTransfer`. */
 export async function proveWithdrawal(
   deployment: Deployment,
   holder: Holder,
@@ -82,7 +79,7 @@ export async function proveWithdrawal(
   return { name: 'withdraw', args, next }
 }
 
-/** Asks the prover and packs the `data` argument; throws if what comes back cannot be an UltraHonk proof. */
+/** Proves the statement and encodes the `data` argument. Throws if the prover returns no UltraHonk proof. */
 export async function proveCall(deployment: Deployment, payload: Payload, statement: Statement): Promise<xdr.ScVal> {
   const proof = await deployment.prover.prove(statement)
   if (proof.length !== PROOF_BYTES) throw new Error(`the prover gave ${proof.length} bytes in place of ${PROOF_BYTES}`)
@@ -90,8 +87,8 @@ export async function proveCall(deployment: Deployment, payload: Payload, statem
 }
 
 /**
- * The start of a spending from the ledger's present state. Throws WalletError `other-keys` if the account is
- * registered with other keys, `balance-changed` if the opening does not match: synchronise and try again.
+ * The start of a payment from the account's present entry.
+ * @throws WalletError `other-keys` if the account has other keys, `balance-changed` if the opening does not match
  */
 export function startFrom(account: ConfidentialAccount, holder: Holder, opening: Opening): Start {
   if (Buffer.compare(account.spendingKey, holder.keys.spendingKey) !== 0) {
@@ -110,7 +107,7 @@ export function invoke(deployment: TokenOnNetwork, name: string, args: xdr.ScVal
 
 export const scAddress = (strkey: string): xdr.ScVal => new Address(strkey).toScVal()
 
-/** A public amount as i128; it is checked before, so the upper half is never negative. */
+/** A public amount as i128. Callers check that it is not negative. */
 export const scAmount = (amount: bigint): xdr.ScVal =>
   xdr.ScVal.scvI128(new xdr.Int128Parts({ hi: amount >> 64n, lo: amount & 0xffff_ffff_ffff_ffffn }))
 

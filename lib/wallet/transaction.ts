@@ -13,7 +13,7 @@ import { allowForFirstUse } from './first-use.ts'
 import { WalletError } from './wallet-error.ts'
 
 export interface CallOptions {
-  /** The call is void this many seconds from now; 120 by default. A sponsor takes what ends 10 to 330 s ahead. */
+  /** The call expires after this many seconds, 120 by default. A sponsor accepts 10 to 330 s. */
   seconds?: number
   /** Inclusion fee in stroops; 100 by default, enough under a fee bump, whose sponsor outbids it. */
   inclusionFee?: number
@@ -26,13 +26,13 @@ export interface CallOptions {
   source?: Account
 }
 
-/** A call as its signer hands it out, to be sent as it is or wrapped in a fee bump. */
+/** A signed call, to be submitted as it is or wrapped in a fee bump. */
 export interface SignedCall {
   /** Base64 envelope. */
   signedXdr: string
   /** Hex hash of the transaction. */
   hash: string
-  /** Unix seconds after which the call can no longer apply. */
+  /** Unix seconds after which the call can no longer be applied. */
   maxTime: number
 }
 

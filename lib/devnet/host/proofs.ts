@@ -7,9 +7,9 @@ import type { VerificationKeys } from '#lib/wallet/prover.ts'
 
 /** How the ledger's verifier checks proofs. */
 export interface Proofs {
-  /** @throws ProofUnchecked; ProverFault for a proof with which the verifier failed twice */
+  /** @throws ProofUnchecked, or ProverFault for a proof on which the verifier failed twice */
   readonly verify: Verify
-  /** Loads what `verify` needs, at the first call. */
+  /** Loads the verifier at the first call. */
   ready(): Promise<void>
   /** The keys in the verifier registry from the first ledger on; zeros if it accepts stand-ins. */
   readonly keys: VerificationKeys
@@ -17,15 +17,15 @@ export interface Proofs {
 
 export type ProofMode = 'real' | 'stand-in'
 
-/** There is no verdict: the verifier failed, or is being loaded. The proof can be tried again. */
+/** The proof was not verified: the verifier failed, or is still loading. It can be tried again. */
 export class ProofUnchecked extends Error {
   override name = 'ProofUnchecked'
 }
 
-/** How many verdicts are remembered: a proof is simulated twice and applied once, within seconds. */
+/** The size of the cache. A proof is simulated twice and applied once, within seconds. */
 const REMEMBERED = 4_096
 
-/** @throws ProverFault where verification keys or the reference string of the project are missing or damaged */
+/** @throws ProverFault if this project's verification keys or reference string are missing or damaged */
 export async function openProofs(mode: ProofMode): Promise<Proofs> {
   if (mode === 'stand-in') return { keys: STAND_IN_KEYS, verify: verifyStandIn, ready: async () => undefined }
   const keys = await readVerificationKeys(EMBEDDED_CIRCUITS)
@@ -35,7 +35,7 @@ export async function openProofs(mode: ProofMode): Promise<Proofs> {
   return { keys, ...loadWhenNeeded(() => loadVerifier({ g1: generator, g2 })) }
 }
 
-/** A verifier that is loaded when it is first needed, and again after a failure, which may damage its memory. */
+/** Loads a verifier when it is first needed, and again after a failure, which may have damaged its memory. */
 export function loadWhenNeeded(load: () => Promise<Verify>): Pick<Proofs, 'verify' | 'ready'> {
   let loading: Promise<void> | undefined
   let loaded: Verify | undefined
@@ -54,7 +54,7 @@ export function loadWhenNeeded(load: () => Promise<Verify>): Pick<Proofs, 'verif
   const replace = () => {
     loaded = undefined
     loading = undefined
-    // The next ledger needs a verifier. A load that fails is tried again when a proof is verified.
+    // The next ledger needs a verifier. If the load fails, the next verification starts another.
     ready().catch(() => undefined)
   }
   const verify: Verify = (...given) => {
@@ -73,8 +73,8 @@ export function loadWhenNeeded(load: () => Promise<Verify>): Pick<Proofs, 'verif
 }
 
 /**
- * Checks each proof once: a verdict is remembered under the digest of everything that it depends on. If the verifier
- * fails with a proof, the proof is tried a second time, as an earlier one may have damaged the verifier, and no third.
+ * Verifies each proof once, and caches the result by the digest of its inputs. If the verifier fails on a proof, the proof is
+ * tried once more, since an earlier proof may have damaged the verifier.
  */
 export function rememberVerdicts(verify: Verify): Verify {
   const verdicts = new Map<string, boolean | 'failed' | Error>()
@@ -87,9 +87,9 @@ export function rememberVerdicts(verify: Verify): Verify {
     const hash = createHash('sha256').update(circuit)
     for (const part of [inputs, proof, key]) hash.update(`:${part.length}:`).update(part)
     const digest = hash.digest('base64')
-    const known = verdicts.get(digest)
-    if (typeof known === 'boolean') return known
-    if (known instanceof Error) throw known
+    const earlier = verdicts.get(digest)
+    if (typeof earlier === 'boolean') return earlier
+    if (earlier instanceof Error) throw earlier
     try {
       const verdict = verify(circuit, inputs, proof, key)
       remember(digest, verdict)
@@ -97,8 +97,8 @@ export function rememberVerdicts(verify: Verify): Verify {
     } catch (cause) {
       if (cause instanceof ProofUnchecked) throw cause
       const fault = cause instanceof Error ? cause : new Error(String(cause))
-      remember(digest, known === 'failed' ? fault : 'failed')
-      if (known === 'failed') throw fault
+      remember(digest, earlier === 'failed' ? fault : 'failed')
+      if (earlier === 'failed') throw fault
       throw new ProofUnchecked('the verifier of proofs failed', { cause })
     }
   }

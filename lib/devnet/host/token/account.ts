@@ -7,7 +7,7 @@ import { address, bytes, bytesOf, fieldsOf, struct, u32, u32Of } from '../scval.
 
 const DAY = 17_280
 
-/** The fields of an account's entry, in the order in which they stand there (interface 0.8.0). */
+/** The fields of an account's entry, in their order on the ledger (interface 0.8.0). */
 export const ACCOUNT_FIELDS = {
   auditor_id: 'u32',
   receiving_commitment: 'point',
@@ -16,7 +16,7 @@ export const ACCOUNT_FIELDS = {
   viewing_public_key: 'point',
 } as const
 
-/** A confidential account; points in 64 bytes. */
+/** A confidential account. Points are 64 bytes. */
 export interface ConfidentialAccount {
   readonly auditorId: number
   readonly receiving: Uint8Array
@@ -31,11 +31,11 @@ export const NOTHING: Uint8Array = new Uint8Array(64)
 export const confidentialAccountKey = (token: string, account: string): EntryKey =>
   contractDataKey(token, variant('Account', address(account)))
 
-/** Reads an account and keeps it alive for 30 days when less than 29 are left. Error #3501 if it is not registered. */
+/** Reads an account and extends its life to 30 days if fewer than 29 are left. Error #3501 if it is not registered. */
 export function readAccount(call: Call, account: string): ConfidentialAccount {
-  const found = findAccount(call, account)
-  if (!found) throw contractError(3501, `account is not registered: ${account}`)
-  return found
+  const state = findAccount(call, account)
+  if (!state) throw contractError(3501, `account is not registered: ${account}`)
+  return state
 }
 
 export function findAccount(call: Call, account: string): ConfidentialAccount | undefined {
