@@ -10,7 +10,7 @@ import { openRelayService, type RelayService } from './relay-service.ts'
 let fixture: RelayService
 let bumpTo: (channel: number, sequence: bigint) => Promise<void>
 beforeAll(async () => {
-  // Two channels are fit. The others lack an account, a registration, a balance, or unused sequence numbers.
+  // Two channels can pay. The others lack an account, a registration, a balance, or unused sequence numbers.
   fixture = await openRelayService({ channels: 6, prepared: 2 })
   const [, , , unregistered, empty, burned] = fixture.channels
   if (!unregistered || !empty || !burned) throw new Error('a channel is missing')
@@ -42,7 +42,7 @@ async function paidBy(job: string): Promise<(string | null)[]> {
   return items.map(({ channel }) => channel)
 }
 
-test('items are paid by the channels that can pay; /ready names the others, and why they cannot', async () => {
+test('pays items from the channels that can pay, and names the other channels’ problems in /ready', async () => {
   await using _relay = await fixture.relay()
   const { client, payee } = await fixture.engaged()
   const jobId = await fixture.begin(client, 1, 2, 4, 8, 16, 32)
@@ -65,7 +65,7 @@ test('items are paid by the channels that can pay; /ready names the others, and 
   expect((await readiness({ ...fixture.running })).relay).toMatchObject({ ok: true, channels: 6 })
 })
 
-test('an item that no channel has enough for fails alone, and leaves every channel without a problem', async () => {
+test('fails only the item that exceeds every channel’s balance, and records no channel problem', async () => {
   await using _relay = await fixture.relay()
   const { client, payee } = await fixture.engaged()
   const jobId = await fixture.begin(client, 3, 2 ** 53 - 1, 4)
@@ -77,14 +77,14 @@ test('an item that no channel has enough for fails alone, and leaves every chann
   expect(await fixture.received(payee)).toBe(7n)
   const channels = await fixture.db.query.relayChannels.findMany()
   const fit = channels.filter(({ problem }) => problem === null).map(({ address }) => address)
-  // The dashboard names them to those who can send them more.
+  // The dashboard lists these channels, so that an operator can fund them.
   const items = await fixture.db.query.batchItems.findMany({ where: (item, { eq }) => eq(item.status, 'failed') })
   expect(items.map(({ unable }) => new Set(unable))).toEqual([new Set([addressOf(0), addressOf(1)])])
   expect(fit).toEqual(expect.arrayContaining([addressOf(0), addressOf(1)]))
   expect((await fixture.post(client, { amounts: [1] })).status).toBe(200)
 })
 
-test('an item for a recipient that is not registered fails', async () => {
+test('fails an item whose recipient is not registered', async () => {
   await using _relay = await fixture.relay()
   const client = await fixture.client()
   await fixture.hire(client, [addressOf(3)])
@@ -125,7 +125,7 @@ test('pays an item again, once, when another program uses up its sequence number
   expect(await fixture.received(payee)).toBe(15n)
 })
 
-test('a channel that runs out of spendable balance merges what it has received', async () => {
+test('merges a channel’s received balance when its spendable balance is too low', async () => {
   await using _relay = await fixture.relay()
   const client = await fixture.client()
   // Without contractors the channels pay only each other.

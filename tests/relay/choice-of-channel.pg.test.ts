@@ -27,7 +27,7 @@ async function postAs(by: Client, amount: number): Promise<string> {
   return fixture.begin(by, amount)
 }
 
-/** Leaves an item as a dead worker leaves it: it holds the channel, and has no transfer yet. */
+/** Leaves an item as a dead worker would: holding the channel, without a transfer. */
 async function hold(job: string, channel: string): Promise<void> {
   await fixture.db.execute(
     sql`UPDATE batch_items SET status = 'taken', attempt = 1, channel = ${channel} WHERE job = ${job}`,
@@ -42,7 +42,7 @@ async function paidBy(job: string): Promise<(string | null)[]> {
   return items.map(({ channel }) => channel)
 }
 
-test('an item is paid by the channel that it holds, and by no channel that had not enough for it', async () => {
+test('pays an item from the channel that it holds, and never from one whose balance was too low for it', async () => {
   for (const [channel, other] of [
     [0, 1],
     [1, 0],
@@ -57,7 +57,7 @@ test('an item is paid by the channel that it holds, and by no channel that had n
   }
 })
 
-test('a relay that cannot prove an item gives its channel back, and another relay proves and pays the item', async () => {
+test('releases the channel of an item that it cannot prove, so that another relay pays the item', async () => {
   const tried: string[] = []
   const helpless = {
     prove: () => {
@@ -82,7 +82,7 @@ test('a relay that cannot prove an item gives its channel back, and another rela
   }
   await expect.poll(itemAndHolders).toEqual(['queued', null, 0])
   expect(tried).not.toContain('second')
-  // Both would go on taking the item, the first in vain.
+  // Both relays would keep taking the item, the first in vain.
   await first.close()
   await using _second = await fixture.relay({ prover: working })
   expect(await fixture.ended(client, job)).toMatchObject({
@@ -92,7 +92,7 @@ test('a relay that cannot prove an item gives its channel back, and another rela
   expect(tried.filter((relay) => relay === 'second')).not.toEqual([])
 })
 
-test('a channel that has no XLM for its merge leaves the item to the others', async () => {
+test('pays from another channel when one has no XLM for its merge', async () => {
   const [poor] = fixture.channels
   if (!poor) throw new Error('no channel')
   const issuer = Keypair.fromSecret(fixture.ledger.devnet.issuerSecret)
@@ -102,7 +102,7 @@ test('a channel that has no XLM for its merge leaves the item to the others', as
   }
   const source = await fixture.ledger.network.rpc.getAccount(poor.publicKey())
   const { balance } = await fixture.ledger.network.rpc.getAccountEntry(poor.publicKey())
-  // All but the reserve of an account and this payment's fee.
+  // Everything except the account's reserve and this payment's fee.
   const amount = formatUnits(balance - 1_0000000n - 100n)
   const payment = { destination: addressOf(1), asset: Asset.native(), amount }
   const transaction = new TransactionBuilder(source, {

@@ -52,13 +52,13 @@ test.each([
   [{ DATABASE_URL: '' }, 'DATABASE_URL: '],
   [{ STELLAR_RPC_URL: '' }, 'STELLAR_RPC_URL: '],
   [{ RELAY_PRIVATE_KEY: '' }, 'RELAY_PRIVATE_KEY: '],
-])('relay with %j says what is wrong, and does not start', async (wrong, problem) => {
+])('relay with %j names the variable and does not start', async (wrong, problem) => {
   const { code, output } = await run('relay', [], { ...variables, ...keys, ...wrong })
   expect(code).toBe(1)
   expect(output.startsWith(problem)).toBe(true)
 })
 
-test('relay answers with its two pages and nothing else, and ends at SIGTERM', async () => {
+test('relay serves two pages and nothing else, and exits on SIGTERM', async () => {
   const port = await freePort()
   const { child, output } = start('relay', [], { ...variables, ...keys, RELAY_PORT: String(port) })
   await expect.poll(output).toContain('/.well-known/disbursement-relay')
@@ -93,7 +93,7 @@ test('relay answers with its two pages and nothing else, and ends at SIGTERM', a
     const message = `Route ${method}:${path} not found`
     expect(await get(path, method)).toEqual({ status: 404, body: { statusCode: 404, error: 'Not Found', message } })
   }
-  // A path that is no URL fails the request and not the process. fetch would correct it, so it is not used here.
+  // A path that is not a URL must not crash the process. fetch would normalise it, hence http.get.
   for (const path of ['//', '/\\', '//health']) {
     const [answer] = (await once(ask({ port, path }), 'response')) as [IncomingMessage]
     answer.resume()
@@ -105,7 +105,7 @@ test('relay answers with its two pages and nothing else, and ends at SIGTERM', a
   for (const seed of seeds) expect(output()).not.toContain(seed)
 })
 
-test('relay sends the messages that are missing for the items of its key, also where only the service has BATCH_ENABLED', async () => {
+test('relay resends missing messages of its key’s items, even if only the service has BATCH_ENABLED', async () => {
   const relayKey = await thumbprintOf(publicHalf(key))
   const job = jobRow({ relayKey })
   const { id } = job

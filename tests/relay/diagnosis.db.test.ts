@@ -22,7 +22,7 @@ afterAll(async () => {
   await rpc?.close()
 })
 
-/** The part of a relay that asks the ledger for these accounts. */
+/** The part of a relay that reads these accounts from the ledger. */
 function relayOf(addresses: readonly string[]): Relay {
   const { name, url: rpcUrl, passphrase } = { name: 'local', ...rpc }
   const network = { ...openNetwork({ name, passphrase, rpcUrl, pollMs: 50 }), server: rpc.server }
@@ -44,7 +44,7 @@ function makeAccount(): string {
   return address
 }
 
-test('an entry that no confidential token writes is not taken for a registration', async () => {
+test('does not take an entry of another format for a registration', async () => {
   const [registered, unregistered, confused] = [makeAccount(), makeAccount(), makeAccount()]
   rpc.register(registered, VIEWING_KEY)
   rpc.confuse(confused)
@@ -56,7 +56,7 @@ test('an entry that no confidential token writes is not taken for a registration
   await expect(isRegistered(relay, confused)).rejects.toMatchObject({ code: 'foreign-contract' })
 })
 
-test('more channels are checked than the RPC answers for at once', async () => {
+test('checks more channels than one RPC request can hold', async () => {
   const channels = Array.from({ length: 402 }, makeAccount)
   const relay = relayOf(channels)
   await announceChannels(relay)

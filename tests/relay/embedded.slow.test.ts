@@ -31,7 +31,7 @@ async function start(own: Record<string, string> = {}): Promise<{ service: Runni
 }
 
 /** Two channels, so that one of three items is proved ahead: without contractors a job pays the other channel. */
-test('with real proofs the channels are registered, a job is paid, and the log tells of each proof', async () => {
+test('registers channels and pays a job with real proofs, and logs the progress of each proof', async () => {
   const lines = captureLog()
   onTestFinished(() => void vi.restoreAllMocks())
   const own = mkdtempSync(join(tmpdir(), 'payroll-embedded-'))
@@ -43,7 +43,7 @@ test('with real proofs the channels are registered, a job is paid, and the log t
     expect(job).toMatchObject({ status: 'completed' })
     expect(job.results.map(({ status }) => status)).toEqual(['SUCCESS', 'SUCCESS', 'SUCCESS'])
     const told = lines.flatMap((line) => /"progress":"(proving \d of \d)/.exec(line)?.[1] ?? [])
-    // An attempt that is repeated is told again, under the number that it had.
+    // A repeated attempt is logged again under its first number.
     expect(Array.from(new Set(told))).toEqual([
       ...[1, 2].map((channel) => `proving ${channel} of 2`),
       ...[1, 2, 3].map((transfer) => `proving ${transfer} of 3`),
@@ -63,10 +63,10 @@ async function runJob(service: RunningService, amounts: number[]) {
   return await readJob({ db, session: identity }, jobId)
 }
 
-test('everything in one process, on PGlite: a job runs at once, and another after a restart', async () => {
+test('runs a job on PGlite right after the first start, and another one after a restart', async () => {
   const first = await start()
   try {
-    // Posted while the channels are still being made: it waits for them.
+    // Posted while the channels are being prepared: the job waits for them.
     expect(await runJob(first.service, [1, 2, 3, 4])).toMatchObject({ status: 'completed' })
     expect((await readiness({ ...first.service })).relay).toEqual({ ok: true, channels: 3 })
     const discovery = await fetch(`${first.relayUrl}/.well-known/disbursement-relay`)

@@ -36,7 +36,7 @@ async function signUp() {
 
 const itemsOf = (job: string) => fixture.db.query.batchItems.findMany({ where: (item, { eq }) => eq(item.job, job) })
 
-test('an item that is sealed to another key is left to the relays that have it, and given up after a day', async () => {
+test('leaves an item that is sealed to another key alone, and fails it after a day', async () => {
   const key = publicHalf(generateRelayKey())
   const queue = openQueue({ database: fixture.running.database, relayKey: await thumbprintOf(key) })
   const { client, post } = await signUp()
@@ -48,7 +48,7 @@ test('an item that is sealed to another key is left to the relays that have it, 
   )
   const relay = await fixture.relay()
   try {
-    // The relay passes over the sealed item, and pays one that was queued later.
+    // The relay skips the sealed item and pays one that was queued later.
     expect(await fixture.ended(client, await post(1))).toMatchObject({ status: 'completed' })
     expect(await itemsOf(sealed.jobId)).toMatchObject([{ status: 'queued', attempt: 0, error: null }])
     await fixture.db.execute(
@@ -62,17 +62,17 @@ test('an item that is sealed to another key is left to the relays that have it, 
   }
 })
 
-/** How far a node may lag is counted in ledgers, not seconds, so the item may be tried anew often. */
+/** A node's lag is measured in ledgers, not seconds, so the item can be retried often. */
 const OFTEN = { ...SHORT_TIMES, lag: 0.2 }
 
-/** Whether the call simulates a transfer, as the wallet or as the sponsor. */
+/** Whether the wallet or the sponsor simulates a transfer with this call. */
 function simulatesTransfer({ method, params }: Call): boolean {
   if (method !== 'simulateTransaction') return false
   const built = TransactionBuilder.fromXdr(String(params.transaction), Networks.STANDALONE)
   return built.toXdr().length > 10_000
 }
 
-test('answers of a node that lags never fail an item, however many they are', async () => {
+test('never fails an item because of responses from a lagging node', async () => {
   await using _relay = await fixture.relay()
   const { client, post, received } = await signUp()
   let stale = 0
@@ -86,7 +86,7 @@ test('answers of a node that lags never fail an item, however many they are', as
   expect(await received()).toBe(7n)
 })
 
-test('a transfer that fails its simulation does not change a channel’s balance, though the RPC has lost its events', async () => {
+test('keeps a channel’s stored balance after a failed simulation when the RPC has lost its events', async () => {
   await using _relay = await fixture.relay()
   const { client, post, received } = await signUp()
   expect(await fixture.ended(client, await post(2))).toMatchObject({ status: 'completed' })
@@ -102,7 +102,7 @@ test('a transfer that fails its simulation does not change a channel’s balance
   expect(await received()).toBe(7n)
 })
 
-test('an item for more than a channel is known to have fails, though the RPC has lost the channel’s events', async () => {
+test('fails an item above the channel’s last known balance when the RPC has lost its events', async () => {
   const { client, post } = await signUp()
   await using _relay = await fixture.relay({ times: OFTEN })
   expect(await fixture.ended(client, await post(2))).toMatchObject({ status: 'completed' })
@@ -114,12 +114,12 @@ test('an item for more than a channel is known to have fails, though the RPC has
   expect(await itemsOf(job)).toMatchObject([{ status: 'failed', error: 'no channel has enough to pay it' }])
 })
 
-/** No node lags further behind than this many ledgers. */
+/** The most ledgers that a node lags. */
 const MOST_BEHIND = 10
 
 /**
- * Shows this account’s entry as it is now, and no later one, until the item of `job` has been doubted for
- * as many ledgers as a node may lag.
+ * Makes the RPC show this account’s entry as of now until the item of `job` has been doubted for as many ledgers as a node
+ * can lag.
  */
 async function lagBehind(address: string, job: string): Promise<void> {
   const key = accountKey(fixture.ledger.network.token, address)
@@ -160,7 +160,7 @@ async function isDoubted(job: string): Promise<boolean> {
   return item === undefined || item.doubtedUntil !== null
 }
 
-test('a node that lags does not fail an item as being more than its only channel has', async () => {
+test('does not fail an item because a lagging node shows too low a balance', async () => {
   const { client, post, received } = await signUp()
   const [channel] = fixture.channels
   if (!channel) throw new Error('no channel')
@@ -176,12 +176,12 @@ test('a node that lags does not fail an item as being more than its only channel
   await using _relay = await fixture.relay({ times: OFTEN })
   expect(await fixture.ended(client, job)).toMatchObject({ status: 'completed' })
   expect(await received()).toBe(BigInt(amount) + 3n)
-  // The channel gets its funds back for the tests that follow.
+  // Restores the channel's funds for the tests that follow.
   const again = { to: channel.publicKey(), amount: CHANNEL_FUNDS }
   await sendAndWait(fixture.ledger.network, (await buildDeposit(fixture.ledger.network, issuer, again)).signedXdr)
 })
 
-test('a node that lags does not fail an item for a recipient that is registered, however long it has waited', async () => {
+test('does not fail an old item because a lagging node shows its recipient as unregistered', async () => {
   const client = await fixture.client()
   const payee = Keypair.random()
   await fetch(`${fixture.ledger.network.friendbotUrl}?addr=${payee.publicKey()}`)
@@ -197,9 +197,9 @@ test('a node that lags does not fail an item for a recipient that is registered,
   expect(await fixture.received(holder)).toBe(6n)
 })
 
-test('a relay can be stopped though its RPC shows no new ledger after a merge', async () => {
+test('stops while it waits for a merge and the RPC shows no new ledger', async () => {
   const { client, post } = await signUp()
-  // The channel receives its funds a second time, and must merge before it can pay all of them.
+  // The channel receives its funds again, and must merge before it can pay all of them.
   await post(Number(CHANNEL_FUNDS))
   const [channel] = fixture.channels
   if (!channel) throw new Error('no channel')
@@ -229,7 +229,7 @@ test('a relay can be stopped though its RPC shows no new ledger after a merge', 
   expect(await fixture.ended(client, job?.id ?? '')).toMatchObject({ status: 'completed' })
 })
 
-test('a relay can be stopped though its prover hangs, and another relay pays the item', async () => {
+test('stops while its prover hangs, and another relay pays the item', async () => {
   const asked = Promise.withResolvers<void>()
   const hanging = {
     prove: () => {
@@ -247,7 +247,7 @@ test('a relay can be stopped though its prover hangs, and another relay pays the
   expect(await received()).toBe(9n)
 })
 
-test('a channel that could not be made fit at the start is tried again until it is', async () => {
+test('retries the preparation of a channel until it succeeds', async () => {
   const bare = await openRelayService({ channels: 2, prepared: 0 })
   const port = await freePort()
   let refused = 0
@@ -269,7 +269,7 @@ test('a channel that could not be made fit at the start is tried again until it 
   }
 })
 
-test('while an item waits for its ledger, the proof of the next one is made; it is signed when the first has ended', async () => {
+test('proves the next item once, while the current one waits for its ledger', async () => {
   const lines = captureLog()
   const proofs: number[] = []
   const watching = {
@@ -283,7 +283,7 @@ test('while an item waits for its ledger, the proof of the next one is made; it 
   const { client, post, received } = await signUp()
   expect(await fixture.ended(client, await post(1, 2, 4, 8))).toMatchObject({ status: 'completed' })
   expect(await received()).toBe(15n)
-  // Each item has one proof, made while the item before was on its way, except for the first.
+  // One proof per item; all but the first were made while the previous item was pending.
   expect(proofs).toEqual([0, 1, 1, 1])
   expect(lines.filter((line) => line.includes('"proving"')).length).toBe(4)
   expect(lines.some((line) => line.includes('proving 2 of 4'))).toBe(true)

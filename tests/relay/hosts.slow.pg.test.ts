@@ -14,7 +14,7 @@ beforeAll(async () => {
 afterAll(() => fixture?.close())
 afterEach(() => vi.restoreAllMocks())
 
-test('two relays on one database share the work of many users, and pay every item once', async () => {
+test('two relays on one database share the jobs of many users, and pay every item once', async () => {
   const relays = await Promise.all([startChild(fixture.variables), startChild(fixture.variables)])
   try {
     const people = await Promise.all(
@@ -31,7 +31,7 @@ test('two relays on one database share the work of many users, and pay every ite
       for (const { hash } of job.results) hashes.add(hash)
       expect(await fixture.received(payee)).toBe(31n)
     }
-    // Each item has a transaction of its own. The log cannot count them: a chore may be the one to find an item paid.
+    // One transaction per item. The log cannot count them, because a chore may end an item.
     expect(hashes.size).toBe(50)
     const paid = relays.map(({ log }) => log.filter(({ event }) => event === 'item paid').length)
     expect(Math.min(...paid)).toBeGreaterThanOrEqual(1)
@@ -40,7 +40,7 @@ test('two relays on one database share the work of many users, and pay every ite
   }
 })
 
-test('the channels of a relay that is killed are used by the other', async () => {
+test('a relay takes over the channels of one that was killed', async () => {
   const [doomed, other] = await Promise.all([startChild(fixture.variables), startChild(fixture.variables)])
   if (!doomed || !other) throw new Error('a relay is missing')
   try {
@@ -58,10 +58,10 @@ test('the channels of a relay that is killed are used by the other', async () =>
   }
 })
 
-/** A relay in this process with a prover of its own. */
+/** A relay in this process with its own prover. */
 const startWith = (own: typeof prover) => fixture.relay({ prover: own })
 
-test('a prover that fails delays a job, and the message of its error is not logged', async () => {
+test('completes a job after its prover failed, and never logs the error’s message', async () => {
   const lines = captureLog()
   let failures = 0
   const moody = {
@@ -81,7 +81,7 @@ test('a prover that fails delays a job, and the message of its error is not logg
   expect(lines.filter((line) => line.includes('8642097531'))).toEqual([])
 })
 
-test("a relay whose keys are not those of the network's verifier pays nothing, and says which circuit differs", async () => {
+test("refuses to start if the network's verifier has another key, and names the circuit", async () => {
   const destroy = vi.fn(async () => undefined)
   const foreign = {
     ...prover,
@@ -91,11 +91,11 @@ test("a relay whose keys are not those of the network's verifier pays nothing, a
   await expect(startWith(foreign)).rejects.toThrow(
     "PROVER_CIRCUITS: the network's verifier has another key, or none, for the circuit transfer",
   )
-  // A worker of its own would keep the process.
+  // The prover's worker would keep the process alive.
   expect(destroy).toHaveBeenCalledTimes(1)
 })
 
-test('such a relay inside a service says so in the log, and pays nothing either', async () => {
+test('inside a service, logs that the verifier has another key, and pays nothing', async () => {
   const lines = captureLog()
   const foreign = {
     ...prover,
@@ -118,7 +118,7 @@ test('such a relay inside a service says so in the log, and pays nothing either'
   expect(await fixture.received(payee)).toBe(5n)
 })
 
-test('a prover that hangs, dies, or is short of memory delays a job, which is paid once, and the log says why', async () => {
+test('pays a job once although its prover hangs, dies and runs out of memory, and logs each reason', async () => {
   const lines = captureLog()
   const faults = ['took longer than 120 s', 'ended in the middle', 'failed: memory']
   const left = faults.map((fault) => new ProverFault(`the prover ${fault}`))

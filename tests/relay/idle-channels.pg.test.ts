@@ -11,8 +11,8 @@ import { openRelayService, type RelayService } from './relay-service.ts'
 const CHANNELS = 12
 
 /**
- * The most that one item may cost the RPC and the database, once and for each ledger that closes in its life. One
- * question for each idle channel in each ledger would be eleven more.
+ * The most RPC calls and SQL statements of one item: in total, and per ledger until it ends. One request per idle channel
+ * and ledger would add eleven.
  */
 const MOST_CALLS = { once: 20, perLedger: 3 }
 const MOST_STATEMENTS = { once: 80, perLedger: 6 }
@@ -31,7 +31,7 @@ afterAll(async () => {
   await fixture?.close()
 })
 
-/** The accounts that a question to the RPC names, of those given. */
+/** Which of these accounts an RPC request names. */
 function named({ method, params }: Call, addresses: readonly string[]): string[] {
   if (method !== 'getLedgerEntries') return addresses.filter((address) => JSON.stringify(params).includes(address))
   const keys = (params.keys as string[]).map((key) => xdr.LedgerKey.fromXdr(key, 'base64').toXdr('hex'))
@@ -41,8 +41,8 @@ function named({ method, params }: Call, addresses: readonly string[]): string[]
   })
 }
 
-// The statements are counted on the way to PostgreSQL.
-test.runIf(inject('postgres'))('the RPC is asked only for the channel that pays the item', async () => {
+// The gate counts statements on their way to PostgreSQL.
+test.runIf(inject('postgres'))('sends RPC requests only about the channel that pays the item', async () => {
   const variables = { ...fixture.variables, DATABASE_URL: gate.url, STELLAR_RPC_URL: proxy.url }
   await using service = disposable(await startService(readEnvironment(variables), undefined, 0))
   await using _relay = disposable(await startRelay(service))
@@ -63,20 +63,20 @@ test.runIf(inject('postgres'))('the RPC is asked only for the channel that pays 
   let chores = 0
   proxy.rule((call) => {
     const found = named(call, addresses)
-    // The chore asks for all channels together, every 20 seconds.
+    // The periodic check requests all channels together, every 20 seconds.
     if (found.length === CHANNELS) chores += 1
     else for (const address of found) asked.add(address)
     return 'pass'
   })
   const countCalls = () => [...proxy.calls.values()].reduce((sum, count) => sum + count, 0)
-  // Past the proxy that counts.
+  // Bypasses the proxy, which counts.
   const readLedger = async () => (await fixture.ledger.network.rpc.getLatestLedger()).sequence
   const callsBefore = countCalls()
   const choresBefore = chores
   const first = await readLedger()
   gate.reset()
   const paying = await pay(1)
-  // Ledgers without an item under way are part of it.
+  // Includes ledgers in which no item is pending.
   const last = await readLedger()
   await expect.poll(readLedger).toBeGreaterThan(last + 20)
   const statements = gate.count()

@@ -33,7 +33,7 @@ beforeAll(async () => {
 })
 afterAll(() => fixture?.close())
 
-test('the table of moves names every status, and nothing leads out of the final ones', () => {
+test('the table of moves has every status, and none leads out of a final one', () => {
   expect(Object.keys(ITEM_MOVES).sort()).toEqual([...ITEM_STATUSES].sort())
   expect([ITEM_MOVES.paid, ITEM_MOVES.failed, ITEM_MOVES.unknown]).toEqual([[], [], []])
 })
@@ -58,7 +58,7 @@ describe('a channel', () => {
     expect(await takeItem(relayWith('A'), item)).toMatchObject({ channel: 'A', doubtedLedger: 7 })
   })
 
-  test('is held by one item, and an item holds one: of many workers at once each gets another', async () => {
+  test('is held by one item, which holds no other, when many workers take items at once', async () => {
     await makeChannels('A', 'B', 'C')
     const items = await makeJob(8)
     const relays = [relayWith('A', 'B', 'C'), relayWith('C', 'B', 'A')]
@@ -69,7 +69,7 @@ describe('a channel', () => {
     expect(taken.filter((each) => each === 'busy').length).toBeGreaterThanOrEqual(10)
   })
 
-  test('with a fault, or which has not enough for the item, is not taken; nor is one whose seed is elsewhere', async () => {
+  test('is not acquired if it has a problem, too little for the item, or another host’s seed', async () => {
     await makeChannels('A', 'B', 'C')
     await db.update(relayChannels).set({ problem: 'registration' }).where(eq(relayChannels.address, 'A'))
     const item = await makeItem()
@@ -81,14 +81,14 @@ describe('a channel', () => {
     expect((await take(item, 'A', 'B', 'C')).channel).toBe('C')
   })
 
-  test('stays with its item when another worker takes that up, under a fresh attempt', async () => {
+  test('stays with its item when another worker takes the item under a new attempt', async () => {
     await makeChannels('A', 'B')
     const first = await take(await makeItem(), 'A')
     const second = await take(first, 'A', 'B')
     expect([second.channel, second.attempt]).toEqual(['A', first.attempt + 1])
   })
 
-  test('is given back when a relay without its seed takes up an unsigned item; a signed item keeps it', async () => {
+  test('is released when a relay without its seed takes an unsigned item, and kept by a signed one', async () => {
     await makeChannels('A', 'B')
     const item = await take(await makeItem(), 'A')
     expect((await take(item, 'B')).channel).toBe('B')
@@ -101,7 +101,7 @@ describe('a channel', () => {
     expect(await channelOf('A')).toMatchObject({ itemJob: null })
   })
 
-  test('is free once its item has ended, in each way', async () => {
+  test('is released by every ending of its item', async () => {
     await makeChannels('A')
     const ends: ((item: Item) => Promise<unknown>)[] = [
       (item) => end(relayWith(), item, { status: 'paid', hash: 'hash' }),
@@ -138,7 +138,7 @@ describe('the next item of a channel', () => {
     expect((await take(two, 'A')).channel).toBe('A')
   })
 
-  test('does not get a channel that has a problem, nor one that it has let go', async () => {
+  test('does not get a channel that has a problem, nor one whose reservation was canceled', async () => {
     await makeChannels('A')
     const [one, two] = await makeJob(2)
     if (!one || !two) throw new Error('an item is missing')
@@ -157,7 +157,7 @@ describe('the next item of a channel', () => {
   })
 })
 
-test('each item has one message, and that of the oldest waiting item is due as soon as a channel is free', async () => {
+test('keeps one message per item, and makes the oldest waiting item’s due when a channel is released', async () => {
   await makeChannels('A')
   const [one, two] = await makeJob(2)
   if (!one || !two) throw new Error('an item is missing')
@@ -182,7 +182,7 @@ test('each item has one message, and that of the oldest waiting item is due as s
   await transact(db, (tx) => release(tx, relayWith('A'), item))
 })
 
-test('the message of an item that holds a channel comes before the others, also when its worker has died', async () => {
+test('gives priority to the message of an item that holds a channel, also after its worker died', async () => {
   await makeChannels('A')
   const [one, two] = await makeJob(2)
   if (!one || !two) throw new Error('an item is missing')
@@ -196,7 +196,7 @@ test('the message of an item that holds a channel comes before the others, also 
   expect(((await db.execute(query)) as unknown as { rows: unknown[] }).rows).toEqual([{ position: 1 }, { position: 0 }])
 })
 
-test('work of an earlier attempt no longer changes the item', async () => {
+test('rejects writes of an earlier attempt', async () => {
   await makeChannels('A')
   const id = await makeItem()
   const old = await sign(await take(id, 'A'), 'old')
@@ -217,7 +217,7 @@ test('work of an earlier attempt no longer changes the item', async () => {
   expect(await channelOf('A')).toMatchObject({ itemJob: id.job })
 })
 
-describe('a transfer that the sponsor is bound to holds its item', () => {
+describe('a recorded transfer holds its item', () => {
   async function bindAs(status: TransferStatus): Promise<Item> {
     await makeChannels('A')
     const item = await sign(await take(await makeItem(), 'A'), `bound ${status}`)
@@ -242,7 +242,7 @@ describe('a transfer that the sponsor is bound to holds its item', () => {
   })
 })
 
-test('binding the sponsor and giving the item back at once: exactly one succeeds, every time', async () => {
+test('either records the transfer or requeues the item when both happen at once', async () => {
   await makeChannels('A')
   for (let round = 0; round < 40; round += 1) {
     const item = await sign(await take(await makeItem(), 'A'), `race ${round}`)
@@ -258,7 +258,7 @@ test('binding the sponsor and giving the item back at once: exactly one succeeds
   }
 })
 
-test('of items that end at once, the last one closes the job', async () => {
+test('closes the job once when its items end at the same time', async () => {
   await makeChannels('A', 'B', 'C', 'D')
   for (let round = 0; round < 10; round += 1) {
     const ids = await makeJob(4)
@@ -277,7 +277,7 @@ test('of items that end at once, the last one closes the job', async () => {
   }
 })
 
-test('an item that has ended stays as it is', async () => {
+test('does not change an item that has ended', async () => {
   await makeChannels('A')
   const item = await sign(await take(await makeItem(), 'A'), 'once')
   await end(relayWith(), item, { status: 'paid', hash: 'first' })
@@ -288,7 +288,7 @@ test('an item that has ended stays as it is', async () => {
   expect(await jobOf(item.job)).toMatchObject({ status: 'completed', error: null, endedAt: LATER })
 })
 
-test('an item whose outcome can no longer be known ends as unknown, and its job fails', async () => {
+test('ends an item as unknown, and fails its job, when the history is lost', async () => {
   await makeChannels('A')
   const item = await sign(await take(await makeItem(), 'A'), 'lost')
   await bind(item)

@@ -13,7 +13,7 @@ afterAll(async () => {
   await fixture?.close()
 })
 
-test('a job of ten pays its contractors in turn, each exactly what was asked', async () => {
+test('pays the contractors of a job of ten in turn, each the exact amounts', async () => {
   const client = await fixture.client()
   const [first, second] = [await fixture.payee(), await fixture.payee()]
   await fixture.hire(client, [first.signer.publicKey(), second.signer.publicKey()])
@@ -31,7 +31,7 @@ test('a job of ten pays its contractors in turn, each exactly what was asked', a
   expect(await fixture.received(second)).toBe(2n + 8n + 32n + 128n + 9_007_199_254n)
 })
 
-test('a contractor who has been removed is not paid: a job that starts afterwards pays the others in turn', async () => {
+test('does not pay a contractor who was removed before the job started', async () => {
   const { client, payee: removed } = await fixture.engaged()
   const { session } = client
   const [id] = fieldsOf(await fixture.ask('GET', '/contractors', { session }), 'contractors', 'id')

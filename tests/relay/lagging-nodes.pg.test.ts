@@ -9,7 +9,7 @@ beforeAll(async () => {
 })
 afterAll(() => fixture?.close())
 
-test('a relay prepares its channels and pays each item once, where one node of two lags', async () => {
+test('prepares its channels and pays each item once while one node of two lags', async () => {
   const { network } = fixture.ledger
   await using _relay = await fixture.relay({ prover, prepares: true })
   for (let round = 0; round < 2; round += 1) {

@@ -46,7 +46,7 @@ const isFree = (row: string) => async () => {
   return rows.rowCount === 1
 }
 
-/** An item that is signed on `channel`, and one that is the next there. */
+/** A signed item on `channel`, and the item that is reserved there next. */
 async function holdWithNext(channel: string): Promise<{ item: Item; next: ItemId }> {
   const { makeItem, take, sign, db, relayWith } = fixture
   const [item, next] = [await take(await makeItem(), channel), await makeItem()]
@@ -60,7 +60,7 @@ test.each([
   ['is paid', (item: Item) => end(fixture.relayWith(), item, { status: 'paid', hash: 'hash' })],
   ['fails', (item: Item) => end(fixture.relayWith(), item, { status: 'failed', error: 'why' })],
   ['is returned', (item: Item) => requeue(fixture.relayWith(), item, { because: 'handed-over' })],
-])('an item that %s locks the next item of its channel first, and the channel after it', async (_, end) => {
+])('an item that %s locks the next item of its channel before the channel', async (_, end) => {
   await fixture.makeChannels('A')
   const { item, next } = await holdWithNext('A')
   expect(await whileLocked(rowOf(next), () => end(item), isFree(channelRow('A')))).toBe(true)
@@ -68,7 +68,7 @@ test.each([
   expect(await findItem(fixture.db, next)).toMatchObject({ status: 'taken', channel: 'A' })
 })
 
-test('an item that is reserved elsewhere locks both channels in the order of their addresses', async () => {
+test('moves a reservation by locking both channels in the order of their addresses', async () => {
   await fixture.makeChannels('A', 'B')
   const { next } = await holdWithNext('B')
   const held = await fixture.take(await fixture.makeItem(), 'A')
@@ -80,7 +80,7 @@ test('an item that is reserved elsewhere locks both channels in the order of the
   expect(await fixture.channelOf('B')).toMatchObject({ nextJob: null })
 })
 
-test('an item that ends gives its channel to the item that is next by then, here to none', async () => {
+test('frees the channel if its reservation is canceled while the item ends', async () => {
   await fixture.makeChannels('A')
   const { item, next } = await holdWithNext('A')
   const gone = async () => {

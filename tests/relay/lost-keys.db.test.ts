@@ -13,14 +13,14 @@ beforeAll(async () => {
 })
 afterAll(() => fixture?.close())
 
-/** A signed item of a relay key that no relay has; its channel is one that the other relays have. */
+/** A signed item of a key that no relay has, on a channel that other relays have. */
 async function signLost(name: string): Promise<Item> {
   const { makeChannels, makeItem, take, sign } = fixture
   await makeChannels('A')
   return await sign(await take(await makeItem('a key that is lost'), 'A'), name)
 }
 
-/** Runs the chores as a relay or service with another key, so long after the item was queued. */
+/** Runs the chores with another key, this many milliseconds after the item was queued. */
 const doChores = (after: number) =>
   resumeItems({ ...fixture.relayWith('A'), now: () => new Date(NOW.getTime() + after) })
 
@@ -47,7 +47,7 @@ describe('a signed item of a relay key that is lost', () => {
     })
   })
 
-  test('ends as unknown when history cannot tell', async () => {
+  test('ends as unknown when its transfer is unknown', async () => {
     const item = await signLost('unknown')
     await fixture.bind(item)
     await fixture.settle(item, 'unknown')
@@ -78,7 +78,7 @@ describe('a signed item of a relay key that is lost', () => {
     })
   })
 
-  test('is left alone, however old, while its transfer is open', async () => {
+  test('stays signed while its transfer is open, even after a day', async () => {
     const item = await signLost('open')
     await fixture.bind(item)
     await doChores(2 * DAY)

@@ -12,7 +12,7 @@ afterEach(() => fixture.ledger.proxy.rule(null))
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 
-/** A client whose jobs pay one payee, and what it has been paid. */
+/** A client whose jobs pay one payee, and the amount the payee has received. */
 async function someone() {
   const { client, payee } = await fixture.engaged()
   return { client, received: () => fixture.received(payee) }
@@ -21,7 +21,7 @@ async function someone() {
 test.each([
   ['is down', { status: 503 }],
   ['takes what is sent and says nothing', { drop: true, delivered: true }],
-] as const)('the RPC %s for 30 seconds: jobs wait, and finish, each item paid once', async (_, fault) => {
+] as const)('the RPC %s for 30 seconds: jobs wait, then finish with each item paid once', async (_, fault) => {
   await using _relay = await fixture.relay()
   const { client, received } = await someone()
   // In the middle of the job: from the third transfer on.
@@ -43,7 +43,7 @@ test.each([
   expect([await received(), await otherReceived()]).toEqual([63n, 192n])
 })
 
-/** Cuts every connection to the test's database and lets none in until it is called off. */
+/** Cuts every connection to the test's database and rejects new ones until the returned function is called. */
 async function takeDatabaseAway(): Promise<() => Promise<void>> {
   const name = new URL(fixture.database.url).pathname.slice(1)
   const server = new Client({ connectionString: inject('postgres')?.serverUrl })
@@ -59,7 +59,7 @@ async function takeDatabaseAway(): Promise<() => Promise<void>> {
   }
 }
 
-test('the database goes away under load and comes back: jobs finish, each item paid once', async () => {
+test('pays each item once when the database goes away under load and comes back', async () => {
   await using _relay = await fixture.relay()
   const people = await Promise.all(Array.from({ length: 4 }, someone))
   const jobs = await Promise.all(

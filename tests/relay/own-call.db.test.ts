@@ -20,7 +20,7 @@ const refusal = (result: xdr.TransactionResultResult) =>
     new xdr.TransactionResult({ feeCharged: 0n, result, ext: xdr.TransactionResultExt.v0() }).toXdr('base64'),
   )
 
-/** Sends a merge to a network that has no room for it, and refuses it like this when it comes again. */
+/** Submits a merge to a network whose queue is full, and which rejects the second attempt with this result. */
 async function sendMerge(result: xdr.TransactionResultResult): Promise<unknown> {
   const payer = await service.ledger.endowPayer(0n)
   const merge = await buildMerge(service.ledger.network, payer.signer)

@@ -42,14 +42,14 @@ const rowOf = async (hash: string) => (await findTransferOfHash(fixture.db, hash
 const ask = (channel: number, signedXDR: string, more: Partial<ChannelTransfer> = {}) =>
   sponsorChannel(context, { channel: addressOf(channel), quotaAccount, confirm, signedXDR, ...more })
 
-test('a channel’s transfer is refused on POST /transfer: only the relay may have it paid', async () => {
+test('refuses a channel’s transfer on POST /transfer', async () => {
   const { signedXdr, hash } = await transferOf(0)
   const asked = sponsorTransfer(context, decodeInner(signedXdr, fixture.ledger.network.passphrase))
   await expect(asked).rejects.toMatchObject({ code: 'own-address' })
   expect(await rowOf(hash)).toBeUndefined()
 })
 
-test('the relay can have it paid as this channel, and not as another', async () => {
+test('sponsors a channel’s transfer for the relay, as that channel only', async () => {
   const { signedXdr, hash } = await transferOf(0)
   await expect(ask(1, signedXdr)).rejects.toMatchObject({ code: 'source-mismatch' })
   const outcome = await ask(0, signedXdr)
@@ -62,7 +62,7 @@ test('the relay can have it paid as this channel, and not as another', async () 
   expect(quotas.find(({ account }) => account === addressOf(0))).toBeUndefined()
 })
 
-test('a transfer that is not confirmed is not recorded, and uses no quota', async () => {
+test('records nothing and uses no quota if the transfer is not confirmed', async () => {
   const before = await fixture.db.query.quotas.findMany()
   const { signedXdr, hash } = await transferOf(1)
   const refuse = async () => {
@@ -74,7 +74,7 @@ test('a transfer that is not confirmed is not recorded, and uses no quota', asyn
   expect(await fixture.db.query.quotas.findMany()).toEqual(before)
 })
 
-test('while the float is short a job waits, and then it is paid', async () => {
+test('waits while the float is exhausted, then pays the job', async () => {
   await fixture.adoptSequences()
   await fixture.db.execute(sql`UPDATE sponsor_floats SET held = held + 1000000000000000`)
   await using _relay = await fixture.relay()
@@ -90,7 +90,7 @@ test('while the float is short a job waits, and then it is paid', async () => {
   expect(await fixture.ended(client, jobId)).toMatchObject({ status: 'completed' })
 })
 
-test('without a relay that runs, /ready says so, and is no longer ok; a channel that cannot pay is named', async () => {
+test('/ready is not ok without a running relay, and names channels that cannot pay', async () => {
   await fixture.db.execute(sql`UPDATE relay_channels SET problem = 'registration', seen_at = now()`)
   const problems = [addressOf(0), addressOf(1)].toSorted().map((address) => `${address}: registration`)
   const unfit = { ok: false, channels: 2, problem: `no channel can pay; ${problems.join('; ')}` }

@@ -14,7 +14,7 @@ test('waits for the deposit of a process that was killed, and continues', async 
   const [channel] = relay.channels
   if (!channel) throw new Error('no channel')
   await claimGrant(fixture.db, { account: channel.address, amount: CHANNEL_FUNDS, coolDown: 0 })
-  // A claim without a deposit is void after three minutes: this one soon.
+  // A claim without a deposit expires after three minutes; this one in a few seconds.
   await fixture.db.execute(sql`UPDATE grants SET claimed_at = claimed_at - interval '170 seconds'`)
   const steps: string[] = []
   await prepareChannels({ relay, faucet: fixture.running.faucet, say: (_, step) => steps.push(step) })

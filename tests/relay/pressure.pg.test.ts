@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openRelayService, type RelayService } from './relay-service.ts'
 import { SHORT_TIMES } from './short-times.ts'
 
-/** Four more than the network's queue holds transfers. */
+/** Four more than the network's queue can hold. */
 const CHANNELS = 20
 const AMOUNTS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
 
@@ -14,7 +14,7 @@ afterAll(() => fixture?.close())
 
 const keepClosing = () => setInterval(fixture.ledger.devnet.closeLedger, 200)
 
-test('more channels than the network’s queue has room for: what is refused is sent again, and each item is paid once', async () => {
+test('resubmits transfers that find no room in the network’s queue, and pays each item once', async () => {
   const { network, proxy, devnet } = fixture.ledger
   const preparing = keepClosing()
   const jobs = await Promise.all(
@@ -41,7 +41,7 @@ test('more channels than the network’s queue has room for: what is refused is 
       const job = await fixture.ended(client, id)
       expect(job).toMatchObject({ status: 'completed', results: AMOUNTS.map(() => ({ status: 'SUCCESS' })) })
       hashes.push(...job.results.map(({ hash }) => hash))
-      // The sum tells which of the amounts were paid, and how often.
+      // The amounts are powers of two: the sum shows which of them were paid, and how often.
       expect(await fixture.received(payee)).toBe(1023n)
     }
   } finally {

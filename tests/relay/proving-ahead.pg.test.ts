@@ -14,7 +14,7 @@ beforeAll(async () => {
 afterAll(() => fixture?.close())
 afterEach(() => vi.restoreAllMocks())
 
-test('an item is still paid when its proof, made ahead, has failed', async () => {
+test('pays an item whose proof ahead failed', async () => {
   let proofs = 0
   const prove: typeof prover.prove = async (statement) => {
     proofs += 1
@@ -43,7 +43,7 @@ test('an item is still paid when its proof, made ahead, has failed', async () =>
   }
 })
 
-test('while an item waits for its ledger the next one is proved, and signed only after it', async () => {
+test('proves the next item ahead, and signs it only after the current one has ended', async () => {
   const lines = captureLog()
   let proofs = 0
   const prove: typeof prover.prove = async (statement) => {
@@ -51,7 +51,7 @@ test('while an item waits for its ledger the next one is proved, and signed only
     return await prover.prove(statement)
   }
   await using _host = await fixture.relay({ prover: { ...prover, prove } })
-  // A transfer that is sent stays on its way until the test says so.
+  // A submitted transfer is delayed until the test releases it.
   const arrival = Promise.withResolvers<void>()
   fixture.ledger.proxy.rule(async ({ method }): Promise<Fault> => {
     if (method === 'sendTransaction') await arrival.promise
@@ -62,7 +62,7 @@ test('while an item waits for its ledger the next one is proved, and signed only
   await expect.poll(() => proofs).toBe(2)
   const held = async () => (await fixture.db.select().from(relayChannels))[0]
   await expect.poll(held).toMatchObject({ itemJob: jobId, nextJob: jobId })
-  // The messages of one job have no order: either item may be the first.
+  // The messages of a job are unordered: either item may be first.
   const { itemPosition, nextPosition } = (await held()) ?? {}
   expect([itemPosition, nextPosition].toSorted()).toEqual([0, 1])
   const items = await fixture.db.select().from(batchItems).where(eq(batchItems.job, jobId))

@@ -5,9 +5,9 @@ import { CHILD_VARIABLES } from '../support/child-variables.ts'
 
 /** A relay in a separate process. */
 interface RelayChild {
-  /** the JSON lines that it has logged so far */
+  /** the JSON lines logged so far */
   log: Record<string, unknown>[]
-  /** SIGKILL; resolves once it is gone */
+  /** Sends SIGKILL; resolves after the process has exited. */
   kill(): Promise<void>
 }
 

@@ -6,6 +6,6 @@ import { SHORT_TIMES } from './short-times.ts'
 
 /** A relay in a separate process, which reports when it is at work. */
 await startRelay(await startService(environment()), { times: SHORT_TIMES })
-// A process that is killed would leave nothing for the next one to load faster.
+// A killed process would not write the compile cache that speeds up the next one.
 flushCompileCache()
 process.send?.('at work')

@@ -14,7 +14,7 @@ import { disposable } from '../support/disposable.ts'
 import { openTestService, type TestService } from '../support/test-service.ts'
 import { SHORT_TIMES } from './short-times.ts'
 
-/** A user who has batches run. */
+/** A user who starts batch jobs. */
 export interface Client {
   address: string
   session: string
@@ -28,38 +28,38 @@ export interface Job {
   error?: string
 }
 
-/** A service that accepts batches, and channels for relays. */
+/** A service that accepts batch jobs, and channels for relays. */
 export interface RelayService extends Omit<TestService<'embedded'>, 'post'> {
   key: PrivateRelayKey
   channels: Keypair[]
   client(): Promise<Client>
-  /** makes contractors of a client's organisation out of these addresses, ready to be paid */
+  /** Adds `ready` contractors with these addresses to a client's organisation. */
   hire(client: Client, addresses: readonly string[]): Promise<void>
   payee(): Promise<Holder>
-  /** what a payee has been paid, in base units, as only it can read it */
+  /** The base units that a payee has received, decrypted with its keys. */
   received(payee: Holder): Promise<bigint>
   /** a client with one contractor */
   engaged(): Promise<{ client: Client; payee: Holder }>
   post(client: Client, body?: unknown): Promise<{ status: number; body: Record<string, unknown> }>
-  /** starts a job of these amounts, and gives its id */
+  /** Starts a job with these amounts; resolves to its id. */
   begin(client: Client, ...amounts: number[]): Promise<string>
   read(client: Client, id: string): Promise<{ status: number; body: Job }>
-  /** waits until a job has ended */
+  /** Waits until a job ends. */
   ended(client: Client, id: string): Promise<Job>
   /** Adopts the ledger's sequence numbers, after the test has signed with a channel's key. */
   adoptSequences(): Promise<void>
-  /** a relay in this process, with short times unless told otherwise */
+  /** Starts a relay in this process, with short times by default. */
   relay(options?: Parameters<typeof startRelay>[1]): Promise<Awaited<ReturnType<typeof startRelay>> & AsyncDisposable>
 }
 
-/** Channels that are made fit at the same time. */
+/** How many channels are prepared at the same time. */
 const PREPARED_AT_ONCE = 5
 
 const pick = <Body>({ status, body }: Answer<Body>) => ({ status, body })
 
 /**
- * @param given.prepared how many of the channels are made fit; all by default
- * @param given.closeMs milliseconds between ledgers; 0 closes one only when the test does, once the channels are fit
+ * @param given.prepared how many channels to prepare; all by default
+ * @param given.closeMs milliseconds between ledgers; with 0, only the test closes ledgers after the preparation
  */
 export async function openRelayService(
   given: {
@@ -93,7 +93,7 @@ export async function openRelayService(
   const relay = await composeRelay(running)
   const closing = given.closeMs === 0 ? setInterval(service.ledger.devnet.closeLedger, 100) : undefined
   try {
-    // Ledger, service and relay share one thread, which could not answer twenty channels at once in time.
+    // Ledger, service and relay share one thread, which is too slow for twenty channels at once.
     for (let first = 0; first < prepared; first += PREPARED_AT_ONCE) {
       const some = relay.channels.slice(first, Math.min(first + PREPARED_AT_ONCE, prepared))
       await prepareChannels({ relay: { ...relay, channels: some }, faucet: running.faucet, say: () => undefined })

@@ -54,7 +54,7 @@ describe('amounts', () => {
     },
   )
 
-  test('a body that is not an object: 400; without a body, or without amounts: the default batch of three', async () => {
+  test('rejects a body that is not an object, and runs the default batch without amounts', async () => {
     const client = await fixture.client()
     expect((await fixture.post(client, [1])).body).toEqual({ error: RULE, code: 'body-invalid' })
     const { body } = await fixture.post(client)
@@ -65,7 +65,7 @@ describe('amounts', () => {
 })
 
 describe('a job', () => {
-  test('is one at a time for each user: 409; of ten requests at once one is taken', async () => {
+  test('is the user’s only one: of ten concurrent requests, nine get a 409', async () => {
     const client = await fixture.client()
     const answers = await Promise.all(Array.from({ length: 10 }, () => fixture.post(client, { amounts: [1] })))
     expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array.from({ length: 9 }, () => 409)])
@@ -77,7 +77,7 @@ describe('a job', () => {
     expect((await fixture.post(await fixture.client(), { amounts: [1] })).status).toBe(200)
   })
 
-  test('is its user’s alone: 404 unknown job for others, for what is no id, and for what is not there', async () => {
+  test('is a 404 for other users, for an unknown id and for a malformed one', async () => {
     const client = await fixture.client()
     const before = Date.now()
     const jobId = await fixture.begin(client, 1)
@@ -96,7 +96,7 @@ describe('a job', () => {
     expect(await fixture.read(client, "1' OR 1=1")).toEqual(unknown)
   })
 
-  test('is hidden from an idp user whose sub is the address of the account that it belongs to', async () => {
+  test('is hidden from an idp user whose sub is its owner’s address', async () => {
     const client = await fixture.client()
     const jobId = await fixture.begin(client, 1)
     const identity = { kind: 'idp', sub: client.address, issuer: 'https://login.example' } as const
@@ -105,7 +105,7 @@ describe('a job', () => {
     expect((await fixture.post({ ...client, session }, { amounts: [1] })).status).toBe(200)
   })
 
-  test('is 501 where batches are off, with any body', async () => {
+  test('is a 501 for any body while batch execution is disabled', async () => {
     provideService(Promise.resolve({ ...fixture.running, batch: undefined }))
     const client = await fixture.client()
     expect(await fixture.post(client, { amounts: [] })).toEqual({
@@ -115,7 +115,7 @@ describe('a job', () => {
   })
 })
 
-/** Every table of every schema, as text. */
+/** The text of every table in every schema. */
 async function dump(): Promise<string> {
   const { rows } = (await fixture.db.execute(
     sql`SELECT quote_ident(schemaname) || '.' || quote_ident(tablename) AS name FROM pg_tables
@@ -130,13 +130,13 @@ async function dump(): Promise<string> {
   return JSON.stringify(tables.map(([name, result]) => [name, (result as unknown as { rows: unknown[] }).rows]))
 }
 
-test('no amount is in any table, nor in the log, before, while and after a job runs', async () => {
+test('keeps amounts out of every table and the log before, during and after a job', async () => {
   const lines = captureLog()
   const client = await fixture.client()
   const amounts = [834_025_198_331, 912_837_465_019]
   const jobId = await fixture.begin(client, ...amounts)
   const dumps = [await dump()]
-  // A transfer that is sent stays on its way until a signed item has been seen.
+  // A submitted transfer is delayed until a dump shows the signed item.
   const arrival = Promise.withResolvers<void>()
   fixture.ledger.proxy.rule(async ({ method }): Promise<Fault> => {
     if (method === 'sendTransaction') await arrival.promise

@@ -15,7 +15,7 @@ afterAll(async () => {
   await postgres?.remove()
 })
 
-test('the database server is restarted under load: jobs finish, each item paid once', async () => {
+test('pays each item once when the database server restarts under load', async () => {
   await using _relay = await fixture.relay()
   const clients = await Promise.all(Array.from({ length: 3 }, () => fixture.client()))
   const jobs = await Promise.all(

@@ -57,14 +57,14 @@ const releasesOf = (address: string) =>
     where: (row, { and, eq }) => and(eq(row.action, 'channel.released'), eq(row.subjectId, address)),
   })
 
-/** Resolves after so many ledgers. */
+/** Resolves after this many ledgers. */
 async function pass(ledgers: number): Promise<void> {
   const read = async () => (await fixture.ledger.network.rpc.getLatestLedger()).sequence
   const first = await read()
   await expect.poll(read).toBeGreaterThanOrEqual(first + ledgers)
 }
 
-/** Signs a transaction with a channel's key, past the relay. */
+/** Signs and submits a transaction with a channel's key, without the relay. */
 async function signElsewhere(index: number): Promise<string> {
   const signer = fixture.channels[index]
   if (!signer) throw new Error('no such channel')

@@ -7,24 +7,24 @@ const to = publicHalf(key)
 const item = { job: '6f9619ff-8b86-4011-b42d-00cf4fc964ff', position: 3 }
 const opening = { value: 12_345n, blinding: 678n }
 
-test.each([1n, 7n, 10_000_000n, 9_007_199_254_740_991n])('%i comes back as it went in', async (amount) => {
+test.each([1n, 7n, 10_000_000n, 9_007_199_254_740_991n])('unseals %i', async (amount) => {
   expect(await unsealAmount(key, item, await sealAmount(to, item, amount))).toBe(amount)
 })
 
-test('the length does not depend on the amount, and no two seals are alike', async () => {
+test('makes seals of equal length, no two alike', async () => {
   const sealed = await Promise.all([1n, 1n, 9_007_199_254_740_991n].map((amount) => sealAmount(to, item, amount)))
   expect(new Set(sealed.map(({ length }) => length)).size).toBe(1)
   expect(new Set(sealed).size).toBe(3)
 })
 
-test('the header names the job and not the amount', async () => {
+test('puts the item in the header, and not the amount', async () => {
   const [header = ''] = (await sealAmount(to, item, 5n)).split('.')
   const { epk, ...rest } = JSON.parse(Buffer.from(header, 'base64url').toString())
   expect(rest).toEqual({ alg: 'ECDH-ES', enc: 'A256GCM', job: item.job, item: 3 })
   expect(Object.keys(epk).sort()).toEqual(['crv', 'kty', 'x', 'y'])
 })
 
-test('a seal opens for its own item alone, with its own key alone, and whole', async () => {
+test('unseals only for the same item, with the same key, and unaltered', async () => {
   const sealed = await sealAmount(to, item, 5n)
   await expect(unsealAmount(key, { ...item, position: 4 }, sealed)).rejects.toThrow('bound elsewhere')
   await expect(unsealAmount(key, { ...item, job: item.job.replace('6', '7') }, sealed)).rejects.toThrow('elsewhere')
@@ -34,7 +34,7 @@ test('a seal opens for its own item alone, with its own key alone, and whole', a
   await expect(unsealAmount(key, item, parts.join('.'))).rejects.toThrow()
 })
 
-test('openings and balances are bound to their channel and to what they are', async () => {
+test('binds openings and balances to their channel and kind', async () => {
   const sealed = await sealOpening(to, 'GA', opening)
   expect(await unsealOpening(key, 'GA', sealed)).toEqual(opening)
   await expect(unsealOpening(key, 'GB', sealed)).rejects.toThrow('elsewhere')

@@ -1,6 +1,6 @@
 import type { RelayTimes } from '#lib/relay/relay.ts'
 
-/** Short, so that no test waits for long where a relay waits. */
+/** Short intervals, so that tests do not wait long. */
 export const SHORT_TIMES: Partial<RelayTimes> = {
   validity: 30,
   retry: 0.2,

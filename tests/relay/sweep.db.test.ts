@@ -24,7 +24,7 @@ async function cron(authorization?: string): Promise<{ status: number; body: Rec
   return { status: response.status, body: (await response.json()) as Record<string, unknown> }
 }
 
-/** The positions of a job's items that have a message, once for each message. */
+/** The positions of a job's items, one for each message. */
 async function messagesOf(jobId: string): Promise<number[]> {
   const answer = await fixture.db.execute(
     sql`SELECT (data->>'position')::int AS position FROM pgboss.job WHERE data->>'job' = ${jobId} ORDER BY 1`,
@@ -33,7 +33,7 @@ async function messagesOf(jobId: string): Promise<number[]> {
 }
 
 describe('GET /cron/sweep', () => {
-  test('is for the scheduler alone', async () => {
+  test('accepts only the scheduler’s token', async () => {
     expect(await cron()).toEqual({ status: 401, body: { error: 'missing bearer token', code: 'bearer-missing' } })
     expect(await cron(`Bearer ${SECRET}x`)).toEqual({
       status: 401,
@@ -46,7 +46,7 @@ describe('GET /cron/sweep', () => {
     expect((await cron(`Bearer ${SECRET}`)).status).toBe(501)
   })
 
-  test('purges used challenges, and only old ones', async () => {
+  test('purges used challenges that have expired', async () => {
     const at = (minutes: number) => new Date(Date.now() + minutes * 60_000)
     await fixture.db.insert(usedChallenges).values([
       { hash: 'old', expiresAt: at(-1) },
@@ -56,7 +56,7 @@ describe('GET /cron/sweep', () => {
     expect((await fixture.db.query.usedChallenges.findMany()).map(({ hash }) => hash)).toEqual(['new'])
   })
 
-  test('makes contractors ready who have registered since', async () => {
+  test('activates contractors who have registered since', async () => {
     await fixture.engaged()
     await fixture.db.execute(sql`UPDATE contractors SET status = 'invited', pvk = NULL`)
     expect((await cron(`Bearer ${SECRET}`)).body).toMatchObject({ contractors: 1 })
@@ -64,7 +64,7 @@ describe('GET /cron/sweep', () => {
     expect(contractor?.status).toBe('ready')
   })
 
-  test('reports a part that failed as null, does all the others, and does the failed part when it is asked again', async () => {
+  test('reports a failed chore as null, runs the others, and runs it again on the next request', async () => {
     await fixture.engaged()
     await fixture.db.execute(sql`UPDATE contractors SET status = 'invited', pvk = NULL`)
     const waiting = await fixture.db.$count(contractors)
@@ -76,7 +76,7 @@ describe('GET /cron/sweep', () => {
     const { status, body } = await cron(`Bearer ${SECRET}`)
     const failed = Object.keys(body).filter((part) => body[part] === null)
     expect([status, failed]).toEqual([200, ['contractors']])
-    // The items come after the contractors, and the challenges after the items.
+    // The items chore runs after the contractors chore, and the challenges chore after both.
     expect(body).toMatchObject({ items: 1, challenges: 1 })
     expect(await messagesOf(jobId)).toEqual([0])
     expect(await fixture.db.query.usedChallenges.findMany({ where: (row, { eq }) => eq(row.hash, 'older') })).toEqual(
@@ -92,7 +92,7 @@ describe('GET /cron/sweep', () => {
   })
 })
 
-test('an item whose message was lost gets another, and one only', async () => {
+test('sends one new message for an item whose message was lost', async () => {
   const client = await fixture.client()
   const jobId = await fixture.begin(client, 1, 2)
   expect(await messagesOf(jobId)).toEqual([0, 1])
@@ -102,7 +102,7 @@ test('an item whose message was lost gets another, and one only', async () => {
   expect(await messagesOf(jobId)).toEqual([0, 1])
 })
 
-test('an item that holds a channel whose key no relay has is paid by another channel', async () => {
+test('pays an item from another channel when no relay has its channel’s seed', async () => {
   const { client, payee } = await fixture.engaged()
   const jobId = await fixture.begin(client, 5)
   await fixture.db.execute(
@@ -123,7 +123,7 @@ test('an item that holds a channel whose key no relay has is paid by another cha
   expect(fixture.channels.map((channel) => channel.publicKey())).toContain(item?.channel)
 })
 
-test('an item that no relay could pay within a day is given up, also when its transfer was signed and never recorded', async () => {
+test('fails an item after a day, also when its transfer was signed and never recorded', async () => {
   const client = await fixture.client()
   const jobId = await fixture.begin(client, 5, 6, 7)
   await fixture.db.execute(
@@ -148,7 +148,7 @@ test('an item that no relay could pay within a day is given up, also when its tr
   })
 })
 
-test('a user’s quota counts the items of its jobs, and an item beyond it fails', async () => {
+test('counts a job’s items against its user’s quota, and fails an item beyond it', async () => {
   const { client } = await fixture.engaged()
   const day = new Date().toISOString().slice(0, 10)
   await fixture.db.execute(sql`INSERT INTO quotas (account, day, count) VALUES (${client.address}, ${day}, 499)`)

@@ -41,7 +41,7 @@ const withoutAccounts = () => ({
   CHANNEL_SEEDS: [Keypair.random().secret(), Keypair.random().secret(), Keypair.random().secret()].join(','),
 })
 
-/** Every message that the job's items have had: a message that is returned or deferred is followed by another one. */
+/** All messages of the job's items so far: a returned or deferred message is replaced by a new one. */
 async function messagesOf(job: string): Promise<{ state: string; due: boolean }[]> {
   const { rows } = (await fixture.db.execute(
     sql`SELECT state, start_after <= now() AS due FROM pgboss.job WHERE data->>'job' = ${job}`,
@@ -51,7 +51,7 @@ async function messagesOf(job: string): Promise<{ state: string; due: boolean }[
 
 const itemsOf = (job: string) => fixture.db.query.batchItems.findMany({ where: (item, { eq }) => eq(item.job, job) })
 
-/** Resolves after so many ledgers. */
+/** Resolves after this many ledgers. */
 async function pass(ledgers: number): Promise<void> {
   const read = async () => (await fixture.ledger.network.rpc.getLatestLedger()).sequence
   const first = await read()
@@ -76,7 +76,7 @@ test('two hosts whose channels have no account leave every message to the host t
   expect(await fixture.received(payee)).toBe(7n)
 })
 
-test('a host without a ledger takes nothing beside a healthy one with the same channels, and says so', async () => {
+test('a host without a ledger takes nothing beside a healthy one with the same channels, and reports it', async () => {
   proxy.rule(() => ({ status: 503 }))
   await using deaf = await startOther({ STELLAR_RPC_URL: proxy.url })
   const { client, payee } = await fixture.engaged()
