@@ -1,4 +1,4 @@
-import { and, eq, exists, inArray, isNull, notInArray, or, sql } from 'drizzle-orm'
+import { and, eq, exists, gte, inArray, isNull, notInArray, or, sql } from 'drizzle-orm'
 import { batchItems, batchJobs, type ChannelProblem, relayChannels } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { ItemError } from './item-error.ts'
@@ -113,6 +113,11 @@ export async function adoptSequence(store: ChannelStore, address: string, sequen
     .update(relayChannels)
     .set({ sequenceNumber })
     .where(and(isChannel(store.token, address), isNull(relayChannels.sequenceNumber)))
+}
+
+/** Whether a channel that has moved may have paid the item: it was queued before the problem was found. */
+export async function isSuspended(db: Database, token: string, { queuedAt }: Pick<Item, 'queuedAt'>): Promise<boolean> {
+  return (await db.$count(relayChannels, and(eq(relayChannels.token, token), gte(relayChannels.movedAt, queuedAt)))) > 0
 }
 
 /** Whether a running relay has a channel outside `unable` that may have enough for an item. */

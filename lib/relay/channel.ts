@@ -1,4 +1,4 @@
-import { and, asc, eq, gte, inArray, isNull, lte, not, or, sql } from 'drizzle-orm'
+import { and, asc, eq, inArray, isNull, lte, not, or, sql } from 'drizzle-orm'
 import { batchItems, batchJobs, relayChannels } from '#drizzle/schema/relay.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
 import { type ChannelRecord, isChannel } from './channel-state.ts'
@@ -18,9 +18,9 @@ const NO_NEXT = { nextJob: null, nextPosition: null }
 
 /**
  * Why an item gets no channel. `busy`: other items hold every channel of this relay that could pay it. `unfit`: no
- * channel of this relay can pay it. `suspended`: a channel that has moved may have paid it.
+ * channel of this relay can pay it.
  */
-export type NotAcquired = 'busy' | 'unfit' | 'suspended'
+export type NotAcquired = 'busy' | 'unfit'
 
 /**
  * Gives a free channel of this relay to the item, in the SQL transaction that takes the item, and ends the item's
@@ -29,8 +29,6 @@ export type NotAcquired = 'busy' | 'unfit' | 'suspended'
 export async function acquire(tx: Database, relay: Relay, item: Item): Promise<{ channel: string } | NotAcquired> {
   const { token, channels } = relay
   await tx.update(relayChannels).set(NO_NEXT).where(isReservedFor(item))
-  const mayHavePaid = and(eq(relayChannels.token, token), gte(relayChannels.movedAt, item.queuedAt))
-  if ((await tx.$count(relayChannels, mayHavePaid)) > 0) return 'suspended'
   const own = channels.map(({ address }) => address).filter((address) => !item.unable.includes(address))
   const isFit = and(eq(relayChannels.token, token), inArray(relayChannels.address, own), isNull(relayChannels.problem))
   const [free] = await tx

@@ -4,6 +4,8 @@ import type { ChannelProblem } from '#drizzle/schema/relay.ts'
 export type ItemErrorCode =
   /** another worker took the item, or it ended */
   | 'item-gone'
+  /** a channel that has moved may have paid the item: it waits for the channel's release */
+  | 'item-suspended'
   /** the amount is sealed to another relay's key */
   | 'amount-sealed'
   /** no channel could pay the item: the message says why */

@@ -3,13 +3,13 @@ import { batchItems, batchJobs, type ItemStatus } from '#drizzle/schema/relay.ts
 import { type Database, transact } from '#lib/db/connection.ts'
 import { findTransferOfHash } from '#lib/transfers/rows.ts'
 import { acquire, type NotAcquired, release } from './channel.ts'
-import { claimSequence } from './channel-state.ts'
+import { claimSequence, isSuspended } from './channel-state.ts'
 import { ItemError } from './item-error.ts'
 import { type HeldItem, type Item, type ItemId, isItem, isOpen, mayMove } from './item-row.ts'
 import type { Relay, RelayStore } from './relay.ts'
 
-/** Why a worker gets no item. `doubted`: its pause is not over. */
-export type NotTaken = 'ended' | 'doubted' | NotAcquired
+/** Why a worker gets no item. `doubted`: its pause is not over. `suspended`: a channel that has moved may have paid it. */
+export type NotTaken = 'ended' | 'doubted' | 'suspended' | NotAcquired
 
 /**
  * Gives the item to a worker under a new attempt, in one SQL transaction: with the channel that it holds, else with a
@@ -27,8 +27,11 @@ export async function take(relay: Relay, id: ItemId): Promise<HeldItem | NotTake
     if (!row || !isOpen(row.item)) return 'ended'
     const { item, isDoubted } = row
     if (item.status === 'queued' && isDoubted) return 'doubted'
-    const keeps = item.status === 'signed' || (item.status === 'taken' && addresses.includes(item.channel ?? ''))
+    const mayHaveBeenPaid = item.status !== 'signed' && (await isSuspended(tx, relay.token, item))
+    const isOwn = item.status === 'taken' && !mayHaveBeenPaid && addresses.includes(item.channel ?? '')
+    const keeps = item.status === 'signed' || isOwn
     if (item.status === 'taken' && !keeps) await moveToQueue(tx, relay, item, {})
+    if (mayHaveBeenPaid) return 'suspended'
     const acquired = keeps ? { channel: item.channel ?? '' } : await acquire(tx, relay, item)
     if (typeof acquired === 'string') return acquired
     const { channel } = acquired
@@ -44,7 +47,7 @@ export async function take(relay: Relay, id: ItemId): Promise<HeldItem | NotTake
 
 /**
  * Stores the signed transfer that is to pay the item, and its sequence number, before it is submitted.
- * @throws ItemError `item-gone`, `channel-unfit`: the transfer must not be submitted
+ * @throws ItemError `item-gone`, `item-suspended`, `channel-unfit`: the transfer must not be submitted
  */
 export async function storeSigned(
   relay: Pick<Relay, 'database' | 'token'>,
@@ -59,6 +62,8 @@ export async function storeSigned(
       .where(mayMove(item, 'signed'))
       .returning()
     if (!stored) throw new ItemError('item-gone', 'another worker has the item')
+    if (await isSuspended(tx, relay.token, item))
+      throw new ItemError('item-suspended', 'a moved channel may have paid it')
     await claimSequence(tx, relay.token, { address: item.channel, sequenceNumber })
     return { ...stored, channel: item.channel }
   })

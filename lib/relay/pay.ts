@@ -114,6 +114,8 @@ async function answerError(relay: Relay, item: HeldItem, error: ItemError): Prom
   switch (error.code) {
     case 'item-gone':
       return 'ended'
+    case 'item-suspended':
+      return (await requeue(relay, item, { because: 'handed-over' })) ? 'requeued' : 'ended'
     case 'channel-unfit':
       return await leaveChannel(relay, item, error.problem ?? 'account')
     case 'balance-short':

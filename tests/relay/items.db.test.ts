@@ -118,6 +118,23 @@ describe('a channel', () => {
   })
 })
 
+test('suspends the items that a moved channel may have paid, taken ones too, and no later one', async () => {
+  await makeChannels('A', 'B')
+  const [waiting, held, late] = [await makeItem(), await makeItem(), await makeItem()]
+  const taken = await take(held, 'A')
+  await db.update(relayChannels).set({ problem: 'moved', movedAt: LATER }).where(eq(relayChannels.address, 'B'))
+  await db
+    .update(batchItems)
+    .set({ queuedAt: new Date(LATER.getTime() + 1) })
+    .where(isItem(late))
+  const signed = { innerHash: 'suspended', signedXdr: 'xdr', sealedOpening: 'sealed', sequenceNumber: 1n }
+  await expect(storeSigned(relayWith('A'), taken, signed)).rejects.toMatchObject({ code: 'item-suspended' })
+  expect(await takeItem(relayWith('A'), held)).toBe('suspended')
+  expect(await findItem(db, held)).toMatchObject({ status: 'queued', channel: null, innerHash: null })
+  expect(await takeItem(relayWith('A'), waiting)).toBe('suspended')
+  expect((await take(late, 'A')).channel).toBe('A')
+})
+
 describe('the next item of a channel', () => {
   test('gets the channel in the transaction that ends the item before', async () => {
     await makeChannels('A')
