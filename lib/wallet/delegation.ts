@@ -1,4 +1,5 @@
-import { checkAmount, commit, type Opening, subtractAmount } from './commitment.ts'
+import { checkAmount, commit, type Opening, opens, subtractAmount } from './commitment.ts'
+import { decryptAllowance } from './decryption.ts'
 import {
   deriveEphemeral,
   type Encrypted,
@@ -9,7 +10,7 @@ import {
   type Payment,
   sharedSecret,
 } from './encryption.ts'
-import { encodeField, encodePoint, H, multiply } from './grumpkin.ts'
+import { decodeField, encodeField, encodePoint, FIELD, H, liftX, multiply } from './grumpkin.ts'
 import { addressToField, type ConfidentialKeys, deriveDelegationKey } from './keys.ts'
 import { hash, lanes, TAG } from './poseidon.ts'
 import type { SpenderWitness } from './prover.ts'
@@ -100,6 +101,36 @@ export function encryptDelegatedTransfer(transfer: DelegatedTransfer): {
     rE,
   }
   return { payload, next, transferred, witness }
+}
+
+/** A delegation as its entry on the ledger has it. */
+interface DelegationEntry {
+  escrowed_dvk: Uint8Array
+  a_tilde: Uint8Array
+  allowance_salt: Uint8Array
+  allowance_commitment: Uint8Array
+}
+
+/**
+ * Opens an allowance with its spender's own keys, from the delegation's entry alone. Undefined for another spender's entry.
+ * @throws WalletError `malformed`
+ */
+export function openDelegation(
+  keys: ConfidentialKeys,
+  spender: string,
+  entry: DelegationEntry,
+): { delegationKey: bigint; allowance: Opening } | undefined {
+  const [x, cipher] = [0, 32].map((at) => decodeField(entry.escrowed_dvk.subarray(at, at + 32)))
+  if (x === undefined || cipher === undefined) return undefined
+  const shared = multiply(liftX(x), keys.sk).toAffine()
+  // The escrow has the coordinate of the ephemeral key only, so the secret comes from this point or from its negative.
+  for (const y of [shared.y, (FIELD - shared.y) % FIELD]) {
+    const escrowMask = hash(TAG.delegationEscrow, hash(TAG.sharedSecret, shared.x, y), addressToField(spender))
+    const delegationKey = (cipher - escrowMask + FIELD) % FIELD
+    const allowance = decryptAllowance(delegationKey, { ...entry })
+    if (allowance && opens(allowance, entry.allowance_commitment)) return { delegationKey, allowance }
+  }
+  return undefined
 }
 
 /** An allowance of `value` under a salt: its opening, and its ciphertext for owner and spender. */

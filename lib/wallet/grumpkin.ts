@@ -1,3 +1,4 @@
+import { Field } from '@noble/curves/abstract/modular.js'
 import { type WeierstrassPoint, weierstrass } from '@noble/curves/abstract/weierstrass.js'
 import { WalletError } from './wallet-error.ts'
 
@@ -53,6 +54,17 @@ export function encodeField(value: bigint): Uint8Array {
 }
 
 const integerOf = (bytes: Uint8Array): bigint => BigInt(`0x${Buffer.from(bytes).toString('hex')}`)
+
+const coordinates = Field(FIELD)
+
+/** One of the two points with this x, which are each other's negatives. WalletError `malformed` if there is none. */
+export function liftX(x: bigint): Point {
+  try {
+    return Curve.fromAffine({ x, y: coordinates.sqrt(coordinates.create(x * x * x - 17n)) })
+  } catch (cause) {
+    throw new WalletError('malformed', 'no point of the curve has this coordinate', { cause })
+  }
+}
 
 const MODULUS = encodeField(FIELD)
 
