@@ -56,14 +56,14 @@ describe.each(OPERATIONS.map((operation) => [operation.id, operation] as const))
   const token = () => tokenOf[operation.caller]()
 
   if (operation.caller !== 'anybody') {
-    test('a request without valid credentials: 401', async () => {
+    test('responds with 401 to a request without valid credentials', async () => {
       expect(await statusOf(method, path)).toBe(401)
       expect(await statusOf(method, path, { session: 'nonsense' })).toBe(401)
     })
   }
 
   if (CALLERS[operation.caller].scheme === 'session') {
-    test('an expired session is refused as such', async () => {
+    test('responds with session-expired to an expired session', async () => {
       const hourAgo = new Date(Date.now() - 3_700_000)
       const { sessions } = service.running.settings
       const session = await mintSession(sessions, { kind: 'ledger', sub: ada.address }, hourAgo)
@@ -74,7 +74,7 @@ describe.each(OPERATIONS.map((operation) => [operation.id, operation] as const))
     })
   }
 
-  test('a body that is too large', async () => {
+  test('responds with 413 to a body over 256 KiB, if it reads bodies at all', async () => {
     // A GET is given no body, and told how large it is.
     const large = 256 * 1024 + 1
     const sent =
@@ -85,7 +85,7 @@ describe.each(OPERATIONS.map((operation) => [operation.id, operation] as const))
   })
 
   if (operation.body) {
-    test('a body that is not a JSON object: 400, and 415 for another type', async () => {
+    test('responds with 400 to a body that is not a JSON object, and with 415 to another media type', async () => {
       expect(await statusOf(method, path, { session: token(), body: '{' })).toBe(400)
       expect(await statusOf(method, path, { session: token(), body: '{}', type: 'text/plain' })).toBe(415)
       for (const body of ['null', '[]', '7', '"text"']) {
@@ -94,14 +94,14 @@ describe.each(OPERATIONS.map((operation) => [operation.id, operation] as const))
     })
   }
 
-  test('answers as documented without a database', async () => {
+  test('responds as documented without a database', async () => {
     await service.withVariables({ DATABASE_URL: 'postgres://postgres:postgres@127.0.0.1:1/nothing' }, async () => {
       await ask(method, path, { session: token(), body: operation.body?.example })
     })
   })
 })
 
-test('a wrong request is refused as such while the database is out of reach, too', async () => {
+test('refuses invalid requests while the database is unreachable', async () => {
   const payee = await service.employ()
   const built = await buildTransfer(service.ledger.network, ada, {
     to: payee.address,
@@ -122,7 +122,7 @@ test('a wrong request is refused as such while the database is out of reach, too
   })
 })
 
-test('sessions of wallets', async () => {
+test('signs wallets in', async () => {
   const wallet = Keypair.random()
   expect(await statusOf('GET', '/auth/sep10/challenge')).toBe(400)
   for (const query of ['account=nonsense', `account=${wallet.publicKey()}&memo=1`]) {
@@ -144,7 +144,7 @@ test('sessions of wallets', async () => {
   })
 })
 
-test('sessions of the identity provider', async () => {
+test('signs users of the identity provider in', async () => {
   expect(await statusOf('POST', '/auth/idp', { body: { token: await service.providerToken('ada') } })).toBe(200)
   expect(await statusOf('POST', '/auth/idp', { body: { token: 'nonsense' } })).toBe(401)
   await service.withVariables({ IDP_ISSUER: '', IDP_AUDIENCE: '' }, async () => {
@@ -163,7 +163,7 @@ test('sessions of the identity provider', async () => {
   })
 })
 
-test('transfers', async () => {
+test('sponsors a transfer, and refuses invalid ones', async () => {
   const payee = await service.employ()
   const transfer = { to: payee.address, amount: 1_0000000n, opening: ada.opening }
   const built = await buildTransfer(service.ledger.network, ada, transfer)
@@ -190,7 +190,7 @@ test('transfers', async () => {
   expect([stale.status, stale.body.error]).toEqual([422, expect.stringContaining('would fail: ')])
 })
 
-test('contractors', async () => {
+test('manages contractors', async () => {
   const [eve, walt] = [await service.signIn('eve'), await service.signIn('walt')]
   const fields = { name: 'Grace', email: 'grace@example.com', address: ada.address }
   const id = await service.hire(eve, { ...fields, rate: { amount: '10.5', currency: 'USDC' } })
@@ -241,7 +241,7 @@ test.each([
   ])
 })
 
-test('invites that are mailed', async () => {
+test('mails invites', async () => {
   const poster = await service.signIn('poster')
   const contractor = await service.hire(poster, { name: 'Katherine', email: 'katherine@example.com' })
   let isOpen = false
@@ -263,7 +263,7 @@ test('invites that are mailed', async () => {
   await new Promise<void>((resolve) => server.close(() => resolve()))
 })
 
-test('a contractor who is no employer', async () => {
+test('refuses employer operations to a contractor', async () => {
   const [boss, stranger] = [await service.signIn('boss'), await service.signIn('stranger')]
   const contractor = await service.hire(boss, { name: 'Dorothy', email: 'dorothy@example.com' })
   const { body } = await ask('POST', `/contractors/${contractor}/invite`, as(boss))
@@ -287,7 +287,7 @@ test('a contractor who is no employer', async () => {
   expect(await statusOf('POST', '/funding/faucet', as(dorothy))).toBe(409)
 })
 
-test('batches and payouts', async () => {
+test('manages batches and payouts', async () => {
   const [eve, walt] = [await service.signIn('eve'), await service.signIn('walt')]
   const payee = await service.employ()
   const contractorId = await service.hire(eve, { name: 'Barbara', address: payee.address })
@@ -337,7 +337,7 @@ test('batches and payouts', async () => {
   expect(await statusOf('DELETE', `/batches/${id}`, as(eve))).toBe(404)
 })
 
-test('a batch that has begun is not locked again', async () => {
+test('does not lock a started batch again', async () => {
   const payee = await service.employ()
   const contractorId = await service.hire(ada, { name: 'Katherine', address: payee.address })
   const id = String((await ask('POST', '/batches', as(ada, { name: 'May' }))).body.id)
@@ -354,7 +354,7 @@ test('a batch that has begun is not locked again', async () => {
   expect(await statusOf('DELETE', `/batches/${id}`, as(ada))).toBe(409)
 })
 
-test('me', async () => {
+test('presents and renames the caller', async () => {
   const [eve, busy] = [await service.signIn('eve'), await service.signIn('busy')]
   await service.hire(busy)
   expect(await statusOf('GET', '/me', as(eve))).toBe(200)
@@ -364,7 +364,7 @@ test('me', async () => {
   expect(await statusOf('POST', '/me/identities', as(eve, { session: busy.session }))).toBe(409)
 })
 
-test('a user of another provider with the same sub: 403', async () => {
+test('responds with 403 to the same sub of another provider', async () => {
   const { sessions } = service.running.settings
   const identity = { kind: 'idp', sub: 'eve', issuer: 'https://other.example' } as const
   const session = await mintSession(sessions, identity, new Date())
@@ -377,7 +377,7 @@ test('a user of another provider with the same sub: 403', async () => {
   }
 })
 
-test('funding', async () => {
+test('reads the vault and funds an account', async () => {
   const person = await service.employ()
   expect(await statusOf('GET', '/funding/vault', as(ada))).toBe(200)
   expect(await statusOf('POST', '/funding/faucet', as(person))).toBe(200)
@@ -392,7 +392,7 @@ test('funding', async () => {
   })
 })
 
-test('jobs of the relay', async () => {
+test('runs batch jobs', async () => {
   const client = await service.signIn('client')
   expect(await statusOf('POST', '/batch', as(client, { amounts: [0] }))).toBe(400)
   const { body } = await ask('POST', '/batch', as(client, { amounts: [10_000_000, 1] }))
@@ -409,7 +409,7 @@ test('jobs of the relay', async () => {
   expect(await statusOf('GET', '/cron/sweep', { session: TOKENS.CRON_SECRET })).toBe(200)
 })
 
-test('the archive of the token', async () => {
+test('serves the archive of the token', async () => {
   const { archive, settings } = service.running
   const [token, other] = [settings.token, 'CDLZFC3SYJYDZT7K67VZ75HPJVIEUVNIXF47ZG2FB2RMQQVU2HHGCYSC']
   await ingest(archive ?? raise('there is no archive'))
@@ -425,12 +425,12 @@ test('the archive of the token', async () => {
   }
 })
 
-test('withdrawals and disclosures: 501', async () => {
+test('responds with 501 to withdrawals and disclosures', async () => {
   expect(await statusOf('POST', '/withdraw', as(ada))).toBe(501)
   expect(await statusOf('POST', '/auditor/disclose', as(ada))).toBe(501)
 })
 
-test('the service', async () => {
+test('reports health, readiness and metrics, and runs chores', async () => {
   for (const path of ['/health', '/openapi.json']) expect(await statusOf('GET', path)).toBe(200)
   expect(await statusOf('GET', '/metrics', { session: TOKENS.METRICS_TOKEN })).toBe(200)
   expect(await statusOf('GET', '/ready')).toBe(503)
@@ -441,7 +441,7 @@ test('the service', async () => {
   })
 })
 
-test('a client that is over the limit of requests: 429', async () => {
+test('responds with 429 to a client over its request limit', async () => {
   const client = '192.0.2.1'
   const later = performance.now() + 3_600_000
   const headers = new Headers({ 'x-client-address': client })
@@ -453,7 +453,7 @@ test('a client that is over the limit of requests: 429', async () => {
     expect(await statusOf(method, path, { headers: { 'X-Client-Address': client } })).toBe(429)
 })
 
-test('a user over the limit of requests: 429', async () => {
+test('responds with 429 to a user over its request limit', async () => {
   const sub = Keypair.random().publicKey()
   const session = await service.wallet(sub)
   const later = performance.now() + 3_600_000
@@ -462,7 +462,7 @@ test('a user over the limit of requests: 429', async () => {
     expect(await statusOf(operation.method, exampleOf(operation), { session })).toBe(429)
 })
 
-test('a service that failed to start answers every operation with 500', async () => {
+test('responds with 500 to every operation if the service failed to start', async () => {
   const failed = Promise.reject(new Error('hunter2'))
   failed.catch(() => undefined)
   provideService(failed)
@@ -472,7 +472,7 @@ test('a service that failed to start answers every operation with 500', async ()
   provideService(Promise.resolve(service.running))
 })
 
-test('a service that lacks a variable says which, and what else is missing', async () => {
+test('names the missing variables if one kept the service from starting', async () => {
   const failed = Promise.reject(new ConfigurationError('SESSION_SECRET', 'is required on Vercel'))
   failed.catch(() => undefined)
   provideService(failed)
@@ -490,12 +490,12 @@ test('a service that lacks a variable says which, and what else is missing', asy
   provideService(Promise.resolve(service.running))
 })
 
-test('the document, which a client that has it does not get again', async () => {
+test('responds with 304 to a client that has the current document', async () => {
   const { headers } = await ask('GET', '/openapi.json')
   const etag = headers.get('etag') ?? ''
   expect(await statusOf('GET', '/openapi.json', { headers: { 'If-None-Match': etag } })).toBe(304)
 })
 
-test('the document declares no response and no header that was not seen above', () => {
+test('the document declares only responses and headers seen above', () => {
   expect(DOCUMENTED.filter((name) => !service.seen.has(name))).toEqual([])
 })

@@ -73,7 +73,7 @@ export async function refusal(id: string): Promise<string> {
 }
 `
 
-test('it compiles, strictly, and so does a program that uses it', async () => {
+test('compiles in strict mode, as does a program that uses it', async () => {
   expect(await compile(PROGRAM)).toBe('')
 })
 
@@ -97,7 +97,7 @@ async function clientOf(session?: string) {
 }
 const sessionOf = async (name: string) => (await employerNamed(service, name)).session
 
-test('it speaks with the service, and follows the pages of a list', async () => {
+test('calls the service, and follows the pages of a list', async () => {
   const client = await clientOf(await sessionOf('ada'))
   expect((await take(client.GET('/me'))).roles).toEqual(['employer'])
   const create = (name: string) => take(client.POST('/contractors', { body: { name } }))
@@ -112,7 +112,7 @@ test('it speaks with the service, and follows the pages of a list', async () => 
   expect(seen).toEqual([['Barbara', 'Mary / 100% #1', 'Joan'], ['Grace']])
 })
 
-test('a refusal of the service is thrown, with its status, code and message', async () => {
+test('throws a refusal with its status, code and message', async () => {
   const client = await clientOf(await sessionOf('ada'))
   const [nobody, stranger] = [await clientOf(), await clientOf('nonsense')]
   const refused = (status: number, code: string, message: string) => ({ name: 'PayrollError', status, code, message })
@@ -131,7 +131,7 @@ test('a refusal of the service is thrown, with its status, code and message', as
   await expect(client.POST('/withdraw')).rejects.toMatchObject({ status: 501, code: 'not-wired' })
 })
 
-test('its command says what it does', async () => {
+test('prints the usage of the command', async () => {
   const { stdout } = await run(tool('node'), ['tests/api/generator/client.ts', '--help'])
   expect(stdout).toContain('npm run client')
 })

@@ -10,7 +10,7 @@ import { validatorAt } from '../support/documented.ts'
 const document = interfaceDocument('http://localhost:3000/api')
 const routes = await loadRoutes()
 
-test('every route is in the document, with the methods that it handles, and nothing else is', async () => {
+test('the document has exactly the routes and methods that are handled', async () => {
   const handled = await Promise.all(
     routes.map(async (route) => (await methodsOf(route)).map((method) => `${method} ${route.path}`)),
   )
@@ -20,7 +20,7 @@ test('every route is in the document, with the methods that it handles, and noth
   expect(documented.sort()).toEqual(handled.flat().sort())
 })
 
-test('version, names and references', () => {
+test('the version is 3.1.0, operation ids are unique, and references resolve', () => {
   expect([document.openapi, document.info.version]).toEqual(['3.1.0', '1.0.0'])
   expect(new Set(OPERATIONS.map(({ id }) => id)).size).toBe(OPERATIONS.length)
   const text = JSON.stringify(document)
@@ -30,7 +30,7 @@ test('version, names and references', () => {
   expect(references.filter((name) => !known.includes(name ?? ''))).toEqual([])
 })
 
-test('what is not in the specification says so', () => {
+test('operations and fields beyond the specification are marked', () => {
   const ours = OPERATIONS.filter(({ extension }) => extension).map(
     ({ method, path }) => `${method.toLowerCase()} ${path}`,
   )
@@ -64,7 +64,7 @@ describe.each(OPERATIONS.map((operation) => [operation.id, operation] as const))
   const { method, path, query, body, response, otherResponses = {} } = operation
   const at = (...rest: string[]) => validatorAt('paths', path, method.toLowerCase(), ...rest, 'schema')
 
-  test('has examples that are as it says', () => {
+  test('has examples that match its schemas', () => {
     const expected = Object.entries({ ...(response && { 200: response }), ...otherResponses })
     for (const [status, { example, contentType = 'application/json' }] of expected) {
       const validate = at('responses', status, 'content', contentType)
@@ -76,7 +76,7 @@ describe.each(OPERATIONS.map((operation) => [operation.id, operation] as const))
     }
   })
 
-  test('has examples that its route takes, naming every field', () => {
+  test('has examples that its route accepts, with every field', () => {
     for (const asked of [query, body]) {
       if (!asked) continue
       expect(asked.schema.safeParse(asked.example).success).toBe(true)

@@ -8,7 +8,7 @@ import { isRefusalCode } from '#lib/refusal/refusal.ts'
 
 const page = readFileSync('docs/api.md', 'utf8')
 
-test('every call of the journeys is an operation', () => {
+test('every call on the page is an operation', () => {
   const calls = [...page.matchAll(/`(GET|POST|PATCH|DELETE) (\/[^\s`?]*)/g)].map(
     ([, method, path]) => `${method} ${path}`,
   )
@@ -17,7 +17,7 @@ test('every call of the journeys is an operation', () => {
   expect(calls.filter((call) => !known.includes(call))).toEqual([])
 })
 
-test('every code that the page names is one of the list', () => {
+test('every code on the page is in the table', () => {
   const [, table = ''] = page.split('what to do when it does not return 200')
   const codes = [...(table.split('## States')[0]?.matchAll(/(?:500|or) `([a-z-]+)`/g) ?? [])].map(
     ([, code = '']) => code,
@@ -33,7 +33,7 @@ const ANSWERS = [
   z.object({ statusCode: z.literal(404), error: z.literal('Not Found'), message: z.string() }),
 ]
 
-test('every answer that it shows is one that the service gives', () => {
+test('every response on the page matches a schema', () => {
   const examples = [...page.matchAll(/```json\n\s*(.*?)\n\s*```/gs)].map(([, text = '']) => JSON.parse(text) as unknown)
   expect(examples.length).toBeGreaterThan(8)
   // A schema leaves out what it does not know.

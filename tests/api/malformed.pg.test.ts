@@ -111,7 +111,7 @@ const OF_ITS_OWN: Record<string, () => [string, Sent][]> = {
 const TAKING = OPERATIONS.filter(({ body, query }) => body || query)
 
 describe.each(TAKING.map((operation) => [operation.id, operation] as const))('%s', (_, operation) => {
-  test('answers with every code that its 400 has in the document', async () => {
+  test('responds with every code that the document lists under 400', async () => {
     const answers = await answersOf(operation)
     expect(
       refusalsOf(operation)

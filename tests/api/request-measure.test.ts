@@ -10,13 +10,13 @@ const ask = (path: string, options: { route?: string }) =>
   resource({ GET: async () => ({}) }, options).GET(new Request(`http://localhost:3000${path}`), {})
 const counted = () => metrics().registry.getSingleMetricAsString('payroll_http_requests_total')
 
-test('a request is counted under its route, without its parameters', async () => {
+test('counts a request under its route, without parameters', async () => {
   await ask('/api/invites/s3cr3t/accept', { route: '/invites/{token}/accept' })
   expect(await counted()).toContain('/invites/{token}/accept')
   expect(await counted()).not.toContain('s3cr3t')
 })
 
-test('a request outside the interface is not counted', async () => {
+test('does not count a request outside the API', async () => {
   const before = await counted()
   await ask('/sign-out', {})
   expect(await counted()).toBe(before)

@@ -36,24 +36,24 @@ const read = async (request: Request, schema: z.ZodType = z.unknown()) => {
   return { status: response.status, body: (await response.json()) as { read?: unknown; error?: string } }
 }
 
-describe('what a handler gives', () => {
-  test('a value is the JSON body of a 200', async () => {
+describe('results of a handler', () => {
+  test('sends a value as the JSON body of a 200', async () => {
     expect(await answer(async () => ({ ok: true }))).toMatchObject({ status: 200, body: { ok: true } })
   })
 
-  test('a Response goes out as it is', async () => {
+  test('sends a Response unchanged', async () => {
     const made = await answer(async () => Response.json({ a: 1 }, { status: 503, headers: { 'X-Own': 'kept' } }))
     expect(made).toMatchObject({ status: 503, body: { a: 1 } })
     expect(made.headers.get('x-own')).toBe('kept')
   })
 
-  test.each([{ fee: 1n }, undefined])('a value that cannot be JSON is a bug, not an empty answer', async (value) => {
+  test.each([{ fee: 1n }, undefined])('treats a value that JSON cannot encode as a bug', async (value) => {
     expect(await answer(async () => value)).toMatchObject(BUG)
   })
 })
 
 describe('refusals', () => {
-  test.each(REFUSAL_CODES)('%s has its status, its message and no more', async (code) => {
+  test.each(REFUSAL_CODES)('sends %s with its status and message only', async (code) => {
     const { status, body, headers } = await throwing(new Refusal(code, `because ${code}`, { cause: SECRET }))
     expect(status).toBe(statusOf(code))
     expect(body).toEqual({ error: `because ${code}`, code })
@@ -61,31 +61,31 @@ describe('refusals', () => {
     expect(headers.get('retry-after')).toBe(status === 429 || status === 503 ? '5' : null)
   })
 
-  test('a code stands under one status', () => {
+  test('every code has one status', () => {
     const listed = Object.values(REFUSALS).flatMap((codes) => Object.keys(codes))
     expect(new Set(REFUSAL_CODES).size).toBe(listed.length + 2 * FIELDS.length)
     for (const code of REFUSAL_CODES) expect(code).toMatch(/^[a-z]+(-[a-z]+)*$/)
   })
 
-  test('more details for programs stand beside the code, the bad fields in a list', async () => {
+  test('sends details beside the code, and bad fields as a list', async () => {
     const fields = [{ path: 'name', message: 'name required' }]
     const refused = await throwing(new Refusal('job-running', 'busy', { details: { jobId: '7' }, fields }))
     expect(refused.body).toEqual({ error: 'busy', code: 'job-running', jobId: '7', fields })
   })
 
-  test('Retry-After is what the refusal says, in whole seconds', async () => {
+  test('sends retryAfter as Retry-After, in whole seconds', async () => {
     for (const code of ['too-soon', 'unavailable'] as const) {
       const { headers } = await throwing(new Refusal(code, 'later', { retryAfter: 41.2 }))
       expect(headers.get('retry-after')).toBe('42')
     }
   })
 
-  test('the cause is in the log, the message alone in the answer', async () => {
+  test('logs the cause, and sends only the message', async () => {
     await throwing(new Refusal('unavailable', 'away', { cause: new Error('connection refused') }))
     expect(logged.join('\n')).toContain('connection refused')
   })
 
-  test('a refusal takes one line of the log, with its reason and no stack', async () => {
+  test('logs a refusal in one line, with its reason and no stack', async () => {
     await throwing(new Refusal('unauthenticated', 'invalid session token', { cause: new TypeError('wrong issuer') }))
     const [line = '', ...others] = logged.filter((each) => JSON.parse(each).event === 'refusal')
     expect(others).toEqual([])
@@ -96,28 +96,28 @@ describe('refusals', () => {
 
 describe('bugs', () => {
   const bugs = [new TypeError(`cannot read ${SECRET}`), SECRET, { code: -32602, message: SECRET }, undefined, null]
-  test.each(bugs)('%s becomes a fixed 500 and a line in the log', async (thrown) => {
+  test.each(bugs)('sends a fixed 500 for %s, and logs it', async (thrown) => {
     const { headers, ...rest } = await throwing(thrown)
     expect(rest).toEqual(BUG)
     expect(JSON.stringify([...headers])).not.toContain(SECRET)
     expect(logged.some((line) => JSON.parse(line).event === 'failure')).toBe(true)
   })
 
-  test('a handler that throws before it promises is a bug like any other', async () => {
+  test('treats a handler that throws synchronously as a bug', async () => {
     const handler: Handler<unknown> = () => {
       throw new Error('at once')
     }
     expect(await answer(handler)).toMatchObject(BUG)
   })
 
-  test('a query that reached no database is 503', async () => {
+  test('sends 503 for a query that did not reach the database', async () => {
     const { status, headers } = await throwing(
       new DrizzleQueryError('select 1', [], new Error('Connection terminated')),
     )
     expect([status, headers.get('retry-after')]).toEqual([503, '5'])
   })
 
-  test('a query that the database refused is a bug', async () => {
+  test('treats a query that the database rejected as a bug', async () => {
     const refused = Object.assign(new Error('relation "x" does not exist'), { code: '42P01', severity: 'ERROR' })
     expect((await throwing(new DrizzleQueryError('select 1', [], refused))).status).toBe(500)
   })
@@ -134,14 +134,14 @@ describe('the failure option', () => {
     if (hidden) expect(headers.get('retry-after')).toBeNull()
   })
 
-  test('bugs and unreachable databases too', async () => {
+  test('covers bugs and unreachable databases', async () => {
     for (const thrown of [new Error(SECRET), new DrizzleQueryError('select 1', [], new Error('gone')), SECRET]) {
       expect(await throwing(thrown, options)).toMatchObject({ status: 500, body: { error: 'transfer failed' } })
     }
   })
 })
 
-describe('methods and paths that are not there', () => {
+describe('unknown methods and paths', () => {
   const handlers = resource({ GET: async () => ({}), PATCH: async () => ({}) })
 
   test.each(['POST', 'PUT', 'DELETE'] as const)(
@@ -184,7 +184,7 @@ describe('methods and paths that are not there', () => {
 })
 
 describe('CORS', () => {
-  test('every answer may be read from everywhere, errors too', async () => {
+  test('lets every origin read every response, errors included', async () => {
     const answers = [
       await answer(async () => ({})),
       await throwing(new Refusal('unauthenticated', 'no')),
@@ -241,7 +241,7 @@ describe('CORS', () => {
     }
   })
 
-  test('a route that a standard opens may be read from everywhere, beside CORS_ORIGINS', async () => {
+  test('lets every origin read a route that a standard requires to be open, even with CORS_ORIGINS set', async () => {
     const ask = await under(APP, { readers: 'everybody' })
     for (const method of ['GET', 'POST', 'PUT', 'OPTIONS'] as const) {
       const vary = method === 'GET' ? 'Accept' : null
@@ -249,7 +249,7 @@ describe('CORS', () => {
     }
   })
 
-  test('where a variable keeps the service from starting, everybody may read which', async () => {
+  test('lets every origin read which variable kept the service from starting', async () => {
     vi.resetModules()
     vi.stubEnv('SESSION_SECRET', 'short')
     const { resource: unconfigured } = await import('#lib/api/resource.ts')
@@ -303,12 +303,12 @@ describe('bodies', () => {
   })
 
   const others = ['text/plain', 'application/x-www-form-urlencoded', 'application/json-patch', 'application/jsonx']
-  test.each([...others, '', null])('content type %s is 415, with any body', async (type) => {
+  test.each([...others, '', null])('sends 415 for content type %s and any body', async (type) => {
     const bytes = new TextEncoder().encode('{"a":1}')
     expect((await read(post(bytes, type))).status).toBe(415)
   })
 
-  test('256 KiB are read, one byte more is 413', async () => {
+  test('reads 256 KiB, and sends 413 for one byte more', async () => {
     const most = await read(post(letters(LIMIT)))
     expect([most.status, String(most.body.read).length]).toEqual([200, LIMIT - 2])
     expect(await read(post(letters(LIMIT + 1)))).toEqual({
@@ -318,7 +318,7 @@ describe('bodies', () => {
     expect((await read(post(letters(LIMIT + 1), 'text/plain'))).status).toBe(413)
   })
 
-  test('the part of a body over the limit is read and thrown away, but not without end', async () => {
+  test('drains the rest of a body over the limit, up to a bound', async () => {
     let taken = 0
     const cancel = vi.fn()
     const endless = new ReadableStream({
@@ -334,14 +334,14 @@ describe('bodies', () => {
     expect(taken).toBeLessThanOrEqual(5 + (64 * 1024 * 1024 + LIMIT) / (64 * 1024))
   })
 
-  test('an operation that takes no body refuses a large one all the same', async () => {
+  test('refuses a large body of an operation that takes none', async () => {
     const { POST } = resource({ POST: async (request) => ({ read: await ignoreBody(request) }) })
     expect((await POST(post(letters(LIMIT + 1), 'image/png'), {})).status).toBe(413)
     expect((await POST(post(letters(LIMIT), 'image/png'), {})).status).toBe(200)
     expect((await POST(post(null), {})).status).toBe(200)
   })
 
-  test('deep nesting neither ends the process nor is an answer of its own', async () => {
+  test('refuses deep nesting like any other malformed body', async () => {
     const deep = '['.repeat(LIMIT / 2) + ']'.repeat(LIMIT / 2)
     expect((await read(post(deep), z.object({ name: z.string() }))).status).toBe(400)
   })
@@ -353,7 +353,7 @@ describe('bodies', () => {
     expect(({} as { name?: string }).name).toBeUndefined()
   })
 
-  test('a body that breaks off is the sender’s doing', async () => {
+  test('sends body-incomplete for a body that ends early', async () => {
     const broken = new ReadableStream({
       start: (controller) => controller.enqueue(new TextEncoder().encode('{"a":')),
       pull: () => Promise.reject(new Error('aborted')),
@@ -365,7 +365,7 @@ describe('bodies', () => {
     expect(logged.map((line) => JSON.parse(line).level)).toEqual(['info', 'info'])
   })
 
-  test('a body that was read before is a bug', async () => {
+  test('treats a body that was read before as a bug', async () => {
     const { POST } = resource({
       POST: async (request) => {
         await request.text()
@@ -376,7 +376,7 @@ describe('bodies', () => {
   })
 })
 
-describe('what is wrong in a body', () => {
+describe('bad fields of a body', () => {
   const rule = 'amounts must be 1–10 positive integers'
   const amounts = z.array(z.int(rule).min(1, rule))
   const schema = z.object({
@@ -420,7 +420,7 @@ describe('what is wrong in a body', () => {
     expect((body as { fieldsOmitted?: number }).fieldsOmitted).toBe(fieldsOmitted)
   })
 
-  test('several bad fields are all named, each once', async () => {
+  test('lists every bad field once', async () => {
     const { status, body } = await read(post(JSON.stringify({ to: 'abcd', amounts: [0, 1.5], rate: 7 })), schema)
     expect(status).toBe(400)
     expect(body).toEqual({
@@ -440,25 +440,25 @@ describe('queries', () => {
   const schema = z.object({ status: z.enum(['paid'], 'not a status').optional(), limit: z.coerce.number().optional() })
   const ask = (query: string) => readQuery(new Request(`${url}${query}`), schema)
 
-  test('of a repeated parameter the first counts', () => {
+  test('takes the first of a repeated parameter', () => {
     expect(ask('?limit=3&limit=4&other=1')).toEqual({ limit: 3 })
   })
 
-  test('a parameter without a value counts as absent', () => {
+  test('treats a parameter without a value as absent', () => {
     expect(ask('?status=&limit=')).toEqual({})
   })
 
-  test('prototype names are nothing special', () => {
+  test('ignores names of the prototype', () => {
     expect(ask('?__proto__=x&constructor=y&toString=z')).toEqual({})
   })
 
-  test('a bad value names its parameter', () => {
+  test('names the parameter of a bad value', () => {
     expect(() => ask('?status=late')).toThrowError(new Refusal('status-invalid', 'status not a status'))
   })
 })
 
 describe('the log', () => {
-  test('one line per request: method, path, status and time', async () => {
+  test('has one line per request: method, path, status and duration', async () => {
     await resource({ POST: async () => ({}) }).POST(post('{}'), {})
     expect(logged).toHaveLength(1)
     expect(JSON.parse(logged[0] ?? '')).toEqual({

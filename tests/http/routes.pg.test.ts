@@ -63,14 +63,14 @@ const readJson = async (response: Response) => ({ status: response.status, body:
 describe('GET /health', () => {
   const get = async () => readJson(await health.GET(ask('/health'), {}))
 
-  test('says what is configured', async () => {
+  test('reports what is configured', async () => {
     expect(await get()).toEqual({
       status: 200,
       body: { ok: true, network: 'testnet', idp: false, relay: false, sponsor: true },
     })
   })
 
-  test('says what is not, and what is', async () => {
+  test('reports each part that is configured or not', async () => {
     const variables = {
       SPONSOR_SEED: '',
       STELLAR_NETWORK: 'local',
@@ -120,6 +120,7 @@ describe('GET /ready', () => {
         ledger: { ok: true, latestLedger: 41, age: 3 },
         sponsor: { ok: true, address, availableXlm: '50.0000000' },
         relay: { ok: true, configured: false },
+        archive: { ok: true, latestLedger: 41, problem: 'nothing is archived yet' },
       },
     })
   })
@@ -133,7 +134,7 @@ describe('GET /ready', () => {
     }
   })
 
-  test('is 503 while the database is away', async () => {
+  test('is 503 while the database is unreachable', async () => {
     const away = openStore({ url: 'postgres://postgres:postgres@127.0.0.1:1/nothing' })
     provide(service.running, { database: away.database })
     expect(await get()).toMatchObject({
@@ -148,7 +149,7 @@ describe('GET /ready', () => {
     })
   })
 
-  test('is 503 while the ledger is away, and says nothing of why', async () => {
+  test('is 503 while the ledger is unreachable, without the cause', async () => {
     ledger.fault = 'http-503'
     expect(await get()).toEqual({
       retryAfter: '5',
@@ -159,11 +160,12 @@ describe('GET /ready', () => {
         ledger: { ok: false, problem: 'the ledger cannot be reached' },
         sponsor: { ok: false, problem: 'the sponsor cannot be looked up' },
         relay: { ok: true, configured: false },
+        archive: { ok: false, problem: 'the archive cannot be looked up' },
       },
     })
   })
 
-  test('is 503 while only the health of the ledger is not told', async () => {
+  test('is 503 while only getHealth fails', async () => {
     ledger.fault = (method) => (method === 'getHealth' ? 'http-503' : undefined)
     expect((await get()).body).toMatchObject({ ok: false, ledger: { ok: false }, sponsor: { ok: true } })
   })
@@ -185,7 +187,7 @@ describe('GET /ready', () => {
     expect(await get()).toMatchObject({ status: 503, body: { ok: false, ledger: { ok: true }, sponsor: field } })
   })
 
-  test('without a sponsor it says so', async () => {
+  test('reports a missing sponsor', async () => {
     await withVariables({ SPONSOR_SEED: '' }, async () => {
       expect((await get()).body).toMatchObject({ sponsor: { ok: true, configured: false } })
     })
@@ -202,16 +204,16 @@ describe('GET /ready', () => {
     })
   })
 
-  test('asks once in five seconds, for all callers together', async () => {
+  test('checks once in five seconds for all callers', async () => {
     await Promise.all([get(), get(), get()])
-    expect(ledger.calls).toBe(2)
+    expect(ledger.calls).toBe(3)
     ledger.fault = 'http-503'
     now = new Date(NOW.getTime() + 4_999)
     expect((await get()).status).toBe(200)
-    expect(ledger.calls).toBe(2)
+    expect(ledger.calls).toBe(3)
     now = new Date(NOW.getTime() + 5_000)
     expect((await get()).status).toBe(503)
-    expect(ledger.calls).toBe(4)
+    expect(ledger.calls).toBe(6)
   })
 })
 
@@ -230,7 +232,7 @@ test.each([
   }
 })
 
-describe('a path that is not there', () => {
+describe('an unknown path', () => {
   test.each(Object.entries({ GET, POST, PUT, PATCH, DELETE }))('%s', async (method, handler) => {
     const response = await handler(ask('/nope/at%20all?token=hunter2', method), {})
     expect(await readJson(response)).toEqual({

@@ -20,11 +20,11 @@ beforeEach(() => {
 })
 
 describe('readAccountAuth', () => {
-  test('an account that does not exist', async () => {
+  test('finds that an account does not exist', async () => {
     expect(await readAccountAuth(fake.server, address)).toEqual({ exists: false })
   })
 
-  test('a new account: thresholds of 0 still take one signer', async () => {
+  test('requires one signer where thresholds are 0', async () => {
     fake.accounts.set(address, accountEntry(address))
     expect(await readAccountAuth(fake.server, address)).toEqual({
       exists: true,
@@ -33,7 +33,7 @@ describe('readAccountAuth', () => {
     })
   })
 
-  test('thresholds and weights are unsigned bytes, a weight counts 255 at most', async () => {
+  test('reads thresholds and weights as unsigned bytes, and caps a weight at 255', async () => {
     fake.accounts.set(
       address,
       accountEntry(address, { thresholds: [255, 128, 200, 255], signers: [{ key: signerKey(bob), weight: 4000 }] }),
@@ -48,7 +48,7 @@ describe('readAccountAuth', () => {
     })
   })
 
-  test('signers without weight and signers that are no ed25519 keys are left out', async () => {
+  test('leaves out signers without weight or without an ed25519 key', async () => {
     const entry = accountEntry(address, {
       thresholds: [0, 1, 2, 3],
       signers: [
@@ -65,7 +65,7 @@ describe('readAccountAuth', () => {
   })
 
   const faults: RpcFault[] = ['http-503', 'json-rpc-error', 'hang', 'hang-up', 'headless', 'wrong-entry', 'wrong-type']
-  test.each(faults)('%s is no answer', async (fault) => {
+  test.each(faults)('treats %s as no response', async (fault) => {
     fake.accounts.set(address, accountEntry(address))
     fake.fault = fault
     const refusal = await readAccountAuth(fake.server, address).catch((thrown: unknown) => thrown)
@@ -93,7 +93,7 @@ describe('weighSignatures', () => {
     expect(weighed).toEqual({ weight: 11, allValid: true, repeats: 0, signedBy: [bob.publicKey(), address] })
   })
 
-  test('nothing weighs nothing', () => {
+  test('gives no signatures the weight 0', () => {
     expect(weighSignatures({ hash, signatures: [], signers })).toEqual({
       weight: 0,
       allValid: true,
@@ -109,16 +109,16 @@ describe('weighSignatures', () => {
     ['an empty hint', [{ ...by(bob), hint: new Uint8Array() }], 0],
     ['an empty signature', [{ ...by(bob), signature: new Uint8Array() }], 0],
   ]
-  test.each(bad)('%s is not valid', (_name, signatures, weight) => {
+  test.each(bad)('treats %s as invalid', (_name, signatures, weight) => {
     expect(weighSignatures({ hash, signatures, signers })).toMatchObject({ allValid: false, weight })
   })
 
-  test('counts a signer once, and the signatures that repeat one', () => {
+  test('counts each signer once, and counts repeated signatures', () => {
     const signatures = [by(alice), by(alice), by(bob), by(alice)]
     expect(weighSignatures({ hash, signatures, signers })).toMatchObject({ weight: 11, allValid: true, repeats: 2 })
   })
 
-  test('a preimage of a hashX signer does not count as a signature', () => {
+  test('does not count the preimage of a hashX signer', () => {
     const preimage = new Uint8Array(32).fill(7)
     const hint = createHash('sha256').update(preimage).digest().subarray(28)
     expect(weighSignatures({ hash, signatures: [{ hint, signature: preimage }], signers }).allValid).toBe(false)

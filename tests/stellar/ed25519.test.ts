@@ -62,7 +62,7 @@ describe('RFC 8032', () => {
     })
   }
 
-  test('agrees with the SDK on 64 keys and on every one of their signatures with a bit turned', () => {
+  test('agrees with the SDK on 64 keys, with and without a flipped bit in the signature', () => {
     for (let index = 0; index < 64; index++) {
       const own = createHash('sha256').update(`seed ${index}`).digest()
       const pair = Keypair.fromRawEd25519Seed(own)
@@ -77,7 +77,7 @@ describe('RFC 8032', () => {
     }
   })
 
-  test('a seed of another length is refused', () => {
+  test('rejects a seed of the wrong length', () => {
     expect(() => signEd25519(new Uint8Array(31), message)).toThrow(RangeError)
   })
 })
@@ -146,14 +146,14 @@ describe('hostile table', () => {
     }
   })
 
-  test('the SDK refuses the same forgeries', () => {
+  test('the SDK rejects the same forgeries', () => {
     for (const key of SMALL_ORDER) {
       const forgery = join(ed25519.Point.BASE.multiply(5n).toBytes(), toLittleEndian(5n))
       expect(sdkVerdict(key, message, forgery)).toBe(false)
     }
   })
 
-  test('no key with y of p or more verifies, although it is the same point', () => {
+  test('rejects a key whose y is not canonical', () => {
     for (let offset = 0n; offset < 19n; offset++) {
       for (const sign of [0n, 1n << 255n]) {
         const key = toLittleEndian((P + offset) | sign)
@@ -164,7 +164,7 @@ describe('hostile table', () => {
     }
   })
 
-  test('R of small order, which the owner of the key can make, is refused as on the ledger', () => {
+  test('rejects an R of small order, as the ledger does', () => {
     const { scalar, pointBytes } = ed25519.utils.getExtendedPublicKey(seed)
     const identity = toLittleEndian(1n)
     const k =
@@ -177,7 +177,7 @@ describe('hostile table', () => {
     expect(verifyEd25519(pointBytes, message, crafted)).toBe(false)
   })
 
-  test('more keys than the cache holds still verify', () => {
+  test('verifies more keys than the cache holds', () => {
     for (let index = 0; index < 1100; index++) {
       const own = createHash('sha256').update(`cache ${index}`).digest()
       const forged = verifyEd25519(createHash('sha256').update(own).digest(), message, signature)

@@ -26,7 +26,7 @@ const answer = (status: unknown, errorResultXdr?: unknown): Fault => ({
   answer: { status, latestLedger: 7, latestLedgerCloseTime: '1', hash: '22'.repeat(32), errorResultXdr },
 })
 
-test('the envelope goes out as it is', async () => {
+test('sends the envelope unchanged', async () => {
   let asked: unknown
   proxy.rule(({ method, params }) => {
     asked = { method, params }
@@ -93,7 +93,7 @@ test.each(silence)('%s leaves the outcome unknown', async (_, fault) => {
   expect(String(logged[0])).not.toContain(envelope.slice(0, 100))
 })
 
-test('an RPC that does not listen leaves the outcome unknown', async () => {
+test('an unreachable RPC leaves the outcome unknown', async () => {
   const gone = await startFaultProxy('http://127.0.0.1:1')
   await gone.close()
   const nowhere = openNetwork({ name: 'local', passphrase: PASSPHRASE, rpcUrl: gone.url, pollMs: 50 })
