@@ -307,6 +307,7 @@ CREATE TABLE "transfers" (
 	"hash" text,
 	"applied" text,
 	"ledger" integer,
+	"applied_at" timestamp (3) with time zone,
 	"result_code" text,
 	"contract_error" integer,
 	"fee_charged" bigint,

@@ -53,6 +53,8 @@ export const transfers = pgTable(
     /** inner hash of the envelope that stands there */
     applied: text('applied'),
     ledger: integer('ledger'),
+    /** when that ledger closed */
+    appliedAt: instant('applied_at'),
     /** the result code that the ledger has, as the SDK spells it: txSuccess, txFailed … */
     resultCode: text('result_code'),
     /** number of the contract error that a failure carried: 3506 is a stale proof */
@@ -145,7 +147,7 @@ export const quotas = pgTable(
     held: stroops('held').notNull().default(sql`0`),
     /** stroops really charged */
     used: stroops('used').notNull().default(sql`0`),
-    /** transfers recorded; it never goes down */
+    /** transfers recorded, without a relay's items that expired without ever being submitted */
     count: integer('count').notNull().default(0),
   },
   (table) => [

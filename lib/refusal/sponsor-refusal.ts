@@ -3,10 +3,14 @@ import { REFUSALS, Refusal } from './refusal.ts'
 /** Why the sponsor does not pay: the codes of status 422. */
 export type RefusalReason = keyof (typeof REFUSALS)[422]
 
-/** `detail` is appended to the reason's message, or replaces its `<time>`. `asOf` is the ledger that the reason depends on. */
+/**
+ * `detail` is appended to the reason's message, or replaces its `<time>`. `asOf` is the ledger that the reason depends on.
+ * `details` are further fields of the body.
+ */
 interface Particulars {
   detail?: string
   asOf?: number
+  details?: Readonly<Record<string, string>>
 }
 
 /** A Refusal that remembers its reason, for the log and the tests. */
@@ -14,8 +18,8 @@ export class SponsorRefusal extends Refusal {
   readonly reason: RefusalReason
   readonly asOf: number | undefined
 
-  constructor(reason: RefusalReason, { detail, asOf }: Particulars) {
-    super(reason, `sponsor refused: ${messageOf(reason, detail)}`)
+  constructor(reason: RefusalReason, { detail, asOf, details = {} }: Particulars) {
+    super(reason, `sponsor refused: ${messageOf(reason, detail)}`, { details })
     this.reason = reason
     this.asOf = asOf
   }

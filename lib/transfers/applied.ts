@@ -4,7 +4,7 @@ import { type Database, transact } from '#lib/db/connection.ts'
 import { organisationOfWallet } from '#lib/directory/payouts/claims.ts'
 import { sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
 import type { LedgerRecord } from './decide.ts'
-import { linkEarlierPayout, linkRivalsPayout } from './payout-link.ts'
+import { endOfSecond, linkEarlierPayout, linkRivalsPayout } from './payout-link.ts'
 import { addEnvelope, auditRecorded, lockOpenTransfer, type Proposal, rowOf } from './record.ts'
 import { findTransferOfHash, type RecordedTransfer } from './rows.ts'
 import { columnsOf, settle } from './settle.ts'
@@ -73,8 +73,7 @@ async function settleApplied(tx: Database, proposal: Proposal, record: LedgerRec
   return true
 }
 
-/** The end of the second in which the ledger closed: its time is cut to whole seconds. */
-const closeOf = ({ closedAt }: LedgerRecord) => new Date((closedAt + 1) * 1000)
+const closeOf = ({ closedAt }: LedgerRecord) => endOfSecond(new Date(closedAt * 1000))
 
 /**
  * The envelope costs the sponsor nothing and is never sent. Its maxTime is no later than the ledger that applied it.

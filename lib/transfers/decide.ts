@@ -43,7 +43,7 @@ export interface Evidence {
 
 export type Decision =
   | { status: 'succeeded' | 'failed'; record: LedgerRecord; feeCharged: bigint }
-  | { status: 'expired' }
+  | { status: 'expired'; resultCode?: 'txBadSeq' }
   | { status: 'unknown' }
 
 /**
@@ -52,7 +52,7 @@ export type Decision =
  *
  * 1. A hash of one of its envelopes is found: succeeded or failed.
  * 2. The account has used the number, and each hash is unknown to an answer at or after the account's, whose history
- *    reaches back to the recorded ledger: expired.
+ *    reaches back to the recorded ledger: expired, with txBadSeq, since a transaction unknown to this service was applied.
  * 3. Each hash is unknown to an answer whose latest ledger closed after every maxTime (CAP-21: no later ledger can include
  *    it), and whose history reaches back: expired.
  * 4. Every maxTime has passed and history no longer reaches back: expired if the account's number, in an answer that
@@ -73,7 +73,9 @@ export function decide({ sequenceNumber, recordedLedger, maxTime, answers, accou
     ({ oldestLedger, latestLedger }) => oldestLedger <= recordedLedger && recordedLedger <= latestLedger,
   )
   const isUsed = account?.number !== undefined && account.number >= sequenceNumber
-  if (isUsed && reachesBack && answers.every(({ latestLedger }) => latestLedger >= account.latestLedger)) return ended
+  if (isUsed && reachesBack && answers.every(({ latestLedger }) => latestLedger >= account.latestLedger)) {
+    return failed ? ended : { status: 'expired', resultCode: 'txBadSeq' }
+  }
   const isOver = answers.every(({ closedAt }) => closedAt > maxTime)
   if (!isOver) return undefined
   if (reachesBack) return ended

@@ -1,7 +1,9 @@
 import { and, desc, eq, isNotNull } from 'drizzle-orm'
-import { type Transfer, transfers } from '#drizzle/schema/transfers.ts'
-import type { Database } from '#lib/db/connection.ts'
+import { type Transfer, type TransferStatus, transfers } from '#drizzle/schema/transfers.ts'
+import { type Database, transact } from '#lib/db/connection.ts'
 import { claimPayout, type PayoutClaim } from '#lib/directory/payouts/claims.ts'
+import { sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
+import { settlePayout } from './settle.ts'
 
 /** Limits the payouts that a transfer may claim: to the one that the client names, or to those made before a moment. */
 type Named = Pick<PayoutClaim, 'payoutId' | 'createdBefore'>
@@ -61,4 +63,39 @@ export async function linkEarlierPayout(
     if (linked) return linked
   }
   return await linkPayout(tx, transfer, named, now)
+}
+
+/** The ledger cuts its close time to whole seconds. */
+export const endOfSecond = (closedAt: Date) => new Date(closedAt.getTime() + 1000)
+
+/** A transfer that has ended with one of these pays nothing, so its repeat gets the recorded answer. */
+const UNPAID = new Set<TransferStatus>(['failed', 'expired', 'unknown'])
+
+/**
+ * Answers the repeat of a recorded transaction that names a payout. A transfer without a payout claims it if it fits and
+ * was created before the ledger that applied the transfer, and settles it in the same SQL transaction.
+ * @param hash the hash to name in a refusal
+ * @throws SponsorRefusal `payout` if the transfer pays another payout, or if the named one doesn't fit
+ */
+export async function linkRepeat(
+  db: Database,
+  id: string,
+  { payoutId, hash, now }: { payoutId: string; hash: string; now: Date },
+): Promise<Transfer> {
+  return await transact(db, async (tx) => {
+    const [transfer] = await tx.select().from(transfers).where(eq(transfers.id, id)).for('no key update')
+    if (!transfer) throw new Error('a transfer that is repeated was never recorded')
+    const { payout, status, appliedAt } = transfer
+    if (payout === payoutId || UNPAID.has(status)) return transfer
+    const named = { payoutId, ...(appliedAt && { createdBefore: endOfSecond(appliedAt) }) }
+    const linked = payout === null ? await linkPayout(tx, transfer, named, now) : undefined
+    if (!linked) {
+      throw sponsorRefused('payout', {
+        detail: 'this transaction is recorded already, do not build it again',
+        details: { hash: transfer.hash ?? hash, status, ...(payout !== null && { payoutId: payout }) },
+      })
+    }
+    if (status === 'succeeded') await settlePayout(tx, linked, now)
+    return linked
+  })
 }

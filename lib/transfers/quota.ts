@@ -18,7 +18,7 @@ export interface Claim {
   sponsor: string
   /** stroops */
   bid: bigint
-  /** transfers that it adds to the day: none for a rival that only bids more */
+  /** transfers that it adds to the day, or gives back: none for a rival that only bids more */
   count: 0 | 1
 }
 
@@ -93,16 +93,17 @@ async function exhausted(tx: Database, claim: Claim, limits: QuotaLimits): Promi
 }
 
 /**
- * Turns a reservation into what the transfer really cost, nothing for one that has expired; the count stays. Must run
- * inside the transaction that gives the transfer its final status.
+ * Turns a reservation into what the transfer really cost, nothing for one that has expired, and gives its `count` back.
+ * Must run inside the transaction that gives the transfer its final status.
  */
-export async function release(tx: Database, claim: Omit<Claim, 'count'>, charged: bigint): Promise<void> {
+export async function release(tx: Database, claim: Claim, charged: bigint): Promise<void> {
   for (const account of [claim.account, EVERYBODY]) {
     await tx
       .update(quotas)
       .set({
         held: sql`${quotas.held} - ${claim.bid}`,
         used: sql`${quotas.used} + ${charged}`,
+        count: sql`${quotas.count} - ${claim.count}`,
       })
       .where(and(eq(quotas.account, account), eq(quotas.day, claim.day)))
   }

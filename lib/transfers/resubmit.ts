@@ -1,5 +1,5 @@
-import { and, eq, isNull, sql } from 'drizzle-orm'
-import { envelopes } from '#drizzle/schema/transfers.ts'
+import { and, eq, inArray, isNull, sql } from 'drizzle-orm'
+import { envelopes, transfers } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { log } from '#lib/observability/log.ts'
 import { isContested, send } from '#lib/stellar/transaction.ts'
@@ -66,7 +66,7 @@ export async function submitOnce(
  */
 async function submitEnvelope(
   { network, database, recency, now }: SubmitContext,
-  { innerHash, outerHash, resultCode: lastCode, refusedLedger: lastRefused }: Envelope,
+  { innerHash, outerHash, transfer, resultCode: lastCode, refusedLedger: lastRefused }: Envelope,
   ledger: number,
 ): Promise<Envelope | undefined> {
   const db = await database()
@@ -78,6 +78,15 @@ async function submitEnvelope(
   const { sentLedger, firstSentAt } = envelopes
   // A higher number than the latest known ledger is that of a network that was reset.
   const isDue = sql`${sentLedger} is distinct from ${ledger}`
+  // The lock keeps the transfer from being settled as one that was never submitted.
+  const isOpen = inArray(
+    envelopes.transfer,
+    db
+      .select({ id: transfers.id })
+      .from(transfers)
+      .where(and(eq(transfers.id, transfer), eq(transfers.status, 'open')))
+      .for('share'),
+  )
   const at = now()
   const [claimed] = await db
     .update(envelopes)
@@ -86,7 +95,7 @@ async function submitEnvelope(
       lastSentAt: at,
       firstSentAt: sql`coalesce(${firstSentAt}, ${at.toISOString()}::timestamptz)`,
     })
-    .where(and(isIt, isDue))
+    .where(and(isIt, isDue, isOpen))
     .returning({ signed: envelopes.signed })
   if (!claimed?.signed) return undefined
   const sent = await send(network, claimed.signed)

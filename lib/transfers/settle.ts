@@ -38,11 +38,11 @@ export async function settle(tx: Database, id: string, decision: Decision, now: 
   // The transfer.
   const [transfer] = await tx
     .update(transfers)
-    .set({ status: decision.status, settledAt: now, ...('record' in decision ? columnsOf(decision) : {}) })
+    .set({ settledAt: now, ...('record' in decision ? { status: decision.status, ...columnsOf(decision) } : decision) })
     .where(eq(transfers.id, id))
     .returning()
   if (!transfer) throw new Error('a transfer that was never recorded cannot be settled')
-  const { account, quotaAccount, quotaDay, organisation, sponsor, bid, payout, applied } = transfer
+  const { account, quotaAccount, quotaDay, organisation, sponsor, bid, applied } = transfer
   const { status } = decision
   await recordAudit(tx, now, {
     organisation: organisation ?? undefined,
@@ -52,40 +52,14 @@ export async function settle(tx: Database, id: string, decision: Decision, now: 
     detail: { transfer: id, status },
   })
 
-  // Its payout, with the contractor and the batch.
-  if (payout !== null) {
-    const outcome = payoutOutcome(transfer)
-    const isPayout = eq(payouts.id, payout)
-    if (outcome.status === 'paid') {
-      await tx
-        .update(contractors)
-        .set({ lastPaidAt: sql`greatest(${contractors.lastPaidAt}, ${now.toISOString()}::timestamptz)` })
-        .where(inArray(contractors.id, tx.select({ id: payouts.contractor }).from(payouts).where(isPayout)))
-    }
-    const locked = await lockBatches(tx, hasPayout(tx, isPayout))
-    // A payout whose transfer is unknown stays pending. Another transfer may pay the payout by now.
-    const from = outcome.status === 'pending' ? ['pending' as const] : statusesBefore(PAYOUT_MOVES, outcome.status)
-    const [moved] = await tx
-      .update(payouts)
-      .set({ error: null, ...outcome, ...(outcome.status === 'paid' && { paidAt: now }) })
-      .where(and(isPayout, eq(payouts.transfer, id), inArray(payouts.status, from)))
-      .returning({ organisation: payouts.organisation })
-    if (moved && outcome.status !== 'pending') {
-      await recordAudit(tx, now, {
-        organisation: moved.organisation,
-        actor: ACTOR,
-        action: `payout.${outcome.status}`,
-        subject: payout,
-        detail: { transfer: id },
-      })
-      await countPayouts(tx, locked, outcome.status === 'paid' ? { settled: 1 } : { failed: 1 }, { actor: ACTOR, now })
-    }
-  }
+  await settlePayout(tx, transfer, now)
 
   // The quota, the daily budget and the float. If the end is unknown, the ledger may have charged the whole bid.
   if (sponsor !== null) {
     const charged = status === 'unknown' ? bid : (transfer.feeCharged ?? 0n)
-    await release(tx, { account: quotaAccount ?? account, day: quotaDay, sponsor, bid }, charged)
+    // An item of a relay that expired without ever being submitted counts as none of its user's transfers.
+    const count = quotaAccount !== null && status === 'expired' && !(await wasSubmitted(tx, id)) ? 1 : 0
+    await release(tx, { account: quotaAccount ?? account, day: quotaDay, sponsor, bid, count }, charged)
   }
 
   // The faucet's grant that a deposit pays.
@@ -98,13 +72,52 @@ export async function settle(tx: Database, id: string, decision: Decision, now: 
   return transfer
 }
 
+/**
+ * Gives the payout of a settled transfer its outcome, with the contractor and the batch. A payout that another transfer
+ * pays by now is left alone.
+ */
+export async function settlePayout(tx: Database, transfer: Transfer, now: Date): Promise<void> {
+  const { id, payout } = transfer
+  if (payout === null) return
+  const outcome = payoutOutcome(transfer)
+  const isPayout = eq(payouts.id, payout)
+  if (outcome.status === 'paid') {
+    await tx
+      .update(contractors)
+      .set({ lastPaidAt: sql`greatest(${contractors.lastPaidAt}, ${now.toISOString()}::timestamptz)` })
+      .where(inArray(contractors.id, tx.select({ id: payouts.contractor }).from(payouts).where(isPayout)))
+  }
+  const locked = await lockBatches(tx, hasPayout(tx, isPayout))
+  // A payout whose transfer is unknown stays pending.
+  const from = outcome.status === 'pending' ? ['pending' as const] : statusesBefore(PAYOUT_MOVES, outcome.status)
+  const [moved] = await tx
+    .update(payouts)
+    .set({ error: null, ...outcome, ...(outcome.status === 'paid' && { paidAt: now }) })
+    .where(and(isPayout, eq(payouts.transfer, id), inArray(payouts.status, from)))
+    .returning({ organisation: payouts.organisation })
+  if (moved && outcome.status !== 'pending') {
+    await recordAudit(tx, now, {
+      organisation: moved.organisation,
+      actor: ACTOR,
+      action: `payout.${outcome.status}`,
+      subject: payout,
+      detail: { transfer: id },
+    })
+    await countPayouts(tx, locked, outcome.status === 'paid' ? { settled: 1 } : { failed: 1 }, { actor: ACTOR, now })
+  }
+}
+
+async function wasSubmitted(tx: Database, id: string): Promise<boolean> {
+  return (await findEnvelopes(tx, [id])).some(({ firstSentAt }) => firstSentAt !== null)
+}
+
 /** The columns of a transfer that come from the ledger's record. */
 export function columnsOf({
   record,
   feeCharged,
 }: Pick<Extract<Decision, { record: unknown }>, 'record' | 'feeCharged'>) {
-  const { hash, applied, ledger, resultCode, contractError } = record
-  return { hash, applied, ledger, resultCode, contractError, feeCharged }
+  const { hash, applied, ledger, closedAt, resultCode, contractError } = record
+  return { hash, applied, ledger, appliedAt: new Date(closedAt * 1000), resultCode, contractError, feeCharged }
 }
 
 const GRANT_ENDS = {
@@ -119,6 +132,9 @@ type PayoutOutcome = { status: 'paid'; txHash: string } | { status: 'failed' | '
 
 function payoutOutcome({ status, hash, resultCode, contractError }: Transfer): PayoutOutcome {
   if (status === 'succeeded' && hash) return { status: 'paid', txHash: hash }
+  if (status === 'expired' && resultCode !== null) {
+    return { status: 'failed', error: 'another transaction of this account was applied: check whether it paid' }
+  }
   if (status === 'expired') return { status: 'failed', error: 'the transfer expired before it reached the ledger' }
   if (status === 'unknown') {
     return {

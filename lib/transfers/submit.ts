@@ -7,6 +7,7 @@ import { recordApplied } from './applied.ts'
 import { wrapInFeeBump } from './fee-bump.ts'
 import { lookUpOwnTransaction } from './look-up.ts'
 import { checkPayer } from './payer.ts'
+import { linkRepeat } from './payout-link.ts'
 import { checkTimeBounds, readIntent } from './policy.ts'
 import { DOUBT_MS, isLagging, SILENT_SECONDS } from './recency.ts'
 import { type Proposal, type RecordingTerms, recordTransfer } from './record.ts'
@@ -68,7 +69,10 @@ export async function sponsorTransfer(
   const { outcome, hash: sent } = await submit(context, inner, { terms })
   if (outcome.kind === 'open') throw failed('transfer-open', { hash: sent })
   if (outcome.kind === 'refused') throw failed('transfer-refused', { hash: sent, reason: outcome.resultCode })
-  const { status, hash, applied } = outcome.transfer
+  const { status, hash, applied, resultCode } = outcome.transfer
+  if (status === 'expired' && resultCode !== null) {
+    throw failed('transfer-replaced', { hash: sent, reason: 'unknown-transaction' })
+  }
   if (status === 'expired') throw failed('transfer-expired', { hash: sent })
   if (status === 'unknown' || hash === null) throw failed('transfer-unknown', { hash: sent })
   if (status === 'succeeded' && applied === inner.hashHex) return { hash, status: 'SUCCESS' }
@@ -102,8 +106,15 @@ export async function submit(
   const { recorded, isNew } = existing
     ? { recorded: sponsor ? await renewSignatures(db, sponsor, inner, existing) : existing, isNew: false }
     : await verifyAndRecord(db, sponsor as Sponsor, inner, { terms, channel })
-  const outcome = await tracker.submit(recorded, { innerHash, isNew, waitMs })
-  return { outcome, hash: recorded.envelopes.find((one) => one.innerHash === innerHash)?.outerHash ?? innerHash }
+  const hash = recorded.envelopes.find((one) => one.innerHash === innerHash)?.outerHash ?? innerHash
+  const { payoutId } = terms
+  // A request that recorded its transfer has claimed its payout then.
+  const transfer =
+    isNew || payoutId === undefined
+      ? recorded.transfer
+      : await linkRepeat(db, recorded.transfer.id, { payoutId, hash, now: new Date() })
+  const outcome = await tracker.submit({ ...recorded, transfer }, { innerHash, isNew, waitMs })
+  return { outcome, hash }
 }
 
 /** The transfer of a request. `isNew`: this very request has recorded the envelope. */

@@ -30,6 +30,7 @@ export async function findUntruths(pair: Pair, { told, signed, ends }: Happened,
     }
     if (
       code === 'transfer-replaced' &&
+      body.reason !== 'unknown-transaction' &&
       ![...ledger.values()].flat().some((one) => one.hash === body.hash || isApplied(String(body.hash)))
     ) {
       untruths.push(`replaced by ${body.hash}, which is not there`)

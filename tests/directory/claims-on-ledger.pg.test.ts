@@ -139,6 +139,46 @@ test('a payout whose client sends the inner transaction by itself is paid with t
   expect(await now()).toMatchObject({ status: 'completed', payouts: [{ status: 'paid', txHash: hash }] })
 })
 
+test('refuses a repeat that names another payout, and says what the transfer pays', async () => {
+  const { post, batches, employer } = await prepare({ batches: 2 })
+  const [payoutId, other] = batches.map(({ payouts }) => payouts[0]?.id)
+  const paid = await post({ payoutId })
+  expect(paid).toMatchObject({ status: 200 })
+  expect(await post({ payoutId: other })).toEqual({
+    status: 422,
+    body: {
+      error: expect.stringContaining('do not build it again'),
+      code: 'payout',
+      hash: paid.body.hash,
+      status: 'succeeded',
+      payoutId,
+    },
+  })
+  const payouts = (await Promise.all(batches.map((batch) => find(employer, batch)))).flatMap((batch) => batch.payouts)
+  expect(payouts.map(({ status }) => status)).toEqual(['paid', 'ready'])
+  expect(await post({ payoutId })).toEqual(paid)
+})
+
+test('a repeat claims and settles the payout that it names if the transfer has none and it is older than the payment', async () => {
+  const { post, payee, employer, batch } = await prepare()
+  await employer.ask('DELETE', `/batches/${batch.id}`)
+  const draft = await employer.prepare([payee], { draft: true })
+  const paid = await post()
+  expect(paid).toMatchObject({ status: 200 })
+  await employer.ask('POST', `/batches/${draft.id}/ready`)
+  // The close time of a ledger is a whole second.
+  const paidAt = Date.now()
+  await expect.poll(() => Date.now()).toBeGreaterThan(paidAt + 2_000)
+  const later = await employer.prepare([payee])
+  expect(await post({ payoutId: later.payouts[0]?.id })).toMatchObject({ status: 422, body: { code: 'payout' } })
+  expect(await post({ payoutId: draft.payouts[0]?.id })).toEqual(paid)
+  expect(await find(employer, draft)).toMatchObject({
+    status: 'completed',
+    payouts: [{ status: 'paid', txHash: paid.body.hash }],
+  })
+  expect(await find(employer, later)).toMatchObject({ status: 'ready' })
+})
+
 test('after an ERROR the payout stays pending, and is paid once the network takes the transfer', async () => {
   const { post, now } = await prepare()
   let refuses = true

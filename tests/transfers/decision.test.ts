@@ -133,7 +133,8 @@ describe('what the service paid', () => {
     expect(decision).toEqual({ status: 'succeeded', record: bump, feeCharged: SUCCESS.feeCharged + 7n })
   })
 
-  test('is nothing for what has expired', () => {
-    expect(decide(evidence({ account: used }))).toEqual({ status: 'expired' })
+  test('is nothing for an expired transfer, which has txBadSeq if an unknown transaction used its number', () => {
+    expect(decide(evidence({ account: used }))).toEqual({ status: 'expired', resultCode: 'txBadSeq' })
+    expect(decide(evidence({ answers: [over(), over()] }))).toEqual({ status: 'expired' })
   })
 })

@@ -17,16 +17,20 @@ export async function readQuotas(db: Database): Promise<Record<string, Balance |
 
 /**
  * The differences between the quotas and what the transfers themselves add up to, on one snapshot: held and float are
- * the open bids, used is what was charged, the whole bid for an unknown end, and count is everything that was recorded.
+ * the open bids, used is what was charged, the whole bid for an unknown end, and count is everything that was recorded,
+ * except for a relay's items that expired without ever being submitted.
  */
 export async function findDiscrepancies(db: Database): Promise<unknown[]> {
   const result = await db.execute(sql`
-    WITH days AS (
-      SELECT coalesce(quota_account, account) AS account, quota_day AS day, bid, fee_charged, status
-        FROM transfers WHERE sponsor IS NOT NULL
-      UNION ALL SELECT ${EVERYBODY}, quota_day, bid, fee_charged, status FROM transfers WHERE sponsor IS NOT NULL
+    WITH of_accounts AS (
+      SELECT coalesce(quota_account, account) AS account, quota_day AS day, bid, fee_charged, status,
+          quota_account IS NULL OR status <> 'expired' OR first_sent_at IS NOT NULL AS counts
+        FROM transfers LEFT JOIN (SELECT transfer, max(first_sent_at) AS first_sent_at FROM envelopes GROUP BY transfer) sent
+          ON sent.transfer = transfers.id WHERE sponsor IS NOT NULL
+    ), days AS (
+      SELECT * FROM of_accounts UNION ALL SELECT ${EVERYBODY}, day, bid, fee_charged, status, counts FROM of_accounts
     ), sums AS (
-      SELECT account, day, sum(bid) FILTER (WHERE status = 'open') AS held, count(*) AS count,
+      SELECT account, day, sum(bid) FILTER (WHERE status = 'open') AS held, count(*) FILTER (WHERE counts) AS count,
         sum(CASE WHEN status = 'unknown' THEN bid ELSE fee_charged END) AS used
       FROM days GROUP BY account, day
     ), open_bids AS (

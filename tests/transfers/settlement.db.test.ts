@@ -1,4 +1,4 @@
-import { eq } from 'drizzle-orm'
+import { and, eq, inArray } from 'drizzle-orm'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { envelopes, TRANSFER_STATUSES, transfers } from '#drizzle/schema/transfers.ts'
 import { type Database, openStore } from '#lib/db/connection.ts'
@@ -41,14 +41,27 @@ beforeEach(() => clear(db))
 
 const record = async (name: string, given: Parameters<typeof transferNamed>[1] = {}) =>
   (await recordNamed(db, transferNamed(name, given), limits, PLENTY)).transfer
-const settle = (name: string, outcome: typeof SUCCESS | null, now = NOW) =>
+const settle = (name: string, outcome: Parameters<typeof settleNamed>[2], now = NOW) =>
   settleNamed(db, transferNamed(name).innerHash, outcome, now)
 /** Notes that an envelope was submitted, as the tracker does. */
 const sendNamed = (database: Database, { innerHash }: { innerHash: string }) =>
   database
     .update(envelopes)
     .set({ firstSentAt: NOW, lastSentAt: NOW, sentLedger: 100 })
-    .where(eq(envelopes.innerHash, innerHash))
+    .where(
+      and(
+        eq(envelopes.innerHash, innerHash),
+        inArray(
+          envelopes.transfer,
+          database
+            .select({ id: transfers.id })
+            .from(transfers)
+            .innerJoin(envelopes, eq(envelopes.transfer, transfers.id))
+            .where(and(eq(envelopes.innerHash, innerHash), eq(transfers.status, 'open')))
+            .for('share', { of: transfers }),
+        ),
+      ),
+    )
 const statusOf = async (name: string) => (await findTransferOfHash(db, transferNamed(name).innerHash))?.transfer.status
 
 describe('recordEnvelope', () => {
@@ -156,11 +169,26 @@ describe('settleDecided', () => {
     expect(await readQuotas(db)).toEqual({ [`payer ${DAY}`]: quota, [`* ${DAY}`]: quota, 'float of sponsor': 0n })
   })
 
-  test('expired: nothing is held or used, and it is counted', async () => {
-    await record('1')
+  test.each([
+    ['gives back the count of a relay’s item that expired without being submitted', 'payer', false, 0],
+    ['keeps the count of a relay’s item that was submitted and expired', 'payer', true, 1],
+    ['keeps the count of a client’s transfer that expired without being submitted', undefined, false, 1],
+  ])('%s, and holds nothing', async (_, quotaAccount, isSubmitted, count) => {
+    await record('1', { quotaAccount })
+    if (isSubmitted) await sendNamed(db, transferNamed('1'))
     expect(await settle('1', null)).toMatchObject({ status: 'expired', settledAt: NOW, hash: null, feeCharged: null })
-    const none = [0n, 0n, 1]
-    expect(await readQuotas(db)).toEqual({ [`payer ${DAY}`]: none, [`* ${DAY}`]: none, 'float of sponsor': 0n })
+    const none = [0n, 0n, count]
+    expect(await readQuotas(db)).toEqual({
+      [`${quotaAccount ?? 'payer 1'} ${DAY}`]: none,
+      [`* ${DAY}`]: none,
+      'float of sponsor': 0n,
+    })
+    expect(await findDiscrepancies(db)).toEqual([])
+  })
+
+  test('says of a payout whose transfer was replaced that the other transaction is to be checked', async () => {
+    await record('1')
+    expect(await settle('1', { status: 'expired', resultCode: 'txBadSeq' })).toMatchObject({ resultCode: 'txBadSeq' })
   })
 
   test('one of several leaves what the others hold', async () => {

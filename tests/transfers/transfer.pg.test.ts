@@ -227,7 +227,7 @@ test('a sequence number that is used is refused before it costs anything', async
   expect(await service.findTransfer(hash)).toBeUndefined()
 })
 
-test('a rival that the client sends itself gets there first: 500, and expired at once, since the number is used', async () => {
+test('answers transfer-replaced at once if a transaction unknown to the service has used the sequence number', async () => {
   const { employer, hash, post } = await prepare()
   const rival = await buildTransfer(service.ledger.network, employer, {
     to: payee,
@@ -242,8 +242,10 @@ test('a rival that the client sends itself gets there first: 500, and expired at
     }
     return 'pass'
   })
-  expect(await post()).toEqual(failed('transfer-expired', await sentAs(hash)))
-  expect(await service.findTransfer(hash)).toMatchObject({ status: 'expired' })
+  const answer = await post()
+  expect(answer).toEqual(failed('transfer-replaced', { ...(await sentAs(hash)), reason: 'unknown-transaction' }))
+  expect(await service.findTransfer(hash)).toMatchObject({ status: 'expired', resultCode: 'txBadSeq' })
+  expect(await post()).toEqual(answer)
   expect(await countFeeBumps(service, hash)).toBe(0)
   await expectSettled(service, employer, hash)
 })

@@ -41,6 +41,6 @@ async function bookQuotas(tx: Database, seeded: readonly SeededTransfer[], now: 
     if (!sponsor || (day !== quotaDay(now) && status !== 'open')) continue
     const claim = { account: quotaAccount ?? account, day, sponsor, bid }
     await reserve(tx, { ...claim, count: 1 }, LIMITS, PLENTY)
-    if (status !== 'open') await release(tx, claim, feeCharged ?? 0n)
+    if (status !== 'open') await release(tx, { ...claim, count: 0 }, feeCharged ?? 0n)
   }
 }
