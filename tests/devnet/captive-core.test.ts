@@ -30,7 +30,7 @@ test('includes an announced transaction in the next ledger', async () => {
   expect(await network.send(transaction)).toBe('TRY_AGAIN_LATER')
 })
 
-test('a lost announcement keeps a resubmitted envelope out for four ledgers in the queue and ten of ban', async () => {
+test('keeps an unannounced envelope out for four ledgers in the queue and ten of ban', async () => {
   const transaction = await network.build(accounts.payer, pay())
   lose(transaction)
   const { statuses, included } = await resubmit(transaction, 30)
@@ -38,19 +38,19 @@ test('a lost announcement keeps a resubmitted envelope out for four ledgers in t
   expect(included).toBe(15)
 })
 
-test('every lost announcement costs the same fourteen ledgers again', async () => {
+test('adds fourteen ledgers for each lost announcement', async () => {
   const transaction = await network.build(accounts.payer, pay())
   lose(transaction, 3)
   expect((await resubmit(transaction, 60)).included).toBe(43)
 })
 
-test('an envelope that is not submitted again is never included', async () => {
+test('never includes a lost envelope that is not resubmitted', async () => {
   const transaction = await network.build(accounts.payer, pay())
   lose(transaction)
   expect((await resubmit(transaction, 40, (ledger) => ledger === 1)).included).toBeUndefined()
 })
 
-test('a submission after the ban is enough', async () => {
+test('includes a lost envelope after one resubmission once the ban has ended', async () => {
   const transaction = await network.build(accounts.payer, pay())
   lose(transaction)
   const { statuses, included } = await resubmit(transaction, 40, (ledger) => ledger === 1 || ledger === 20)

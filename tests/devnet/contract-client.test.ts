@@ -27,7 +27,7 @@ const options = (contractId: string) => ({
   ...contract.basicNodeSigner(holder, passphrase),
 })
 
-test('Client.from serves an asset contract by its built-in spec', async () => {
+test('Client.from reads an asset contract by its built-in spec', async () => {
   const native = Asset.native().contractId(passphrase)
   const client = (await contract.Client.from(options(native))) as contract.Client & Methods<'transfer' | 'balance'>
   const before = await client.balance({ id: friend.publicKey() })
@@ -39,7 +39,7 @@ test('Client.from serves an asset contract by its built-in spec', async () => {
   expect(BigInt(String(after.result)) - BigInt(String(before.result))).toBe(5n)
 })
 
-test('an authorisation entry of another account is signed and honoured', async () => {
+test("applies a call with another account's signed authorization", async () => {
   const native = Asset.native().contractId(passphrase)
   const client = (await contract.Client.from(options(native))) as contract.Client & Methods<'transfer'>
   const assembled = await client.transfer({ from: friend.publicKey(), to: holder.publicKey(), amount: 3n })
@@ -52,7 +52,7 @@ test('an authorisation entry of another account is signed and honoured', async (
   expect(sent.getTransactionResponse?.status).toBe('SUCCESS')
 })
 
-test('the confidential token by the spec in its code', async () => {
+test('Client.from reads the confidential token by the spec in its code', async () => {
   const deployment = await openDeployment(`${network.devnet.url}/deployment.json`)
   const client = (await contract.Client.from(options(deployment.token))) as contract.Client &
     Methods<'merge' | 'confidential_balance'>
@@ -67,7 +67,7 @@ test('the confidential token by the spec in its code', async () => {
   expect(merged.getTransactionResponse?.status).toBe('SUCCESS')
 })
 
-test('the asset contract of the test USDC is the one that classic payments use', async () => {
+test('classic payments of the test USDC use its asset contract', async () => {
   const { contract: id } = network.devnet.deployment.asset
   const client = (await contract.Client.from(options(id))) as contract.Client & Methods<'name' | 'decimals'>
   expect((await client.name({})).result).toBe(`USDC:${issuer.publicKey()}`)

@@ -15,7 +15,7 @@ import {
 const network = shareNetwork()
 const accounts = foundAccounts(network, 'payer', 'sponsor')
 
-test('the outer envelope: rate, source, signatures, balance', async () => {
+test('checks rate, source, signatures and balance of the outer envelope', async () => {
   const { payer, sponsor } = accounts
   const inner = await network.build(payer, pay())
   const unsigned = wrap(inner, sponsor, 200n)
@@ -50,7 +50,7 @@ test.each<[string, (inner: Transaction) => Transaction, string]>([
   expect(failure.feeCharged).toBe(0n)
 })
 
-test('the sponsor pays, the payer uses its number, and both hashes find the same record', async () => {
+test("charges the sponsor, uses the payer's sequence number, and finds the record by both hashes", async () => {
   const { payer, sponsor } = accounts
   // The inner transaction offers nothing.
   const inner = perturb(await network.build(payer, pay('3')), { fee: 0 }, payer)
@@ -73,7 +73,7 @@ test('the sponsor pays, the payer uses its number, and both hashes find the same
   expect(fee?.stage.name).toBe('transactionEventStageBeforeAllTxs')
 })
 
-test('a failed inner costs the sponsor all the same', async () => {
+test('charges the sponsor for a failed inner transaction', async () => {
   const outcome = await network.settle(
     wrap(await network.build(accounts.payer, pay('1000000')), accounts.sponsor, 200n),
   )

@@ -9,7 +9,7 @@ const network = shareNetwork({ closeMs: 50, now: Date.now })
 const XLM_10_000 = 100_000_000_000n
 const ask = (query: string, init?: RequestInit) => fetch(`${network.devnet.friendbotUrl}${query}`, init)
 
-test('requestAirdrop of the SDK makes an account and knows its sequence number', async () => {
+test("the SDK's requestAirdrop creates an account and returns its sequence number", async () => {
   const account = keypair('airdrop')
   const made = await network.server.requestAirdrop(account.publicKey())
   expect(made).toBeInstanceOf(Account)
@@ -18,7 +18,7 @@ test('requestAirdrop of the SDK makes an account and knows its sequence number',
   expect(made.sequenceNumber()).toBe(String(entry.seqNum))
 })
 
-test('fundAddress of the SDK funds accounts and contracts', async () => {
+test("the SDK's fundAddress funds accounts and contracts", async () => {
   const account = keypair('funded')
   expect((await network.server.fundAddress(account.publicKey())).status).toBe('SUCCESS')
   const { token } = network.devnet.deployment.contracts
@@ -27,7 +27,7 @@ test('fundAddress of the SDK funds accounts and contracts', async () => {
   expect(balance.balanceEntry?.amount).toBe(String(XLM_10_000))
 })
 
-test('twenty at once', async () => {
+test('funds twenty accounts at once', async () => {
   const accounts = Array.from({ length: 20 }, (_, index) => keypair(`one of twenty ${index}`))
   const answers = await Promise.all(accounts.map((account) => ask(`?addr=${account.publicKey()}`)))
   const bodies = await Promise.all(answers.map((answer) => answer.json()))
@@ -38,7 +38,7 @@ test('twenty at once', async () => {
   expect(new Set(entries.map(({ balance }) => balance))).toEqual(new Set([XLM_10_000]))
 })
 
-test('the same address twice in one ledger: one is made, the other is told so', async () => {
+test('creates an account once when two requests arrive in one ledger', async () => {
   const ledger = openBareLedger()
   const fund = openFriendbot(ledger, root)
   const both = Promise.allSettled([0, 1].map(() => fund(keypair('raced').publicKey())))
@@ -52,7 +52,7 @@ test('the same address twice in one ledger: one is made, the other is told so', 
   ledger.stop()
 })
 
-test('a contract is paid by a contract call, and a full queue of such calls is told as such', async () => {
+test('pays a contract by a contract call, and responds 503 while the queue is full', async () => {
   const { soroban } = NETWORK_LEDGER_LIMITS
   // Room for two calls in the queue.
   const limits = { ...NETWORK_LEDGER_LIMITS, soroban: { ...soroban, operations: 1 } }
@@ -71,7 +71,7 @@ test('a contract is paid by a contract call, and a full queue of such calls is t
   }
 })
 
-test('an account that has enough, and addresses that are none', async () => {
+test('rejects an account that has enough, and invalid addresses', async () => {
   const account = keypair('rich').publicKey()
   expect((await ask(`?addr=${account}`)).status).toBe(200)
   const again = await ask(`?addr=${account}`)
@@ -87,7 +87,7 @@ test('an account that has enough, and addresses that are none', async () => {
   expect((await ask(`?addr=${account}`, { method: 'PUT' })).status).toBe(405)
 })
 
-test('the address may come in a form', async () => {
+test('accepts the address in a form', async () => {
   const addr = keypair('by form').publicKey()
   const answer = await ask('', { method: 'POST', body: new URLSearchParams({ addr }) })
   expect(await answer.json()).toMatchObject({

@@ -26,7 +26,7 @@ test('history drops ledgers and hashes that are older than its window', () => {
   expect(history.find(hashOf(99))).toBeUndefined()
 })
 
-test('temporary entries are removed after their last ledger, unless their life was extended', () => {
+test('removes temporary entries after their last ledger unless their lifetime was extended', () => {
   const entry = (name: string, liveUntil: number, durability = xdr.ContractDataDurability.temporary): StoredEntry => ({
     key: name,
     lastModified: 1,
@@ -64,7 +64,7 @@ test('temporary entries are removed after their last ledger, unless their life w
   expect(left(10)).toEqual(['persistent'])
 })
 
-test('close times are whole seconds and never go back', async () => {
+test('close times are whole seconds and never decrease', async () => {
   const network = await openTestNetwork()
   const times: number[] = []
   for (const step of [400, 400, 400, -60_000, 1000, 90_000]) {
@@ -93,7 +93,7 @@ test.each([
   })
 })
 
-test('a port that is taken is named, and nothing stays locked', async () => {
+test('names a port that is in use and releases the directory', async () => {
   const network = await openTestNetwork()
   const port = Number(new URL(network.devnet.url).port)
   await expect(openTestNetwork({ port })).rejects.toThrow(`port ${port} (DEVNET_PORT)`)
@@ -102,7 +102,7 @@ test('a port that is taken is named, and nothing stays locked', async () => {
   await again.stop()
 })
 
-test('a request that comes while the ledger is being opened is answered', async () => {
+test('answers a request that arrives while the ledger opens', async () => {
   const holder = createServer().listen(0, '127.0.0.1')
   await once(holder, 'listening')
   const { port } = holder.address() as { port: number }

@@ -60,8 +60,8 @@ function eventOf(result: Extract<InvocationResult, { ok: true }>) {
 }
 const name = `USDC:${issuer.publicKey()}`
 
-describe('what can be read', () => {
-  it('tells name, symbol, decimals and administrator', () => {
+describe('reading calls', () => {
+  it('return name, symbol, decimals and administrator', () => {
     expect(read(usdc(employer, 'name'))).toBe(name)
     expect(read(usdc(employer, 'symbol'))).toBe('USDC')
     expect(read(usdc(employer, 'decimals'))).toBe(7)
@@ -70,7 +70,7 @@ describe('what can be read', () => {
     expect(read(xlm(employer, 'symbol'))).toBe('native')
   })
 
-  it('tells who is authorized', () => {
+  it('return who is authorized', () => {
     expect(read(usdc(employer, 'authorized', g(employer)))).toBe(true)
     expect(read(usdc(employer, 'authorized', g(issuer)))).toBe(true)
     expect(failure(network, usdc(employer, 'authorized', g(stranger)))).toBe('Error(Contract, #13)')
@@ -88,14 +88,14 @@ describe('transfer', () => {
     })
   })
 
-  it('moves XLM between accounts, down to the reserve', () => {
+  it('moves XLM between accounts down to the reserve', () => {
     apply(network, xlm(employer, 'transfer', g(employer), g(contractor), amount(99_0000000n)))
     expect(read(xlm(employer, 'balance', g(contractor)))).toBe(199_0000000n)
     const more = xlm(employer, 'transfer', g(employer), g(contractor), amount(1n))
     expect(failure(network, more)).toBe('Error(Contract, #10)')
   })
 
-  it('keeps what a contract holds as contract data for 30 days', () => {
+  it("stores a contract's balance as contract data for 30 days", () => {
     apply(network, usdc(employer, 'transfer', g(employer), vault(), amount(5n)))
     const entry = network.state.get(contractBalanceKey(network.contracts.underlying, network.contracts.auditor).id)
     if (entry?.data.type !== 'contractData') throw new Error('no balance')
@@ -104,7 +104,7 @@ describe('transfer', () => {
     expect(entry.liveUntil).toBe(ledger.sequence + 518_400)
   })
 
-  it('names the id of a muxed recipient in its data, and pays the account', () => {
+  it('pays the account of a muxed recipient and puts the id into the event', () => {
     const muxed = new MuxedAccount(new Account(contractor.publicKey(), '0'), '42').accountId()
     const to = new Address(muxed).toScVal()
     const result = apply(network, usdc(employer, 'transfer', g(employer), to, amount(5n)))
@@ -123,12 +123,12 @@ describe('transfer', () => {
     expect(balance(g(contractor))).toBe(1_000_0000000n)
   })
 
-  it('to oneself changes nothing', () => {
+  it('leaves the balance unchanged when sender and recipient are the same', () => {
     apply(network, usdc(employer, 'transfer', g(employer), g(employer), amount(5n)))
     expect(balance(g(employer))).toBe(1_000_0000000n)
   })
 
-  it('does not let a contract’s money go without the contract', () => {
+  it("requires a contract's authorization to move its balance", () => {
     apply(network, usdc(employer, 'transfer', g(employer), vault(), amount(5n)))
     const theft = usdc(employer, 'transfer', vault(), g(employer), amount(5n))
     expect(label(enforce(network, theft))).toBe('Error(Auth, InvalidAction)')
@@ -142,7 +142,7 @@ describe('allowances', () => {
   const take = (value: bigint) =>
     usdc(contractor, 'transfer_from', g(contractor), g(employer), g(contractor), amount(value))
 
-  it('are spent bit by bit', () => {
+  it('can be spent in parts', () => {
     const result = apply(network, approve(10n, ledger.sequence + 5))
     expect(eventOf(result)).toEqual({
       topics: ['approve', employer.publicKey(), contractor.publicKey(), name],
@@ -156,14 +156,14 @@ describe('allowances', () => {
     expect(balance(g(contractor))).toBe(1_000_0000000n + 4n)
   })
 
-  it('do not reach further (#9), nor end before they begin (#9), nor are negative (#8)', () => {
+  it('reject more than the allowance (#9), an end in the past (#9) and negative amounts (#8)', () => {
     apply(network, approve(10n, ledger.sequence))
     expect(failure(network, take(11n))).toBe('Error(Contract, #9)')
     expect(failure(network, approve(1n, ledger.sequence - 1))).toBe('Error(Contract, #9)')
     expect(failure(network, approve(-1n, ledger.sequence))).toBe('Error(Contract, #8)')
   })
 
-  it('end with their last ledger, although the entry lives on', () => {
+  it('end after their last ledger, although the entry lives longer', () => {
     apply(network, approve(10n, ledger.sequence))
     const later = { ...ledger, sequence: ledger.sequence + 1 }
     expect(label(enforce(network, take(1n), { ledger: later, mode: recording }))).toBe('Error(Contract, #9)')
@@ -171,7 +171,7 @@ describe('allowances', () => {
 })
 
 describe('the administrator', () => {
-  it('alone may mint, to trustlines and contracts', () => {
+  it('can mint to trustlines and contracts, and no other account can', () => {
     const result = apply(network, usdc(issuer, 'mint', g(contractor), amount(5n)))
     expect(eventOf(result)).toEqual({ topics: ['mint', contractor.publicKey(), name], data: 5n })
     apply(network, usdc(issuer, 'mint', vault(), amount(5n)))
@@ -180,7 +180,7 @@ describe('the administrator', () => {
     expect(label(enforce(network, request))).toBe('Error(Auth, InvalidAction)')
   })
 
-  it('can be replaced', () => {
+  it('can be replaced by another administrator', () => {
     const result = apply(network, usdc(issuer, 'set_admin', g(employer)))
     expect(eventOf(result)).toEqual({ topics: ['set_admin', issuer.publicKey(), name], data: employer.publicKey() })
     expect(read(usdc(employer, 'admin'))).toBe(employer.publicKey())
@@ -188,7 +188,7 @@ describe('the administrator', () => {
     expect(label(enforce(network, usdc(issuer, 'mint', g(employer), amount(5n))))).toBe('Error(Auth, InvalidAction)')
   })
 
-  it('withdraws an authorization only if the issuer kept the right', () => {
+  it('can revoke an authorization only if the issuer is AUTH_REVOCABLE', () => {
     const revoke = usdc(issuer, 'set_authorized', g(contractor), xdr.ScVal.scvBool(false))
     expect(failure(network, revoke)).toBe('Error(Contract, #2)')
     putAccount(network.state, issuer.publicKey(), { flags: 2 })
@@ -204,7 +204,7 @@ describe('the administrator', () => {
     expect(failure(network, own)).toBe('Error(Contract, #2)')
   })
 
-  it('freezes a contract’s balance', () => {
+  it("can freeze a contract's balance", () => {
     apply(network, usdc(employer, 'transfer', g(employer), vault(), amount(5n)))
     putAccount(network.state, issuer.publicKey(), { flags: 2 })
     apply(network, usdc(issuer, 'set_authorized', vault(), xdr.ScVal.scvBool(false)))
@@ -214,7 +214,7 @@ describe('the administrator', () => {
 })
 
 describe('trust', () => {
-  it('gives the account a trustline with the issuer’s flags', () => {
+  it("creates a trustline with the issuer's flags", () => {
     putAccount(network.state, issuer.publicKey(), { flags: 1 | 8 })
     apply(network, usdc(stranger, 'trust', g(stranger)))
     const line = network.state.get(trustlineKey(stranger.publicKey(), asset).id)?.data
@@ -223,7 +223,7 @@ describe('trust', () => {
     expect(account?.type === 'account' && account.account.numSubEntries).toBe(1)
   })
 
-  it('needs the reserve (#14), room (#15) and the account’s consent', () => {
+  it("requires the reserve (#14), a free subentry (#15) and the account's authorization", () => {
     const request = usdc(stranger, 'trust', g(stranger))
     expect(label(enforce(network, request))).toBe('Error(Auth, InvalidAction)')
     putAccount(network.state, stranger.publicKey(), { balance: 1_4999999n })
@@ -233,7 +233,7 @@ describe('trust', () => {
   })
 })
 
-it('keeps its instance alive for a week when less than six days are left', () => {
+it('extends its instance to a week when less than six days are left', () => {
   const key = instanceKey(network.contracts.underlying).id
   const entry = network.state.get(key)
   if (!entry) throw new Error('no instance')

@@ -135,7 +135,7 @@ const crowd = Array.from({ length: 20 }, (_, index) => keypair(`signer ${index}`
 type Case = [string, (signed: Signed) => Partial<Signed>, string?]
 
 describe('an entry signed by the address', () => {
-  it('is accepted, and its nonce marked until it expires', () => {
+  it('is accepted, and its nonce is stored until it expires', () => {
     const signed = valid()
     const result = enforce(signed.network, signed.request, { auth: [entryOf(signed)] })
     expect(label(result)).toBe('')
@@ -229,7 +229,7 @@ describe('an entry signed by the address', () => {
     expect(label(run(changes))).toBe(error)
   })
 
-  it('serves once: its nonce is then known', () => {
+  it('is rejected the second time: its nonce was used', () => {
     const signed = valid()
     const auth = [entryOf(signed)]
     expect(label(enforce(signed.network, signed.request, { auth }))).toBe('')
@@ -238,7 +238,7 @@ describe('an entry signed by the address', () => {
     expect(label(enforce(signed.network, signed.request, { auth: next }))).toBe('')
   })
 
-  it('keeps nonces apart by address: two addresses may use the same one', () => {
+  it('allows two addresses to use the same nonce', () => {
     const signed = valid()
     const other = { ...mergeRequest(signed.network, employer), source: contractor }
     enforce(signed.network, signed.request, { auth: [entryOf(signed)] })
@@ -252,12 +252,12 @@ describe('an entry signed by the address', () => {
     expect(label(enforce(signed.network, other, { auth: [entryOf(theirs)] }))).toBe('')
   })
 
-  it('explains a bad signature in the event log', () => {
+  it('reports an invalid signature in the event log', () => {
     const result = run(() => ({ signers: [stranger] }))
     expect(result.ok ? '' : result.error).toContain('failed account authentication with error Error(Contract, #5)')
   })
 
-  it('refuses credentials with delegates, and says so', () => {
+  it('rejects credentials with delegates', () => {
     const signed = valid()
     const entry = entryOf(signed)
     if (entry.credentials.type !== 'sorobanCredentialsAddressV2') throw new Error('another arm')
@@ -290,35 +290,35 @@ describe('credentials of the source account', () => {
     return { network, request, transfer }
   }
 
-  it('stand for the source, with the call below the call', () => {
+  it('authorize the source, including a nested call', () => {
     const { network, request, transfer } = deposit()
     expect(label(enforce(network, request, { auth: [entry(invocation(request, [transfer]))] }))).toBe('')
   })
 
-  it('do not reach a call below that the tree does not name', () => {
+  it('do not authorize a nested call outside the tree', () => {
     const { network, request } = deposit()
     expect(label(enforce(network, request, { auth: [entry(invocation(request))] }))).toBe(INVALID)
   })
 
-  it('take a call below from an entry of its own', () => {
+  it('authorize a nested call by a separate entry', () => {
     const { network, request, transfer } = deposit()
     expect(label(enforce(network, request, { auth: [entry(invocation(request)), entry(transfer)] }))).toBe('')
   })
 
-  it('do not stand for anybody else', () => {
+  it('do not authorize another account', () => {
     const { network, request, transfer } = deposit()
     const sent = { ...request, source: stranger }
     expect(label(enforce(network, sent, { auth: [entry(invocation(request, [transfer]))] }))).toBe(INVALID)
   })
 
-  it('are needed: without any entry nothing is authorised', () => {
+  it('are required: no entry authorizes nothing', () => {
     const { network, request } = deposit()
     expect(label(enforce(network, request))).toBe(INVALID)
   })
 })
 
 describe('recording', () => {
-  it('ties what the source authorises to the source, calls below included', () => {
+  it('records source-account credentials, nested calls included', () => {
     const network = openNetwork()
     apply(network, registerRequest(network, contractor, 21n))
     const result = record(network, depositRequest(network, employer, contractor, 5n))
@@ -350,7 +350,7 @@ describe('recording', () => {
     expect(result.footprint.readOnly.map(({ type }) => type)).toContain('account')
   })
 
-  it('signs what it recorded, and that is accepted with the recorded footprint', () => {
+  it('records an entry that is accepted once signed, with the recorded footprint', () => {
     const signed = valid()
     const recorded = record(signed.network, signed.request)
     if (!recorded.ok) throw new Error(recorded.error)

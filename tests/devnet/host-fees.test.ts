@@ -41,7 +41,7 @@ describe('the non-refundable fee', () => {
     expect(nonRefundableFee(declared, 16_384)).toBe(225_984n)
   })
 
-  it('rounds every part up', () => {
+  it('rounds up each part', () => {
     expect(nonRefundableFee(resources({ instructions: 1 }, [0, 0]), 0)).toBe(1n + 1_190n)
     expect(nonRefundableFee(resources({ instructions: 0, diskReadBytes: 1, writeBytes: 1 }, [0, 0]), 0)).toBe(1_192n)
   })
@@ -65,37 +65,37 @@ describe('rent', () => {
     return (BigInt(bytes) * 1_000n * BigInt(ledgers) + divisor - 1n) / divisor
   }
 
-  it('pays a new entry for its whole life, this ledger included', () => {
+  it('charges a new entry for its whole lifetime, this ledger included', () => {
     const after = entry('new', 300, 100 + 120_960 - 1)
     const fee = rentFee([{ key: after.key, before: undefined, after }], 100)
     expect(fee).toBe(expected(entryBytes(after), 120_960) + perEntry)
   })
 
-  it('costs half as much for a temporary entry', () => {
+  it('charges half for a temporary entry', () => {
     const after = entry('new', 300, 819, 'temporary')
     const fee = rentFee([{ key: after.key, before: undefined, after }], 100)
     expect(fee).toBe(expected(entryBytes(after), 720, 2_430n) + perEntry)
   })
 
-  it('pays the longer life only', () => {
+  it('charges only the extension of a lifetime', () => {
     const before = entry('old', 300, 500)
     const fee = rentFee([{ key: before.key, before, after: { ...before, liveUntil: 700 } }], 100)
     expect(fee).toBe(expected(entryBytes(before), 200) + perEntry)
   })
 
-  it('pays growth for the ledgers already paid for', () => {
+  it('charges growth for the ledgers already paid for', () => {
     const before = entry('old', 300, 500)
     const after = entry('old', 340, 500)
     expect(rentFee([{ key: before.key, before, after }], 100)).toBe(expected(40, 401))
   })
 
-  it('takes an expired entry for a new one', () => {
+  it('charges an expired entry like a new one', () => {
     const before = entry('old', 300, 50)
     const after = entry('old', 300, 199)
     expect(rentFee([{ key: before.key, before, after }], 100)).toBe(expected(entryBytes(after), 100) + perEntry)
   })
 
-  it('is nothing for a smaller value, a removed entry and an account', () => {
+  it('charges nothing for a smaller value, a removed entry or an account', () => {
     const before = entry('old', 300, 500)
     const after = entry('old', 100, 500)
     expect(rentFee([{ key: before.key, before, after }], 100)).toBe(0n)
@@ -105,7 +105,7 @@ describe('rent', () => {
     expect(rentFee([{ key: id, before: undefined, after: state.get(id) }], 100)).toBe(0n)
   })
 
-  it('rounds the lifetimes of several entries together', () => {
+  it('rounds up the TTL fee of several entries once', () => {
     const entries = [entry('a', 10, 100), entry('b', 10, 100), entry('c', 10, 100)]
     const changes = entries.map((after) => ({ key: after.key, before: undefined, after }))
     const rents = entries.reduce((sum, after) => sum + expected(entryBytes(after), 1), 0n)

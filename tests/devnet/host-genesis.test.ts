@@ -38,14 +38,14 @@ function codeOf(id: string): Uint8Array {
   return data.contractCode.code
 }
 
-it('puts the asset contracts where every tool expects them', () => {
+it('puts the asset contracts at their standard ids', () => {
   const { contracts } = genesisContracts(genesis)
   expect(contracts.native).toBe('CDMLFMKMMD7MWZP3FKUBZPVHTUEDLSX4BYGYKH4GCESXYHS3IHQ4EIG4')
   expect(contracts.native).toBe(Asset.native().contractId(passphrase))
   expect(contracts.underlying).toBe(asset.contractId(passphrase))
 })
 
-it('gives the same ids every time, and others to another network or issuer', () => {
+it('derives contract ids from network and issuer', () => {
   const { contracts } = genesisContracts(genesis)
   expect(genesisContracts({ ...genesis, ledger: { ...ledger, sequence: 9 } }).contracts).toEqual(contracts)
   const networkId = createHash('sha256').update('another').digest()
@@ -58,7 +58,7 @@ it('gives the same ids every time, and others to another network or issuer', () 
   expect(new Set(Object.values(contracts)).size).toBe(5)
 })
 
-it('has one entry per key, alive as long as the network allows, except for the key of the auditor', () => {
+it("gives every entry the longest lifetime, except the auditor's key", () => {
   const { contracts, entries } = genesisContracts(genesis)
   expect(new Set(entries.map(({ key }) => key)).size).toBe(entries.length)
   const auditorEntry = auditorKeyKey(contracts.auditor, 0).id
@@ -69,7 +69,7 @@ it('has one entry per key, alive as long as the network allows, except for the k
   for (const { data } of entries) expect(xdr.LedgerEntryData.fromXdr(data.toXdr()).equals(data)).toBe(true)
 })
 
-it('fills the instance of an asset contract in the order of its keys', () => {
+it('sorts the instance storage of an asset contract by key', () => {
   const { contracts } = genesisContracts(genesis)
   const underlying = instanceOf(contracts.underlying)
   expect(underlying.executable.type).toBe('contractExecutableStellarAsset')
@@ -84,7 +84,7 @@ it('fills the instance of an asset contract in the order of its keys', () => {
   ])
 })
 
-it('ties the token to its asset, verifier and auditor', () => {
+it("stores asset, verifier and auditor in the token's instance", () => {
   const { contracts } = genesisContracts(genesis)
   const settings = (instanceOf(contracts.token).storage ?? []).map(({ key, val }) => [
     scValToNative(key),
@@ -98,7 +98,7 @@ it('ties the token to its asset, verifier and auditor', () => {
   ])
 })
 
-it('knows the auditor’s key and the verification keys, and no others', () => {
+it("has the auditor's key and the verification keys, and no others", () => {
   const network = openNetwork()
   const { auditor, verifier } = network.contracts
   const ask = (of: string, name: string, id: number) =>
@@ -135,7 +135,7 @@ it('stores the verification keys in the instance entry of the verifier', () => {
   expect(entryBytes(entry)).toBe(5_544)
 })
 
-it('carries the interface in the code entry, where a client looks for it', () => {
+it('stores the interface in the code entry', () => {
   const { contracts } = genesisContracts(genesis)
   const spec = contract.Spec.fromWasm(codeOf(contracts.token))
   expect(spec.funcs().map(({ name }) => name.toString())).toEqual([

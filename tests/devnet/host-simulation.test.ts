@@ -64,7 +64,7 @@ const transfer = (proof?: Uint8Array) =>
   transferRequest(network, { from: employer, to: contractor, ...(proof && { proof }) })
 
 describe('a simulated call', () => {
-  it('answers what a client needs, and leaves the state as it is', () => {
+  it('returns transaction data and auth and leaves the state unchanged', () => {
     const request = transfer()
     const before = network.state.changes()
     const answer = success({ transaction: transactionOf(request) })
@@ -92,7 +92,7 @@ describe('a simulated call', () => {
     expect(Math.abs(fee() / 244_749 - 1)).toBeLessThan(0.01)
   })
 
-  it('pays for what is then needed: the assembled transaction fits, with twenty signatures', () => {
+  it('returns resources that cover the assembled transaction with twenty signatures', () => {
     const request = depositRequest(network, employer, contractor, 5n)
     const tx = envelope(request)
     const answer = success({ transaction: tx.toXdr() })
@@ -111,7 +111,7 @@ describe('a simulated call', () => {
     expect(resourceFee).toBeGreaterThanOrEqual(nonRefundableFee(resources, bytes) + refundable)
   })
 
-  it('reads with an empty readWrite and no entry to sign', () => {
+  it('returns an empty readWrite and no auth for a reading call', () => {
     const request = { ...mergeRequest(network, employer), name: 'confidential_balance' }
     const transaction = envelope(request, { source: WITHOUT_ACCOUNT }).toXdr()
     const answer = success({ transaction })
@@ -123,7 +123,7 @@ describe('a simulated call', () => {
     expect(scValToNative(answer.result?.retval ?? xdr.ScVal.scvVoid())).toHaveProperty('viewing_public_key')
   })
 
-  it('tells what a new account would look like', () => {
+  it('returns the account that a call would create', () => {
     const answer = success({ transaction: transactionOf(registerRequest(network, stranger, 5n)) })
     const [change] = answer.stateChanges ?? []
     expect(change?.type).toBe('created')
@@ -134,7 +134,7 @@ describe('a simulated call', () => {
     expect(resources.writeBytes).toBe(change?.after?.toXdr().length)
   })
 
-  it('needs no account, no sequence number and no signature, and looks inside a fee bump', () => {
+  it('ignores account, sequence number and signatures, and simulates inside a fee bump', () => {
     const request = transfer()
     const tx = envelope(request)
     const bump = TransactionBuilder.buildFeeBumpTransaction(stranger, '100', tx, passphrase)
@@ -154,7 +154,7 @@ describe('a simulated call', () => {
   })
 })
 
-describe('authorisation in a simulation', () => {
+describe('recorded authorization', () => {
   const merge = (): Request => ({ ...mergeRequest(network, contractor), source: employer })
 
   it.each([
@@ -169,7 +169,7 @@ describe('authorisation in a simulation', () => {
     expect(readWrite).toHaveLength(2)
   })
 
-  it('is enforced when the operation carries entries', () => {
+  it('is enforced if the operation has auth entries', () => {
     const request = merge()
     const recorded = record(network, request)
     if (!recorded.ok) throw new Error(recorded.error)
@@ -182,7 +182,7 @@ describe('authorisation in a simulation', () => {
     expect(success({ transaction: signed, authMode: 'enforce' }).result?.auth).toHaveLength(1)
   })
 
-  it('is what authMode says', () => {
+  it('follows authMode', () => {
     const request = merge()
     const transaction = transactionOf(request)
     expect(errorOf({ transaction, authMode: 'enforce' })).toContain('Error(Auth, InvalidAction)')
@@ -200,7 +200,7 @@ describe('authorisation in a simulation', () => {
 })
 
 describe('a simulation that fails', () => {
-  it('prints the error as the host does, with its events', () => {
+  it('prints the error and its events like the host', () => {
     const request = transfer(new Uint8Array(14_592))
     const answer = simulate({ transaction: transactionOf(request) })
     if (!rpc.Api.isSimulationError(answer)) throw new Error('succeeded')
@@ -211,7 +211,7 @@ describe('a simulation that fails', () => {
     expect(answer.events).toHaveLength(1)
   })
 
-  it('tells of every call that it went through, newest first', () => {
+  it('lists an error event for each call, newest first', () => {
     const error = errorOf({ transaction: transactionOf(depositRequest(network, stranger, contractor, 1n)) })
     const { token, underlying } = network.contracts
     expect(error.split('\n').slice(3, 5)).toEqual([
@@ -220,7 +220,7 @@ describe('a simulation that fails', () => {
     ])
   })
 
-  it('shows the events that were taken back as such', () => {
+  it('marks rolled-back events as not emitted', () => {
     const tight = { instructions: 7_000_000, diskReadBytes: 10_000, writeBytes: 1 }
     const deposit = depositRequest(network, employer, contractor, 5n)
     const recorded = record(network, deposit)
@@ -254,7 +254,7 @@ describe('a simulation that fails', () => {
   })
 })
 
-it('signs with what was assembled: recorded footprint and entry are enough to apply', () => {
+it('returns a footprint and an entry that suffice to apply the call', () => {
   const request = transfer()
   const { transactionData, result } = success({ transaction: transactionOf(request) })
   const { resources } = transactionData.build()

@@ -33,7 +33,7 @@ function recorded(build: (network: ReturnType<typeof openNetwork>) => Request) {
 }
 
 describe('the footprint', () => {
-  it('of a transfer writes the two accounts, sorted by key, and reads all else', () => {
+  it('of a transfer has the two accounts in readWrite, sorted, and everything else in readOnly', () => {
     const { network, result } = recorded((on) => transferRequest(on, { from: employer, to: contractor }))
     const { token, verifier, auditor } = network.contracts
     const written = result.footprint.readWrite.map((key) => key.toXdr('base64'))
@@ -49,14 +49,14 @@ describe('the footprint', () => {
 
   const merge = () => recorded((on) => mergeRequest(on, employer))
 
-  it('may name more than is used', () => {
+  it('can contain unused keys', () => {
     const { network, request, result } = merge()
     const readOnly = [...result.footprint.readOnly, accountKey(contractor.publicKey()).key]
     const footprint = new xdr.LedgerFootprint({ ...result.footprint, readOnly })
     expect(label(enforce(network, request, { auth: result.auth, footprint }))).toBe('')
   })
 
-  it('that lacks a key stops the call', () => {
+  it('fails the call if it lacks a key', () => {
     const { network, request, result } = merge()
     for (const missing of result.footprint.readOnly) {
       const readOnly = result.footprint.readOnly.filter((key) => key !== missing)
@@ -67,7 +67,7 @@ describe('the footprint', () => {
     }
   })
 
-  it('that names a written key for reading stops the call', () => {
+  it('fails the call if a written key is read-only', () => {
     const { network, request, result } = merge()
     const { readOnly, readWrite } = result.footprint
     const footprint = new xdr.LedgerFootprint({ readOnly: [...readOnly, ...readWrite], readWrite: [] })
@@ -92,7 +92,7 @@ describe('declared resources', () => {
     return { network, request, given: { auth, footprint, resources } }
   }
 
-  it('are enough when they are just what is needed', () => {
+  it('suffice when they equal the need', () => {
     const { network, request, given } = deposit()
     expect(given.resources.diskReadBytes).toBeGreaterThan(0)
     expect(label(enforce(network, request, given))).toBe('')
@@ -131,7 +131,7 @@ describe('events', () => {
     }
   }
 
-  it('may fill what the network allows, and not a byte more', () => {
+  it("can reach the network's limit and not exceed it", () => {
     const limit = BigInt(NETWORK_LIMITS.eventBytes)
     const [label, event, returned] = [
       'Error(Budget, ExceededLimit)',
@@ -145,7 +145,7 @@ describe('events', () => {
 })
 
 describe('lifetimes', () => {
-  it('a confidential account is kept for 30 days once less than 29 are left, by who reads it', () => {
+  it('reading a confidential account extends it to 30 days when less than 29 are left', () => {
     const network = openNetwork()
     apply(network, registerRequest(network, contractor, 21n))
     const { id } = confidentialAccountKey(network.contracts.token, contractor.publicKey())
@@ -156,7 +156,7 @@ describe('lifetimes', () => {
     expect(network.state.get(id)?.liveUntil).toBe(ledger.sequence + 30 * DAY)
   })
 
-  it('an expired persistent entry comes back where it is used', () => {
+  it('an expired persistent entry is restored when used', () => {
     const network = openNetwork()
     apply(network, registerRequest(network, contractor, 21n))
     const { id } = confidentialAccountKey(network.contracts.token, contractor.publicKey())
@@ -167,7 +167,7 @@ describe('lifetimes', () => {
     expect(network.state.get(id)?.liveUntil).toBe(ledger.sequence + 30 * DAY)
   })
 
-  it('an expired temporary entry is gone, and may be made again', () => {
+  it('an expired temporary entry is absent and can be created again', () => {
     const { state, contracts } = openNetwork()
     const key = contractDataKey(contracts.token, xdr.ScVal.scvSymbol('once'), 'temporary')
     const data = contractData(key, xdr.ScVal.scvVoid())
@@ -178,7 +178,7 @@ describe('lifetimes', () => {
     expect(state.get(key.id)?.liveUntil).toBe(820 + 719)
   })
 
-  it('extends no further than an entry may live, and never shortens', () => {
+  it("extends a lifetime to at most the network's maximum and never shortens it", () => {
     const { state, contracts } = openNetwork()
     const key = contractDataKey(contracts.token, xdr.ScVal.scvSymbol('kept'))
     const storage = openStorage(state, 100, 'record')
@@ -189,7 +189,7 @@ describe('lifetimes', () => {
     expect(state.get(key.id)?.liveUntil).toBe(100 + 3_110_400 - 1)
   })
 
-  it('removes an entry, which needs a writable key', () => {
+  it('requires a writable key to remove an entry', () => {
     const { state } = openNetwork()
     const key = entryKey(accountKey(employer.publicKey()).key)
     const readOnly = new xdr.LedgerFootprint({ readOnly: [key.key], readWrite: [] })
@@ -199,15 +199,15 @@ describe('lifetimes', () => {
   })
 })
 
-describe('host functions other than calls', () => {
-  it('are refused', () => {
+describe('other host functions', () => {
+  it('are rejected', () => {
     const network = openNetwork()
     const request = mergeRequest(network, employer)
     const upload = xdr.HostFunction.hostFunctionTypeUploadContractWasm(new Uint8Array(8))
     expect(label(enforce(network, request, { hostFunction: upload }))).toBe('Error(Context, InvalidAction)')
   })
 
-  it('an account cannot be called', () => {
+  it('rejects a call of an account', () => {
     const network = openNetwork()
     const request = mergeRequest(network, employer)
     const target = new xdr.InvokeContractArgs({
@@ -219,7 +219,7 @@ describe('host functions other than calls', () => {
     expect(label(enforce(network, request, { hostFunction }))).toBe('Error(Value, UnexpectedType)')
   })
 
-  it('a contract that is not there is a missing value', () => {
+  it('a missing contract is Error(Storage, MissingValue)', () => {
     const network = openNetwork()
     network.state.remove(instanceKey(network.contracts.token).id)
     expect(label(enforce(network, mergeRequest(network, employer)))).toBe('Error(Storage, MissingValue)')

@@ -57,7 +57,7 @@ function resources(readOnly: xdr.LedgerKey[]): xdr.SorobanTransactionData {
   })
 }
 
-test('an argument of any nesting depth is refused, or stands in a ledger that can still be read', async () => {
+test('rejects an argument that is nested too deeply, or includes it in a readable ledger', async () => {
   const network = await openTestNetwork()
   onTestFinished(network.stop)
   await network.found(hostile, honest)
@@ -92,7 +92,7 @@ test('an argument of any nesting depth is refused, or stands in a ledger that ca
   }
 })
 
-describe('an internal fault of the ledger', () => {
+describe('a bug in the ledger', () => {
   let ledger: Ledger
   let deployment: Deployment
   let logged: string[]
@@ -162,7 +162,7 @@ describe('an internal fault of the ledger', () => {
     return xdr.TransactionResult.fromXdr(ledger.history.body(found).resultXdr, 'base64').result.type
   }
 
-  test('in a call ends that call', () => {
+  test('ends the call that hits it with txINTERNAL_ERROR', () => {
     const [call, payment] = [check(root), build(issuer, pay())]
     expect([call, payment].map(submit)).toEqual(['PENDING', 'PENDING'])
     ledger.close()
@@ -171,7 +171,7 @@ describe('an internal fault of the ledger', () => {
     expect(logged.join()).toContain('unreachable')
   })
 
-  test('in the verifier keeps no ledger from closing, and costs only the call whose proof it is', async () => {
+  test('does not keep a ledger from closing and fails only the call with that proof', async () => {
     const deadly = new Uint8Array(14_592).fill(1)
     const load = vi.fn(
       async (): Promise<Verify> => (_circuit, _inputs, proof) => {
@@ -199,7 +199,7 @@ describe('an internal fault of the ledger', () => {
     expect(load).toHaveBeenCalledTimes(3)
   })
 
-  test('in the loading of the verifier lets a call wait for four ledgers, and no longer', () => {
+  test('keeps a call waiting for at most four ledgers while it cannot be loaded', () => {
     verify = loadWhenNeeded(() => Promise.reject(new Error('no memory'))).verify
     const [call, payment] = [check(root), build(issuer, pay())]
     expect([call, payment].map(submit)).toEqual(['PENDING', 'PENDING'])
@@ -211,7 +211,7 @@ describe('an internal fault of the ledger', () => {
     expect(submit(call)).toBe('TRY_AGAIN_LATER')
   })
 
-  test('outside of any call drops and bans the transaction that meets it', () => {
+  test('outside a call drops and bans the transaction', () => {
     const { sequence } = ledger.context()
     const holder = readAccount(ledger.state, root.publicKey())
     if (!holder) throw new Error('no root account')
@@ -227,7 +227,7 @@ describe('an internal fault of the ledger', () => {
     expect(logged.join()).not.toContain(hashOf(sound))
   })
 
-  test('while its validity is judged again drops and bans it, too', () => {
+  test('in a repeated validity check drops and bans the transaction', () => {
     const [broken, sound] = [build(root, pay()), build(issuer, pay())]
     expect([broken, sound].map(submit)).toEqual(['PENDING', 'PENDING'])
     const { get } = ledger.state

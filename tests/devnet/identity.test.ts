@@ -33,7 +33,7 @@ const tokenFor = async (request: object): Promise<string> =>
 const provider = (): ProviderSettings => ({ issuer, audience: 'payroll', algorithms: ['ES256'], emailClaim: 'email' })
 
 describe('the test issuer', () => {
-  test('gives a token that the service accepts by discovery', async () => {
+  test('issues a token that the service accepts through discovery', async () => {
     const response = await ask(JSON.stringify({ sub: 'ann', email: 'ann@example.com' }))
     expect(response.status).toBe(200)
     const body = (await response.json()) as { access_token: string }
@@ -44,18 +44,18 @@ describe('the test issuer', () => {
     expect(decodeProtectedHeader(body.access_token)).toMatchObject({ alg: 'ES256', typ: 'at+jwt' })
   })
 
-  test('takes every email address that the directory takes', async () => {
+  test('accepts every email address that the directory accepts', async () => {
     const token = await tokenFor({ sub: 'jo', email: 'jörg@bücher.example' })
     const { identity } = await verifyAccessToken(provider(), token, new Date())
     expect(identity).toMatchObject({ sub: 'jo', email: 'jörg@bücher.example' })
   })
 
-  test('needs no email address', async () => {
+  test('issues a token without an email address', async () => {
     const { identity } = await verifyAccessToken(provider(), await tokenFor({ sub: 'bob' }), new Date())
     expect(identity).toEqual({ kind: 'idp', sub: 'bob', issuer })
   })
 
-  test('names its issuer, keys and token endpoint, and shows no private key', async () => {
+  test('publishes its issuer, keys and token endpoint and no private key', async () => {
     const discovery = await (await fetch(`${issuer}/.well-known/openid-configuration`)).json()
     expect(discovery).toMatchObject({ issuer, jwks_uri: `${issuer}/jwks`, token_endpoint: `${issuer}/token` })
     const { keys } = (await (await fetch(`${issuer}/jwks`)).json()) as { keys: JWK[] }
@@ -117,11 +117,11 @@ describe('the test issuer', () => {
     expect((await askAs({ 'content-type': type })).status).toBe(415)
   })
 
-  test('lets every origin read its keys', async () => {
+  test('serves its keys to every origin', async () => {
     expect((await fetch(`${issuer}/jwks`)).headers.get('access-control-allow-origin')).toBe('*')
   })
 
-  test('answers preflight, and 404 to all else', async () => {
+  test('answers preflight requests, and anything else with 404', async () => {
     const preflight = await fetch(`${issuer}/token`, { method: 'OPTIONS' })
     expect(preflight.status).toBe(204)
     expect(preflight.headers.get('access-control-allow-headers')).toContain('content-type')
@@ -141,7 +141,7 @@ describe('the test issuer', () => {
     expect((await fetch(`${issuer}/jwks`)).status).toBe(200)
   })
 
-  test('with the same key its tokens outlive a restart', async () => {
+  test('accepts tokens from before a restart with the same key', async () => {
     const token = await tokenFor({ sub: 'carol' })
     const { port } = new URL(issuer)
     await listener.close()

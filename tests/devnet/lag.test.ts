@@ -6,7 +6,7 @@ const payer = keypair('payer')
 
 let network: TestNetwork
 
-describe('a node that is two ledgers behind', () => {
+describe('a node two ledgers behind', () => {
   beforeEach(async () => {
     network = await openTestNetwork({ lag: [2] })
     const make = Operation.createAccount({ destination: payer.publicKey(), startingBalance: '100' })
@@ -15,7 +15,7 @@ describe('a node that is two ledgers behind', () => {
   })
   afterEach(() => network.stop())
 
-  test('answers with the entries, history and simulations of that time', async () => {
+  test('returns entries, history and simulations as of its latest ledger', async () => {
     const { sequence } = await network.server.getLatestLedger()
     const before = (await network.account(payer)).balance
     const transaction = await network.build(payer, pay())
@@ -32,7 +32,7 @@ describe('a node that is two ledgers behind', () => {
     expect((await network.server.getHealth()).latestLedger).toBe(sequence + 3)
   })
 
-  test('refuses the next sequence number until it has seen the last', async () => {
+  test('rejects the next sequence number until it has seen the previous one', async () => {
     const first = await network.build(payer, pay())
     const second = perturb(first, { seqNum: BigInt(first.sequence) + 1n }, payer)
     await network.send(first)
@@ -44,7 +44,7 @@ describe('a node that is two ledgers behind', () => {
   })
 })
 
-test('behind a balancer each request goes to another node', async () => {
+test('sends requests to the nodes in turn', async () => {
   network = await openTestNetwork({ lag: [0, 3] })
   try {
     for (let ledger = 0; ledger < 5; ledger += 1) network.close()

@@ -19,7 +19,7 @@ async function closeMeanwhile(ledger: Ledger, answer: Promise<object>): Promise<
   return await answer
 }
 
-test('ledgers go on closing while a page of ledgers is answered', async () => {
+test('ledgers close while a page of ledgers is being read', async () => {
   const ledger = openBareLedger()
   while (ledger.history.latest().sequence < 5) ledger.close()
   const told = await closeMeanwhile(ledger, getLedgers(ledger, { startLedger: 1 }))
@@ -28,7 +28,7 @@ test('ledgers go on closing while a page of ledgers is answered', async () => {
   ledger.stop()
 })
 
-test('ledgers go on closing during a search for events', async () => {
+test('ledgers close during a search for events', async () => {
   const ledger = openBareLedger()
   const source = new Account(root.publicKey(), String(1n << 32n))
   while (ledger.history.latest().sequence < 5) {

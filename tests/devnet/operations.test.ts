@@ -77,7 +77,7 @@ test('changeTrust and its subentry', async () => {
   expect(await outcome(holder, send(other, '98.6'), trust())).toBe('txFailed changeTrustLowReserve')
 })
 
-test('an issuer that requires authorisation', async () => {
+test('an issuer that requires authorization gets unauthorized trustlines', async () => {
   const strict = new Asset('EUR', other.publicKey())
   expect(await outcome(other, Operation.setOptions({ setFlags: 1 }))).toBe('txSuccess')
   expect(await outcome(holder, trust(strict))).toBe('txSuccess')
@@ -96,7 +96,7 @@ test('setOptions', async () => {
   expect(await outcome(holder, flags(1))).toBe('txFailed setOptionsCantChange')
 })
 
-test('signers are kept in order, twenty at most, one subentry each', async () => {
+test('keeps at most twenty signers, sorted, with one subentry each', async () => {
   const signers = Array.from({ length: 20 }, (_, index) => keypair(`signer ${index}`))
   const add = (signer: Keypair, weight = 1) =>
     Operation.setOptions({ signer: { ed25519PublicKey: signer.publicKey(), weight } })
@@ -120,7 +120,7 @@ test('manageData', async () => {
   expect((await network.account(holder)).numSubEntries).toBe(0)
 })
 
-test('bumpSequence goes forward only', async () => {
+test('bumpSequence never lowers the number', async () => {
   const { seqNum } = await network.account(holder)
   const to = seqNum + 100n
   expect(await outcome(holder, Operation.bumpSequence({ bumpTo: String(to) }))).toBe('txSuccess')
@@ -129,7 +129,7 @@ test('bumpSequence goes forward only', async () => {
   expect((await network.account(holder)).seqNum).toBe(to + 1n)
 })
 
-test('one failed operation undoes the others, yet each has its result', async () => {
+test('rolls back all operations if one fails, and returns a result for each', async () => {
   const found = await settle(holder, send(other, '1'), send(keypair('nobody'), '1'), send(other, '2'))
   if (found.status !== 'FAILED') throw new Error(found.status)
   const { result } = found.resultXdr
@@ -141,7 +141,7 @@ test('one failed operation undoes the others, yet each has its result', async ()
   expect(changesOf(found)).toEqual([])
 })
 
-test('classic payments tell of themselves as their asset contract would (CAP-67)', async () => {
+test('classic payments emit the events of their asset contract (CAP-67)', async () => {
   await settle(holder, trust())
   const minted = await settle(issuer, send(holder, '7', usdc), send(other, '1'))
   const burnt = await settle(holder, send(issuer, '2', usdc))
@@ -152,7 +152,7 @@ test('classic payments tell of themselves as their asset contract would (CAP-67)
   ])
 })
 
-test('the first use of a sequence number is remembered (CAP-21)', async () => {
+test('records the ledger of the last used sequence number (CAP-21)', async () => {
   const found = await settle(holder, pay())
   if (found.status !== 'SUCCESS') throw new Error(found.status)
   const { ext } = await network.account(holder)

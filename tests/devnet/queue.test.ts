@@ -5,7 +5,7 @@ import { foundAccounts, keypair, pay, perturb, shareNetwork, wrap } from './netw
 const network = shareNetwork()
 const accounts = foundAccounts(network, 'payer', 'sponsor', 'a', 'b', 'c')
 
-test('an account has one pending transaction: a later one is TRY_AGAIN_LATER, an older one txBadSeq', async () => {
+test('allows one pending transaction per account: TRY_AGAIN_LATER for a later one, txBadSeq for an older one', async () => {
   const first = await network.build(accounts.payer, pay())
   const following = (step: bigint): Transaction =>
     perturb(first, { seqNum: BigInt(first.sequence) + step }, accounts.payer)
@@ -17,7 +17,7 @@ test('an account has one pending transaction: a later one is TRY_AGAIN_LATER, an
   expect(await network.send(following(1n))).toBe('PENDING')
 })
 
-test('a pending transaction that becomes invalid is left out and banned', async () => {
+test('drops and bans a pending transaction that becomes invalid', async () => {
   const unbound = await network.build(accounts.payer, pay())
   const maxTime = BigInt(Math.floor(network.clock.now / 1000) + 12)
   const cond = xdr.Preconditions.precondTime(new xdr.TimeBounds({ minTime: 0n, maxTime }))
@@ -30,7 +30,7 @@ test('a pending transaction that becomes invalid is left out and banned', async 
   expect((await network.settle(unbound)).status).toBe('SUCCESS')
 })
 
-test('a fee source must cover all that it has pending', async () => {
+test('requires a fee source to cover all of its pending fees', async () => {
   // 100 XLM less the reserve of 1 XLM: 99 XLM are available, enough for two fees of 40.
   const codes: string[] = []
   for (const payer of [accounts.a, accounts.b, accounts.c]) {
@@ -41,7 +41,7 @@ test('a fee source must cover all that it has pending', async () => {
   expect((await network.account(accounts.sponsor)).balance).toBe(1_000_000_000n - 400n)
 })
 
-test('many accounts under one fee source share a ledger', async () => {
+test('includes many accounts with one fee source in one ledger', async () => {
   const payers = Array.from({ length: 20 }, (_, index) => keypair(`of many ${index}`))
   await network.found(...payers)
   const bumps = await Promise.all(

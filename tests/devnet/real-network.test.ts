@@ -86,14 +86,14 @@ async function foreignTransfer(source: Keypair, from: Keypair): Promise<Transact
 }
 
 describe('authorization of another account', () => {
-  test('the simulated fee pays for a nonce of the longest lifetime', async () => {
+  test('simulates a fee that pays for a nonce of the longest lifetime', async () => {
     const { minResourceFee } = await simulate(accounts.payer, callTransfer(accounts.owner, accounts.payer, 1n))
     expect(Math.abs(Number(minResourceFee) - 139_069)).toBeLessThan(300)
     const found = await network.settle(await foreignTransfer(accounts.payer, accounts.owner))
     expect(found.status).toBe('SUCCESS')
   })
 
-  test('checking a signature is metered', async () => {
+  test('meters a signature check', async () => {
     expect(await instructionsOf(accounts.payer, callTransfer(accounts.owner, accounts.payer, 1n))).toBe(730_980)
     const transaction = await foreignTransfer(accounts.payer, accounts.owner)
     const scarce = declare(
@@ -115,7 +115,7 @@ describe('authorization of another account', () => {
 })
 
 describe('instructions of the asset contract', () => {
-  test('a transfer by its source, and reading calls', async () => {
+  test('meters a transfer by its source and reading calls', async () => {
     expect(await instructionsOf(accounts.payer, callTransfer(accounts.payer, accounts.owner, 1n))).toBe(236_705)
     const reading = [
       assetCall(Asset.native(), 'decimals'),
@@ -140,13 +140,13 @@ describe('malformed transactions', () => {
     return [errorResult?.result.type, Number(errorResult?.feeCharged)]
   }
 
-  test('a classic transaction with Soroban data is charged its base fee', async () => {
+  test('reports the base fee for a classic transaction with Soroban data', async () => {
     const plain = await network.build(accounts.payer, pay())
     const data = xdr.TransactionExt.sorobanData(await soroban())
     expect(await sent(perturb(plain, { ext: data }, accounts.payer))).toEqual(['txMalformed', 100])
   })
 
-  test('two contract calls are charged resource fee and base fee', async () => {
+  test('reports resource fee and base fee for two contract calls', async () => {
     const prepared = await network.prepare(accounts.payer, callTransfer(accounts.payer, accounts.owner, 1n))
     const envelope = prepared.toEnvelope()
     const [operation] = envelope.type === 'envelopeTypeTx' ? envelope.v1.tx.operations : []
@@ -160,7 +160,7 @@ describe('malformed transactions', () => {
     expect(await sent(cheap)).toEqual(['txMalformed', 210])
   })
 
-  test('an extra signer twice', async () => {
+  test('reports the base fee for a repeated extra signer', async () => {
     const plain = await network.build(accounts.payer, pay())
     const key = xdr.SignerKey.signerKeyTypeEd25519(root.rawPublicKey())
     const cond = xdr.Preconditions.precondV2(
@@ -176,26 +176,26 @@ describe('malformed transactions', () => {
     expect(await sent(perturb(plain, { cond }, accounts.payer, root))).toEqual(['txMalformed', 100])
   })
 
-  test('a contract call without Soroban data is charged nothing', async () => {
+  test('reports no fee for a contract call without Soroban data', async () => {
     const bare = await network.build(accounts.payer, callTransfer(accounts.payer, accounts.owner, 1n))
     expect(await sent(bare)).toEqual(['txMalformed', 0])
   })
 })
 
 describe('errors of the asset contract', () => {
-  test('an unknown function', async () => {
+  test('rejects an unknown function with its name', async () => {
     expect(await errorEvents(accounts.payer, assetCall(usdc, 'nothing'))).toMatchObject({
       error: 'HostError: Error(Value, InvalidInput)',
       events: [{ data: ['symbol not found in slice of strs', 'nothing'] }],
     })
   })
 
-  test('the administrator of XLM: no error event', async () => {
+  test('emits no error event for the administrator of XLM', async () => {
     const { error, events } = await errorEvents(accounts.payer, assetCall(Asset.native(), 'admin'))
     expect({ error, events }).toEqual({ error: 'HostError: Error(Storage, MissingValue)', events: [] })
   })
 
-  test('an argument of a wrong type: no debug information', async () => {
+  test('has no debug information for an argument of a wrong type', async () => {
     const { error, rest, events } = await errorEvents(accounts.payer, assetCall(usdc, 'balance', number(1)))
     expect({ error, rest, events }).toEqual({
       error: 'HostError: Error(Value, UnexpectedType)',
@@ -204,7 +204,7 @@ describe('errors of the asset contract', () => {
     })
   })
 
-  test('a missing contract: an event without a contract', async () => {
+  test('emits an event without a contract for a missing contract', async () => {
     const missing = new Contract(new Asset('NONE', issuer.publicKey()).contractId(passphrase)).call('name')
     expect(await errorEvents(accounts.payer, missing)).toMatchObject({
       error: 'HostError: Error(Storage, MissingValue)',
@@ -212,7 +212,7 @@ describe('errors of the asset contract', () => {
     })
   })
 
-  test('a resource fee that is too low', async () => {
+  test('explains a resource fee that is too low', async () => {
     const prepared = await network.prepare(accounts.payer, callTransfer(accounts.payer, accounts.owner, 1n))
     const cheap = declare(prepared, (data) => data.setResourceFee(10n), {}, accounts.payer)
     const { diagnosticEvents = [] } = await network.server.sendTransaction(cheap)
@@ -254,7 +254,7 @@ describe('errors of the asset contract', () => {
     expect(scValToNative(first)).toEqual(data)
   })
 
-  test('a clawback from a trustline that does not allow it', async () => {
+  test('rejects a clawback from a trustline that does not allow it', async () => {
     const trust = Operation.changeTrust({ asset: usdc })
     await network.settle(await network.build(accounts.owner, trust))
     const { events } = await errorEvents(issuer, assetCall(usdc, 'clawback', g(accounts.owner), amount(1n)))
@@ -308,7 +308,7 @@ describe('errors of the RPC', () => {
     expect((await call(method, params)).error).toEqual({ code: -32602, message: 'invalid parameters', data })
   })
 
-  test('a refusal without diagnostics in JSON cannot be decoded', async () => {
+  test('fails to encode a refusal without diagnostics in JSON', async () => {
     const spent = await network.build(accounts.payer, pay())
     await network.settle(spent)
     const stale = perturb(spent, { fee: 200 }, accounts.payer)
@@ -319,7 +319,7 @@ describe('errors of the RPC', () => {
     })
   })
 
-  test('a key twice is refused by core', async () => {
+  test('rejects a repeated key', async () => {
     const key = accountKey(accounts.payer.publicKey())
     expect((await call('getLedgerEntries', { keys: [key, key] })).error).toEqual({
       code: -32603,
@@ -327,18 +327,18 @@ describe('errors of the RPC', () => {
     })
   })
 
-  test('a leeway beyond 32 bits is an error without events', async () => {
+  test('rejects a leeway beyond 32 bits without events', async () => {
     const operation = callTransfer(accounts.payer, accounts.owner, 1n)
     const answer = await simulate(accounts.payer, operation, { resourceConfig: { instructionLeeway: 2 ** 32 } })
     expect(Object.keys(answer).toSorted()).toEqual(['error', 'latestLedger'])
     expect(answer.latestLedger).toBeGreaterThan(0)
   })
 
-  test.each(['{', ''])('a body of %j', async (body) => {
+  test.each(['{', ''])('rejects the body %j', async (body) => {
     expect(await post(body)).toEqual({ status: 500, text: '[-32700] invalid request value\n' })
   })
 
-  test('a batch with a number in it, and parameters that are a number', async () => {
+  test('rejects a batch with a number in it, and parameters that are a number', async () => {
     const batch = JSON.parse((await post('[1]')).text)
     expect(batch[0]).toMatchObject({ error: { code: -32700, message: 'request is not a JSON object' } })
     expect((await call('getHealth', 5)).error).toMatchObject({ message: 'parameters must be array or object' })
@@ -346,20 +346,20 @@ describe('errors of the RPC', () => {
 })
 
 describe('metadata', () => {
-  test('bumpSequence to a lower number has two changes', async () => {
+  test('records two changes for bumpSequence to a lower number', async () => {
     const bump = Operation.bumpSequence({ bumpTo: '0' })
     const found = await network.settle(await network.build(accounts.payer, bump))
     const meta = found.status === 'SUCCESS' && found.resultMetaXdr.type === 'v4' ? found.resultMetaXdr.v4 : undefined
     expect(meta?.operations[0]?.changes.map(({ type }) => type)).toEqual(['ledgerEntryState', 'ledgerEntryUpdated'])
   })
 
-  test('trust reads its two accounts from disk, and not the trustline that it makes', async () => {
+  test('counts two accounts as disk reads of trust, and not the new trustline', async () => {
     const { transactionData } = await simulate(accounts.owner, assetCall(usdc, 'trust', g(accounts.owner)))
     // 144 bytes each, as the first transaction of an account leaves it
     expect(xdr.SorobanTransactionData.fromXdr(transactionData, 'base64').resources.diskReadBytes).toBe(288)
   })
 
-  test('footprint and state changes are sorted by ledger key', async () => {
+  test('sorts footprint and state changes by ledger key', async () => {
     const [low, high] = [accounts.payer, accounts.owner].toSorted((left, right) =>
       Buffer.compare(left.rawPublicKey(), right.rawPublicKey()),
     )
@@ -375,7 +375,7 @@ describe('metadata', () => {
     expect(footprint.readOnly.map(({ type }) => type)).toEqual(['account', 'contractData'])
   })
 
-  test('the size of the live Soroban state grows with a new entry', async () => {
+  test('adds a new entry to the size of the live Soroban state', async () => {
     const sizeOf = async () => {
       const { metadataXdr } = await network.server.getLatestLedger()
       return metadataXdr.type === 'v2' ? metadataXdr.v2.totalByteSizeOfLiveSorobanState : 0n

@@ -35,7 +35,7 @@ async function view(server: rpc.Server) {
   }
 }
 
-test('a restart keeps everything, and the chain goes on', async () => {
+test('keeps everything across a restart and continues the chain', async () => {
   const before = await openTestNetwork({ directory })
   await before.found(payer, payee)
   await before.settle(await before.build(payer, pay()))
@@ -50,7 +50,7 @@ test('a restart keeps everything, and the chain goes on', async () => {
   await after.stop()
 })
 
-test('a ledger that cannot be stored is not closed, and the next attempt closes it', async () => {
+test('closes a ledger only once it is stored', async () => {
   const network = await openTestNetwork({ directory })
   await network.found(payer, payee)
   const seen = await view(network.server)
@@ -71,7 +71,7 @@ test('a ledger that cannot be stored is not closed, and the next attempt closes 
   await again.stop()
 })
 
-test('a restart keeps entries that only a deleted ledger changed, and applies a shorter window', async () => {
+test('keeps entries across a restart that only a deleted ledger changed, and applies a shorter window', async () => {
   const bystander = keypair('bystander')
   const before = await openTestNetwork({ directory, historyLedgers: 20 })
   await before.found(payer, payee, bystander)
@@ -90,7 +90,7 @@ test('a restart keeps entries that only a deleted ledger changed, and applies a 
   await after.stop()
 })
 
-test('bodies beyond the size limit push out the oldest ledgers, but never the latest', () => {
+test('deletes the oldest ledgers beyond the size limit, but never the latest', () => {
   const database = openDatabase(null, 1_000)
   const append = (sequence: number, bytes: number) =>
     database.append(emptyRecord(sequence), new Uint8Array(bytes), [], sequence - 99)
@@ -113,7 +113,7 @@ test.each<[string, (network: Record<string, unknown>) => void]>([
   await expect(openTestNetwork({ directory })).rejects.toThrow('DEVNET_PASSPHRASE')
 })
 
-test('a directory serves one network and one process', async () => {
+test('opens a directory for one network and one process', async () => {
   const first = await openTestNetwork({ directory })
   await expect(openTestNetwork({ directory })).rejects.toThrow(DirectoryInUse)
   await first.stop()
@@ -122,7 +122,7 @@ test('a directory serves one network and one process', async () => {
   await again.stop()
 })
 
-test('SIGKILL loses nothing that was answered for', async () => {
+test('keeps every reported ledger through a SIGKILL', async () => {
   const start = async () => {
     const child = fork(new URL('./devnet-process.ts', import.meta.url), [directory], { stdio: 'inherit' })
     const [rpcUrl] = await once(child, 'message')

@@ -50,7 +50,7 @@ async function enqueue(...calls: Promise<Transaction>[]): Promise<Transaction[]>
 }
 const fill = (...bids: number[]) => enqueue(...bids.map((bid, index) => call(index, bid)))
 
-test('a higher offer takes the place of the lowest one, which later offers must beat until the next ledger', async () => {
+test('replaces the lowest bid, which later bids must exceed until the next ledger', async () => {
   const [, least] = await fill(200, 150, 300, 400)
   await enqueue(call(4, 151))
   expect(await network.send(least as Transaction)).toBe('TRY_AGAIN_LATER')
@@ -63,7 +63,7 @@ test('a higher offer takes the place of the lowest one, which later offers must 
   await enqueue(call(5, 101, { writeBytes: 500 }))
 })
 
-test('a ledger takes the highest offers, and all of them pay the lowest one among these', async () => {
+test('includes the highest bids and charges all of them the lowest included', async () => {
   const calls = await fill(200, 150, 300, 400)
   network.close()
   expect(await statusesOf(calls)).toEqual(['NOT_FOUND', 'NOT_FOUND', 'SUCCESS', 'SUCCESS'])
@@ -76,7 +76,7 @@ test('a ledger takes the highest offers, and all of them pay the lowest one amon
   expect(later.sorobanInclusionFee).toMatchObject({ max: '300', min: '100', transactionCount: '4' })
 })
 
-test('a fee bump competes with what it offers for each of two operations', async () => {
+test('ranks a fee bump by its bid for each of two operations', async () => {
   await fill(200, 200, 200, 200)
   const inner = await call(4, 100)
   const resourceFee = resourceFeeOf(inner, 100)
@@ -86,7 +86,7 @@ test('a fee bump competes with what it offers for each of two operations', async
   expect((await network.settle(wrap(inner, sponsor, resourceFee + 402n))).status).toBe('SUCCESS')
 })
 
-test('a transaction that waits for four ledgers is dropped and banned', async () => {
+test('drops and bans a transaction after four ledgers', async () => {
   const [, , waiting] = (await fill(2000, 2000, 100, 1000)) as [Transaction, Transaction, Transaction]
   network.close()
   for (let ledger = 0; ledger < 3; ledger += 1) {
@@ -97,7 +97,7 @@ test('a transaction that waits for four ledgers is dropped and banned', async ()
   expect(await network.send(waiting)).toBe('TRY_AGAIN_LATER')
 })
 
-test('two threads share the instructions of a ledger', async () => {
+test('splits the instructions of a ledger over two threads', async () => {
   const heavy = { writeBytes: 1000, instructions: 300_000_000 }
   const calls = await enqueue(...[0, 1, 2].map((index) => call(index, 100, heavy)))
   network.close()

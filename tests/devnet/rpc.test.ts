@@ -43,7 +43,7 @@ test('getHealth, getNetwork, getVersionInfo, getLatestLedger', async () => {
   expect(latest.headerXdr.scpValue.ext.type).toBe('stellarValueBasic')
 })
 
-test('a node that closed no ledger for more than 30 seconds is not healthy', async () => {
+test('a node is unhealthy 30 seconds after its last ledger closed', async () => {
   const stale = await openTestNetwork()
   stale.clock.now += 30_000
   expect((await stale.server.getHealth()).status).toBe('healthy')
@@ -57,7 +57,7 @@ test('a node that closed no ledger for more than 30 seconds is not healthy', asy
   await stale.stop()
 })
 
-test('the ledgers are a chain', async () => {
+test('each ledger has the hash of the previous one', async () => {
   const { ledgers, cursor } = await network.server.getLedgers({ startLedger: 1 })
   expect(ledgers.map(({ sequence }) => sequence)).toEqual([1, 2, 3, 4, 5])
   expect(cursor).toBe('5')
@@ -68,7 +68,7 @@ test('the ledgers are a chain', async () => {
   }
 })
 
-test('a ledger tells all that it did, and its header has the hashes of that', async () => {
+test('the close meta matches the hashes in the header', async () => {
   const { ledgers } = await network.server.getLedgers({ startLedger: 3, pagination: { limit: 1 } })
   const [ledger] = ledgers
   if (ledger?.metadataXdr.type !== 'v2') throw new Error('a close meta of version 2')
@@ -106,7 +106,7 @@ test('getLedgers and getTransactions page', async () => {
   expect(none.cursor).toBe(rest.cursor)
 })
 
-test('getTransaction before and after the ledger', async () => {
+test('getTransaction finds a transaction once its ledger has closed', async () => {
   const transaction = await network.build(payer, pay('4'))
   const { hash } = await network.server.sendTransaction(transaction)
   const raw = await call('getTransaction', { hash })
@@ -119,7 +119,7 @@ test('getTransaction before and after the ledger', async () => {
   expect(typeof result.latestLedgerCloseTime).toBe('string')
 })
 
-test('getLedgerEntries: order and spelling of the request, missing ones left out', async () => {
+test('getLedgerEntries keeps the order and spelling of the request and omits missing entries', async () => {
   const keys = [payee, keypair('nobody'), payer].map((account) =>
     xdr.LedgerKey.account(new xdr.LedgerKeyAccount({ accountId: account.xdrAccountId() })),
   )
@@ -135,7 +135,7 @@ test('getLedgerEntries: order and spelling of the request, missing ones left out
   })
 })
 
-test('getEvents: ids, topics, paging', async () => {
+test('getEvents filters by topic and pages by id', async () => {
   const { server } = network
   const transfer = xdr.ScVal.scvSymbol('transfer').toXdr('base64')
   const filters: rpc.Api.EventFilter[] = [{ type: 'contract', contractIds: [NATIVE], topics: [[transfer, '**']] }]
@@ -168,7 +168,7 @@ test('getFeeStats counts the last ten ledgers', async () => {
   expect(sorobanInclusionFee).toMatchObject({ max: '0', transactionCount: '0', ledgerCount: 0 })
 })
 
-test('HTTP: methods and origins', async () => {
+test('accepts POST from any origin', async () => {
   const { rpcUrl, url } = network.devnet
   expect((await fetch(rpcUrl)).status).toBe(405)
   const preflight = await fetch(rpcUrl, {
@@ -180,12 +180,12 @@ test('HTTP: methods and origins', async () => {
   expect((await fetch(`${url}/nothing`)).status).toBe(404)
 })
 
-test('a path that is no URL is not found', async () => {
+test('responds 404 to a path that is no URL', async () => {
   const [response] = await once(get({ port: new URL(network.devnet.url).port, path: '//' }), 'response')
   expect(response.resume().statusCode).toBe(404)
 })
 
-test('/deployment.json names what a client needs, and no secret', async () => {
+test('/deployment.json contains the contracts and no secret', async () => {
   const text = await (await fetch(`${network.devnet.url}/deployment.json`)).text()
   expect(JSON.parse(text)).toMatchObject({
     network: 'local',
@@ -202,7 +202,7 @@ test('/deployment.json names what a client needs, and no secret', async () => {
   expect(text).not.toContain(network.devnet.issuerSecret)
 })
 
-test('what is below /idp goes to the identity handler', async () => {
+test('passes requests below /idp to the identity handler', async () => {
   const other = await openTestNetwork({ identity: (request, response) => void response.end(`idp ${request.url}`) })
   expect(await (await fetch(`${other.devnet.url}/idp/jwks`)).text()).toBe('idp /idp/jwks')
   await other.stop()

@@ -34,7 +34,7 @@ const by =
 const signer = (key: Keypair, weight: number, source = account) =>
   Operation.setOptions({ signer: { ed25519PublicKey: key.publicKey(), weight }, source: source.publicKey() })
 
-test('weights add up to the medium threshold of a payment', async () => {
+test("adds up weights to a payment's medium threshold", async () => {
   await configure(
     signer(second, 1),
     signer(third, 1),
@@ -52,25 +52,25 @@ test('weights add up to the medium threshold of a payment', async () => {
   expect(await submit([Operation.bumpSequence({ bumpTo: '1' })], by(account))).toBe('PENDING')
 })
 
-test('a check stops at the signature that completes it, so the order of two full ones does not matter', async () => {
+test('stops at the signature that reaches the threshold, so a second full one is unused in either order', async () => {
   await configure(signer(second, 1))
   expect(await submit([pay()], by(account, second))).toBe('txBadAuthExtra')
   expect(await submit([pay()], by(second))).toBe('PENDING')
 })
 
-test('a master key of weight 0 signs nothing', async () => {
+test('rejects a signature by a master key of weight 0', async () => {
   await configure(signer(second, 1), Operation.setOptions({ masterWeight: 0 }))
   expect(await submit([pay()], by(account))).toBe('txBadAuth')
   expect(await submit([pay()], by(second))).toBe('PENDING')
 })
 
-test('a hash preimage signs', async () => {
+test('accepts a hash preimage as a signature', async () => {
   const sha256Hash = createHash('sha256').update(preimage).digest()
   await configure(Operation.setOptions({ signer: { sha256Hash, weight: 1 } }))
   expect(await submit([pay()], (transaction) => transaction.signHashX(preimage))).toBe('PENDING')
 })
 
-test('a signed payload signs with the hint of key and payload', async () => {
+test('accepts a signed payload whose hint combines key and payload', async () => {
   const payload = Buffer.from('an invoice')
   const extra = xdr.SignerKey.signerKeyTypeEd25519SignedPayload(
     new xdr.SignerKeyEd25519SignedPayload({ ed25519: second.rawPublicKey(), payload }),
@@ -84,7 +84,7 @@ test('a signed payload signs with the hint of key and payload', async () => {
   expect(await submit([pay()], sign)).toBe('PENDING')
 })
 
-test('a pre-authorised transaction needs no signature and its signer goes with it', async () => {
+test('accepts a pre-authorized transaction unsigned and removes its signer', async () => {
   const current = await network.account(account)
   const next = perturb(await network.draft(account, [pay()]), { seqNum: current.seqNum + 2n })
   await configure(Operation.setOptions({ signer: { preAuthTx: next.hash(), weight: 1 } }))
@@ -93,13 +93,13 @@ test('a pre-authorised transaction needs no signature and its signer goes with i
   expect(await network.account(account)).toMatchObject({ signers: [], numSubEntries: 0 })
 })
 
-test('an operation of another account needs that account too', async () => {
+test("requires the signature of an operation's own source account", async () => {
   const operation = Operation.manageData({ name: 'a', value: 'b', source: other.publicKey() })
   expect(await submit([operation], by(account))).toBe('txFailed opBadAuth')
   expect(await submit([operation], by(account, other))).toBe('PENDING')
 })
 
-test('an account can be made and act in one transaction', async () => {
+test('an account can be created and used in one transaction', async () => {
   const fresh = keypair('fresh')
   const transaction = await network.draft(account, [
     Operation.createAccount({ destination: fresh.publicKey(), startingBalance: '5' }),
@@ -109,7 +109,7 @@ test('an account can be made and act in one transaction', async () => {
   expect((await network.settle(transaction)).status).toBe('SUCCESS')
 })
 
-test('a signer that was removed in the same ledger is missed at apply: fee and sequence number are used up', async () => {
+test('fails a transaction whose signer was removed in the same ledger, and keeps its fee and sequence number', async () => {
   await configure(signer(other, 1))
   const before = await network.account(account)
   const removal = await network.build(other, signer(other, 0))

@@ -52,7 +52,7 @@ async function expectCharge(transaction: Transaction, feeSource: Keypair, inclus
   }
 }
 
-test('a plain contract call: base fee, what it used, and the rest of R back', async () => {
+test('charges a plain call its base fee and used resources and refunds the rest', async () => {
   const transaction = await prepare()
   const check = await expectCharge(transaction, payer, 100n)
   const outcome = await network.settle(transaction)
@@ -64,7 +64,7 @@ test('a plain contract call: base fee, what it used, and the rest of R back', as
   expect(events?.map(({ body }) => scValToNative(body.v0.topics[0] ?? xdr.ScVal.scvVoid()))).toEqual(['transfer'])
 })
 
-test('a sponsored call at twice the fee: the sponsor pays N + C + 200 and gets the rest back', async () => {
+test('charges a sponsored call N + C + 200 and refunds the rest to the sponsor', async () => {
   const transaction = await prepare()
   const check = await expectCharge(transaction, sponsor, 200n)
   const before = await network.account(payer)
@@ -75,7 +75,7 @@ test('a sponsored call at twice the fee: the sponsor pays N + C + 200 and gets t
   expect(after).toMatchObject({ balance: before.balance - 10_000_000n, seqNum: before.seqNum + 1n })
 })
 
-test('a call that fails costs N and nothing refundable', async () => {
+test('charges a failed call only the non-refundable fee', async () => {
   const prepared = await prepare(600_000_000n)
   // The balance goes between simulation and application.
   expect((await network.settle(await network.build(payer, pay('60')))).status).toBe('SUCCESS')
@@ -90,14 +90,14 @@ test('a call that fails costs N and nothing refundable', async () => {
   expect(outcome).toMatchObject({ returnValue: undefined })
 })
 
-test('declared resources are limits', async () => {
+test('fails a call that exceeds its declared resources', async () => {
   const low = declare(await prepare(), (data) => data.setResources(1, 1000, 1000), {}, payer)
   const outcome = await network.settle(low)
   if (outcome.status !== 'FAILED') throw new Error(outcome.status)
   expect(resultCodes(outcome.resultXdr)).toEqual(['txFailed', 'invokeHostFunctionResourceLimitExceeded'])
 })
 
-test('a pool too small for rent and events', async () => {
+test('fails a call whose refundable fee does not cover rent and events', async () => {
   const transaction = await prepare()
   const fee = nonRefundableFee(sorobanDataOf(transaction).resources, transaction.toEnvelope().toXdr().length)
   const outcome = await network.settle(declare(transaction, (data) => data.setResourceFee(fee), {}, payer))
@@ -134,14 +134,14 @@ test.each(CASES)('%s', async (_name, change, code, inside = `txFeeBumpInnerFaile
   expect(await network.send(wrap(bad, sponsor, 10_000_000n))).toBe(inside)
 })
 
-test('R above the fee: malformed alone, fine inside a fee bump', async () => {
+test('accepts a resource fee above the inner fee only inside a fee bump', async () => {
   const transaction = perturb(await prepare(), { fee: 100 }, payer)
   expect(await network.send(transaction)).toBe('txMalformed')
   const fee = sorobanDataOf(transaction).resourceFee + 200n
   expect((await network.settle(wrap(transaction, sponsor, fee))).status).toBe('SUCCESS')
 })
 
-test('a fee source of a pending contract call counts as taken for the classic queue', async () => {
+test('keeps the fee source of a pending call out of the classic queue', async () => {
   expect(await network.send(wrap(await prepare(), sponsor, 10_000_000n))).toBe('PENDING')
   const classic = await network.build(sponsor, bump())
   expect(await network.send(classic)).toBe('TRY_AGAIN_LATER')
@@ -149,7 +149,7 @@ test('a fee source of a pending contract call counts as taken for the classic qu
   expect((await network.settle(classic)).status).toBe('SUCCESS')
 })
 
-test('classic transactions come before contract calls', async () => {
+test('applies classic transactions before contract calls', async () => {
   const transactions = [await prepare(), await network.build(payee, pay())] as const
   for (const transaction of transactions) expect(await network.send(transaction)).toBe('PENDING')
   network.close()

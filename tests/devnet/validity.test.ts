@@ -71,7 +71,7 @@ test.each(CASES)('%s', async (_name, change, code, feeCharged = 100n) => {
   expect(sent.errorResult?.feeCharged).toBe(feeCharged)
 })
 
-test('only the first bad operation is filled in', async () => {
+test('reports only the first invalid operation', async () => {
   const operations = [pay(), withAmount(-1n), withAmount(-2n)]
   const sent = await network.server.sendTransaction(perturb(valid, { operations, fee: 300 }, payer))
   const result = sent.errorResult?.result
@@ -81,11 +81,11 @@ test('only the first bad operation is filled in', async () => {
   expect(sent.errorResult?.feeCharged).toBe(300n)
 })
 
-test('a fee of the whole available balance is accepted', async () => {
+test('accepts a fee equal to the available balance', async () => {
   expect(await network.send(perturb(await network.build(payee, pay()), { fee: 990_000_000 }, payee))).toBe('PENDING')
 })
 
-test('a transaction that cannot be decoded is an invalid parameter', async () => {
+test('rejects an undecodable transaction as an invalid parameter', async () => {
   const send = (transaction: string) =>
     fetch(network.devnet.rpcUrl, {
       method: 'POST',
@@ -98,7 +98,7 @@ test('a transaction that cannot be decoded is an invalid parameter', async () =>
   }
 })
 
-test('a V0 envelope is taken as V1', async () => {
+test('treats a V0 envelope as V1', async () => {
   const next = await network.build(payer, pay('2'))
   const envelope = next.toEnvelope()
   if (envelope.type !== 'envelopeTypeTx') throw new Error('a V1 envelope')
