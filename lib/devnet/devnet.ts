@@ -38,13 +38,13 @@ const PROFILES = { quick: 1_000, testnet: 5_000 } as const
 export interface DevnetOptions {
   /** the folder of the ledger, for this process alone; null keeps it in memory */
   readonly directory: string | null
-  /** 0 takes any that is free */
+  /** 0 picks any free port */
   readonly port: number
-  /** how fast ledgers follow each other; their limits and fees are testnet's in either case */
+  /** how often ledgers close; limits and fees are testnet's in either profile */
   readonly profile?: keyof typeof PROFILES
-  /** milliseconds between ledgers, in place of the profile's; 0 closes one only when `closeLedger` is called */
+  /** milliseconds between ledgers, overriding the profile's; 0 closes one only when `closeLedger` is called */
   readonly closeMs?: number
-  /** by how many ledgers each node lags; requests go to the nodes in turn; by default one node that does not lag */
+  /** by how many ledgers each node lags; requests go to the nodes in turn; by default, one node that doesn't lag */
   readonly lag?: readonly number[]
   /**
    * Separates the RPC's own node from the validator, for tests of transactions that never reach the validator: whether an
@@ -52,17 +52,17 @@ export interface DevnetOptions {
    */
   readonly losesAnnouncement?: CaptiveCoreOptions['losesAnnouncement']
   readonly passphrase: string
-  /** the proofs that the verifier takes; stand-ins by default */
+  /** the proofs that the verifier accepts; stand-ins by default */
   readonly proofs?: ProofMode
   /** how many ledgers clients can query; 17,280 by default, which is a day of testnet */
   readonly historyLedgers?: number
-  /** the room in a ledger; testnet's by default */
+  /** the limits of a ledger; testnet's by default */
   readonly limits?: LedgerLimits
-  /** archive of the token's events that the deployment document names, without `/v1` */
+  /** the archive's URL in the deployment document, without `/v1` */
   readonly archiveUrl?: string
-  /** answers what is below /idp */
+  /** handles requests below /idp */
   readonly identity?: (request: IncomingMessage, response: ServerResponse) => void
-  /** instead of the keys that follow from the passphrase */
+  /** overrides keys that are otherwise derived from the passphrase */
   readonly keys?: Partial<DevnetKeys>
   /** unix milliseconds */
   readonly now?: () => number
@@ -94,7 +94,7 @@ const KEEP_ALIVE_MS = 65_000
 
 /**
  * Starts an embedded Stellar network of one node, on the loopback address.
- * @throws DirectoryInUse; an error that names the port if that is taken, or the directory if its network is another
+ * @throws DirectoryInUse, OtherVersion; an error that names the port in use, or the directory of another network
  */
 export async function startDevnet(options: DevnetOptions): Promise<Devnet> {
   const { directory, passphrase, identity, lag = [0] } = options
@@ -104,7 +104,7 @@ export async function startDevnet(options: DevnetOptions): Promise<Devnet> {
   const release = directory === null ? () => {} : lockDirectory(directory)
   try {
     const proofs = await openProofs(options.proofs ?? 'stand-in')
-    // Nothing is awaited from here to the listener of requests: one that came between would never be answered.
+    // No await between here and the request listener: a request that arrives in between would never be answered.
     const url = `http://localhost:${await listen(server, options.port)}`
     const { ledger, deployment: built } = openNetwork({ ...options, closeMs, memory: Math.max(...lag) }, keys, proofs)
     const rpcUrl = `${url}/rpc`
@@ -146,7 +146,7 @@ export async function startDevnet(options: DevnetOptions): Promise<Devnet> {
   }
 }
 
-/** Opens the network that the directory holds, or makes one there. @throws OtherVersion */
+/** Opens the network in the directory, or creates one. @throws OtherVersion */
 function openNetwork(options: DevnetOptions & { closeMs: number; memory: number }, keys: DevnetKeys, proofs: Proofs) {
   const { directory, passphrase, closeMs, memory, limits = NETWORK_LEDGER_LIMITS, now = Date.now } = options
   const { historyLedgers = HISTORY_LEDGERS } = options
@@ -206,7 +206,7 @@ function holdsKeys({ state }: Ledger, { contracts }: Deployment, { keys }: Proof
   })
 }
 
-/** Closes a ledger every `closeMs`, the first at once, so that a network that was down is healthy again. */
+/** Closes a ledger every `closeMs`, and one immediately, so that a network that was down is healthy again. */
 function keepClosing(ledger: Ledger, closeMs: number): () => void {
   if (closeMs === 0) return () => {}
   const close = () => {

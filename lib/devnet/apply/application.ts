@@ -26,8 +26,8 @@ export interface Application {
 }
 
 /**
- * Applies an envelope whose fee is already taken. The checks of its validity run again with this ledger's number and
- * time; once the sequence number is found right, it is used up, also by a failure.
+ * Applies an envelope whose fee is already charged. Its validity is checked again with this ledger's number and
+ * time; a correct sequence number is consumed even if the transaction fails.
  * @throws ProofUnchecked
  */
 export function applyEnvelope(envelope: Envelope, state: State, ledger: LedgerContext): Application {
@@ -43,15 +43,15 @@ export function applyEnvelope(envelope: Envelope, state: State, ledger: LedgerCo
       ? applyContractCall(inner, state, ledger, changesBefore)
       : applyOperations(inner, state, ledger, changesBefore)
   } catch (cause) {
-    // Only the verifier is missing. The call waits, since a failure would cost its sender the fee.
+    // The verifier is unavailable. The call waits, because a failure would cost the sender the fee.
     if (cause instanceof ProofUnchecked) throw cause
-    // A fault of this code must not keep every later ledger from closing. Core answers txINTERNAL_ERROR to a fault.
+    // A bug here must not keep every later ledger from closing. Core's result for a bug is txINTERNAL_ERROR.
     log('error', 'transaction failed within', { hash: envelope.hash, failure: describeFailure(cause) })
     return rejected(inner, { code: 'txInternalError' }, changesBefore)
   }
 }
 
-/** Core loads the fee source of a fee bump first, and its meta shows an update that changes nothing. */
+/** Core loads the fee source of a fee bump first, so its meta contains an update without a change. */
 function touched(account: string, state: State): xdr.LedgerEntryChange[] {
   const entry = state.get(accountKey(account))
   if (!entry) return []
@@ -80,7 +80,7 @@ function checkOperationSignatures(inner: Inner, checker: SignatureChecker, state
   return { code: 'txFailed', operations: resultsWith(operations, faults) }
 }
 
-/** Every operation runs, so that each has its own result; what they did counts only if all succeeded. */
+/** Runs every operation, so that each has its own result. Their changes are kept only if all of them succeed. */
 function applyOperations(
   inner: Inner,
   state: State,
@@ -96,7 +96,7 @@ function applyOperations(
     const { ok, result, events } = applyOne(operation, inner, layer, ledger)
     results.push(result)
     const meta = operationMeta(layer, events)
-    // Core loads the account even where there is nothing to bump.
+    // Core loads the account even if there is nothing to bump.
     const isIdle = operation.body.type === 'bumpSequence' && meta.changes.length === 0
     metas.push(
       isIdle ? new xdr.OperationMetaV2({ ...meta, changes: touched(sourceOf(operation, inner), layer) }) : meta,

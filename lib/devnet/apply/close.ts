@@ -11,16 +11,16 @@ import { envelopeResult } from '../transaction/results.ts'
 import type { TransactionSet } from '../transaction/transaction-set.ts'
 import { type Application, applyEnvelope } from './application.ts'
 
-/** One transaction of a closed ledger, with all that it did. */
+/** One transaction of a closed ledger, with its effects. */
 export interface ClosedTransaction {
   readonly envelope: Envelope
   readonly ok: boolean
   readonly result: xdr.TransactionResult
   readonly meta: xdr.TransactionMetaV4
-  /** the changes by the charge of the fee, and those by the refund */
+  /** the changes made by the fee charge, and by the refund */
   readonly feeChanges: xdr.LedgerEntryChange[]
   readonly refundChanges: xdr.LedgerEntryChange[]
-  /** stroops for a place in the ledger as fee statistics count them: per operation, for a contract call in all */
+  /** inclusion fee in stroops as fee statistics count it: per operation, or the total of a contract call */
   readonly inclusionFee: bigint
 }
 
@@ -29,7 +29,7 @@ const STAGE = xdr.TransactionEventStage
 /**
  * Applies a set of transactions to `state`: all fees first, then classic transactions, then Soroban ones, and the
  * refunds after all of them (protocol 23).
- * @returns what became of each, in order of application, and the stroops that went to the fee pool
+ * @returns the outcome of each, in order of application, and the stroops added to the fee pool
  */
 export function applyLedger(
   set: TransactionSet,
@@ -68,7 +68,7 @@ function commit(layer: State): xdr.LedgerEntryChange[] {
   return changes
 }
 
-/** At most the base fee of this ledger is taken, however high the bid; never more than is there. */
+/** Charges at most this ledger's base fee, however high the bid, and never more than the balance. */
 function takeFee(envelope: Envelope, baseFee: bigint, state: State, { sequence }: LedgerContext): bigint {
   const payer = readAccount(state, envelope.feeSource)
   if (!payer) return 0n

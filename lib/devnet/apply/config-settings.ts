@@ -12,12 +12,12 @@ interface NetworkSettings {
 
 /** Rent is at its floor of 1,000 stroops until the contracts' entries fill this much (testnet's settings). */
 const RENT = { target: 4_000_000_000n, low: -17_000n, high: 10_000n }
-/** Consensus takes no time here, but the setting has testnet's shape and figures. */
+/** Consensus takes no time here, but the setting has testnet's figures. */
 const TIMEOUT_MS = 1_000
 
 /**
- * The settings of the network as ledger entries (CAP-46-7 and later): those that hold here, and testnet's where nothing
- * here depends on them. The two tables of cost parameters are not among them, since nothing is metered here.
+ * The settings of the network as ledger entries (CAP-46-7 and later): this ledger's own, and testnet's where nothing
+ * here depends on them. The two tables of cost parameters are missing, because nothing is metered here.
  */
 export function configSettings(settings: NetworkSettings): Omit<StoredEntry, 'lastModified'>[] {
   return settingsOf(settings).map((setting) => {
@@ -29,7 +29,7 @@ export function configSettings(settings: NetworkSettings): Omit<StoredEntry, 'la
   })
 }
 
-/** Writes the settings that differ from the ledger's, as an upgrade of the network would. */
+/** Writes the settings that differ from the ledger's, like a network upgrade. */
 export function upgrade(state: State, settings: readonly Omit<StoredEntry, 'lastModified'>[], sequence: number): void {
   for (const setting of settings) {
     const present = state.get(setting.key)

@@ -13,7 +13,7 @@ import { transactionSet } from './close-meta.ts'
 import { makeHeader } from './header.ts'
 import { recordLedger, recordPhases } from './ledger-record.ts'
 
-/** The parts of the last ledger on which the next one builds. */
+/** The parts of the last ledger that the next one builds on. */
 export interface Tip {
   readonly hash: Uint8Array
   /** stroops */
@@ -24,16 +24,16 @@ export interface Tip {
   readonly sorobanBytes: number
 }
 
-/** A ledger that is complete, but not kept yet. */
+/** A complete ledger that isn't stored yet. */
 export interface Draft {
-  /** holds what it changes */
+  /** holds its changes */
   readonly layer: State
   readonly closed: { readonly record: LedgerRecord; readonly body: Uint8Array }
   readonly set: TransactionSet
   readonly tip: Tip
 }
 
-/** Writes down what a ledger did in `layer`. */
+/** Drafts the ledger whose changes are in `layer`. */
 export function writeDraft(given: {
   readonly ledger: LedgerContext
   readonly tip: Tip
@@ -74,12 +74,12 @@ function sorobanGrowth(layer: State): number {
 }
 
 /**
- * Drafts a ledger of what waits. A call whose proof cannot be checked now is left for a later ledger. A transaction that
- * meets a fault of this code is dropped, since it would keep this ledger and every later one from closing.
+ * Drafts a ledger of pending transactions. A call whose proof can't be checked now is left for a later ledger. A transaction
+ * that hits a bug here is dropped, because it would keep this ledger and every later one from closing.
  */
 export function draftWaiting(steps: {
   take: (without: ReadonlySet<Envelope>) => TransactionSet
-  /** @throws where a transaction meets a fault */
+  /** @throws if a transaction hits a bug */
   draft: (set: TransactionSet) => Draft
   drop: (envelope: Envelope) => void
 }): Draft {
@@ -102,7 +102,7 @@ export function draftWaiting(steps: {
   }
 }
 
-/** The transactions that meet a fault when drafted alone, each with its fault; all of them if none does. */
+/** The transactions that fail when drafted alone, each with its error; all of them if none does. */
 function findFaults(
   set: TransactionSet,
   draft: (set: TransactionSet) => Draft,

@@ -2,11 +2,11 @@ import { StrKey, type xdr } from '@stellar/stellar-sdk'
 import type { EventRecord } from '../state/record.ts'
 import type { ClosedTransaction } from './close.ts'
 
-/** Places in a ledger that no transaction takes: before all of them and after all of them. */
+/** Positions before and after all transactions of a ledger. */
 const BEFORE = 0
 const AFTER = 1_048_575
 
-/** Paging position of an event: a TOID (ledger, transaction, operation; SEP-35) and the event's index there. */
+/** Paging position of an event: a TOID (ledger, transaction, operation; SEP-35) and the event's index. */
 export function eventId(ledger: number, transaction: number, operation: number, index: number): string {
   const toid = (BigInt(ledger) << 32n) | (BigInt(transaction) << 12n) | BigInt(operation)
   return `${toid.toString().padStart(19, '0')}-${index.toString().padStart(10, '0')}`

@@ -10,7 +10,7 @@ import { auditorPoint, type DevnetKeys, friendbotChannel } from './keys.ts'
 /** How many accounts friendbot can fund in one ledger. */
 export const FRIENDBOT_CHANNELS = 64
 
-/** A network's asset, contracts and auditor: served as /deployment.json, kept in the network's directory. */
+/** A network's asset, contracts and auditor: served as /deployment.json and stored in the network's directory. */
 export interface Deployment {
   readonly asset: { readonly code: string; readonly issuer: string; readonly contract: string }
   readonly contracts: {

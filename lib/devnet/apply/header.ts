@@ -3,10 +3,10 @@ import { xdr } from '@stellar/stellar-sdk'
 import { BASE_RESERVE } from '../state/account.ts'
 import { BASE_FEE } from '../transaction/validity.ts'
 
-/** The newest protocol whose headers stellar-sdk 17 can decode: protocol 30 adds arms it does not know. */
+/** The newest protocol whose headers stellar-sdk 17 can decode: protocol 30 adds arms that it can't. */
 export const PROTOCOL_VERSION = 28
 
-/** stroops in existence: 100 billion XLM, all on the root account at first */
+/** total stroops: 100 billion XLM, initially all in the root account */
 export const TOTAL_COINS = 100_000_000_000n * 10_000_000n
 
 interface NextHeader {
@@ -14,16 +14,16 @@ interface NextHeader {
   readonly sequence: number
   /** unix seconds */
   readonly closeTime: number
-  /** stroops of fees taken so far */
+  /** stroops of fees charged so far */
   readonly feePool: bigint
   readonly transactions: xdr.GeneralizedTransactionSet
   /** in order of application */
   readonly results: readonly xdr.TransactionResultPair[]
-  /** base64 keys and entries that changed: stands for the bucket list, which does not exist here */
+  /** base64 keys and entries that changed, in place of a bucket list */
   readonly changes: readonly string[]
 }
 
-/** The header of the next ledger. Its hash covers everything that the ledger did, and the ledger before it. */
+/** The header of the next ledger. Its hash covers the ledger's effects and the previous ledger. */
 export function makeHeader(next: NextHeader): { header: xdr.LedgerHeader; hash: Uint8Array } {
   const header = new xdr.LedgerHeader({
     ledgerVersion: PROTOCOL_VERSION,

@@ -2,9 +2,9 @@ import { hash } from 'node:crypto'
 import { Keypair } from '@stellar/stellar-sdk'
 import { encodePoint, H, multiply, ORDER } from '#lib/wallet/grumpkin.ts'
 
-/** The keys of a new network. They follow from the passphrase, so everybody can know them. */
+/** The keys of a new network, derived from the passphrase and so public. */
 export interface DevnetKeys {
-  /** holds all XLM; as in stellar-core its seed is the network id */
+  /** owns all XLM; as in stellar-core, its seed is the network id */
   readonly root: Keypair
   /** issues the test USDC */
   readonly issuer: Keypair
@@ -25,7 +25,7 @@ export function auditorPoint(viewingKey: bigint): Uint8Array {
   return encodePoint(multiply(H, viewingKey))
 }
 
-/** One of friendbot's accounts, whose sequence numbers it uses so that it can fund many at once. */
+/** One of friendbot's accounts. Their sequence numbers let it fund many accounts per ledger. */
 export function friendbotChannel(passphrase: string, index: number): Keypair {
   return Keypair.fromRawEd25519Seed(sha256(`${passphrase} friendbot channel ${index}`))
 }

@@ -69,7 +69,7 @@ function transactionBody({ envelope, result, meta, ...closed }: ClosedTransactio
     refundChangesXdr: inBase64(closed.refundChanges),
     events: {
       transactionEventsXdr: meta.events.map((event) => event.toXdr('base64')),
-      // A transaction that failed has no operations that did anything.
+      // A failed transaction has no operation metadata.
       ...(meta.operations.length > 0 && {
         contractEventsXdr: meta.operations.map(({ events }) => events.map((event) => event.toXdr('base64'))),
       }),

@@ -14,10 +14,10 @@ import { applyLedger, orderOf } from './close.ts'
 import { configSettings, upgrade } from './config-settings.ts'
 import { type Draft, draftWaiting, type Tip, writeDraft } from './draft.ts'
 
-/** The network as one node knows it. */
+/** The network as one node sees it. */
 export interface Ledger {
   readonly passphrase: string
-  /** The entries after the last closed ledger: to read, or to fork for a simulation. */
+  /** The entries as of the last closed ledger, to read or to fork for a simulation. */
   readonly state: State
   readonly history: History
   readonly past: Past
@@ -25,13 +25,13 @@ export interface Ledger {
   context(): LedgerContext
   /** unix seconds */
   now(): number
-  /** The ledger for which an envelope is checked that arrives after `last`. It may close some seconds from now. */
+  /** The ledger against which an envelope is checked that arrives after `last`. It may close some seconds from now. */
   momentAfter(last: Pick<LedgerContext, 'sequence' | 'closeTime'>): Moment
   /** @throws UnreadableEnvelope if `envelope` (base64 XDR) is not one */
   read(envelope: string): Envelope
   /** @throws UnreadableEnvelope */
   submit(envelope: string): { envelope: Envelope; verdict: Verdict }
-  /** Closes a ledger with the waiting transactions that it has room for, and returns those. */
+  /** Closes a ledger with the pending transactions that fit, and returns them. */
   close(): Envelope[]
   /** Settles when the next ledger has closed. */
   closed(): Promise<void>
@@ -42,22 +42,22 @@ interface LedgerOptions {
   /** null keeps everything in memory */
   readonly directory: string | null
   readonly passphrase: string
-  /** the room in a ledger */
+  /** the limits of a ledger */
   readonly limits: LedgerLimits
-  /** milliseconds between ledgers, as the network's settings say */
+  /** milliseconds between ledgers, for the network's settings */
   readonly closeMs: number
   /** how many ledgers clients can query */
   readonly historyLedgers: number
-  /** for how many ledgers the changes are remembered: the most that a node can lag behind */
+  /** how many ledgers of changes are kept in memory: the most that a node can lag */
   readonly memory: number
   readonly verify: LedgerContext['verify']
   /** unix milliseconds */
   readonly now: () => number
-  /** The entries of ledger 1, asked for when the directory holds no network yet. */
+  /** The entries of ledger 1, for a directory without a network. */
   readonly genesis: (ledger: LedgerContext) => StoredEntry[]
 }
 
-/** Seconds from now for which a transaction must be valid: two closes of 5 s (core's upper bound offset). */
+/** Seconds from now for which a transaction must stay valid: two closes of 5 s (core's upper bound offset). */
 const CLOSE_TIME_SLACK = 10
 
 export function openLedger(options: LedgerOptions): Ledger {

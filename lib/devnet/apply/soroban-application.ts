@@ -31,7 +31,7 @@ interface SorobanOutcome {
   readonly diagnostics: xdr.DiagnosticEvent[]
 }
 
-/** The cost of a Soroban transaction that fails or never runs: only the part that is not refundable. */
+/** The charge of a Soroban transaction that fails or never runs: only the non-refundable part. */
 export function unusedCharge(inner: Inner): SorobanCharge {
   const nonRefundable = inner.soroban ? nonRefundableFee(inner.soroban.resources, inner.size) : 0n
   return { nonRefundable, refundable: 0n, rent: 0n }

@@ -21,7 +21,7 @@ export function authenticationCost(signatures: number): number {
 }
 
 /**
- * The account contract that is built into the host: `signature` is a vector of maps {public_key, signature}, strictly
+ * The account contract built into the host: `signature` is a vector of maps {public_key, signature}, strictly
  * ascending by key; every key must be a signer with weight, and together they reach the MEDIUM threshold.
  * `preimage` is hashed once to the 32 bytes that were signed.
  */
@@ -51,7 +51,7 @@ export function verifyAccount(input: {
   if (weight < medium) throw contractError(5, `signature weight ${weight} is below the medium threshold ${medium}`)
 }
 
-/** The account, put into the footprint. Error(Contract, #6) if there is none. */
+/** Reads the account and adds it to the footprint. @throws Error(Contract, #6) without one */
 export function readAccount(address: string, storage: Storage): xdr.AccountEntry {
   const data = storage.get(accountKey(address))?.data
   if (data?.type !== 'account') throw contractError(6, 'account entry is missing', accountValue(address))

@@ -14,8 +14,8 @@ const decoders: { [Type in keyof Parameters]: (value: xdr.ScVal) => Parameters[T
 }
 
 /**
- * Decodes the arguments by the function's parameters. What a Wasm contract does not take is Error(WasmVm, …), as from its
- * generated code. The arguments of an asset contract are refused by the host itself.
+ * Decodes the arguments by the function's parameters. A Wasm contract's generated code rejects a mismatch with
+ * Error(WasmVm, …); the host itself rejects the arguments of an asset contract.
  */
 export function decodeArguments(
   { parameters }: ContractFunction,

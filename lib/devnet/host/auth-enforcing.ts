@@ -17,15 +17,15 @@ interface Tracker {
   readonly entry: xdr.SorobanAuthorizationEntry
   readonly address: string
   readonly root: Node
-  /** for every call on the stack, the node that it used up */
+  /** for every call on the stack, the node that it used */
   readonly matches: (Node | undefined)[]
-  /** whether credentials were checked and the nonce used up; source-account credentials need neither */
+  /** whether credentials were checked and the nonce used; source-account credentials need neither */
   verified: boolean
 }
 
 /**
- * Matches every demand against the signed trees: same contract, function and arguments, at the right depth below a
- * node that is on the call stack already. A node serves once. Signature, expiry and nonce are checked at the first match.
+ * Matches every require_auth against the signed trees: same contract, function and arguments, at the right depth below a
+ * node on the call stack. A node matches once. Signature, expiry and nonce are checked at the first match.
  */
 export function enforceAuthorisation(input: {
   readonly entries: readonly xdr.SorobanAuthorizationEntry[]
@@ -72,7 +72,7 @@ function plant(invocation: xdr.SorobanAuthorizedInvocation): Node {
   return { authorised: invocation.function, children: invocation.subInvocations.map(plant), spent: false }
 }
 
-/** Uses up the node that says what the frame does, and ties it to the frame. */
+/** Uses the node that matches the frame, and ties it to the frame. */
 function match(tracker: Tracker, frame: Frame): boolean {
   const top = tracker.matches.length - 1
   if (tracker.matches[top] !== undefined) return false
@@ -121,7 +121,7 @@ function verify(
     verifyAccount({ address, preimage: preimage.toXdr(), signature, storage, budget })
   } catch (cause) {
     if (!(cause instanceof HostError) || cause.label.startsWith('Error(Budget,')) throw cause
-    // The host changes the error, so that a contract cannot take the signer's error for its own.
+    // The host replaces the error, so that a contract can't mistake the signer's error for its own.
     const reason = `failed account authentication with error ${cause.label}: ${cause.message}`
     throw hostError('Auth', 'InvalidAction', reason)
   }

@@ -18,7 +18,7 @@ interface Node {
 interface Tracker {
   readonly address: string
   readonly root: Node
-  /** for every call on the stack, the node that was recorded for it */
+  /** for every call on the stack, the node recorded for it */
   readonly matches: (Node | undefined)[]
   /** undefined for the source account, which signs the envelope */
   readonly nonce: bigint | undefined
@@ -29,14 +29,14 @@ const NOT_ROOT =
   'Use `require_auth()` in the top invocation or enable non-root authorization.'
 
 /**
- * Grants and records every demand, for a simulation. Signatures stay void and the expiry 0. Even so the account is read,
- * one signature is metered, and the nonce is used until the latest ledger that an entry may live: the signer chooses the
- * expiry only later, and the fee must cover any.
+ * Grants and records every require_auth, for a simulation. Signatures stay void and the expiry 0. Still, the account is read,
+ * one signature is metered, and the nonce is stored for the longest lifetime, because the signer chooses the
+ * expiry later, and the fee must cover any.
  */
 export function recordAuthorisation(input: {
   readonly source: string
   readonly allowNonRoot: boolean
-  /** credentials of CAP-71 (ADDRESS_V2) in place of ADDRESS */
+  /** CAP-71 credentials (ADDRESS_V2) instead of ADDRESS */
   readonly upgraded: boolean
   readonly ledger: LedgerContext
   readonly storage: Storage

@@ -1,6 +1,6 @@
 import { Address, xdr } from '@stellar/stellar-sdk'
 
-/** The call that asks for an authorisation. A node of a signed tree must equal it byte for byte. */
+/** The call that requires an authorization. A node of a signed tree must equal it byte for byte. */
 export interface Frame {
   /** strkey (C…) */
   readonly contract: string
@@ -8,11 +8,11 @@ export interface Frame {
   readonly args: xdr.ScVal[]
 }
 
-/** The authorisations of one host function. Every contract call enters and leaves. */
+/** The authorizations of one host function. Every contract call enters and leaves. */
 export interface Authorisation {
   enter(): void
   leave(): void
-  /** Error(Auth, …) unless `address` authorised the call. It is not asked for the calls that a contract makes itself. */
+  /** @throws Error(Auth, …) unless `address` authorized the call. Not used for a contract's own direct calls. */
   require(address: string, frame: Frame): void
   /** The recorded entries; empty when enforcing. */
   entries(): xdr.SorobanAuthorizationEntry[]

@@ -15,7 +15,7 @@ export interface Calls {
   invoke(contract: string, name: string, args: xdr.ScVal[]): xdr.ScVal
   readonly events: xdr.ContractEvent[]
   readonly diagnostics: xdr.DiagnosticEvent[]
-  /** Whether there is a diagnostic event for this error. */
+  /** Whether this error has a diagnostic event. */
   explained(error: HostError): boolean
 }
 
@@ -48,7 +48,7 @@ export function openCalls(environment: {
     storage,
     spend: budget.spend,
     requireAuth: (address) => {
-      // A contract needs no entry for what it calls itself.
+      // A contract needs no entry for its own direct calls.
       if (address !== invoker) authorisation.require(address, frame)
     },
     invoke: (contract, name, args) => invoke({ contract, name, args }, frame.contract),
@@ -61,7 +61,7 @@ export function openCalls(environment: {
 
   const invoke = (frame: Frame, invoker: string | undefined): xdr.ScVal => {
     authorisation.enter()
-    // Without a contract at the address there is no frame: the error belongs to the caller.
+    // Without a contract at the address, there is no frame, so the error belongs to the caller.
     let failing = invoker
     try {
       const { instance, functions, isAsset } = contractAt(frame.contract, storage)

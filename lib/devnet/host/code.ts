@@ -9,14 +9,14 @@ const NAME_SECTION = 'built-in'
 const SPEC_SECTION = 'contractspecv0'
 
 /**
- * The code entry that stands for a contract built into this ledger: a Wasm module without code that says which one it
- * is, and carries the interface where clients look for it (`contract.Client.from`).
+ * The code entry of a contract built into this ledger: a Wasm module without code that contains the contract's name
+ * and its interface where clients look for it (`contract.Client.from`).
  */
 export function encodeCode(name: string, contract: Contract): Uint8Array {
   return Buffer.concat([HEADER, section(NAME_SECTION, Buffer.from(name)), section(SPEC_SECTION, specOf(contract))])
 }
 
-/** The contract that a code entry stands for; undefined if it was not made by `encodeCode`. */
+/** The contract of a code entry; undefined if `encodeCode` didn't create it. */
 export function nameOfCode(code: Uint8Array): string | undefined {
   const start = HEADER.length + 3
   const name = Buffer.from(code.subarray(start, start + NAME_SECTION.length)).toString()

@@ -4,15 +4,15 @@ import type { Instance } from './instance.ts'
 import type { MuxedAddress } from './scval.ts'
 import type { Storage } from './storage.ts'
 
-/** One contract call in progress, as the function that answers it sees it. */
+/** One contract call in progress, for the function that handles it. */
 export interface Call extends Instance {
   /** strkey (C…) of the contract itself */
   readonly contract: string
   readonly ledger: LedgerContext
   readonly storage: Storage
-  /** Throws Error(Auth, …) unless `address` authorised this very call. */
+  /** @throws Error(Auth, …) unless `address` authorized this call */
   requireAuth(address: string): void
-  /** Calls another contract, which sees this one as an authorised invoker. */
+  /** Calls another contract, for which this one is authorized as the invoker. */
   invoke(contract: string, name: string, args: xdr.ScVal[]): xdr.ScVal
   publish(topics: xdr.ScVal[], data: xdr.ScVal): void
   /** Charges instructions beyond those that the function declares. @throws Error(Budget, ExceededLimit) */
@@ -49,14 +49,14 @@ export interface ContractFunction {
   /** in the order of the arguments */
   readonly parameters: Signature
   readonly returns: Returns
-  /** Declared, not metered: CPU instructions of this function without those of the contracts that it calls. */
+  /** CPU instructions, declared and not metered, without those of the contracts that it calls. */
   readonly instructions: number
   readonly run: (call: Call, args: Decoded<Signature>) => xdr.ScVal
 }
 
 export type Contract = ReadonlyMap<string, ContractFunction>
 
-/** Ties a handler to the types of its parameters: the host hands it what `parameters` says, or does not call it. */
+/** Ties a handler to the types of its parameters: the host calls it only with matching arguments. */
 export function contractFunction<const S extends Signature>(definition: {
   readonly parameters: S
   readonly returns: Returns

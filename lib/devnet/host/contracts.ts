@@ -10,7 +10,7 @@ import type { Storage } from './storage.ts'
 import { confidentialToken } from './token/functions.ts'
 import { verifierRegistry } from './verifier-registry.ts'
 
-/** The contracts that run here besides asset contracts, by the name in the code entry that stands for them. */
+/** The built-in contracts besides asset contracts, by the name in their code entry. */
 export const BUILT_IN = {
   'confidential-token': confidentialToken,
   'auditor-registry': auditorRegistry,
@@ -19,7 +19,7 @@ export const BUILT_IN = {
 
 const byName: ReadonlyMap<string, Contract> = new Map(Object.entries(BUILT_IN))
 
-/** The contract at an address. Reads its instance and code, as the host does. @throws Error(Storage, MissingValue) */
+/** The contract at an address. Reads its instance and code, like the host. @throws Error(Storage, MissingValue) */
 export function contractAt(
   address: string,
   storage: Storage,

@@ -1,7 +1,7 @@
 import { Address, type Asset, xdr } from '@stellar/stellar-sdk'
 import { publicKey } from '../state/ledger-key.ts'
 
-/** A ledger key and its base64 XDR, under which the state keeps the entry. */
+/** A ledger key and its base64 XDR, the key of its entry in the state. */
 export interface EntryKey {
   readonly key: xdr.LedgerKey
   readonly id: string

@@ -5,7 +5,7 @@ import type { InvocationResult } from './invocation.ts'
 import { diskReadBytes, eventBytes, writeBytes } from './resources.ts'
 
 /**
- * The bytes of an envelope besides its operation and Soroban data, as the RPC assumes them: muxed sources, every
+ * The bytes of an envelope besides its operation and Soroban data, as the RPC estimates them: muxed sources, every
  * precondition, a 32-byte memo, 20 signatures.
  */
 const ENVELOPE_BYTES = 4 + 44 + 4 + 8 + 272 + 36 + 4 + (4 + 44 + 4) + 4 + (4 + 20 * 72)
@@ -18,7 +18,7 @@ const LEEWAY = 50_000
 export function estimateResources(simulated: {
   readonly run: Extract<InvocationResult, { ok: true }>
   readonly before: State
-  /** the layer with what the call wrote */
+  /** the layer with the call's writes */
   readonly state: State
   readonly sequence: number
   readonly operation: xdr.InvokeHostFunctionOp

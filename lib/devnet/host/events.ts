@@ -32,7 +32,7 @@ export function diagnostic(event: xdr.ContractEvent, inSuccessfulContractCall: b
   return new xdr.DiagnosticEvent({ inSuccessfulContractCall, event })
 }
 
-/** The error as the host prints it: a line with the code, then what happened, newest first. */
+/** The error as the host prints it: a line with the code, then the events, newest first. */
 export function describeFailure(error: HostError, diagnostics: readonly xdr.DiagnosticEvent[]): string {
   const title = `HostError: ${error.label}`
   if (error.events === 'unavailable') return `${title}\nDebugInfo not available\n`

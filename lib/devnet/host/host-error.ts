@@ -16,12 +16,12 @@ type HostErrorCode =
  */
 type ErrorEvents = 'logged' | 'none' | 'unavailable'
 
-/** Stops a host function, whose writes are rolled back. No contract sees it; the caller gets `label` and an event. */
+/** Ends a host function and rolls back its writes. Contracts can't catch it; the client gets `label` and an event. */
 export class HostError extends Error {
   readonly error: xdr.ScError
   /** as the host prints it: `Error(Contract, #3506)`, `Error(Auth, InvalidAction)` */
   readonly label: string
-  /** the arguments of the message, as the event shows them after it */
+  /** the arguments that follow the message in the event */
   readonly values: readonly xdr.ScVal[]
   readonly events: ErrorEvents
 
@@ -41,12 +41,12 @@ export class HostError extends Error {
   }
 }
 
-/** An error that a contract raised by number. */
+/** A contract's own error. */
 export function contractError(code: number, message: string, ...values: xdr.ScVal[]): HostError {
   return new HostError(xdr.ScError.sceContract(code), `Error(Contract, #${code})`, message, values)
 }
 
-/** An error that the host itself raised. */
+/** An error of the host. */
 export function hostError(
   kind: HostErrorKind,
   code: HostErrorCode,

@@ -6,7 +6,7 @@ import type { Storage } from './storage.ts'
 
 /** The instance entry of a contract, with the values that it stores. */
 export interface Instance {
-  /** A value by the name of its key, which is a symbol or a vector of one symbol; undefined if there is none. */
+  /** A value by the name of its key, which is a symbol or a vector of one symbol; undefined if absent. */
   setting(name: string): xdr.ScVal | undefined
   /** The value under this key, or undefined. */
   value(key: xdr.ScVal): xdr.ScVal | undefined

@@ -24,7 +24,7 @@ export interface Invocation {
   readonly auth: readonly xdr.SorobanAuthorizationEntry[]
   readonly mode: AuthMode
   readonly footprint: xdr.LedgerFootprint | 'record'
-  /** Without them only the limits of the network hold. */
+  /** Without them, only the network's limits apply. */
   readonly resources?: DeclaredResources
 }
 
@@ -47,8 +47,8 @@ export type InvocationResult =
     }
 
 /**
- * Runs one host function. Writes go to `invocation.state`; on failure the caller drops that layer. No result says that
- * an entry is archived: nothing ever is.
+ * Runs one host function. Writes go to `invocation.state`; on failure, the caller drops that layer. No result reports
+ * an archived entry, because nothing is archived.
  */
 export function invokeHostFunction(invocation: Invocation): InvocationResult {
   const { state, ledger, source, auth, mode, resources } = invocation

@@ -6,9 +6,9 @@ import { VOID } from './scval.ts'
 import type { Storage } from './storage.ts'
 
 /**
- * Uses up a nonce of `address`. It stays marked as used until the signature expires; `expiration` is the last ledger
- * in which the signature counts. Error(Auth, InvalidInput) when that has passed or is further off than an entry can
- * live, Error(Auth, ExistingValue) for a nonce that was used before.
+ * Uses a nonce of `address`. It is stored until the signature expires; `expiration` is the last ledger
+ * in which the signature is valid. @throws Error(Auth, InvalidInput) if that has passed or exceeds the longest
+ * lifetime; Error(Auth, ExistingValue) for a used nonce.
  */
 export function consumeNonce(use: {
   readonly address: string

@@ -13,7 +13,7 @@ export function diskReadBytes(state: State, { readOnly, readWrite }: xdr.LedgerF
   return bytesOfAll(state, [...readOnly, ...readWrite].filter(isOnDisk))
 }
 
-/** Bytes of what is left under the read-write keys; rent and lifetimes do not count. */
+/** Bytes of the entries under the read-write keys; rent and lifetimes don't count. */
 export function writeBytes(state: State, { readWrite }: xdr.LedgerFootprint): number {
   return bytesOfAll(state, readWrite)
 }
@@ -46,7 +46,7 @@ export function checkEvents(events: readonly xdr.ContractEvent[], returnValue: x
   if (all > limit) throw exceeded('return value pushes events size above network config maximum', all, limit)
 }
 
-/** Adds up one by one, as core does: the error holds the first sum above the limit, not the whole. */
+/** Adds up one by one like core: the error contains the first sum above the limit, not the total. */
 function meter(sizes: readonly number[], limit: number, text: string): void {
   let used = 0
   for (const size of sizes) {
@@ -65,7 +65,7 @@ function bytesOfAll(state: State, keys: readonly xdr.LedgerKey[]): number {
   return sizesOf(state, keys).reduce((sum, size) => sum + size, 0)
 }
 
-/** Bytes of the entries that are there. */
+/** Bytes of the existing entries. */
 function sizesOf(state: State, keys: readonly xdr.LedgerKey[]): number[] {
   return keys.flatMap((key) => {
     const entry = state.get(entryKey(key).id)

@@ -16,7 +16,7 @@ export function i128(value: bigint): xdr.ScVal {
   return xdr.ScVal.scvI128(new xdr.Int128Parts({ hi: value >> 64n, lo: BigInt.asUintN(64, value) }))
 }
 
-/** A map with symbol keys, in the ascending order that the host demands. */
+/** A map with symbol keys, in the ascending order that the host requires. */
 export function struct(fields: Readonly<Record<string, xdr.ScVal>>): xdr.ScVal {
   const entries = Object.keys(fields)
     .sort()
@@ -64,7 +64,7 @@ export function addressOf(value: xdr.ScVal | undefined): string | undefined {
   return Address.fromScAddress(value.address).toString()
 }
 
-/** An address that may carry a memo id (CAP-67): where the value goes, and the id. */
+/** An address with an optional memo id (CAP-67). */
 export interface MuxedAddress {
   readonly address: string
   readonly id: bigint | undefined

@@ -6,16 +6,16 @@ import { type EntryKey, entryKey } from './entry-key.ts'
 import { hostError } from './host-error.ts'
 
 /**
- * The entries that one host function may touch. Recording, it notes what was touched; enforcing, it refuses what the
- * footprint does not name: a key outside it with Error(Storage, ExceededLimit), a write to a read-only key with
+ * The entries that one host function may access. Recording, it collects the keys; enforcing, it rejects keys that the
+ * footprint lacks: a key outside it with Error(Storage, ExceededLimit), a write to a read-only key with
  * Error(Storage, InvalidAction).
  */
 export interface Storage {
   get(key: EntryKey): StoredEntry | undefined
-  /** A new persistent entry lives 120,960 ledgers, a temporary one 720, or up to `liveUntil` if that is later. */
+  /** A new persistent entry lives for 120,960 ledgers, a temporary one for 720, or until `liveUntil` if that is later. */
   put(key: EntryKey, data: xdr.LedgerEntryData, liveUntil?: number): void
   remove(key: EntryKey): void
-  /** Extends the entry's life to `extendTo` ledgers from now if fewer than `threshold` are left. Needs no write access. */
+  /** Extends the entry's lifetime to `extendTo` ledgers from now if fewer than `threshold` are left. Needs no write access. */
   extend(key: EntryKey, threshold: number, extendTo: number): void
   footprint(): xdr.LedgerFootprint
 }
@@ -51,7 +51,7 @@ export function openStorage(state: State, sequence: number, declared: xdr.Ledger
     const entry = state.get(key.id)
     if (entry?.liveUntil === undefined || entry.liveUntil >= sequence) return entry
     if (isTemporary(key.key)) return undefined
-    // Nothing is ever archived here: an expired persistent entry is restored where it is used, as CAP-66 does it, and
+    // Nothing is archived here: an expired persistent entry is restored when used, as in CAP-66, and
     // its rent is charged with the call.
     const restored = { ...entry, liveUntil: sequence + NETWORK_LIMITS.persistentTtl - 1 }
     state.put(restored)

@@ -13,18 +13,18 @@ export interface CaptiveCoreOptions {
 }
 
 /**
- * The node inside stellar-rpc, apart from the validator that closes the ledgers. It accepts envelopes into a queue of its
- * own and announces each to the validator. The client sees this node's verdict only, so an envelope whose announcement
- * was lost, or that the validator refused, is PENDING and yet never included:
+ * The node inside stellar-rpc, as opposed to the validator that closes ledgers. It accepts envelopes into its own queue
+ * and announces each to the validator. The client sees only this node's verdict, so an envelope whose announcement
+ * was lost, or that the validator rejected, is PENDING and yet never included:
  *
- * - for four ledgers it is in this node's queue, and submitting it again is a DUPLICATE;
+ * - for four ledgers it is in this node's queue, and a resubmission is a DUPLICATE;
  * - then the node drops and bans it, and for ten ledgers the response is TRY_AGAIN_LATER;
- * - within 12 ledgers after an announcement (Floodgate) the node does not announce the same envelope again. Later it
- *   does: when it accepts the envelope anew, or after any ledger that closes while the envelope is in its queue.
+ * - within 12 ledgers after an announcement (Floodgate), the node doesn't announce the same envelope again. Later, it
+ *   does: when it accepts the envelope again, or after any ledger that closes while the envelope is in its queue.
  */
 export function openCaptiveCore(validator: Ledger, { limits, losesAnnouncement }: CaptiveCoreOptions): Ledger {
   const queue = openQueue(limits)
-  /** by full hash: the ledger in which the validator was told, and how often it has been */
+  /** by full hash: the ledger of the last announcement, and the number of announcements */
   const announcements = new Map<string, { ledger: number; count: number }>()
 
   const announce = (envelope: Envelope) => {

@@ -10,7 +10,7 @@ const MAX_KEY_BYTES = 16 * 1024
 
 const EMPTY_EXTENSION = xdr.LedgerEntryExt.v0().toXdr('base64')
 
-/** The entries that exist, in the order of the request, each under the very text of the key in the request. */
+/** The existing entries in the order of the request, each with its key as the request spells it. */
 export function getLedgerEntries({ state, history }: Ledger, params: Params): object {
   const format = readFormat(params)
   const keys = params.keys ?? []
@@ -19,7 +19,7 @@ export function getLedgerEntries({ state, history }: Ledger, params: Params): ob
     throw invalidParams(`key count (${keys.length}) exceeds maximum supported (${MAX_KEYS})`)
   }
   const names = keys.map(readKey)
-  // The real RPC asks its node, which refuses an empty list and a key that comes twice.
+  // The real RPC queries its node, which rejects an empty list and a repeated key.
   if (names.length === 0) throw internalError('could not query captive core: no keys specified in request')
   if (new Set(names).size < names.length) {
     throw internalError('could not query captive core: http request failed with non-200 status code (400)')
@@ -43,12 +43,12 @@ function readKey(key: unknown, index: number): string {
   throw invalidParams('ledger ttl entries cannot be queried directly')
 }
 
-/** An expired temporary entry is gone even before it is evicted. */
+/** An expired temporary entry is absent even before it is evicted. */
 function isLive(entry: StoredEntry, latestLedger: number): boolean {
   return !isTemporary(entry) || (entry.liveUntil ?? latestLedger) >= latestLedger
 }
 
-/** Nothing is archived here: a persistent entry lives on past what was paid for. */
+/** Nothing is archived here: a persistent entry stays live beyond its paid lifetime. */
 function describe(entry: StoredEntry, key: string, latestLedger: number, format: XdrFormat): object {
   const data = { type: xdr.LedgerEntryData, xdr: encodeData(entry) }
   return {

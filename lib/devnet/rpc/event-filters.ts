@@ -11,7 +11,7 @@ const MAX_SEGMENTS = 4
 const ANY = '*'
 const REST = '**'
 
-/** One filter: every part that is there must match; several filters are alternatives. */
+/** One filter: every given part must match; several filters are alternatives. */
 interface EventFilter {
   readonly types: ReadonlySet<string>
   readonly contracts: ReadonlySet<string>
@@ -35,7 +35,7 @@ export function matches(event: EventRecord, filters: readonly EventFilter[]): bo
   return filters.length === 0 || filters.some((filter) => matchesOne(event, filter))
 }
 
-/** Whether the filters can match an event of these contracts. A ledger where they cannot need not be read. */
+/** Whether the filters can match an event of these contracts. If not, the ledger needn't be read. */
 export function concerns(filters: readonly EventFilter[], contracts: readonly string[]): boolean {
   return (
     filters.length === 0 ||
@@ -58,7 +58,7 @@ function matchesTopics(topics: readonly string[], pattern: readonly string[]): b
   return fixed.every((segment, index) => segment === ANY || segment === topics[index])
 }
 
-/** Wrong types are refused before any other fault. */
+/** Rejects wrong types before any other error. */
 function readParts({ type, contractIds, topics }: Params) {
   const types = type ?? ''
   if (typeof types !== 'string') throw wrongType(types, 'GetEventsRequest.filters.type', 'string')

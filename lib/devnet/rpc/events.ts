@@ -12,7 +12,7 @@ import { formatXdr, readFormat } from './xdr-format.ts'
 /** The most ledgers that one call searches. */
 const SCAN_LEDGERS = 10_000
 
-/** Reading thousands of busy ledgers takes seconds: between two of them the network goes on. */
+/** Reading thousands of busy ledgers takes seconds, so it yields between ledgers. */
 export async function getEvents({ history }: Ledger, params: Params): Promise<object> {
   const page = readPage('GetEventsRequest', params, 100)
   const position = page.cursor === undefined ? undefined : readPosition(page.cursor)
@@ -57,7 +57,7 @@ function rangeFault({ startLedger, cursor }: Page, params: Params): string | und
   return isBoth ? 'ledger ranges and cursor cannot both be set' : undefined
 }
 
-/** The ledger of a cursor, and the cursor as an id. Ids have a fixed width and sort as text. */
+/** A cursor's ledger, and the cursor as an id. Ids have a fixed width and sort as text. */
 function readPosition(cursor: string): { ledger: number; id: string } {
   const [, toid, index] = /^(\d+)-(\d+)$/.exec(cursor) ?? []
   if (toid === undefined || index === undefined) throw invalidParams('invalid parameters')

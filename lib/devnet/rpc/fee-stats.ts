@@ -19,7 +19,7 @@ export function getFeeStats({ history }: Ledger): object {
   }
 }
 
-/** Percentiles by nearest rank, as stellar-rpc counts them; zeros where there is no transaction. */
+/** Percentiles by nearest rank, as in stellar-rpc; zeros without transactions. */
 function distribution(unsorted: readonly bigint[], window: number): object {
   const fees = unsorted.toSorted((left, right) => (left < right ? -1 : left > right ? 1 : 0))
   const at = (place: number) => String(fees[place] ?? 0n)
@@ -34,7 +34,7 @@ function distribution(unsorted: readonly bigint[], window: number): object {
   }
 }
 
-/** The most frequent value, the lowest of several. */
+/** The most frequent value, or the lowest of several. */
 function modeOf(sorted: readonly bigint[]): bigint {
   const groups = Array.from(Map.groupBy(sorted, (fee) => fee).entries())
   const most = Math.max(...groups.map(([, fees]) => fees.length))

@@ -1,6 +1,6 @@
 import { describeFailure, log } from '#lib/observability/log.ts'
 
-/** An answer with an error object; the HTTP status stays 200. */
+/** A response with an error object; the HTTP status is 200. */
 export class RpcError extends Error {
   readonly code: number
   readonly data: unknown
@@ -18,7 +18,7 @@ const methodNotFound = (method: string) => new RpcError(-32601, 'method not foun
 export const invalidParams = (message: string) => new RpcError(-32602, message)
 export const internalError = (message: string) => new RpcError(-32603, message)
 
-/** A value that Go cannot decode into `field` (`GetTransactionRequest.hash`) of its type, in the words of encoding/json. */
+/** The error of Go's encoding/json for a value of a wrong type; `field` is `GetTransactionRequest.hash`, for instance. */
 export function wrongType(value: unknown, field: string, type: string): RpcError {
   const data = `json: cannot unmarshal ${nameOfType(value)} into Go struct field ${field} of type ${type}`
   return new RpcError(-32602, 'invalid parameters', data)
@@ -35,18 +35,18 @@ export type Params = Readonly<Record<string, unknown>>
 
 export interface Method {
   readonly run: (params: Params) => object | Promise<object>
-  /** names of parameters that can come as a list, in their order; without them a list is refused */
+  /** names of positional parameters, in order; without them, a list is rejected */
   readonly positions?: readonly string[]
 }
 
-/** A body that is no JSON at all: the real server answers it outside of JSON-RPC, with a text and HTTP 500. */
+/** A body that isn't JSON. The real server responds outside JSON-RPC, with text and HTTP 500. */
 export class UnreadableBody extends Error {}
 
 const FIELDS = new Set(['jsonrpc', 'id', 'method', 'params'])
 
 /**
- * Answers one JSON-RPC 2.0 request or a batch of them, as the library of the real server does. Undefined if there is
- * nothing to answer: notifications have no answer.
+ * Handles one JSON-RPC 2.0 request or a batch, like the real server's library. Returns undefined if there are only
+ * notifications, which have no response.
  * @throws UnreadableBody
  */
 export async function answer(text: string, methods: Readonly<Record<string, Method>>): Promise<object | undefined> {
@@ -55,7 +55,7 @@ export async function answer(text: string, methods: Readonly<Record<string, Meth
     if (!isObject(request)) return errorAnswer(null, parseError('invalid request message'))
     return await answerOne(request, methods)
   }
-  // Items that are no objects are answered first: the real server finds them while it reads the batch.
+  // Items that aren't objects come first: the real server finds them while it parses the batch.
   const unreadable = request.filter((one) => !isObject(one))
   const readable = request.filter((one) => isObject(one))
   const answers = unreadable.map(() => errorAnswer(null, parseError('request is not a JSON object')))
@@ -76,7 +76,7 @@ function parse(text: string): unknown {
 
 async function answerOne(request: Params, methods: Readonly<Record<string, Method>>): Promise<object | undefined> {
   const { jsonrpc, method, params } = request
-  // A null id stands for none: the request is a notification.
+  // A null id means no id: the request is a notification.
   const id = request.id ?? undefined
   try {
     if (jsonrpc !== '2.0') throw invalidRequest('invalid version marker')
@@ -100,7 +100,7 @@ function errorAnswer(id: string | number | null, { code, message, data }: RpcErr
   return { jsonrpc: '2.0', id, error: { code, message, ...(data === undefined ? {} : { data }) } }
 }
 
-/** No arguments may be null, absent or {}. */
+/** Empty parameters may be null, absent or {}. */
 function readParams(params: unknown, { positions }: Method): Params {
   if (params === undefined || params === null) return {}
   if (isObject(params)) return params

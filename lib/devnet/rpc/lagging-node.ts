@@ -2,12 +2,12 @@ import type { Ledger } from '../apply/ledger.ts'
 import { checkEnvelope } from '../transaction/envelope-validity.ts'
 
 /**
- * A node that is `lag` ledgers behind the network. Its entries, history and simulations are those of an earlier ledger,
- * and it refuses envelopes that are not valid there. Those that it lets through reach the network at once.
+ * A node that is `lag` ledgers behind the network. Its entries, history and simulations are as of an earlier ledger,
+ * and it rejects envelopes that aren't valid there. Accepted envelopes reach the network immediately.
  */
 export function lagBehind(ledger: Ledger, lag: number): Ledger {
   const { history, past } = ledger
-  // After a start there is no past yet: the node falls behind as ledgers close.
+  // After startup, no past is in memory: the node falls behind as ledgers close.
   const behind = () => Math.min(lag, past.depth())
   const latest = () => {
     const record = history.ledger(history.latest().sequence - behind())

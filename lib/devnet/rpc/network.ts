@@ -9,7 +9,7 @@ import { invalidParams, type Params, RpcError } from './json-rpc.ts'
 import { readCursor, readLedgerPage } from './paging.ts'
 import { formatXdr, type XdrFormat } from './xdr-format.ts'
 
-/** Seconds after which a node that closed no ledger calls itself unhealthy. */
+/** Seconds since the last ledger after which a node is unhealthy. */
 const MAX_LATENCY = 30
 
 export function getHealth(ledger: Ledger): object {
@@ -53,7 +53,7 @@ export function getVersionInfo(): object {
   }
 }
 
-/** The answer is always in base64: this method has no xdrFormat. */
+/** Always base64: this method has no xdrFormat. */
 export function getLatestLedger({ history }: Ledger): object {
   const latest = history.latest()
   return {
@@ -66,7 +66,7 @@ export function getLatestLedger({ history }: Ledger): object {
   }
 }
 
-/** A page of busy ledgers is a hundred megabytes: between two of them the network goes on. */
+/** A page of busy ledgers is a hundred megabytes, so it yields between ledgers. */
 export async function getLedgers(ledger: Ledger, params: Params): Promise<object> {
   const { history } = ledger
   const page = readLedgerPage('GetLedgersRequest', params, history)
@@ -100,7 +100,7 @@ function describeLedger(record: LedgerRecord, history: History, format: XdrForma
     hash: record.hash,
     sequence: record.sequence,
     ledgerCloseTime: String(record.closeTime),
-    // In JSON the real server has these two fields, too, empty.
+    // In JSON, the real server also returns these two fields, empty.
     ...(format === 'json' && { headerXdr: '', metadataXdr: '' }),
     ...formatXdr(format, {
       header: { type: xdr.LedgerHeaderHistoryEntry, xdr: headerEntry(record).toXdr('base64') },

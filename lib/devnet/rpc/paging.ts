@@ -16,7 +16,7 @@ const PAGINATION = {
 }
 type RequestType = keyof typeof PAGINATION
 
-/** startLedger, or a pagination cursor, and a limit. */
+/** The startLedger or cursor of a page, and its limit. */
 export function readPage(type: RequestType, params: Params, initialLimit: number): Page {
   const pagination = params.pagination ?? {}
   if (!isObject(pagination)) throw wrongType(pagination, `${type}.pagination`, PAGINATION[type])
@@ -46,7 +46,7 @@ export function readLedger(type: RequestType, params: Params, name: 'startLedger
 
 /**
  * Reads the range of getTransactions and getLedgers.
- * @throws -32600 with everything that is wrong
+ * @throws -32600 that lists all errors
  */
 export function readLedgerPage(type: RequestType, params: Params, history: History): Page & { format: XdrFormat } {
   const given = readPage(type, params, 50)
@@ -67,7 +67,7 @@ function startFault({ startLedger = 0, cursor }: Page, history: History): string
   return `start ledger (${startLedger}) must be between the oldest ledger: ${oldest} and the latest ledger: ${latest} for this rpc instance`
 }
 
-/** Decimal cursors as Go's strconv reads them: 64 bits and a sign in getTransactions, 32 bits without in getLedgers. */
+/** Decimal cursors, parsed like Go's strconv: 64 bits signed in getTransactions, 32 bits unsigned in getLedgers. */
 const CURSORS = {
   transaction: { name: 'ParseInt', shape: /^[+-]?\d+$/, least: -(2n ** 63n), most: 2n ** 63n - 1n },
   ledger: { name: 'ParseUint', shape: /^\d+$/, least: 0n, most: 2n ** 32n - 1n },

@@ -37,7 +37,7 @@ export function simulate(ledger: Ledger, params: Params): object {
       resourceConfig: { instructionLeeway: resourceConfig?.instructionLeeway ?? 0 },
     },
   })
-  // The real server refuses a request that it cannot read before it knows the latest ledger.
+  // The real server rejects an unreadable request before it reads the latest ledger.
   const isUnread = answer.error !== undefined && answer.error !== LEEWAY_TOO_LARGE && !answer.events
   const latestLedger = isUnread ? 0 : ledger.history.latest().sequence
   return { latestLedger, ...(params.xdrFormat === 'json' ? inJson(answer) : answer) }
@@ -69,7 +69,7 @@ function inJson({ events, transactionData, results, stateChanges, ...rest }: Sim
   }
 }
 
-/** In JSON the real server has `before` and `after`, too, both null. */
+/** In JSON, the real server also returns `before` and `after`, both null. */
 function changeInJson({ type, key, before, after }: StateChange): object {
   return {
     type,

@@ -23,7 +23,7 @@ export interface Simulation {
   readonly params: SimulationParams
 }
 
-/** XDR in base64. An `error` without `events` is one that was found before anything ran. */
+/** XDR in base64. An `error` without `events` was found before the call ran. */
 export interface SimulationAnswer {
   readonly error?: string
   readonly events?: string[]
@@ -33,10 +33,10 @@ export interface SimulationAnswer {
   readonly stateChanges?: StateChange[]
 }
 
-/** The error for an instruction leeway beyond 32 bits, which is found only after the run. */
+/** The error for an instruction leeway beyond 32 bits, which is checked after the run. */
 export const LEEWAY_TOO_LARGE = 'out of range integral type conversion attempted'
 
-/** The call to simulate, or why there is none. */
+/** The call to simulate, or the error of a request without one. */
 type Subject =
   | { readonly error: string }
   | {
@@ -46,8 +46,8 @@ type Subject =
     }
 
 /**
- * The answer of simulateTransaction without latestLedger. A fault of the request is an `error` string and never throws.
- * Sequence number, fee, time bounds and signatures of the envelope are not checked. The state is not changed.
+ * The response of simulateTransaction without latestLedger. An invalid request returns an `error` and never throws.
+ * Doesn't check sequence number, fee, time bounds or signatures of the envelope, and doesn't change the state.
  */
 export function simulateTransaction({ state, ledger, params }: Simulation): SimulationAnswer {
   const subject = readSubject(params, ledger)
@@ -111,7 +111,7 @@ function decodeTransaction(text: string, networkId: Uint8Array): xdr.Transaction
   }
 }
 
-/** Without authMode, given authorizations are enforced; if there are none, they are recorded, tied to the root. */
+/** Without authMode, existing authorizations are enforced; if there are none, they are recorded, tied to the root. */
 function authModeFor(params: SimulationParams, hasAuth: boolean): AuthMode | { readonly error: string } {
   const { authMode = '', useUpgradedAuth = false } = params
   switch (authMode === '' ? (hasAuth ? 'enforce' : 'record') : authMode) {

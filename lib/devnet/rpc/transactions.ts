@@ -7,7 +7,7 @@ import { internalError, invalidParams, type Params, wrongType } from './json-rpc
 import { readCursor, readLedgerPage } from './paging.ts'
 import { formatXdr, readFormat, type XdrFormat } from './xdr-format.ts'
 
-/** base64 characters of the largest envelope that is decoded at all: 1 MiB of XDR */
+/** base64 characters of the largest envelope that is decoded: 1 MiB of XDR */
 const MAX_ENVELOPE_CHARACTERS = (1024 * 1024 * 4) / 3
 
 export function sendTransaction(ledger: Ledger, params: Params): object {
@@ -35,7 +35,7 @@ export function sendTransaction(ledger: Ledger, params: Params): object {
   return { ...answer, ...formatXdr(format, fields) }
 }
 
-/** By the hash of the envelope or, of a fee bump, that of the transaction inside. */
+/** Finds a transaction by its hash, or a fee bump by that of its inner transaction. */
 export function getTransaction({ history }: Ledger, params: Params): object {
   const format = readFormat(params)
   const hash = readHash(params.hash ?? '')
@@ -55,7 +55,7 @@ export function getTransaction({ history }: Ledger, params: Params): object {
   return { ...describe(found, history, format), txHash: hash, createdAt: String(found.ledger.closeTime), ...range }
 }
 
-/** A hash of 64 hexadecimal digits, refused in Go's words. @throws -32602 */
+/** A hash of 64 hexadecimal digits. @throws -32602 with Go's error */
 function readHash(hash: unknown): string {
   if (typeof hash !== 'string') throw wrongType(hash, 'GetTransactionRequest.hash', 'string')
   const { length } = Buffer.from(hash)
@@ -72,7 +72,7 @@ function readHash(hash: unknown): string {
 export function getTransactions({ history }: Ledger, params: Params): object {
   const page = readLedgerPage('GetTransactionsRequest', params, history)
   const { cursor, startLedger = 0, format } = page
-  // A page begins after the cursor's transaction. The operation in the cursor does not count.
+  // A page begins after the cursor's transaction. The cursor's operation is ignored.
   const after = cursor === undefined ? toid(startLedger, 0) : readCursor(cursor, 'transaction')
   const seen = after | 0xfffn
   const latest = history.latest()
@@ -101,7 +101,7 @@ export function getTransactions({ history }: Ledger, params: Params): object {
     latestLedgerCloseTimestamp: latest.closeTime,
     oldestLedger: oldest.sequence,
     oldestLedgerCloseTimestamp: oldest.closeTime,
-    // The real server adds operation 1, and answers 0 for a cursor beyond the latest ledger.
+    // The real server adds operation 1, and returns 0 for a cursor beyond the latest ledger.
     cursor: isBeyond ? '0' : String(end + 1n),
   }
 }

@@ -1,20 +1,20 @@
 import { invalidParams, type Params, wrongType } from './json-rpc.ts'
 
-/** The form of XDR in an answer: base64, or the JSON of SEP-51 in fields whose names end in Json. */
+/** The format of XDR in a response: base64, or the JSON of SEP-51 in fields whose names end in Json. */
 export type XdrFormat = 'base64' | 'json'
 
 interface XdrType {
   fromXdr(text: string, encoding: 'base64'): { toJson(): unknown }
 }
 
-/** The format that a request asks for. @throws -32602 for any other than these two */
+/** The requested format. @throws -32602 for an unknown one */
 export function readFormat(params: Params): XdrFormat {
   const fault = formatFault(params)
   if (fault !== undefined) throw invalidParams(fault)
   return params.xdrFormat === 'json' ? 'json' : 'base64'
 }
 
-/** The fault of the format that a request asks for. */
+/** The error of an unknown format. */
 export function formatFault({ xdrFormat }: Params): string | undefined {
   const format = xdrFormat ?? ''
   if (typeof format !== 'string') throw wrongType(format, 'xdrFormat', 'string')
@@ -23,8 +23,8 @@ export function formatFault({ xdrFormat }: Params): string | undefined {
 }
 
 /**
- * The fields of an answer that hold XDR, by a name without its ending: `envelopeXdr` or `envelopeJson`. Base64 goes in,
- * alone or in lists of any depth; what is absent stays absent.
+ * Response fields that contain XDR, by name without the suffix: `envelopeXdr` or `envelopeJson`. The input is base64,
+ * alone or in nested lists; absent fields stay absent.
  */
 export function formatXdr(
   format: XdrFormat,

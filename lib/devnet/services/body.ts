@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 
-/** The body of a request; undefined for one of more than `most` bytes, of which the rest is not read. */
+/** The body of a request, or undefined beyond `most` bytes, where it stops reading. */
 export async function readBody(request: IncomingMessage, most: number): Promise<string | undefined> {
   const chunks: Buffer[] = []
   let size = 0

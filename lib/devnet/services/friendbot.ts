@@ -20,13 +20,13 @@ import { simulateTransaction } from '../rpc/simulation.ts'
 import { readAccount } from '../state/account.ts'
 import type { Verdict } from '../transaction/queue.ts'
 
-/** A funding that is on the ledger. */
+/** A funding that was included in a ledger. */
 export interface Funding {
   readonly hash: string
   readonly envelopeXdr: string
 }
 
-/** Why friendbot does not fund. `field` names a malformed parameter. `isForNow`: the network may have room later. */
+/** Friendbot's refusal. `field` names a malformed parameter. `isForNow`: the network may have room later. */
 export class FundingRefused extends Error {
   readonly field: string | undefined
   readonly isForNow: boolean
@@ -42,12 +42,12 @@ const noRoom = () => new FundingRefused('The network has no room for the transac
 
 const STARTING_XLM = '10000'
 const STARTING_BALANCE = 10_000n * 10_000_000n
-/** Ledgers to wait for a transaction that was accepted. */
+/** Ledgers to wait for an accepted transaction. */
 const PATIENCE = 10
 
 /**
- * Gives 10,000 XLM of the root account to a contract or an account, which it creates if there is none. Settles when that
- * is on the ledger. Calls at the same time share a ledger: each uses the sequence number of another channel account.
+ * Pays 10,000 XLM of the root account to a contract or an account, which it creates if necessary. Resolves once the payment
+ * is included. Concurrent calls share a ledger: each uses the sequence number of another channel account.
  */
 export function openFriendbot(ledger: Ledger, root: Keypair): (address: string) => Promise<Funding> {
   const free = Array.from({ length: FRIENDBOT_CHANNELS }, (_, index) => index)
@@ -131,7 +131,7 @@ function assemble(operation: xdr.Operation, ledger: Ledger, channel: Keypair): T
   return rpc.assembleTransaction(plain, answer as rpc.Api.RawSimulateTransactionResponse).build()
 }
 
-/** As Horizon words it: the operation's result code, then the whole result. */
+/** Horizon's wording: the operation's result code, then the whole result. */
 function describeFailure(resultXdr: string): string {
   const { result } = xdr.TransactionResult.fromXdr(resultXdr, 'base64')
   const [operation] = result.type === 'txFailed' ? result.results : []

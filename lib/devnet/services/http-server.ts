@@ -5,9 +5,9 @@ import { readBody } from './body.ts'
 import { type Funding, FundingRefused } from './friendbot.ts'
 
 interface Endpoints {
-  /** the node of the RPC whose turn it is, as behind a load balancer */
+  /** the RPC node for the next request, as behind a load balancer */
   readonly nextNode: () => Readonly<Record<string, Method>>
-  /** Loads what a transaction may need to run. */
+  /** Loads the verifier, which a call may need. */
   readonly ready: () => Promise<void>
   readonly friendbot: (address: string) => Promise<Funding>
   /** served as /deployment.json */
@@ -54,7 +54,7 @@ async function serveRpc(
   if (!isJson(request.headers['content-type'])) return refuse(response, 415)
   const body = await readBody(request, MAX_BODY)
   if (body === undefined) return refuse(response, 500, { Connection: 'close' })
-  // Only these two run contracts, and only they need the verifier. JSON can write any letter as an escape.
+  // Only these two run contracts and need the verifier. JSON can escape any letter.
   if (/"(simulate|send)Transaction"|\\u/.test(body)) await ready()
   try {
     const reply = await answer(body, nextNode())

@@ -107,7 +107,7 @@ async function keyWithId(key: JWK): Promise<JWK> {
   return { ...key, kid: await calculateJwkThumbprint(key) }
 }
 
-/** The members are listed by name, so that the private part `d` is never among them. */
+/** Members are listed by name, so that the private part `d` is never included. */
 function publicPart({ kty, crv, x, y, kid }: JWK): JWK {
   return { kty, crv, x, y, kid, alg: 'ES256', use: 'sig' } as JWK
 }

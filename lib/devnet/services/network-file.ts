@@ -2,11 +2,11 @@ import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readFileSync, re
 import { dataPath } from '#lib/config/data-directory.ts'
 import type { Deployment } from '../apply/genesis.ts'
 
-/** The network whose ledgers are in a directory. */
+/** The network in a directory. */
 interface NetworkFile {
   readonly passphrase: string
   readonly deployment: Deployment
-  /** digest of the first ledger's entries and of the format in which ledgers are stored; another version has another */
+  /** digest of the first ledger's entries and of the storage format; another version has another digest */
   readonly version: string
 }
 
@@ -15,7 +15,7 @@ export function readNetworkFile(directory: string): NetworkFile | undefined {
   return existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')) : undefined
 }
 
-/** The file is on the disk before the first ledger: ledgers without it could not be opened. */
+/** Synced before the first ledger is stored: ledgers without this file couldn't be opened. */
 export function writeNetworkFile(directory: string, network: NetworkFile): void {
   mkdirSync(directory, { recursive: true })
   const path = dataPath(directory, 'network.json')

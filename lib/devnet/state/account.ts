@@ -2,7 +2,7 @@ import { xdr } from '@stellar/stellar-sdk'
 import { accountId, accountKey, publicKey } from './ledger-key.ts'
 import type { State } from './state.ts'
 
-/** stroops per ledger entry that an account must keep */
+/** reserve per ledger entry of an account, in stroops */
 export const BASE_RESERVE = 5_000_000n
 /** core's ACCOUNT_SUBENTRY_LIMIT */
 export const MAX_SUBENTRIES = 1000
@@ -23,7 +23,7 @@ export function writeAccount(state: State, account: xdr.AccountEntry, sequence: 
   state.put({ key, data: xdr.LedgerEntryData.account(account), lastModified: sequence })
 }
 
-/** A fresh account: sequence number `ledger << 32`, master weight 1, thresholds 0. */
+/** A new account: sequence number `ledger << 32`, master weight 1, thresholds 0. */
 export function makeAccount(id: string, balance: bigint, sequence: number): xdr.AccountEntry {
   return new xdr.AccountEntry({
     accountId: publicKey(id),
@@ -39,17 +39,17 @@ export function makeAccount(id: string, balance: bigint, sequence: number): xdr.
   })
 }
 
-/** The sequence number of an account made in ledger `sequence`. */
+/** The sequence number of an account created in ledger `sequence`. */
 export function startingSequence(sequence: number): bigint {
   return BigInt(sequence) << 32n
 }
 
-/** Stroops that must stay on the account. No sponsorship exists here, so only its own entries count. */
+/** The account's reserve in stroops. Without sponsorship, only its own entries count. */
 export function minimumBalance(account: xdr.AccountEntry): bigint {
   return BigInt(2 + account.numSubEntries) * BASE_RESERVE
 }
 
-/** Stroops that may leave the account; negative while it is below its reserve. No offers, hence no liabilities. */
+/** Spendable stroops; negative below the reserve. Without offers, there are no liabilities. */
 export function availableBalance(account: xdr.AccountEntry): bigint {
   return account.balance - minimumBalance(account)
 }
@@ -58,7 +58,7 @@ export function withBalance(account: xdr.AccountEntry, balance: bigint): xdr.Acc
   return new xdr.AccountEntry({ ...account, balance })
 }
 
-/** CAP-21: the account remembers in which ledger, and when, it last used a sequence number. */
+/** CAP-21: the account stores the ledger and time at which it last used a sequence number. */
 export function withSequence(
   account: xdr.AccountEntry,
   seqNum: bigint,
@@ -89,7 +89,7 @@ export function sequenceUse(account: xdr.AccountEntry): { ledger: number; time: 
   return v2?.type === 'v3' ? { ledger: v2.v3.seqLedger, time: v2.v3.seqTime } : { ledger: 0, time: 0n }
 }
 
-/** Replaces the signers of an account. Its extension lists a sponsor for each signer, so that list changes with them. */
+/** Replaces the signers of an account, and the list of their sponsors in its extension. */
 export function withSigners(account: xdr.AccountEntry, signers: xdr.Signer[]): xdr.AccountEntry {
   const numSubEntries = account.numSubEntries + signers.length - account.signers.length
   const changed = new xdr.AccountEntry({ ...account, signers, numSubEntries })
@@ -98,7 +98,7 @@ export function withSigners(account: xdr.AccountEntry, signers: xdr.Signer[]): x
   return withSequence(changed, account.seqNum, { sequence: use.ledger, closeTime: Number(use.time) })
 }
 
-/** The account with one more subentry, or why core refuses it. */
+/** The account with one more subentry, or core's reason to refuse it. */
 export function addSubentry(
   account: xdr.AccountEntry,
 ): { account: xdr.AccountEntry } | { refusal: 'low-reserve' | 'too-many' } {

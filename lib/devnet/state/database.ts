@@ -5,14 +5,14 @@ import { encodeData } from './entry.ts'
 import type { LedgerRecord, Span } from './record.ts'
 import type { Change, StoredEntry } from './state.ts'
 
-/** The closed ledgers and the entries as the last one left them, in SQLite. */
+/** The closed ledgers and the current entries, in SQLite. */
 export interface Database {
   /** The stored ledgers, oldest first. */
   ledgers(): LedgerRecord[]
   entries(): StoredEntry[]
   /**
-   * Stores a closed ledger and what it changed, and deletes ledgers before `oldest`, and more while bodies exceed the
-   * limit: all of it, or nothing. Returns the oldest ledger left.
+   * Stores a closed ledger and its changes, and deletes ledgers before `oldest`, and more while bodies exceed the size
+   * limit, in one transaction. Returns the oldest remaining ledger.
    */
   append(record: LedgerRecord, body: Uint8Array, changes: readonly Change[], oldest: number): number
   /** Reads a part of a ledger's body. */
@@ -30,7 +30,7 @@ const SCHEMA = `
   ) STRICT;`
 
 /**
- * Opens `ledger.sqlite` in a directory, or a database in memory for null. In a directory every ledger is on the disk
+ * Opens `ledger.sqlite` in a directory, or a database in memory for null. In a directory, every ledger is on disk
  * before a client can read it: SQLite syncs its write-ahead log at each commit.
  */
 export function openDatabase(directory: string | null, maxBodyBytes = MAX_BODY_BYTES): Database {
@@ -68,7 +68,7 @@ export function openDatabase(directory: string | null, maxBodyBytes = MAX_BODY_B
         bodyBytes = bytes
         return left
       } catch (cause) {
-        // A COMMIT that failed for want of space may have rolled back by itself.
+        // A COMMIT that failed for lack of space may have rolled back by itself.
         if (database.isTransaction) database.exec('ROLLBACK')
         throw cause
       }

@@ -17,7 +17,7 @@ export function isTemporary({ data }: StoredEntry): boolean {
   return data.type === 'contractData' && data.contractData.durability.name === 'temporary'
 }
 
-/** The changes of a layer as transaction meta shows them. The lifetime of a contract entry is an entry of its own. */
+/** The changes of a layer as in transaction meta, where the lifetime of a contract entry is a separate entry. */
 export function metaChanges(changes: readonly Change[]): xdr.LedgerEntryChange[] {
   return changes.flatMap(({ key, before, after }) => [
     ...dataChange(key, before, after),

@@ -1,11 +1,11 @@
 import { isTemporary } from './entry.ts'
 import type { Change, State, StoredEntry } from './state.ts'
 
-/** Temporary entries (used nonces, mostly) by the ledger after which they are gone. */
+/** Temporary entries (mostly used nonces) by their last ledger. */
 export interface Expiry {
   note(entry: StoredEntry): void
   follow(changes: readonly Change[]): void
-  /** Removes from `state` what is no longer live in ledger `sequence`. It may be called twice for a ledger. */
+  /** Removes the entries that are no longer live in ledger `sequence`. It may be called twice for a ledger. */
   evict(state: State, sequence: number): void
 }
 
@@ -23,7 +23,7 @@ export function openExpiry(): Expiry {
     },
     evict(state, sequence) {
       for (const key of due.get(sequence - 1) ?? []) {
-        // An entry whose life was extended is noted under its new last ledger, too.
+        // An extended entry is also noted under its new last ledger.
         if (state.get(key)?.liveUntil === sequence - 1) state.remove(key)
       }
       due.delete(sequence - 2)

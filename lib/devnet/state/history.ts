@@ -1,13 +1,13 @@
 import type { EventRecord, LedgerRecord, Span, TransactionBody, TransactionRecord } from './record.ts'
 
-/** A transaction with the ledger that holds it. `order` counts from 1. */
+/** A transaction with its ledger. `order` counts from 1. */
 export interface Found {
   readonly ledger: LedgerRecord
   readonly transaction: TransactionRecord
   readonly order: number
 }
 
-/** The retained ledgers. An index is in memory; transactions and events are read from the database. */
+/** The retained ledgers. The index is in memory; transactions and events are read from the database. */
 export interface History {
   /** how many ledgers are retained at most */
   readonly window: number
@@ -15,7 +15,7 @@ export interface History {
   oldest(): LedgerRecord
   latest(): LedgerRecord
   ledger(sequence: number): LedgerRecord | undefined
-  /** Finds a transaction by its hash (hex); a fee bump also by the hash of the transaction inside. */
+  /** Finds a transaction by its hash (hex), or a fee bump also by its inner hash. */
   find(hash: string): Found | undefined
   body(found: Found): TransactionBody
   events(ledger: LedgerRecord): EventRecord[]

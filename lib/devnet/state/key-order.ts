@@ -1,6 +1,6 @@
 import type { xdr } from '@stellar/stellar-sdk'
 
-/** The order of ledger keys in a footprint: by type, then field by field, as the host derives it from their XDR. */
+/** The order of ledger keys in a footprint: by type, then field by field, as derived by the host. */
 export function compareKeys(left: xdr.LedgerKey, right: xdr.LedgerKey): number {
   if (left.type !== 'contractData' || right.type !== 'contractData') return compareXdr(left, right)
   const [one, other] = [left.contractData, right.contractData]
@@ -11,7 +11,7 @@ export function compareKeys(left: xdr.LedgerKey, right: xdr.LedgerKey): number {
   )
 }
 
-/** Strings and vectors are compared item by item; in XDR their length comes first. */
+/** Compares symbols and vectors item by item; in XDR, their length comes first. */
 function compareValues(left: xdr.ScVal, right: xdr.ScVal): number {
   if (left.type === 'scvVec' && right.type === 'scvVec') {
     const [one, other] = [left.vec ?? [], right.vec ?? []]

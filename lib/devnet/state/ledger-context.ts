@@ -1,6 +1,6 @@
 import type { Verify } from '#lib/prover/verifier.ts'
 
-/** The ledger in which a call runs: the one being built, or in a simulation the last closed one. */
+/** The ledger in which a call runs: the one being built, or the last closed one in a simulation. */
 export interface LedgerContext {
   readonly sequence: number
   /** unix seconds */
@@ -8,6 +8,6 @@ export interface LedgerContext {
   /** SHA-256 of the passphrase, 32 bytes */
   readonly networkId: Uint8Array
   readonly passphrase: string
-  /** checks a proof as the network's verifier does */
+  /** checks a proof like the network's verifier */
   readonly verify: Verify
 }

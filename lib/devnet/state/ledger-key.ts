@@ -17,7 +17,7 @@ export function baseAccountId(account: xdr.MuxedAccount): string {
   return StrKey.encodeEd25519PublicKey(key.value)
 }
 
-/** base64 XDR of the LedgerKey, as `State` names its entries */
+/** base64 XDR of the LedgerKey, the key of an entry in `State` */
 export function accountKey(id: string): string {
   return xdr.LedgerKey.account(new xdr.LedgerKeyAccount({ accountId: publicKey(id) })).toXdr('base64')
 }
@@ -30,7 +30,7 @@ export function dataKey(id: string, dataName: xdr.XdrString): string {
   return xdr.LedgerKey.data(new xdr.LedgerKeyData({ accountId: publicKey(id), dataName })).toXdr('base64')
 }
 
-/** An asset as trust lines name it. Pool shares never get here: operations on them are refused. */
+/** An asset as a trustline asset. Pool shares never get here: operations on them are rejected. */
 export function trustlineAsset(asset: AnyAsset): xdr.TrustLineAsset {
   switch (asset.type) {
     case 'assetTypeCreditAlphanum4':
@@ -49,7 +49,7 @@ export function issuerOf(asset: AnyAsset): string | null {
   return null
 }
 
-/** core's isAssetValid: letters and digits, then only NULs; a code of up to four characters has a type of its own. */
+/** core's isAssetValid: letters and digits, then only NULs; a code of up to four characters has a separate type. */
 export function isSoundAsset(asset: AnyAsset): boolean {
   if (asset.type === 'assetTypeNative') return true
   if (asset.type === 'assetTypeCreditAlphanum4') return /^[a-zA-Z0-9]{1,4}\0*$/.test(ascii(asset.alphaNum4.assetCode))

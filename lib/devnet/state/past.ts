@@ -1,18 +1,18 @@
 import { type Change, openView, type State, type StoredEntry } from './state.ts'
 
-/** The entries as they were some ledgers ago. */
+/** The entries as of earlier ledgers. */
 export interface Past {
-  /** how many ledgers are remembered */
+  /** how many ledgers are in memory */
   depth(): number
-  /** The entries as they were `behind` ledgers ago: to read, or to fork. */
+  /** The entries as of `behind` ledgers ago, to read or to fork. */
   at(behind: number): State
-  /** Remembers what a ledger is about to change. */
+  /** Records the entries that a ledger is about to change. */
   note(changes: readonly Change[]): void
 }
 
-/** Remembers `most` ledgers. */
+/** Keeps `most` ledgers. */
 export function openPast(state: State, most: number): Past {
-  /** for each ledger, newest first, the entries that it changed, as they were before it */
+  /** for each ledger, newest first, the previous state of the entries that it changed */
   const found: Map<string, StoredEntry | undefined>[] = []
   return {
     depth: () => found.length,

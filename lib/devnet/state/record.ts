@@ -1,7 +1,7 @@
 /** Offset and length in a ledger's body, bytes. */
 export type Span = readonly [offset: number, length: number]
 
-/** The part of a transaction that stays in memory; the rest is read from the ledger's body. */
+/** The part of a transaction in memory; the rest is read from the ledger's body. */
 export interface TransactionRecord {
   /** hex */
   readonly hash: string
@@ -9,7 +9,7 @@ export interface TransactionRecord {
   readonly innerHash?: string
   readonly ok: boolean
   readonly isSoroban: boolean
-  /** stroops for a place in the ledger, per operation, decimal */
+  /** inclusion fee in stroops per operation, decimal */
   readonly inclusionFee: string
   /** a JSON `TransactionBody` */
   readonly at: Span
@@ -21,19 +21,19 @@ export interface PhaseRecord {
   readonly stages: readonly (readonly number[])[]
 }
 
-/** A transaction as the RPC answers it: base64 XDR. */
+/** A transaction as the RPC returns it: base64 XDR. */
 export interface TransactionBody {
   readonly envelopeXdr: string
   readonly resultXdr: string
   readonly resultMetaXdr: string
   readonly diagnosticEventsXdr?: string[]
-  /** the changes by the charge of the fee, and those by the refund */
+  /** the changes made by the fee charge, and by the refund */
   readonly feeChangesXdr: string[]
   readonly refundChangesXdr: string[]
   readonly events: { readonly transactionEventsXdr?: string[]; readonly contractEventsXdr?: string[][] }
 }
 
-/** One event as getEvents answers it. */
+/** One event as getEvents returns it. */
 export interface EventRecord {
   readonly type: string
   readonly ledger: number
@@ -48,7 +48,7 @@ export interface EventRecord {
   readonly value: string
 }
 
-/** The part of a closed ledger that stays in memory. */
+/** The part of a closed ledger in memory. */
 export interface LedgerRecord {
   readonly sequence: number
   /** unix seconds */
@@ -62,6 +62,6 @@ export interface LedgerRecord {
   /** classic, Soroban */
   readonly phases: readonly [PhaseRecord, PhaseRecord]
   readonly transactions: readonly TransactionRecord[]
-  /** a JSON array of `EventRecord`, and the contracts that are in it */
+  /** a JSON array of `EventRecord`, and their contracts */
   readonly events?: { readonly at: Span; readonly contracts: readonly string[] }
 }

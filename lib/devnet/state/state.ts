@@ -1,6 +1,6 @@
 import type { xdr } from '@stellar/stellar-sdk'
 
-/** One ledger entry as the devnet keeps it. `data` is never changed in place: a write puts a new entry. */
+/** One ledger entry. `data` is immutable: a write puts a new entry. */
 export interface StoredEntry {
   /** base64 XDR of the LedgerKey */
   readonly key: string
@@ -19,7 +19,7 @@ export interface Change {
 }
 
 /**
- * The ledger's entries, in layers. Writes stay in their layer until `commit` hands them to the parent, so a failed
+ * The ledger's entries, in layers. Writes stay in their layer until `commit` passes them to the parent, so a failed
  * transaction, a failed contract call or a simulation is undone by dropping its layer.
  */
 export interface State {
@@ -28,9 +28,9 @@ export interface State {
   remove(key: string): void
   /** A layer above this one. */
   fork(): State
-  /** Hands this layer's writes to its parent and empties the layer. */
+  /** Passes this layer's writes to its parent and empties the layer. */
   commit(): void
-  /** Every key written in this layer since it was made (or last committed), in order of first write. */
+  /** Every key written in this layer since its creation or last commit, in order of first write. */
   changes(): Change[]
 }
 
@@ -51,7 +51,7 @@ export function openState(entries: Iterable<StoredEntry> = []): State & { entrie
   }
 }
 
-/** A layer above entries that are read through a function; nothing below it is ever written. */
+/** A layer above entries that are read through a function; its writes go nowhere. */
 export function openView(read: (key: string) => StoredEntry | undefined): State {
   return layer(read, () => {})
 }

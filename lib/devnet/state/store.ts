@@ -16,7 +16,7 @@ interface Store {
 }
 
 /**
- * Opens the store in `directory`, or in memory for null. Without a ledger in it, it is a new network.
+ * Opens the store in `directory`, or in memory for null. A store without a ledger is a new network.
  * @param historyLedgers how many ledgers clients can query
  */
 export function openStore(directory: string | null, historyLedgers: number): Store {

@@ -16,7 +16,7 @@ export function writeTrustline(state: State, line: xdr.TrustLineEntry, sequence:
   state.put({ key, data: xdr.LedgerEntryData.trustline(line), lastModified: sequence })
 }
 
-/** A new trust line. The flags of the issuer's account decide about its own. */
+/** A new trustline, whose flags follow from the issuer's account. */
 export function makeTrustline(
   accountId: xdr.PublicKey,
   asset: xdr.TrustLineAsset,
@@ -32,7 +32,7 @@ export function isAuthorized(line: xdr.TrustLineEntry): boolean {
   return (line.flags & TRUSTLINE_AUTHORIZED) !== 0
 }
 
-/** The line with `amount` more (or less), or undefined where that leaves the range from 0 to its limit. */
+/** The line with `amount` added, or undefined if that leaves the range from 0 to its limit. */
 export function withAmount(line: xdr.TrustLineEntry, amount: bigint): xdr.TrustLineEntry | undefined {
   const balance = line.balance + amount
   return balance < 0n || balance > line.limit ? undefined : new xdr.TrustLineEntry({ ...line, balance })

@@ -3,10 +3,10 @@ import { xdr } from '@stellar/stellar-sdk'
 export type PlainEnvelope = Extract<xdr.TransactionEnvelope, { type: 'envelopeTypeTx' }>
 export type FeeBumpEnvelope = Extract<xdr.TransactionEnvelope, { type: 'envelopeTypeTxFeeBump' }>
 
-/** Levels of nesting in an envelope. The SDK takes 1,500, and the close meta of a ledger adds some around it. */
+/** Nesting levels of an envelope. The SDK's limit is 1,500, and the close meta adds some. */
 const MAX_DEPTH = 1_450
 
-/** The text is not exactly one TransactionEnvelope in base64. */
+/** A text that isn't exactly one TransactionEnvelope in base64. */
 export class UnreadableEnvelope extends Error {}
 
 /** V0 becomes V1, as in stellar-core before any check. @throws UnreadableEnvelope */

@@ -9,15 +9,15 @@ import { hasFeeShape } from './soroban-validity.ts'
 import { LOW, thresholdOf } from './thresholds.ts'
 import { BASE_FEE, checkTransaction } from './validity.ts'
 
-/** The fee that a ledger without surge pricing takes from an envelope at most, stroops. */
+/** The most that an envelope is charged without surge pricing, in stroops. */
 function baseCharge(envelope: Envelope): bigint {
   return envelope.resourceFee + BASE_FEE * BigInt(envelope.operations)
 }
 
-/** Why an envelope cannot be in the next ledger, with the fee that core names for it. */
+/** The reason why an envelope can't be in the next ledger, with the fee in core's result. */
 export type EnvelopeFailure = { readonly failure: Failure; readonly isInner: boolean; readonly feeCharged: bigint }
 
-/** The whole validity of an envelope for the next ledger (2.2 for a plain one, CAP-15 for a fee bump). */
+/** Checks an envelope for the next ledger, a fee bump as in CAP-15. */
 export function checkEnvelope(envelope: Envelope, state: State, moment: Moment): EnvelopeFailure | undefined {
   const charge = baseCharge(envelope)
   const judgement = { state, moment, isApplying: false }

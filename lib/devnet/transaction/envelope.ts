@@ -4,23 +4,23 @@ import { baseAccountId } from '../state/ledger-key.ts'
 import { decodeEnvelope, type FeeBumpEnvelope, type PlainEnvelope, UnreadableEnvelope } from './envelope-decoding.ts'
 
 /**
- * A signed payload, its signatures, and the ones among them that were verified, since verifying costs more than all
+ * A signed payload, its signatures, and the results of their verification, which costs more than all
  * other checks.
  */
 export interface Signed {
-  /** 32 bytes: what is signed */
+  /** the signed hash, 32 bytes */
   readonly hash: Uint8Array
   readonly signatures: readonly xdr.DecoratedSignature[]
   /** verdicts by `<signature index>:<signer key>` */
   readonly verified: Map<string, boolean>
 }
 
-/** The transaction proper: the whole of a plain envelope, the inside of a fee bump. */
+/** The transaction itself: a plain envelope, or the inner one of a fee bump. */
 export interface Inner extends Signed {
   readonly tx: xdr.Transaction
-  /** strkey of the account whose sequence number it uses */
+  /** strkey of the sequence source */
   readonly source: string
-  /** bytes of its own V1 envelope */
+  /** size of its V1 envelope in bytes */
   readonly size: number
   readonly isSoroban: boolean
   readonly soroban: xdr.SorobanTransactionData | undefined
@@ -34,7 +34,7 @@ export interface FeeBump extends Signed {
 export interface Envelope {
   /** base64 XDR */
   readonly xdr: string
-  /** hex SHA-256 of the envelope with its signatures: what the queue bans */
+  /** hex SHA-256 of the envelope with its signatures, by which the queue bans */
   readonly fullHash: string
   /** hex transaction hash: the outer one of a fee bump */
   readonly hash: string
@@ -45,11 +45,11 @@ export interface Envelope {
   readonly inner: Inner
   readonly bump: FeeBump | undefined
   readonly feeSource: string
-  /** the whole fee offered, stroops */
+  /** the whole fee bid in stroops */
   readonly fee: bigint
-  /** the part of it that buys Soroban resources, stroops; 0 for classic */
+  /** the resource fee in stroops; 0 for classic */
   readonly resourceFee: bigint
-  /** operations that pay an inclusion fee: a fee bump counts as one more */
+  /** operations that pay an inclusion fee; a fee bump counts one more */
   readonly operations: number
 }
 
@@ -67,7 +67,7 @@ export function readEnvelope(text: string, networkId: Uint8Array): Envelope {
   return readPlain(envelope, networkId)
 }
 
-/** The fee offered for a place in the ledger, without the resource fee. May be negative. */
+/** The inclusion fee bid: the fee without the resource fee. May be negative. */
 export function inclusionFee(envelope: Envelope): bigint {
   return envelope.fee - envelope.resourceFee
 }

@@ -69,15 +69,15 @@ export function eventsFee(bytes: number): bigint {
 }
 
 /**
- * Rent in stroops for what a transaction made live longer or larger, in the ledger `ledgerSequence`
- * (core's compute_rent_fee): a longer life is paid on the new size, growth on the ledgers already paid for.
+ * Rent in stroops for the entries that a transaction extended or enlarged, in the ledger `ledgerSequence`
+ * (core's compute_rent_fee): an extension is charged on the new size, growth on the ledgers already paid for.
  */
 export function rentFee(changes: Change[], ledgerSequence: number): bigint {
   let fee = 0n
   let extended = 0n
   for (const { before, after } of changes) {
     if (after?.liveUntil === undefined) continue
-    // An expired entry that is written again is a new one.
+    // An expired entry that is rewritten is a new one.
     const paidUntil = Math.max(before?.liveUntil ?? 0, ledgerSequence - 1)
     const ledgers = after.liveUntil - paidUntil
     const paidLedgers = paidUntil - ledgerSequence + 1

@@ -1,8 +1,8 @@
 import { type Envelope, inclusionFee } from './envelope.ts'
 
-/** The resources that transactions take, or that a ledger or the queue has room for (core's Resource). */
+/** The resources of transactions, or the limits of a ledger or the queue (core's Resource). */
 export interface Room {
-  /** a fee bump counts as one more than what it wraps */
+  /** a fee bump counts one more than its inner transaction */
   readonly operations: number
   readonly instructions: number
   /** bytes of the inner envelopes */
@@ -17,9 +17,9 @@ export type Kind = 'classic' | 'soroban'
 
 export interface LedgerLimits {
   readonly classic: Pick<Room, 'operations'>
-  /** `instructions` are those of one cluster, whose transactions run one after the other */
+  /** `instructions` are those of one cluster, whose transactions run sequentially */
   readonly soroban: Room
-  /** clusters that run side by side */
+  /** clusters that run in parallel */
   readonly clusters: number
 }
 
@@ -38,7 +38,7 @@ export const NETWORK_LEDGER_LIMITS: LedgerLimits = {
   clusters: 2,
 }
 
-/** Wider limits, for measurements and tests that are not about scarce room. */
+/** Wider limits, for measurements and for tests that aren't about scarce room. */
 export function multiplyLimits({ classic, soroban, clusters }: LedgerLimits, factor: number): LedgerLimits {
   return {
     classic: { operations: classic.operations * factor },
@@ -63,7 +63,7 @@ const RESOURCES = Object.keys(NOTHING) as (keyof Room)[]
 
 export const kindOf = (envelope: Envelope): Kind => (envelope.inner.isSoroban ? 'soroban' : 'classic')
 
-/** The resources that an envelope declares. Of a classic one only the operations count. */
+/** The resources that an envelope declares. A classic envelope has operations only. */
 export function roomOf({ operations, inner }: Envelope): Room {
   const resources = inner.soroban?.resources
   if (!inner.isSoroban || !resources) return { ...NOTHING, operations }
@@ -80,7 +80,7 @@ export function roomOf({ operations, inner }: Envelope): Room {
   }
 }
 
-/** The room of one ledger. For classic transactions only operations are limited. */
+/** The room of one ledger. Classic transactions are limited by operations only. */
 export function ledgerRoom(limits: LedgerLimits, kind: Kind): Room {
   if (kind === 'classic') return { ...combine(NOTHING, NOTHING, () => Number.MAX_SAFE_INTEGER), ...limits.classic }
   return { ...limits.soroban, instructions: limits.soroban.instructions * limits.clusters }
@@ -103,13 +103,13 @@ function combine(left: Room, right: Room, join: (left: number, right: number) =>
   return joined
 }
 
-/** Negative if `left` offers less for each operation than `right`. */
+/** Negative if `left` bids less per operation than `right`. */
 export function compareRates(left: Envelope, right: Envelope): number {
   const difference = inclusionFee(left) * BigInt(right.operations) - inclusionFee(right) * BigInt(left.operations)
   return difference < 0n ? -1 : difference > 0n ? 1 : 0
 }
 
-/** The whole fee with which `envelope` offers just more than `other` for each operation (core's computeBetterFee). */
+/** The whole fee with which `envelope` bids just more than `other` per operation (core's computeBetterFee). */
 export function betterFee(envelope: Envelope, other: Envelope): bigint {
   const inclusion = (inclusionFee(other) * BigInt(envelope.operations)) / BigInt(other.operations) + 1n
   return inclusion + envelope.resourceFee

@@ -2,7 +2,7 @@ import type { xdr } from '@stellar/stellar-sdk'
 import type { Envelope } from './envelope.ts'
 import type { LedgerLimits } from './ledger-room.ts'
 
-/** Transactions that touch the same entries, at least one of them to write: they run one after the other. */
+/** Transactions with a common entry that at least one of them writes: they run sequentially. */
 interface Cluster {
   readonly envelopes: readonly Envelope[]
   readonly instructions: number
@@ -10,15 +10,15 @@ interface Cluster {
   readonly writes: ReadonlySet<string>
 }
 
-/** One of the steps in which a ledger runs; its clusters share nothing and run side by side (CAP-63). */
+/** One stage of a ledger. Its clusters share no entry and run in parallel (CAP-63). */
 export interface Stage {
-  /** False, and nothing is changed, if the transaction finds no place. */
+  /** Returns false, and changes nothing, if the transaction doesn't fit. */
   add(envelope: Envelope): boolean
-  /** The transactions by the thread that runs them. */
+  /** The transactions by thread. */
   threads(): Envelope[][]
 }
 
-/** A stage of a ledger that runs in `stages` steps, which share the instructions of the ledger. */
+/** A stage of a ledger with `stages` stages, which share the ledger's instructions. */
 export function openStage({ soroban, clusters: width }: LedgerLimits, stages: number): Stage {
   const limit = Math.floor(soroban.instructions / stages)
   let clusters: Cluster[] = []
@@ -36,7 +36,7 @@ export function openStage({ soroban, clusters: width }: LedgerLimits, stages: nu
   }
 }
 
-/** First fit, the largest first, as core packs clusters; undefined if the threads do not hold them. */
+/** Packs clusters like core: first fit, the largest first; undefined if the threads have no room. */
 function pack(clusters: readonly Cluster[], limit: number, width: number): Cluster[][] | undefined {
   const threads = Array.from({ length: width }, () => ({ clusters: [] as Cluster[], instructions: 0 }))
   for (const cluster of clusters.toSorted((left, right) => right.instructions - left.instructions)) {

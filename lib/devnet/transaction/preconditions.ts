@@ -2,13 +2,13 @@ import type { xdr } from '@stellar/stellar-sdk'
 import { sequenceUse, startingSequence } from '../state/account.ts'
 import type { Inner } from './envelope.ts'
 
-/** The ledger for which a transaction is judged. */
+/** The ledger for which a transaction is checked. */
 export interface Moment {
-  /** sequence of the ledger that would hold it */
+  /** sequence of the ledger that would include it */
   readonly sequence: number
-  /** unix seconds: that ledger's close time when applying, the last closed ledger's before */
+  /** unix seconds: that ledger's close time when applying, otherwise the last closed ledger's */
   readonly closeTime: number
-  /** seconds by which the close may be later than that; 0 when applying */
+  /** seconds by which the close may be later; 0 when applying */
   readonly latest: number
 }
 

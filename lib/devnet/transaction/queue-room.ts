@@ -1,11 +1,11 @@
 import type { Envelope } from './envelope.ts'
 import { add, betterFee, compareRates, fits, isNothing, NOTHING, type Room, roomOf, subtract } from './ledger-room.ts'
 
-/** The room of a queue: who offers more for an operation takes the place of those who offer least (core's limiter). */
+/** The room of a queue: a higher bid per operation replaces the lowest ones (core's limiter). */
 interface QueueRoom {
   /**
-   * The envelopes that the queue must drop so that `envelope` fits in place of `replaced`; or the whole fee that would
-   * get it a place, 0 if none would.
+   * The envelopes that the queue must drop so that `envelope` fits in place of `replaced`; or the whole fee that would be
+   * enough, 0 if none would.
    */
   find(
     envelope: Envelope,
@@ -13,7 +13,7 @@ interface QueueRoom {
   ): { readonly evicted: Envelope[] } | { readonly needed: bigint }
   add(envelope: Envelope): void
   remove(envelope: Envelope): void
-  /** Until the next ledger only a better offer than that of `evicted` is taken, even where there is room. */
+  /** Until the next ledger, only a higher bid than that of `evicted` is accepted, even if there is room. */
   beat(evicted: Envelope): void
   forget(): void
 }

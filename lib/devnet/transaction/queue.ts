@@ -14,25 +14,25 @@ export type Verdict =
   | { readonly status: 'PENDING' | 'DUPLICATE' | 'TRY_AGAIN_LATER' }
   | ({ readonly status: 'ERROR' } & EnvelopeFailure)
 
-/** The transactions that wait for a ledger, in the two queues of stellar-core, checked in core's order. */
+/** The pending transactions, in stellar-core's two queues, checked in core's order. */
 export interface Queue {
   add(envelope: Envelope, state: State, moment: Moment): Verdict
-  /** The next ledger's transactions. Drops those that became invalid. The others stay, as does `without`. */
+  /** The next ledger's transactions, except `without`. Drops those that became invalid. */
   take(state: State, moment: Moment, without: ReadonlySet<Envelope>): TransactionSet
   /** Drops and bans the transactions that are no longer valid. */
   dropInvalid(state: State, moment: Moment): void
   pending(): Envelope[]
-  /** Takes an envelope out and bans it. */
+  /** Removes an envelope and bans it. */
   drop(envelope: Envelope): void
-  /** After a ledger closed: what it applied is banned, what has waited too long is dropped. */
+  /** After a ledger closed: bans its transactions and drops those that have waited too long. */
   shift(applied: readonly Envelope[]): void
 }
 
-/** Ledgers for which an applied or dropped envelope is refused. */
+/** Ledgers for which an applied or dropped envelope is banned. */
 const BAN_LEDGERS = 10
-/** Ledgers for which a transaction may wait. */
+/** Ledgers for which a transaction stays pending. */
 const PENDING_LEDGERS = 4
-/** A fee bump that takes a pending one's place must offer this many times its rate. */
+/** A fee bump that replaces a pending one must bid this many times its rate. */
 const REPLACEMENT_FACTOR = 10n
 
 interface Pending {
@@ -42,7 +42,7 @@ interface Pending {
 
 export function openQueue(limits: LedgerLimits): Queue {
   const queues: Record<Kind, Map<string, Pending>> = { classic: new Map(), soroban: new Map() }
-  /** stroops that each account owes as fee source of what is pending */
+  /** total pending fees of each fee source, in stroops */
   const fees: Record<Kind, Map<string, bigint>> = { classic: new Map(), soroban: new Map() }
   const rooms = {
     classic: openQueueRoom(queueRoom(limits, 'classic')),
@@ -87,7 +87,7 @@ export function openQueue(limits: LedgerLimits): Queue {
     }
   }
 
-  /** The place of a pending transaction of the same account may be taken by a dearer fee bump only. */
+  /** Only a fee bump with a higher bid can replace a pending transaction of the same account. */
   const admit = (envelope: Envelope, pending: Envelope): Verdict | undefined => {
     if (isDuplicate(pending, envelope)) return { status: 'DUPLICATE' }
     if (envelope.inner.tx.seqNum < pending.inner.tx.seqNum) return error({ code: 'txBadSeq' })
@@ -162,7 +162,7 @@ export function openQueue(limits: LedgerLimits): Queue {
   }
 }
 
-/** A transaction whose check meets a fault is not valid: it must not keep every later ledger from closing. */
+/** A transaction whose check throws isn't valid: it must not keep every later ledger from closing. */
 function isValid(envelope: Envelope, state: State, moment: Moment): boolean {
   try {
     return checkEnvelope(envelope, state, moment) === undefined
@@ -172,13 +172,13 @@ function isValid(envelope: Envelope, state: State, moment: Moment): boolean {
   }
 }
 
-/** The same envelope, or the transaction inside the fee bump that is pending. */
+/** The same envelope, or the inner transaction of the pending fee bump. */
 function isDuplicate(pending: Envelope, envelope: Envelope): boolean {
   if (pending.fullHash === envelope.fullHash) return true
   return pending.bump !== undefined && !envelope.bump && pending.innerFullHash === envelope.fullHash
 }
 
-/** A refusal by the queue itself has no charge, unless it names the fee that would do. */
+/** A rejection by the queue itself reports no fee, unless it names a sufficient one. */
 function error(failure: Failure, feeCharged = 0n): Verdict {
   return { status: 'ERROR', failure, isInner: false, feeCharged }
 }

@@ -1,7 +1,7 @@
 import { xdr } from '@stellar/stellar-sdk'
 import type { Envelope } from './envelope.ts'
 
-/** Why, as a diagnostic event says it: the host's error, a text, and the values that the text is about. */
+/** The content of a diagnostic event: the host's error, a text, and its values. */
 export interface Diagnostic {
   readonly kind: 'Budget' | 'Storage' | 'Value'
   readonly code: 'ExceededLimit' | 'InvalidInput' | 'UnexpectedType'
@@ -9,7 +9,7 @@ export interface Diagnostic {
   readonly values: readonly bigint[]
 }
 
-/** Result codes of a transaction that carry no results of operations. */
+/** Result codes without operation results. */
 type TransactionCode =
   | 'txTooEarly'
   | 'txTooLate'
@@ -25,7 +25,7 @@ type TransactionCode =
   | 'txMalformed'
   | 'txSorobanInvalid'
 
-/** Why a transaction is not valid. */
+/** The reason why a transaction isn't valid. */
 export type Failure =
   | { readonly code: TransactionCode; readonly diagnostic?: Diagnostic }
   | { readonly code: 'txFailed'; readonly operations: xdr.OperationResult[]; readonly diagnostic?: Diagnostic }
@@ -33,7 +33,7 @@ export type Failure =
 /** The outcome of the transaction itself, without its fee bump. */
 export type InnerOutcome = Failure | { readonly code: 'txSuccess'; readonly operations: xdr.OperationResult[] }
 
-/** How core and the RPC show the reason of a failure. */
+/** The diagnostic event of a failure, as in core and the RPC. */
 export function diagnosticEvent({ kind, code, text, values }: Diagnostic): xdr.DiagnosticEvent {
   const error = xdr.ScError[`sce${kind}`](xdr.ScErrorCode[`scec${code}`])
   const told = xdr.ScVal.scvString(text)
@@ -53,7 +53,7 @@ export function diagnosticEvent({ kind, code, text, values }: Diagnostic): xdr.D
   })
 }
 
-/** TransactionResult of a plain transaction, or of a fee bump whose own envelope was at fault. */
+/** TransactionResult of a plain transaction, or of a fee bump whose outer envelope failed. */
 export function plainResult(outcome: InnerOutcome, feeCharged: bigint): xdr.TransactionResult {
   return new xdr.TransactionResult({
     feeCharged,

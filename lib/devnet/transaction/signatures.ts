@@ -3,11 +3,11 @@ import { xdr } from '@stellar/stellar-sdk'
 import { verifyEd25519 } from '#lib/stellar/ed25519.ts'
 import type { Signed } from './envelope.ts'
 
-/** stellar-core's SignatureChecker: one per signed transaction, because it remembers which signatures were of use. */
+/** stellar-core's SignatureChecker: one per signed transaction, because it records which signatures were used. */
 export interface SignatureChecker {
   /**
-   * Whether the signatures carry `needed` weight among `signers`. Stops at the signature that completes it, so a
-   * further valid one stays unused; weight 0 still takes one valid signature.
+   * Whether the signatures reach the weight `needed` among `signers`. Stops at the signature that reaches it, so a
+   * further valid one stays unused; weight 0 still requires one valid signature.
    */
   carries(signers: readonly xdr.Signer[], needed: number): boolean
   /** False means txBAD_AUTH_EXTRA. */
@@ -21,7 +21,7 @@ export function signersOf(account: xdr.AccountEntry): xdr.Signer[] {
   return [masterSigner(account.accountId, master), ...account.signers]
 }
 
-/** The master key as the only signer: for an account that is not on the ledger yet. */
+/** The master key as the only signer, for an account that doesn't exist yet. */
 export function masterSigner(accountId: xdr.PublicKey, weight: number): xdr.Signer {
   return new xdr.Signer({ key: xdr.SignerKey.signerKeyTypeEd25519(accountId.ed25519), weight })
 }

@@ -21,8 +21,8 @@ const verdicts = new WeakMap<Inner, { readonly failure: Failure | undefined }>()
 
 /**
  * Checks the declarations of a Soroban transaction: no memo, no muxed source (protocol 25), resources inside the
- * network's limits, a footprint of reachable keys, a resource fee that covers at least the non-refundable part. The
- * verdict does not depend on the ledger, so it is kept: it is needed on arrival, before the ledger and in it.
+ * network's limits, a footprint of reachable keys, a resource fee that covers the non-refundable part. The
+ * result doesn't depend on the ledger, so it is cached: it is needed on submission, before the ledger and in it.
  */
 export function checkSoroban(inner: Inner, isInsideFeeBump: boolean): Failure | undefined {
   const known = verdicts.get(inner)
@@ -55,12 +55,12 @@ function fail(kind: Diagnostic['kind'], code: Diagnostic['code'], text: string, 
   return { kind, code, text, values }
 }
 
-/** The fault of a declared value that is above its limit. */
+/** The error of a declared value above its limit. */
 function limit(kind: Diagnostic['kind'], text: string, declared: number | bigint, most: number | bigint) {
   return declared > most ? fail(kind, 'ExceededLimit', text, BigInt(declared), BigInt(most)) : undefined
 }
 
-/** The fault of the declared resources. The queue checks them even for a transaction whose account is busy. */
+/** The error of the declared resources. The queue checks them even if the account has a pending transaction. */
 export function resourceFault({ size }: Inner, { resources }: xdr.SorobanTransactionData): Diagnostic | undefined {
   const { readOnly, readWrite } = resources.footprint
   const keys = [...readOnly, ...readWrite]
@@ -101,7 +101,7 @@ function addressing({ tx }: Inner): Diagnostic | undefined {
   return fail('Value', 'InvalidInput', 'Soroban transactions are not allowed to use memo or muxed source account')
 }
 
-/** Trust lines that no contract can reach. */
+/** Trustlines that no contract can reach. */
 function isUnreachable(key: xdr.LedgerKey): boolean {
   if (key.type !== 'trustline') return false
   const { accountId: holder, asset } = key.trustLine

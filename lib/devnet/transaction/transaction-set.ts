@@ -3,11 +3,11 @@ import { add, compareRates, fits, type Kind, type LedgerLimits, ledgerRoom, NOTH
 import { openStage, type Stage } from './ledger-stages.ts'
 import { BASE_FEE } from './validity.ts'
 
-/** The transactions of one kind that a ledger takes. */
+/** A ledger's transactions of one kind. */
 export interface Phase {
-  /** stroops that each operation pays at most; above the minimum where some transactions found no room */
+  /** the most stroops that each operation pays; above the minimum if some transactions didn't fit */
   readonly baseFee: bigint
-  /** stages, in each the threads that run side by side, in each the transactions in their order */
+  /** stages of parallel threads of transactions in order */
   readonly stages: readonly (readonly (readonly Envelope[])[])[]
 }
 
@@ -21,12 +21,12 @@ export const NO_TRANSACTIONS: TransactionSet = {
 
 /** Stages that core tries for a ledger. */
 const MOST_STAGES = 4
-/** More stages are used only if they bring in at least this much more, in thousandths. */
+/** The fewest stages whose fees reach this share of the best, in thousandths, are used. */
 const WORTH_A_STAGE = 999n
 
 /**
- * The highest offers for an operation come first (core's surge pricing). If some do not fit, every transaction pays the
- * rate of the lowest offer that was taken.
+ * The highest bids per operation come first (core's surge pricing). If some don't fit, every transaction pays the
+ * rate of the lowest included bid.
  */
 export function assemble(kind: Kind, waiting: readonly Envelope[], limits: LedgerLimits): Phase {
   const ranked = waiting.toSorted((left, right) => compareRates(right, left) || byHash(left, right))

@@ -11,7 +11,7 @@ import { checkSignatures, masterSigner, type SignatureChecker, signersOf } from 
 import { checkSoroban, hasFeeShape } from './soroban-validity.ts'
 import { LOW, levelOf, thresholdOf } from './thresholds.ts'
 
-/** stroops per operation, in a ledger that has room for all who wait */
+/** stroops per operation, in a ledger with room for every pending transaction */
 export const BASE_FEE = 100n
 
 /** The context in which a transaction is checked: alone or inside a fee bump, before the ledger or in it. */
@@ -22,10 +22,10 @@ interface Judgement {
   readonly isApplying: boolean
 }
 
-/** A failure, and whether it uses up the sequence number. */
+/** A failure, and whether it consumes the sequence number. */
 type CommonFailure = Failure & { readonly usesSequence: boolean }
 
-/** Steps 1 to 13 of core's order (TransactionFrame::commonValid): everything but the operations. */
+/** Every check but those of the operations, in core's order (TransactionFrame::commonValid). */
 export function checkCommon(inner: Inner, checker: SignatureChecker, judgement: Judgement): CommonFailure | undefined {
   const early = checkForm(inner, judgement)
   if (early) return { ...early, usesSequence: false }
@@ -43,7 +43,7 @@ export function checkCommon(inner: Inner, checker: SignatureChecker, judgement: 
   return undefined
 }
 
-/** The first fault of a transaction before it is in a ledger; undefined for a valid one. */
+/** The first error of a transaction before its ledger; undefined for a valid one. */
 export function checkTransaction(inner: Inner, judgement: Judgement): Failure | undefined {
   const checker = checkSignatures(inner)
   const failure = checkCommon(inner, checker, judgement)
@@ -61,7 +61,7 @@ export function checkTransaction(inner: Inner, judgement: Judgement): Failure | 
   return checker.allUsed() ? undefined : { code: 'txBadAuthExtra' }
 }
 
-/** opBAD_AUTH or opNO_ACCOUNT of one operation. A source that an earlier operation will make signs as a fresh account. */
+/** opBAD_AUTH or opNO_ACCOUNT of one operation. A source that an earlier operation will create signs like a new account. */
 export function signatureFault(
   operation: xdr.Operation,
   inner: Inner,
@@ -97,7 +97,7 @@ function checkForm(inner: Inner, { moment, isInsideFeeBump }: Judgement): Failur
   return offered < BASE_FEE * BigInt(tx.operations.length) ? { code: 'txInsufficientFee' } : undefined
 }
 
-/** CAP-21 and CAP-40: no two alike, and no signed payload without a payload */
+/** CAP-21 and CAP-40: no duplicates, and no empty signed payload */
 function hasSoundExtraSigners(inner: Inner): boolean {
   const signers = preconditionsOf(inner)?.extraSigners ?? []
   if (new Set(signers.map((key) => key.toXdr('base64'))).size < signers.length) return false

@@ -46,7 +46,7 @@ export function writeAuthorized(call: Call, asset: Asset, holder: string, author
   writeTrustline(call, asset, holder, new xdr.TrustLineEntry({ ...line, flags }))
 }
 
-/** Error(Contract, #10) unless the balance was made while its issuer kept the right to claw back. */
+/** @throws Error(Contract, #10) unless clawback was enabled when the balance was created */
 export function checkClawback(call: Call, asset: Asset, holder: string): void {
   checkHolder(asset, holder)
   const isContract = StrKey.isValidContract(holder)
@@ -57,7 +57,7 @@ export function checkClawback(call: Call, asset: Asset, holder: string): void {
 }
 
 /**
- * CAP-73: gives an account a trustline without a limit. The account pays the reserve, so it must authorise the call,
+ * CAP-73: creates a trustline without a limit. The account pays the reserve, so it must authorize the call,
  * unless it has a trustline already.
  */
 export function trust(call: Call, asset: Asset, holder: string): void {

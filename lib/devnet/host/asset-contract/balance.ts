@@ -6,7 +6,7 @@ import { moveClassic, readTrustline } from './classic-balance.ts'
 import { creditContract, debitContract, readContractBalance } from './contract-balance.ts'
 import { isIssuer } from './metadata.ts'
 
-/** Base units of an address; of the issuer the largest amount. Error(Contract, #13) without a trustline. */
+/** Base units of an address; the largest amount for the issuer. @throws Error(Contract, #13) without a trustline */
 export function readBalance(call: Call, asset: Asset, holder: string): bigint {
   if (StrKey.isValidContract(holder)) return readContractBalance(call, holder)?.amount ?? 0n
   if (asset.isNative()) return readAccount(holder, call.storage).balance
@@ -14,13 +14,13 @@ export function readBalance(call: Call, asset: Asset, holder: string): bigint {
   return readTrustline(call, asset, holder).balance
 }
 
-/** Gives to an address. Units that reach the issuer are gone. */
+/** Credits an address. Units sent to the issuer are burned. */
 export function credit(call: Call, asset: Asset, holder: string, amount: bigint): void {
   if (StrKey.isValidContract(holder)) creditContract(call, asset, holder, amount)
   else if (!isIssuer(asset, holder)) moveClassic(call, asset, holder, amount)
 }
 
-/** Takes from an address. The issuer's units are new ones. */
+/** Debits an address. The issuer's units are minted. */
 export function debit(call: Call, asset: Asset, holder: string, amount: bigint): void {
   if (StrKey.isValidContract(holder)) debitContract(call, holder, amount)
   else if (!isIssuer(asset, holder)) moveClassic(call, asset, holder, -amount)

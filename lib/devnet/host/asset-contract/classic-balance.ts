@@ -26,7 +26,7 @@ export function moveClassic(call: Call, asset: Asset, holder: string, amount: bi
   else moveTrustline(call, asset, holder, amount)
 }
 
-/** CAP-73: XLM for an account that does not exist creates it. Error(Contract, #14) for less than its reserve. */
+/** CAP-73: Creates an account that receives XLM. @throws Error(Contract, #14) for less than its reserve */
 function makeHolder(call: Call, holder: string, amount: bigint): void {
   const account = makeAccount(holder, amount, call.ledger.sequence)
   const minimum = minimumBalance(account)
@@ -36,7 +36,7 @@ function makeHolder(call: Call, holder: string, amount: bigint): void {
   call.storage.put(accountKey(holder), xdr.LedgerEntryData.account(account))
 }
 
-/** @throws Error(Contract, #10) for a balance outside of the range, or beyond 64 bits */
+/** @throws Error(Contract, #10) for a balance outside the range or beyond 64 bits */
 function within(balance: bigint, minimum: bigint, maximum: bigint): bigint {
   if (balance > INT64_MAX) throw contractError(10, 'resulting balance overflow')
   if (balance >= minimum && balance <= maximum) return balance

@@ -57,7 +57,7 @@ export function debitContract(call: Call, holder: string, amount: bigint): void 
   if (balance) writeContractBalance(call, holder, { ...balance, amount: held - amount })
 }
 
-/** A new balance takes the issuer's flags, as a new trustline does. */
+/** A new balance takes its flags from the issuer, like a new trustline. */
 export function firstBalance(call: Call, asset: Asset): ContractBalance {
   const flags = issuerFlags(call, asset)
   return { amount: 0n, authorized: !(flags & AUTH_REQUIRED), clawback: (flags & AUTH_CLAWBACK) !== 0 }

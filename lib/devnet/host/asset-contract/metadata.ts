@@ -26,9 +26,9 @@ export function checkHolder(asset: Asset, holder: string): void {
   if (isIssuer(asset, holder)) throw contractError(2, 'operation is not supported for the issuer')
 }
 
-/** Keeps the instance alive for a week when less than six days are left. */
+/** Extends the instance to a week when less than six days are left. */
 export const touchInstance = (call: Call): void => call.extendInstance(6 * DAY, 7 * DAY)
 
-/** A contract's balance is kept for 30 days when less than 29 are left. */
+/** Extends a contract's balance to 30 days when less than 29 are left. */
 export const BALANCE_THRESHOLD = 29 * DAY
 export const BALANCE_EXTENSION = 30 * DAY

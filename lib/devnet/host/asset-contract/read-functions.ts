@@ -5,7 +5,7 @@ import { readAllowance } from './allowance.ts'
 import { readBalance } from './balance.ts'
 import { assetOf, touchInstance } from './metadata.ts'
 
-/** The network meters 77,000 to 147,000 instructions for the reading calls: the less a call reads, the fewer. */
+/** The network meters 77,000 to 147,000 instructions for reading calls. The split by function is an estimate. */
 const INSTRUCTIONS = { metadata: 77_000, balance: 120_000, allowance: 147_000 }
 
 const readMetadata = (field: string, returns: Returns): ContractFunction =>

@@ -8,7 +8,7 @@ export function checkBumpSequence(op: xdr.BumpSequenceOp): xdr.BumpSequenceResul
   return op.bumpTo < 0n ? Result.bumpSequenceBadSeq() : undefined
 }
 
-/** A target that is not higher is no error and leaves the number as it is. It counts as a use of the number. */
+/** A target that isn't higher succeeds and leaves the number unchanged. It counts as a use of the number. */
 export function applyBumpSequence(
   op: xdr.BumpSequenceOp,
   { state, ledger, account }: OperationContext,

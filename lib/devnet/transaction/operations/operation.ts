@@ -9,14 +9,14 @@ import { applySetOptions, checkSetOptions } from './set-options.ts'
 
 const Inner = xdr.OperationResultTr
 
-/** The outcome of an operation. If it was refused, the caller drops its layer. */
+/** The outcome of an operation. If it failed, the caller drops its layer. */
 export interface OperationOutcome {
   readonly ok: boolean
   readonly result: xdr.OperationResult
   readonly events: xdr.ContractEvent[]
 }
 
-/** Whether this ledger knows the operation at all. Contract calls are applied elsewhere. */
+/** Whether this ledger supports the operation. Contract calls are applied elsewhere. */
 export function isSupported(body: xdr.OperationBody): boolean {
   switch (body.type) {
     case 'changeTrust':
@@ -33,7 +33,7 @@ export function isSupported(body: xdr.OperationBody): boolean {
   }
 }
 
-/** The static validity (core's doCheckValid) of a supported operation: undefined, or the result that refuses it. */
+/** The result that rejects a statically invalid operation (core's doCheckValid), or undefined. */
 export function checkOperation({ body }: xdr.Operation, source: string): xdr.OperationResult | undefined {
   switch (body.type) {
     case 'createAccount':

@@ -70,7 +70,7 @@ function thresholdsOf(op: xdr.SetOptionsOp, account: xdr.AccountEntry): Uint8Arr
   ])
 }
 
-/** Weight 0 takes a signer away, and is no error where there is none. Signers stay in the order of their XDR. */
+/** Weight 0 removes a signer, and succeeds without one. Signers are sorted by their XDR. */
 function setSigner(account: xdr.AccountEntry, signer: xdr.Signer): { account: xdr.AccountEntry } | Outcome {
   const others = account.signers.filter((present) => !present.key.equals(signer.key))
   if (signer.weight === 0) return { account: withSigners(account, others) }
