@@ -157,10 +157,10 @@ function openNetwork(options: DevnetOptions & { closeMs: number; memory: number 
   if (existing && existing.version === undefined) throw new OtherVersion()
   let deployment = existing?.deployment
   const genesis = (context: LedgerContext) => {
-    const made = makeGenesis(context, keys, proofs.keys)
-    deployment = made.deployment
-    if (directory !== null) writeNetworkFile(directory, { passphrase, deployment, version: versionOf(made.entries) })
-    return made.entries
+    const created = makeGenesis(context, keys, proofs.keys)
+    deployment = created.deployment
+    if (directory !== null) writeNetworkFile(directory, { passphrase, deployment, version: versionOf(created.entries) })
+    return created.entries
   }
   const ledger = openLedger({
     directory,

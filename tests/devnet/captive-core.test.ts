@@ -2,7 +2,7 @@ import type { Transaction } from '@stellar/stellar-sdk'
 import { expect, test } from 'vitest'
 import { foundAccounts, hashOf, pay, perturb, shareNetwork } from './network-fixture.ts'
 
-/** hash → how many announcements of it are lost */
+/** number of lost announcements by hash */
 const losses = new Map<string, number>()
 const losesAnnouncement = ({ hash, attempt }: { hash: string; attempt: number }) => attempt <= (losses.get(hash) ?? 0)
 

@@ -1,6 +1,6 @@
 import { startDevnet } from '#lib/devnet/devnet.ts'
 
-/** A devnet in a process of its own, for a test to kill: `node devnet-process.ts <directory>`. */
+/** A devnet in a separate process, for a test to kill: `node devnet-process.ts <directory>`. */
 const devnet = await startDevnet({
   directory: process.argv[2] ?? null,
   port: 0,

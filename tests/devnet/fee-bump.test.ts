@@ -34,7 +34,7 @@ test('checks rate, source, signatures and balance of the outer envelope', async 
   }
 })
 
-/** The inner transaction, changed in one place: its fee is not checked, everything else is. */
+/** The inner transaction with one change: its fee isn't checked, everything else is. */
 test.each<[string, (inner: Transaction) => Transaction, string]>([
   ['no signature', (inner) => perturb(inner, {}), 'txBadAuth'],
   ['one signature too many', (inner) => perturb(inner, {}, accounts.payer, accounts.sponsor), 'txBadAuthExtra'],
@@ -52,14 +52,14 @@ test.each<[string, (inner: Transaction) => Transaction, string]>([
 
 test("charges the sponsor, uses the payer's sequence number, and finds the record by both hashes", async () => {
   const { payer, sponsor } = accounts
-  // The inner transaction offers nothing.
+  // The inner transaction bids 0.
   const inner = perturb(await network.build(payer, pay('3')), { fee: 0 }, payer)
   const bump = wrap(inner, sponsor, 5000n)
   const before = await network.account(payer)
   expect((await network.find(bump)).status).toBe('NOT_FOUND')
   const outer = await network.settle(bump)
   if (outer.status !== 'SUCCESS') throw new Error(outer.status)
-  // The bid above the base fee is not taken: 100 for the operation, 100 for the fee bump.
+  // The bid above the base fee isn't charged: 100 for the operation, 100 for the fee bump.
   expect(outer.resultXdr.feeCharged).toBe(200n)
   expect(resultCodes(outer.resultXdr)).toEqual(['txFeeBumpInnerSuccess', 'txSuccess'])
   const after = await network.account(payer)

@@ -58,7 +58,7 @@ it('charges 5,000 stroops a kilobyte for events, rounded up', () => {
 })
 
 describe('rent', () => {
-  // 1,000 stroops a kilobyte for 1,215 ledgers, plus one write and 48 bytes for the lifetime's own entry.
+  // 1,000 stroops a kilobyte for 1,215 ledgers, plus one write and 48 bytes for the TTL entry.
   const perEntry = 2_500n + 42n
   const expected = (bytes: number, ledgers: number, denominator = 1_215n) => {
     const divisor = 1_024n * denominator

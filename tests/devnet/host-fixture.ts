@@ -15,9 +15,9 @@ import { openState, type State } from '#lib/devnet/state/state.ts'
 import { encodePoint, G, H, multiply } from '#lib/wallet/grumpkin.ts'
 
 export const passphrase = 'Standalone Network ; February 2017'
-/** The ledger takes stand-ins for proofs. */
+/** The ledger accepts stand-in proofs. */
 const proofs = await openProofs('stand-in')
-/** A key of its own for each circuit. */
+/** A different key for each circuit. */
 export const verificationKeys = {
   register: new Uint8Array(1_760).fill(1),
   transfer: new Uint8Array(1_760).fill(2),
@@ -102,7 +102,7 @@ export const hostFunctionOf = (request: Request): xdr.HostFunction =>
 
 export const recording: AuthMode = { kind: 'record', allowNonRoot: false, upgraded: true }
 
-/** Runs the call in a layer of its own, recording; nothing stays. */
+/** Records the call in a separate layer and drops it. */
 export function record({ state }: Network, request: Request, mode: AuthMode = recording): InvocationResult {
   const { source } = request
   const hostFunction = hostFunctionOf(request)
@@ -118,7 +118,7 @@ export function record({ state }: Network, request: Request, mode: AuthMode = re
   })
 }
 
-/** Enforces with exactly what is given; on success the writes stay. */
+/** Enforces with the given fields only; commits on success. */
 export function enforce(network: Network, request: Request, given: Partial<Invocation> = {}): InvocationResult {
   const layer = network.state.fork()
   const result = invokeHostFunction({
@@ -135,7 +135,7 @@ export function enforce(network: Network, request: Request, given: Partial<Invoc
   return result
 }
 
-/** Does what a client does: records, then sends what was recorded, signed by the source. */
+/** Records, then enforces the recorded auth and footprint, like a client. */
 export function apply(network: Network, request: Request): Extract<InvocationResult, { ok: true }> {
   const recorded = record(network, request)
   if (!recorded.ok) throw new Error(recorded.error)

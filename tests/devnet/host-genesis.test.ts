@@ -113,7 +113,7 @@ it("has the auditor's key and the verification keys, and no others", () => {
     ok: false,
     error: expect.stringContaining('Error(Contract, #3301)'),
   })
-  // The type of a clawback, for which no key is registered.
+  // The circuit type of a clawback, without a registered key.
   expect(label(ask(verifier, 'get_verification_key', 100))).toBe('Error(Contract, #3401)')
   for (const circuit of [5, 99, 4_294_967_295]) {
     expect(label(ask(verifier, 'get_verification_key', circuit))).toBe('Error(WasmVm, InvalidAction)')

@@ -202,7 +202,7 @@ describe('a verifier that fails', () => {
     await Promise.all([ready(), ready()])
     expect(load).toHaveBeenCalledTimes(1)
     expect(ask).toThrow(ProofUnchecked)
-    // Without a request that asks for it.
+    // Without a request.
     expect(load).toHaveBeenCalledTimes(2)
     expect(ask).toThrow(ProofUnchecked)
     await ready()

@@ -43,7 +43,7 @@ function envelope(
 
 function simulate(params: SimulationParams): rpc.Api.SimulateTransactionResponse {
   const body = simulateTransaction({ state: network.state, ledger, params })
-  // A client reads an answer that has gone over the wire.
+  // Clients read a response that was serialized.
   const raw = JSON.parse(JSON.stringify({ ...body, latestLedger: ledger.sequence }))
   return rpc.parseRawSimulation(raw)
 }

@@ -36,14 +36,14 @@ const hostile = keypair('hostile')
 const honest = keypair('honest')
 const pay = () => Operation.payment({ destination: issuer.publicKey(), asset: Asset.native(), amount: '1' })
 
-/** A list in a list, and so on: 12 bytes for each. */
+/** Nested lists, 12 bytes each. */
 function nest(depth: number): xdr.ScVal {
   let value: xdr.ScVal = xdr.ScVal.scvVoid()
   for (let level = 0; level < depth; level += 1) value = xdr.ScVal.scvVec([value])
   return value
 }
 
-/** The resources that a call declares which reads these entries. */
+/** The declared resources of a call that reads these entries. */
 function resources(readOnly: xdr.LedgerKey[]): xdr.SorobanTransactionData {
   return new xdr.SorobanTransactionData({
     ext: xdr.SorobanTransactionDataExt.v0(),
@@ -125,7 +125,7 @@ describe('a bug in the ledger', () => {
     transaction.sign(source)
     return transaction
   }
-  /** An account of its own. */
+  /** A new account. */
   function fund(name: string): Keypair {
     const owner = keypair(name)
     const account = Operation.createAccount({ destination: owner.publicKey(), startingBalance: '1000' })
@@ -136,7 +136,7 @@ describe('a bug in the ledger', () => {
   const submit = (transaction: Transaction) => ledger.submit(transaction.toXdr()).verdict.status
   const told = (transaction: Transaction) => ledger.history.find(hashOf(transaction))?.transaction.ok
 
-  /** A call that has the verifier check a proof. */
+  /** A call that verifies a proof. */
   function check(source: Keypair, proof = new Uint8Array(14_592)): Transaction {
     const { verifier } = deployment.contracts
     const instance = ledger.state.get(instanceKey(verifier).id)?.data
@@ -155,7 +155,7 @@ describe('a bug in the ledger', () => {
     return perturb(build(source, operation), { ext, fee: 5_000_200 }, source)
   }
 
-  /** How a transaction of a ledger ended. */
+  /** The result of a transaction. */
   function outcomeOf(transaction: Transaction): string | undefined {
     const found = ledger.history.find(hashOf(transaction))
     if (!found) return undefined
@@ -215,7 +215,7 @@ describe('a bug in the ledger', () => {
     const { sequence } = ledger.context()
     const holder = readAccount(ledger.state, root.publicKey())
     if (!holder) throw new Error('no root account')
-    // Its balance is larger than an entry can hold, so a ledger in which it pays cannot be written.
+    // Its balance exceeds an entry's range, so a ledger with its payment can't be encoded.
     writeAccount(ledger.state, withBalance(holder, 2n ** 64n), 1)
     const [broken, sound] = [build(root, pay()), build(issuer, pay())]
     expect([broken, sound].map(submit)).toEqual(['PENDING', 'PENDING'])

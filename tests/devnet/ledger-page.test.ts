@@ -6,7 +6,7 @@ import { getEvents } from '#lib/devnet/rpc/events.ts'
 import { getLedgers } from '#lib/devnet/rpc/network.ts'
 import { openBareLedger, passphrase, pay, root } from './network-fixture.ts'
 
-/** Closes ledgers until there is an answer. */
+/** Closes ledgers until the response arrives. */
 async function closeMeanwhile(ledger: Ledger, answer: Promise<object>): Promise<object> {
   let isAnswered = false
   void answer.then(() => {

@@ -30,28 +30,28 @@ export interface TestNetwork {
   readonly devnet: Devnet
   /** an unmodified SDK client, over HTTP */
   readonly server: rpc.Server
-  /** unix milliseconds; moves only when a test moves it */
+  /** unix milliseconds; only tests change it */
   readonly clock: { now: number }
-  /** Lets five seconds pass and closes a ledger. */
+  /** Advances the clock by five seconds and closes a ledger. */
   close(): void
-  /** A transaction of `signer` with its next sequence number, not signed. */
+  /** An unsigned transaction of `source` with its next sequence number. */
   draft(source: Keypair, operations: xdr.Operation[], fee?: string): Promise<Transaction>
   /** A signed transaction of one source. */
   build(source: Keypair, ...operations: xdr.Operation[]): Promise<Transaction>
-  /** A contract call of `source` as its simulation prepared it, not signed. */
+  /** An unsigned contract call of `source`, prepared by simulation. */
   prepare(source: Keypair, operation: xdr.Operation): Promise<Transaction>
-  /** Sends, and gives the code of the refusal or the status. */
+  /** Submits a transaction and returns its error codes or its status. */
   send(transaction: Transaction | FeeBumpTransaction): Promise<string>
   find(transaction: Transaction | FeeBumpTransaction): Promise<rpc.Api.GetTransactionResponse>
-  /** Sends, closes a ledger and reads the outcome. */
+  /** Submits a transaction, closes a ledger and returns the result. */
   settle(transaction: Transaction | FeeBumpTransaction): Promise<rpc.Api.GetTransactionResponse>
-  /** Makes accounts with 100 XLM each, in one transaction of the root account. */
+  /** Creates accounts with 100 XLM each in one transaction of the root account. */
   found(...accounts: Keypair[]): Promise<void>
   account(id: Keypair): Promise<xdr.AccountEntry>
   stop(): Promise<void>
 }
 
-/** A devnet whose ledgers close, and whose clock moves, only on command. */
+/** A devnet whose ledgers close and whose clock advances only on command. */
 export async function openTestNetwork(options: Partial<DevnetOptions> = {}): Promise<TestNetwork> {
   const clock = { now: Date.UTC(2027, 0, 4, 9) }
   const settings = { directory: null, port: 0, closeMs: 0, passphrase, now: () => clock.now, ...options }
@@ -105,7 +105,7 @@ export async function openTestNetwork(options: Partial<DevnetOptions> = {}): Pro
   }
 }
 
-/** A network that opens before the first test of a file, and stops after the last. */
+/** A network for all tests of a file. */
 export function shareNetwork(options: Partial<DevnetOptions> = {}): TestNetwork {
   const network = {} as TestNetwork
   beforeAll(async () => void Object.assign(network, await openTestNetwork(options)))
@@ -113,7 +113,7 @@ export function shareNetwork(options: Partial<DevnetOptions> = {}): TestNetwork 
   return network
 }
 
-/** Accounts of these names with 100 XLM each, new ones for every test. */
+/** Accounts with these names and 100 XLM each, new for every test. */
 export function foundAccounts<Name extends string>(network: TestNetwork, ...names: Name[]): Record<Name, Keypair> {
   const accounts = {} as Record<Name, Keypair>
   let count = 0
@@ -139,7 +139,7 @@ export const emptyRecord = (sequence: number): LedgerRecord => {
   }
 }
 
-/** A ledger without a network around it, which closes only on command. */
+/** A ledger without RPC that closes only on command. */
 export function openBareLedger(options: Partial<Parameters<typeof openLedger>[0]> = {}): Ledger {
   return openLedger({
     limits: NETWORK_LEDGER_LIMITS,
@@ -181,7 +181,7 @@ export function sorobanDataOf(transaction: Transaction): xdr.SorobanTransactionD
   return envelope.v1.tx.ext.sorobanData
 }
 
-/** The call with its declaration changed. */
+/** The call with other declared resources. */
 export function declare(
   transaction: Transaction,
   change: (builder: SorobanDataBuilder) => SorobanDataBuilder,
@@ -192,12 +192,12 @@ export function declare(
   return perturb(transaction, { ...fields, ext: xdr.TransactionExt.sorobanData(data) }, ...signers)
 }
 
-/** The result code of a refused submission, inner one of a fee bump included: `txFeeBumpInnerFailed txBadSeq`. */
+/** The result codes of a rejected submission, including a fee bump's inner one: `txFeeBumpInnerFailed txBadSeq`. */
 export function codeOf(sent: rpc.Api.SendTransactionResponse): string {
   return sent.errorResult ? resultCodes(sent.errorResult).join(' ') : sent.status
 }
 
-/** Transaction code, inner transaction code, operation codes that are not success. */
+/** Transaction code, inner transaction code, and failed operation codes. */
 export function resultCodes({ result }: xdr.TransactionResult): string[] {
   if (result.type === 'txFeeBumpInnerSuccess' || result.type === 'txFeeBumpInnerFailed') {
     return [result.type, ...innerCodes(result.innerResultPair.result.result)]
@@ -230,7 +230,7 @@ export function wrap(inner: Transaction, feeSource: Keypair, fee: bigint): FeeBu
   return bump
 }
 
-/** The transaction rebuilt with some fields of its XDR changed, signed anew. */
+/** The transaction with some XDR fields replaced, signed again. */
 export function perturb(
   transaction: Transaction,
   fields: Partial<ConstructorParameters<typeof xdr.Transaction>[0]>,

@@ -25,7 +25,7 @@ import {
   sorobanDataOf,
 } from './network-fixture.ts'
 
-/** What stellar-core 26.1 and stellar-rpc 26.0.1 answered to the same requests. The figures are theirs. */
+/** Responses of stellar-core 26.1 and stellar-rpc 26.0.1 to the same requests. The figures are theirs. */
 const network = shareNetwork()
 const accounts = foundAccounts(network, 'payer', 'owner')
 
@@ -355,7 +355,7 @@ describe('metadata', () => {
 
   test('counts two accounts as disk reads of trust, and not the new trustline', async () => {
     const { transactionData } = await simulate(accounts.owner, assetCall(usdc, 'trust', g(accounts.owner)))
-    // 144 bytes each, as the first transaction of an account leaves it
+    // 144 bytes each once an account has used a sequence number
     expect(xdr.SorobanTransactionData.fromXdr(transactionData, 'base64').resources.diskReadBytes).toBe(288)
   })
 

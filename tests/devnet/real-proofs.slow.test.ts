@@ -78,7 +78,7 @@ function argumentsOf({ signedXdr }: SignedCall): xdr.ScVal[] {
   return operation.func.invokeContract.args
 }
 
-/** The ledger's verdict on a call: nothing, or the contract's error. */
+/** The contract's error of a call, or '' for a successful one. */
 async function judge(signer: Keypair, name: string, args: xdr.ScVal[]): Promise<number | undefined> {
   const source = await deployment.rpc.getAccount(signer.publicKey())
   const refusal: unknown = await simulateCall(deployment, source, invoke(deployment, name, args), {}).then(
@@ -93,7 +93,7 @@ async function judge(signer: Keypair, name: string, args: xdr.ScVal[]): Promise<
 const bytes = (content: Uint8Array): xdr.ScVal => xdr.ScVal.scvBytes(content)
 const opened = async (holder: Holder): Promise<Opening> => (await syncBalance(deployment, holder)).spendable
 
-/** A transfer from the employer's present balance. */
+/** A transfer from the employer's current balance. */
 async function transfer(amount: bigint, options = {}) {
   const opening = await opened(employer)
   return await buildTransfer(deployment, employer, { to: contractor.signer.publicKey(), amount, opening }, options)
@@ -352,7 +352,7 @@ describe('the ledger rejects a proof', () => {
   })
 })
 
-/** The statement of an honest transfer from the employer to the contractor, by the ledger as it is now. */
+/** The statement of an honest transfer from the employer to the contractor, as of the current ledger. */
 async function honestStatement(amount: bigint) {
   const account = (holder: Holder) =>
     readConfidentialAccount(deployment.rpc, deployment.token, holder.signer.publicKey())

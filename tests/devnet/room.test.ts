@@ -25,7 +25,7 @@ beforeEach(async () => {
 })
 afterEach(() => network.stop())
 
-/** A transfer of XLM to itself that declares much to write and bids `bid` stroops for its place. */
+/** A transfer of XLM to itself that declares many written bytes and bids `bid` stroops. */
 async function call(index: number, bid: number, resources: { writeBytes?: number; instructions?: number } = {}) {
   const payer = payers[index] as Keypair
   const prepared = await network.prepare(payer, callTransfer(payer, payer, 1n))
@@ -54,7 +54,7 @@ test('replaces the lowest bid, which later bids must exceed until the next ledge
   const [, least] = await fill(200, 150, 300, 400)
   await enqueue(call(4, 151))
   expect(await network.send(least as Transaction)).toBe('TRY_AGAIN_LATER')
-  // Even where there is room, an offer no higher than the one that was pushed out is refused.
+  // Even if there is room, a bid that isn't higher than the replaced one is rejected.
   const small = await call(5, 150, { writeBytes: 500 })
   const refused = await network.server.sendTransaction(small)
   expect(codeOf(refused)).toBe('txInsufficientFee')
@@ -70,7 +70,7 @@ test('includes the highest bids and charges all of them the lowest included', as
   const fees = await network.server.getFeeStats()
   expect(fees.sorobanInclusionFee).toMatchObject({ max: '300', min: '300', transactionCount: '2' })
   network.close()
-  // No transaction had to wait this time, so the base fee is enough.
+  // No transaction is left over this time, so the base fee suffices.
   expect(await statusesOf(calls)).not.toContain('NOT_FOUND')
   const later = await network.server.getFeeStats()
   expect(later.sorobanInclusionFee).toMatchObject({ max: '300', min: '100', transactionCount: '4' })
@@ -101,6 +101,6 @@ test('splits the instructions of a ledger over two threads', async () => {
   const heavy = { writeBytes: 1000, instructions: 300_000_000 }
   const calls = await enqueue(...[0, 1, 2].map((index) => call(index, 100, heavy)))
   network.close()
-  // A thread has 580 million instructions: two calls of 300 million do not fit into one.
+  // A thread has 580 million instructions, too few for two calls of 300 million.
   expect((await statusesOf(calls)).toSorted()).toEqual(['NOT_FOUND', 'SUCCESS', 'SUCCESS'])
 })

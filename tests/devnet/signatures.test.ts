@@ -43,7 +43,7 @@ test("adds up weights to a payment's medium threshold", async () => {
   expect(await submit([pay()], by(account))).toBe('txFailed opBadAuth')
   expect(await submit([pay()], by(account, second))).toBe('PENDING')
   expect(await submit([pay()], by(second, third))).toBe('PENDING')
-  // The third valid signature is not needed by any check, hence it is one too many.
+  // No check needs the third valid signature.
   expect(await submit([pay()], by(account, second, third))).toBe('txBadAuthExtra')
   const control = [Operation.setOptions({ lowThreshold: 1 })]
   expect(await submit(control, by(account, second))).toBe('txFailed opBadAuth')
@@ -75,7 +75,7 @@ test('accepts a signed payload whose hint combines key and payload', async () =>
   const extra = xdr.SignerKey.signerKeyTypeEd25519SignedPayload(
     new xdr.SignerKeyEd25519SignedPayload({ ed25519: second.rawPublicKey(), payload }),
   )
-  // The SDK cannot name such a signer by itself.
+  // The SDK has no API for such a signer.
   const { body } = signer(second, 1)
   if (body.type !== 'setOptions') throw new Error('no setOptions')
   const set = new xdr.SetOptionsOp({ ...body.setOptionsOp, signer: new xdr.Signer({ key: extra, weight: 1 }) })
@@ -123,7 +123,7 @@ test('fails a transaction whose signer was removed in the same ledger, and keeps
   expect(await network.account(account)).toMatchObject({ seqNum: before.seqNum + 1n, balance: before.balance - 100n })
 })
 
-/** Within a ledger accounts come in the order of their envelopes' hashes: tries amounts until the payment is later. */
+/** A ledger orders accounts by the hashes of their envelopes: tries amounts until the payment comes later. */
 async function paymentAppliedAfter(first: Transaction, signedBy: Keypair): Promise<Transaction> {
   const rank = (transaction: Transaction) => createHash('sha256').update(transaction.toEnvelope().toXdr()).digest('hex')
   for (let amount = 1; amount < 100; amount += 1) {

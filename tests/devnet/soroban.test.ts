@@ -31,7 +31,7 @@ async function prepare(amount = 10_000_000n): Promise<Transaction> {
   return prepared
 }
 
-/** Expects the charge of the inner envelope that holds in every case, and the part of R that was used. */
+/** Expects the inner envelope's fixed charge and the used part of R. */
 async function expectCharge(transaction: Transaction, feeSource: Keypair, inclusion: bigint) {
   const { resources, resourceFee } = sorobanDataOf(transaction)
   const size = transaction.toEnvelope().toXdr().length
@@ -77,7 +77,7 @@ test('charges a sponsored call N + C + 200 and refunds the rest to the sponsor',
 
 test('charges a failed call only the non-refundable fee', async () => {
   const prepared = await prepare(600_000_000n)
-  // The balance goes between simulation and application.
+  // The balance is spent between simulation and application.
   expect((await network.settle(await network.build(payer, pay('60')))).status).toBe('SUCCESS')
   const poor = perturb(prepared, { seqNum: BigInt(prepared.sequence) + 1n }, payer)
   const check = await expectCharge(poor, sponsor, 200n)
@@ -111,7 +111,7 @@ const muxed = () =>
 const bump = () => Operation.bumpSequence({ bumpTo: '1' })
 const call = () => callTransfer(payer, payee, 1n)
 
-/** One valid contract call, changed in one place, alone and inside a fee bump: [case, change, code, code inside]. */
+/** One valid contract call with one change, alone and inside a fee bump: [case, change, code, code inside]. */
 const CASES: [string, (valid: Transaction) => Transaction, string, string?][] = [
   ['a memo', (valid) => perturb(valid, { memo: Memo.text('hi').toXdrObject() }, payer), 'txSorobanInvalid'],
   ['a muxed source', (valid) => perturb(valid, { sourceAccount: muxed() }, payer), 'txSorobanInvalid'],

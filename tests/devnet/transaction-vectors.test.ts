@@ -20,50 +20,50 @@ import {
   wrap,
 } from './network-fixture.ts'
 
-/** Transactions on a new network, what the real one answers to each, and the place in its sources that says so. */
+/** Transactions on a new network, the real network's response to each, and its source. */
 interface Vector {
   name: string
   source: string
-  /** so many contract calls fit into a ledger, and twice as many into the queue; testnet's limits unless given */
+  /** the contract calls that fit into a ledger (the queue has twice the room); testnet's limits by default */
   callsInLedger?: number
   transactions: Record<string, Draft>
   steps: Step[]
 }
 
 interface Draft {
-  /** 1 XLM to root; a transfer of XLM to oneself by contract call; one that bumps the account `other` nowhere */
+  /** 1 XLM to root; a transfer of XLM to itself by contract call; a bump of the account `other` to its own number */
   kind: 'payment' | 'call' | 'bumpSequence'
-  /** the account that it is of: `payer` unless given */
+  /** the source account; `payer` by default */
   from?: string
-  /** who signs it: the account that it is of unless given */
+  /** the signers; the source account by default */
   signers?: string[]
-  /** how far its sequence number is from the next one */
+  /** offset of its sequence number from the next one */
   number?: number
   fee?: number
-  /** stroops that the account `sponsor` offers for a fee bump around it */
+  /** fee in stroops of a fee bump by the account `sponsor` */
   wrap?: string
   /** seconds after the last ledger */
   minTime?: number
   maxTime?: number
-  /** of a call: stroops on top of its resource fee, and what it declares in place of what it needs */
+  /** of a call: stroops on top of its resource fee, and declared resources */
   offer?: number
   instructions?: number
   diskReadBytes?: number
   writeBytes?: number
   resourceFee?: number
-  /** keys in its footprint besides those that it needs */
+  /** additional keys in its footprint */
   readOnly?: ('data' | 'nativeLine' | 'payer')[]
 }
 
 type Step =
   | {
-      /** its result code, or the status */
+      /** its result code or status */
       send: string
       answer: string
       feeCharged?: string
-      /** the error, then a text and numbers; further numbers may follow */
+      /** the error, a text and numbers; more numbers may follow */
       diagnostic?: string[]
-      /** what it should have offered, by the fee that is named */
+      /** the sufficient bid, derived from `feeCharged` */
       offerNeeded?: string
     }
   | { close: number }
@@ -71,12 +71,12 @@ type Step =
       find: string
       status: string
       feeCharged?: string
-      /** whose entries change before the operations, in this order */
+      /** the accounts in txChangesBefore, in order */
       before?: string[]
     }
-  /** what getFeeStats tells of transactions that are no calls */
+  /** getFeeStats of classic transactions */
   | { fees: object }
-  /** the account whose sequence number the last ledger has used */
+  /** the account whose sequence number the last ledger used */
   | { used: string }
 
 const VECTORS: Vector[] = JSON.parse(readFileSync(new URL('vectors/transactions.json', import.meta.url), 'utf8'))
@@ -179,7 +179,7 @@ function operationOf(kind: Draft['kind'], source: Keypair): xdr.Operation {
   return callTransfer(source, source, 1n)
 }
 
-/** The call with what the vector declares for it, and a resource fee that covers that unless the vector says one. */
+/** The call with the vector's resources, and a resource fee that covers them unless the vector has one. */
 function withDeclared(prepared: Transaction | FeeBumpTransaction, draft: Draft): Transaction {
   if ('innerTransaction' in prepared) throw new Error('not a plain transaction')
   const { resources } = sorobanDataOf(prepared)

@@ -40,7 +40,7 @@ const withAmount = (amount: bigint) => {
   return new xdr.Operation({ sourceAccount: null, body: xdr.OperationBody.payment(payment) })
 }
 
-/** One valid transaction, changed in one place: [case, change, code, fee charged]. The next ledger is number 3. */
+/** One valid transaction with one change: [case, change, code, fee charged]. The next ledger is number 3. */
 const CASES: [string, () => Fields, string, bigint?][] = [
   ['no operation', () => doing(), 'txMissingOperation'],
   ['Soroban data on a payment', () => ({ ext: data() }), 'txMalformed'],

@@ -5,7 +5,7 @@ import { accountKey } from '#lib/devnet/state/ledger-key.ts'
 import * as host from './host-fixture.ts'
 import { callTransfer, hashOf, keypair, passphrase, perturb, shareNetwork } from './network-fixture.ts'
 
-/** Requests and what the real network answers, each with the place in its sources that says so. */
+/** Requests, the real network's responses, and their source. */
 function readVectors<Vector>(name: string): (Vector & { name: string; source: string })[] {
   return JSON.parse(readFileSync(new URL(`vectors/${name}.json`, import.meta.url), 'utf8'))
 }
@@ -23,9 +23,9 @@ interface AssetVector {
     lines?: Record<string, { balance: string; limit?: string; flags?: number }>
   }
   call: AssetCall
-  /** the call is not authorised, not even by the signature of the transaction */
+  /** the call isn't authorized, not even by the transaction's signature */
   unsigned?: boolean
-  /** asked afterwards, in place of the call's own result */
+  /** a later call whose result is checked instead */
   then?: AssetCall
   result?: unknown
   error?: string
@@ -75,13 +75,13 @@ interface RpcVector {
   params: unknown
   result?: object
   error?: object
-  /** fields that the result does not have, or paths to them */
+  /** absent fields, or paths to them */
   absent?: string[]
 }
 
 interface HttpVector {
   body?: string
-  /** bytes of a body that says nothing */
+  /** size in bytes of a body of spaces */
   fill?: number
   contentType?: string
   status: number

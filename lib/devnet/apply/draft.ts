@@ -34,18 +34,18 @@ export interface Draft {
 }
 
 /** Drafts the ledger whose changes are in `layer`. */
-export function writeDraft(given: {
+export function writeDraft(input: {
   readonly ledger: LedgerContext
   readonly tip: Tip
   readonly layer: State
   readonly set: TransactionSet
-  readonly did: ReturnType<typeof applyLedger>
+  readonly outcome: ReturnType<typeof applyLedger>
 }): Draft {
-  const { ledger, tip, layer, set, did } = given
+  const { ledger, tip, layer, set, outcome } = input
   const { sequence, closeTime } = ledger
-  const { transactions } = did
+  const { transactions } = outcome
   const phases = recordPhases(set)
-  const feePool = tip.feePool + did.fees
+  const feePool = tip.feePool + outcome.fees
   const { header, hash } = makeHeader({
     previousHash: tip.hash,
     sequence,

@@ -45,7 +45,7 @@ export function makeGenesis(
     ledger,
   })
   const { token, verifier, auditor, underlying } = contracts
-  const held = ISSUER_BALANCE + BigInt(FRIENDBOT_CHANNELS) * CHANNEL_BALANCE
+  const endowments = ISSUER_BALANCE + BigInt(FRIENDBOT_CHANNELS) * CHANNEL_BALANCE
   const account = (keypair: Keypair, balance: bigint): StoredEntry => ({
     key: accountKey(keypair.publicKey()),
     data: xdr.LedgerEntryData.account(makeAccount(keypair.publicKey(), balance, ledger.sequence)),
@@ -55,7 +55,12 @@ export function makeGenesis(
     account(friendbotChannel(ledger.passphrase, index), CHANNEL_BALANCE),
   )
   return {
-    entries: [account(keys.root, TOTAL_COINS - held), account(keys.issuer, ISSUER_BALANCE), ...channels, ...entries],
+    entries: [
+      account(keys.root, TOTAL_COINS - endowments),
+      account(keys.issuer, ISSUER_BALANCE),
+      ...channels,
+      ...entries,
+    ],
     deployment: {
       asset: { code: asset.getCode(), issuer: keys.issuer.publicKey(), contract: underlying },
       contracts: { token, verifier, auditor, underlying },

@@ -82,7 +82,7 @@ export function openLedger(options: LedgerOptions): Ledger {
     const layer = state.fork()
     expiry.evict(layer, ledger.sequence)
     upgrade(layer, settings, ledger.sequence)
-    return writeDraft({ ledger, tip, layer, set, did: applyLedger(set, layer, ledger) })
+    return writeDraft({ ledger, tip, layer, set, outcome: applyLedger(set, layer, ledger) })
   }
   const keep = ({ layer, closed, tip: next }: Draft) => {
     const changes = layer.changes()
@@ -96,8 +96,8 @@ export function openLedger(options: LedgerOptions): Ledger {
     const layer = state.fork()
     for (const entry of options.genesis(ledger)) layer.put(entry)
     upgrade(layer, settings, ledger.sequence)
-    const did = { transactions: [], fees: 0n }
-    keep(writeDraft({ ledger, tip, layer, set: NO_TRANSACTIONS, did }))
+    const outcome = { transactions: [], fees: 0n }
+    keep(writeDraft({ ledger, tip, layer, set: NO_TRANSACTIONS, outcome }))
   } else {
     const { hash, header, sequence, closeTime, sorobanBytes } = history.latest()
     const { feePool } = xdr.LedgerHeader.fromXdr(header, 'base64')

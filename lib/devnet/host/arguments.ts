@@ -1,5 +1,5 @@
 import type { xdr } from '@stellar/stellar-sdk'
-import type { Frame } from './authorisation.ts'
+import type { Frame } from './authorization.ts'
 import type { ContractFunction, Parameters } from './contract-function.ts'
 import { hostError } from './host-error.ts'
 import { addressOf, boolOf, bytesOf, i128Of, muxedAddressOf, symbol, u32Of } from './scval.ts'

@@ -1,14 +1,14 @@
 import { Address, xdr } from '@stellar/stellar-sdk'
 import type { LedgerContext } from '../state/ledger-context.ts'
 import { verifyAccount } from './account-signature.ts'
-import { type Authorisation, callOf, type Frame } from './authorisation.ts'
+import { type Authorization, callOf, type Frame } from './authorization.ts'
 import type { Budget } from './budget.ts'
 import { HostError, hostError } from './host-error.ts'
 import { consumeNonce } from './nonce.ts'
 import type { Storage } from './storage.ts'
 
 interface Node {
-  readonly authorised: xdr.SorobanAuthorizedFunction
+  readonly authorized: xdr.SorobanAuthorizedFunction
   readonly children: Node[]
   spent: boolean
 }
@@ -27,13 +27,13 @@ interface Tracker {
  * Matches every require_auth against the signed trees: same contract, function and arguments, at the right depth below a
  * node on the call stack. A node matches once. Signature, expiry and nonce are checked at the first match.
  */
-export function enforceAuthorisation(input: {
+export function enforceAuthorization(input: {
   readonly entries: readonly xdr.SorobanAuthorizationEntry[]
   readonly source: string
   readonly ledger: LedgerContext
   readonly storage: Storage
   readonly budget: Budget
-}): Authorisation {
+}): Authorization {
   const trackers = input.entries.map((entry) => track(entry, input.source))
   return {
     enter: () => {
@@ -69,7 +69,7 @@ function track(entry: xdr.SorobanAuthorizationEntry, source: string): Tracker {
 }
 
 function plant(invocation: xdr.SorobanAuthorizedInvocation): Node {
-  return { authorised: invocation.function, children: invocation.subInvocations.map(plant), spent: false }
+  return { authorized: invocation.function, children: invocation.subInvocations.map(plant), spent: false }
 }
 
 /** Uses the node that matches the frame, and ties it to the frame. */
@@ -78,16 +78,16 @@ function match(tracker: Tracker, frame: Frame): boolean {
   if (tracker.matches[top] !== undefined) return false
   const parent = tracker.matches.findLast((node) => node !== undefined)
   const candidates = parent ? parent.children : [tracker.root]
-  const node = candidates.find(({ spent, authorised }) => !spent && allows(authorised, frame))
+  const node = candidates.find(({ spent, authorized }) => !spent && allows(authorized, frame))
   if (!node) return false
   node.spent = true
   tracker.matches[top] = node
   return true
 }
 
-function allows(authorised: xdr.SorobanAuthorizedFunction, frame: Frame): boolean {
-  if (authorised.type !== 'sorobanAuthorizedFunctionTypeContractFn') return false
-  return authorised.contractFn.equals(callOf(frame))
+function allows(authorized: xdr.SorobanAuthorizedFunction, frame: Frame): boolean {
+  if (authorized.type !== 'sorobanAuthorizedFunctionTypeContractFn') return false
+  return authorized.contractFn.equals(callOf(frame))
 }
 
 function credentialsOf(credentials: xdr.SorobanCredentials): xdr.SorobanAddressCredentials | undefined {

@@ -3,7 +3,7 @@ import { Address, StrKey, xdr } from '@stellar/stellar-sdk'
 import type { LedgerContext } from '../state/ledger-context.ts'
 import { NETWORK_LIMITS } from '../transaction/fees.ts'
 import { authenticationCost, readAccount } from './account-signature.ts'
-import { type Authorisation, callOf, type Frame } from './authorisation.ts'
+import { type Authorization, callOf, type Frame } from './authorization.ts'
 import type { Budget } from './budget.ts'
 import { hostError } from './host-error.ts'
 import { consumeNonce } from './nonce.ts'
@@ -33,7 +33,7 @@ const NOT_ROOT =
  * one signature is metered, and the nonce is stored for the longest lifetime, because the signer chooses the
  * expiry later, and the fee must cover any.
  */
-export function recordAuthorisation(input: {
+export function recordAuthorization(input: {
   readonly source: string
   readonly allowNonRoot: boolean
   /** CAP-71 credentials (ADDRESS_V2) instead of ADDRESS */
@@ -41,7 +41,7 @@ export function recordAuthorisation(input: {
   readonly ledger: LedgerContext
   readonly storage: Storage
   readonly budget: Budget
-}): Authorisation {
+}): Authorization {
   const { source, allowNonRoot, upgraded, ledger, storage, budget } = input
   const trackers: Tracker[] = []
   let depth = 0

@@ -1,7 +1,7 @@
 import type { xdr } from '@stellar/stellar-sdk'
 import type { LedgerContext } from '../state/ledger-context.ts'
 import { decodeArguments } from './arguments.ts'
-import type { Authorisation, Frame } from './authorisation.ts'
+import type { Authorization, Frame } from './authorization.ts'
 import type { Budget } from './budget.ts'
 import type { Call } from './contract-function.ts'
 import { contractAt } from './contracts.ts'
@@ -23,10 +23,10 @@ export interface Calls {
 export function openCalls(environment: {
   readonly ledger: LedgerContext
   readonly storage: Storage
-  readonly authorisation: Authorisation
+  readonly authorization: Authorization
   readonly budget: Budget
 }): Calls {
-  const { ledger, storage, authorisation, budget } = environment
+  const { ledger, storage, authorization, budget } = environment
   const events: xdr.ContractEvent[] = []
   const diagnostics: xdr.DiagnosticEvent[] = []
   let explained: HostError | undefined
@@ -49,7 +49,7 @@ export function openCalls(environment: {
     spend: budget.spend,
     requireAuth: (address) => {
       // A contract needs no entry for its own direct calls.
-      if (address !== invoker) authorisation.require(address, frame)
+      if (address !== invoker) authorization.require(address, frame)
     },
     invoke: (contract, name, args) => invoke({ contract, name, args }, frame.contract),
     publish: (topics, data) => {
@@ -60,7 +60,7 @@ export function openCalls(environment: {
   })
 
   const invoke = (frame: Frame, invoker: string | undefined): xdr.ScVal => {
-    authorisation.enter()
+    authorization.enter()
     // Without a contract at the address, there is no frame, so the error belongs to the caller.
     let failing = invoker
     try {
@@ -74,7 +74,7 @@ export function openCalls(environment: {
       if (cause instanceof HostError) explain(cause, failing)
       throw cause
     } finally {
-      authorisation.leave()
+      authorization.leave()
     }
   }
 

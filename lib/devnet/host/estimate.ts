@@ -42,7 +42,7 @@ export function estimateResources(simulated: {
 }
 
 /** Declared instructions have 32 bits. */
-function withLeeway(instructions: number, asked: number): number {
-  const roomy = Math.max(Math.floor((instructions * 104) / 100), instructions + Math.max(asked, LEEWAY))
+function withLeeway(instructions: number, requested: number): number {
+  const roomy = Math.max(Math.floor((instructions * 104) / 100), instructions + Math.max(requested, LEEWAY))
   return Math.min(roomy, 0xffff_ffff)
 }

@@ -2,8 +2,8 @@ import { Address, type xdr } from '@stellar/stellar-sdk'
 import type { LedgerContext } from '../state/ledger-context.ts'
 import type { State } from '../state/state.ts'
 import { NETWORK_LIMITS } from '../transaction/fees.ts'
-import { enforceAuthorisation } from './auth-enforcing.ts'
-import { recordAuthorisation } from './auth-recording.ts'
+import { enforceAuthorization } from './auth-enforcing.ts'
+import { recordAuthorization } from './auth-recording.ts'
 import { openBudget } from './budget.ts'
 import { openCalls } from './calls.ts'
 import { describeFailure, diagnostic, errorEvent } from './events.ts'
@@ -56,11 +56,11 @@ export function invokeHostFunction(invocation: Invocation): InvocationResult {
   const { instructions } = NETWORK_LIMITS
   const budget = openBudget(Math.min(resources?.instructions ?? instructions, instructions))
   const context = { source, ledger, storage, budget }
-  const authorisation =
+  const authorization =
     mode.kind === 'enforce'
-      ? enforceAuthorisation({ ...context, entries: auth })
-      : recordAuthorisation({ ...context, allowNonRoot: mode.allowNonRoot, upgraded: mode.upgraded })
-  const calls = openCalls({ ledger, storage, authorisation, budget })
+      ? enforceAuthorization({ ...context, entries: auth })
+      : recordAuthorization({ ...context, allowNonRoot: mode.allowNonRoot, upgraded: mode.upgraded })
+  const calls = openCalls({ ledger, storage, authorization, budget })
   try {
     if (invocation.footprint !== 'record') checkReads(state, invocation.footprint, resources)
     const { contract, name, args } = targetOf(invocation.hostFunction)
@@ -74,7 +74,7 @@ export function invokeHostFunction(invocation: Invocation): InvocationResult {
       events: calls.events,
       diagnostics: calls.diagnostics,
       footprint,
-      auth: authorisation.entries(),
+      auth: authorization.entries(),
       instructions: budget.used(),
     }
   } catch (cause) {

@@ -33,17 +33,17 @@ export function openStorage(state: State, sequence: number, declared: xdr.Ledger
   }
 
   const access = ({ id, key }: EntryKey, write: boolean) => {
-    const known = touched.get(id)
-    if (known === undefined) {
+    const entry = touched.get(id)
+    if (entry === undefined) {
       if (declared !== 'record') {
         throw hostError('Storage', 'ExceededLimit', `trying to access an entry outside of the footprint: ${id}`)
       }
       touched.set(id, { key, written: write })
-    } else if (write && !known.written) {
+    } else if (write && !entry.written) {
       if (declared !== 'record') {
         throw hostError('Storage', 'InvalidAction', `trying to write to a read-only entry of the footprint: ${id}`)
       }
-      known.written = true
+      entry.written = true
     }
   }
 

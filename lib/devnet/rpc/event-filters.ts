@@ -11,7 +11,7 @@ const MAX_SEGMENTS = 4
 const ANY = '*'
 const REST = '**'
 
-/** One filter: every given part must match; several filters are alternatives. */
+/** One filter: every part must match; several filters are alternatives. */
 interface EventFilter {
   readonly types: ReadonlySet<string>
   readonly contracts: ReadonlySet<string>
@@ -20,9 +20,9 @@ interface EventFilter {
 
 /** @throws -32602 */
 export function readFilters(filters: unknown): EventFilter[] {
-  const given = readList(filters, 'filters', '[]protocol.EventFilter')
-  if (given.length > MAX_FILTERS) throw invalidParams('maximum 5 filters per request')
-  return given.map((filter, index) => {
+  const requested = readList(filters, 'filters', '[]protocol.EventFilter')
+  if (requested.length > MAX_FILTERS) throw invalidParams('maximum 5 filters per request')
+  return requested.map((filter, index) => {
     if (!isObject(filter)) throw wrongType(filter, 'GetEventsRequest.filters', 'protocol.EventFilter')
     const { types, contracts, topics } = readParts(filter)
     const fault = partsFault(types, contracts, topics)

@@ -84,9 +84,9 @@ async function answerOne(request: Params, methods: Readonly<Record<string, Metho
     const extra = Object.keys(request).filter((name) => !FIELDS.has(name))
     if (extra.length > 0) throw invalidRequest('extra fields in request', extra)
     if (typeof method !== 'string' || method === '') throw invalidRequest('empty method name')
-    const known = Object.hasOwn(methods, method) ? methods[method] : undefined
-    if (!known) throw methodNotFound(method)
-    const result = await known.run(readParams(params, known))
+    const handler = Object.hasOwn(methods, method) ? methods[method] : undefined
+    if (!handler) throw methodNotFound(method)
+    const result = await handler.run(readParams(params, handler))
     return id === undefined ? undefined : { jsonrpc: '2.0', id, result }
   } catch (cause) {
     if (!(cause instanceof RpcError)) log('error', 'ledger rpc', { failure: describeFailure(cause) })

@@ -49,8 +49,8 @@ export function readLedger(type: RequestType, params: Params, name: 'startLedger
  * @throws -32600 that lists all errors
  */
 export function readLedgerPage(type: RequestType, params: Params, history: History): Page & { format: XdrFormat } {
-  const given = readPage(type, params, 50)
-  const page = { ...given, cursor: given.cursor || undefined }
+  const requested = readPage(type, params, 50)
+  const page = { ...requested, cursor: requested.cursor || undefined }
   const faults = [startFault(page, history) ?? limitFault(page, 200), formatFault(params)]
   const text = faults.filter((fault) => fault !== undefined).join('\n')
   if (text !== '') throw invalidRequest(text)

@@ -60,13 +60,13 @@ export function simulateTransaction({ state, ledger, params }: Simulation): Simu
   if (!run.ok) return { error: run.error, events }
   const leeway = params.resourceConfig?.instructionLeeway ?? 0
   if (leeway > 0xffff_ffff) return { error: LEEWAY_TOO_LARGE }
-  const authorised = mode.kind === 'record' ? run.auth : auth
+  const authorized = mode.kind === 'record' ? run.auth : auth
   const data = estimateResources({
     run,
     before: state,
     state: layer,
     sequence: ledger.sequence,
-    operation: new xdr.InvokeHostFunctionOp({ hostFunction, auth: [...authorised] }),
+    operation: new xdr.InvokeHostFunctionOp({ hostFunction, auth: [...authorized] }),
     leeway,
   })
   const stateChanges = layer
@@ -77,7 +77,7 @@ export function simulateTransaction({ state, ledger, params }: Simulation): Simu
     transactionData: data.toXdr('base64'),
     minResourceFee: String(data.resourceFee),
     events,
-    results: [{ auth: authorised.map((entry) => entry.toXdr('base64')), xdr: run.returnValue.toXdr('base64') }],
+    results: [{ auth: authorized.map((entry) => entry.toXdr('base64')), xdr: run.returnValue.toXdr('base64') }],
     ...(stateChanges.length > 0 && { stateChanges }),
   }
 }

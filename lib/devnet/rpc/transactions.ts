@@ -1,6 +1,6 @@
 import { xdr } from '@stellar/stellar-sdk'
 import type { Ledger } from '../apply/ledger.ts'
-import type { Found, History } from '../state/history.ts'
+import type { History, LocatedTransaction } from '../state/history.ts'
 import { UnreadableEnvelope } from '../transaction/envelope-decoding.ts'
 import { diagnosticEvent, envelopeResult, plainResult } from '../transaction/results.ts'
 import { internalError, invalidParams, type Params, wrongType } from './json-rpc.ts'
@@ -77,7 +77,7 @@ export function getTransactions({ history }: Ledger, params: Params): object {
   const seen = after | 0xfffn
   const latest = history.latest()
   const oldest = history.oldest()
-  const found: Found[] = []
+  const found: LocatedTransaction[] = []
   let sequence = Number(after >> 32n)
   if (sequence < 0) throw invalidParams('cursor ledger sequence cannot be negative')
   if (sequence < oldest.sequence) {
@@ -110,7 +110,7 @@ function toid(ledger: number, transaction: number): bigint {
   return (BigInt(ledger) << 32n) | (BigInt(transaction) << 12n)
 }
 
-function describe(found: Found, history: History, format: XdrFormat): object {
+function describe(found: LocatedTransaction, history: History, format: XdrFormat): object {
   const { ledger, transaction, order } = found
   const { envelopeXdr, resultXdr, resultMetaXdr, diagnosticEventsXdr, events } = history.body(found)
   return {

@@ -6,8 +6,8 @@ const encodings = new WeakMap<xdr.LedgerEntryData, string>()
 
 /** base64 XDR of the entry's LedgerEntryData; encoded once, since `data` never changes. */
 export function encodeData({ data }: Pick<StoredEntry, 'data'>): string {
-  const known = encodings.get(data)
-  if (known !== undefined) return known
+  const cached = encodings.get(data)
+  if (cached !== undefined) return cached
   const encoded = data.toXdr('base64')
   encodings.set(data, encoded)
   return encoded

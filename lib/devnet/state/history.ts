@@ -1,7 +1,7 @@
 import type { EventRecord, LedgerRecord, Span, TransactionBody, TransactionRecord } from './record.ts'
 
 /** A transaction with its ledger. `order` counts from 1. */
-export interface Found {
+export interface LocatedTransaction {
   readonly ledger: LedgerRecord
   readonly transaction: TransactionRecord
   readonly order: number
@@ -16,8 +16,8 @@ export interface History {
   latest(): LedgerRecord
   ledger(sequence: number): LedgerRecord | undefined
   /** Finds a transaction by its hash (hex), or a fee bump also by its inner hash. */
-  find(hash: string): Found | undefined
-  body(found: Found): TransactionBody
+  find(hash: string): LocatedTransaction | undefined
+  body(found: LocatedTransaction): TransactionBody
   events(ledger: LedgerRecord): EventRecord[]
   /** Forgets the ledgers before `sequence`. */
   forget(sequence: number): void

@@ -13,19 +13,19 @@ export interface Past {
 /** Keeps `most` ledgers. */
 export function openPast(state: State, most: number): Past {
   /** for each ledger, newest first, the previous state of the entries that it changed */
-  const found: Map<string, StoredEntry | undefined>[] = []
+  const previous: Map<string, StoredEntry | undefined>[] = []
   return {
-    depth: () => found.length,
+    depth: () => previous.length,
     at(behind) {
-      const since = found.slice(0, behind).reverse()
+      const since = previous.slice(0, behind).reverse()
       return openView((key) => {
         const first = since.find((ledger) => ledger.has(key))
         return first ? first.get(key) : state.get(key)
       })
     },
     note(changes) {
-      found.unshift(new Map(changes.map(({ key, before }) => [key, before])))
-      if (found.length > most) found.length = most
+      previous.unshift(new Map(changes.map(({ key, before }) => [key, before])))
+      if (previous.length > most) previous.length = most
     },
   }
 }

@@ -75,8 +75,8 @@ const contractIds = new Map<string, xdr.ContractId>()
 
 function contractIdOf(asset: xdr.Asset, passphrase: string): xdr.ContractId {
   const native = asset.type === 'assetTypeNative' ? passphrase : undefined
-  const known = native === undefined ? undefined : contractIds.get(native)
-  if (known) return known
+  const cached = native === undefined ? undefined : contractIds.get(native)
+  if (cached) return cached
   const address = Address.fromString(Asset.fromOperation(asset).contractId(passphrase)).toScAddress()
   if (address.type !== 'scAddressTypeContract') throw new Error('an asset contract has a contract address')
   if (native !== undefined) contractIds.set(native, address.contractId)

@@ -102,8 +102,8 @@ const sizes = new WeakMap<xdr.LedgerEntryData, number>()
 
 /** Size in bytes of the entry as a LedgerEntry: its data, lastModifiedLedgerSeq and an empty ext. */
 export function entryBytes({ data }: Pick<StoredEntry, 'data'>): number {
-  const known = sizes.get(data)
-  if (known !== undefined) return known
+  const cached = sizes.get(data)
+  if (cached !== undefined) return cached
   const size = data.toXdr().length + 8
   sizes.set(data, size)
   return size

@@ -51,8 +51,8 @@ function pack(clusters: readonly Cluster[], limit: number, width: number): Clust
 const keys = new WeakMap<Envelope, Cluster>()
 
 function clusterOf(envelope: Envelope): Cluster {
-  const known = keys.get(envelope)
-  if (known) return known
+  const cached = keys.get(envelope)
+  if (cached) return cached
   const resources = envelope.inner.soroban?.resources
   const names = (entries: readonly xdr.LedgerKey[] = []) => new Set(entries.map((key) => key.toXdr('base64')))
   const cluster = {

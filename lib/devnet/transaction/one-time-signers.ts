@@ -12,8 +12,9 @@ export function removeOneTimeSigners(inner: Inner, state: State, sequence: numbe
 
 export function removeOneTimeSigner(account: string, hash: Uint8Array, state: State, sequence: number): void {
   const entry = readAccount(state, account)
-  const left = entry?.signers.filter(({ key }) => !isHash(key, hash))
-  if (entry && left && left.length < entry.signers.length) writeAccount(state, withSigners(entry, left), sequence)
+  const remaining = entry?.signers.filter(({ key }) => !isHash(key, hash))
+  if (entry && remaining && remaining.length < entry.signers.length)
+    writeAccount(state, withSigners(entry, remaining), sequence)
 }
 
 function isHash(key: xdr.SignerKey, hash: Uint8Array): boolean {

@@ -36,11 +36,11 @@ export type InnerOutcome = Failure | { readonly code: 'txSuccess'; readonly oper
 /** The diagnostic event of a failure, as in core and the RPC. */
 export function diagnosticEvent({ kind, code, text, values }: Diagnostic): xdr.DiagnosticEvent {
   const error = xdr.ScError[`sce${kind}`](xdr.ScErrorCode[`scec${code}`])
-  const told = xdr.ScVal.scvString(text)
+  const message = xdr.ScVal.scvString(text)
   const numbers = values.map((value) => xdr.ScVal.scvU64(value))
   const body = new xdr.ContractEventV0({
     topics: [xdr.ScVal.scvSymbol('error'), xdr.ScVal.scvError(error)],
-    data: numbers.length > 0 ? xdr.ScVal.scvVec([told, ...numbers]) : told,
+    data: numbers.length > 0 ? xdr.ScVal.scvVec([message, ...numbers]) : message,
   })
   return new xdr.DiagnosticEvent({
     inSuccessfulContractCall: false,

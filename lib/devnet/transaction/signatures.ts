@@ -64,8 +64,8 @@ function capped(signer: xdr.Signer): number {
 function verifies(signed: Signed, index: number, { hint, signature }: xdr.DecoratedSignature, key: xdr.SignerKey) {
   if (!equal(hint.value, hintOf(key))) return false
   const name = `${index}:${key.toXdr('base64')}`
-  const known = signed.verified.get(name)
-  if (known !== undefined) return known
+  const cached = signed.verified.get(name)
+  if (cached !== undefined) return cached
   const verdict = verify(signed.hash, signature.value, key)
   signed.verified.set(name, verdict)
   return verdict

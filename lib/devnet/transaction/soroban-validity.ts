@@ -25,8 +25,8 @@ const verdicts = new WeakMap<Inner, { readonly failure: Failure | undefined }>()
  * result doesn't depend on the ledger, so it is cached: it is needed on submission, before the ledger and in it.
  */
 export function checkSoroban(inner: Inner, isInsideFeeBump: boolean): Failure | undefined {
-  const known = verdicts.get(inner)
-  if (known) return known.failure
+  const cached = verdicts.get(inner)
+  if (cached) return cached.failure
   const failure = judgeSoroban(inner, isInsideFeeBump)
   verdicts.set(inner, { failure })
   return failure
@@ -49,7 +49,7 @@ function judgeSoroban(inner: Inner, isInsideFeeBump: boolean): Failure | undefin
 const FEE_TOO_HIGH = 'transaction `sorobanData.resourceFee` is higher than the full transaction fee'
 const FEE_TOO_LOW = 'transaction `sorobanData.resourceFee` is lower than the actual Soroban resource fee'
 const DUPLICATE_KEY =
-  'Found duplicate key in the Soroban footprint; every key across read-only and read-write footprints has to be unique.'
+  'LocatedTransaction duplicate key in the Soroban footprint; every key across read-only and read-write footprints has to be unique.'
 
 function fail(kind: Diagnostic['kind'], code: Diagnostic['code'], text: string, ...values: bigint[]): Diagnostic {
   return { kind, code, text, values }

@@ -52,9 +52,9 @@ export function creditContract(call: Call, asset: Asset, holder: string, amount:
 export function debitContract(call: Call, holder: string, amount: bigint): void {
   const balance = readContractBalance(call, holder)
   if (balance && !balance.authorized) throw contractError(11, 'balance is deauthorized', address(holder))
-  const held = balance?.amount ?? 0n
-  if (held < amount) throw contractError(10, 'balance is not sufficient to spend', i128(held), i128(amount))
-  if (balance) writeContractBalance(call, holder, { ...balance, amount: held - amount })
+  const present = balance?.amount ?? 0n
+  if (present < amount) throw contractError(10, 'balance is not sufficient to spend', i128(present), i128(amount))
+  if (balance) writeContractBalance(call, holder, { ...balance, amount: present - amount })
 }
 
 /** A new balance takes its flags from the issuer, like a new trustline. */

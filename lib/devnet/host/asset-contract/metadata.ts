@@ -8,8 +8,8 @@ const DAY = 17_280
 /** The asset that the contract manages, from its name: `native` or `CODE:ISSUER`. */
 export function assetOf(call: Call): Asset {
   const name = fieldsOf(call.setting('METADATA'))?.get('name')
-  const known = name?.type === 'scvString' ? name.value : ''
-  const [code, issuer] = known.split(':')
+  const text = name?.type === 'scvString' ? name.value : ''
+  const [code, issuer] = text.split(':')
   return code === undefined || issuer === undefined ? Asset.native() : new Asset(code, issuer)
 }
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { Address, buildAuthorizationEntryPreimage, type Keypair, xdr } from '@stellar/stellar-sdk'
 import { describe, expect, it } from 'vitest'
-import { recordAuthorisation } from '#lib/devnet/host/auth-recording.ts'
+import { recordAuthorization } from '#lib/devnet/host/auth-recording.ts'
 import { openBudget } from '#lib/devnet/host/budget.ts'
 import { nonceKey } from '#lib/devnet/host/entry-key.ts'
 import { HostError } from '#lib/devnet/host/host-error.ts'
@@ -31,25 +31,25 @@ import { depositRequest, fund, mergeRequest, registerRequest } from './host-payl
 const INVALID = 'Error(Auth, InvalidAction)'
 const EXPIRATION = ledger.sequence + 100
 
-/** One signed entry, every part of which a case may replace. */
+/** One signed entry, of which a case may replace any part. */
 interface Signed {
   network: Network
-  /** what the entry says, and what is called */
-  authorised: xdr.SorobanAuthorizedInvocation
+  /** the invocation in the entry, and the call */
+  authorized: xdr.SorobanAuthorizedInvocation
   request: Request
   address: string
   signers: Keypair[]
   credentials: 'sorobanCredentialsAddress' | 'sorobanCredentialsAddressV2'
-  /** what was hashed and signed */
+  /** the signed preimage */
   payload: 'sorobanCredentialsAddress' | 'sorobanCredentialsAddressV2'
   nonce: bigint
   expiration: number
   signedPassphrase: string
-  /** changes the finished signature value */
+  /** changes the signature value */
   bend(signature: xdr.ScVal): xdr.ScVal
 }
 
-/** The employer pays for a transaction in which the contractor's merge is authorised by an entry of its own. */
+/** A transaction of the employer in which a separate entry authorizes the contractor's merge. */
 function valid(): Signed {
   const network = openNetwork()
   fund(network, employer, contractor)
@@ -57,7 +57,7 @@ function valid(): Signed {
   return {
     network,
     request,
-    authorised: invocation(request),
+    authorized: invocation(request),
     address: contractor.publicKey(),
     signers: [contractor],
     credentials: 'sorobanCredentialsAddressV2',
@@ -77,7 +77,7 @@ function invocation(request: Omit<Request, 'source'>, subInvocations: xdr.Soroba
 }
 
 function entryOf(signed: Signed): xdr.SorobanAuthorizationEntry {
-  const { authorised, address, nonce, expiration, signers, bend } = signed
+  const { authorized, address, nonce, expiration, signers, bend } = signed
   const build = (kind: Signed['credentials'], signature: xdr.ScVal) =>
     new xdr.SorobanAuthorizationEntry({
       credentials: xdr.SorobanCredentials[kind](
@@ -88,7 +88,7 @@ function entryOf(signed: Signed): xdr.SorobanAuthorizationEntry {
           signature,
         }),
       ),
-      rootInvocation: authorised,
+      rootInvocation: authorized,
     })
   const unsigned = build(signed.payload, xdr.ScVal.scvVoid())
   const preimage = buildAuthorizationEntryPreimage(unsigned, expiration, signed.signedPassphrase)
@@ -114,7 +114,7 @@ function run(changes: (signed: Signed) => Partial<Signed> = () => ({})): Invocat
 const itemsOf = (signature: xdr.ScVal): xdr.ScVal[] => (signature.type === 'scvVec' ? (signature.vec ?? []) : [])
 const V1 = 'sorobanCredentialsAddress'
 
-/** The contractor's account, with these fields of its own. */
+/** The contractor's account with some fields replaced. */
 const given =
   (fields: Partial<xdr.AccountEntry>, changes: Partial<Signed> = {}) =>
   ({ network }: Signed): Partial<Signed> => {
@@ -124,11 +124,11 @@ const given =
 const bent = (bend: (items: xdr.ScVal[]) => xdr.ScVal[]) => ({
   bend: (signature: xdr.ScVal) => xdr.ScVal.scvVec(bend(itemsOf(signature))),
 })
-/** Makes the entry authorise a call that differs from the one that is made. */
+/** Makes the entry authorize a different call. */
 const saying =
   (change: Partial<Request>, isBelow = false) =>
-  ({ request, authorised }: Signed) => ({
-    authorised: invocation({ ...request, ...change }, isBelow ? [authorised] : []),
+  ({ request, authorized }: Signed) => ({
+    authorized: invocation({ ...request, ...change }, isBelow ? [authorized] : []),
   })
 const crowd = Array.from({ length: 20 }, (_, index) => keypair(`signer ${index}`))
 
@@ -140,7 +140,7 @@ describe('an entry signed by the address', () => {
     const result = enforce(signed.network, signed.request, { auth: [entryOf(signed)] })
     expect(label(result)).toBe('')
     const nonce = signed.network.state.get(nonceKey(contractor.publicKey(), 7n).id)
-    // the later of the expiry and what a temporary entry lives at least
+    // the later of the expiry and the shortest lifetime of a temporary entry
     expect(nonce?.liveUntil).toBe(ledger.sequence + 720 - 1)
   })
 
@@ -162,7 +162,7 @@ describe('an entry signed by the address', () => {
     ['twenty signers', given({ signers: crowd.map((signer) => weighing(signer, 1)) }, { signers: crowd })],
     [
       'a node that is never asked for',
-      ({ request, authorised }) => ({ authorised: invocation(request, [authorised]) }),
+      ({ request, authorized }) => ({ authorized: invocation(request, [authorized]) }),
     ],
   ])('holds with %s', (_, changes) => {
     expect(label(run(changes))).toBe('')
@@ -190,7 +190,7 @@ describe('an entry signed by the address', () => {
         address: gone.publicKey(),
         signers: [gone],
         request: { ...merge, source: employer },
-        authorised: invocation(merge),
+        authorized: invocation(merge),
       }),
     ],
     ['no signature', () => ({ signers: [] })],
@@ -245,7 +245,7 @@ describe('an entry signed by the address', () => {
     const theirs = {
       ...signed,
       request: other,
-      authorised: invocation(other),
+      authorized: invocation(other),
       address: employer.publicKey(),
       signers: [employer],
     }
@@ -275,10 +275,10 @@ describe('an entry signed by the address', () => {
 })
 
 describe('credentials of the source account', () => {
-  const entry = (authorised: xdr.SorobanAuthorizedInvocation) =>
+  const entry = (authorized: xdr.SorobanAuthorizedInvocation) =>
     new xdr.SorobanAuthorizationEntry({
       credentials: xdr.SorobanCredentials.sorobanCredentialsSourceAccount(),
-      rootInvocation: authorised,
+      rootInvocation: authorized,
     })
 
   function deposit() {
@@ -367,7 +367,7 @@ describe('recording', () => {
     const { state, contracts } = openNetwork()
     const storage = openStorage(state.fork(), ledger.sequence, 'record')
     const source = employer.publicKey()
-    const recorder = recordAuthorisation({
+    const recorder = recordAuthorization({
       source,
       allowNonRoot,
       upgraded: true,

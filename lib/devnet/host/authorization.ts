@@ -9,7 +9,7 @@ export interface Frame {
 }
 
 /** The authorizations of one host function. Every contract call enters and leaves. */
-export interface Authorisation {
+export interface Authorization {
   enter(): void
   leave(): void
   /** @throws Error(Auth, …) unless `address` authorized the call. Not used for a contract's own direct calls. */
@@ -21,8 +21,8 @@ export interface Authorisation {
 const calls = new WeakMap<Frame, xdr.InvokeContractArgs>()
 
 export function callOf(frame: Frame): xdr.InvokeContractArgs {
-  const known = calls.get(frame)
-  if (known) return known
+  const cached = calls.get(frame)
+  if (cached) return cached
   const call = new xdr.InvokeContractArgs({
     contractAddress: new Address(frame.contract).toScAddress(),
     functionName: frame.name,
