@@ -49,7 +49,7 @@ function judgeSoroban(inner: Inner, isInsideFeeBump: boolean): Failure | undefin
 const FEE_TOO_HIGH = 'transaction `sorobanData.resourceFee` is higher than the full transaction fee'
 const FEE_TOO_LOW = 'transaction `sorobanData.resourceFee` is lower than the actual Soroban resource fee'
 const DUPLICATE_KEY =
-  'LocatedTransaction duplicate key in the Soroban footprint; every key across read-only and read-write footprints has to be unique.'
+  'Found duplicate key in the Soroban footprint; every key across read-only and read-write footprints has to be unique.'
 
 function fail(kind: Diagnostic['kind'], code: Diagnostic['code'], text: string, ...values: bigint[]): Diagnostic {
   return { kind, code, text, values }
