@@ -6,15 +6,15 @@ const config: NextConfig = {
   // No page shows an image that would need /_next/image.
   images: { unoptimized: true },
   agentRules: false,
-  // Browsers accept no redirect as the answer to a CORS preflight, so a path with a slash at its end is the same path.
+  // Browsers accept no redirect in response to a CORS preflight, so a trailing slash makes no difference.
   skipTrailingSlashRedirect: true,
-  // Keeps PGlite's WebAssembly out of the public assets, and the SDK and what speaks to sockets out of the bundler.
+  // Keeps PGlite's WebAssembly out of the public assets, and the SDK and socket libraries out of the bundle.
   serverExternalPackages: ['@electric-sql/pglite', '@stellar/stellar-sdk', '@vercel/postgres', 'pg', 'ws'],
-  // Files that are read, not imported: the viewer of /docs.
+  // The viewer of /docs is read from files, not imported.
   outputFileTracingIncludes: {
     '/docs/**': ['./lib/api/viewer/*.{js,css}', './node_modules/swagger-ui-dist/swagger-ui{-bundle.js,.css}'],
   },
-  // For an image: a folder that runs without npm. `next start` serves the ordinary build and warns of this one.
+  // The image runs without npm. `next start` warns about a standalone build, so npm start uses an ordinary one.
   ...(process.env.BUILD_STANDALONE && { output: 'standalone' }),
   headers: async () => [
     {
@@ -25,7 +25,7 @@ const config: NextConfig = {
       ],
     },
     {
-      // lib/api/viewer/files.ts compresses these two files once, and they are sent as they are.
+      // lib/api/viewer/files.ts has compressed these two files.
       source: '/docs/:version([0-9a-f]{16})/:file(swagger-ui-bundle\\.js|swagger-ui\\.css)',
       headers: [{ key: 'Content-Encoding', value: 'gzip' }],
     },
@@ -37,7 +37,7 @@ const config: NextConfig = {
     {
       source: '/api/:path*',
       headers: [
-        // An answer of the API is no page: nothing in it may load or run, and nothing may frame it.
+        // A response of the API is not a page: nothing in it may load or run, and no page may frame it.
         { key: 'Content-Security-Policy', value: "default-src 'none'; frame-ancestors 'none'" },
       ],
     },

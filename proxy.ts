@@ -7,14 +7,14 @@ import { requireRequestLeft } from '#lib/http/request-limit.ts'
 import { Refusal, statusOf } from '#lib/refusal/refusal.ts'
 
 /**
- * Gives every page a Content-Security-Policy with a nonce of its own, which Next puts on its scripts. Rendering a page takes
- * milliseconds, so one page begins per turn of the event loop, and cheap requests are served in between. Each client may ask
- * for only so many.
+ * Gives every page a Content-Security-Policy with a fresh nonce, which Next puts on its scripts. Rendering a page takes
+ * milliseconds, so one page starts per turn of the event loop, and cheap requests are served in between. The number of
+ * pages per client is limited.
  */
 export async function proxy(request: NextRequest): Promise<NextResponse> {
   const refused = await admitPage(request).catch(presentRefusal)
   if (refused) {
-    // Refusals wait for a turn, too: a client that asks again at once would otherwise keep the process busy with them.
+    // Refusals wait for a turn, too: a client that retries at once would otherwise keep the process busy.
     await takeTurn('refusal')
     return refused
   }
@@ -23,13 +23,13 @@ export async function proxy(request: NextRequest): Promise<NextResponse> {
   headers.set('Content-Security-Policy', policy)
   const response = NextResponse.next({ request: { headers } })
   response.headers.set('Content-Security-Policy', policy)
-  // Where a variable is wrong or missing, PUBLIC_URL is not known, and the pages only say which variable it is.
+  // With an invalid configuration PUBLIC_URL is unknown, and the pages only name the variable.
   requireHttps(response.headers, validEnvironment()?.PUBLIC_URL)
   return response
 }
 
 /**
- * Answers requests that no page takes; undefined where a page may answer. Pages take no body, so GET and HEAD suffice.
+ * Refuses methods that no page has. Resolves to undefined if the page may respond.
  * @throws Refusal `rate-limited`, `busy`
  */
 async function admitPage({ method, headers }: NextRequest): Promise<NextResponse | undefined> {
@@ -46,8 +46,7 @@ function presentRefusal(thrown: unknown): NextResponse {
 }
 
 // Next silently truncates the bodies of requests that it passes to this file, so the API and the targets of forms are
-// left out. So is the viewer of /docs, which has a policy of its own. Paths are matched to their end: every other path
-// is a page.
+// excluded. So is the viewer of /docs, which sends its own policy. Every other path is a page.
 export const config = {
   matcher:
     '/((?!api(?:/|$)|docs/?$|docs/[^/]+/[^/]+/?$|_next/static/|\\.well-known/stellar\\.toml$|icon\\.svg$|sign-in/password/?$|sign-out/?$|invite/email/?$|invite/sign-in/?$).*)',

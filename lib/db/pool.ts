@@ -1,14 +1,14 @@
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { sqlState } from './errors.ts'
 
-/** The part of a pool that is used; both drivers have it. */
+/** The part of a pool that both drivers share. */
 interface Pool {
   connect: (...args: never[]) => unknown
   on(event: 'error', listener: (error: Error) => void): unknown
   on(event: 'connect', listener: (client: Client) => void): unknown
 }
 
-/** The part of a lent connection that is used. */
+/** The part of a checked-out connection that both drivers share. */
 interface Client {
   query: (...args: never[]) => unknown
   release(isBroken?: Error | boolean): void
@@ -16,57 +16,57 @@ interface Client {
 }
 
 /**
- * Makes a pool outlive the connections in it. A connection that breaks, idle or in use, is replaced at the next use. One
- * whose statement got no answer is closed: it may be in the middle of a transaction, and back in the pool it would run
- * other requests' statements inside that.
+ * Lets a pool survive its connections. A connection that breaks, idle or in use, is replaced at the next use. A connection
+ * whose statement got no response is closed: it may be in the middle of a transaction, in which it would run other
+ * requests' statements.
  */
 export function guardPool(pool: Pool): void {
-  // Without listeners a broken connection would end the process.
+  // Without a listener, a broken connection would end the process.
   pool.on('error', logBrokenConnection)
   pool.on('connect', (client) => {
     client.on('error', logBrokenConnection)
-    giveUpWhenSilent(client)
+    closeIfSilent(client)
   })
   pool.connect = new Proxy(pool.connect, {
     apply: (connect, self, args) => {
-      const lent: unknown = Reflect.apply(connect, self, args)
-      return lent instanceof Promise ? lent.then(releaseOnce) : lent
+      const client: unknown = Reflect.apply(connect, self, args)
+      return client instanceof Promise ? client.then(releaseOnce) : client
     },
   })
 }
 
 /**
- * Gives up a connection whose statement gets no answer. drizzle gives a connection back after a transaction, but not
- * when its BEGIN fails, unanswered or because the server shuts down. Such connections would be lost: an outage
- * during a few requests would use up the pool for good, and closing the pool would wait for ever.
+ * Closes a connection whose statement gets no response. drizzle releases a connection after a transaction, but not if its
+ * BEGIN fails, without a response or because the server shuts down. Such connections would leak: an outage during a few
+ * requests would exhaust the pool for good, and closing the pool would wait for ever.
  */
-function giveUpWhenSilent(client: Client): void {
+function closeIfSilent(client: Client): void {
   client.query = new Proxy(client.query, {
     apply: (query, self, args) => {
-      const answer: unknown = Reflect.apply(query, self, args)
-      if (answer instanceof Promise) {
-        answer.catch((error: unknown) => {
+      const result: unknown = Reflect.apply(query, self, args)
+      if (result instanceof Promise) {
+        result.catch((error: unknown) => {
           if (sqlState(error) === undefined || isBegin(args[0])) client.release(true)
         })
       }
-      return answer
+      return result
     },
   })
 }
 
-/** @param statement text, or a driver's query with its text */
+/** @param statement SQL, or a driver's query object */
 function isBegin(statement: unknown): boolean {
   const text = typeof statement === 'object' && statement && 'text' in statement ? statement.text : statement
   return typeof text === 'string' && /^begin\b/i.test(text)
 }
 
-/** Lets a connection be released more than once: the pool throws at the second time. */
+/** Makes releasing a connection twice harmless: the pool throws the second time. */
 function releaseOnce(client: Client): Client {
   const { release } = client
-  let isLent = true
+  let isReleased = false
   client.release = (error) => {
-    if (isLent) release(error)
-    isLent = false
+    if (!isReleased) release(error)
+    isReleased = true
   }
   return client
 }

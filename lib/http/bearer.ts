@@ -1,7 +1,7 @@
 import { Refusal } from '#lib/refusal/refusal.ts'
 
 /**
- * The token of `Authorization: Bearer <token>` (RFC 6750 §2.1), with the scheme in upper or lower case.
+ * The token of `Authorization: Bearer <token>` (RFC 6750 §2.1). The scheme is case-insensitive.
  * @throws Refusal `bearer-missing`
  */
 export function readBearer(request: Request): string {

@@ -5,14 +5,14 @@ import { parse } from './parsing.ts'
 
 const BODY_LIMIT = 256 * 1024
 
-/** How much of a body is read and thrown away, so that the connection can serve its next request. */
+/** How much of a body is read and discarded so that the connection can serve its next request (bytes). */
 const DRAIN_LIMIT = 64 * 1024 * 1024
 
 /**
- * The JSON body of a request, parsed by `schema`. No body counts as `{}`, with any content type. At most 256 KiB,
- * counted while streaming, since Content-Length is only a claim.
- * @param options.otherwise the message for a body of any other type
- * @param options.isOpen whether anybody may send it, without a session
+ * The JSON body of a request, parsed by `schema`. A missing body counts as `{}`, whatever its content type. The limit of
+ * 256 KiB is enforced while reading, since Content-Length is only a claim.
+ * @param options.otherwise the message for a body of another type
+ * @param options.isOpen whether the operation needs no session
  * @throws Refusal `too-large`, `busy`, `unsupported-media`, or the 400 of a field
  */
 export async function readJson<Schema extends z.ZodType>(
@@ -26,7 +26,7 @@ export async function readJson<Schema extends z.ZodType>(
   return parse(schema, decodeJson(bytes))
 }
 
-/** A JSON body, or the fields of a form (application/x-www-form-urlencoded): SEP-10 demands both. It needs no session. */
+/** A JSON body, or the fields of a form (application/x-www-form-urlencoded). SEP-10 requires both, without a session. */
 export async function readJsonOrForm<Schema extends z.ZodType>(
   request: Request,
   schema: Schema,
@@ -37,7 +37,7 @@ export async function readJsonOrForm<Schema extends z.ZodType>(
 }
 
 /**
- * The fields of a form (application/x-www-form-urlencoded), parsed by `schema`; of a repeated field the first counts.
+ * The fields of a form (application/x-www-form-urlencoded), parsed by `schema`. The first of repeated fields counts.
  * @throws Refusal `too-large`, `busy`, `unsupported-media`, or the 400 of a field
  */
 export async function readForm<Schema extends z.ZodType>(request: Request, schema: Schema): Promise<z.output<Schema>> {
@@ -47,8 +47,7 @@ export async function readForm<Schema extends z.ZodType>(request: Request, schem
 }
 
 /**
- * The query of a request, parsed by `schema`; of a repeated parameter the first counts. A parameter without a value
- * counts as absent.
+ * The query of a request, parsed by `schema`. The first of repeated parameters counts, and an empty one counts as absent.
  */
 export function readQuery<Schema extends z.ZodType>(request: Request, schema: Schema): z.output<Schema> {
   const given = Object.entries(firstOfEach(new URL(request.url).searchParams)).filter(([, value]) => value !== '')
@@ -56,8 +55,8 @@ export function readQuery<Schema extends z.ZodType>(request: Request, schema: Sc
 }
 
 /**
- * Reads the body of an operation that takes none. Next does not hand over the body of a GET, so there its
- * Content-Length is checked.
+ * Reads the body of an operation that takes none. Next does not pass on the body of a GET, so its Content-Length is
+ * checked instead.
  * @throws Refusal `too-large`
  */
 export async function ignoreBody(request: Request): Promise<void> {
@@ -66,14 +65,14 @@ export async function ignoreBody(request: Request): Promise<void> {
 }
 
 /**
- * Throws away what has not been read of a body. A connection that is kept alive serves no other request until its last
- * body has been read to the end.
+ * Discards the unread rest of a body. A persistent connection serves no further request until the body has been read to
+ * its end.
  */
 export function discardBody(request: Request): void {
   if (request.body && !request.bodyUsed && !request.body.locked) void drain(request.body.getReader())
 }
 
-/** Whether the body is too large to be read and thrown away, so that its connection is better closed. */
+/** Whether the body is too large to discard, so that closing the connection is cheaper. */
 export const isBeyondDraining = (request: Request): boolean =>
   Number(request.headers.get('content-length')) > DRAIN_LIMIT
 
@@ -120,7 +119,7 @@ async function drain(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<v
     }
     await reader.cancel()
   } catch {
-    // The client has hung up: there is no connection left to keep.
+    // The client has hung up, so there is no connection to reuse.
   }
 }
 

@@ -1,15 +1,15 @@
 import { validEnvironment } from '#lib/config/environment.ts'
 
 /**
- * The origins whose pages may read the answers of a route. `configured`: those of CORS_ORIGINS, or all if it is not
- * set. `everybody`: all, because a standard demands it. `ourselves`: only the pages of this service.
+ * The origins whose pages may read the responses of a route. `configured`: CORS_ORIGINS, or all origins if it is not set.
+ * `everybody`: all origins, because a standard requires it. `ourselves`: only pages of this service.
  */
 export type Readers = 'configured' | 'everybody' | 'ourselves'
 
-/** CORS: Bearer tokens and no cookies, so every origin may read the answers unless CORS_ORIGINS narrows it. */
+/** Adds CORS headers. The API takes tokens and no cookies, so every origin may read responses unless CORS_ORIGINS is set. */
 export function allowReaders(request: Request, response: Response, readers: Readers): Response {
   if (readers === 'ourselves') return response
-  // Where the configuration is not valid, every answer says only that, and every page may read it.
+  // With an invalid configuration, every response says only that, and every page may read it.
   const allowed = readers === 'configured' ? validEnvironment()?.CORS_ORIGINS : undefined
   const origin = request.headers.get('origin')
   const headers = response.headers
@@ -22,7 +22,7 @@ export function allowReaders(request: Request, response: Response, readers: Read
   return response
 }
 
-/** The answer to a preflight of a route that has the methods `allow`. */
+/** The response to a preflight of a route with the methods `allow`. */
 export function preflight(allow: string): Response {
   return new Response(null, {
     status: 204,

@@ -1,13 +1,13 @@
 /**
- * The Content-Security-Policy of a page: scripts of our own origin that carry `nonce`, and what those load. An attacker
- * who can write into a page gets no script to run, and no other site can frame it.
+ * The Content-Security-Policy of a page: it runs scripts that carry `nonce`, and the scripts that those load. Markup that
+ * an attacker injects runs no script, and no other site can frame the page.
  */
 export function contentSecurityPolicy(nonce: string): string {
   return [
     "default-src 'self'",
     `script-src 'self' 'nonce-${nonce}' 'strict-dynamic'`,
     `style-src 'self' 'nonce-${nonce}'`,
-    // Colours of charts stand in style attributes, which cannot load anything.
+    // Charts set colours in style attributes, which cannot load anything.
     "style-src-attr 'unsafe-inline'",
     "img-src 'self' data:",
     "object-src 'none'",
@@ -20,7 +20,7 @@ export function contentSecurityPolicy(nonce: string): string {
 /** Two years in seconds, as browsers' preload lists recommend. */
 const STRICT_TRANSPORT_SECURITY = 'max-age=63072000; includeSubDomains'
 
-/** Tells browsers to use HTTPS only, where PUBLIC_URL is HTTPS. RFC 6797 §7.2 forbids the header on plain HTTP. */
+/** Makes browsers use HTTPS only if PUBLIC_URL is HTTPS. RFC 6797 §7.2 forbids the header over plain HTTP. */
 export function requireHttps(headers: Headers, publicUrl: string | undefined): void {
   if (publicUrl?.startsWith('https:')) headers.set('Strict-Transport-Security', STRICT_TRANSPORT_SECURITY)
 }

@@ -1,17 +1,17 @@
 import { createHash } from 'node:crypto'
 import { takeTurn } from './fairness.ts'
 
-/** An answer of at most this many bytes is sent at once, without a turn of its own. */
-const SMALL = 16 * 1024
+/** A response of at most this many bytes is sent at once, without waiting for a turn. */
+const SMALL_BYTES = 16 * 1024
 
-/** An answer that is made once and sent many times. */
+/** A response that is built once and sent many times. */
 export interface Prepared {
   bytes: Uint8Array<ArrayBuffer>
   etag: string
   type: string
 }
 
-/** Prepares bytes or a text to be sent as `type`. */
+/** Prepares content to be sent as `type`. */
 export function prepare(content: string | Uint8Array, type: string): Prepared {
   const bytes = new Uint8Array(Buffer.from(content))
   const etag = `"${createHash('sha256').update(bytes).digest('base64url').slice(0, 22)}"`
@@ -19,8 +19,8 @@ export function prepare(content: string | Uint8Array, type: string): Prepared {
 }
 
 /**
- * The answer for `request`: 304 if it has the bytes already (RFC 9110 §13.1.2). Large answers go out one per turn of
- * the event loop.
+ * The response to `request`: 304 if the client has the bytes already (RFC 9110 §13.1.2). One large response is sent per
+ * turn of the event loop.
  */
 export async function answerPrepared(
   request: Request,
@@ -31,7 +31,7 @@ export async function answerPrepared(
   headers.set('ETag', etag)
   const known = request.headers.get('if-none-match')?.split(',') ?? []
   if (known.some((tag) => tag.trim().replace(/^W\//, '') === etag)) return new Response(null, { status: 304, headers })
-  if (bytes.length > SMALL) await takeTurn('large body')
+  if (bytes.length > SMALL_BYTES) await takeTurn('large body')
   headers.set('Content-Type', type)
   return new Response(bytes, { headers })
 }

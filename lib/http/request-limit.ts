@@ -2,13 +2,13 @@ import { Refusal } from '#lib/refusal/refusal.ts'
 import { clientOf } from './client-address.ts'
 
 /**
- * How many requests a client may send each second, by kind, and ten times as many at once. `user` is for callers with a
- * session, and counts users; the other kinds count addresses. Of `drawn-password`, each try may succeed, so that this
- * limit bounds how fast an attacker can guess.
+ * How many requests a client may send each second, by kind, and ten times as many at once. `user` counts users, the other
+ * kinds count addresses. A `drawn-password` skips the wait after wrong passwords, so only this limit bounds how fast an
+ * attacker can guess.
  */
 const PER_SECOND = { page: 30, password: 30, 'drawn-password': 3, session: 30, archive: 20, user: 50 }
 const BURST_SECONDS = 10
-/** At most this many clients are remembered. The one that has been quiet longest is forgotten first. */
+/** How many clients are remembered. The client that has been idle longest is forgotten first. */
 const MOST_CLIENTS = 20_000
 
 interface Allowance {
@@ -20,7 +20,7 @@ interface Allowance {
 // A build may bundle the routes apart, so what they share hangs on the process.
 const shared = globalThis as { payrollAllowances?: Map<string, Allowance> }
 
-/** Each kind is counted apart: a client that has used up its tries at the password still sees the sign-in page. */
+/** Kinds are counted separately: a client with no password attempts left still sees the sign-in page. */
 type Kind = keyof typeof PER_SECOND
 
 /**
@@ -48,8 +48,8 @@ function requireLeft(kind: Kind, client: string, message: string, now: number): 
 }
 
 /**
- * Counts one request of `client`. Answers 0 if it is allowed, or the seconds until one is. Changes nothing but
- * `allowances`.
+ * Counts a request from `client` in `allowances`.
+ * @returns 0 if the request is allowed, else the seconds until the next one is
  */
 export function takeRequest(
   allowances: Map<string, Allowance>,
@@ -61,7 +61,7 @@ export function takeRequest(
   const { left: before, at } = allowances.get(client) ?? { left: most, at: now }
   const left = Math.min(most, before + ((now - at) / 1000) * perSecond)
   const isAllowed = left >= 1
-  // A Map keeps the order of insertion, so the client that was seen last stands last.
+  // A Map keeps the order of insertion, so this client becomes the last.
   allowances.delete(client)
   allowances.set(client, { left: isAllowed ? left - 1 : left, at: now })
   const [oldest] = allowances.size > MOST_CLIENTS ? allowances.keys() : []

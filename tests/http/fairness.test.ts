@@ -29,7 +29,7 @@ async function mostInATurn(all: Promise<unknown>, count: () => number): Promise<
 test.each<[string, (parsed: z.ZodType) => Promise<unknown>]>([
   ['JSON', (schema) => readJson(post('{"name":"Ada"}'), schema)],
   ['forms', (schema) => readForm(post('name=Ada', 'application/x-www-form-urlencoded'), schema)],
-])('of many bodies that come at once (%s) one is parsed in each turn of the event loop', async (_, read) => {
+])('parses one body (%s) per turn of the event loop', async (_, read) => {
   let parsed = 0
   const schema = z.unknown().transform(() => {
     parsed += 1
@@ -39,14 +39,14 @@ test.each<[string, (parsed: z.ZodType) => Promise<unknown>]>([
   expect(parsed).toBe(50)
 })
 
-test('of many pages that are asked for at once one begins in each turn', async () => {
+test('starts one page per turn', async () => {
   let begun = 0
   const ask = () => proxy(new NextRequest('http://localhost:3000/sign-in')).then(() => (begun += 1))
   expect(await mostInATurn(Promise.all(Array.from({ length: 50 }, ask)), () => begun)).toBe(1)
   expect(begun).toBe(50)
 })
 
-test.each([400, 401, 404, 429] as const)('of many refusals (%i) one goes out in each turn', async (status) => {
+test.each([400, 401, 404, 429] as const)('sends one refusal (%i) per turn', async (status) => {
   const codes = { 400: 'body-invalid', 401: 'bearer-invalid', 404: 'batch-not-found', 429: 'rate-limited' } as const
   const { GET } = resource({
     GET: async () => {
@@ -64,7 +64,7 @@ test.each([400, 401, 404, 429] as const)('of many refusals (%i) one goes out in 
   expect(new Set(await all)).toEqual(new Set([status]))
 })
 
-test('of many answers with many bytes one goes out in each turn', async () => {
+test('sends one large response per turn', async () => {
   const large = prepare('x'.repeat(20_000), 'text/plain')
   let answered = 0
   const ask = async () => {
@@ -77,7 +77,7 @@ test('of many answers with many bytes one goes out in each turn', async () => {
   expect(new Set(await all)).toEqual(new Set([200]))
 })
 
-test('a body waits neither for the pages nor for the refusals that came before it', async () => {
+test('parses a body before pages and refusals that arrived earlier', async () => {
   const { GET } = resource({})
   const done: string[] = []
   const ask = (kind: string, asked: Promise<unknown>) => asked.then(() => done.push(kind))
@@ -90,7 +90,7 @@ test('a body waits neither for the pages nor for the refusals that came before i
   await Promise.all(others.flat())
 })
 
-test('a small body of a route with callers waits neither for bodies of open routes nor for large ones', async () => {
+test('parses a small body with a session before earlier bodies without one and before large ones', async () => {
   const done: string[] = []
   const send = (kind: string, read: Promise<unknown>) => read.catch(() => undefined).then(() => done.push(kind))
   const form = () => readForm(post('name=Ada', 'application/x-www-form-urlencoded'), z.unknown())
@@ -104,7 +104,7 @@ test('a small body of a route with callers waits neither for bodies of open rout
   await Promise.all(others.flat())
 })
 
-test('of large bodies that come at once one chunk is read in each turn', async () => {
+test('reads one chunk of all large bodies per turn', async () => {
   let read = 0
   const large = () =>
     new Request('http://localhost:3000/api/things', {
@@ -130,7 +130,7 @@ test('of large bodies that come at once one chunk is read in each turn', async (
   expect(new Set(await refused)).toEqual(new Set(['too-large']))
 })
 
-test('a request without a body does not wait for a turn', async () => {
+test('does not wait for a turn without a body', async () => {
   const waiting = takeTurn('large body')
   let isOver = false
   waiting.finally(() => {
@@ -162,7 +162,7 @@ function sent(size: number, { isWhole }: { isWhole: boolean }): Request {
   } as RequestInit)
 }
 
-test('beyond 64 MiB of bodies that never end the oldest are given up, and a whole one is read', async () => {
+test('refuses the oldest incomplete bodies beyond 64 MiB and reads a complete one', async () => {
   const size = MEBIBYTE / 4
   const given: number[] = []
   const halves = Array.from({ length: 300 }, (_, index) =>

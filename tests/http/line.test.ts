@@ -4,7 +4,7 @@ import { inLine, openLine } from '#lib/http/fairness.ts'
 
 afterEach(() => void vi.useRealTimers())
 
-test('at most three pieces of work run at once, and each runs in its order, also after another has failed', async () => {
+test('runs three pieces of work at once, in their order, even if one fails', async () => {
   const line = openLine({ atOnce: 3 })
   const begun: number[] = []
   let running = 0
@@ -26,7 +26,7 @@ test('at most three pieces of work run at once, and each runs in its order, also
   expect(line).toEqual(openLine({ atOnce: 3 }))
 })
 
-test('owners take turns, even when one of them has much work waiting', async () => {
+test('takes turns between owners even if one has much work waiting', async () => {
   const line = openLine({ atOnce: 1 })
   const begun: string[] = []
   const ask = (owner: string) => inLine(line, owner, async () => void begun.push(owner))
@@ -34,7 +34,7 @@ test('owners take turns, even when one of them has much work waiting', async () 
   expect(begun).toEqual(['greedy', 'greedy', 'modest', 'other', 'greedy', 'greedy'])
 })
 
-test('one owner takes no more than its share of the places', async () => {
+test('gives one owner no more than its share of the places', async () => {
   const line = openLine({ atOnce: 3, perOwner: 1 })
   const held = Promise.withResolvers<void>()
   const begun: string[] = []
@@ -51,7 +51,7 @@ test('one owner takes no more than its share of the places', async () => {
   expect(begun).toEqual(['greedy', 'modest', 'greedy', 'greedy'])
 })
 
-test('an owner with too much waiting is refused, and another is not', async () => {
+test('refuses an owner with too much waiting, and no other owner', async () => {
   const line = openLine({ atOnce: 1 })
   const held = Promise.withResolvers<void>()
   const all = Array.from({ length: 201 }, () => inLine(line, 'greedy', () => held.promise))

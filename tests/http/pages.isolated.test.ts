@@ -14,7 +14,7 @@ const page = (init: { method?: string; headers?: Record<string, string> } = {}) 
 
 const hasPolicy = (path: string) => doesMatch({ config, nextConfig: {}, url: path })
 
-describe('a page gets its policy from proxy.ts', () => {
+describe('proxy.ts sets the policy of a page', () => {
   test.each([
     ...['/', '/sign-in', '/sign-in/', '/nowhere', '/overview', '/invite/token', '/invite/accepted', '/batches/1'],
     ...['/docs/x', '/docs/a/b/c', '/docsx', '/iconx', '/icon', '/.well-known/x', '/.well-known/stellar.toml/x'],
@@ -26,7 +26,7 @@ describe('a page gets its policy from proxy.ts', () => {
   test.each([
     ...['/api', '/api/me', '/docs', '/docs/', '/docs/1a/swagger-ui.css', '/icon.svg', '/.well-known/stellar.toml'],
     ...['/sign-in/password', '/sign-in/password/', '/sign-out', '/invite/email', '/invite/sign-in'],
-  ])('%s does not: it may read a body, or has a policy of its own', (path) => {
+  ])('not of %s, which reads a body or sends its own policy', (path) => {
     expect(hasPolicy(path)).toBe(false)
   })
 })
@@ -35,12 +35,12 @@ test('proxy.ts leaves out every path that reads a body: Next would truncate it',
   for (const path of ROUTES) expect(hasPolicy(path)).toBe(false)
 })
 
-test.each(['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])('a page answers %s with 405', async (method) => {
+test.each(['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])('answers %s of a page with 405', async (method) => {
   const answer = await page({ method })
   expect([answer.status, answer.headers.get('allow'), await answer.text()]).toEqual([405, 'GET, HEAD', ''])
 })
 
-test('a client that asks for too many pages is refused, and another client is not', async () => {
+test('limits the pages of one client and not of another', async () => {
   vi.spyOn(performance, 'now').mockReturnValue(1e12)
   const ask = (client: string) => page({ headers: { 'x-client-address': client } })
   for (let asked = 0; asked < 300; asked += 1) expect((await ask('192.0.2.80')).status).toBe(200)
@@ -50,14 +50,14 @@ test('a client that asks for too many pages is refused, and another client is no
   expect((await ask('192.0.2.81')).status).toBe(200)
 })
 
-test('at most 256 requests for pages wait: more get 503, and later there is room again', async () => {
+test('answers 503 while 256 pages are waiting', async () => {
   const answers = await Promise.all(Array.from({ length: 300 }, () => page()))
   const refused = answers.filter(({ status }) => status === 503)
   expect([refused.length, refused[0]?.headers.get('retry-after')]).toEqual([300 - 256, '1'])
   expect((await page()).status).toBe(200)
 })
 
-test('one refusal goes out in each turn of the event loop, so that repeated requests take no more of it', async () => {
+test('sends one refusal per turn of the event loop', async () => {
   let isOver = false
   let answered = 0
   let most = 0

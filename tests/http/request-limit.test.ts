@@ -10,7 +10,7 @@ import { captureLog } from '../support/console.ts'
 describe('a client has 300 requests at once and 30 more each second', () => {
   const SECOND = 1_000
 
-  test('the 301st is told when to come again', () => {
+  test('tells the 301st request when to retry', () => {
     const allowances = new Map()
     for (let asked = 0; asked < 300; asked += 1) expect(takeRequest(allowances, 'a', 0)).toBe(0)
     expect(takeRequest(allowances, 'a', 0)).toBe(1)
@@ -20,20 +20,20 @@ describe('a client has 300 requests at once and 30 more each second', () => {
     expect(second.filter((wait) => wait === 0)).toHaveLength(30)
   })
 
-  test('another client has its own', () => {
+  test('counts each client separately', () => {
     const allowances = new Map()
     for (let asked = 0; asked < 301; asked += 1) takeRequest(allowances, 'a', 0)
     expect(takeRequest(allowances, 'b', 0)).toBe(0)
   })
 
-  test('after a rest it has all 300 again, and no more', () => {
+  test('allows 300 requests again after a pause, and no more', () => {
     const allowances = new Map()
     for (let asked = 0; asked < 301; asked += 1) takeRequest(allowances, 'a', 0)
     const answers = Array.from({ length: 301 }, () => takeRequest(allowances, 'a', 60 * SECOND))
     expect(answers.filter((wait) => wait === 0)).toHaveLength(300)
   })
 
-  test('20,000 clients are remembered; the one that was quiet the longest is forgotten first', () => {
+  test('remembers 20,000 clients and forgets the one that has been idle longest', () => {
     const allowances = new Map()
     for (let client = 0; client < 20_000; client += 1) takeRequest(allowances, `c${client}`, 0)
     takeRequest(allowances, 'c0', 1)
@@ -42,10 +42,10 @@ describe('a client has 300 requests at once and 30 more each second', () => {
   })
 })
 
-describe('what needs no session', () => {
+describe('an operation without a session', () => {
   const paths = [...new Set(OPERATIONS.filter(({ group }) => group === 'Sessions').map(({ path }) => path))]
 
-  test.each(paths)('%s is refused to a client over its limit, before anything else is done', async (path) => {
+  test.each(paths)('refuses %s to a client over its limit before doing anything else', async (path) => {
     const client = `192.0.2.${paths.indexOf(path) + 1}`
     const routesOfPath = routes(path, OPERATIONS)
     const method = OPERATIONS.find((operation) => operation.path === path)?.method ?? 'GET'
@@ -62,14 +62,14 @@ describe('what needs no session', () => {
   })
 })
 
-test('a client without tries at the password left still sees the page that asks for it', () => {
+test('shows the sign-in page to a client with no password attempts left', () => {
   const headers = new Headers({ 'x-client-address': '192.0.2.99' })
   for (let tried = 0; tried < 300; tried += 1) requireRequestLeft(headers, 'password', 1e12)
   expect(() => requireRequestLeft(headers, 'password', 1e12)).toThrow('too many requests from this address')
   expect(() => requireRequestLeft(headers, 'page', 1e12)).not.toThrow()
 })
 
-test('tries at the password that are drawn by lot have a limit of their own: 30 at once, and three more each second', () => {
+test('limits password attempts that skip the wait to 30 at once and three per second', () => {
   const headers = new Headers({ 'x-client-address': '192.0.2.98' })
   const tries = (now: number) =>
     Array.from({ length: 100 }, () => {
@@ -113,24 +113,34 @@ describe('the address of a client', () => {
   }
 
   test.each<[string, number, Record<string, string>, string]>([
-    ['no proxy: the connection', 0, {}, '127.0.0.1'],
-    ['no proxy: what the client says of itself counts for nothing', 0, { 'x-forwarded-for': '192.0.2.1' }, '127.0.0.1'],
-    ['nor under the name that the service uses', 0, { 'x-client-address': '192.0.2.1' }, '127.0.0.1'],
-    ['one proxy: whom it saw', 1, { 'x-forwarded-for': '192.0.2.1' }, '192.0.2.1'],
-    ['one proxy: not what the client said before', 1, { 'x-forwarded-for': '203.0.113.9, 192.0.2.1' }, '192.0.2.1'],
-    ['two proxies', 2, { 'x-forwarded-for': '203.0.113.9, 192.0.2.1, 10.0.0.1' }, '192.0.2.1'],
-    ['fewer proxies than there should be: the connection', 2, { 'x-forwarded-for': '192.0.2.1' }, '127.0.0.1'],
-    ['IPv4 within IPv6', 1, { 'x-forwarded-for': '::ffff:192.0.2.1' }, '192.0.2.1'],
-    ['IPv6: the network', 1, { 'x-forwarded-for': '2001:DB8:1:2:3:4:5:6' }, '2001:db8:1:2'],
-    ['IPv4 with a port', 1, { 'x-forwarded-for': '192.0.2.1:5678' }, '192.0.2.1'],
-    ['IPv6 with a port', 1, { 'x-forwarded-for': '[2001:db8:1:2::5]:443' }, '2001:db8:1:2'],
-    ['IPv6 in brackets', 1, { 'x-forwarded-for': '[2001:db8:1:2::5]' }, '2001:db8:1:2'],
-    ['IPv6, shortened', 1, { 'x-forwarded-for': '2001:db8::1' }, '2001:db8:0:0'],
+    ['without a proxy, the connection', 0, {}, '127.0.0.1'],
+    ['without a proxy, not X-Forwarded-For', 0, { 'x-forwarded-for': '192.0.2.1' }, '127.0.0.1'],
+    ['not the header that the service sets', 0, { 'x-client-address': '192.0.2.1' }, '127.0.0.1'],
+    ['with one proxy, the client of the proxy', 1, { 'x-forwarded-for': '192.0.2.1' }, '192.0.2.1'],
+    [
+      'with one proxy, not an entry that the client has sent',
+      1,
+      { 'x-forwarded-for': '203.0.113.9, 192.0.2.1' },
+      '192.0.2.1',
+    ],
+    [
+      'with two proxies, the client of the first',
+      2,
+      { 'x-forwarded-for': '203.0.113.9, 192.0.2.1, 10.0.0.1' },
+      '192.0.2.1',
+    ],
+    ['with fewer entries than proxies, the connection', 2, { 'x-forwarded-for': '192.0.2.1' }, '127.0.0.1'],
+    ['an IPv4 address mapped to IPv6', 1, { 'x-forwarded-for': '::ffff:192.0.2.1' }, '192.0.2.1'],
+    ['the network of an IPv6 address', 1, { 'x-forwarded-for': '2001:DB8:1:2:3:4:5:6' }, '2001:db8:1:2'],
+    ['an IPv4 address without its port', 1, { 'x-forwarded-for': '192.0.2.1:5678' }, '192.0.2.1'],
+    ['an IPv6 address without its port', 1, { 'x-forwarded-for': '[2001:db8:1:2::5]:443' }, '2001:db8:1:2'],
+    ['an IPv6 address without its brackets', 1, { 'x-forwarded-for': '[2001:db8:1:2::5]' }, '2001:db8:1:2'],
+    ['the network of an abbreviated IPv6 address', 1, { 'x-forwarded-for': '2001:db8::1' }, '2001:db8:0:0'],
   ])('%s', async (_, proxies, headers, expected) => {
     expect(await seenWith(proxies, headers)).toBe(expected)
   })
 
-  test('a proxy that is not configured is reported in the log once', async () => {
+  test('logs once that a proxy is not configured', async () => {
     const logged = captureLog()
     await seenWith(0, {})
     expect(logged).toEqual([])
@@ -140,7 +150,7 @@ describe('the address of a client', () => {
     expect(logged).toEqual([expect.stringContaining('TRUST_PROXY is 0')])
   })
 
-  test('a request whose address no server has noted has no client', () => {
+  test('a request that no server has received has no client', () => {
     expect(clientOf(new Headers())).toBeUndefined()
   })
 
@@ -151,7 +161,7 @@ describe('the address of a client', () => {
     ['/overview', { 'Content-Length': '0' }, 'keep-alive'],
     ['/api/me', { 'Content-Length': String(2 * 1024 * 1024) }, 'keep-alive'],
     ['/api/me', { 'Transfer-Encoding': 'chunked' }, 'keep-alive'],
-  ])('a connection that sends to %s with %j: %s', async (path, headers, expected) => {
+  ])('answers a POST to %s with %j and Connection: %s', async (path, headers, expected) => {
     stop = watchClients(0)
     server = createServer((_, response) => response.end())
     await new Promise<void>((resolve) => server?.listen(0, '127.0.0.1', () => resolve()))
@@ -167,7 +177,7 @@ describe('the address of a client', () => {
     expect(connection).toBe(expected)
   })
 
-  test('a server gives up who sends too slowly', async () => {
+  test('closes the connection of a client that sends too slowly', async () => {
     stop = watchClients(0, { headersMs: 50, requestMs: 100 })
     // Node looks at the times of its connections every so often; Next leaves it at every 30 seconds.
     server = createServer({ connectionsCheckingInterval: 20 }, (request) => request.resume())

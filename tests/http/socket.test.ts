@@ -91,13 +91,13 @@ const chunked = (size: number) =>
     },
   })
 
-test('a body in chunks is read whole', async () => {
+test('reads a chunked body', async () => {
   const response = await send(chunked(LIMIT))
   expect(response.status).toBe(200)
   expect(((await response.json()) as { read: string }).read).toHaveLength(LIMIT - 2)
 })
 
-test.each([LIMIT + 1, 20 * LIMIT])('%i bytes, in chunks or with their length, are answered with 413', async (size) => {
+test.each([LIMIT + 1, 20 * LIMIT])('answers %i bytes with 413, chunked or with Content-Length', async (size) => {
   for (const body of [chunked(size), `"${'x'.repeat(size - 2)}"`]) {
     const response = await send(body)
     expect([response.status, await response.json()]).toEqual([
@@ -107,7 +107,7 @@ test.each([LIMIT + 1, 20 * LIMIT])('%i bytes, in chunks or with their length, ar
   }
 })
 
-test('a body that is over the limit, and still short of its Content-Length, is 413', async () => {
+test('answers 413 as soon as the limit is exceeded, before the body is complete', async () => {
   const head = 'POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n'
   const received = await sendRaw(`${head}Content-Length: ${10 * LIMIT}\r\n\r\n`, new Uint8Array(LIMIT + 1).fill(0x20))
   expect(received).toMatch(/^HTTP\/1.1 413 /)
@@ -118,13 +118,13 @@ test.each([
   ['GET', LIMIT + 1, 413],
   ['PUT', LIMIT, 401],
   ['PUT', LIMIT + 1, 401],
-])('a %s whose body is not read is answered by its Content-Length of %i alone: %i', async (method, length, status) => {
+])('answers a %s with Content-Length %i without reading its body: %i', async (method, length, status) => {
   const received = await sendRaw(`${method} / HTTP/1.1\r\nHost: x\r\nContent-Length: ${length}\r\n\r\n`)
   expect(received).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
 })
 
 test.each([1000, 10 * LIMIT])(
-  'a client that hangs up before its Content-Length of %i is not taken for a bug, nor for a large body',
+  'treats a client that hangs up before its Content-Length of %i as an incomplete body',
   async (length) => {
     const socket = connect(port, '127.0.0.1')
     socket.write(
