@@ -106,10 +106,10 @@ type Kind = 'page' | 'refusal' | 'open body' | 'small body' | 'large body' | 'ro
 
 /**
  * Waits for a turn of the event loop: rendering a page, parsing a body and checking signatures hold it for milliseconds
- * each. One piece of work starts per turn, the kinds one after the other, and cheap requests are served in between.
+ * each. One piece of work of each kind starts per turn, and cheap requests are served in between.
  */
 export async function takeTurn(kind: Kind): Promise<void> {
-  shared.payrollTurns ??= openLine({ ...ENDLESS, ...BUSY, atOnce: 1 })
+  shared.payrollTurns ??= openLine({ ...ENDLESS, ...BUSY, perOwner: 1 })
   await inLine(shared.payrollTurns, kind, () => setImmediate())
 }
 
