@@ -9,7 +9,7 @@ const BODY_LIMIT = 256 * 1024
 const DRAIN_LIMIT = 64 * 1024 * 1024
 
 /**
- * The JSON body of a request, parsed by `schema`. A missing body counts as `{}`, whatever its content type. The limit of
+ * The JSON body of a request, parsed by `schema`. A missing body counts as `{}` with any content type. The limit of
  * 256 KiB is enforced while reading, since Content-Length is only a claim.
  * @param options.otherwise the message for a body of another type
  * @param options.isOpen whether the operation needs no session

@@ -41,7 +41,7 @@ export async function startServing(
   output: 'inherit' | 'ignore' | number | ((line: string) => void) = 'ignore',
 ): Promise<Serving> {
   buildIfStale()
-  const child = spawn(process.execPath, [fileURLToPath(import.meta.resolve('./start.ts'))], {
+  const child = spawn(process.execPath, [fileURLToPath(import.meta.resolve('../start.ts'))], {
     stdio: ['ignore', typeof output === 'function' ? 'pipe' : output, 'inherit'],
     env: { ...process.env, NEXT_TELEMETRY_DISABLED: '1', ...MEMORY, ...variables },
   })
