@@ -13,7 +13,7 @@ export async function answerCsv(
   read: (service: Service) => Promise<AsyncIterable<CsvValue[][]>>,
 ): Promise<Response> {
   const service = await readOperator()
-  if (!service) throw new Refusal('unauthenticated', 'sign in to the dashboard first')
+  if (!service) throw new Refusal('unauthenticated')
   const day = service.now().toISOString().slice(0, 10)
   return new Response(csvStream(head, await read(service)), {
     headers: {

@@ -16,7 +16,7 @@ export const transferShape = z.object({
  */
 function requirePayer(session: Session): string {
   if (session.kind === 'ledger') return session.sub
-  throw new Refusal('wallet-required', 'transfers need a wallet session')
+  throw new Refusal('wallet-required')
 }
 
 /** The body of POST /transfer. */
@@ -78,7 +78,7 @@ export const TRANSFER_OPERATIONS = inGroup('Transfers', [
       // A malformed or foreign transaction is refused even while the database is unreachable.
       const inner = decodeInner(body.signedXDR, tracker.network.passphrase)
       if (inner.source !== payer) {
-        throw new Refusal('source-mismatch', 'transaction source is not your session account')
+        throw new Refusal('source-mismatch')
       }
       const context = { db: await service.database(), tracker, sponsor, waitMs: settings.transferWait }
       return await sponsorTransfer(context, inner, body.payoutId === undefined ? {} : { payoutId: body.payoutId })

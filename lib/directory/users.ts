@@ -92,7 +92,7 @@ async function findUser(db: Database, identity: Identity): Promise<User | undefi
  */
 export function isUpToDate(row: { issuer: string | null; email: string | null }, identity: Identity): boolean {
   if (identity.kind === 'idp' && row.issuer !== identity.issuer) {
-    throw new Refusal('provider-mismatch', 'this user belongs to another identity provider')
+    throw new Refusal('provider-mismatch')
   }
   const email = emailOf(identity)
   return email === undefined || email === row.email
@@ -193,7 +193,7 @@ export function emailOf(identity: Identity): string | undefined {
   return identity.kind === 'idp' && identity.email !== undefined ? foldEmail(identity.email) : undefined
 }
 
-export const employerRequired = () => new Refusal('employer-required', 'employer role required')
+export const employerRequired = () => new Refusal('employer-required')
 
 /** @throws Refusal `employer-required` if the user has no organisation */
 export function requireEmployer({ identity, organisation }: User): Employer {

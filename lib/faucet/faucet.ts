@@ -35,7 +35,7 @@ const NOT_REGISTERED = 3501
 
 /** @throws Refusal `faucet-not-configured` when the service has no faucet key */
 export function requireFaucet(faucet: Faucet | undefined): Faucet {
-  if (!faucet) throw new Refusal('faucet-not-configured', 'no faucet is configured')
+  if (!faucet) throw new Refusal('faucet-not-configured')
   return faucet
 }
 
@@ -58,7 +58,7 @@ export async function fund(db: Database, faucet: Faucet, account: string): Promi
     if (deposit?.status === 'succeeded' && deposit.hash !== null) return { hash: deposit.hash }
     // Another program used the faucet's sequence number first. The grant was returned, and is claimed again.
     if (deposit && wasOvertaken(deposit) && faucet.now().getTime() < deadline) continue
-    if (await returnGrant(db, claim)) throw new Refusal('faucet-busy', 'the faucet is busy: nothing was granted')
+    if (await returnGrant(db, claim)) throw new Refusal('faucet-busy')
     const grant = await findGrant(db, claim)
     if (grant?.status === 'returned') throw failed(grant.contractError)
     throw new Refusal('deposit-open', 'it is not known yet whether the deposit has arrived')
@@ -91,7 +91,7 @@ function failed(contractError: number | null): Refusal {
 }
 
 function unregistered(): Refusal {
-  return new Refusal('account-unregistered', 'the account is not registered with the confidential token')
+  return new Refusal('account-unregistered')
 }
 
 /**
@@ -113,6 +113,6 @@ export async function findLedgerAccount(db: Database, session: Session, now: Dat
           .from(contractors)
           .where(and(inArray(contractors.id, ids), isNotNull(contractors.address)))
   const [newest] = rows.sort((one, other) => ids.indexOf(one.id) - ids.indexOf(other.id))
-  if (!newest?.address) throw new Refusal('account-missing', 'no ledger account')
+  if (!newest?.address) throw new Refusal('account-missing')
   return newest.address
 }

@@ -30,6 +30,6 @@ export function openVault(given: { server: EntryReader; token: string; address: 
 
 /** @throws Refusal `vault-not-configured` when neither vault nor token is configured */
 export function requireVault(vault: Vault | undefined): Vault {
-  if (!vault) throw new Refusal('vault-not-configured', 'no bridge vault is configured')
+  if (!vault) throw new Refusal('vault-not-configured')
   return vault
 }

@@ -44,7 +44,7 @@ interface JobUser {
 
 /** @throws Refusal `batch-disabled` */
 export function requireBatch(batch: BatchContext | undefined): BatchContext {
-  if (!batch) throw new Refusal('batch-disabled', 'batch execution is disabled')
+  if (!batch) throw new Refusal('batch-disabled')
   return batch
 }
 
@@ -133,7 +133,7 @@ export async function readJob(
         .from(batchJobs)
         .where(and(eq(batchJobs.id, id), eq(batchJobs.userKind, kind), eq(batchJobs.userSub, sub)))
     : []
-  if (!job) throw new Refusal('job-not-found', 'unknown job')
+  if (!job) throw new Refusal('job-not-found')
   const ended = await db
     .select({ i: batchItems.position, hash: batchItems.hash, status: batchItems.status })
     .from(batchItems)

@@ -8,7 +8,7 @@ export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(
   {
     GET: async () => {
       const service = await readOperator()
-      if (!service) throw new Refusal('unauthenticated', 'sign in to the dashboard first')
+      if (!service) throw new Refusal('unauthenticated')
       return await readPulse(await service.database())
     },
   },

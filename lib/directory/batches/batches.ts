@@ -155,7 +155,7 @@ export async function removeBatch({ db, employer, now }: EmployerContext, id: st
     // While this lock is held, no transfer can claim a payout of the batch.
     const [batch] = await lockBatches(tx, isOwnBatch(employer, id))
     if (!batch) throw batchNotFound()
-    if (!isUnsent(batch.status)) throw new Refusal('batch-sent', 'a payout of this batch has been sent')
+    if (!isUnsent(batch.status)) throw new Refusal('batch-sent')
     const deleted = await tx.delete(payouts).where(eq(payouts.batch, id)).returning({ id: payouts.id })
     await tx.delete(batches).where(eq(batches.id, id))
     const detail = { payouts: deleted.length }
@@ -168,7 +168,7 @@ export async function removeBatch({ db, employer, now }: EmployerContext, id: st
 export const isOwnBatch = ({ organisation }: Employer, id: string) =>
   and(eq(batches.id, id), eq(batches.organisation, organisation))
 
-export const batchNotFound = () => new Refusal('batch-not-found', 'batch not found')
+export const batchNotFound = () => new Refusal('batch-not-found')
 
 function presentBatch(row: Omit<typeof batches.$inferSelect, 'organisation' | 'sequence'>): Batch {
   const { createdAt, startedAt, completedAt, id, name, status, payoutCount, settledCount, failedCount } = row

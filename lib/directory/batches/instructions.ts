@@ -75,7 +75,7 @@ export async function instructBatch(
     const payees = await lockPayees(tx, employer, ids)
     const [batch] = await lockBatches(tx, isOwnBatch(employer, id))
     if (!batch) throw batchNotFound()
-    if (batch.status !== 'draft') throw new Refusal('batch-locked', 'batch is locked')
+    if (batch.status !== 'draft') throw new Refusal('batch-locked')
     const results = instructions.map((instruction, index) => {
       return { ...instruction, reason: rejectPayee(payees.get(instruction.contractorId)) ?? problems[index] }
     })

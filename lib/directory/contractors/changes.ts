@@ -83,12 +83,12 @@ async function requireVisible(db: Database, user: User, id: string): Promise<str
  */
 async function requireOwnChange(tx: Database, user: User, row: Row, changes: ContractorChanges): Promise<void> {
   if (fieldsOf(changes).some((field) => field !== 'address')) {
-    throw new Refusal('employer-required', 'employer role required')
+    throw new Refusal('employer-required')
   }
   const { address } = changes
   if (!address || address === row.address) return
   if ((await provenAccounts(tx, user)).includes(address)) return
-  throw new Refusal('account-unproven', 'sign in with that account first')
+  throw new Refusal('account-unproven')
 }
 
 function fieldsOf(changes: ContractorChanges): string[] {

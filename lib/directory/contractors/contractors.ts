@@ -87,5 +87,5 @@ export function ownContractor({ organisation }: Employer, id: string): SQL | und
 }
 
 export function contractorNotFound(): Refusal {
-  return new Refusal('contractor-not-found', 'contractor not found')
+  return new Refusal('contractor-not-found')
 }

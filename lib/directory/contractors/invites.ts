@@ -55,8 +55,8 @@ async function issueInvite({ db: tx, settings: { invites, mail }, employer, now 
 async function whyNotInvited(tx: Database, employer: Employer, id: string): Promise<Refusal> {
   const [row] = await tx.select({ status: contractors.status }).from(contractors).where(ownContractor(employer, id))
   if (!row) return contractorNotFound()
-  if (row.status === 'inactive') return new Refusal('contractor-inactive', 'contractor is inactive')
-  return new Refusal('contractor-accepted', 'contractor has accepted already')
+  if (row.status === 'inactive') return new Refusal('contractor-inactive')
+  return new Refusal('contractor-accepted')
 }
 
 function entryOf(employer: Employer, id: string, version: number) {

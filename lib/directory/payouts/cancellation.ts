@@ -34,7 +34,7 @@ export async function cancelPayout({ db, employer, now }: EmployerContext, id: s
   })
 }
 
-const payoutNotFound = () => new Refusal('payout-not-found', 'payout not found')
+const payoutNotFound = () => new Refusal('payout-not-found')
 
 /** A contractor's payouts in these statuses are canceled with it. A `failed` one may still be sent again. */
 const UNSENT = ['draft', 'ready'] as const satisfies PayoutStatus[]
