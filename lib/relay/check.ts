@@ -1,3 +1,4 @@
+import { StrKey } from '@stellar/stellar-sdk'
 import type { ChannelProblem } from '#drizzle/schema/relay.ts'
 import type { Tracker } from '#lib/transfers/track.ts'
 import { readConfidentialAccount, readConfidentialAccounts } from '#lib/wallet/account.ts'
@@ -41,6 +42,9 @@ export async function isRegistered(relay: Pick<Relay, 'network' | 'token'>, addr
   return (await readConfidentialAccount(relay.network.server, relay.token, address)) !== undefined
 }
 
+/** One malformed row must not keep every relay from comparing the others. */
+const isAccount = (address: string): boolean => StrKey.isValidEd25519PublicKey(address)
+
 /**
  * Compares the sequence numbers of all relays' channels with the ledger's: a higher one there means that this database
  * lacks transactions, as after a restore from a backup. A relay takes no item before it has done so, because another
@@ -50,7 +54,7 @@ export async function isRegistered(relay: Pick<Relay, 'network' | 'token'>, addr
 export async function compareSequences(relay: Relay): Promise<void> {
   const { token, sponsor } = relay
   const db = await relay.database()
-  const addresses = (await findChannels(db, token)).map(({ address }) => address)
+  const addresses = (await findChannels(db, token)).map(({ address }) => address).filter(isAccount)
   const readings = await Promise.all(addresses.map(sponsor.tracker.readAccount))
   const onLedger = new Map(addresses.map((address, index) => [address, readings[index]?.account?.seqNum]))
   // Read after the ledger: a sequence number is recorded before it is used.

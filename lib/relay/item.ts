@@ -135,7 +135,7 @@ async function moveToQueue(
 
 /** How an item ends. */
 export type Ending =
-  | { status: 'paid'; hash: string }
+  | { status: 'paid'; hash: string; innerHash?: string }
   | { status: 'failed'; error: string; unable?: string[] }
   | { status: 'unknown'; hash?: string }
 

@@ -1,4 +1,4 @@
-import { StrKey, xdr } from '@stellar/stellar-sdk'
+import { StrKey, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
 import { and, eq, inArray, isNull, max, or } from 'drizzle-orm'
 import { batchItems, relayChannels } from '#drizzle/schema/relay.ts'
 import { envelopes, transfers } from '#drizzle/schema/transfers.ts'
@@ -117,10 +117,12 @@ async function recordAndSettle(
 ): Promise<Item | undefined> {
   const { sponsor } = relay
   const context = { db: await relay.database(), sponsor, tracker: sponsor.tracker, waitMs: 0 }
+  const signed = TransactionBuilder.fromXdr(event.signedXDR, relay.network.passphrase)
+  const paid = { status: 'paid', hash: event.hash, innerHash: Buffer.from(signed.hash()).toString('hex') } as const
   for (;;) {
     const item = await findPaid(relay, event.to)
     const confirm = async (tx: Parameters<typeof endWithin>[0]) => {
-      if (!item || (await endWithin(tx, relay, item, { status: 'paid', hash: event.hash }))) return
+      if (!item || (await endWithin(tx, relay, item, paid))) return
       throw new ItemError('item-gone', 'a worker has taken the item')
     }
     try {

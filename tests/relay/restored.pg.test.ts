@@ -92,7 +92,7 @@ test('pays no item again after a restore, and settles it when its channel is rel
     await using _host = await fixture.relay()
     expect(await fixture.ended(client, job)).toMatchObject({ status: 'completed' })
   }
-  const paid = (await itemsOf(job)).map(({ hash }) => hash)
+  const paid = (await itemsOf(job)).map(({ hash, innerHash }) => `${innerHash} ${hash}`)
   await restore()
   expect((await itemsOf(job)).map(({ status }) => status)).toEqual(['queued', 'queued'])
   await using _host = await fixture.relay()
@@ -112,7 +112,8 @@ test('pays no item again after a restore, and settles it when its channel is rel
   }
   expect(settled).toBe(2)
   expect(await fixture.ended(client, job)).toMatchObject({ status: 'completed' })
-  expect(new Set((await itemsOf(job)).map(({ hash }) => hash))).toEqual(new Set(paid))
+  const settledBy = (await itemsOf(job)).map(({ hash, innerHash }) => `${innerHash} ${hash}`)
+  expect(new Set(settledBy)).toEqual(new Set(paid))
   expect(await fixture.ended(client, await fixture.begin(client, 16))).toMatchObject({ status: 'completed' })
   expect(await fixture.received(payee)).toBe(31n)
 })
@@ -145,6 +146,7 @@ test('releases a channel whose history the RPC has lost only unverified', async 
   expect(await releaseMoved(relay, { address, isUnverified: true })).toEqual({ recorded: 0, settled: 0 })
   const last = (await releasesOf(address)).at(-1)
   expect(last).toMatchObject({ detail: { verified: false } })
+  fixture.ledger.proxy.rule(null)
   await using _host = await fixture.relay()
   await expect.poll(readChannels).toMatchObject([{ problem: null }, { problem: null }])
   const onLedger = (await fixture.ledger.network.rpc.getAccount(address)).sequenceNumber()

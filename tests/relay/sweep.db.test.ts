@@ -75,7 +75,7 @@ describe('GET /cron/sweep', () => {
     fixture.ledger.proxy.rule(() => ({ status: 503 }))
     const { status, body } = await cron(`Bearer ${SECRET}`)
     const failed = Object.keys(body).filter((part) => body[part] === null)
-    expect([status, failed]).toEqual([200, ['contractors']])
+    expect([status, failed]).toEqual([200, ['contractors', 'archive']])
     // The items chore runs after the contractors chore, and the challenges chore after both.
     expect(body).toMatchObject({ items: 1, challenges: 1 })
     expect(await messagesOf(jobId)).toEqual([0])
