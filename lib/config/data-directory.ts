@@ -17,12 +17,14 @@ export class DirectoryInUse extends Error {
   }
 }
 
-/** Another version of the service created this database or this folder under DATA_DIR. */
+export const OTHER_VERSION =
+  'this database belongs to another version of the service; until the first release there is no migration: ' +
+  'remove DATA_DIR, or name an empty database'
+
+/** Another version of the service created this folder under DATA_DIR. */
 export class OtherVersion extends Error {
   constructor() {
-    super(
-      'this database belongs to another version of the service; until the first release there is no migration: remove DATA_DIR, or name an empty database',
-    )
+    super(OTHER_VERSION)
     this.name = 'OtherVersion'
   }
 }

@@ -2,6 +2,7 @@ import path from 'node:path'
 import { type SQL, sql } from 'drizzle-orm'
 import { readMigrationFiles } from 'drizzle-orm/migrator'
 import { bigint, PgDialect, type PgSession, pgTable, text } from 'drizzle-orm/pg-core'
+import { OTHER_VERSION } from '#lib/config/data-directory.ts'
 import { sqlState } from './errors.ts'
 import { type Database, READ_COMMITTED } from './schema.ts'
 
@@ -26,11 +27,7 @@ const MIGRATION_LOCK = 7_220_130_419_663_201n
 /** The database has a schema that this version neither made nor can migrate. */
 export class OtherSchema extends Error {
   constructor(options: ErrorOptions = {}) {
-    super(
-      'this database belongs to another version of the service; until the first release there is no migration: ' +
-        'remove DATA_DIR, or name an empty database',
-      options,
-    )
+    super(OTHER_VERSION, options)
     this.name = 'OtherSchema'
   }
 }

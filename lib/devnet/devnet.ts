@@ -152,7 +152,7 @@ function openNetwork(options: DevnetOptions & { closeMs: number; memory: number 
   const { historyLedgers = HISTORY_LEDGERS } = options
   const existing = directory === null ? undefined : readNetworkFile(directory)
   if (existing && existing.passphrase !== passphrase) {
-    throw new Error(`${directory} holds a network of another passphrase (DEVNET_PASSPHRASE): "${existing.passphrase}"`)
+    throw new Error(`the network in ${directory} has another passphrase (DEVNET_PASSPHRASE): "${existing.passphrase}"`)
   }
   if (existing && existing.version === undefined) throw new OtherVersion()
   let deployment = existing?.deployment
@@ -174,9 +174,11 @@ function openNetwork(options: DevnetOptions & { closeMs: number; memory: number 
     genesis,
   })
   try {
-    if (!deployment) throw new Error(`${directory} holds ledgers without a network.json`)
+    if (!deployment) throw new Error(`${directory} contains ledgers but no network.json`)
     if (!holdsKeys(ledger, deployment, proofs)) {
-      throw new Error(`${directory} holds a network of other circuits, or of another DEVNET_PROOFS: remove it`)
+      throw new Error(
+        `the network in ${directory} was created with other circuits or another DEVNET_PROOFS: remove the directory`,
+      )
     }
     if (
       existing &&

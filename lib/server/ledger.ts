@@ -1,5 +1,5 @@
-import { dataPath } from '#lib/config/data-directory.ts'
-import type { Environment } from '#lib/config/environment.ts'
+import { dataPath, OtherVersion } from '#lib/config/data-directory.ts'
+import { ConfigurationError, type Environment } from '#lib/config/environment.ts'
 import type { identityIssuer, startDevnet } from '#lib/devnet/devnet.ts'
 
 /** The embedded ledger, and its issuer of access tokens for any email. */
@@ -27,6 +27,9 @@ export async function startLedger(
     archiveUrl: `${configuration.PUBLIC_URL}/api/archive`,
     proofs: configuration.DEVNET_PROOFS,
     identity: (request, response) => void answerIdentity?.(request, response),
+  }).catch((cause: unknown) => {
+    if (cause instanceof OtherVersion) throw new ConfigurationError('DATA_DIR', cause.message)
+    throw cause
   })
   const [issuer, audience] = [`${devnet.url}/idp`, 'confidential-payroll']
   answerIdentity = identityIssuer({ issuer, audience, key: identityKey, publicUrl: configuration.PUBLIC_URL })

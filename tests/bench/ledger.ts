@@ -112,7 +112,7 @@ async function readLatest(devnet: Devnet) {
 
 /**
  * Bodies of ledgers are read from disk; what stays is an index of the retained ledgers and their transactions. A payment
- * is in every ledger: index, journal and snapshots are all at work.
+ * is in every ledger: the index and the database both grow.
  */
 async function measureMemory(): Promise<Figure> {
   const directory = mkdtempSync(join(tmpdir(), 'ledger-'))

@@ -82,7 +82,7 @@ async function fund(address: string, ledger: Ledger, root: Keypair, channel: Key
   transaction.sign(channel, root)
   const { envelope, verdict } = ledger.submit(transaction.toEnvelope().toXdr('base64'))
   if (isFull(verdict)) throw noRoom()
-  if (verdict.status !== 'PENDING') throw new Error(`friendbot's transaction came to ${verdict.status}`)
+  if (verdict.status !== 'PENDING') throw new Error(`friendbot's transaction was not accepted: ${verdict.status}`)
   for (let waited = 0; waited < PATIENCE; waited += 1) {
     await ledger.closed()
     const found = ledger.history.find(envelope.hash)
