@@ -10,16 +10,16 @@ export interface Signer {
   weight: number
 }
 
-/** Signers and thresholds of an account. Thresholds are at least 1: the ledger, too, wants a signer where 0 is set. */
+/** Signers and thresholds of an account. Thresholds are at least 1, because the ledger requires a signer even for 0. */
 export type AccountAuth =
   | { exists: false }
   | { exists: true; thresholds: { low: number; medium: number; high: number }; signers: Signer[] }
 
 /**
- * Signers and thresholds of the account at `address` (a G-address), as the ledger has them now.
+ * Reads the current signers and thresholds of the account at `address` (a G-address).
  *
- * It asks for the ledger entry: `getAccount` of the SDK says "not found" for an outage too, which would let a multisig
- * account in on its master key alone. Only an answer without an entry means that the account does not exist.
+ * It reads the ledger entry, because the SDK's `getAccount` also reports "not found" during an outage, which would admit a
+ * multisig account on its master key alone. Only a response without an entry means that the account does not exist.
  * @throws LedgerError `unavailable`
  */
 export async function readAccountAuth(rpc: EntryReader, address: string): Promise<AccountAuth> {
@@ -27,7 +27,7 @@ export async function readAccountAuth(rpc: EntryReader, address: string): Promis
   return account ? authOf(address, account) : { exists: false }
 }
 
-/** Signers and thresholds of an account's entry. Only ed25519 keys are listed: no other signer can sign a challenge. */
+/** Signers and thresholds of an account's entry. Lists only ed25519 keys: no other signer can sign a challenge. */
 export function authOf(address: string, entry: xdr.AccountEntry): AccountAuth & { exists: true } {
   const [master = 0, low = 0, medium = 0, high = 0] = entry.thresholds.toBytes()
   const signers: Signer[] = [{ key: address, weight: master }]
@@ -38,12 +38,12 @@ export function authOf(address: string, entry: xdr.AccountEntry): AccountAuth & 
   return {
     exists: true,
     thresholds: { low: Math.max(1, low), medium: Math.max(1, medium), high: Math.max(1, high) },
-    // A master key of weight 0 is switched off, and must not pass for a signer where a threshold is 0.
+    // A master key of weight 0 is disabled, and must not count as a signer where a threshold is 0.
     signers: signers.filter(({ weight }) => weight > 0),
   }
 }
 
-/** A signature as an envelope carries it: the last four bytes of the key that made it, and its 64 bytes. */
+/** A decorated signature: the last four bytes of the signer's public key, and the 64 bytes of the signature. */
 export interface HintedSignature {
   hint: Uint8Array
   signature: Uint8Array
@@ -88,9 +88,9 @@ function isHintOf(hint: Uint8Array, publicKey: Uint8Array): boolean {
 }
 
 /**
- * The entries of the accounts at `addresses` (G…, at most 200) in their order, undefined where there is none, and the
- * ledger of the answer. Only an empty place in a sound answer says that an account does not exist.
- * @throws LedgerError `unavailable`, also for an answer that holds anything but these accounts
+ * The entries of the accounts at `addresses` (G…, at most 200) in the same order, undefined for a missing account, and the
+ * ledger of the response. Only a valid response can show that an account does not exist.
+ * @throws LedgerError `unavailable`, also for a response with anything but these accounts
  */
 async function readAccounts(
   server: EntryReader,
@@ -104,7 +104,7 @@ async function readAccounts(
     const entry = found.val
     const id = ids[index]
     if (entry.type !== 'account' || !id || !entry.account.accountId.equals(id)) {
-      throw ledgerUnreachable(new Error('the RPC answered with another entry than was asked for'))
+      throw ledgerUnreachable(new Error('the RPC returned another entry than the requested one'))
     }
     return entry.account
   })
@@ -126,12 +126,12 @@ export interface AccountReading {
 /** @throws LedgerError `unavailable` */
 export type ReadAccount = (address: string) => Promise<AccountReading>
 
-/** Questions within this time share one call of the RPC. */
+/** Requests within this time share one RPC call. */
 const GATHER_MS = 5
 
 /**
- * Two calls are at least this far apart: questions in between share the later one. Those that a call has no room for follow
- * it at once.
+ * The shortest time between two calls: requests in between share the later one. Requests beyond the limit of a call follow
+ * in the next one at once.
  */
 const APART_MS = 100
 
@@ -141,7 +141,7 @@ interface Asker {
   reject(error: unknown): void
 }
 
-/** Reads accounts. Questions at the same time share a call, so that many payers cost few calls. */
+/** Reads accounts. Concurrent requests share a call, so that many payers cost few calls. */
 export function openAccounts(network: Network): ReadAccount {
   const askers: Asker[] = []
   let askedAt = Number.NEGATIVE_INFINITY

@@ -2,18 +2,18 @@ import { Address, Asset, Keypair, StrKey, scValToNative, xdr } from '@stellar/st
 import { contractKey, type EntryReader, readEntries } from './entries.ts'
 import { LedgerError } from './ledger-error.ts'
 
-/** A Stellar asset and the contract (C…) that stands for it. */
+/** A Stellar asset and its contract (C…). */
 export interface StellarAsset {
   contract: string
   asset: Asset
 }
 
-/** The balance that an asset's contract gives for the asset's issuer. */
+/** The balance that an asset's contract reports for its issuer. */
 const WITHOUT_LIMIT = 2n ** 63n - 1n
 
 /**
- * The asset behind a confidential token, which keeps the asset's contract in its instance storage from its constructor
- * on, and cannot change it (contract errors 3508, 3512).
+ * Reads the asset behind a confidential token. The constructor stores the asset's contract in the instance storage, where
+ * it cannot change (contract errors 3508, 3512).
  * @throws LedgerError
  */
 export async function readUnderlyingAsset(server: EntryReader, token: string): Promise<StellarAsset> {
@@ -47,7 +47,7 @@ export async function readBalance(
   if (entry.type === 'account') return entry.account.balance
   if (entry.type === 'trustline') return entry.trustLine.balance
   if (entry.type !== 'contractData') throw unreadable()
-  // The asset contract keeps { amount: i128, authorized, clawback } for a contract.
+  // For a contract, the asset contract stores { amount: i128, authorized, clawback }.
   const held: unknown = scValToNative(entry.contractData.val)
   if (typeof held === 'object' && held && 'amount' in held && typeof held.amount === 'bigint') return held.amount
   throw unreadable()
@@ -63,7 +63,7 @@ function balanceKey(contract: string, asset: Asset, address: string): xdr.Ledger
   return xdr.LedgerKey.trustline(new xdr.LedgerKeyTrustLine({ accountId, asset: asset.toTrustLineXdrObject() }))
 }
 
-/** The instance of a contract (C…): its code, and the values that it stores. */
+/** Reads the instance of a contract (C…): its code and its instance storage. */
 export async function readInstance(server: EntryReader, contract: string): Promise<xdr.ScContractInstance | undefined> {
   const { entries } = await readEntries(server, [contractKey(contract, xdr.ScVal.scvLedgerKeyContractInstance())])
   const entry = entries[0]?.val
@@ -71,7 +71,7 @@ export async function readInstance(server: EntryReader, contract: string): Promi
   return entry.contractData.val.instance
 }
 
-/** A value that an instance stores. Its key is a vector of one symbol, the name. */
+/** A value in an instance's storage. The key is a vector of one symbol, `name`. */
 export function settingOf(instance: xdr.ScContractInstance | undefined, name: string): xdr.ScVal | undefined {
   const found = instance?.storage?.find(({ key }) => {
     const [first, ...rest] = key.type === 'scvVec' ? (key.vec ?? []) : []
@@ -93,5 +93,5 @@ function assetOf(instance: xdr.ScContractInstance): Asset | undefined {
 }
 
 function unreadable(): LedgerError {
-  return new LedgerError('unavailable', 'the ledger answered with a balance that cannot be read')
+  return new LedgerError('unavailable', 'the RPC returned a balance that cannot be read')
 }

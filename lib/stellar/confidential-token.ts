@@ -3,16 +3,16 @@ import { contractKey, type EntryReader, MOST_KEYS, readEntries } from './entries
 import { LedgerError } from './ledger-error.ts'
 
 /**
- * The contract error of a transfer whose proof does not fit the sender's balance: the balance has moved on since the
- * proof was made, or the proof was wrong from the start (interface 0.8.0).
+ * The contract error of a transfer whose proof does not match the sender's balance: the balance has changed since, or the
+ * proof was wrong from the start (interface 0.8.0).
  */
 export const STALE_PROOF = 3506
 
-/** A confidential account as the ledger holds it. Keys are points of 64 bytes, never secret. */
+/** A confidential account on the ledger. Keys are public points of 64 bytes. */
 export interface AccountEntry {
   auditorId: number
   viewingKey: Uint8Array
-  /** The fields of these three have other names in other versions of the contract; undefined under an unknown name. */
+  /** These three have other names in other versions of the contract; undefined under an unknown name. */
   spendingKey: Uint8Array | undefined
   spendable: Uint8Array | undefined
   receiving: Uint8Array | undefined
@@ -26,8 +26,8 @@ export function accountKey(token: string, address: string): xdr.LedgerKey {
 }
 
 /**
- * The entries of the confidential accounts of `addresses` (G… or C…), one request per 200 different ones. An address
- * that is not registered has none; an archived entry counts, since the next call that touches it restores it (CAP-66).
+ * Reads the entries of the confidential accounts of `addresses` (G… or C…), one request per 200 distinct ones. An address
+ * that is not registered has no entry. An archived entry counts, because the next call that touches it restores it (CAP-66).
  * @throws LedgerError
  */
 export async function findAccounts(
@@ -52,9 +52,9 @@ export async function findAccounts(
 }
 
 /**
- * Reads what the ledger holds under an `accountKey`. An entry that is not there was never registered. One without
- * viewing key and auditor is LedgerError `foreign-contract`: the configured contract is no confidential token, and the answer says
- * nothing about the address.
+ * Reads the entry of an `accountKey`.
+ * @throws LedgerError `foreign-contract` for an entry without viewing key and auditor: the configured contract is not a
+ *   confidential token, so the entry says nothing about the address
  */
 export function readAccountEntry(data: xdr.LedgerEntryData): AccountEntry {
   const fields = fieldsOf(data)
@@ -63,7 +63,7 @@ export function readAccountEntry(data: xdr.LedgerEntryData): AccountEntry {
   if (!viewingKey || typeof auditorId !== 'number') {
     throw new LedgerError(
       'foreign-contract',
-      'the configured contract does not keep its accounts as a confidential token does',
+      'the configured contract does not store accounts as a confidential token does',
     )
   }
   return {

@@ -21,18 +21,18 @@ const SMALL_ORDER_Y: ReadonlySet<bigint> = new Set([
 ])
 
 const SIGN_BIT = 1n << 255n
-/** Keys are chosen by strangers, so the cache is bounded; the oldest goes first. */
+/** Clients choose the keys, so the cache is bounded and evicts the oldest. */
 const CACHE_SIZE = 1024
 const keys = new Map<string, KeyObject>()
 
 /**
- * Whether `signature` (64 bytes) is that of `message` by `publicKey` (32 bytes). Never throws: what has another length
- * or is no point is false.
+ * Verifies `signature` (64 bytes) of `message` by `publicKey` (32 bytes). Never throws: a wrong length or an invalid point
+ * is false.
  *
- * What OpenSSL lets through has changed between its versions, so the rules of libsodium (crypto_sign_verify_detached,
- * which stellar-core calls) stand before it: S below the group order (else a signature has a second form), a public
- * key in its one canonical encoding, neither it nor R of small order. It never accepts what `Keypair.verify` refuses;
- * what it refuses beyond that, only the owner of a key can make on purpose.
+ * OpenSSL's checks differ between versions, so the rules of libsodium (crypto_sign_verify_detached, which stellar-core
+ * calls) come first: S below the group order (else a signature has a second form), a canonically encoded public key, and
+ * neither the key nor R of small order. It accepts nothing that `Keypair.verify` rejects; only the owner of a key can make
+ * the other signatures that it rejects, on purpose.
  */
 export function verifyEd25519(publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array): boolean {
   if (publicKey.length !== 32 || signature.length !== 64) return false
@@ -51,7 +51,7 @@ export function signEd25519(seed: Uint8Array, message: Uint8Array): Uint8Array {
   return new Uint8Array(sign(null, message, key))
 }
 
-/** Canonically encoded, and not of small order. That it is on the curve at all is left to the verification. */
+/** Canonically encoded and not of small order. The verification itself checks that it is on the curve. */
 function isSoundPoint(encoded: Uint8Array): boolean {
   const y = littleEndian(encoded) & ~SIGN_BIT
   return y < FIELD_PRIME && !SMALL_ORDER_Y.has(y)

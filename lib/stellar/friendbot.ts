@@ -1,11 +1,11 @@
 import { LedgerError } from './ledger-error.ts'
 
-/** Friendbot answers when its transaction is on the ledger. */
+/** Friendbot responds when its transaction was applied. */
 const PATIENCE_MS = 60_000
 
 /**
- * Asks the friendbot of a test network for XLM for an account (G…).
- * @throws LedgerError `unavailable` if it gives none
+ * Has the friendbot of a test network fund an account (G…).
+ * @throws LedgerError `unavailable` if it does not
  */
 export async function requestFriendbot(friendbotUrl: string, address: string): Promise<void> {
   const url = new URL(friendbotUrl)
@@ -13,5 +13,5 @@ export async function requestFriendbot(friendbotUrl: string, address: string): P
   const answer = await fetch(url, { signal: AbortSignal.timeout(PATIENCE_MS) }).catch((cause: unknown) => {
     throw new LedgerError('unavailable', 'friendbot cannot be reached', { cause })
   })
-  if (!answer.ok) throw new LedgerError('unavailable', `friendbot answered ${answer.status} for ${address}`)
+  if (!answer.ok) throw new LedgerError('unavailable', `friendbot responded with ${answer.status} for ${address}`)
 }

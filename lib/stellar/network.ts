@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { metrics } from '#lib/observability/metrics.ts'
 import { ledgerUnreachable } from './ledger-error.ts'
 
-/** How long one RPC call may take before it counts as unanswered. */
+/** How long one RPC call may take. */
 const CALL_TIMEOUT_MS = 5_000
 
 /** A Stellar RPC and its network. */
@@ -12,14 +12,13 @@ export interface Network {
   name: string
   passphrase: string
   rpcUrl: string
-  /** how often a waiting request asks the ledger, in milliseconds */
+  /** how often a waiting request polls the ledger, in milliseconds */
   pollMs: number
   /** the SDK's client */
   server: rpc.Server
   /**
-   * One JSON-RPC call, its result parsed by `schema`. Envelopes go out as they are stored, without a detour through
-   * the SDK's classes.
-   * @throws LedgerError `unavailable` when there is no answer, no sensible one, or a JSON-RPC error
+   * Makes one JSON-RPC call and parses its result by `schema`. Envelopes are sent as stored, without the SDK's classes.
+   * @throws LedgerError `unavailable` for no response, an unusable one, or a JSON-RPC error
    */
   call<Schema extends z.ZodType>(
     method: string,
@@ -56,7 +55,7 @@ async function counted<Answer>(method: string, call: () => Promise<Answer>): Pro
   }
 }
 
-/** The SDK's client sends every call by `post`, and takes an error object for an answer. */
+/** The SDK's client sends every call by `post`, and treats a JSON-RPC error as a response. */
 function countCalls(client: rpc.Server['httpClient']): void {
   const post = client.post.bind(client)
   client.post = async <Body>(url: string, data?: { method?: string }, config?: Parameters<typeof post>[2]) => {
@@ -68,7 +67,7 @@ function countCalls(client: rpc.Server['httpClient']): void {
   }
 }
 
-/** The JSON-RPC server answered with an error object. `code` is JSON-RPC's: -32602 is invalid params. */
+/** A JSON-RPC error response. `code` is JSON-RPC's: -32602 is invalid params. */
 export class RpcError extends Error {
   readonly code: number
 
@@ -92,7 +91,7 @@ async function post(url: string, method: string, params: Record<string, unknown>
     redirect: 'error',
     signal: AbortSignal.timeout(CALL_TIMEOUT_MS),
   })
-  if (!response.ok) throw new Error(`the RPC answered with status ${response.status}`)
+  if (!response.ok) throw new Error(`the RPC responded with status ${response.status}`)
   const { result, error } = ANSWER.parse(await response.json())
   if (error) throw new RpcError(error.code, error.message)
   return result
@@ -106,10 +105,10 @@ export class ForeignNetwork extends Error {
   }
 }
 
-/** A network whose RPC is not believed before it has said which network it is. */
+/** A network that is not used before its RPC has returned the right passphrase. */
 export interface GuardedNetwork extends Network {
   /**
-   * Asks the RPC for its passphrase, until it has once given the right one.
+   * Asks the RPC for its passphrase, until it has returned the right one once.
    * @throws LedgerError `unavailable`; its cause is ForeignNetwork if it is the wrong one
    */
   verify(): Promise<void>
@@ -118,8 +117,8 @@ export interface GuardedNetwork extends Network {
 const NETWORK = z.object({ passphrase: z.string() })
 
 /**
- * Asks the RPC for its network before the first other call. A signature holds for one network alone, but addresses and
- * balances of another network would be taken for this one's.
+ * Asks the RPC for its network before any other call. A signature is valid on one network only, but addresses and balances
+ * of another network would pass for this one's.
  */
 export function guardNetwork(network: Network): GuardedNetwork {
   let verified: Promise<void> | undefined

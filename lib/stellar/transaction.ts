@@ -5,8 +5,8 @@ import { LedgerError } from './ledger-error.ts'
 import type { Network } from './network.ts'
 
 /**
- * The network's answer to an envelope. After PENDING, DUPLICATE, TRY_AGAIN_LATER or no answer it may reach the ledger.
- * Only ERROR says that this node refuses it.
+ * The network's response to an envelope. After PENDING, DUPLICATE, TRY_AGAIN_LATER or no response it may still be applied.
+ * Only ERROR means that this node rejects it.
  */
 export type Sent = { latestLedger?: number; latestLedgerCloseTime?: number } & (
   | { kind: 'unknown' }
@@ -24,12 +24,12 @@ const ANSWER = z.object({
 export const isContested = (resultCode: string): boolean => resultCode === 'txBadSeq'
 
 /**
- * Codes after which a later ledger may still take the envelope. Too early: a minTime is now, but the last ledger's clock
- * is a few seconds behind. Too low a fee: the queue is full of equal offers, or another envelope with this number waits.
+ * Codes after which a later ledger may still include the envelope. Too early: minTime is now, but the last ledger's clock is
+ * a few seconds behind. Fee too low: the queue is full of equal bids, or has another envelope with this sequence number.
  */
 const FOR_NOW = new Set(['txTooEarly', 'txInsufficientFee'])
 
-/** Sends `envelope` (base64 XDR) to the network. Never throws: without an answer the outcome is `unknown`. */
+/** Sends `envelope` (base64 XDR) to the network. Never throws: without a response the outcome is `unknown`. */
 export async function send(network: Network, envelope: string): Promise<Sent> {
   try {
     const answer = await network.call('sendTransaction', { transaction: envelope }, ANSWER)
@@ -49,7 +49,7 @@ const seconds = z.union([z.number().int(), z.string().regex(/^\d+$/)]).transform
 
 const RANGE = { latestLedger: z.number().int(), latestLedgerCloseTime: seconds, oldestLedger: z.number().int() }
 
-/** The answer to a look-up by hash: the range of the node's history, and the transaction if it is there. */
+/** The response to a look-up by hash: the range of the node's history, and the transaction if it was found. */
 const LOOKUP = z.discriminatedUnion('status', [
   z.object({ status: z.literal('NOT_FOUND'), ...RANGE }),
   z.object({
@@ -65,7 +65,7 @@ const LOOKUP = z.discriminatedUnion('status', [
 
 type Lookup = z.output<typeof LOOKUP>
 
-/** A transaction on the ledger, as the RPC answers it. `createdAt` is when its ledger closed, unix seconds. */
+/** An applied transaction in the RPC's response. `createdAt` is when its ledger closed, unix seconds. */
 export type FoundTransaction = Pick<
   Exclude<Lookup, { status: 'NOT_FOUND' }>,
   'status' | 'ledger' | 'createdAt' | 'envelopeXdr' | 'resultXdr' | 'diagnosticEventsXdr'
@@ -76,12 +76,12 @@ export function lookUp(network: Pick<Network, 'call'>, hash: string): Promise<Lo
   return network.call('getTransaction', { hash }, LOOKUP)
 }
 
-/** @throws LedgerError `unavailable`: a result that cannot be read says nothing */
+/** @throws LedgerError `unavailable` for a result that cannot be decoded */
 export function decodeResult(resultXdr: string): xdr.TransactionResult {
   try {
     return xdr.TransactionResult.fromXdr(resultXdr, 'base64')
   } catch (cause) {
-    throw new LedgerError('unavailable', 'the RPC gave a result that cannot be read', { cause })
+    throw new LedgerError('unavailable', 'the RPC returned a result that cannot be read', { cause })
   }
 }
 
@@ -90,14 +90,14 @@ export function innerResultOf({ result }: xdr.TransactionResult): xdr.InnerTrans
   return 'innerResultPair' in result ? result.innerResultPair : undefined
 }
 
-/** The result code, of a fee bump that of the inner transaction: txSuccess, txFailed, txBadSeq … */
+/** The result code: txSuccess, txFailed, txBadSeq … For a fee bump it is the inner transaction's. */
 export function resultCodeOf(result: xdr.TransactionResult): string {
   return innerResultOf(result)?.result.result.type ?? result.result.type
 }
 
 /**
- * The last contract error among diagnostic events, whose topics are ("error", Error(Contract, #n)): an earlier one may
- * be a callee's, which the caller handled. It is for information only, so events that cannot be read are skipped.
+ * The last contract error among diagnostic events, whose topics are ("error", Error(Contract, #n)): the caller may have
+ * handled an earlier one. It is for information only, so events that cannot be decoded are skipped.
  */
 export function contractErrorOf(diagnosticEvents: readonly string[]): number | null {
   for (const encoded of diagnosticEvents.toReversed()) {

@@ -290,7 +290,7 @@ describe('a network that does not help', () => {
     proxy.rule(({ method }) => (method === 'getNetwork' ? refusing : 'pass'))
     const first = await attempt()
     proxy.rule(null)
-    expect(String(first.failure)).toContain('friendbot answered 404')
+    expect(String(first.failure)).toContain('friendbot responded with 404')
     const second = await attempt({ kept: first.texts[0] ?? '' })
     expect(second).toMatchObject({ failure: undefined, texts: first.texts })
   })
