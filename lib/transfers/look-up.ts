@@ -122,7 +122,7 @@ export const isAlone = ({ envelopes: [first, ...rivals] }: RecordedTransfer, { h
  * @throws LedgerError `unavailable`
  */
 export async function lookUpOwnTransaction(
-  network: Network,
+  { network, recency }: Pick<LookUpContext, 'network' | 'recency'>,
   { innerHash, sponsor }: Omit<Expected, 'passphrase'>,
   { asOf, isPresent }: { asOf: number; isPresent: (closedAt: number) => boolean },
 ): Promise<LedgerRecord | 'absent' | 'unsure'> {
@@ -131,6 +131,7 @@ export async function lookUpOwnTransaction(
     ({ status, latestLedger, latestLedgerCloseTime }) =>
       status !== 'NOT_FOUND' || (latestLedger >= asOf && isPresent(latestLedgerCloseTime)),
   )
+  recency.observe(response.latestLedger, response.latestLedgerCloseTime)
   if (response.status === 'NOT_FOUND') return isRecent ? 'absent' : 'unsure'
   const record = readRecord(response, { innerHash, sponsor, passphrase: network.passphrase })
   return record.succeeded ? record : 'absent'

@@ -5,7 +5,8 @@
  * **A node that lags.** Its responses name a lower ledger and an earlier close time than earlier responses, by at most
  * LAG ledgers. It returns NOT_FOUND for a transaction that was applied, and an account's previous sequence number.
  * A lookup that a decision or refusal depends on names the ledger it must reach, and is repeated until a response does.
- * A refusal based on a response older than the account's last settled ledger is withheld for up to DOUBT_MS.
+ * A refusal based on a response older than the newest known ledger, or than the account's last settled ledger, is
+ * withheld for up to DOUBT_MS while the checks are repeated; then the request is answered `unavailable`.
  *
  * **A network that was reset, or whose nodes were restored under lower numbers.** A response names a lower ledger with a
  * later close time, or a higher ledger with an earlier one: number and time otherwise rise together. The ledger numbers

@@ -31,7 +31,7 @@ const FORGOTTEN_LEDGERS = 3
  * look up only those that no other process has looked up in the same ledger. Resolves to how many there were.
  */
 export async function adoptTransfers(db: Database, tracker: Tracker): Promise<number> {
-  const latest = tracker.latestLedger()
+  const latest = tracker.recency.latestLedger()
   const forgotten = (await findOpenTransfers(db)).filter(
     ({ lookedUpLedger: ledger }) => ledger === null || ledger > latest || ledger < latest - FORGOTTEN_LEDGERS,
   )

@@ -170,11 +170,14 @@ async function verifyOnce(db: Database, sponsor: Sponsor, proposal: Proposal): P
   const isBehind = async (ledger: number) => isLagging(ledger, await lastLedgerOf(db, inner.source))
   let recordedLedger: number
   let latestLedger: number
+  /** the ledger of the response that the last checks were based on */
+  let checkedAt: number | undefined
   try {
     checkTimeBounds(intent, Math.floor(now().getTime() / 1000))
     const reading = await tracker.readAccount(inner.source)
     checkPayer(inner, reading)
     const needed = await simulate(network, inner)
+    checkedAt = needed.latestLedger
     checkResources(intent.resources, needed.resources)
     checkResourceFee(
       { fee: intent.resourceFee, resources: intent.resources },
@@ -187,14 +190,15 @@ async function verifyOnce(db: Database, sponsor: Sponsor, proposal: Proposal): P
     // The same transaction, posted twice at once, looks stale to the slower request once the faster one was applied.
     const meanwhile = await findTransferOfHash(db, inner.hashHex)
     if (meanwhile) return { recorded: meanwhile, isNew: false }
-    // A refusal by the clock rests on no ledger: then it must be absent from the latest one.
-    const asOf = error.asOf ?? (await tracker.readAccount(inner.source)).latestLedger
+    // A refusal by the clock is based on no ledger: then it must be absent from the latest one.
+    const asOf = error.asOf ?? checkedAt ?? (await tracker.readAccount(inner.source)).latestLedger
     const own = await lookUpOwnTransaction(
-      network,
+      { network, recency: tracker.recency },
       { innerHash: inner.hashHex, sponsor: keypair.publicKey() },
       { asOf, isPresent: (closedAt) => closedAt >= now().getTime() / 1000 - SILENT_SECONDS },
     )
-    if (own === 'unsure' || (own === 'absent' && (await isBehind(asOf)))) return { cause: error }
+    const isStale = isLagging(asOf, tracker.recency.latestLedger()) || (await isBehind(asOf))
+    if (own === 'unsure' || (own === 'absent' && isStale)) return { cause: error }
     if (own === 'absent') throw error
     return { recorded: await recordApplied(db, proposal, own), isNew: false }
   }

@@ -10,7 +10,7 @@ import { openAttempts } from './attempts.ts'
 import type { Decision, LedgerRecord } from './decide.ts'
 import { walkLedgers } from './ledger-pages.ts'
 import { isAlone, lookUpTransfer, lookUpWithAccount, readRecord } from './look-up.ts'
-import { openRecency } from './recency.ts'
+import { openRecency, type Recency } from './recency.ts'
 import { type Attempt, resubmit, submitOnce } from './resubmit.ts'
 import { type Envelope, findTransfers, noteLookedUp, type RecordedTransfer, setOf } from './rows.ts'
 import { settleDecided } from './settle.ts'
@@ -21,6 +21,7 @@ export interface Tracker {
   network: Network
   /** reads accounts, many in one call where many are asked for at once */
   readAccount: ReadAccount
+  recency: Recency
   /**
    * Submits an envelope that was just recorded, or tracks one that any process recorded before, and waits up to `waitMs`
    * for the end of its transfer. A transfer that no caller waits for any more is still tracked until it is decided.
@@ -32,8 +33,6 @@ export interface Tracker {
   lookUp(ids: readonly string[], waitMs: number): Promise<void>
   /** Tracks transfers that this process doesn't track yet, and waits up to `waitMs` for their ends. */
   refresh(ids: readonly string[], waitMs: number): Promise<void>
-  /** The latest ledger that a response has named; 0 before the first. */
-  latestLedger(): number
   /** Ends the tracking; resolves when the round in progress is over. */
   stop(): Promise<void>
 }
@@ -244,6 +243,5 @@ export function openTracker(context: {
     await running
   }
 
-  const { latestLedger } = recency
-  return { network, readAccount, submit, waitFor, lookUp: lookUpNow, refresh, latestLedger, stop }
+  return { network, readAccount, recency, submit, waitFor, lookUp: lookUpNow, refresh, stop }
 }

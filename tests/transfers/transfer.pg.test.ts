@@ -394,6 +394,36 @@ test('an RPC that is behind what the payer has seen settled is waited for, not b
   expect(await service.post(employer, { signedXDR: second.signedXdr })).toMatchObject({ status: 200 })
 })
 
+test.each([
+  ['would-fail', () => ({ error: 'HostError: Error(Contract, #3506)' })],
+  ['low-resource-fee', (needed: Record<string, unknown>) => ({ ...needed, minResourceFee: '4000000' })],
+])('simulates again rather than refuse with %s because of a lagging node', async (_, change) => {
+  const { post } = await prepare()
+  let stale = 2
+  service.ledger.proxy.rule(({ method }): Fault => {
+    if (method !== 'simulateTransaction' || stale === 0) return 'pass'
+    stale -= 1
+    return { rewrite: (needed) => ({ ...change(needed), latestLedger: Number(needed.latestLedger) - 3 }) }
+  })
+  expect(await post()).toMatchObject({ status: 200 })
+  expect(stale).toBe(0)
+})
+
+test('answers unavailable, and nothing that is final, if every simulation comes from a lagging node', async () => {
+  const { hash, post } = await prepare()
+  service.ledger.proxy.rule(({ method }): Fault => {
+    if (method !== 'simulateTransaction') return 'pass'
+    return {
+      rewrite: ({ latestLedger }) => ({
+        error: 'HostError: Error(Contract, #3506)',
+        latestLedger: Number(latestLedger) - 3,
+      }),
+    }
+  })
+  expect(await post()).toEqual(failed('unavailable'))
+  expect(await service.findTransfer(hash)).toBeUndefined()
+})
+
 test('an idp session is told that transfers need a wallet', async () => {
   const { employer, signedXdr } = await prepare()
   const identity = { kind: 'idp', sub: employer.address, issuer: 'https://idp.example' } as const
