@@ -66,7 +66,8 @@ const rangeFields = {
   to_ledger: ledger('to_ledger', 'the last ledger; by default the last of the archive'),
   cursor: z
     .string()
-    .regex(/^\d{19}-\d{10}$/, 'cursor must come from an earlier page')
+    // Without abort, the next check would run on any text, and BigInt would throw.
+    .regex(/^\d{19}-\d{10}$/, { error: 'cursor must come from an earlier page', abort: true })
     .refine((cursor) => BigInt(cursor.slice(0, 19)) < LAST_TOID, 'cursor must come from an earlier page')
     .optional()
     .meta({ description: 'where to go on: from the page before' }),

@@ -140,6 +140,7 @@ describe('refusals', () => {
     'limit=1001',
     'limit=0',
     'cursor=1',
+    'cursor=constructor',
     'cursor=9999999999999999999-0000000000',
     'types=A',
   ])('%s is 400', async (query) => {
