@@ -1,4 +1,4 @@
-import { and, eq, exists, gte, inArray, isNull, notInArray, or, sql } from 'drizzle-orm'
+import { and, eq, exists, gte, inArray, isNull, lt, notInArray, or, sql } from 'drizzle-orm'
 import { batchItems, batchJobs, type ChannelProblem, relayChannels } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { ItemError } from './item-error.ts'
@@ -105,6 +105,23 @@ export async function claimSequence(
   throw new ItemError('channel-unfit', `channel ${address} has moved: see npm run relay -- --help`, {
     problem: 'moved',
   })
+}
+
+/**
+ * Records the problem `moved` if the ledger's sequence number is higher than the recorded one. One statement compares and
+ * records: an operator may release the channel at the same time.
+ */
+export async function recordMove(store: ChannelStore, address: string, sequenceNumber: bigint): Promise<void> {
+  await (await store.database())
+    .update(relayChannels)
+    .set({ problem: 'moved', movedAt: sql`clock_timestamp()` })
+    .where(
+      and(
+        isChannel(store.token, address),
+        sql`${relayChannels.problem} IS DISTINCT FROM 'moved'`,
+        lt(relayChannels.sequenceNumber, sequenceNumber),
+      ),
+    )
 }
 
 /** Adopts the ledger's sequence number for a channel that has none. */

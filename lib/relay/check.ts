@@ -3,7 +3,7 @@ import type { ChannelProblem } from '#drizzle/schema/relay.ts'
 import type { Tracker } from '#lib/transfers/track.ts'
 import { readConfidentialAccount, readConfidentialAccounts } from '#lib/wallet/account.ts'
 import { isConflict, opensBalance, readBalance } from './balance.ts'
-import { adoptSequence, type ChannelRecord, findChannels, recordProblem } from './channel-state.ts'
+import { adoptSequence, type ChannelRecord, findChannels, recordMove, recordProblem } from './channel-state.ts'
 import type { Channel, Relay } from './relay.ts'
 
 /** The highest sequence number: an account that has reached it can sign nothing more. */
@@ -62,7 +62,7 @@ export async function compareSequences(relay: Relay): Promise<void> {
     const sequenceNumber = onLedger.get(address)
     if (sequenceNumber === undefined) continue
     if (recorded === null) await adoptSequence(relay, address, sequenceNumber)
-    else if (recorded < sequenceNumber) await recordProblem(relay, address, 'moved')
+    else if (recorded < sequenceNumber) await recordMove(relay, address, sequenceNumber)
   }
 }
 
