@@ -1,5 +1,5 @@
 import type { Barretenberg } from '@aztec/bb.js'
-import { ProverFault } from './circuits.ts'
+import { ProverError } from './prover-error.ts'
 
 /** The common reference string: powers of a secret number, as points. Proofs and keys hold under one string only. */
 export interface ReferenceString {
@@ -43,7 +43,7 @@ export function openBackend(options: BackendOptions): Backend {
   let isDestroyed = false
 
   async function runNow<T>(task: (api: Barretenberg) => Promise<T>): Promise<T> {
-    if (isDestroyed) throw new ProverFault(ENDED)
+    if (isDestroyed) throw new ProverError('failed', ENDED)
     loaded ??= load(options)
     const instance = loaded
     try {
@@ -51,9 +51,9 @@ export function openBackend(options: BackendOptions): Backend {
     } catch (error) {
       if (loaded === instance) loaded = undefined
       void instance.end()
-      if (error instanceof ProverFault) throw error
+      if (error instanceof ProverError) throw error
       const reason = error instanceof Error ? error.message : String(error)
-      throw new ProverFault(`the prover failed: ${reason}`, { cause: error })
+      throw new ProverError('failed', `the prover failed: ${reason}`, { cause: error })
     }
   }
 
@@ -98,7 +98,7 @@ async function runOn<T>({ api, ended }: Instance, task: (api: Barretenberg) => P
 
 function load(options: BackendOptions): Instance {
   const ending = new AbortController()
-  const fail = (reason: string) => ending.abort(new ProverFault(reason))
+  const fail = (reason: string) => ending.abort(new ProverError('failed', reason))
   const { api, terminate } = start(options, ending.signal, fail)
   // The waiting task sees the rejection. After it has ended, a rejection must not end the process.
   api.catch(ignore)
@@ -131,7 +131,7 @@ function start(options: BackendOptions, ended: AbortSignal, fail: (reason: strin
 function withLimit<T>(task: Promise<T>, limitMs: number): Promise<T> {
   const limit = Promise.withResolvers<never>()
   const timer = setTimeout(
-    () => limit.reject(new ProverFault(`the prover took longer than ${limitMs / 1000} s`)),
+    () => limit.reject(new ProverError('failed', `the prover took longer than ${limitMs / 1000} s`)),
     limitMs,
   )
   return Promise.race([task, limit.promise]).finally(() => clearTimeout(timer))

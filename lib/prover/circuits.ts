@@ -1,6 +1,7 @@
 import type { CompiledCircuit } from '@noir-lang/noir_js'
 import type { DelegationCircuit, RequiredCircuit, Statement } from '#lib/wallet/prover.ts'
 import { publicInputBytes } from '#lib/wallet/statement.ts'
+import { ProverError } from './prover-error.ts'
 
 export type CircuitName = Statement['circuit']
 
@@ -37,11 +38,6 @@ export interface Circuit {
 
 export type Circuits = Readonly<Record<RequiredCircuit, Circuit> & Partial<Record<DelegationCircuit, Circuit>>>
 
-/** A proof that cannot be generated, or a file that cannot be used. The message gives the reason, and no secret. */
-export class ProverFault extends Error {
-  override name = 'ProverFault'
-}
-
 /** A file's name, for messages, and its content. */
 export interface NamedFile {
   name: string
@@ -50,7 +46,7 @@ export interface NamedFile {
 
 /**
  * A circuit from the output of `nargo compile` and its verification key.
- * @throws ProverFault for a file that is damaged, or made for another version of the interface
+ * @throws ProverError for a file that is damaged, or made for another version of the interface
  */
 export async function parseCircuit(name: CircuitName, artifact: NamedFile, key: NamedFile): Promise<Circuit> {
   const file = artifact.name
@@ -60,18 +56,21 @@ export async function parseCircuit(name: CircuitName, artifact: NamedFile, key: 
   const secrets = parameters.filter(({ visibility }) => visibility === 'private').map((parameter) => parameter.name)
   const others = parameters.filter((parameter) => !isField(parameter)).map((parameter) => parameter.name)
   if (others.length > 0) {
-    throw new ProverFault(`${file} has parameters that are not field elements: ${others.join(', ')}`)
+    throw new ProverError('files-invalid', `${file} has parameters that are not field elements: ${others.join(', ')}`)
   }
   if (secrets.toSorted().join() !== SECRETS[name].toSorted().join()) {
-    throw new ProverFault(`${file} takes the secrets ${secrets.join(', ')} in place of ${SECRETS[name].join(', ')}`)
+    throw new ProverError(
+      'files-invalid',
+      `${file} takes the secrets ${secrets.join(', ')} in place of ${SECRETS[name].join(', ')}`,
+    )
   }
   return { name, program, acir: await unpack(file, program.bytecode), key: parseVerificationKey(name, key) }
 }
 
-/** The verification key of a circuit. @throws ProverFault */
+/** The verification key of a circuit. @throws ProverError */
 export function parseVerificationKey(name: CircuitName, { name: file, content }: NamedFile): Uint8Array {
   if (content.length !== KEY_BYTES) {
-    throw new ProverFault(`${file} has ${content.length} bytes; a verification key has ${KEY_BYTES}`)
+    throw new ProverError('files-invalid', `${file} has ${content.length} bytes; a verification key has ${KEY_BYTES}`)
   }
   const counted = new DataView(content.buffer, content.byteOffset).getBigUint64(16)
   checkPublicInputs(file, name, Number(counted) - PAIRING_POINTS)
@@ -83,16 +82,16 @@ function parseProgram(file: string, text: string): CompiledCircuit {
     const program = JSON.parse(text)
     if (typeof program.bytecode === 'string' && Array.isArray(program.abi.parameters)) return program
   } catch (cause) {
-    throw new ProverFault(`${file} is no compiled circuit`, { cause })
+    throw new ProverError('files-invalid', `${file} is no compiled circuit`, { cause })
   }
-  throw new ProverFault(`${file} is no compiled circuit`)
+  throw new ProverError('files-invalid', `${file} is no compiled circuit`)
 }
 
 async function unpack(file: string, bytecode: string): Promise<Uint8Array> {
   try {
     return await gunzip(Buffer.from(bytecode, 'base64'))
   } catch (cause) {
-    throw new ProverFault(`the bytecode in ${file} is damaged`, { cause })
+    throw new ProverError('files-invalid', `the bytecode in ${file} is damaged`, { cause })
   }
 }
 
@@ -105,7 +104,8 @@ export async function gunzip(content: Uint8Array): Promise<Uint8Array> {
 function checkPublicInputs(file: string, name: CircuitName, count: number): void {
   const expected = publicInputBytes(name) / 32
   if (count !== expected) {
-    throw new ProverFault(
+    throw new ProverError(
+      'files-invalid',
       `${file} is for ${count} public inputs in place of ${expected}: another version of the interface`,
     )
   }

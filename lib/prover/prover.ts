@@ -2,7 +2,8 @@ import type { InputMap } from '@noir-lang/noir_js'
 import { PROOF_BYTES, type Prover, type Statement } from '#lib/wallet/prover.ts'
 import { publicInputs } from '#lib/wallet/statement.ts'
 import type { Backend } from './backend.ts'
-import { type Circuit, type Circuits, gunzip, ProverFault } from './circuits.ts'
+import { type Circuit, type Circuits, gunzip } from './circuits.ts'
+import { ProverError } from './prover-error.ts'
 import { sampleStatements } from './sample.ts'
 
 /** Generates UltraHonk proofs, one after the other, in a worker that is loaded for the first proof. */
@@ -11,7 +12,7 @@ export interface RealProver extends Prover {
   /**
    * Generates each verification key anew and compares it with the given one, and gives each circuit a true statement to
    * solve. Takes some seconds.
-   * @throws ProverFault that names the circuit whose key, bytecode and reference string do not belong together, or which
+   * @throws ProverError that names the circuit whose key, bytecode and reference string do not belong together, or which
    *   is not that of the interface
    */
   check(): Promise<void>
@@ -30,7 +31,7 @@ interface ProverParts {
 
 /** The prover for these circuits. */
 export function createProver({ circuits, backend, source, explainMismatch }: ProverParts): RealProver {
-  const mismatch = ({ name }: Circuit) => new ProverFault(explainMismatch(name))
+  const mismatch = ({ name }: Circuit) => new ProverError('files-invalid', explainMismatch(name))
   return {
     verificationKeys: {
       register: circuits.register.key,
@@ -41,7 +42,7 @@ export function createProver({ circuits, backend, source, explainMismatch }: Pro
     },
     prove: async (statement) => {
       const circuit = circuits[statement.circuit]
-      if (!circuit) throw new ProverFault(`${source} has no circuit ${statement.circuit}`)
+      if (!circuit) throw new ProverError('files-invalid', `${source} has no circuit ${statement.circuit}`)
       const inputs = publicInputs(statement)
       const witness = await solve(circuit, statement)
       const { RawBuffer } = await import(/* webpackIgnore: true */ /* turbopackIgnore: true */ '@aztec/bb.js')
@@ -60,7 +61,7 @@ export function createProver({ circuits, backend, source, explainMismatch }: Pro
         if (Buffer.compare(key, circuit.key) !== 0) throw mismatch(circuit)
         await solve(circuit, samples[circuit.name]).catch((cause) => {
           const reason = 'is for another version of the interface, or takes its public inputs in another order'
-          throw new ProverFault(`the circuit ${circuit.name} in ${source} ${reason}`, { cause })
+          throw new ProverError('files-invalid', `the circuit ${circuit.name} in ${source} ${reason}`, { cause })
         })
       }
     },
@@ -76,7 +77,7 @@ async function solve(circuit: Circuit, statement: Statement): Promise<Uint8Array
     return await gunzip((await new Noir(circuit.program).execute(inputs)).witness)
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message.replace(/^Circuit execution failed: /, '') : String(cause)
-    throw new ProverFault(`the statement of this ${circuit.name} is false: ${reason}`, { cause })
+    throw new ProverError('statement-invalid', `the statement of this ${circuit.name} is false: ${reason}`, { cause })
   }
 }
 
@@ -94,7 +95,7 @@ export function circuitInputs(circuit: Circuit, statement: Statement): InputMap 
 }
 
 function secretsOf(statement: Statement): InputMap {
-  if (!statement.witness) throw new ProverFault('a proof needs the secrets of its statement')
+  if (!statement.witness) throw new ProverError('statement-invalid', 'a proof needs the secrets of its statement')
   const sk = decimal(statement.witness.sk)
   if (statement.circuit === 'register') return { sk }
   if (statement.circuit === 'spender_transfer') {

@@ -2,11 +2,12 @@ import type { BarretenbergSync } from '@aztec/bb.js'
 import { isCanonical } from '#lib/wallet/grumpkin.ts'
 import { PROOF_BYTES } from '#lib/wallet/prover.ts'
 import { publicInputBytes } from '#lib/wallet/statement.ts'
-import { type CircuitName, KEY_BYTES, ProverFault } from './circuits.ts'
+import { type CircuitName, KEY_BYTES } from './circuits.ts'
+import { ProverError } from './prover-error.ts'
 
 /**
  * Whether a proof verifies for these public inputs. A malformed proof does not.
- * @throws ProverFault if the verifier itself fails; it must not be used again
+ * @throws ProverError if the verifier itself fails; it must not be used again
  */
 export type Verify = (circuit: CircuitName, publicInputs: Uint8Array, proof: Uint8Array, key: Uint8Array) => boolean
 
@@ -32,7 +33,9 @@ export async function loadVerifier(string: { g1: Uint8Array; g2: Uint8Array }): 
       const [[holds] = []] = wasm.callWasmExport('acir_verify_ultra_keccak_honk', [statement, key], [1])
       return holds === 1
     } catch (cause) {
-      throw new ProverFault(`the verifier failed: ${cause instanceof Error ? cause.message : cause}`, { cause })
+      throw new ProverError('failed', `the verifier failed: ${cause instanceof Error ? cause.message : cause}`, {
+        cause,
+      })
     }
   }
 }

@@ -4,8 +4,8 @@ import { openLocalArchive } from '#lib/archive/local.ts'
 import { ConfigurationError } from '#lib/config/environment.ts'
 import type { PrivateRelayKey } from '#lib/config/relay-key.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { ProverFault } from '#lib/prover/circuits.ts'
 import { requireSameKeys } from '#lib/prover/node/network-keys.ts'
+import { ProverError } from '#lib/prover/prover-error.ts'
 import { readInstance, settingOf } from '#lib/stellar/asset.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import type { Network } from '#lib/stellar/network.ts'
@@ -140,7 +140,7 @@ function hideMessages(prover: Prover): Prover {
     ...prover,
     prove: (statement) =>
       prover.prove(statement).catch((error: unknown) => {
-        if (error instanceof ProverFault) throw error
+        if (error instanceof ProverError) throw error
         throw new Error(`the prover failed: ${error instanceof Error ? error.name : typeof error}`)
       }),
   }

@@ -106,7 +106,7 @@ const PATIENCE_MS = 10_000
  * Checks before the first payment that the network would accept the prover's proofs: that the files of another deployment
  * match each other, and that the network's verifier has their keys. If the network does not respond, the keys are
  * compared before the first proof.
- * @throws ProverFault, ConfigurationError
+ * @throws ProverError, ConfigurationError
  */
 async function checkProver(relay: Relay, settings: ProverSettings | undefined, prover: LoadedProver | undefined) {
   // The tests check the files that ship with the service; those of another deployment are checked only here.

@@ -249,5 +249,8 @@ describe('rejects a statement with one false equation', () => {
 
 test('a statement without its secrets is rejected', async () => {
   const { witness: _, ...statement } = registration(7n)
-  await expect(prover.prove({ ...statement, account: ACCOUNT })).rejects.toThrow('needs the secrets')
+  await expect(prover.prove({ ...statement, account: ACCOUNT })).rejects.toMatchObject({
+    code: 'statement-invalid',
+    message: expect.stringContaining('needs the secrets'),
+  })
 })

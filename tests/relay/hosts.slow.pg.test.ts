@@ -1,7 +1,7 @@
 import { eq } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { batchItems, relayChannels } from '#drizzle/schema/relay.ts'
-import { ProverFault } from '#lib/prover/circuits.ts'
+import { ProverError } from '#lib/prover/prover-error.ts'
 import { prover } from '#lib/prover/stand-in.ts'
 import { captureLog } from '../support/console.ts'
 import { startChild } from './relay-child.ts'
@@ -121,7 +121,7 @@ test('inside a service, logs that the verifier has another key, and pays nothing
 test('pays a job once although its prover hangs, dies and runs out of memory, and logs each reason', async () => {
   const lines = captureLog()
   const faults = ['took longer than 120 s', 'ended in the middle', 'failed: memory']
-  const left = faults.map((fault) => new ProverFault(`the prover ${fault}`))
+  const left = faults.map((fault) => new ProverError('failed', `the prover ${fault}`))
   const prove: typeof prover.prove = async (statement) => {
     const fault = left.shift()
     if (fault) throw fault

@@ -1,7 +1,7 @@
 import { eq } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { batchItems, relayChannels } from '#drizzle/schema/relay.ts'
-import { ProverFault } from '#lib/prover/circuits.ts'
+import { ProverError } from '#lib/prover/prover-error.ts'
 import { prover } from '#lib/prover/stand-in.ts'
 import { captureLog } from '../support/console.ts'
 import type { Fault } from '../support/fault-proxy.ts'
@@ -18,7 +18,7 @@ test('pays an item whose proof ahead failed', async () => {
   let proofs = 0
   const prove: typeof prover.prove = async (statement) => {
     proofs += 1
-    if (proofs === 2) throw new ProverFault('the prover failed: memory')
+    if (proofs === 2) throw new ProverError('failed', 'the prover failed: memory')
     return await prover.prove(statement)
   }
   const host = await fixture.relay({ prover: { ...prover, prove } })

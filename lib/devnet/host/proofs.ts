@@ -7,7 +7,7 @@ import type { VerificationKeys } from '#lib/wallet/prover.ts'
 
 /** How the ledger's verifier checks proofs. */
 export interface Proofs {
-  /** @throws ProofUnchecked, or ProverFault for a proof on which the verifier failed twice */
+  /** @throws ProofUnchecked, or ProverError for a proof on which the verifier failed twice */
   readonly verify: Verify
   /** Loads the verifier at the first call. */
   ready(): Promise<void>
@@ -25,7 +25,7 @@ export class ProofUnchecked extends Error {
 /** The size of the cache. A proof is simulated twice and applied once, within seconds. */
 const REMEMBERED = 4_096
 
-/** @throws ProverFault if this project's verification keys or reference string are missing or damaged */
+/** @throws ProverError if this project's verification keys or reference string are missing or damaged */
 export async function openProofs(mode: ProofMode): Promise<Proofs> {
   if (mode === 'stand-in') return { keys: STAND_IN_KEYS, verify: verifyStandIn, ready: async () => undefined }
   const keys = await readVerificationKeys(EMBEDDED_CIRCUITS)

@@ -7,11 +7,11 @@ import {
   type Circuits,
   DELEGATION_CIRCUITS,
   type NamedFile,
-  ProverFault,
   parseCircuit,
   parseVerificationKey,
   REQUIRED_CIRCUITS,
 } from '../circuits.ts'
+import { ProverError } from '../prover-error.ts'
 
 /** The files of a circuit, relative to the folder. */
 interface Layout {
@@ -27,7 +27,7 @@ const COMPILED: Layout = { artifact: (name) => `target/circuit_${name}.json`, ke
 
 /**
  * Reads the circuits of a deployment from a folder in either layout. Those of delegations may be missing.
- * @throws ProverFault for a file that is missing, damaged, or made for another version of the interface
+ * @throws ProverError for a file that is missing, damaged, or made for another version of the interface
  */
 export async function readCircuits(folder: string): Promise<Circuits> {
   const layout = layoutOf(folder)
@@ -38,7 +38,7 @@ export async function readCircuits(folder: string): Promise<Circuits> {
   return await readEach<Circuit, Circuits>(folder, layout, read)
 }
 
-/** The verification keys of a folder in either layout. @throws ProverFault */
+/** The verification keys of a folder in either layout. @throws ProverError */
 export async function readVerificationKeys(folder: string): Promise<VerificationKeys> {
   const layout = layoutOf(folder)
   const read = async (name: CircuitName) =>
@@ -57,12 +57,12 @@ async function readEach<Part, All extends Partial<Record<CircuitName, Part>>>(
   return Object.fromEntries(await Promise.all(parts))
 }
 
-/** @throws ProverFault */
+/** @throws ProverError */
 export async function readFileOrExplain(name: string): Promise<NamedFile & { content: Buffer }> {
   try {
     return { name, content: await readFile(name) }
   } catch (cause) {
-    throw new ProverFault(`${name} cannot be read`, { cause })
+    throw new ProverError('files-invalid', `${name} cannot be read`, { cause })
   }
 }
 

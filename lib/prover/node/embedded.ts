@@ -10,7 +10,7 @@ import { type Digests, readKnownString } from './reference-string.ts'
 export const EMBEDDED_CIRCUITS = 'lib/prover/circuits'
 export const EMBEDDED_STRING = 'lib/prover/reference-string'
 
-/** Whether the verification keys in a folder were made under the embedded ledger's reference string. @throws ProverFault */
+/** Whether the verification keys in a folder were made under the embedded ledger's reference string. @throws ProverError */
 export async function hasEmbeddedKeys(folder: string): Promise<boolean> {
   const keys = await readVerificationKeys(folder)
   // A build that runs without npm does not have them.
