@@ -2,22 +2,20 @@ import { randomUUID } from 'node:crypto'
 import { jwtVerify, SignJWT } from 'jose'
 import { deriveKey, isSameSecret } from './shared-secret.ts'
 
-/** The settings of the dashboard's sign-in. */
 export interface OperatorSettings {
   password: string
-  /** whether the service made the password itself, so that the operator must be told it */
-  isMade: boolean
+  /** whether the service derived the password, and has to print it */
+  isDerived: boolean
   /** signs the operator's cookies; derived from the secret and the password, so that a new password ends all sessions */
   key: Uint8Array
 }
 
-/** How long a session lasts, and how long a browser is remembered, in seconds. */
 export const OPERATOR_SESSION_SECONDS = 12 * 3600
 export const BROWSER_SECONDS = 180 * 86_400
 
 /**
- * The settings of the dashboard's sign-in: with the given password, else with one derived from `embeddedSecret`; undefined
- * without either, and then the dashboard is closed. Pure.
+ * Uses the given password, else one derived from `embeddedSecret`. Returns undefined without either: the dashboard is then
+ * closed. Pure.
  * @param secret the secret that signs sessions
  * @param embeddedSecret the secret that the embedded default makes at its first start
  */
@@ -25,16 +23,20 @@ export function composeOperator(
   secret: string,
   { password, embeddedSecret }: { password: string | undefined; embeddedSecret: string | undefined },
 ): OperatorSettings | undefined {
-  const opens = password ?? (embeddedSecret && makePassword(embeddedSecret))
-  if (!opens) return undefined
-  return { password: opens, isMade: password === undefined, key: deriveKey(secret, 'operator cookies', opens) }
+  const effective = password ?? (embeddedSecret && derivePassword(embeddedSecret))
+  if (!effective) return undefined
+  return {
+    password: effective,
+    isDerived: password === undefined,
+    key: deriveKey(secret, 'operator cookies', effective),
+  }
 }
 
-/** Crockford's base 32, which leaves out the letters that are easily confused when they are read aloud or typed. */
+/** Crockford's base 32, without easily confused letters. */
 const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz'
 
-/** Four groups of four out of 32 letters: 80 bits. */
-function makePassword(secret: string): string {
+/** Four groups of four characters: 80 bits. */
+function derivePassword(secret: string): string {
   const letters = [...deriveKey(secret, 'operator password')].slice(0, 16).map((byte) => ALPHABET[byte % 32])
   return letters.join('').replace(/(.{4})(?=.)/g, '$1-')
 }
@@ -46,7 +48,7 @@ export function isPassword({ password }: OperatorSettings, tried: string): boole
 const SESSION = 'operator-session+jwt'
 const BROWSER = 'operator-browser+jwt'
 
-/** The cookie of a browser that has given the password. */
+/** Signs the cookie of a session. */
 export function mintOperatorSession(settings: OperatorSettings, now: Date): Promise<string> {
   return mint(settings, SESSION, randomUUID(), OPERATOR_SESSION_SECONDS, now)
 }
@@ -59,14 +61,12 @@ export async function isOperatorSession(
   return (await read(settings, SESSION, token, now)) !== undefined
 }
 
-/**
- * The cookie that recognises a browser from which the password was given. It holds the browser's id, and is no session.
- */
+/** Signs the cookie that recognises a browser after a sign-in. It holds an id and is not a session. */
 export function mintBrowser(settings: OperatorSettings, id: string, now: Date): Promise<string> {
   return mint(settings, BROWSER, id, BROWSER_SECONDS, now)
 }
 
-/** The browser's id in such a cookie; undefined if the cookie is not valid. */
+/** Returns the browser's id, or undefined if the cookie is invalid. */
 export function readBrowser(
   settings: OperatorSettings,
   token: string | undefined,

@@ -5,7 +5,7 @@ import { z } from 'zod'
 import { IDENTITY_KINDS } from '#drizzle/schema/directory.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
 
-/** How sessions are signed. `secret` has at least 32 bytes, `ttl` is in seconds. */
+/** `secret` has at least 32 bytes; `ttl` is in seconds. */
 export interface SessionSettings {
   secret: string
   issuer: string
@@ -13,39 +13,36 @@ export interface SessionSettings {
   ttl: number
 }
 
-/** The user of a session: an account of the ledger, or a user of an identity provider (`issuer` is the provider). */
+/** A ledger account, or a user of the identity provider `issuer`. */
 export type Identity =
   | { kind: 'ledger'; sub: string }
   | { kind: 'idp'; sub: string; issuer: string; email?: string | undefined }
 
-/** A verified session. The user is (kind, sub): an idp sub in the form of a G-address is still no ledger user. */
+/** A verified session. The user is (kind, sub): an idp sub that looks like a G-address is not a ledger user. */
 export type Session = Identity & { id: string; expiresAt: Date }
 
-/** The answer of a sign-in. */
+/** The response of a sign-in. */
 export const sessionShape = z.object({
   session: z.string().meta({ description: 'an HS256 JWT: send it as `Authorization: Bearer <session>`' }),
-  kind: z.enum(IDENTITY_KINDS).meta({ description: '`ledger` after a wallet sign-in, `idp` after one by email' }),
+  kind: z.enum(IDENTITY_KINDS).meta({ description: '`ledger` after a sign-in by wallet, `idp` after one by email' }),
   sub: z.string().meta({ description: 'the account address (`ledger`), or the provider’s id of the user (`idp`)' }),
 })
 export type SignedIn = z.output<typeof sessionShape>
 
-/** Keeps a session apart from any other token that the same secret might ever sign (RFC 8725 §3.11). */
+/** Distinguishes a session from any other token signed with the same secret (RFC 8725 §3.11). */
 const TYPE = 'session+jwt'
 const ALGORITHM = 'HS256'
 
-/** Characters; a longer token is refused before it is verified. */
-export const LONGEST_TOKEN = 8192
+/** In characters. A longer token is refused before it is verified. */
+export const MAX_TOKEN_LENGTH = 8192
+
+/** Caches verified sessions by token: a polling client sends the same token every second. Evicts the oldest first. */
+const sessionCache = new WeakMap<SessionSettings, Map<string, Session>>()
+const MAX_CACHED_SESSIONS = 5_000
 
 /**
- * Verified sessions by token, since a client that polls sends the same token each second. The oldest are dropped
- * first.
- */
-const verified = new WeakMap<SessionSettings, Map<string, Session>>()
-const MOST_VERIFIED = 5_000
-
-/**
- * A session token for `identity`: an HS256 JWT with iss, aud, sub, kind, jti, iat and exp. It ends `ttl` seconds from
- * `now`, or at `notAfter` if that is sooner. `id` becomes the jti, a random one without it.
+ * Signs a session token: an HS256 JWT with iss, aud, sub, kind, jti, iat and exp. It expires `ttl` seconds after `now`, or
+ * at `notAfter` if that is earlier. `id` is the jti; by default it is random.
  */
 export async function mintSession(
   settings: SessionSettings,
@@ -71,14 +68,14 @@ export async function mintSession(
 }
 
 /**
- * The session that `token` is. Algorithm, type, issuer, audience and the claims that must be there are all pinned.
- * @throws Refusal `session-expired` or, for all else, `bearer-invalid`
+ * Verifies a session token with pinned algorithm, type, issuer, audience and required claims.
+ * @throws Refusal `session-expired` or, for anything else, `bearer-invalid`
  */
 export async function verifySession(settings: SessionSettings, token: string, now: Date): Promise<Session> {
-  if (token.length > LONGEST_TOKEN) throw invalid()
-  const known = verified.get(settings) ?? new Map<string, Session>()
-  const session = known.get(token)
-  if (session && now < session.expiresAt) return session
+  if (token.length > MAX_TOKEN_LENGTH) throw invalid()
+  const cache = sessionCache.get(settings) ?? new Map<string, Session>()
+  const cached = cache.get(token)
+  if (cached && now < cached.expiresAt) return cached
   const { payload } = await jwtVerify(token, await keyOf(settings), {
     algorithms: [ALGORITHM],
     typ: TYPE,
@@ -90,14 +87,14 @@ export async function verifySession(settings: SessionSettings, token: string, no
     if (cause instanceof errors.JWTExpired) throw new Refusal('session-expired', 'session expired')
     throw invalid(cause)
   })
-  const read = sessionOf(payload)
-  verified.set(settings, known.set(token, read))
-  const [oldest] = known.size > MOST_VERIFIED ? known.keys() : []
-  if (oldest !== undefined) known.delete(oldest)
-  return read
+  const session = sessionOf(payload)
+  sessionCache.set(settings, cache.set(token, session))
+  const [oldest] = cache.size > MAX_CACHED_SESSIONS ? cache.keys() : []
+  if (oldest !== undefined) cache.delete(oldest)
+  return session
 }
 
-/** The signature proves that this service wrote the claims. This checks that today's version would write them so. */
+/** The signature proves that this service wrote the claims. This checks that the present version would, too. */
 function sessionOf({ sub, kind, jti, exp, idp, email }: JWTPayload): Session {
   if (typeof sub !== 'string' || sub === '' || typeof jti !== 'string' || exp === undefined) throw invalid()
   const shared = { sub, id: jti, expiresAt: new Date(exp * 1000) }
@@ -108,14 +105,14 @@ function sessionOf({ sub, kind, jti, exp, idp, email }: JWTPayload): Session {
   throw invalid()
 }
 
-/** Secrets that are imported already: jose would import the bytes anew for every token. */
+/** Imported secrets: jose would otherwise import the bytes for every token. */
 const keys = new Map<string, Promise<CryptoKey>>()
 
 function keyOf({ secret }: SessionSettings): Promise<CryptoKey> {
-  const known = keys.get(secret)
-  if (known) return known
+  const imported = keys.get(secret)
+  if (imported) return imported
   const bytes = new TextEncoder().encode(secret)
-  // jose takes a secret of one byte; a short one can be guessed offline from any token (RFC 7518 §3.2).
+  // jose accepts a secret of one byte. A short one can be guessed offline from any token (RFC 7518 §3.2).
   if (bytes.length < 32) throw new RangeError('the session secret has fewer than 32 bytes')
   const key = crypto.subtle.importKey('raw', bytes, { name: 'HMAC', hash: 'SHA-256' }, false, ['sign', 'verify'])
   keys.set(secret, key)

@@ -83,7 +83,7 @@ export async function leaveEmptyOrganisation(tx: Database, identity: IdentityNam
   return true
 }
 
-const DISSOLVED = 'your organisation no longer exists'
+const DISSOLVED = 'your organisation no longer exists: sign in again'
 
 /**
  * Requires that the actor still belongs to the organisation for which it creates a record. The caller holds the lock on

@@ -57,7 +57,7 @@ export async function boot(): Promise<void> {
 
 /** A generated password is printed once in each process, and goes into no log. */
 function tellPassword({ operator, publicUrl }: Settings): void {
-  if (operator?.isMade) console.log(`The dashboard is at ${publicUrl}/overview, its password ${operator.password}`)
+  if (operator?.isDerived) console.log(`The dashboard is at ${publicUrl}/overview, its password ${operator.password}`)
 }
 
 /**

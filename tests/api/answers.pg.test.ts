@@ -237,7 +237,7 @@ test.each([
   const answer = await ask('POST', path, { ...as(late, body), meanwhile })
   expect([answer.status, answer.body]).toEqual([
     409,
-    { error: 'your organisation no longer exists', code: 'organisation-dissolved' },
+    { error: 'your organisation no longer exists: sign in again', code: 'organisation-dissolved' },
   ])
 })
 

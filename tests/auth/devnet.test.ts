@@ -49,7 +49,7 @@ test('who may sign in follows the signers that the account has on the ledger', a
   expect(await signIn(dave.publicKey(), dave)).toMatchObject({ sub: dave.publicKey() })
 
   expect(await signIn(address, alice)).toMatchObject({ kind: 'ledger', sub: address })
-  await expect(signIn(address, bob)).rejects.toMatchObject(refused('not of a signer'))
+  await expect(signIn(address, bob)).rejects.toMatchObject(refused('not by a signer'))
 
   await setOptions(
     [alice],
@@ -57,13 +57,13 @@ test('who may sign in follows the signers that the account has on the ledger', a
     { signer: { ed25519PublicKey: carol.publicKey(), weight: 1 } },
     { lowThreshold: 1, medThreshold: 2, highThreshold: 2 },
   )
-  await expect(signIn(address, alice)).rejects.toMatchObject(refused('weigh 1 of the 2'))
-  await expect(signIn(address, alice, dave)).rejects.toMatchObject(refused('not of a signer'))
+  await expect(signIn(address, alice)).rejects.toMatchObject(refused('have weight 1, but the account requires 2'))
+  await expect(signIn(address, alice, dave)).rejects.toMatchObject(refused('not by a signer'))
   expect(await signIn(address, alice, bob)).toMatchObject({ sub: address })
   expect(await signIn(address, bob, carol)).toMatchObject({ sub: address })
 
   await setOptions([alice, bob], { masterWeight: 0 })
-  await expect(signIn(address, alice, bob)).rejects.toMatchObject(refused('not of a signer'))
+  await expect(signIn(address, alice, bob)).rejects.toMatchObject(refused('not by a signer'))
   expect(await signIn(address, carol, bob)).toMatchObject({ sub: address })
 })
 

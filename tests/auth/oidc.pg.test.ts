@@ -89,7 +89,7 @@ describe('a real OpenID provider', () => {
     const { status, body } = await exchange((await provider.logIn('carol')).access_token)
     expect(status).toBe(200)
     expect(decodeJwt(body.session ?? '').email).toBeUndefined()
-    expect(logged.some((line) => line.includes('userinfo answered 401'))).toBe(true)
+    expect(logged.some((line) => line.includes('userinfo responded with 401'))).toBe(true)
   })
 
   test('gives ID tokens that are no access tokens', async () => {

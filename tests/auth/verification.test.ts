@@ -172,10 +172,10 @@ const REFUSED: Record<string, Record<string, Given | Case>> = {
     'no client signature, not funded': { given: fixed([]), auth: UNFUNDED },
     "the server's key as signer of the account": { given: fixed([]), auth: funded({ signers: [ed(server, 10)] }) },
   },
-  'two signatures of one signer': {
+  'two signatures by one signer': {
     'the same signature twice': { given: fixed([alice, alice]), auth: twoOfThree },
   },
-  'not of a signer': {
+  'not by a signer': {
     'a stranger': fixed([bob]),
     'a stranger for an account that is not funded': { given: fixed([bob]), auth: UNFUNDED },
     'a signature too many': fixed([alice, dave]),
@@ -204,8 +204,10 @@ const REFUSED: Record<string, Record<string, Given | Case>> = {
     'S + L': withSignatures(good, malleated),
     'an empty signature': withSignatures(good, (all) => [...all.slice(0, 1), emptySignature]),
   },
-  'weigh 1 of the 2': { 'below the threshold': { given: good, auth: twoOfThree } },
-  'weigh 254 of the 255': { 'one below': { given: good, auth: funded({ thresholds: [254, 0, 255, 0] }) } },
+  'have weight 1, but the account requires 2': { 'below the threshold': { given: good, auth: twoOfThree } },
+  'have weight 254, but the account requires 255': {
+    'one below': { given: good, auth: funded({ thresholds: [254, 0, 255, 0] }) },
+  },
   "server's own signing key": {
     "the account is the server's": { given: craftChallenge({ account: server.publicKey() }, []), auth: UNFUNDED },
     'signed twice': { given: craftChallenge({ account: server.publicKey() }, [server]), auth: UNFUNDED },
@@ -227,7 +229,7 @@ const REFUSED: Record<string, Record<string, Given | Case>> = {
     'a second web_auth_domain that differs': followedBy(webAuthDomain(), webAuthDomain('evil.example')),
     'web_auth_domain without value': followedBy(webAuthDomain(null)),
   },
-  'not of this server': {
+  'whose source is not this server': {
     'web_auth_domain of the client': followedBy(webAuthDomain(sep10.webAuthDomain, address)),
     'a client_domain, signed by all': {
       given: clientDomain({ source: dave, signers: [alice, dave] }),

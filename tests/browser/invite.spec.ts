@@ -75,7 +75,7 @@ test('a contractor accepts by an email of any script, and is told what happens n
   await expect(page.getByText(/accepted once, until \d+ \w{3} \d{4}, \d\d:\d\d UTC/)).toBeVisible()
   await page.getByRole('textbox', { name: 'Accept with your email' }).fill('bob@example.com')
   await page.keyboard.press('Enter')
-  await expect(page.getByRole('main').getByRole('alert')).toContainText('this invite is for someone else')
+  await expect(page.getByRole('main').getByRole('alert')).toContainText('this invite is for another email or account')
   await page.getByRole('textbox', { name: 'Accept with your email' }).fill('jörg@bücher.example')
   await page.getByRole('button', { name: 'Accept by email' }).click()
   await expect(page.getByRole('heading', { name: 'You have accepted' })).toBeFocused()

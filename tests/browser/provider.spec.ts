@@ -59,7 +59,7 @@ test('another user does not, and is told so where the invite stays open', async 
   // The email of bob is not verified, and it is another one.
   await signInAtProvider(page, 'bob')
   await expect(page).toHaveURL(`${link}?problem=invite-for-other`)
-  await expect(page.getByRole('main').getByRole('alert')).toContainText('this invite is for someone else')
+  await expect(page.getByRole('main').getByRole('alert')).toContainText('this invite is for another email or account')
   expect(await findBarriers(page)).toEqual([])
   expect((await page.goto(link))?.status()).toBe(200)
 })
@@ -70,7 +70,7 @@ test('a person who does not agree at the provider comes back to the invite', asy
   await page.getByRole('button', { name: 'Sign in with your email' }).click()
   await page.getByRole('link', { name: /Cancel/ }).click()
   await expect(page).toHaveURL(`${link}?problem=identity-token-invalid`)
-  await expect(page.getByRole('main').getByRole('alert')).toContainText('has not signed you in')
+  await expect(page.getByRole('main').getByRole('alert')).toContainText('did not sign you in')
 })
 
 test('an answer of the provider that this browser has not asked for accepts nothing', async ({ page }) => {

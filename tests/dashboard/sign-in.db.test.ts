@@ -10,7 +10,7 @@ import {
   type OperatorSettings,
   readBrowser,
 } from '#lib/auth/operator.ts'
-import { drawTry, signInOperator, waitAfter } from '#lib/auth/operator-sign-in.ts'
+import { drawSkip, signInOperator, waitAfter } from '#lib/auth/operator-sign-in.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
 import { cloneDatabase } from '../support/database.ts'
@@ -28,15 +28,15 @@ const settings = compose('correct horse')
 
 describe('the password', () => {
   test('is the one that is given, or made of what is embedded, or none', () => {
-    expect(settings).toMatchObject({ password: 'correct horse', isMade: false })
+    expect(settings).toMatchObject({ password: 'correct horse', isDerived: false })
     const made = compose(undefined, 'embedded')
     expect(made).toMatchObject({
       password: expect.stringMatching(/^([0-9a-hjkmnp-tv-z]{4}-){3}[0-9a-hjkmnp-tv-z]{4}$/),
-      isMade: true,
+      isDerived: true,
     })
     expect(compose(undefined, 'embedded').password).toBe(made.password)
     expect(compose(undefined, 'another').password).not.toBe(made.password)
-    expect(compose('correct horse', 'embedded')).toMatchObject({ password: 'correct horse', isMade: false })
+    expect(compose('correct horse', 'embedded')).toMatchObject({ password: 'correct horse', isDerived: false })
     expect(composeOperator(SECRET, { password: undefined, embeddedSecret: undefined })).toBeUndefined()
   })
 })
@@ -95,10 +95,10 @@ describe('signing in', () => {
     start = later(7_200, start)
   })
 
-  const attempt = async (password: string, now: Date, browser?: string, client?: string, isDrawn = false) => {
+  const attempt = async (password: string, now: Date, browser?: string, client?: string, skipsWait = false) => {
     try {
       const context = { settings, database: async () => db, now }
-      return await signInOperator(context, { password, from: { browser, client }, isDrawn })
+      return await signInOperator(context, { password, from: { browser, client }, skipsWait })
     } catch (error) {
       if (error instanceof Refusal) return { code: error.code, retryAfter: error.retryAfter }
       throw error
@@ -151,7 +151,7 @@ describe('signing in', () => {
   })
 
   test('some tries are drawn by lot, and not all', () => {
-    const drawn = Array.from({ length: 1_000 }, drawTry).filter(Boolean)
+    const drawn = Array.from({ length: 1_000 }, drawSkip).filter(Boolean)
     expect(drawn.length).toBeGreaterThan(20)
     expect(drawn.length).toBeLessThan(500)
   })

@@ -99,7 +99,7 @@ describe('POST /invites/{token}/accept', () => {
     ['an address, by email', { address: accountOf(98_001) }, () => service.user('ida', 'ida@b.example')],
   ])('a record with %s is for somebody else', async (_, fields, signIn) => {
     const token = await invite(await create({ name: 'Hal', ...fields }))
-    expect(refused(await accept(await signIn(), token))).toEqual([403, 'this invite is for someone else'])
+    expect(refused(await accept(await signIn(), token))).toEqual([403, 'this invite is for another email or account'])
   })
 
   test.each<[string, (address: string) => Promise<string>]>([
@@ -116,7 +116,10 @@ describe('POST /invites/{token}/accept', () => {
     const signIn = (verified: boolean) => provider.signIn(service, { sub: 'kim', email, verified })
     const id = await create({ name: 'Kim', email })
     const token = await invite(id)
-    expect(refused(await accept(await signIn(false), token))).toEqual([403, 'this invite is for someone else'])
+    expect(refused(await accept(await signIn(false), token))).toEqual([
+      403,
+      'this invite is for another email or account',
+    ])
     const [row] = await service.db.select().from(contractors).where(eq(contractors.id, id))
     expect(row).toMatchObject({ linkedSub: null, inviteAcceptedAt: null })
     expect((await accept(await signIn(true), token)).status).toBe(200)
@@ -169,7 +172,7 @@ describe('POST /invites/{token}/accept', () => {
     const winners = people.filter((_, n) => answers[n]?.status === 200)
     expect(winners).toHaveLength(1)
     const losers = answers.filter(({ status }) => status !== 200)
-    expect(losers.map(refused)).toEqual(Array.from({ length: 19 }, () => [409, 'invite already accepted']))
+    expect(losers.map(refused)).toEqual(Array.from({ length: 19 }, () => [409, 'invite accepted already']))
     const [row] = await service.db.select().from(contractors).where(eq(contractors.id, id))
     expect(row?.linkedSub).toBe(winners[0]?.address)
     const entries = await service.db.select().from(auditLog).where(eq(auditLog.subjectId, id))
@@ -223,12 +226,12 @@ describe('POST /invites/{token}/accept', () => {
     const token = await invite(id)
     expect((await accept(first.session, old)).status).toBe(404)
     expect((await accept(first.session, token)).status).toBe(200)
-    expect(refused(await accept(second.session, token))).toEqual([409, 'invite already accepted'])
+    expect(refused(await accept(second.session, token))).toEqual([409, 'invite accepted already'])
   })
 
   test('is refused to a user of the organisation that invites', async () => {
     const token = await invite(await create({ name: 'Bob' }))
-    expect(refused(await accept(employer, token))).toEqual([403, 'this is an invite of your own organisation'])
+    expect(refused(await accept(employer, token))).toEqual([403, 'this invite is from your own organisation'])
   })
 
   test('is refused if another contractor of the organisation has the address', async () => {

@@ -313,7 +313,7 @@ describe('a linked contractor', () => {
     const user = await admitUser({ db: service.db, now: NOW }, { kind: 'ledger', sub: person.address })
     const late = { ...(await contextOf(service)), employer: requireEmployer(user) }
     await accept(person.session, await invite(employer.session, await create(employer.session, { name: 'Ann' })))
-    const conflict = { code: 'organisation-dissolved', message: 'your organisation no longer exists' }
+    const conflict = { code: 'organisation-dissolved', message: 'your organisation no longer exists: sign in again' }
     await expect(createBatch(late, { name: 'March' })).rejects.toMatchObject(conflict)
     await expect(createContractor(late, { name: 'Bob' })).rejects.toMatchObject(conflict)
     await expect(importContractors(late, [{ name: 'Bob' }])).rejects.toMatchObject(conflict)
@@ -462,7 +462,7 @@ describe('POST /me/identities', () => {
     const before = await me(other.session)
     expect(refused(await join(caller.session, other.session))).toEqual([
       409,
-      "the other session's organisation already has records",
+      "the other session's organisation has records",
     ])
     expect(await me(other.session)).toEqual(before)
   })

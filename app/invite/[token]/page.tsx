@@ -14,9 +14,10 @@ export const metadata: Metadata = { title: 'An invite', robots: { index: false }
 
 /** The messages for refusals after a sign-in at the identity provider, by the code of the refusal. */
 const PROBLEMS: Partial<Record<string, string>> = {
-  'invite-for-other': 'It did not work: this invite is for someone else. Sign in with the email that was invited.',
-  'own-invite': 'It did not work: this is an invite of your own organisation.',
-  'identity-token-invalid': 'It did not work: the identity provider has not signed you in.',
+  'invite-for-other':
+    'It did not work: this invite is for another email or account. Sign in with the email that was invited.',
+  'own-invite': 'It did not work: this invite is from your own organisation.',
+  'identity-token-invalid': 'It did not work: the identity provider did not sign you in.',
   unavailable: 'It did not work: the identity provider cannot be reached. Try again in a moment.',
 }
 

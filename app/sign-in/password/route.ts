@@ -5,7 +5,7 @@ import { operatorCookies } from '#app/(operator)/operator-cookies.ts'
 import { resource } from '#lib/api/resource.ts'
 import { isOwnForm } from '#lib/auth/form-origin.ts'
 import { BROWSER_SECONDS, OPERATOR_SESSION_SECONDS, readBrowser } from '#lib/auth/operator.ts'
-import { drawTry, signInOperator } from '#lib/auth/operator-sign-in.ts'
+import { drawSkip, signInOperator } from '#lib/auth/operator-sign-in.ts'
 import { readForm } from '#lib/http/body.ts'
 import { clientOf } from '#lib/http/client-address.ts'
 import { takeTurn } from '#lib/http/fairness.ts'
@@ -29,7 +29,7 @@ export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(
       const names = operatorCookies(publicUrl)
       const jar = await cookies()
       const from = { browser: jar.get(names.browser)?.value, client: clientOf(request.headers) }
-      const isDrawn = drawTry()
+      const skipsWait = drawSkip()
       // Refusals wait for a turn: a client that tries again at once would otherwise keep the process busy with them.
       const refuse = async (problem: string, back = '/overview') => {
         await takeTurn('refusal')
@@ -38,7 +38,7 @@ export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(
       // Strangers at the operator's address cannot use up the tries of a browser that has signed in before.
       if (!(await readBrowser(operator, from.browser, now()))) {
         try {
-          requireRequestLeft(request.headers, isDrawn ? 'drawn-password' : 'password')
+          requireRequestLeft(request.headers, skipsWait ? 'drawn-password' : 'password')
         } catch (error) {
           return await refuse(problemOf(error))
         }
@@ -46,7 +46,7 @@ export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(
       const { password, to } = await readForm(request, form)
       const back = isOwnPage(to) ? to : '/overview'
       const context = { settings: operator, database, now: now() }
-      const made = await signInOperator(context, { password, from, isDrawn }).catch(problemOf)
+      const made = await signInOperator(context, { password, from, skipsWait }).catch(problemOf)
       if (typeof made === 'string') return await refuse(made, back)
       const terms = { httpOnly: true, sameSite: 'lax', secure: names.secure, path: '/' } as const
       jar.set(names.session, made.session, { ...terms, maxAge: OPERATOR_SESSION_SECONDS })

@@ -9,25 +9,24 @@ import { PROVIDER_TIMEOUT_MS, unreachable } from './provider-request.ts'
 export interface BrowserClient {
   provider: ProviderSettings
   clientId: string
-  /** the address that the provider sends the browser back to; the provider must know it */
+  /** where the provider redirects the browser; it must be registered there */
   redirectUri: string
 }
 
-/** The state of a sign-in, which the browser keeps between going to the provider and coming back. */
+/** The secrets of a sign-in, which the browser keeps until the provider redirects it back. */
 export interface PendingSignIn {
   state: string
   verifier: string
 }
 
 /**
- * Begins a sign-in: resolves to the address at the provider for the browser to go to (`location`), and to the secrets that
- * the browser keeps until it returns.
+ * Begins a sign-in: resolves to the provider's page (`location`) and to the secrets for the browser.
  * @throws Refusal `unavailable`
  */
 export async function beginSignIn(client: BrowserClient): Promise<PendingSignIn & { location: string }> {
   const { provider, clientId, redirectUri } = client
   const { authorization_endpoint: endpoint } = await discover(provider.issuer)
-  if (!endpoint) throw new Refusal('unavailable', 'the identity provider has no page to sign in', { retryAfter: 3600 })
+  if (!endpoint) throw new Refusal('unavailable', 'the identity provider has no sign-in page', { retryAfter: 3600 })
   const state = oauth.generateRandomState()
   const verifier = oauth.generateRandomCodeVerifier()
   const location = new URL(endpoint)
@@ -46,26 +45,26 @@ export async function beginSignIn(client: BrowserClient): Promise<PendingSignIn 
 }
 
 /**
- * Ends a sign-in with the address that the provider has sent the browser back to: the provider's access token.
- * @throws Refusal `identity-token-invalid` when the person or the provider refuses, or the provider's answer is of no use; `unavailable`
+ * Finishes a sign-in: exchanges the code in the redirect for the provider's access token.
+ * @throws Refusal `identity-token-invalid` if the user or the provider refuses or the response is invalid; `unavailable`
  */
-export async function finishSignIn(client: BrowserClient, kept: PendingSignIn, returned: URL): Promise<string> {
+export async function finishSignIn(client: BrowserClient, pending: PendingSignIn, redirect: URL): Promise<string> {
   const { provider, clientId, redirectUri } = client
   const server = await discover(provider.issuer)
   const self = { client_id: clientId }
-  let answer: URLSearchParams
+  let parameters: URLSearchParams
   try {
-    answer = oauth.validateAuthResponse(server, self, returned, kept.state)
+    parameters = oauth.validateAuthResponse(server, self, redirect, pending.state)
   } catch (cause) {
     throw notSignedIn(cause)
   }
   const options = { ...secured(provider.issuer), additionalParameters: audienceOf(provider) }
   const response = await oauth
-    .authorizationCodeGrantRequest(server, self, oauth.None(), answer, redirectUri, kept.verifier, options)
+    .authorizationCodeGrantRequest(server, self, oauth.None(), parameters, redirectUri, pending.verifier, options)
     .catch((cause) => {
       throw unreachable(cause)
     })
-  if (response.status >= 500) throw unreachable(new Error(`the token endpoint answers ${response.status}`))
+  if (response.status >= 500) throw unreachable(new Error(`the token endpoint responded with ${response.status}`))
   try {
     return (await oauth.processAuthorizationCodeResponse(server, self, response)).access_token
   } catch (cause) {
@@ -74,9 +73,9 @@ export async function finishSignIn(client: BrowserClient, kept: PendingSignIn, r
 }
 
 const notSignedIn = (cause: unknown) =>
-  new Refusal('identity-token-invalid', 'the identity provider has not signed you in', { cause })
+  new Refusal('identity-token-invalid', 'the identity provider did not sign you in', { cause })
 
-/** Only a provider on this very machine is asked without TLS. */
+/** Only a provider on this machine may be reached without TLS. */
 function secured(issuer: string) {
   const { protocol, hostname } = new URL(issuer)
   return {
@@ -85,10 +84,7 @@ function secured(issuer: string) {
   }
 }
 
-/**
- * The parameter that names the audience of the access token. Some providers know `audience`, others `resource`, which
- * must be a URL (RFC 8707 §2).
- */
+/** Names the audience of the access token: some providers take `audience`, others `resource`, a URL (RFC 8707 §2). */
 function audienceOf({ audience }: ProviderSettings): Record<string, string> {
   return { audience, ...(URL.canParse(audience) && /^https?:/.test(audience) && { resource: audience }) }
 }

@@ -3,12 +3,12 @@ import { z } from 'zod'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { fetchCapped, requireSecure, unreachable } from './provider-request.ts'
 
-/** A provider that moves its endpoints is followed after this time, without a restart. */
-const KEPT_FOR_MS = 60 * 60_000
-/** The time for which an older answer holds, where the provider gives no new one. */
-const ASKED_AGAIN_AFTER_MS = 60_000
+/** When a provider moves its endpoints, the service notices after this time. */
+const CACHE_MS = 60 * 60_000
+/** How long to keep using an older document after a failed request. */
+const RETRY_AFTER_MS = 60_000
 
-/** An endpoint of another type counts as absent. */
+/** An endpoint that is not a string counts as absent. */
 const endpoint = z.string().optional().catch(undefined)
 
 const DOCUMENT = z.looseObject({
@@ -19,22 +19,21 @@ const DOCUMENT = z.looseObject({
   userinfo_endpoint: endpoint,
 })
 
-/** The addresses of a provider's keys and endpoints. Only the address of the keys is known to be secure. */
+/** A discovery document. Only its `jwks_uri` is checked to be secure. */
 type Discovered = AuthorizationServer & { jwks_uri: string }
 
-interface Kept {
+interface CachedDocument {
   document: Promise<Discovered>
   /** milliseconds since the epoch */
   until: number
 }
 
-// A build may bundle the routes apart, so what they share hangs on the process.
-const known = globalThis as { discoveries?: Map<string, Kept> }
+// A build may bundle the routes separately, so they share state through the process.
+const known = globalThis as { discoveries?: Map<string, CachedDocument> }
 
 /**
- * The issuer's discovery document (OpenID Connect Discovery 1.0 §4). The answer is kept for an hour: anybody can begin
- * a sign-in, and each would ask the provider. A failure is not kept, and where an older answer is known it holds for
- * another minute.
+ * Returns the issuer's discovery document (OpenID Connect Discovery 1.0 §4), cached for an hour: anyone can start a
+ * sign-in, and each would otherwise cause a request. After a failure, an older document is used for another minute.
  * @throws Refusal `unavailable`
  */
 export async function discover(issuer: string): Promise<Discovered> {
@@ -49,26 +48,26 @@ export async function discover(issuer: string): Promise<Discovered> {
   }
 }
 
-function keep(issuer: string, older: Promise<Discovered> | undefined): Kept {
+function keep(issuer: string, older: Promise<Discovered> | undefined): CachedDocument {
   const document = fetchDocument(issuer).catch((error: unknown) => {
     if (older === undefined) throw error
     log('info', 'discovery', { failure: describeFailure(error) })
-    asked.until = Date.now() + ASKED_AGAIN_AFTER_MS
+    asked.until = Date.now() + RETRY_AFTER_MS
     return older
   })
-  const asked: Kept = { document, until: Date.now() + KEPT_FOR_MS }
+  const asked: CachedDocument = { document, until: Date.now() + CACHE_MS }
   known.discoveries?.set(issuer, asked)
   return asked
 }
 
-/** The document must name the very issuer that it was asked of (§4.3), byte for byte. */
+/** The document's issuer must be the requested one, byte for byte (§4.3). */
 async function fetchDocument(issuer: string): Promise<Discovered> {
   const url = requireSecure(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`)
   const response = await fetchCapped(url.href)
-  if (response.status !== 200) throw new Error(`discovery answered ${response.status}`)
+  if (response.status !== 200) throw new Error(`discovery responded with ${response.status}`)
   const document = DOCUMENT.parse(await response.json())
-  if (document.issuer !== issuer) throw new Error('discovery is that of another issuer')
+  if (document.issuer !== issuer) throw new Error('the discovery document names another issuer')
   requireSecure(document.jwks_uri)
-  // oauth4webapi checks the type of every other field when it reads the field.
+  // oauth4webapi checks the types of the other fields when it reads them.
   return document as Discovered
 }

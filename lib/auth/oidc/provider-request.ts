@@ -4,18 +4,18 @@ import { Refusal } from '#lib/refusal/refusal.ts'
 export const PROVIDER_TIMEOUT_MS = 5_000
 const LARGEST_DOCUMENT = 512 * 1024
 
-/** Over plain HTTP an attacker on the way could replace the keys, and then sign tokens for every user. */
+/** Over plain HTTP an attacker on the network could replace the keys and then sign tokens for any user. */
 export function requireSecure(address: string): URL {
   const url = new URL(address)
-  if (!isSecure(url)) throw new Error('a provider is asked over https only')
+  if (!isSecure(url)) throw new Error('the address of a provider must use https')
   return url
 }
 
-/** Only a provider on this very machine is asked without TLS. */
+/** Only a provider on this machine may be reached without TLS. */
 export const isSecure = ({ protocol, hostname }: URL) =>
   protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname))
 
-/** A GET that follows no redirect, waits no longer than `signal` and reads no endless body. */
+/** Sends a GET that follows no redirects and reads at most 512 KiB. */
 export async function fetchCapped(
   address: string,
   {
@@ -29,7 +29,7 @@ export async function fetchCapped(
   let size = 0
   for await (const chunk of response.body ?? []) {
     size += chunk.length
-    if (size > LARGEST_DOCUMENT) throw new Error('the provider answered with more than 512 KiB')
+    if (size > LARGEST_DOCUMENT) throw new Error('the response of the provider exceeds 512 KiB')
     chunks.push(chunk)
   }
   return new Response(Buffer.concat(chunks), { status: response.status })

@@ -3,37 +3,35 @@ import { discover } from './discovery.ts'
 import { fetchCapped, isSecure, PROVIDER_TIMEOUT_MS, requireSecure, unreachable } from './provider-request.ts'
 
 /**
- * An OpenID Connect provider whose access tokens are exchanged for sessions. `issuer` is compared byte for byte, and
- * need not be a URL when `jwksUrl` says where the keys are (some issuers are a plain name); without `jwksUrl` the
- * issuer is asked (OpenID Connect Discovery 1.0 §4).
+ * An OpenID Connect provider whose access tokens are exchanged for sessions. `issuer` is compared byte for byte. It need
+ * not be a URL if `jwksUrl` is set; otherwise discovery finds the keys (OpenID Connect Discovery 1.0 §4).
  */
 export interface ProviderSettings {
   issuer: string
   audience: string
   jwksUrl?: string | undefined
-  /** JWS algorithms, never of the HS family. */
+  /** JWS algorithms, never HS*. */
   algorithms: readonly string[]
-  /** Name of the claim that holds the email address. */
+  /** The claim with the email address. */
   emailClaim: string
-  /** The public client by which pages of this service sign in, if the provider knows one. */
+  /** The public client with which this service's pages sign in, if one is registered. */
   clientId?: string | undefined
 }
 
-/** The facts about a provider, once it has been asked. */
 export interface Provider {
-  /** Finds the key of a token, for jose. Throws Refusal `unavailable` when the provider cannot be asked. */
+  /** Finds the key of a token, for jose. @throws Refusal `unavailable` while the provider cannot be reached */
   keys: JWTVerifyGetKey
-  /** The userinfo endpoint (OpenID Connect Core 1.0 §5.3), if discovery names one. */
+  /** The userinfo endpoint (OpenID Connect Core 1.0 §5.3), if discovery names one over TLS. */
   userinfo: URL | undefined
 }
 
 /**
- * One key set per address and process: jose keeps the fetched keys, and the pause between two fetches, in the set. It
- * outlives the discovery document that named it.
+ * One key set per address and process: jose caches the keys and limits the requests per set. A set outlives the discovery
+ * document that named it.
  */
-const known = globalThis as { providerKeys?: Map<string, JWTVerifyGetKey> }
+const shared = globalThis as { providerKeys?: Map<string, JWTVerifyGetKey> }
 
-/** @throws Refusal `unavailable` when the provider cannot be asked where its keys are */
+/** @throws Refusal `unavailable` while discovery is needed and fails */
 export async function openProvider({ jwksUrl, issuer }: ProviderSettings): Promise<Provider> {
   if (jwksUrl !== undefined) return { keys: openKeys(jwksUrl), userinfo: undefined }
   const { jwks_uri: jwks, userinfo_endpoint: userinfo } = await discover(issuer)
@@ -41,9 +39,9 @@ export async function openProvider({ jwksUrl, issuer }: ProviderSettings): Promi
 }
 
 function openKeys(address: string): JWTVerifyGetKey {
-  known.providerKeys ??= new Map()
-  const keys = known.providerKeys.get(address) ?? fetchKeys(address)
-  known.providerKeys.set(address, keys)
+  shared.providerKeys ??= new Map()
+  const keys = shared.providerKeys.get(address) ?? fetchKeys(address)
+  shared.providerKeys.set(address, keys)
   return keys
 }
 
@@ -64,7 +62,7 @@ function fetchKeys(address: string): JWTVerifyGetKey {
   }
 }
 
-/** An access token is never sent over plain HTTP, so a userinfo endpoint without TLS counts as absent. */
+/** Access tokens are never sent over plain HTTP, so a userinfo endpoint without TLS counts as absent. */
 function secureOrNone(address: string | undefined): URL | undefined {
   if (address === undefined || !URL.canParse(address)) return undefined
   const url = new URL(address)

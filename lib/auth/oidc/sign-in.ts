@@ -1,7 +1,7 @@
 import { jwtVerify } from 'jose'
 import { z } from 'zod'
 import { Refusal } from '#lib/refusal/refusal.ts'
-import { type Identity, LONGEST_TOKEN, mintSession, type SessionSettings, type SignedIn } from '../session.ts'
+import { type Identity, MAX_TOKEN_LENGTH, mintSession, type SessionSettings, type SignedIn } from '../session.ts'
 import { openProvider, type ProviderSettings } from './provider.ts'
 import { askUserinfo } from './userinfo.ts'
 import { verifiedEmail } from './verified-email.ts'
@@ -17,14 +17,10 @@ export const providerToken = z.object(
   'token required',
 )
 
-/**
- * The `typ` headers that an access token may have (RFC 9068 §2.1). The same keys sign logout tokens, which differ
- * here.
- */
+/** The `typ` headers of access tokens (RFC 9068 §2.1). The same keys sign logout tokens, which have another type. */
 const ACCESS_TOKEN_TYPES: ReadonlySet<unknown> = new Set([undefined, 'JWT', 'jwt', 'at+jwt', 'application/at+jwt'])
 
 /**
- * The provider, if there is one.
  * @throws Refusal `idp-not-configured`
  */
 export function requireProvider(provider: ProviderSettings | undefined): ProviderSettings {
@@ -33,8 +29,8 @@ export function requireProvider(provider: ProviderSettings | undefined): Provide
 }
 
 /**
- * Exchanges an access token of the provider for a session, which ends with the token or sooner.
- * @throws Refusal `identity-token-invalid` when the token fails verification, `unavailable` while the provider cannot be asked
+ * Exchanges an access token of the provider for a session that expires no later than the token.
+ * @throws Refusal `identity-token-invalid`; `unavailable` while the provider cannot be reached
  */
 export async function signInWithProvider(
   given: { provider: ProviderSettings; sessions: SessionSettings },
@@ -47,15 +43,15 @@ export async function signInWithProvider(
 }
 
 /**
- * Verifies an access token by the keys, issuer, audience and algorithms of the provider, and only then reads the user
- * from it. The identity is (issuer, sub), never the email address, which can change hands.
+ * Verifies an access token with the provider's keys, issuer, audience and algorithms, and then reads the user from it.
+ * The identity is (issuer, sub), never the email address, which can change hands.
  */
 export async function verifyAccessToken(
   provider: ProviderSettings,
   token: string,
   now: Date,
 ): Promise<{ identity: Identity & { kind: 'idp' }; expiresAt: Date }> {
-  if (token.length > LONGEST_TOKEN) throw invalid()
+  if (token.length > MAX_TOKEN_LENGTH) throw invalid()
   const { keys, userinfo } = await openProvider(provider)
   const { payload, protectedHeader } = await jwtVerify(token, keys, {
     issuer: provider.issuer,
@@ -69,16 +65,16 @@ export async function verifyAccessToken(
   })
   const { sub, exp } = payload
   if (!ACCESS_TOKEN_TYPES.has(protectedHeader.typ)) throw invalid()
-  // Privy gives identity tokens the issuer and audience of its access tokens. Only identity tokens have this claim.
+  // Privy's identity tokens have the issuer and audience of its access tokens. Only identity tokens have this claim.
   if (payload.linked_accounts !== undefined) throw invalid()
   if (!isSubject(sub) || exp === undefined) throw invalid()
-  // The tolerance forgives a provider whose clock runs ahead. A token that is over must not begin a session.
+  // The tolerance allows for a provider whose clock is fast. An expired token must not start a session.
   const expiresAt = new Date(exp * 1000)
   if (expiresAt.getTime() <= now.getTime()) throw invalid()
-  // Where the token has no email claim, the userinfo endpoint may tell the email to the token's holder.
-  const told =
+  // Without an email claim in the token, the userinfo endpoint may return the email.
+  const claims =
     payload[provider.emailClaim] === undefined && userinfo ? await askUserinfo(userinfo, token, sub) : payload
-  return { identity: { kind: 'idp', sub, issuer: provider.issuer, ...verifiedEmail(provider, told) }, expiresAt }
+  return { identity: { kind: 'idp', sub, issuer: provider.issuer, ...verifiedEmail(provider, claims) }, expiresAt }
 }
 
 /** OpenID Connect Core §2: at most 255 ASCII characters. */

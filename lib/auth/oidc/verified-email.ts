@@ -2,8 +2,8 @@ import { isEmail } from '#lib/text/plain-text.ts'
 import type { ProviderSettings } from './provider.ts'
 
 /**
- * The email address among `claims`, if the provider says that it is verified: `true` itself and not the text, in
- * `<claim>_verified`, or in `email_verified` where a custom claim has no such sibling.
+ * Returns the email among `claims` if the provider has verified it: `<claim>_verified`, or `email_verified` for a custom
+ * claim without such a sibling, is `true` and not the string.
  */
 export function verifiedEmail(
   { emailClaim }: Pick<ProviderSettings, 'emailClaim'>,

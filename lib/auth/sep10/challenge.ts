@@ -5,9 +5,8 @@ import { Refusal } from '#lib/refusal/refusal.ts'
 import { signEd25519 } from '#lib/stellar/ed25519.ts'
 
 /**
- * The identity of this server towards a wallet (SEP-10). `homeDomain` and `webAuthDomain` are hosts, with the port if
- * there is one, and come from configuration, since the caller writes the Host header. `signer` signs challenges and
- * nothing else.
+ * The identity of this server for wallets (SEP-10). `homeDomain` and `webAuthDomain` are hosts with an optional port.
+ * They come from configuration, because the caller controls the Host header. `signer` signs only challenges.
  */
 export interface Sep10Settings {
   signer: Keypair
@@ -16,27 +15,26 @@ export interface Sep10Settings {
   webAuthDomain: string
 }
 
-/** Seconds for which a challenge is valid (specification, Limits). */
-const CHALLENGE_LIFETIME = 300
+const CHALLENGE_LIFETIME_SECONDS = 300
 
 /** The query of a challenge request (SEP-10, "Request"). */
 export const challengeQuery = z.object({
   account: z.string().optional().meta({ description: 'the account address (G…) that signs in' }),
-  memo: z.string().optional().meta({ description: 'not supported: one that is not empty is refused' }),
-  home_domain: z.string().optional().meta({ description: 'none, or that of this service' }),
+  memo: z.string().optional().meta({ description: 'not supported; refused unless it is empty' }),
+  home_domain: z.string().optional().meta({ description: 'this service’s home domain, or none' }),
 })
 type ChallengeRequest = z.output<typeof challengeQuery>
 
-/** The answer to it (SEP-10, "Response"). */
+/** The response (SEP-10, "Response"). */
 export const challengeShape = z.object({
-  transaction: z.string().meta({ description: 'what the wallet is to sign: a transaction envelope, base64 XDR' }),
-  network_passphrase: z.string().meta({ description: 'the network that the signature is for' }),
+  transaction: z.string().meta({ description: 'the transaction envelope for the wallet to sign, base64 XDR' }),
+  network_passphrase: z.string().meta({ description: 'the network of the signature' }),
 })
 
 /**
- * A challenge for the account to sign. Nothing is stored: the server's signature and
- * the time bounds prove later that it was issued. Of what the caller sends only the account enters it, so that the
- * signing key never signs a text that the caller has chosen. A client_domain is not supported, hence ignored.
+ * Builds a challenge for the account to sign. Stores nothing: the server's signature and the time bounds later prove that
+ * it was issued. Includes only the account from the request, so that the signing key never signs a text chosen by the
+ * caller. Ignores client_domain, which is not supported.
  * @param nonce 48 random bytes
  * @throws Refusal `account-required`, `account-invalid`, `memo-invalid`, `home-domain-invalid`
  */
@@ -46,14 +44,14 @@ export function buildChallenge(
   now: Date,
   nonce: Uint8Array = randomBytes(48),
 ): z.output<typeof challengeShape> {
-  const account = acceptRequest(settings, request)
+  const account = requireAccount(settings, request)
   const minTime = Math.floor(now.getTime() / 1000)
   const server = settings.signer.publicKey()
-  // Sequence number 0 can never be applied, so what the wallet signs moves nothing.
+  // Sequence number 0 can never be applied, so the wallet's signature moves nothing.
   const transaction = new TransactionBuilder(new Account(server, '-1'), {
     fee: BASE_FEE,
     networkPassphrase: settings.networkPassphrase,
-    timebounds: { minTime, maxTime: minTime + CHALLENGE_LIFETIME },
+    timebounds: { minTime, maxTime: minTime + CHALLENGE_LIFETIME_SECONDS },
   })
     .addOperation(
       Operation.manageData({
@@ -73,7 +71,7 @@ export function buildChallenge(
   return { transaction: transaction.toXdr(), network_passphrase: settings.networkPassphrase }
 }
 
-function acceptRequest(settings: Sep10Settings, request: ChallengeRequest): string {
+function requireAccount(settings: Sep10Settings, request: ChallengeRequest): string {
   const { account, memo, home_domain } = request
   if (!account) throw new Refusal('account-required', 'account required')
   if (!StrKey.isValidEd25519PublicKey(account)) {
@@ -85,10 +83,10 @@ function acceptRequest(settings: Sep10Settings, request: ChallengeRequest): stri
   if (account === settings.signer.publicKey()) {
     throw new Refusal('account-invalid', "account is the server's own signing key")
   }
-  // Users of one pooled account would fall into one session if their memo were dropped.
+  // If the memo were ignored, the users of a pooled account would share one session.
   if (memo) throw new Refusal('memo-invalid', 'memo is not supported')
   if (home_domain && home_domain !== settings.homeDomain) {
-    throw new Refusal('home-domain-invalid', `home_domain is not served here; it is ${settings.homeDomain}`)
+    throw new Refusal('home-domain-invalid', `home_domain must be ${settings.homeDomain}`)
   }
   return account
 }

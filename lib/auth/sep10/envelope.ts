@@ -3,12 +3,12 @@ import { Refusal } from '#lib/refusal/refusal.ts'
 import type { HintedSignature } from '#lib/stellar/account.ts'
 import { type DecodedEnvelope, decodeEnvelope } from '#lib/stellar/envelope.ts'
 
-/** Bytes of base64. A challenge has about 520, and 100 more per signature; decoding costs many times its input. */
-const LONGEST_ENVELOPE = 8192
+/** In bytes of base64. A challenge has about 520, and 100 more per signature. Decoding costs many times its input. */
+const MAX_ENVELOPE_LENGTH = 8192
 
-/** A decoded challenge: what both envelope forms have in common, and the hash that is signed. */
+/** A decoded challenge, with the hash that is signed. */
 export interface ChallengeEnvelope {
-  /** Raw key of the source account, or nothing if that is muxed. */
+  /** Raw key of the source account; undefined for a muxed one. */
   source: Uint8Array | undefined
   sequence: bigint
   timeBounds: xdr.TimeBounds | undefined
@@ -19,11 +19,11 @@ export interface ChallengeEnvelope {
 }
 
 /**
- * Decodes base64 XDR: padded or not, URL-safe or not, as the SDK does.
+ * Decodes base64 XDR, padded or not and URL-safe or not, like the SDK.
  * @throws Refusal `challenge-invalid`
  */
 export function decodeChallenge(text: string, networkPassphrase: string): ChallengeEnvelope {
-  if (text.length > LONGEST_ENVELOPE) throw invalidChallenge('it is larger than any challenge')
+  if (text.length > MAX_ENVELOPE_LENGTH) throw invalidChallenge('it is larger than any challenge')
   const { form, envelope, hash } = decode(text, networkPassphrase)
   if (form === 'fee-bump') throw invalidChallenge('it is a fee-bump transaction')
   const { tx, signatures } = envelope
@@ -47,7 +47,7 @@ function decode(text: string, networkPassphrase: string): DecodedEnvelope {
   }
 }
 
-/** The 400 of everything that is wrong with a challenge; `reason` completes "invalid challenge: ". */
+/** `reason` completes "invalid challenge: ". */
 export function invalidChallenge(reason: string, cause?: unknown): Refusal {
   return new Refusal('challenge-invalid', `invalid challenge: ${reason}`, cause === undefined ? {} : { cause })
 }

@@ -21,16 +21,16 @@ export const signedChallenge = z.object(
 )
 
 /**
- * Exchanges a challenge that the wallet has signed, base64 XDR, for a session of its account. A challenge gives one
- * session; a refusal leaves it unused. The session's jti is the hash of the challenge.
- * @throws Refusal `challenge-…` for a bad challenge of any sort, `unavailable` while ledger or database cannot be reached
+ * Exchanges a signed challenge (base64 XDR) for a session of its account. A challenge can be used once; a refusal does not
+ * use it. The session's jti is the challenge's hash.
+ * @throws Refusal `challenge-…` for an invalid challenge, `unavailable` while ledger or database cannot be reached
  */
 export async function signInWithWallet(
   given: {
     rpc: EntryReader
     sep10: Sep10Settings
     sessions: SessionSettings
-    /** asked for once the challenge is good, so that a bad one is refused while the database is away */
+    /** called only for a valid challenge, so that an invalid one is refused even without the database */
     database(): Promise<Database>
   },
   transaction: string,

@@ -1,9 +1,6 @@
 import type { Sep10Settings } from './challenge.ts'
 
-/**
- * The file by which wallets find the sign-in (SEP-1): network, signing key and SEP-10 endpoint of this service, as
- * TOML.
- */
+/** Writes the stellar.toml (SEP-1) in which wallets find the network, signing key and SEP-10 endpoint of this service. */
 export function stellarToml(settings: Sep10Settings, publicUrl: string): string {
   const entries = {
     VERSION: '2.7.0',
@@ -16,7 +13,7 @@ export function stellarToml(settings: Sep10Settings, publicUrl: string): string 
   return `${assignments(entries)}CURRENCIES = []\n\n[DOCUMENTATION]\n${assignments(documentation)}`
 }
 
-/** A JSON string is a TOML basic string for all that a URL, a key or a passphrase can hold. */
+/** For URLs, keys and passphrases, a JSON string is a TOML basic string. */
 function assignments(values: Record<string, string>): string {
   return Object.entries(values)
     .map(([name, value]) => `${name} = ${JSON.stringify(value)}\n`)

@@ -5,19 +5,19 @@ import { verifyEd25519 } from '#lib/stellar/ed25519.ts'
 import type { Sep10Settings } from './challenge.ts'
 import { type ChallengeEnvelope, decodeChallenge, invalidChallenge } from './envelope.ts'
 
-/** A challenge that this server issued, is still valid, and carries signatures that are yet to be weighed. */
+/** A valid challenge of this server, whose client signatures are not yet weighed. */
 export interface Challenge {
   account: string
   hash: Uint8Array
-  /** The challenge's own last second; its hash must be remembered until then. */
+  /** The last second of its time bounds. Its hash must be kept until then. */
   expiresAt: Date
   clientSignatures: HintedSignature[]
 }
 
 /**
- * Everything about a signed challenge that needs no ledger (SEP-10, "Token"). It does what the SDK's readChallengeTx does, with
- * node:crypto for the signature, and stricter where SEP-10 leaves the duty to the server: no grace around the time
- * bounds (the SDK allows 300 s either way), web_auth_domain must be there, no memo, no muxed account, no client_domain.
+ * Checks everything about a signed challenge that needs no ledger (SEP-10, "Token"). Like the SDK's readChallengeTx, with
+ * node:crypto for the signature, and stricter where SEP-10 leaves it to the server: no grace period around the time
+ * bounds (the SDK allows 300 s), a required web_auth_domain, no memo, no muxed account, no client_domain.
  * @throws Refusal `challenge-invalid`, `challenge-expired`
  */
 export function readChallenge(settings: Sep10Settings, transaction: string, now: Date): Challenge {
@@ -28,7 +28,7 @@ export function readChallenge(settings: Sep10Settings, transaction: string, now:
   if (envelope.hasMemo) throw invalidChallenge('it has a memo')
   const expiresAt = checkTime(envelope.timeBounds, now)
   const account = checkOperations(settings, envelope.operations)
-  return { account, hash: envelope.hash, expiresAt, clientSignatures: takeServerSignature(envelope, server) }
+  return { account, hash: envelope.hash, expiresAt, clientSignatures: removeServerSignature(envelope, server) }
 }
 
 function checkTime(bounds: xdr.TimeBounds | undefined, now: Date): Date {
@@ -46,16 +46,16 @@ function checkOperations(settings: Sep10Settings, operations: readonly xdr.Opera
   const { source, name, value } = manageDataOf(first)
   if (!source) throw invalidChallenge('its first operation has no source account, or a muxed one')
   if (name !== `${settings.homeDomain} auth`) throw invalidChallenge(`it is not for ${settings.homeDomain}`)
-  if (!value || !/^[A-Za-z0-9+/]{64}$/.test(value)) throw invalidChallenge('it carries no nonce of 48 bytes')
+  if (!value || !/^[A-Za-z0-9+/]{64}$/.test(value)) throw invalidChallenge('it has no nonce of 48 bytes')
   const server = settings.signer.rawPublicKey()
-  // An account could make this server's key its signer, and be let in on the signature that every challenge has.
+  // An account could add this server's key as a signer, and pass with the signature that every challenge has.
   if (isSame(source, server)) throw invalidChallenge("its account is the server's own signing key")
   let hasWebAuthDomain = false
   for (const operation of others.map(manageDataOf)) {
     if (!operation.source || !isSame(operation.source, server)) {
-      throw invalidChallenge('it has an operation that is not of this server')
+      throw invalidChallenge('it has an operation whose source is not this server')
     }
-    // That domain's key would have to sign, too; here no challenge has one.
+    // The key of that domain would have to sign, too. No challenge of this server has one.
     if (operation.name === 'client_domain') throw invalidChallenge('it has a client_domain')
     if (operation.name !== 'web_auth_domain') continue
     if (operation.value !== settings.webAuthDomain) {
@@ -68,7 +68,7 @@ function checkOperations(settings: Sep10Settings, operations: readonly xdr.Opera
 }
 
 interface ManageData {
-  /** Raw key of the operation's own source account, or nothing if it has none or a muxed one. */
+  /** Raw key of the operation's source account; undefined if it has none or a muxed one. */
   source: Uint8Array | undefined
   name: string
   value: string | undefined
@@ -85,8 +85,8 @@ function manageDataOf(operation: xdr.Operation | undefined): ManageData {
   }
 }
 
-/** The signatures without the server's one. A second one by the server stays, and matches no signer. */
-function takeServerSignature(envelope: ChallengeEnvelope, server: Uint8Array): HintedSignature[] {
+/** Removes one server signature. A second one remains and matches no signer. */
+function removeServerSignature(envelope: ChallengeEnvelope, server: Uint8Array): HintedSignature[] {
   const index = envelope.signatures.findIndex(
     ({ hint, signature }) => isSame(hint, server.subarray(28)) && verifyEd25519(server, envelope.hash, signature),
   )
@@ -97,8 +97,8 @@ function takeServerSignature(envelope: ChallengeEnvelope, server: Uint8Array): H
 }
 
 /**
- * Whether the client's signatures may act for the account: every one of them a signer's, together of the medium
- * threshold, which is what moving funds takes. An account that is not on the ledger yet has its master key alone.
+ * Requires that every client signature is a signer's, and that together they reach the medium threshold, which payments
+ * require. An account that does not exist yet has only its master key.
  * @throws Refusal `challenge-invalid`
  */
 export function checkClientSignatures(settings: Sep10Settings, challenge: Challenge, auth: AccountAuth): void {
@@ -109,13 +109,13 @@ export function checkClientSignatures(settings: Sep10Settings, challenge: Challe
   const { weight, allValid, repeats } = weighSignatures({
     hash: challenge.hash,
     signatures: challenge.clientSignatures,
-    // This server signs every challenge, so its signature says nothing about the client.
+    // This server signs every challenge, so its signature proves nothing about the client.
     signers: signers.filter(({ key }) => key !== server),
   })
-  if (!allValid) throw invalidChallenge('it has a signature that is not of a signer of the account')
-  if (repeats > 0) throw invalidChallenge('it has two signatures of one signer')
+  if (!allValid) throw invalidChallenge('it has a signature that is not by a signer of the account')
+  if (repeats > 0) throw invalidChallenge('it has two signatures by one signer')
   if (weight < thresholds.medium) {
-    throw invalidChallenge(`its signatures weigh ${weight} of the ${thresholds.medium} that the account requires`)
+    throw invalidChallenge(`its signatures have weight ${weight}, but the account requires ${thresholds.medium}`)
   }
 }
 
