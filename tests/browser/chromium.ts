@@ -11,12 +11,12 @@ const INSTALLED = [
   '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome',
 ]
 
-/** The browser of this machine, or the one that Playwright keeps. */
+/** An installed browser, or else Playwright's. */
 export function findChromium(): string {
   return INSTALLED.find(isThere) ?? chromium.executablePath()
 }
 
-/** Sees to it that `findChromium` finds one: Playwright's own, or else Debian's. */
+/** Installs a browser if `findChromium` finds none: Playwright's, or else Debian's. */
 export function installChromium(): void {
   if (isThere(findChromium())) return
   const playwright = fileURLToPath(import.meta.resolve('@playwright/test/cli'))

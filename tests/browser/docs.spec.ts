@@ -9,7 +9,7 @@ test.beforeAll(async () => {
 })
 test.afterAll(() => program.stop())
 
-/** Opens the reference, and collects what the browser complains of and whom it asks. */
+/** Opens the reference, and collects the browser's errors and the requested origins. */
 async function open(page: Page) {
   const complaints: string[] = []
   const origins = new Set<string>()
@@ -23,7 +23,7 @@ async function open(page: Page) {
 
 const routeOf = (page: Page, id: string) => page.locator(`.opblock[id$="-${id}"]`)
 
-/** Unfolds an operation and sends its example. */
+/** Expands an operation and sends its example. */
 async function send(page: Page, id: string) {
   const route = routeOf(page, id)
   await route.locator('.opblock-summary-control').click()
@@ -31,7 +31,7 @@ async function send(page: Page, id: string) {
   return route.locator('.live-responses-table')
 }
 
-test('every operation is there; the page asks its own origin only, and its policy stops nothing', async ({ page }) => {
+test('lists every operation, requests only its own origin, and violates no policy', async ({ page }) => {
   const { complaints, origins } = await open(page)
   for (const { summary } of OPERATIONS) await expect(page.getByText(summary, { exact: true }).first()).toBeAttached()
   await expect(await send(page, 'getHealth')).toContainText('"ok": true')
@@ -43,7 +43,7 @@ for (const [kind, name] of [
   ['ledger', 'Sign in with a new wallet'],
   ['idp', 'Sign in with an email'],
 ] as const) {
-  test(`a button signs in a test user of the kind ${kind}, and what is tried carries its session`, async ({ page }) => {
+  test(`signs in a test user of kind ${kind}, whose session later requests carry`, async ({ page }) => {
     const { complaints } = await open(page)
     await page.getByRole('button', { name }).click()
     await expect(page.locator('.test-session').getByRole('status')).toContainText('Signed in as')
@@ -52,7 +52,7 @@ for (const [kind, name] of [
   })
 }
 
-test('axe finds nothing, and a phone shows it all, light and dark', async ({ page }) => {
+test('has no accessibility violations and fits a phone, light and dark', async ({ page }) => {
   await open(page)
   await expect(await send(page, 'getHealth')).toContainText('"ok": true')
   await routeOf(page, 'createContractor').locator('.opblock-summary-control').click()
@@ -68,7 +68,7 @@ test('axe finds nothing, and a phone shows it all, light and dark', async ({ pag
   }
 })
 
-test('what it loads is made once and kept', async ({ request }) => {
+test('serves assets that browsers cache for good', async ({ request }) => {
   const page = await request.get(`${program.base}/docs`)
   const etag = page.headers().etag ?? ''
   const again = await request.get(`${program.base}/docs`, { headers: { 'If-None-Match': etag } })

@@ -9,14 +9,14 @@ test.beforeAll(async () => {
 })
 test.afterAll(() => program.stop())
 
-test('the overview says what is not configured, each with the variable that turns it on', async ({ page }) => {
+test('the overview lists missing features with their variables', async ({ page }) => {
   await visit(page, program)
   const off = page.getByRole('region', { name: 'Not configured' }).getByRole('listitem')
   await expect(off).toContainText(['SMTP_URL, MAIL_FROM', 'CRON_SECRET', 'METRICS_TOKEN'])
   await expect(off).toHaveCount(3)
 })
 
-test('a sponsor with nothing to pay for is said to be off', async ({ page }) => {
+test('reports a sponsor without contracts as off', async ({ page }) => {
   const idle = await runProgram({ SPONSOR_CONTRACTS: 'none' })
   try {
     await visit(page, idle)
@@ -36,7 +36,7 @@ const NEXT_STEPS = {
   '/jobs': 'POST /batch',
 }
 
-test('every empty page says what to do next, with each request on one line', async ({ page }) => {
+test('shows the next step on every empty page, with each request on one line', async ({ page }) => {
   await page.setViewportSize(PHONE)
   for (const [path, words] of Object.entries(NEXT_STEPS)) {
     await visit(page, program, path)
@@ -49,7 +49,7 @@ test('every empty page says what to do next, with each request on one line', asy
   }
 })
 
-test('axe finds nothing on any page, and nothing is cut off, light and dark, desktop and phone', async ({ page }) => {
+test('no page has accessibility violations or clipped content, light and dark, desktop and phone', async ({ page }) => {
   for (const path of ['/', '/nowhere', '/sign-in?problem=wrong']) {
     await page.goto(`${program.base}${path}`)
     expect(await findFaults(page, DESKTOP, PHONE), path).toEqual([])
@@ -61,7 +61,7 @@ test('axe finds nothing on any page, and nothing is cut off, light and dark, des
   }
 })
 
-test('a dark screen gets a dark page', async ({ page }) => {
+test('follows the dark colour scheme', async ({ page }) => {
   const background = () => page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor)
   await page.emulateMedia({ colorScheme: 'light' })
   await page.goto(program.base)
@@ -70,7 +70,7 @@ test('a dark screen gets a dark page', async ({ page }) => {
   expect(await background()).not.toBe(light)
 })
 
-test('a page of the dashboard loads at most 25 kB of scripts more than an empty one', async ({ browser, page }) => {
+test('loads at most 25 kB more scripts on a dashboard page than on an empty one', async ({ browser, page }) => {
   const empty = await emptyPageBytes(browser, program.base)
   await visit(page, program)
   const storageState = await page.context().storageState()
@@ -82,7 +82,7 @@ test('a page of the dashboard loads at most 25 kB of scripts more than an empty 
   await Promise.all(sizes)
 })
 
-test('no page asks another host for anything, or loads another page ahead', async ({ page, context }) => {
+test('no page requests another host or prefetches another page', async ({ page, context }) => {
   const hosts = new Set<string>()
   const ahead: string[] = []
   context.on('request', (request) => {
@@ -99,11 +99,11 @@ test('no page asks another host for anything, or loads another page ahead', asyn
   expect(ahead).toEqual([])
 })
 
-test('the overview says that all is well, and what to do next', async ({ page }) => {
+test('the overview reports that all is well, and the next step', async ({ page }) => {
   await visit(page, program)
   const health = page.getByRole('region', { name: 'Health' })
   for (const word of ['Reachable', 'Following', 'Paying']) await expect(health).toContainText(word)
-  // The relay starts on the side, which is no record that changes.
+  // The relay starts in the background. That changes no record, so the page does not reload by itself.
   await expect(async () => {
     await page.reload()
     expect(await health.textContent()).toContain('Running')

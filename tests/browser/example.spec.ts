@@ -25,9 +25,7 @@ test.afterAll(async () => {
   await program?.stop()
 })
 
-test('a page of another origin signs in, imports, proves, pays and polls with the generated client', async ({
-  page,
-}) => {
+test('signs in, imports, proves, pays and polls from another origin with the generated client', async ({ page }) => {
   const query = new URLSearchParams({ api: `${program.base}/api`, deployment: program.deploymentUrl })
   await page.goto(`${origin}/?${query}`)
   const steps = page.getByRole('listitem')
@@ -44,7 +42,7 @@ test('a page of another origin signs in, imports, proves, pays and polls with th
   ])
 })
 
-test('the walkthrough shows the very code that runs', () => {
+test('the walkthrough quotes the code of the example', () => {
   const walkthrough = readFileSync(new URL('../../docs/walkthrough.md', import.meta.url), 'utf8')
   for (const file of ['payroll.ts', 'prover.ts']) {
     expect(walkthrough).toContain(readFileSync(`${EXAMPLE}/${file}`, 'utf8'))

@@ -1,7 +1,7 @@
 import { buildIfStale } from '#lib/cli/build.ts'
 import { installChromium } from './chromium.ts'
 
-/** A browser, and a build of the sources at hand, before any test is timed. */
+/** Installs a browser and builds the application before the first test. */
 export default function setUp(): void {
   installChromium()
   buildIfStale()

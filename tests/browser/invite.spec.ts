@@ -15,7 +15,7 @@ test.beforeAll(async () => {
 })
 test.afterAll(() => program.stop())
 
-/** The link of an invite for a new contractor. */
+/** Creates a contractor; resolves to the invite link. */
 async function invite(contractor: Record<string, string>): Promise<string> {
   const { id } = (await payroll.ask('POST', '/contractors', contractor)).body as { id: string }
   const { inviteUrl } = (await payroll.ask('POST', `/contractors/${id}/invite`)).body as { inviteUrl: string }
@@ -23,8 +23,8 @@ async function invite(contractor: Record<string, string>): Promise<string> {
 }
 
 /**
- * Answers as the content script of Freighter does, by messages of the window; the key stays in this process.
- * @param refuses the person says no
+ * Responds like Freighter's content script, by window messages. The key stays in this process.
+ * @param refuses the user rejects the request
  */
 async function installFreighter(page: Page, key: Keypair, { refuses = false } = {}): Promise<void> {
   await page.exposeFunction('signAsFreighter', (xdr: string, passphrase: string) => {
@@ -65,10 +65,10 @@ const statusOf = async (name: string) => {
   return contractors.find((contractor) => contractor.name === name)
 }
 
-/** The text about an invite that is shown only until it is accepted. */
+/** The text of an invite that disappears once it is accepted. */
 const ASKED = /You are asked to be paid|can be accepted once|If you did not expect this/
 
-test('a contractor accepts by an email of any script, and is told what happens next', async ({ page }) => {
+test('accepts an invite by an email in any script, and shows the next steps', async ({ page }) => {
   await openInteractive(page, await invite({ name: 'Ada Lovelace', email: 'jörg@bücher.example' }))
   await expect(page.getByRole('heading', { level: 1, name: `${COMPANY} invites you` })).toBeVisible()
   await expect(page.getByRole('main')).toContainText(ASKED)
@@ -90,7 +90,7 @@ test('a contractor accepts by an email of any script, and is told what happens n
   await expect(page.getByRole('heading', { level: 1 })).toHaveText('This invite is not valid any more')
 })
 
-test('a contractor accepts by wallet, whose account becomes the one that is paid', async ({ page }) => {
+test('accepts an invite by wallet, whose account becomes the address', async ({ page }) => {
   const [payee] = await payroll.hire('somebody else')
   const key = Keypair.random()
   await installFreighter(page, key)
@@ -102,7 +102,7 @@ test('a contractor accepts by wallet, whose account becomes the one that is paid
   expect(payee?.address).not.toBe(key.publicKey())
 })
 
-test('a wallet that refuses is said to have refused, and the invite stays open', async ({ page }) => {
+test('reports that the wallet refused, and keeps the invite open', async ({ page }) => {
   await installFreighter(page, Keypair.random(), { refuses: true })
   const link = await invite({ name: 'Alan Turing' })
   await openInteractive(page, link)
@@ -111,14 +111,14 @@ test('a wallet that refuses is said to have refused, and the invite stays open',
   expect((await page.reload())?.status()).toBe(200)
 })
 
-test('without the extension the page says how to get it', async ({ page }) => {
+test('links to the wallet extension if it is missing', async ({ page }) => {
   await openInteractive(page, await invite({ name: 'Radia Perlman' }))
   await page.getByRole('button', { name: 'Accept with Freighter' }).click()
   await expect(page.getByRole('link', { name: 'Get it at freighter.app' })).toBeVisible()
   expect(await findBarriers(page)).toEqual([])
 })
 
-test('a void link is 404', async ({ page }) => {
+test('responds 404 to an invalid link', async ({ page }) => {
   for (const token of ['nothing', 'A'.repeat(70)]) {
     expect((await page.goto(`${program.base}/invite/${token}`))?.status()).toBe(404)
     await expect(page.getByRole('heading', { level: 1 })).toHaveText('This invite is not valid any more')
@@ -126,12 +126,12 @@ test('a void link is 404', async ({ page }) => {
   }
 })
 
-test('axe finds nothing and nothing is cut off, light and dark, desktop and phone', async ({ page }) => {
+test('has no accessibility violations or clipped content, light and dark, desktop and phone', async ({ page }) => {
   await openInteractive(page, await invite({ name: 'Barbara Liskov' }))
   expect(await findFaults(page, DESKTOP, PHONE, NARROWEST)).toEqual([])
 })
 
-test('everything is reached by keyboard alone', async ({ page }) => {
+test('everything is reachable by keyboard', async ({ page }) => {
   await openInteractive(page, await invite({ name: 'Edsger Dijkstra' }))
   await page.keyboard.press('Tab')
   await expect(page.getByRole('textbox', { name: 'Accept with your email' })).toBeFocused()

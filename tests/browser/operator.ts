@@ -2,7 +2,7 @@ import AxeBuilder from '@axe-core/playwright'
 import { type Cookie, expect, type Page } from '@playwright/test'
 import { PASSWORD, type RunningProgram } from './running-program.ts'
 
-/** Every page of the operator's that needs nothing to be there. */
+/** The operator pages that need no records. */
 export const PAGES = [
   ['/overview', 'Overview'],
   ['/batches', 'Batches'],
@@ -18,10 +18,10 @@ export const DESKTOP = { width: 1440, height: 900 }
 export const PHONE = { width: 390, height: 844 }
 export const NARROWEST = { width: 360, height: 740 }
 
-/** The widths at which a list takes another form, and those of screens. */
+/** The breakpoints of the lists, and common screen widths. */
 export const WIDTHS = [360, 390, 640, 768, 1024, 1280, 1440]
 
-/** Gives the password, as a person does. */
+/** Enters the password. */
 export async function signIn(page: Page, base: string, password = PASSWORD): Promise<void> {
   if (!page.url().includes('/sign-in')) await page.goto(`${base}/sign-in`)
   await page.getByLabel('Password').fill(password)
@@ -43,10 +43,10 @@ export async function enter(page: Page, base: string): Promise<void> {
   await expect(page.getByRole('heading', { level: 1, name: 'Overview' })).toBeVisible()
 }
 
-/** The cookies of a person who has signed in, by service. */
+/** The cookies of a signed-in operator, by service. */
 const signedIn = new WeakMap<RunningProgram, Cookie[]>()
 
-/** Opens a page as a person who has signed in. The password is given once for each service: to check it takes time. */
+/** Opens a page as a signed-in operator. Signs in once per service, because checking the password is slow. */
 export async function visit(page: Page, program: RunningProgram, path = '/overview'): Promise<void> {
   const cookies = signedIn.get(program)
   if (cookies) await page.context().addCookies(cookies)
@@ -57,9 +57,9 @@ export async function visit(page: Page, program: RunningProgram, path = '/overvi
   await page.goto(`${program.base}${path}`)
 }
 
-/** The faults that axe finds on the open page, serious or not. A colour on its way to another one is let arrive. */
+/** The axe violations of the open page, of any severity. Waits for colour transitions to finish. */
 export async function findBarriers(page: Page): Promise<string[]> {
-  // Next puts the title of the page that a link led to in its place a moment after the address.
+  // After a navigation, Next sets the title a moment after the URL.
   await expect(page).toHaveTitle(/./)
   await page.evaluate(() =>
     Promise.allSettled(
@@ -69,7 +69,7 @@ export async function findBarriers(page: Page): Promise<string[]> {
         .map(({ finished }) => finished),
     ),
   )
-  // No page has frames, and the elements that pass are not asked for: both would take most of the time.
+  // Skips frames, which no page has, and passing elements: both would take most of the time.
   const { violations } = await new AxeBuilder({ page })
     .setLegacyMode()
     .options({ resultTypes: ['violations'] })
@@ -77,12 +77,12 @@ export async function findBarriers(page: Page): Promise<string[]> {
   return violations.map(({ id, impact, nodes }) => `${impact} ${id}: ${nodes.map(({ target }) => target).join(' ')}`)
 }
 
-/** The faults of the open page, on a light and on a dark screen of each size: barriers, and parts that are cut off. */
+/** The accessibility violations and clipped content of the open page, light and dark, for each size. */
 export async function findFaults(page: Page, ...sizes: (typeof DESKTOP)[]): Promise<string[]> {
   const faults: string[] = []
   for (const colorScheme of ['light', 'dark'] as const) {
     await page.emulateMedia({ colorScheme })
-    // A page whose script changes its colours is told before the next frame.
+    // A page that changes its colours by script gets the event before the next frame.
     await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(resolve)))
     for (const size of sizes) {
       await page.setViewportSize(size)
@@ -95,12 +95,12 @@ export async function findFaults(page: Page, ...sizes: (typeof DESKTOP)[]): Prom
   return faults
 }
 
-/** How many pixels the page is wider than the window. */
+/** By how many pixels the page is wider than the window. */
 function overflowOf(page: Page): Promise<number> {
   return page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth)
 }
 
-/** How many pixels of the page, or of the list in it, which cuts off what does not fit, are out of sight. */
+/** The hidden pixels of the page, or of its list, which clips overflowing content. */
 export async function hiddenOf(page: Page): Promise<number> {
   const list = await page
     .getByRole('table')

@@ -11,7 +11,7 @@ const RATE = { amount: '7654.321', currency: 'USDC' }
 
 let program: RunningProgram
 let payroll: Payroll
-/** the id of a batch of which one payout has failed */
+/** the id of a batch with one failed payout */
 let failed: string
 test.beforeAll(async () => {
   program = await runProgram()
@@ -30,21 +30,21 @@ test.beforeAll(async () => {
 test.afterAll(() => program.stop())
 
 const rowOf = (page: Page, name: string): Locator => page.getByRole('row').filter({ hasText: name })
-test('a failed payout is shown with its reason, here and among what needs a person', async ({ page }) => {
+test('shows a failed payout with its reason, here and under what needs attention', async ({ page }) => {
   await visit(page, program, `/batches/${failed}`)
   await expect(page.getByRole('region', { name: 'Summary' })).toContainText('1 failed')
   const row = rowOf(page, 'Grace Hopper')
   await expect(row).toContainText('Failed')
   await expect(row.getByTitle(/^[0-9a-f]{64}$/).filter({ visible: true })).toHaveCount(1)
   await expect(row).toContainText('another transaction of the account')
-  // Why is said once.
+  // The reason appears once.
   await expect(row).not.toContainText('the transfer expired before it reached the ledger')
   await page.goto(`${program.base}/overview`)
   const attention = page
     .getByRole('region', { name: 'Needs a person' })
     .getByRole('listitem')
     .filter({ hasText: 'Bonus round' })
-  // It is known by its wallet alone.
+  // The organisation's only user is a wallet.
   await expect(attention).toContainText(`${ORGANISATION} (${payroll.employer.signer.publicKey()}`)
   await expect(attention).toContainText('· Bonus round · Grace Hopper')
   await expect(attention).toContainText('another transaction of the account')
@@ -53,21 +53,21 @@ test('a failed payout is shown with its reason, here and among what needs a pers
   )
   await attention.getByRole('link', { name: 'Grace Hopper' }).click()
   await expect(page.getByRole('link', { name: 'Remove the filter Contractor: Grace Hopper' })).toBeVisible()
-  // A transfer that expired has failed.
+  // An expired transfer counts as failed.
   await page.getByRole('link', { name: 'Failed 1' }).click()
   await expect(page).toHaveURL(/view=failed/)
   await expect(page.getByRole('row')).toHaveCount(2)
   await expect(rowOf(page, 'Grace Hopper')).toContainText('Expired')
 })
 
-test('a refusal is shown with its reason', async ({ page }) => {
+test('shows a refusal with its reason', async ({ page }) => {
   await visit(page, program, '/transfers?view=refused')
   await expect(rowOf(page, payroll.employer.signer.publicKey()).first()).toContainText(
     'maxTime is more than 330 seconds away',
   )
 })
 
-test('the overview has the figures, and the charts say them as a table too', async ({ page }) => {
+test('shows figures on the overview, and charts as tables too', async ({ page }) => {
   await visit(page, program)
   const main = page.getByRole('main')
   await expect(main).toContainText('4 succeeded, 1 failed, 0 open in the last 24 hours')
@@ -86,7 +86,7 @@ test('the overview has the figures, and the charts say them as a table too', asy
   ).toHaveCount(31)
 })
 
-test('a job of the relay is shown with its channels and timings', async ({ page }) => {
+test('shows a relay job with its channels and timings', async ({ page }) => {
   expect((await payroll.ask('POST', '/batch', { amounts: [1, 2] })).status).toBe(200)
   await visit(page, program, '/jobs')
   await expect(page.getByRole('region', { name: 'Channels' }).getByRole('listitem')).toHaveCount(3)
@@ -98,7 +98,7 @@ test('a job of the relay is shown with its channels and timings', async ({ page 
   await expect(job.getByRole('row').last()).toContainText(/Paid.*\d\.\d s.*\d\.\d s/)
 })
 
-test('names are text, also those that look like markup', async ({ page }) => {
+test('escapes names that look like markup', async ({ page }) => {
   for (const path of ['/batches', '/contractors', '/audit', `/batches/${failed}`]) {
     await visit(page, program, path)
     await expect(page.getByRole('main')).toContainText(ORGANISATION)
@@ -113,7 +113,7 @@ test('names are text, also those that look like markup', async ({ page }) => {
   expect(await page.locator('main img, main script').count()).toBe(0)
 })
 
-test('no amount is on any page', async ({ page }) => {
+test('shows no amount on any page', async ({ page }) => {
   await visit(page, program)
   for (const path of [...PAGES.map(([path]) => path), `/batches/${failed}`]) {
     const answer = await page.goto(`${program.base}${path}`)
@@ -124,7 +124,7 @@ test('no amount is on any page', async ({ page }) => {
   }
 })
 
-test('a filter and a page keep their address', async ({ page }) => {
+test('keeps filter and page in the URL', async ({ page }) => {
   await visit(page, program, '/audit')
   await page.getByLabel('Action').selectOption('organisation.founded')
   await page.getByRole('button', { name: 'Search' }).click()
@@ -135,7 +135,7 @@ test('a filter and a page keep their address', async ({ page }) => {
   await expect(page.getByRole('row').nth(1)).toBeVisible()
 })
 
-test('an organisation leads to what it has, and each list can be had of it alone', async ({ page }) => {
+test('links an organisation to its records, and filters each list by it', async ({ page }) => {
   await visit(page, program, '/organisations')
   const row = rowOf(page, ORGANISATION)
   await row.getByRole('link', { name: '4', exact: true }).click()
@@ -145,7 +145,7 @@ test('an organisation leads to what it has, and each list can be had of it alone
   await expect(page.getByText('4 contractors', { exact: true })).toBeVisible()
 })
 
-test('payouts and the audit log can be had as CSV files, in which no name is a formula', async ({ page }) => {
+test('exports payouts and the audit log as CSV without formulas', async ({ page }) => {
   expect((await payroll.ask('POST', '/batches', { name: '=1+1' })).status).toBe(200)
   await visit(page, program, '/batches')
   const download = page.waitForEvent('download')
@@ -160,7 +160,7 @@ test('payouts and the audit log can be had as CSV files, in which no name is a f
   expect((await fetch(`${program.base}/payouts.csv`)).status).toBe(401)
 })
 
-test('a hash leads to the page of its transaction, and an address is copied whole', async ({ page, context }) => {
+test('links a hash to its transaction, and copies the full address', async ({ page, context }) => {
   await context.grantPermissions(['clipboard-read', 'clipboard-write'])
   await page.clock.install()
   await visit(page, program, '/transfers?view=succeeded')
@@ -178,7 +178,7 @@ test('a hash leads to the page of its transaction, and an address is copied whol
   const code = page.locator('td .hash code').filter({ hasText: account, visible: true }).first()
   await code.dblclick()
   expect(await page.evaluate(() => getSelection()?.toString())).toBe(account)
-  // It is shown whole then.
+  // A double click expands it.
   expect(await code.evaluate((element) => element.scrollWidth <= element.clientWidth)).toBe(true)
   await page.locator('td a[href^="/ledger/"]').filter({ visible: true }).first().click()
   await expect(page.getByRole('heading', { level: 1, name: 'Transaction' })).toBeVisible()
@@ -190,7 +190,7 @@ test('a hash leads to the page of its transaction, and an address is copied whol
   await expect(main).toContainText('The RPC has no record of it')
 })
 
-test('everything can be reached by keyboard', async ({ page }) => {
+test('everything is reachable by keyboard', async ({ page }) => {
   await page.goto(`${program.base}/sign-in`)
   await page.keyboard.press('Tab')
   await expect(page.getByLabel('Password')).toBeFocused()
@@ -211,7 +211,7 @@ test('everything can be reached by keyboard', async ({ page }) => {
   await page.keyboard.press('Enter')
   await expect(page.getByText('1 batch found')).toBeVisible()
   await page.getByRole('searchbox', { name: 'Search' }).focus()
-  // The buttons to search and to clear, the file, then the batch.
+  // Four stops: search, clear, the CSV link, the batch.
   for (let tabs = 0; tabs < 4; tabs += 1) await page.keyboard.press('Tab')
   await expect(page.getByRole('link', { name: 'Bonus round' })).toBeFocused()
   await page.keyboard.press('Enter')
@@ -221,7 +221,7 @@ test('everything can be reached by keyboard', async ({ page }) => {
 test.describe('without JavaScript', () => {
   test.use({ javaScriptEnabled: false })
 
-  test('every page reads as it does with it', async ({ page }) => {
+  test('every page shows the same content', async ({ page }) => {
     await visit(page, program)
     await expect(page.getByRole('main')).toContainText(/\d succeeded, \d failed/)
     for (const [path, title] of PAGES) {

@@ -12,31 +12,31 @@ import type { RunningProgram } from './running-program.ts'
 
 const ID = z.object({ id: z.string() })
 
-/** A contractor of the employer's, with a registered account. */
+/** A contractor with a registered account. */
 export interface Payee {
   id: string
   name: string
   address: string
 }
 
-/** An employer at a running service, who works over HTTP as a frontend does. */
+/** An employer who uses a running service over HTTP, like a frontend. */
 export interface Payroll {
   employer: Holder
   network: TestNetwork
-  /** Asks the interface as the employer; resolves to the status and the body. */
+  /** Sends a request as the employer; resolves to status and body. */
   ask(method: string, path: string, body?: unknown): Promise<{ status: number; body: unknown }>
-  /** Contractors of these names, each with an account of its own on the ledger. */
+  /** Creates contractors with these names, each with a separate account on the ledger. */
   hire(...names: string[]): Promise<Payee[]>
-  /** A locked batch with a payout to each; resolves to its id. */
+  /** Creates a locked batch with a payout to each; resolves to its id. */
   prepare(name: string, payees: readonly Payee[]): Promise<string>
   /** Pays one contractor and waits until it is settled; resolves to the hash. */
   pay(payee: Payee): Promise<string>
   /**
-   * A transfer whose sequence number another transaction of the employer's takes first: the network refuses it, and it
+   * Posts a transfer whose sequence number another transaction of the employer uses first: the network rejects it and it
    * expires. Resolves to the status.
    */
   fail(payee: Payee): Promise<number>
-  /** A transfer that would be valid for longer than the sponsor allows; resolves to the status. */
+  /** Posts a transfer with a maxTime beyond the sponsor's limit; resolves to the status. */
   overreach(payee: Payee): Promise<number>
 }
 
@@ -62,7 +62,7 @@ export async function openPayroll({ base, deploymentUrl }: RunningProgram): Prom
   const build = (to: string, options: CallOptions = {}) =>
     buildTransfer(network, employer, { to, amount: 1_0000000n, opening }, options)
 
-  /** A transaction of the employer's own, which does nothing but count. */
+  /** A transaction that only uses the employer's next sequence number. */
   const spendSequence = async () => {
     const source = await network.rpc.getAccount(employer.signer.publicKey())
     const transaction = new TransactionBuilder(source, { fee: '1000', networkPassphrase: network.passphrase })

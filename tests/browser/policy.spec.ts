@@ -21,19 +21,19 @@ const PAGES = [
   '/.well-known/x',
 ]
 
-/** Opens a page as it would be if an attacker had written `markup` into it. */
+/** Opens a page into which an attacker has injected `markup`. */
 async function openWith(page: Page, path: string, markup: string): Promise<void> {
   await page.route(`${program.base}${path}`, async (route) => {
     const response = await route.fetch()
     const body = (await response.text()).replace('</body>', `${markup}</body>`)
-    // The framework may take the markup away again once it has started: it was in what the browser was given.
+    // The framework may remove the markup later, but the browser received it.
     expect(body).toContain(markup)
     await route.fulfill({ response, body })
   })
   await page.goto(`${program.base}${path}`)
 }
 
-test('a script that is written into a page does not run', async ({ page }) => {
+test('does not run a script injected into a page', async ({ page }) => {
   const attacks = [
     '<script>window.stolen = 1</script>',
     '<img src="/nothing.png" onerror="window.stolen = 2">',
@@ -49,7 +49,7 @@ test('a script that is written into a page does not run', async ({ page }) => {
   }
 })
 
-test('a page is not shown in a frame of another site', async ({ page }) => {
+test('refuses to be framed by another site', async ({ page }) => {
   const server = createServer((request, response) => {
     const framed = new URL(request.url ?? '', 'http://x').searchParams.get('page')
     response.setHeader('Content-Type', 'text/html').end(`<iframe src="${program.base}${framed}"></iframe>`)
@@ -64,7 +64,7 @@ test('a page is not shown in a frame of another site', async ({ page }) => {
   server.close()
 })
 
-test('every page says how it may be used; over plain HTTP nothing is said of HTTPS', async ({ request }) => {
+test('sends security headers on every page, and no HSTS over plain HTTP', async ({ request }) => {
   const nonces = new Set<string>()
   for (const path of PAGES) {
     const answer = await request.get(`${program.base}${path}`)
@@ -84,7 +84,7 @@ test('every page says how it may be used; over plain HTTP nothing is said of HTT
   expect(nonces.size).toBe(PAGES.length - 1)
 })
 
-test('a service that is reached by HTTPS asks browsers to come by it alone', async ({ request }) => {
+test('sends HSTS over HTTPS', async ({ request }) => {
   const secure = await runProgram({ BATCH_ENABLED: 'false', PUBLIC_URL: 'https://pay.example' })
   for (const path of ['/sign-in', '/docs']) {
     const answer = await request.get(`${secure.base}${path}`)

@@ -37,7 +37,7 @@ test.afterAll(async () => {
   rmSync(directory, { recursive: true, force: true })
 })
 
-test('a preview with nothing but a database says on its pages what is missing, and how to get it', async ({ page }) => {
+test('shows the missing variables of a preview with only a database, and how to get them', async ({ page }) => {
   for (const path of ['/', '/overview', '/batches', '/sign-in', '/docs', '/invite/any', '/invite/accepted']) {
     await page.goto(`${base}${path}`)
     await expect(page).toHaveURL(`${base}/`)
@@ -47,7 +47,7 @@ test('a preview with nothing but a database says on its pages what is missing, a
   }
 })
 
-test('axe finds nothing on it, and nothing is cut off, light and dark, desktop and phone', async ({ page }) => {
+test('has no accessibility violations or clipped content, light and dark, desktop and phone', async ({ page }) => {
   await page.goto(base)
   expect(await findFaults(page, DESKTOP, NARROWEST)).toEqual([])
 })

@@ -21,13 +21,13 @@ test.afterAll(async () => {
   await provider?.stop()
 })
 
-/** The link of an invite for a new contractor. */
+/** Creates a contractor; resolves to the invite link. */
 async function invite(name: string, email: string): Promise<string> {
   const { id } = (await payroll.ask('POST', '/contractors', { name, email })).body as { id: string }
   return ((await payroll.ask('POST', `/contractors/${id}/invite`)).body as { inviteUrl: string }).inviteUrl
 }
 
-/** Goes to the provider, signs in there, and agrees. */
+/** Signs in at the provider and consents. */
 async function signInAtProvider(page: Page, user: string): Promise<void> {
   await page.getByRole('button', { name: 'Sign in with your email' }).click()
   await page.getByPlaceholder('Enter any login').fill(user)
@@ -36,7 +36,7 @@ async function signInAtProvider(page: Page, user: string): Promise<void> {
   await page.getByRole('button', { name: 'Continue' }).click()
 }
 
-test('a contractor accepts by the email of a configured provider', async ({ page }) => {
+test('accepts an invite by an email of the configured provider', async ({ page }) => {
   const link = await invite('Alice', 'alice@b.example')
   await openInteractive(page, link)
   expect(await findFaults(page, DESKTOP, NARROWEST)).toEqual([])
@@ -53,10 +53,10 @@ test('a contractor accepts by the email of a configured provider', async ({ page
   expect((await page.goto(link))?.status()).toBe(404)
 })
 
-test('another user does not, and is told so where the invite stays open', async ({ page }) => {
+test('refuses another user and keeps the invite open', async ({ page }) => {
   const link = await invite('Dora', 'dora@b.example')
   await openInteractive(page, link)
-  // The email of bob is not verified, and it is another one.
+  // Bob's email is unverified and differs from the invite's.
   await signInAtProvider(page, 'bob')
   await expect(page).toHaveURL(`${link}?problem=invite-for-other`)
   await expect(page.getByRole('main').getByRole('alert')).toContainText('this invite is for another email or account')
@@ -64,7 +64,7 @@ test('another user does not, and is told so where the invite stays open', async 
   expect((await page.goto(link))?.status()).toBe(200)
 })
 
-test('a person who does not agree at the provider comes back to the invite', async ({ page }) => {
+test('returns to the invite after a cancelled sign-in at the provider', async ({ page }) => {
   const link = await invite('Carol', 'carol@b.example')
   await openInteractive(page, link)
   await page.getByRole('button', { name: 'Sign in with your email' }).click()
@@ -73,7 +73,7 @@ test('a person who does not agree at the provider comes back to the invite', asy
   await expect(page.getByRole('main').getByRole('alert')).toContainText('did not sign you in')
 })
 
-test('an answer of the provider that this browser has not asked for accepts nothing', async ({ page }) => {
+test('ignores a provider response that this browser did not request', async ({ page }) => {
   const link = await invite('Eve', 'alice@b.example2')
   await page.goto(`${program.base}/invite/sign-in?code=stolen&state=made-up`)
   await expect(page.getByRole('heading', { level: 1 })).toHaveText('The sign-in took too long')
@@ -83,7 +83,7 @@ test('an answer of the provider that this browser has not asked for accepts noth
   await expect(page.getByPlaceholder('Enter any login')).toBeVisible()
   await page.goto(`${program.base}/invite/sign-in?code=stolen&state=made-up`)
   await expect(page).toHaveURL(`${link}?problem=identity-token-invalid`)
-  // Once: the browser has nothing left to come back with.
+  // A second time, the browser has no sign-in left to return to.
   await page.goto(`${program.base}/invite/sign-in?code=stolen&state=made-up`)
   await expect(page).toHaveURL(`${program.base}/invite/accepted`)
 })

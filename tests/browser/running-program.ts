@@ -7,10 +7,10 @@ import { startProgram } from '../support/program.ts'
 /** The password of every service that the browser tests start. */
 export const PASSWORD = 'a password for the tests'
 
-/** For a service whose ledger is paid on: what is sent stands on it five times a second. */
+/** For tests that send transactions: a ledger closes five times a second. */
 export const QUICK_LEDGER = { DEVNET_CLOSE_MS: '200' }
 
-/** The built service on its embedded defaults, with ports and a folder of its own. */
+/** The built service with embedded defaults, on free ports and in a temporary folder. */
 export interface RunningProgram {
   base: string
   deploymentUrl: string
@@ -18,8 +18,8 @@ export interface RunningProgram {
 }
 
 /**
- * @param variables on top of what keeps it apart from others
- * @param port by default one that is free
+ * @param variables in addition to ports, folder and password
+ * @param port a free one by default
  */
 export async function runProgram(variables: Record<string, string> = {}, port?: number): Promise<RunningProgram> {
   const [devnetPort, relayPort] = [await freePort(), await freePort()]

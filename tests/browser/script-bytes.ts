@@ -1,10 +1,10 @@
 import { gzipSync } from 'node:zlib'
 import { type Browser, type BrowserContextOptions, expect } from '@playwright/test'
 
-/** The bytes that a page may load over an empty one. */
+/** How many bytes more than an empty page a page may load. */
 export const ALLOWANCE = 25_000
 
-/** The bytes of the scripts that an address loads into a fresh browser, compressed. */
+/** The compressed size of the scripts that a URL loads into a fresh browser. */
 export async function scriptBytes(
   browser: Browser,
   address: string,
@@ -23,7 +23,7 @@ export async function scriptBytes(
   return bytes
 }
 
-/** The same of a page that has nothing of its own: the one that says that there is none. */
+/** The script bytes of the 404 page, which loads only shared scripts. */
 export async function emptyPageBytes(browser: Browser, base: string): Promise<number> {
   const bytes = await scriptBytes(browser, `${base}/nowhere`)
   expect(bytes).toBeGreaterThan(50_000)

@@ -9,7 +9,7 @@ import { type RunningProgram, runProgram } from './running-program.ts'
 
 let directory: string
 let program: RunningProgram
-/** every page of the operator's with a few rows of the seed: each press of Tab takes its time */
+/** every operator page, with few seeded rows because each press of Tab takes time */
 let addresses: string[]
 test.beforeAll(async ({ browser }) => {
   directory = mkdtempSync(join(tmpdir(), 'payroll-seeded-'))
@@ -40,14 +40,14 @@ test.afterAll(async () => {
   rmSync(directory, { recursive: true, force: true })
 })
 
-/** The hash of a transaction that is on the ledger of the service. */
+/** The hash of a transaction in the service's ledger. */
 async function someTransaction(): Promise<string> {
   const { rpc } = await openTestNetwork(program.deploymentUrl)
   const { transactions } = await rpc.getTransactions({ startLedger: 2, pagination: { limit: 1 } })
   return transactions[0]?.txHash ?? ''
 }
 
-/** Opens the page at `address`, and all that can be opened on it. */
+/** Opens the page at `address` and expands everything on it. */
 async function openAll(page: Page, address: string): Promise<void> {
   await visit(page, program, address)
   await expect(page.getByRole('heading', { level: 1 })).toBeVisible()
@@ -57,7 +57,7 @@ async function openAll(page: Page, address: string): Promise<void> {
   await expect(closed).toHaveCount(0)
 }
 
-/** Goes through the page by Tab; resolves to what that leaves out, and to what does not show that it has the focus. */
+/** Tabs through the page; resolves to the elements it does not reach, and those without a focus outline. */
 async function walkByTab(page: Page): Promise<{ targets: number; unreached: string[]; unmarked: string[] }> {
   const targets = await page.evaluate(() => {
     const all = [...document.querySelectorAll<HTMLElement>('a[href], button, input, select, textarea, summary')].filter(
@@ -83,7 +83,7 @@ async function walkByTab(page: Page): Promise<{ targets: number; unreached: stri
   const tell = () =>
     page.evaluate(() => (Reflect.get(window, 'tellWalk') as () => never)()) as ReturnType<typeof walkByTab>
   for (let pressed = 0; pressed < targets; pressed += 1) await page.keyboard.press('Tab')
-  // A field for a date takes several presses, so that there are more of them than targets.
+  // A date field takes several presses, so there are more presses than targets.
   let walk = await tell()
   for (let more = 0; more < 40 && walk.unreached.length > 0; more += 1) {
     await page.keyboard.press('Tab')
@@ -92,7 +92,7 @@ async function walkByTab(page: Page): Promise<{ targets: number; unreached: stri
   return walk
 }
 
-/** The text of each item of what needs a person: the people concerned, the reason, the remedy, and who acts. */
+/** The text of each attention item: people, reason, remedy, and who acts. */
 const ITEMS = [
   [
     /The batch has stalled/,
@@ -120,19 +120,19 @@ const ITEMS = [
   ],
 ]
 
-test('the overview says what is stuck, for whom, since when, why, and what to do', async ({ page }) => {
+test('the overview lists stuck records with organisation, time, reason and remedy', async ({ page }) => {
   await page.setViewportSize(PHONE)
   await visit(page, program)
   const items = page.getByRole('region', { name: 'Needs a person' }).getByRole('listitem')
   await expect(items).toHaveCount(ITEMS.length)
-  // The service fills its channels soon after it has started: then one item is no longer the operator's.
+  // The service fills its channels soon after it starts, which moves one item from the operator to the employer.
   for (const [what, ...words] of ITEMS) {
     const item = items.filter({ hasText: what })
     for (const said of [...words, /ago.* UTC/]) await expect(item).toContainText(said)
   }
 })
 
-test('the links of its items lead to when a batch last moved, and to what failed in a job', async ({ page }) => {
+test('links its items to a batch’s last progress and a job’s failures', async ({ page }) => {
   await page.setViewportSize(PHONE)
   await visit(page, program)
   await page.getByRole('link', { name: 'The batch has stalled' }).click()
@@ -144,7 +144,7 @@ test('the links of its items lead to when a batch last moved, and to what failed
 })
 
 for (const size of [DESKTOP, PHONE]) {
-  test(`the labels of a chart's time stand beneath their bars, ${size.width} pixels`, async ({ page }) => {
+  test(`aligns a chart's time labels with its bars, ${size.width} pixels`, async ({ page }) => {
     await page.setViewportSize(size)
     for (const path of ['/overview', '/overview?range=30d']) {
       await visit(page, program, path)
@@ -169,7 +169,7 @@ for (const size of [DESKTOP, PHONE]) {
   })
 }
 
-/** The middles, on the screen, of the labels, the parts and the bars of a chart; its table names the parts. */
+/** The horizontal centres of a chart's labels, parts and bars. Its table names the parts. */
 function readAxis(chart: Element) {
   const middleOf = (one: Element) => {
     const { left, width } = one.getBoundingClientRect()
@@ -189,7 +189,7 @@ function readAxis(chart: Element) {
   }
 }
 
-test('what open bids hold is told, and the accounts of the day add up', async ({ page }) => {
+test('shows the amount held by open bids, and accounts that add up to the total of the day', async ({ page }) => {
   await visit(page, program)
   const main = page.getByRole('main')
   await expect(main).toContainText('0.0458 XLM held by open bids')
@@ -199,21 +199,21 @@ test('what open bids hold is told, and the accounts of the day add up', async ({
   expect(counts.reduce((sum, count) => sum + count, 0)).toBe(Number(all))
 })
 
-test('a batch that waits says on its own page why, for whom, and what to do', async ({ page }) => {
+test('the page of a stalled batch shows reason, organisation and remedy', async ({ page }) => {
   await visit(page, program, '/batches?status=started')
   await page.getByRole('link', { name: 'Night shift' }).click()
   const own = page.getByRole('region', { name: 'Needs a person' }).getByRole('listitem')
   for (const words of ITEMS[0] ?? []) await expect(own).toContainText(words)
 })
 
-test('contractors are seeded with invites that are open, accepted and expired', async ({ page }) => {
+test('seeds open, accepted and expired invites', async ({ page }) => {
   await visit(page, program, '/contractors?q=Northwind')
   for (const words of [/Open until \d+ \w{3}$/, /^Accepted$/, /^Expired$/]) {
     await expect(page.getByRole('cell', { name: words }).first()).toBeVisible()
   }
 })
 
-test('a transaction leads to its transfer only if it has one', async ({ page }) => {
+test('links a transaction to its transfer only if it has one', async ({ page }) => {
   await visit(page, program, `/ledger/${'0'.repeat(64)}`)
   await expect(page.getByRole('main').getByRole('link', { name: 'Transfers' })).toHaveAttribute('href', '/transfers')
   await page.setViewportSize(PHONE)
@@ -227,7 +227,7 @@ test('a transaction leads to its transfer only if it has one', async ({ page }) 
   await expect(page.getByText('1 transfer found')).toBeVisible()
 })
 
-test('the audit log of the seed is in the order of time', async ({ page }) => {
+test('sorts the seeded audit log by time', async ({ page }) => {
   await visit(page, program, '/audit')
   const times = await page
     .getByRole('row')
@@ -237,7 +237,7 @@ test('the audit log of the seed is in the order of time', async ({ page }) => {
   expect(times).toEqual(times.toSorted((one, other) => other - one))
 })
 
-/** The visible texts that end in an ellipsis, and the figures that stand apart from their unit. */
+/** The visible texts that end in an ellipsis, and figures separated from their unit. */
 function findTorn(page: Page): Promise<string[]> {
   return page.getByRole('main').evaluate((main) => {
     main.normalize()
@@ -259,7 +259,7 @@ function findTorn(page: Page): Promise<string[]> {
   })
 }
 
-test('on a phone no list tears a unit from its figure, or an email that fits its line', async ({ page }) => {
+test('on a phone, no list breaks between figure and unit or inside a short email', async ({ page }) => {
   await page.setViewportSize(PHONE)
   for (const address of [
     '/batches',
@@ -282,7 +282,7 @@ test('on a phone no list tears a unit from its figure, or an email that fits its
   expect(lines).toBe(1)
 })
 
-test('on a phone each transfer of a job says whom it pays, and through which channel', async ({ page }) => {
+test('on a phone, each transfer of a job shows its recipient and channel', async ({ page }) => {
   await page.setViewportSize(PHONE)
   await visit(page, program, '/jobs?status=completed')
   const job = page.getByRole('group').first()
@@ -294,9 +294,7 @@ test('on a phone each transfer of a job says whom it pays, and through which cha
   }
 })
 
-test('on a phone an entry of the audit log begins with what was done, and its filters can be cleared', async ({
-  page,
-}) => {
+test('on a phone, an audit entry starts with its action, and the filters can be cleared', async ({ page }) => {
   await page.setViewportSize(PHONE)
   await visit(page, program, '/audit')
   await expect(page.getByRole('link', { name: 'Clear' })).toHaveCount(0)
@@ -309,7 +307,7 @@ test('on a phone an entry of the audit log begins with what was done, and its fi
   await expect(page.getByLabel('Action')).toHaveValue('')
 })
 
-test('no list is cut off at any width', async ({ page }) => {
+test('no list is clipped at any width', async ({ page }) => {
   const cut: string[] = []
   for (const address of ['/batches', '/contractors', '/organisations', '/audit', '/transfers?view=failed']) {
     await visit(page, program, address)
@@ -322,7 +320,7 @@ test('no list is cut off at any width', async ({ page }) => {
   expect(cut).toEqual([])
 })
 
-test('no page of the operator is left out here', () => {
+test('covers every operator page', () => {
   const pathOf = (address: string) => new URL(address, program.base).pathname
   expect(addresses.map(pathOf)).toEqual(expect.arrayContaining(PAGES.map(([address]) => pathOf(address))))
 })
@@ -331,9 +329,7 @@ for (const [size, walked] of [
   [DESKTOP, DESKTOP],
   [NARROWEST, PHONE],
 ] as const) {
-  test(`no barriers with all of it open, nothing cut off, all in reach of Tab, ${size.width} pixels`, async ({
-    page,
-  }) => {
+  test(`is accessible, unclipped and reachable by Tab with everything open, ${size.width} pixels`, async ({ page }) => {
     for (const address of addresses) {
       await page.setViewportSize(size)
       await openAll(page, address)

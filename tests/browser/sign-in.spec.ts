@@ -11,14 +11,14 @@ test.afterAll(() => program.stop())
 const message = 'That is not the password.'
 const NO_BATCH = '/batches/00000000-0000-4000-8000-000000000000'
 
-test('the start leads to the dashboard, and the dashboard to the sign-in', async ({ page }) => {
+test('the home page links to the dashboard, which redirects to the sign-in', async ({ page }) => {
   await page.goto(program.base)
   await page.getByRole('link', { name: 'Operator dashboard' }).click()
   await expect(page).toHaveURL(/\/sign-in\?to=%2Foverview$/)
   expect(await findBarriers(page)).toEqual([])
 })
 
-test('the right password opens the page that was asked for', async ({ page, context }) => {
+test('opens the requested page after the right password', async ({ page, context }) => {
   await page.goto(`${program.base}/transfers?view=failed`)
   await signIn(page, program.base)
   await expect(page).toHaveURL(`${program.base}/transfers?view=failed`)
@@ -30,7 +30,7 @@ test('the right password opens the page that was asked for', async ({ page, cont
   }
 })
 
-test('and of a list the very part that was asked for', async ({ page, context }) => {
+test('opens the requested part of a list after sign-in', async ({ page, context }) => {
   const places = ['/batches?status=ready', `${NO_BATCH}?cursor=MTc5NTE3NzgwMDAwMC0yMDA`, '/transfers?search=a*b']
   for (const place of places) {
     await context.clearCookies()
@@ -38,7 +38,7 @@ test('and of a list the very part that was asked for', async ({ page, context })
     await signIn(page, program.base)
     await expect(page).toHaveURL(`${program.base}${place}`)
   }
-  // A wrong password in between makes no difference.
+  // A wrong password in between does not matter.
   await context.clearCookies()
   await page.goto(`${program.base}${places[1]}`)
   await signIn(page, program.base, 'not the password')
@@ -47,7 +47,7 @@ test('and of a list the very part that was asked for', async ({ page, context })
   await expect(page).toHaveURL(`${program.base}${places[1]}`)
 })
 
-test('a wrong one does not, and says so to a screen reader too', async ({ page }) => {
+test('rejects a wrong password, and tells screen readers', async ({ page }) => {
   await page.goto(`${program.base}/sign-in`)
   await expect(page.getByLabel('Password')).toHaveAccessibleDescription(/printed when the service starts/)
   await expect(page.getByLabel('Password')).not.toHaveAttribute('aria-invalid')
@@ -58,7 +58,7 @@ test('a wrong one does not, and says so to a screen reader too', async ({ page }
   await expect(page).toHaveURL(/\/sign-in/)
 })
 
-test('a visit to each page is turned away, with no cookie and with a wrong one', async ({ request }) => {
+test('redirects every page without a valid cookie to the sign-in', async ({ request }) => {
   const name = `operator-${new URL(program.base).port}`
   const forged = 'eyJhbGciOiJub25lIiwidHlwIjoib3BlcmF0b3Itc2Vzc2lvbitqd3QifQ.eyJqdGkiOiJ4IiwiaWF0IjoxLCJleHAiOjl9.'
   const paths = [...PAGES.map(([path]) => path), NO_BATCH]
@@ -72,7 +72,7 @@ test('a visit to each page is turned away, with no cookie and with a wrong one',
   }
 })
 
-test('what a browser is remembered by opens nothing', async ({ page, context }) => {
+test('the cookie that remembers a browser grants no access', async ({ page, context }) => {
   await enter(page, program.base)
   const port = new URL(program.base).port
   const browser = (await context.cookies()).find(({ name }) => name === `operator-browser-${port}`)
@@ -82,11 +82,7 @@ test('what a browser is remembered by opens nothing', async ({ page, context }) 
   await expect(page).toHaveURL(/\/sign-in/)
 })
 
-test('signing out ends it; the form itself turns strangers away, and what other pages send', async ({
-  page,
-  request,
-  context,
-}) => {
+test('signs out, and rejects the form from strangers and other origins', async ({ page, request, context }) => {
   await enter(page, program.base)
   const post = (headers: Record<string, string>) =>
     request.post(`${program.base}/sign-out`, { maxRedirects: 0, headers })
@@ -102,13 +98,13 @@ test('signing out ends it; the form itself turns strangers away, and what other 
   await expect(page).toHaveURL(/\/sign-in/)
 })
 
-test('any name of this machine will do, and an address that will not says which does', async ({ page }) => {
+test('works under every name of this machine, and names a working address on any other', async ({ page }) => {
   const { port } = new URL(program.base)
   await enter(page, `http://127.0.0.1:${port}`)
   await expect(page).toHaveURL(`http://127.0.0.1:${port}/overview`)
   await page.getByRole('button', { name: 'Sign out' }).filter({ visible: true }).click()
   await expect(page.getByText('You are signed out.')).toBeVisible()
-  // A browser may come by a name that the service does not know of: Chromium takes all of .localhost for this machine.
+  // Chromium resolves every name under .localhost to this machine, including names that the service does not know.
   await page.goto(`http://payroll.localhost:${port}/sign-in`)
   await signIn(page, program.base)
   await expect(page.getByRole('heading', { name: 'Not from this address' })).toBeVisible()
@@ -117,7 +113,7 @@ test('any name of this machine will do, and an address that will not says which 
   await enter(page, program.base)
 })
 
-test('a sign-in leads to a page of this service only', async ({ page }) => {
+test('redirects only to pages of this service after sign-in', async ({ page }) => {
   for (const to of ['https://elsewhere.example/', '//elsewhere.example', '/overview/../../x', '/api/health']) {
     await page.goto(`${program.base}/sign-in?to=${encodeURIComponent(to)}`)
     await signIn(page, program.base)
@@ -125,7 +121,7 @@ test('a sign-in leads to a page of this service only', async ({ page }) => {
   }
 })
 
-test('five wrong tries slow a stranger down, and not the browser that has been let in before', async ({
+test('delays a stranger after five wrong passwords, but not a browser that has signed in before', async ({
   page,
   browser,
 }) => {
@@ -147,7 +143,7 @@ test('five wrong tries slow a stranger down, and not the browser that has been l
   }).toPass()
   await page.getByRole('button', { name: 'Sign out' }).filter({ visible: true }).click()
   await enter(page, program.base)
-  // And it is never for ever.
+  // The delay ends.
   await expect(async () => {
     await stranger.goto(`${program.base}/sign-in`)
     await signIn(stranger, program.base)
@@ -160,7 +156,7 @@ test('five wrong tries slow a stranger down, and not the browser that has been l
 test.describe('without JavaScript', () => {
   test.use({ javaScriptEnabled: false })
 
-  test('one signs in and out all the same', async ({ page }) => {
+  test('signs in and out', async ({ page }) => {
     await signIn(page, program.base, 'not the password')
     await expect(page.getByText(message)).toBeVisible()
     await enter(page, program.base)

@@ -7,7 +7,7 @@ let program: RunningProgram
 let payroll: Payroll
 let ada: Payee
 let grace: Payee
-/** the hash of a transfer that pays Ada */
+/** the hash of Ada's transfer */
 let hash: string
 test.beforeAll(async () => {
   program = await runProgram(QUICK_LEDGER)
@@ -26,14 +26,14 @@ test.afterAll(() => program.stop())
 const rowOf = (page: Page, text: string): Locator => page.getByRole('row').filter({ hasText: text })
 const seen = (place: Locator): Locator => place.filter({ visible: true })
 
-/** Looks for `text` in the part of the list that is open. */
+/** Searches the open part of the list for `text`. */
 async function find(page: Page, text: string): Promise<void> {
   await page.getByRole('searchbox', { name: 'Search' }).fill(text)
   await page.getByRole('button', { name: 'Search' }).click()
   await expect(page).toHaveURL(new RegExp(`q=${text}`))
 }
 
-test('all of a transfer can be read at any width', async ({ page }) => {
+test('shows every detail of a transfer at any width', async ({ page }) => {
   for (const width of WIDTHS) {
     await page.setViewportSize({ width, height: 800 })
     await visit(page, program, '/transfers')
@@ -54,7 +54,7 @@ test('all of a transfer can be read at any width', async ({ page }) => {
   }
 })
 
-test('all of a refusal can be read at any width', async ({ page }) => {
+test('shows every detail of a refusal at any width', async ({ page }) => {
   await visit(page, program, '/transfers?view=refused')
   const row = rowOf(page, 'maxTime is more than')
   for (const width of WIDTHS) {
@@ -66,7 +66,7 @@ test('all of a refusal can be read at any width', async ({ page }) => {
   }
 })
 
-test('a search finds who is paid, and a hash', async ({ page }) => {
+test('finds transfers by recipient and by hash', async ({ page }) => {
   await visit(page, program, '/transfers')
   for (const text of [ada.address, hash]) {
     await find(page, text)
@@ -78,7 +78,7 @@ test('a search finds who is paid, and a hash', async ({ page }) => {
   await expect(page.getByRole('searchbox')).toHaveValue('')
 })
 
-test('refusals are searched too, and keep what was looked for', async ({ page }) => {
+test('searches refusals, and keeps the search term', async ({ page }) => {
   const account = payroll.employer.signer.publicKey()
   await visit(page, program, '/transfers')
   await find(page, account)
@@ -94,7 +94,7 @@ test('refusals are searched too, and keep what was looked for', async ({ page })
   await expect(page.getByText('Nothing found')).toBeVisible()
 })
 
-test('the hashes of a row open by keyboard, and stay open while the page is kept fresh', async ({ page }) => {
+test('opens the hashes of a row by keyboard, and keeps them open when the page refreshes', async ({ page }) => {
   await page.setViewportSize(PHONE)
   await page.clock.install()
   await visit(page, program, '/transfers')
@@ -104,7 +104,7 @@ test('the hashes of a row open by keyboard, and stay open while the page is kept
   await expect(seen(row.getByTitle(hash))).toHaveCount(1)
   await expect(page.getByRole('row')).toHaveCount(3)
   await payroll.pay(grace)
-  // While nothing moves, it is 15 seconds until the next question.
+  // While nothing changes, the page polls every 15 seconds.
   await page.clock.runFor(15_000)
   await expect(page.getByRole('row')).toHaveCount(4)
   await expect(seen(row.getByTitle(hash))).toHaveCount(1)
@@ -113,7 +113,7 @@ test('the hashes of a row open by keyboard, and stay open while the page is kept
 test.describe('without JavaScript', () => {
   test.use({ javaScriptEnabled: false })
 
-  test('hashes open, and a search works', async ({ page }) => {
+  test('opens hashes and searches', async ({ page }) => {
     await page.setViewportSize(NARROWEST)
     await visit(page, program, '/transfers?view=refused')
     await find(page, payroll.employer.signer.publicKey())

@@ -15,7 +15,7 @@ test.afterAll(() => program.stop())
 
 const rowOf = (page: Page, name: string): Locator => page.getByRole('row').filter({ hasText: name })
 
-test('a batch is watched from ready to completed, without a reload', async ({ page }) => {
+test('follows a batch from ready to completed without a reload', async ({ page }) => {
   const [ada, grace, alan] = team
   if (!ada || !grace || !alan) throw new Error('nobody was hired')
   const id = await payroll.prepare('November payroll', team)
@@ -31,7 +31,7 @@ test('a batch is watched from ready to completed, without a reload', async ({ pa
     loads += 1
   })
   const first = await payroll.pay(ada)
-  // A page on which nothing moved asks for news every 15 seconds.
+  // While nothing changes, the page polls every 15 seconds.
   await page.clock.runFor(15_000)
   await expect(summary).toContainText('Started')
   await expect(summary).toContainText('1/3')
@@ -45,9 +45,9 @@ test('a batch is watched from ready to completed, without a reload', async ({ pa
   expect(loads).toBe(0)
 })
 
-test('a hidden tab asks for nothing, and a service that is gone is waited for', async ({ page }) => {
+test('sends no requests from a hidden tab, and waits for an unreachable service', async ({ page }) => {
   await page.clock.install()
-  // The time after which an answer is given up passes with the clock of the page, too.
+  // Makes the request timeout follow the page's clock.
   await page.addInitScript(() => {
     AbortSignal.timeout = (ms) => {
       const ending = new AbortController()
@@ -58,14 +58,14 @@ test('a hidden tab asks for nothing, and a service that is gone is waited for', 
   await visit(page, program)
   await expect(page.getByText('Live', { exact: true })).toBeVisible()
   await page.route('**/pulse', (route) => route.abort())
-  // While nothing moves, it is 15 seconds until the next question.
+  // While nothing changes, the page polls every 15 seconds.
   await page.clock.runFor(15_000)
   await expect(page.getByText(/No connection since .* UTC/)).toBeVisible()
   await page.unroute('**/pulse')
-  // After that it is 2 seconds.
+  // After a failure, the page polls every 2 seconds.
   await page.clock.runFor(2_000)
   await expect(page.getByText('Live', { exact: true })).toBeVisible()
-  // A request that gets no answer at all is given up, too.
+  // A request without a response times out.
   await page.route('**/pulse', () => undefined)
   await page.clock.runFor(25_000)
   await expect(page.getByText(/No connection since .* UTC/)).toBeVisible()
@@ -80,12 +80,12 @@ test('a hidden tab asks for nothing, and a service that is gone is waited for', 
   const asked: string[] = []
   page.on('request', (request) => asked.push(request.url()))
   await page.clock.runFor(60_000)
-  // A request that comes after all that the page may have asked.
+  // This request comes after any that the page may have sent.
   await page.evaluate(() => fetch('/api/health'))
   expect(asked).toEqual([`${program.base}/api/health`])
 })
 
-/** Has the tab be hidden, or shown, as many times as is said, in turn; it ends as the last of them. */
+/** Hides or shows the tab for each value, in order. */
 function toggle(page: Page, ...hidden: boolean[]): Promise<void> {
   return page.evaluate((turns) => {
     for (const value of turns) {
@@ -97,12 +97,10 @@ function toggle(page: Page, ...hidden: boolean[]): Promise<void> {
 
 const RESTLESS = Array.from({ length: 20 }, (_, turn) => turn % 2 === 0)
 
-test('an idle page asks one small question every 15 seconds, and is read again when a record changes', async ({
-  page,
-}) => {
+test('polls every 15 seconds while idle, and reloads when a record changes', async ({ page }) => {
   await page.clock.install()
   await visit(page, program)
-  // From here on time passes when it is told to.
+  // From here on, time passes only in runFor.
   await page.clock.pauseAt(Date.now() + 3_600_000)
   const asked: string[] = []
   page.on('request', (request) => {
@@ -110,7 +108,7 @@ test('an idle page asks one small question every 15 seconds, and is read again w
     if (pathname === '/pulse') asked.push('pulse')
     if (request.headers().rsc) asked.push(`page ${pathname}`)
   })
-  /** Lets time pass until one more answer of the pulse has come. */
+  /** Lets time pass until the next pulse response has arrived. */
   const nextPulse = async (most: number) => {
     const answered = page.waitForResponse('**/pulse')
     await page.clock.runFor(most)

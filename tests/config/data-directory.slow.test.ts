@@ -18,7 +18,7 @@ afterEach(async () => {
   rmSync(directory, { recursive: true })
 })
 
-/** Another process that tries for the lock, says how it went, and stays. */
+/** Another process that tries to lock the directory, reports the result, and keeps running. */
 async function contend(): Promise<{ child: ChildProcess; said: string }> {
   const program = `
     import { lockDirectory } from ${JSON.stringify(pathToFileURL('lib/config/data-directory.ts').href)}
@@ -43,7 +43,7 @@ async function end(child: ChildProcess): Promise<void> {
   await once(child, 'exit')
 }
 
-test('of two processes one has the directory, until it is killed', async () => {
+test('locks the directory for one of two processes until it is killed', async () => {
   const first = await contend()
   expect(first.said).toBe('held')
   const second = await contend()
@@ -53,14 +53,14 @@ test('of two processes one has the directory, until it is killed', async () => {
   expect((await contend()).said).toBe('held')
 })
 
-test('another process has it once it is let go', async () => {
+test('lets another process lock the directory after its release', async () => {
   const release = lockDirectory(directory)
   expect((await contend()).said).toBe('DirectoryInUse')
   release()
   expect((await contend()).said).toBe('held')
 })
 
-test('one process cannot lock it twice, and a refused try does not release it', async () => {
+test('refuses a second lock by the same process and keeps the first', async () => {
   const release = lockDirectory(directory)
   expect(() => lockDirectory(directory)).toThrowError(DirectoryInUse)
   expect((await contend()).said).toBe('DirectoryInUse')
@@ -68,13 +68,13 @@ test('one process cannot lock it twice, and a refused try does not release it', 
   lockDirectory(directory)()
 })
 
-test('a directory that is not there yet is made, for its owner alone', () => {
+test('creates a missing directory that only its owner can access', () => {
   const deep = join(directory, 'a', 'b')
   lockDirectory(deep)()
   expect(statSync(deep).mode & 0o777).toBe(0o700)
 })
 
-test('a file or folder that is no lock is not reported as a lock of another process', () => {
+test('does not report an invalid lock file as a lock of another process', () => {
   writeFileSync(join(directory, 'lock'), 'something else altogether '.repeat(50))
   expect(() => lockDirectory(directory)).toThrowError(/not a database/)
   rmSync(join(directory, 'lock'))

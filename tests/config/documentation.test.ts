@@ -17,30 +17,30 @@ test.each([
   expect(readFileSync(file, 'utf8')).toBe(text())
 })
 
-test('every variable stands in one section', () => {
+test('lists every variable in exactly one section', () => {
   const named = SECTIONS.flatMap(([, variables]) => Object.keys(variables))
   expect(named.toSorted()).toEqual(VARIABLE_NAMES.toSorted())
 })
 
-test('every variable of compose.yaml is documented', () => {
+test('documents every variable of compose.yaml', () => {
   const asked = [...readFileSync('compose.yaml', 'utf8').matchAll(/\$\{([A-Z][A-Z0-9_]*)/g)].map(([, name]) => name)
   for (const name of new Set(asked)) expect(environmentExample()).toContain(`\n#${name}=`)
 })
 
 describe('.env.example', () => {
   const example = environmentExample()
-  /** The environment of an operator who takes the # off every line. */
+  /** The environment of an operator who uncomments every line. */
   const values = parseEnv(example.replace(/^#(?=[A-Z][A-Z0-9_]*=)/gm, '')) as Record<string, string>
 
-  test('sets nothing as it stands', () => {
+  test('sets nothing while every line is a comment', () => {
     expect(parseEnv(example)).toEqual({})
   })
 
-  test('has example values that the service takes', () => {
+  test('has example values that the service accepts', () => {
     expect(() => readEnvironment({ ...values, VERCEL: '' })).not.toThrow()
   })
 
-  test('has no key that anybody could use: secrets are empty, and so are not set', () => {
+  test('contains no usable key: secrets are empty and count as unset', () => {
     const secrets = Object.keys(values).filter((name) => /_SEEDS?$|SECRET|TOKEN$|PASSWORD|_KEY$/.test(name))
     expect(secrets.length).toBeGreaterThan(8)
     expect(secrets.filter((name) => values[name] && name !== 'CONFIDENTIAL_TOKEN')).toEqual([])

@@ -18,14 +18,14 @@ afterEach(() => {
 const file = () => join(directory, 'keys.json')
 const never = () => Promise.reject(new Error('a key was made where one was kept'))
 
-test('keys are made once and kept', async () => {
+test('generates the keys once and reuses them', async () => {
   const made = await keepKeys(directory, generateIdentityKey)
   expect(StrKey.isValidEd25519SecretSeed(made.sponsorSeed)).toBe(true)
   expect(Buffer.from(made.sessionSecret, 'base64url')).toHaveLength(32)
   expect(await keepKeys(directory, never)).toEqual(made)
 })
 
-test('no two directories have a key in common', async () => {
+test('generates different keys for each directory', async () => {
   const first = await keepKeys(directory, generateIdentityKey)
   rmSync(file())
   const second = await keepKeys(directory, generateIdentityKey)
@@ -34,30 +34,30 @@ test('no two directories have a key in common', async () => {
   expect(second.identityKey.d).not.toBe(first.identityKey.d)
 })
 
-test('the file is for its owner alone, and nothing is left beside it', async () => {
+test('writes a file that only its owner can read, and leaves no other file', async () => {
   await keepKeys(directory, generateIdentityKey)
   expect(statSync(file()).mode & 0o777).toBe(0o600)
   expect(readdirSync(directory)).toEqual(['keys.json'])
 })
 
-test('keys are made anew after a start that was cut off before the rename', async () => {
+test('generates new keys after a start that crashed before the rename', async () => {
   writeFileSync(`${file()}.new`, '{"sessionSecret":"half', { mode: 0o600 })
   const made = await keepKeys(directory, generateIdentityKey)
   expect(await keepKeys(directory, never)).toEqual(made)
 })
 
-describe('a file that cannot be used stops the boot, and is left as it is', () => {
+describe('an invalid file stops startup and is not overwritten', () => {
   const SECRET = 'hunter2'.repeat(5)
   const whole = async () => JSON.parse(JSON.stringify(await keepKeys(directory, generateIdentityKey)))
   const damages: [string, (keys: Record<string, unknown>) => string][] = [
     ['empty', () => ''],
-    ['cut off', (keys) => JSON.stringify(keys).slice(0, -20)],
+    ['truncated', (keys) => JSON.stringify(keys).slice(0, -20)],
     ['not JSON', () => SECRET],
     ['null', () => 'null'],
     ['a short session secret', (keys) => JSON.stringify({ ...keys, sessionSecret: 'hunter2' })],
     ['no sponsor', (keys) => JSON.stringify({ ...keys, sponsorSeed: undefined })],
-    ['a seed that is none', (keys) => JSON.stringify({ ...keys, sponsorSeed: SECRET })],
-    ['an identity key of another sort', (keys) => JSON.stringify({ ...keys, identityKey: { kty: 'RSA', d: SECRET } })],
+    ['an invalid seed', (keys) => JSON.stringify({ ...keys, sponsorSeed: SECRET })],
+    ['an identity key of another type', (keys) => JSON.stringify({ ...keys, identityKey: { kty: 'RSA', d: SECRET } })],
   ]
 
   test.each(damages)('%s', async (_, damage) => {

@@ -11,12 +11,12 @@ const relayKey = generateRelayKey()
 const relayPublic = publicHalf(relayKey)
 
 interface Case {
-  /** values, and what each is read as */
+  /** valid values with their parsed results */
   good: Record<string, unknown>
   bad: string[]
-  /** what else must be set for the good values */
+  /** other variables that the valid values require */
   beside?: Record<string, string>
-  /** the field of the environment, if it is not the variable's own */
+  /** the field of the environment, if its name differs from the variable's */
   field?: keyof Environment
 }
 
@@ -211,7 +211,7 @@ function refusal(read: () => unknown): ConfigurationError {
   throw new Error('nothing was refused')
 }
 
-test('every variable has its case', () => {
+test('has a case for every variable', () => {
   expect(Object.keys(CASES).sort()).toEqual([...VARIABLE_NAMES].sort())
 })
 
@@ -219,26 +219,26 @@ describe.each(VARIABLE_NAMES)('%s', (name) => {
   const given = CASES[name]
   const field = given.field ?? (name as keyof Environment)
 
-  test('is read the same when empty as when absent, except for a list, which then allows nothing', () => {
+  test('treats an empty value as absent, except for a list that then allows nothing', () => {
     const emptied = name === 'SPONSOR_CONTRACTS' ? [] : readEnvironment({})[field]
     expect(readEnvironment({ [name]: '' })[field]).toEqual(emptied)
   })
 
-  test.each(Object.entries(given.good))('%s is good', (value, read) => {
+  test.each(Object.entries(given.good))('accepts %s', (value, read) => {
     expect(readEnvironment({ ...given.beside, [name]: value })[field]).toEqual(read)
   })
 
-  test.each(given.bad)('%s is refused by name and not repeated', (value) => {
+  test.each(given.bad)('rejects %s with the variable’s name and without the value', (value) => {
     const { variable, message } = refusal(() => readEnvironment({ ...given.beside, [name]: value }))
     expect(variable).toBe(name)
     expect(message.startsWith(`${name}: `)).toBe(true)
-    // A value of a few letters can stand in a message by chance.
+    // A short value can occur in a message by chance.
     if (value.length > 4) expect(message.slice(name.length)).not.toContain(value)
     expect(message).not.toMatch(/hunter2|S[A-Z2-7]{20}/)
   })
 })
 
-test('PUBLIC_URL goes before the host name that Vercel sets, and PORT is in the default', () => {
+test('prefers PUBLIC_URL to the host set by Vercel, and uses PORT in the default', () => {
   const brought = { VERCEL_PROJECT_PRODUCTION_URL: 'payroll.vercel.app', PORT: '4000' }
   expect(readEnvironment({ ...brought, PUBLIC_URL: 'https://payroll.example' }).PUBLIC_URL).toBe(
     'https://payroll.example',
@@ -247,7 +247,7 @@ test('PUBLIC_URL goes before the host name that Vercel sets, and PORT is in the 
   expect(readEnvironment({ PORT: '4000' }).PUBLIC_URL).toBe('http://localhost:4000')
 })
 
-test('a host name of Vercel that is too long for SEP-10 asks for a PUBLIC_URL', () => {
+test('requires a PUBLIC_URL if Vercel’s host is too long for SEP-10', () => {
   const { variable } = refusal(() => readEnvironment({ VERCEL_PROJECT_PRODUCTION_URL: `${'a'.repeat(60)}.vercel.app` }))
   expect(variable).toBe('PUBLIC_URL')
 })
@@ -270,7 +270,7 @@ describe('on Vercel', () => {
     [{ VERCEL_ENV: 'production' }, PRODUCTION],
     [{ VERCEL_ENV: 'development', VERCEL_URL: 'localhost:3000' }, PRODUCTION],
     [{ VERCEL_ENV: 'preview' }, BRANCH],
-    // Pushed by the command line, it has no branch.
+    // A deployment from the command line has no branch.
     [{ VERCEL_ENV: 'preview', VERCEL_BRANCH_URL: '' }, DEPLOYMENT],
     [{ VERCEL_ENV: 'preview', VERCEL_BRANCH_URL: long('branch') }, DEPLOYMENT],
     [{ VERCEL_ENV: 'preview', PUBLIC_URL: 'https://preview.example' }, 'preview.example'],
@@ -278,7 +278,7 @@ describe('on Vercel', () => {
     expect(locate(variables)).toBe(`https://${host}`)
   })
 
-  test('a preview never goes by the name of production', () => {
+  test('never uses the production host for a preview', () => {
     expect(locate({ VERCEL_ENV: 'preview', VERCEL_BRANCH_URL: '', VERCEL_URL: '' })).toBe('http://localhost:3000')
     const deployed = { VERCEL: '1', VERCEL_ENV: 'preview', DATABASE_URL: 'postgres://h/d' }
     const { variable } = refusal(() => locate({ ...deployed, VERCEL_BRANCH_URL: '', VERCEL_URL: '' }))
@@ -288,7 +288,7 @@ describe('on Vercel', () => {
   })
 })
 
-test('DATABASE_URL goes before POSTGRES_URL', () => {
+test('prefers DATABASE_URL to POSTGRES_URL', () => {
   const both = { DATABASE_URL: 'postgres://h/ours', POSTGRES_URL: 'postgres://h/theirs' }
   expect(readEnvironment(both).DATABASE_URL).toBe('postgres://h/ours')
 })
@@ -299,7 +299,7 @@ test.each<[Record<string, string>, string]>([
   [{ IDP_JWKS_URL: 'https://login.example/keys' }, 'IDP_ISSUER'],
   [{ IDP_ISSUER: '', IDP_AUDIENCE: 'payroll' }, 'IDP_ISSUER'],
   [{ IDP_CLIENT_ID: 'web' }, 'IDP_CLIENT_ID'],
-  // An issuer that is only a name has no page to send a browser to.
+  // An issuer that is only a name has no page to redirect a browser to.
   [{ ...provider, IDP_ISSUER: 'a name', IDP_JWKS_URL: 'https://a.example/k', IDP_CLIENT_ID: 'web' }, 'IDP_CLIENT_ID'],
   [{ SMTP_URL: 'smtp://mail.example' }, 'MAIL_FROM'],
   [{ MAIL_FROM: 'pay@pay.example' }, 'SMTP_URL'],
@@ -307,7 +307,7 @@ test.each<[Record<string, string>, string]>([
   expect(refusal(() => readEnvironment(variables)).variable).toBe(name)
 })
 
-test('a public key that is not that of the private key is refused', () => {
+test('rejects a public key that does not match the private key', () => {
   const mixed = { RELAY_PUBLIC_KEY: JSON.stringify(publicHalf(generateRelayKey())) }
   const variables = { ...mixed, RELAY_PRIVATE_KEY: JSON.stringify(relayKey) }
   expect(refusal(() => readEnvironment(variables)).variable).toBe('RELAY_PUBLIC_KEY')
@@ -316,11 +316,11 @@ test('a public key that is not that of the private key is refused', () => {
 describe('the environment of this process', () => {
   afterEach(() => {
     vi.unstubAllEnvs()
-    // The values that were read here are not for the files that come after.
+    // Later files must not see the values read here.
     vi.resetModules()
   })
 
-  test('is read at first use and kept', async () => {
+  test('is read on first use and cached', async () => {
     vi.resetModules()
     const { environment } = await import('#lib/config/environment.ts')
     vi.stubEnv('SESSION_TTL', '120')

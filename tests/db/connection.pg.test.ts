@@ -22,14 +22,14 @@ beforeAll(async () => {
 })
 afterAll(() => postgres.drop())
 
-test('PGlite in memory comes up migrated', async () => {
+test('migrates an in-memory PGlite', async () => {
   const store = openStore({ directory: null })
   const db = await store.database()
   expect(await db.query.quotas.findMany()).toEqual([])
   await store.close()
 })
 
-test('a database that is not there is unavailable, and asked again at the next use', async () => {
+test('reports an unreachable database as unavailable and retries on the next use', async () => {
   const store = openStore({ url: 'postgres://postgres:postgres@127.0.0.1:1/nothing' })
   for (let attempt = 0; attempt < 2; attempt += 1) {
     await expect(store.database()).rejects.toThrowError(Refusal)
@@ -37,7 +37,7 @@ test('a database that is not there is unavailable, and asked again at the next u
   await store.close()
 })
 
-test('a connection cut inside a transaction is told apart from a refused statement', async () => {
+test('distinguishes a connection lost in a transaction from a rejected statement', async () => {
   const db = await postgres.store.database()
   const cut = transact(db, (tx) => tx.execute(sql`SELECT pg_terminate_backend(pg_backend_pid())`))
   await expect(cut).rejects.toSatisfy((error) => sqlState(error) === undefined || sqlState(error) === '57P01')
@@ -62,7 +62,7 @@ describe.each(['pg', 'Vercel'])('over %s', (driver) => {
   const floats = async () => await (await stores[0].database()).query.sponsorFloats.findMany()
   beforeEach(async () => void (await (await stores[0].database()).delete(sponsorFloats)))
 
-  test('a transaction that fails is rolled back, and its connection serves the next one', async () => {
+  test('rolls back a failed transaction and reuses its connection', async () => {
     const failing = transact(await stores[0].database(), async (tx) => {
       await tx.execute(sql`INSERT INTO sponsor_floats (sponsor) VALUES ('gone')`)
       throw new Error('changed my mind')
@@ -71,7 +71,7 @@ describe.each(['pg', 'Vercel'])('over %s', (driver) => {
     expect(await floats()).toEqual([])
   })
 
-  test('a deadlock is tried again until both transactions are through', async () => {
+  test('retries after a deadlock until both transactions commit', async () => {
     const [db, other] = await Promise.all(stores.map((store) => store.database()))
     await db?.execute(sql`INSERT INTO sponsor_floats (sponsor) VALUES ('a'), ('b')`)
     const both = Promise.withResolvers<void>()
@@ -89,7 +89,7 @@ describe.each(['pg', 'Vercel'])('over %s', (driver) => {
     expect((await floats()).map(({ held }) => held)).toEqual([2n, 2n])
   })
 
-  test('a serialisation failure is tried again, and what was written before it is written once', async () => {
+  test('retries after a serialisation failure and writes every row once', async () => {
     let attempts = 0
     await transact(await stores[0].database(), async (tx) => {
       attempts += 1
@@ -99,7 +99,7 @@ describe.each(['pg', 'Vercel'])('over %s', (driver) => {
     expect((await floats()).map(({ sponsor }) => sponsor)).toEqual(['attempt 2'])
   })
 
-  test('a lock held beyond the limits is unavailable, and leaves no half transaction behind in the pool', async () => {
+  test('reports a lock held beyond the limit as unavailable, and returns no open transaction to the pool', async () => {
     const db = await stores[0].database()
     const holder = new Client({ connectionString: postgres.url })
     await holder.connect()
@@ -107,7 +107,7 @@ describe.each(['pg', 'Vercel'])('over %s', (driver) => {
     await holder.query('BEGIN')
     await holder.query("SELECT 1 FROM sponsor_floats WHERE sponsor = 'held' FOR UPDATE")
     const stalled = transact(db, async (tx) => {
-      // Over pg this tests the limit that every transaction has; over the Vercel driver a shorter one is set.
+      // With pg this tests the default limit of a transaction; for the Vercel driver a shorter one is set.
       if (driver === 'Vercel') await tx.execute(sql`SET LOCAL lock_timeout = '50ms'`)
       await tx.execute(sql`INSERT INTO sponsor_floats (sponsor) VALUES ('half')`)
       await tx.execute(sql`UPDATE sponsor_floats SET held = held + 1 WHERE sponsor = 'held'`)
@@ -120,7 +120,7 @@ describe.each(['pg', 'Vercel'])('over %s', (driver) => {
   })
 })
 
-test('transactions that wait for a lock leave connections to reads and to the transactions of others', async () => {
+test('keeps connections for reads and other transactions while transactions wait for a lock', async () => {
   const db = await postgres.store.database()
   const holder = new Client({ connectionString: postgres.url })
   await holder.connect()
@@ -147,7 +147,7 @@ test('transactions that wait for a lock leave connections to reads and to the tr
   await holder.end()
 })
 
-test('a connection whose statement is never answered is given up, not given back', async () => {
+test('closes a connection whose statement gets no response instead of returning it to the pool', async () => {
   const silent = await startSilentProxy(postgres.url)
   const store = openStore({ url: silent.url })
   const db = await store.database()
@@ -168,7 +168,7 @@ test('a connection whose statement is never answered is given up, not given back
   await silent.close()
 })
 
-test('a connection that the server ends at the very BEGIN is given up, and costs the pool nothing', async () => {
+test('replaces a connection that the server closes at BEGIN', async () => {
   const proxy = await startSilentProxy(postgres.url)
   const store = openStore({ url: proxy.url, connections: 2 })
   const db = await store.database()

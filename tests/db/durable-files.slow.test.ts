@@ -85,6 +85,6 @@ test('keeps every committed row through a power cut', async () => {
   expect(await paymentsAfterPowerCut(openDurablePglite)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
 })
 
-test('PGlite by itself loses them: it never syncs', async () => {
+test('PGlite alone loses them, because it never syncs', async () => {
   expect(await paymentsAfterPowerCut((directory) => PGlite.create(directory))).toEqual([])
 })

@@ -5,7 +5,7 @@ import { contractorRow, insertRows, organisationRow } from '#lib/cli/seed/rows.t
 import { rowsOf } from '#lib/db/rows.ts'
 import { cloneDatabase } from '../support/database.ts'
 
-test('rows are what drizzle makes of them, nulls, moments and numbers', async () => {
+test('maps nulls, times and numbers like drizzle', async () => {
   const { store, drop } = await cloneDatabase()
   const db = await store.database()
   const organisation = organisationRow()

@@ -18,14 +18,14 @@ async function engage(contractors: number): Promise<void> {
     FROM organisation, generate_series(1, ${contractors}) n`)
 }
 
-/** How the planner finds the invites of an email. */
+/** The plan of the query for the invites of an email. */
 async function planOf(email: string): Promise<string> {
   const plan = await db.execute(sql`EXPLAIN SELECT id FROM contractors WHERE email_folded = ${email}
     AND deleted_at IS NULL AND linked_kind IS NULL AND status <> 'inactive'`)
   return JSON.stringify(plan)
 }
 
-test('on PGlite a table is analyzed when it has doubled, and not again until it doubles again', async () => {
+test('analyzes a table on PGlite each time it has doubled', async () => {
   expect(await analyzeGrownTables(db)).toEqual([])
   await engage(5_000)
   expect(await analyzeGrownTables(db)).toEqual(['contractors'])

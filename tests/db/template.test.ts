@@ -23,7 +23,7 @@ beforeEach(() => {
 
 const templates = () => join(folder, 'templates')
 
-test('a template is made once, and templates of other versions are removed', async () => {
+test('creates a template once and removes those of other versions', async () => {
   const [name = '', ...others] = readdirSync(templates())
   expect(others).toEqual([])
   const { ctimeMs } = statSync(join(templates(), name))
@@ -32,7 +32,7 @@ test('a template is made once, and templates of other versions are removed', asy
   expect(statSync(join(templates(), name)).ctimeMs).toBe(ctimeMs)
 })
 
-test('a database begins as its copy: migrated, with nothing in it, and apart from it', async () => {
+test('creates a database as an independent, migrated and empty copy', async () => {
   for (const each of [directory, `${directory} of somebody else`]) {
     copyTemplate(each, templates())
     expect(existsSync(join(each, 'PG_VERSION'))).toBe(true)
@@ -44,14 +44,14 @@ test('a database begins as its copy: migrated, with nothing in it, and apart fro
   }
 })
 
-test('a directory that is there is left as it is', () => {
+test('does not overwrite an existing directory', () => {
   mkdirSync(directory)
   writeFileSync(join(directory, 'mine'), '')
   copyTemplate(directory, templates())
   expect(readdirSync(directory)).toEqual(['mine'])
 })
 
-test('a copy that was not finished is begun anew', () => {
+test('restarts an interrupted copy', () => {
   mkdirSync(`${directory}.unfinished`)
   writeFileSync(join(`${directory}.unfinished`, 'half'), '')
   copyTemplate(directory, templates())
@@ -60,7 +60,7 @@ test('a copy that was not finished is begun anew', () => {
   expect(existsSync(`${directory}.unfinished`)).toBe(false)
 })
 
-test('without a template nothing is begun', () => {
+test('creates nothing without a template', () => {
   copyTemplate(directory, join(folder, 'nowhere'))
   expect(existsSync(directory)).toBe(false)
 })

@@ -38,7 +38,7 @@ afterAll(async () => {
 })
 
 describe.each(['pg', 'Vercel'])('%s', (name) => {
-  test('connections that are lost while transactions begin do not disturb later transactions', async () => {
+  test('recovers from connections lost while transactions begin', async () => {
     const db = await stores[name]?.database()
     if (!db) throw new Error('no database')
     const both = () =>
@@ -46,7 +46,7 @@ describe.each(['pg', 'Vercel'])('%s', (name) => {
     expect((await both()).map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled'])
     silent.fall()
     const cut = both()
-    // The BEGIN of both is on its way by then, since the connections are open.
+    // By then both BEGINs are sent, because the connections are open.
     await new Promise((resolve) => setTimeout(resolve, 50))
     silent.cut()
     expect(await cut).toMatchObject([{ reason: { code: 'unavailable' } }, { reason: { code: 'unavailable' } }])
@@ -61,7 +61,7 @@ test.each([
   ['postgres://u:p@ep-calm-sea-1-pooler.eastus2.azure.neon.tech/db', true],
   ['postgres://u:p@ep-calm-sea-1-pooler.us-east-1.postgres.vercel-storage.com:5432/verceldb', true],
   ['postgres://u:-pooler.@db.example/-pooler.?application_name=-pooler.', false],
-  // PgBouncer beside the database, as Kubernetes operators name its service.
+  // PgBouncer next to the database, named as Kubernetes operators do.
   ['postgres://u:p@payroll-pooler.default.svc.cluster.local:5432/db', false],
   ['postgres://u:p@payroll-pooler.neon.tech.example/db', false],
   ['postgres://u:p@payroll-pooler.notneon.tech/db', false],
@@ -71,9 +71,9 @@ test.each([
 })
 
 test.each<[string, StoreLocation]>([
-  // A label of 64 letters is no name: no server is asked for its address.
+  // A label of 64 letters is not a valid name, so no DNS query is sent.
   ['a pooled Neon host', { url: `postgres://u:p@${'x'.repeat(57)}-pooler.neon.tech/db` }],
-  ['the pooler of somebody else', { url: 'postgres://u:p@payroll-pooler.invalid/db' }],
+  ['another provider’s pooler', { url: 'postgres://u:p@payroll-pooler.invalid/db' }],
   ['a proxy', { url: 'postgres://u:p@localhost/db', webSocketProxy: '127.0.0.1:1' }],
 ])('%s that is not there is unavailable, and asked again', async (_, location) => {
   const store = openStore(location)
@@ -105,7 +105,7 @@ describe('a database of another version', () => {
     return made
   }
 
-  test.each(Object.entries(places))('is refused by %s if its migrations are not recorded', async (_, choose) => {
+  test.each(Object.entries(places))('is rejected by %s if its migrations are not recorded', async (_, choose) => {
     const location = await choose()
     const unrecorded = openStore(location)
     await (await unrecorded.database()).execute(sql`DROP TABLE confidential_payroll_migrations`)
@@ -130,7 +130,7 @@ describe('a database of another version', () => {
     },
   )
 
-  test('ends the boot, which names the variable', async () => {
+  test('stops startup with the variable’s name', async () => {
     const { url, store } = await spare()
     await (await store.database()).execute(unknown)
     const variables = {
@@ -143,7 +143,7 @@ describe('a database of another version', () => {
   })
 })
 
-test('an embedded database that does not open ends the boot, which says why', async () => {
+test('stops startup with the reason if the embedded database does not open', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'database-'))
   await writeFile(join(folder, 'database'), 'a file in place of a folder')
   const env = { PATH: process.env.PATH, DATA_DIR: folder, DEVNET_PORT: String(await freePort()) }

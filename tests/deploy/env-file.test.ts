@@ -23,13 +23,13 @@ test.each([
 })
 
 test.each(['SECRET=other', 'SECRET=\nSECRET=other', 'SECRET=newer', 'SECRET=ne'])(
-  '%j is refused: another value',
+  'rejects %j: another value',
   (text) => {
     expect(() => complete(text)).toThrow('SECRET: has another value in service.env')
   },
 )
 
-test('a list grows where it stands; one that is longer already, or another, is refused', () => {
+test('extends a list in place, and rejects one that is longer or different', () => {
   const grow = (text: string) =>
     completeEnv(text, [{ heading: 'Keys', variables: { SEEDS: 'a,b' } }], { file: 'service.env', growing: ['SEEDS'] })
   expect(grow('SEEDS=a # mine\nMINE=1\n')).toBe('SEEDS=a,b # mine\nMINE=1\n')
@@ -37,7 +37,7 @@ test('a list grows where it stands; one that is longer already, or another, is r
 })
 
 test.each(['a b # c', 'x=$HOME $& `', '{"a": "b"}', 'back\\slash\\n', ' spaces '])(
-  '%j is read as it was written',
+  'reads %j as it was written',
   (value) => {
     const write = (text: string) =>
       completeEnv(text, [{ heading: 'Keys', variables: { SECRET: value } }], { file: 'service.env', growing: [] })
@@ -45,12 +45,12 @@ test.each(['a b # c', 'x=$HOME $& `', '{"a": "b"}', 'back\\slash\\n', ' spaces '
   },
 )
 
-test('a value that no line can hold is refused by the name of its variable', () => {
+test('rejects a value that does not fit on a line, naming its variable', () => {
   const sections = [{ heading: 'Keys', variables: { SECRET: `it's` } }]
   expect(() => completeEnv('', sections, { file: 'service.env', growing: [] })).toThrow('SECRET: cannot be written')
 })
 
-test('an empty variable is one that is not set', () => {
+test('treats an empty variable as unset', () => {
   expect(readVariables(`A=\nB=""\nC=''\nD= # none\n#E=1\nF=1\n`)).toEqual({ F: '1' })
 })
 
@@ -61,12 +61,12 @@ function openFolder() {
 }
 
 test.each(['SECRET=new\n', 'SECRET=old\n'])(
-  'only the owner may read the file, also if it had %j and all could',
+  'makes the file readable only by its owner, even if it contained %j and was readable by all',
   (old) => {
     const { directory, file } = openFolder()
     expect(readEnvFile(file)).toBe('')
     writeFileSync(file, old)
-    // An interrupted run has left this file aside, open to all.
+    // An interrupted run has left this temporary file, readable by all.
     writeFileSync(`${file}.new`, 'SECR')
     for (const name of readdirSync(directory)) chmodSync(join(directory, name), 0o644)
     writeEnvFile(file, 'SECRET=new\n')
@@ -74,7 +74,7 @@ test.each(['SECRET=new\n', 'SECRET=old\n'])(
   },
 )
 
-test('the commands that docs/configuration.md names read .env, and the others do not', () => {
+test('reads .env in exactly the commands that docs/configuration.md names', () => {
   const { scripts } = JSON.parse(readFileSync('package.json', 'utf8')) as { scripts: Record<string, string> }
   const [, named = ''] =
     /\n\n([^.]*) and `compose.yaml` read `.env`/.exec(readFileSync('docs/configuration.md', 'utf8')) ?? []

@@ -13,10 +13,10 @@ const lines = (file: string) =>
     .split('\n')
     .filter((line) => line && !line.startsWith('#'))
 
-/** The files that go to the builder. */
+/** The files that the builder receives. */
 const [first, ...allowed] = lines('.dockerignore')
 
-/** The stages of the Dockerfile by name, each its instructions. */
+/** The instructions of each stage of the Dockerfile, by name. */
 const stages = new Map(
   read('Dockerfile')
     .split(/^(?=FROM )/m)
@@ -27,13 +27,13 @@ const stages = new Map(
 )
 
 describe('the images', () => {
-  test('see nothing but what is named, and that is there', () => {
+  test('include only the listed files, which all exist', () => {
     expect(first).toBe('*')
     expect(allowed.every((line) => /^![\w./-]+$/.test(line) && existsSync(line.slice(1)))).toBe(true)
     expect(allowed.filter((line) => /\.env|\.data|\.git|node_modules|\.next/.test(line))).toEqual([])
   })
 
-  test('copy only what the builder gets', () => {
+  test('copy only files that the builder receives', () => {
     const copied = [...read('Dockerfile').matchAll(/^COPY (?!--from)(.+) \S+$/gm)].flatMap(([, from]) =>
       from?.split(' '),
     )
@@ -51,7 +51,7 @@ describe('the images', () => {
     expect(stage).toMatch(/^HEALTHCHECK /m)
   })
 
-  test('give memory back as npm start does', () => {
+  test('set the same memory options as npm start', () => {
     const { scripts } = JSON.parse(read('package.json')) as { scripts: { start: string } }
     for (const setting of Object.entries(MEMORY).map((pair) => pair.join('='))) {
       expect(stages.get('web')).toMatch(new RegExp(`^ENV .*${setting}`, 'm'))
@@ -59,14 +59,14 @@ describe('the images', () => {
     }
   })
 
-  test('are built on the Node version of package.json, and the default one is the service', () => {
+  test('use the Node version of package.json, and default to the service', () => {
     const { engines } = JSON.parse(read('package.json')) as { engines: { node: string } }
     expect(stages.get('base')).toContain(`FROM node:${engines.node.replace('>=', '')}-slim`)
     expect([...stages.keys()].at(-1)).toBe('web')
   })
 })
 
-test('a standalone build copies nothing of the project’s folder but the migrations and the viewer', () => {
+test('copies only the migrations and the viewer into a standalone build', () => {
   // A standalone build copies the files that these traces list. Every build writes a trace for each entry.
   const traces = globSync('.next/server/**/*.nft.json')
   expect(traces).toContain('.next/server/instrumentation.js.nft.json')
@@ -82,18 +82,18 @@ test('a standalone build copies nothing of the project’s folder but the migrat
       (file) => !/^(drizzle\/migrations\/|lib\/api\/viewer\/[\w-]+\.(js|css)$|package\.json$)/.test(file),
     ),
   ).toEqual([])
-  // Only relays and clients prove, and only the embedded ledger verifies: no function on Vercel carries 30 MB for it.
+  // Only relays and clients prove, and only the embedded ledger verifies: functions on Vercel do not include these 30 MB.
   expect(traced.filter((file) => /node_modules\/@(aztec|noir-lang)\//.test(file))).toEqual([])
 })
 
-test('the image of the service has the packages of the prover, with all that they need', () => {
+test('includes the prover’s packages and their dependencies in the service’s image', () => {
   const { packages } = JSON.parse(read('package-lock.json')) as {
     packages: Record<string, { dependencies?: Record<string, string> }>
   }
   const needed = new Set(['@aztec/bb.js', '@noir-lang/noir_js'])
   for (const name of needed) {
     for (const dependency of Object.keys(packages[`node_modules/${name}`]?.dependencies ?? {})) {
-      // A version of its own lies inside the folder that is copied.
+      // A nested version is inside the copied folder.
       if (!packages[`node_modules/${name}/node_modules/${dependency}`]) needed.add(dependency)
     }
   }
@@ -105,7 +105,7 @@ test('the image of the service has the packages of the prover, with all that the
   }
 })
 
-/** The services of compose.yaml by name, each its text. */
+/** The text of each service in compose.yaml, by name. */
 const services = new Map(
   read('compose.yaml')
     .split(/^(?= {2}\w+:$)/m)
@@ -115,7 +115,7 @@ const services = new Map(
     }),
 )
 
-/** The variables that compose.yaml sets for a service by itself, beside those of .env. */
+/** The variables that compose.yaml sets for a service in addition to .env. */
 function setFor(name: string): Map<string, string> {
   const lines = (services.get(name) ?? '').matchAll(/^ {6}([A-Z][A-Z0-9_]+): (.*)$/gm)
   return new Map(Array.from(lines, ([, variable = '', value = '']) => [variable, value]))
@@ -125,22 +125,22 @@ describe('compose.yaml', () => {
   const secrets = VARIABLE_NAMES.filter((name) => /_SEEDS?$|SECRET|_TOKEN$|PASSWORD|PRIVATE_KEY|SMTP/.test(name))
   const kept = (name: string) => secrets.filter((secret) => setFor(name).get(secret) !== '""')
 
-  test('gives a relay the keys that it works with', () => {
+  test('gives a relay the keys it needs', () => {
     expect(kept('relay').toSorted()).toEqual(
       ['CHANNEL_SEEDS', 'CONFIDENTIAL_TOKEN', 'RELAY_PRIVATE_KEY', 'SPONSOR_SEED'].toSorted(),
     )
-    // Half a mail is refused.
+    // An incomplete mail configuration is rejected.
     expect(setFor('relay').get('MAIL_FROM')).toBe('""')
   })
 
-  test('gives the service no key of the relays’', () => {
+  test('gives the service none of the relays’ keys', () => {
     expect(secrets.filter((secret) => !kept('web').includes(secret)).toSorted()).toEqual([
       'CHANNEL_SEEDS',
       'RELAY_PRIVATE_KEY',
     ])
   })
 
-  test.each(['web', 'relay'])('%s needs a ledger and a database outside its container', (name) => {
+  test.each(['web', 'relay'])('%s requires a ledger and a database outside its container', (name) => {
     expect(setFor(name).get('STELLAR_RPC_URL')).toMatch(/^\$\{STELLAR_RPC_URL:\?[\w.,: ]+\}$/)
     expect(setFor(name).get('DATABASE_URL')).toMatch(/^postgres:\/\//)
   })
@@ -150,7 +150,7 @@ describe('compose.yaml', () => {
     expect(setFor('web').get('PUBLIC_URL')).toMatch(/^\$\{PUBLIC_URL:-http:\/\/localhost:\$\{WEB_PORT:-3000\}\}$/)
   })
 
-  test('sets only variables that are read', () => {
+  test('sets only variables that the service reads', () => {
     const names = [...services.keys()].flatMap((name) => [...setFor(name).keys()])
     const known = new Set<string>([...VARIABLE_NAMES, 'POSTGRES_USER', 'POSTGRES_DB', 'POSTGRES_PASSWORD'])
     expect(names.length).toBeGreaterThan(12)
@@ -168,7 +168,7 @@ describe('the password for PostgreSQL in docs/deploy.md', () => {
 
   const follow = () => execFileSync('bash', ['-euc', lines], { cwd: directory, stdio: 'pipe' })
 
-  test('is made once, keeps the lines that stand there, and is readable by its owner alone', () => {
+  test('is generated once, keeps existing lines, and is readable only by its owner', () => {
     const file = join(directory, '.env')
     writeFileSync(file, 'SPONSOR_SEED=\nPOSTGRES_PASSWORD=\nSTELLAR_NETWORK=testnet', { mode: 0o644 })
     follow()
@@ -183,12 +183,12 @@ describe('the password for PostgreSQL in docs/deploy.md', () => {
     expect(readFileSync(file, 'utf8')).toBe(made)
   })
 
-  test('does not stand for the file that `npm run setup` makes', () => {
+  test('does not replace the file that `npm run setup` writes', () => {
     expect(follow).toThrow(/No such file/)
   })
 })
 
-test('neither Dockerfile nor compose.yaml holds a secret', () => {
+test('keeps secrets out of Dockerfile and compose.yaml', () => {
   const secret = /\b(\w*(?:SEEDS?|SECRET|PASSWORD|PRIVATE_KEY)) *[:=] *(.*)$/gm
   const set = ['Dockerfile', 'compose.yaml'].flatMap((file) => [...read(file).matchAll(secret)])
   expect(set.length).toBeGreaterThan(4)

@@ -34,7 +34,7 @@ beforeAll(async () => {
   const starting = await Promise.allSettled(
     ports.map((port) => startProgram(`http://localhost:${port}`, { ...fixture.variables, PORT: String(port) })),
   )
-  // An instance that came up beside one that failed is ended, too: it would keep the run from ending.
+  // If one instance fails to start, the other is stopped too: it would keep the run from ending.
   programs = starting.filter((each) => each.status === 'fulfilled').map(({ value }) => value)
   const failed = starting.find((each) => each.status === 'rejected')
   if (failed) throw failed.reason
@@ -69,14 +69,14 @@ async function ask<Body = Record<string, unknown>>(
   return { status: response.status, body: (await response.json()) as Body }
 }
 
-/** The same request at every instance at once; the answers in the order of their statuses. */
+/** Sends the same request to every instance concurrently; resolves to the responses sorted by status. */
 async function atOnce<Body = Record<string, unknown>>(session: string | undefined, path: string, body?: unknown) {
   const answers = await Promise.all(instances.map((base) => ask<Body>(base, session, path, body)))
   return answers.sort((one, other) => one.status - other.status)
 }
 const statuses = (answers: Answer<unknown>[]) => answers.map(({ status }) => status)
 
-/** How often the sponsor has paid, and for which inner transactions, by the ledger's own record. */
+/** How often the sponsor paid for each inner transaction, according to the ledger. */
 async function readFeeBumps(): Promise<string[]> {
   const { rpc, passphrase } = fixture.ledger.network
   const { oldestLedger } = await rpc.getHealth()
@@ -92,7 +92,7 @@ async function readFeeBumps(): Promise<string[]> {
   }
 }
 
-/** Nothing is lost and nothing doubled: ledger, transfers, payouts and quotas say the same. */
+/** Requires ledger, transfers, payouts and quotas to agree: nothing is lost or duplicated. */
 async function expectOneTruth(): Promise<void> {
   const transfers = (await fixture.db.query.transfers.findMany()).filter(({ sponsor }) => sponsor !== null)
   expect(transfers.filter(({ status }) => status !== 'succeeded')).toEqual([])
@@ -103,7 +103,7 @@ async function expectOneTruth(): Promise<void> {
   expect(floats.map(({ held }) => held)).toEqual(floats.map(() => 0n))
 }
 
-test('the demo, each of its requests at one of two instances', async () => {
+test('runs the demo with its requests spread over two instances', async () => {
   const { port } = new URL(fixture.ledger.devnet.url)
   const demo = spawn(process.execPath, ['lib/cli/demo.ts', '--once'], {
     env: { ...process.env, PUBLIC_URL: balancer.url, DEVNET_PORT: port },
@@ -125,13 +125,13 @@ test('the demo, each of its requests at one of two instances', async () => {
   await expectOneTruth()
 })
 
-describe('the same request at both instances at once', () => {
+describe('the same request at both instances concurrently', () => {
   let employer: SignedInPayer
   beforeAll(async () => {
     employer = await fixture.employ()
   })
 
-  /** A locked batch with one payout to `address`. */
+  /** Creates a locked batch with one payout to `address`. */
   async function prepare(session: string, address: string, name: string): Promise<BatchWithPayouts> {
     const { body: contractor } = await ask(balancer.url, session, '/contractors', { name, address })
     const { body: batch } = await ask(balancer.url, session, '/batches', { name })
@@ -141,7 +141,7 @@ describe('the same request at both instances at once', () => {
     return (await ask<BatchWithPayouts>(balancer.url, session, `/batches/${batch.id}`)).body
   }
 
-  test('a challenge signs in once, and what either signs is good at both', async () => {
+  test('accepts a challenge once, and accepts each instance’s sessions at both', async () => {
     for (let round = 0; round < 5; round += 1) {
       const path = `/auth/sep10/challenge?account=${employer.address}`
       const { body } = await ask<{ transaction: string; network_passphrase: string }>(balancer.url, undefined, path)
@@ -154,7 +154,7 @@ describe('the same request at both instances at once', () => {
     }
   })
 
-  test('a contractor is created once, and accepts once', async () => {
+  test('creates a contractor once, and accepts its invite once', async () => {
     const payee = await fixture.client()
     const made = await atOnce(employer.session, '/contractors', { name: 'Ada', address: payee.address })
     expect(statuses(made)).toEqual([200, 409])
@@ -163,7 +163,7 @@ describe('the same request at both instances at once', () => {
     expect(statuses(await atOnce(payee.session, `/invites/${token}/accept`, {}))).toEqual([200, 409])
   })
 
-  test('an organisation is founded once, when both instances are asked at once', async () => {
+  test('creates an organisation once', async () => {
     const newcomer = await fixture.client()
     const answers = await atOnce<{ orgName?: string }>(newcomer.session, '/me')
     expect(statuses(answers)).toEqual([200, 200])
@@ -174,7 +174,7 @@ describe('the same request at both instances at once', () => {
     expect(rows).toHaveLength(1)
   })
 
-  test('a contractor is instructed once in a batch, which is locked once', async () => {
+  test('instructs a contractor once, and locks the batch once', async () => {
     const contractor = (await fixture.payee()).signer.publicKey()
     const { body: ada } = await ask(balancer.url, employer.session, '/contractors', { name: 'B', address: contractor })
     const { body: batch } = await ask(balancer.url, employer.session, '/batches', { name: 'b' })
@@ -190,8 +190,8 @@ describe('the same request at both instances at once', () => {
     })
   })
 
-  test('five employers pay at once: each transfer is paid for once, and both instances give the same answer', async () => {
-    // One after the other: the issuer signs a deposit for each.
+  test('pays for each transfer of five employers once, and responds the same at both instances', async () => {
+    // Sequentially, because the issuer signs a deposit for each.
     const people: SignedInPayer[] = []
     for (let index = 0; index < 5; index += 1) people.push(await fixture.employ())
     const payee = (await fixture.payee()).signer.publicKey()
@@ -215,7 +215,7 @@ describe('the same request at both instances at once', () => {
     await expectOneTruth()
   })
 
-  test('of two transfers one is paid, where the quota has room for one', async () => {
+  test('pays one of two transfers if the quota allows one', async () => {
     const person = await fixture.employ()
     const day = new Date().toISOString().slice(0, 10)
     const used = QUOTA - 1
@@ -235,14 +235,14 @@ describe('the same request at both instances at once', () => {
     await expectOneTruth()
   })
 
-  test('the faucet gives once', async () => {
+  test('grants from the faucet once', async () => {
     const person = await fixture.employ(0n)
     const answers = await atOnce(person.session, '/funding/faucet', {})
     expect(statuses(answers)).toEqual([200, 429])
     expect(await fixture.received(person)).toBe(1_000_0000000n)
   })
 
-  test('a batch job is started once, and both instances report the same of it', async () => {
+  test('starts a batch job once, and reports the same at both instances', async () => {
     const { client, payee } = await fixture.engaged()
     const answers = await atOnce(client.session, '/batch', { amounts: [1, 2, 4] })
     expect(statuses(answers)).toEqual([200, 409])
@@ -255,7 +255,7 @@ describe('the same request at both instances at once', () => {
   })
 })
 
-test('a transfer that one instance had accepted when it was killed is finished by the other', async () => {
+test('finishes a transfer that the other instance accepted before it was killed', async () => {
   const [first = '', second = ''] = instances
   const person = await fixture.employ()
   const payee = (await fixture.payee()).signer.publicKey()

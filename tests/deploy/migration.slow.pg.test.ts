@@ -30,7 +30,7 @@ afterAll(async () => {
   await clone.drop()
 })
 beforeEach(async () => {
-  // A test that failed may have left a lock behind.
+  // A failed test may have left a lock behind.
   for (const each of [client, other]) await each.query('ROLLBACK')
   await client.query(RESET)
 })
@@ -40,13 +40,13 @@ const drivers: [string, () => { url: string; webSocketProxy?: string }][] = [
   ['Vercel', () => ({ url: clone.url.replace('127.0.0.1', 'localhost'), webSocketProxy: proxy.address })],
 ]
 
-/** Those of our tables that are there. */
+/** The existing tables of the service. */
 async function tables(): Promise<string[]> {
   const { rows } = await client.query("SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY tablename")
   return rows.map(({ tablename }) => tablename)
 }
 
-/** Opens the database and closes it again. Resolves to 'migrated', or to the error. */
+/** Opens and closes the database; resolves to 'migrated' or the error. */
 async function outcomeOf(location: StoreLocation): Promise<unknown> {
   const store = openStore(location)
   return await store
@@ -63,7 +63,7 @@ test('drizzle-kit records migrations in the same table as the service', () => {
 })
 
 describe.each(drivers)('over %s', (_, location) => {
-  test('a slow statement of a migration is not cut off: requests are refused as unavailable meanwhile', async () => {
+  test('lets a slow migration finish, and responds unavailable meanwhile', async () => {
     await client.query(`CREATE SCHEMA IF NOT EXISTS slow;
       CREATE OR REPLACE FUNCTION slow.down() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN
         IF EXISTS (SELECT FROM pg_event_trigger_ddl_commands() WHERE object_identity = 'public.organisations')
@@ -87,7 +87,7 @@ describe.each(drivers)('over %s', (_, location) => {
     await client.query('DROP EVENT TRIGGER slow')
   })
 
-  test('a lock is waited for only so long, and the migration is made at a later use', async () => {
+  test('gives up waiting for a lock, and migrates on a later use', async () => {
     await client.query('BEGIN; CREATE TABLE organisations (id uuid)')
     const store = openStore(location())
     await expect(store.database()).rejects.toSatisfy(({ cause }) => sqlState(cause) === '55P03')
@@ -98,7 +98,7 @@ describe.each(drivers)('over %s', (_, location) => {
     await store.close()
   })
 
-  test('a migration whose connection is cut reports why, and not that its ROLLBACK failed, too', async () => {
+  test('reports why a migration lost its connection, not that its ROLLBACK failed', async () => {
     await other.query('BEGIN; CREATE TABLE organisations (id uuid)')
     const cut = migrateStore(location()).then(() => 'migrated', innermostReason)
     const waiting = "pid <> pg_backend_pid() AND wait_event_type = 'Lock' AND query LIKE '%CREATE TABLE%'"
@@ -108,7 +108,7 @@ describe.each(drivers)('over %s', (_, location) => {
     expect(await cut).toBe('terminating connection due to administrator command')
   })
 
-  test('a migration that fails leaves nothing behind', async () => {
+  test('leaves nothing behind after a failed migration', async () => {
     await client.query('CREATE TABLE organisations (id uuid)')
     expect(await outcomeOf(location())).toMatchObject({ code: 'unavailable', cause: { cause: { code: '42P07' } } })
     expect(await tables()).toEqual(['organisations'])
@@ -117,7 +117,7 @@ describe.each(drivers)('over %s', (_, location) => {
   })
 })
 
-test('several instances that start together, over either driver, come up migrated, once, and drizzle’s default table is left to others', async () => {
+test('migrates once when several instances start together, and does not use drizzle’s default table', async () => {
   await client.query(`DROP SCHEMA IF EXISTS drizzle CASCADE; CREATE SCHEMA drizzle;
     CREATE TABLE drizzle.__drizzle_migrations (id SERIAL PRIMARY KEY, hash text NOT NULL, created_at bigint);
     INSERT INTO drizzle.__drizzle_migrations (hash, created_at) VALUES ('of others', 9999999999999)`)

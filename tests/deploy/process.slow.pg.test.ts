@@ -56,15 +56,15 @@ async function expectOutage(): Promise<void> {
   expect(await ask('/health')).toMatchObject({ status: 200, body: { ok: true, sponsor: true } })
 }
 
-describe('a database out of reach', () => {
-  test('at boot gives 503, and the service works without a restart once it is back', async () => {
+describe('an unreachable database', () => {
+  test('gives 503 at startup, and recovers without a restart', async () => {
     await expectOutage()
     expect(await ask('/ready')).toMatchObject({ status: 503, body: { ok: false, database: { ok: false } } })
     await gate.open()
     expect(await ask('/me')).toMatchObject({ status: 200 })
   })
 
-  test('three times later: every answer is 200 or 503, and all are 200 once it is back', async () => {
+  test('gives only 200 and 503 during three outages, and 200 afterwards', async () => {
     for (let outage = 0; outage < 3; outage += 1) {
       const crowd = Array.from({ length: 24 }, (_, index) => ask(ROUTES[index % 3] ?? ''))
       await gate.shut()
@@ -77,7 +77,7 @@ describe('a database out of reach', () => {
     }
   })
 
-  test('while a contractor is created: after a 200 it is stored, after a 503 stored once or not at all', async () => {
+  test('stores a contractor after a 200, and at most once after a 503', async () => {
     const make = ask('/contractors', {
       method: 'POST',
       headers: { 'Content-Type': 'application/json' },
@@ -93,7 +93,7 @@ describe('a database out of reach', () => {
   })
 })
 
-test('an RPC out of reach gives 503, too, until it is back', async () => {
+test('responds 503 while the RPC is unreachable', async () => {
   const { status: before } = await ask('/funding/vault')
   service.ledger.proxy.rule(() => ({ drop: true, delivered: false }))
   const { status, body } = await ask('/funding/vault')
@@ -113,7 +113,7 @@ describe('forged headers', () => {
     Origin: ELSEWHERE,
   }
 
-  test.each(['/api/auth/sep10/challenge', '/api/auth/sep10'])('do not enter the challenge of %s', async (path) => {
+  test.each(['/api/auth/sep10/challenge', '/api/auth/sep10'])('do not affect the challenge of %s', async (path) => {
     const wallet = Keypair.random()
     const { text } = await rawRequest(base, `${path}?account=${wallet.publicKey()}`, { headers: forged })
     const { transaction, network_passphrase } = JSON.parse(text) as { transaction: string; network_passphrase: string }
@@ -123,7 +123,7 @@ describe('forged headers', () => {
     expect(text).not.toContain('evil')
   })
 
-  test('do not enter the session, which is good for the configured address alone', async () => {
+  test('do not affect the session, which is valid only for the configured address', async () => {
     const wallet = employer.signer
     const { text } = await rawRequest(base, `/api/auth/sep10/challenge?account=${wallet.publicKey()}`)
     const { transaction, network_passphrase } = JSON.parse(text) as { transaction: string; network_passphrase: string }
@@ -139,7 +139,7 @@ describe('forged headers', () => {
   })
 
   test.each(['/.well-known/stellar.toml', '/api/me', '/api/health', '/api//health', '/overview', '/sign-in/'])(
-    'are not repeated by %s',
+    'are not echoed by %s',
     async (path) => {
       const { headers, text } = await rawRequest(base, path, { headers: { ...forged, ...bearer() } })
       expect(JSON.stringify(headers) + text).not.toContain('evil')
@@ -159,7 +159,7 @@ describe('CORS', () => {
     })
 
   test.each(['/api/transfer', '/api/transfer/', '/api/batches/x/ready', '/api/nowhere'])(
-    'a preflight of %s is answered to the allowed origin and no other',
+    'allows a preflight of %s from the configured origin only',
     async (path) => {
       const allowed = await preflight(path, FRONTEND)
       expect(allowed.status).toBe(204)
@@ -175,7 +175,7 @@ describe('CORS', () => {
   )
 
   test.each(['/api/auth/sep10', '/api/auth/sep10/', '/.well-known/stellar.toml'])(
-    'wallets of every origin may use %s, as the standard has it',
+    'allows wallets of every origin to use %s, as the standard requires',
     async (path) => {
       for (const origin of [FRONTEND, ELSEWHERE]) {
         const asked = await preflight(path, origin)
@@ -186,7 +186,7 @@ describe('CORS', () => {
     },
   )
 
-  test('a wallet of another origin can read refusals of the SEP-10 route, and no answer of the payroll’s own routes', async () => {
+  test('lets a wallet of another origin read errors of the SEP-10 route, but no response of other routes', async () => {
     const post = (path: string) =>
       rawRequest(base, path, {
         method: 'POST',
@@ -202,7 +202,7 @@ describe('CORS', () => {
     expect(own.headers).not.toHaveProperty('access-control-allow-origin')
   })
 
-  test('errors can be read by the allowed origin, too', async () => {
+  test('lets the allowed origin read errors', async () => {
     const refused = await rawRequest(base, '/api/me', { headers: { Origin: FRONTEND } })
     expect(refused.status).toBe(401)
     expect(refused.headers).toMatchObject({
@@ -214,18 +214,15 @@ describe('CORS', () => {
 })
 
 describe('paths and methods', () => {
-  test.each(['/api/health', '/api/me', '/.well-known/stellar.toml'])(
-    'a slash at the end of %s changes nothing',
-    async (path) => {
-      const [plain, slashed] = await Promise.all(
-        [path, `${path}/`].map((each) => rawRequest(base, each, { headers: bearer() })),
-      )
-      expect(plain?.status).toBe(200)
-      expect(slashed).toMatchObject({ status: 200, text: plain?.text })
-    },
-  )
+  test.each(['/api/health', '/api/me', '/.well-known/stellar.toml'])('ignores a trailing slash of %s', async (path) => {
+    const [plain, slashed] = await Promise.all(
+      [path, `${path}/`].map((each) => rawRequest(base, each, { headers: bearer() })),
+    )
+    expect(plain?.status).toBe(200)
+    expect(slashed).toMatchObject({ status: 200, text: plain?.text })
+  })
 
-  test('a POST keeps its body with a slash at the end', async () => {
+  test('keeps the body of a POST with a trailing slash', async () => {
     const send = (body: string) =>
       rawRequest(base, '/api/auth/sep10/', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body })
     const { status, text } = await send(JSON.stringify({ transaction: 'AAAA' }))
@@ -233,7 +230,7 @@ describe('paths and methods', () => {
       400,
       { error: expect.stringMatching(/^invalid challenge: /), code: 'challenge-invalid' },
     ])
-    // This is the answer to an empty body: the answers above show that the body was not lost.
+    // This is the response to an empty body. The responses above show that the body was not lost.
     expect(JSON.parse((await send('')).text)).toEqual({ error: 'transaction required', code: 'transaction-required' })
   })
 
@@ -245,19 +242,16 @@ describe('paths and methods', () => {
     ['POST', '/invite/email', 501],
     ['POST', '/nowhere', 405],
     ['POST', '/', 405],
-  ])(
-    'after %s %s is refused for a large body, its connection serves the next request',
-    async (method, path, status) => {
-      const size = 600_000
-      const type = 'Content-Type: application/json'
-      const text = await wired(base, [
-        `${method} ${path} HTTP/1.1\r\nHost: x\r\n${type}\r\nContent-Length: ${size}\r\n\r\n`,
-        ' '.repeat(size),
-        'GET /api/health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n',
-      ])
-      expect(text.match(/^HTTP\/1.1 \d+/gm)).toEqual([`HTTP/1.1 ${status}`, 'HTTP/1.1 200'])
-    },
-  )
+  ])('keeps the connection usable after rejecting a large body of %s %s', async (method, path, status) => {
+    const size = 600_000
+    const type = 'Content-Type: application/json'
+    const text = await wired(base, [
+      `${method} ${path} HTTP/1.1\r\nHost: x\r\n${type}\r\nContent-Length: ${size}\r\n\r\n`,
+      ' '.repeat(size),
+      'GET /api/health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n',
+    ])
+    expect(text.match(/^HTTP\/1.1 \d+/gm)).toEqual([`HTTP/1.1 ${status}`, 'HTTP/1.1 200'])
+  })
 
   test.each([
     ['/api/health', 200],
@@ -305,14 +299,14 @@ describe('paths and methods', () => {
     expect([answer.status, JSON.parse(answer.text)]).toEqual([status, body])
   })
 
-  test('a NUL in the path of a page is no server error', async () => {
+  test('does not fail on a NUL in the path of a page', async () => {
     for (const path of ['/invite/%00', '/batches/%00', '/%00']) {
       expect((await rawRequest(base, path)).status).toBeLessThan(500)
     }
   })
 })
 
-test('a service whose log has lost its reader still answers, and ends at SIGTERM', async () => {
+test('responds and exits on SIGTERM after its log has lost its reader', async () => {
   const port = await freePort()
   const own = `http://localhost:${port}`
   const variables = { ...service.variables, PORT: String(port), DATABASE_URL: 'postgres://127.0.0.1:1/gone' }
@@ -323,12 +317,12 @@ test('a service whose log has lost its reader still answers, and ends at SIGTERM
     for (const stream of [child.stdout, child.stderr]) stream.resume()
     await expect.poll(() => answers(own)).toBe(true)
     for (const stream of [child.stdout, child.stderr]) stream.destroy()
-    // Each of these logs a failure, which can no longer be written.
+    // Each of these logs a failure that can no longer be written.
     for (let asked = 0; asked < 3; asked += 1) {
       const answer = await fetch(`${own}/api/me`, { headers: bearer(), signal: AbortSignal.timeout(60_000) })
       expect(answer.status).toBe(503)
     }
-    // 143 is how Next.js tells that SIGTERM ended it.
+    // Next.js exits with 143 after SIGTERM.
     child.kill('SIGTERM')
     expect(await Promise.race([ended, wait(60_000, 'runs on', { ref: false })])).toBe(143)
   } finally {
@@ -336,7 +330,7 @@ test('a service whose log has lost its reader still answers, and ends at SIGTERM
   }
 })
 
-describe('programs that must not start', () => {
+describe('invalid configurations', () => {
   /** Runs a program; resolves to its output and its exit code. */
   function run(args: string[], variables: Record<string, string>): Promise<{ code: number | null; said: string }> {
     const env = { ...process.env, NEXT_TELEMETRY_DISABLED: '1', ...variables }
@@ -352,7 +346,7 @@ describe('programs that must not start', () => {
   const serve = [nextProgram(), 'start']
   const migrate = ['lib/cli/migrate.ts']
 
-  test('a database of another version ends the service and the migration, and a build on an empty one is migrated', async () => {
+  test('stops the service and the migration on a database of another version, and migrates an empty one', async () => {
     const clone = await cloneDatabase()
     const db = await clone.store.database()
     await db.execute(
@@ -374,7 +368,7 @@ describe('programs that must not start', () => {
     await clone.drop()
   })
 
-  test('a service with a short SESSION_SECRET, which its error names', async () => {
+  test('names a SESSION_SECRET that is too short', async () => {
     const variables = { ...service.variables, PORT: String(await freePort()), SESSION_SECRET: 'short' }
     const { code, said } = await run(serve, variables)
     expect(code).toBe(1)

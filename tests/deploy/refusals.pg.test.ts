@@ -31,8 +31,8 @@ afterAll(async () => {
 })
 
 /**
- * The variables of a preview deployment, by Vercel and by its owner, and nothing more. The RPC is not that of the
- * world, so that no test goes out to it.
+ * The variables that Vercel and the owner set for a preview deployment. The RPC is a local address, so that no test
+ * accesses the internet.
  */
 const preview = (more: Record<string, string> = {}) => ({
   VERCEL: '1',
@@ -49,7 +49,7 @@ async function start(variables: Record<string, string>): Promise<RunningService>
   return await startService(readEnvironment(variables))
 }
 
-describe('the boot refuses by name', () => {
+describe('startup rejects, naming the variable', () => {
   test.each<[string, string, Record<string, string>]>([
     ['the main network', 'STELLAR_NETWORK', { STELLAR_NETWORK: 'public' }],
     ['its passphrase', 'DEVNET_PASSPHRASE', { STELLAR_NETWORK: 'local', DEVNET_PASSPHRASE: Networks.PUBLIC }],
@@ -80,7 +80,7 @@ describe('the boot refuses by name', () => {
   })
 })
 
-test('a preview starts with a database, a sponsor and a secret, on testnet', async () => {
+test('starts a preview on testnet with a database, a sponsor and a secret', async () => {
   const service = await start(preview())
   provideService(Promise.resolve(service))
   const response = await getHealth(new Request('http://localhost:3000/api/health'), undefined)
@@ -89,7 +89,7 @@ test('a preview starts with a database, a sponsor and a secret, on testnet', asy
   await service.close()
 })
 
-describe('an RPC of another network that could not be reached at boot', () => {
+describe('an RPC of another network that was unreachable at startup', () => {
   let service: RunningService
   beforeAll(async () => {
     rpc.passphrase = Networks.PUBLIC
@@ -102,7 +102,7 @@ describe('an RPC of another network that could not be reached at boot', () => {
 
   const refusal = { code: 'unavailable', cause: { name: 'ForeignNetwork' } }
 
-  test('is asked for its name, and for nothing else', async () => {
+  test('is only asked for its network', async () => {
     const reading = readEntries(service.network.server, [accountKey(TOKEN, Keypair.random().publicKey())])
     await expect(reading).rejects.toMatchObject({ code: 'unavailable', cause: refusal })
     await expect(service.network.call('getHealth', {}, z.object({}))).rejects.toMatchObject(refusal)
@@ -110,7 +110,7 @@ describe('an RPC of another network that could not be reached at boot', () => {
     expect(new Set(rpc.asked)).toEqual(new Set(['getNetwork']))
   })
 
-  test('is asked for its name until it gives the right one, and then no more', async () => {
+  test('is asked for its network until the response is right', async () => {
     rpc.passphrase = STANDALONE
     rpc.fault = 'json-rpc-error'
     rpc.asked = []
@@ -121,7 +121,7 @@ describe('an RPC of another network that could not be reached at boot', () => {
   })
 })
 
-test('vercel.json gives every function more time than it takes, sweeps once a day, and migrates what is built', () => {
+test('vercel.json gives every function enough time, sweeps once a day, and migrates after the build', () => {
   const { functions, crons, buildCommand } = JSON.parse(readFileSync('vercel.json', 'utf8')) as {
     functions: Record<string, { maxDuration: number }>
     crons: { path: string; schedule: string }[]
@@ -132,7 +132,7 @@ test('vercel.json gives every function more time than it takes, sweeps once a da
   expect(readEnvironment(preview()).TRANSFER_WAIT).toBeLessThanOrEqual(longest)
   expect(functions['app/api/**/*.ts']?.maxDuration).toBeGreaterThan(longest)
   expect(crons).toEqual([{ path: '/api/cron/sweep', schedule: expect.stringMatching(/^\d+ \d+ \* \* \*$/) }])
-  // A build that fails must leave the database to the version that is running: a migration is for what is built.
+  // A failed build must not migrate the database, because the old version is still running.
   expect(buildCommand.split(' && ')).toEqual(['npm run build', 'npm run migrate'])
   expect(scripts).toMatchObject({ build: expect.any(String), migrate: expect.any(String) })
 })

@@ -15,7 +15,7 @@ import { syncBalance } from '#lib/wallet/balance.ts'
 import { openHolder } from '#lib/wallet/keys.ts'
 import { CHILD_VARIABLES } from '../support/child-variables.ts'
 
-/** The command as it is run, against the embedded ledger. */
+/** Runs the command against the embedded ledger. */
 
 let devnet: Devnet
 let network: TestNetwork
@@ -72,7 +72,7 @@ async function balanceOf(signer: Keypair) {
   return { spendable: balance.spendable.value, receiving: balance.receiving.value }
 }
 
-/** Everything that a transaction of one of these accounts, or a payment to it, would change. */
+/** Everything that a transaction of these accounts, or a payment to them, would change. */
 async function stateOf(keypairs: Keypair[]) {
   return await Promise.all(
     keypairs.map(async (keypair) => {
@@ -84,7 +84,7 @@ async function stateOf(keypairs: Keypair[]) {
 
 const SECRETS = ['SESSION_SECRET', 'SPONSOR_SEED', 'FAUCET_SEED', 'CHANNEL_SEEDS', 'RELAY_PRIVATE_KEY']
 
-test('makes everything, tells no secret, and changes nothing when it is run again', async () => {
+test('creates everything, prints no secret, and changes nothing when it runs again', async () => {
   const first = await run(['--channels', '2', '--env', file])
   expect(first).toMatchObject({ code: 0, stdout: '' })
   expect(readdirSync(directory)).toEqual(['service.env'])
@@ -109,7 +109,7 @@ test('makes everything, tells no secret, and changes nothing when it is run agai
   const accounts = [sponsor, Keypair.fromSecret(devnet.issuerSecret), ...channels()]
   const before = { state: await stateOf(accounts), text: readFileSync(file, 'utf8'), at: statSync(file).mtimeMs }
   expect(before.state[0]?.balance).toBe(10_000_0000000n)
-  // The faucet's key is in the file now, and need not be given.
+  // The file contains the faucet's key now.
   const second = await run(['--channels', '2', '--env', file], { FAUCET_SEED: '' })
   expect(second).toMatchObject({ code: 0 })
   expect({ state: await stateOf(accounts), text: readFileSync(file, 'utf8'), at: statSync(file).mtimeMs }).toEqual(
@@ -117,7 +117,7 @@ test('makes everything, tells no secret, and changes nothing when it is run agai
   )
 })
 
-test('a run that is killed in the middle is resumed with the same keys', async () => {
+test('resumes a killed run with the same keys', async () => {
   const args = ['--deployment', `${devnet.url}/deployment.json`, '--channels', '2', '--env', file]
   for (const moment of ['registering', 'asking the faucet', 'making it spendable']) {
     const cut = start(args)
@@ -136,7 +136,7 @@ test('a run that is killed in the middle is resumed with the same keys', async (
   }
 })
 
-test('standard output has the environment when it is asked for, and nothing else', async () => {
+test('prints only the environment to standard output', async () => {
   const sponsor = Keypair.random().secret()
   const { code, stdout, stderr } = await run(['--channels', '1', '--env', '-', '--sponsor-seed', sponsor])
   expect(code).toBe(0)
@@ -148,7 +148,7 @@ test('standard output has the environment when it is asked for, and nothing else
   expect([again, same]).toEqual([0, stdout])
 })
 
-test('lines of others stay, channels are added, and a contradiction changes nothing', async () => {
+test('keeps other lines, adds channels, and changes nothing on a contradiction', async () => {
   const own = '# mine\nDATABASE_URL=postgres://u:p@db.invalid/payroll\nFAUCET_AMOUNT=5\n'
   writeFileSync(file, own, { mode: 0o644 })
   expect(await run(['--channels', '0', '--env', file])).toMatchObject({ code: 0 })

@@ -29,7 +29,7 @@ import { SUCCESS } from '../transfers/records.ts'
 
 let clone: Awaited<ReturnType<typeof cloneDatabase>>
 let proxy: WebSocketProxy
-/** the same database in the driver's way, twice */
+/** two clients of the same database through the driver */
 let stores: [Store, Store]
 let db: Database
 let other: Database
@@ -53,20 +53,20 @@ afterAll(async () => {
   await clone.drop()
 })
 
-test('it is the driver of Vercel that runs here', () => {
+test('runs Vercel’s driver', () => {
   expect('$client' in db && db.$client).toBeInstanceOf(
     createPool({ connectionString: 'postgres://localhost/x' }).constructor,
   )
 })
 
-/** An answer in a form that does not depend on the driver, for values that are no column of the schema. */
+/** A result independent of the driver, for values that are not columns of the schema. */
 const plainly = (value: unknown): unknown => {
   if (value instanceof Uint8Array) return Buffer.from(value).toString('hex')
   if (Array.isArray(value)) return value.map(plainly)
   return typeof value === 'number' || typeof value === 'bigint' ? String(value) : value
 }
 
-describe('answers and errors are those of the other two', () => {
+describe('results and errors match those of the other drivers', () => {
   const drivers: Record<string, Store> = {}
   beforeAll(() => {
     drivers.pg = clone.store
@@ -101,7 +101,7 @@ describe('answers and errors are those of the other two', () => {
     for (const found of others) expect(found).toEqual(first)
   })
 
-  test('a row comes back as it was written: bigints beyond 2^53, dates to the millisecond, text of any sort', async () => {
+  test('returns rows as written: bigints beyond 2^53, dates to the millisecond, any text', async () => {
     const written = transferNamed('🜚 "quoted" \\ and\nmore', { bid: 9_007_199_254_740_993n, maxTime: 4_102_444_800 })
     const dearer = { ...limits, stroopsPerAccount: 2n ** 62n, dailyBudget: 2n ** 62n }
     const found = await onEach(async (each) => {
@@ -139,7 +139,7 @@ describe('answers and errors are those of the other two', () => {
 describe('transactions', () => {
   beforeEach(() => clear(db))
 
-  test.each(QUOTA_CASES)('$name: of 60 transfers at once, as many as fit', async (given) => {
+  test.each(QUOTA_CASES)('$name: records as many of 60 concurrent transfers as fit', async (given) => {
     const attempts = Array.from({ length: 60 }, async (_, index) => {
       const transfer = transferNamed(String(index), { quotaAccount: `payer ${index % given.payers}` })
       try {
@@ -161,7 +161,7 @@ describe('transactions', () => {
     expect(await findDiscrepancies(db)).toEqual([])
   })
 
-  test('one transfer recorded twenty times at once is one, joined by the others', async () => {
+  test('records one transfer for twenty concurrent requests', async () => {
     const attempts = Array.from({ length: 20 }, (_, index) =>
       recordNamed([db, other][index % 2] ?? db, transferNamed('same'), limits, PLENTY),
     )
@@ -171,7 +171,7 @@ describe('transactions', () => {
   })
 })
 
-test('the queue of items works over it: queued with a transaction, gone with a rollback', async () => {
+test('queues items in a transaction, and none after a rollback', async () => {
   const queue = openQueue({ database: stores[0].database, relayKey: 'key', intervals: { poll: 0.5, supervise: 1 } })
   await queue.open()
   const [lost, kept] = [randomUUID(), randomUUID()]
@@ -192,7 +192,7 @@ test('the queue of items works over it: queued with a transaction, gone with a r
 describe('an outage', () => {
   beforeEach(() => clear(db))
 
-  test('is unavailable, and over when it is over', async () => {
+  test('is reported as unavailable until it ends', async () => {
     await proxy.fall()
     await expect(transact(db, (tx) => tx.execute(sql`SELECT 1`))).rejects.toMatchObject({ code: 'unavailable' })
     await expect(db.query.quotas.findMany()).rejects.toSatisfy(isUnreachable)
@@ -204,7 +204,7 @@ describe('an outage', () => {
     await fresh.close()
   })
 
-  test('in the middle of a transaction loses that one and no connection of the pool', async () => {
+  test('during a transaction loses only that transaction', async () => {
     for (let round = 0; round < 5; round += 1) {
       const cut = transact(db, async (tx) => {
         await tx.execute(sql`INSERT INTO sponsor_floats (sponsor) VALUES ('cut')`)

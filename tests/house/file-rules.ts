@@ -11,7 +11,7 @@ const TEST_IMPORTS = importsIn(testSources)
 
 const containing = (pattern: RegExp) => files.filter((file) => pattern.test(sources.get(file) ?? ''))
 
-/** Why a route file is more than its operations, or undefined. */
+/** The fault of a route file that contains more than its operations, or undefined. */
 function faultOfRoute(file: string): string | undefined {
   const source = sources.get(file) ?? ''
   const path = dirname(file).slice('app/api'.length).replaceAll('[', '{').replaceAll(']', '}')
@@ -28,14 +28,14 @@ function faultOfRoute(file: string): string | undefined {
   return source.split('\n').filter((line) => /^import /.test(line)).length > 2 ? `${file} imports more` : undefined
 }
 
-/** Whether a page of the operator's asks for the operator before it waits for anything but its parameters. */
+/** Whether an operator page requires the operator before it awaits anything except its parameters. */
 function asksFirst(file: string): boolean {
   const [, body = ''] = (sources.get(file) ?? '').split(/^export default async function /m)
   const awaited = [...body.matchAll(/await ([\w.]+)/g)].map(([, what]) => what)
   return awaited.filter((what) => what !== 'readQuery' && what !== 'params')[0] === 'requireOperator'
 }
 
-/** The programs that package.json runs, each by a command of its own. */
+/** The programs that the scripts of package.json run. */
 function programs(): string[] {
   const { scripts } = JSON.parse(readFileSync('package.json', 'utf8')) as { scripts: Record<string, string> }
   return Object.values(scripts).flatMap((script) => /^(?:exec )?node (?:--\S+ )*(\S+\.ts)$/.exec(script)?.[1] ?? [])
@@ -52,11 +52,11 @@ function databaseTests(): Set<string> {
 
 export const FILE_RULES: Rule[] = [
   {
-    name: 'a command answers --help',
+    name: 'a command supports --help',
     violations: () => programs().filter((file) => !/\brunCommand\(|\bhelp: /.test(readFileSync(file, 'utf8'))),
   },
   {
-    name: 'a file is named for what it is',
+    name: 'a file name is not a generic word',
     violations: () =>
       files.filter((file) => file.split('/').some((part) => NO_NAME.test(basename(part, extname(part))))),
   },
@@ -73,7 +73,7 @@ export const FILE_RULES: Rule[] = [
     violations: () =>
       files.filter((file) => !file.startsWith('drizzle/') && (sources.get(file)?.split('\n').length ?? 0) > LONGEST),
   },
-  { name: 'nothing is switched off', violations: () => containing(SWITCHED_OFF) },
+  { name: 'no check is switched off', violations: () => containing(SWITCHED_OFF) },
   {
     name: 'process.env is read in lib/config/environment.ts; commands pass it on to what they start',
     violations: () => {
@@ -90,7 +90,7 @@ export const FILE_RULES: Rule[] = [
     violations: () => containing(/^\s*['"]use server['"]/m),
   },
   {
-    name: 'a page of the operator’s asks for the operator before anything else',
+    name: 'an operator page requires the operator before anything else',
     violations: () => files.filter((file) => /^app\/\(operator\)\/.*page\.tsx$/.test(file) && !asksFirst(file)),
   },
   {

@@ -7,7 +7,7 @@ import type { Rule } from './sources.ts'
 const SNAPSHOT = 'drizzle/migrations/meta/0000_snapshot.json'
 const MIGRATION = 'drizzle/migrations/0000_initial.sql'
 
-/** Everything that the files of the schema export. */
+/** All exports of the schema files. */
 async function loadSchema(): Promise<Record<string, unknown>> {
   const files = globSync([config.schema ?? []].flat()).map((file) => pathToFileURL(file).href)
   const modules: Record<string, unknown>[] = await Promise.all(files.map((file) => import(file)))

@@ -1,14 +1,14 @@
 import { globSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
-/** A rule of the house, and what breaks it. */
+/** A house rule. */
 export interface Rule {
   name: string
-  /** one line for each place that breaks the rule */
+  /** Returns one line per violation. */
   violations(): string[] | Promise<string[]>
 }
 
-/** The sources of the application, by path; what a tool writes (`.d.ts`) is not held to the rules. */
+/** The sources of the application, by path, without generated `.d.ts` files. */
 export const sources = readSources(['{app,lib,drizzle}/**/*.{ts,tsx}', 'instrumentation.ts', 'proxy.ts'])
 export const files = [...sources.keys()]
 

@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs'
 import { type Rule, sources, testSources } from './sources.ts'
 
-/** Words that a newcomer would have to learn, and what stands in their place. */
+/** Words that a newcomer would have to learn, with their replacements. */
 const WORDS: Record<string, string> = {
   lane: 'channel worker',
   lanes: 'channel workers',
@@ -21,7 +21,7 @@ const WORDS: Record<string, string> = {
   sweeper: 'maintenance',
 }
 
-/** Words that are at home in prose, and say nothing as a name. */
+/** Words that are fine in prose but meaningless as names, with their replacements. */
 const NAMES: Record<string, string> = {
   town: 'test service',
   ground: 'test ledger',
@@ -30,7 +30,7 @@ const NAMES: Record<string, string> = {
   visitor: 'api client',
 }
 
-/** The words of a name: `openTown`, `sponsor-desk.ts`, `MAX_LANES`. */
+/** Splits a name into words: `openTown`, `sponsor-desk.ts`, `MAX_LANES`. */
 function wordsOf(name: string): string[] {
   return name
     .replaceAll(/([a-z0-9])([A-Z])/g, '$1 $2')
@@ -38,7 +38,7 @@ function wordsOf(name: string): string[] {
     .map((word) => word.toLowerCase())
 }
 
-/** The code of a file without its comments and texts. */
+/** The code of a file without comments and strings. */
 function codeOf(source: string): string {
   return source
     .replaceAll(/\/\*[\s\S]*?\*\/|\/\/[^\n]*/g, '')
@@ -46,7 +46,7 @@ function codeOf(source: string): string {
 }
 
 const own = (file: string) => !file.startsWith('tests/house/')
-/** Poseidon has lanes, and so has a ledger that applies transactions side by side. */
+/** Poseidon has lanes, and so does a ledger that applies transactions in parallel. */
 const hasLanes = (file: string) => /^(lib|tests)\/(wallet|prover|devnet)\//.test(file)
 
 function isForbidden(word: string, file: string, words: Record<string, string>): boolean {

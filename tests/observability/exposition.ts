@@ -1,4 +1,4 @@
-/** A scrape as Prometheus reads it: the type of each family, and each sample by `name{labels}`. */
+/** A parsed scrape: the type of each family, and each sample by `name{labels}`. */
 interface Exposition {
   types: Map<string, string>
   samples: Map<string, number>
@@ -6,7 +6,7 @@ interface Exposition {
 
 const SAMPLE = /^([a-z_][a-z0-9_]*)(\{(?:[a-z_]+="(?:[^"\\\n]|\\[\\"n])*",?)*\})? (Nan|-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)$/
 
-/** Reads text format 0.0.4, and holds it to it: HELP, TYPE, then the samples of that family, none of them twice. */
+/** Parses text format 0.0.4 strictly: HELP, TYPE, then the samples of that family without duplicates. */
 export function readExposition(text: string): Exposition {
   if (!text.endsWith('\n')) throw new Error('the last line does not end')
   const types = new Map<string, string>()

@@ -68,7 +68,7 @@ test('transfers, refusals, quota and float, as the database has them', async () 
   expect((await paid.post()).status).toBe(200)
   const refused = await prepareTransfer(service, payee.address, { seconds: 1000 })
   expect((await refused.post()).status).toBe(422)
-  // A deposit of the faucet is no transfer that anybody has asked the sponsor for.
+  // A faucet deposit does not count as a sponsored transfer.
   const db = await service.database.store.database()
   const deposit = { account: FAUCET.publicKey(), recipient: payee.address, bid: 0n, status: 'succeeded' } as const
   await insertRows(db, { transfers: [transferRow(deposit)] })
@@ -114,7 +114,7 @@ test('requests by route and status, and calls to the RPC, as this process has se
   expect(grown('payroll_http_requests_total{method="GET",route="/health",status="200"}')).toBe(1)
   expect(grown('payroll_http_request_seconds_count{method="GET",route="/health"}')).toBe(1)
   expect(grown('payroll_http_requests_total{method="POST",route="/transfer",status="401"}')).toBe(1)
-  // The sponsor's balance is read twice: by this test, and by the second scrape.
+  // The sponsor's balance is read twice: by this test and by the second scrape.
   expect(grown('payroll_rpc_calls_total{method="getLedgerEntries"}')).toBe(2)
   expect(grown('payroll_rpc_errors_total{method="getLedgerEntries"}')).toBe(0)
   expect(after.samples.get('payroll_rpc_calls_total{method="sendTransaction"}')).toBeGreaterThan(0)

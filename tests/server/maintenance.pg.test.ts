@@ -27,7 +27,7 @@ afterEach(() => {
   vi.restoreAllMocks()
 })
 
-/** A contractor who has registered since the record was made, and a used challenge that has expired. */
+/** A contractor who registered after the record was created, and an expired used challenge. */
 async function leaveChores(): Promise<string> {
   const address = accountOf(employers + 1_000)
   const { body } = await service.ask('POST', '/contractors', { session, body: { name: 'Ann', address } })
@@ -39,14 +39,14 @@ async function leaveChores(): Promise<string> {
 const statusOf = async (id: string) =>
   (await service.db.query.contractors.findFirst({ where: eq(contractors.id, id) }))?.status
 
-test('every chore tells how much it had to do', async () => {
+test('returns how much each chore had to do', async () => {
   const id = await leaveChores()
   expect(await runChores(service.running)).toMatchObject({ transfers: 0, contractors: 1, challenges: 1 })
   expect(await statusOf(id)).toBe('ready')
   expect(await runChores(service.running)).toMatchObject({ contractors: 0, challenges: 0 })
 })
 
-test('counts of refusals are forgotten after 30 days', async () => {
+test('deletes counts of refusals after 30 days', async () => {
   const now = Date.now()
   const ages = [29, 31].map((days) => ({
     account: `refused ${days} days ago`,
@@ -61,7 +61,7 @@ test('counts of refusals are forgotten after 30 days', async () => {
   expect(await runChores(service.running)).toMatchObject({ refusals: 0 })
 })
 
-test('a chore that fails is logged by its name, and the others still run', async () => {
+test('logs a failed chore by name and runs the others', async () => {
   await leaveChores()
   service.ledger.fault = 'http-503'
   expect(await runChores(service.running)).toMatchObject({ contractors: null, challenges: 1 })
@@ -70,7 +70,7 @@ test('a chore that fails is logged by its name, and the others still run', async
   )
 })
 
-test('chores run again after one has failed', async () => {
+test('runs the chores again after one has failed', async () => {
   const id = await leaveChores()
   service.ledger.fault = 'http-503'
   const end = startMaintenance(service.running, 5)
@@ -80,7 +80,7 @@ test('chores run again after one has failed', async () => {
   await end()
 })
 
-test('chores do not overlap, and maintenance ends with the one under way: none starts after that', async () => {
+test('runs one chore at a time, and stops after the current one', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
   onTestFinished(() => void vi.useRealTimers())
   const { running } = service

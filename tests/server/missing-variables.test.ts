@@ -13,7 +13,7 @@ const PREVIEW = {
   POSTGRES_URL: 'postgres://h/d',
 }
 
-test('a preview with nothing but a database says what keeps it from starting, and how to get the rest', async () => {
+test('names the variables that a preview with only a database needs to start, and how to get them', async () => {
   let failure: unknown
   try {
     readEnvironment(PREVIEW)
@@ -35,7 +35,7 @@ test('a preview with nothing but a database says what keeps it from starting, an
   expect(missing.every(({ remedy }) => /openssl|Set|npm run setup/.test(remedy))).toBe(true)
 })
 
-test('DATABASE_URL is missing on Vercel, where there is no embedded database', async () => {
+test('requires DATABASE_URL on Vercel', async () => {
   const starting = Promise.reject(new ConfigurationError('DATABASE_URL', 'is needed'))
   starting.catch(() => undefined)
   provideService(starting)
@@ -49,7 +49,7 @@ test('DATABASE_URL is missing on Vercel, where there is no embedded database', a
   expect(await names()).not.toContain('DATABASE_URL')
 })
 
-test('once it has started it names what a payroll still lacks', async () => {
+test('names the variables that a running service needs for payroll', async () => {
   const settings = composeSettings(
     readEnvironment({ ...PREVIEW, SESSION_SECRET: 'a secret of the tests, 32 bytes and more' }),
   )
@@ -59,7 +59,7 @@ test('once it has started it names what a payroll still lacks', async () => {
   expect(missing.map(({ variable }) => variable)).toEqual(['OPERATOR_PASSWORD', 'CONFIDENTIAL_TOKEN', 'SPONSOR_SEED'])
 })
 
-test('a failure that is not about a variable is thrown on', async () => {
+test('rethrows errors that are not about configuration', async () => {
   const starting = Promise.reject(new Error('a fault'))
   starting.catch(() => undefined)
   provideService(starting)

@@ -10,7 +10,7 @@ const token = StrKey.encodeContract(new Uint8Array(32).fill(1))
 const otherToken = StrKey.encodeContract(new Uint8Array(32).fill(2))
 const SECRET = 'a secret of the settings tests, 32 bytes and more'
 
-/** Every field, so that a new one must be given here before this file compiles. */
+/** Every field, so that this file does not compile until a new field is added here. */
 const EMBEDDED: Required<Embedded> = {
   sessionSecret: `${SECRET}, embedded`,
   sponsorSeed: keypair(100).secret(),
@@ -34,13 +34,13 @@ const refusedVariable = (variables: Record<string, string>, embedded?: Embedded)
   return undefined
 }
 
-describe('the embedded default', () => {
-  test('gives way to a database elsewhere', () => {
+describe('the embedded defaults', () => {
+  test('use a configured database instead of the embedded one', () => {
     expect(compose({ DATABASE_URL: 'postgres://h/d' }).embedsDatabase).toBe(false)
     expect(compose({ POSTGRES_URL: 'postgres://h/d' }).embedsDatabase).toBe(false)
   })
 
-  test('takes everything from what is embedded', () => {
+  test('take everything from the embedded parts', () => {
     const settings = compose()
     const limits = { transfersPerAccount: 500, stroopsPerAccount: 1_000_000_000n, dailyBudget: 10_000_000_000n }
     const issuer = 'http://localhost:3000'
@@ -62,7 +62,7 @@ describe('the embedded default', () => {
   })
 })
 
-describe('the environment goes before what is embedded', () => {
+describe('the environment overrides the embedded parts', () => {
   test.each<[Record<string, string>, (settings: ReturnType<typeof compose>) => unknown, unknown]>([
     [{ SESSION_SECRET: SECRET }, ({ sessions }) => sessions.secret, SECRET],
     [{ SESSION_TTL: '60' }, ({ sessions }) => sessions.ttl, 60],
@@ -109,7 +109,7 @@ describe('the environment goes before what is embedded', () => {
     expect(pick(compose())).not.toEqual(expected)
   })
 
-  test('testnet has its own passphrase and RPC, and is polled once a second', () => {
+  test('uses testnet’s passphrase and RPC, and polls once a second', () => {
     const { network } = compose({ STELLAR_NETWORK: 'testnet', SESSION_SECRET: SECRET }, {})
     expect(network).toEqual({
       name: 'testnet',
@@ -120,16 +120,16 @@ describe('the environment goes before what is embedded', () => {
   })
 })
 
-describe('what is missing', () => {
-  test('a session secret, where no database is embedded', () => {
+describe('a missing variable', () => {
+  test('requires a session secret without an embedded database', () => {
     expect(refusedVariable({ STELLAR_NETWORK: 'testnet' }, {})).toBe('SESSION_SECRET')
   })
 
-  test('an RPC, where no ledger is', () => {
+  test('requires an RPC without an embedded ledger', () => {
     expect(refusedVariable({ SESSION_SECRET: SECRET }, {})).toBe('STELLAR_RPC_URL')
   })
 
-  test('a faucet needs both its seed and the token; a vault needs the token to know the asset', () => {
+  test('requires seed and token for a faucet, and the token for a vault', () => {
     const testnet = (more: Record<string, string>) =>
       compose({ STELLAR_NETWORK: 'testnet', SESSION_SECRET: SECRET, ...more }, {})
     expect(testnet({ FAUCET_SEED: keypair(1).secret() }).faucet).toBeUndefined()
@@ -138,7 +138,7 @@ describe('what is missing', () => {
     expect(testnet({ BRIDGE_VAULT_ADDRESS: token }).vault).toBeUndefined()
   })
 
-  test('a missing key turns its feature off', () => {
+  test('disables the feature of a missing key', () => {
     const settings = compose({ STELLAR_NETWORK: 'testnet', SESSION_SECRET: SECRET }, {})
     expect([settings.sponsor, settings.provider, settings.faucet, settings.vault]).toEqual(Array(4).fill(undefined))
   })
@@ -147,7 +147,7 @@ describe('what is missing', () => {
 describe('the SEP-10 signer', () => {
   const signerOf = (secret: string) => compose({ SESSION_SECRET: secret }).sep10.signer
 
-  test('follows from the session secret alone', () => {
+  test('is derived from the session secret only', () => {
     expect(signerOf(SECRET).publicKey()).toBe(signerOf(SECRET).publicKey())
     expect(compose({ SESSION_SECRET: SECRET, PORT: '4000' }).sep10.signer.publicKey()).toBe(
       signerOf(SECRET).publicKey(),
@@ -159,10 +159,10 @@ describe('the SEP-10 signer', () => {
   const own = { SPONSOR_SEED: keypair(1), FAUCET_SEED: keypair(2), CHANNEL_SEEDS: keypair(3) }
   const seeds = Object.fromEntries(Object.entries(own).map(([name, key]) => [name, key.secret()]))
   test.each<[string, Record<string, string>]>([
-    ['derived, beside embedded keys', {}],
-    ['derived, beside given keys', seeds],
-    ['given, beside embedded keys', { SEP10_SEED: keypair(4).secret() }],
-    ['given, beside given keys', { ...seeds, SEP10_SEED: keypair(4).secret() }],
+    ['derived, with embedded keys', {}],
+    ['derived, with configured keys', seeds],
+    ['configured, with embedded keys', { SEP10_SEED: keypair(4).secret() }],
+    ['configured, with configured keys', { ...seeds, SEP10_SEED: keypair(4).secret() }],
   ])('%s, is no other key of the service, and not the bytes of a secret', (_, variables) => {
     const { sep10, sponsor, faucet, relay, invites } = compose({ SESSION_SECRET: raw, ...variables })
     const others = [sponsor?.keypair, faucet?.keypair, ...(relay?.channels ?? [])].map((key) => key?.rawSecretKey())
@@ -177,7 +177,7 @@ describe('the SEP-10 signer', () => {
 describe('the deny set', () => {
   const seedVariables = VARIABLE_NAMES.filter((name) => /_SEEDS?$/.test(name))
 
-  test('has the address of every seed that the environment can hold', () => {
+  test('contains the address of every seed in the environment', () => {
     const variables: Record<string, string> = {}
     const expected = seedVariables.flatMap((name, position) => {
       const keys = name.endsWith('S') ? [keypair(10 + position), keypair(50 + position)] : [keypair(10 + position)]
@@ -188,7 +188,7 @@ describe('the deny set', () => {
     expect([...(compose(variables).sponsor?.rules.controlled ?? [])].sort()).toEqual(expected.sort())
   })
 
-  test('has the address of every embedded seed, and of the derived signer', () => {
+  test('contains the address of every embedded seed and of the derived signer', () => {
     const seeds = Object.values(EMBEDDED)
       .flat()
       .filter((value) => typeof value === 'string')
@@ -198,7 +198,7 @@ describe('the deny set', () => {
     expect([...(sponsor?.rules.controlled ?? [])].sort()).toEqual(expected.sort())
   })
 
-  test('is tested with every field of the interface Embedded', () => {
+  test('is tested with every field of Embedded', () => {
     const source = readFileSync('lib/server/settings.ts', 'utf8')
     const [, body = ''] = source.match(/interface Embedded \{([^}]*)\}/) ?? []
     const fields = [...body.matchAll(/^ {2}(\w+)\??:/gm)].map(([, field]) => field)
@@ -222,19 +222,19 @@ describe('the deny set', () => {
     expect(refusedVariable(seeds, withoutSponsor)).toBe(variable)
   })
 
-  test('a channel that is given twice is refused, with a sponsor or without one', () => {
+  test('rejects a channel that is listed twice, with or without a sponsor', () => {
     const { sponsorSeed: _, ...withoutSponsor } = EMBEDDED
     const twice = { CHANNEL_SEEDS: `${keypair(1).secret()},${keypair(1).secret()}` }
     for (const embedded of [EMBEDDED, withoutSponsor]) expect(refusedVariable(twice, embedded)).toBe('CHANNEL_SEEDS')
   })
 })
 
-describe('the contracts that are sponsored', () => {
+describe('the sponsored contracts', () => {
   const { token: _, ...tokenless } = EMBEDDED
   test.each<[Record<string, string>, string[], Embedded?]>([
     [{}, [token]],
     [{ SPONSOR_CONTRACTS: '' }, []],
-    // The token is one of them only if it is among them.
+    // The token is included only if it is listed.
     [{ SPONSOR_CONTRACTS: otherToken }, [otherToken]],
     [{ SPONSOR_CONTRACTS: 'none' }, []],
     [{}, [], tokenless],
@@ -248,7 +248,7 @@ describe('the relay', () => {
   const own = { RELAY_PRIVATE_KEY: JSON.stringify(other), CHANNEL_SEEDS: keypair(30).secret() }
   const bare = { SESSION_SECRET: SECRET, STELLAR_RPC_URL: 'http://rpc.example', CONFIDENTIAL_TOKEN: token }
 
-  test('is embedded with its keys, and batch jobs are on', () => {
+  test('is embedded with its keys, and batch jobs are enabled', () => {
     const { batch, relay } = compose()
     expect(batch).toEqual({ key: publicHalf(EMBEDDED.relayKey) })
     expect(relay).toMatchObject({
@@ -261,7 +261,7 @@ describe('the relay', () => {
     expect(compose({ BATCH_ENABLED: 'false' }).batch).toBeUndefined()
   })
 
-  test('is nowhere, and batch jobs are off, where nothing is embedded', () => {
+  test('is absent and batch jobs are disabled without an embedded ledger', () => {
     expect(compose(bare, {})).toMatchObject({ batch: undefined, relay: undefined })
     expect(compose({ ...bare, BATCH_ENABLED: 'true' }, {}).batch).toBeUndefined()
     expect(compose({ ...bare, ...own }, {}).batch).toBeUndefined()
@@ -269,14 +269,14 @@ describe('the relay', () => {
     expect(compose(tokenless, {})).toMatchObject({ batch: undefined, relay: undefined })
   })
 
-  test('has the keys that it is given', () => {
+  test('has the configured keys', () => {
     const { batch, relay } = compose({ ...bare, ...own, BATCH_ENABLED: 'true', RELAY_PROVER: 'a-prover' }, {})
     expect(batch?.key).toEqual(publicHalf(other))
     expect(relay).toMatchObject({ key: other, prover: { module: 'a-prover' } })
     expect(relay?.channels.map((key) => key.secret())).toEqual([own.CHANNEL_SEEDS])
   })
 
-  test('is elsewhere when only its public key is known', () => {
+  test('runs elsewhere if only its public key is configured', () => {
     const { batch, relay } = compose({ RELAY_PUBLIC_KEY: JSON.stringify(publicHalf(other)) })
     expect([batch?.key, relay]).toEqual([publicHalf(other), undefined])
   })

@@ -22,7 +22,7 @@ beforeEach(() => {
   asked.length = 0
 })
 
-/** A sponsor whose balance cannot be read for so many tries, and is `balance` after that. */
+/** A sponsor whose balance read fails `failures` times and then returns `balance`. */
 function sponsorAfter(failures: number, balance: bigint, error: Error = new LedgerError('unavailable', 'not yet')) {
   let reads = 0
   const readBalance = async () => {
@@ -33,18 +33,18 @@ function sponsorAfter(failures: number, balance: bigint, error: Error = new Ledg
   return { sponsor: { keypair, readBalance }, reads: () => reads }
 }
 
-test('an empty account is filled, once the ledger of the service itself answers', async () => {
+test('funds an empty account once the embedded ledger responds', async () => {
   const { sponsor, reads } = sponsorAfter(3, 0n)
   await fundSponsor(sponsor, url, 1)
   expect([reads(), asked]).toEqual([4, [`/friendbot?addr=${keypair.publicKey()}`]])
 })
 
-test('an account with something in it is left alone', async () => {
+test('does not fund an account with a balance', async () => {
   await fundSponsor(sponsorAfter(0, 1n).sponsor, url, 1)
   expect(asked).toEqual([])
 })
 
-test('a ledger that never answers is given up, and so is any other failure at once', async () => {
+test('gives up on a ledger that never responds, and on any other failure immediately', async () => {
   const never = sponsorAfter(Number.POSITIVE_INFINITY, 0n)
   await expect(fundSponsor(never.sponsor, url, 1)).rejects.toMatchObject({ code: 'unavailable' })
   expect(never.reads()).toBe(20)
@@ -53,7 +53,7 @@ test('a ledger that never answers is given up, and so is any other failure at on
   expect(broken.reads()).toBe(1)
 })
 
-test('a request for the balance waits until the account is filled', async () => {
+test('waits for the funding before it reads the balance', async () => {
   const { sponsor } = sponsorAfter(0, 0n)
   const funded = fundMeanwhile({ ...sponsor, readFloat: async () => BigInt(asked.length) } as unknown as Sponsor, url)
   expect(await Promise.all([funded.readFloat(7), funded.readFloat(8)])).toEqual([1n, 1n])

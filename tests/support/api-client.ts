@@ -5,7 +5,7 @@ export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
 /**
  * The content of a request: a session, and a body that is sent as JSON unless it is text or bytes. `meanwhile` runs
- * when the service begins to read the body, before any of it comes.
+ * when the service starts to read the body, before the first byte.
  */
 export interface Sent {
   session?: string | undefined
@@ -15,7 +15,7 @@ export interface Sent {
   meanwhile?: () => Promise<unknown>
 }
 
-/** The answer to a request. `link` refers to the next page. */
+/** The response to a request. `link` refers to the next page. */
 export interface Answer<Body = Record<string, unknown>> {
   status: number
   body: Body
@@ -23,21 +23,21 @@ export interface Answer<Body = Record<string, unknown>> {
   link: string | undefined
 }
 
-/** Asks a service, and holds each of its answers to the OpenAPI document. Paths are below `/api`. */
+/** Sends requests to a service and validates every response against the OpenAPI document. Paths are relative to `/api`. */
 export interface ApiClient {
   ask<Body = Record<string, unknown>>(method: Method, path: string, sent?: Sent): Promise<Answer<Body>>
-  /** the name in the document of every response and header so far */
+  /** the names in the document of all responses and headers received so far */
   seen: ReadonlySet<string>
 }
 
 interface ApiClientOptions {
   /** the address of the service, without `/api` */
   base?: string
-  /** how a request gets there; by default through the route handlers in this process */
+  /** sends a request; by default to the route handlers in this process */
   fetch?: (request: Request) => Promise<Response>
 }
 
-/** A client of the service of this process, or of the one that `fetch` reaches. */
+/** A client of the service in this process, or of the one that `fetch` reaches. */
 export async function openApiClient(options: ApiClientOptions = {}): Promise<ApiClient> {
   const { base = 'http://localhost:3000', fetch = await openApi() } = options
   const seen = new Set<string>()

@@ -3,14 +3,14 @@ import { globSync } from 'node:fs'
 type Handler = (request: Request, context: { params: Promise<Record<string, string>> }) => Promise<Response>
 type ApiMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS'
 
-/** A route of the interface: its path with `{name}` for each parameter, and the handlers that its file exports. */
+/** An API route: its path with `{name}` for each parameter, and the handlers that its file exports. */
 interface ApiRoute {
   file: string
   path: string
   handlers: Record<ApiMethod, Handler>
 }
 
-/** Every route under app/api but the one that answers for all others. */
+/** Every route under app/api except the catch-all. */
 export async function loadRoutes(): Promise<ApiRoute[]> {
   const files = globSync('app/api/**/route.ts').sort()
   const routes = files.filter((file) => !file.includes('[[...'))
@@ -23,7 +23,7 @@ export async function loadRoutes(): Promise<ApiRoute[]> {
   )
 }
 
-/** The methods that a route handles, as it says itself. */
+/** The methods that a route allows according to its OPTIONS response. */
 export async function methodsOf({ path, handlers }: ApiRoute): Promise<string[]> {
   const url = `http://localhost:3000/api${path.replaceAll(/[{}]/g, '')}`
   const answer = await handlers.OPTIONS(new Request(url, { method: 'OPTIONS' }), { params: Promise.resolve({}) })
@@ -31,7 +31,7 @@ export async function methodsOf({ path, handlers }: ApiRoute): Promise<string[]>
   return allowed.filter((method) => method !== 'OPTIONS').map((method) => method.toLowerCase())
 }
 
-/** The path among `paths`, with parameters, that a path without them belongs to: the one with the fewest parameters. */
+/** Finds the route in `paths` that matches a path; the one with the fewest parameters wins. */
 export function matchPath<Path extends { path: string }>(paths: readonly Path[], pathname: string) {
   const found = paths.flatMap((candidate) => {
     const names = [...candidate.path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name)
@@ -44,7 +44,7 @@ export function matchPath<Path extends { path: string }>(paths: readonly Path[],
   return found.sort((one, other) => one.count - other.count)[0]
 }
 
-/** Answers a request as the running service would, through the exported handlers: a `fetch` of its own. */
+/** A `fetch` that calls the exported handlers, like the running service. */
 export async function openApi(): Promise<(request: Request) => Promise<Response>> {
   const [routes, fallback, wellKnown] = await Promise.all([
     loadRoutes(),

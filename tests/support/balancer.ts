@@ -1,12 +1,12 @@
 import { request } from 'node:http'
 import { serveLocally } from './local-server.ts'
 
-/** One address in front of several instances. */
+/** A load balancer in front of several instances. */
 export interface Balancer {
   url: string
-  /** how many requests each instance was given */
+  /** the number of requests per instance */
   given: number[]
-  /** From now on, each request goes to one of these, as chance will have it. */
+  /** Sends each later request to a random one of these. */
   spread(instances: readonly string[]): void
   close(): Promise<void>
 }

@@ -11,12 +11,12 @@ interface CapturedQuery {
   params: unknown[]
 }
 
-/** A PostgreSQL whose queries are written down, to be planned again. */
+/** A PostgreSQL database whose queries are captured, so that tests can plan them again. */
 export interface CapturedDatabase {
   db: Database
-  /** the same database, unobserved */
+  /** the same database, without capturing */
   pool: Pool
-  /** the queries that `work` makes, in their order */
+  /** Resolves to the queries that `work` sends, in order. */
   capture(work: () => Promise<unknown>): Promise<CapturedQuery[]>
   close(): Promise<void>
 }
@@ -37,7 +37,7 @@ export async function openCaptured(): Promise<CapturedDatabase> {
       return captured.slice()
     },
     close: async () => {
-      // The pool ends before its connections do: the drop would cut them off, and the error would have no handler.
+      // The pool ends before its connections: dropping the database would break them, with an unhandled error.
       await pool.end()
       await Promise.all(ends)
       await clone.drop()

@@ -1,4 +1,4 @@
-/** The variables that even a child without this process's configuration is given: how to find and to load programs. */
+/** The variables that every child process needs to find and load programs. */
 export const CHILD_VARIABLES = {
   PATH: process.env.PATH ?? '',
   NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? '',

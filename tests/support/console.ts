@@ -1,6 +1,6 @@
 import { vi } from 'vitest'
 
-/** Every line that is logged until `vi.restoreAllMocks()`, as it is written. */
+/** Captures every logged line until `vi.restoreAllMocks()`. */
 export function captureLog(): string[] {
   const lines: string[] = []
   const write = (...parts: unknown[]) => void lines.push(parts.map(String).join(' '))

@@ -7,19 +7,19 @@ import { inject } from 'vitest'
 import { openStore, type Store } from '#lib/db/connection.ts'
 import type { PostgresTemplate } from './postgres-setup.ts'
 
-/** A migrated database of the test file's own. */
+/** A separate migrated database. */
 export interface TestDatabase {
   url: string
   store: Store
-  /** what each service on it must be given: only one may have the folder of a PGlite open */
+  /** the store that services must share, because only one can open the folder of a PGlite */
   shared: Store | undefined
   drop(): Promise<void>
 }
 
-/** A URL that is configured and never used: the service is given the database itself. */
+/** A placeholder: the service gets the store instead of a URL. */
 const NOWHERE = 'postgres://pglite.invalid/folder'
 
-/** A clone of the PostgreSQL template, or a copy of the PGlite one, as the project of the run says. */
+/** Clones the PostgreSQL template or copies the PGlite one, depending on the project of the run. */
 export async function cloneDatabase(): Promise<TestDatabase> {
   const postgres = inject('postgres')
   if (postgres) return await clonePostgres(postgres)

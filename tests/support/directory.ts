@@ -9,7 +9,7 @@ export const ISSUER = 'https://login.example'
 
 export const NOW = new Date('2026-04-01T12:00:00.123Z')
 
-/** The options of a service over a fake RPC, whose clock stands still at NOW. */
+/** The options of a service with a fake RPC and a clock frozen at NOW. */
 export function atNoon(variables: Record<string, string> = {}): TestServiceOptions<'fake'> {
   const own = { PUBLIC_URL: 'https://pay.example', IDP_ISSUER: ISSUER, IDP_AUDIENCE: 'payroll' }
   return { ledger: 'fake', now: NOW, variables: { ...own, ...variables } }
@@ -20,7 +20,7 @@ export function contextOf({ running, clock }: Pick<TestService, 'running' | 'clo
   return directoryContext({ ...running, now: () => clock.now })
 }
 
-/** The id of the record that an answer holds. */
+/** The id of the record in a response. */
 export function idOf({ status, body }: Answer): string {
   if (typeof body.id !== 'string') throw new Error(`no record but ${status} ${JSON.stringify(body)}`)
   return body.id
@@ -33,12 +33,12 @@ export function fieldsOf({ body }: Answer, list: string, field: string): unknown
   return records.map((record: Record<string, unknown>) => record[field])
 }
 
-/** An account of the test's own, the same in every run. */
+/** A test account, the same in every run. */
 export function accountOf(number: number): string {
   const seed = new Uint8Array(32)
   new DataView(seed.buffer).setUint32(0, number)
   return Keypair.fromRawEd25519Seed(seed).publicKey()
 }
 
-/** 128 hex digits that differ for every number. */
+/** 128 hex digits, different for every number. */
 export const keyOf = (number: number): string => number.toString(16).padStart(128, '0')

@@ -1,4 +1,4 @@
-/** The same thing, which `await using` closes at the end of its block. */
+/** Makes `await using` close it at the end of the block. */
 export function disposable<Thing extends { close(): Promise<unknown> }>(thing: Thing): Thing & AsyncDisposable {
   return Object.assign(thing, { [Symbol.asyncDispose]: async () => void (await thing.close()) })
 }

@@ -3,7 +3,7 @@ import formats from 'ajv-formats'
 import { interfaceDocument } from '#lib/api/interface.ts'
 import { matchPath } from './api.ts'
 
-/** Something that was asked and answered. `path` is below the base address, and may have a query. */
+/** A request and its response. `path` is relative to the base address, and may have a query. */
 export interface Exchange {
   method: string
   path: string
@@ -12,7 +12,7 @@ export interface Exchange {
   body: unknown
 }
 
-/** An operation and one of its responses, such as `POST /batches 200`, or a header of it: `GET /batches 200 Link`. */
+/** An operation with one of its responses, such as `POST /batches 200`, or a header of it: `GET /batches 200 Link`. */
 type Documented = string
 
 interface Response {
@@ -35,7 +35,7 @@ const validators = new Map<string, ValidateFunction>()
 
 const escaped = (key: string) => key.replaceAll('~', '~0').replaceAll('/', '~1')
 
-/** A validator for the part of the document at this pointer. */
+/** Compiles a validator for the part of the document at this pointer. */
 export function validatorAt(...pointer: string[]): ValidateFunction {
   const reference = `document#/${pointer.map(escaped).map(encodeURIComponent).join('/')}`
   const validate = validators.get(reference) ?? ajv.compile({ $ref: reference })
@@ -44,9 +44,9 @@ export function validatorAt(...pointer: string[]): ValidateFunction {
 }
 
 /**
- * Compares an exchange with the document: operation, status, headers and body, the code of a refusal included.
+ * Compares an exchange with the document: operation, status, headers and body, including the code of an error.
  * @returns the names of the response and its headers
- * @throws Error that says what the document does not declare
+ * @throws Error naming the part that the document does not declare
  */
 export function requireDocumented({ method, path, status, headers, body }: Exchange): Documented[] {
   const [pathname = ''] = path.split('?', 1)

@@ -3,10 +3,10 @@ import { Keypair, rpc, StrKey, xdr } from '@stellar/stellar-sdk'
 import { accountKey } from '#lib/stellar/confidential-token.ts'
 import { readBody, serveLocally } from './local-server.ts'
 
-/** A fault of the fake RPC in place of an answer. `headless` is a JSON-RPC result without a ledger number. */
+/** A fault of the fake RPC. `headless` is a JSON-RPC result without a ledger number. */
 export type RpcFault = 'http-503' | 'json-rpc-error' | 'hang' | 'hang-up' | 'headless' | 'wrong-entry' | 'wrong-type'
 
-/** An RPC over HTTP that knows what a test has given it, and can fail in every way that one does. */
+/** An RPC over HTTP that serves the test's data and can fail in every way. */
 export interface FakeRpc {
   url: string
   server: rpc.Server
@@ -18,19 +18,19 @@ export interface FakeRpc {
   isBefore27: boolean
   /** the accounts of the ledger, by G-address */
   accounts: Map<string, xdr.AccountEntry>
-  /** The address is registered with `token`, with this viewing key (128 hex digits). */
+  /** Registers the address with `token` and this viewing key (128 hex digits). */
   register(address: string, pvk: string, liveUntilLedger?: number): void
-  /** There is an entry where the account would be, of another shape. */
+  /** Stores an entry of another shape in place of the account. */
   confuse(address: string): void
-  /** what goes wrong with every call, or with those of a method; the network's name is always told */
+  /** the fault of every call, or of those of a method; getNetwork never fails */
   fault: RpcFault | ((method: string) => RpcFault | undefined) | undefined
-  /** given in place of every result, if it is set */
+  /** replaces every result if set */
   result: unknown
-  /** the calls so far, except for the network's name; a test may reset it */
+  /** the calls so far, except getNetwork; tests may reset it */
   calls: number
-  /** the methods asked for, in order */
+  /** the called methods, in order */
   asked: string[]
-  /** how many keys each getLedgerEntries asked for, in order */
+  /** the number of keys of each getLedgerEntries, in order */
   requests: number[]
   close(): Promise<void>
 }
@@ -42,7 +42,7 @@ interface KnownEntry {
   liveUntilLedgerSeq?: number
 }
 
-/** The token contract that `register` means. */
+/** The token contract of `register`. */
 export const TOKEN = StrKey.encodeContract(new Uint8Array(32).fill(7))
 
 export async function startFakeRpc(given: { latestLedger?: number; passphrase?: string } = {}): Promise<FakeRpc> {
@@ -130,7 +130,7 @@ function answer(
   if (method === 'getNetwork') return { result: { passphrase, protocolVersion: 23 } }
   if (fake.result !== undefined) return { result: fake.result }
   if (method === 'getHealth') {
-    // RPCs give the close time as a string, and as a number since protocol 23.
+    // RPCs return the close time as a string, since protocol 23 as a number.
     const latestLedgerCloseTime = String(fake.closedAt)
     const range = { latestLedger, oldestLedger: 1, ...(!fake.isBefore27 && { latestLedgerCloseTime }) }
     return { result: { status: 'healthy', ...range } }
@@ -146,7 +146,7 @@ function answer(
     return { error: { code: -32602, message: `key count (${keys.length}) exceeds maximum supported (200)` } }
   }
   const accounts = new Map([...fake.accounts].map((known) => [presentAccount(...known).key, presentAccount(...known)]))
-  // In any order but that of the request: a caller that counts on the order gets the wrong keys.
+  // Never in the order of the request: a caller that relies on it gets the wrong keys.
   const entries = keys.flatMap((key) => registered.get(key) ?? accounts.get(key) ?? []).reverse()
   return { result: { latestLedger, entries } }
 }
@@ -174,7 +174,7 @@ function contractEntry(address: string, fields: [string, xdr.ScVal][], liveUntil
   return { key: key.toXdr('base64'), xdr: value, lastModifiedLedgerSeq: 5, liveUntilLedgerSeq }
 }
 
-/** The ledger's entry of an account; thresholds are master weight, low, medium, high. */
+/** The ledger entry of an account; thresholds are master weight, low, medium, high. */
 export function accountEntry(
   address: string,
   given: {

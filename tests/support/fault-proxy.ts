@@ -1,19 +1,19 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { readBody, serveLocally } from './local-server.ts'
 
-/** One JSON-RPC call on its way through the proxy. */
+/** A JSON-RPC call through the proxy. */
 export interface Call {
   method: string
   params: Record<string, unknown>
-  /** how many calls of this method came before */
+  /** the number of earlier calls of this method */
   earlier: number
 }
 
 /**
- * The fault that the proxy injects into a call. `pass` forwards it. `answer` gives this result without forwarding,
- * `rewrite` forwards and changes the result, `status` is an HTTP error without forwarding. `hang` never answers (and
+ * The fault that the proxy injects into a call. `pass` forwards it. `answer` returns this result without forwarding,
+ * `rewrite` forwards and changes the result, `status` is an HTTP error without forwarding. `hang` never responds (and
  * forwards first if `delivered`), `drop` closes the connection (after forwarding if `delivered`). `cut` forwards and
- * sends the first half of the answer, `twice` forwards two times.
+ * sends the first half of the response, `twice` forwards twice.
  */
 export type Fault =
   | 'pass'
@@ -30,12 +30,12 @@ export interface FaultProxy {
   url: string
   /** every call so far, by method */
   calls: Map<string, number>
-  /** Decides on each call from now on; null passes everything. May wait before it answers. */
+  /** Sets the rule for later calls; null passes everything. A rule may wait before it returns. */
   rule(decide: ((call: Call) => Fault | Promise<Fault>) | null): void
   close(): Promise<void>
 }
 
-/** An RPC that lies, hangs and drops, in front of a real one. */
+/** A proxy in front of a real RPC that lies, hangs and drops connections. */
 export async function startFaultProxy(target: string): Promise<FaultProxy> {
   const calls = new Map<string, number>()
   let decide: ((call: Call) => Fault | Promise<Fault>) | null = null

@@ -11,7 +11,7 @@ import type { TestService } from './test-service.ts'
 /** The part of a service that a fixture needs: the service may be in another process. */
 type Asked = Pick<TestService, 'ask' | 'db'>
 
-/** A user of the directory, who asks with a session of their own. */
+/** A user of the directory with a session. */
 export interface User {
   identity: Identity
   session: string
@@ -21,13 +21,13 @@ export interface User {
 /** A user with an organisation. */
 export interface Employer extends User {
   organisation: string
-  /** A contractor record, straight into the table: `ready`, with an address made of its name, unless told otherwise. */
+  /** Inserts a contractor: `ready`, with an address derived from its name, unless `fields` override it. */
   engage(name: string, fields?: Partial<typeof contractors.$inferInsert>): Promise<{ id: string; address: string }>
-  /** A batch with a payout to each contractor, in their order, locked unless it is to stay a draft. */
+  /** Creates a batch with a payout to each contractor, in order; locks it unless `draft`. */
   prepare(payees: readonly { id: string }[], options?: { draft?: boolean }): Promise<BatchWithPayouts>
 }
 
-/** The user who has this identity. */
+/** Signs in with this identity. */
 export async function openUser(service: Asked & Pick<TestService, 'sessionOf'>, identity: Identity): Promise<User> {
   return userOf(service, identity, await service.sessionOf(identity))
 }
@@ -36,7 +36,7 @@ function userOf({ ask }: Asked, identity: Identity, session: string): User {
   return { identity, session, ask: (method, path, body) => ask(method, path, { session, body }) }
 }
 
-/** The employer whose wallet is `address`; signing in founds its organisation. */
+/** Signs in with the wallet `address`, which creates its organisation. */
 export async function openEmployer(
   service: Asked & Pick<TestService, 'sessionOf'>,
   address: string,
@@ -44,12 +44,12 @@ export async function openEmployer(
   return await employ(service, await openUser(service, { kind: 'ledger', sub: address }))
 }
 
-/** The employer of this name, whose wallet has the same key in every run. */
+/** Signs in an employer whose wallet key is derived from `name`. */
 export async function employerNamed(service: Asked & Pick<TestService, 'sessionOf'>, name: string): Promise<Employer> {
   return await openEmployer(service, pair(name).publicKey())
 }
 
-/** The employer who has a session already. */
+/** An employer with an existing session. */
 export async function employerWith(
   service: Asked,
   { address, session }: { address: string; session: string },

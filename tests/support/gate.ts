@@ -2,11 +2,11 @@ import { connect, createServer, type Server, type Socket } from 'node:net'
 import { joinSockets } from './joined-sockets.ts'
 import { freePort } from './port.ts'
 
-/** A way to PostgreSQL that is shut at first: its port refuses connections. */
+/** A proxy to PostgreSQL that is closed at first: its port refuses connections. */
 export interface Gate {
   url: string
   open(): Promise<void>
-  /** Ends every connection, and refuses the next ones. */
+  /** Closes every connection and refuses new ones. */
   shut(): Promise<void>
 }
 

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { Address, hash, Keypair, StrKey, xdr } from '@stellar/stellar-sdk'
 import type { SponsorRules } from '#lib/transfers/policy.ts'
 
-/** A key pair of the test's own, the same in every run. */
+/** A test key pair, the same in every run. */
 export const pair = (name: string) => Keypair.fromRawEd25519Seed(createHash('sha256').update(name).digest())
 
 export const PASSPHRASE = 'Standalone Network ; February 2017'
@@ -28,7 +28,7 @@ export const rules: SponsorRules = {
 
 type Fields<Class extends abstract new (input: never) => unknown> = ConstructorParameters<Class>[0]
 
-/** The differences from the valid transfer, by the XDR structure that they stand in. */
+/** Changes to a valid transfer, by XDR structure. */
 export interface Change {
   tx?: Partial<Fields<typeof xdr.Transaction>>
   operation?: Partial<Fields<typeof xdr.Operation>>
@@ -41,7 +41,7 @@ export interface Change {
 }
 
 export const scAddress = (strkey: string) => new Address(strkey).toScVal()
-/** As long as a real payload and its proof. */
+/** The length of a real payload with its proof. */
 export const data = xdr.ScVal.scvBytes(new Uint8Array(15_420).fill(7))
 
 /** The call of a valid transfer. */
@@ -54,7 +54,7 @@ export function transferCall(change: Change['call'] = {}): xdr.InvokeContractArg
   })
 }
 
-/** An authorization of `call` and nothing else. */
+/** An authorization of `call` only. */
 export function authorize(
   call: xdr.InvokeContractArgs,
   credentials: xdr.SorobanCredentials = xdr.SorobanCredentials.sorobanCredentialsSourceAccount(),
@@ -70,7 +70,7 @@ export function authorize(
 export const timeBounds = (minTime: number | bigint, maxTime: number | bigint) =>
   xdr.Preconditions.precondTime(new xdr.TimeBounds({ minTime: BigInt(minTime), maxTime: BigInt(maxTime) }))
 
-/** A confidential transfer that nothing stands against at NOW, but for what `change` says. */
+/** A confidential transfer that is valid at NOW, except for `change`. */
 export function transferTransaction(change: Change = {}): xdr.Transaction {
   const call = transferCall(change.call)
   const invocation = new xdr.InvokeHostFunctionOp({
@@ -107,7 +107,7 @@ export function transferTransaction(change: Change = {}): xdr.Transaction {
   })
 }
 
-/** The transaction's hash on the network of `passphrase`, by the SDK's own classes. */
+/** The transaction's hash on the network of `passphrase`, computed by the SDK. */
 export function transactionHash(tx: xdr.Transaction, passphrase = PASSPHRASE): Uint8Array {
   const taggedTransaction = xdr.TransactionSignaturePayloadTaggedTransaction.envelopeTypeTx(tx)
   return hash(new xdr.TransactionSignaturePayload({ networkId: hash(passphrase), taggedTransaction }).toXdr())

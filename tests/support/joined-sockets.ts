@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 
-/** Has each of two sockets end with the other, and keeps both in `open` while they are. */
+/** Ends each of two sockets with the other, and keeps both in `open` meanwhile. */
 export function joinSockets(open: Set<Socket>, client: Socket, upstream: Socket): void {
   for (const [socket, other] of [
     [client, upstream],

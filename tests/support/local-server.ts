@@ -1,17 +1,17 @@
 import { createServer, type IncomingMessage, type RequestListener } from 'node:http'
 
-/** An HTTP server of the test's own on the loopback address. */
+/** An HTTP server on the loopback address. */
 export interface LocalServer {
   url: string
   port: number
-  /** Ends what is open, too. */
+  /** Also closes open connections. */
   close(): Promise<void>
 }
 
 /** @param port 0 chooses a free one */
 export async function serveLocally(handle: RequestListener, port = 0): Promise<LocalServer> {
   const server = createServer(handle)
-  // A PGlite that opens in the same process stops it for seconds: an idle connection must outlast that.
+  // Opening a PGlite blocks the process for seconds: an idle connection must survive that.
   server.keepAliveTimeout = 60_000
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)

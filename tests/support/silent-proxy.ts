@@ -1,14 +1,14 @@
 import { connect, createServer, type Socket } from 'node:net'
 import { joinSockets } from './joined-sockets.ts'
 
-/** A way to PostgreSQL that can fall silent: what is sent then is swallowed, and nothing comes back. */
+/** A proxy to PostgreSQL that can fall silent: it then drops what the client sends. */
 export interface SilentProxy {
   url: string
   fall(): void
-  /** Swallows the bytes that the client sends; those of the server still arrive. Ends once something was swallowed. */
+  /** Drops the client's bytes; the server's still arrive. Resolves once something was dropped. */
   deafen(): Promise<void>
   wake(): void
-  /** Ends every connection. */
+  /** Closes every connection. */
   cut(): void
   close(): Promise<void>
 }

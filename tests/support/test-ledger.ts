@@ -5,23 +5,23 @@ import { NOTHING, type Opening } from '#lib/wallet/commitment.ts'
 import type { Holder } from '#lib/wallet/keys.ts'
 import { type FaultProxy, startFaultProxy } from './fault-proxy.ts'
 
-/** A registered account, and what opens its confidential balance. */
+/** A registered account with the opening of its confidential balance. */
 export interface Payer extends Holder {
   address: string
   opening: Opening
 }
 
-/** An embedded ledger, with a funded sponsor, and an RPC in front of it that can lie. */
+/** An embedded ledger with a funded sponsor, behind an RPC proxy that can lie. */
 export interface TestLedger {
-  /** the RPC that lies when it is told to */
+  /** the RPC proxy that injects faults */
   url: string
   proxy: FaultProxy
   devnet: Awaited<ReturnType<typeof startDevnet>>
-  /** the ledger as it is, past the proxy */
+  /** direct access to the ledger, without the proxy */
   network: TestNetwork
   sponsor: Keypair
   issuer: Keypair
-  /** A new account with this confidential balance, in base units. */
+  /** Creates an account with this confidential balance, in base units. */
   endowPayer(balance?: bigint): Promise<Payer>
   close(): Promise<void>
 }

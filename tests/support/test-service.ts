@@ -15,7 +15,7 @@ import { listen } from './listen.ts'
 import { freePort } from './port.ts'
 import { type Payer, startTestLedger, type TestLedger } from './test-ledger.ts'
 
-/** The network of a test: an embedded ledger, an RPC that holds what the test gives it, or an RPC out of reach. */
+/** The network of a test: an embedded ledger, a fake RPC, or an unreachable RPC. */
 interface Ledgers {
   embedded: TestLedger
   fake: FakeRpc
@@ -26,19 +26,19 @@ export interface TestServiceOptions<Kind extends keyof Ledgers = 'none'> {
   ledger?: Kind
   /** milliseconds between the ledgers of an embedded one; 0 closes one only when the test does */
   closeMs?: number
-  /** for each node behind the RPC of an embedded ledger, asked in turn, by how many ledgers it lags */
+  /** how many ledgers each node behind the RPC of an embedded ledger lags; requests go to the nodes in turn */
   lag?: readonly number[]
   /** how many ledgers the RPC of an embedded ledger keeps */
   historyLedgers?: number
-  /** on top of the configuration that the other options make; an empty value takes a variable away */
+  /** overrides the configuration of the other options; an empty value removes a variable */
   variables?: Record<string, string>
-  /** the clock stands still here, until the test sets it; by default it goes */
+  /** freezes the clock at this time until the test sets it; by default the clock runs */
   now?: Date
-  /** the service is asked over HTTP; by default its route handlers are called */
+  /** sends requests over HTTP; by default they call the route handlers */
   http?: boolean
   /** how often maintenance runs; by default never without an embedded ledger, where calls to the RPC are counted */
   choresEveryMs?: number
-  /** in place of a clone of its own; it stays open */
+  /** used instead of a new clone, and left open */
   database?: TestDatabase
 }
 
@@ -47,10 +47,10 @@ export interface SignedInPayer extends Payer {
   session: string
 }
 
-/** A transfer, with the envelope that was asked for. */
+/** A transfer with the requested envelope. */
 type TransferRow = Transfer & { envelope: Envelope }
 
-/** A service of the test's own, and everything that it stands on. */
+/** A service with its ledger and database. */
 export interface TestService<Kind extends keyof Ledgers = keyof Ledgers> extends ApiClient {
   running: RunningService
   ledger: Ledgers[Kind]
@@ -59,19 +59,19 @@ export interface TestService<Kind extends keyof Ledgers = keyof Ledgers> extends
   /** the address of the service, without `/api` */
   base: string
   variables: Record<string, string>
-  /** what the routes take for the present time */
+  /** the current time of the routes */
   clock: { now: Date }
   sessionOf(identity: Identity): Promise<string>
   /** a session of an account of the ledger */
   wallet(address: string): Promise<string>
   /** a session of a user of the identity provider, whose email is verified */
   user(sub: string, email?: string): Promise<string>
-  /** A new account of an embedded ledger with this confidential balance in base units, signed in. */
+  /** Creates and signs in an account of an embedded ledger with this confidential balance in base units. */
   employ(balance?: bigint): Promise<SignedInPayer>
   /** POST /transfer */
   post(payer: { session: string }, body: unknown): Promise<{ status: number; body: Record<string, unknown> }>
   findTransfer(innerHash: string): Promise<TransferRow | undefined>
-  /** Runs `work` with another service on the same database and ledger, which differs in these variables. */
+  /** Runs `work` with another service on the same database and ledger, with these variables changed. */
   withVariables<Result>(
     variables: Record<string, string>,
     work: (other: RunningService) => Promise<Result>,
@@ -79,7 +79,7 @@ export interface TestService<Kind extends keyof Ledgers = keyof Ledgers> extends
   close(): Promise<void>
 }
 
-/** Starts a service in this process, and makes it the one that the route handlers use. */
+/** Starts a service in this process for the route handlers. */
 export async function openTestService<Kind extends keyof Ledgers = 'none'>(
   options: TestServiceOptions<Kind> = {},
 ): Promise<TestService<Kind>> {
@@ -166,7 +166,7 @@ async function startLedger({
   return ledger === 'embedded' ? await startTestLedger({ passphrase, closeMs, lag, historyLedgers }) : undefined
 }
 
-/** The variables that say where the ledger is. */
+/** The variables for the ledger. */
 export function describeLedger(ledger: Ledgers[keyof Ledgers]): Record<string, string> {
   if (!ledger) return {}
   if (!('devnet' in ledger)) return { STELLAR_RPC_URL: ledger.url, CONFIDENTIAL_TOKEN: TOKEN }
@@ -178,7 +178,7 @@ export function describeLedger(ledger: Ledgers[keyof Ledgers]): Record<string, s
   }
 }
 
-/** A clock that stands still at `now`, or runs if there is none. */
+/** A clock frozen at `now`, or running if undefined. */
 function openClock(now: Date | undefined): { now: Date } {
   if (now) return { now }
   return {

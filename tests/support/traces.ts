@@ -1,6 +1,6 @@
 import { afterAll, expect } from 'vitest'
 
-/** Functions that every file of a process shares, by name. */
+/** The global functions that all files of a process share, by name. */
 function readFunctions(): Map<string, unknown> {
   const shared: object[] = [globalThis, console, performance]
   return new Map(
@@ -12,7 +12,7 @@ function readFunctions(): Map<string, unknown> {
   )
 }
 
-// A file that leaves a mock, a clock or a polyfill behind would break one that comes after it, far from the cause.
+// A mock, clock or polyfill left behind by one file would break a later one, far from the cause.
 const before = readFunctions()
 afterAll(() => {
   const after = readFunctions()

@@ -5,7 +5,7 @@ import type { CallOptions } from '#lib/wallet/transaction.ts'
 import type { Call, Fault } from './fault-proxy.ts'
 import type { SignedInPayer, TestService } from './test-service.ts'
 
-/** A signed transfer of an employer of its own, ready to be posted. */
+/** A signed transfer of a new employer, ready to be posted. */
 export async function prepareTransfer(
   service: TestService<'embedded'>,
   to: string,
@@ -17,7 +17,7 @@ export async function prepareTransfer(
   return { employer, ...built, post: () => service.post(employer, { signedXDR: built.signedXdr }) }
 }
 
-/** The cost of a transfer must be in its row and its account's quota, and nothing of it may still be held. */
+/** Requires the transfer's cost in its row and in the account's quota, with nothing left on hold. */
 export async function expectSettled(
   service: TestService<'embedded'>,
   employer: SignedInPayer,
@@ -30,7 +30,7 @@ export async function expectSettled(
   expect(own).toMatchObject({ held: 0n, used: row?.feeCharged ?? 0n, count: 1 })
 }
 
-/** How often the sponsor has paid for an inner transaction, by the ledger's own record. */
+/** How often the sponsor paid for an inner transaction, according to the ledger. */
 export async function countFeeBumps(service: TestService<'embedded'>, innerHash: string): Promise<number> {
   const { rpc, passphrase } = service.ledger.network
   const { oldestLedger } = await rpc.getHealth()
@@ -47,7 +47,7 @@ export async function countFeeBumps(service: TestService<'embedded'>, innerHash:
   }
 }
 
-/** A rule that applies `fault` to the next `times` calls of a method, and lets everything else pass. */
+/** A rule that applies `fault` to the next `times` calls of a method, and passes everything else. */
 export function next(method: string, times: number, fault: Fault): (call: Call) => Fault {
   let left = times
   return (call) => {
@@ -57,12 +57,12 @@ export function next(method: string, times: number, fault: Fault): (call: Call) 
   }
 }
 
-/** The same answer, of a ledger that closed after every maxTime. */
+/** Moves the close time of a response's latest ledger beyond every maxTime. */
 export function afterMaxTime(result: Record<string, unknown>): Record<string, unknown> {
   return { ...result, latestLedgerCloseTime: String(Number(result.latestLedgerCloseTime) + 1_000) }
 }
 
-/** An answer of sendTransaction that was never the network's. */
+/** A forged sendTransaction response. */
 export function sendAnswer(status: string, errorResultXdr?: string): Record<string, unknown> {
   return {
     status,
@@ -73,7 +73,7 @@ export function sendAnswer(status: string, errorResultXdr?: string): Record<stri
   }
 }
 
-/** A look-up by a node that is behind: one ledger before the one that has the transaction. */
+/** Turns a response into NOT_FOUND from a node that is one ledger behind the transaction. */
 export function notFound(result: Record<string, unknown>): Record<string, unknown> {
   const { oldestLedger, oldestLedgerCloseTime, ledger, createdAt, status } = result
   const isFound = status !== 'NOT_FOUND'

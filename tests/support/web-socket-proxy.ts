@@ -1,17 +1,17 @@
 import { connect, type Socket } from 'node:net'
 import { WebSocketServer } from 'ws'
 
-/** A way to PostgreSQL through a WebSocket, as Neon's proxy is one. */
+/** A WebSocket proxy to PostgreSQL, like Neon's. */
 export interface WebSocketProxy {
   /** host:port */
   address: string
-  /** Ends every connection, and refuses the next ones. */
+  /** Closes every connection and refuses new ones. */
   fall(): Promise<void>
   wake(): Promise<void>
   close(): Promise<void>
 }
 
-/** Every WebSocket becomes a TCP connection to the host of `databaseUrl`, also where it asks for another address. */
+/** Connects every WebSocket to the host of `databaseUrl`, even if it requests another address. */
 export async function startWebSocketProxy(databaseUrl: string): Promise<WebSocketProxy> {
   const { hostname, port } = new URL(databaseUrl)
   let listening = await listen(0, () => connect(Number(port), hostname))

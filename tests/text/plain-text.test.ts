@@ -10,7 +10,7 @@ afterEach(() => {
 const seedOf = (number: number) =>
   Keypair.fromRawEd25519Seed(createHash('sha256').update(`seed ${number}`).digest()).secret()
 
-test('a seed is found wherever it stands, in either case', () => {
+test('finds a seed anywhere in the text, in either case', () => {
   for (let number = 0; number < 300; number += 1) {
     const seed = seedOf(number)
     for (const text of [seed, seed.toLowerCase(), `my key: ${seed}.`, `SA${seed}SA7`]) {
@@ -19,7 +19,7 @@ test('a seed is found wherever it stands, in either case', () => {
   }
 })
 
-test('a text that only resembles a seed is none: another letter anywhere, an account, too short', () => {
+test('ignores text that only resembles a seed', () => {
   const seed = seedOf(1)
   for (let place = 0; place < seed.length; place += 1) {
     const changed = seed.slice(0, place) + (seed[place] === 'A' ? 'B' : 'A') + seed.slice(place + 1)
@@ -30,7 +30,7 @@ test('a text that only resembles a seed is none: another letter anywhere, an acc
   }
 })
 
-test.each(['S', 'SA', 'SAB'])('a body full of %s asks the library next to nothing', (part) => {
+test.each(['S', 'SA', 'SAB'])('hardly calls the library for a body full of %s', (part) => {
   const asked = vi.spyOn(StrKey, 'isValidEd25519SecretSeed')
   const text = part.repeat(256_000 / part.length)
   expect(containsSecretSeed(text)).toBe(false)
@@ -38,7 +38,7 @@ test.each(['S', 'SA', 'SAB'])('a body full of %s asks the library next to nothin
   expect(containsSecretSeed(text + seedOf(2))).toBe(true)
 })
 
-/** The problem of a value, or nothing. */
+/** The problem of a value, or undefined. */
 const problem = (field: ReturnType<typeof plainText> | typeof emailField, value: unknown) =>
   field.safeParse(value).error?.issues[0]?.message
 const seed = seedOf(3)
@@ -75,7 +75,7 @@ test.each<[string, unknown[]]>([
     [
       ...['', 'ann', 'ann@', 'a@b@c.example', 'a@b.example, c@d.example', 'a,b@c.example', 'Ann <a@b.example>', seed],
       ...['a@b.example\r\nBcc: c@d.example', `${'a'.repeat(250)}@b.example`],
-      // Each of these becomes another address under NFKC.
+      // NFKC changes each of these into another address.
       ...['\u212aen@b.example', 'ａnn@b.example', 'ﬁn@b.example', 'e\u0301mile@b.example'],
     ],
   ],

@@ -10,13 +10,13 @@ import { readVariables } from '#lib/setup/env-file.ts'
 import { provision } from '#lib/setup/provision.ts'
 import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts'
 
-/** Deployments, keys and networks of every sort, in this process. */
+/** Runs the setup in this process with various deployments, keys and networks. */
 
 let devnet: Devnet
 let proxy: FaultProxy
 let server: rpc.Server
 beforeAll(async () => {
-  // By testnet's passphrase, so that it can pass for testnet.
+  // Testnet's passphrase, so that it can act as testnet.
   devnet = await startDevnet({ directory: null, port: 0, closeMs: 100, passphrase: Networks.TESTNET })
   proxy = await startFaultProxy(devnet.rpcUrl)
   server = new rpc.Server(devnet.rpcUrl, { allowHttp: true })
@@ -34,7 +34,7 @@ interface Change {
   channels?: number
 }
 
-/** Runs it, and resolves to all that it said and kept, also after a failure. */
+/** Runs it; resolves to its output and files, even after a failure. */
 async function attempt({ document = {}, contracts = {}, given = {}, kept = '', channels = 0 }: Change = {}) {
   const { deployment } = devnet
   const changed = {
@@ -62,7 +62,7 @@ async function attempt({ document = {}, contracts = {}, given = {}, kept = '', c
   return { failure, said: said.join('\n'), texts, variables: readVariables(texts[0] ?? '') }
 }
 
-describe('a deployment that is not what it says', () => {
+describe('a deployment document that does not match', () => {
   const stranger = Keypair.fromRawEd25519Seed(new Uint8Array(32).fill(7)).publicKey()
   const native = Asset.native().contractId(Networks.TESTNET)
   test.each<[string, () => Change, RegExp]>([
@@ -99,7 +99,7 @@ describe('a deployment that is not what it says', () => {
   })
 })
 
-test('a deployment of another interface is told of, and served', async () => {
+test('reports a deployment of another interface and continues', async () => {
   const { failure, said } = await attempt({ document: { interface: '0.7.0' } })
   expect(failure).toBeUndefined()
   expect(said).toContain('of version 0.7.0: relays need 0.8.0')
@@ -107,7 +107,7 @@ test('a deployment of another interface is told of, and served', async () => {
 })
 
 describe('the faucet', () => {
-  test('is missing without a key: the command says what it cannot do, and does the rest', async () => {
+  test('is missing without a key: reports that and completes the rest', async () => {
     const { failure, said, variables } = await attempt({ given: { FAUCET_SEED: '' }, channels: 1 })
     expect(failure).toBeUndefined()
     expect(said).toContain(
@@ -124,7 +124,7 @@ describe('the faucet', () => {
     expect([sponsor, channel]).toEqual([10_000_0000000n, 10_000_0000000n])
   })
 
-  test('is not the key of a stranger', async () => {
+  test('cannot use an unrelated key', async () => {
     const { failure, texts } = await attempt({ given: { FAUCET_SEED: Keypair.random().secret() } })
     expect(String(failure)).toMatch(
       /FAUCET_SEED: is the key of G\w{55}, which cannot deposit: it neither issues USDC:G\w{55} nor holds any/,
@@ -132,7 +132,7 @@ describe('the faucet', () => {
     expect(texts).toEqual([])
   })
 
-  test('may be a holder instead of the issuer: the channels get half of what it holds', async () => {
+  test('can be a holder instead of the issuer: the channels get half of its balance', async () => {
     const holder = await makeHolder('3000')
     const { failure, said } = await attempt({ given: { FAUCET_SEED: holder.secret() }, channels: 1 })
     expect(failure).toBeUndefined()
@@ -141,12 +141,12 @@ describe('the faucet', () => {
     expect(said).toMatch(/channel {2}G\w{55}, ready/)
   })
 
-  test('that holds less than one grant is refused by name', async () => {
+  test('names the account if it holds less than one grant', async () => {
     const { failure } = await attempt({ given: { FAUCET_SEED: (await makeHolder('1')).secret() } })
     expect(String(failure)).toContain('FAUCET_SEED: its account cannot deposit: ')
   })
 
-  test('of a token over XLM is an account of its own, made and filled up', async () => {
+  test('of a token over XLM gets a separate, funded account', async () => {
     const native = Asset.native().contractId(Networks.TESTNET)
     proxy.rule(({ method }) =>
       method === 'getLedgerEntries' ? { rewrite: (found) => overXlm(found, native) } : 'pass',
@@ -169,7 +169,7 @@ describe('the faucet', () => {
 describe('testnet', () => {
   const document = { network: 'testnet' }
 
-  test('wants real proofs for its channels: without a prover they are accounts and nothing more', async () => {
+  test('needs real proofs for its channels: without a prover it only creates their accounts', async () => {
     const { failure, said, variables } = await attempt({ document, channels: 2 })
     expect(failure).toBeUndefined()
     expect(said).toContain('channels are not registered or funded: a real network needs real proofs (PROVER_CIRCUITS)')
@@ -178,7 +178,7 @@ describe('testnet', () => {
     expect(variables).not.toHaveProperty('BATCH_ENABLED')
   })
 
-  test('takes the prover that is named, also later', async () => {
+  test('uses the configured prover, even in a later run', async () => {
     const first = await attempt({ document, channels: 1 })
     const kept = first.texts[0] ?? ''
     const given = { RELAY_PROVER: './lib/prover/stand-in.ts' }
@@ -191,7 +191,7 @@ describe('testnet', () => {
   })
 })
 
-test('a local network with another verifier needs circuits: batch jobs stay off without them', async () => {
+test('keeps batch jobs off on a local network with another verifier and no circuits', async () => {
   const isKey = (value: xdr.ScVal) => value.type === 'scvBytes' && value.bytes.value.length === 1_760
   proxy.rule(({ method }) => {
     if (method !== 'simulateTransaction') return 'pass'
@@ -216,19 +216,19 @@ test('a local network with another verifier needs circuits: batch jobs stay off 
 })
 
 describe('keys and files', () => {
-  test('one key with two duties is refused before anything is made', async () => {
+  test('rejects one key with two roles before it creates anything', async () => {
     const { failure, texts } = await attempt({ given: { SPONSOR_SEED: devnet.issuerSecret } })
     expect(String(failure)).toContain('FAUCET_SEED: holds a key that SPONSOR_SEED has already')
     expect(texts).toEqual([])
   })
 
-  test('a file of another deployment is left alone', async () => {
+  test('does not change the file of another deployment', async () => {
     const { failure, texts } = await attempt({ kept: `CONFIDENTIAL_TOKEN=${contractOf(1)}\n` })
     expect(String(failure)).toContain('CONFIDENTIAL_TOKEN: has another value in service.env')
     expect(texts).toEqual([])
   })
 
-  test('the empty secrets of a copied .env.example are filled in place', async () => {
+  test('fills the empty secrets of a copied .env.example in place', async () => {
     const { contracts } = devnet.deployment
     const own: Record<string, string> = {
       STELLAR_NETWORK: 'local',
@@ -247,7 +247,7 @@ describe('keys and files', () => {
     expect(first.failure).toBeUndefined()
     expect(first.variables.CHANNEL_SEEDS).toMatch(/^S\w{55},S\w{55}$/)
     const [text = ''] = first.texts
-    // As many lines as before, each about the same variable, and the filled ones good for the service.
+    // The same lines about the same variables, and the filled ones are valid.
     const nameIn = (line: string) => line.replace(/^([A-Z][A-Z0-9_]*=).*$/, '$1')
     expect(text.split('\n').map(nameIn)).toEqual(kept.split('\n').map(nameIn))
     const filled = ['SESSION_SECRET', 'SPONSOR_SEED', 'FAUCET_SEED', 'RELAY_PUBLIC_KEY', 'RELAY_PRIVATE_KEY']
@@ -257,7 +257,7 @@ describe('keys and files', () => {
     expect(second).toMatchObject({ failure: undefined, texts: first.texts })
   })
 
-  test('a file with nothing but empty variables is treated as an empty file', async () => {
+  test('treats a file with only empty variables as empty', async () => {
     const kept = VARIABLE_NAMES.map((name) => `${name}=\n`).join('')
     const { failure, texts, variables } = await attempt({ kept, channels: 2 })
     expect(failure).toBeUndefined()
@@ -266,15 +266,15 @@ describe('keys and files', () => {
     expect(texts[0]).not.toContain('#')
   })
 
-  test('a line that the service would refuse is named', async () => {
+  test('names a line that the service would reject', async () => {
     const { failure, texts } = await attempt({ kept: 'SESSION_TTL=forever\n' })
     expect(String(failure)).toContain('SESSION_TTL: ')
     expect(texts).toEqual([])
   })
 })
 
-describe('a network that does not help', () => {
-  test('without friendbot the account that lacks XLM is named', async () => {
+describe('an uncooperative network', () => {
+  test('names the account that lacks XLM if there is no friendbot', async () => {
     proxy.rule(({ method }) => (method === 'getNetwork' ? { rewrite: ({ friendbotUrl: _, ...rest }) => rest } : 'pass'))
     const { failure, texts, variables } = await attempt()
     proxy.rule(null)
@@ -283,7 +283,7 @@ describe('a network that does not help', () => {
     expect(texts).toHaveLength(1)
   })
 
-  test('a friendbot that refuses is told, and the next run has the same keys', async () => {
+  test('reports that friendbot refused, and keeps the keys for the next run', async () => {
     const refusing = {
       rewrite: (found: Record<string, unknown>) => ({ ...found, friendbotUrl: `${devnet.url}/nowhere` }),
     }
@@ -295,7 +295,7 @@ describe('a network that does not help', () => {
     expect(second).toMatchObject({ failure: undefined, texts: first.texts })
   })
 
-  test('an RPC that is down is told, and nothing is made', async () => {
+  test('reports an unreachable RPC and creates nothing', async () => {
     proxy.rule(() => ({ status: 503 }))
     const { failure, texts } = await attempt()
     proxy.rule(null)
@@ -312,7 +312,7 @@ async function xlmOf(address: string): Promise<bigint> {
   return (await server.getAccountEntry(address)).balance
 }
 
-/** An account with a trustline to the test USDC, and that much of it. */
+/** Creates an account with a trustline to the test USDC and this balance. */
 async function makeHolder(amount: string): Promise<Keypair> {
   const issuer = Keypair.fromSecret(devnet.issuerSecret)
   const holder = Keypair.random()
@@ -333,7 +333,7 @@ async function makeHolder(amount: string): Promise<Keypair> {
   return holder
 }
 
-/** The same ledger, in which the token was made over XLM. */
+/** A ledger whose token is over XLM. */
 function overXlm(found: Record<string, unknown>, native: string): Record<string, unknown> {
   const entries = (found.entries as { xdr: string }[]).map((entry) => {
     const data = xdr.LedgerEntryData.fromXdr(entry.xdr, 'base64')
