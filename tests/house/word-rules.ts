@@ -57,7 +57,21 @@ const NO_SUBJECT = 'whoever|whatever|whichever|nobody|somebody|of ours'
 /** A comment, or the line of a test's name. */
 const IN_SENTENCE = new RegExp(`(?:/\\*|(?<!:)//|^ *\\*|^ *(?:test|it|describe)\\b).*\\b(${NO_SUBJECT})\\b`, 'gim')
 
+/** Phrases that pages have got rid of, on top of those. */
+const IN_PAGE = new RegExp(`\\b(${NO_SUBJECT}|of its own|stands? on the ledger)\\b`, 'gi')
+
+const readPages = () =>
+  globSync(['*.md', 'docs/*.md', 'drizzle/*.md', 'lib/*/*.md']).map((file): [string, string] => [
+    file,
+    readFileSync(file, 'utf8'),
+  ])
+
 export const WORD_RULES: Rule[] = [
+  {
+    name: 'a page says who acts, and nothing stands on the ledger',
+    violations: () =>
+      readPages().flatMap(([file, source]) => [...source.matchAll(IN_PAGE)].map(([phrase]) => `${file}: ${phrase}`)),
+  },
   {
     name: 'a comment, and the name of a test, says who acts',
     violations: () =>
@@ -81,11 +95,7 @@ export const WORD_RULES: Rule[] = [
   {
     name: 'comments, messages and pages are in words of the field',
     violations: () => {
-      const pages = globSync(['*.md', 'docs/*.md', 'drizzle/*.md']).map((file): [string, string] => [
-        file,
-        readFileSync(file, 'utf8'),
-      ])
-      return [...sources, ...testSources, ...pages]
+      return [...sources, ...testSources, ...readPages()]
         .filter(([file]) => own(file))
         .flatMap(([file, source]) => {
           const found = new Set(wordsOf(source).filter((word) => isForbidden(word, file, WORDS)))
