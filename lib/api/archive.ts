@@ -20,7 +20,7 @@ import {
   rangeQuery,
   tokenQuery,
 } from '#lib/archive/schema.ts'
-import { readWindow } from '#lib/archive/source.ts'
+import { recentWindow } from '#lib/archive/source.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
 import type { Service } from '#lib/server/services.ts'
@@ -94,7 +94,7 @@ const RANGE_EXAMPLE = {
 const CONTRACT = { contract: { description: 'the confidential token (C…)', example: EXAMPLE.contract } }
 const ACCOUNT = { ...CONTRACT, account: { description: 'its account (G… or C…)', example: EXAMPLE.payee } }
 
-/** What all of them share: anybody may ask, from any page, and some twenty times a second. */
+/** Everyone may read the archive, from any origin. */
 const PUBLIC = { caller: 'anybody', readers: 'everybody', extension: true } as const
 
 export const ARCHIVE_OPERATIONS = inGroup('Archive', [
@@ -118,7 +118,7 @@ export const ARCHIVE_OPERATIONS = inGroup('Archive', [
     handle: async ({ service: { archive: context }, now }) => {
       if (!context) throw notArchived('archive')
       const [{ latestLedger }, archive] = await Promise.all([
-        readWindow(context.network),
+        recentWindow(context.network),
         openArchive(await context.database(), context.token),
       ])
       const last = archive?.ranges.at(-1)
@@ -180,11 +180,12 @@ export const ARCHIVE_OPERATIONS = inGroup('Archive', [
     refusals: ['archive-not-found', 'rate-limited'],
     handle: async ({ service, params, query }) => {
       const { db, archive } = await requireArchive(service, params, query.generation)
-      const page =
-        query.tx_hash === undefined
-          ? await readTokenEvents(db, archive, rangeOf(archive, query))
-          : await readTransactionEvents(db, archive, query.tx_hash)
-      return answerEvents(archive, query, page)
+      if (query.tx_hash === undefined) {
+        return answerEvents(archive, query, await readTokenEvents(db, archive, rangeOf(archive, query)))
+      }
+      // The transaction may be archived later, whatever ledgers the request names.
+      const { isFinal: _, ...page } = await readTransactionEvents(db, archive, query.tx_hash)
+      return new ApiResponse(page, { headers: NO_STORE })
     },
   }),
   operation({

@@ -37,6 +37,8 @@ function handlerOf(operation: Operation): Handler<unknown> {
     const params = (await (context as RouteContext | undefined)?.params) ?? {}
     const session = await authenticate(operation.caller, running, request)
     const answer = () => respond(operation, { running, request, session, params })
+    // A page of the archive is the most that a caller without a session can ask for.
+    if (operation.group === 'Archive') return await shareSlots('archive', answer)
     if (session === undefined) return await answer()
     const user = `${session.kind} ${session.sub}`
     requireUserRequestLeft(user)

@@ -1,5 +1,6 @@
 import { Address, xdr } from '@stellar/stellar-sdk'
 import type { archiveEventAccounts, archiveEvents, EventRole } from '#drizzle/schema/archive.ts'
+import { ledgerUnreachable } from '#lib/stellar/ledger-error.ts'
 import { ledgerOf, type NetworkEvent, positionOf } from './source.ts'
 
 export type EventRow = typeof archiveEvents.$inferSelect
@@ -22,7 +23,7 @@ export function rowOf(stream: number, event: NetworkEvent): EventRow {
   return {
     stream,
     ...positionOf(event.id),
-    closedAt: Date.parse(event.ledgerClosedAt) / 1000,
+    closedAt: Math.trunc(Date.parse(event.ledgerClosedAt) / 1000),
     txHash: Buffer.from(event.txHash, 'hex'),
     type: typeOf(event),
     topics: encodeTopics(topics),
@@ -84,7 +85,7 @@ function typeOf({ topic: [first] }: Pick<NetworkEvent, 'topic'>): string {
 
 function addressOf(topic: string): string | undefined {
   const value = decode(topic)
-  return value?.type === 'scvAddress' ? Address.fromScVal(value).toString() : undefined
+  return value.type === 'scvAddress' ? Address.fromScVal(value).toString() : undefined
 }
 
 /** The first contract address in a value: a struct of one field, or the address itself. */
@@ -96,11 +97,12 @@ function contractIn(value: xdr.ScVal): string | undefined {
 
 const isContract = (address: string | undefined): address is string => address?.startsWith('C') === true
 
-function decode(topic: string): xdr.ScVal | undefined {
+/** @throws LedgerError `unavailable`: stored, a topic that is no ScVal could never be read again */
+function decode(topic: string): xdr.ScVal {
   try {
     return xdr.ScVal.fromXdr(topic, 'base64')
-  } catch {
-    return undefined
+  } catch (cause) {
+    throw ledgerUnreachable(cause)
   }
 }
 

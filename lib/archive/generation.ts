@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, inArray } from 'drizzle-orm'
+import { and, asc, desc, eq, inArray, lt } from 'drizzle-orm'
 import { archiveGenerations, archiveRanges, archiveStreams } from '#drizzle/schema/archive.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
 import type { Network } from '#lib/stellar/network.ts'
@@ -37,7 +37,7 @@ export function findRanges(db: Database, streams: readonly number[]): Promise<St
     .orderBy(asc(archiveRanges.stream), asc(archiveRanges.fromLedger))
 }
 
-/** How often a reset is looked for before it is believed: behind one address, one node may serve another network. */
+/** A reset is believed after so many further checks: behind one address, one node may serve another network. */
 const CONFIRMATIONS = 3
 
 /**
@@ -52,36 +52,67 @@ export async function currentGeneration(
 ): Promise<Generation> {
   const newest = await findGeneration(db, token)
   if (newest) {
-    const [stream] = await findStreams(db, newest.id)
-    const ranges = stream ? await findRanges(db, [stream.id]) : []
-    for (let looked = 0; ; looked += 1) {
+    const ranges = await tokenRanges(db, newest)
+    for (let checks = 0; ; checks += 1) {
       if (!(await wasReset(network, ranges, window))) return newest
-      if (looked === CONFIRMATIONS) break
+      if (checks === CONFIRMATIONS) break
     }
+    const earlier = await findReturning(db, network, newest, window)
+    if (earlier) return earlier
   }
   return await beginGeneration(db, { network, token, ordinal: (newest?.ordinal ?? 0) + 1 }, window)
 }
+
+async function tokenRanges(db: Database, { id }: Generation): Promise<StoredRange[]> {
+  const [stream] = await findStreams(db, id)
+  return stream ? await findRanges(db, [stream.id]) : []
+}
+
+/** An earlier generation whose network is back: the reset was a mistake, or undone. It becomes the newest again. */
+async function findReturning(
+  db: Database,
+  network: Network,
+  newest: Generation,
+  window: Window,
+): Promise<Generation | undefined> {
+  const earlier = await db
+    .select()
+    .from(archiveGenerations)
+    .where(and(eq(archiveGenerations.token, newest.token), lt(archiveGenerations.ordinal, newest.ordinal)))
+    .orderBy(desc(archiveGenerations.ordinal))
+  for (const generation of earlier) {
+    const ranges = await tokenRanges(db, generation)
+    const isKnown = endsOf(ranges).some(({ sequence }) => isWithin(sequence, window))
+    if (!isKnown || (await wasReset(network, ranges, window))) continue
+    const [returned] = await db
+      .update(archiveGenerations)
+      .set({ ordinal: newest.ordinal + 1 })
+      .where(eq(archiveGenerations.id, generation.id))
+      .returning()
+    return returned
+  }
+  return undefined
+}
+
+const endsOf = (ranges: readonly StoredRange[]) =>
+  ranges.flatMap(({ fromLedger, fromHash, throughLedger, throughHash }) => [
+    { sequence: fromLedger, hash: fromHash },
+    { sequence: throughLedger, hash: throughHash },
+  ])
+
+const isWithin = (sequence: number, { oldestLedger, latestLedger }: Window) =>
+  sequence >= oldestLedger && sequence <= latestLedger
 
 /**
  * True if the network has other ledgers than those that were ingested: another hash for a ledger that an end of a range
  * remembers, or a latest ledger that is lower and closed later.
  */
-async function wasReset(
-  network: Network,
-  ranges: readonly StoredRange[],
-  { oldestLedger, latestLedger }: Window,
-): Promise<boolean> {
-  const ends = ranges
-    .filter(({ fromLedger, throughLedger }) => throughLedger >= fromLedger)
-    .flatMap(({ fromLedger, fromHash, throughLedger, throughHash }) => [
-      { sequence: fromLedger, hash: fromHash },
-      { sequence: throughLedger, hash: throughHash },
-    ])
-  const known = ends.findLast(({ sequence }) => sequence >= oldestLedger && sequence <= latestLedger)
-  if (known) return (await readLedgerHead(network, known.sequence)).hash !== known.hash
+async function wasReset(network: Network, ranges: readonly StoredRange[], window: Window): Promise<boolean> {
+  const end = endsOf(ranges).findLast(({ sequence }) => isWithin(sequence, window))
+  if (end && (await readLedgerHead(network, end.sequence)).hash !== end.hash) return true
   const last = ranges.at(-1)
-  if (!last || latestLedger >= last.throughLedger) return false
-  return (await readLedgerHead(network, latestLedger)).closedAt > last.throughClosedAt
+  if (!last || window.latestLedger >= last.throughLedger) return false
+  return (await readLedgerHead(network, window.latestLedger)).closedAt > last.throughClosedAt
 }
 
 async function beginGeneration(

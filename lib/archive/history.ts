@@ -40,6 +40,15 @@ export async function openArchive(db: Database, token: string): Promise<Archive 
   return { generation, token: own, registries, ranges, ...ends }
 }
 
+/** How far every stream of an archive is ingested, its registries included, and how many gaps they have. */
+export async function readCoverage(db: Database, { token, registries }: Archive) {
+  const streams = [token, ...registries].map(({ id }) => id)
+  const ranges = Map.groupBy(await findRanges(db, streams), ({ stream }) => stream)
+  const ends = streams.map((id) => ranges.get(id)?.at(-1)?.throughLedger ?? 0)
+  const gaps = [...ranges.values()].reduce((sum, own) => sum + own.length - 1, 0)
+  return { ingestedThrough: Math.min(...ends), gaps }
+}
+
 /** The events to read: ledgers inclusive, `after` an event's id, at most `limit`. */
 export interface EventQuery {
   fromLedger: number

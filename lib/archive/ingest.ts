@@ -11,6 +11,7 @@ import { type Database, transact } from '#lib/db/connection.ts'
 import { partsOf } from '#lib/db/parts.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { readInstance, settingOf } from '#lib/stellar/asset.ts'
+import { ledgerUnreachable } from '#lib/stellar/ledger-error.ts'
 import type { Network } from '#lib/stellar/network.ts'
 import { accountRowsOf, registryNamedBy, rowOf, wantsPayload } from './event.ts'
 import { addRegistries, currentGeneration, findRanges, findStreams, type Stream } from './generation.ts'
@@ -29,15 +30,24 @@ export interface ArchiveContext {
 /** The time (s) that a process has a stream for itself, counted anew with each page. */
 const CLAIM_SECONDS = 30
 
+/** When a round ends though events are missing: after so many pages of a stream, or so many milliseconds. */
+interface RoundOptions {
+  maxPages?: number
+  maxMs?: number
+}
+
 /**
  * Stores the events that are missing: those of the token since the RPC's oldest ledger, and those of the registries that
  * it names. Several processes may ingest at once, and each may be killed at any point. Resolves to the number of events
  * stored.
- * @param maxPages after so many pages the rest is left for the next call
- * @throws Refusal `unavailable`
+ * @throws LedgerError `unavailable`, once the streams that can be read have been
  */
-export async function ingest(context: ArchiveContext, maxPages = Number.POSITIVE_INFINITY): Promise<number> {
+export async function ingest(
+  context: ArchiveContext,
+  { maxPages = Number.POSITIVE_INFINITY, maxMs = Number.POSITIVE_INFINITY }: RoundOptions = {},
+): Promise<number> {
   const { network } = context
+  const deadline = performance.now() + maxMs
   const db = await context.database()
   const window = await readWindow(network)
   const generation = await currentGeneration(db, context, window)
@@ -49,16 +59,24 @@ export async function ingest(context: ArchiveContext, maxPages = Number.POSITIVE
     heads.set(sequence, head)
     return head
   }
+  const failures: unknown[] = []
   let stored = 0
   for (const stream of await findStreams(db, generation.id)) {
-    if (!(await claim(db, stream))) continue
+    let claimedUntil = await claim(db, stream)
+    if (!claimedUntil) continue
+    const renew = async () => {
+      claimedUntil = await extendClaim(db, stream)
+    }
     try {
-      stored += await ingestStream(db, network, stream, { window, maxPages, readHead })
+      stored += await ingestStream(db, network, stream, { window, maxPages, deadline, readHead, renew })
+    } catch (error) {
+      failures.push(error)
     } finally {
-      await db.update(archiveStreams).set({ claimedUntil: null }).where(eq(archiveStreams.id, stream.id))
+      await releaseClaim(db, stream, claimedUntil)
     }
   }
   await fetchPayloads(db, context, await findStreams(db, generation.id))
+  if (failures.length > 0) throw failures[0]
   return stored
 }
 
@@ -73,19 +91,33 @@ async function readRegistries({ network, token }: ArchiveContext): Promise<strin
 
 const CLAIM = sql`clock_timestamp() + make_interval(secs => ${CLAIM_SECONDS})`
 
-/** False while another process ingests the stream. A claim left by a process that ended runs out. */
-async function claim(db: Database, { id }: Stream): Promise<boolean> {
-  const claimed = await db
+/** Undefined while another process ingests the stream. A claim left by a process that ended expires. */
+async function claim(db: Database, { id }: Stream): Promise<Date | null | undefined> {
+  const isFree = or(isNull(archiveStreams.claimedUntil), lt(archiveStreams.claimedUntil, sql`clock_timestamp()`))
+  const [claimed] = await db
     .update(archiveStreams)
     .set({ claimedUntil: CLAIM })
-    .where(
-      and(
-        eq(archiveStreams.id, id),
-        or(isNull(archiveStreams.claimedUntil), lt(archiveStreams.claimedUntil, sql`clock_timestamp()`)),
-      ),
-    )
-    .returning({ id: archiveStreams.id })
-  return claimed.length > 0
+    .where(and(eq(archiveStreams.id, id), isFree))
+    .returning({ until: archiveStreams.claimedUntil })
+  return claimed?.until
+}
+
+async function extendClaim(db: Database, { id }: Stream): Promise<Date | null | undefined> {
+  const [extended] = await db
+    .update(archiveStreams)
+    .set({ claimedUntil: CLAIM })
+    .where(eq(archiveStreams.id, id))
+    .returning({ until: archiveStreams.claimedUntil })
+  return extended?.until
+}
+
+/** Releases the stream, unless the claim expired and another process has claimed it since. */
+async function releaseClaim(db: Database, { id }: Stream, until: Date | null | undefined): Promise<void> {
+  if (!until) return
+  await db
+    .update(archiveStreams)
+    .set({ claimedUntil: null })
+    .where(and(eq(archiveStreams.id, id), eq(archiveStreams.claimedUntil, until)))
 }
 
 /** The RPC drops ledgers during a long catch-up, so its window is read again after so many pages. */
@@ -95,18 +127,22 @@ const WINDOW_PAGES = 20
 interface RoundLimits {
   window: Window
   maxPages: number
+  /** as performance.now() counts */
+  deadline: number
   readHead: (sequence: number) => Promise<LedgerHead>
+  /** extends the claim */
+  renew: () => Promise<void>
 }
 
 async function ingestStream(
   db: Database,
   network: Network,
   stream: Stream,
-  { window: first, maxPages, readHead }: RoundLimits,
+  { window: first, maxPages, deadline, readHead, renew }: RoundLimits,
 ): Promise<number> {
   let window = first
   let stored = 0
-  for (let pages = 0; pages < maxPages; pages += 1) {
+  for (let pages = 0; pages < maxPages && (pages === 0 || performance.now() < deadline); pages += 1) {
     if (pages > 0 && pages % WINDOW_PAGES === 0) window = await readWindow(network)
     const ranges = await findRanges(db, [stream.id])
     const gap = firstGap(ranges, window.oldestLedger)
@@ -116,14 +152,30 @@ async function ingestStream(
     if (through < gap.from) break
     const kept = { events: page.events.filter(({ ledger }) => ledger <= through), through }
     const last = await readHead(through)
+    await requireSameNetwork(kept, readHead)
     const continues = ranges.some(({ throughLedger }) => throughLedger === gap.from - 1)
     const beginning = continues ? undefined : await readHead(gap.from)
     // Another process was faster: what it has stored is read anew.
     if (!(await store(db, stream, { ...gap, first: beginning, last, page: kept }))) continue
     stored += kept.events.length
-    await db.update(archiveStreams).set({ claimedUntil: CLAIM }).where(eq(archiveStreams.id, stream.id))
+    await renew()
   }
   return stored
+}
+
+/**
+ * Behind one address, one node may serve another network with the same numbers. Events name no ledger hash, but they name
+ * the time at which their ledger closed.
+ * @throws LedgerError `unavailable`
+ */
+async function requireSameNetwork(
+  { events }: EventPage,
+  readHead: (sequence: number) => Promise<LedgerHead>,
+): Promise<void> {
+  const last = events.at(-1)
+  if (!last) return
+  const { closedAt } = await readHead(last.ledger)
+  if (closedAt !== Date.parse(last.ledgerClosedAt) / 1000) throw ledgerUnreachable(new Error('two networks respond'))
 }
 
 /** A page, and the gap that it fills from its start: `before` is the first ledger of the next range. */

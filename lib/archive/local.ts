@@ -1,11 +1,13 @@
 import type { Database } from '#lib/db/connection.ts'
+import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import { readCheckpoint } from './checkpoint.ts'
 import { openArchive, readAccountEvents } from './history.ts'
 
 /** Events per query. */
 const PAGE = 1_000
 
-/** The archive in the service's own database, as the wallet reads one. Behind the head, it is brought up to date first. */
+/** The archive in the service's own database, in the form in which the wallet reads archives. Brings it up to
+ * date first if it ends too early; throws LedgerError `unavailable` while another process does that. */
 export function openLocalArchive(context: {
   database(): Promise<Database>
   token: string
@@ -19,7 +21,11 @@ export function openLocalArchive(context: {
     const opened = await openArchive(db, token)
     if (opened && opened.ingestedThrough >= throughLedger) return { db, archive: opened }
     await context.ingest()
-    return { db, archive: await openArchive(db, token) }
+    const archive = await openArchive(db, token)
+    if (archive && archive.ingestedThrough < throughLedger) {
+      throw new LedgerError('unavailable', 'the archive of the service is catching up')
+    }
+    return { db, archive }
   }
 
   return {

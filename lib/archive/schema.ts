@@ -47,15 +47,18 @@ export const archiveHealthShape = z.object({
     .meta({ description: 'hash of the first ingested ledger: a reset begins a new one' }),
 })
 
+/** The highest ledger whose events have a 64-bit position (toid). */
+const LAST_LEDGER = 2 ** 31 - 1
+
 /** A ledger number in a query. */
 const ledger = (name: string, description: string) =>
   z
     .string()
     .regex(/^[1-9]\d{0,9}$/, `${name} must be the number of a ledger`)
     .transform(Number)
-    .refine((sequence) => sequence < 2 ** 32, `${name} must be the number of a ledger`)
+    .refine((sequence) => sequence <= LAST_LEDGER, `${name} must be the number of a ledger`)
     .optional()
-    .meta({ description, type: 'integer', minimum: 1, maximum: 4_294_967_295 })
+    .meta({ description, type: 'integer', minimum: 1, maximum: LAST_LEDGER })
 
 const LAST_TOID = 2n ** 63n
 

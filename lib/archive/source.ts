@@ -14,6 +14,25 @@ export function readWindow(network: Network): Promise<Window> {
   return network.call('getHealth', {}, WINDOW)
 }
 
+/** How long (ms) a window is remembered for those who only want to know how far the archive is. */
+const WINDOW_MS = 5_000
+
+const windows = new WeakMap<object, { at: number; window: Promise<Window> }>()
+
+/**
+ * The window as of at most five seconds ago: strangers may ask as often as they like.
+ * @throws LedgerError `unavailable`
+ */
+export function recentWindow(network: Network): Promise<Window> {
+  const known = windows.get(network)
+  if (known && performance.now() - known.at < WINDOW_MS) return known.window
+  const window = readWindow(network)
+  windows.set(network, { at: performance.now(), window })
+  // A failure is not remembered.
+  window.catch(() => windows.delete(network))
+  return window
+}
+
 const seconds = z.union([z.number().int(), z.string().regex(/^\d+$/)]).transform(Number)
 
 /** A closed ledger: its hash (64 hex digits) and close time (unix seconds). */

@@ -1,6 +1,6 @@
-import { openArchive } from '#lib/archive/history.ts'
+import { openArchive, readCoverage } from '#lib/archive/history.ts'
 import type { ArchiveContext } from '#lib/archive/ingest.ts'
-import { readWindow } from '#lib/archive/source.ts'
+import { recentWindow } from '#lib/archive/source.ts'
 import type { Family } from '#lib/observability/metrics.ts'
 
 /**
@@ -8,9 +8,11 @@ import type { Family } from '#lib/observability/metrics.ts'
  * @throws LedgerError `unavailable`
  */
 export async function archiveFamilies(archive: ArchiveContext): Promise<Family[]> {
-  const { oldestLedger, latestLedger } = await readWindow(archive.network)
-  const stored = await openArchive(await archive.database(), archive.token)
-  const through = stored?.ingestedThrough ?? oldestLedger - 1
+  const { oldestLedger, latestLedger } = await recentWindow(archive.network)
+  const db = await archive.database()
+  const stored = await openArchive(db, archive.token)
+  const coverage = stored && (await readCoverage(db, stored))
+  const through = coverage?.ingestedThrough ?? oldestLedger - 1
   const left = (through + 1 - oldestLedger) / (latestLedger + 1 - oldestLedger)
   return [
     gauge(
@@ -23,7 +25,11 @@ export async function archiveFamilies(archive: ArchiveContext): Promise<Family[]
       'How much of the RPC’s history lies below the archive’s end: 1 at the head, 0 when the next ledgers are lost.',
       Math.min(1, Math.max(0, left)),
     ),
-    gauge('payroll_archive_gaps', 'Ranges of ledgers that are missing for ever.', (stored?.ranges.length ?? 1) - 1),
+    gauge(
+      'payroll_archive_gaps',
+      'Ranges of ledgers that are missing between those that are stored.',
+      coverage?.gaps ?? 0,
+    ),
   ]
 }
 

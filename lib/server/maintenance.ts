@@ -9,8 +9,8 @@ import { purgeRefusals } from '#lib/transfers/refusals.ts'
 import { eraseOldEnvelopes } from '#lib/transfers/rows.ts'
 import { directoryContext, type Service } from './services.ts'
 
-/** The most pages that a round ingests of each contract: the other chores wait meanwhile. */
-const ARCHIVE_PAGES = 200
+/** How long a round ingests: the other chores wait meanwhile, and a serverless function has a minute for all of them. */
+const ARCHIVE_MS = 10_000
 
 /**
  * The periodic work that no request waits for. Each chore resolves to how much it had to do. Every process runs all of
@@ -21,11 +21,11 @@ const CHORES = {
   transfers: async ({ tracker, database }) => await adoptTransfers(await database(), tracker),
   envelopes: async ({ database, now }) => await eraseOldEnvelopes(await database(), now()),
   contractors: async (service) => await sweepRegistrations(await directoryContext(service)),
-  archive: async ({ archive }) => (archive ? await ingest(archive, ARCHIVE_PAGES) : 0),
   items: async ({ database, batch, now }) => (batch ? await resumeItems({ database, queue: batch.queue, now }) : 0),
   challenges: async ({ database, now }) => await purgeUsedChallenges(await database(), now()),
   refusals: async ({ database, now }) => await purgeRefusals(await database(), now()),
   tables: async ({ database }) => (await analyzeGrownTables(await database())).length,
+  archive: async ({ archive }) => (archive ? await ingest(archive, { maxMs: ARCHIVE_MS }) : 0),
 } satisfies Record<string, (service: Service) => Promise<number>>
 
 type Chore = keyof typeof CHORES

@@ -1,8 +1,8 @@
 import { sql } from 'drizzle-orm'
 import { z } from 'zod'
-import { openArchive } from '#lib/archive/history.ts'
+import { openArchive, readCoverage } from '#lib/archive/history.ts'
 import { LEAST_HISTORY_LEFT } from '#lib/archive/ranges.ts'
-import { readWindow } from '#lib/archive/source.ts'
+import { recentWindow } from '#lib/archive/source.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { readRelayState } from '#lib/relay/channel-state.ts'
 import { readLatestLedger } from '#lib/stellar/latest-ledger.ts'
@@ -107,21 +107,25 @@ async function checkRelays({ settings, database, now }: Service): Promise<Check>
   return { ok: canPay, channels, ...(problem && { problem }) }
 }
 
-/** A gap is lost for good, so it is reported and makes nothing unready: no restart would fill it. */
+/** An RPC with fewer ledgers has only just begun to keep them. */
+const SHORTEST_WINDOW = 1_000
+
+/** A gap is reported and makes nothing unready, since no restart would fill it: only another RPC can. */
 async function checkArchive({ archive: context, database }: Service): Promise<Check> {
   if (!context) return { ok: true, configured: false }
+  const db = await database()
   const [{ oldestLedger, latestLedger }, archive] = await Promise.all([
-    readWindow(context.network),
-    openArchive(await database(), context.token),
+    recentWindow(context.network),
+    openArchive(db, context.token),
   ])
   if (!archive) return { ok: true, latestLedger, problem: 'nothing is archived yet' }
-  const { ingestedThrough, ranges } = archive
-  const gaps = ranges.length - 1
+  const { ingestedThrough, gaps } = await readCoverage(db, archive)
   const behind = Math.max(0, latestLedger - ingestedThrough)
-  const isLate = behind > 0 && ingestedThrough - oldestLedger < (latestLedger - oldestLedger) * LEAST_HISTORY_LEFT
+  const window = latestLedger - oldestLedger
+  const isLate = window >= SHORTEST_WINDOW && ingestedThrough - oldestLedger < window * LEAST_HISTORY_LEFT
   const problem = [
     ...(isLate ? ['ingestion is far behind: events will be lost'] : []),
-    ...(gaps > 0 ? ['ledgers are missing for ever'] : []),
+    ...(gaps > 0 ? ['ledgers are missing'] : []),
   ].join('; ')
   return { ok: !isLate, ingestedThrough, behind, gaps, ...(problem && { problem }) }
 }

@@ -68,9 +68,9 @@ export function openHttpArchive(
         throw unavailable(base, 'does not respond', cause)
       })
       if (response.status !== 429 || attempt === ATTEMPTS) {
-        if (!response.ok) throw unavailable(base, `responds with status ${response.status}`)
+        if (!response.ok) throw unavailable(base, `returned status ${response.status}`)
         const parsed = shape.safeParse(await response.json().catch(() => undefined))
-        if (!parsed.success) throw unavailable(base, 'responds with something else than events', parsed.error)
+        if (!parsed.success) throw unavailable(base, 'returned something other than events', parsed.error)
         return parsed.data
       }
       await wait(Math.min(Number(response.headers.get('retry-after')) || 1, LONGEST_WAIT) * 1_000)
@@ -91,17 +91,24 @@ export function openHttpArchive(
         const page = await get(`/accounts/${account}/events`, range, PAGE)
         const last = events.at(-1)?.id ?? ''
         if (page.events.some(({ id }, index) => id <= (page.events[index - 1]?.id ?? last))) {
-          throw unavailable(base, 'responds with events out of order')
+          throw unavailable(base, 'returned events out of order')
+        }
+        if (page.events.some(({ id }) => !isWithin(ledgerOf(id), fromLedger, toLedger))) {
+          throw unavailable(base, 'returned events of other ledgers')
         }
         events.push(...page.events)
         complete &&= page.complete
         if (page.cursor === null) return { events, complete }
-        if (cursor !== undefined && page.cursor <= cursor) throw unavailable(base, 'gives the same page again')
+        if (page.events.length === 0) throw unavailable(base, 'returned an empty page that is not the last')
         cursor = page.cursor
       }
     },
   }
 }
+
+const ledgerOf = (id: string) => Number(BigInt(id.slice(0, 19)) >> 32n)
+
+const isWithin = (ledger: number, from: number | undefined, to: number) => ledger >= (from ?? 0) && ledger <= to
 
 type Query = Record<string, string | number | undefined>
 

@@ -43,8 +43,10 @@ export async function syncBalance(
   let balance: Balance = known ?? EMPTY
   let since = known?.cursor
   let differing: string[] = []
+  let archiveRead: string | undefined
   for (let round = 0; round < ROUNDS; round += 1) {
-    const { events, cursor } = await readAccountEvents(deployment, account.address, since)
+    const { events, cursor, archive } = await readAccountEvents(deployment, account.address, since)
+    archiveRead ??= archive
     balance = events.reduce((before, event) => applyEvent(account, before, event), balance)
     const entry = await readConfidentialAccount(deployment.rpc, deployment.token, account.address)
     if (!entry) throw new WalletError('not-registered', `${account.address} has no confidential account`)
@@ -59,14 +61,13 @@ export async function syncBalance(
   const names = differing.join(' and ')
   throw new WalletError(
     'history-incomplete',
-    `the events do not account for the ${names} balance of ${account.address}: ${remedyFor(deployment)}`,
+    `the events do not account for the ${names} balance of ${account.address}: ${remedyFor(archiveRead)}`,
   )
 }
 
 /** What to do about events that are missing. */
-function remedyFor({ archives = [] }: Deployment): string {
-  const names = archives.map(({ name }) => name).join(' and ')
-  if (names) return `${names} withholds some, or holds others. Nothing is lost on the ledger: try another archive`
+function remedyFor(archive: string | undefined): string {
+  if (archive) return `${archive} lacks some or altered some. Nothing is lost on the ledger: try another archive`
   return 'the RPC no longer has all of them. Nothing is lost on the ledger: read the older ones from an archive'
 }
 

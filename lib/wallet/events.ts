@@ -30,53 +30,77 @@ export async function readAccountEvents(
   deployment: Deployment,
   address: string,
   since?: string,
-): Promise<{ events: AccountEvent[]; cursor: string }> {
+): Promise<AccountHistory> {
   const { archives = [], rpc: server } = deployment
-  if (archives.length === 0) return await readRecentEvents(deployment, address, since)
   const { oldestLedger, latestLedger } = await server.getHealth()
+  // The floor rises with every ledger, and a start below it is an error.
   const floor = Math.min(oldestLedger + FLOOR_MARGIN, latestLedger)
-  const isRecent = since !== undefined && ledgerOf(since) >= floor
-  const recent = await readRecentEvents(deployment, address, isRecent ? since : undefined)
+  const isRecent = since !== undefined && (archives.length === 0 || ledgerOf(since) >= floor)
+  const recent = await readRecentEvents(deployment, address, isRecent ? { cursor: since } : { startLedger: floor })
+  if (archives.length === 0) return recent
   const isRegistration = ({ name, addresses }: AccountEvent) => name === 'register' && addresses[0] === address
   if (isRecent || recent.events.some(isRegistration)) return recent
   // The floor has moved on while the RPC was read: what lies a little above it comes from the archive, too.
   const seam = Math.max(floor, Math.min(oldestLedger + SEAM_MARGIN, Math.floor((oldestLedger + latestLedger) / 2)))
-  const old = await readOldEvents(archives, address, { since, through: seam - 1 })
-  const events = [...old.map(decodeArchived), ...recent.events.filter(({ id }) => ledgerOf(id) >= seam)]
-  return { events: events.filter(({ id }) => id > (since ?? '')), cursor: recent.cursor }
+  const { archive, events: old } = await readOldEvents(archives, address, { since, through: seam - 1 })
+  const events = [...old, ...recent.events.filter(({ id }) => ledgerOf(id) >= seam)]
+  return { events: events.filter(({ id }) => id > (since ?? '')), cursor: recent.cursor, archive }
+}
+
+/** Events in ledger order, the cursor to go on from, and the name of the archive that the older ones come from. */
+interface AccountHistory {
+  events: AccountEvent[]
+  cursor: string
+  archive?: string
 }
 
 /** The RPC drops ledgers while it is read. Requests start so many above its oldest; the archives are read up to the seam. */
 const FLOOR_MARGIN = 2
 const SEAM_MARGIN = 100
 
-/** The events through `through` from the first archive that has them all. One that fails, fails the reading. */
+/**
+ * The events through `through` from the first archive that knows where to start and has them all. One that fails, fails the
+ * reading. If none knows a start, the account may not be registered at all: the first complete archive is read from its
+ * beginning, and the commitments decide.
+ */
 async function readOldEvents(
   archives: readonly EventArchive[],
   address: string,
   { since, through }: { since: string | undefined; through: number },
-): Promise<ArchivedEvent[]> {
+): Promise<{ archive: string; events: AccountEvent[] }> {
+  const read = async (archive: EventArchive, from: number | undefined) => {
+    const { events, complete } = await archive.readEvents(address, from, through)
+    return complete && { archive: archive.name, events: events.map((event) => decodeArchived(archive, event)) }
+  }
+  const unaware: EventArchive[] = []
   for (const archive of archives) {
     const from = since === undefined ? await archive.findStart(address, through) : ledgerOf(since)
-    const { events, complete } = await archive.readEvents(address, from, through)
-    if (complete) return events
+    if (from === undefined) unaware.push(archive)
+    else {
+      const history = await read(archive, from)
+      if (history) return history
+    }
+  }
+  for (const archive of unaware) {
+    const history = await read(archive, undefined)
+    if (history) return history
   }
   const names = archives.map(({ name }) => name).join(' and ')
   throw new WalletError(
     'history-incomplete',
-    `${names} lacks events of ${address} through ledger ${through}. Nothing is lost on the ledger: try an archive that has them`,
+    `events of ${address} through ledger ${through} are missing from ${names}. Nothing is lost on the ledger: try an archive that has them`,
   )
 }
 
-/** The events that the RPC has after `since`, by default from its oldest ledger on. */
+/** The events that the RPC has from a ledger, or after a cursor, on. */
 async function readRecentEvents(
   deployment: Deployment,
   address: string,
-  since?: string,
-): Promise<{ events: AccountEvent[]; cursor: string }> {
+  from: { startLedger: number } | { cursor: string },
+): Promise<AccountHistory> {
   const filters = filtersFor(deployment.token, address)
   const events: AccountEvent[] = []
-  let start = since === undefined ? { startLedger: await oldestLedger(deployment.rpc) } : { cursor: since }
+  let start = from
   for (;;) {
     const page = await deployment.rpc.getEvents({ filters, limit: PAGE, ...start })
     events.push(...page.events.map(decodeEvent))
@@ -109,7 +133,12 @@ function filtersFor(token: string, address: string): rpc.Api.EventFilter[] {
   return [outgoing, incoming, folded].map((topics) => ({ type: 'contract', contractIds: [token], topics }))
 }
 
-function decodeEvent({ id, topic, value, txHash }: rpc.Api.EventResponse): AccountEvent {
+function decodeEvent({
+  id,
+  topic,
+  value,
+  txHash,
+}: Pick<rpc.Api.EventResponse, 'id' | 'topic' | 'value' | 'txHash'>): AccountEvent {
   const [name, ...addresses] = topic.map((each): unknown => scValToNative(each))
   const fields: unknown = scValToNative(value)
   return {
@@ -121,15 +150,16 @@ function decodeEvent({ id, topic, value, txHash }: rpc.Api.EventResponse): Accou
   }
 }
 
-function decodeArchived({ id, tx_hash: txHash, topics_xdr, data_xdr }: ArchivedEvent): AccountEvent {
+function decodeArchived(
+  { name }: EventArchive,
+  { id, tx_hash: txHash, topics_xdr, data_xdr }: ArchivedEvent,
+): AccountEvent {
   const decode = (value: string) => xdr.ScVal.fromXdr(value, 'base64')
-  return decodeEvent({ id, txHash, topic: topics_xdr.map(decode), value: decode(data_xdr) } as rpc.Api.EventResponse)
-}
-
-/** The floor rises with every ledger, and a start below it is an error: stay a little above. */
-async function oldestLedger(server: rpc.Server): Promise<number> {
-  const { oldestLedger: oldest, latestLedger } = await server.getHealth()
-  return Math.min(oldest + FLOOR_MARGIN, latestLedger)
+  try {
+    return decodeEvent({ id, txHash, topic: topics_xdr.map(decode), value: decode(data_xdr) })
+  } catch (cause) {
+    throw new WalletError('archive-unavailable', `the archive ${name} returned an event that cannot be read`, { cause })
+  }
 }
 
 /** A cursor is an event id: its first part holds ledger, transaction and operation (SEP-35). */

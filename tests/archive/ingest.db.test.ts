@@ -100,7 +100,7 @@ describe('ingestion', () => {
   test('goes on where it stopped, page by page', async () => {
     addTransfers(3_500)
     const counts: number[] = []
-    do counts.push(await ingest(context, 1))
+    do counts.push(await ingest(context, { maxPages: 1 }))
     while (counts.at(-1))
     expect(counts.length).toBeGreaterThan(3)
     expect(await storedIds()).toEqual(servedIds())
@@ -183,14 +183,18 @@ describe('ingestion', () => {
     expect(await storedIds()).toEqual(servedIds())
   })
 
-  test('loses, repeats and misorders nothing with three processes at once', async () => {
+  test('loses, repeats and misorders nothing when three rounds run at once', async () => {
     fake.scan = 40
     addTransfers(1_500)
     // Without the claims, the conditional writes alone keep the rows right.
     const racing = { ...context, database: async () => db }
     for (let round = 0; round < 4; round += 1) {
       const freed = setInterval(() => void db.update(archiveStreams).set({ claimedUntil: null }).then(), 5)
-      await Promise.allSettled([ingest(racing, 4), ingest(racing, 4), ingest(racing, 4)])
+      await Promise.allSettled([
+        ingest(racing, { maxPages: 4 }),
+        ingest(racing, { maxPages: 4 }),
+        ingest(racing, { maxPages: 4 }),
+      ])
       clearInterval(freed)
       await expectTruth()
     }
@@ -227,6 +231,8 @@ test('metrics say how far the archive is behind, and how much history is left', 
   addTransfers(300)
   Object.assign(fake, { oldestLedger: 2, latestLedger: 101 })
   const figures = async () => {
+    // The window is remembered for five seconds, by network.
+    context = { ...context, network: { ...context.network } }
     const families = await archiveFamilies(context)
     return families.map(({ samples: [sample] }) => Number(sample?.value.toFixed(2)))
   }
@@ -329,6 +335,38 @@ describe('resets', () => {
     await expectTruth()
   })
 
+  test('returns to an earlier generation when its network is back', async () => {
+    addTransfers(30)
+    await ingest(context)
+    const { events, salt } = fake
+    Object.assign(fake, { events: [], salt: 'second' })
+    addTransfers(30)
+    await ingest(context)
+    Object.assign(fake, { events, salt })
+    await ingest(context)
+    expect(await generations()).toHaveLength(2)
+    expect((await archive()).generation.ordinal).toBe(3)
+    expect(await storedIds()).toEqual(servedIds())
+  })
+
+  test('begins a new generation when a known ledger is kept, and later ones are replaced', async () => {
+    addTransfers(90)
+    await ingest(context)
+    Object.assign(fake, { events: [], latestLedger: 20, epoch: fake.epoch + 1_000 })
+    await ingest(context)
+    expect(await generations()).toHaveLength(2)
+  })
+
+  test('stores no page of a node that serves another network', async () => {
+    addTransfers(30)
+    fake.distort = (answer) => ({
+      ...answer,
+      events: answer.events.map((event) => ({ ...event, ledgerClosedAt: '2020-01-01T00:00:00Z' })),
+    })
+    await expect(ingest(context)).rejects.toMatchObject({ code: 'unavailable' })
+    expect(await openArchive(db, CONTRACTS.token)).toBeUndefined()
+  })
+
   test('keeps the ranges of both generations apart', async () => {
     addTransfers(30)
     await ingest(context)
@@ -342,7 +380,7 @@ describe('resets', () => {
   })
 })
 
-test('a settlement begins a round, at most once in half a minute', async () => {
+test('a round can be begun in the background, at most once in half a minute', async () => {
   addTransfers(9)
   const shared = globalThis as { payrollIngestedAt?: number }
   delete shared.payrollIngestedAt

@@ -136,7 +136,8 @@ describe('refusals', () => {
   test.each([
     'from_ledger=x',
     'to_ledger=0',
-    'to_ledger=4294967296',
+    'to_ledger=2147483648',
+    'from_ledger=2147483648',
     'limit=1001',
     'limit=0',
     'cursor=1',

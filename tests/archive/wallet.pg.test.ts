@@ -139,7 +139,7 @@ test('a range that is not complete is reported, and the next archive is asked', 
   const NOTHING = { events: [], complete: false }
   await expect(syncBalance(deployment(partial), employer)).rejects.toMatchObject({
     code: 'history-incomplete',
-    message: expect.stringMatching(/^https:\/\/partial.example lacks events/),
+    message: expect.stringMatching(/are missing from https:\/\/partial.example\./),
   })
   expect((await syncBalance(deployment(partial, archive), employer)).spendable.value).toBe(1_000n * USDC)
 })
@@ -156,9 +156,56 @@ test('an archive that withholds an event is named', async () => {
   }
   await expect(syncBalance(deployment(lying), contractor)).rejects.toMatchObject({
     code: 'history-incomplete',
-    message: expect.stringContaining(`${archive.name} withholds some`),
+    message: expect.stringContaining(`${archive.name} lacks some or altered some`),
   })
 })
+
+test('an archive that began after the registration is passed over for one that knows it', async () => {
+  await pay(employer, contractor.address, 10n * USDC)
+  await letTheWindowPass()
+  const late: EventArchive = {
+    name: 'https://late.example',
+    findStart: async () => undefined,
+    readEvents: async () => ({ events: [], complete: true }),
+  }
+  expect((await syncBalance(deployment(late, archive), contractor)).receiving.value).toBe(10n * USDC)
+  await expect(syncBalance(deployment(late), contractor)).rejects.toMatchObject({
+    code: 'history-incomplete',
+    message: expect.stringContaining('https://late.example lacks some'),
+  })
+})
+
+test.each([
+  ['events of other ledgers', (page: Page) => ({ ...page, events: page.events.map(laterBy(1_000)) })],
+  ['events out of order', (page: Page) => ({ ...page, events: page.events.toReversed() })],
+  ['an event that cannot be read', (page: Page) => ({ ...page, events: page.events.map(broken) })],
+  ['an empty page that is not the last', (page: Page) => ({ ...page, events: [], cursor: page.events[0]?.id })],
+  ['something other than events', () => ({})],
+])('an archive that returned %s is unavailable', async (problem, change) => {
+  await pay(employer, contractor.address, 10n * USDC)
+  const lying = await serveLocally(async (request, response) => {
+    const page = (await (await fetch(`${service.base}/api/archive${request.url}`)).json()) as Page
+    response.setHeader('Content-Type', 'application/json').end(JSON.stringify(page.events ? change(page) : page))
+  })
+  await letTheWindowPass()
+  const liar = openHttpArchive(lying.url, service.ledger.network.token)
+  await expect(syncBalance(deployment(liar), contractor)).rejects.toMatchObject({
+    code: 'archive-unavailable',
+    message: expect.stringContaining(problem),
+  })
+  await lying.close()
+})
+
+interface Page {
+  events: { id: string; topics_xdr: string[] }[]
+  cursor: string | null
+}
+
+const laterBy = (ledgers: number) => (event: Page['events'][number]) => ({
+  ...event,
+  id: `${String(BigInt(event.id.slice(0, 19)) + (BigInt(ledgers) << 32n)).padStart(19, '0')}${event.id.slice(19)}`,
+})
+const broken = (event: Page['events'][number]) => ({ ...event, topics_xdr: ['AAAA'] })
 
 test('an archive that asks to wait is asked again', async () => {
   const waits: number[] = []
