@@ -183,7 +183,7 @@ export const ARCHIVE_OPERATIONS = inGroup('Archive', [
       if (query.tx_hash === undefined) {
         return answerEvents(archive, query, await readTokenEvents(db, archive, rangeOf(archive, query)))
       }
-      // The transaction may be archived later, whatever ledgers the request names.
+      // The transaction may be archived later, so its ledger range does not make the response final.
       const { isFinal: _, ...page } = await readTransactionEvents(db, archive, query.tx_hash)
       return new ApiResponse(page, { headers: NO_STORE })
     },

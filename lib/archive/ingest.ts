@@ -1,5 +1,5 @@
 import { Address } from '@stellar/stellar-sdk'
-import { and, eq, isNull, lt, or, sql } from 'drizzle-orm'
+import { and, eq } from 'drizzle-orm'
 import {
   archiveEventAccounts,
   archiveEvents,
@@ -13,6 +13,7 @@ import { describeFailure, log } from '#lib/observability/log.ts'
 import { readInstance, settingOf } from '#lib/stellar/asset.ts'
 import { ledgerUnreachable } from '#lib/stellar/ledger-error.ts'
 import type { Network } from '#lib/stellar/network.ts'
+import { claim, extendClaim, releaseClaim } from './claim.ts'
 import { accountRowsOf, registryNamedBy, rowOf, wantsPayload } from './event.ts'
 import { addRegistries, currentGeneration, findRanges, findStreams, type Stream } from './generation.ts'
 import { fetchPayloads } from './payload.ts'
@@ -26,9 +27,6 @@ export interface ArchiveContext {
   token: string
   database(): Promise<Database>
 }
-
-/** The time (s) that a process has a stream for itself, counted anew with each page. */
-const CLAIM_SECONDS = 30
 
 /** When a round ends though events are missing: after so many pages of a stream, or so many milliseconds. */
 interface RoundOptions {
@@ -87,37 +85,6 @@ async function readRegistries({ network, token }: ArchiveContext): Promise<strin
     const setting = settingOf(instance, name)
     return setting?.type === 'scvAddress' ? [Address.fromScVal(setting).toString()] : []
   })
-}
-
-const CLAIM = sql`clock_timestamp() + make_interval(secs => ${CLAIM_SECONDS})`
-
-/** Undefined while another process ingests the stream. A claim left by a process that ended expires. */
-async function claim(db: Database, { id }: Stream): Promise<Date | null | undefined> {
-  const isFree = or(isNull(archiveStreams.claimedUntil), lt(archiveStreams.claimedUntil, sql`clock_timestamp()`))
-  const [claimed] = await db
-    .update(archiveStreams)
-    .set({ claimedUntil: CLAIM })
-    .where(and(eq(archiveStreams.id, id), isFree))
-    .returning({ until: archiveStreams.claimedUntil })
-  return claimed?.until
-}
-
-async function extendClaim(db: Database, { id }: Stream): Promise<Date | null | undefined> {
-  const [extended] = await db
-    .update(archiveStreams)
-    .set({ claimedUntil: CLAIM })
-    .where(eq(archiveStreams.id, id))
-    .returning({ until: archiveStreams.claimedUntil })
-  return extended?.until
-}
-
-/** Releases the stream, unless the claim expired and another process has claimed it since. */
-async function releaseClaim(db: Database, { id }: Stream, until: Date | null | undefined): Promise<void> {
-  if (!until) return
-  await db
-    .update(archiveStreams)
-    .set({ claimedUntil: null })
-    .where(and(eq(archiveStreams.id, id), eq(archiveStreams.claimedUntil, until)))
 }
 
 /** The RPC drops ledgers during a long catch-up, so its window is read again after so many pages. */

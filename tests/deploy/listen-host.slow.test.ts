@@ -50,7 +50,8 @@ test('with an embedded ledger, the service and its relay accept connections from
   const { port, relayPort } = await start({})
   for (const each of [port, relayPort]) {
     await expect.poll(() => accepts('127.0.0.1', each)).toBe(true)
-    expect(await accepts('::1', each)).toBe(hasIpv6)
+    // The second listener starts after the first.
+    await expect.poll(() => accepts('::1', each)).toBe(hasIpv6)
     if (reachable) expect(await accepts(reachable, each)).toBe(false)
   }
   if (hasIpv6) expect((await fetch(`http://[::1]:${port}/api/health`)).status).toBe(200)

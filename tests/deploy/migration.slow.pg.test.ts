@@ -110,7 +110,10 @@ describe.each(drivers)('over %s', (_, location) => {
 
   test('leaves nothing behind after a failed migration', async () => {
     await client.query('CREATE TABLE organisations (id uuid)')
-    expect(await outcomeOf(location())).toMatchObject({ code: 'unavailable', cause: { cause: { code: '42P07' } } })
+    expect(await outcomeOf(location())).toMatchObject({
+      code: 'unavailable',
+      cause: { name: 'OtherSchema', cause: { cause: { code: '42P07' } } },
+    })
     expect(await tables()).toEqual(['organisations'])
     await client.query('DROP TABLE organisations')
     expect(await outcomeOf(location())).toBe('migrated')
