@@ -81,11 +81,20 @@ export function checkResources(declared: xdr.SorobanResources, needed: xdr.Sorob
   checkFootprint(declared.footprint, needed.footprint)
 }
 
-/** Stroops by which a declared resource fee may exceed twice the need. */
+/** Stroops by which a declared resource fee may exceed twice the need, on top of a month of rent. */
 const FEE_SLACK = 100_000n
 
 /** Stroops that the rent of the entries grows by, at most, while a signed transaction is on its way. */
 const RENT_DRIFT = 1_000n
+
+/**
+ * Stroops of rent for 30 days, at testnet's rates and with the RPC's 15 percent: for a byte of an entry, and for an
+ * entry on top of that. The contract extends an entry with less than 29 days left to 30 days.
+ */
+const MONTH_OF_RENT = { byte: 480n, entry: 3_000n }
+
+/** The bytes assumed for an entry that is only read. Simulation reports no size for these; an auditor's key has 160. */
+const READ_ENTRY_BYTES = 256n
 
 /**
  * Stroops, at the highest fees that a network has asked: for 10,000 instructions, a byte, an entry of the footprint.
@@ -96,7 +105,8 @@ const DEAREST = { instructions: 25, byte: 12, entry: 10_000 }
  * Holds the declared resource fee against what the call needs. The network takes the fee for what is declared first,
  * and what is left must cover rent and events: where it does not, the transaction fails on the ledger, at the sponsor's
  * cost. So a declaration beyond the need must be paid for. A fee far above the need would only tie up the sponsor's
- * float.
+ * float, except for rent: the first payment between two accounts extends the lifetime of their entries, and declares
+ * several times the fee of the next one. Another transaction may pay that rent before this one is checked.
  * @param needed what simulation found, its margins included; `fee` in stroops
  * @throws SponsorRefusal
  */
@@ -106,8 +116,21 @@ export function checkResourceFee(
 ): void {
   const extra = feeOfExcess(declared.resources, needed.resources)
   if (declared.fee + RENT_DRIFT < needed.fee + extra) throw sponsorRefused('low-resource-fee')
-  if (declared.fee > 2n * needed.fee + FEE_SLACK) throw sponsorRefused('excess-resource-fee')
+  const limit = 2n * needed.fee + FEE_SLACK + monthOfRent(needed.resources)
+  if (declared.fee > limit) throw sponsorRefused('excess-resource-fee')
 }
+
+/** The most rent that the call can have needed before another transaction extended the same entries, in stroops. */
+function monthOfRent({ footprint, writeBytes }: xdr.SorobanResources): bigint {
+  const read = BigInt(footprint.readOnly.filter(isExtendable).length)
+  const written = BigInt(footprint.readWrite.filter(isExtendable).length)
+  const bytes = read * READ_ENTRY_BYTES + (written > 0n ? BigInt(writeBytes) : 0n)
+  return bytes * MONTH_OF_RENT.byte + (read + written) * MONTH_OF_RENT.entry
+}
+
+/** The deployer, not a payment, extends the lifetime of instances and code. */
+const isExtendable = (key: xdr.LedgerKey) =>
+  key.type === 'contractData' && key.contractData.key.type !== 'scvLedgerKeyContractInstance'
 
 function feeOfExcess(declared: xdr.SorobanResources, needed: xdr.SorobanResources): bigint {
   const above = (measure: (resources: xdr.SorobanResources) => number) =>

@@ -18,13 +18,19 @@ export interface CallOptions {
   /** Inclusion fee in stroops; 100 by default, enough under a fee bump, whose sponsor outbids it. */
   inclusionFee?: number
   /**
-   * Stroops on top of the simulated resource fee, 0 by default. Unused, they come back to who pays; a call that extends
-   * many entries may need them (simulation measures rent too low, stellar-rpc issue 918).
+   * Stroops on top of the simulated resource fee, RENT_MARGIN by default. The unused part is refunded to the fee source.
    */
   margin?: bigint
   /** The source account with its current sequence number, which building raises; read from the ledger by default. */
   source?: Account
 }
+
+/**
+ * Stroops for rent that falls due after the simulation. The contract extends an entry once less than 29 days of its
+ * lifetime are left, and each of the three entries that a transfer extends may cross that threshold before the call is
+ * applied: 30,000 stroops in all. Simulation may also measure rent too low (stellar-rpc issue 918).
+ */
+const RENT_MARGIN = 50_000n
 
 /** A signed call, to be submitted as it is or wrapped in a fee bump. */
 export interface SignedCall {
@@ -55,7 +61,7 @@ export async function simulateCall(
   const simulation = await deployment.rpc.simulateTransaction(transaction)
   if (rpc.Api.isSimulationError(simulation)) throw simulationFailed(simulation.error)
   const assembled = rpc.assembleTransaction(transaction, simulation)
-  const resourceFee = BigInt(simulation.minResourceFee) + (options.margin ?? 0n)
+  const resourceFee = BigInt(simulation.minResourceFee) + (options.margin ?? RENT_MARGIN)
   const data = allowForFirstUse(simulation.transactionData.setResourceFee(resourceFee).build(), transaction)
   return assembled.setSorobanData(data).build()
 }
