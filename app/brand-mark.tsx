@@ -1,4 +1,4 @@
-/** The sign of the service: a sheet of pay whose lines cannot be read. Beside it stands the name. */
+/** The service's logo: a payslip with unreadable lines. The name is beside it. */
 export function BrandMark({ size = 20 }: { size?: number }) {
   return (
     <svg width={size} height={size} viewBox="0 0 20 20" aria-hidden="true" className="shrink-0 text-accent">

@@ -78,7 +78,7 @@ function Of({ item, network }: Pick<AttentionItemProps, 'item' | 'network'>) {
   const { organisation, users = [], batch, contractors = [], moreContractors = 0 } = item
   if (!organisation && !batch && contractors.length === 0) return null
   const reached = users.filter(({ email }) => email !== null)
-  // A wallet cannot be written to: it stands only where nothing else is known.
+  // A wallet can't be emailed, so show it only if there is no email.
   const contacts = reached.length > 0 ? reached : users
   return (
     <p className="text-soft">

@@ -1,4 +1,4 @@
-/** Copies a value; `CopyListener` of the frame answers for all of them. Without JavaScript it is not shown. */
+/** Copies a value. The frame's `CopyListener` handles the clicks of all copy buttons. Hidden without JavaScript. */
 export function CopyButton({ value }: { value: string }) {
   return (
     <button type="button" data-copy={value} aria-label={`Copy ${value}`} className="copy">

@@ -4,9 +4,9 @@ export function seeOther(page: string): Response {
 }
 
 /**
- * The answer to a form that did not come from a page of PUBLIC_URL. It helps an operator who has opened the page at
+ * The response to a form that wasn't posted from a page of PUBLIC_URL. It helps an operator who opened the page at
  * another address of the service.
- * @param publicUrl an origin, so nothing in it means anything to HTML
+ * @param publicUrl an origin, so it has no characters that are special in HTML
  */
 export function foreignForm(publicUrl: string): Response {
   const page = `<!doctype html>

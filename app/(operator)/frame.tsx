@@ -17,7 +17,7 @@ const PAGES = [
 ] as const
 
 export interface FrameProps {
-  /** the page itself, or the one that it belongs to */
+  /** the page itself, or its parent page */
   here: (typeof PAGES)[number][0]
   title: string
   /** the name of the network */

@@ -24,13 +24,13 @@ interface ListViewProps<Row> extends Pick<FrameProps, 'here' | 'title' | 'networ
   fields?: ReactNode
   /** the address of the list as a CSV file, and its content */
   csv?: { path: string; query?: Query; of: string }
-  /** stands between the title and the list */
+  /** shown between the title and the list */
   before?: ReactNode
   /** the text for a list without any record, with the next step */
   empty: ReactNode
   /** the text for a chosen tab without any record */
   emptyTab?: ReactNode
-  /** the records as a table, or in a form of their own */
+  /** the records, as a table or in a custom layout */
   columns?: readonly Column<Row>[]
   keyOf?: (row: Row) => string
   children?: (rows: readonly Row[]) => ReactNode

@@ -8,7 +8,7 @@ const BUSY_MS = 2_000
 const IDLE_MS = 15_000
 /** Ages and ledger numbers move without a record that changes: the page is read again after this time at the latest. */
 const RENEW_MS = 60_000
-/** After this time without an answer the service counts as out of reach, and the page as out of date. */
+/** After this long without a response, the service counts as unreachable and the page as stale. */
 const TIMEOUT_MS = 10_000
 const WORDS = { off: 'Reload for newer figures', live: 'Live', paused: 'Paused', lost: 'No connection' } as const
 
@@ -19,9 +19,8 @@ interface Pulse {
 }
 
 /**
- * Keeps the page fresh. One small request tells whether a record has changed; only then, or after a minute, is the
- * page read again. A hidden tab asks nothing, and a service that does not answer is waited for: asking it for a page
- * would leave this one.
+ * Keeps the page fresh. A small request polls for changes; the page reloads only after a change or after a minute. A
+ * hidden tab sends no requests. While the service doesn't respond, the page waits: a reload would lose it.
  */
 export function Live({ version, isOpen }: Pulse) {
   const router = useRouter()
@@ -92,7 +91,7 @@ export function Live({ version, isOpen }: Pulse) {
   )
 }
 
-/** Undefined when there is no answer. A page whose session has ended says so when it is read again. */
+/** Undefined if there is no response. A page whose session has ended says so on reload. */
 async function askPulse(ending: AbortSignal): Promise<Pulse | undefined> {
   try {
     const signal = AbortSignal.any([ending, AbortSignal.timeout(TIMEOUT_MS)])

@@ -1,6 +1,6 @@
 /**
- * The names of the operator's cookies. Over https the prefix binds them to this very host. Without https there is no such
- * prefix, and the name holds the port, since several services on one host share their cookies.
+ * The names of the operator's cookies. Over https, the prefix binds them to this exact host. Without https that prefix
+ * isn't allowed, and the name includes the port, since several services on one host share their cookies.
  */
 export function operatorCookies(publicUrl: string): { session: string; browser: string; secure: boolean } {
   const { protocol, port } = new URL(publicUrl)

@@ -8,7 +8,7 @@ interface PagerProps {
   pages: number
 }
 
-/** The pages of a list: the first, the last, and those around the one that is shown. */
+/** Links to the first page, the last page, and the pages around the current one. */
 export function Pager({ path, query, page, pages }: PagerProps) {
   if (pages === 1) return null
   const to = (number: number) => addressOf(path, { ...query, page: number === 1 ? '' : String(number) })

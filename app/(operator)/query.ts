@@ -1,6 +1,6 @@
 import type { Route } from 'next'
 
-/** The query of a page, trimmed. The first of a repeated parameter counts. */
+/** The search query of a page, trimmed. If the parameter is repeated, the first value is used. */
 export type Query = Record<string, string>
 
 export async function readQuery(parameters: Promise<Record<string, string | string[] | undefined>>): Promise<Query> {

@@ -17,7 +17,7 @@ export function User({ sub, email, network }: OrganisationUser & { network: stri
   return sub.length > 40 ? <Address value={sub} network={network} /> : sub
 }
 
-/** The name of an organisation, which leads to what `path` lists of it. */
+/** The name of an organisation, linked to its records in the list at `path`. */
 export function OrganisationLink({ id, name, path }: { id: string; name: string; path: string }) {
   return (
     <Link href={addressOf(path, { organisation: id })} prefetch={false} className={NAME}>

@@ -7,7 +7,7 @@ import { type Service, service } from '#lib/server/services.ts'
 import { operatorCookies } from './operator-cookies.ts'
 import { readPagePulse } from './page-pulse.ts'
 
-/** Sends everyone but the operator to the sign-in. Every page calls it for itself. `here` is where to come back to. */
+/** Redirects everyone but the operator to the sign-in page. Every page calls it. `here` is the path to return to. */
 export async function requireOperator(here: string): Promise<Service> {
   if (!(await hasStarted())) redirect('/')
   const running = (await readOperator()) ?? redirect(signInAddress(here))
@@ -16,8 +16,8 @@ export async function requireOperator(here: string): Promise<Service> {
 }
 
 /**
- * Whether the service runs. A deployment that lacks a variable serves its pages without it; the first one says what is
- * missing.
+ * Whether the service runs. A deployment that lacks a variable still serves its pages; the home page names the missing
+ * variables.
  */
 export async function hasStarted(): Promise<boolean> {
   try {

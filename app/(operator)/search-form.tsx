@@ -3,7 +3,7 @@ import type { ReactNode } from 'react'
 import { addressOf, type Query } from './query.ts'
 import { SearchKey } from './search-key.tsx'
 
-/** A filter that is on, with its name as people know it. */
+/** An active filter, with its display name. */
 export interface Filter {
   /** the parameter of the query */
   name: string

@@ -2,7 +2,7 @@
 
 import { useEffect } from 'react'
 
-/** The key `/` goes to the search field, unless a field has the focus. */
+/** The `/` key focuses the search field, unless another field has the focus. */
 export function SearchKey() {
   useEffect(() => {
     const goToSearch = (event: KeyboardEvent) => {

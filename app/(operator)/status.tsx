@@ -60,7 +60,7 @@ const SIGNS = {
 
 type Signs = typeof SIGNS
 
-/** A status in words, with its own shape and colour. */
+/** A status as text, with a distinct shape and colour. */
 export function Status<Kind extends keyof Signs>({ of, is }: { of: Kind; is: keyof Signs[Kind] & string }) {
   const signs: Record<string, readonly [Tone, string]> = SIGNS[of]
   const [tone, word] = signs[is] ?? (['idle', is] as const)

@@ -1,13 +1,13 @@
 import type { ReactNode } from 'react'
 
 /**
- * A column: `from` is the width of the page from which it is shown. On narrower ones it stands under the first column, with
- * its name, if it `isRepeated`.
+ * A column. `from` is the page width from which it has a separate column. On narrower pages its value is below the first
+ * column, with its name if it `isRepeated`.
  */
 export interface Column<Row> {
   head: string
   cell: (row: Row) => ReactNode
-  /** of the first column: what stands beneath its cell, as wide as the row on a phone */
+  /** of the first column: the content below its cell, as wide as the row on a phone */
   beneath?: (row: Row) => ReactNode
   from?: 'sm' | 'md' | 'lg' | 'xl'
   isRepeated?: boolean
@@ -26,14 +26,14 @@ interface TableProps<Row> {
   keyOf: (row: Row) => string
 }
 
-/** On a phone a row is a card: its columns are those of the table, and what stands beneath them is as wide as the card. */
+/** On a phone a row is a card: its columns are those of the table, and the content below them is as wide as the card. */
 const CARD = 'max-sm:col-span-full max-sm:grid max-sm:grid-cols-subgrid'
 
 /** A list of records. */
 export function Table<Row>({ caption, columns, rows, keyOf }: TableProps<Row>) {
   const classOf = ({ from, isNumber }: Column<Row>) =>
     `px-3 max-sm:px-0 sm:first:pl-4 sm:last:pr-4 ${from ? SHOWN[from] : ''} ${isNumber ? 'text-right whitespace-nowrap' : 'text-left'}`
-  // A phone shows no head where it would name one column only: each row begins with what it is about.
+  // Hide the head on a phone if it would name one column only: each row begins with its subject.
   const isLone = columns.filter(({ from }) => !from).length === 1
   return (
     <div className="overflow-hidden rounded-lg border border-line bg-surface shadow-card">

@@ -12,11 +12,11 @@ interface TabsProps {
   name: string
   tabs: readonly Tab[]
   query: Query
-  /** how many records each part has, where that is known */
+  /** how many records each tab has, if known */
   counts: ReadonlyMap<string, number> | undefined
 }
 
-/** Parts of a list, one of which is shown. */
+/** The tabs of a list. */
 export function Tabs({ label, path, name, tabs, query, counts }: TabsProps) {
   const asked = query[name] ?? ''
   const chosen = tabs.some(([value]) => value === asked) ? asked : ''

@@ -4,7 +4,7 @@ import type { PendingSignIn } from '#lib/auth/oidc/authorization.ts'
 
 const PENDING = z.object({ state: z.string(), verifier: z.string(), token: z.string() })
 
-/** A sign-in at the provider, and the invite that it is to accept. */
+/** A pending sign-in at the provider, and the invite to accept afterwards. */
 export type InviteSignIn = PendingSignIn & { token: string }
 
 const MINUTES_10 = 600

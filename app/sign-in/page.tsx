@@ -30,14 +30,14 @@ export default async function SignInPage({ searchParams }: PageProps<'/sign-in'>
   )
 }
 
-/** The problems that mark the field as wrong. A hint, or the notice of having signed out, is no alarm. */
+/** The problems that mark the field as invalid. A hint, or the notice after signing out, is not an error. */
 const PROBLEMS: ReadonlySet<string> = new Set(['wrong', 'wait', 'unavailable'])
 
 function SignInForm({ message, isWrong, to }: { message: string; isWrong: boolean; to: string }) {
   return (
     <form method="post" action="/sign-in/password" className="mt-6 space-y-4">
       <input type="hidden" name="to" value={to} />
-      {/* Password managers want to know whose password it is. */}
+      {/* Password managers need a user name. */}
       <input type="text" name="username" value="operator" autoComplete="username" readOnly hidden />
       <div>
         <label htmlFor="password" className="mb-1.5 block font-medium">

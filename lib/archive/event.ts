@@ -6,7 +6,7 @@ import { ledgerOf, type NetworkEvent, positionOf } from './source.ts'
 export type EventRow = typeof archiveEvents.$inferSelect
 type AccountRow = typeof archiveEventAccounts.$inferInsert
 
-/** Events whose accounts find their whole spendable balance in them, by the topic that names the account. */
+/** Events that contain an account's whole spendable balance, by the index of the topic with the account. */
 const CHECKPOINTS: Readonly<Record<string, number>> = { transfer: 1, withdraw: 1, set_spender: 1 }
 
 /** Events that leave nothing in the receiving balance of the account in their first topic. */
@@ -97,7 +97,7 @@ function contractIn(value: xdr.ScVal): string | undefined {
 
 const isContract = (address: string | undefined): address is string => address?.startsWith('C') === true
 
-/** @throws LedgerError `unavailable`: stored, a topic that is no ScVal could never be read again */
+/** @throws LedgerError `unavailable` for an invalid ScVal: once stored, such a topic could never be read */
 function decode(topic: string): xdr.ScVal {
   try {
     return xdr.ScVal.fromXdr(topic, 'base64')
@@ -106,7 +106,7 @@ function decode(topic: string): xdr.ScVal {
   }
 }
 
-/** What XDR puts before the elements of an ScVec: the type scvVec, a vector that is there, and its length. */
+/** The XDR before the elements of an ScVec: the type scvVec, the flag for a present vector, and its length. */
 const VECTOR = Buffer.from([0, 0, 0, 16, 0, 0, 0, 1])
 
 /** XDR of an scvVec whose elements are encoded already. */
@@ -116,7 +116,7 @@ function encodeTopics(topics: readonly Uint8Array[]): Uint8Array {
   return Buffer.concat([VECTOR, length, ...topics])
 }
 
-/** XDR is canonical: each topic comes out as it was received. */
+/** XDR is canonical: encoding a topic again gives the same bytes. */
 function decodeTopics(topics: Uint8Array): string[] {
   const value = xdr.ScVal.fromXdr(topics)
   return (value.type === 'scvVec' ? (value.vec ?? []) : []).map((topic) => topic.toXdr('base64'))

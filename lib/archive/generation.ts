@@ -41,8 +41,8 @@ export function findRanges(db: Database, streams: readonly number[]): Promise<St
 const CONFIRMATIONS = 3
 
 /**
- * The generation that belongs to the network as it is now, begun if there is none. A network that was reset, or restored to
- * other ledgers, begins a new one. A node that lags, or was restored from a backup of the same network, does not.
+ * Returns the generation of the current network, and creates it if there is none. A network that was reset, or restored
+ * to other ledgers, gets a new generation. A node that lags, or was restored from a backup of the same network, doesn't.
  * @throws Refusal `unavailable`
  */
 export async function currentGeneration(
@@ -104,8 +104,8 @@ const isWithin = (sequence: number, { oldestLedger, latestLedger }: Window) =>
   sequence >= oldestLedger && sequence <= latestLedger
 
 /**
- * True if the network has other ledgers than those that were ingested: another hash for a ledger that an end of a range
- * remembers, or a latest ledger that is lower and closed later.
+ * True if the network's ledgers differ from the ingested ones: a ledger at the end of a range has another hash, or the
+ * latest ledger is lower and closed later.
  */
 async function wasReset(network: Network, ranges: readonly StoredRange[], window: Window): Promise<boolean> {
   const end = endsOf(ranges).findLast(({ sequence }) => isWithin(sequence, window))
@@ -137,7 +137,7 @@ async function beginGeneration(
   return generation
 }
 
-/** Adds the registries that a token has named to what is ingested. Those that are there stay as they are. */
+/** Adds the registries that a token names to the ingested contracts. Existing ones are unchanged. */
 export async function addRegistries(db: Database, generation: number, contracts: readonly string[]): Promise<void> {
   if (contracts.length === 0) return
   await db

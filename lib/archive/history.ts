@@ -70,7 +70,7 @@ export interface ArchivedPage {
   isFinal: boolean
 }
 
-/** The largest event index of the column, far above what a transaction emits. */
+/** The largest event index that fits the column, far more than a transaction emits. */
 export const MAX_INDEX = 2_147_483_647
 
 export interface Positioned {

@@ -94,7 +94,7 @@ const WINDOW_PAGES = 20
 interface RoundLimits {
   window: Window
   maxPages: number
-  /** as performance.now() counts */
+  /** from performance.now() */
   deadline: number
   readHead: (sequence: number) => Promise<LedgerHead>
   /** extends the claim */
@@ -122,7 +122,7 @@ async function ingestStream(
     await requireSameNetwork(kept, readHead)
     const continues = ranges.some(({ throughLedger }) => throughLedger === gap.from - 1)
     const beginning = continues ? undefined : await readHead(gap.from)
-    // Another process was faster: what it has stored is read anew.
+    // Another process was faster: read the rows that it stored.
     if (!(await store(db, stream, { ...gap, first: beginning, last, page: kept }))) continue
     stored += kept.events.length
     await renew()
@@ -156,8 +156,8 @@ interface PageToStore {
 }
 
 /**
- * Stores a page in one SQL transaction, which moves the end of the range it continues, or begins a range. A range that
- * now reaches the next one takes it in. False, and nothing is stored, if the range does not end where the fetch began.
+ * Stores a page in one SQL transaction, which extends the range that it continues, or creates a range. If the range now
+ * reaches the next one, merges the two. Returns false and stores nothing if the range doesn't end where the fetch began.
  */
 function store(db: Database, stream: Stream, { from, before, first, last, page }: PageToStore): Promise<boolean> {
   const own = eq(archiveRanges.stream, stream.id)
@@ -209,7 +209,7 @@ const SOON_MS = 30_000
 
 /**
  * Ingests in the background, at most once in 30 s. On serverless hosts no chore may run for a day, but transfers are
- * settled. A failure is logged: the next round goes on from what is stored.
+ * settled. Failures are logged, and the next round resumes from the stored rows.
  */
 export function ingestSoon(context: ArchiveContext): void {
   const now = performance.now()
@@ -218,5 +218,5 @@ export function ingestSoon(context: ArchiveContext): void {
   ingest(context).catch((error: unknown) => log('error', 'archive', { failure: describeFailure(error) }))
 }
 
-// A build may bundle the routes apart, so what they share hangs on the process.
+// A build may bundle routes separately, so they share state through globalThis.
 const shared = globalThis as { payrollIngestedAt?: number }

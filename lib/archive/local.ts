@@ -11,7 +11,7 @@ const PAGE = 1_000
 export function openLocalArchive(context: {
   database(): Promise<Database>
   token: string
-  /** ingests what is missing */
+  /** ingests missing ledgers */
   ingest(): Promise<unknown>
 }) {
   const { token } = context

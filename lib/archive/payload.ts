@@ -9,7 +9,7 @@ import { lookUp } from '#lib/stellar/transaction.ts'
 import type { Stream } from './generation.ts'
 import { ledgerOf } from './source.ts'
 
-/** The most payloads of one round: each may be a request to the RPC. */
+/** The maximum number of payloads per round: each may need a request to the RPC. */
 const MAX_PER_ROUND = 200
 
 /** The calls whose events want a payload. */
@@ -18,8 +18,8 @@ const CALLS: ReadonlySet<string> = new Set(['set_spender', 'confidential_transfe
 type Wanted = Pick<typeof archivePayloads.$inferSelect, 'stream' | 'toid' | 'eventIndex'> & { txHash: Uint8Array }
 
 /**
- * Fetches payloads that are still wanted: from the envelope that the service has stored, otherwise from the RPC. One whose
- * transaction the RPC no longer has is lost.
+ * Fetches missing payloads, from the envelope in the database if there is one, otherwise from the RPC. Marks a payload as
+ * lost if the RPC no longer has its transaction.
  * @throws Refusal `unavailable`
  */
 export async function fetchPayloads(
@@ -81,8 +81,8 @@ async function findEnvelope(db: Database, network: Network, { toid, txHash }: Wa
 }
 
 /**
- * The `payload` of the call's data, byte for byte, without the proof. Undefined where another contract has made the call,
- * or the data is not that of a confidential token.
+ * The `payload` of the call's data, byte for byte, without the proof. Undefined if another contract made the call, or if
+ * the data isn't that of a confidential token.
  */
 export function payloadOf(envelopeXdr: string, token: string): Uint8Array | undefined {
   try {

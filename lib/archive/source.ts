@@ -14,7 +14,7 @@ export function readWindow(network: Network): Promise<Window> {
   return network.call('getHealth', {}, WINDOW)
 }
 
-/** How long (ms) a window is remembered for those who only want to know how far the archive is. */
+/** How long (ms) a window is cached for callers that only report how far the archive is behind. */
 const WINDOW_MS = 5_000
 
 const windows = new WeakMap<object, { at: number; window: Promise<Window> }>()
@@ -28,7 +28,7 @@ export function recentWindow(network: Network): Promise<Window> {
   if (known && performance.now() - known.at < WINDOW_MS) return known.window
   const window = readWindow(network)
   windows.set(network, { at: performance.now(), window })
-  // A failure is not remembered.
+  // Failures aren't cached.
   window.catch(() => windows.delete(network))
   return window
 }
@@ -124,10 +124,10 @@ export function positionOf(id: string): { toid: bigint; eventIndex: number } {
 export const ledgerOf = (toid: bigint): number => Number(toid >> 32n)
 
 /**
- * Fetches the events of `contract` from ledger `from` on, as far as one request reads: a node scans some thousand ledgers
- * at a time. Reads further pages only while the first ledger is not complete. Trusts no order and no claim that a page is
- * complete: a ledger counts as read once the cursor is behind it.
- * @throws Refusal `unavailable`, also when the page contradicts itself or `from` is not within the RPC's history
+ * Fetches the events of `contract` from ledger `from`, as far as one request reads: a node scans a few thousand ledgers
+ * at a time. Reads further pages only while the first ledger is incomplete. Doesn't trust the order of events or a claim
+ * that a page is complete: a ledger is complete once the cursor is past it.
+ * @throws Refusal `unavailable`, also if the page contradicts itself or `from` is outside the RPC's history
  */
 export async function fetchEvents(network: Network, contract: string, from: number): Promise<EventPage> {
   const filters = [{ type: 'contract', contractIds: [contract] }]

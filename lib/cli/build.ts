@@ -13,7 +13,7 @@ const SOURCES = [
   'tsconfig.json',
 ]
 
-/** Builds the application unless there is a build that is newer than every source file. */
+/** Builds the application unless the existing build is newer than every source file. */
 export function buildIfStale(): void {
   const built = modifiedAt('.next/BUILD_ID')
   if (SOURCES.flatMap((pattern) => globSync(pattern)).every((file) => modifiedAt(file) <= built)) return

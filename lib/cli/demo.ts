@@ -47,7 +47,7 @@ async function demonstrate(isOnce: boolean): Promise<void> {
   say(`The dashboard is at ${base}/overview, its password ${await dashboardPassword()}`)
 }
 
-/** What to print as the password: the variable that holds it, or the password derived from the embedded keys. */
+/** The source of the password: the variable that sets it, or the password derived from the embedded keys. */
 async function dashboardPassword(): Promise<string> {
   const { OPERATOR_PASSWORD, DATABASE_URL, DATA_DIR } = environment()
   if (OPERATOR_PASSWORD) return 'that of OPERATOR_PASSWORD'

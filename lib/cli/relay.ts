@@ -17,8 +17,8 @@ RPC no longer has them it says so and changes nothing: check the payees on the l
 
 /**
  * The configuration of a relay that runs beside a service. It signs no sessions, so their secret may be random. Its
- * maintenance resumes the items of its key, whether or not its host is told that the service accepts jobs.
- * @throws ConfigurationError where database or ledger would be embedded: then the service runs a relay itself
+ * maintenance resumes the items of its key, whether or not this host's configuration says that the service accepts jobs.
+ * @throws ConfigurationError if the database or the ledger would be embedded: the service then runs a relay itself
  */
 function besideService(configuration: Environment): Environment {
   const { DATABASE_URL, STELLAR_NETWORK, STELLAR_RPC_URL, SESSION_SECRET } = configuration

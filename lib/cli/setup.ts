@@ -38,7 +38,7 @@ await runCommand({
     if (sponsorSeed !== undefined && !StrKey.isValidEd25519SecretSeed(sponsorSeed)) {
       throw new ConfigurationError('--sponsor-seed', 'not a Stellar secret seed (S…)')
     }
-    // Standard output carries only the environment; all other output goes to standard error.
+    // Only the environment goes to standard output; everything else goes to standard error.
     console.log = console.error
     const given = environment()
     const toFile = file !== STANDARD_OUTPUT

@@ -69,8 +69,8 @@ const openNetwork = ({ network, archive }: Given, prover?: Prover) =>
   )
 
 /**
- * Runs a command that makes a proof. A fault of the configuration is found before the network is asked. Messages about
- * proofs go to standard error, so that standard output holds the answer alone.
+ * Runs a command that generates a proof. Configuration errors are found before any request to the network. Messages about
+ * proofs go to standard error, so that standard output contains only the result.
  */
 async function proving(given: Given, command: (network: TestNetwork) => Promise<string>): Promise<string> {
   const prover = await loadProver(proverSettings(environment()), console.error)

@@ -10,20 +10,20 @@ export interface OrganisationUser {
   email: string | null
 }
 
-/** The most contractors that an item names. It counts the others. */
+/** The maximum number of contractors that an item lists by name. It counts the rest. */
 export const NAMES_SHOWN = 4
 
 /** Older failures are counted and not listed: an employer may never send them again. */
 export const LISTED_FOR_MS = 7 * 24 * 3_600_000
 
-/** Something that a person has to handle, or should know about. */
+/** Something that someone has to handle, or should know about. */
 export interface Attention {
   key: string
   level: 'bad' | 'late'
-  /** undefined for a condition without a beginning, such as a missing key */
+  /** undefined for a condition without a start time, such as a missing key */
   since: Date | undefined
   what: string
-  /** the known cause; empty if `what` says it all */
+  /** the cause; empty if unknown or if `what` includes it */
   why: string
   /** what to do, in one sentence */
   remedy: string

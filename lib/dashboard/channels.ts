@@ -11,7 +11,7 @@ export interface ChannelLine {
   problem: ChannelProblem | null
   /** when a relay last announced the channel */
   seenAt: Date
-  /** seen recently enough to assume that its relay is running */
+  /** reported recently enough to assume that its relay is running */
   isRunning: boolean
   /** the item that holds it */
   job: string | null

@@ -41,7 +41,7 @@ export function explainTransfer(transfer: {
   return explainResult({ resultCode, contractError })
 }
 
-/** What the employer must do besides resending a failed transfer; empty if nothing. */
+/** Further steps for the employer, apart from resending a failed transfer; empty if there are none. */
 export function adviseOn({ contractError }: { contractError: number | null }): string {
   if (contractError !== STALE_PROOF) return ''
   return ', with a new proof for each. If that fails in the same way, the application generates wrong proofs, and its developer has to fix that'

@@ -6,9 +6,9 @@ import { LISTED_FOR_MS } from './attention.ts'
 import { transferRows } from './transfer-rows.ts'
 
 /**
- * The hash with which a failed item of a job was paid after all; null while it was not. A transfer pays it that the same
- * user or organisation made to the same recipient after the job had ended. Each transfer counts for one failed item of the
- * job. Amounts are sealed and cannot be compared. For a query of items joined with their jobs.
+ * The hash of the transfer that paid a failed item of a job later; null if there is none. A transfer matches if the same
+ * user or organisation made it to the same recipient after the job had ended. Each transfer matches at most one failed
+ * item of the job. Amounts are sealed and can't be compared. For a query of items joined with their jobs.
  */
 export const paidLater: SQL<string | null> = sql<string | null>`case when ${batchItems.status} = 'failed' then (
   select ${transferRows.hash} from ${transferRows}
@@ -22,7 +22,7 @@ export const paidLater: SQL<string | null> = sql<string | null>`case when ${batc
     and earlier.recipient = ${batchItems.recipient} and earlier.status = 'failed' and earlier.position < ${batchItems.position})
 ) end`
 
-/** The condition that an item failed and was not paid since, or that no history is left that tells whether it was paid. */
+/** The condition that an item failed and was not paid later, or that its outcome can no longer be determined. */
 export const isUnpaid = sql`(${batchItems.status} = 'unknown' or (${batchItems.status} = 'failed' and ${paidLater} is null))`
 
 /** The condition that no channel had enough for an item, and that none of them was sent anything since. */

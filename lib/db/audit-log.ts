@@ -8,19 +8,19 @@ import {
 import type { Database } from './connection.ts'
 import { partsOf } from './parts.ts'
 
-/** The actor of an entry: a user by (kind, sub), or the service itself, whose sub names the work that it was doing. */
+/** The actor of an entry: a user by (kind, sub), or the service itself, where `sub` is the name of its chore. */
 export interface Actor {
   kind: ActorKind
   sub: string
 }
 
-/** One entry of the audit log. `detail` holds ids, statuses, field names, reasons and counts, and nothing else. */
+/** One entry of the audit log. `detail` contains only ids, statuses, field names, reasons and counts. */
 export interface AuditEntry {
   /** undefined where the actor has none: a refused transfer of an account without records */
   organisation: string | undefined
   actor: Actor
   action: AuditAction
-  /** the id of what it was done to; the action says what that is */
+  /** the id of the record; the action implies its type */
   subject: string
   detail?: AuditDetail
 }

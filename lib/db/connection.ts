@@ -16,10 +16,10 @@ export interface Store {
 }
 
 /**
- * The location of the database: a folder for the embedded PGlite (null: in memory), or the URL of a PostgreSQL. The
- * host of the URL decides the driver. `webSocketProxy` (host:port) stands in for Neon's, in front of a PostgreSQL on
- * localhost. `connections` is the most that this process holds at once; while it migrates, it has one more. `silenceMs`
- * is how long the database may take to answer a statement; a migration has a limit of its own.
+ * The location of the database: a folder for the embedded PGlite (null: in memory), or the URL of a PostgreSQL. The host
+ * of the URL selects the driver. `webSocketProxy` (host:port) replaces Neon's proxy for a PostgreSQL on localhost.
+ * `connections` is the maximum that this process opens; a migration uses one more. `silenceMs` is the timeout of a
+ * statement; migrations have a separate limit.
  */
 export type StoreLocation =
   | { directory: string | null }
@@ -85,7 +85,7 @@ function connectTo(location: StoreLocation): Promise<Connection> {
   return webSocketProxy !== undefined || isPooledNeon(url) ? connectVercel(server) : connectPg(server)
 }
 
-/** A migration may take long: its callers get an error after `patience`, and it goes on without them. */
+/** A migration may take long: after `patience` its callers get an error, and it continues in the background. */
 async function inTime(connecting: Promise<Connection>, patience: number | undefined): Promise<Connection> {
   if (patience === undefined) return await connecting
   const late = Promise.withResolvers<never>()
@@ -102,7 +102,7 @@ const ATTEMPTS = 3
 const LIMITS = sql`SELECT set_config('lock_timeout', '5s', true), set_config('statement_timeout', '10s', true),
   set_config('idle_in_transaction_session_timeout', '15s', true)`
 
-// A build may bundle the routes apart, so what they share hangs on the process.
+// A build may bundle routes separately, so they share state through globalThis.
 const shared = globalThis as { payrollTransactions?: WeakMap<Database, Line> }
 
 function transactionLines(): WeakMap<Database, Line> {
@@ -111,12 +111,11 @@ function transactionLines(): WeakMap<Database, Line> {
 }
 
 /**
- * Runs `work` in one SQL transaction, again when PostgreSQL asks for it (deadlock, serialisation failure).
- * Inside, only `tx` may be used: PGlite is one connection, and waiting for another would be for ever.
- *
- * A transaction that waits for the lock of a row holds a connection meanwhile. So transactions have half of the
- * connections at most, and reads find the others free.
- * @throws Refusal `unavailable` when no transaction can be begun
+ * Runs `work` in one SQL transaction, and retries it when PostgreSQL asks for it (deadlock, serialisation failure). Use
+ * only `tx` inside: PGlite has one connection, and waiting for another would deadlock.
+ * A transaction that waits for a row lock occupies a connection. So transactions get at most half of the connections, and
+ * the rest stay free for reads.
+ * @throws Refusal `unavailable` if the transaction can't begin
  */
 export async function transact<Result>(db: Database, work: (tx: Database) => Promise<Result>): Promise<Result> {
   return await transactFor(db, Symbol('one transaction'), work)

@@ -17,7 +17,7 @@ export interface Connection {
   close(): Promise<void>
 }
 
-/** A PostgreSQL: where, how much of it, and the WebSocket proxy in front of it, if there is one. */
+/** A PostgreSQL server: its URL, limits, and the optional WebSocket proxy in front of it. */
 export interface Server extends Limits {
   url: string
   webSocketProxy: string | undefined
@@ -26,13 +26,13 @@ export interface Server extends Limits {
 interface Limits {
   /** at most */
   connections: number
-  /** how long a statement may stay without an answer before its connection is given up */
+  /** how long a statement may go without a response before its connection is closed */
   silenceMs: number
 }
 
 /**
- * A migration has a connection of its own: an index on a large table takes as long as it takes, and would never be there
- * if each attempt were given up. A server that does not answer for an hour is gone.
+ * Migrations use a separate connection without a short timeout: an index on a large table takes as long as it takes, and
+ * would never be built if each attempt were aborted. A server that is silent for an hour counts as lost.
  */
 const MIGRATION: Limits = { connections: 1, silenceMs: 60 * 60_000 }
 
@@ -61,7 +61,7 @@ export async function connectPg(server: Server): Promise<Connection> {
   })
 }
 
-/** PostgreSQL over a WebSocket: a pooled Neon host, which is all that the driver takes beside localhost. */
+/** PostgreSQL over a WebSocket. Apart from localhost, the driver accepts only pooled Neon hosts. */
 export async function connectVercel(server: Server): Promise<Connection> {
   return await connectMigrated(server, (limits) => {
     const pool = createPool(poolOptions(server.url, limits))
@@ -71,12 +71,12 @@ export async function connectVercel(server: Server): Promise<Connection> {
   })
 }
 
-/** The pooled hosts of Neon, under its own name and under the former one of Vercel Postgres. */
+/** Neon's pooled hosts, under its domain and under the former domain of Vercel Postgres. */
 const POOLED_NEON = /-pooler\.([\w-]+\.)*(neon\.tech|postgres\.vercel-storage\.com)$/
 
 /**
- * Whether the URL is one of a pooled Neon host, which `@vercel/postgres` takes. Other providers name their
- * poolers in the same way, so the domain counts.
+ * Whether the URL has a pooled Neon host, as `@vercel/postgres` requires. Other providers name their poolers in the same
+ * way, so this checks the domain.
  */
 export function isPooledNeon(url: string): boolean {
   return POOLED_NEON.test(new URL(url).hostname)
@@ -107,7 +107,7 @@ function poolOptions(url: string, { connections, silenceMs }: Limits) {
 }
 
 /**
- * The driver speaks to Neon's own proxy, which ends TLS and takes messages sent ahead. A plain proxy does neither. The
+ * The driver expects Neon's proxy, which terminates TLS and accepts pipelined messages. A plain proxy does neither. The
  * options are set on each client, since the driver bundles its own copy of Neon's library.
  */
 function clientThrough(webSocketProxy: string): typeof VercelClient {

@@ -8,7 +8,7 @@ interface Stream {
   readonly node: object
 }
 
-/** The part of Emscripten's NODEFS that is used here. It has no `fsync` of its own: a sync would do nothing. */
+/** The part of Emscripten's NODEFS that this file uses. It has no `fsync`: a sync would do nothing. */
 interface NodeFiles {
   readonly stream_ops: { fsync?: (stream: Stream) => number }
   readonly realPath: (node: object) => string
@@ -56,7 +56,10 @@ const START_PARAMETERS = [
   'wal_sync_method=fsync',
 ]
 
-/** Opens PGlite in a folder so that a commit survives a power cut. PGlite by itself leaves that to the operating system. */
+/**
+ * Opens PGlite in a folder so that a commit survives a power cut. By default PGlite leaves flushing to the operating
+ * system.
+ */
 export async function openDurablePglite(directory: string): Promise<PGlite> {
   return await PGlite.create({ fs: new DurableFiles(directory), startParams: START_PARAMETERS })
 }

@@ -6,7 +6,7 @@ import { Refusal } from '#lib/refusal/refusal.ts'
  */
 const isQueryError = (error: unknown): error is Error => error instanceof Error && 'query' in error && 'params' in error
 
-/** The SQLSTATE of a failed query, if that is what `error` is. */
+/** The SQLSTATE of a failed query; undefined for any other error. */
 export function sqlState(error: unknown): string | undefined {
   const cause = isQueryError(error) ? error.cause : error
   const code = cause instanceof Error && 'code' in cause ? cause.code : undefined
@@ -31,21 +31,21 @@ export function isUnreachable(error: unknown): boolean {
   return state === undefined ? isQueryError(error) : /^(08|53|57|55P03|25P03)/.test(state)
 }
 
-/** The refusal that stands for a database out of reach. */
+/** The refusal for an unreachable database. */
 export function unreachable(cause: unknown): Refusal {
   return new Refusal('unavailable', 'the database cannot be reached', { cause })
 }
 
-/** A failure as the caller may see it: an unreachable database is a refusal, everything else stays what it is. */
+/** Maps an error for the caller: an unreachable database becomes a refusal, any other error is returned unchanged. */
 export function databaseFailure(error: unknown): unknown {
   return isUnreachable(error) ? unreachable(error) : error
 }
 
-/** Why something failed, in one line for the terminal: the message of the innermost cause, which holds no query. */
+/** The reason for a failure in one line for the terminal: the message of the innermost cause, which contains no query. */
 export function innermostReason(error: unknown): string {
   let failure = error
   while (failure instanceof Error && failure.cause !== undefined) failure = failure.cause
-  // A host name with several addresses gives one error for each; the first will do.
+  // A host name with several addresses causes one error for each; the first is enough.
   const [first] = failure instanceof AggregateError ? failure.errors : []
   const { message, code } = Object(first ?? failure) as { message?: unknown; code?: unknown }
   return String(message || code || failure).split('\n', 1)[0] ?? ''

@@ -7,8 +7,8 @@ import { sqlState } from './errors.ts'
 import { type Database, READ_COMMITTED } from './schema.ts'
 
 /**
- * The folder of the migrations, and the table that records the applied ones. drizzle's default table is left to other
- * programs: the rows of one that shares the database would look like those of another version of this service.
+ * The folder of the migrations, and the table that records the applied ones. The table isn't drizzle's default: if
+ * another program shared the database, its rows would look like those of another version of this service.
  */
 export const MIGRATIONS = {
   // Written out literally so that the files are traced into a standalone build.
@@ -76,20 +76,20 @@ export async function migrate(db: Database): Promise<void> {
 
 /** The lock belongs to the transaction, since the lock of a session does not hold through a pooler. */
 async function applyMissing(tx: Database): Promise<void> {
-  // A statement of a migration has no time limit. An instance that waits too long for another's migration fails, and
-  // tries again later. One that froze in the middle of a migration is ended by the server, and so loses its lock.
+  // A migration's statements have no timeout. An instance that waits too long for another instance's migration fails, and
+  // retries later. If an instance freezes during a migration, the server closes its session, which releases its lock.
   await tx.execute(sql`SELECT set_config('lock_timeout', '15s', true), set_config('statement_timeout', '0', true),
     set_config('idle_in_transaction_session_timeout', '60s', true)`)
   await tx.execute(sql`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`)
-  // While a migration waits for a table, other instances' statements wait behind it. It gives up before their 5 s are
-  // over.
+  // While a migration waits for a table lock, other instances' statements queue behind it. It gives up before they reach
+  // their timeout of 5 s.
   await tx.execute(sql`SELECT set_config('lock_timeout', '4s', true)`)
   await new PgDialect().migrate(readMigrationFiles(MIGRATIONS), sharedSession(tx), MIGRATIONS)
 }
 
 /**
- * The part of a session that drizzle's migrator uses. It asks for a transaction, and gets `tx`, the one that holds the
- * lock.
+ * The part of a session that drizzle's migrator uses. When it begins a transaction it gets `tx`, the transaction that has
+ * the lock.
  */
 function sharedSession(tx: Database): PgSession {
   const session = {

@@ -11,11 +11,11 @@ export interface Position {
   sequence: number
 }
 
-/** The part of a list that is asked for: at most `limit` records, those after `after`. */
+/** The requested part of a list: at most `limit` records, starting after `after`. */
 export interface PageRequest {
   limit: number
   after: Position | undefined
-  /** whether to count the whole list as well, which is done when a part of it is asked for */
+  /** whether to count the whole list, which is done when a part of it is requested */
   counts?: boolean
 }
 
@@ -23,11 +23,11 @@ export interface PageRequest {
 export interface Page<Item> {
   items: Item[]
   next: Position | undefined
-  /** how many records the whole list has, if that was asked for */
+  /** the number of records in the whole list, if requested */
   total?: number
 }
 
-/** The query parameters of every list. `cursor` comes from a Link header and means nothing to a client. */
+/** The query parameters of every list. `cursor` comes from a Link header and is opaque to clients. */
 export const pageQuery = z.object({
   limit: z
     .string()
@@ -93,7 +93,7 @@ export function newestFirst(columns: Columns): [SQL, SQL] {
   return [sql`${columns.createdAt} desc`, sql`${columns.sequence} desc`]
 }
 
-/** How many rows to read for `page`: one more than it holds tells whether more follow. */
+/** How many rows to read for `page`: one more than its limit, to find out whether more follow. */
 export const rowsToRead = (page: PageRequest): number => page.limit + 1
 
 /** Makes a page of the rows that were read, `rowsToRead` at most. */

@@ -33,12 +33,12 @@ export function rowsOf<Columns extends Record<string, AnyColumn>>(
 }
 
 /**
- * How many such queries run at once. Each takes a connection, and decoding its rows holds the process for milliseconds. A
- * small request must find both free, however many lists are asked for.
+ * The maximum number of such queries at once. Each uses a connection, and decoding its rows blocks the event loop for
+ * milliseconds. Both must stay available to small requests, however many lists are requested.
  */
 const MOST_AT_ONCE = 3
 
-// A build may bundle the routes apart, so what they share hangs on the process.
+// A build may bundle routes separately, so they share state through globalThis.
 const shared = globalThis as { payrollLists?: Line }
 
 function listsLine(): Line {

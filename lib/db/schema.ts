@@ -11,5 +11,8 @@ export const schema = { ...transfers, ...directory, ...relay, ...audit, ...archi
 /** A database or a transaction of it; verbs take either. */
 export type Database = PgDatabase<PgQueryResultHKT, typeof schema>
 
-/** A transaction that has waited for a lock must see what the lock's holder did, also where the server's default differs. */
+/**
+ * A transaction that waited for a lock must see the changes of the previous holder, even if the server's default
+ * isolation level differs.
+ */
 export const READ_COMMITTED = { isolationLevel: 'read committed' } as const

@@ -28,7 +28,7 @@ async function runOnPglite(client: PGlite, text: string, values?: unknown[]) {
   return { rows: results.flatMap(({ rows }) => rows) }
 }
 
-/** The drivers of PostgreSQL answer a script with a result for each of its statements. */
+/** The PostgreSQL drivers return one result for each statement of a script. */
 function rowsOf(result: { rows: unknown[] } | { rows: unknown[] }[]): Record<string, unknown>[] {
   const rows = Array.isArray(result) ? result.flatMap((each) => each.rows ?? []) : (result.rows ?? [])
   return rows as Record<string, unknown>[]

@@ -3,8 +3,8 @@ import { sql } from 'drizzle-orm'
 import type { Database } from './schema.ts'
 
 /**
- * Runs ANALYZE on the tables of a PGlite that have doubled since the last time, and resolves to their names. PostgreSQL
- * does so by itself. PGlite does not, and a plan made for an empty table reads all of a large one.
+ * Runs ANALYZE on the tables of a PGlite database that have doubled since the last run, and resolves to their names.
+ * PostgreSQL does this automatically. PGlite doesn't, and a plan made for an empty table would scan all of a large one.
  */
 export async function analyzeGrownTables(db: Database): Promise<string[]> {
   if (!('$client' in db && db.$client instanceof PGlite)) return []
@@ -13,7 +13,7 @@ export async function analyzeGrownTables(db: Database): Promise<string[]> {
     WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace
       AND pg_relation_size(oid) > greatest(16, 2 * relpages) * current_setting('block_size')::int
     ORDER BY relname`)) as unknown as { rows: { name: string }[] }
-  // One statement each: PGlite holds up the process for as long as a statement takes.
+  // One statement each: PGlite blocks the process for as long as a statement takes.
   for (const { name } of rows) await db.execute(sql`ANALYZE ${sql.identifier(name)}`)
   return rows.map(({ name }) => name)
 }

@@ -9,7 +9,7 @@ import { MIGRATIONS } from './migration.ts'
  */
 export const TEMPLATES = dataPath('.next/cache', 'database')
 
-/** The name of a template says what it was made of: other migrations, or another PGlite, have another one. */
+/** A template's name depends on its inputs: another set of migrations or another version of PGlite has another name. */
 export function templateName(): string {
   const hash = createHash('sha256').update(readFileSync(dataPath('node_modules/@electric-sql/pglite', 'package.json')))
   for (const migration of readMigrationFiles(MIGRATIONS)) hash.update(migration.hash)

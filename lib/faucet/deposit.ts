@@ -12,7 +12,10 @@ import { buildDeposit } from '#lib/wallet/calls.ts'
 import { WalletError } from '#lib/wallet/wallet-error.ts'
 import { type Claim, noteDeposit, returnGrant } from './grants.ts'
 
-/** Seconds for which a signed deposit can apply: several ledgers may take it, and its expiry is soon known. */
+/**
+ * How long (seconds) a signed deposit is valid: long enough for several ledgers, short enough to learn of its expiry
+ * soon.
+ */
 export const VALIDITY = 30
 
 /** Stroops: a bid for inclusion that a busy network takes, and a margin on top of the simulated resource fee. */
@@ -30,7 +33,7 @@ interface SignedDeposit {
   sequenceNumber: bigint
   /** unix seconds */
   maxTime: number
-  /** the ledger of the answer that showed the number unused */
+  /** the ledger of the response in which the sequence number was unused */
   recordedLedger: number
 }
 
@@ -45,7 +48,7 @@ export interface Depositor {
 
 /**
  * Signs a deposit of `amount` base units into the confidential balance of `to`, with the faucet's next sequence number
- * by the ledger. Sends nothing.
+ * from the ledger. Submits nothing.
  * @throws LedgerError `unavailable`; WalletError `would-fail`
  */
 async function signDeposit(

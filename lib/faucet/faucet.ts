@@ -19,13 +19,13 @@ export interface FaucetRules {
   patience: number
 }
 
-/** The faucet of this process: the account that mints, its rules, and what makes its deposits. */
+/** The faucet of this process: the account that mints, its limits, and the builder of its deposits. */
 export interface Faucet extends Depositor {
   rules: FaucetRules
   granting: Granting
 }
 
-/** The deposit of this hash (64 hex digits) stands on the ledger; `merge` makes it spendable. */
+/** The deposit with this hash (64 hex digits) was applied; `merge` makes it spendable. */
 interface FaucetResult {
   hash: string
 }

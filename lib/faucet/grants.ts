@@ -12,13 +12,13 @@ export type Claim = Pick<Grant, 'account' | 'claim'>
 const CLOCK = sql`clock_timestamp()`
 const after = (seconds: number) => sql`${grants.claimedAt} + make_interval(secs => ${seconds})`
 
-/** A claim without a deposit that is older than this (seconds) was left behind by a process that has ended. */
+/** A claim without a deposit that is older than this (seconds) belongs to a process that has exited. */
 const LEFT_BEHIND = 180
 
 /**
- * Claims a grant of `amount` base units in one statement, so that of simultaneous claims one wins. No grant is claimed
- * while an earlier one is open, or within `coolDown` seconds of the last one that was not returned: the answer is then
- * the seconds after which to ask again, and the transfer of that grant.
+ * Claims a grant of `amount` base units in one statement, so that one of several concurrent claims wins. No grant is
+ * claimed while an earlier one is open, or within `coolDown` seconds of the last one that was not returned. The result
+ * then has the seconds to wait, and the transfer of that grant.
  */
 export async function claimGrant(
   db: Database,
@@ -47,7 +47,7 @@ export async function claimGrant(
   return { retryAfter: Math.max(1, earlier?.seconds ?? 1), transfer: earlier?.transfer ?? null }
 }
 
-/** The hash of a deposit: the one that stands on the ledger, or the one that may come to. */
+/** The hash of a deposit: the applied one, or the one that may still be applied. */
 export async function findDepositHash(db: Database, transfer: string): Promise<string | undefined> {
   const found = await findTransfer(db, transfer)
   return found && (found.transfer.hash ?? found.envelopes[0]?.innerHash)

@@ -3,7 +3,7 @@ import { readBalance, readUnderlyingAsset, type StellarAsset } from '#lib/stella
 import type { EntryReader } from '#lib/stellar/entries.ts'
 import { formatUnits } from '#lib/text/money.ts'
 
-/** The address (G… or C…) that backs the confidential balances, and what it holds as a decimal of seven places. */
+/** The address (G… or C…) that backs the confidential balances, and its balance as a decimal with seven places. */
 export interface VaultState {
   vault: string
   held: string
@@ -18,7 +18,7 @@ export interface Vault {
 /** @param address the contract or account that holds the asset behind `token`: the token itself, or a bridge */
 export function openVault(given: { server: EntryReader; token: string; address: string }): Vault {
   const { server, token, address } = given
-  // A token cannot change its asset, so it is asked for once.
+  // A token can't change its asset, so it is read once.
   let underlying: StellarAsset | undefined
   return {
     read: async () => {

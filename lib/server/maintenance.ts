@@ -17,7 +17,7 @@ const ARCHIVE_MS = 10_000
  * them; on serverless hosts, where no process lasts, the cron route does. Several may run a chore at once: each allows that.
  */
 const CHORES = {
-  /** Tracks the transfers that a process left open when it ended or lost the database's answer. */
+  /** Tracks the transfers that a process left open when it exited or when the database's response was lost. */
   transfers: async ({ tracker, database }) => await adoptTransfers(await database(), tracker),
   envelopes: async ({ database, now }) => await eraseOldEnvelopes(await database(), now()),
   contractors: async (service) => await sweepRegistrations(await directoryContext(service)),
@@ -31,10 +31,10 @@ const CHORES = {
 type Chore = keyof typeof CHORES
 const NAMES = Object.keys(CHORES) as Chore[]
 
-/** How much each chore had to do; null for one that failed. */
+/** How many records each chore processed; null if it failed. */
 export type ChoreReport = Record<Chore, number | null>
 
-/** Does every chore once, one after the other. One that fails is logged, and does not keep the others from their turn. */
+/** Runs the chores one after another. A failed chore is logged, and the others still run. */
 export async function runChores(service: Service): Promise<ChoreReport> {
   const report: Partial<ChoreReport> = {}
   for (const name of NAMES) report[name] = await runChore(service, name)

@@ -18,7 +18,7 @@ const check = z
 /** Whether one thing that the service needs is there. */
 export type Check = z.output<typeof check>
 
-/** The answer of GET /ready. */
+/** The response of GET /ready. */
 export const readinessShape = z.object({
   ok: z.boolean().meta({ description: 'whether all of them are' }),
   database: check,
@@ -95,7 +95,7 @@ async function checkSponsor({ sponsor, settings }: Service): Promise<Check> {
   return { ok: !low, ...(low && { problem: 'the float is low' }), ...balance }
 }
 
-/** Relays run anywhere on the same database. A channel that cannot pay leaves its items to the others, and is told of. */
+/** Relays run anywhere on the same database. A channel that can't pay leaves its items to the others, and is reported. */
 async function checkRelays({ settings, database, now }: Service): Promise<Check> {
   if (!settings.batch || !settings.token) return { ok: true, configured: false }
   const { isRunning, channels, problems, canPay } = await readRelayState(await database(), settings.token, now())

@@ -21,8 +21,8 @@ interface RelayOptions {
 }
 
 /**
- * The relay that the configuration of a service describes.
- * @throws ConfigurationError that names what is missing
+ * The relay for a service's configuration.
+ * @throws ConfigurationError that names the missing variables
  */
 export async function composeRelay(
   service: Service,

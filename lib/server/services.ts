@@ -10,7 +10,7 @@ import type { Sponsor } from '#lib/transfers/sponsor.ts'
 import type { Tracker } from '#lib/transfers/track.ts'
 import type { Settings } from './settings.ts'
 
-/** The parts of a running process. Every instance of it may answer every request. */
+/** The parts of a running process. Any instance can respond to any request. */
 export interface Service {
   settings: Settings
   network: Network
@@ -30,7 +30,7 @@ export interface Service {
   now: () => Date
 }
 
-// A build may bundle the boot module and the routes apart, so what they share hangs on the process.
+// A build may bundle startup and routes separately, so they share state through globalThis.
 const shared = globalThis as { payrollService?: Promise<Service> }
 
 /** Makes `starting` the service of this process. */

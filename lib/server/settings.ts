@@ -13,7 +13,7 @@ import { type ProverSettings, proverSettings } from '#lib/prover/node/loading.ts
 import type { SponsorRules } from '#lib/transfers/policy.ts'
 import type { QuotaLimits } from '#lib/transfers/quota.ts'
 
-/** The keys and addresses that the embedded parts provide. A variable that names the same thing takes precedence. */
+/** The keys and addresses that the embedded parts provide. A variable for the same value takes precedence. */
 export interface Embedded {
   sessionSecret?: string
   sponsorSeed?: string
@@ -25,7 +25,7 @@ export interface Embedded {
   provider?: ProviderSettings
 }
 
-/** Everything that the service is told, ready for use. What is undefined is not configured, and its feature is off. */
+/** The complete configuration, parsed. Undefined parts are not configured, and their features are off. */
 export interface Settings {
   publicUrl: string
   /** Whether the database is PGlite in this process. */
@@ -35,7 +35,7 @@ export interface Settings {
   sep10: Sep10Settings
   provider: ProviderSettings | undefined
   /**
-   * The issuer at which the embedded ledger gives access tokens for any email; undefined beside a configured provider.
+   * The issuer at which the embedded ledger issues access tokens for any email; undefined if a provider is configured.
    */
   testIssuer: string | undefined
   /** Archives of the token's events that relays read beside the service's own, without `/v1`. */
@@ -54,7 +54,7 @@ export interface Settings {
   sponsor: { keypair: Keypair; rules: SponsorRules; limits: QuotaLimits } | undefined
   /** How long a request waits for the ledger, in milliseconds. */
   transferWait: number
-  /** Whether batch jobs are accepted, and what their amounts are sealed to. */
+  /** Whether batch jobs are accepted, and the key that seals their amounts. */
   batch: { key: PublicRelayKey } | undefined
   /** The settings of a relay in this process: its key, its channels, its prover. */
   relay:
@@ -105,7 +105,7 @@ export function composeSettings(environment: Environment, embedded: Embedded = {
       daily: environment.INVITE_LIMIT,
     },
     mail: composeMail(environment),
-    // Without another address the vault is the token's contract, which holds what all confidential balances stand for.
+    // By default the vault is the token's contract, which holds the assets behind all confidential balances.
     vault: token === undefined ? undefined : { address: environment.BRIDGE_VAULT_ADDRESS ?? token, token },
     faucet: composeFaucet(environment, embedded, token),
     sponsor: composeSponsor(environment, embedded, controlled),
@@ -203,7 +203,7 @@ function composeBatch(environment: Environment, embedded: Embedded, token: strin
 }
 
 function composeRelay(environment: Environment, embedded: Embedded, token: string | undefined): Settings['relay'] {
-  // A public key of its own says that the relays are elsewhere.
+  // A configured public key means that the relays run elsewhere.
   const key = environment.RELAY_PRIVATE_KEY ?? (environment.RELAY_PUBLIC_KEY ? undefined : embedded.relayKey)
   const channels = channelSeeds(environment, embedded).map((seed) => Keypair.fromSecret(seed))
   if (!key || !token || channels.length === 0) return undefined
@@ -223,9 +223,9 @@ function channelSeeds(environment: Environment, embedded: Embedded): string[] {
 }
 
 /**
- * The controlled addresses: those of all keys of the service. Each key has one duty, since two duties on one account would
+ * The controlled addresses: those of all keys of the service. Each key has one role, since two roles on one account would
  * use up each other's sequence numbers. The sponsor pays for no transaction that involves one of these addresses.
- * @throws ConfigurationError for a key with two duties, also where there is no sponsor
+ * @throws ConfigurationError for a key with two roles, even without a sponsor
  */
 function collectAddresses(environment: Environment, embedded: Embedded, signer: Keypair): ReadonlySet<string> {
   const seeds: [variable: string, seed: string | undefined][] = [

@@ -4,13 +4,15 @@ import { requestFriendbot } from '#lib/stellar/friendbot.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import type { Sponsor } from '#lib/transfers/sponsor.ts'
 
-/** How often the embedded ledger is asked at a start. It runs in this process, so it answers once others have had a turn. */
+/**
+ * How often the embedded ledger is polled at startup. It runs in this process, so it can respond only between other work.
+ */
 const ATTEMPTS = 20
 const PAUSE_MS = 500
 
 /**
- * The sponsor of an embedded ledger, whose account is funded while the service already answers, since that takes a ledger
- * or two. Reading the sponsor's balance waits for it.
+ * The sponsor of an embedded ledger. Its account is funded after the service has started, since funding takes a ledger or
+ * two. Reads of the sponsor's balance wait for it.
  */
 export function fundMeanwhile(sponsor: Sponsor, friendbotUrl: string): Sponsor {
   const funded = fundSponsor(sponsor, friendbotUrl).catch((error: unknown) => {
@@ -24,8 +26,8 @@ export function fundMeanwhile(sponsor: Sponsor, friendbotUrl: string): Sponsor {
 }
 
 /**
- * Has the embedded ledger's friendbot fund the sponsor's account when it is empty. On a busy machine the ledger, which
- * starts in this process, may answer too late at first, so it is asked again.
+ * Has the embedded ledger's friendbot fund the sponsor's account if it is empty. On a busy machine the ledger, which
+ * starts in this process, may respond too late at first, so this retries.
  */
 export async function fundSponsor(
   sponsor: Pick<Sponsor, 'readBalance' | 'keypair'>,

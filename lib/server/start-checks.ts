@@ -7,9 +7,9 @@ import type { Service } from './services.ts'
 const PATIENCE_MS = 3_000
 
 /**
- * Checks that the database has the schema of this version, and that the RPC is of the configured network. An unreachable one
- * passes: requests get 503 until it is back, and if it then turns out to be the wrong one, they still do, and the log says
- * why.
+ * Checks that the database has the schema of this version, and that the RPC serves the configured network. An unreachable
+ * one passes: requests get 503 until it is reachable. If it then has the wrong schema or network, requests still get 503,
+ * and the log says why.
  * @throws ConfigurationError that names the variable
  */
 export async function checkSurroundings(

@@ -29,11 +29,11 @@ export interface RunningService extends Service {
 const CLOSE_DEADLINE_MS = 3_000
 
 /**
- * Starts the service of this process. Bad configuration ends the process: a half-started server would answer 500. On
- * Vercel a process that ends is started again at once without showing why: there the pages say what is missing.
+ * Starts the service of this process. Bad configuration ends the process: a half-started server would respond 500. Vercel
+ * restarts a process at once without showing why it exited, so there the pages name the problem.
  */
 export async function boot(): Promise<void> {
-  // A log without a reader is no reason to stop: each line that is lost would be a failure, which is logged in turn.
+  // A closed log is no reason to exit: each failed write would be a failure that is itself logged.
   for (const output of [process.stdout, process.stderr]) output.on('error', () => undefined)
   const starting = (async () => {
     standInFront(environment().PORT)
@@ -55,15 +55,15 @@ export async function boot(): Promise<void> {
   }
 }
 
-/** A generated password is printed once in each process, and goes into no log. */
+/** A generated password is printed once per process, and never logged. */
 function tellPassword({ operator, publicUrl }: Settings): void {
   if (operator?.isDerived) console.log(`The dashboard is at ${publicUrl}/overview, its password ${operator.password}`)
 }
 
 /**
- * Opens everything that `configuration` asks for, the embedded ledger and database included.
- * @param given a database to use in place of the configured one; it stays open when the service closes
- * @param choresEveryMs how often maintenance runs in this process; 0 leaves it to others
+ * Opens everything that `configuration` requires, including the embedded ledger and database.
+ * @param given a database to use instead of the configured one; it stays open when the service closes
+ * @param choresEveryMs how often maintenance runs in this process; 0 disables it
  * @throws ConfigurationError, DirectoryInUse
  */
 export async function startService(
@@ -83,8 +83,8 @@ export async function startService(
     if (!given) closers.push(store.close)
     const network = guardNetwork(openNetwork(settings.network))
     await checkSurroundings({ database: store.database, network }, configuration)
-    // PGlite takes seconds of this process to open: now, and not under the first request. A folder that will not open
-    // ends the boot; a server that cannot be reached is waited for by those who need it.
+    // PGlite blocks this process for seconds while it opens, so open it now and not on the first request. If a folder
+    // doesn't open, startup fails; requests wait for a server that is unreachable.
     if (!configuration.DATABASE_URL) await store.database()
     const now = () => new Date()
     const archive = settings.token ? { network, token: settings.token, database: store.database } : undefined
@@ -133,7 +133,7 @@ interface EmbeddedParts {
 }
 
 /**
- * Starts a ledger and a database of its own where none is configured. Their files and keys are in DATA_DIR, which this
+ * Starts an embedded ledger and database where none is configured. Their files and keys are in DATA_DIR, which this
  * process then locks.
  */
 async function startEmbedded(
@@ -171,7 +171,9 @@ async function embedLedger(
   }
 }
 
-/** Next drains its requests at SIGTERM and then calls process.exit: what they use must stay open until then. */
+/**
+ * On SIGTERM, Next drains its requests and then calls process.exit. Everything that they use must stay open until then.
+ */
 function closeAtExit(running: RunningService): void {
   const exit = process.exit.bind(process)
   let closing = false

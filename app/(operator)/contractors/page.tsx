@@ -101,7 +101,7 @@ const columnsFor = (network: string, now: Date): Column<ContractorLine>[] => [
   },
 ]
 
-/** An email whole. One that is longer than its line is parted before the `@`. */
+/** A full email address. One too long for its line breaks before the `@`. */
 function Email({ email }: { email: string }) {
   const at = email.lastIndexOf('@')
   return (

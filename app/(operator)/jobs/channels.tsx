@@ -12,7 +12,7 @@ interface ChannelsProps {
   now: Date
 }
 
-/** The channel accounts that pay side by side: what each is doing, or why it is not. */
+/** The channel accounts that pay in parallel: what each is doing, or why it is idle. */
 export function Channels({ channels, network, now }: ChannelsProps) {
   const short = channels.reduce((most, channel) => Math.max(most, channel.short), 0)
   return (

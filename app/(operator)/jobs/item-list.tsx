@@ -4,8 +4,8 @@ import { Address, TransactionHash } from '../hash.tsx'
 import { Status } from '../status.tsx'
 
 /**
- * The transfers of a job: which channel pays, how long each waited and how long the ledger took. What failed comes
- * first, since a job may have hundreds of transfers.
+ * The transfers of a job: the channel that pays, how long each waited and how long the ledger took. Failed transfers are
+ * first, since a job may have hundreds.
  */
 export function ItemList({ items, network }: { items: readonly ItemLine[]; network: string }) {
   const failedFirst = items.toSorted(

@@ -1,9 +1,9 @@
-/** A segment of this height is seen: 3 pixels of the drawing, which is 112 pixels and 100 units high. */
+/** The smallest visible height of a segment: 3 pixels of the drawing, which is 112 pixels and 100 units high. */
 export const LEAST_SEEN = 3
 
 /**
- * The heights of the segments of a bar. One failure among thousands has to be seen: each segment that counts something
- * gets LEAST_SEEN first, and they share what is left of the bar in proportion.
+ * The heights of a bar's segments. One failure among thousands must be visible: each non-zero segment gets LEAST_SEEN
+ * first, and the rest of the bar is divided in proportion.
  * @param unit height of a count of one
  */
 export function stackHeights(counts: readonly number[], unit: number): number[] {

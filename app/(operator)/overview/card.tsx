@@ -2,13 +2,13 @@ import type { ReactNode } from 'react'
 
 interface CardProps {
   title: string
-  /** the figure that counts */
+  /** the main figure */
   figure: ReactNode
   unit?: string
   children?: ReactNode
 }
 
-/** One figure, large, and what belongs to it. */
+/** One large figure with its label and details. */
 export function Card({ title, figure, unit, children }: CardProps) {
   return (
     <section className="flex flex-col rounded-lg border border-line bg-surface p-4 shadow-card sm:p-5">

@@ -19,7 +19,7 @@ interface ChartProps {
   title: string
   /** a description in a sentence */
   summary: string
-  /** there is nothing to draw: the sentence stands for it */
+  /** there is nothing to draw: show the sentence instead */
   isEmpty: boolean
   range: Range
   /** the value at the top of the drawing, and the one at its bottom */
@@ -66,7 +66,7 @@ export function Chart(props: ChartProps) {
       </div>
       <p className="text-[0.8125rem] text-soft">{summary}</p>
       <div className="mt-5 flex gap-2 text-[0.6875rem] text-faint" aria-hidden="true">
-        {/* Each stands beside its line. */}
+        {/* Each label is beside its line. */}
         <div className="-my-1.5 flex h-31 flex-col justify-between text-right leading-3">
           <span>{top}</span>
           <span>{zero}</span>
@@ -126,7 +126,7 @@ export function Chart(props: ChartProps) {
   )
 }
 
-/** The beginning of a part, as the axis and the table name it, in UTC. */
+/** The start of an interval, as the axis and the table label it, in UTC. */
 export function labelOf(at: Date | undefined, range: Range): string {
   if (at === undefined) return ''
   return range === '24h' ? at.toISOString().slice(11, 16) : dayOf(at)

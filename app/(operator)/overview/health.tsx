@@ -7,7 +7,7 @@ type Light = readonly [tone: 'good' | 'busy' | 'bad' | 'off', word: string, deta
 interface HealthProps {
   ready: Readiness
   embedsDatabase: boolean
-  /** whether the service starts a relay of its own, and has only just begun */
+  /** whether the service runs its relay itself and has only just started */
   startsRelay: boolean
 }
 

@@ -1,4 +1,4 @@
-/** How much of a limit is used. Next to full it takes another colour; the words stand beside it. */
+/** How much of a limit is used. The colour changes when it is nearly full, and the text says so, too. */
 export function Meter({ label, part, whole }: { label: string; part: bigint; whole: bigint }) {
   const percent = whole === 0n ? 100 : Number((part * 1000n) / whole) / 10
   return (

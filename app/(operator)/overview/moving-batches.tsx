@@ -14,7 +14,7 @@ interface MovingBatchesProps {
   now: Date
 }
 
-/** The batches that are being paid: the one that has stood still for longest comes first. */
+/** The batches in progress, those with the oldest progress first. */
 export function MovingBatches({ batches, total, now }: MovingBatchesProps) {
   return (
     <section aria-labelledby="moving" className="mb-8">

@@ -19,7 +19,7 @@ export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(
       jar.set(session, '', { httpOnly: true, sameSite: 'lax', secure, path: '/', maxAge: 0 })
       return seeOther('/sign-in?problem=out')
     },
-    // A GET comes from a browser that opens the address of the form again.
+    // A browser sends a GET when it reopens the form's address.
     GET: async () => seeOther('/overview'),
   },
   { readers: 'ourselves' },

@@ -23,7 +23,7 @@ const TABS = [
 
 type Db = Parameters<typeof listTransfers>[0]
 
-/** The transfers that the sponsor paid for, with their payees, and those that it refused. */
+/** The transfers that the sponsor paid for, with their recipients, and the transfers that it refused. */
 export default async function TransfersPage({ searchParams }: PageProps<'/transfers'>) {
   const query = await readQuery(searchParams)
   const { database, settings, now } = await requireOperator(addressOf('/transfers', query))

@@ -22,7 +22,7 @@ function feeOf({ status, feeCharged }: TransferLine): string {
   return status === 'expired' ? 'No fee charged' : 'Fee not known yet'
 }
 
-/** How a transfer is listed. What a narrow page has no column for stands in the first one. */
+/** The columns of a transfer. On a narrow page, the first column includes the values of hidden columns. */
 export const transferColumns = (network: string, now: Date, faucet: string | undefined): Column<TransferLine>[] => [
   {
     head: 'Accepted',
@@ -128,7 +128,7 @@ function Parties({ transfer, network, faucet }: Shown) {
             )}
             , for
           </p>
-          {/* On a line of its own it begins where it began when it is shown whole, also under a double click. */}
+          {/* On a separate line it starts at the same place as when it is shown in full, also under a double click. */}
           <Address value={quotaAccount} network={network} />
         </div>
       )}

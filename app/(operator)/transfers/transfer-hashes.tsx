@@ -7,9 +7,9 @@ interface TransferHashesProps {
 }
 
 /**
- * The hashes of a transfer: the sponsor's envelope, the client's own transaction in it, and what stands on the ledger,
- * which is one of them as a rule. Only the hash that stands on the ledger has a page. A deposit of the faucet is one
- * transaction without an envelope around it, so its outer hash is its inner hash and is shown once.
+ * The hashes of a transfer: the sponsor's envelope, the client's inner transaction, and the applied hash, which is
+ * usually one of the two. Only the applied hash has an explorer page. A deposit of the faucet has no fee bump, so its
+ * outer hash equals its inner hash and is shown once.
  */
 export function TransferHashes({ transfer: { innerHash, outerHash, ledgerHash }, network }: TransferHashesProps) {
   const isOther = ledgerHash !== null && ledgerHash !== outerHash && ledgerHash !== innerHash

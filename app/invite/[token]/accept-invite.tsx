@@ -23,7 +23,7 @@ type State =
   | { name: 'working'; by: Way; words: string }
   | { name: 'accepted'; by: Way; status: string }
 
-/** Accepts the invite by a session of an email or of a wallet, and says what happens next. */
+/** Accepts the invite with an email or wallet session, and shows the next steps. */
 export function AcceptInvite({ token, email, problem, contract, isLocal, children }: AcceptInviteProps) {
   const [state, setState] = useState<State>({ name: 'open', by: 'email', problem, lacksWallet: false })
 
@@ -131,7 +131,7 @@ export function AcceptInvite({ token, email, problem, contract, isLocal, childre
   )
 }
 
-/** How far it has come, or what stood in the way, beneath the button that began it. */
+/** The progress or the problem, shown below the button that was clicked. */
 function Progress({ state, of }: { state: Exclude<State, { name: 'accepted' }>; of: Way }) {
   const isOf = state.by === of
   const problem = isOf && state.name === 'open' ? state.problem : ''

@@ -19,7 +19,7 @@ interface AcceptedInviteProps {
 /** The contractor's next steps after accepting an invite. */
 export function AcceptedInvite({ status, by, contract, isLocal }: AcceptedInviteProps) {
   const heading = useRef<HTMLHeadingElement>(null)
-  // The form that had the focus is gone.
+  // The form that had the focus has been removed.
   useEffect(() => heading.current?.focus(), [])
   return (
     <section aria-labelledby="accepted" className="mt-6 rounded-lg bg-good-wash p-5">

@@ -1,4 +1,4 @@
-/** Signs in by an email, where the service has a test issuer of its own; resolves to the session. */
+/** Signs in with an email at the embedded test issuer; resolves to the session. */
 export async function signInByEmail(email: string): Promise<string> {
   return textOf(await ask('/invite/email', { email }), 'session')
 }
@@ -27,7 +27,7 @@ export async function acceptInvite(token: string, session: string): Promise<stri
   return textOf(await ask(`/api/invites/${token}/accept`, {}, session), 'status')
 }
 
-/** @throws Error with the words of the service, or with what stands in the way of asking it */
+/** @throws Error with the service's message, or with the reason why the request failed */
 async function ask(path: string, body?: object, session?: string): Promise<unknown> {
   const answer = await fetch(path, {
     method: body === undefined ? 'GET' : 'POST',

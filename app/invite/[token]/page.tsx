@@ -9,7 +9,7 @@ import { directoryContext, service } from '#lib/server/services.ts'
 import { AcceptInvite } from './accept-invite.tsx'
 import { InviteCard } from './invite-card.tsx'
 
-// Anybody who has the address can accept: it goes neither to search engines nor, as a referrer, to other sites.
+// Anyone who has the URL can accept, so keep it from search engines and, as a referrer, from other sites.
 export const metadata: Metadata = { title: 'An invite', robots: { index: false }, referrer: 'no-referrer' }
 
 /** The messages for refusals after a sign-in at the identity provider, by the code of the refusal. */
@@ -21,7 +21,7 @@ const PROBLEMS: Partial<Record<string, string>> = {
   unavailable: 'It did not work: the identity provider cannot be reached. Try again in a moment.',
 }
 
-/** The page that an invite's link opens, unless the deployment names an application of its own. */
+/** The page that an invite's link opens, unless the deployment configures a frontend. */
 export default async function InvitePage({ params, searchParams }: PageProps<'/invite/[token]'>) {
   await connection()
   if (!(await hasStarted())) redirect('/')

@@ -1,6 +1,6 @@
 import { requestChallenge, verifyChallenge } from './invite-requests.ts'
 
-/** This browser has no wallet that answers. */
+/** This browser has no wallet extension that responds. */
 export class NoWallet extends Error {}
 
 /** Signs in with the account of the Freighter extension (SEP-10); resolves to the session. */

@@ -9,7 +9,7 @@ import { InviteCard } from '../[token]/invite-card.tsx'
 
 export const metadata: Metadata = { title: 'Your invite', robots: { index: false } }
 
-/** The end of a sign-in at the identity provider: it names the next steps, or says that the sign-in took too long. */
+/** The end of a sign-in at the identity provider: shows the next steps, or reports that the sign-in took too long. */
 export default async function AcceptedPage({ searchParams }: PageProps<'/invite/accepted'>) {
   await connection()
   if (!(await hasStarted())) redirect('/')

@@ -13,7 +13,9 @@ import { emailField } from '#lib/text/plain-text.ts'
 
 const BODY = z.object({ email: emailField }, 'email required')
 
-/** A session for any email, by the test issuer of the embedded ledger; with another provider there is no such route. */
+/**
+ * Creates a session for any email with the embedded ledger's test issuer. With another provider this route doesn't exist.
+ */
 export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(
   {
     POST: async (request) => {

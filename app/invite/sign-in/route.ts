@@ -13,7 +13,10 @@ import { type InviteSignIn, keepSignIn, takeSignIn } from '../sign-in-cookie.ts'
 
 const BODY = z.object({ token: z.string('token required').min(1, 'token required').max(200) }, 'token required')
 
-/** Accepts an invite with a sign-in at the identity provider: POST says where the browser goes, GET is where it returns. */
+/**
+ * Accepts an invite with a sign-in at the identity provider: POST returns the URL of the provider, GET is the redirect
+ * URI.
+ */
 export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(
   {
     POST: async (request) => {

@@ -1,7 +1,7 @@
 import { databaseFailure } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
 
-/** The query that tells the sign-in page why a sign-in failed. Throws every error that is no refusal. */
+/** The query that tells the sign-in page why a sign-in failed. Rethrows every error that isn't a refusal. */
 export function problemOf(error: unknown): string {
   const failure = databaseFailure(error)
   if (!(failure instanceof Refusal)) throw error

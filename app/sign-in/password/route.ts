@@ -16,8 +16,8 @@ import { problemOf } from './problem.ts'
 const form = z.object({ password: z.string().default(''), to: z.string().default('') })
 
 /**
- * Signs in the operator who gives the password, or leads back to the page, which says why not. Forms post here, not
- * scripts.
+ * Signs in the operator if the password is right. Otherwise redirects to the page, which shows the reason. For form
+ * posts, not for scripts.
  */
 export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(
   {
@@ -30,7 +30,7 @@ export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(
       const jar = await cookies()
       const from = { browser: jar.get(names.browser)?.value, client: clientOf(request.headers) }
       const skipsWait = drawSkip()
-      // Refusals wait for a turn: a client that tries again at once would otherwise keep the process busy with them.
+      // Refusals wait for a turn. Otherwise a client that retries at once would keep the process busy.
       const refuse = async (problem: string, back = '/overview') => {
         await takeTurn('refusal')
         return seeOther(`/sign-in?${problem}&to=${encodeURIComponent(back)}`)
@@ -53,7 +53,7 @@ export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(
       jar.set(names.browser, made.browser, { ...terms, maxAge: BROWSER_SECONDS })
       return seeOther(back)
     },
-    // A GET comes from a browser that opens the address of the form again.
+    // A browser sends a GET when it reopens the form's address.
     GET: async () => seeOther('/sign-in'),
   },
   { readers: 'ourselves' },

@@ -67,7 +67,7 @@ class NotTaken extends Error {
 const TURNS = 60
 const TURN_MS = 250
 
-/** Sends a signed transaction by itself, paid by its own source, and waits until it stands on the ledger. */
+/** Submits a signed transaction, paid by its source account, and waits until a ledger includes it. */
 export async function sendAndWait(network: TestNetwork, signedXdr: string): Promise<void> {
   const transaction = TransactionBuilder.fromXdr(signedXdr, network.passphrase)
   const sent = await network.rpc.sendTransaction(transaction)
@@ -89,8 +89,8 @@ export async function enrol(network: TestNetwork, signer = Keypair.random()): Pr
 }
 
 /**
- * Gives `holder` a confidential balance of `amount` (base units): a deposit that the asset's issuer signs, then a
- * merge, which makes it spendable. Resolves to what opens that balance.
+ * Gives `holder` a confidential balance of `amount` (base units): a deposit signed by the asset's issuer, then a merge,
+ * which makes it spendable. Resolves to the opening of that balance.
  */
 export async function endow(network: TestNetwork, issuer: Keypair, holder: Holder, amount: bigint): Promise<Opening> {
   for (let turn = 1; ; turn += 1) {

@@ -6,7 +6,7 @@ import type { Opening } from '#lib/wallet/commitment.ts'
 import type { Holder } from '#lib/wallet/keys.ts'
 import type { TestNetwork } from '../client/participants.ts'
 
-/** A payment as it stands on the ledger; `sent` in base units. */
+/** A payment as a ledger applied it; `sent` in base units. */
 export interface Payment {
   name: string
   sent: bigint
@@ -16,7 +16,7 @@ export interface Payment {
   paidBy: string
 }
 
-/** Builds and signs one confidential transfer, has `transfer` take it to the ledger, and reads there what it cost. */
+/** Builds and signs one confidential transfer, submits it through `transfer`, and reads its cost from the ledger. */
 export async function payOne(
   network: TestNetwork,
   employer: Holder,

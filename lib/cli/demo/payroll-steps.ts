@@ -49,7 +49,7 @@ export async function prepareBatch(
   return { id, payoutIds: instructed.payouts.map((payout) => payout.id) }
 }
 
-/** Polls a batch until it has ended, and tells each change. */
+/** Polls a batch until it ends, and reports each change. */
 export async function followBatch(
   client: PayrollClient,
   id: string,
@@ -74,7 +74,7 @@ export async function readPayoutHashes(client: PayrollClient, id: string): Promi
   return hashes
 }
 
-/** Seals an amount with a key that comes from the employer's viewing secret: AES-256-GCM, nonce first, base64. */
+/** Encrypts an amount with a key derived from the employer's viewing secret: AES-256-GCM, nonce first, base64. */
 export function sealAmount(viewingSecret: bigint, amount: string): string {
   const key = deriveKey(viewingSecret.toString(16), 'payout amounts')
   const nonce = randomBytes(12)

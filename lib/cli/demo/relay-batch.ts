@@ -5,7 +5,7 @@ const READY = z.object({
   relay: z.object({ ok: z.boolean(), configured: z.boolean().optional(), problem: z.string().optional() }),
 })
 
-/** Waits until the service's relay has made its channels. Resolves to why there is no relay to show, if there is none. */
+/** Waits until the service's relay has created its channels. Resolves to the reason if there is no relay to show. */
 export async function awaitRelay(base: string, say: (line: string) => void): Promise<string | undefined> {
   let problem = 'no relay is running'
   for (let attempt = 0; attempt < 60; attempt += 1) {
@@ -28,7 +28,10 @@ export function sayProgress(line: string, say: (line: string) => void): void {
   say(`  the relay: ${progress}${left === undefined ? '' : `, ${left}`}`)
 }
 
-/** Has the relay pay `amounts` (base units) to the contractors, and tells each result. Resolves to how the job ended. */
+/**
+ * Has the relay pay `amounts` (base units) to the contractors, and reports each result. Resolves to the job's final
+ * state.
+ */
 export async function runRelayBatch(
   client: PayrollClient,
   amounts: readonly bigint[],

@@ -1,19 +1,19 @@
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 import { ConfigurationError } from '#lib/config/environment.ts'
 
-/** How a command is called, and what it does. */
+/** A command: its usage, and the function that runs it. */
 interface Command<Options extends ParseArgsOptionsConfig> {
   /** the text that --help prints */
   usage: string
   options: Options
   run(values: Values<Options>, positionals: string[]): Promise<void> | void
-  /** the text for an error that is no ConfigurationError; by default its message */
+  /** the text for an error other than a ConfigurationError; by default its message */
   explain?: (error: unknown) => unknown
 }
 
 type Values<Options extends ParseArgsOptionsConfig> = ReturnType<typeof parseArgs<{ options: Options }>>['values']
 
-/** Runs the command of this process. One that fails says why, without a stack, and ends the process with 1. */
+/** Runs the command of this process. If it fails, prints the reason without a stack and exits with 1. */
 export async function runCommand<const Options extends ParseArgsOptionsConfig>(
   command: Command<Options>,
 ): Promise<void> {

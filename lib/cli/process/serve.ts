@@ -3,7 +3,7 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { buildIfStale } from '../build.ts'
 
-/** A service that answers, and the way to end it if it was started here. */
+/** A running service, and the function that stops it if it was started here. */
 export interface Serving {
   pid: number
   /** SIGTERM: requests are drained first */
@@ -15,12 +15,12 @@ export interface Serving {
 const START_DEADLINE_MS = 300_000
 
 /**
- * Variables that `npm start` and the image set, too. Compiling PGlite takes V8 half a gigabyte for a moment, of which glibc
- * keeps 80 MB for good unless these tell it to give memory back.
+ * Variables that `npm start` and the image also set. Compiling PGlite briefly takes half a gigabyte in V8. Without these
+ * variables, glibc would keep 80 MB of it for good.
  */
 export const MEMORY = { MALLOC_ARENA_MAX: '2', MALLOC_TRIM_THRESHOLD_: '131072' }
 
-/** Whether a payroll service answers at `base`. */
+/** Whether a payroll service responds at `base`. */
 export async function answers(base: string): Promise<boolean> {
   try {
     const response = await fetch(`${base}/api/health`, { signal: AbortSignal.timeout(5_000) })
@@ -31,9 +31,9 @@ export async function answers(base: string): Promise<boolean> {
 }
 
 /**
- * Starts the service as `npm start` does, with `variables` on top of the environment of this process, and resolves
- * once it answers at `base`. What it prints goes to `output`: a file's descriptor, one of two words, or a function that is
- * told each line.
+ * Starts the service as `npm start` does, with `variables` added to the environment of this process, and resolves once it
+ * responds at `base`. Its output goes to `output`: a file descriptor, one of two keywords, or a function called with each
+ * line.
  */
 export async function startServing(
   base: string,

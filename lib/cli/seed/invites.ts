@@ -15,7 +15,7 @@ export interface SeededInvite {
 
 const SECRET = Buffer.alloc(32)
 
-/** A context without a token, so that no address is looked up on a ledger. */
+/** A context without a token, so that no address is looked up in the ledger. */
 export function offlineContext(db: Database, now: Date): DirectoryContext {
   return {
     db,

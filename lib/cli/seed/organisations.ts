@@ -7,7 +7,7 @@ import { CONTRACTOR_STATUSES_AT_THE_END, INVITES, type ORGANISATIONS, PEOPLE } f
 
 const DAY_MS = 86_400_000
 
-/** An organisation of the seed, its account on the ledger, and whom it can pay. */
+/** An organisation of the seed, its ledger account, and the contractors that it can pay. */
 export interface Employer {
   id: string
   /** how its batches are called */

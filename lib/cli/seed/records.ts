@@ -152,7 +152,7 @@ function addTransfer(
   return transfer
 }
 
-/** A job of the relay that has ended `hours` ago. Yesterday's has paid what the one before it left unpaid. */
+/** A relay job that ended `hours` ago. Yesterday's job paid the items that the previous one left unpaid. */
 function addJob(records: Records, seeding: Seeding, { account, id: organisation, payees }: Employer, hours: number) {
   const { source, channels, now } = seeding
   const createdAt = new Date(now.getTime() - hours * 3_600_000)

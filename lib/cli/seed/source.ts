@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { Keypair } from '@stellar/stellar-sdk'
 
-/** Numbers and names that are the same in every run: the next one comes from the text and its place. */
+/** Pseudorandom numbers and names that are the same in every run: each follows from the text and its index. */
 export interface Source {
   /** a whole number from 0 to `below` - 1 */
   number(below: number): number

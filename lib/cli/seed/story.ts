@@ -43,7 +43,7 @@ export const INVITES: ReadonlyMap<number, { invited: number; accepted?: number }
   [14, { invited: 20 }],
 ])
 
-/** A batch of the last hours: what its payouts are, and how long ago (minutes) it began. */
+/** A recent batch: the states of its payouts, and how long ago (minutes) it started. */
 export interface StoryBatch {
   /** the index in ORGANISATIONS */
   organisation: number
@@ -55,7 +55,7 @@ export interface StoryBatch {
 
 const times = (count: number, status: PayoutStatus): PayoutStatus[] => new Array<PayoutStatus>(count).fill(status)
 
-/** One batch of every state, and those that need a person. */
+/** One batch in every state, and the batches that need attention. */
 export const TODAY: readonly StoryBatch[] = [
   { organisation: 0, name: 'November bonus', status: 'draft', minutes: 25, payouts: times(4, 'draft') },
   { organisation: 2, name: 'Contractors, week 47', status: 'ready', minutes: 40, payouts: times(7, 'ready') },
@@ -92,7 +92,7 @@ export const TODAY: readonly StoryBatch[] = [
 
 const DAY_MINUTES = 24 * 60
 
-/** The batches of a week, of today, and `more` small ones that came before. */
+/** The batches of a week, of today, and `more` small earlier ones. */
 export function planBatches(source: Source, more: number): StoryBatch[] {
   const week = Array.from({ length: 7 * ORGANISATIONS.length }, (_, index): StoryBatch => {
     const organisation = index % ORGANISATIONS.length

@@ -25,7 +25,7 @@ const TABS = [
   ['canceled', 'Canceled'],
 ] as const
 
-/** One batch and what became of its payouts, while it runs and after. */
+/** One batch and the results of its payouts, while it runs and afterwards. */
 export default async function BatchPage({ params, searchParams }: PageProps<'/batches/[id]'>) {
   const [{ id }, query] = [await params, await readQuery(searchParams)]
   const path = `/batches/${encodeURIComponent(id)}`

@@ -6,7 +6,7 @@ import { ContractorLink } from '../../record-links.tsx'
 import { Status } from '../../status.tsx'
 import type { Column } from '../../table.tsx'
 
-/** How a payout is listed: whom it is for, and why it failed if it did. */
+/** The columns of a payout: its contractor, amount and status, and the reason if it failed. */
 export const payoutColumns = (network: string, now: Date): Column<PayoutLine>[] => [
   {
     head: 'Contractor',
@@ -45,7 +45,7 @@ export const payoutColumns = (network: string, now: Date): Column<PayoutLine>[] 
   },
 ]
 
-/** The hash of a transfer that does not stand on the ledger. */
+/** The hash of a transfer that no ledger includes. */
 function InnerHash({ hash }: { hash: string }) {
   return (
     <span className="text-faint">
