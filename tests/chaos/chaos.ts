@@ -7,6 +7,7 @@ import { readEnvironment } from '#lib/config/environment.ts'
 import { generateRelayKey } from '#lib/config/relay-key.ts'
 import { openStore } from '#lib/db/connection.ts'
 import { composeSettings } from '#lib/server/settings.ts'
+import { openNetwork } from '#lib/stellar/network.ts'
 import { startPostgres } from '../bench/postgres.ts'
 import { openApiClient } from '../support/api-client.ts'
 import { startFaultProxy } from '../support/fault-proxy.ts'
@@ -14,6 +15,7 @@ import { employerWith } from '../support/fixtures.ts'
 import { freePort } from '../support/port.ts'
 import { startTestLedger } from '../support/test-ledger.ts'
 import { describeLedger } from '../support/test-service.ts'
+import { findUntrueEvents } from './archive.ts'
 import { type Pair, type Party, runHistory } from './history.ts'
 import { findUntrueItems } from './items.ts'
 import { openLedgerPages } from './ledger-pages.ts'
@@ -114,6 +116,10 @@ async function runHistories(histories: number, firstSeed: number): Promise<void>
     },
   }
 
+  const rpcUrl = ledger.devnet.rpcUrl
+  const trueNetwork = openNetwork({ name: 'local', passphrase: ledger.network.passphrase, rpcUrl, pollMs: 250 })
+  const archive = { network: trueNetwork, token: ledger.network.token, database: async () => db }
+
   const api = { ...(await openApiClient({ base: instances[0]?.base ?? '', fetch })), db }
 
   /** An employer, a payee and a contractor, for every round of the run; each round adds payouts. */
@@ -150,6 +156,7 @@ async function runHistories(histories: number, firstSeed: number): Promise<void>
     const untruths = [
       ...(await findUntruths(pair, happened, ledger.sponsor.publicKey())),
       ...(await findUntrueItems(pair, parties)),
+      ...(await findUntrueEvents(archive)),
       ...unasked.splice(0),
     ]
     untrue += untruths.length

@@ -45,10 +45,18 @@ const LIES: Record<string, ((random: Random) => Fault)[]> = {
     () => ({ rewrite: (found) => (found.status === 'SUCCESS' ? { ...found, status: 'FAILED' } : found) }),
     () => ({ rewrite: (found) => (isFound(found) ? { ...found, envelopeXdr: undefined } : found) }),
   ],
+  getEvents: [() => ({ rewrite: endEarly })],
   getTransactions: [
     () => ({ rewrite: (page) => ({ ...page, transactions: [] }) }),
     () => ({ rewrite: (page) => ({ ...page, transactions: 'none' }) }),
   ],
+}
+
+/** A page that leaves out its last events, as its cursor says. */
+function endEarly(page: Result): Result {
+  const events = Array.isArray(page.events) ? (page.events as { id: string }[]).slice(0, -1) : []
+  const last = events.at(-1)
+  return last ? { ...page, events, cursor: last.id } : page
 }
 
 const isFound = ({ status }: Result) => status !== 'NOT_FOUND'
