@@ -50,7 +50,7 @@ function testedBlocks(language: string): string[] {
 test('the shell blocks work as printed', async () => {
   const script = testedBlocks('sh')
   expect(script.length).toBeGreaterThan(0)
-  // The wallet is run from the project's folder; the files that the lines write go elsewhere.
+  // The wallet runs in the project's folder; files written by the commands are elsewhere.
   const lines = script
     .join('\n')
     .replaceAll('transfer.xdr', `${directory}/transfer.xdr`)

@@ -25,17 +25,17 @@ const bytea = customType<{ data: Uint8Array; driverData: Uint8Array }>({
 const toid = () => bigint('toid', { mode: 'bigint' }).notNull()
 
 /**
- * One life of the network. After a reset the same ledger numbers name other ledgers, so a new generation begins, and only
- * the newest is served.
+ * A generation of the network. After a reset the same sequence numbers identify other ledgers, so a new generation
+ * begins, and only the newest is served.
  */
 export const archiveGenerations = pgTable(
   'archive_generations',
   {
     id: integer('id').primaryKey().generatedAlwaysAsIdentity(),
     token: text('token').notNull(),
-    /** counts the generations of a token from 1: of two processes that notice a reset, one begins the next */
+    /** counts the generations of a token from 1: if two processes notice a reset, only one begins the next generation */
     ordinal: integer('ordinal').notNull(),
-    /** the first ledger that was ingested, and its hash (64 hex digits), which names the generation */
+    /** the first ingested ledger and its hash (64 hex digits), which identifies the generation */
     firstLedger: integer('first_ledger').notNull(),
     firstHash: text('first_hash').notNull(),
     createdAt: instant('created_at').notNull().defaultNow(),
@@ -55,7 +55,7 @@ export const archiveStreams = pgTable(
       .references(() => archiveGenerations.id),
     contract: text('contract').notNull(),
     role: text('role', { enum: STREAM_ROLES }).notNull(),
-    /** until then one process ingests it. Saves the others the work; what keeps the rows right are the ranges. */
+    /** until then one process ingests the stream. This only avoids duplicate work; the ranges keep the rows correct. */
     claimedUntil: instant('claimed_until'),
   },
   (table) => [
@@ -100,7 +100,7 @@ export const archiveEvents = pgTable(
     closedAt: bigint('closed_at', { mode: 'number' }).notNull(),
     /** of the transaction, the outer one of a fee bump; 32 bytes */
     txHash: bytea('tx_hash').notNull(),
-    /** the symbol of the first topic; empty if that is no symbol */
+    /** the symbol of the first topic; empty if that isn't a symbol */
     type: text('type').notNull(),
     /** XDR of an scvVec of the topics */
     topics: bytea('topics').notNull(),
@@ -114,8 +114,8 @@ export const archiveEvents = pgTable(
 )
 
 /**
- * What an event is to the balance of an account. `checkpoint`: it carries the account's whole spendable balance.
- * `anchor`: it leaves nothing in the receiving balance, which is replayed from there.
+ * How an event affects an account's balance. `checkpoint`: it contains the account's whole spendable balance. `anchor`:
+ * it leaves the receiving balance empty, so a replay of that balance starts there.
  */
 export const EVENT_ROLES = ['checkpoint', 'anchor'] as const
 export type EventRole = (typeof EVENT_ROLES)[number]
@@ -146,8 +146,8 @@ export const archiveEventAccounts = pgTable(
 )
 
 /**
- * The payloads that only the calls carry: with them, the owner of a delegation can read what was paid from it. A row is
- * made with its event. `payload` is null until it is fetched, and stays null if it is `lost`.
+ * The payloads that only calls contain: with them, the owner of a delegation can read what was paid from it. A row is
+ * inserted with its event. `payload` is null until it is fetched, and stays null if it is `lost`.
  */
 export const archivePayloads = pgTable(
   'archive_payloads',

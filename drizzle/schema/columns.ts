@@ -1,7 +1,7 @@
 import { type AnyColumn, sql } from 'drizzle-orm'
 import { bigint, type ExtraConfigColumn, timestamp } from 'drizzle-orm/pg-core'
 
-/** Whole milliseconds, as a Date has: a cursor made from what was read must point at the very row. */
+/** Whole milliseconds, like a Date: a cursor made from a row that was read must point at exactly that row. */
 export const instant = (name: string) => timestamp(name, { withTimezone: true, mode: 'date', precision: 3 })
 
 /** Breaks the tie between records that were made at the same moment: lists keep one order. */

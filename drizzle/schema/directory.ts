@@ -32,7 +32,7 @@ export const CURRENCIES = ['USDC'] as const
 export const organisations = pgTable('organisations', {
   id: uuid('id').primaryKey().defaultRandom(),
   name: text('name').notNull(),
-  /** when a read of its contractors last had the ledger asked for their registrations */
+  /** when a read of its contractors last looked up their registrations in the ledger */
   registrationsAskedAt: instant('registrations_asked_at'),
   /** how many batches it has, and contractors that are not removed: triggers count them (triggers.sql) */
   batchCount: integer('batch_count').notNull().default(0),
@@ -40,7 +40,7 @@ export const organisations = pgTable('organisations', {
   createdAt: instant('created_at').notNull().defaultNow(),
 })
 
-/** Everybody who has signed in. Without an organisation they are a contractor, or have an invite to become one. */
+/** Every user who has signed in. A user without an organisation is a contractor, or has an invite to become one. */
 export const identities = pgTable(
   'identities',
   {
@@ -80,7 +80,7 @@ export const contractors = pgTable(
     /** a decimal number as it was given, at most 7 decimals */
     rateAmount: text('rate_amount'),
     rateCurrency: text('rate_currency', { enum: CURRENCIES }),
-    /** goes up with every invite: a link of an earlier version is void */
+    /** incremented with every invite: a link with an earlier version is void */
     inviteVersion: integer('invite_version').notNull().default(0),
     inviteExpiresAt: instant('invite_expires_at').notNull(),
     inviteAcceptedAt: instant('invite_accepted_at'),
@@ -88,7 +88,7 @@ export const contractors = pgTable(
     linkedSub: text('linked_sub'),
     lastPaidAt: instant('last_paid_at'),
     createdAt: instant('created_at').notNull().defaultNow(),
-    /** removed: hidden from everybody, kept for its payouts */
+    /** removed: hidden from all users, kept for its payouts */
     deletedAt: instant('deleted_at'),
   },
   (table) => [

@@ -19,9 +19,9 @@ export const JOB_STATUSES = ['running', 'completed', 'failed'] as const
 export type JobStatus = (typeof JOB_STATUSES)[number]
 
 /**
- * The life of an item. `queued`: it holds no channel. `taken`: its transfer is being built. `signed`: that transfer is
- * stored, and only it may pay the item until it is decided. The others are final. `unknown`: the ledger's history no
- * longer shows whether the item was paid.
+ * The states of an item. `queued`: it has no channel. `taken`: its transfer is being built. `signed`: that transfer is
+ * stored, and only it may pay the item until its outcome is known. The others are final. `unknown`: the ledger's history
+ * no longer shows whether the item was paid.
  */
 export const ITEM_STATUSES = ['queued', 'taken', 'signed', 'paid', 'failed', 'unknown'] as const
 export type ItemStatus = (typeof ITEM_STATUSES)[number]
@@ -41,7 +41,7 @@ export const batchJobs = pgTable(
     /** the user who started the job */
     userKind: text('user_kind', { enum: IDENTITY_KINDS }).notNull(),
     userSub: text('user_sub').notNull(),
-    /** thumbprint of the key that the amounts are sealed to, which names the queue of the relays that have it */
+    /** thumbprint of the key that the amounts are sealed to; the queue of the relays with that key is named after it */
     relayKey: text('relay_key').notNull(),
     status: text('status', { enum: JOB_STATUSES }).notNull().default('running'),
     /** the error of the first failed item */

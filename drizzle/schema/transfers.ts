@@ -4,9 +4,9 @@ import { instant, newest, oneOf, sequence } from './columns.ts'
 import { organisations, payouts } from './directory.ts'
 
 /**
- * The life of a transfer. `open`: recorded, its bid reserved, outcome not decided. The rest is final: `succeeded` and
- * `failed` stand on the ledger, `expired` can provably no longer get there, and of `unknown` no history is left that
- * could tell.
+ * The states of a transfer. `open`: recorded, its bid reserved, outcome undecided. The rest are final: `succeeded` and
+ * `failed` transfers were included in a ledger, an `expired` one provably never will be, and the history that could
+ * decide an `unknown` one is lost.
  */
 export const TRANSFER_STATUSES = ['open', 'succeeded', 'failed', 'expired', 'unknown'] as const
 export type TransferStatus = (typeof TRANSFER_STATUSES)[number]
@@ -26,20 +26,22 @@ export const transfers = pgTable(
     sequenceNumber: bigint('sequence_number', { mode: 'bigint' }).notNull(),
     recipient: text('recipient').notNull(),
     /**
-     * the account that pays the fees; null for a deposit, which pays its own, and for a transaction that a client has
-     * sent by itself
+     * the account that pays the fees; null for a deposit, which pays its own fee, and for a transaction that the client
+     * submitted directly
      */
     sponsor: text('sponsor'),
-    /** the account whose quota it counts against, if not its own: the user whose batch job a channel pays */
+    /** the account whose quota it counts against, if it isn't the payer's: the user whose batch job a channel pays */
     quotaAccount: text('quota_account'),
     /** UTC day whose quota the transfer counts against, YYYY-MM-DD */
     quotaDay: text('quota_day').notNull(),
     /** stroops reserved until the outcome is decided: the largest bid of its envelopes */
     bid: stroops('bid').notNull(),
-    /** lowest ledger of the answers that showed the number unused: only history that reaches back to it proves absence */
+    /**
+     * lowest ledger of the responses that showed the number unused: only history that reaches back to it proves absence
+     */
     recordedLedger: integer('recorded_ledger').notNull(),
     /**
-     * the ledger up to which it was looked up. A hint: a value above the latest known ledger counts as none. Cleared by an
+     * the ledger up to which it was looked up. A hint: a value above the latest known ledger is ignored. Cleared by an
      * envelope that joins and by renewed signatures
      */
     lookedUpLedger: integer('looked_up_ledger'),
@@ -48,9 +50,9 @@ export const transfers = pgTable(
     organisation: uuid('organisation').references(() => organisations.id, { onDelete: 'set null' }),
     /** the payout that the transfer pays, if it pays one */
     payout: uuid('payout').references(() => payouts.id),
-    /** the hash that stands on the ledger: an outer one, or an inner one when the client sent that by itself */
+    /** the applied hash: an outer one, or an inner one if the client submitted the inner transaction directly */
     hash: text('hash'),
-    /** inner hash of the envelope that stands there */
+    /** inner hash of the applied envelope */
     applied: text('applied'),
     ledger: integer('ledger'),
     /** when that ledger closed */
@@ -99,16 +101,16 @@ export const transfers = pgTable(
 export type Transfer = typeof transfers.$inferSelect
 
 /**
- * The envelopes that were signed for a transfer, recorded before they are sent. At most three that the service sends
- * compete for one transfer. One that a client has sent by itself joins them once it has applied. The ledger applies one
- * envelope of a sequence number at most.
+ * The envelopes that were signed for a transfer, recorded before they are submitted. At most three envelopes of the
+ * service compete for one transfer. An envelope that the client submitted directly joins them once it has been applied.
+ * The ledger applies at most one envelope per sequence number.
  */
 export const envelopes = pgTable(
   'envelopes',
   {
     /** hash of the account's own transaction, 64 hex digits: the key that makes a repeated request the same request */
     innerHash: text('inner_hash').primaryKey(),
-    /** hash of the fee bump around it; null for a deposit, and for what a client has sent by itself */
+    /** hash of its fee bump; null for a deposit, and for a transaction that the client submitted directly */
     outerHash: text('outer_hash').unique(),
     transfer: uuid('transfer')
       .notNull()
@@ -119,7 +121,7 @@ export const envelopes = pgTable(
     bid: stroops('bid').notNull(),
     /** its maxTime, unix seconds; 0: it has none */
     maxTime: bigint('max_time', { mode: 'number' }).notNull(),
-    /** the code with which the network refused it when it was last sent; null if it did not */
+    /** the code with which the network rejected it when it was last submitted; null if it was accepted */
     resultCode: text('result_code'),
     /** the latest known ledger when it was first refused with a code, if it is refused. A hint */
     refusedLedger: integer('refused_ledger'),
@@ -137,13 +139,13 @@ export const envelopes = pgTable(
 
 export type Envelope = typeof envelopes.$inferSelect
 
-/** An account's use of its quota on a UTC day. The account `*` stands for all of them: the daily budget. */
+/** An account's use of its quota on a UTC day. The account `*` is the sum of all accounts: the daily budget. */
 export const quotas = pgTable(
   'quotas',
   {
     account: text('account').notNull(),
     day: text('day').notNull(),
-    /** stroops bid by transfers whose outcome is open */
+    /** stroops bid by open transfers */
     held: stroops('held').notNull().default(sql`0`),
     /** stroops really charged */
     used: stroops('used').notNull().default(sql`0`),
@@ -159,7 +161,7 @@ export const quotas = pgTable(
   ],
 )
 
-/** The sum of a sponsor's open bids: what the network may still take from its balance. */
+/** The sum of a sponsor's open bids: what the network may still charge to its balance. */
 export const sponsorFloats = pgTable(
   'sponsor_floats',
   { sponsor: text('sponsor').primaryKey(), held: stroops('held').notNull().default(sql`0`) },
@@ -169,14 +171,14 @@ export const sponsorFloats = pgTable(
 /** SEP-10 challenges that have been turned into a session, by transaction hash. */
 export const usedChallenges = pgTable('used_challenges', {
   hash: text('hash').primaryKey(),
-  /** when the challenge itself has long expired and the row may go */
+  /** when the challenge itself has long expired and the row may be deleted */
   expiresAt: instant('expires_at').notNull(),
 })
 
 /**
- * The life of a faucet grant. `claimed`: its deposit is not decided, or not even signed. The rest is final: `granted`
- * stands on the ledger as a success, `returned` provably brought nothing and never will, and of `unknown` no history is
- * left that could tell.
+ * The states of a faucet grant. `claimed`: the outcome of its deposit is open, or the deposit isn't signed yet. The rest
+ * are final: the deposit of a `granted` one was applied, that of a `returned` one provably never will be, and the history
+ * that could decide an `unknown` one is lost.
  */
 const GRANT_STATUSES = ['claimed', 'granted', 'returned', 'unknown'] as const
 export type GrantStatus = (typeof GRANT_STATUSES)[number]
@@ -187,18 +189,18 @@ export const grants = pgTable(
   {
     /** G… or C…, whose confidential balance is filled */
     account: text('account').primaryKey(),
-    /** tells this grant from earlier ones of the account */
+    /** distinguishes this grant from the account's earlier ones */
     claim: uuid('claim').notNull().defaultRandom(),
     /** base units */
     amount: bigint('amount', { mode: 'bigint' }).notNull(),
     status: text('status', { enum: GRANT_STATUSES }).notNull().default('claimed'),
-    /** the cool-down counts from here, by the database's clock */
+    /** the start of the cool-down, by the database's clock */
     claimedAt: instant('claimed_at').notNull().defaultNow(),
     /** the deposit, once it is signed */
     transfer: uuid('transfer')
       .unique()
       .references(() => transfers.id),
-    /** number of the contract error for which there is no deposit */
+    /** number of the contract error because of which there is no deposit */
     contractError: integer('contract_error'),
     settledAt: instant('settled_at'),
   },

@@ -61,7 +61,7 @@ function rangeOf({ firstLedger, ingestedThrough }: Archive, query: RangeQuery) {
   return { fromLedger: from_ledger, toLedger: to_ledger, after, limit }
 }
 
-/** A page that nothing can change any more may be cached for ever by those who name the generation and the ledgers. */
+/** A page that can no longer change may be cached forever by clients that name the generation and the ledgers. */
 function answerEvents(archive: Archive, query: RangeQuery, { isFinal, ...page }: ArchivedPage) {
   const { generation: named, from_ledger, to_ledger } = query
   const isFixed = named !== undefined && from_ledger !== undefined && to_ledger !== undefined

@@ -26,7 +26,7 @@ interface Principals {
   anybody: object
   /** the holder of a session */
   session: { session: Session }
-  /** the holder of a session, looked up in the directory after configuration and body are checked */
+  /** the session's user, looked up in the directory after configuration and body are checked */
   user: UserPrincipal
   employer: UserPrincipal & { employer: Employer }
   /** an employer, or a user who becomes one with the first record, after the request is checked */

@@ -30,14 +30,14 @@ export function routes(path: string, operations: readonly Operation[]) {
 /** Checks in this order: 401, 403 for a role, 501, then 413, 415 and 400, then the handler's own checks. */
 function handlerOf(operation: Operation): Handler<unknown> {
   return async (request, context) => {
-    // The limit comes first, so that a flood of requests costs as little as possible.
+    // The limit is checked first, so that a flood of requests costs as little as possible.
     if (operation.refusals?.includes('rate-limited'))
       requireRequestLeft(request.headers, operation.group === 'Archive' ? 'archive' : 'session')
     const running = await configuredService()
     const params = (await (context as RouteContext | undefined)?.params) ?? {}
     const session = await authenticate(operation.caller, running, request)
     const answer = () => respond(operation, { running, request, session, params })
-    // A page of the archive is the most that a caller without a session can ask for.
+    // A page of the archive is the most expensive request that a caller without a session can make.
     if (operation.group === 'Archive') return await shareSlots('archive', answer)
     if (session === undefined) return await answer()
     const user = `${session.kind} ${session.sub}`

@@ -6,7 +6,7 @@ import { type Database, transact, transactFor } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
 import { isPassword, mintBrowser, mintOperatorSession, type OperatorSettings, readBrowser } from './operator.ts'
 
-/** The wrong attempts in a row after which the first wait follows. Each further one doubles it, up to a minute. */
+/** After this many wrong attempts in a row, the next one must wait. Each further one doubles the wait, up to a minute. */
 const FREE_ATTEMPTS = 5
 const LONGEST_WAIT_SECONDS = 60
 /** Wrong attempts older than this do not count. */

@@ -44,7 +44,7 @@ export interface DevnetOptions {
   readonly profile?: keyof typeof PROFILES
   /** milliseconds between ledgers, overriding the profile's; 0 closes one only when `closeLedger` is called */
   readonly closeMs?: number
-  /** by how many ledgers each node lags; requests go to the nodes in turn; by default, one node that doesn't lag */
+  /** by how many ledgers each node lags; requests are sent to the nodes in turn; by default, one node that doesn't lag */
   readonly lag?: readonly number[]
   /**
    * Separates the RPC's own node from the validator, for tests of transactions that never reach the validator: whether an

@@ -18,7 +18,7 @@ interface Limits {
   /** how much of one owner may wait, and for how long */
   maxWaiting: number
   waitMs: number
-  /** thrown for what would have to wait beyond that */
+  /** thrown for work that would wait beyond that limit */
   code: RefusalCode
   message: string
 }
@@ -32,7 +32,7 @@ interface Queue {
 const DATABASE: Limits = {
   atOnce: Number.POSITIVE_INFINITY,
   perOwner: Number.POSITIVE_INFINITY,
-  // What a waiting request would write is held in memory.
+  // A waiting request's output is kept in memory.
   maxWaiting: 200,
   waitMs: 10_000,
   code: 'unavailable',
@@ -44,9 +44,9 @@ export function openLine(limits: Partial<Limits>): Line {
 }
 
 /**
- * Runs `work` as soon as there is room for it. Work that runs in a line must not enter the same line again: all of its
- * places could wait for each other.
- * @throws Refusal with the line's code if too much of the owner is waiting, or after `waitMs`
+ * Runs `work` as soon as the line has a free place. Work in a line must not enter the same line again: all of the places
+ * could end up waiting for each other.
+ * @throws Refusal with the line's code if the owner has too much work waiting, or after `waitMs`
  */
 export async function inLine<Result>(line: Line, owner: unknown, work: () => Promise<Result>): Promise<Result> {
   const queue = line.owners.get(owner) ?? { running: 0, waiting: [] }
@@ -79,7 +79,7 @@ async function takePlace(line: Line, queue: Queue): Promise<void> {
   await place.promise.finally(() => clearTimeout(timer))
 }
 
-/** Starts what there is room for, and moves each owner behind the others that wait. */
+/** Starts as much work as there are free places, and moves each owner to the end of the line. */
 function admit(line: Line): void {
   for (const [owner, queue] of line.owners) {
     if (line.running >= line.limits.atOnce) return
@@ -95,13 +95,13 @@ function admit(line: Line): void {
 
 const full = ({ limits: { code, message } }: Line) => new Refusal(code, message, { retryAfter: 1 })
 
-// A build may bundle the routes apart, so what they share hangs on the process.
+// A build may bundle routes separately, so they share state through globalThis.
 const shared = globalThis as { payrollTurns?: Line; payrollPages?: Line; payrollUsers?: Line; payrollBodies?: Bodies }
 
 const BUSY = { code: 'busy', message: 'the service is busy: try again' } as const
 const ENDLESS = { maxWaiting: Number.POSITIVE_INFINITY, waitMs: Number.POSITIVE_INFINITY }
 
-/** Work that holds the event loop for milliseconds, by who would otherwise wait for whom. */
+/** Work that blocks the event loop for milliseconds, in lines by the requests that would have to wait for it. */
 type Kind = 'page' | 'refusal' | 'open body' | 'small body' | 'large body' | 'rows'
 
 /**
@@ -208,7 +208,7 @@ function forget(bodies: Bodies, body: Body): void {
 
 function readChunk(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<ReadableStreamReadResult<Uint8Array>> {
   return reader.read().catch((cause: unknown) => {
-    // A client that hangs up while it sends is no failure of the service.
+    // A client that hangs up during its upload is not a failure of the service.
     throw new Refusal('body-incomplete', 'the body ended early', { cause })
   })
 }

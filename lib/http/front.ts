@@ -7,7 +7,9 @@ import { takeTurn } from './fairness.ts'
 import { requestIdOf } from './request-id.ts'
 import { isRouterState } from './router-state.ts'
 
-/** The paths outside /api with methods other than GET and HEAD: the targets of forms, and what wallets fetch. */
+/**
+ * The paths outside /api with methods other than GET and HEAD: the targets of forms, and the files that wallets fetch.
+ */
 export const ROUTES: readonly string[] = [
   '/sign-in/password',
   '/sign-out',
@@ -19,8 +21,8 @@ export const ROUTES: readonly string[] = [
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
 
 /**
- * Puts a listener in front of Next's: it answers the requests that Next would answer with a 500, leave open, or log in
- * full, and tidies the others. It finds the server at its first connection, since Next does not expose it.
+ * Puts a listener in front of Next's. It responds to the requests for which Next would send a 500, never respond, or log
+ * in full, and normalises the others. It finds the server at its first connection, since Next doesn't expose it.
  * @param port the port of Next's server; other servers of the process only ignore Upgrade
  */
 export function standInFront(port: number): () => void {
@@ -48,7 +50,7 @@ export function ignoreUpgrades(server: Server): void {
   Object.assign(server, { shouldUpgradeCallback: () => false })
 }
 
-/** Replaces the listeners for requests of `server` by one that calls them only with requests that they can answer. */
+/** Replaces the request listeners of `server` with one that calls them only for requests that they can handle. */
 export function intercept(server: Server): void {
   const listeners = server.listeners('request')
   server.removeAllListeners('request')
@@ -57,7 +59,7 @@ export function intercept(server: Server): void {
     const requestId = requestIdOf(request.headers['x-request-id']?.toString())
     request.headers['x-request-id'] = requestId
     response.setHeader('X-Request-Id', requestId)
-    // Node drops what a client has sent behind a request with Upgrade.
+    // Node drops the bytes that a client sent after a request with Upgrade.
     if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false
     const reply = judge(request)
     withLogFields({ requestId }, () => {
@@ -67,7 +69,7 @@ export function intercept(server: Server): void {
   })
 }
 
-/** A response of the front's own. Without `api` it is one line of text. */
+/** A response of the front listener. Without `api` it is one line of text. */
 interface Reply {
   status: number
   text: string
@@ -88,7 +90,7 @@ export function judge(request: IncomingMessage): Reply | undefined {
   request.url = path + query
   if (/^\/api(\/|$)/.test(path)) {
     dropRouterHeaders(headers)
-    // Next cannot represent TRACE, and answers other unknown methods without a body.
+    // Next can't represent TRACE, and responds to other unknown methods without a body.
     return METHODS.includes(method)
       ? undefined
       : { status: 404, text: `Route ${method}:${path.slice(4) || '/'} not found`, api: true }
@@ -111,7 +113,7 @@ function originForm(target: string): string {
   return url ? url.pathname + url.search : target
 }
 
-/** Under /api repeated slashes count as one. A `%` that encodes nothing counts as a plain character. */
+/** Under /api repeated slashes count as one. A `%` without two hex digits is a plain character. */
 function normalize(target: string): { path: string; query: string } {
   const [, given = '', query = ''] = /^([^?#]*)(.*)$/s.exec(target) ?? []
   const single = given.replaceAll(/[\\/]+/g, '/')

@@ -3,8 +3,8 @@ import { type AddressInfo, createServer } from 'node:net'
 import { ignoreUpgrades } from './front.ts'
 
 /**
- * Lets a server that listens on 127.0.0.1 accept connections to [::1] as well, since `localhost` may mean either. Where
- * there is no IPv6, or another program has its port, IPv4 alone is left.
+ * Lets a server that listens on 127.0.0.1 also accept connections to [::1], since `localhost` may mean either. If there
+ * is no IPv6, or another program uses its port, only IPv4 works.
  */
 export function acceptIpv6Loopback(server: Server): void {
   const { port } = server.address() as AddressInfo

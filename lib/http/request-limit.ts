@@ -17,7 +17,7 @@ interface Allowance {
   at: number
 }
 
-// A build may bundle the routes apart, so what they share hangs on the process.
+// A build may bundle routes separately, so they share state through globalThis.
 const shared = globalThis as { payrollAllowances?: Map<string, Allowance> }
 
 /** Kinds are counted separately: a client with no password attempts left still sees the sign-in page. */

@@ -10,8 +10,9 @@ export interface ReferenceString {
 }
 
 /**
- * Watches for the worker that bb.js starts next, calls `fail` when it fails or exits, and returns a function that ends it.
- * bb.js hands out a worker only once it has loaded, so a worker that dies or hangs before that must be found otherwise.
+ * Watches for the next worker that bb.js starts, calls `fail` when it fails or exits, and returns a function that ends
+ * it. bb.js exposes a worker only once it has loaded, so a worker that exits or hangs before that must be detected
+ * otherwise.
  */
 export type WatchWorker = (fail: (reason: string) => void) => { terminate(): Promise<void> }
 
@@ -75,7 +76,7 @@ const ignore = () => undefined
 
 interface Instance {
   api: Promise<Barretenberg>
-  /** Aborted, with a fault for its reason, when the worker ends. */
+  /** Aborted when the worker ends; the reason is the fault. */
   ended: AbortSignal
   end(): Promise<void>
 }

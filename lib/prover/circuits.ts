@@ -31,7 +31,7 @@ const PAIRING_POINTS = 16
 export interface Circuit {
   name: CircuitName
   program: CompiledCircuit
-  /** The constraints, as the prover takes them. */
+  /** The constraints, in the format of the prover. */
   acir: Uint8Array
   key: Uint8Array
 }

@@ -1,4 +1,4 @@
-/** Why there is no proof or no verdict. */
+/** Why there is no proof or no verification result. */
 export type ProverErrorCode =
   /** a circuit, key or reference string is missing or damaged, or they do not belong together */
   | 'files-invalid'

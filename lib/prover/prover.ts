@@ -10,10 +10,10 @@ import { sampleStatements } from './sample.ts'
 export interface RealProver extends Prover {
   readonly verificationKeys: NonNullable<Prover['verificationKeys']>
   /**
-   * Generates each verification key anew and compares it with the given one, and gives each circuit a true statement to
-   * solve. Takes some seconds.
-   * @throws ProverError that names the circuit whose key, bytecode and reference string do not belong together, or which
-   *   is not that of the interface
+   * Generates each verification key and compares it with the given one, and solves each circuit for a true statement.
+   * Takes some seconds.
+   * @throws ProverError that names the circuit whose key, bytecode and reference string don't match, or whose circuit
+   *   isn't that of the interface
    */
   check(): Promise<void>
   /** Ends the worker, which otherwise keeps the process alive. Later proofs reject. */

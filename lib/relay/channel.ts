@@ -54,7 +54,7 @@ export async function release(tx: Database, store: RelayStore, item: ItemId, sea
   const [channel] = await tx.select().from(relayChannels).where(isHeldBy(item)).for('update')
   if (!channel) return
   const { token, address } = channel
-  // A payment proves that the channel can pay, but only an operator releases one that has moved.
+  // A payment proves that the channel can pay, but only an operator can release a channel with the problem `moved`.
   const problem = sealedOpening !== undefined && channel.problem !== 'moved' ? null : channel.problem
   const next = nextOf(channel)
   const isSame = waiting && next?.job === waiting.job && next.position === waiting.position

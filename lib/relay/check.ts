@@ -13,8 +13,8 @@ const LAST_SEQUENCE = 2n ** 63n - 1n
 type LedgerReader = Pick<Relay, 'network' | 'token'> & { sponsor: { tracker: Pick<Tracker, 'readAccount'> } }
 
 /**
- * What keeps each of these accounts from paying, apart from its balance; undefined for an account without a problem. Two
- * RPC calls serve 200 accounts together.
+ * The problem of each of these accounts, apart from its balance; undefined if it has none. Two RPC calls check 200
+ * accounts together.
  * @throws LedgerError
  */
 async function diagnoseAll(
@@ -92,7 +92,7 @@ export async function checkChannels(relay: Relay): Promise<void> {
   }
 }
 
-/** Whether it is time to read a channel's events: they alone show what it owns. */
+/** Whether it is time to read a channel's events, which alone show its balance. */
 function isBalanceDue({ times, now }: Relay, { problem, readAt }: ChannelRecord): boolean {
   return problem !== null || readAt === null || readAt.getTime() + times.refresh * 1000 <= now().getTime()
 }

@@ -124,7 +124,7 @@ function openIntake(relay: Relay): Intake {
   }
 }
 
-/** How often (s) a relay that takes no items looks whether it could, and one that does whether it still can. */
+/** How often (s) an idle relay checks whether it can take items, and an active one whether it still can. */
 const LOOK_SECONDS = 2
 
 /**
@@ -154,7 +154,7 @@ const logFailure = (chore: string) => (error: unknown) => {
   log('info', 'chore', { chore, failure: describeFailure(error) })
 }
 
-/** What keeps this host from paying, for its health and its log. */
+/** Why this host can't pay, for its health and its log. */
 function problemsOf({ ledger }: Relay, { isOpen }: { isOpen: boolean }): string[] {
   const offset = ledger.offsetSeconds()
   const problem = offset === undefined ? undefined : describeOffset(offset)

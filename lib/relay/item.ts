@@ -83,7 +83,7 @@ export async function confirmItem(tx: Database, item: Item): Promise<void> {
   if (!confirmed) throw new ItemError('item-gone', 'another transfer pays the item')
 }
 
-/** Why an item goes back to the queue. */
+/** Why an item returns to the queue. */
 export type RequeueReason =
   /** another worker may get further */
   | { because: 'handed-over' | 'channel-unfit' | 'transfer-expired' | 'balance-stale' }

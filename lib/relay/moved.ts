@@ -18,7 +18,7 @@ import type { Relay } from './relay.ts'
 export type NotReleased =
   | 'unknown-channel'
   | 'not-moved'
-  /** a transfer that was signed before the restore is not decided yet */
+  /** a transfer that was signed before the restore is still open */
   | 'transfer-open'
   /** the RPC no longer has the channel's history since its last recorded transfer */
   | 'history-too-short'

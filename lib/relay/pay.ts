@@ -53,7 +53,7 @@ export async function advanceItem(relay: Relay, { item: before, channel, proof, 
     const isExpected = isLedgers || isUnreachable(error)
     log(isExpected ? 'info' : 'error', 'item waits', { ...nameOf(item), failure: describeFailure(error) })
     if (isLedgers && !(await relay.ledger.check())) return 'hand-over'
-    // A signed item waits for its transfer. An unsigned one goes to another worker, whose prover may work.
+    // A signed item waits for its transfer. An unsigned one is given to another worker, whose prover may work.
     return isExpected || item.status === 'signed' ? 'wait' : 'hand-over'
   }
 }
@@ -159,7 +159,7 @@ async function answerRefusal(relay: Relay, item: Item, { reason, message }: Spon
   return await fail(relay, item, message)
 }
 
-/** Queues the item again after a pause, because the obstacle may pass by itself. */
+/** Queues the item again after a pause, because the obstacle may be temporary. */
 async function giveBack(relay: Relay, item: Item, reason: RequeueReason): Promise<Outcome> {
   return (await requeue(relay, item, reason)) || (await isStillOurs(relay, item)) ? 'wait' : 'ended'
 }

@@ -145,7 +145,7 @@ export function thumbprintOf(key: PublicRelayKey): Promise<string> {
 
 const keyOf = ({ job, position }: ItemId) => `${job}/${position}`
 
-/** An SQL transaction as pg-boss takes it. Every driver returns `rows`. */
+/** An SQL transaction in the form that pg-boss takes. Every driver returns `rows`. */
 function within(tx: Database) {
   return fromDrizzle({ execute: async (query) => (await tx.execute(query as SQL)) as { rows: unknown[] } }, sql)
 }

@@ -47,9 +47,9 @@ export interface Relay extends RelayStore {
 /** The relay's intervals, in seconds. */
 export interface RelayTimes {
   /**
-   * how long a signed transfer can apply, and so how long an item waits for the end of one that was lost. A transfer
-   * that finds no room in the network's queue is banned for ten ledgers, about a minute, so it has to outlast one or
-   * two bans.
+   * how long a signed transfer can be applied, and so how long an item waits for the outcome of a lost one. A transfer
+   * that finds no room in the network's queue is banned for ten ledgers, about a minute, so its lifetime must exceed one
+   * or two bans.
    */
   validity: number
   /** before a step that has not succeeded is tried again */
@@ -91,7 +91,7 @@ export function openRelay(
     prover: Prover
     /** the keys of the accounts that pay */
     signers: readonly Keypair[]
-    /** further archives of the token's events, beside the service's own */
+    /** further archives of the token's events, in addition to the service's archive */
     archiveUrls: readonly string[]
     times?: Partial<RelayTimes>
   },
@@ -132,8 +132,8 @@ export function readOnce<Value>(read: () => Promise<Value>): () => Promise<Value
 }
 
 /**
- * A prover knows the amounts, and an unexpected error's message may contain them: only the name of such an error is
- * logged.
+ * A prover has access to the amounts, and an unexpected error's message may contain them: only the name of such an error
+ * is logged.
  */
 function hideMessages(prover: Prover): Prover {
   return {

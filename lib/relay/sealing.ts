@@ -55,7 +55,7 @@ function decodeOpening(encoded: string): Opening {
   return { value: BigInt(value), blinding: BigInt(blinding) }
 }
 
-/** What a seal is bound to: fields of its protected header. */
+/** The fields of the protected header that bind a seal to its context. */
 type Binding = Record<string, string | number>
 
 async function seal(key: PublicRelayKey, binding: Binding, plaintext: string): Promise<string> {

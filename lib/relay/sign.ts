@@ -60,8 +60,8 @@ export async function signItem(
 }
 
 /**
- * Proves an item's transfer from the balance that the channel will have once its present item is paid. Undefined if
- * that balance is too low: `signItem` finds out why when the item's turn comes.
+ * Proves an item's transfer from the balance that the channel will have once its current item is paid. Undefined if that
+ * balance is too low: `signItem` finds out why when it is the item's turn.
  * @throws ItemError
  */
 export async function proveAhead(

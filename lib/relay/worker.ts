@@ -37,7 +37,8 @@ interface Shift {
 }
 
 /**
- * How many items may be proved ahead while they wait for a channel. Proofs are made one at a time, so more is no gain.
+ * How many items may be proved ahead while they wait for a channel. Proofs run one at a time, so a higher number gains
+ * nothing.
  */
 const AHEAD = 2
 
@@ -72,7 +73,7 @@ async function handle(worker: Worker, shift: Shift): Promise<void> {
   let hasPaused = false
   for (;;) {
     try {
-      // A message whose handler throws goes back to the queue, and another relay takes it at once.
+      // A message whose handler throws returns to the queue, and another relay takes it at once.
       if (shift.isStopped())
         throw new ItemError('relay-closing', 'the relay is closing, or another worker has the message')
       if (!relay.ledger.isReachable()) return await handOver(relay, shift)
@@ -213,8 +214,8 @@ const deferToRest = (relay: Relay, message: ItemMessage) =>
   defer(relay, message, { seconds: relay.times.rest, isHeld: false })
 
 /**
- * Makes the message due at once, for another relay: this worker pauses before it takes the next one. A message that is
- * due later would go to the relay that polls first then, time after time the same one.
+ * Makes the message due at once, for another relay: this worker pauses before it takes the next one. A message with a
+ * later due time would be taken by the relay that polls first then, which might be the same one each time.
  */
 async function returnMessage(relay: Relay, shift: Shift, isHeld: boolean): Promise<void> {
   await defer(relay, shift.message, { seconds: 0, isHeld })

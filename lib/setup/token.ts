@@ -16,7 +16,7 @@ export interface DeployedToken {
   asset: StellarAsset
   /** undefined if the network has none */
   friendbotUrl: string | undefined
-  /** whether the token is that of an embedded ledger, whose circuits come with this project */
+  /** whether the token belongs to an embedded ledger, whose circuits are part of this project */
   isEmbedded: boolean
 }
 

@@ -10,12 +10,11 @@ import { findTransferOfHash, type RecordedTransfer } from './rows.ts'
 import { columnsOf, settle } from './settle.ts'
 
 /**
- * Records a transaction that its client has sent by itself and that stands on the ledger as a success. Its bid is zero,
- * because the client has paid the fee. If a transfer of this sequence number to the same recipient is open, the
- * transaction is its payment: it joins as an envelope, and the next poll settles the transfer. Otherwise it becomes a
- * settled transfer of its own and pays a payout that was made before the ledger closed: first that of an earlier
- * transfer with this number.
- * @throws SponsorRefusal when the payout that the client names does not fit
+ * Records a successful transaction that the client submitted directly. Its bid is zero, because the client paid the fee.
+ * If a transfer of this sequence number to the same recipient is open, the transaction is its payment: it joins as an
+ * envelope, and the next poll settles the transfer. Otherwise it becomes a separate settled transfer and pays a payout
+ * that was created before the ledger closed, preferring the payout of an earlier transfer with this number.
+ * @throws SponsorRefusal if the payout that the client names doesn't fit
  */
 export async function recordApplied(db: Database, proposal: Proposal, record: LedgerRecord): Promise<RecordedTransfer> {
   const { inner, intent, terms } = proposal

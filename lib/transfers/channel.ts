@@ -10,15 +10,14 @@ export interface ChannelTransfer {
   quotaAccount: string
   /** the transfer that the channel has signed, base64 XDR */
   signedXDR: string
-  /** Runs in the SQL transaction that records the transfer, and throws if it is no longer the one to pay the item. */
+  /** Runs in the SQL transaction that records the transfer, and throws if this transfer may no longer pay the item. */
   confirm(tx: Database): Promise<void>
 }
 
 /**
- * How a channel's transfer stands. `open`: submit the same transfer again, at any time. `refused`: the network refuses
- * it now, with a code; it may still apply until it expires, so submit it again. The others are final, and `hash` is
- * what stands on the ledger. With `unknown` nothing can be learned any more; its `hash` is the one under which it was
- * sent.
+ * The state of a channel's transfer. `open`: submit the same transfer again, at any time. `refused`: the network rejects
+ * it now, with a code; it may still be applied until it expires, so submit it again. The others are final, and `hash` is
+ * the applied hash. With `unknown` the outcome can no longer be determined; its `hash` is the submitted one.
  */
 type ChannelOutcome =
   | { status: 'open' }
@@ -29,11 +28,12 @@ type ChannelOutcome =
   | { status: 'unknown'; hash: string }
 
 /**
- * The relay's only way to the sponsor: submits the transfer that a channel has signed, waits at most `waitMs` for its end, and resolves to how it stands. The policy is that of a client's transfer, except that the
- * channel may pay, although the service controls it. To go on waiting, or after a restart, call it again with the very
- * same `signedXDR`: the transfer is recorded and paid for once. Nothing is recorded if `confirm` throws.
- * @throws SponsorRefusal when the sponsor does not pay; Refusal `unavailable` when ledger or database cannot be
- *   reached; and the errors of `confirm`
+ * The relay's only way to the sponsor: submits the transfer that a channel signed, waits at most `waitMs` for its
+ * outcome, and resolves to its state. The policy is that of a client's transfer, except that the channel may pay although
+ * the service controls it. To continue waiting, or after a restart, call it again with exactly the same `signedXDR`: the
+ * transfer is recorded and paid for once. Nothing is recorded if `confirm` throws.
+ * @throws SponsorRefusal if the sponsor doesn't pay; Refusal `unavailable` if the ledger or the database is unreachable;
+ *   and the errors of `confirm`
  */
 export async function sponsorChannel(
   context: TransferContext,

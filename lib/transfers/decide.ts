@@ -3,9 +3,9 @@ export interface LedgerRecord {
   succeeded: boolean
   /** whether it used up the account's sequence number; a transaction that did not may leave room for a rival */
   consumed: boolean
-  /** inner hash of the envelope that stands there */
+  /** inner hash of the applied envelope */
   applied: string
-  /** the hash under which it stands: that of our fee bump, or the inner one */
+  /** the applied hash: that of the service's fee bump, or the inner one */
   hash: string
   ledger: number
   /** when that ledger closed, unix seconds */
@@ -18,9 +18,9 @@ export interface LedgerRecord {
   contractError: number | null
 }
 
-/** One answer of the RPC about one hash, with the range of ledgers that it rests on. */
+/** One response of the RPC for one hash, with the range of ledgers that it covers. */
 export interface HashAnswer {
-  /** undefined: the answer does not know the hash */
+  /** undefined: NOT_FOUND */
   found: LedgerRecord | undefined
   latestLedger: number
   /** when the latest ledger closed, unix seconds */
@@ -31,13 +31,13 @@ export interface HashAnswer {
 /** Everything that is known of an open transfer. */
 export interface Evidence {
   sequenceNumber: bigint
-  /** lowest ledger of the answers that showed the number unused */
+  /** lowest ledger of the responses that showed the number unused */
   recordedLedger: number
   /** the latest maxTime of its envelopes, unix seconds */
   maxTime: number
-  /** one answer for each hash of each envelope, outer and inner */
+  /** one response for each hash of each envelope, outer and inner */
   answers: readonly HashAnswer[]
-  /** the last number that the account has used, undefined if there is no such account, and the ledger of that answer */
+  /** the account's last used sequence number, undefined if the account doesn't exist, and the ledger of that response */
   account?: { number: bigint | undefined; latestLedger: number }
 }
 
@@ -47,19 +47,20 @@ export type Decision =
   | { status: 'unknown' }
 
 /**
- * Decides a transfer by what the ledger says, and by nothing else: no clock of the service, no timeout, no error at
- * submission. Undefined: it stays open. The rules, in their order:
+ * Decides a transfer by the ledger alone: not by the service's clock, a timeout, or an error at submission. Undefined: it
+ * stays open. The rules, in order:
  *
  * 1. A hash of one of its envelopes is found: succeeded or failed.
- * 2. The account has used the number, and each hash is unknown to an answer at or after the account's, whose history
- *    reaches back to the recorded ledger: expired, with txBadSeq, since a transaction unknown to this service was applied.
- * 3. Each hash is unknown to an answer whose latest ledger closed after every maxTime (CAP-21: no later ledger can include
- *    it), and whose history reaches back: expired.
- * 4. Every maxTime has passed and history no longer reaches back: expired if the account's number, in an answer that
- *    closed after them, is still below; unknown otherwise. An account that is gone proves nothing.
+ * 2. The account has used the number, and for each hash a response at or after the account's ledger, whose history
+ *    reaches back to the recorded ledger, is NOT_FOUND: expired, with txBadSeq, since a transaction unknown to this
+ *    service was applied.
+ * 3. For each hash a response whose latest ledger closed after every maxTime (CAP-21: no later ledger can include it),
+ *    and whose history reaches back, is NOT_FOUND: expired.
+ * 4. Every maxTime has passed and history no longer reaches back: expired if the account's number, in a response whose
+ *    ledger closed after them, is still below; unknown otherwise. An account that no longer exists proves nothing.
  *
- * A record that failed without using up the number leaves room for a rival, so it counts like an answer that does not
- * know the hash, and makes the end `failed` in place of `expired`.
+ * A record that failed without using up the number leaves room for a rival, so it is treated like NOT_FOUND, and changes
+ * the outcome `expired` to `failed`.
  */
 export function decide({ sequenceNumber, recordedLedger, maxTime, answers, account }: Evidence): Decision | undefined {
   const records = distinct(answers.flatMap(({ found }) => found ?? []))
@@ -68,7 +69,7 @@ export function decide({ sequenceNumber, recordedLedger, maxTime, answers, accou
   if (answers.length === 0) return undefined
   const [failed] = records
   const ended: Decision = failed ? { status: 'failed', ...settled(failed, records) } : { status: 'expired' }
-  // A network that was restored with lower numbers knows a ledger of this number, and not this ledger.
+  // A network that was restored under lower numbers has a ledger with this number, but not this ledger.
   const reachesBack = answers.every(
     ({ oldestLedger, latestLedger }) => oldestLedger <= recordedLedger && recordedLedger <= latestLedger,
   )

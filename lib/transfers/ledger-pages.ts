@@ -28,10 +28,10 @@ const PAGE = z.object({
 const PAGE_LIMIT = 200
 const MOST_PAGES = 50
 
-/** What a walk over the ledgers found. */
+/** The results of a walk over the ledgers. */
 interface Walk {
   records: Map<RecordedTransfer, LedgerRecord>
-  /** transfers in no ledger yet that are still valid; those in neither need a lookup of their own */
+  /** transfers that no ledger includes yet and that are still valid; any others not found need a separate lookup */
   absent: RecordedTransfer[]
   /** the last ledger that was read whole */
   latestLedger: number
@@ -39,10 +39,10 @@ interface Walk {
 
 /**
  * Looks many transfers up at once, in the pages of all transactions since `startLedger`, so that the cost of waiting
- * grows with ledgers and not with transfers: a transfer costs one call to simulate it and one to submit it, so that two
- * lookups by hash would already exceed the goal of 2.5 calls. Only transactions with a hash that is looked for are
- * decoded, so that one that can't be decoded spoils nothing.
- * @throws LedgerError `unavailable`, also when `startLedger` isn't within the history of the RPC, or its pages have no end
+ * grows with ledgers and not with transfers: a transfer costs one call to simulate it and one to submit it, so two
+ * lookups by hash would already exceed the goal of 2.5 calls. Decodes only transactions with a requested hash, so a
+ * transaction that can't be decoded does no harm.
+ * @throws LedgerError `unavailable`, also if `startLedger` isn't within the history of the RPC, or its pages don't end
  */
 export async function walkLedgers(network: Network, sought: RecordedTransfer[], startLedger: number): Promise<Walk> {
   const byHash = new Map(
@@ -64,7 +64,7 @@ export async function walkLedgers(network: Network, sought: RecordedTransfer[], 
       const { recorded, envelope } = found
       const { sponsor } = recorded.transfer
       const record = tryToRead(transaction, { innerHash: envelope.innerHash, sponsor, passphrase: network.passphrase })
-      // Of several records of one transfer the one that used up the number counts.
+      // Of several records of one transfer, use the one that used up the number.
       if (!records.get(recorded)?.consumed) records.set(recorded, record)
     }
     if (page.transactions.length < PAGE_LIMIT) {

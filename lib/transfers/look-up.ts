@@ -17,7 +17,7 @@ import type { Envelope, RecordedTransfer } from './rows.ts'
 /** What a lookup needs. */
 export interface LookUpContext {
   network: Network
-  /** reads accounts, many in one call where many are asked for at once */
+  /** reads accounts; combines concurrent reads into one call */
   readAccount: ReadAccount
   recency: Recency
 }
@@ -48,8 +48,8 @@ export async function lookUpTransfer(
 }
 
 /**
- * Looks an open transfer up by its account and its hashes. The account is read first: where it shows the number as used,
- * later responses must know the transaction that used it, if it was one of these.
+ * Looks an open transfer up by its account and its hashes. The account is read first: if it shows the number as used,
+ * later responses must include the transaction that used it, if that was one of these.
  * @throws LedgerError `unavailable`
  */
 export async function lookUpWithAccount(
@@ -64,7 +64,7 @@ export async function lookUpWithAccount(
     decide({ sequenceNumber, recordedLedger, maxTime, answers, account: { number, latestLedger: ledger } })
   const decision = decideBy(account?.seqNum, latestLedger)
   if (decision || !answers.every(({ closedAt }) => closedAt > maxTime)) return decision
-  // Where history is gone, the account must be known as of a ledger after every max time, and ledgers close meanwhile.
+  // If history is lost, the account must be read as of a ledger after every max time, and ledgers close in the meantime.
   const later = await context.readAccount(address)
   return decideBy(later.account?.seqNum, later.latestLedger)
 }
@@ -72,7 +72,7 @@ export async function lookUpWithAccount(
 /**
  * Looks a transfer up by every hash of its envelopes: the outer ones, and the inner ones, since a client may have
  * submitted its own transaction.
- * @param atLeast a ledger; a response that is older, or whose history doesn't reach back far enough, is asked for again
+ * @param atLeast a ledger; lookups are repeated if the response is older or its history doesn't reach back far enough
  * @throws LedgerError `unavailable`
  */
 export function lookUpHashes(
@@ -97,8 +97,8 @@ export function lookUpHashes(
 }
 
 /**
- * Where one envelope was applied, a rival may have failed at the sponsor's cost. A lagging node doesn't know that yet,
- * so it is asked again.
+ * If one envelope was applied, a rival may have failed at the sponsor's cost. A lagging node doesn't show that yet, so
+ * the lookup is repeated.
  */
 async function lookUpRivals(
   context: LookUpContext,
@@ -116,8 +116,8 @@ export const isAlone = ({ envelopes: [first, ...rivals] }: RecordedTransfer, { h
   first !== undefined && rivals.length === 0 && hashesOf(first)[0] === hash
 
 /**
- * Looks up a transaction that its client may have submitted. `absent`: it is no success up to ledger `asOf`, on which a
- * refusal is based. `unsure`: no response was recent enough to tell, and a refusal would call for a second payment.
+ * Looks up a transaction that its client may have submitted. `absent`: up to ledger `asOf`, on which a refusal is based,
+ * it didn't succeed. `unsure`: no response was recent enough to tell, and a refusal could lead to a second payment.
  * @param isPresent whether a ledger that closed then (unix seconds) is recent enough
  * @throws LedgerError `unavailable`
  */
@@ -158,8 +158,8 @@ export interface Expected {
 }
 
 /**
- * Reads what was found under a hash of an envelope, outer or inner.
- * @throws LedgerError `unavailable` when the answer contradicts itself: then it is no answer
+ * Reads the record found under a hash of an envelope, outer or inner.
+ * @throws LedgerError `unavailable` if the response contradicts itself and is therefore unusable
  */
 export function readRecord(found: FoundTransaction, { innerHash, sponsor, passphrase }: Expected): LedgerRecord {
   const { hashHex, feeBump } = decode(found.envelopeXdr, passphrase)

@@ -9,9 +9,9 @@ import {
 import type { SignedTransaction } from '#lib/stellar/envelope.ts'
 
 /**
- * The payer's own account is read each time, though its master key may have signed: that key can have lost its weight,
- * and simulation checks no sequence number. What the network refuses at submission costs nothing, but every such
- * transfer holds its bid until it has expired, and enough of them hold the whole budget.
+ * Reads the payer's account each time, even if its master key signed: that key may have lost its weight, and simulation
+ * doesn't check the sequence number. A transfer that the network rejects at submission costs nothing, but its bid stays
+ * reserved until it expires, and enough of them would exhaust the budget.
  * @throws SponsorRefusal
  */
 export function checkPayer(inner: SignedTransaction, { account, latestLedger }: AccountReading): void {
@@ -22,10 +22,10 @@ export function checkPayer(inner: SignedTransaction, { account, latestLedger }: 
 }
 
 /**
- * Every signature must be a signer's of the account, on this network, and together they must reach what the network
- * asks for: LOW for the transaction and MEDIUM for invoking a contract. The network stops counting there, and refuses
- * signatures that are left over (txBAD_AUTH_EXTRA).
- * @param asOf the ledger of the answer that the account is from
+ * Every signature must be by a signer of the account, for this network, and together they must reach the network's
+ * thresholds: LOW for the transaction and MEDIUM for invoking a contract. The network stops counting at that point, and
+ * rejects unused signatures (txBAD_AUTH_EXTRA).
+ * @param asOf the ledger of the response with the account
  * @throws SponsorRefusal
  */
 export function checkSignatures(inner: SignedTransaction, account: AccountAuth, asOf?: number): void {

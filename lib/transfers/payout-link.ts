@@ -5,10 +5,13 @@ import { claimPayout, type PayoutClaim } from '#lib/directory/payouts/claims.ts'
 import { sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
 import { settlePayout } from './settle.ts'
 
-/** Limits the payouts that a transfer may claim: to the one that the client names, or to those made before a moment. */
+/**
+ * Limits the payouts that a transfer may claim: to the one that the client names, or to those created before a given
+ * time.
+ */
 type Named = Pick<PayoutClaim, 'payoutId' | 'createdBefore'>
 
-/** Claims the payout of a transfer that begins, if one fits. Undefined if the client names one that does not. */
+/** Claims a payout for a new transfer, if one fits. Undefined if the client names one that doesn't fit. */
 export async function linkPayout(
   tx: Database,
   transfer: Transfer,
@@ -40,8 +43,8 @@ export async function linkRivalsPayout(
 }
 
 /**
- * Links a transfer that its client has sent by itself: to the payout that the client names, else to that of an earlier
- * transfer with its sequence number, else to any that fits.
+ * Links a transfer that the client submitted directly: to the payout that the client names, else to that of an earlier
+ * transfer with its sequence number, else to any payout that fits.
  */
 export async function linkEarlierPayout(
   tx: Database,
@@ -68,12 +71,12 @@ export async function linkEarlierPayout(
 /** The ledger cuts its close time to whole seconds. */
 export const endOfSecond = (closedAt: Date) => new Date(closedAt.getTime() + 1000)
 
-/** A transfer that has ended with one of these pays nothing, so its repeat gets the recorded answer. */
+/** A transfer that ended with one of these statuses pays nothing, so a repeat gets the recorded response. */
 const UNPAID = new Set<TransferStatus>(['failed', 'expired', 'unknown'])
 
 /**
- * Answers the repeat of a recorded transaction that names a payout. A transfer without a payout claims it if it fits and
- * was created before the ledger that applied the transfer, and settles it in the same SQL transaction.
+ * Responds to the repeat of a recorded transaction that names a payout. A transfer without a payout claims the named one
+ * if it fits and was created before the ledger that applied the transfer, and settles it in the same SQL transaction.
  * @param hash the hash to name in a refusal
  * @throws SponsorRefusal `payout` if the transfer pays another payout, or if the named one doesn't fit
  */

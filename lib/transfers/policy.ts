@@ -19,7 +19,7 @@ export function paysForAnything(rules: Pick<SponsorRules, 'contracts'>): boolean
   return rules.contracts.size > 0
 }
 
-/** The payment that an inner transaction asks for, after every check that needs neither clock nor ledger. */
+/** The payment in an inner transaction, after every check that needs neither clock nor ledger. */
 export interface Intent {
   contract: string
   function: string
@@ -47,8 +47,8 @@ const MOST_VALIDITY = 330
 const INCLUSION_FEE = 100n
 
 /**
- * Reads what `inner` asks for. Refuses everything but exactly one confidential transfer that the source itself pays.
- * Pure: no signature, no ledger, no clock. Cheapest checks first.
+ * Reads the payment in `inner`. Refuses everything but exactly one confidential transfer paid by the source itself. Pure:
+ * no signature, no ledger, no clock. Cheapest checks first.
  * @throws SponsorRefusal
  */
 export function readIntent(inner: SignedTransaction, rules: SponsorRules): Intent {
@@ -153,8 +153,8 @@ function checkControlled(addresses: readonly string[], rules: SponsorRules): voi
 }
 
 /**
- * The inner fee alone is no bound: since CAP-66 a fee-bumped inner may declare a resource fee far above its own fee.
- * So both are capped, and the inner fee must cover the resource fee and an inclusion fee.
+ * The inner fee alone sets no limit: since CAP-66 a fee-bumped inner transaction may declare a resource fee far above its
+ * fee. So both are capped, and the inner fee must cover the resource fee and an inclusion fee.
  */
 function checkFees(tx: xdr.Transaction, rules: SponsorRules): Pick<Intent, 'fee' | 'resourceFee' | 'resources'> {
   if (tx.ext.type !== 'sorobanData') throw sponsorRefused('no-resources')

@@ -18,11 +18,11 @@ export interface Claim {
   sponsor: string
   /** stroops */
   bid: bigint
-  /** transfers that it adds to the day, or gives back: none for a rival that only bids more */
+  /** the number of transfers added to the day, or returned to it: none for a rival that only bids more */
   count: 0 | 1
 }
 
-/** Stands for all accounts together in the table of quotas. */
+/** Represents the sum of all accounts in the table of quotas. */
 export const EVERYBODY = '*'
 
 /** The UTC day of a moment, YYYY-MM-DD. */
@@ -31,10 +31,10 @@ export function quotaDay(now: Date): string {
 }
 
 /**
- * Reserves a bid against the account's day, everybody's day and the sponsor's float, each in one conditional
- * statement, so that simultaneous requests cannot exceed a limit together. Rows are always locked in this order.
- * Must run inside the transaction that records the transfer: a refusal throws and rolls all of it back.
- * @param available what the ledger would let the sponsor spend, in stroops
+ * Reserves a bid against the account's day, the day of all accounts and the sponsor's float, each in one conditional
+ * statement, so that concurrent requests can't exceed a limit together. Rows are always locked in this order. Must run
+ * inside the transaction that records the transfer: a refusal throws and rolls everything back.
+ * @param available how much the ledger would let the sponsor spend, in stroops
  * @throws SponsorRefusal
  */
 export async function reserve(tx: Database, claim: Claim, limits: QuotaLimits, available: bigint): Promise<void> {
@@ -83,7 +83,7 @@ async function holdFloat(tx: Database, { sponsor, bid }: Claim, available: bigin
   return held.length === 1
 }
 
-/** Names the one of an account's two limits that is reached: only for the words of the answer. */
+/** Determines which of an account's two limits is reached, only for the text of the refusal. */
 async function exhausted(tx: Database, claim: Claim, limits: QuotaLimits): Promise<RefusalReason> {
   const [row] = await tx
     .select({ count: quotas.count })
@@ -93,8 +93,8 @@ async function exhausted(tx: Database, claim: Claim, limits: QuotaLimits): Promi
 }
 
 /**
- * Turns a reservation into what the transfer really cost, nothing for one that has expired, and gives its `count` back.
- * Must run inside the transaction that gives the transfer its final status.
+ * Replaces a reservation with the actual cost of the transfer, zero if it expired, and returns its `count`. Must run
+ * inside the transaction that gives the transfer its final status.
  */
 export async function release(tx: Database, claim: Claim, charged: bigint): Promise<void> {
   for (const account of [claim.account, EVERYBODY]) {

@@ -27,15 +27,15 @@ const LAG = 10
 export const isLagging = (ledger: number, known: number): boolean => ledger < known && ledger >= known - LAG
 
 /**
- * True if every node now shows everything that was on the ledger when a response was as of `since`, given a response as
- * of `ledger`. Both may come from lagging nodes. A ledger far below `since` is that of a network that was reset.
+ * True if every node now shows everything that was in the ledger when a response was as of `since`, given a response as
+ * of `ledger`. Both may come from lagging nodes. A ledger far below `since` means that the network was reset.
  */
 export const isBehindAll = (since: number, ledger: number): boolean => ledger >= since + 2 * LAG || ledger < since - LAG
 
 /** The times a hash is looked up in a row, since each call may reach another node. */
 const ATTEMPTS = 4
 
-/** Asks until a response is recent enough. Resolves to the last response, and whether it was. */
+/** Repeats a call until a response is recent enough. Resolves to the last response, and whether it was. */
 export async function askUntilRecent<Response>(
   ask: () => Promise<Response>,
   isRecent: (response: Response) => boolean,
@@ -47,16 +47,16 @@ export async function askUntilRecent<Response>(
   }
 }
 
-/** How long a request waits (ms) for a response that is as recent as what is already known. */
+/** How long a request waits (ms) for a response that is as recent as earlier ones. */
 export const DOUBT_MS = 5_000
 
-/** An RPC whose latest ledger closed longer ago reports itself as unhealthy, and may know nothing of the present. */
+/** An RPC whose latest ledger closed longer ago reports itself as unhealthy, and may lack the latest transactions. */
 export const SILENT_SECONDS = 30
 
 /** A latest ledger that no response has named for this long (ms) is forgotten: the RPC was mistaken. */
 const FORGET_MS = 30_000
 
-/** What a process knows of the network's latest ledger. */
+/** What a process has learned about the network's latest ledger. */
 export interface Recency {
   /** the latest known ledger; 0 before the first response */
   latestLedger(): number

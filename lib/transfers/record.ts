@@ -15,7 +15,7 @@ import { ENVELOPE_STATE, type Envelope, findEnvelopes, findTransferOfHash, type 
 export interface RecordingTerms {
   /** the payout that the client names, if it does */
   payoutId?: string
-  /** the account whose quota it counts against, if not its own */
+  /** the account whose quota it counts against, if it isn't the payer's */
   quotaAccount?: string
   /** runs in the transaction that records it, and throws to stop it */
   confirm?: (tx: Database) => Promise<void>
@@ -30,10 +30,10 @@ export interface Proposal {
 }
 
 /**
- * Records a transfer, claims the payout that it pays and reserves what it may cost, in one SQL transaction, before
- * anything is sent. An envelope that joins an open transfer reserves only what it bids above that transfer.
- * @throws SponsorRefusal when it does not fit the account's open transfer or the payout that the client names, or a
- *   quota, the budget or the float does not allow it
+ * Records a transfer, claims its payout and reserves its maximum cost, in one SQL transaction, before anything is
+ * submitted. An envelope that joins an open transfer reserves only the amount by which it bids more.
+ * @throws SponsorRefusal if it doesn't fit the account's open transfer or the payout that the client names, or if it
+ *   exceeds a quota, the budget or the float
  */
 export function recordTransfer(
   db: Database,
@@ -107,7 +107,9 @@ export async function auditRecorded(
 /** Envelopes that may compete for one transfer: each is one more to look up. */
 const MOST_ENVELOPES = 3
 
-/** The first to commit has the account's one open transfer, and the others join it, unless it is decided meanwhile. */
+/**
+ * The first to commit creates the account's one open transfer, and the others join it, unless it has been settled since.
+ */
 const ATTEMPTS = 5
 
 /** The columns that a transfer begins with. */
@@ -131,7 +133,7 @@ interface NewEnvelope {
 }
 
 /**
- * The result of recording an envelope. `begun`: it has a transfer of its own. `joined`: it competes for the open transfer of
+ * The result of recording an envelope. `begun`: it started a new transfer. `joined`: it competes for the open transfer of
  * its number, which now reserves `extra` stroops more. `known`: it was recorded before. `refused`: nothing was written.
  */
 export type Recording =
@@ -140,8 +142,9 @@ export type Recording =
   | { kind: 'refused'; reason: 'another-open' | 'other-recipient' | 'too-many-envelopes'; until: number }
 
 /**
- * Writes an envelope down before it is sent, inside the caller's SQL transaction. An account has at most one open transfer:
- * an envelope of the same number to the same recipient joins it, under the lock of its row, which the decision takes, too.
+ * Records an envelope before it is submitted, inside the caller's SQL transaction. An account has at most one open
+ * transfer. An envelope with the same number and recipient joins it, under the lock of its row, which settlement also
+ * takes.
  */
 export async function recordEnvelope(tx: Database, transfer: NewTransfer, envelope: NewEnvelope): Promise<Recording> {
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
@@ -171,7 +174,7 @@ export async function lockOpenTransfer(tx: Database, account: string): Promise<T
 async function begin(tx: Database, transfer: Transfer, envelope: NewEnvelope): Promise<Recording> {
   const added = await addEnvelope(tx, transfer, envelope)
   if (added) return { kind: 'begun', extra: envelope.bid, transfer, envelopes: [added] }
-  // The same envelope was recorded before, and its transfer decided.
+  // The same envelope was recorded before, and its transfer has been settled.
   await tx.delete(transfers).where(eq(transfers.id, transfer.id))
   return await joinKnown(tx, envelope)
 }

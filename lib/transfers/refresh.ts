@@ -7,8 +7,8 @@ import type { Tracker } from './track.ts'
 const REFRESH_MS = 500
 
 /**
- * Tracks the open transfers of organisations whose payouts are read, so that they are settled even where no process
- * lasts. It takes a short time at most and never fails: a result that comes later is seen by the next read.
+ * Tracks the open transfers of organisations whose payouts are read, so that they are settled even where no process keeps
+ * running. It waits only briefly and never fails: the next read shows any later result.
  */
 export async function refreshTransfers(
   db: Database,
@@ -23,12 +23,14 @@ export async function refreshTransfers(
   }
 }
 
-/** A transfer that no process has looked up for so many ledgers belongs to none: its process ended, or lost the database. */
+/**
+ * A transfer that no process has looked up for so many ledgers is not tracked: its process exited, or lost the database.
+ */
 const FORGOTTEN_LEDGERS = 3
 
 /**
- * Tracks the open transfers that no process looks up. A process that knows no ledger yet takes them all: its rounds still
- * look up only those that no other process has looked up in the same ledger. Resolves to how many there were.
+ * Tracks the open transfers that no process looks up. A process that hasn't seen a ledger yet takes them all: its rounds
+ * still look up only those that no other process has looked up in the same ledger. Resolves to how many there were.
  */
 export async function adoptTransfers(db: Database, tracker: Tracker): Promise<number> {
   const latest = tracker.recency.latestLedger()

@@ -8,8 +8,8 @@ import type { RefusalReason } from '#lib/refusal/sponsor-refusal.ts'
 import type { SignedTransaction } from '#lib/stellar/envelope.ts'
 
 /**
- * Logs a refusal and counts it by account, hour and reason. The first of each hour also goes into the audit log. It
- * never throws, so that the caller gets the refusal even while the database is out of reach.
+ * Logs a refusal and counts it by account, hour and reason. The first of each hour is also added to the audit log. It
+ * never throws, so that the caller gets the refusal even while the database is unreachable.
  */
 export async function noteRefusal(
   db: Database,

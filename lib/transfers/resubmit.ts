@@ -15,8 +15,8 @@ export interface SubmitContext extends LookUpContext {
 }
 
 /**
- * The result of an attempt to submit an envelope. `stuck`: none can be submitted, since the account's sequence number is
- * not the one before. `decided`: the lookup that followed a refusal has the answer.
+ * The result of an attempt to submit an envelope. `stuck`: none can be submitted, since the account's sequence number
+ * isn't the previous one. `decided`: the lookup after a refusal found the outcome.
  */
 export type Attempt =
   | { kind: 'submitted' | 'refused' | 'stuck'; recorded: RecordedTransfer }
@@ -70,7 +70,7 @@ async function submitEnvelope(
   ledger: number,
 ): Promise<Envelope | undefined> {
   const db = await database()
-  // The outer hash tells it from the same transaction with renewed signatures.
+  // The outer hash distinguishes it from the same transaction with renewed signatures.
   const isIt = and(
     eq(envelopes.innerHash, innerHash),
     outerHash === null ? isNull(envelopes.outerHash) : eq(envelopes.outerHash, outerHash),
@@ -78,7 +78,7 @@ async function submitEnvelope(
   const { sentLedger, firstSentAt } = envelopes
   // A higher number than the latest known ledger is that of a network that was reset.
   const isDue = sql`${sentLedger} is distinct from ${ledger}`
-  // The lock keeps the transfer from being settled as one that was never submitted.
+  // The lock keeps the transfer from being settled as never submitted.
   const isOpen = inArray(
     envelopes.transfer,
     db

@@ -80,7 +80,7 @@ export async function lastLedgerOf(db: Database, account: string): Promise<numbe
   return row?.ledger ?? 0
 }
 
-/** Identifies a set of envelopes, to tell whether it is the one that a decision is based on. */
+/** Identifies a set of envelopes, to check whether a decision is based on the same set. */
 export const setOf = (competing: readonly Pick<Envelope, 'innerHash' | 'outerHash'>[]): string =>
   competing
     .map(({ innerHash, outerHash }) => `${innerHash} ${outerHash ?? ''}`)
@@ -88,8 +88,8 @@ export const setOf = (competing: readonly Pick<Envelope, 'innerHash' | 'outerHas
     .join(', ')
 
 /**
- * Notes the ledger up to which transfers were looked up. A transfer whose envelopes are no longer those that were looked
- * up keeps its own: the envelope that joined has cleared it.
+ * Records the ledger up to which transfers were looked up. A transfer whose set of envelopes has changed since is
+ * skipped: the new envelope cleared its ledger.
  */
 export async function noteLookedUp(db: Database, lookedUp: readonly RecordedTransfer[], ledger: number): Promise<void> {
   if (lookedUp.length === 0) return

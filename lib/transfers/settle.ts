@@ -57,7 +57,7 @@ export async function settle(tx: Database, id: string, decision: Decision, now: 
   // The quota, the daily budget and the float. If the end is unknown, the ledger may have charged the whole bid.
   if (sponsor !== null) {
     const charged = status === 'unknown' ? bid : (transfer.feeCharged ?? 0n)
-    // An item of a relay that expired without ever being submitted counts as none of its user's transfers.
+    // A relay's item that expired without ever being submitted doesn't count against its user's transfers.
     const count = quotaAccount !== null && status === 'expired' && !(await wasSubmitted(tx, id)) ? 1 : 0
     await release(tx, { account: quotaAccount ?? account, day: quotaDay, sponsor, bid, count }, charged)
   }
@@ -73,8 +73,8 @@ export async function settle(tx: Database, id: string, decision: Decision, now: 
 }
 
 /**
- * Gives the payout of a settled transfer its outcome, with the contractor and the batch. A payout that another transfer
- * pays by now is left alone.
+ * Sets the outcome of a settled transfer on its payout, with the contractor and the batch. Skips a payout that is now
+ * paid by another transfer.
  */
 export async function settlePayout(tx: Database, transfer: Transfer, now: Date): Promise<void> {
   const { id, payout } = transfer
@@ -127,7 +127,7 @@ const GRANT_ENDS = {
   unknown: 'unknown',
 } as const satisfies Record<Exclude<TransferStatus, 'open'>, GrantStatus>
 
-/** What a payout shows of its transfer. `pending`: only the employer can end a payout whose transfer is unknown. */
+/** The state of a payout after its transfer. `pending`: only the employer can end a payout whose transfer is unknown. */
 type PayoutOutcome = { status: 'paid'; txHash: string } | { status: 'failed' | 'pending'; error: string }
 
 function payoutOutcome({ status, hash, resultCode, contractError }: Transfer): PayoutOutcome {

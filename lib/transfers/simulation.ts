@@ -12,19 +12,19 @@ const SIMULATION = z.object({
   minResourceFee: z.string().regex(/^\d+$/).optional(),
 })
 
-/** The network's answer to a simulation. */
+/** The network's response to a simulation. */
 export interface Simulation {
   /** the resources that the call needs, the network's own margins included */
   resources: xdr.SorobanResources
-  /** stroops that the network asks for them at the least, its own margins included */
+  /** the minimum fee in stroops that the network requires for them, its own margins included */
   minResourceFee: bigint
   /** the ledger on whose state it ran */
   latestLedger: number
 }
 
 /**
- * Runs `inner` on the network's present state with its authorization enforced, so that what would fail is refused
- * unpaid: a failed transaction costs the sponsor as much as a good one.
+ * Simulates `inner` on the network's current state with authorization enforced, so that a transaction that would fail is
+ * refused before it costs anything: a failed one costs the sponsor as much as a successful one.
  * @throws SponsorRefusal `would-fail` with the host's error; Refusal `unavailable`
  */
 export async function simulate(network: Network, inner: SignedTransaction): Promise<Simulation> {
@@ -43,7 +43,7 @@ export async function simulate(network: Network, inner: SignedTransaction): Prom
   }
 }
 
-/** @throws LedgerError `unavailable`: an answer without resources is neither a yes nor a no */
+/** @throws LedgerError `unavailable`: a response without resources neither confirms nor rules out success */
 function decodeResources(transactionData: string): xdr.SorobanResources {
   try {
     return xdr.SorobanTransactionData.fromXdr(transactionData, 'base64').resources
@@ -61,10 +61,10 @@ function hostError(print: string): string {
 }
 
 /**
- * Non-refundable fees follow what a transaction declares, not what it uses. So a declaration may exceed the need by a
- * quarter, or by a small absolute amount where that is more. A declaration that falls short fails on the ledger, at the
- * sponsor's cost, and simulation does not notice it.
- * @param needed what simulation found, its margins included
+ * Non-refundable fees depend on the resources that a transaction declares, not on those it uses. So a declaration may
+ * exceed the need by a quarter, or by a small absolute amount if that is more. If it declares too little, the transaction
+ * fails in the ledger, at the sponsor's cost, and simulation doesn't notice.
+ * @param needed the resources from the simulation, its margins included
  * @throws SponsorRefusal
  */
 export function checkResources(declared: xdr.SorobanResources, needed: xdr.SorobanResources): void {
@@ -84,7 +84,7 @@ export function checkResources(declared: xdr.SorobanResources, needed: xdr.Sorob
 /** Stroops by which a declared resource fee may exceed twice the need, on top of a month of rent. */
 const FEE_SLACK = 100_000n
 
-/** Stroops that the rent of the entries grows by, at most, while a signed transaction is on its way. */
+/** The maximum growth, in stroops, of the entries' rent between signing and application. */
 const RENT_DRIFT = 1_000n
 
 /**
@@ -102,12 +102,12 @@ const READ_ENTRY_BYTES = 256n
 const DEAREST = { instructions: 25, byte: 12, entry: 10_000 }
 
 /**
- * Holds the declared resource fee against what the call needs. The network takes the fee for what is declared first,
- * and what is left must cover rent and events: where it does not, the transaction fails on the ledger, at the sponsor's
- * cost. So a declaration beyond the need must be paid for. A fee far above the need would only tie up the sponsor's
- * float, except for rent: the first payment between two accounts extends the lifetime of their entries, and declares
- * several times the fee of the next one. Another transaction may pay that rent before this one is checked.
- * @param needed what simulation found, its margins included; `fee` in stroops
+ * Compares the declared resource fee with the call's need. The network first charges for the declared resources, and the
+ * rest must cover rent and events; if it doesn't, the transaction fails in the ledger, at the sponsor's cost. So a
+ * declaration beyond the need must be paid for. A fee far above the need would only tie up the sponsor's float, except
+ * for rent: the first payment between two accounts extends the lifetime of their entries, and declares several times the
+ * fee of the next one. Another transaction may pay that rent before this one is checked.
+ * @param needed the resources from the simulation, its margins included; `fee` in stroops
  * @throws SponsorRefusal
  */
 export function checkResourceFee(

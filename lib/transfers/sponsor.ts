@@ -8,7 +8,7 @@ import type { QuotaLimits } from './quota.ts'
 import { isLagging } from './recency.ts'
 import type { Tracker } from './track.ts'
 
-/** The fee sponsor of a process: its key, its rules, and what it works with. */
+/** The fee sponsor of a process: its key, its limits, and its dependencies. */
 export interface Sponsor {
   keypair: Keypair
   rules: SponsorRules
@@ -37,7 +37,7 @@ export function openSponsor(
   }
 }
 
-/** A channel that a relay adds counts as controlled at most this much later. */
+/** A relay's new channel is treated as controlled after at most this long. */
 const REREAD_MS = 30_000
 
 /**
@@ -91,8 +91,8 @@ export function availableBalance(account: xdr.AccountEntry): bigint {
 }
 
 /**
- * Reads the sponsor's balance once per ledger, for all requests together. A node that lags gives a balance from which
- * later fees have not been taken, so an older reading never replaces a newer one.
+ * Reads the sponsor's balance once per ledger, for all concurrent requests. A lagging node returns a balance that doesn't
+ * reflect later fees, so an older reading never replaces a newer one.
  */
 export function openFloat(read: ReadAccount, sponsor: string): (ledger: number) => Promise<bigint> {
   let known: { ledger: number; balance: Promise<bigint> } | undefined

@@ -89,8 +89,8 @@ export interface Submitted {
 }
 
 /**
- * Sponsors a signed transaction and waits for its end. The same transaction is the same request, however often and
- * wherever it arrives: it is recorded and paid for once, and every caller gets what the ledger says.
+ * Sponsors a signed transaction and waits for its outcome. The same transaction is the same request, however often and
+ * wherever it arrives: it is recorded and paid for once, and every caller gets the ledger's result.
  * @param channel the one controlled address that may pay: the relay's channel
  * @throws SponsorRefusal; Refusal `unavailable`, `sponsor-not-configured`
  */
@@ -137,7 +137,7 @@ async function verifyAndRecord(
     const controlled = new Set(await sponsor.controlledAddresses(db))
     if (channel !== undefined) controlled.delete(channel)
     const intent = readIntent(inner, { ...sponsor.rules, controlled })
-    // An account has at most one open transfer, so the older one is decided first, if that is possible.
+    // An account has at most one open transfer, so settle the older one first, if possible.
     const { from, to, sequenceNumber } = intent
     const open = await findOpenTransfer(db, from)
     if (open && (open.sequenceNumber !== sequenceNumber || open.recipient !== to)) {
@@ -214,8 +214,8 @@ async function verifyOnce(db: Database, sponsor: Sponsor, proposal: Proposal): P
 }
 
 /**
- * The refusals by time, account and simulation: a moment later they may no longer hold. Each may merely mean that the
- * transaction was applied already, so it is looked up before a refusal is passed on.
+ * The refusals based on time, account and simulation: a moment later they may no longer apply. Each may only mean that
+ * the transaction was already applied, so it is looked up before a refusal is returned.
  */
 const OF_THE_MOMENT: ReadonlySet<RefusalReason> = new Set([
   'not-yet-valid',

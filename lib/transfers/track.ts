@@ -19,12 +19,12 @@ import { type Outcome, openWaiters } from './waiters.ts'
 /** Submits recorded envelopes and finds out how their transfers end. Each process has one; it needs no key. */
 export interface Tracker {
   network: Network
-  /** reads accounts, many in one call where many are asked for at once */
+  /** reads accounts; combines concurrent reads into one call */
   readAccount: ReadAccount
   recency: Recency
   /**
    * Submits an envelope that was just recorded, or tracks one that any process recorded before, and waits up to `waitMs`
-   * for the end of its transfer. A transfer that no caller waits for any more is still tracked until it is decided.
+   * for the outcome of its transfer. A transfer is tracked until it is settled, even if no caller waits for it.
    */
   submit(recorded: RecordedTransfer, options: { innerHash: string; isNew: boolean; waitMs: number }): Promise<Outcome>
   /** Waits up to `waitMs` for the end of a transfer, by any of its envelopes. */
@@ -59,7 +59,7 @@ export function openTracker(context: {
   const waiters = openWaiters(recency)
   /** IDs of the transfers that this process recorded or was asked about, in the order of their next lookup */
   const tracked = new Set<string>()
-  /** the transfers that the next round looks up in any case, and what their callers wait for */
+  /** the transfers that the next round always looks up, and the events their callers wait for */
   let requested = new Map<string, PromiseWithResolvers<void>>()
   const attempt = openAttempts()
   /** the transfers of which a new envelope is being submitted: no round looks them up meanwhile */
@@ -151,7 +151,7 @@ export function openTracker(context: {
     }
   }
 
-  /** Looks one transfer up to learn whether a ledger has closed, each time another, and only then all of them. */
+  /** Looks up one transfer to learn whether a ledger has closed, a different one each time, and only then all of them. */
   async function lookUpAll(open: RecordedTransfer[], isRequested: (id: string) => boolean): Promise<void> {
     const [probe] = open
     const [envelope] = probe?.envelopes ?? []
@@ -178,15 +178,15 @@ export function openTracker(context: {
     await Promise.all(rest.map((one) => attempt(one.transfer.id, () => lookUpOne(one))))
   }
 
-  /** Puts a transfer behind the others, so that those whose lookups fail don't block them. */
+  /** Moves a transfer to the end, so that transfers whose lookups fail don't block the others. */
   function putLast({ transfer: { id } }: RecordedTransfer): void {
     if (tracked.delete(id)) tracked.add(id)
   }
 
-  /** Finds transfers in the pages of the ledgers since `start`. Resolves to those that need no lookup of their own. */
+  /** Finds transfers in the pages of the ledgers since `start`. Resolves to those that need no separate lookup. */
   async function walk(recent: RecordedTransfer[], start: number): Promise<Set<RecordedTransfer>> {
     const done = new Set<RecordedTransfer>()
-    // An RPC without pages, or whose nodes lag, leaves them all to be looked up one by one.
+    // With an RPC that has no pages, or whose nodes lag, all of them are looked up one by one.
     await attempt('pages', async () => {
       const { records, absent, latestLedger } = await walkLedgers(network, recent, start)
       await noteLookedUp(await database(), absent, latestLedger)

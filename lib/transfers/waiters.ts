@@ -15,13 +15,13 @@ interface Waiter {
   finish(outcome: Outcome): void
 }
 
-/** The requests of this process that wait for transfers. They are told what the rows say. */
+/** The requests of this process that wait for transfers. They are notified of the stored result. */
 export interface Waiters {
   wait(transferId: string, options: { envelope?: Envelope | undefined; waitMs: number }): Promise<Outcome>
   tellSettled(transfer: Transfer): void
   /**
-   * Tells those who wait for an envelope that the network refused it. A refusal from before the wait counts only if the
-   * transfer `isStuck`, so that nothing is submitted again for now.
+   * Notifies the requests that wait for an envelope that the network rejected it. A rejection from before the wait is
+   * used only if the transfer `isStuck`, so that nothing is submitted again for now.
    */
   tellRefused(recorded: RecordedTransfer, options?: { isStuck: boolean }): void
 }

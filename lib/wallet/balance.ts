@@ -6,7 +6,9 @@ import { type AccountEvent, readAccountEvents } from './events.ts'
 import { deriveDelegationKey, type Holder } from './keys.ts'
 import { WalletError } from './wallet-error.ts'
 
-/** The openings of an account's two commitments. Only what is spendable can be paid out; `merge` moves the rest there. */
+/**
+ * The openings of an account's two commitments. Only the spendable balance can be paid out; `merge` moves the rest there.
+ */
 export interface Balance {
   spendable: Opening
   receiving: Opening
@@ -65,7 +67,7 @@ export async function syncBalance(
   )
 }
 
-/** What to do about events that are missing. */
+/** How to proceed without the missing events. */
 function remedyFor(archive: string | undefined): string {
   if (archive) return `${archive} lacks some or altered some. Nothing is lost on the ledger: try another archive`
   return 'the RPC no longer has all of them. Nothing is lost on the ledger: read the older ones from an archive'
@@ -116,7 +118,7 @@ function checkpoint(balance: Balance, vk: bigint, event: AccountEvent): Balance 
   return { ...balance, spendable: decryptBalance(vk, event.fields) ?? balance.spendable }
 }
 
-/** Adds the rest of a delegation's escrow. Its commitment comes back unchanged, so its blinding is added too. */
+/** Adds the rest of a delegation's escrow. Its commitment is returned unchanged, so its blinding is added too. */
 function revoke(balance: Balance, vk: bigint, spender: string, event: AccountEvent): Balance {
   const rest = decryptAllowance(deriveDelegationKey(vk, spender), event.fields)
   return rest ? { ...balance, spendable: addOpenings(balance.spendable, rest) } : balance

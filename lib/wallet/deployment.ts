@@ -13,7 +13,10 @@ export interface TokenOnNetwork {
   now?: () => number
 }
 
-/** A token with all that the wallet needs. Every function is given one, so that one process can work with several. */
+/**
+ * A token with everything that the wallet needs. It is passed to every function, so that one process can work with
+ * several.
+ */
 export interface Deployment extends TokenOnNetwork {
   /** Contract strkey of the registry of auditors that the token was made with. */
   auditor: string

@@ -40,14 +40,14 @@ export async function readAccountEvents(
   if (archives.length === 0) return recent
   const isRegistration = ({ name, addresses }: AccountEvent) => name === 'register' && addresses[0] === address
   if (isRecent || recent.events.some(isRegistration)) return recent
-  // The floor has moved on while the RPC was read: what lies a little above it comes from the archive, too.
+  // The floor moved while the RPC was read, so events just above it are also taken from the archive.
   const seam = Math.max(floor, Math.min(oldestLedger + SEAM_MARGIN, Math.floor((oldestLedger + latestLedger) / 2)))
   const { archive, events: old } = await readOldEvents(archives, address, { since, through: seam - 1 })
   const events = [...old, ...recent.events.filter(({ id }) => ledgerOf(id) >= seam)]
   return { events: events.filter(({ id }) => id > (since ?? '')), cursor: recent.cursor, archive }
 }
 
-/** Events in ledger order, the cursor to go on from, and the name of the archive that the older ones come from. */
+/** Events in ledger order, the cursor to continue from, and the name of the archive that the older ones come from. */
 interface AccountHistory {
   events: AccountEvent[]
   cursor: string
@@ -59,9 +59,9 @@ const FLOOR_MARGIN = 2
 const SEAM_MARGIN = 100
 
 /**
- * The events through `through` from the first archive that knows where to start and has them all. One that fails, fails the
- * reading. If none knows a start, the account may not be registered at all: the first complete archive is read from its
- * beginning, and the commitments decide.
+ * The events through `through` from the first archive that knows the start of the replay and is complete. If an archive
+ * fails, the read fails. If none knows a start, the account may not be registered at all: the first complete archive is
+ * read from its beginning, and the commitments decide.
  */
 async function readOldEvents(
   archives: readonly EventArchive[],

@@ -42,14 +42,14 @@ export interface SignedCall {
   maxTime: number
 }
 
-/** The source account for the next call of `signer`. Throws what the SDK throws for an account that is not there. */
+/** The source account for the next call of `signer`. If the account doesn't exist, throws the SDK's error. */
 export function readSource(deployment: TokenOnNetwork, signer: Keypair, options: CallOptions): Promise<Account> {
   return options.source ? Promise.resolve(options.source) : deployment.rpc.getAccount(signer.publicKey())
 }
 
 /**
- * Builds the call, simulates it, and takes over footprint, resources, fee and authorization. Throws WalletError
- * `would-fail`; failures of the transport come through as the SDK throws them.
+ * Builds the call, simulates it, and adopts footprint, resources, fee and authorization. Throws WalletError `would-fail`;
+ * transport errors of the SDK are passed on.
  */
 export async function simulateCall(
   deployment: TokenOnNetwork,

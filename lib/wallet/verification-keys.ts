@@ -42,7 +42,7 @@ export async function readVerificationKey(
   try {
     const simulation = await simulateRead(network, verifier, 'get_verification_key', circuit)
     const value = simulation.result?.retval
-    // A value of another type says nothing about the key, so it counts as no response.
+    // A value of another type says nothing about the key, so it is treated as no response.
     if (value?.type !== 'scvBytes') throw ledgerUnreachable()
     return value.bytes.toBytes()
   } catch (error) {

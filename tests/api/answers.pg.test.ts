@@ -75,7 +75,7 @@ describe.each(OPERATIONS.map((operation) => [operation.id, operation] as const))
   }
 
   test('responds with 413 to a body over 256 KiB, if it reads bodies at all', async () => {
-    // A GET is given no body, and told how large it is.
+    // A GET has no body, only a header with its length.
     const large = 256 * 1024 + 1
     const sent =
       method === 'GET'
@@ -180,7 +180,7 @@ test('sponsors a transfer, and refuses invalid ones', async () => {
     expect(await send({ signedXDR: built.signedXdr })).toBe(500)
   })
   expect(await send({ signedXDR: built.signedXdr })).toBe(200)
-  // The proof is about a balance that has moved on: what the contract says of it is part of the message.
+  // The proof is for an outdated balance: the message includes the contract's error.
   const back = { ...transfer, to: ada.address, opening: payee.opening }
   const source = await service.ledger.network.rpc.getAccount(payee.address)
   const first = await buildTransfer(service.ledger.network, payee, back, { source })

@@ -23,7 +23,7 @@ export interface FullService extends TestService<'embedded'> {
   withoutLedger(work: () => Promise<void>): Promise<void>
 }
 
-/** The session of a user, and what the user sends. */
+/** A user's session and request data. */
 export const as = ({ session }: { session: string }, body?: unknown): Sent => ({ session, body })
 
 export async function openFullService(): Promise<FullService> {

@@ -26,7 +26,7 @@ test('every code on the page is in the table', () => {
   expect(codes.filter((code) => !isRefusalCode(code))).toEqual([])
 })
 
-/** The bodies of every answer; an unknown route has one of its own. */
+/** The bodies of every response; an unknown route has a separate one. */
 const ANSWERS = [
   ...OPERATIONS.flatMap(({ response }) => response?.schema ?? []),
   refusalShape.strict(),
@@ -36,7 +36,7 @@ const ANSWERS = [
 test('every response on the page matches a schema', () => {
   const examples = [...page.matchAll(/```json\n\s*(.*?)\n\s*```/gs)].map(([, text = '']) => JSON.parse(text) as unknown)
   expect(examples.length).toBeGreaterThan(8)
-  // A schema leaves out what it does not know.
+  // A schema omits unknown fields.
   const isGiven = (example: unknown) =>
     ANSWERS.some((schema) => isDeepStrictEqual(schema.safeParse(example).data, example))
   expect(examples.filter((example) => !isGiven(example))).toEqual([])

@@ -9,8 +9,8 @@ import type { SignedInPayer } from '../support/test-service.ts'
 import { type FullService, openFullService } from './full-service.ts'
 
 /**
- * Sends wrong requests to every route and checks that each 400 code in the document is one that its route really sends.
- * The client of the tests checks the other direction.
+ * Sends invalid requests to every route and checks that its route sends each 400 code in the document. The tests' API
+ * client checks the reverse.
  */
 let service: FullService
 let ada: SignedInPayer

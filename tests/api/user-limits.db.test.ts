@@ -26,7 +26,7 @@ test('a user has 500 requests at once and 50 more each second, and another user 
   const now = vi.spyOn(performance, 'now').mockReturnValue(1e12)
   const session = await newSession()
   for (let count = 0; count < 500; count += 1) {
-    // A body over the limit is refused before the database is read, and counts like any other request.
+    // A body over the limit is refused before the database is read, and is counted like any other request.
     const patch = request(session, { method: 'PATCH', body: 'x'.repeat(300_000) })
     expect((await me.PATCH(patch, undefined)).status).toBe(413)
   }
@@ -71,7 +71,7 @@ test('a user has four requests in progress, the fifth waits, and another user do
   open[0]?.end()
   expect(await fifth).toBe(200)
   for (const { end } of open.slice(1)) end()
-  // No body counts as an empty one, which lacks the name.
+  // A missing body is treated as an empty one, which lacks the name.
   for (const { answer } of open) expect((await answer).status).toBe(400)
 })
 

@@ -61,7 +61,7 @@ async function archive(): Promise<Archive> {
 
 const servedIds = () => fake.events.map(({ id }) => id)
 
-/** The truth about the archive: what it calls complete is all that the network has there, in order and once. */
+/** Checks the archive: a range it reports as complete has all of the network's events, in order and once. */
 async function expectTruth(): Promise<void> {
   const opened = await archive()
   const stored = await storedIds()

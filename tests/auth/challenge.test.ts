@@ -69,7 +69,7 @@ describe('a challenge', () => {
   })
 })
 
-/** The envelope without what is random: the nonce, hence the signature. */
+/** The envelope without its random parts: the nonce, and therefore the signature. */
 function blank(transaction: string): string {
   const envelope = xdr.TransactionEnvelope.fromXdr(transaction, 'base64')
   const [first] = new Transaction(transaction, sep10.networkPassphrase).operations

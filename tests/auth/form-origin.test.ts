@@ -30,7 +30,7 @@ describe('a form is not our own', () => {
   test.each<[Record<string, string>]>([
     [{}],
     [{ origin: 'https://elsewhere.example' }],
-    // Headers of a proxy prove nothing: only the configured address counts.
+    // Proxy headers prove nothing: only the configured address is trusted.
     [{ origin: 'https://elsewhere.example', host: 'elsewhere.example', 'x-forwarded-host': 'elsewhere.example' }],
     [{ origin: 'https://elsewhere.example', 'sec-fetch-site': 'same-origin', referer: PUBLIC }],
     [{ origin: 'http://payroll.example' }],

@@ -22,7 +22,7 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-/** Each test has a tenant of its own, since keys are remembered for the life of the process. */
+/** Each test has a separate tenant, since keys are cached until the process ends. */
 beforeEach(() => {
   tenant += 1
   const issuer = `${server.origin}/tenant-${tenant}`

@@ -8,7 +8,7 @@ import { freePort } from '../support/port.ts'
 export const AUDIENCE = 'https://pay.example/api'
 const REDIRECT = 'http://127.0.0.1/callback'
 
-/** The provider's users. `token` goes into the access token too, `userinfo` is told on request alone. */
+/** The provider's users. `token` is added to the access token, `userinfo` is returned only by the userinfo endpoint. */
 const USERS: Record<string, { email: string; email_verified: boolean; tells: 'token' | 'userinfo' }> = {
   alice: { email: 'Alice@b.example', email_verified: true, tells: 'token' },
   bob: { email: 'bob@b.example', email_verified: false, tells: 'token' },
@@ -27,8 +27,8 @@ export interface OidcServer {
 }
 
 /**
- * A whole OpenID provider on a port of its own, not started yet.
- * @param redirects where else its client `web` may have a browser sent back to
+ * A complete OpenID provider on a separate port, not started yet.
+ * @param redirects additional redirect URIs of its client `web`
  */
 export async function openOidcServer(redirects: readonly string[] = []): Promise<OidcServer> {
   const port = await freePort()

@@ -4,14 +4,14 @@ import { serveLocally } from '../support/local-server.ts'
 export interface TestProvider {
   /** Address of the server, without a path. */
   origin: string
-  /** The documents that are served, by path. A function may answer as it likes; nothing hangs. */
+  /** The served documents, by path. A function may respond in any way; nothing hangs. */
   documents: Map<string, { status?: number; body?: unknown; location?: string } | 'hang'>
-  /** Paths asked for, in order. */
+  /** The requested paths, in order. */
   requests: string[]
   close(): Promise<void>
 }
 
-/** An HTTP server of documents, to stand for a provider's discovery and keys. */
+/** An HTTP server of documents in place of a provider's discovery and keys. */
 export async function startTestProvider(): Promise<TestProvider> {
   const listening = await serveLocally((request, response) => {
     const path = request.url ?? '/'

@@ -18,7 +18,7 @@ beforeAll(async () => {
   const port = await freePort()
   base = `http://127.0.0.1:${port}`
   process.env.http_proxy = base
-  // The wallet SDK speaks plain HTTP on this network only.
+  // The wallet SDK allows plain HTTP on this network only.
   const variables = { PUBLIC_URL: `http://${domain}`, DEVNET_PASSPHRASE: Networks.TESTNET }
   service = await openTestService({ ledger: 'fake', variables })
   server = await listen(port, await openApi())

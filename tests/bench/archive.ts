@@ -27,7 +27,9 @@ const FIELDS = [
   'v_tilde_aud_s',
 ]
 
-/** How fast a week of events is ingested, what an event costs on disk, and what a page of a large account costs. */
+/**
+ * How fast a week of events is ingested, how much disk space an event needs, and the cost of a page of a large account.
+ */
 export async function measureArchive(databaseUrl: string): Promise<Figure[]> {
   const store = openStore({ url: databaseUrl })
   const fake = await startEventRpc()

@@ -13,7 +13,7 @@ export interface Target {
   largeBatch: string
 }
 
-/** One client that means harm, and goes on until its thread is ended. */
+/** One malicious client, which continues until its thread is ended. */
 interface Attack {
   name: string
   run(target: Target): Promise<unknown>
@@ -25,7 +25,7 @@ type Asked = [method: string, path: string, headers?: Record<string, string>, bo
 
 let clients = 0
 
-/** Each time an address that was not seen before: an attacker has many, and a limit for each stops none of them. */
+/** A new address each time: an attacker has many, and a limit per address stops none of them. */
 function newClient(): string {
   clients += 1
   return `10.${(clients >> 16) & 255}.${(clients >> 8) & 255}.${clients & 255}`
@@ -143,7 +143,7 @@ export const ATTACKS: readonly Attack[] = [
   { name: '10,000 half-sent bodies', run: (target) => sendHalves(target, 10_000) },
 ]
 
-/** Connections that begin a body and never end it. One that the service gives up is not made again. */
+/** Connections that start a body and never finish it. Those closed by the service are not reopened. */
 async function sendHalves({ base, session }: Target, count: number): Promise<void> {
   const { port, hostname } = new URL(base)
   const head = `POST /api/transfer HTTP/1.1\r\nHost: ${hostname}:${port}\r\nAuthorization: Bearer ${session}\r\nContent-Type: application/json\r\nContent-Length: 200000\r\n\r\n`

@@ -28,7 +28,7 @@ function tell({ name, found, goal }: Figure): void {
 
 const tellAll = (figures: readonly Figure[]) => figures.forEach(tell)
 
-/** Measures with a service and a ledger of its own. */
+/** Measures with a separate service and ledger. */
 async function onStage(databaseUrl: string, measure: (stage: Stage) => Promise<void>): Promise<void> {
   const stage = await setStage({ DATABASE_URL: databaseUrl, SESSION_SECRET: 'a secret for one run of the benchmark' })
   try {

@@ -9,12 +9,12 @@ import { buildCall, signCall, simulateCall } from '#lib/wallet/transaction.ts'
 const SECONDS = 300
 
 /**
- * Transfers of nothing from one account to another, signed with consecutive sequence numbers, base64. Each is proved from
- * the balance that the one before leaves. Only the first can be simulated: the others touch the same entries, so they take
- * over its resources, and their authorization is what simulation would have recorded.
+ * Transfers of zero from one account to another, signed with consecutive sequence numbers, base64. Each is proved from
+ * the balance after the previous one. Only the first can be simulated: the others touch the same entries, so they reuse
+ * its resources, and their authorization is what simulation would have recorded.
  */
 export async function prepareChain(network: TestNetwork, payer: Holder, to: string, length: number): Promise<string[]> {
-  // The first transfer of new accounts pays for a longer life of their entries, which is not to be declared again.
+  // The first transfer of new accounts pays for a longer lifetime of their entries, which must not be declared again.
   const opened = await buildTransfer(network, payer, { to, amount: 0n, opening: NOTHING })
   await sendAndWait(network, opened.signedXdr)
   const source = await network.rpc.getAccount(payer.signer.publicKey())

@@ -1,15 +1,15 @@
 import { connect, createServer, type Socket } from 'node:net'
 
-/** A way to PostgreSQL that counts the statements sent through it. */
+/** A proxy to PostgreSQL that counts the statements sent through it. */
 export interface CountingGate {
   url: string
-  /** statements since the last reset, those that begin and end a transaction included */
+  /** statements since the last reset, including those that begin and end a transaction */
   count(): number
   reset(): void
   close(): Promise<void>
 }
 
-/** Types of messages that have a statement run: a simple query, and the execution of a prepared one. */
+/** Message types that run a statement: a simple query, and the execution of a prepared one. */
 const STATEMENTS = new Set(['Q'.charCodeAt(0), 'E'.charCodeAt(0)])
 
 export async function startCountingGate(databaseUrl: string): Promise<CountingGate> {
@@ -51,7 +51,7 @@ export async function startCountingGate(databaseUrl: string): Promise<CountingGa
   }
 }
 
-/** Tells the type of each message of a client: a byte, then a length that counts itself. The first message has no type. */
+/** Returns the type of each client message: a byte, then a length that includes itself. The first message has no type. */
 function messageReader(tell: (type: number) => void): (part: Buffer) => void {
   let rest = Buffer.alloc(0)
   let isFirst = true

@@ -1,6 +1,6 @@
 import { createServer } from 'node:http'
 
-/** An RPC in front of another that counts the calls made through it. */
+/** A proxy in front of an RPC that counts the calls made through it. */
 export interface CountingProxy {
   url: string
   /** calls since the last reset */

@@ -38,7 +38,7 @@ export async function measureDirectory(stage: Stage, databaseUrl: string): Promi
   }
 }
 
-/** As many rows as the largest body holds, each with an address of its own. */
+/** As many rows as the largest body can contain, each with a different address. */
 function largestImport(): { rows: { name: string }[] } {
   const rows: { name: string }[] = []
   let size = '{"rows":[]}'.length
@@ -130,7 +130,7 @@ async function compare(one: () => Promise<unknown>, other: () => Promise<unknown
   return (median ?? 0) / (base ?? 1)
 }
 
-/** How often the table of payouts was scanned, by everybody so far. */
+/** How often the table of payouts has been scanned, in all sessions. */
 async function readStatistics(db: Database): Promise<{ seqScan: number; idxScan: number }> {
   await db.execute(sql`SELECT pg_stat_force_next_flush()`)
   const { rows } = await execute<{ seq: string; idx: string }>(

@@ -3,12 +3,12 @@ import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { nextProgram } from '#lib/cli/build.ts'
 
-/** A bare application of the same Next: what it takes is the least that any application takes. */
+/** A minimal application on the same Next: the lower bound for the cost of any application. */
 export const FLOOR_DIRECTORY = fileURLToPath(new URL('floor', import.meta.url))
 
 export async function buildFloor(): Promise<void> {
   const env = { ...process.env, NEXT_TELEMETRY_DISABLED: '1' }
-  // Turbopack would take the instrumentation and the proxy of the folders above: the service itself.
+  // Turbopack would use the instrumentation and the proxy of the parent folders, which belong to the service.
   const args = [nextProgram(), 'build', '--webpack', FLOOR_DIRECTORY]
   const build = spawn(process.execPath, args, { stdio: 'ignore', env })
   const code = await new Promise((resolve) => build.once('exit', resolve))

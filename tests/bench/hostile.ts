@@ -5,12 +5,12 @@ import { askOnce, type LoadReport, load, percentile, residentMbOf } from './load
 import { startPollingService } from './polling.ts'
 
 const SECONDS = 8
-/** 99 of 100 answers to other clients must come within this time. */
+/** 99 of 100 responses to other clients must arrive within this time. */
 const GOAL_MS = 500
 /** Longer than the service waits for the rest of a request. */
 const LET_GO_AFTER_MS = 45_000
 
-/** One attack, in a thread of its own, so that it does not slow those who measure. */
+/** One attack, in a separate thread, so that it doesn't slow down the measuring clients. */
 function attackWith(name: string, target: Target): Worker {
   return new Worker(new URL('./attacks.ts', import.meta.url), { workerData: { name, target } })
 }
@@ -57,7 +57,7 @@ export async function measureHostile(databaseUrl: string, only = ''): Promise<vo
       const memory = `${residentMbOf(service.pid).toFixed(0)} MB`
       row([name, ...all.map(times), answers, memory, isGood ? 'passed' : 'FAILED'])
       if (name.includes('half-sent')) {
-        // The attacker keeps its connections: it is the service that must let go of them.
+        // The attacker keeps its connections open: the service must close them.
         await rest(LET_GO_AFTER_MS)
         row(['  the same, 45 s later', '', '', '', '', `${residentMbOf(service.pid).toFixed(0)} MB`])
       }

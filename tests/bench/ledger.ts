@@ -35,7 +35,7 @@ export async function measureLedger(): Promise<Figure[]> {
   ]
 }
 
-/** Sends a transfer from every `step`th account to the next, and tells how many wait for a ledger. */
+/** Sends a transfer from every `step`th account to the next, and returns how many wait for a ledger. */
 type Send = (step: number) => Promise<number>
 
 async function withDevnet(

@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { Agent, type OutgoingHttpHeaders, type RequestOptions, request } from 'node:http'
 
-/** The answers to a load. */
+/** The responses to a load. */
 export interface LoadReport {
   answers: number
   /** how many of them were not 200 */
   others: number
-  /** milliseconds to each answer, ascending */
+  /** milliseconds to each response, ascending */
   times: number[]
   seconds: number
 }
@@ -41,7 +41,7 @@ export async function load(
 
 let next = 0
 
-/** One request; resolves to its status once the body has come. */
+/** One request; resolves to its status once the body has arrived. */
 export function askOnce(url: string, { body, client, sessions, ...options }: Asked): Promise<number> {
   const seen = client && { 'X-Forwarded-For': client() }
   const bearer = sessions && { Authorization: `Bearer ${sessions[next++ % sessions.length]}` }
@@ -60,7 +60,7 @@ export function askOnce(url: string, { body, client, sessions, ...options }: Ask
   })
 }
 
-/** The time within which `share` of the answers came, in milliseconds. */
+/** The time within which `share` of the responses arrived, in milliseconds. */
 export function percentile(times: readonly number[], share: number): number {
   return times[Math.min(times.length - 1, Math.floor(times.length * share))] ?? Number.NaN
 }

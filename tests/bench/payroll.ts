@@ -19,7 +19,7 @@ import type { Figure } from './directory.ts'
 const EMPLOYERS = 25
 const PAYOUTS = 8
 const PAYOUTS_IN_ALL = EMPLOYERS * PAYOUTS
-/** As many registrations as a ledger takes. */
+/** As many registrations as fit into a ledger. */
 const SIDE_BY_SIDE = 8
 const AMOUNT = 1_000n
 
@@ -124,7 +124,7 @@ async function ledgersOf(network: TestNetwork, hashes: string[]): Promise<string
   return `${new Set(hashes).size} paid in ${span} ledgers`
 }
 
-/** Asks again what is not decided yet, as a client of the service does. */
+/** Polls the open ones, as a client of the service does. */
 async function patiently<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
   const deadline = Date.now() + 600_000
   for (;;) {

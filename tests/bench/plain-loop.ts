@@ -21,7 +21,7 @@ async function plainTransfer(
   }
 }
 
-/** Runs as a process of its own, so that its CPU time is its own: jobs come in as a message, and go out as another. */
+/** Runs as a separate process to measure its CPU time alone: jobs arrive as one message, and results leave as another. */
 export interface PlainJob {
   rpcUrl: string
   passphrase: string

@@ -23,7 +23,7 @@ const SERVICE_PORT = 3920
 const FLOOR_PORT = 3921
 const SECRET = 'a secret for one run of the benchmark, long enough'
 
-/** An employer with many batches, at a service of its own. */
+/** An employer with many batches, at a separate service. */
 interface PollingService {
   base: string
   pid: number
@@ -139,8 +139,8 @@ async function fill(
 }
 
 /**
- * Measures what frontends poll, beside a bare application of the same Next that verifies the session and runs one
- * statement.
+ * Measures the operations that frontends poll, in comparison with a minimal application on the same Next that verifies
+ * the session and runs one statement.
  */
 export async function measurePolling(databaseUrl: string): Promise<Figure[]> {
   const service = await startPollingService(databaseUrl)
@@ -148,7 +148,7 @@ export async function measurePolling(databaseUrl: string): Promise<Figure[]> {
   try {
     const { sessions, organisation, batch } = service
     const figures: Figure[] = []
-    // The bare application answers with the same number of rows.
+    // The minimal application responds with the same number of rows.
     for (const [read, path, rows] of [
       ['status', `/batches/${batch}/status`, 1],
       ['me', '/me', 1],
@@ -181,7 +181,10 @@ export interface Target {
   sessions: readonly string[]
 }
 
-/** The answers of one target in a second beside another's, and the cost of an answer of each, in milliseconds. */
+/**
+ * The responses per second of one target in comparison with another's, and the cost of a response of each, in
+ * milliseconds.
+ */
 interface Comparison {
   rate: number
   otherRate: number

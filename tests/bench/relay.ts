@@ -23,7 +23,10 @@ const TRANSFERS = 10
 const JOBS = 50
 const EACH = 3
 
-/** The relay: ledgers that a job takes with so many channels, what it asks, and what a second host brings. */
+/**
+ * The relay: how many ledgers a job takes with so many channels, how many requests it makes, and the gain from a second
+ * host.
+ */
 export async function measureRelay(databaseUrl: string): Promise<Figure[]> {
   return await onLedger(databaseUrl, { proofs: 'stand-in', closeMs: 1000 }, async (service, variables) => {
     const seeds = variables.CHANNEL_SEEDS.split(',')
@@ -37,16 +40,14 @@ export async function measureRelay(databaseUrl: string): Promise<Figure[]> {
   })
 }
 
-/** The same with real proofs. */
+/** Measures the relay with real proofs. */
 export async function measureProvingRelay(databaseUrl: string): Promise<Figure> {
   return await onLedger(databaseUrl, { proofs: 'real', closeMs: 5000, channels: 2 }, (service, variables) =>
     measureProvingAhead(service, { ...variables, CHANNEL_SEEDS: variables.CHANNEL_SEEDS.split(',')[0] ?? '' }),
   )
 }
 
-/**
- * Runs `measure` on a ledger of its own, with a service that has a sponsor, a faucet, and channels that are fit to pay.
- */
+/** Runs `measure` on a separate ledger, with a service that has a sponsor, a faucet, and channels that can pay. */
 async function onLedger<Result>(
   databaseUrl: string,
   given: { proofs: 'real' | 'stand-in'; closeMs: number; channels?: number },
@@ -222,12 +223,12 @@ async function finish(service: RunningService, { id, identity }: Handed): Promis
 }
 
 interface Host {
-  /** items that it has seen through to the end */
+  /** items that it completed */
   paid(): number
   stop(): Promise<void>
 }
 
-/** `npm run relay`, as a process of its own. */
+/** `npm run relay`, as a separate process. */
 async function startHost(variables: Record<string, string>): Promise<Host> {
   const child: ChildProcess = fork(new URL('../../lib/cli/relay.ts', import.meta.url), {
     stdio: ['ignore', 'pipe', 'inherit', 'ipc'],

@@ -10,16 +10,19 @@ import { buildFloor, FLOOR_DIRECTORY } from './floor.ts'
 import { residentMbOf } from './load.ts'
 
 const ROUNDS = 3
-/** After this long a process has made its channels fit, which takes proofs, or has nothing to do. */
+/** By then a process has prepared its channels, which takes proofs, or has nothing to do. */
 const SETTLED_AFTER_MS = 60_000
 
 interface Start {
   child: ChildProcess
-  /** milliseconds to the first answer */
+  /** milliseconds to the first response */
   ms: number
 }
 
-/** The embedded default: how long a process takes to its first answer, beside a bare application of the same Next. */
+/**
+ * The embedded default: how long a process takes until its first response, in comparison with a minimal application on
+ * the same Next.
+ */
 export async function measureStart(): Promise<Figure[]> {
   buildIfStale()
   await buildFloor()
@@ -50,7 +53,7 @@ export async function measureStart(): Promise<Figure[]> {
 
 const median = (values: number[]) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0
 
-/** Memory in MB of a process that makes no proof, since an earlier one has made its channels fit. */
+/** Memory in MB of a process that makes no proof, since an earlier one has prepared its channels. */
 async function measureIdle(variables: Record<string, string>): Promise<number> {
   let memory = Number.NaN
   for (let starts = 0; starts < 2; starts += 1) {

@@ -103,7 +103,7 @@ test('the overview reports that all is well, and the next step', async ({ page }
   await visit(page, program)
   const health = page.getByRole('region', { name: 'Health' })
   for (const word of ['Reachable', 'Following', 'Paying']) await expect(health).toContainText(word)
-  // The relay starts in the background. That changes no record, so the page does not reload by itself.
+  // The relay starts in the background. That changes no record, so the page doesn't reload automatically.
   await expect(async () => {
     await page.reload()
     expect(await health.textContent()).toContain('Running')

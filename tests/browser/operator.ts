@@ -28,7 +28,7 @@ export async function signIn(page: Page, base: string, password = PASSWORD): Pro
   await page.getByRole('button', { name: 'Sign in' }).click()
 }
 
-/** Opens a page and waits until React handles its buttons: the browser drops a click that comes earlier. */
+/** Opens a page and waits until React handles its buttons: the browser drops earlier clicks. */
 export async function openInteractive(page: Page, address: string): Promise<void> {
   await page.goto(address)
   await page.waitForFunction(() => {

@@ -53,7 +53,7 @@ test('shows a failed payout with its reason, here and under what needs attention
   )
   await attention.getByRole('link', { name: 'Grace Hopper' }).click()
   await expect(page.getByRole('link', { name: 'Remove the filter Contractor: Grace Hopper' })).toBeVisible()
-  // An expired transfer counts as failed.
+  // An expired transfer is shown as failed.
   await page.getByRole('link', { name: 'Failed 1' }).click()
   await expect(page).toHaveURL(/view=failed/)
   await expect(page.getByRole('row')).toHaveCount(2)

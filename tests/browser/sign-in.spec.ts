@@ -104,7 +104,7 @@ test('works under every name of this machine, and names a working address on any
   await expect(page).toHaveURL(`http://127.0.0.1:${port}/overview`)
   await page.getByRole('button', { name: 'Sign out' }).filter({ visible: true }).click()
   await expect(page.getByText('You are signed out.')).toBeVisible()
-  // Chromium resolves every name under .localhost to this machine, including names that the service does not know.
+  // Chromium resolves every name under .localhost to this machine, including names unknown to the service.
   await page.goto(`http://payroll.localhost:${port}/sign-in`)
   await signIn(page, program.base)
   await expect(page.getByRole('heading', { name: 'Not from this address' })).toBeVisible()

@@ -26,7 +26,7 @@ import { findUntruths } from './truth.ts'
 const PARTIES = 20
 const STEPS = 14
 const CHANNELS = 4
-/** Milliseconds between two ledgers that nothing holds up. */
+/** Milliseconds between two ledgers when nothing delays them. */
 const CLOSE_MS = 200
 
 const USAGE = `npm run chaos -- [--histories N] [--seed S]
@@ -70,7 +70,7 @@ async function runHistories(histories: number, firstSeed: number): Promise<void>
     DATABASE_URL: databaseUrl,
     SESSION_SECRET: 'a secret for tests, long enough for HS256',
     TRANSFER_WAIT: '4',
-    // The quotas suffice for a long run, and are compared with what was charged.
+    // The quotas suffice for a long run, and are compared with the charged fees.
     SPONSOR_QUOTA_TRANSFERS: '1000000',
     SPONSOR_QUOTA_STROOPS: '100000000000',
     SPONSOR_DAILY_BUDGET: '100000000000',

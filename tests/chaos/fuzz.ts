@@ -138,7 +138,7 @@ async function mintSessions(port: number): Promise<string[]> {
   return await Promise.all(users.map((sub) => mintSession(settings, { kind: 'ledger', sub }, new Date())))
 }
 
-/** Sends the request. Resolves to what came back, or to undefined if the connection is still open after ten seconds. */
+/** Sends the request. Resolves to the response, or to undefined if the connection is still open after ten seconds. */
 function exchange(port: number, { bytes, hangUpMs }: FuzzedRequest): Promise<string | undefined> {
   return new Promise((resolve) => {
     let text = ''
@@ -164,7 +164,7 @@ function exchange(port: number, { bytes, hangUpMs }: FuzzedRequest): Promise<str
 function isDocumented(text: string, { bytes }: FuzzedRequest): boolean {
   const [, code] = /"code":"([a-z-]+)"/.exec(text.slice(text.indexOf('\r\n\r\n'))) ?? []
   if (code !== undefined) return isRefusalCode(code) && code !== 'internal'
-  // HEAD has no body, GET /ready says what it misses, and a page that has to wait is text.
+  // HEAD has no body, GET /ready lists what is missing, and a page that has to wait is text.
   return /^HTTP\/1.1 503 /.test(text) || (bytes.startsWith('HEAD ') && /^HTTP\/1.1 501 /.test(text))
 }
 

@@ -12,13 +12,13 @@ import { seededRandom } from '../transfers/random.ts'
 import type { ReadLedger } from './ledger-pages.ts'
 import { openLiar } from './lies.ts'
 
-/** The answer to a request. */
+/** The response to a request. */
 export interface Answer {
   status: number
   body: Record<string, unknown>
 }
 
-/** A process that can be killed, and comes back, or stopped for a while. */
+/** A process that can be killed and restarted, or paused. */
 export interface Mortal {
   /** Kills the process and starts it anew. Resolves to false if it was already stopped or starting. */
   kill(): Promise<boolean>
@@ -29,13 +29,13 @@ export interface Mortal {
 /** A service. */
 export interface Instance extends Mortal {
   post(payer: SignedInPayer, request: { signedXDR: string; payoutId?: string }): Promise<Answer>
-  /** Asks for the payer's payouts. */
+  /** Requests the payer's payouts. */
   poll(payer: SignedInPayer): Promise<void>
   /** Has the relays pay the payer's contractor so many times. */
   startJob?(payer: SignedInPayer, transfers: number): Promise<void>
 }
 
-/** Two services on one database, and relays, each behind an RPC of its own that lies. */
+/** Two services on one database, and relays, each behind a separate faulty RPC. */
 export interface Pair {
   instances: Instance[]
   relays: Mortal[]
@@ -46,13 +46,13 @@ export interface Pair {
   db: Database
   /** Breaks every connection to the database, and lets none in for so many milliseconds; undefined where that cannot be. */
   breakDatabase?(milliseconds: number): Promise<void>
-  /** The ledger stands still for so long; undefined where its clock is not ours. */
+  /** Stops closing ledgers for this long; undefined if the test doesn't control the ledger's clock. */
   standStill?(milliseconds: number): Promise<void>
   /** Closes so many ledgers at once. */
   closeLedgers?(count: number): void
 }
 
-/** An employer with payouts to one payee, what opens its balance, and what it has signed. */
+/** An employer with payouts to one payee, the opening of its balance, and its signed transfers. */
 export interface Party {
   payer: SignedInPayer
   payee: Holder
@@ -67,24 +67,24 @@ interface Signed {
   to: string
   amount: bigint
   next: Opening
-  /** what the ledger has made of it, as far as the wallet knows */
+  /** the ledger's result, as far as the wallet has seen it */
   isOver: boolean
   /** milliseconds */
   signedAt: number
 }
 
-/** An answer, and the inner hash of what was posted. */
+/** A response, and the inner hash of the posted transaction. */
 export interface Told extends Answer {
   hash: string
   /** the ledger when it was posted */
   ledger: number
 }
 
-/** The events of a history: every answer, every signed transfer, and the number of injected faults. */
+/** The events of a history: every response, every signed transfer, and the number of injected faults. */
 export interface Happened {
   told: Told[]
   signed: string[]
-  /** for each transfer, the end that it was seen to have during the history */
+  /** for each transfer, the outcome observed during the history */
   ends: Map<string, TransferStatus>
   faults: number
 }
@@ -94,7 +94,9 @@ const FORGOTTEN_AFTER = 40_000
 /** A client that posts again chooses among so many of its latest envelopes. */
 const RECENT = 8
 
-/** Runs one history: everything that clients, network, processes and database can do, in an order that the seed gives. */
+/**
+ * Runs one history: all possible actions of clients, network, processes and database, in an order determined by the seed.
+ */
 export async function runHistory(
   pair: Pair,
   parties: readonly Party[],
@@ -111,7 +113,7 @@ export async function runHistory(
     if (happens) count()
   }
   const running = new Set<Promise<unknown>>()
-  /** Goes on while the next steps are taken. */
+  /** Runs while the next steps are taken. */
   const begin = (work: Promise<unknown> | undefined) => {
     if (!work) return
     const done: Promise<unknown> = work.catch(() => undefined).finally(() => running.delete(done))
@@ -237,10 +239,10 @@ async function noteEnds(db: Database, ends: Happened['ends']): Promise<void> {
   for (const { id, status } of settled) if (!ends.has(id)) ends.set(id, status)
 }
 
-/** The time in ms within which transfers end once the RPC tells the truth: every max time comes sooner. */
+/** The time in ms within which transfers end once the RPC responds correctly: every max time has passed by then. */
 const QUIET_MS = 120_000
 
-/** Every end is final: nothing is open once every max time has passed and the RPC tells the truth. */
+/** Every outcome is final: no transfer is open once every max time has passed and the RPC responds correctly. */
 async function untilSettled({ db, instances }: Pair, parties: readonly Party[]): Promise<void> {
   for (let waited = 0; waited < QUIET_MS; waited += 500) {
     const open = await findOpenTransfers(db)
@@ -251,9 +253,9 @@ async function untilSettled({ db, instances }: Pair, parties: readonly Party[]):
   }
 }
 
-/** The rows of a statement; every driver answers with them. */
+/** The rows of a statement; every driver returns them. */
 const listRows = async (db: Database, statement: string) =>
   (await db.execute(statement)) as unknown as { rows: Record<string, unknown>[] }
 
-/** Whether an inner transaction is recorded, and as what. */
+/** Whether an inner transaction is recorded, and with which status. */
 export const statusOf = async (db: Database, hash: string) => (await findTransferOfHash(db, hash))?.transfer

@@ -4,13 +4,15 @@ import { type SyncedBalance, syncBalance } from '#lib/wallet/balance.ts'
 import type { Pair, Party } from './history.ts'
 import type { Standing } from './ledger-pages.ts'
 
-/** The amount of the item at a position of any job, in base units: with it the rows alone give the sum. */
+/**
+ * The amount of the item at a position of any job, in base units, so that the sum can be computed from the rows alone.
+ */
 export const amountAt = (position: number) => 100 + position
 
 /** The balance of each payee when it was last read. */
 const balances = new Map<string, SyncedBalance>()
 
-/** Everything in which items, channels and ledger contradict each other after a history. */
+/** All contradictions between items, channels and the ledger after a history. */
 export async function findUntrueItems({ db, network, readLedger }: Pair, parties: readonly Party[]): Promise<string[]> {
   const ledger = await readLedger()
   const items = await db.select().from(batchItems).orderBy(asc(batchItems.job), asc(batchItems.position))
@@ -37,7 +39,7 @@ export async function findUntrueItems({ db, network, readLedger }: Pair, parties
     if (itemJob !== null || nextJob !== null) untruths.push(`channel ${address} is held for ever`)
   }
 
-  // The transfers of the channels on the ledger, and what the payees can read of them, must be what the items say.
+  // The channels' transfers in the ledger, and the amounts that the payees decrypt, must match the items.
   const own = new Set(channels.map(({ address }) => address))
   const isTransfer = ({ succeeded, source, feeSource }: Standing) =>
     succeeded && feeSource !== undefined && own.has(source)

@@ -12,7 +12,7 @@ export interface Standing {
   fee: bigint
 }
 
-/** By inner hash, everything that stands on the ledger, from its own pages. What was read before is not read again. */
+/** All applied transactions by inner hash, from the ledger's pages. Pages are read once. */
 export type ReadLedger = () => Promise<Map<string, Standing[]>>
 
 const PAGE = 200

@@ -27,7 +27,7 @@ const TRANSPORT: Fault[] = [
   { answer: {} },
 ]
 
-/** Untrue answers of nodes that lag, refuse, or cut short. None of them claims a ledger that it does not know. */
+/** Faulty responses of nodes that lag, refuse, or truncate. None of them names a ledger that it doesn't have. */
 const LIES: Record<string, ((random: Random) => Fault)[]> = {
   sendTransaction: [
     () => ({ answer: sendAnswer('PENDING') }),
@@ -61,7 +61,7 @@ function endEarly(page: Result): Result {
 
 const isFound = ({ status }: Result) => status !== 'NOT_FOUND'
 
-/** The same answer of a node that is ledgers behind. */
+/** The same response from a node that is some ledgers behind. */
 function behind(answer: Result, ledgers: number): Result {
   const { latestLedger, latestLedgerCloseTime } = answer
   return {
@@ -71,25 +71,25 @@ function behind(answer: Result, ledgers: number): Result {
   }
 }
 
-/** A node lags by at most so many ledgers; one that was restored from a backup lags by more. */
+/** A node lags by at most so many ledgers; a node restored from a backup lags by more. */
 const LAG = 9
 const BACKUP = 60
-/** So many answers to each question are kept, for a lagging node to repeat. */
+/** The number of responses kept per request, for a lagging node to repeat. */
 const REMEMBERED = 40
 
 /** An RPC that lies. */
 interface Liar {
   rule: (call: Call) => Promise<Fault>
-  /** Answers for so many milliseconds as a node restored from a backup, which knows nothing of the last ledgers. */
+  /** Responds for so many milliseconds like a node restored from a backup, which lacks the last ledgers. */
   restore(milliseconds: number): void
 }
 
-/** Lies in `percent` of the calls, or delays them, and counts each time. */
+/** Changes or delays `percent` of the responses, and counts each time. */
 export function openLiar(random: Random, percent: number, count: () => void): Liar {
   const answers = new Map<string, Result[]>()
   let restored = 0
 
-  /** The answer that was given at most `ledgers` ago; the present one if there is no other. */
+  /** The response of at most `ledgers` ago; the current one if there is none. */
   function remember(question: string, answer: Result, ledgers: number): Result {
     const known = answers.get(question) ?? []
     answers.set(question, [...known, answer].slice(-REMEMBERED))
@@ -105,7 +105,7 @@ export function openLiar(random: Random, percent: number, count: () => void): Li
       return told
     }
 
-  /** The answer of a node that lags by so many ledgers. */
+  /** The response of a node that lags by so many ledgers. */
   function lag({ method, params }: Call, ledgers: number): Fault {
     if (method === 'sendTransaction') {
       count()
@@ -160,7 +160,7 @@ export function openLiar(random: Random, percent: number, count: () => void): Li
 
 const askedBy = (method: string, params: Record<string, unknown>) => `${method} ${JSON.stringify(params)}`
 
-/** The answer NOT_FOUND as of the present ledger, of a node that lacks the ledger of the transaction. */
+/** NOT_FOUND as of the current ledger, from a node that lacks the transaction's ledger. */
 function unfound({ latestLedger, latestLedgerCloseTime, oldestLedger, oldestLedgerCloseTime }: Result): Result {
   return { status: 'NOT_FOUND', latestLedger, latestLedgerCloseTime, oldestLedger, oldestLedgerCloseTime }
 }

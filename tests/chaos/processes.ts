@@ -6,16 +6,16 @@ import type { SignedInPayer } from '../support/test-service.ts'
 import type { Instance, Mortal } from './history.ts'
 import { amountAt } from './items.ts'
 
-/** A process of its own that can be killed and stopped. */
+/** A separate process that can be killed and paused. */
 interface Killable extends Mortal {
   freeze(milliseconds: number): Promise<boolean>
   end(): void
 }
 
-/** Exits that this run has not asked for: no fault of network or database may end a process. */
+/** Exits that this run didn't cause: no fault of network or database may end a process. */
 export const unasked: string[] = []
 
-/** So many characters of what a process said are kept. */
+/** The number of characters of a process's output that are kept. */
 const LAST_WORDS = 2_000
 
 async function startProcess(file: string, variables: Record<string, string>): Promise<Killable> {
@@ -51,7 +51,7 @@ async function startProcess(file: string, variables: Record<string, string>): Pr
   return {
     kill: () =>
       alone(async () => {
-        // It may have ended by itself, and be on its way back.
+        // It may have exited and be restarting.
         if (child.exitCode !== null) return
         const gone = once(child, 'exit')
         child.kill('SIGKILL')
@@ -68,12 +68,12 @@ async function startProcess(file: string, variables: Record<string, string>): Pr
   }
 }
 
-/** A relay behind an RPC of its own. */
+/** A relay behind a separate RPC. */
 export function startRelayProcess(variables: Record<string, string>, proxy: FaultProxy): Promise<Killable> {
   return startProcess('relay-process.ts', { ...variables, STELLAR_RPC_URL: proxy.url })
 }
 
-/** A service behind an RPC of its own. */
+/** A service behind a separate RPC. */
 export async function startInstance(
   variables: Record<string, string>,
   proxy: FaultProxy,

@@ -4,7 +4,7 @@ import { startService } from '#lib/server/start.ts'
 import { openApi } from '../support/api.ts'
 import { listen } from '../support/listen.ts'
 
-/** A service in a process of its own, which can be killed and stopped. */
+/** A service in a separate process, which can be killed and paused. */
 const configuration = readEnvironment(process.env)
 provideService(startService(configuration))
 await listen(configuration.PORT, await openApi())

@@ -8,7 +8,7 @@ import { type Happened, type Pair, statusOf } from './history.ts'
 /** No node that the histories make lags by so many ledgers. */
 const LONG_AGO = 80
 
-/** Everything in which answers, rows and ledger contradict each other after a history. */
+/** All contradictions between responses, rows and the ledger after a history. */
 export async function findUntruths(pair: Pair, { told, signed, ends }: Happened, sponsor: string): Promise<string[]> {
   const { db } = pair
   const ledger = await pair.readLedger()

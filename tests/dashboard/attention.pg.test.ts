@@ -134,7 +134,7 @@ test('lists everything failed, stalled or overdue once, by name, with the operat
     ['A transfer is overdue', 'Open', 'Northwind', 'Katherine', 7],
     ['2 of 2 payouts of a batch failed', 'Failed', 'Northwind', 'Alan, Edsger', 55],
   ])
-  // Four are in the records, and all are named; the batch counts five that were not sent.
+  // Four are in the records, and all are named; the batch reports five unsent ones.
   expect(items[0]).toMatchObject({ moreContractors: 1, why: expect.stringContaining('4 of 9 paid') })
   expect(items[2]?.remedy).toBe('The application shows what failed and can send the payouts again.')
   expect(items[2]?.why).toMatch(/^it expired .* nothing was paid$/)
@@ -188,7 +188,7 @@ test.each(['Still', 'Open', 'Failed'])('describes a batch on its page as on the 
   const told = items.find(({ batch: of }) => of?.name === name)
   const line = await findBatchLine(db, told?.batch?.id ?? '')
   const own = await readAttention(db, line ? [line] : [], NOW, line?.id)
-  // The batch's own page shows it for as long as it lasts.
+  // The batch's page shows it as long as the condition holds.
   expect(own.items).toEqual([{ ...told, until: undefined }])
 })
 
@@ -340,7 +340,7 @@ test('counts failed batches beyond the 20 listed ones with the old ones, but not
   expect(queries.filter(({ query }) => /^select count\(\*\) from "batches"/.test(query))).toEqual([])
 })
 
-/** Payouts without a transfer that failed so many minutes ago, each of a contractor of its own. */
+/** Payouts without a transfer that failed so many minutes ago, each for a different contractor. */
 async function fail(of: string, name: string, count: number, at: number) {
   const contractors = Array.from({ length: count }, (_, n) => contractorRow({ organisation, name: `${name} ${n + 1}` }))
   const failure = { organisation, batch: of, status: 'failed', error: 'failed', createdAt: before(at) } as const

@@ -62,7 +62,7 @@ test('a channel that no relay has reported for a minute is shown as not running,
       ['GSHORT', 'Problem'],
     ]),
   )
-  // The readiness of the relay counts the very same channels.
+  // The relay's readiness counts the same channels.
   expect((await readRelayState(db, TOKEN, NOW)).channels).toBe(channels.filter(({ isRunning }) => isRunning).length)
 })
 

@@ -41,7 +41,7 @@ const send = (path: string, fields: Record<string, string>, headers: Record<stri
     body: new URLSearchParams(fields).toString(),
   })
 
-/** The cookies that an answer sets, each its name, value and terms. */
+/** The cookies that a response sets, each with its name, value and attributes. */
 const cookiesOf = ({ headers }: Awaited<ReturnType<typeof send>>) =>
   (headers['set-cookie'] ?? []).map((cookie) => {
     const [named = '', ...terms] = cookie.split(/; */)
@@ -189,7 +189,7 @@ test('strangers at the operator’s address do not shut out the right password f
   const enterWith = async (password: string) => (await enter({ password })).headers.location
   const flood = await Promise.all(Array.from({ length: 400 }, () => enterWith('wrong')))
   expect(flood).toContain('/sign-in?problem=wait&seconds=1&to=%2Foverview')
-  // The page that asks for the password is still there.
+  // The browser still shows the sign-in page.
   expect((await rawRequest(base, '/sign-in')).status).toBe(200)
   // One try in ten is drawn, and no more than three drawn ones a second are let through.
   await expect.poll(() => enterWith(PASSWORD), { interval: 10 }).toBe('/overview')

@@ -9,7 +9,7 @@ const INNER = 'a'.repeat(64)
 const OTHER = 'c'.repeat(64)
 const EXPLORER = 'https://stellar.expert/explorer/testnet/tx/'
 
-/** The texts that are shown of a transfer that stands on the ledger under `ledgerHash`, one per hash. */
+/** The texts shown for a transfer that was applied under `ledgerHash`, one per hash. */
 function show(ledgerHash: string | null, network = 'testnet', outerHash = OUTER) {
   const transfer = { outerHash, innerHash: INNER, ledgerHash }
   const html = renderToStaticMarkup(createElement(TransferHashes, { transfer, network }))

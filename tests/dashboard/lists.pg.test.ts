@@ -72,7 +72,7 @@ beforeAll(async () => {
     `INSERT INTO envelopes (inner_hash, outer_hash, transfer, bid, max_time)
      SELECT 'a' || lpad(to_hex(sequence_number), 63, '0'), 'b' || lpad(to_hex(sequence_number), 63, '0'), id, 200, 0 FROM transfers`,
   )
-  // The payouts of one contractor in two batches, each with an address, a hash and a transfer of its own.
+  // The payouts of one contractor in two batches, each with a different address, hash and transfer.
   await pool.query(
     `INSERT INTO payouts (organisation, batch, contractor, encrypted_amount, status)
      SELECT b.organisation, b.id, c.id, 'x', 'ready' FROM batches b, contractors c WHERE b.name = 'Payroll 2' AND c.name = 'Contractor 13'`,

@@ -333,7 +333,7 @@ async function makeHolder(amount: string): Promise<Keypair> {
   return holder
 }
 
-/** A ledger whose token is over XLM. */
+/** A ledger whose token wraps XLM. */
 function overXlm(found: Record<string, unknown>, native: string): Record<string, unknown> {
   const entries = (found.entries as { xdr: string }[]).map((entry) => {
     const data = xdr.LedgerEntryData.fromXdr(entry.xdr, 'base64')

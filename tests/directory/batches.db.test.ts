@@ -291,7 +291,7 @@ test('a user with only an unsolicited invite becomes an employer by making a bat
   const sub = pair('invited against their will').publicKey()
   await ada.engage('a guess', { address: sub, status: 'invited' })
   const user = await openUser(service, { kind: 'ledger', sub })
-  // A body that is refused is no write.
+  // A request whose body is refused doesn't count as a write.
   for (const body of [{}, '{']) expect((await user.ask('POST', '/batches', body)).status).toBe(400)
   expect(await user.ask('GET', '/batches')).toMatchObject(FORBIDDEN)
   const made = await user.ask<Batch>('POST', '/batches', { name: 'my own' })

@@ -2,9 +2,8 @@ import { sql } from 'drizzle-orm'
 import type { Database } from '#lib/db/connection.ts'
 
 /**
- * The contradictions between batches, payouts, contractors and transfers, on one snapshot., contractors and transfers
- * contradict each other, on one snapshot. The counters and the status of a batch follow from its payouts; those that
- * are pending, paid or failed follow from their transfers.
+ * Lists the contradictions between batches, payouts, contractors and transfers, on one snapshot. The counters and the
+ * status of a batch follow from its payouts; pending, paid and failed payouts follow from their transfers.
  */
 export async function findContradictions(db: Database): Promise<unknown[]> {
   const result = await db.execute(sql`

@@ -99,7 +99,7 @@ function actionsOf(
     const name = `${random(1_000_000)} ${++made}`
     const account = employers[index]?.identity.sub ?? ''
     const recipient = pick(payees[index] ?? []).address
-    // Each third competes for the open transfer of the account; the others have a number of their own.
+    // Each third one competes for the account's open transfer; the others have separate sequence numbers.
     const sequenceNumber = random(3) === 0 ? BigInt(made - 1) : BigInt(made)
     const named = transferNamed(name, { account, recipient, sequenceNumber, createdAt: NOW })
     const { innerHash } = named
@@ -201,7 +201,7 @@ test('the actions above have caused no deadlock', async () => {
   const client = new Client({ connectionString: clone.url })
   await client.connect()
   const others = `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`
-  // A connection adds what it has counted when it ends.
+  // A connection adds its counts when it ends.
   await expect.poll(async () => (await client.query(others)).rows).toEqual([])
   const { rows } = await client.query('SELECT * FROM pg_stat_database WHERE datname = current_database()')
   await client.end()

@@ -42,7 +42,7 @@ async function record(
 ): Promise<Transfer> {
   count += 1
   const name = `transfer ${count}`
-  // A wallet of its own for each, where none is named: an account has one open transfer at a time.
+  // A separate wallet for each, unless one is named: an account has one open transfer at a time.
   const wallet = account ?? (await addWallet(employer, name))
   const named = transferNamed(name, { account: wallet, recipient: payee.address, createdAt: NOW })
   return (await recordNamed(service.db, named, limits, PLENTY, { payoutId })).transfer

@@ -18,7 +18,7 @@ beforeAll(async () => {
   service = await openTestService(atNoon())
 })
 afterAll(() => service.close())
-/** Every test has an employer of its own. */
+/** Every test has a separate employer. */
 beforeEach(async () => {
   logged = captureLog()
   employers += 1

@@ -24,7 +24,7 @@ afterEach(() => {
   vi.restoreAllMocks()
 })
 
-/** A payout of `contractor` in every status, each in a batch of its own. */
+/** A payout of `contractor` in every status, each in a separate batch. */
 async function payInEveryStatus(contractor: string): Promise<void> {
   const [row] = await service.db.select().from(contractors).where(eq(contractors.id, contractor))
   const organisation = row?.organisation ?? ''
@@ -42,7 +42,7 @@ async function payInEveryStatus(contractor: string): Promise<void> {
   }
 }
 
-/** The status of each payout with its batch's status and counts, by the name of the batch. */
+/** The status of each payout with its batch's status and counts, by batch name. */
 async function standing(contractor: string): Promise<Record<string, unknown[]>> {
   const rows = await service.db
     .select({ name: batches.name, status: payouts.status, batch: batches.status, count: batches.payoutCount })

@@ -2,7 +2,7 @@ import { providerKey, startTestProvider } from '../auth/provider-server.ts'
 import { ISSUER, NOW } from '../support/directory.ts'
 import type { TestService } from '../support/test-service.ts'
 
-/** An identity provider of its own that says of each user whether it has verified the email. */
+/** A separate identity provider that states for each user whether the email is verified. */
 export interface EmailProvider {
   /** the variables of a service that trusts the provider */
   variables: { IDP_JWKS_URL: string }

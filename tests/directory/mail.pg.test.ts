@@ -13,7 +13,7 @@ interface Letter {
 }
 
 const letters: Letter[] = []
-/** The server's answer to a recipient, in place of taking it. */
+/** The server's response to a recipient that it rejects. */
 let refusal: Error | undefined
 let server: SMTPServer
 let service: TestService<'fake'>
@@ -212,7 +212,7 @@ test('an organisation mails only so many invites in a day; its links still work,
     error: 'at most 3 invites are mailed for an organisation in 24 hours',
     code: 'invite-limit',
   })
-  // The first of the three mails counts until its 24 hours are over.
+  // The first of the three mails is counted until its 24 hours are over.
   expect(refused?.headers.get('retry-after')).toBe(String(86_400 - 1_800))
   expect((await invite(unmailed)).status).toBe(200)
   service.clock.now = new Date(NOW.getTime() + 86_400_000)

@@ -21,7 +21,7 @@ afterEach(async () => {
   expect(await findContradictions(service.db)).toEqual([])
 })
 
-/** A transfer that is on the ledger while the process that sent it knows nothing of that, and is gone. */
+/** An applied transfer whose submitting process exited before it learned the outcome. */
 async function leaveBehind() {
   const prepared = await preparePayment(service, address)
   service.ledger.proxy.rule(({ method }) => (method === 'getTransaction' ? { rewrite: notFound } : 'pass'))
@@ -34,7 +34,7 @@ async function leaveBehind() {
   return { ...prepared, posted }
 }
 
-/** Gives the service a new submission, which tracks nothing, as in a process that has just started. */
+/** Gives the service a new submission that tracks nothing, like a process that has just started. */
 function renew() {
   const { network, database, now, tracker } = service.running
   Object.assign(tracker, openTracker({ network, database, now }))

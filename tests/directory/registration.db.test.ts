@@ -181,7 +181,7 @@ describe('activation', () => {
     await insertRows(service.db, { contractors: newer })
     service.ledger.register(accountOf(60_101), keyOf(1))
     expect(await statusOf(id)).toBe('ready')
-    // The sweep of another test counts who waits in all organisations.
+    // Another test's sweep counts the waiting contractors of all organisations.
     await service.db.delete(contractors).where(eq(contractors.organisation, organisation))
   })
 

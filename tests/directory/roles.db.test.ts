@@ -159,7 +159,7 @@ describe('a pending invite', () => {
       needsOnboarding: true,
       invite: { company: 'Acme', role: 'contractor', token: expect.stringMatching(/^[\w-]{70}$/) },
     })
-    // A body that is refused is no write.
+    // A request whose body is refused doesn't count as a write.
     for (const path of ['/contractors', '/contractors/bulk']) {
       expect((await service.ask('POST', path, { session: person.session, body: {} })).status).toBe(400)
     }
@@ -411,7 +411,7 @@ describe('organisations are apart', () => {
     const created = await service.ask('POST', '/contractors', { session: owner.session, body: given })
     const id = idOf(created)
     expect((await service.ask('GET', '/contractors', { session: stranger.session })).body).toEqual({ contractors: [] })
-    // An employer does not learn that another one has the same contractor.
+    // An employer can't see that another one has the same contractor.
     expect((await service.ask('POST', '/contractors', { session: stranger.session, body: given })).status).toBe(200)
     const bulk = await service.ask('POST', '/contractors/bulk', {
       session: (await newcomer()).session,

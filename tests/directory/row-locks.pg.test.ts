@@ -28,7 +28,7 @@ afterAll(async () => {
   await service?.close()
 })
 
-/** The answer to a request that comes while another instance is in the middle of `change`, and has to wait for its end. */
+/** The response to a request that arrives while another instance is in the middle of `change`, and must wait for it. */
 async function during(change: (tx: Database) => Promise<unknown>, request: () => Promise<Answer>): Promise<Answer> {
   let answer: Promise<Answer> | undefined
   await (await elsewhere.database()).transaction(async (tx) => {

@@ -4,7 +4,7 @@ import { readEnvironment } from '#lib/config/environment.ts'
 import { provideService } from '#lib/server/services.ts'
 import { startService } from '#lib/server/start.ts'
 
-/** A service in a process of its own, which asks itself once with SESSION and prints the status. */
+/** A service in a separate process, which sends itself one request with SESSION and prints the status. */
 provideService(startService(readEnvironment(process.env)))
 // A process that is killed would leave nothing for the next one to load faster.
 flushCompileCache()

@@ -97,7 +97,7 @@ test('no ledger account: 409 for a user of an identity provider whom no contract
   const answer = await faucet.ask(session)
   expect(answer).toMatchObject({ status: 200 })
   expect(await faucet.deposits(person.address)).toEqual([answer.body.hash])
-  // Both sessions ask for the same account.
+  // Both sessions request a grant for the same account.
   expect(await faucet.ask(person.session)).toMatchObject({ status: 429 })
 })
 

@@ -15,7 +15,7 @@ import { readAccountEvents } from '#lib/wallet/events.ts'
 import type { Holder } from '#lib/wallet/keys.ts'
 import type { TestService } from '../support/test-service.ts'
 
-/** The answer to a request. */
+/** The response to a request. */
 export interface Answer {
   status: number
   retryAfter: string | null
@@ -43,13 +43,13 @@ export interface Faucet {
   /** GET /funding/vault */
   vault(session: string | undefined, running?: RunningService): Promise<Answer>
   grant(address: string): Promise<Grant | undefined>
-  /** hashes of all deposits to `address` that stand on the ledger */
+  /** hashes of all applied deposits to `address` */
   deposits(address: string): Promise<string[]>
-  /** what the person can spend after a merge, in base units, decrypted from the ledger */
+  /** the person's spendable balance after a merge, in base units, decrypted from the ledger */
   spendable(person: Person): Promise<bigint>
-  /** a deposit of another signer that uses the faucet's next sequence number, and stands on the ledger */
+  /** an applied deposit of another signer that uses the faucet's next sequence number */
   overtake(person: Person): Promise<void>
-  /** a transaction of one operation that stands on the ledger */
+  /** an applied transaction of one operation */
   perform(source: Keypair, operation: xdr.Operation): Promise<void>
   /** the claim of an account is ten minutes older */
   age(address: string): Promise<void>

@@ -22,7 +22,7 @@ const result = (code: 'txInsufficientBalance' | 'txBadSeq' | 'txInsufficientFee'
     ext: xdr.TransactionResultExt.v0(),
   }).toXdr('base64')
 
-/** One deposit, whose hash is the answer, and the faucet serves the next. */
+/** Requires that the response has the hash of the only deposit, and that the faucet serves the next request. */
 async function expectGranted(person: Person, answer: { status: number; body: Record<string, unknown> }): Promise<void> {
   expect(answer).toMatchObject({ status: 200 })
   expect(await faucet.deposits(person.address)).toEqual([answer.body.hash])

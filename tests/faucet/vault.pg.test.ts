@@ -23,7 +23,7 @@ beforeAll(async () => {
 afterAll(() => service?.close())
 afterEach(() => service.ledger.proxy.rule(null))
 
-/** The service's answer about a vault at `address`. */
+/** The service's response for a vault at `address`. */
 async function readVault(address: string, variables: Record<string, string> = {}) {
   const another = await startAnother(service, { BRIDGE_VAULT_ADDRESS: address, ...variables })
   const answer = await faucet.vault(session, another)

@@ -111,7 +111,7 @@ test('reads one chunk of all large bodies per turn', async () => {
       method: 'POST',
       duplex: 'half',
       headers: { 'Content-Type': 'application/json' },
-      // Nothing is fetched ahead of what is asked for.
+      // Nothing is fetched ahead of the requests.
       body: new ReadableStream(
         {
           pull: (controller) => {

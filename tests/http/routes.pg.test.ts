@@ -38,13 +38,13 @@ afterEach(() => {
   vi.restoreAllMocks()
 })
 
-/** Sets the balance of the sponsor's account, in stroops; undefined: there is no such account. */
+/** Sets the balance of the sponsor's account, in stroops; undefined: the account doesn't exist. */
 function hold(balance: bigint | undefined): void {
   ledger.accounts.clear()
   if (balance !== undefined) ledger.accounts.set(address, accountEntry(address, { balance }))
 }
 
-/** A new object for each test: what is known of one's readiness is not known of another's. */
+/** A new object for each test, since readiness is cached per object. */
 function provide(running: RunningService, more: Partial<RunningService> = {}): void {
   provideService(Promise.resolve({ ...running, now: () => now, ...more }))
 }

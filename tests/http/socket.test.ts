@@ -28,7 +28,7 @@ beforeAll(async () => {
   server = createServer(async (incoming, outgoing) => {
     const headers = new Headers(incoming.headers as Record<string, string>)
     const method = incoming.method === 'GET' ? 'GET' : (incoming.method ?? '')
-    // Next gives a GET no body, also where one was sent.
+    // Next passes no body for a GET, even if one was sent.
     const init = { method, headers, ...(method !== 'GET' && { body: incoming, duplex: 'half' }) }
     const request = new NextRequest(
       'http://localhost/api/things',
@@ -62,7 +62,7 @@ const send = (body: BodyInit) =>
     duplex: 'half',
   } as RequestInit)
 
-/** Sends bytes as they are and gives what came back by the time that the other side, or `until`, ended it. */
+/** Sends raw bytes and returns the received bytes once the other side, or `until`, ends the connection. */
 async function sendRaw(...parts: (string | Uint8Array)[]): Promise<string> {
   const socket = connect(port, '127.0.0.1')
   let received = ''

@@ -268,7 +268,7 @@ describe('circuits, keys and strings that do not belong together give no proof a
     await edit(`${folder}/register.json`, (bytes) => {
       const program = JSON.parse(bytes.toString())
       const acir = gunzipSync(Buffer.from(program.bytecode, 'base64'))
-      // The tag 2 of the viewing key stands in the program as a field element of 64 digits.
+      // In the program, the tag 2 of the viewing key is a field element of 64 digits.
       const at = acir.indexOf('2'.padStart(64, '0'))
       expect(at).toBeGreaterThan(0)
       program.bytecode = gzipSync(flip(acir, at + 63)).toString('base64')
@@ -389,7 +389,7 @@ describe('a prover that fails', () => {
 
   test('because its worker throws while it loads, rejects and is replaced', async () => {
     const backend = start()
-    // No handler of this name is known there.
+    // The host has no handler of this name.
     process.once('worker', (worker) => worker.postMessage({ path: [], argumentList: [{ type: 'HANDLER', name: '?' }] }))
     await expect(backend.run((api) => api.getNumThreads())).rejects.toThrow(/^the prover failed: .*deserialize/)
     await expect(backend.run((api) => api.getNumThreads())).resolves.toBe(1)
@@ -407,7 +407,7 @@ describe('a prover that fails', () => {
     const born = Promise.withResolvers<Worker>()
     process.once('worker', (worker) => {
       const listen = worker.on.bind(worker)
-      // The backend never hears the worker's answers.
+      // The backend never receives the worker's responses.
       worker.on = ((event, listener) =>
         event === 'message' ? worker : listen(event as 'exit', listener)) as typeof worker.on
       born.resolve(worker)

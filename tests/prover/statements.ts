@@ -12,7 +12,7 @@ import type {
 export const TOKEN = 'CDLZFC3SYJYDZT7K67VZ75HPJVIEUVNIXF47ZG2FB2RMQQVU2HHGCYSC'
 export const ACCOUNT = 'GAAZI4TCR3TY5OJHCTJC2A4QSY6CJWJH5IAJTGKIN2ER7LBNVKOCCWN7'
 
-/** The secrets of a spending. What a test does not name is as below. */
+/** The secrets of a payment. Values that a test omits default to those below. */
 export interface Secrets {
   sk: bigint
   v: bigint
@@ -28,7 +28,7 @@ const AUDITOR_SENDER = multiply(H, 91n)
 const AUDITOR_RECIPIENT = multiply(H, 92n)
 const PAYEE = multiply(H, 93n)
 
-/** Values may be any field element here, also those that no wallet accepts. */
+/** Values may be any field element here, even those that no wallet accepts. */
 const commit = (value: bigint, blinding: bigint): Uint8Array =>
   encodePoint(add(multiply(G, value), multiply(H, blinding)))
 

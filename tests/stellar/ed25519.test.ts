@@ -6,7 +6,7 @@ import { signEd25519, verifyEd25519 } from '#lib/stellar/ed25519.ts'
 
 const hex = (text: string) => new Uint8Array(Buffer.from(text, 'hex'))
 
-/** The SDK's verdict; it throws on some inputs where we answer false. */
+/** The SDK's verdict; it throws on some inputs for which the service returns false. */
 function sdkVerdict(publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array): boolean {
   try {
     return new Keypair({ type: 'ed25519', publicKey }).verify(message, signature)

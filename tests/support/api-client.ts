@@ -37,7 +37,7 @@ interface ApiClientOptions {
   fetch?: (request: Request) => Promise<Response>
 }
 
-/** A client of the service in this process, or of the one that `fetch` reaches. */
+/** A client of the service in this process, or of the service behind `fetch`. */
 export async function openApiClient(options: ApiClientOptions = {}): Promise<ApiClient> {
   const { base = 'http://localhost:3000', fetch = await openApi() } = options
   const seen = new Set<string>()

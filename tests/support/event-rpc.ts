@@ -33,14 +33,14 @@ export interface EventsAnswer {
   oldestLedger: number
 }
 
-/** A JSON-RPC server with events, a history that can move and be replaced, and answers that tests may change. */
+/** A JSON-RPC server with events, a history that can move and be replaced, and responses that tests may change. */
 export interface EventRpc {
   url: string
   oldestLedger: number
   latestLedger: number
-  /** names the network: another salt gives every ledger another hash */
+  /** identifies the network: another salt gives every ledger another hash */
   salt: string
-  /** the salts of the next ledgers that are asked for, in place of `salt` */
+  /** the salts of the next requested ledgers, instead of `salt` */
   strangeSalts: string[]
   /** unix seconds at which ledger 0 closed; a ledger takes five */
   epoch: number
@@ -53,7 +53,7 @@ export interface EventRpc {
   envelopes: Map<string, string>
   /** counts getEvents */
   requests: number
-  /** changes an answer of getEvents; undefined: the request hangs up */
+  /** changes a response of getEvents; undefined: the server hangs up */
   distort: ((answer: EventsAnswer) => EventsAnswer | undefined) | undefined
   /** adds an event to `ledger`, as the next transaction there */
   add(ledger: number, name: string, accounts: readonly string[], contract?: string): string

@@ -35,7 +35,7 @@ export interface FaultProxy {
   close(): Promise<void>
 }
 
-/** A proxy in front of a real RPC that lies, hangs and drops connections. */
+/** A proxy in front of a real RPC that falsifies responses, hangs and drops connections. */
 export async function startFaultProxy(target: string): Promise<FaultProxy> {
   const calls = new Map<string, number>()
   let decide: ((call: Call) => Fault | Promise<Fault>) | null = null

@@ -20,7 +20,7 @@ afterAll(async () => {
 })
 afterEach(() => service.ledger.proxy.rule(null))
 
-/** A service in a process of its own that asks for `person`. */
+/** A service in a separate process that requests a grant for `person`. */
 function startProcess({ session }: Person, variables: Record<string, string> = {}): ChildProcess {
   const program = new URL('../faucet/faucet-process.ts', import.meta.url).pathname
   return spawn(process.execPath, [program], {
@@ -43,7 +43,7 @@ const lockGrant = ({ address }: Person) => `SELECT 1 FROM grants WHERE account =
 const before = { delivered: false }
 const after = { delivered: true }
 
-/** The step, and what stands in the database when the process is gone; what it has asked for may still be done. */
+/** The step, and the database's contents after the process was killed; its requests may still be carried out. */
 const STEPS: [...NamedStep<Person>, Grant['status'] | 'none', Grant['status']?][] = [
   ['before the grant is claimed', ({ atCall }) => atCall('getLedgerEntries', before), 'none'],
   ['before the deposit is simulated', ({ atCall }) => atCall('simulateTransaction', before), 'claimed'],
@@ -85,7 +85,7 @@ test.each(STEPS)('SIGKILL %s: one deposit, though two users ask next', async (_,
   await expect.poll(async () => (await faucet.grant(person.address))?.status).toBe('granted')
   const after = await faucet.grant(person.address)
   expect(await faucet.deposits(person.address)).toEqual([after?.hash])
-  // The transaction that was recorded is the one that stands on the ledger.
+  // The recorded transaction is the one that was applied.
   if (isSigned) expect(after?.hash).toBe(before?.hash)
 })
 

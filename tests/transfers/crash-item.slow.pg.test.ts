@@ -72,7 +72,7 @@ test.each(STEPS)('SIGKILL %s: another relay takes over, and the item is paid onc
   // The first job takes the channel's balance from the ledger; the calls of the second are counted.
   const warm = await fixture.post(client, { amounts: [5] })
   expect(await fixture.ended(client, String(warm.body.jobId))).toMatchObject({ status: 'completed' })
-  // The step counts the calls before the job is there: the relay may be faster than the answer to the client.
+  // The step counts the calls before the job exists: the relay may be faster than the response to the client.
   const job = Promise.withResolvers<string>()
   const { reached, letGo } = step(steps, job.promise)
   const jobId = await fixture.begin(client, 7)

@@ -4,17 +4,17 @@ import type { Fault, FaultProxy } from '../support/fault-proxy.ts'
 /** A place at which a program is held until it is killed. `reached` resolves once the program is there. */
 export interface Step {
   reached: Promise<void>
-  /** Opens the way for the program that comes after. */
+  /** Opens the gate for the next program. */
   letGo(): Promise<void>
 }
 
 /** The two ways to hold a program: at a question to the RPC, and at a lock of the database. */
 export interface Steps {
-  /** Holds it at its nth call of this method; `delivered` lets the call through and withholds the answer. */
+  /** Blocks it at its nth call of this method; `delivered` forwards the call and withholds the response. */
   atCall(method: string, options: { delivered: boolean; nth?: number }): Step
   /**
-   * Holds it at a lock that `statement` takes when the program makes its nth call of the method `from`. The statement may
-   * follow once it is known what is to be locked: the calls are counted from now on.
+   * Blocks it at a lock that `statement` takes when the program makes its nth call of the method `from`. The statement
+   * may be set later, once the row to lock is known; calls are counted from now on.
    */
   atLock(statement: string | Promise<string>, options: { from: string; nth?: number }): Step
   close(): Promise<void>
@@ -44,7 +44,7 @@ export async function openSteps(proxy: FaultProxy, databaseUrl: string): Promise
         if (call.method !== method) return 'pass'
         seen += 1
         if (seen < nth) return 'pass'
-        // The network has a moment to take in what was delivered.
+        // Gives the network a moment to process the delivered call.
         setTimeout(resolve, delivered ? 50 : 0)
         return { hang: true, delivered }
       })

@@ -5,7 +5,7 @@ import { FAILURE, SUCCESS } from './records.ts'
 const MAX_TIME = 1_000
 const RECORDED = 50
 
-/** An answer that does not know its hash, by default of a ledger before maxTime, with all the history. */
+/** A NOT_FOUND response, by default as of a ledger before maxTime, with the full history. */
 const unknown = (given: Partial<HashAnswer> = {}): HashAnswer => ({
   found: undefined,
   latestLedger: 60,
@@ -13,7 +13,7 @@ const unknown = (given: Partial<HashAnswer> = {}): HashAnswer => ({
   oldestLedger: 1,
   ...given,
 })
-/** One whose latest ledger closed after maxTime. */
+/** A NOT_FOUND response whose latest ledger closed after maxTime. */
 const over = (given: Partial<HashAnswer> = {}) => unknown({ latestLedger: 80, closedAt: MAX_TIME + 1, ...given })
 const found = (record: HashAnswer['found'], given: Partial<HashAnswer> = {}) => unknown({ found: record, ...given })
 

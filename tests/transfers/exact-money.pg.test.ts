@@ -40,10 +40,10 @@ const refusal = (code: 'txBadSeq' | 'txInsufficientBalance') =>
     }).toXdr('base64'),
   )
 
-/** Answers PENDING to what is sent, and never passes it to the network. */
+/** Responds PENDING to each submission, and never forwards it to the network. */
 const swallow = ({ method }: Call): Fault => (method === 'sendTransaction' ? { answer: sendAnswer('PENDING') } : 'pass')
 
-/** Inner transactions that stand on the ledger as a success, alone or inside a fee bump. */
+/** Inner transactions that were applied successfully, alone or inside a fee bump. */
 async function applied(hashes: readonly string[]): Promise<string[]> {
   const found = await Promise.all(hashes.map((hash) => service.ledger.network.rpc.getTransaction(hash)))
   return hashes.filter((_, index) => found[index]?.status === 'SUCCESS')
@@ -180,7 +180,7 @@ describe('a client cannot use up what others need', () => {
     const asked: Promise<unknown>[] = []
     for (const [index, signedXDR] of variants.entries()) {
       asked.push(service.post(employer, { signedXDR }).then(({ body }) => codes.push(body.code)))
-      // Those that are accepted, three at the most, wait for as long as a request does; the others are refused at once.
+      // The accepted ones, three at most, wait as long as a request does; the others are refused at once.
       if (index % 20 === 19) await expect.poll(refused).toBeGreaterThanOrEqual(index + 1 - 3)
     }
     expect(refused()).toBe(197)
@@ -261,7 +261,7 @@ describe('a client cannot use up what others need', () => {
     )
     void service.post(employer, { signedXDR: first.signedXdr })
     await expect.poll(async () => (await service.findTransfer(first.hash))?.status).toBe('open')
-    // The look-ups give an old answer, so that the used number proves nothing yet.
+    // The lookups return an old response, so that the used number proves nothing yet.
     let standing: Record<string, unknown> | undefined
     service.ledger.proxy.rule(({ method }): Fault => {
       if (method === 'sendTransaction') return { answer: sendAnswer('PENDING') }
@@ -330,7 +330,7 @@ describe('an end is found when the RPC or the key has changed', () => {
     const waiting = lost.post()
     await expect.poll(async () => (await service.findTransfer(lost.hash))?.status).toBe('open')
     shift.by = 0
-    // A refusal because of the account's state comes at once, though a row remembers a higher ledger.
+    // A refusal based on the account's state is immediate, even if a row has a higher ledger.
     const stale = variantOf(settled.employer, settled.signedXdr, 1)
     const answer = await service.post(settled.employer, { signedXDR: stale })
     expect(answer).toMatchObject({ status: 422, body: { code: 'sequence' } })
@@ -460,7 +460,7 @@ async function bumpSequence({ address: payer, signer }: SignedInPayer): Promise<
   await sendAndWait(service.ledger.network, bump.toXdr())
 }
 
-/** An answer with every ledger number moved. */
+/** A response with every ledger number shifted. */
 function shifted(answer: Record<string, unknown>, by: number): Record<string, unknown> {
   const numbers = ['latestLedger', 'oldestLedger', 'ledger', 'sequence']
   return Object.fromEntries(
@@ -471,7 +471,7 @@ function shifted(answer: Record<string, unknown>, by: number): Record<string, un
   )
 }
 
-/** An answer of an RPC whose history begins with its latest ledger. */
+/** A response of an RPC whose history begins with its latest ledger. */
 function forgetful(answer: Record<string, unknown>): Record<string, unknown> {
   const { latestLedger, latestLedgerCloseTime } = answer
   return { status: 'NOT_FOUND', latestLedger, latestLedgerCloseTime, oldestLedger: latestLedger }

@@ -72,7 +72,7 @@ function instanceOf(running: RunningService): Instance {
     await thawed
     return await running.database()
   }
-  // The process forgets what it remembers; requests that wait for it go on waiting.
+  // The process loses its memory; requests that wait for it keep waiting.
   const kill = async () => {
     void tracker.stop()
     Object.assign(tracker, openTracker({ network, database, now }))
@@ -98,7 +98,7 @@ function instanceOf(running: RunningService): Instance {
       if (organisation) await refreshTransfers(service.db, tracker, [organisation])
     },
     kill,
-    // The instance has asked the ledger, and later goes on with old answers.
+    // The instance has queried the ledger, and continues later with outdated responses.
     freeze: async (milliseconds) => {
       thawed = pause(milliseconds)
       await thawed

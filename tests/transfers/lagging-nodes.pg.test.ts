@@ -11,7 +11,7 @@ beforeAll(async () => {
 })
 afterAll(() => service?.close())
 
-/** A wallet that asks again where a node has refused what another one will take. */
+/** A wallet that retries after a refusal by a node if another one may accept. */
 async function insist<Result>(build: () => Promise<Result>): Promise<Result> {
   for (let turn = 1; ; turn += 1) {
     const result = await build().catch((error: unknown) => {

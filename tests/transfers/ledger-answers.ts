@@ -15,7 +15,7 @@ function encode(result: xdr.TransactionResultResult, feeCharged: bigint): string
   return new xdr.TransactionResult({ feeCharged, result, ext: xdr.TransactionResultExt.v0() }).toXdr('base64')
 }
 
-/** The result of a transaction that stands for itself. */
+/** The result of a transaction without a fee bump. */
 export function plainResult(outcome: Outcome, feeCharged = 4_321n): string {
   const { txSuccess, txFailed, txBadSeq } = xdr.TransactionResultResult
   if (outcome === 'bad-seq') return encode(txBadSeq(), feeCharged)

@@ -25,7 +25,7 @@ afterAll(() => proxy.close())
 
 type Answer = Record<string, unknown>
 
-/** A transfer of the number, with what is signed for it. */
+/** A transfer with this sequence number and its signed envelopes. */
 function transferOf(seqNum: bigint) {
   const signedXDR = signedTransfer({ tx: { seqNum } })
   const inner = decodeInner(signedXDR, PASSPHRASE)
@@ -62,7 +62,7 @@ describe('lookUpHashes', () => {
   })
   const ours = found(bumped, feeBumpResult(innerHash, 'success'))
 
-  /** Gives these answers for each hash in turn, and repeats the last. Returns the hashes that were asked for. */
+  /** Returns these responses for each hash in turn, and repeats the last. Returns the requested hashes. */
   function script(answers: { outer: Answer[]; inner: Answer[] }): string[] {
     const asked: string[] = []
     proxy.rule(({ params }) => {
@@ -148,7 +148,7 @@ describe('walkLedgers', () => {
     txHash: index.toString(16).padStart(64, 'f'),
     ledger: 103,
     createdAt: maxTime - 50,
-    // One in three has a result that no XDR library of today knows.
+    // One in three has a result that no current XDR library can decode.
     resultXdr: index % 3 ? plainResult('success') : 'of a protocol to come',
     envelopeXdr: 'of a protocol to come',
   })
@@ -161,7 +161,7 @@ describe('walkLedgers', () => {
     resultXdr,
   })
 
-  /** Serves `transactions` in pages; the last page says that ledger 110 is the latest. Gives the parameters asked for. */
+  /** Serves `transactions` in pages; the last page names ledger 110 as the latest. Returns the requested parameters. */
   function serve(transactions: Answer[], pages: Answer[] = []): unknown[] {
     const asked: unknown[] = []
     proxy.rule(({ params }) => {

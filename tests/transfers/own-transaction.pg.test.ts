@@ -29,7 +29,7 @@ const failed = { status: 500, body: { error: 'transfer failed', code: 'unavailab
 /** A node that never reaches the ledger with the transaction, however often it is asked. */
 const lagging = ({ method }: Call): Fault => (method === 'getTransaction' ? { rewrite: notFound } : 'pass')
 
-/** A node that knows nothing of the last minute. */
+/** A node that lacks the last minute of ledgers. */
 const restored = ({ method }: Call): Fault => {
   if (method !== 'getLedgerEntries' && method !== 'getTransaction') return 'pass'
   return {
@@ -99,7 +99,7 @@ describe('a transaction that a client has sent by itself is found in spite of a 
 })
 
 describe('a rival that a client has sent by itself pays for the open transfer of its number', () => {
-  /** Posts a transfer that stays open, and lets a rival of its own reach the ledger. */
+  /** Posts a transfer that stays open, and submits its rival directly to the ledger. */
   async function overtake({ payouts = 1 }: { payouts?: number } = {}) {
     const {
       wallet,
@@ -111,7 +111,7 @@ describe('a rival that a client has sent by itself pays for the open transfer of
     for (const { id } of batches.slice(payouts)) await employer.ask('DELETE', `/batches/${id}`)
     let row: Awaited<ReturnType<typeof service.findTransfer>>
     let stale: Record<string, unknown> | undefined
-    /** the RPC's answer for the fee bump of the first transfer, once the test has set one */
+    /** the RPC's response for the fee bump of the first transfer, once the test has set one */
     let bumpAnswer: Record<string, unknown> | undefined
     service.ledger.proxy.rule(({ method, params }): Fault => {
       if (method === 'sendTransaction') return { answer: sendAnswer('PENDING') }

@@ -3,7 +3,7 @@ import { buildTransfer } from '#lib/wallet/calls.ts'
 import type { Payer } from '../support/test-ledger.ts'
 import { openTestService, type TestService } from '../support/test-service.ts'
 
-/** Five ledgers' worth of transfers at once, which is more than twice of what the network's queue holds. */
+/** Five ledgers' worth of transfers at once, more than twice the capacity of the network's queue. */
 const PAYERS = 40
 
 let service: TestService<'embedded'>

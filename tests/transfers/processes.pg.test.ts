@@ -20,7 +20,7 @@ afterAll(async () => {
   await service?.close()
 })
 
-/** The key under which an account stands in the ledger, as the RPC is asked for it. */
+/** The ledger key of an account, as requested from the RPC. */
 function accountKey(address: string): string {
   const accountId = Keypair.fromPublicKey(address).xdrAccountId()
   return xdr.LedgerKey.account(new xdr.LedgerKeyAccount({ accountId })).toXdr('base64')
@@ -41,7 +41,7 @@ test('two processes: one records a rival that has applied between the other’s 
   const { wallet, hash, post, batch, now } = await preparePayment(service, address)
   let isDecided = false
   let rivalHash: string | undefined
-  // This process records, and learns nothing that would let it decide.
+  // This process records, and sees nothing on which it could base a decision.
   service.ledger.proxy.rule(({ method, params }): Fault => {
     if (method === 'sendTransaction') return { answer: sendAnswer('PENDING') }
     if (method !== 'getTransaction' || isDecided || params.hash === rivalHash) return 'pass'
@@ -52,7 +52,7 @@ test('two processes: one records a rival that has applied between the other’s 
   const rival = await buildPayment(service, wallet, address, 6_0000000n)
   await sendAndWait(service.ledger.network, rival.signedXdr)
 
-  // The other process has seen the number used, and each hash of the first envelope unknown.
+  // The other process has seen the number used, and NOT_FOUND for each hash of the first envelope.
   const key = accountKey(wallet.address)
   const looked = Promise.withResolvers<void>()
   const goOn = Promise.withResolvers<void>()

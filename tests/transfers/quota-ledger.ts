@@ -16,9 +16,9 @@ export async function readQuotas(db: Database): Promise<Record<string, Balance |
 }
 
 /**
- * The differences between the quotas and what the transfers themselves add up to, on one snapshot: held and float are
- * the open bids, used is what was charged, the whole bid for an unknown end, and count is everything that was recorded,
- * except for a relay's items that expired without ever being submitted.
+ * The differences between the quotas and the sums of the transfers, on one snapshot: held and float are the open bids,
+ * used is the charged amount, or the whole bid for an unknown outcome, and count is everything recorded, except for a
+ * relay's items that expired without ever being submitted.
  */
 export async function findDiscrepancies(db: Database): Promise<unknown[]> {
   const result = await db.execute(sql`

@@ -1,6 +1,6 @@
 import type { LedgerRecord } from '#lib/transfers/decide.ts'
 
-/** How a transfer may stand on the ledger. */
+/** The possible results of a transfer in the ledger. */
 export const SUCCESS: LedgerRecord = {
   succeeded: true,
   consumed: true,

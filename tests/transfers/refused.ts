@@ -14,7 +14,7 @@ export async function expectRefusal(
   expect(refusal.message).toBe(message)
 }
 
-/** The error that `act` throws, now or later; undefined when it comes to a good end. */
+/** The error that `act` throws, synchronously or not; undefined if it succeeds. */
 export async function thrownBy(act: () => unknown): Promise<unknown> {
   try {
     await act()

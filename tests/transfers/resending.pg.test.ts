@@ -62,7 +62,7 @@ test('requests that ask at once for the same transfer share one lookup', async (
   goOn.resolve()
   await Promise.all(polls)
   await other.stop()
-  // One lookup of both hashes, and those that two trackers make on their own: 20 lookups would be 40 calls.
+  // One lookup of both hashes, and the lookups of two trackers: 20 lookups would be 40 calls.
   expect(lookUps).toBeLessThan(20)
   service.ledger.proxy.rule(null)
   expect(await waiting).toMatchObject({ status: 200 })

@@ -12,13 +12,13 @@ afterAll(() => service?.close())
 
 const SHIFT = 5
 
-/** An answer of a network whose ledgers have numbers higher by some. */
+/** A response of a network with higher ledger numbers. */
 function shifted(answer: Record<string, unknown>): Record<string, unknown> {
   const { latestLedger } = answer
   return typeof latestLedger === 'number' ? { ...answer, latestLedger: latestLedger + SHIFT } : answer
 }
 
-/** An answer of a node that has stood still for a minute. */
+/** A response of a node that stopped a minute ago. */
 function farBehind(answer: Record<string, unknown>): Record<string, unknown> {
   const { latestLedger, latestLedgerCloseTime } = answer
   if (typeof latestLedger !== 'number') return answer
@@ -83,12 +83,12 @@ test('every second answer is of a node that is far behind: the network has not b
   // No ledger has closed meanwhile.
   expect(sent).toBe(1)
   proxy.rule(null)
-  // Ledgers close all the time from here on: a single one could close before it has taken what was sent.
+  // From here on ledgers close continuously: a single one could close before it includes the submitted transaction.
   const following = setInterval(devnet.closeLedger, 200)
   expect(await posted.finally(() => clearInterval(following))).toMatchObject({ status: 200 })
 })
 
-/** An answer of an RPC that lies once about its latest ledger. */
+/** A response of an RPC that misreports its latest ledger once. */
 function farAhead(answer: Record<string, unknown>): Record<string, unknown> {
   const { latestLedger, latestLedgerCloseTime } = answer
   if (typeof latestLedger !== 'number') return answer

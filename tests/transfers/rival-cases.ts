@@ -6,7 +6,7 @@ interface RivalCase {
   rivals: number
   given: { recipient?: string; sequenceNumber?: bigint; sponsor?: string }
   reason: RefusalReason
-  /** what the message says beyond the reason's words */
+  /** the part of the message after the reason */
   detail: string
 }
 

@@ -25,7 +25,7 @@ const NOW = new Date('2026-05-01T12:00:00Z')
 let clone: Awaited<ReturnType<typeof cloneDatabase>>
 let second: ReturnType<typeof openStore>
 let db: Database
-/** the same database, on a server over a pool of its own */
+/** the same database, on a server over a separate pool */
 let other: Database
 
 beforeAll(async () => {
@@ -268,7 +268,7 @@ test('the open ones, oldest first', async () => {
   await settle('1', SUCCESS)
   await settle('3', null)
   await settle('4', FAILURE)
-  // The order of writing, turned over: what counts is when a row says it was made.
+  // The rows are written in reverse order: only their creation time counts.
   const [, two, , , five] = made
   await db
     .update(transfers)

@@ -14,7 +14,7 @@ import {
   transferTransaction,
 } from '../support/inner-transaction.ts'
 
-/** A signed transfer, its account, and what is said of its signatures: the reason of the refusal, or nothing. */
+/** A signed transfer, its account, and the expected verdict on its signatures: the reason of the refusal, or nothing. */
 interface SignatureCase {
   name: string
   envelope: string

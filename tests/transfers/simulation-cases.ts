@@ -153,7 +153,7 @@ export const FOOTPRINT_CASES: readonly FootprintCase[] = [
   },
 ]
 
-/** Keys that stand for letters. */
+/** Keys represented by letters. */
 export function footprint({ readOnly, readWrite }: { readOnly: string; readWrite: string }): xdr.LedgerFootprint {
   const keys = (letters: string) =>
     Array.from(letters, (letter) =>

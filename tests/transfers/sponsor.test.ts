@@ -63,7 +63,7 @@ describe('availableBalance', () => {
 
 let fake: FakeRpc
 let read: ReadAccount
-/** Sets how long the client waits for a response: briefly for one that never comes, otherwise for as long as it takes. */
+/** Sets how long the client waits for a response: briefly if none will arrive, otherwise without a limit. */
 let waitAtMost: (ms: number) => void
 beforeAll(async () => {
   fake = await startFakeRpc()

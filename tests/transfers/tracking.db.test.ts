@@ -298,7 +298,7 @@ test('does not take a refusal of replaced signatures for one of the new signatur
   expect(sends()).toBe(2)
 })
 
-/** Transfers that are open, each of its own account. */
+/** Open transfers, each of a different account. */
 async function recordMany(count: number): Promise<Transfer[]> {
   const recorded: Transfer[] = []
   for (let index = 0; index < count; index += 1) {
@@ -371,6 +371,6 @@ test('requests for one transfer, one after the other, cause at most one lookup i
   const began = performance.now()
   for (let asked = 0; asked < 100; asked += 1) await tracker.lookUp([recorded.id], 10)
   const intervals = Math.ceil((performance.now() - began) / slow.pollMs)
-  // A round asks for one hash to learn the latest ledger, and for both hashes of the transfer.
+  // A round looks up one hash to learn the latest ledger, and both hashes of the transfer.
   expect(proxy.calls.get('getTransaction')).toBeLessThanOrEqual((intervals + 1) * 3)
 })

@@ -171,7 +171,7 @@ async function findOpen(innerHash: string) {
 
 test('an RPC that denies everything cannot make a payment look expired while its ledgers do not pass maxTime', async () => {
   const { hash, signedXdr, post } = await prepare({ seconds: 30 })
-  // The RPC hides the transaction, and its ledger stands still: nothing follows from that, however late it is.
+  // The RPC hides the transaction, and its latest ledger doesn't change: nothing follows from that, however late it is.
   let standing: Record<string, unknown> | undefined
   service.ledger.proxy.rule(({ method }) => {
     if (method !== 'getTransaction') return 'pass'

@@ -18,7 +18,7 @@ function networkOf(...answers: (Uint8Array | string)[]): TokenOnNetwork {
   server.simulateTransaction = async () => {
     const answer = answers.shift() ?? ''
     if (typeof answer === 'string') return { id: '', latestLedger: 1, error: answer, events: [], _parsed: true }
-    // The SDK makes this of `{}`: an RPC that answers without sense.
+    // The SDK's result for `{}`: an RPC whose response is meaningless.
     if (answer.length === 0) return { id: '', latestLedger: 1, events: [], _parsed: true } as unknown as Simulation
     return { result: { auth: [], retval: xdr.ScVal.scvBytes(answer) } } as unknown as Simulation
   }

@@ -8,8 +8,8 @@ const SCRIPT = 'text/javascript; charset=utf-8'
 const STYLE = 'text/css; charset=utf-8'
 
 /**
- * The files of the viewer: Swagger UI's own, and those that adapt it. The build includes them (next.config.ts). The
- * large ones are compressed once. Next takes Content-Encoding from its configuration only, which names the same files.
+ * The viewer's files: those of Swagger UI, and the ones that adapt it. The build includes them (next.config.ts). The
+ * large ones are compressed once. Next takes Content-Encoding only from its configuration, which lists the same files.
  */
 const FILES = [
   { name: 'swagger-ui.css', path: 'node_modules/swagger-ui-dist/swagger-ui.css', type: STYLE, compressed: true },

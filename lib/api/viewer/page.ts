@@ -8,7 +8,7 @@ const made = new Map<string, Prepared>()
 /** The page that holds the viewer. It has no inline script, so that its policy allows none. */
 export async function referencePage(request: Request, { settings }: Service): Promise<Response> {
   const { version } = await loadViewer()
-  // Test sessions need an issuer that gives a token to every visitor: only that of the embedded ledger does.
+  // Test sessions need an issuer that gives a token to every visitor. Only the embedded ledger's issuer does.
   const issuer = settings.testIssuer
   const key = `${version} ${issuer}`
   const page = made.get(key) ?? prepare(pageText(version, issuer), 'text/html; charset=utf-8')

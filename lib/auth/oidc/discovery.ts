@@ -8,7 +8,7 @@ const CACHE_MS = 60 * 60_000
 /** How long to keep using an older document after a failed request. */
 const RETRY_AFTER_MS = 60_000
 
-/** An endpoint that is not a string counts as absent. */
+/** An endpoint that isn't a string is treated as absent. */
 const endpoint = z.string().optional().catch(undefined)
 
 const DOCUMENT = z.looseObject({

@@ -5,7 +5,7 @@ import { verifyEd25519 } from '#lib/stellar/ed25519.ts'
 import type { Sep10Settings } from './challenge.ts'
 import { type ChallengeEnvelope, decodeChallenge, invalidChallenge } from './envelope.ts'
 
-/** A valid challenge of this server, whose client signatures are not yet weighed. */
+/** A valid challenge of this server. The weights of its client signatures have not been checked. */
 export interface Challenge {
   account: string
   hash: Uint8Array

@@ -80,7 +80,7 @@ function takeFee(envelope: Envelope, baseFee: bigint, state: State, { sequence }
   return charge
 }
 
-/** Refunds the unused resource fee to the fee source, unless that account is gone or its balance would overflow. */
+/** Refunds the unused resource fee to the fee source, unless that account was removed or its balance would overflow. */
 function giveBack(envelope: Envelope, { soroban }: Application, state: State, { sequence }: LedgerContext): bigint {
   if (!soroban) return 0n
   const refund = envelope.resourceFee - soroban.charge.nonRefundable - soroban.charge.refundable

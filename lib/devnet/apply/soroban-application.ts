@@ -14,7 +14,7 @@ const OUTCOME = {
   'resource-limit-exceeded': Result.invokeHostFunctionResourceLimitExceeded(),
 } as const
 
-/** The used part of the resource fee, in stroops. The rest goes back to the fee source. */
+/** The used part of the resource fee, in stroops. The rest is refunded to the fee source. */
 export interface SorobanCharge {
   readonly nonRefundable: bigint
   /** rent and events together */

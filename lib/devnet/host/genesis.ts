@@ -37,8 +37,9 @@ export interface GenesisContracts {
 }
 
 /**
- * The contracts' entries in the first ledger: instances, code, and the key of auditor 0. They live as long as the network
- * allows, except for the auditor's key, which has the life of a new entry. Contract ids depend on passphrase and asset only.
+ * The contracts' entries in the first ledger: instances, code, and the key of auditor 0. They have the network's maximum
+ * lifetime, except for the auditor's key, which has the lifetime of a new entry. Contract ids depend only on passphrase
+ * and asset.
  */
 export function genesisContracts(genesis: Genesis): { entries: StoredEntry[]; contracts: GenesisContracts } {
   const { passphrase, asset, ledger } = genesis
@@ -61,7 +62,7 @@ export function genesisContracts(genesis: Genesis): { entries: StoredEntry[]; co
     const key = genesis.verificationKeys[name]
     return key ? [[verificationKeyName(CIRCUIT_TYPES[name]), bytes(key)]] : []
   })
-  // As after a deployment: the first registration pays for a longer life.
+  // As after a deployment: the first registration pays for a longer lifetime.
   const firstLiveUntil = ledger.sequence + NETWORK_LIMITS.persistentTtl - 1
   const value = (key: EntryKey, val: xdr.ScVal) => store(key, contractData(key, val))
   const instance = (contract: string, executable: xdr.ContractExecutable, settings: [xdr.ScVal, xdr.ScVal][]) =>

@@ -33,7 +33,7 @@ export function findVerificationKey(
   return bytesOf(instance.contractData.val.instance.storage?.find(({ key }) => key.equals(name))?.val)
 }
 
-/** Error(WasmVm, InvalidAction) for a number that is no circuit type, #3401 for a type without a key. */
+/** Error(WasmVm, InvalidAction) for a number that isn't a circuit type, #3401 for a type without a key. */
 function readVerificationKey(call: Call, circuit: number): xdr.ScVal {
   if (!DECLARED_TYPES.has(circuit)) {
     throw hostError('WasmVm', 'InvalidAction', `VM call trapped: ${circuit} is not a circuit type`)

@@ -55,7 +55,7 @@ export async function answer(text: string, methods: Readonly<Record<string, Meth
     if (!isObject(request)) return errorAnswer(null, parseError('invalid request message'))
     return await answerOne(request, methods)
   }
-  // Items that aren't objects come first: the real server finds them while it parses the batch.
+  // Items that aren't objects are checked first: the real server finds them while it parses the batch.
   const unreadable = request.filter((one) => !isObject(one))
   const readable = request.filter((one) => isObject(one))
   const answers = unreadable.map(() => errorAnswer(null, parseError('request is not a JSON object')))

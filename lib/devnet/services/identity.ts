@@ -123,7 +123,7 @@ function discovery(issuer: string): Record<string, unknown> {
   }
 }
 
-/** The JSON body; undefined if it is no JSON, too large, or broke off. */
+/** The JSON body; undefined if it is invalid JSON, too large, or incomplete. */
 async function readJson(request: IncomingMessage): Promise<unknown> {
   try {
     return JSON.parse((await readBody(request, LARGEST_BODY)) ?? '')

@@ -9,7 +9,7 @@ export interface LocatedTransaction {
 
 /** The retained ledgers. The index is in memory; transactions and events are read from the database. */
 export interface History {
-  /** how many ledgers are retained at most */
+  /** the maximum number of retained ledgers */
   readonly window: number
   add(ledger: LedgerRecord): void
   oldest(): LedgerRecord

@@ -51,7 +51,7 @@ export function openState(entries: Iterable<StoredEntry> = []): State & { entrie
   }
 }
 
-/** A layer above entries that are read through a function; its writes go nowhere. */
+/** A layer above entries that are read through a function; its writes are never passed down. */
 export function openView(read: (key: string) => StoredEntry | undefined): State {
   return layer(read, () => {})
 }

@@ -25,8 +25,8 @@ const MOST_STAGES = 4
 const WORTH_A_STAGE = 999n
 
 /**
- * The highest bids per operation come first (core's surge pricing). If some don't fit, every transaction pays the
- * rate of the lowest included bid.
+ * Sorts by bid per operation, highest first (core's surge pricing). If some don't fit, every transaction pays the rate of
+ * the lowest included bid.
  */
 export function assemble(kind: Kind, waiting: readonly Envelope[], limits: LedgerLimits): Phase {
   const ranked = waiting.toSorted((left, right) => compareRates(right, left) || byHash(left, right))

@@ -20,7 +20,7 @@ export type BatchProgress = z.output<typeof batchProgressShape>
 interface BatchStatusPoll {
   progress: BatchProgress
   organisation: string
-  /** whether the organisation has a transfer that is not decided */
+  /** whether the organisation has an open transfer */
   hasOpenTransfers: boolean
 }
 

@@ -9,8 +9,8 @@ import type { EmployerContext } from '../context.ts'
 import { isId } from '../ids.ts'
 
 /**
- * Cancels a `draft`, `ready` or `failed` payout. Also cancels a `pending` payout with an error: its transfer is
- * `unknown` and will never be decided, so the employer has checked the account.
+ * Cancels a `draft`, `ready` or `failed` payout. Also cancels a `pending` payout with an error: its transfer is `unknown`
+ * and its outcome will never be known, so the employer has checked the account.
  * @throws Refusal `payout-not-found`; `payout-sent` for a payout that is pending, paid or canceled
  */
 export async function cancelPayout({ db, employer, now }: EmployerContext, id: string): Promise<{ id: string }> {

@@ -21,7 +21,7 @@ export async function openProver(options: ProverOptions): Promise<RealProver> {
   const { threads = Math.min(availableParallelism(), 8), limitMs = 120_000 } = options
   const circuits = await readCircuits(options.circuits)
   await readReferenceString(options.referenceString)
-  // The string has 2 MB, and the worker keeps its own copy.
+  // The string is 2 MB, and the worker keeps a separate copy.
   const referenceString = () => readReferenceString(options.referenceString)
   return createProver({
     circuits,

@@ -8,7 +8,9 @@ export function publish(call: Call, asset: Asset, topic: string, addresses: stri
   call.publish([symbol(topic), ...addresses.map(address), string(nameOf(asset))], data)
 }
 
-/** CAP-67: a transfer by the issuer is a mint, one to the issuer a burn; a muxed recipient's id goes into the data. */
+/**
+ * CAP-67: a transfer by the issuer is a mint, one to the issuer a burn; the event's data includes a muxed recipient's id.
+ */
 export function publishTransfer(call: Call, asset: Asset, from: string, to: MuxedAddress, amount: bigint): void {
   const data = to.id === undefined ? i128(amount) : struct({ amount: i128(amount), to_muxed_id: u64(to.id) })
   if (isIssuer(asset, from) && !isIssuer(asset, to.address)) publish(call, asset, 'mint', [to.address], data)

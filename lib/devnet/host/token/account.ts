@@ -31,7 +31,9 @@ export const NOTHING: Uint8Array = new Uint8Array(64)
 export const confidentialAccountKey = (token: string, account: string): EntryKey =>
   contractDataKey(token, variant('Account', address(account)))
 
-/** Reads an account and extends its life to 30 days if fewer than 29 are left. Error #3501 if it is not registered. */
+/**
+ * Reads an account and extends its lifetime to 30 days if fewer than 29 are left. Error #3501 if it is not registered.
+ */
 export function readAccount(call: Call, account: string): ConfidentialAccount {
   const state = findAccount(call, account)
   if (!state) throw contractError(3501, `account is not registered: ${account}`)

@@ -31,7 +31,7 @@ export interface Delegation {
 export const delegationKey = (token: string, owner: string, spender: string): EntryKey =>
   contractDataKey(token, variant('Delegation', address(owner), address(spender)))
 
-/** Reads a delegation and extends its life to 30 days if fewer than 29 are left. Error #3504 if there is none. */
+/** Reads a delegation and extends its lifetime to 30 days if fewer than 29 are left. Error #3504 if there is none. */
 export function readDelegation(call: Call, owner: string, spender: string): Delegation {
   const delegation = findDelegation(call, owner, spender)
   if (!delegation) throw contractError(3504, `there is no delegation of ${owner} to ${spender}`)
@@ -54,7 +54,7 @@ export function findDelegation(call: Call, owner: string, spender: string): Dele
   }
 }
 
-/** Whether there is an entry, also an expired one. Does not extend its life. */
+/** Whether there is an entry, even an expired one. Doesn't extend its lifetime. */
 export function hasDelegation(call: Call, owner: string, spender: string): boolean {
   return call.storage.get(delegationKey(call.contract, owner, spender)) !== undefined
 }

@@ -33,7 +33,7 @@ function payNative(op: xdr.PaymentOp, { state, ledger, source, account }: Operat
   return undefined
 }
 
-/** The issuer holds no trust line: it creates the units that it sends, and those that reach it are gone. */
+/** The issuer has no trust line: it creates the units that it sends, and burns the units that it receives. */
 function payCredit(op: xdr.PaymentOp, { state, ledger, source }: OperationContext) {
   const asset = trustlineAsset(op.asset)
   const issuer = issuerOf(op.asset)

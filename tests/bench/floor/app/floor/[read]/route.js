@@ -15,7 +15,7 @@ const QUERIES = {
     FROM payouts WHERE organisation = $1 AND $2::uuid IS NOT NULL ORDER BY created_at DESC, sequence DESC LIMIT $3`,
 }
 
-/** The least that an answer can cost on this stack: the session is verified, and one prepared statement is run. */
+/** The cheapest response on this stack: the session is verified, and one prepared statement is run. */
 export async function GET(request, { params }) {
   const { read } = await params
   const [, token = ''] = request.headers.get('authorization')?.split(' ') ?? []
