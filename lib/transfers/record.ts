@@ -107,9 +107,7 @@ export async function auditRecorded(
 /** Envelopes that may compete for one transfer: each is one more to look up. */
 const MOST_ENVELOPES = 3
 
-/**
- * The first to commit creates the account's one open transfer, and the others join it, unless it has been settled since.
- */
+/** The first to commit creates the account's one open transfer; the others join it, unless it has been settled. */
 const ATTEMPTS = 5
 
 /** The columns that a transfer begins with. */
@@ -143,8 +141,7 @@ export type Recording =
 
 /**
  * Records an envelope before it is submitted, inside the caller's SQL transaction. An account has at most one open
- * transfer. An envelope with the same number and recipient joins it, under the lock of its row, which settlement also
- * takes.
+ * transfer. An envelope with the same number and recipient joins it under its row lock, which settlement also takes.
  */
 export async function recordEnvelope(tx: Database, transfer: NewTransfer, envelope: NewEnvelope): Promise<Recording> {
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {

@@ -54,7 +54,7 @@ const everything = ({ firstLedger, ingestedThrough }: Archive) => ({
 })
 
 describe('the events of an account', () => {
-  test('are those whose topics name it, in any place and once', async () => {
+  test('include each event once if any of its topics names the account', async () => {
     fake.add(2, 'register', [OWNER])
     fake.add(3, 'transfer', [OWNER, PAYEE])
     fake.add(4, 'transfer', [OWNER, OWNER])
@@ -70,7 +70,7 @@ describe('the events of an account', () => {
     expect(await typesOf(STRANGER)).toEqual(['transfer'])
   })
 
-  test('come page by page, each once, and with the last page no cursor', async () => {
+  test('are returned page by page, each once, without a cursor on the last page', async () => {
     for (let index = 0; index < 250; index += 1) fake.add(2 + index, 'transfer', [OWNER, PAYEE])
     const archive = await ingested()
     const seen: string[] = []
@@ -137,7 +137,7 @@ describe('a checkpoint', () => {
   })
 })
 
-test('a transaction gives all its events, also where other ledgers are missing', async () => {
+test('returns all events of a transaction, even if other ledgers are missing', async () => {
   const hash = fake.add(2, 'transfer', [OWNER, PAYEE])
   await ingested()
   fake.latestLedger = 90
@@ -150,7 +150,7 @@ test('a transaction gives all its events, also where other ledgers are missing',
   expect(await readTransactionEvents(db, archive, '0'.repeat(64))).toMatchObject({ events: [], complete: false })
 })
 
-test('the registries have a stream of their own', async () => {
+test('keeps a separate stream for the registries', async () => {
   fake.add(2, 'auditor_set', [CONTRACTS.auditor])
   fake.add(3, 'rotate_key', [], CONTRACTS.auditor)
   fake.add(4, 'verifier_set', [CONTRACTS.verifier])
@@ -195,7 +195,7 @@ describe('payloads', () => {
     expect(isFinal).toBe(true)
   })
 
-  test('are wanted until a node has the transaction, and lost once the RPC has dropped it', async () => {
+  test('are requested until a node has the transaction, and lost once the RPC has dropped it', async () => {
     const hash = fake.add(20, 'spender_transfer', [SPENDER, OWNER, PAYEE])
     let archive = await ingested()
     const read = () => readAccountEvents(db, archive, PAYEE, everything(archive))
@@ -221,7 +221,7 @@ describe('payloads', () => {
     expect(payloadOf(envelope, CONTRACTS.token)).toBeUndefined()
   })
 
-  test('are wanted for delegations only', async () => {
+  test('are fetched for delegations only', async () => {
     fake.add(2, 'transfer', [OWNER, PAYEE])
     await ingested()
     expect(await db.select().from(archivePayloads)).toEqual([])

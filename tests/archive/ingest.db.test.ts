@@ -97,7 +97,7 @@ describe('ingestion', () => {
     )
   })
 
-  test('goes on where it stopped, page by page', async () => {
+  test('resumes where it stopped, page by page', async () => {
     addTransfers(3_500)
     const counts: number[] = []
     do counts.push(await ingest(context, { maxPages: 1 }))
@@ -126,7 +126,7 @@ describe('ingestion', () => {
     expect(await archive()).toMatchObject({ firstLedger: 1, ingestedThrough: 1_203 })
   })
 
-  test('keeps no ledger that is only partly in a page that ends early', async () => {
+  test('stores no ledger that is only partly in a truncated page', async () => {
     addTransfers(300)
     let turn = 0
     fake.distort = (answer) => {
@@ -146,7 +146,7 @@ describe('ingestion', () => {
     expect(await storedIds()).toEqual(servedIds())
   })
 
-  test('believes a lagging node only as far as its own latest ledger', async () => {
+  test('trusts a lagging node only up to its latest ledger', async () => {
     addTransfers(90)
     const latest = fake.latestLedger
     fake.distort = (answer) => {
@@ -212,7 +212,7 @@ describe('ingestion', () => {
     expect(await ingest(context)).toBe(9)
   })
 
-  test('ingests the registries that the token names', async () => {
+  test('ingests the registries of the token', async () => {
     fake.add(2, 'register_key', [], CONTRACTS.auditor)
     fake.add(3, 'auditor_set', [CONTRACTS.auditor])
     fake.add(4, 'register_key', [], CONTRACTS.auditor)
@@ -227,7 +227,7 @@ describe('ingestion', () => {
   })
 })
 
-test('metrics say how far the archive is behind, and how much history is left', async () => {
+test('reports how far the archive is behind, and how much history is left', async () => {
   addTransfers(300)
   Object.assign(fake, { oldestLedger: 2, latestLedger: 101 })
   const figures = async () => {
@@ -248,7 +248,7 @@ test('metrics say how far the archive is behind, and how much history is left', 
 })
 
 describe('gaps', () => {
-  test('reports ledgers that the RPC dropped before they were read as missing for ever', async () => {
+  test('reports ledgers that the RPC dropped before they were read as permanently missing', async () => {
     addTransfers(30)
     await ingest(context)
     addTransfers(300, fake.latestLedger + 1)
@@ -325,7 +325,7 @@ describe('resets', () => {
     expect(await storedIds()).toEqual(servedIds())
   })
 
-  test('believes in a reset only when four answers in a row agree', async () => {
+  test('accepts a reset only when four responses in a row agree', async () => {
     addTransfers(30)
     await ingest(context)
     fake.strangeSalts = ['other', 'other', 'other']
@@ -380,7 +380,7 @@ describe('resets', () => {
   })
 })
 
-test('a round can be begun in the background, at most once in half a minute', async () => {
+test('starts a background round at most once in half a minute', async () => {
   addTransfers(9)
   const shared = globalThis as { payrollIngestedAt?: number }
   delete shared.payrollIngestedAt

@@ -33,7 +33,7 @@ async function ingestNow(): Promise<void> {
 const get = (path: string) => service.ask('GET', `/archive/v1${path}`)
 const account = () => `/tokens/${token}/accounts/${payer.address}`
 
-test('health names the ends and the generation', async () => {
+test('reports the first and last ledger and the generation', async () => {
   const { status, body, headers } = await get('/health')
   expect(status).toBe(200)
   expect(headers.get('cache-control')).toBe('no-store')
@@ -46,7 +46,7 @@ test('health names the ends and the generation', async () => {
   })
 })
 
-test('an account has its events, from the registration on', async () => {
+test('returns the events of an account, starting with its registration', async () => {
   const { status, body, headers } = await get(`${account()}/events`)
   expect(status).toBe(200)
   expect(headers.get('access-control-allow-origin')).toBe('*')
@@ -55,7 +55,7 @@ test('an account has its events, from the registration on', async () => {
   expect(body).toMatchObject({ complete: true, cursor: null })
 })
 
-test('they equal those of the RPC, byte for byte', async () => {
+test('returns the same events as the RPC, byte for byte', async () => {
   const { network } = service.running
   const { oldestLedger } = await network.server.getHealth()
   const served = await network.server._getEvents({
@@ -73,12 +73,12 @@ test('they equal those of the RPC, byte for byte', async () => {
   )
 })
 
-test('a checkpoint of an account that has sent nothing is its registration', async () => {
+test('returns the registration as the checkpoint of an account that has sent nothing', async () => {
   const { body } = await get(`${account()}/checkpoint`)
   expect(body).toMatchObject({ event: null, anchor: { type: 'register' }, complete: true })
 })
 
-test('pages follow each other by the cursor', async () => {
+test('continues pages from the cursor', async () => {
   const types: string[] = []
   let cursor: string | null = ''
   while (cursor !== null) {
@@ -89,14 +89,14 @@ test('pages follow each other by the cursor', async () => {
   expect(types).toEqual(['register', 'deposit', 'merge'])
 })
 
-test('all events of a transaction are found by its hash', async () => {
+test('returns all events of a transaction by its hash', async () => {
   const { body } = await get(`${account()}/events?types=deposit`)
   const [deposit] = body.events as { tx_hash: string }[]
   const found = await get(`/tokens/${token}/events?tx_hash=${deposit?.tx_hash}`)
   expect(found.body).toMatchObject({ events: [deposit], complete: true })
 })
 
-test('the registries answer for themselves', async () => {
+test('serves the registries separately', async () => {
   expect((await get(`/tokens/${token}/registry`)).body).toMatchObject({ events: expect.any(Array), complete: true })
 })
 
@@ -104,7 +104,7 @@ describe('caching', () => {
   const cached = async (query: string) =>
     (await get(`${account()}/events?${query}`)).headers.get('cache-control')?.includes('immutable')
 
-  test('a page is kept for ever once nothing can change it, for those who name generation and ledgers', async () => {
+  test('lets a client that names generation and ledgers cache a final page forever', async () => {
     const { body } = await get('/health')
     const first = Number(body.first_ledger)
     const named = `generation=${body.generation}`
@@ -124,7 +124,7 @@ describe('refusals', () => {
     expect(await get(path)).toMatchObject({ status: 404, body: { code: 'archive-not-found' } })
   })
 
-  test('an account of another shape, or another generation, is not found', async () => {
+  test('responds 404 to a malformed account or another generation', async () => {
     expect(await get(`/tokens/${token}/accounts/nobody/events`)).toMatchObject({ status: 404 })
     expect(await get(`${account()}/events?generation=${'0'.repeat(64)}`)).toMatchObject({ status: 404 })
     expect(await get(`/tokens/${token}/accounts/${accountAt(9)}/events`)).toMatchObject({

@@ -72,7 +72,7 @@ async function letTheWindowPass(): Promise<void> {
 
 const deployment = (...archives: EventArchive[]): Deployment => ({ ...service.ledger.network, archives })
 
-test('a contractor who opens the wallet too late spends with an archive, and is told what is missing without one', async () => {
+test('a contractor who opens the wallet too late can spend with an archive, and gets the missing range without one', async () => {
   await pay(employer, contractor.address, 12n * USDC)
   await mergeReceived()
   await letTheWindowPass()
@@ -89,7 +89,7 @@ test('a contractor who opens the wallet too late spends with an archive, and is 
   expect((await syncBalance(deployment(archive), contractor)).spendable.value).toBe(7n * USDC)
 })
 
-test('money that was received before the last payment, and never merged, is still there', async () => {
+test('finds money that was received before the last payment and never merged', async () => {
   await pay(employer, contractor.address, 10n * USDC)
   await mergeReceived()
   await pay(employer, contractor.address, 3n * USDC)
@@ -100,7 +100,7 @@ test('money that was received before the last payment, and never merged, is stil
   expect([spendable.value, receiving.value]).toEqual([9n * USDC, 7n * USDC])
 })
 
-test('a balance goes on from its cursor across the window', async () => {
+test('continues a balance from its cursor beyond the window', async () => {
   await pay(employer, contractor.address, 10n * USDC)
   const known: SyncedBalance = await syncBalance(deployment(archive), contractor)
   expect(known.receiving.value).toBe(10n * USDC)
@@ -110,7 +110,7 @@ test('a balance goes on from its cursor across the window', async () => {
   expect((await syncBalance(deployment(archive), contractor, known)).receiving.value).toBe(13n * USDC)
 })
 
-test('the service reads its own archive in the same way', async () => {
+test('the service reads its archive in the same way', async () => {
   await pay(employer, contractor.address, 10n * USDC)
   await letTheWindowPass()
   const own = service.running.archive
@@ -119,21 +119,21 @@ test('the service reads its own archive in the same way', async () => {
   expect((await syncBalance(deployment(local), contractor)).receiving.value).toBe(10n * USDC)
 })
 
-test('an archive is asked for nothing while the RPC has the registration', async () => {
+test('makes no request to an archive while the RPC has the registration', async () => {
   const { spendable } = await syncBalance(deployment(failing), employer)
   expect(spendable.value).toBe(1_000n * USDC)
 })
 
 const failing = openHttpArchive('http://127.0.0.1:1', 'C')
 
-test('an archive that fails, fails the reading, also beside another one', async () => {
+test('fails the read if one archive fails, even if another one works', async () => {
   await letTheWindowPass()
   await expect(syncBalance(deployment(failing, archive), employer)).rejects.toMatchObject({
     code: 'archive-unavailable',
   })
 })
 
-test('a range that is not complete is reported, and the next archive is asked', async () => {
+test('reports an incomplete range, and tries the next archive', async () => {
   await letTheWindowPass()
   const partial: EventArchive = { ...archive, name: 'https://partial.example', readEvents: async () => NOTHING }
   const NOTHING = { events: [], complete: false }
@@ -144,7 +144,7 @@ test('a range that is not complete is reported, and the next archive is asked', 
   expect((await syncBalance(deployment(partial, archive), employer)).spendable.value).toBe(1_000n * USDC)
 })
 
-test('an archive that withholds an event is named', async () => {
+test('names an archive that withholds an event', async () => {
   await pay(employer, contractor.address, 10n * USDC)
   await letTheWindowPass()
   const lying: EventArchive = {
@@ -160,7 +160,7 @@ test('an archive that withholds an event is named', async () => {
   })
 })
 
-test('an archive that began after the registration is passed over for one that knows it', async () => {
+test('skips an archive that began after the registration', async () => {
   await pay(employer, contractor.address, 10n * USDC)
   await letTheWindowPass()
   const late: EventArchive = {
@@ -207,7 +207,7 @@ const laterBy = (ledgers: number) => (event: Page['events'][number]) => ({
 })
 const broken = (event: Page['events'][number]) => ({ ...event, topics_xdr: ['AAAA'] })
 
-test('an archive that asks to wait is asked again', async () => {
+test('retries an archive that asks to wait', async () => {
   const waits: number[] = []
   let asked = 0
   const busy = await serveLocally(async (request, response) => {

@@ -21,7 +21,7 @@ const clientOf = (issuer: string) => ({
 })
 const begin = () => beginSignIn(clientOf(server.origin))
 
-test('a provider that failed is asked for its endpoints again; one that has answered is not', async () => {
+test('fetches the endpoints again after a failure, and not after a success', async () => {
   await expect(begin()).rejects.toMatchObject({ code: 'unavailable' })
   const body = {
     issuer: server.origin,
@@ -36,7 +36,7 @@ test('a provider that failed is asked for its endpoints again; one that has answ
   expect(server.requests).toEqual([DISCOVERY, DISCOVERY])
 })
 
-test('a provider that moves its endpoints is followed after an hour', async () => {
+test('follows a provider that moves its endpoints after an hour', async () => {
   const began = Date.now()
   vi.useFakeTimers({ toFake: ['Date'], now: began })
   const provider = await startTestProvider()
@@ -82,7 +82,7 @@ test.each([
   }
 })
 
-test('a provider that is gone at the end of a sign-in is unavailable', async () => {
+test('reports a provider that is down at the end of a sign-in as unavailable', async () => {
   const provider = await startTestProvider()
   const { origin } = provider
   const endpoints = { authorization_endpoint: `${origin}/authorize`, token_endpoint: `${origin}/token` }
@@ -93,7 +93,7 @@ test('a provider that is gone at the end of a sign-in is unavailable', async () 
   await expect(finishSignIn(clientOf(origin), kept, returned)).rejects.toMatchObject({ code: 'unavailable' })
 })
 
-test('a client that asks for too many sessions by email is refused', async () => {
+test('refuses a client that requests too many sessions by email', async () => {
   const ask = async () => {
     const headers = { 'content-type': 'application/json', 'x-client-address': '192.0.2.77' }
     const request = new Request('https://pay.example/invite/email', { method: 'POST', headers, body: '{}' })

@@ -10,12 +10,12 @@ describe('a challenge', () => {
   const challenge = buildChallenge(sep10, { account }, NOW, nonce)
   const transaction = new Transaction(challenge.transaction, sep10.networkPassphrase)
 
-  test('comes with the passphrase and nothing else', () => {
+  test('is returned with the passphrase only', () => {
     expect(Object.keys(challenge)).toEqual(['transaction', 'network_passphrase'])
     expect(challenge.network_passphrase).toBe(sep10.networkPassphrase)
   })
 
-  test('has exactly the fields that SEP-10 asks for', () => {
+  test('has exactly the fields that SEP-10 requires', () => {
     expect(transaction.source).toBe(sep10.signer.publicKey())
     expect(transaction.sequence).toBe('0')
     expect(transaction.timeBounds).toEqual({ minTime: `${NOW_SECONDS}`, maxTime: `${NOW_SECONDS + 300}` })
@@ -38,7 +38,7 @@ describe('a challenge', () => {
     expect(WebAuth.verifyTxSignedBy(transaction, sep10.signer.publicKey())).toBe(true)
   })
 
-  test('is byte for byte the one that the SDK builds', () => {
+  test('equals the one that the SDK builds, byte for byte', () => {
     const value = Buffer.from(nonce).toString('base64')
     expect(challenge.transaction).toBe(craftChallenge({ account, value }, []).toXdr())
     vi.useFakeTimers({ now: NOW, toFake: ['Date'] })
@@ -63,7 +63,7 @@ describe('a challenge', () => {
     vi.useRealTimers()
   })
 
-  test('has a nonce of its own each time', () => {
+  test('has a new nonce each time', () => {
     const issued = Array.from({ length: 50 }, () => buildChallenge(sep10, { account }, NOW).transaction)
     expect(new Set(issued).size).toBe(50)
   })
@@ -101,7 +101,7 @@ describe('refused with 400', () => {
     )
   })
 
-  test('a secret that came by mistake is not repeated', () => {
+  test('does not echo a secret sent by mistake', () => {
     const secret = Keypair.fromRawEd25519Seed(new Uint8Array(32)).secret()
     expect(() => buildChallenge(sep10, { account: secret }, NOW)).toThrow(
       expect.objectContaining({ message: expect.not.stringContaining(secret) }),
@@ -109,6 +109,6 @@ describe('refused with 400', () => {
   })
 })
 
-test('the home domain of the service may be named', () => {
+test('accepts the home domain of the service', () => {
   expect(() => buildChallenge(sep10, { account, home_domain: sep10.homeDomain }, NOW)).not.toThrow()
 })

@@ -44,7 +44,7 @@ async function setOptions(signers: Keypair[], ...options: Parameters<typeof Oper
   expect(status).toBe(rpc.Api.GetTransactionStatus.SUCCESS)
 }
 
-test('who may sign in follows the signers that the account has on the ledger', async () => {
+test('applies changes to the account’s signers on the ledger', async () => {
   expect(await readAccountAuth(server, dave.publicKey())).toEqual({ exists: false })
   expect(await signIn(dave.publicKey(), dave)).toMatchObject({ sub: dave.publicKey() })
 
@@ -67,7 +67,7 @@ test('who may sign in follows the signers that the account has on the ledger', a
   expect(await signIn(address, carol, bob)).toMatchObject({ sub: address })
 })
 
-test('no one can sign in while the ledger is down', async () => {
+test('signs no one in while the ledger is down', async () => {
   await devnet.close()
   await expect(signIn(address, alice)).rejects.toMatchObject({ code: 'unavailable' })
   await expect(signIn(dave.publicKey(), dave)).rejects.toMatchObject({ code: 'unavailable' })

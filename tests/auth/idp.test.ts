@@ -193,13 +193,13 @@ describe('refused with 401', () => {
     await expect(signIn(await token())).rejects.toMatchObject(invalid)
   })
 
-  test('a key of the provider in an algorithm that is not on the list', async () => {
+  test('a key of the provider with an algorithm that is not allowed', async () => {
     provider = { ...provider, algorithms: ['RS256'] }
     await expect(signIn(await key.sign(claims()))).rejects.toMatchObject(invalid)
     expect(await signIn(await rsa.sign(claims()))).toBeDefined()
   })
 
-  test('HS256 even where the configuration allows it', async () => {
+  test('HS256 even if the configuration allows it', async () => {
     provider = { ...provider, algorithms: ['HS256', 'ES256'] }
     await expect(signIn(await withSecret(JSON.stringify(key.jwk)))).rejects.toMatchObject(invalid)
     expect(await signIn(await key.sign(claims()))).toBeDefined()
@@ -255,20 +255,20 @@ describe('503 while the provider cannot be asked, and in again afterwards', () =
     expect(await signIn(token)).toMatchObject({ sub: 'user-1' })
   })
 
-  test('nothing listens at the address of the provider', async () => {
+  test('when nothing listens at the address of the provider', async () => {
     const gone = await startTestProvider()
     await gone.close()
     provider = { ...provider, issuer: gone.origin }
     await expect(signIn(await key.sign(claims()))).rejects.toMatchObject(unavailable)
   })
 
-  test('an issuer that is no URL, without keys of its own', async () => {
+  test('when the issuer is no URL and has no configured keys', async () => {
     provider = { ...provider, issuer: 'privy.io' }
     await expect(signIn(await key.sign(claims()))).rejects.toMatchObject(unavailable)
   })
 })
 
-test('an unknown key does not make the service fetch the keys again and again', async () => {
+test('does not fetch the keys again for every unknown key', async () => {
   await signIn(await key.sign(claims()))
   const fresh = await providerKey('k3')
   publish({ issuer: provider.issuer, jwks_uri: `${provider.issuer}/jwks` }, [key.jwk, fresh.jwk])
@@ -282,7 +282,7 @@ describe('an hour after discovery', () => {
   const HOUR_MS = 60 * 60_000
   const keyFetches = () => server.requests.filter((path) => path.includes('jwks'))
 
-  test('keys that have moved are found, and tokens under those at the old address are refused', async () => {
+  test('finds keys at a new address, and refuses tokens signed by those at the old one', async () => {
     const began = Date.now()
     vi.useFakeTimers({ toFake: ['Date'], now: began })
     const { issuer } = provider
@@ -297,7 +297,7 @@ describe('an hour after discovery', () => {
     await expect(signIn(before)).rejects.toMatchObject(invalid)
   })
 
-  test('keys at the same address keep the pause between two fetches', async () => {
+  test('waits between two fetches if the keys’ address has not changed', async () => {
     const began = Date.now()
     vi.useFakeTimers({ toFake: ['Date'], now: began })
     await signIn(await key.sign(claims()))
@@ -312,7 +312,7 @@ describe('an hour after discovery', () => {
     expect(keyFetches()).toHaveLength(2)
   })
 
-  test('while discovery fails, what was known holds, and the provider is asked again after a minute', async () => {
+  test('uses the cached endpoints while discovery fails, and retries after a minute', async () => {
     const began = Date.now()
     vi.useFakeTimers({ toFake: ['Date'], now: began })
     const token = await key.sign(claims())
@@ -334,7 +334,7 @@ describe('an hour after discovery', () => {
   })
 })
 
-test('without a provider: 501', () => {
+test('responds 501 without a provider', () => {
   expect(() => requireProvider(undefined)).toThrow(expect.objectContaining({ code: 'idp-not-configured' }))
   expect(requireProvider(provider)).toBe(provider)
 })

@@ -42,7 +42,7 @@ async function exchange(token: string) {
 const me = async (session: string | undefined) => (await service.ask('GET', '/me', { session })).body
 
 describe('a real OpenID provider', () => {
-  test('that is not there yet gives 503, and is asked again at the next sign-in', async () => {
+  test('that is not up yet causes 503, and is tried again at the next sign-in', async () => {
     await provider.start()
     const { access_token } = await provider.logIn('alice')
     await provider.stop()
@@ -63,21 +63,21 @@ describe('a real OpenID provider', () => {
     expect(logged.join('\n')).not.toContain(access_token)
   })
 
-  test('signing in founds the organisation, and a later invite does not take it away', async () => {
+  test('keeps the organisation of a new user through a later invite', async () => {
     const { body } = await exchange((await provider.logIn('dora')).access_token)
     const employer = await service.wallet(accountOf(9_102))
     await service.ask('POST', '/contractors', { session: employer, body: { name: 'Dora', email: 'dora@b.example' } })
     expect(await me(body.session)).toMatchObject({ roles: ['employer'], invite: { role: 'contractor' } })
   })
 
-  test('vouches for an email, by which an invite is found', async () => {
+  test('verifies an email, so that its invite is found', async () => {
     const employer = await service.wallet(accountOf(9_100))
     await service.ask('POST', '/contractors', { session: employer, body: { name: 'Alice', email: 'alice@B.example' } })
     const { body } = await exchange((await provider.logIn('alice')).access_token)
     expect((await me(body.session)).invite).toMatchObject({ role: 'contractor' })
   })
 
-  test('does not vouch for an email that it has not verified', async () => {
+  test('does not let an unverified email find an invite', async () => {
     const employer = await service.wallet(accountOf(9_101))
     await service.ask('POST', '/contractors', { session: employer, body: { name: 'Bob', email: 'bob@b.example' } })
     const { body } = await exchange((await provider.logIn('bob')).access_token)
@@ -92,7 +92,7 @@ describe('a real OpenID provider', () => {
     expect(logged.some((line) => line.includes('userinfo responded with 401'))).toBe(true)
   })
 
-  test('gives ID tokens that are no access tokens', async () => {
+  test('issues ID tokens, which are not accepted as access tokens', async () => {
     const { status, body } = await exchange((await provider.logIn('alice')).id_token)
     expect([status, body]).toEqual([401, { error: 'invalid identity token', code: 'identity-token-invalid' }])
   })
@@ -109,7 +109,7 @@ describe('a real OpenID provider', () => {
     expect((await exchange(old)).status).toBe(401)
   })
 
-  test('that is down: a token of a known key is still let in, and one of an unknown key gets 503, or 401 later', async () => {
+  test('that is down lets in a token with a cached key, and responds 503, later 401, for an unknown key', async () => {
     const { access_token } = await provider.logIn('alice')
     expect((await exchange(access_token)).status).toBe(200)
     await provider.stop()

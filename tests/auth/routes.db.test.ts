@@ -60,7 +60,7 @@ async function signed(...signers: (typeof alice)[]): Promise<string> {
 }
 
 describe('GET /auth/sep10/challenge', () => {
-  test('answers a challenge whose domains are those of PUBLIC_URL and not those that the request names', async () => {
+  test('uses the domains of PUBLIC_URL in a challenge, not those of the request', async () => {
     const response = await ask(`?account=${address}&client_domain=wallet.example`, { host: 'evil.example' })
     expect(response.status).toBe(200)
     expect(response.headers.get('access-control-allow-origin')).toBe('*')
@@ -78,7 +78,7 @@ describe('GET /auth/sep10/challenge', () => {
     expect(read.clientAccountID).toBe(address)
   })
 
-  test('400 to what cannot have one', async () => {
+  test('responds 400 to an account that cannot have a challenge', async () => {
     const response = await ask(`?account=${address}&home_domain=evil.example`)
     expect(response.status).toBe(400)
     expect(await response.json()).toEqual({ error: expect.stringContaining('home_domain'), code: expect.any(String) })
@@ -86,7 +86,7 @@ describe('GET /auth/sep10/challenge', () => {
 })
 
 describe('POST /auth/sep10/verify', () => {
-  test('answers a session once, and 400 to the same challenge again', async () => {
+  test('returns a session once, and 400 for the same challenge again', async () => {
     const transaction = await signed(alice)
     const response = await present({ transaction, unknown: 'ignored' })
     expect(response.status).toBe(200)
@@ -100,13 +100,13 @@ describe('POST /auth/sep10/verify', () => {
     expect(await again.json()).toEqual({ error: 'invalid challenge: it has been used already', code: 'challenge-used' })
   })
 
-  test('twenty at once: one 200 and nineteen 400', async () => {
+  test('responds 200 to one of twenty concurrent requests, and 400 to the others', async () => {
     const transaction = await signed(alice)
     const answers = await Promise.all(Array.from({ length: 20 }, () => present({ transaction })))
     expect(answers.map(({ status }) => status).toSorted()).toEqual([200, ...Array<number>(19).fill(400)])
   })
 
-  test('503 while the ledger cannot be asked, and the challenge is good afterwards', async () => {
+  test('responds 503 while the ledger is unreachable, and accepts the challenge afterwards', async () => {
     const entry = accountEntry(address, { thresholds: [1, 2, 2, 2], signers: [{ key: signerKey(bob), weight: 1 }] })
     fake.accounts.set(address, entry)
     const transaction = await signed(alice, bob)
@@ -135,7 +135,7 @@ describe('POST /auth/sep10/verify', () => {
     expect(await response.json()).toEqual({ error: expect.stringContaining(message), code: expect.any(String) })
   })
 
-  test('415 to another content type', async () => {
+  test('responds 415 to another content type', async () => {
     expect((await present('transaction=x', 'text/plain')).status).toBe(415)
   })
 })
@@ -147,7 +147,7 @@ describe('POST /auth/idp', () => {
     return ((await response.json()) as { access_token: string }).access_token
   }
 
-  test('answers a session for a token of the provider', async () => {
+  test('returns a session for a token of the provider', async () => {
     const response = await exchange({ token: await tokenFor({ sub: 'ann', email: 'ann@example.com' }) })
     expect(response.status).toBe(200)
     const body = (await response.json()) as { session: string }
@@ -156,7 +156,7 @@ describe('POST /auth/idp', () => {
     expect(session).toMatchObject({ kind: 'idp', sub: 'ann', issuer, email: 'ann@example.com' })
   })
 
-  test('401 to a token that fails', async () => {
+  test('responds 401 to an invalid token', async () => {
     const response = await exchange({ token: 'a.b.c' })
     expect(response.status).toBe(401)
     expect(response.headers.get('www-authenticate')).toBe('Bearer')
@@ -175,7 +175,7 @@ describe('POST /auth/idp', () => {
     expect(await response.json()).toEqual({ error: 'token required', code })
   })
 
-  test('501 without a provider, even to nothing', async () => {
+  test('responds 501 without a provider, even to an empty body', async () => {
     await service.withVariables({ IDP_ISSUER: '', IDP_AUDIENCE: '' }, async () => {
       const response = await exchange({})
       expect(response.status).toBe(501)
@@ -183,7 +183,7 @@ describe('POST /auth/idp', () => {
     })
   })
 
-  test('503 while the provider cannot be asked', async () => {
+  test('responds 503 while the provider is unreachable', async () => {
     await service.withVariables({ IDP_ISSUER: 'http://127.0.0.1:9/idp' }, async () => {
       const response = await exchange({ token: await tokenFor({ sub: 'ann' }) })
       expect(response.status).toBe(503)
@@ -202,7 +202,7 @@ describe('POST /invite/email', () => {
     })
 
   test.each<Record<string, string>>([{}, { Origin: 'https://evil.example' }, { Origin: 'null' }])(
-    'refuses a request that no page of the service has sent: %j',
+    'refuses a request that no page of the service sent: %j',
     (headers) =>
       withTestIssuer(async () => {
         expect((await signIn('ada@example.com', headers)).status).toBe(403)
@@ -210,7 +210,7 @@ describe('POST /invite/email', () => {
   )
 
   test.each(['ada@example.com', 'jörg@bücher.example', `${'ж'.repeat(240)}@example.com`])(
-    'gives a session to %s, whom a record may name',
+    'returns a session for %s, an email that a record may have',
     (address) =>
       withTestIssuer(async (sessions) => {
         const answer = await signIn(address)
@@ -220,7 +220,7 @@ describe('POST /invite/email', () => {
       }),
   )
 
-  test('admits an email in another case as the same user', () =>
+  test('treats an email in another case as the same user', () =>
     withTestIssuer(async (sessions) => {
       const users = ['jörg@example.com', 'JÖRG@Example.com'].map(async (address) => {
         const { session } = (await (await signIn(address)).json()) as { session: string }

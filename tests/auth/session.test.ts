@@ -12,7 +12,7 @@ const invalid = { code: 'bearer-invalid', message: 'invalid session token' }
 const verify = (token: string, now = NOW) => verifySession(sessions, token, now)
 
 describe('mint', () => {
-  test('a wallet session has the claims that it needs and no other', async () => {
+  test('gives a wallet session only the claims that it needs', async () => {
     const token = await mintSession(sessions, { ...wallet, id: 'the-id' }, NOW)
     expect(decodeProtectedHeader(token)).toEqual({ alg: 'HS256', typ: 'session+jwt' })
     expect(decodeJwt(token)).toEqual({
@@ -26,7 +26,7 @@ describe('mint', () => {
     })
   })
 
-  test('a session that is minted without an id gets a new one', async () => {
+  test('generates an id for a session minted without one', async () => {
     const ids = await Promise.all([1, 2, 3].map(async () => decodeJwt(await mintSession(sessions, wallet, NOW)).jti))
     expect(new Set(ids).size).toBe(3)
   })
@@ -40,7 +40,7 @@ describe('mint', () => {
     expect(decodeJwt(token).exp).toBe(NOW_SECONDS + actual)
   })
 
-  test('a short secret signs and verifies nothing', async () => {
+  test('neither signs nor verifies with a short secret', async () => {
     const weak = { ...sessions, secret: 'x'.repeat(31) }
     await expect(mintSession(weak, wallet, NOW)).rejects.toThrow(RangeError)
     await expect(verifySession(weak, await mintSession(sessions, wallet, NOW), NOW)).rejects.toThrow(RangeError)
@@ -49,14 +49,14 @@ describe('mint', () => {
 
 describe('verify', () => {
   test.each([wallet, user, { kind: 'idp', sub: 'no-email', issuer: 'x' }] satisfies Identity[])(
-    'gives back what was minted: %j',
+    'returns the minted claims: %j',
     async (identity) => {
       const token = await mintSession(sessions, { ...identity, id: 'i' }, NOW)
       expect(await verify(token)).toEqual({ ...identity, id: 'i', expiresAt: later(3600) })
     },
   )
 
-  test('to the last second and not beyond', async () => {
+  test('accepts a session until its last second, and no longer', async () => {
     const token = await mintSession(sessions, wallet, NOW)
     expect(await verify(token, later(3599))).toMatchObject(wallet)
     await expect(verify(token, later(3600))).rejects.toMatchObject({
@@ -65,7 +65,7 @@ describe('verify', () => {
     })
   })
 
-  test('a session of one service is invalid at a service with another secret, issuer or audience', async () => {
+  test('rejects a session at a service with another secret, issuer or audience', async () => {
     const token = await mintSession(sessions, wallet, NOW)
     expect(await verify(token)).toMatchObject(wallet)
     for (const other of [
@@ -77,14 +77,14 @@ describe('verify', () => {
     }
   })
 
-  test('a token with one letter of its signature changed is invalid', async () => {
+  test('rejects a token with one changed letter in its signature', async () => {
     const token = await mintSession(sessions, wallet, NOW)
     expect(await verify(token)).toMatchObject(wallet)
     const swapped = token.at(-10) === 'A' ? 'B' : 'A'
     await expect(verify(`${token.slice(0, -10)}${swapped}${token.slice(-9)}`)).rejects.toMatchObject(invalid)
   })
 
-  test('an idp user whose sub is a G-address is no ledger user', async () => {
+  test('does not treat an idp user whose sub is a G-address as a ledger user', async () => {
     const token = await mintSession(sessions, { kind: 'idp', sub: account, issuer: 'https://id.example/' }, NOW)
     expect((await verify(token)).kind).toBe('idp')
   })
@@ -97,7 +97,7 @@ describe('verify', () => {
     new SignJWT({ ...payload }).setProtectedHeader({ ...header, ...head }).sign(key)
   const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 })
 
-  test('the fixture of the table below is itself valid', async () => {
+  test('accepts the valid fixture of the table below', async () => {
     expect(await verify(await sign({ ...claims, ...times }))).toMatchObject({ sub: account })
   })
 
@@ -173,7 +173,7 @@ describe('caller', () => {
     await expect(call(header)).rejects.toMatchObject(invalid)
   })
 
-  test('a token under another scheme than Bearer counts as missing', async () => {
+  test('treats a token under a scheme other than Bearer as missing', async () => {
     const token = await mintSession(sessions, wallet, NOW)
     await expect(call(`Token ${token}`)).rejects.toMatchObject({ message: 'missing bearer token' })
   })

@@ -68,7 +68,7 @@ describe.each(places)('signing in, on %s', (_name, open) => {
     signInWithWallet({ database: async () => db, rpc: fake.server, sep10, sessions }, transaction, now)
   const rows = async () => (await db.select({ n: count() }).from(usedChallenges))[0]?.n
 
-  test('gives a session of the account, with the hash of the challenge as its id', async () => {
+  test('returns a session of the account, with the hash of the challenge as its id', async () => {
     const transaction = signedChallenge(address, [alice])
     const answer = await signIn(transaction, later(10))
     expect(answer).toEqual({ session: expect.any(String), kind: 'ledger', sub: address })
@@ -86,7 +86,7 @@ describe.each(places)('signing in, on %s', (_name, open) => {
     expect(stored).toEqual([{ hash, expiresAt: later(300 + 600) }])
   })
 
-  test('works once per challenge, also when the challenge comes again in another encoding', async () => {
+  test('accepts a challenge once, even in another encoding', async () => {
     const transaction = signedChallenge(address, [alice])
     await signIn(transaction)
     const encodings = [
@@ -106,7 +106,7 @@ describe.each(places)('signing in, on %s', (_name, open) => {
     expect(await rows()).toBe(1)
   })
 
-  test('twenty at once: one session', async () => {
+  test('creates one session for twenty concurrent requests', async () => {
     const transaction = signedChallenge(address, [alice])
     const outcomes = await Promise.allSettled(Array.from({ length: 20 }, () => signIn(transaction)))
     expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
@@ -114,13 +114,13 @@ describe.each(places)('signing in, on %s', (_name, open) => {
     expect(await rows()).toBe(1)
   })
 
-  test('two challenges of one account are two sessions', async () => {
+  test('creates two sessions for two challenges of one account', async () => {
     await signIn(signedChallenge(address, [alice]))
     await signIn(signedChallenge(address, [alice]))
     expect(await rows()).toBe(2)
   })
 
-  test('a bad copy does not use up the challenge', async () => {
+  test('does not use up a challenge with an invalid copy', async () => {
     fake.accounts.set(
       address,
       accountEntry(address, { thresholds: [1, 2, 2, 2], signers: [{ key: signerKey(bob), weight: 1 }] }),
@@ -134,14 +134,14 @@ describe.each(places)('signing in, on %s', (_name, open) => {
     expect(await signIn(signedChallenge(address, [alice, bob], NOW, nonce))).toMatchObject({ sub: address })
   })
 
-  test('a challenge that the account has not signed costs no call to the RPC', async () => {
+  test('makes no RPC call for a challenge without the account’s signature', async () => {
     const before = fake.calls
     await expect(signIn(signedChallenge(address, []))).rejects.toMatchObject({ code: 'challenge-invalid' })
     await expect(signIn('garbage')).rejects.toMatchObject({ code: 'challenge-invalid' })
     expect(fake.calls).toBe(before)
   })
 
-  test('a used challenge stays used after a restart', async () => {
+  test('keeps a used challenge used after a restart', async () => {
     const transaction = signedChallenge(address, [alice])
     await signIn(transaction)
     await store.close()
@@ -150,7 +150,7 @@ describe.each(places)('signing in, on %s', (_name, open) => {
     await expect(signIn(transaction)).rejects.toMatchObject(used)
   })
 
-  test('the purge removes a used challenge more than 900 seconds after the sign-in, and not before', async () => {
+  test('purges a used challenge only 900 seconds after the sign-in', async () => {
     await signIn(signedChallenge(address, [alice]))
     await purgeUsedChallenges(db, later(900))
     expect(await rows()).toBe(1)
@@ -171,7 +171,7 @@ describe('an RPC that fails', () => {
   }
 
   const faults: RpcFault[] = ['http-503', 'json-rpc-error', 'hang', 'hang-up', 'headless', 'wrong-entry', 'wrong-type']
-  test.each(faults)('the master key of a multisig account gets no session while the fault is %s', async (fault) => {
+  test.each(faults)('gives the master key of a multisig account no session while the fault is %s', async (fault) => {
     const db = await clone.store.database()
     await db.delete(usedChallenges)
     const entry = accountEntry(address, { thresholds: [1, 2, 2, 2], signers: [{ key: signerKey(bob), weight: 1 }] })
@@ -188,7 +188,7 @@ describe('an RPC that fails', () => {
     expect(await signIn([alice, bob])).toMatchObject({ sub: address })
   })
 
-  test('a database that is out of reach is 503, and the challenge is still good afterwards', async () => {
+  test('responds 503 while the database is unreachable, and accepts the challenge afterwards', async () => {
     const gone = openStore(NOWHERE)
     const transaction = signedChallenge(address, [alice])
     const given = { rpc: fake.server, sep10, sessions }

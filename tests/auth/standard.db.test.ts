@@ -38,7 +38,7 @@ async function signedChallenge(wallet: Keypair): Promise<string> {
   return transaction.toXdr()
 }
 
-test('the SDF’s wallet SDK finds its way by stellar.toml and signs in', async () => {
+test('lets the SDF’s wallet SDK sign in through stellar.toml', async () => {
   const anchor = Wallet.TestNet().anchor({ homeDomain: domain, allowHttp: true })
   const auth = await anchor.sep10()
   const wallet = Keypair.random()
@@ -47,7 +47,7 @@ test('the SDF’s wallet SDK finds its way by stellar.toml and signs in', async 
   expect(session).toMatchObject({ kind: 'ledger', sub: wallet.publicKey() })
 })
 
-test('stellar.toml is what SEP-1 asks for, as the SDK reads it', async () => {
+test('serves a stellar.toml that the SDK reads as SEP-1 requires', async () => {
   const response = await fetch(`${base}/.well-known/stellar.toml`)
   expect(response.headers.get('content-type')).toMatch(/^text\/plain/)
   expect(response.headers.get('access-control-allow-origin')).toBe('*')

@@ -53,7 +53,7 @@ async function signIn(more: object = {}) {
   return { token, identity }
 }
 
-test('is asked with the access token where the token has no email claim', async () => {
+test('is called with the access token if the token has no email claim', async () => {
   const { token, identity } = await signIn()
   expect(identity).toEqual({ kind: 'idp', sub: 'user-1', issuer, email: 'ann@b.example' })
   expect(asked).toEqual([`Bearer ${token}`])
@@ -67,7 +67,7 @@ test.each([
   expect(asked).toEqual([])
 })
 
-test('is not asked for a token that fails', async () => {
+test('is not called for an invalid token', async () => {
   await expect(signIn({ aud: 'them' })).rejects.toMatchObject({ code: 'identity-token-invalid' })
   expect(asked).toEqual([])
 })

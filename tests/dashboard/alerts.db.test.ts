@@ -39,7 +39,7 @@ beforeAll(async () => {
 })
 afterAll(() => clone.drop())
 
-test('every alert has its line in the runbook, and the other way round', () => {
+test('documents each alert once in the runbook', () => {
   const runbook = [...readFileSync('docs/operate.md', 'utf8').matchAll(/^\| `(Payroll\w+)` \| \S.* \| \S.* \|$/gm)]
   expect(runbook.map(([, name]) => name).sort()).toEqual(rules.map(({ alert }) => alert).sort())
 })
@@ -48,7 +48,7 @@ const call = async (_: string, __: object, schema: z.ZodType) =>
   schema.parse({ latestLedger: 12, oldestLedger: 3, latestLedgerCloseTime: String(NOW.getTime() / 1000 - 7) })
 const network = { call } as LedgerReader
 
-test('every alert asks for a metric, and for a value of its label, that the service exports', async () => {
+test('uses only exported metrics and label values in alerts', async () => {
   const limits = { transfersPerAccount: 1, stroopsPerAccount: 1n, dailyBudget: 1n }
   const sponsor = { keypair: Keypair.random(), limits, readBalance: async () => 1n }
   const text = await scrape({
@@ -67,7 +67,7 @@ test('every alert asks for a metric, and for a value of its label, that the serv
   }
 })
 
-test('a state without records counts 0, and the age of its oldest record is 0', async () => {
+test('reports 0 for a state without records, and 0 as the age of its oldest record', async () => {
   const families = await stateFamilies(db, NOW)
   const values = families.flatMap(({ name, samples }) =>
     samples.map(({ labels, value }) => [`${name} ${Object.values(labels)}`, value] as const),
@@ -78,7 +78,7 @@ test('a state without records counts 0, and the age of its oldest record is 0', 
   )
 })
 
-test('records are counted by state, and the oldest has its age', async () => {
+test('counts records by state, and reports the age of the oldest', async () => {
   const organisation = organisationRow()
   const batches = [1, 2, 3].map((minutes) =>
     batchRow({
@@ -96,7 +96,7 @@ test('records are counted by state, and the oldest has its age', async () => {
   expect(figureOf('payroll_oldest_open_seconds', 'batch')).toBe(180)
 })
 
-test('the lag of the RPC is the age of its last ledger', async () => {
+test('reports the age of the last ledger as the lag of the RPC', async () => {
   const families = await ledgerFamilies(network, NOW)
   expect(families.map(({ name, samples }) => [name, samples[0]?.value])).toEqual([
     ['payroll_rpc_latest_ledger', 12],

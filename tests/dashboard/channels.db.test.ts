@@ -46,7 +46,7 @@ beforeAll(async () => {
 })
 afterAll(() => clone.drop())
 
-test('a channel that no relay has reported for a minute is shown as not running, also with an item or a problem', async () => {
+test('shows a channel as not running after a minute without a report, even with an item or a problem', async () => {
   const channels = await listChannels(db, TOKEN, NOW)
   const shown = channels.map((channel) => {
     const html = renderToStaticMarkup(createElement(Channels, { channels: [channel], network: 'local', now: NOW }))
@@ -66,7 +66,7 @@ test('a channel that no relay has reported for a minute is shown as not running,
   expect((await readRelayState(db, TOKEN, NOW)).channels).toBe(channels.filter(({ isRunning }) => isRunning).length)
 })
 
-test('a channel shows when it last received USDC, and the transaction that proves it', async () => {
+test('shows when a channel last received USDC, with the transaction as proof', async () => {
   const channels = await listChannels(db, TOKEN, NOW)
   const received = channels.filter(({ receivedAt }) => receivedAt)
   expect(received).toMatchObject([{ address: 'GFREE', receivedAt: before(295), receivedHash: '300' }])

@@ -33,7 +33,7 @@ test.each([
   expect(csvField(value)).toBe(field)
 })
 
-test('a file has a head, and a record for each row', async () => {
+test('writes a header, and a record for each row', async () => {
   async function* parts() {
     yield [['a', 1]]
     yield [['b', 2]]

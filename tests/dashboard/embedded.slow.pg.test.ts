@@ -53,7 +53,7 @@ const enter = (fields: Record<string, string> = {}, headers: Record<string, stri
   send('/sign-in/password', { password: PASSWORD, ...fields }, headers)
 
 describe('behind a proxy that passes no Host, where the service is known by PUBLIC_URL alone', () => {
-  test('the password leads to the page that was asked for', async () => {
+  test('redirects to the requested page after sign-in', async () => {
     const answer = await enter({ to: '/transfers?view=failed' })
     expect([answer.status, answer.headers.location]).toEqual([303, '/transfers?view=failed'])
     const cookies = cookiesOf(answer)
@@ -69,14 +69,14 @@ describe('behind a proxy that passes no Host, where the service is known by PUBL
   })
 
   test.each(['/organisations?q=north', `/ledger/${'0'.repeat(64)}`, '/batches/b?page=2'])(
-    'the password leads to %s, as to any page of the dashboard',
+    'redirects to %s and to any other page of the dashboard after sign-in',
     async (to) => {
       const answer = await enter({ to })
       expect([answer.status, answer.headers.location]).toEqual([303, to])
     },
   )
 
-  test('signing out removes the cookie of a user who is signed in', async () => {
+  test('removes the cookie of a signed-in user on sign-out', async () => {
     const Cookie = cookiesOf(await enter())
       .map(({ named }) => named)
       .join('; ')
@@ -88,7 +88,7 @@ describe('behind a proxy that passes no Host, where the service is known by PUBL
     expect(cookiesOf(stranger)).toEqual([])
   })
 
-  test('a wrong password, none at all, or one under another name opens nothing', async () => {
+  test('rejects a wrong password, an empty one, and one in another field', async () => {
     for (const fields of [{ password: 'wrong' }, { password: '' }]) {
       const answer = await enter({ ...fields, to: '/jobs' })
       expect([answer.status, answer.headers.location]).toEqual([303, '/sign-in?problem=wrong&to=%2Fjobs'])
@@ -120,7 +120,7 @@ describe('a form from elsewhere', () => {
     {},
   ]
 
-  test.each(FOREIGN)('is refused, the right password or not: %j', async (headers) => {
+  test.each(FOREIGN)('is refused with the right and with a wrong password: %j', async (headers) => {
     for (const password of [PASSWORD, 'wrong']) {
       const answer = await enter({ password }, headers)
       expect([answer.status, cookiesOf(answer)]).toEqual([403, []])
@@ -135,7 +135,7 @@ describe('a form from elsewhere', () => {
     expect([answer.status, cookiesOf(answer)]).toEqual([403, []])
   })
 
-  test('at another address of the service is answered with a link to the dashboard, and without a CORS header', async () => {
+  test('responds at another address of the service with a link to the dashboard, and without a CORS header', async () => {
     const { headers, text } = await enter({}, { Origin: base })
     expect(headers['content-type']).toBe('text/html; charset=utf-8')
     expect(text).toContain(`<a href="${PUBLIC}/sign-in">`)
@@ -185,7 +185,7 @@ test.each([
   }
 })
 
-test('strangers at the operator’s address do not shut out the right password from a new browser', async () => {
+test('lets the right password in from a new browser while others guess at the operator’s address', async () => {
   const enterWith = async (password: string) => (await enter({ password })).headers.location
   const flood = await Promise.all(Array.from({ length: 400 }, () => enterWith('wrong')))
   expect(flood).toContain('/sign-in?problem=wait&seconds=1&to=%2Foverview')

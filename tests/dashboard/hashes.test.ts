@@ -48,26 +48,26 @@ describe('the explorer is linked for what stands on the ledger alone', () => {
     ])
   })
 
-  test('nothing, while no hash is known to stand on the ledger', () => {
+  test('nothing, while no hash is known to be included', () => {
     const { linked, items } = show(null)
     expect(linked).toEqual([])
     expect(items).toEqual([`${OUTER} outer`, `${INNER} inner`])
   })
 
-  test.each([INNER, null])('a deposit, which has one hash, and stands on the ledger under %s', (ledgerHash) => {
+  test.each([INNER, null])('a deposit, which has one hash, included under %s', (ledgerHash) => {
     const { linked, items } = show(ledgerHash, 'testnet', INNER)
     expect(linked).toEqual(ledgerHash ? [`${EXPLORER}${INNER}`] : [])
     expect(items).toEqual([`${INNER} transaction${ledgerHash ? ', on the ledger' : ''}`])
   })
 
-  test('a page of this service where the network has no explorer', () => {
+  test('a page of this service if the network has no explorer', () => {
     const { linked, items } = show(OUTER, 'local')
     expect(linked).toEqual([`/ledger/${OUTER}`])
     expect(items).toEqual([`${OUTER} outer, on the ledger`, `${INNER} inner`])
   })
 })
 
-test('each hash of a transfer is there to be copied whole, and to be told from others by its last digits', () => {
+test('lets each hash be copied in full, and shows its last digits', () => {
   const hashes = [OTHER, OUTER, INNER].map((hash) => `${hash.slice(4)}${hash[0]}123`)
   const [ledgerHash = '', outerHash = '', innerHash = ''] = hashes
   const transfer = { outerHash, innerHash, ledgerHash }
@@ -76,7 +76,7 @@ test('each hash of a transfer is there to be copied whole, and to be told from o
   expect([...html.matchAll(/data-tail="(\w+)"/g)].map(([, tail]) => tail)).toEqual(['c123', 'b123', 'a123'])
 })
 
-test.each([true, false])('a hash that is to be shown whole: %s', (isWhole) => {
+test.each([true, false])('shows a hash in full: %s', (isWhole) => {
   const html = renderToStaticMarkup(createElement(Hash, { value: OUTER, isWhole }))
   expect(html.includes('data-whole="true"')).toBe(isWhole)
 })

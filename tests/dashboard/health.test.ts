@@ -73,13 +73,13 @@ test.each<[Check, words: string]>([
   expect(lightsOf({ sponsor })[2]).toBe(`Sponsor: ${words}`)
 })
 
-test('the light of the database names its kind', () => {
+test('names the kind of database', () => {
   expect(lightsOf({}, true)[0]).toBe('Database: Reachable PGlite, embedded')
   expect(lightsOf({}, false)[0]).toBe('Database: Reachable PostgreSQL')
   expect(lightsOf({ database: { ok: false } })[0]).toMatch(/^Database: Unreachable/)
 })
 
-test('a service that starts its own relay shows it as starting, and as missing after a while', () => {
+test('shows the service’s relay as starting, and as missing after a while', () => {
   const relay = { ok: false, channels: 0, problem: 'no relay is running; no channel can pay' }
   expect(lightsOf({ relay }, true, true).at(-1)).toBe('Relay: Starting soon after the service')
   const filling = { ok: false, channels: 3, problem: `no channel can pay; ${channel}: account` }

@@ -146,14 +146,14 @@ describe('a list is complete over its pages, and nothing is in it twice', () => 
     expect(new Set(told).size).toBe(count)
   })
 
-  test('the counts of the tabs are those of the search and the filters', async () => {
+  test('counts the tabs under the current search and filters', async () => {
     const { counts, total, pages, rows } = await listBatches(db, ask({ organisation: ids.other, status: 'failed' }))
     expect([counts.get(''), counts.get('failed'), counts.get('completed')]).toEqual([2_500, 100, 2_400])
     expect([total, pages, rows.length]).toEqual([100, 2, PAGE_SIZE])
     expect(rows.every(({ organisation }) => organisation === ids.other)).toBe(true)
   })
 
-  test('a page beyond the end is the last one', async () => {
+  test('shows the last page instead of one beyond the end', async () => {
     const { page, pages, rows } = await listContractors(db, ask({ page: 9_999 }))
     expect([page, pages, rows.length]).toEqual([200, 200, PAGE_SIZE])
   })
@@ -167,7 +167,7 @@ describe('a search finds', () => {
     expect((await listBatches(db, ask({ q: `\0' or true --` }))).total).toBe(0)
   })
 
-  test('a batch by whom it pays: the name, or part of the email', async () => {
+  test('a batch by a payee: the name, or part of the email', async () => {
     for (const q of ['Contractor 12', 'c123@example']) {
       expect((await listBatches(db, ask({ q }))).rows).toMatchObject([{ name: 'Payroll 1' }])
     }
@@ -246,7 +246,7 @@ describe('a search finds', () => {
     ])
   })
 
-  test('an organisation that only the relay paid for, which is a payment too', async () => {
+  test('an organisation for which only the relay paid', async () => {
     const { rows } = await listOrganisations(db, { q: '', page: 1 }, NOW)
     expect(rows.map(({ name, lastPaidAt }) => [name, lastPaidAt])).toEqual([
       ['Northwind', NOW],
@@ -285,7 +285,7 @@ describe('a search finds', () => {
     expect((await transfers({ faucet: ACCOUNT(2) })).total).toBe(ALL)
   })
 
-  test('a transfer by whom it pays, and names its batch and its job', async () => {
+  test('a transfer by its payee, and names its batch and its job', async () => {
     const { rows } = await transfers({ q: 'contractor 12', view: 'succeeded' })
     expect(rows).toMatchObject([
       { innerHash: hashOf('a', 9), contractorName: 'Contractor 12', batchName: 'Payroll 1', job: expect.any(String) },
@@ -305,7 +305,7 @@ describe('a search finds', () => {
     expect((await transfers({ contractor: known[0].id, organisation: ids.other })).total).toBe(0)
   })
 
-  test('a transfer without a payout by no deleted contractor who had the same address, since it would name another', async () => {
+  test('no transfer without a payout by a deleted contractor who had the same address, since it would name another', async () => {
     const { rows: known } = await database.pool.query(
       `INSERT INTO contractors (organisation, name, address, status, invite_expires_at, deleted_at)
        VALUES ($1, 'Former 77', 'GADDRESS77', 'ready', now(), now()) RETURNING id`,
@@ -343,7 +343,7 @@ describe('a search finds', () => {
   })
 })
 
-test('the audit log is filtered by organisation, actor, action, day and text', async () => {
+test('entries of the audit log by organisation, actor, action, day and text', async () => {
   const total = async (filters: Partial<typeof AUDIT>) => (await listAudit(db, { ...AUDIT, ...filters }, 1)).total
   expect(await total({})).toBe(2_500)
   expect(await total({ organisation: ids.one })).toBe(1_250)
@@ -363,7 +363,7 @@ test('the audit log is filtered by organisation, actor, action, day and text', a
   expect(await total({ q: 'northwi' })).toBe(1_250)
 })
 
-test('an export reads each row once, in parts', async () => {
+test('exports each row once, in parts', async () => {
   const sequences: number[] = []
   for await (const lines of readAudit(db, AUDIT, 700)) sequences.push(...lines.map(({ sequence }) => sequence))
   expect(new Set(sequences).size).toBe(2_500)

@@ -43,7 +43,7 @@ function linesOf(variables: Record<string, string>): string[] {
   )
 }
 
-test('a preview lists all that is off, and what turns it on', () => {
+test('lists all disabled features of a preview, and how to enable them', () => {
   expect(linesOf(PREVIEW)).toEqual([
     'Users sign in with a wallet only, not by email. Set IDP_ISSUER, IDP_AUDIENCE',
     'The faucet gives no test money. Set FAUCET_SEED, CONFIDENTIAL_TOKEN',
@@ -54,7 +54,7 @@ test('a preview lists all that is off, and what turns it on', () => {
   ])
 })
 
-test('where all is set there is no list', () => {
+test('shows no list if everything is configured', () => {
   expect(linesOf(WHOLE)).toEqual([])
 })
 
@@ -106,7 +106,7 @@ const stateOf = (given: Partial<ServiceState> = {}): ServiceState => ({
   ...given,
 })
 
-test('a service that is well asks for nothing', () => {
+test('reports nothing for a healthy service', () => {
   expect(serviceAttention(stateOf())).toEqual([])
 })
 
@@ -164,7 +164,7 @@ test.each<[Partial<ServiceState>, what: string, words: RegExp]>([
   expect(`${item?.why} ${item?.remedy}`).toMatch(words)
 })
 
-test('a channel that no relay holds, and a relay that is about to start, are left alone', () => {
+test('ignores a channel without a relay, and a relay that is about to start', () => {
   expect(serviceAttention(stateOf({ channels: [{ ...CHANNEL, isRunning: false, problem: 'account' }] }))).toEqual([])
   const starting = { ready: { ...QUIET.ready, relay: { ok: false, channels: 0 } }, startsRelay: true }
   expect(serviceAttention(stateOf(starting))).toEqual([])

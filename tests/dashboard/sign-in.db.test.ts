@@ -27,7 +27,7 @@ function compose(password: string | undefined, embeddedSecret?: string, secret =
 const settings = compose('correct horse')
 
 describe('the password', () => {
-  test('is the one that is given, or made of what is embedded, or none', () => {
+  test('is the configured one, derived from the embedded keys, or absent', () => {
     expect(settings).toMatchObject({ password: 'correct horse', isDerived: false })
     const made = compose(undefined, 'embedded')
     expect(made).toMatchObject({
@@ -42,7 +42,7 @@ describe('the password', () => {
 })
 
 describe('a session', () => {
-  test('holds until it ends', async () => {
+  test('is valid until it expires', async () => {
     const token = await mintOperatorSession(settings, NOW)
     expect(await isOperatorSession(settings, token, NOW)).toBe(true)
     expect(await isOperatorSession(settings, token, later(OPERATOR_SESSION_SECONDS - 1))).toBe(true)
@@ -62,7 +62,7 @@ describe('a session', () => {
     expect(await isOperatorSession(settings, await token(), NOW)).toBe(false)
   })
 
-  test('names no browser', async () => {
+  test('does not identify a browser', async () => {
     expect(await readBrowser(settings, await mintOperatorSession(settings, NOW), NOW)).toBeUndefined()
     expect(await readBrowser(settings, await mintBrowser(settings, 'a browser', NOW), NOW)).toBe('a browser')
   })
@@ -107,7 +107,7 @@ describe('signing in', () => {
   const WRONG = { code: 'unauthenticated', retryAfter: undefined }
   const wait = (seconds: number) => ({ code: 'too-soon', retryAfter: seconds })
 
-  test('gives cookies only for the right password, and writes each try into the audit log', async () => {
+  test('sets cookies only for the right password, and adds each attempt to the audit log', async () => {
     for (const tried of ['', 'correct hors', 'correct horse ', 'Correct horse']) {
       expect(await attempt(tried, start)).toEqual(WRONG)
     }
@@ -119,7 +119,7 @@ describe('signing in', () => {
     expect(JSON.stringify(noted)).not.toMatch(/horse/i)
   })
 
-  test('slows down after five wrong tries; what is wrong during the wait does not prolong it', async () => {
+  test('slows down after five wrong attempts, and attempts during the wait do not prolong it', async () => {
     for (let tries = 0; tries < 5; tries += 1) expect(await attempt('wrong', start)).toEqual(WRONG)
     expect(await attempt('wrong', start)).toEqual(wait(2))
     expect(await attempt('wrong', later(1, start))).toEqual(wait(1))
@@ -129,7 +129,7 @@ describe('signing in', () => {
     expect(await attempt('wrong', later(6, start))).toEqual(WRONG)
   })
 
-  test('wrong tries without end do not shut the right password out: a right try that is drawn by lot is let in', async () => {
+  test('lets in a right password that is drawn by lot despite any number of wrong attempts', async () => {
     for (let tries = 0; tries < 12; tries += 1) await attempt('wrong', later(tries * 60, start))
     const moment = later(12 * 60, start)
     const flood = Array.from({ length: 20 }, () => attempt('wrong', moment))
@@ -144,19 +144,19 @@ describe('signing in', () => {
     expect((await Promise.all(flood)).filter((answer) => 'session' in answer)).toEqual([])
   })
 
-  test('no wait is longer than a minute', async () => {
+  test('waits at most a minute', async () => {
     for (let tries = 0; tries < 30; tries += 1) expect(await attempt('wrong', later(tries * 60, start))).toEqual(WRONG)
     expect(await attempt('correct horse', later(29 * 60, start))).toEqual(wait(60))
     expect(await attempt('correct horse', later(30 * 60, start))).toHaveProperty('session')
   })
 
-  test('some tries are drawn by lot, and not all', () => {
+  test('draws some attempts by lot, and not all', () => {
     const drawn = Array.from({ length: 1_000 }, drawSkip).filter(Boolean)
     expect(drawn.length).toBeGreaterThan(20)
     expect(drawn.length).toBeLessThan(500)
   })
 
-  test('of twenty tries at once one is checked, and the others are refused', async () => {
+  test('checks one of twenty concurrent attempts, and refuses the others', async () => {
     const answers = await Promise.all(Array.from({ length: 20 }, () => attempt('wrong', start)))
     expect(answers).toEqual(expect.arrayContaining([WRONG, ...Array(19).fill(wait(1))]))
     expect(answers.filter((answer) => 'code' in answer && answer.code === 'unauthenticated')).toHaveLength(1)
@@ -175,7 +175,7 @@ describe('signing in', () => {
     expect(await tried.promise).toEqual(wait(1))
   })
 
-  test('counts for each client’s address', async () => {
+  test('counts each client address separately', async () => {
     for (let tries = 0; tries < 6; tries += 1) await attempt('wrong', start, undefined, '192.0.2.1')
     expect(await attempt('wrong', start, undefined, '192.0.2.1')).toEqual(wait(2))
     expect(await attempt('correct horse', start, undefined, '192.0.2.2')).toHaveProperty('session')
@@ -183,7 +183,7 @@ describe('signing in', () => {
     expect(JSON.stringify(noted)).not.toContain('192.0.2')
   })
 
-  test('a browser that was let in before does not wait for the wrong tries of others, and its own count for it alone', async () => {
+  test('does not delay a browser that signed in before because of others, and counts its attempts separately', async () => {
     const cookies = await attempt('correct horse', start)
     if (!('browser' in cookies)) throw new Error('not admitted')
     for (let tries = 0; tries < 6; tries += 1) await attempt('wrong', start)

@@ -75,7 +75,7 @@ async function showCards(sponsor: string, availableXlm = '1.0000000'): Promise<s
   return html.replace(/<[^>]+>/g, '')
 }
 
-test('the accounts of a day add up to all of its transfers', async () => {
+test('shows accounts of a day that add up to all of its transfers', async () => {
   const day = quotaDay(NOW)
   const used = (account: string, count: number) => ({ account, day, count, used: BigInt(count) })
   await db.insert(quotas).values([used('GA', 9), used('GB', 8), used('GC', 7)])

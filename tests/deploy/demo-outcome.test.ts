@@ -1,17 +1,17 @@
 import { expect, test } from 'vitest'
 import { closingLines } from '#lib/cli/demo/payroll.ts'
 
-test('a complete demo promises everything', () => {
+test('reports every promise for a complete demo', () => {
   expect(closingLines({ failures: [], skipped: [] })).toEqual([expect.stringMatching(/^All as promised/)])
 })
 
-test('a demo that skipped a part names it, and does not promise everything', () => {
+test('names the parts that a demo skipped, and does not report every promise', () => {
   const lines = closingLines({ failures: [], skipped: ['the batch of the relay (batch execution is off)'] })
   expect(lines[0]).toBe('SKIPPED: the batch of the relay (batch execution is off)')
   expect(lines.join()).not.toMatch(/all as promised/i)
 })
 
-test('a failed demo promises nothing', () => {
+test('reports no promise for a failed demo', () => {
   const lines = closingLines({ failures: ['the employer spent XLM'], skipped: ['x'] })
   expect(lines).toEqual(['NOT AS PROMISED: the employer spent XLM', 'SKIPPED: x'])
 })

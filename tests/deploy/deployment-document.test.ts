@@ -19,7 +19,7 @@ const DEMO = {
 
 const read = (document: unknown) => readDocument(JSON.stringify(document))
 
-test('a document of a demo is read, without the secret in it', () => {
+test('reads the document of a demo without its secret', () => {
   const document = read(DEMO)
   expect(document).toMatchObject({ network: 'testnet', rpcUrl: 'https://soroban-testnet.stellar.org' })
   expect(document.auditor).toEqual({ id: 0, key: `${'ab'.repeat(32)}${'01'.repeat(32)}` })
@@ -60,7 +60,7 @@ test.each([
 })
 
 test.each(['', 'hunter2', '[]', 'null', '"x"', `{"auditor":{"secretHex":"deadbeef"`, ' '.repeat(100_001)])(
-  'text that is no document is refused and not repeated: %#',
+  'refuses text that is not a document, and does not repeat it: %#',
   (text) => {
     expect(() => readDocument(text)).toThrow(/^--deployment: /)
     expect(() => readDocument(text)).not.toThrow(/hunter2|deadbeef/)

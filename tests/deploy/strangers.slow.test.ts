@@ -49,14 +49,14 @@ describe.each(Object.keys(PROGRAMS))('%s', (name) => {
   const upgrade = (path: string) =>
     `GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: x\r\nSec-WebSocket-Version: 13\r\n\r\n`
 
-  test('answers a request with Upgrade as if it had none', async () => {
+  test('responds to a request with Upgrade as if it had none', async () => {
     for (const path of ['/nope', '/', '/api/health', '/api/nope', '/_next/hmr']) {
       const [first = ''] = (await wired(base, [upgrade(path)])).split('\r\n')
       expect(first).toMatch(/^HTTP\/1.1 (200|404)/)
     }
   })
 
-  test('closes the descriptors of connections that asked for an upgrade', async () => {
+  test('closes the descriptors of connections that requested an upgrade', async () => {
     const before = descriptors()
     const sockets: Socket[] = []
     for (let index = 0; index < 200; index += 1) {
@@ -70,7 +70,7 @@ describe.each(Object.keys(PROGRAMS))('%s', (name) => {
     await expect.poll(descriptors, { timeout: 20_000 }).toBeLessThan(before + 20)
   })
 
-  test('answers a client that offers h2c', async () => {
+  test('responds to a client that offers h2c', async () => {
     const offer =
       'GET /api/health HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA\r\n\r\n'
     expect(await wired(base, [offer])).toMatch(/^HTTP\/1.1 200 .*"ok":true/s)
@@ -101,7 +101,7 @@ describe.each(Object.keys(PROGRAMS))('%s', (name) => {
     expect(text).toMatch(/^X-Request-Id: /im)
   })
 
-  test('answers every request to the API with the headers of CORS', async () => {
+  test('sends CORS headers with every response of the API', async () => {
     for (const [method, path] of [
       ['GET', '/api//me'],
       ['TRACE', '/api/me'],
@@ -127,7 +127,7 @@ describe.each(Object.keys(PROGRAMS))('%s', (name) => {
   })
 
   test.each(['[]', '{', '%', '["",{},null,"x"]', `${'['.repeat(50_000)}`.slice(0, 10_000), '["",{"a":1}]'])(
-    'answers a page for a malformed router state',
+    'responds with a page to a malformed router state',
     async (tree) => {
       for (const path of ['/nope', '/']) {
         const { status } = await rawRequest(base, path, { headers: { RSC: '1', 'Next-Router-State-Tree': tree } })
@@ -160,7 +160,7 @@ describe.each(Object.keys(PROGRAMS))('%s', (name) => {
   })
 
   test.each(['/_next/x', '/nope', '/overview', '/invite/email', '/sign-in/password', '/api/auth/sep10/verify'])(
-    'survives a client that hangs up while it sends a body to %s',
+    'survives a client that hangs up during its upload to %s',
     async (path) => {
       lines = []
       for (const head of ['Content-Length: 1000', 'Transfer-Encoding: chunked']) {
@@ -178,7 +178,7 @@ describe.each(Object.keys(PROGRAMS))('%s', (name) => {
     },
   )
 
-  test('ends at SIGTERM', async () => {
+  test('exits on SIGTERM', async () => {
     const ended = new Promise((resolve) => child.once('exit', (code, signal) => resolve(code ?? signal)))
     child.kill('SIGTERM')
     expect(await ended).toBe(143)

@@ -66,7 +66,7 @@ const declared = ({ instructions }: { instructions: number }) => Math.floor(inst
 const overField = Uint8Array.from(Buffer.from(FIELD.toString(16).padStart(64, '0'), 'hex'))
 
 describe('set_spender', () => {
-  it('moves the allowance into an entry of its own, for a week', () => {
+  it('moves the allowance into a separate entry, for a week', () => {
     const { a_tilde, c_a, sigma_a, escrowed_dvk } = delegationPayload()
     const result = apply(network, delegate())
     expect(hex(confidentialBalance(network, owner).spendable_commitment)).toBe(hex(point(500n)))

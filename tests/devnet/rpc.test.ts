@@ -180,7 +180,7 @@ test('accepts POST from any origin', async () => {
   expect((await fetch(`${url}/nothing`)).status).toBe(404)
 })
 
-test('responds 404 to a path that is no URL', async () => {
+test('responds 404 to a path that is not a URL', async () => {
   const [response] = await once(get({ port: new URL(network.devnet.url).port, path: '//' }), 'response')
   expect(response.resume().statusCode).toBe(404)
 })

@@ -62,7 +62,7 @@ describe.each(named(addressed))('%s', (_, operation) => {
   const body = operation.body?.example
   const [code] = refusalsOf(operation).get(404) ?? []
 
-  test('another organisation gets the 404 of an id that nothing has, and nothing is changed', async () => {
+  test('responds 404 to another organisation, as for an unknown id, and changes nothing', async () => {
     const before = await everything()
     for (const id of [...UNKNOWN, ownersRecord(operation)]) {
       const { status, body: refusal } = await stranger.ask(operation.method, pathFor(operation, id), body)
@@ -73,7 +73,7 @@ describe.each(named(addressed))('%s', (_, operation) => {
 })
 
 test.each(named(byRole))(
-  '%s: a contractor without an organisation is refused before the body is read',
+  '%s: refuses a contractor without an organisation before the body is read',
   async (_, operation) => {
     const id = operation.path.startsWith('/contractors')
       ? '00000000-0000-4000-8000-000000000000'

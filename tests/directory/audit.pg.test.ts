@@ -27,7 +27,7 @@ afterAll(async () => {
 describe.each(['PostgreSQL', 'PGlite'])('the audit log on %s', (name) => {
   const database = () => (name === 'PGlite' ? pglite : postgres.store).database()
 
-  test('takes what is appended, in order', async () => {
+  test('stores entries in order', async () => {
     const db = await database()
     const entries = Array.from({ length: 2_500 }, (_, n) => ({
       ...entry,

@@ -29,7 +29,7 @@ const actionsOn = async (id: string) =>
   )
 
 describe('POST /batches', () => {
-  test('makes an empty draft; a status or id in the body is ignored', async () => {
+  test('creates an empty draft, and ignores a status or id in the body', async () => {
     const answer = await ada.ask<Batch>('POST', '/batches', { name: 'March', status: 'completed', id: NOBODY })
     expect(answer).toEqual({
       status: 200,
@@ -51,7 +51,7 @@ describe('POST /batches', () => {
     expect(await actionsOn(answer.body.id)).toEqual([['batch.created', true, true]])
   })
 
-  test('a name of any script is kept as it came', async () => {
+  test('keeps a name in any script unchanged', async () => {
     const name = `<script> '; DROP TABLE batches; -- मार्च · مارس · 三月 · Μάρτιος · 👩‍💻 ${'𝔐'.repeat(100)}`
     expect((await find((await create(ada, name)).id)).name).toBe(name)
   })
@@ -62,7 +62,7 @@ describe('POST /batches', () => {
 })
 
 describe('GET /batches', () => {
-  test('newest first, page by page, with equal times in the order they were made', async () => {
+  test('lists batches newest first, page by page, with equal times in order of creation', async () => {
     const walt = await employerNamed(service, 'walt')
     const made = await Promise.all(Array.from({ length: 7 }, (_, index) => create(walt, `batch ${index}`)))
     await service.db.update(batches).set({ createdAt: new Date('2026-01-01T00:00:00Z') })
@@ -87,7 +87,7 @@ describe('GET /batches', () => {
 describe('POST /batches/{id}/instructions', () => {
   const sealed = (contractorId: unknown, encryptedAmount: unknown = 'x') => ({ contractorId, encryptedAmount })
 
-  test('makes one payout for each instruction, in order, with the address that the contractor has at that time', async () => {
+  test('creates one payout per instruction, in order, with the contractor’s current address', async () => {
     const [one, two, three] = await Promise.all(['one', 'two', 'three'].map((name) => ada.engage(name)))
     const { id } = await create()
     const payees = [three, one, two]
@@ -113,7 +113,7 @@ describe('POST /batches/{id}/instructions', () => {
     expect(batchWithPayoutsShape.strict().parse(batch)).toEqual(batch)
   })
 
-  test('each instruction is taken or refused by itself, and a refused one says why', async () => {
+  test('accepts or refuses each instruction separately, with the reason', async () => {
     const ready = await ada.engage('ready')
     const again = await ada.engage('again')
     const foreign = await eve.engage('foreign')
@@ -173,12 +173,12 @@ describe('POST /batches/{id}/instructions', () => {
     expect((await find(id)).payoutCount).toBe(0)
   })
 
-  test('an empty list of instructions is accepted', async () => {
+  test('accepts an empty list of instructions', async () => {
     const { id } = await create()
     expect(await instruct(id, [])).toMatchObject({ status: 200, body: { payouts: [], errors: [] } })
   })
 
-  test('a locked batch takes none: 409', async () => {
+  test('responds 409 to instructions for a locked batch', async () => {
     const payee = await ada.engage('late')
     const { id } = await create()
     await ada.ask('POST', `/batches/${id}/ready`)
@@ -189,7 +189,7 @@ describe('POST /batches/{id}/instructions', () => {
     expect((await find(id)).payouts).toEqual([])
   })
 
-  test('twenty requests at once for one contractor make one payout, which counts once', async () => {
+  test('creates one payout for twenty concurrent requests for one contractor, and counts it once', async () => {
     const payee = await ada.engage('wanted')
     const { id } = await create()
     const answers = await Promise.all(
@@ -201,7 +201,7 @@ describe('POST /batches/{id}/instructions', () => {
     expect(await find(id)).toMatchObject({ payoutCount: 1, payouts: [{ contractorId: payee.id }] })
   })
 
-  test('instructions race with the lock: every payout that was accepted is ready', async () => {
+  test('marks every accepted payout as ready when instructions race with the lock', async () => {
     const payees = await Promise.all(Array.from({ length: 12 }, (_, index) => ada.engage(`racer ${index}`)))
     const { id } = await create()
     const answers = await Promise.all([
@@ -217,7 +217,7 @@ describe('POST /batches/{id}/instructions', () => {
 })
 
 describe('POST /batches/{id}/ready', () => {
-  test('twenty requests at once lock the batch once, and all get the same answer', async () => {
+  test('locks the batch once for twenty concurrent requests, with the same response for all', async () => {
     const payee = await ada.engage('patient')
     const { id } = await create()
     await instruct(id, [{ contractorId: payee.id, encryptedAmount: 'x' }])
@@ -231,7 +231,7 @@ describe('POST /batches/{id}/ready', () => {
     ])
   })
 
-  test('it needs no payouts, and may be repeated', async () => {
+  test('locks a batch without payouts, and may be repeated', async () => {
     const { id } = await create()
     for (let round = 0; round < 2; round += 1) {
       expect(await ada.ask('POST', `/batches/${id}/ready`)).toMatchObject({ status: 200, body: { status: 'ready' } })
@@ -252,7 +252,7 @@ describe('POST /batches/{id}/ready', () => {
   })
 })
 
-test('GET /batches/{id} gives its payouts page by page, in their order', async () => {
+test('returns the payouts of GET /batches/{id} page by page, in order', async () => {
   const payees = await Promise.all(Array.from({ length: 5 }, (_, index) => ada.engage(`paged ${index}`)))
   const { id, payouts } = await ada.prepare(payees)
   const pages: unknown[][] = []
@@ -265,7 +265,7 @@ test('GET /batches/{id} gives its payouts page by page, in their order', async (
   expect(pages.flat()).toEqual(payouts)
 })
 
-test('GET /batches/{id}/status is the counters and nothing else', async () => {
+test('returns only the counters from GET /batches/{id}/status', async () => {
   const { id } = await ada.prepare([await ada.engage('counted')])
   expect(await ada.ask('GET', `/batches/${id}/status`)).toEqual({
     status: 200,
@@ -277,7 +277,7 @@ test('GET /batches/{id}/status is the counters and nothing else', async () => {
 
 const FORBIDDEN = { status: 403, body: { error: 'employer role required', code: 'employer-required' } }
 
-test('the lists of two organisations have nothing in common', async () => {
+test('lists no batch of another organisation', async () => {
   await Promise.all([create(ada), create(eve)])
   const [hers, others] = await Promise.all(
     [ada, eve].map(async (user) => (await user.ask<{ batches: Batch[] }>('GET', '/batches')).body.batches),
@@ -287,7 +287,7 @@ test('the lists of two organisations have nothing in common', async () => {
   expect(hers?.filter(({ id }) => others?.some((other) => other.id === id))).toEqual([])
 })
 
-test('a user with only an unsolicited invite becomes an employer by making a batch', async () => {
+test('makes a user with only an unsolicited invite an employer when the user creates a batch', async () => {
   const sub = pair('invited against their will').publicKey()
   await ada.engage('a guess', { address: sub, status: 'invited' })
   const user = await openUser(service, { kind: 'ledger', sub })

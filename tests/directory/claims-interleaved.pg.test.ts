@@ -138,7 +138,7 @@ async function ask(employer: Employer, path: string, body?: unknown) {
 }
 
 test.each([1, 2, 3])(
-  'seed %i: after random actions at once none has failed, each claim has one answer, and the books agree',
+  'seed %i: random concurrent actions all succeed, each claim has one result, and the books agree',
   async (seed) => {
     const random = seededRandom(seed)
     const employers = await Promise.all([employ(`first of ${seed}`), employ(`second of ${seed}`)])
@@ -181,7 +181,7 @@ test.each([1, 2, 3])(
   },
 )
 
-test('every move that happened is in the table of moves', async () => {
+test('makes only moves that are in the table of moves', async () => {
   const [payouts, batches] = [await movesOf('payouts'), await movesOf('batches')]
   expect(payouts.filter((move) => !movesIn(PAYOUT_MOVES).includes(move))).toEqual([])
   expect(payouts).toEqual(
@@ -191,12 +191,12 @@ test('every move that happened is in the table of moves', async () => {
   expect(batches).toEqual(expect.arrayContaining(['draft → ready', 'ready → started', 'started → failed']))
 })
 
-test('the check of the books finds a counter that is off by one', async () => {
+test('detects a counter that is off by one', async () => {
   await db.execute(sql`UPDATE batches SET payout_count = payout_count + 1 WHERE id = (SELECT id FROM batches LIMIT 1)`)
   expect((await findContradictions(db)).length).toBeGreaterThan(0)
 })
 
-test('the actions above have caused no deadlock', async () => {
+test('causes no deadlock', async () => {
   await Promise.all([service, ...stores].map((each) => each.close()))
   const client = new Client({ connectionString: clone.url })
   await client.connect()

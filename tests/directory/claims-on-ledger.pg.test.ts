@@ -38,7 +38,7 @@ const result = (code: 'txInsufficientBalance') =>
     ext: xdr.TransactionResultExt.v0(),
   }).toXdr('base64')
 
-test('a transfer pays its payout: pending while it is on its way, then paid with the hash of the answer', async () => {
+test('marks the payout of a transfer as pending, then as paid with the hash of the response', async () => {
   const { post, now, payee, employer, batch } = await prepare()
   let between: BatchWithPayouts | undefined
   service.ledger.proxy.rule(async ({ method }): Promise<Fault> => {
@@ -61,7 +61,7 @@ test('a transfer pays its payout: pending while it is on its way, then paid with
   })
 })
 
-test('instructions activate contractors who have registered meanwhile, and none while the ledger is out of reach', async () => {
+test('activates contractors who registered since, and none while the ledger is unreachable', async () => {
   const wallet = await service.employ(1n)
   const employer = await openEmployer(service, wallet.address)
   const registered = await employer.engage('registered', { address, status: 'invited' })
@@ -85,14 +85,14 @@ test('instructions activate contractors who have registered meanwhile, and none 
   expect(row).toMatchObject({ status: 'ready', pvk: expect.stringMatching(/^[0-9a-f]{128}$/) })
 })
 
-test('ten parallel posts of one transfer, with two batches waiting: one payout is paid', async () => {
+test('pays one payout for ten concurrent posts of one transfer, with two batches waiting', async () => {
   const { post, employer, batches } = await prepare({ batches: 2 })
   await Promise.all(Array.from({ length: 10 }, () => post()))
   const statuses = await Promise.all(batches.map(async (batch) => (await find(employer, batch)).payouts[0]?.status))
   expect(statuses).toEqual(['paid', 'ready'])
 })
 
-test('two of one number at once claim one payout, which the one that applies pays', async () => {
+test('lets two transfers of one number claim one payout, which the applied one pays', async () => {
   const { wallet, post, hash, employer, batches } = await prepare({ batches: 2 })
   // The same sequence number and balance: the ledger takes one of the two.
   const rival = await build(wallet, 1n)
@@ -125,7 +125,7 @@ describe('under each failure of the RPC the payout says what the ledger says', (
   })
 })
 
-test('a payout whose client sends the inner transaction by itself is paid with the inner hash', async () => {
+test('marks the payout as paid with the inner hash if the client submits the inner transaction directly', async () => {
   const { post, now, hash, signedXdr } = await prepare()
   let alone = false
   service.ledger.proxy.rule(async ({ method }): Promise<Fault> => {
@@ -139,7 +139,7 @@ test('a payout whose client sends the inner transaction by itself is paid with t
   expect(await now()).toMatchObject({ status: 'completed', payouts: [{ status: 'paid', txHash: hash }] })
 })
 
-test('refuses a repeat that names another payout, and says what the transfer pays', async () => {
+test('refuses a repeat that names another payout, and names the one that the transfer pays', async () => {
   const { post, batches, employer } = await prepare({ batches: 2 })
   const [payoutId, other] = batches.map(({ payouts }) => payouts[0]?.id)
   const paid = await post({ payoutId })
@@ -159,7 +159,7 @@ test('refuses a repeat that names another payout, and says what the transfer pay
   expect(await post({ payoutId })).toEqual(paid)
 })
 
-test('a repeat claims and settles the payout that it names if the transfer has none and it is older than the payment', async () => {
+test('lets a repeat claim and settle the payout that it names if the transfer has none and the payout is older', async () => {
   const { post, payee, employer, batch } = await prepare()
   await employer.ask('DELETE', `/batches/${batch.id}`)
   const draft = await employer.prepare([payee], { draft: true })
@@ -179,7 +179,7 @@ test('a repeat claims and settles the payout that it names if the transfer has n
   expect(await find(employer, later)).toMatchObject({ status: 'ready' })
 })
 
-test('after an ERROR the payout stays pending, and is paid once the network takes the transfer', async () => {
+test('keeps the payout pending after an ERROR, and marks it as paid once the network accepts the transfer', async () => {
   const { post, now } = await prepare()
   let refuses = true
   service.ledger.proxy.rule(({ method }) => {
@@ -194,7 +194,7 @@ test('after an ERROR the payout stays pending, and is paid once the network take
   expect(await now()).toMatchObject({ status: 'completed', payouts: [{ status: 'paid', txHash: answer.body.hash }] })
 })
 
-test('after an ERROR and a rival with the same number the payout is paid once, by the transfer that applies', async () => {
+test('marks the payout as paid once, by the applied transfer, after an ERROR and a rival with the same number', async () => {
   const { wallet, post, hash, now } = await prepare()
   service.ledger.proxy.rule(
     next('sendTransaction', 1, { answer: sendAnswer('ERROR', result('txInsufficientBalance')) }),
@@ -212,7 +212,7 @@ test('after an ERROR and a rival with the same number the payout is paid once, b
 })
 
 describe('payoutId', () => {
-  test('chooses the payout that the transfer pays', async () => {
+  test('selects the payout that the transfer pays', async () => {
     const { post, employer, batches } = await prepare({ batches: 2 })
     const [first, second] = batches
     expect((await post({ payoutId: second?.payouts[0]?.id })).status).toBe(200)
@@ -220,7 +220,7 @@ describe('payoutId', () => {
     expect((await find(employer, second ?? { id: '' })).payouts[0]?.status).toBe('paid')
   })
 
-  test('a payout that does not fit: 422, audited, and nothing is sent; the transfer may then be posted without one', async () => {
+  test('responds 422 if the payout does not fit, audits it and submits nothing; the transfer may be posted without one', async () => {
     const { post, hash, wallet, now } = await prepare()
     const foreign = await prepare()
     expect(await post({ payoutId: foreign.batch.payouts[0]?.id })).toEqual({
@@ -251,7 +251,7 @@ describe('payoutId', () => {
   }
 })
 
-test('a refused sponsorship is in the audit log with its user, its transaction and the reason, and nothing more', async () => {
+test('audits a refused sponsorship with only its user, transaction and reason', async () => {
   const { wallet, employer, post, hash } = await prepare()
   await sendAndWait(service.ledger.network, (await build(wallet, 1n)).signedXdr)
   expect((await post()).status).toBe(422)
@@ -273,7 +273,7 @@ test('a refused sponsorship is in the audit log with its user, its transaction a
   })
 })
 
-test('the audit log has every step of a payout', async () => {
+test('audits every step of a payout', async () => {
   const { post, batch, hash } = await prepare()
   await post()
   const subjects = [batch.id, batch.payouts[0]?.id, hash]

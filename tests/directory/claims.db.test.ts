@@ -62,7 +62,7 @@ async function settle({ id }: Transfer, how: LedgerRecord | null, now = NOW): Pr
 }
 
 describe('which payout a transfer pays', () => {
-  test('the oldest that is ready, batch after batch; then none, and it is sponsored all the same', async () => {
+  test('the oldest that is ready, batch after batch, and sponsors the transfer even if there is none', async () => {
     const ada = await employ()
     const [payee, other] = [await ada.engage('payee'), await ada.engage('other')]
     const batches = [await ada.prepare([other, payee]), await ada.prepare([payee]), await ada.prepare([payee])]
@@ -87,7 +87,7 @@ describe('which payout a transfer pays', () => {
     expect((await record(ada, payee)).payout).toBe(batch.payouts[0]?.id)
   })
 
-  test('by the address that the payout was made out to, not by the contractor’s address of today', async () => {
+  test('by the address at the payout’s creation, not by the contractor’s current address', async () => {
     const ada = await employ()
     const payee = await ada.engage('payee')
     const batch = await ada.prepare([payee])
@@ -97,7 +97,7 @@ describe('which payout a transfer pays', () => {
     expect((await record(ada, payee)).payout).toBe(batch.payouts[0]?.id)
   })
 
-  test('one that is ready before any that failed; of those the newest', async () => {
+  test('a ready one before any failed one, and the newest of the failed ones', async () => {
     const ada = await employ()
     const payee = await ada.engage('payee')
     const failed = [await ada.prepare([payee]), await ada.prepare([payee])]
@@ -123,7 +123,7 @@ describe('which payout a transfer pays', () => {
 })
 
 describe('a payout that the client names', () => {
-  test('is claimed though an older one is ready; a failed one is claimed though another is ready', async () => {
+  test('is claimed if an older one is ready; a failed one is claimed if another is ready', async () => {
     const ada = await employ()
     const payee = await ada.engage('payee')
     const [, second] = [await ada.prepare([payee]), await ada.prepare([payee])]
@@ -134,7 +134,7 @@ describe('a payout that the client names', () => {
     expect((await record(ada, payee, { payoutId })).payout).toBe(payoutId)
   })
 
-  test.each(CLAIM_CASES)('that is $name does not fit: refused, and nothing is left of it', async ({ name, reason }) => {
+  test.each(CLAIM_CASES)('is refused if it is $name, and nothing is stored', async ({ name, reason }) => {
     const [ada, eve] = [await employ(), await employ()]
     const payee = await ada.engage('payee')
     const id = (batch: BatchWithPayouts) => batch.payouts[0]?.id ?? ''
@@ -177,7 +177,7 @@ describe('a payout that the client names', () => {
     return [...(await Promise.all(tables)), await readQuotas(service.db), await log]
   }
 
-  test('a wallet that has no organisation has no payouts to name', async () => {
+  test('is not found for a wallet without an organisation', async () => {
     const ada = await employ()
     const payee = await ada.engage('payee')
     const batch = await ada.prepare([payee])
@@ -186,7 +186,7 @@ describe('a payout that the client names', () => {
   })
 })
 
-test('twenty transfers at once, five payouts: each is claimed once, and fifteen transfers pay none', async () => {
+test('is claimed once each when twenty transfers compete for five payouts, and fifteen pay none', async () => {
   const ada = await employ()
   const payee = await ada.engage('payee')
   const batches = []
@@ -196,7 +196,7 @@ test('twenty transfers at once, five payouts: each is claimed once, and fifteen 
   expect(claimed.toSorted()).toEqual(batches.map((batch) => batch.payouts[0]?.id ?? '').toSorted())
 })
 
-test('twenty transfers at once that name one payout: one gets it, the others are refused', async () => {
+test('is claimed by one of twenty concurrent transfers that name it, and the others are refused', async () => {
   const ada = await employ()
   const payee = await ada.engage('payee')
   const payoutId = (await ada.prepare([payee])).payouts[0]?.id
@@ -207,7 +207,7 @@ test('twenty transfers at once that name one payout: one gets it, the others are
   }
 })
 
-test('the same transfer recorded again claims nothing more', async () => {
+test('is not claimed again when the same transfer is recorded again', async () => {
   const ada = await employ()
   const payee = await ada.engage('payee')
   await ada.prepare([payee])
@@ -231,7 +231,7 @@ describe('what becomes of a payout', () => {
     return { ada, payee, other: other ?? payee, batch, now }
   }
 
-  test('pending, then paid: batch started, then completed; the contractor was paid', async () => {
+  test('is pending, then paid; the batch is started, then completed, and the contractor is marked as paid', async () => {
     const { ada, payee, other, now } = await setUp(2)
     const one = await record(ada, payee)
     expect(await now()).toMatchObject({

@@ -40,7 +40,7 @@ const contract = StrKey.encodeContract(new Uint8Array(32).fill(9))
 const seed = 'SAKICEVQLYWGSOJS4WW7HZJWAHZVEEBS527LHK5V4MLJALYKICQCJXMW'
 
 describe('POST /contractors', () => {
-  test('a name alone is enough; fields without a value are left out', async () => {
+  test('requires only a name, and omits empty fields from the response', async () => {
     const { status, body } = await create({ name: 'Ann' })
     expect(status).toBe(200)
     expect(body).toEqual({
@@ -52,7 +52,7 @@ describe('POST /contractors', () => {
     expect(service.ledger.requests).toEqual([])
   })
 
-  test('keeps everything that it is given, and nothing that it does not know', async () => {
+  test('stores all given fields, and ignores unknown ones', async () => {
     const given = {
       name: 'Ann',
       email: 'Ann@Example.com',
@@ -66,7 +66,7 @@ describe('POST /contractors', () => {
     expect((await get(idOf({ status: 200, body, headers: new Headers(), link: undefined }))).body).toEqual(body)
   })
 
-  test('is ready when the address is registered, with the viewing key that the ledger has', async () => {
+  test('marks a contractor with a registered address as ready, with the viewing key on the ledger', async () => {
     const address = accountOf(1)
     service.ledger.register(address, keyOf(1))
     const { body } = await create({ name: 'Ann', address, pvk: keyOf(2) })
@@ -74,7 +74,7 @@ describe('POST /contractors', () => {
     expect(service.ledger.requests).toEqual([1])
   })
 
-  test('works while the ledger is out of reach: a contractor that cannot be looked up is invited', async () => {
+  test('creates an invited contractor while the ledger is unreachable', async () => {
     const address = accountOf(2)
     service.ledger.register(address, keyOf(2))
     service.ledger.fault = 'http-503'
@@ -82,12 +82,12 @@ describe('POST /contractors', () => {
     expect([status, body.status, body.pvk]).toEqual([200, 'invited', undefined])
   })
 
-  test('a body that is not JSON is refused, and so is none at all', async () => {
+  test('refuses a body that is not JSON, and a missing one', async () => {
     expect((await create('{"name":')).status).toBe(400)
     expect(refused(await service.ask('POST', '/contractors', { session }))).toEqual([400, 'name required'])
   })
 
-  test('a name in any script, or one that looks like HTML or SQL, is kept as it is', async () => {
+  test('stores a name in any script, or one that looks like HTML or SQL, unchanged', async () => {
     const name = `Åsa محمد 李小龍 👩🏽‍💻 𒀭 <b onclick="x()"> '; DROP TABLE contractors; --`
     const created = await create({ name })
     expect([created.status, created.body.name]).toEqual([200, name])
@@ -102,7 +102,7 @@ describe('POST /contractors', () => {
     expect(logged.join('\n').toUpperCase()).not.toContain(seed.slice(0, 20))
   })
 
-  test('a second contractor with the email, in any case, or with the address', async () => {
+  test('refuses a second contractor with the same email, in any case, or address', async () => {
     await create({ name: 'Ann', email: 'Ann@Example.com', address: accountOf(3) })
     expect(refused(await create({ name: 'Bob', email: 'aNN@eXAMPLE.COM' }))).toEqual([
       409,
@@ -115,14 +115,14 @@ describe('POST /contractors', () => {
     expect(fieldsOf(await list(), 'contractors', 'name')).toEqual(['Ann'])
   })
 
-  test('of 20 requests at once with one email one succeeds', async () => {
+  test('accepts one of 20 concurrent requests with the same email', async () => {
     const answers = await Promise.all(
       Array.from({ length: 20 }, (_, n) => create({ name: `${n}`, email: 'a@b.example' })),
     )
     expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array<number>(19).fill(409)])
   })
 
-  test('a removed contractor frees its email and address', async () => {
+  test('frees the email and address of a removed contractor', async () => {
     const given = { name: 'Ann', email: 'a@b.example', address: accountOf(4) }
     const id = idOf(await create(given))
     await service.ask('DELETE', `/contractors/${id}`, { session })
@@ -131,7 +131,7 @@ describe('POST /contractors', () => {
 })
 
 describe('GET /contractors', () => {
-  test('is newest first; of equal times the last made comes first', async () => {
+  test('lists the newest first, and the last created first if times are equal', async () => {
     for (const name of ['a', 'b', 'c']) await create({ name })
     service.clock.now = new Date(NOW.getTime() - 1)
     await create({ name: 'older' })
@@ -139,7 +139,7 @@ describe('GET /contractors', () => {
     expect((await list()).headers.get('link')).toBeNull()
   })
 
-  test('comes in pages, each saying where the next is', async () => {
+  test('returns pages with a link to the next one', async () => {
     for (const name of ['a', 'b', 'c', 'd', 'e']) await create({ name })
     const seen: unknown[] = []
     let query = '?limit=2'
@@ -154,12 +154,12 @@ describe('GET /contractors', () => {
     expect(query).toBe('')
   })
 
-  test('a page that holds exactly the rest is the last', async () => {
+  test('treats a page that contains exactly the rest as the last one', async () => {
     for (const name of ['a', 'b']) await create({ name })
     expect((await list('?limit=2')).headers.get('link')).toBeNull()
   })
 
-  test('a cursor of the last moment that there can be finds everything', async () => {
+  test('accepts a cursor of the last possible moment', async () => {
     await create({ name: 'a' })
     const cursor = Buffer.from(`${Date.UTC(10_000, 0) - 1}-1`).toString('base64url')
     expect(fieldsOf(await list(`?cursor=${cursor}`), 'contractors', 'name')).toEqual(['a'])
@@ -167,7 +167,7 @@ describe('GET /contractors', () => {
 })
 
 describe('GET, PATCH and DELETE /contractors/{id}', () => {
-  test('changes what is named and leaves the rest', async () => {
+  test('changes the given fields only', async () => {
     const given = { name: 'Ann', email: 'a@b.example', address: accountOf(5), rate: { amount: '1', currency: 'USDC' } }
     const created = await create(given)
     const id = idOf(created)
@@ -182,7 +182,7 @@ describe('GET, PATCH and DELETE /contractors/{id}', () => {
     })
   })
 
-  test('null clears email, address and rate, and the viewing key goes with the address', async () => {
+  test('clears email, address and rate on null, and the viewing key with the address', async () => {
     const address = accountOf(6)
     service.ledger.register(address, keyOf(6))
     const id = idOf(await create({ name: 'A', email: 'a@b.example', address, rate: { amount: '1', currency: 'USDC' } }))
@@ -190,14 +190,14 @@ describe('GET, PATCH and DELETE /contractors/{id}', () => {
     expect(body).toEqual({ id, name: 'A', status: 'invited', createdAt: NOW.toISOString() })
   })
 
-  test('a change that is refused changes nothing', async () => {
+  test('changes nothing if a change is refused', async () => {
     const created = await create({ name: 'Ann' })
     const error = 'status must be one of invited, onboarding, ready, inactive'
     expect(refused(await patch(idOf(created), { name: 'Bea', status: 'paid' }))).toEqual([400, error])
     expect((await get(idOf(created))).body).toEqual(created.body)
   })
 
-  test('an email or address that another contractor has is refused', async () => {
+  test('refuses an email or address of another contractor', async () => {
     await create({ name: 'Ann', email: 'a@b.example', address: accountOf(7) })
     const id = idOf(await create({ name: 'Bob', email: 'b@b.example' }))
     expect((await patch(id, { email: 'B@b.example' })).status).toBe(200)
@@ -211,7 +211,7 @@ describe('GET, PATCH and DELETE /contractors/{id}', () => {
     expect((await get(id)).body.status).toBe(status)
   })
 
-  test('a new address gets the status that the ledger gives it: ready or invited', async () => {
+  test('sets the status for a new address from the ledger: ready or invited', async () => {
     const [registered, unknown] = [accountOf(8), accountOf(9)]
     service.ledger.register(registered, keyOf(8))
     const id = idOf(await create({ name: 'Ann' }))
@@ -226,7 +226,7 @@ describe('GET, PATCH and DELETE /contractors/{id}', () => {
     expect((await patch(id, { address: registered })).body).toMatchObject({ status: 'ready', pvk: keyOf(8) })
   })
 
-  test('an inactive contractor stays inactive, also when the ledger shows its account', async () => {
+  test('leaves an inactive contractor inactive, even if the ledger has its account', async () => {
     const address = accountOf(10)
     service.ledger.register(address, keyOf(10))
     const id = idOf(await create({ name: 'Ann' }))
@@ -234,7 +234,7 @@ describe('GET, PATCH and DELETE /contractors/{id}', () => {
     expect((await patch(id, { address })).body).toMatchObject({ status: 'inactive', pvk: keyOf(10) })
   })
 
-  test('a removed contractor is no longer shown, and its record is kept', async () => {
+  test('hides a removed contractor, and keeps its record', async () => {
     const id = idOf(await create({ name: 'Ann' }))
     const removed = await service.ask('DELETE', `/contractors/${id}`, { session })
     expect([removed.status, removed.body]).toEqual([200, { id }])
@@ -247,7 +247,7 @@ describe('GET, PATCH and DELETE /contractors/{id}', () => {
   })
 })
 
-test('the audit log says who did what to which record, and repeats no personal data of it', async () => {
+test('audits who changed which record, without personal data', async () => {
   const id = idOf(
     await create({ name: 'Ann Secretname', email: 'ann@secret.example', rate: { amount: '4242', currency: 'USDC' } }),
   )

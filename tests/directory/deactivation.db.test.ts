@@ -64,7 +64,7 @@ describe.each<[string, (id: string) => Promise<{ status: number }>]>([
   ['deactivating', (id) => service.ask('PATCH', `/contractors/${id}`, { session, body: { status: 'inactive' } })],
   ['removing', (id) => service.ask('DELETE', `/contractors/${id}`, { session })],
 ])('%s a contractor', (_name, act) => {
-  test('cancels its payouts that are not on their way, takes them out of the counts, and leaves the rest', async () => {
+  test('cancels its unsent payouts, removes them from the counts, and leaves the rest', async () => {
     service.ledger.register(accountOf(13_000), keyOf(1))
     const id = idOf(
       await service.ask('POST', '/contractors', { session, body: { name: 'Ann', address: accountOf(13_000) } }),
@@ -79,7 +79,7 @@ describe.each<[string, (id: string) => Promise<{ status: number }>]>([
     expect(entries.filter(({ action }) => action === 'payout.canceled')).toHaveLength(2)
   })
 
-  test('cancels nothing of anybody else', async () => {
+  test('cancels no payout of other contractors', async () => {
     const [ann, bob] = [
       idOf(await service.ask('POST', '/contractors', { session, body: { name: 'Ann' } })),
       idOf(await service.ask('POST', '/contractors', { session, body: { name: 'Bob' } })),
@@ -91,7 +91,7 @@ describe.each<[string, (id: string) => Promise<{ status: number }>]>([
   })
 })
 
-test('payouts stay canceled when the contractor becomes active again', async () => {
+test('leaves payouts canceled when the contractor becomes active again', async () => {
   const id = idOf(await service.ask('POST', '/contractors', { session, body: { name: 'Ann' } }))
   await payInEveryStatus(id)
   for (const status of ['inactive', 'ready', 'inactive']) {

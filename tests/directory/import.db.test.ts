@@ -30,7 +30,7 @@ const bring = (rows: unknown) => service.ask('POST', '/contractors/bulk', { sess
 const imported = (answer: Answer, field: string) => fieldsOf(answer, 'imported', field)
 const seed = 'SAKICEVQLYWGSOJS4WW7HZJWAHZVEEBS527LHK5V4MLJALYKICQCJXMW'
 
-test('rows stand alone: the good become contractors, the bad say why', async () => {
+test('imports valid rows, and reports the error of each invalid one', async () => {
   service.ledger.register(accountOf(1), keyOf(1))
   const answer = await bring([
     { name: 'Ann', email: 'ann@b.example', address: accountOf(1), amount: 1500.5 },
@@ -68,18 +68,18 @@ test('rows stand alone: the good become contractors, the bad say why', async () 
   ])
 })
 
-test('a row with a secret seed is an error, and the seed stands nowhere', async () => {
+test('reports an error for a row with a secret seed, and stores the seed nowhere', async () => {
   const answer = await bring([{ name: seed }, { name: 'A', email: seed }, { name: 'A', address: seed }, null])
   expect([answer.status, fieldsOf(answer, 'errors', 'row')]).toEqual([200, [1, 2, 3, 4]])
   expect(JSON.stringify(answer.body)).not.toContain(seed)
   expect(logged.join('\n')).not.toContain(seed)
 })
 
-test('an import without rows answers two empty lists', async () => {
+test('returns two empty lists for an import without rows', async () => {
   expect((await bring([])).body).toEqual({ imported: [], errors: [] })
 })
 
-test('of rows with the same email or address the first counts; a row that fails claims neither', async () => {
+test('accepts the first of several rows with the same email or address; a failed row reserves neither', async () => {
   await service.ask('POST', '/contractors', {
     session,
     body: { name: 'Old', email: 'old@b.example', address: accountOf(3) },
@@ -106,7 +106,7 @@ test('of rows with the same email or address the first counts; a row that fails 
   ])
 })
 
-test('of two imports of the same rows at once, every row is made by one', async () => {
+test('creates every row once when two imports of the same rows run at once', async () => {
   const rows = Array.from({ length: 50 }, (_, n) => ({ name: `${n}`, email: `n${n}@b.example` }))
   const answers = await Promise.all([bring(rows), bring([...rows].reverse()), bring(rows)])
   const made = answers.flatMap((answer) => imported(answer, 'email'))
@@ -118,7 +118,7 @@ test('of two imports of the same rows at once, every row is made by one', async 
 describe('the largest body', () => {
   const LIMIT = 256 * 1024
 
-  test('rows with an address each: one look-up per 200, one entry in the audit log each', async () => {
+  test('makes one look-up per 200 addresses, and one audit entry per row', async () => {
     const rows = Array.from({ length: 2_000 }, (_, n) => ({ name: `n${n}`, address: accountOf(10_000 + (n % 1_950)) }))
     service.ledger.register(accountOf(10_000), keyOf(10_000))
     service.ledger.register(accountOf(11_949), keyOf(11_949))
@@ -134,7 +134,7 @@ describe('the largest body', () => {
     expect(imported(answer, 'id').every((id) => audited.has(String(id)))).toBe(true)
   })
 
-  test('2,000 rows and no more', async () => {
+  test('accepts 2,000 rows and no more', async () => {
     const rows = Array.from({ length: 2_000 }, () => ({ name: 'a' }))
     const answer = await bring(rows)
     expect([answer.status, imported(answer, 'id').length]).toEqual([200, 2_000])
@@ -174,7 +174,7 @@ describe('the largest body', () => {
   })
 })
 
-test('an organisation has at most 50,000 contractors', async () => {
+test('limits an organisation to 50,000 contractors', async () => {
   const FULL = 'an organisation has at most 50,000 contractors; remove some first'
   const first = await service.ask('POST', '/contractors', { session, body: { name: 'first' } })
   await service.db.execute(sql`INSERT INTO contractors (organisation, name, status, invite_expires_at)
@@ -198,7 +198,7 @@ test('an organisation has at most 50,000 contractors', async () => {
   ).toBe(200)
 })
 
-test('while the ledger is out of reach all contractors are invited, and it is asked once', async () => {
+test('invites all contractors while the ledger is unreachable, and tries it once', async () => {
   service.ledger.fault = 'http-503'
   const rows = Array.from({ length: 500 }, (_, n) => ({ name: `n${n}`, address: accountOf(20_000 + n) }))
   const answer = await bring(rows)

@@ -52,7 +52,7 @@ async function invite(id: string): Promise<string> {
 }
 
 describe('POST /contractors/{id}/invite', () => {
-  test('answers with a link into the frontend, and stores no token', async () => {
+  test('returns a link to the frontend, and stores no token', async () => {
     const id = await create({ name: 'Ann' })
     const { body } = await service.ask('POST', `/contractors/${id}/invite`, { session: employer })
     expect(body).toEqual({ inviteUrl: expect.stringMatching(/^https:\/\/app\.example\/payroll\/invite\/[\w-]{70}$/) })
@@ -78,7 +78,7 @@ describe('POST /contractors/{id}/invite', () => {
     ])
   })
 
-  test('is refused for a linked record: the bearer of a new link would take the record over', async () => {
+  test('is refused for a linked record: the bearer of a new link could take the record over', async () => {
     const id = await create({ name: 'Ann' })
     const { session, address } = await newcomer()
     await accept(session, await invite(id))
@@ -111,7 +111,7 @@ describe('POST /invites/{token}/accept', () => {
     expect((await accept(await signIn(address), token)).status).toBe(200)
   })
 
-  test('a record with an email is refused to a user whose email is the same but not verified', async () => {
+  test('refuses a record with an email to a user whose same email is not verified', async () => {
     const email = 'kim@b.example'
     const signIn = (verified: boolean) => provider.signIn(service, { sub: 'kim', email, verified })
     const id = await create({ name: 'Kim', email })
@@ -125,7 +125,7 @@ describe('POST /invites/{token}/accept', () => {
     expect((await accept(await signIn(true), token)).status).toBe(200)
   })
 
-  test('links the user to the record; the account of a wallet becomes its address', async () => {
+  test('links the user to the record, and stores a wallet’s account as its address', async () => {
     const { session, address } = await newcomer()
     const id = await create({ name: 'Ann' })
     const { status, body } = await accept(session, await invite(id))
@@ -137,14 +137,14 @@ describe('POST /invites/{token}/accept', () => {
     expect(row).toMatchObject({ linkedKind: 'ledger', linkedSub: address, inviteAcceptedAt: NOW })
   })
 
-  test('is ready at once if the address is registered', async () => {
+  test('marks the contractor as ready at once if the address is registered', async () => {
     const { session, address } = await newcomer()
     service.ledger.register(address, keyOf(users))
     const { body } = await accept(session, await invite(await create({ name: 'Ann' })))
     expect(body).toMatchObject({ status: 'ready', address, pvk: keyOf(users) })
   })
 
-  test('works while the ledger is out of reach', async () => {
+  test('works while the ledger is unreachable', async () => {
     const { session, address } = await newcomer()
     service.ledger.register(address, keyOf(users))
     service.ledger.fault = 'http-503'
@@ -152,19 +152,19 @@ describe('POST /invites/{token}/accept', () => {
     expect([body.status, body.pvk]).toEqual(['onboarding', undefined])
   })
 
-  test('a user of an identity provider brings no address', async () => {
+  test('stores no address for a user of an identity provider', async () => {
     const id = await create({ name: 'Ann', email: 'fay@b.example' })
     const { body } = await accept(await service.user('fay', 'FAY@b.example'), await invite(id))
     expect([body.status, body.address]).toEqual(['onboarding', undefined])
   })
 
-  test('keeps a status that is further on than onboarding', async () => {
+  test('keeps a status beyond onboarding', async () => {
     const id = await create({ name: 'Ann' })
     await patch(id, { status: 'ready' })
     expect((await accept((await newcomer()).session, await invite(id))).body.status).toBe('ready')
   })
 
-  test('of 20 users who accept at once, one succeeds', async () => {
+  test('succeeds for one of 20 users who accept at once', async () => {
     const people = await Promise.all(Array.from({ length: 20 }, () => newcomer()))
     const id = await create({ name: 'Ann' })
     const token = await invite(id)
@@ -179,7 +179,7 @@ describe('POST /invites/{token}/accept', () => {
     expect(entries.filter(({ action }) => action === 'contractor.linked')).toHaveLength(1)
   })
 
-  test('one user who accepts 20 times at once does so once', async () => {
+  test('succeeds once for one user who accepts 20 times at once', async () => {
     const { session } = await newcomer()
     const token = await invite(await create({ name: 'Ann' }))
     const answers = await Promise.all(Array.from({ length: 20 }, () => accept(session, token)))
@@ -212,14 +212,14 @@ describe('POST /invites/{token}/accept', () => {
     expect(refused(await accept(session, token))).toEqual([404, 'invite not found'])
   })
 
-  test('a change in the case of the email voids no invite', async () => {
+  test('does not void an invite when only the case of the email changes', async () => {
     const id = await create({ name: 'Ann', email: 'old@b.example' })
     const token = await invite(id)
     await patch(id, { email: 'Old@B.example' })
     expect((await accept(await service.user('old', 'old@b.example'), token)).status).toBe(200)
   })
 
-  test('only the newest of several invites is valid, and only once', async () => {
+  test('accepts only the newest of several invites, and only once', async () => {
     const [first, second] = [await newcomer(), await newcomer()]
     const id = await create({ name: 'Ann' })
     const old = await invite(id)
@@ -229,7 +229,7 @@ describe('POST /invites/{token}/accept', () => {
     expect(refused(await accept(second.session, token))).toEqual([409, 'invite accepted already'])
   })
 
-  test('is refused to a user of the organisation that invites', async () => {
+  test('is refused to a user of the inviting organisation', async () => {
     const token = await invite(await create({ name: 'Bob' }))
     expect(refused(await accept(employer, token))).toEqual([403, 'this invite is from your own organisation'])
   })
@@ -257,12 +257,12 @@ describe('the token', () => {
   const name = { contractor: '0f8fad5b-d9cb-469f-a165-70867728950e', version: 4_000_000_000 }
   const token = inviteToken(secret, name)
 
-  test('is read with the secret that made it, and with no other', () => {
+  test('is accepted only with the secret that signed it', () => {
     expect(readInviteToken(secret, token)).toEqual(name)
     expect(readInviteToken(new Uint8Array(32).fill(2), token)).toBeUndefined()
   })
 
-  test('is refused with any bit flipped, and in any other spelling', () => {
+  test('is refused with any flipped bit, and in any other spelling', () => {
     const bytes = Buffer.from(token, 'base64url')
     for (let bit = 0; bit < bytes.length * 8; bit += 1) {
       const turned = Buffer.from(bytes)
@@ -279,7 +279,7 @@ describe('the token', () => {
 describe('the page of an invite', () => {
   const find = async (token: string) => findOpenInvite(await contextOf(service), token)
 
-  test('shows what is open: until it is accepted, void or expired', async () => {
+  test('shows an open invite until it is accepted, void or expired', async () => {
     const id = await create({ name: 'Ann' })
     const token = await invite(id)
     expect(await find(token)).toMatchObject({ company: undefined })
@@ -293,7 +293,7 @@ describe('the page of an invite', () => {
     expect(await find(token)).toBeUndefined()
   })
 
-  test('escapes what people type', () => {
+  test('escapes user input', () => {
     const title = '<script>alert("x")</script> & Co invites you'
     const html = renderToStaticMarkup(InviteCard({ title, children: null }))
     expect(html).toContain('&lt;script&gt;alert(&quot;x&quot;)&lt;/script&gt; &amp; Co invites you')
@@ -301,7 +301,7 @@ describe('the page of an invite', () => {
   })
 })
 
-test('without a frontend the link opens a page of the service itself', async () => {
+test('is the link’s target if no frontend is configured', async () => {
   const other = await openTestService(atNoon())
   const session = await other.wallet(accountOf(6_998))
   const id = idOf(await other.ask('POST', '/contractors', { session, body: { name: 'Ann' } }))

@@ -49,7 +49,7 @@ describe('GET /contractors', () => {
     expect((await service.ask('GET', `/contractors?${query}`, { session })).status).toBe(400)
   })
 
-  test('with a limit they are counted, by the same filters, on every page', async () => {
+  test('counts the filtered list on every page if there is a limit', async () => {
     const total = ({ headers }: Answer) => headers.get('x-total-count')
     const first = await service.ask('GET', '/contractors?limit=2&status=invited', { session })
     expect([fieldsOf(first, 'contractors', 'id').length, total(first)]).toEqual([2, '4'])
@@ -59,7 +59,7 @@ describe('GET /contractors', () => {
     expect(total(await service.ask('GET', '/contractors', { session }))).toBeNull()
   })
 
-  test('the total counts contractors that were added, one by one or in bulk, and not those that were removed', async () => {
+  test('counts contractors added one by one or in bulk, and not those that were removed', async () => {
     const own = await service.wallet(accountOf(30_002))
     const ask = (method: Method, path: string, body?: unknown) => service.ask(method, path, { session: own, body })
     const total = async () => (await ask('GET', '/contractors?limit=1')).headers.get('x-total-count')
@@ -81,7 +81,7 @@ describe('GET /batches', () => {
   })
   afterAll(() => service.close())
 
-  test('by status and by a part of the name', async () => {
+  test('filters by status and by part of the name', async () => {
     const ada = await employerNamed(service, 'ada')
     const [march] = await Promise.all(
       ['March', 'Mars', 'May'].map((name) => ada.ask<Batch>('POST', '/batches', { name })),
@@ -97,7 +97,7 @@ describe('GET /batches', () => {
     expect((await ada.ask('GET', '/batches?status=late')).status).toBe(400)
   })
 
-  test('with a limit they are counted, by the same filters, on every page', async () => {
+  test('counts the filtered list on every page if there is a limit', async () => {
     const grace = await employerNamed(service, 'grace')
     const made = await Promise.all(['a', 'b', 'c', 'd'].map((name) => grace.ask<Batch>('POST', '/batches', { name })))
     await grace.ask('DELETE', `/batches/${made[0]?.body.id}`)

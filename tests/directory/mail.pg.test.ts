@@ -86,7 +86,7 @@ function partsOf({ raw }: Letter): { head: string; text: string; html: string } 
   return { head, text: decode('text/plain'), html: decode('text/html') }
 }
 
-test('an invite goes to the contractor, in text and in HTML, with the link that was answered', async () => {
+test('mails the contractor an invite, in text and in HTML, with the link of the response', async () => {
   await service.ask('PATCH', '/me', { session, body: { orgName: 'Acme' } })
   const { status, body } = await invite(await create({ name: 'Ann', email: 'ann@b.example' }))
   expect(status).toBe(200)
@@ -105,7 +105,7 @@ test('an invite goes to the contractor, in text and in HTML, with the link that 
   expect(logged.join('\n')).not.toContain(String(body.inviteUrl))
 })
 
-test('names are escaped in HTML, and start no header', async () => {
+test('escapes names in HTML, and lets them start no header', async () => {
   const company = '"><script>alert(1)</script> & 株式会社'
   const name = `<img src=x onerror='alert("x")'>`
   await service.ask('PATCH', '/me', { session, body: { orgName: company } })
@@ -121,7 +121,7 @@ test('names are escaped in HTML, and start no header', async () => {
   expect(head.match(/^(From|To|Subject|Bcc|Cc):/gm)).toEqual(['From:', 'To:', 'Subject:'])
 })
 
-test('a line break that got into a message becomes no header and no recipient', async () => {
+test('adds no header or recipient for a line break in a message', async () => {
   const { mail } = service.running.settings
   if (!mail) throw new Error('no mail')
   const company = 'Acme\r\nBcc: all@b.example\r\n\r\nfree text'
@@ -152,7 +152,7 @@ test.each([
   for (const part of [head, text, html]) expect(part).not.toContain(name)
 })
 
-test('marks that turn the direction of writing are left out of names', () => {
+test('removes directional marks from names', () => {
   const given = { to: 'ann@b.example', link: 'https://pay.example/invite/x' }
   const message = composeInvite({ ...given, name: 'A\u2066nn', company: 'Ac\u202eme\u200f Inc. & Co.' })
   expect(message.subject).toBe('Acme Inc. & Co. invites you to be paid as a contractor')
@@ -160,7 +160,7 @@ test('marks that turn the direction of writing are left out of names', () => {
   expect(JSON.stringify(message)).not.toMatch(/\p{Cf}/u)
 })
 
-test('an address that looks like a list is one address', async () => {
+test('treats an address that looks like a list as one address', async () => {
   const { mail } = service.running.settings
   if (!mail) throw new Error('no mail')
   const message = { subject: 's', text: 't', html: 'h' }
@@ -168,12 +168,12 @@ test('an address that looks like a list is one address', async () => {
   expect(letters.flatMap(({ to }) => to)).not.toContain('c@d.example')
 })
 
-test('without an email nothing is sent', async () => {
+test('sends nothing without an email', async () => {
   expect((await invite(await create({ name: 'Ann' }))).status).toBe(200)
   expect(letters).toEqual([])
 })
 
-test('a recipient that the mail server refuses: 503, and the next try works', async () => {
+test('responds 503 if the mail server rejects a recipient, and succeeds on retry', async () => {
   const id = await create({ name: 'Ann', email: 'refused@b.example' })
   refusal = new Error('<refused@b.example>: no such user here')
   const answer = await invite(id)
@@ -186,7 +186,7 @@ test('a recipient that the mail server refuses: 503, and the next try works', as
   expect(letters.map(({ to }) => to)).toEqual([['refused@b.example']])
 })
 
-test('a mail server that is not there, or refuses the password: unavailable, and the error does not say which', async () => {
+test('reports an unreachable mail server or a rejected password as unavailable, without saying which', async () => {
   const { mail } = service.running.settings
   if (!mail) throw new Error('no mail')
   const message = { to: 'a@b.example', subject: 's', text: 't', html: 'h' }
@@ -197,7 +197,7 @@ test('a mail server that is not there, or refuses the password: unavailable, and
   expect(letters).toEqual([])
 })
 
-test('an organisation mails only so many invites in a day; its links still work, and others still invite', async () => {
+test('limits the invites that an organisation mails per day; its links still work, and others can still invite', async () => {
   const [first = '', ...others] = await Promise.all(
     Array.from({ length: 6 }, (_, index) => create({ name: 'Ann', email: `ann${index}@b.example` })),
   )
@@ -222,7 +222,7 @@ test('an organisation mails only so many invites in a day; its links still work,
   service.clock.now = NOW
 })
 
-test('a mail that did not go out does not count', async () => {
+test('does not count a failed mail', async () => {
   const id = await create({ name: 'Ann', email: 'bounced@b.example' })
   refusal = new Error('<bounced@b.example>: try later')
   for (let time = 0; time < 5; time += 1) expect((await invite(id)).status).toBe(503)
@@ -232,7 +232,7 @@ test('a mail that did not go out does not count', async () => {
   expect(letters).toHaveLength(3)
 })
 
-test('a refused invite leaves the link before it as it was', async () => {
+test('keeps the previous link valid if an invite is refused', async () => {
   const id = await create({ name: 'Ann', email: 'again@b.example' })
   let link = ''
   for (let time = 0; time < 3; time += 1) link = String((await invite(id)).body.inviteUrl)

@@ -42,20 +42,20 @@ async function list(query = '', by: User = ada): Promise<string[]> {
 }
 const ids = (batch: BatchWithPayouts) => batch.payouts.map(({ id }) => id)
 
-test('the list has all payouts, newest first; of equal times the last made comes first', async () => {
+test('lists all payouts, newest first; if times are equal, the last created first', async () => {
   const newest = [...ids(second).toReversed(), ...ids(first).toReversed()]
   expect(await list()).toEqual(newest)
   const { body } = await ada.ask<{ payouts: Payout[] }>('GET', '/payouts')
   for (const payout of body.payouts) expect(payoutShape.strict().parse(payout)).toEqual(payout)
 })
 
-test('inside a batch payouts keep the order of their instructions, not of their times', async () => {
+test('keeps the order of instructions inside a batch, not that of their times', async () => {
   const { body } = await ada.ask<BatchWithPayouts>('GET', `/batches/${first.id}`)
   expect(ids(body)).toEqual(ids(first))
   expect(body.payouts.map(({ contractorId }) => contractorId)).toEqual(payees.map(({ id }) => id))
 })
 
-test.each([1, 2, 3, 500])('pages of %i hold each payout once, in the order of the whole', async (limit) => {
+test.each([1, 2, 3, 500])('returns each payout once in pages of %i, in list order', async (limit) => {
   const pages: string[] = []
   let link: string | undefined = `?limit=${limit}`
   let turns = 0
@@ -70,7 +70,7 @@ test.each([1, 2, 3, 500])('pages of %i hold each payout once, in the order of th
   expect(turns).toBe(Math.ceil(7 / limit))
 })
 
-test('the next page keeps the filters', async () => {
+test('keeps the filters on the next page', async () => {
   const answer = await ada.ask('GET', `/payouts?batchId=${first.id}&limit=2&unknown=1`)
   const query = new URLSearchParams(answer.link?.slice(1))
   expect(query.get('batchId')).toBe(first.id)
@@ -160,7 +160,7 @@ describe('filters', () => {
 })
 
 describe('who sees what', () => {
-  test('another organisation sees its own alone, by each filter', async () => {
+  test('shows another organisation only its payouts, by each filter', async () => {
     const own = await eve.prepare([await eve.engage('hers')])
     expect(await list('', eve)).toEqual(ids(own))
     expect(await list(`?batchId=${first.id}`, eve)).toEqual([])
@@ -185,7 +185,7 @@ describe('who sees what', () => {
     return user
   }
 
-  test('a contractor sees the payouts that are made out to it, of every employer', async () => {
+  test('shows a contractor its payouts from every employer', async () => {
     const mine = await eve.engage('also a payee of Ada')
     const others = await eve.engage('somebody else')
     const [payee] = payees
@@ -202,7 +202,7 @@ describe('who sees what', () => {
     expect(await list(page.link, user)).toEqual(all.slice(2))
   })
 
-  test('a user who is employer and contractor sees the payouts of both, each once', async () => {
+  test('shows a user who is employer and contractor the payouts of both, each once', async () => {
     const walt = await employerNamed(service, 'walt')
     const self = await walt.engage('his own record')
     const made = await walt.prepare([self])
@@ -218,7 +218,7 @@ describe('who sees what', () => {
     expect(await list(page.link, walt)).toEqual(ids(made))
   })
 
-  test('a removed contractor no longer sees its payouts; the employer still does', async () => {
+  test('shows payouts of a removed contractor to the employer only', async () => {
     const gone = await eve.engage('soon gone')
     const batch = await eve.prepare([gone])
     const user = await link('gone', [gone])
@@ -229,7 +229,7 @@ describe('who sees what', () => {
   })
 })
 
-test('the status of a payout is one of the list, in the table too', async () => {
+test('allows only listed payout statuses, also in the table', async () => {
   const [id] = ids(first)
   await expect(
     service.db
@@ -240,7 +240,7 @@ test('the status of a payout is one of the list, in the table too', async () => 
   expect(PAYOUT_STATUSES).toHaveLength(6)
 })
 
-test('the audit log takes no change', async () => {
+test('rejects changes to the audit log', async () => {
   await expect(service.db.delete(auditLog)).rejects.toMatchObject({ cause: { code: '23000' } })
   await expect(service.db.update(auditLog).set({ actorSub: 'nobody' })).rejects.toMatchObject({
     cause: { code: '23000' },

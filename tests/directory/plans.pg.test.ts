@@ -98,7 +98,7 @@ const viewer = (user: Partial<User>): User => ({
   ...user,
 })
 
-test('a status poll is one statement that reads one row of batches, for a batch of any size', async () => {
+test('runs one statement for a status poll, which reads one row of batches, for a batch of any size', async () => {
   const identity = { kind: 'ledger', sub: pair('poller of the plans').publicKey() } as const
   await pool.query(`INSERT INTO identities (kind, sub, organisation) VALUES ('ledger', $1, $2)`, [
     identity.sub,
@@ -145,7 +145,7 @@ describe('a page of payouts follows an index, and reads no more than it shows', 
     })
   })
 
-  test('those of a contractor who is no employer', async () => {
+  test('those of a contractor who is not an employer', async () => {
     const plans = await plansOf(() =>
       listPayouts(
         { ...context(), user: viewer({ records: [{ id: contractor, organisation, name: 'payee', status: 'ready' }] }) },
@@ -157,7 +157,7 @@ describe('a page of payouts follows an index, and reads no more than it shows', 
   })
 })
 
-test('the open transfers of an organisation are found by an index', async () => {
+test('finds the open transfers of an organisation by an index', async () => {
   await pool.query(
     `INSERT INTO transfers (account, recipient, sponsor, bid, sequence_number, quota_day, recorded_ledger, status, hash,
         settled_at, organisation)
@@ -169,7 +169,7 @@ test('the open transfers of an organisation are found by an index', async () => 
   expect(plan?.map((node) => node['Node Type'])).not.toContain('Seq Scan')
 })
 
-test('a claim looks at the payouts of its recipient alone', async () => {
+test('reads only the recipient’s payouts for a claim', async () => {
   const account = pair('wallet of the plans').publicKey()
   await pool.query(`INSERT INTO identities (kind, sub, organisation) VALUES ('ledger', $1, $2)`, [
     account,
@@ -185,7 +185,7 @@ test('a claim looks at the payouts of its recipient alone', async () => {
   expect(Math.max(...onPayouts.map((node) => node['Actual Rows']))).toBeLessThanOrEqual(6)
 })
 
-test('a page of batches follows an index', async () => {
+test('reads a page of batches by an index', async () => {
   const [plan] = await plansOf(() => listBatches({ ...context(), employer: employer() }, PAGE))
   expect(plan?.map((node) => node['Node Type'])).not.toContain('Seq Scan')
 })

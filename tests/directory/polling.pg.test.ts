@@ -62,7 +62,7 @@ test.each(polls)('%s', async (_, poll) => {
   expect(await posted).toMatchObject({ status: 500 })
 })
 
-test('a poll by another organisation does not settle the transfer', async () => {
+test('does not settle the transfer on a poll by another organisation', async () => {
   const { hash, employer, batch, posted } = await leaveBehind()
   const stranger = await openEmployer(service, (await service.employ(1n)).address)
   await stranger.ask('GET', '/payouts')
@@ -71,7 +71,7 @@ test('a poll by another organisation does not settle the transfer', async () => 
   await posted
 })
 
-test('twenty polls at once cause at most four look-ups, and while the RPC is down a poll is answered all the same', async () => {
+test('makes at most four look-ups for twenty concurrent polls, and responds while the RPC is down', async () => {
   const { employer, batch, hash, posted } = await leaveBehind()
   service.ledger.proxy.rule(() => ({ status: 503 }))
   expect((await findBatch(employer, batch)).payouts[0]?.status).toBe('pending')

@@ -58,7 +58,7 @@ describe('what the ledger says of an address', () => {
     string,
   ]
 
-  test('a registered or archived address has its key, one of another contract null, an absent one none', async () => {
+  test('returns the key of a registered or archived address, null for one of another contract, and nothing for an absent one', async () => {
     service.ledger.register(registered, keyOf(1))
     service.ledger.register(archived, keyOf(2), 0)
     service.ledger.register(forgotten, keyOf(3), service.ledger.latestLedger - 1)
@@ -93,14 +93,14 @@ describe('what the ledger says of an address', () => {
     expect([...found.keys()]).toEqual([50_000, 50_199, 50_200, 50_400].map(accountOf))
   })
 
-  test('no addresses, or no token, ask nothing', async () => {
+  test('makes no request without addresses or without a token', async () => {
     expect((await lookUpViewingKeys(accounts(), [])).size).toBe(0)
     const found = await lookUpViewingKeys({ ...accounts(), token: undefined }, [registered])
     expect(found.size).toBe(0)
     expect(service.ledger.requests).toEqual([])
   })
 
-  test('while the ledger is out of reach lookUpViewingKeys fails, and findViewingKeys finds none', async () => {
+  test('fails in lookUpViewingKeys while the ledger is unreachable, and returns none from findViewingKeys', async () => {
     service.ledger.fault = 'http-503'
     const refusal = { code: 'unavailable', message: 'the ledger cannot be reached' }
     await expect(lookUpViewingKeys(accounts(), [registered])).rejects.toMatchObject(refusal)
@@ -122,7 +122,7 @@ describe('what the ledger says of an address', () => {
 })
 
 describe('activation', () => {
-  test('makes only those waiting contractors ready who have registered since', async () => {
+  test('activates only waiting contractors who have registered since', async () => {
     const [late, never, other] = [accountOf(60_001), accountOf(60_002), accountOf(60_003)]
     const ids = await Promise.all([late, never, other].map((address) => create({ name: 'A', address })))
     const [lateId = '', neverId = '', otherId = ''] = ids
@@ -138,7 +138,7 @@ describe('activation', () => {
     expect(entry).toMatchObject({ subjectId: lateId, actorKind: 'service', actorSub: 'test' })
   })
 
-  test('gives each contractor its own key, and leaves those alone that changed while the ledger was asked', async () => {
+  test('gives each contractor its key, and skips those that changed during the look-up', async () => {
     const numbers = [60_021, 60_022, 60_023, 60_024]
     const ids = await Promise.all(numbers.map((number) => create({ name: 'A', address: accountOf(number) })))
     const [first = '', moved = '', left = '', last = ''] = ids
@@ -171,7 +171,7 @@ describe('activation', () => {
     )
   })
 
-  test('comes with reading one contractor, also where a thousand newer ones wait', async () => {
+  test('runs when one contractor is read, even if a thousand newer ones wait', async () => {
     const id = await create({ name: 'Old', address: accountOf(60_101) })
     const [row] = await service.db.select().from(contractors).where(eq(contractors.id, id))
     const { organisation = '' } = row ?? {}
@@ -200,7 +200,7 @@ describe('activation', () => {
     expect(await statusOf(id)).toBe('ready')
   })
 
-  test('comes with reading the list or one contractor, at most once in 30 s for an organisation', async () => {
+  test('runs when the list or one contractor is read, at most once in 30 s per organisation', async () => {
     const addresses = [60_041, 60_042].map(accountOf)
     const ids = await Promise.all(addresses.map((address) => create({ name: 'A', address })))
     const [first = '', second = ''] = ids
@@ -233,7 +233,7 @@ describe('activation', () => {
     expect(service.ledger.requests).toEqual([2, 2, 1])
   })
 
-  test('comes with a contractor’s reading of its own record, which is answered also while the ledger is out of reach', async () => {
+  test('runs when a contractor reads its record, which works while the ledger is unreachable', async () => {
     const own = accountOf(60_050)
     const id = await create({ name: 'A', address: own })
     const contractor = await service.wallet(own)
@@ -248,14 +248,14 @@ describe('activation', () => {
     expect((await service.ask('GET', `/contractors/${id}`, { session: again })).body.status).toBe('ready')
   })
 
-  test('twenty requests at once ask the ledger once', async () => {
+  test('makes one look-up for twenty concurrent requests', async () => {
     await create({ name: 'A', address: accountOf(60_060) })
     service.ledger.requests.length = 0
     await Promise.all(Array.from({ length: 20 }, () => service.ask('GET', '/contractors', { session })))
     expect(service.ledger.requests).toEqual([1])
   })
 
-  test('leaves the contractors of other organisations alone', async () => {
+  test('leaves the contractors of other organisations unchanged', async () => {
     const address = accountOf(60_010)
     const id = await create({ name: 'A', address })
     service.ledger.register(address, keyOf(1))
@@ -267,7 +267,7 @@ describe('activation', () => {
     expect(kept?.status).toBe('invited')
   })
 
-  test('the sweep looks up every waiting contractor, 200 at a time', async () => {
+  test('looks up every waiting contractor in the sweep, 200 at a time', async () => {
     const numbers = Array.from({ length: 450 }, (_, n) => 70_000 + n)
     const rows = numbers.map((number) => ({ name: `n${number}`, address: accountOf(number) }))
     await service.ask('POST', '/contractors/bulk', { session, body: { rows } })
@@ -292,7 +292,7 @@ describe('on the embedded ledger', () => {
   })
   afterAll(() => ledger.close())
 
-  test('a registered account has the viewing key of its holder, another address none', async () => {
+  test('returns the viewing key of a registered account, and none for another address', async () => {
     const holder = await enrol(ledger.network)
     const network = openNetwork({ name: 'local', passphrase: '', rpcUrl: ledger.devnet.rpcUrl, pollMs: 250 })
     const contract = StrKey.encodeContract(new Uint8Array(32).fill(1))

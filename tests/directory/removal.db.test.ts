@@ -65,7 +65,7 @@ describe('DELETE /payouts/{id}', () => {
     expect(entries.map(({ action }) => action)).toEqual(['payout.canceled'])
   })
 
-  test('cancels a pending payout whose outcome can no longer be known', async () => {
+  test('cancels a pending payout whose outcome can no longer be determined', async () => {
     const { batch, payout } = await payoutIn('pending', { error: 'what became of the transfer cannot be known' })
     expect((await cancel(payout)).status).toBe(200)
     expect(await find(batch)).toMatchObject({ status: 'failed', payoutCount: 0, failedCount: 0 })
@@ -100,14 +100,14 @@ describe('DELETE /payouts/{id}', () => {
     expect(BATCH_MOVES[from]).toContain('completed')
   })
 
-  test('twenty requests at once cancel the payout once', async () => {
+  test('cancels the payout once for twenty concurrent requests', async () => {
     const { batch, payout } = await payoutIn('ready')
     const answers = await Promise.all(Array.from({ length: 20 }, () => cancel(payout)))
     expect(answers.map(({ status }) => status).toSorted()).toEqual([200, ...Array<number>(19).fill(409)])
     expect((await find(batch)).payoutCount).toBe(0)
   })
 
-  test('every move to canceled is in the table of moves', () => {
+  test('allows only moves to canceled that are in the table of moves', () => {
     const from = Object.entries(PAYOUT_MOVES).filter(([, to]) => (to as readonly string[]).includes('canceled'))
     expect(from.map(([status]) => status).toSorted()).toEqual(['draft', 'failed', 'pending', 'ready'])
   })
@@ -127,7 +127,7 @@ describe('a contractor whose payout was canceled', () => {
 })
 
 describe('DELETE /batches/{id}', () => {
-  test.each([true, false])('removes a batch of which nothing was sent, with its payouts (draft: %s)', async (draft) => {
+  test.each([true, false])('removes a batch without sent payouts, and its payouts (draft: %s)', async (draft) => {
     const [one, two] = [await engage(), await engage()]
     const { id } = await ada.prepare([one, two], { draft })
     expect(await remove(id)).toMatchObject({ status: 200, body: { id } })

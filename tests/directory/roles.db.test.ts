@@ -63,7 +63,7 @@ async function hired(employer: string): Promise<{ session: string; address: stri
 }
 
 describe('a user who comes for the first time', () => {
-  test('is an employer, by wallet', async () => {
+  test('becomes an employer when signing in with a wallet', async () => {
     const { address, session } = await newcomer()
     expect(await me(session)).toEqual({
       sub: address,
@@ -74,7 +74,7 @@ describe('a user who comes for the first time', () => {
     })
   })
 
-  test('is an employer, by email', async () => {
+  test('becomes an employer when signing in with an email', async () => {
     expect(await me(await service.user('alice', 'alice@b.example'))).toEqual({
       sub: 'alice',
       kind: 'idp',
@@ -86,7 +86,7 @@ describe('a user who comes for the first time', () => {
     expect(row).toMatchObject({ kind: 'idp', issuer: ISSUER, email: 'alice@b.example' })
   })
 
-  test('founds one organisation, however many requests come at once', async () => {
+  test('gets one organisation, however many requests arrive at once', async () => {
     const { session, address } = await newcomer()
     const answers = await Promise.all(Array.from({ length: 20 }, () => me(session)))
     expect(new Set(answers.map(({ employer }) => JSON.stringify(employer))).size).toBe(1)
@@ -94,14 +94,14 @@ describe('a user who comes for the first time', () => {
     expect(founded.map(({ action }) => action)).toEqual(['organisation.founded'])
   })
 
-  test('an idp user whose sub is a G-address is another user than that account', async () => {
+  test('is distinct from the account if the sub is a G-address', async () => {
     const { address, session } = await newcomer()
     const [wallet, user] = [await me(session), await me(await service.user(address))]
     expect([wallet.kind, user.kind]).toEqual(['ledger', 'idp'])
     expect(wallet.employer).not.toEqual(user.employer)
   })
 
-  test('a user with the same sub at another provider is refused', async () => {
+  test('is refused with the same sub at another provider', async () => {
     await me(await service.user('bob'))
     const identity = { kind: 'idp', sub: 'bob', issuer: 'https://other.example' } as const
     const session = await mintSession(service.running.settings.sessions, identity, NOW)
@@ -111,7 +111,7 @@ describe('a user who comes for the first time', () => {
     ])
   })
 
-  test('a verified email that changes is kept anew', async () => {
+  test('gets a changed verified email stored', async () => {
     await me(await service.user('carol', 'old@b.example'))
     await me(await service.user('carol', 'New@B.example'))
     await me(await service.user('carol'))
@@ -123,7 +123,7 @@ describe('a user who comes for the first time', () => {
 describe('PATCH /me', () => {
   const rename = (session: string, body: unknown) => service.ask('PATCH', '/me', { session, body })
 
-  test('names the organisation', async () => {
+  test('sets the name of the organisation', async () => {
     const { session } = await newcomer()
     const before = await me(session)
     const { body } = await rename(session, { orgName: 'Ærø & Søn <b>' })
@@ -131,13 +131,13 @@ describe('PATCH /me', () => {
     expect(await me(session)).toEqual(body)
   })
 
-  test('is refused a name that is none', async () => {
+  test('is refused an invalid name', async () => {
     const { session } = await newcomer()
     expect(refused(await rename(session, {}))).toEqual([400, 'orgName required'])
     expect(refused(await rename(session, { orgName: null }))).toEqual([400, 'orgName must be a string'])
   })
 
-  test('founds an organisation for a contractor who has none', async () => {
+  test('creates an organisation for a contractor who has none', async () => {
     const employer = await newcomer()
     const { session } = await hired(employer.session)
     expect((await me(session)).roles).toEqual(['contractor'])
@@ -147,7 +147,7 @@ describe('PATCH /me', () => {
 })
 
 describe('a pending invite', () => {
-  test('by address: no organisation, until the first write of an employer', async () => {
+  test('by address: creates no organisation until the first write of an employer', async () => {
     const [employer, person] = [await newcomer(), await newcomer()]
     await service.ask('PATCH', '/me', { session: employer.session, body: { orgName: 'Acme' } })
     await create(employer.session, { name: 'Ann', address: person.address })
@@ -185,7 +185,7 @@ describe('a pending invite', () => {
     expect(await me(await service.user('not dan'))).toMatchObject({ roles: ['employer'] })
   })
 
-  test('is hidden from a user whose email the provider has not verified, also after it once was verified', async () => {
+  test('is hidden from a user whose email is not verified, even if it was before', async () => {
     const employer = await newcomer()
     await create(employer.session, { name: 'Eve', email: 'eve@b.example' })
     const email = 'eve@b.example'
@@ -198,7 +198,7 @@ describe('a pending invite', () => {
     expect((await me(await signIn('eve', false))).invite).toBeUndefined()
   })
 
-  test('to a user with an empty organisation needs onboarding, and to one with records does not', async () => {
+  test('requires onboarding from a user with an empty organisation, but not from one with records', async () => {
     const [employer, person] = [await newcomer(), await newcomer()]
     await me(person.session)
     await create(employer.session, { name: 'Ann', address: person.address })
@@ -209,7 +209,7 @@ describe('a pending invite', () => {
     expect(await me(person.session)).toMatchObject({ needsOnboarding: true })
   })
 
-  test('is the newest of several, and none of the own organisation, of a removed or inactive record, or of an old one', async () => {
+  test('is the newest of several, and none of the user’s organisation, of a removed or inactive record, or of an old one', async () => {
     const person = await newcomer()
     await create(person.session, { name: 'Myself', address: person.address })
     expect((await me(person.session)).invite).toBeUndefined()
@@ -231,7 +231,7 @@ describe('a pending invite', () => {
     expect(await company()).toBeUndefined()
   })
 
-  test('that is gone, or a record that is removed, leaves the user an employer from the next sign-in on', async () => {
+  test('makes the user an employer at the next sign-in if the invite or its record is removed', async () => {
     const [employer, person] = [await newcomer(), await newcomer()]
     const context = { ...service.running, now: () => service.clock.now }
     const signIn = async () => {
@@ -247,7 +247,7 @@ describe('a pending invite', () => {
     expect(await signIn()).toEqual(['employer'])
   })
 
-  test('outlives the record becoming ready: no organisation, and the invite stays', async () => {
+  test('remains when the record becomes ready: no organisation', async () => {
     const [employer, person] = [await newcomer(), await newcomer()]
     service.ledger.register(person.address, keyOf(users))
     const id = await create(employer.session, { name: 'Ann', address: person.address })
@@ -261,7 +261,7 @@ describe('a pending invite', () => {
     expect(await me(person.session)).toMatchObject({ roles: ['contractor'], needsOnboarding: false })
   })
 
-  test('its token is accepted', async () => {
+  test('can be accepted by its token', async () => {
     const [employer, person] = [await newcomer(), await newcomer()]
     await create(employer.session, { name: 'Ann', address: person.address })
     const { token } = Object((await me(person.session)).invite) as { token: string }
@@ -270,7 +270,7 @@ describe('a pending invite', () => {
 })
 
 describe('a linked contractor', () => {
-  test('has its role, its record, and no organisation if its own was empty', async () => {
+  test('has its role, its record, and no organisation if its organisation was empty', async () => {
     const employer = await newcomer()
     const { session, id, address } = await hired(employer.session)
     expect(await me(session)).toEqual({
@@ -284,7 +284,7 @@ describe('a linked contractor', () => {
     expect(dissolved.map(({ action }) => action)).toEqual(['contractor.linked'])
   })
 
-  test('an empty organisation is dissolved, one with records stays', async () => {
+  test('loses an empty organisation, and keeps one with records', async () => {
     const employer = await newcomer()
     const [empty, busy] = [await newcomer(), await newcomer()]
     const { employer: organisation } = await me(empty.session)
@@ -319,7 +319,7 @@ describe('a linked contractor', () => {
     await expect(importContractors(late, [{ name: 'Bob' }])).rejects.toMatchObject(conflict)
   })
 
-  test('sees its own record and changes its address, and does nothing else', async () => {
+  test('sees its record and may change only its address', async () => {
     const employer = await newcomer()
     const { session, id, address } = await hired(employer.session)
     const other = await create(employer.session, { name: 'Bob' })
@@ -348,7 +348,7 @@ describe('a linked contractor', () => {
     ).toEqual(['Bob', 'Ann'])
   })
 
-  test('cannot probe which addresses its employer pays: it may set a proven address, keep its own, or clear it', async () => {
+  test('cannot probe the addresses that its employer pays: it may set a proven address, keep the current one, or clear it', async () => {
     const employer = await newcomer()
     const { session, id, address } = await hired(employer.session)
     const [paid, unpaid] = [accountOf(99_010), accountOf(99_011)]
@@ -361,7 +361,7 @@ describe('a linked contractor', () => {
     ])
   })
 
-  test('signed in by email, proves an account by joining it', async () => {
+  test('proves an account by joining it if signed in by email', async () => {
     const employer = await newcomer()
     const id = await create(employer.session, { name: 'Gus', email: 'gus@b.example' })
     const session = await service.user('gus', 'gus@b.example')
@@ -375,7 +375,7 @@ describe('a linked contractor', () => {
     expect((await move()).body).toMatchObject({ id, address: wallet.address })
   })
 
-  test('that is no longer linked changes nothing, though its request began before', async () => {
+  test('that was unlinked changes nothing, even in a request that began before', async () => {
     const employer = await newcomer()
     const { session, id, address } = await hired(employer.session)
     const user = await admitUser({ db: service.db, now: NOW }, { kind: 'ledger', sub: address })
@@ -388,7 +388,7 @@ describe('a linked contractor', () => {
     ])
   })
 
-  test('of several records the newest is shown, and all are its own', async () => {
+  test('gets the newest of several records, and has access to all', async () => {
     const [first, second, person] = [await newcomer(), await newcomer(), await newcomer()]
     const ids: string[] = []
     for (const { session } of [first, second]) {
@@ -405,7 +405,7 @@ describe('a linked contractor', () => {
 })
 
 describe('organisations are apart', () => {
-  test('another employer lists nothing, and may have the same contractor', async () => {
+  test('lets another employer have the same contractor, but not list it', async () => {
     const [owner, stranger] = [await newcomer(), await newcomer()]
     const given = { name: 'Ann', email: 'ann@own.example', address: accountOf(99_001) }
     const created = await service.ask('POST', '/contractors', { session: owner.session, body: given })
@@ -421,7 +421,7 @@ describe('organisations are apart', () => {
     expect((await service.ask('GET', `/contractors/${id}`, { session: owner.session })).body).toEqual(created.body)
   })
 
-  test('a cursor of one list opens nothing of another', async () => {
+  test('rejects a cursor of one list in another', async () => {
     const [owner, stranger] = [await newcomer(), await newcomer()]
     for (const name of ['a', 'b']) await create(owner.session, { name })
     const link =
@@ -437,7 +437,7 @@ describe('POST /me/identities', () => {
   const join = (session: string, other: unknown) =>
     service.ask('POST', '/me/identities', { session, body: { session: other } })
 
-  test('brings a wallet into the organisation of an email user; it may be repeated', async () => {
+  test('moves a wallet into the organisation of an email user, and may be repeated', async () => {
     const user = await service.user('erin')
     const wallet = await newcomer()
     const { employer } = await me(user)
@@ -456,7 +456,7 @@ describe('POST /me/identities', () => {
     expect((await service.ask('GET', `/contractors/${id}`, { session: user })).status).toBe(200)
   })
 
-  test('is refused if the other has records of its own', async () => {
+  test('is refused if the other identity has records', async () => {
     const [caller, other] = [await newcomer(), await newcomer()]
     await create(other.session, { name: 'Ann' })
     const before = await me(other.session)
@@ -467,7 +467,7 @@ describe('POST /me/identities', () => {
     expect(await me(other.session)).toEqual(before)
   })
 
-  test('of two identities that join each other at once, one organisation is left to both', async () => {
+  test('leaves one organisation to two identities that join each other at once', async () => {
     const [one, other] = [await newcomer(), await newcomer()]
     await Promise.all([me(one.session), me(other.session)])
     const answers = await Promise.all([join(one.session, other.session), join(other.session, one.session)])
@@ -477,7 +477,7 @@ describe('POST /me/identities', () => {
     }
   })
 
-  test('joining oneself changes nothing', async () => {
+  test('changes nothing if a user joins itself', async () => {
     const { session } = await newcomer()
     const before = await me(session)
     expect((await join(session, session)).body).toEqual(before)
@@ -493,14 +493,14 @@ describe('POST /me/identities', () => {
     expect(refused(await join(session, other))).toEqual([400, error])
   })
 
-  test('an expired session is none', async () => {
+  test('is refused for an expired session', async () => {
     const other = await newcomer()
     service.clock.now = new Date(NOW.getTime() + 3_600_000)
     const { session } = await newcomer()
     expect(refused(await join(session, other.session))).toEqual([400, 'session must be a valid session'])
   })
 
-  test('founds the organisation of a contractor who has none', async () => {
+  test('creates an organisation for a contractor who has none', async () => {
     const employer = await newcomer()
     const { session } = await hired(employer.session)
     const other = await newcomer()

@@ -45,7 +45,7 @@ async function call(handler: typeof POST, method: string, path: string, sub: str
   return { status: response.status, body: (await response.json()) as Record<string, unknown> }
 }
 
-test('with nothing configured, on the embedded database and ledger: three users at once are funded, and the vault holds it', async () => {
+test('funds three concurrent users with the embedded database and ledger, and the vault reports the sum', async () => {
   const holders = await Promise.all([enrol(network), enrol(network), enrol(network)])
   const addresses = holders.map(({ address }) => address)
   const [first = ''] = addresses

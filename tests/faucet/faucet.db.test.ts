@@ -26,7 +26,7 @@ afterAll(async () => {
 })
 afterEach(() => service.ledger.proxy.rule(null))
 
-test('a thousand USDC arrive, and can be spent after a merge', async () => {
+test('deposits a thousand USDC, spendable after a merge', async () => {
   const person = await faucet.settle()
   const answer = await faucet.ask(person.session)
   expect(answer).toEqual({ status: 200, retryAfter: null, body: { hash: expect.stringMatching(/^[0-9a-f]{64}$/) } })
@@ -51,7 +51,7 @@ test.each(['FAUCET_SEED', 'CONFIDENTIAL_TOKEN'])('501 without %s, even for a use
   await another.close()
 })
 
-test('an account that is not registered: 409, and the cool-down has not begun', async () => {
+test('responds 409 to an unregistered account, without starting the cool-down', async () => {
   const person = Keypair.random().publicKey()
   const session = await service.wallet(person)
   const refusal = {
@@ -64,7 +64,7 @@ test('an account that is not registered: 409, and the cool-down has not begun', 
   expect(await faucet.grant(person)).toBeUndefined()
 })
 
-test('the grant of an identity provider’s user goes to the wallet that the user has joined', async () => {
+test('deposits the grant of an identity provider’s user in the wallet that the user joined', async () => {
   const person = await faucet.settle()
   const session = await service.user('joan')
   const sessions = service.running.settings.sessions
@@ -77,7 +77,7 @@ test('the grant of an identity provider’s user goes to the wallet that the use
   expect(await faucet.deposits(person.address)).toHaveLength(1)
 })
 
-test('no ledger account: 409 for a user of an identity provider whom no contractor record with an address is linked to', async () => {
+test('responds 409 to a user of an identity provider without a linked contractor record that has an address', async () => {
   const identity = { kind: 'idp', sub: 'jane', issuer: 'https://login.example' } as const
   const session = await service.sessionOf(identity)
   const refusal = { status: 409, retryAfter: null, body: { error: 'no ledger account', code: 'account-missing' } }
@@ -101,13 +101,13 @@ test('no ledger account: 409 for a user of an identity provider whom no contract
   expect(await faucet.ask(person.session)).toMatchObject({ status: 429 })
 })
 
-test('a user with the same sub at another provider is refused', async () => {
+test('refuses a user with the same sub at another provider', async () => {
   await insertRows(service.db, { identities: [identityRow({ kind: 'idp', sub: 'joe' })] })
   const session = await service.sessionOf({ kind: 'idp', sub: 'joe', issuer: 'https://other.example' })
   expect(await faucet.ask(session)).toMatchObject({ status: 403 })
 })
 
-test('an address of a contract that is not registered: 409', async () => {
+test('responds 409 to the address of an unregistered contract', async () => {
   const identity = { kind: 'idp', sub: 'contract', issuer: 'https://login.example' } as const
   const session = await service.sessionOf(identity)
   await faucet.ask(session)
@@ -127,7 +127,7 @@ test('an address of a contract that is not registered: 409', async () => {
   })
 })
 
-test('of twenty calls of one user at once, on two services, one gets the deposit and nineteen are too soon', async () => {
+test('deposits once for twenty concurrent calls of one user to two services, and refuses nineteen as too soon', async () => {
   const person = await faucet.settle()
   const answers = await Promise.all(
     Array.from({ length: 20 }, (_, i) => faucet.ask(person.session, i % 2 === 0 ? service.running : other)),
@@ -145,7 +145,7 @@ test('of twenty calls of one user at once, on two services, one gets the deposit
   expect(await faucet.deposits(person.address)).toHaveLength(1)
 })
 
-test('the cool-down ends by the database’s clock, and the second grant adds to the first', async () => {
+test('ends the cool-down by the database’s clock, and adds the second grant to the first', async () => {
   const person = await faucet.settle()
   expect(await faucet.ask(person.session)).toMatchObject({ status: 200 })
   await wind(person.address, 3_590)
@@ -159,7 +159,7 @@ test('the cool-down ends by the database’s clock, and the second grant adds to
   expect(await faucet.spendable(person)).toBe(2n * AMOUNT)
 })
 
-test('ten users at once: ten deposits', async () => {
+test('makes ten deposits for ten concurrent users', async () => {
   const people = await Promise.all(Array.from({ length: 10 }, () => faucet.settle()))
   const answers = await Promise.all(people.map(({ session }) => faucet.ask(session)))
   expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(200))
@@ -167,7 +167,7 @@ test('ten users at once: ten deposits', async () => {
     expect(await faucet.deposits(address)).toEqual([answers[i]?.body.hash])
 })
 
-test('ten users at once on two services of one database: ten deposits, none of them refused by the ledger', async () => {
+test('makes ten deposits for ten concurrent users of two services on one database, none rejected by the ledger', async () => {
   const people = await Promise.all(Array.from({ length: 10 }, () => faucet.settle()))
   const refused: unknown[] = []
   service.ledger.proxy.rule(({ method }) =>
@@ -190,7 +190,7 @@ test('ten users at once on two services of one database: ten deposits, none of t
   expect(refused).toEqual([])
 })
 
-test('amount and cool-down are what is configured', async () => {
+test('uses the configured amount and cool-down', async () => {
   const another = await startAnother(service, { FAUCET_AMOUNT: '0.0000007', FAUCET_COOLDOWN: '0' })
   const person = await faucet.settle()
   expect(await faucet.ask(person.session, another)).toMatchObject({ status: 200 })
@@ -199,7 +199,7 @@ test('amount and cool-down are what is configured', async () => {
   await another.close()
 })
 
-test('once all is settled, every grant in the database has the status granted', async () => {
+test('marks every grant as granted once all deposits are settled', async () => {
   const { rows } = (await service.db.execute(
     sql`SELECT status, count(*)::int AS count FROM grants GROUP BY status`,
   )) as unknown as { rows: { status: string; count: number }[] }

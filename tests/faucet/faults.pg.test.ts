@@ -67,7 +67,7 @@ describe('under each failure of the RPC: one deposit', () => {
   })
 })
 
-test('the RPC is away when it is asked: 503, and the cool-down has not begun', async () => {
+test('responds 503 while the RPC is unreachable, without starting the cool-down', async () => {
   const person = await faucet.settle()
   service.ledger.proxy.rule(() => ({ status: 503 }))
   expect(await faucet.ask(person.session)).toEqual({
@@ -81,7 +81,7 @@ test('the RPC is away when it is asked: 503, and the cool-down has not begun', a
 })
 
 describe('a sequence number that another transaction uses', () => {
-  test('between signing and sending: the account is read again, and the deposit signed anew', async () => {
+  test('between signing and submission: reads the account again and signs the deposit again', async () => {
     const person = await faucet.settle()
     const rival = await faucet.settle()
     let overtaken = false
@@ -102,7 +102,7 @@ describe('a sequence number that another transaction uses', () => {
 })
 
 describe('a request that waits longer than TRANSFER_WAIT', () => {
-  test('before anything is signed: the grant is given back', async () => {
+  test('returns the grant if nothing has been signed', async () => {
     const another = await startAnother(service, { TRANSFER_WAIT: '1' })
     const person = await faucet.settle()
     service.ledger.proxy.rule(({ method }) => (method === 'simulateTransaction' ? { status: 500 } : 'pass'))
@@ -117,7 +117,7 @@ describe('a request that waits longer than TRANSFER_WAIT', () => {
     await expectGranted(person, await faucet.ask(person.session))
   })
 
-  test('after the deposit is sent: the grant stays, and is settled though no request waits', async () => {
+  test('keeps the grant if the deposit has been submitted, and settles it without a request', async () => {
     const another = await startAnother(service, { TRANSFER_WAIT: '1' })
     const person = await faucet.settle()
     service.ledger.proxy.rule(({ method }) => (method === 'getTransaction' ? { status: 500 } : 'pass'))
@@ -134,7 +134,7 @@ describe('a request that waits longer than TRANSFER_WAIT', () => {
   })
 })
 
-test('a deposit that can no longer apply by the ledger’s time expires: the grant is given back, and the next call is granted', async () => {
+test('returns the grant of a deposit that expired by the ledger’s time, and grants the next call', async () => {
   const person = await faucet.settle()
   service.ledger.proxy.rule(({ method }): Fault => {
     if (method !== 'sendTransaction') return method === 'getTransaction' ? { rewrite: afterMaxTime } : 'pass'
@@ -156,7 +156,7 @@ test('a deposit that can no longer apply by the ledger’s time expires: the gra
   await expectGranted(person, await faucet.ask(person.session))
 })
 
-test('an RPC without the history proves nothing: the grant is not given back, and holds up no other', async () => {
+test('does not return a grant for an RPC without the history, and does not block other grants', async () => {
   const person = await faucet.settle()
   service.ledger.proxy.rule(({ method }): Fault => {
     if (method !== 'getTransaction') return 'pass'
@@ -179,7 +179,7 @@ test('an RPC without the history proves nothing: the grant is not given back, an
   expect(await faucet.deposits(person.address)).toHaveLength(1)
 })
 
-test('a deposit that the contract would refuse is not sent, and the grant is given back', async () => {
+test('returns the grant without submitting a deposit that the contract would reject', async () => {
   const person = await faucet.settle()
   let sendings = 0
   service.ledger.proxy.rule(({ method }): Fault => {
@@ -203,7 +203,7 @@ test('a deposit that the contract would refuse is not sent, and the grant is giv
   await expectGranted(person, await faucet.ask(person.session))
 })
 
-test('database connections break while grants are served: each grant is served once', async () => {
+test('serves each grant once while database connections break', async () => {
   const people = await Promise.all(Array.from({ length: 4 }, () => faucet.settle()))
   let broken = 0
   service.ledger.proxy.rule(async ({ method }): Promise<Fault> => {

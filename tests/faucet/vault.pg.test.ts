@@ -63,7 +63,7 @@ function entriesOver(contract: string, result: Record<string, unknown>): unknown
   })
 }
 
-test('by default the vault is the token’s contract, which holds the sum of all confidential balances', async () => {
+test('defaults to the token’s contract, which has the sum of all confidential balances', async () => {
   expect(await faucet.vault(session)).toEqual({
     status: 200,
     retryAfter: null,
@@ -77,11 +77,11 @@ test('by default the vault is the token’s contract, which holds the sum of all
 })
 
 describe('BRIDGE_VAULT_ADDRESS', () => {
-  test('a contract that holds nothing', async () => {
+  test('reports zero for a contract without a balance', async () => {
     expect(await readVault(underlying)).toMatchObject({ status: 200, body: { vault: underlying, held: '0.0000000' } })
   })
 
-  test('an account: its trustline, nothing without one, and an issuer without limit', async () => {
+  test('reports an account’s trustline, zero without one, and an issuer without limit', async () => {
     const keypair = await join()
     const vault = keypair.publicKey()
     const held = async () => (await readVault(vault)).body
@@ -97,14 +97,14 @@ describe('BRIDGE_VAULT_ADDRESS', () => {
     expect(body).toEqual({ vault: service.ledger.issuer.publicKey(), held: '922337203685.4775807' })
   })
 
-  test('an account that is not on the ledger holds nothing', async () => {
+  test('reports zero for an account that does not exist', async () => {
     const vault = Keypair.random().publicKey()
     expect(await readVault(vault)).toMatchObject({ status: 200, body: { vault, held: '0.0000000' } })
   })
 })
 
 describe('a token over the native asset', () => {
-  test('an account: its balance in XLM', async () => {
+  test('reports an account’s balance in XLM', async () => {
     const vault = (await join()).publicKey()
     service.ledger.proxy.rule(madeOver(native))
     const { balance } = await service.ledger.network.rpc.getAccountEntry(vault)
@@ -118,7 +118,7 @@ describe('a token over the native asset', () => {
     expect((await readVault(nobody)).body).toEqual({ vault: nobody, held: '0.0000000' })
   })
 
-  test('a contract: its balance with the asset’s contract', async () => {
+  test('reports a contract’s balance in the asset’s contract', async () => {
     const keypair = await join()
     await faucet.perform(
       keypair,
@@ -138,21 +138,21 @@ describe('a token over the native asset', () => {
 })
 
 describe('refusals', () => {
-  test('501 with neither vault nor token', async () => {
+  test('responds 501 with neither vault nor token', async () => {
     expect(await readVault('', { CONFIDENTIAL_TOKEN: '' })).toMatchObject({
       status: 501,
       body: { error: 'no bridge vault is configured', code: 'vault-not-configured' },
     })
   })
 
-  test('501 when the configured token is something else, or nothing', async () => {
+  test('responds 501 if the configured token is another contract or missing', async () => {
     const error = 'the configured contract does not name its asset as a confidential token does'
     for (const contract of [underlying, madeUp()]) {
       expect(await readVault('', { CONFIDENTIAL_TOKEN: contract })).toMatchObject({ status: 501, body: { error } })
     }
   })
 
-  test('501 when the asset is not a Stellar asset', async () => {
+  test('responds 501 if the asset is not a Stellar asset', async () => {
     service.ledger.proxy.rule(madeOver(service.ledger.devnet.deployment.contracts.verifier))
     expect(await readVault('')).toMatchObject({
       status: 501,
@@ -167,7 +167,7 @@ describe('refusals', () => {
     ['names no ledger', { answer: { entries: [] } }],
     ['gives another entry', { rewrite: (result) => ({ ...result, entries: [anotherEntry()] }) }],
   ]
-  test.each(outages)('503 while the RPC %s, and an answer once it is back', async (_, fault) => {
+  test.each(outages)('responds 503 while the RPC %s, and recovers with it', async (_, fault) => {
     const another = await startAnother(service)
     service.ledger.proxy.rule(({ method }) => (method === 'getLedgerEntries' ? fault : 'pass'))
     expect(await faucet.vault(session, another)).toEqual({

@@ -63,7 +63,7 @@ test('refuses an owner with too much waiting, and no other owner', async () => {
   await Promise.all(all)
 })
 
-test('work that has waited for ten seconds is refused, and is never run', async () => {
+test('refuses work that has waited for ten seconds, and never runs it', async () => {
   vi.useFakeTimers()
   const line = openLine({ atOnce: 1 })
   const held = Promise.withResolvers<void>()

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { exposeMetrics } from '#lib/observability/metrics.ts'
 import { readExposition } from './exposition.ts'
 
-test('families from elsewhere stand beside what the process counts', async () => {
+test('adds external families to the counters of the process', async () => {
   const text = await exposeMetrics([
     { name: 'a_total', help: 'What is counted.', type: 'counter', samples: [{ labels: { part: 'x' }, value: 3 }] },
     {

@@ -104,7 +104,7 @@ test('jobs of the relay and their transfers, by state', async () => {
   expect(samples.get('payroll_job_items{state="failed"}')).toBe(1)
 })
 
-test('requests by route and status, and calls to the RPC, as this process has seen them', async () => {
+test('exports requests by route and status, and the RPC calls of this process', async () => {
   const before = await read()
   await getHealth(new Request('http://localhost:3000/api/health'), { params: Promise.resolve({}) })
   await postTransfer(new Request('http://localhost:3000/api/transfer', { method: 'POST' }), undefined)

@@ -65,7 +65,7 @@ const STEPS: [...NamedStep<Person>, Grant['status'] | 'none', Grant['status']?][
   ],
 ]
 
-test.each(STEPS)('SIGKILL %s: one deposit, though two users ask next', async (_, step, left, or) => {
+test.each(STEPS)('SIGKILL %s: makes one deposit, even though two users ask next', async (_, step, left, or) => {
   const person = await faucet.settle()
   const { reached, letGo } = step(steps, person)
   const child = startProcess(person)
@@ -89,7 +89,7 @@ test.each(STEPS)('SIGKILL %s: one deposit, though two users ask next', async (_,
   if (isSigned) expect(after?.hash).toBe(before?.hash)
 })
 
-test('a deposit that was open at a SIGKILL is taken up by the next process at its start', async () => {
+test('resumes a deposit that was open at a SIGKILL in the next process', async () => {
   const person = await faucet.settle()
   const { reached, letGo } = steps.atCall('sendTransaction', before)
   const child = startProcess(person)
@@ -101,7 +101,7 @@ test('a deposit that was open at a SIGKILL is taken up by the next process at it
   await another.close()
 })
 
-test('a deposit of another faucet, whose key is gone, is still sent and settled', async () => {
+test('submits and settles a deposit of another faucet whose key is no longer configured', async () => {
   const { network, issuer } = service.ledger
   const former = Keypair.random()
   await fetch(`${network.friendbotUrl}?addr=${former.publicKey()}`)

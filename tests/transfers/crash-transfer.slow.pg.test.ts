@@ -127,7 +127,7 @@ test.each(STEPS)('SIGKILL %s: the same transaction gets the true result', async 
   expect(floats.map(({ held }) => held)).toEqual([0n])
 })
 
-test('a transfer that was open at a SIGKILL is settled by the next process without a request', async () => {
+test('settles a transfer that was open at a SIGKILL in the next process without a request', async () => {
   const employer = await service.employ()
   const { owner, batch, other } = await openBatch(employer)
   const transfer = { to: payee, amount: 7n, opening: employer.opening }

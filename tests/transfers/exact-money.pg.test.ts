@@ -53,7 +53,7 @@ const statusesOf = async (employer: Parameters<typeof findBatch>[0], batches: re
   (await Promise.all(batches.map((batch) => findBatch(employer, batch)))).map(({ payouts }) => payouts[0]?.status)
 
 describe('a payout is paid once', () => {
-  test('the network refuses it, the client sends it itself, and a second device posts another for the same payout', async () => {
+  test('pays once if the network refuses a transfer, the client submits it directly, and a second device posts another', async () => {
     const { wallet, batch, now } = await prepare()
     const payoutId = batch.payouts[0]?.id
     const transfer = { to: address, amount: 5_0000000n, opening: wallet.opening }
@@ -73,7 +73,7 @@ describe('a payout is paid once', () => {
     expect(await now()).toMatchObject({ status: 'completed', payouts: [{ status: 'paid', txHash: hash }] })
   })
 
-  test('the same with a look-up node that is ledgers behind: the second device waits, or is refused', async () => {
+  test('makes the second device wait, or refuses it, if one look-up node is ledgers behind', async () => {
     const { wallet, post, hash, batch, now } = await prepare()
     const payoutId = batch.payouts[0]?.id
     const rival = await build(wallet, 6_0000000n)
@@ -104,7 +104,7 @@ describe('a payout is paid once', () => {
     expect(await now()).toMatchObject({ status: 'completed', payouts: [{ status: 'paid', txHash: row?.hash }] })
   })
 
-  test('a transfer signed anew with the same number, without a payoutId, does not claim the payout of the next batch', async () => {
+  test('does not claim the next batch’s payout for a transfer signed again with the same number and no payoutId', async () => {
     const { wallet, post, hash, employer, batches } = await prepare({ batches: 2 })
     let lost = true
     service.ledger.proxy.rule((call) => (lost ? swallow(call) : 'pass'))
@@ -121,7 +121,7 @@ describe('a payout is paid once', () => {
     expect(await statusesOf(employer, batches)).toEqual(['paid', 'ready'])
   })
 
-  test('a POST fails before anything is written, and the client sends the transaction itself: 200 when posted again, and paid', async () => {
+  test('responds 200 to a transfer that the client submitted directly after its first POST failed, and pays its payout', async () => {
     const { post, hash, signedXdr, now } = await prepare()
     service.ledger.proxy.rule(({ method }) => (method === 'simulateTransaction' ? { status: 500 } : 'pass'))
     expect((await post()).status).toBe(500)
@@ -139,7 +139,7 @@ describe('a payout is paid once', () => {
     expect(await post()).toEqual({ status: 200, body: { hash, status: 'SUCCESS' } })
   })
 
-  test('a transaction that a client has sent by itself pays no payout that was made afterwards', async () => {
+  test('pays no later payout with a transaction that the client submitted directly', async () => {
     const { wallet, signedXdr, hash, post, employer, payee, batches } = await prepare({ batches: 0 })
     await sendAndWait(service.ledger.network, signedXdr)
     // The time of a ledger is a whole second.
@@ -150,7 +150,7 @@ describe('a payout is paid once', () => {
     expect(wallet.address).toBe((await service.findTransfer(hash))?.account)
   })
 
-  test('a rival that the client sent itself is posted after it has applied: it counts as the open transfer, and the payout is paid', async () => {
+  test('counts a rival that the client submitted directly as the open transfer, and pays the payout', async () => {
     const { wallet, post, hash, now } = await prepare()
     service.ledger.proxy.rule(swallow)
     const first = post()
@@ -168,7 +168,7 @@ describe('a payout is paid once', () => {
 })
 
 describe('a client cannot use up what others need', () => {
-  test('200 variants of one transfer hold one bid, and three are looked up', async () => {
+  test('reserves one bid for 200 variants of one transfer, and looks three up', async () => {
     const employer = await service.employ()
     const opening = { to: address, amount: 1n, opening: employer.opening }
     const first = await buildTransfer(service.ledger.network, employer, opening)
@@ -203,7 +203,7 @@ describe('a client cannot use up what others need', () => {
     await Promise.all(asked)
   })
 
-  test('a resource fee below the need is refused, and costs nothing', async () => {
+  test('refuses a resource fee below the need at no cost', async () => {
     const employer = await service.employ()
     const good = await buildTransfer(service.ledger.network, employer, {
       to: address,
@@ -228,7 +228,7 @@ describe('a client cannot use up what others need', () => {
     ).toBeUndefined()
   })
 
-  test('the least resource fee that is accepted is enough on the ledger', async () => {
+  test('accepts no resource fee that is too low for the ledger', async () => {
     const employer = await service.employ()
     const { signedXdr } = await buildTransfer(service.ledger.network, employer, {
       to: address,
@@ -252,7 +252,7 @@ describe('a client cannot use up what others need', () => {
     expect(await service.post(employer, { signedXDR: withFee(least) })).toMatchObject({ status: 200 })
   })
 
-  test('bumpSequence while a transfer is open: a second one is refused, with the time', async () => {
+  test('refuses a second transfer after bumpSequence while one is open, with the time', async () => {
     const employer = await service.employ()
     const transfer = { to: address, amount: 1n, opening: employer.opening }
     const first = await buildTransfer(service.ledger.network, employer, transfer, { seconds: 60 })
@@ -293,7 +293,7 @@ describe('a client cannot use up what others need', () => {
     expect((await service.findTransfer(first.hash))?.status).toBe('expired')
   })
 
-  test('to another recipient under the same number: refused', async () => {
+  test('refuses another recipient under the same number', async () => {
     const employer = await service.employ()
     const { opening } = employer
     const first = await buildTransfer(service.ledger.network, employer, { to: address, amount: 1n, opening })
@@ -309,7 +309,7 @@ describe('a client cannot use up what others need', () => {
 })
 
 describe('an end is found when the RPC or the key has changed', () => {
-  test('an RPC that is restored with lower ledger numbers: nothing waits for the old ones', async () => {
+  test('does not wait for higher ledger numbers after the RPC is restored with lower ones', async () => {
     const shift = { by: 1_000 }
     let isOver = false
     const rule =
@@ -341,7 +341,7 @@ describe('an end is found when the RPC or the key has changed', () => {
     expect((await (await prepareTransfer(service, address)).post()).status).toBe(200)
   })
 
-  test('without history a transfer ends as unknown: its float is free, its payout waits for the employer, and the RPC is asked no more', async () => {
+  test('ends a transfer without history as unknown: frees its float, leaves its payout to the employer, and stops polling', async () => {
     const { wallet, employer, batch } = await prepare()
     const transfer = { to: address, amount: 5_0000000n, opening: wallet.opening }
     const built = await buildTransfer(service.ledger.network, wallet, transfer)
@@ -374,7 +374,7 @@ describe('an end is found when the RPC or the key has changed', () => {
     expect(service.ledger.proxy.calls.get('getTransaction')).toBe(before.get('getTransaction'))
   })
 
-  test('an untrue txBAD_SEQ of a node a ledger behind: sent again, and paid', async () => {
+  test('submits again and pays after a wrong txBAD_SEQ from a node that is a ledger behind', async () => {
     const { post, now } = await prepare()
     service.ledger.proxy.rule(next('sendTransaction', 1, { answer: refusal('txBadSeq') }))
     const answer = await post()
@@ -382,7 +382,7 @@ describe('an end is found when the RPC or the key has changed', () => {
     expect(await now()).toMatchObject({ status: 'completed', payouts: [{ status: 'paid', txHash: answer.body.hash }] })
   })
 
-  test('a service without SPONSOR_SEED settles open transfers, and answers requests for them', async () => {
+  test('settles open transfers without SPONSOR_SEED, and responds to requests for them', async () => {
     const { hash, signedXdr } = await prepareTransfer(service, address)
     await service.running.tracker.stop()
     const { tracker, sponsor } = service.running

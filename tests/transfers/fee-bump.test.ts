@@ -32,12 +32,12 @@ describe.each(FEES)('an inner fee of %d with a resource fee of %d', (fee, resour
   const bump = wrap(signedXDR)
   const theirs = readBack(bump.envelope)
 
-  test('the outer fee is exactly twice the inner', () => {
+  test('bids exactly twice the inner fee', () => {
     expect(bump.bid).toBe(2n * BigInt(fee))
     expect(theirs.fee).toBe(String(2 * fee))
   })
 
-  test('hash and signature are the SDK’s', () => {
+  test('has the SDK’s hash and signature', () => {
     expect(bump.hash).toBe(Buffer.from(theirs.hash()).toString('hex'))
     expect(theirs.feeSource).toBe(sponsor.publicKey())
     expect(theirs.signatures).toHaveLength(1)
@@ -47,32 +47,32 @@ describe.each(FEES)('an inner fee of %d with a resource fee of %d', (fee, resour
     expect(Buffer.from(signature?.hint.toBytes() ?? []).equals(sponsor.signatureHint())).toBe(true)
   })
 
-  test('the inner transaction is carried unchanged, signatures included', () => {
+  test('contains the inner transaction unchanged, including signatures', () => {
     expect(theirs.innerTransaction.toXdr()).toBe(signedXDR)
     expect(theirs.innerTransaction.hash()).toEqual(new Transaction(signedXDR, PASSPHRASE).hash())
   })
 })
 
-test('the SDK’s own builder, given the inner fee, bids thrice', () => {
+test('differs from the SDK’s builder, which bids thrice for the inner fee', () => {
   const inner = new Transaction(transferOf([90_560, 90_460n]), PASSPHRASE)
   const theirs = TransactionBuilder.buildFeeBumpTransaction(sponsor, inner.fee, inner, PASSPHRASE)
   expect(theirs.fee).toBe(String(2 * 90_560 + 90_460))
   expect(wrap(inner.toXdr()).bid).toBe(181_120n)
 })
 
-test('the SDK’s builder with a fee made to fit gives the same envelope', () => {
+test('equals the envelope of the SDK’s builder with an adjusted fee', () => {
   const inner = new Transaction(transferOf([50_101, 50_001n]), PASSPHRASE)
   const theirs = TransactionBuilder.buildFeeBumpTransaction(sponsor, '25100.5', inner, PASSPHRASE)
   theirs.sign(sponsor)
   expect(wrap(inner.toXdr()).envelope).toBe(theirs.toXdr())
 })
 
-test('several signatures of the inner transaction stay in their order', () => {
+test('keeps several signatures of the inner transaction in order', () => {
   const signedXDR = signedTransfer({}, [pair('bob'), payer, pair('carol')])
   expect(readBack(wrap(signedXDR).envelope).innerTransaction.toXdr()).toBe(signedXDR)
 })
 
-test('the same inner transaction is always wrapped in the same envelope', () => {
+test('wraps the same inner transaction in the same envelope each time', () => {
   expect(wrap(signedTransfer())).toEqual(wrap(signedTransfer()))
   const { envelope } = wrap(signedTransfer())
   expect(xdr.TransactionEnvelope.fromXdr(envelope, 'base64').type).toBe('envelopeTypeTxFeeBump')

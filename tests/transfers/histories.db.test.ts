@@ -127,7 +127,7 @@ async function makeParty(): Promise<Party> {
 }
 
 const rounds = Array.from({ length: HISTORIES / AT_ONCE }, (_, round) => round)
-test.each(rounds)('five histories at once, round %i: answers, rows and ledger say the same', async (round) => {
+test.each(rounds)('five concurrent histories, round %i: responses, rows and ledger agree', async (round) => {
   const parties = await Promise.all(Array.from({ length: AT_ONCE }, makeParty))
   const happened = await runHistory(pair, parties, 1_000 + round, STEPS * AT_ONCE)
   faults += happened.faults
@@ -135,7 +135,7 @@ test.each(rounds)('five histories at once, round %i: answers, rows and ledger sa
   expect(happened.told.length).toBeGreaterThan(0)
 })
 
-test('the histories were not idle', async () => {
+test('exercises every kind of action', async () => {
   const ends = new Set((await service.db.query.transfers.findMany()).map(({ status }) => status))
   expect(faults).toBeGreaterThan(3 * HISTORIES)
   expect(ends.has('succeeded')).toBe(true)

@@ -16,7 +16,7 @@ import {
 const good = signedTransfer()
 const bytes = Buffer.from(good, 'base64')
 
-test('a valid envelope: hash and source as the SDK has them', () => {
+test('decodes a valid envelope with the SDK’s hash and source', () => {
   const inner = decodeInner(good, PASSPHRASE)
   const theirs = new Transaction(good, PASSPHRASE)
   expect(inner.hashHex).toBe(Buffer.from(theirs.hash()).toString('hex'))
@@ -25,12 +25,12 @@ test('a valid envelope: hash and source as the SDK has them', () => {
   expect(inner.envelope.toXdr('base64')).toBe(xdr.TransactionEnvelope.fromXdr(good, 'base64').value.toXdr('base64'))
 })
 
-test('the hash is that of this network', () => {
+test('uses the hash for this network', () => {
   const elsewhere = decodeInner(good, 'Test SDF Network ; September 2015')
   expect(elsewhere.hashHex).not.toBe(decodeInner(good, PASSPHRASE).hashHex)
 })
 
-test('a muxed source names its base account', () => {
+test('resolves a muxed source to its base account', () => {
   const address = new MuxedAccount(new Account(payer.publicKey(), '0'), '7').accountId()
   expect(address.startsWith('M')).toBe(true)
   const sourceAccount = xdr.MuxedAccount.keyTypeMuxedEd25519(
@@ -145,7 +145,7 @@ describe('malformed', () => {
     expect(refusal.message).toBe('malformed transaction XDR')
   })
 
-  test('every truncation of the head of an envelope, and every byte of it turned over, throws nothing else', () => {
+  test('throws only a refusal for any truncation or changed byte in the head of an envelope', () => {
     for (let at = 0; at < 240; at += 1) {
       expect(capture(() => decodeInner(bytes.subarray(0, at).toString('base64'), PASSPHRASE)).code).toBe(
         'signed-xdr-invalid',
@@ -160,7 +160,7 @@ describe('malformed', () => {
   })
 })
 
-test('exactly as large as the network allows, and 20 signatures, are still decoded', () => {
+test('decodes an envelope of the maximum size with 20 signatures', () => {
   const largest = ofSize(132_096)
   expect(Buffer.from(largest, 'base64')).toHaveLength(132_096)
   expect(decodeInner(largest, PASSPHRASE).source).toBe(payer.publicKey())

@@ -22,7 +22,7 @@ async function insist<Result>(build: () => Promise<Result>): Promise<Result> {
   }
 }
 
-test('one node of two lags: transfers that follow each other at once are sponsored, and paid once each', async () => {
+test('sponsors consecutive transfers and pays each once if one of two nodes lags', async () => {
   const { network, issuer } = service.ledger
   const payee = await enrolUnevenly(network)
   const payer = await enrolUnevenly(network)

@@ -85,7 +85,7 @@ describe('lookUp', () => {
     ['found, with diagnostic events that are no list', { answer: { ...known, diagnosticEventsXdr: 'none' } }],
     ['silence', { hang: true, delivered: false }],
   ]
-  test.each(nonsense)('%s is no answer', async (_, fault) => {
+  test.each(nonsense)('rejects a response with %s', async (_, fault) => {
     proxy.rule(() => fault)
     await expectUnavailable(() => lookUp(network, outerHash))
   })
@@ -109,7 +109,7 @@ describe('readRecord', () => {
   const expected = { innerHash, sponsor: sponsor.publicKey(), passphrase: PASSPHRASE }
   const place = { applied: innerHash, ledger: 8, closedAt: 1_777_636_790, contractError: null }
 
-  test('our fee bump that succeeded', () => {
+  test('reads a successful fee bump of the service', () => {
     expect(readRecord(found('SUCCESS', feeBumpResult(innerHash, 'success')), expected)).toEqual({
       ...place,
       succeeded: true,
@@ -120,7 +120,7 @@ describe('readRecord', () => {
     })
   })
 
-  test('our fee bump whose call failed', () => {
+  test('reads a fee bump of the service whose call failed', () => {
     const diagnosticEventsXdr = [errorEvent(xdr.ScError.sceContract(3506))]
     const answer = found('FAILED', feeBumpResult(innerHash, 'trapped'), { diagnosticEventsXdr })
     expect(readRecord(answer, expected)).toEqual({
@@ -134,12 +134,12 @@ describe('readRecord', () => {
     })
   })
 
-  test('our fee bump whose inner transaction was no longer valid costs its fee, and uses no sequence number', () => {
+  test('charges the fee, and uses no sequence number, if the inner transaction was no longer valid', () => {
     const record = readRecord(found('FAILED', feeBumpResult(innerHash, 'bad-seq')), expected)
     expect(record).toMatchObject({ succeeded: false, consumed: false, feeCharged: 87_654n, resultCode: 'txBadSeq' })
   })
 
-  test('a transaction that the client sent by itself costs the sponsor nothing, with any fee', () => {
+  test('charges the sponsor nothing for a transaction that the client submitted directly, with any fee', () => {
     expect(readRecord(found('SUCCESS', plainResult('success'), alone), expected)).toMatchObject({
       succeeded: true,
       hash: innerHash,
@@ -151,12 +151,12 @@ describe('readRecord', () => {
     })
   })
 
-  test('neither does a fee bump of a stranger around it', () => {
+  test('charges the sponsor nothing for another sponsor’s fee bump', () => {
     const record = readRecord(found('SUCCESS', feeBumpResult(innerHash, 'success'), foreign), expected)
     expect(record).toMatchObject({ succeeded: true, hash: innerHash, feeCharged: 0n })
   })
 
-  test('a deposit stands under its own hash, and the service pays its fee', () => {
+  test('records a deposit under its only hash, with its fee', () => {
     const record = readRecord(found('SUCCESS', plainResult('success'), alone), { ...expected, sponsor: null })
     expect(record).toMatchObject({ succeeded: true, hash: innerHash, feeCharged: 4_321n })
   })
@@ -197,7 +197,7 @@ describe('readRecord', () => {
     expect(failed(events)).toBe(code)
   })
 
-  test('a success has no contract error, also when a callee failed', () => {
+  test('has no contract error for a success, even if a callee failed', () => {
     const answer = found('SUCCESS', feeBumpResult(innerHash, 'success'), { diagnosticEventsXdr: [contract(12)] })
     expect(readRecord(answer, expected).contractError).toBeNull()
   })

@@ -75,7 +75,7 @@ describe('lookUpHashes', () => {
     return asked
   }
 
-  test('one answer for each hash, with the history that it rests on', async () => {
+  test('returns one response for each hash, with its range of history', async () => {
     const asked = script({ outer: [missing({ latestLedger: 108 })], inner: [missing({ oldestLedger: 7 })] })
     expect(await lookUpHashes({ network, recency: openRecency(() => 0) }, recorded)).toEqual([
       { found: undefined, latestLedger: 108, closedAt: maxTime - 60, oldestLedger: 1 },
@@ -84,7 +84,7 @@ describe('lookUpHashes', () => {
     expect(asked.toSorted()).toEqual(['inner', 'outer'])
   })
 
-  test('our fee bump stands under both hashes, at our cost', async () => {
+  test('finds the service’s fee bump by both hashes, with its cost', async () => {
     script({ outer: [ours], inner: [ours] })
     const answers = await lookUpHashes({ network, recency: openRecency(() => 0) }, recorded)
     expect(answers.map((answer) => answer.found)).toMatchObject([
@@ -93,7 +93,7 @@ describe('lookUpHashes', () => {
     ])
   })
 
-  test('a ledger closes between the two questions: the inner hash tells that it is our own', async () => {
+  test('identifies the service’s fee bump by the inner hash if a ledger closes between the two lookups', async () => {
     script({ outer: [missing()], inner: [ours] })
     expect((await lookUpHashes({ network, recency: openRecency(() => 0) }, recorded))[1]?.found).toMatchObject({
       hash: outerHash,
@@ -101,7 +101,7 @@ describe('lookUpHashes', () => {
     })
   })
 
-  test('the client’s own inner transaction is found by its hash, and costs the sponsor nothing', async () => {
+  test('finds the client’s inner transaction by its hash, at no cost to the sponsor', async () => {
     script({ outer: [missing()], inner: [found(signedXDR, plainResult('success'))] })
     expect((await lookUpHashes({ network, recency: openRecency(() => 0) }, recorded))[1]?.found).toMatchObject({
       hash: innerHash,
@@ -109,7 +109,7 @@ describe('lookUpHashes', () => {
     })
   })
 
-  test('a contradiction on either hash, or silence on one, is unavailable', async () => {
+  test('is unavailable if either hash is contradictory or gets no response', async () => {
     script({ outer: [found(bumped, feeBumpResult(innerHash, 'trapped'))], inner: [missing()] })
     await expectUnavailable(() => lookUpHashes({ network, recency: openRecency(() => 0) }, recorded))
     script({ outer: [missing()], inner: [found(signedTransfer({ tx: { seqNum: 9n } }), plainResult('success'))] })
@@ -118,7 +118,7 @@ describe('lookUpHashes', () => {
     await expectUnavailable(() => lookUpHashes({ network, recency: openRecency(() => 0) }, recorded))
   })
 
-  test('an answer of a node that lags is asked for again, of that hash alone', async () => {
+  test('repeats the lookup of a hash if the node lags, and of that hash only', async () => {
     const asked = script({
       outer: [missing({ latestLedger: 109 }), missing({ latestLedger: 109 }), missing()],
       inner: [missing()],
@@ -128,7 +128,7 @@ describe('lookUpHashes', () => {
     expect(asked.toSorted()).toEqual(['inner', 'outer', 'outer', 'outer'])
   })
 
-  test('an answer with too little history is asked for again, too, but not for ever', async () => {
+  test('repeats a lookup with too little history, up to a limit', async () => {
     const asked = script({ outer: [missing()], inner: [missing({ oldestLedger: 101 })] })
     expect((await lookUpHashes({ network, recency: openRecency(() => 0) }, recorded, 110))[1]).toMatchObject({
       oldestLedger: 101,
@@ -197,14 +197,14 @@ describe('walkLedgers', () => {
     expect(walk.latestLedger).toBe(110)
   })
 
-  test('a page that is exactly full is not taken for the last', async () => {
+  test('does not take an exactly full page for the last one', async () => {
     const all = Array.from({ length: 200 }, (_, index) => foreign(index))
     const asked = serve(all)
     expect((await walkLedgers(network, sought, 101)).records.size).toBe(0)
     expect(asked).toHaveLength(2)
   })
 
-  test('a record of a known envelope that cannot be read, or contradicts itself, is logged and in neither list', async () => {
+  test('logs a record of a known envelope that is unreadable or contradictory, and leaves it out of both lists', async () => {
     serve([
       ours(first.outerHash, first.bumped, 'garbage!'),
       ours(second.outerHash, second.bumped, feeBumpResult(second.innerHash, 'trapped')),
@@ -219,7 +219,7 @@ describe('walkLedgers', () => {
     expect(absent).toEqual([])
   })
 
-  test('answers no record when there are no transactions', async () => {
+  test('returns no record if there are no transactions', async () => {
     serve([])
     expect(await walkLedgers(network, sought, 101)).toEqual({
       records: new Map(),
@@ -228,7 +228,7 @@ describe('walkLedgers', () => {
     })
   })
 
-  test('no answer to any page is no answer at all', async () => {
+  test('throws if any page gets no response', async () => {
     proxy.rule(() => ({ error: { code: -32600, message: 'startLedger must be within the ledger range' } }))
     await expectUnavailable(() => walkLedgers(network, sought, 1))
     const all = Array.from({ length: 200 }, (_, index) => foreign(index))
@@ -238,7 +238,7 @@ describe('walkLedgers', () => {
     await expectUnavailable(() => walkLedgers(network, sought, 101))
   })
 
-  test('a full page that is given again and again ends the walk', async () => {
+  test('stops at a full page that is returned again and again', async () => {
     const all = Array.from({ length: 200 }, (_, index) => foreign(index))
     for (const cursor of ['200', '0', '']) {
       let asked = 0
@@ -252,7 +252,7 @@ describe('walkLedgers', () => {
     }
   })
 
-  test('full pages without end end the walk, with any cursors', async () => {
+  test('stops after too many full pages, with any cursors', async () => {
     const all = Array.from({ length: 200 }, (_, index) => foreign(index))
     let asked = 0
     proxy.rule(() => {

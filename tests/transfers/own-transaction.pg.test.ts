@@ -42,14 +42,14 @@ const restored = ({ method }: Call): Fault => {
 }
 
 describe('a transaction that a client has sent by itself is found in spite of a node that lags', () => {
-  test('seven answers of such a node: it is asked again, and the answer is 200', async () => {
+  test('repeats the lookup after seven responses of such a node, and responds 200', async () => {
     const { signedXdr, hash, post } = await prepareTransfer(service, payee)
     await sendAndWait(service.ledger.network, signedXdr)
     service.ledger.proxy.rule(next('getTransaction', 7, { rewrite: notFound }))
     expect(await post()).toEqual({ status: 200, body: { hash, status: 'SUCCESS' } })
   })
 
-  test('only answers of such a node: 500, and nothing is decided', async () => {
+  test('responds 500 and decides nothing if only such a node responds', async () => {
     const { signedXdr, hash, post } = await prepareTransfer(service, payee)
     await sendAndWait(service.ledger.network, signedXdr)
     service.ledger.proxy.rule(lagging)
@@ -59,7 +59,7 @@ describe('a transaction that a client has sent by itself is found in spite of a 
     expect(await post()).toEqual({ status: 200, body: { hash, status: 'SUCCESS' } })
   })
 
-  test('a transaction whose time is nearly over is looked up all the same: 200 after seven answers of such a node', async () => {
+  test('looks up a transaction that is about to expire: 200 after seven responses of such a node', async () => {
     const { signedXdr, hash, post, maxTime } = await prepareTransfer(service, payee, { seconds: 13 })
     await sendAndWait(service.ledger.network, signedXdr)
     await expect.poll(() => Date.now() / 1000).toBeGreaterThan(maxTime - 9)
@@ -67,7 +67,7 @@ describe('a transaction that a client has sent by itself is found in spite of a 
     expect(await post()).toEqual({ status: 200, body: { hash, status: 'SUCCESS' } })
   })
 
-  test('every node was restored from a backup that has not the account yet: 500 until they have caught up', async () => {
+  test('responds 500 until the nodes, restored from a backup without the account, have caught up', async () => {
     const { signedXdr, hash, post } = await prepareTransfer(service, payee)
     await sendAndWait(service.ledger.network, signedXdr)
     service.ledger.proxy.rule(restored)
@@ -76,7 +76,7 @@ describe('a transaction that a client has sent by itself is found in spite of a 
     expect(await post()).toEqual({ status: 200, body: { hash, status: 'SUCCESS' } })
   })
 
-  test('an answer that gives a success the status FAILED is not believed: 500, and 200 at the next post', async () => {
+  test('does not trust a response that marks a success as FAILED: 500, then 200 on the next post', async () => {
     const { signedXdr, hash, post } = await prepareTransfer(service, payee)
     await sendAndWait(service.ledger.network, signedXdr)
     const untrue = (found: Record<string, unknown>) => ({ ...found, status: 'FAILED' })
@@ -85,7 +85,7 @@ describe('a transaction that a client has sent by itself is found in spite of a 
     expect(await post()).toEqual({ status: 200, body: { hash, status: 'SUCCESS' } })
   })
 
-  test('a transaction that was never sent is refused at the first answer that is late enough', async () => {
+  test('refuses a transaction that was never submitted after the first recent response', async () => {
     const { employer, post, hash } = await prepareTransfer(service, payee)
     const rival = await buildTransfer(service.ledger.network, employer, {
       to: payee,
@@ -140,7 +140,7 @@ describe('a rival that a client has sent by itself pays for the open transfer of
     return { wallet, waiting, first, rival, row, batches, later, charge, now }
   }
 
-  test('it has no payout, and the client names one: claimed, paid, and in the audit log', async () => {
+  test('claims, pays and audits the payout that the client names if the transfer has none', async () => {
     const { waiting, rival, later, row, now } = await overtake({ payouts: 0 })
     const payoutId = later?.payouts[0]?.id
     expect(row).toMatchObject({ status: 'open', payout: null })
@@ -152,7 +152,7 @@ describe('a rival that a client has sent by itself pays for the open transfer of
     expect(noted.map(({ action }) => action).toSorted()).toEqual(['transfer.settled', 'transfer.sponsored'])
   })
 
-  test('it has a payout, and the client names another: 422, but the payment is known, and nothing is paid again', async () => {
+  test('responds 422 if the client names another payout, but records the payment and pays nothing again', async () => {
     const { waiting, first, rival, batches, now } = await overtake({ payouts: 2 })
     const [own, other] = batches
     const answer = await rival.post({ payoutId: other?.payouts[0]?.id })
@@ -165,7 +165,7 @@ describe('a rival that a client has sent by itself pays for the open transfer of
     expect(await rival.post()).toEqual({ status: 200, body: { hash: rival.hash, status: 'SUCCESS' } })
   })
 
-  test('the cost of a failed fee bump of the same transfer is in its books', async () => {
+  test('accounts for the cost of a failed fee bump of the same transfer', async () => {
     const { wallet, waiting, first, rival, row, charge } = await overtake()
     charge({
       status: 'FAILED',

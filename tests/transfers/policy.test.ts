@@ -12,7 +12,7 @@ function read({ change, rules: others = {} }: Pick<(typeof POLICY_CASES)[number]
   return intent
 }
 
-test('a valid transfer, read whole', () => {
+test('reads all fields of a valid transfer', () => {
   const { resources, ...intent } = read({ change: {} })
   expect(intent).toEqual({
     contract: TOKEN,
@@ -33,11 +33,11 @@ test.each(POLICY_CASES)('$name: $reason', async ({ reason, ...given }) => {
   else expect(read(given).from).toMatch(/^G/)
 })
 
-test('a case stands in the table once', () => {
+test('has no duplicate case in the table', () => {
   const names = POLICY_CASES.map(({ name }) => name)
   expect(new Set(names).size).toBe(names.length)
 })
 
-test('the outer fee is twice the inner, without rounding', () => {
+test('bids twice the inner fee, without rounding', () => {
   expect([1n, 100n, 50_101n, 2n ** 32n - 1n].map(outerFee)).toEqual([2n, 200n, 100_202n, 8_589_934_590n])
 })

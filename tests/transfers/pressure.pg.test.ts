@@ -21,7 +21,7 @@ const keepClosing = () => setInterval(service.ledger.devnet.closeLedger, 200)
 
 afterAll(() => service.close())
 
-test('more transfers at once than the network has room for: each is sent again until it is paid, once', async () => {
+test('pays each transfer once, resubmitting while the network’s queue is full', async () => {
   const { network, proxy } = service.ledger
   const prepared = await Promise.all(
     payers.map(async (payer, index) => {

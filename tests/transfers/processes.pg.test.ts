@@ -36,7 +36,7 @@ async function askLedger(method: string, params: Record<string, unknown>): Promi
   return ((await response.json()) as { result: Record<string, unknown> }).result
 }
 
-test('two processes: one records a rival that has applied between the other’s look at the account and its decision', async () => {
+test('handles a rival that one process records between the other’s read of the account and its decision', async () => {
   const address = (await enrol(service.ledger.network)).signer.publicKey()
   const { wallet, hash, post, batch, now } = await preparePayment(service, address)
   let isDecided = false

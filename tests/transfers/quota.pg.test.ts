@@ -75,21 +75,24 @@ describe.each(['PostgreSQL', 'PGlite'])('%s', (name) => {
     await clear(db)
   })
 
-  test.each(QUOTA_CASES)('100 at once at the edge of $name: exactly as many as fit', async (given) => {
-    const transfers = times(100, (index) =>
-      transferNamed(`${index}`, { quotaAccount: `payer ${index % given.payers}` }),
-    )
-    const ours = { ...limits, ...given.limits }
-    const outcomes = await recordAll(databases, transfers, ours, given.available ?? PLENTY)
-    expect(numberOf(outcomes, 'begun')).toBe(FITTING)
-    expect(numberOf(outcomes, given.reason)).toBe(100 - FITTING)
-    expect(await db.$count(table)).toBe(FITTING)
-    expect(await readQuotas(db)).toMatchObject({
-      [`* ${DAY}`]: [BigInt(FITTING) * BID, 0n, FITTING],
-      'float of sponsor': BigInt(FITTING) * BID,
-    })
-    expect(await findDiscrepancies(db)).toEqual([])
-  })
+  test.each(QUOTA_CASES)(
+    'accepts exactly as many of 100 concurrent transfers as fit at the edge of $name',
+    async (given) => {
+      const transfers = times(100, (index) =>
+        transferNamed(`${index}`, { quotaAccount: `payer ${index % given.payers}` }),
+      )
+      const ours = { ...limits, ...given.limits }
+      const outcomes = await recordAll(databases, transfers, ours, given.available ?? PLENTY)
+      expect(numberOf(outcomes, 'begun')).toBe(FITTING)
+      expect(numberOf(outcomes, given.reason)).toBe(100 - FITTING)
+      expect(await db.$count(table)).toBe(FITTING)
+      expect(await readQuotas(db)).toMatchObject({
+        [`* ${DAY}`]: [BigInt(FITTING) * BID, 0n, FITTING],
+        'float of sponsor': BigInt(FITTING) * BID,
+      })
+      expect(await findDiscrepancies(db)).toEqual([])
+    },
+  )
 
   test.each([
     ['no transfers', { ...limits, transfersPerAccount: 0 }, PLENTY, 'quota-transfers'],
@@ -106,14 +109,14 @@ describe.each(['PostgreSQL', 'PGlite'])('%s', (name) => {
     },
   )
 
-  test('a bid that reaches every limit exactly is accepted', async () => {
+  test('accepts a bid that reaches every limit exactly', async () => {
     const exact = { transfersPerAccount: 1, stroopsPerAccount: BID, dailyBudget: BID }
     expect((await recordNamed(db, transferNamed('first'), exact, BID)).kind).toBe('begun')
     await expectRefusal(() => recordNamed(db, transferNamed('second'), exact, BID), 'quota-transfers')
     expect(await findDiscrepancies(db)).toEqual([])
   })
 
-  test('the same inner transaction 20 times at once: one new, 19 join, one reservation', async () => {
+  test('reserves once for the same inner transaction 20 times at once: one new, 19 join', async () => {
     const one = { ...limits, transfersPerAccount: 1, dailyBudget: BID }
     const outcomes = await recordAll(
       databases,
@@ -129,7 +132,7 @@ describe.each(['PostgreSQL', 'PGlite'])('%s', (name) => {
     })
   })
 
-  test('the same inner transaction 20 times at once, refused: 20 refusals, and nothing is left', async () => {
+  test('leaves nothing behind when the same inner transaction is refused 20 times at once', async () => {
     const outcomes = await recordAll(
       databases,
       times(20, () => transferNamed('same')),
@@ -140,7 +143,7 @@ describe.each(['PostgreSQL', 'PGlite'])('%s', (name) => {
     expect(await readQuotas(db)).toEqual({})
   })
 
-  test('the same transaction again gets the first record, also with another bid, and needs no quota', async () => {
+  test('returns the first record for the same transaction, also with another bid, without using quota', async () => {
     const { transfer, envelopes } = await recordNamed(db, transferNamed('same'), limits, PLENTY)
     const other = transferNamed('same', {
       outerHash: 'ff'.repeat(32),
@@ -153,7 +156,7 @@ describe.each(['PostgreSQL', 'PGlite'])('%s', (name) => {
     expect(await findDiscrepancies(db)).toEqual([])
   })
 
-  test('an account that has used up its day takes nothing from another', async () => {
+  test('does not reduce the quota of one account when another has used up its day', async () => {
     const given = { ...limits, transfersPerAccount: 2 }
     for (const each of ['1', '2']) await recordNamed(db, transferNamed(each), given, PLENTY)
     await expectRefusal(() => recordNamed(db, transferNamed('3'), given, PLENTY), 'quota-transfers')
@@ -166,7 +169,7 @@ describe.each(['PostgreSQL', 'PGlite'])('%s', (name) => {
     })
   })
 
-  test('the next day begins at nothing; what is settled then counts for the day it was recorded', async () => {
+  test('starts the next day at zero, and charges a settled transfer to the day of its record', async () => {
     const given = { ...limits, transfersPerAccount: 1, dailyBudget: BID }
     const next = '2026-05-02'
     await recordNamed(db, transferNamed('1'), given, PLENTY)
@@ -182,7 +185,7 @@ describe.each(['PostgreSQL', 'PGlite'])('%s', (name) => {
     })
   })
 
-  test('the float is the same on every day, and each sponsor has its own', async () => {
+  test('keeps the float across days, separately for each sponsor', async () => {
     await recordNamed(db, transferNamed('1'), limits, BID)
     const tomorrow = transferNamed('2', { createdAt: new Date('2026-05-02T12:00:00Z') })
     await expectRefusal(() => recordNamed(db, tomorrow, limits, 2n * BID - 1n), 'float')
@@ -190,7 +193,7 @@ describe.each(['PostgreSQL', 'PGlite'])('%s', (name) => {
     expect(await findDiscrepancies(db)).toEqual([])
   })
 
-  test('the fee that was charged counts against the limits, and the rest of the bid no longer', async () => {
+  test('counts the charged fee against the limits, and releases the rest of the bid', async () => {
     const given = { ...limits, stroopsPerAccount: SUCCESS.feeCharged + BID }
     await recordNamed(db, transferNamed('1'), given, BID)
     await expectRefusal(() => recordNamed(db, transferNamed('2'), given, PLENTY), 'quota-stroops')
@@ -201,7 +204,7 @@ describe.each(['PostgreSQL', 'PGlite'])('%s', (name) => {
     expect(await findDiscrepancies(db)).toEqual([])
   })
 
-  test('an expired transfer gives its stroops back, and stays counted', async () => {
+  test('releases the bid of an expired transfer, which is still counted', async () => {
     const ofPayer = (name: string) => transferNamed(name, { account: 'payer', quotaAccount: undefined })
     const given = { transfersPerAccount: 2, stroopsPerAccount: BID, dailyBudget: BID }
     await recordNamed(db, ofPayer('1'), given, BID)
@@ -212,7 +215,7 @@ describe.each(['PostgreSQL', 'PGlite'])('%s', (name) => {
     expect(await findDiscrepancies(db)).toEqual([])
   })
 
-  test('a transfer that ends as unknown frees the float, and the quota keeps its bid', async () => {
+  test('frees the float of a transfer that ends as unknown, and charges its bid to the quota', async () => {
     const given = { ...limits, stroopsPerAccount: 2n * BID - 1n }
     await recordNamed(db, transferNamed('1'), given, BID)
     await settleNamed(db, transferNamed('1').innerHash, { status: 'unknown' }, NOW)
@@ -225,7 +228,7 @@ describe.each(['PostgreSQL', 'PGlite'])('%s', (name) => {
     expect(await findDiscrepancies(db)).toEqual([])
   })
 
-  test('a rival of the same number reserves only what it bids more, and counts once', async () => {
+  test('reserves only the difference for a rival of the same number, and counts it once', async () => {
     const exact = { transfersPerAccount: 1, stroopsPerAccount: 3n * BID, dailyBudget: 3n * BID }
     const rival = (name: string, bid: bigint) => transferNamed(name, { account: 'payer 1', bid })
     await recordNamed(db, transferNamed('1'), exact, 3n * BID)
@@ -239,7 +242,7 @@ describe.each(['PostgreSQL', 'PGlite'])('%s', (name) => {
     expect(await findDiscrepancies(db)).toEqual([])
   })
 
-  test('a rival that the quota does not allow leaves the transfer as it was', async () => {
+  test('leaves the transfer unchanged if the quota does not allow its rival', async () => {
     const exact = { ...limits, stroopsPerAccount: BID }
     await recordNamed(db, transferNamed('1'), exact, PLENTY)
     const rival = transferNamed('2', { account: 'payer 1', bid: BID + 1n })

@@ -24,7 +24,7 @@ afterEach(async () => {
 
 const latestLedger = async () => (await service.ledger.network.rpc.getLatestLedger()).sequence
 
-test('a refused transaction is sent once per ledger, however often its client posts it again', async () => {
+test('submits a rejected transaction once per ledger, however often its client posts it', async () => {
   const { hash, post } = await prepareTransfer(service, payee)
   const refused = { status: 500, body: { code: 'transfer-refused', reason: 'txBadAuth' } }
   service.ledger.proxy.rule(next('sendTransaction', 1_000, { answer: sendAnswer('ERROR', bareResult('txBadAuth')) }))
@@ -41,7 +41,7 @@ test('a refused transaction is sent once per ledger, however often its client po
   expect(await countFeeBumps(service, hash)).toBe(1)
 })
 
-test('requests that ask at once for the same transfer share one lookup', async () => {
+test('shares one lookup among concurrent requests for the same transfer', async () => {
   const { hash, post } = await prepareTransfer(service, payee)
   service.ledger.proxy.rule(next('sendTransaction', 1_000, { answer: sendAnswer('PENDING') }))
   const waiting = post()
@@ -131,7 +131,7 @@ describe('other signatures', () => {
     }
   }
 
-  test('take the place of those that the network refused: the same transfer, paid once', async () => {
+  test('replace those that the network rejected: the same transfer, paid once', async () => {
     const { employer, hash, post, outerHash, renewed } = await prepareRefused()
     const answer = await post(renewed)
     const row = await service.findTransfer(hash)
@@ -144,7 +144,7 @@ describe('other signatures', () => {
     expect(await post()).toEqual(answer)
   })
 
-  test('that are not valid either change nothing', async () => {
+  test('change nothing if they are invalid, too', async () => {
     const { hash, post, outerHash, renewed } = await prepareRefused()
     const stranger = await service.post(await service.employ(), { signedXDR: signedBy(Keypair.random(), renewed) })
     expect(stranger).toMatchObject({ status: 403 })
@@ -153,7 +153,7 @@ describe('other signatures', () => {
     expect(await post(renewed)).toMatchObject({ status: 200 })
   })
 
-  test('are not taken while the account cannot be read, and may be posted again', async () => {
+  test('are refused while the account cannot be read, and may be posted again', async () => {
     const { employer, hash, post, outerHash, renewed } = await prepareRefused()
     const key = accountKey(employer.address)
     let isReadable = false

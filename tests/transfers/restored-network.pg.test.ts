@@ -29,7 +29,7 @@ function farBehind(answer: Record<string, unknown>): Record<string, unknown> {
   }
 }
 
-test('a restored network with lower ledger numbers: nothing waits until the old numbers are passed', async () => {
+test('does not wait for the old ledger numbers on a network restored with lower ones', async () => {
   const { devnet, network, proxy, endowPayer } = service.ledger
   const closing = setInterval(devnet.closeLedger, 200)
   const [payer, payee] = await Promise.all([endowPayer(), endowPayer(0n)])
@@ -57,7 +57,7 @@ test('a restored network with lower ledger numbers: nothing waits until the old 
   expect(await posted).toMatchObject({ status: 200 })
 })
 
-test('every second answer is of a node that is far behind: the network has not begun anew, and nothing is sent again', async () => {
+test('does not assume a reset, and submits nothing again, if every second response is of a node far behind', async () => {
   const { devnet, network, proxy, endowPayer } = service.ledger
   const closing = setInterval(devnet.closeLedger, 200)
   const [payer, payee] = await Promise.all([endowPayer(), endowPayer(0n)])
@@ -99,7 +99,7 @@ function farAhead(answer: Record<string, unknown>): Record<string, unknown> {
   }
 }
 
-test('one answer far in the future is forgotten after half a minute, and what the network has dropped is sent again', async () => {
+test('forgets a response from the far future after half a minute, and resubmits dropped envelopes', async () => {
   const now = new Date()
   await using own = disposable(
     await openTestService({ ledger: 'embedded', closeMs: 200, now, variables: { TRANSFER_WAIT: '60' } }),

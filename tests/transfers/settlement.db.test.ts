@@ -65,7 +65,7 @@ const sendNamed = (database: Database, { innerHash }: { innerHash: string }) =>
 const statusOf = async (name: string) => (await findTransferOfHash(db, transferNamed(name).innerHash))?.transfer.status
 
 describe('recordEnvelope', () => {
-  test('a recorded transfer has the given values, and is open', async () => {
+  test('records a transfer with the given values as open', async () => {
     const written = await record('1')
     const { account, recipient, sponsor, bid, sequenceNumber, recordedLedger } = transferNamed('1')
     expect(written).toMatchObject({ account, recipient, sponsor, bid, sequenceNumber, recordedLedger, status: 'open' })
@@ -78,7 +78,7 @@ describe('recordEnvelope', () => {
     expect(await findTransferOfHash(db, 'ff'.repeat(32))).toBeUndefined()
   })
 
-  test('an outer hash that another envelope has is a bug, and reserves nothing', async () => {
+  test('treats the outer hash of another envelope as a bug, and reserves nothing', async () => {
     await record('1')
     const thrown = await thrownBy(() => record('2', { outerHash: transferNamed('1').outerHash }))
     expect(thrown).toMatchObject({ message: 'the outer hash is taken by another envelope' })
@@ -93,7 +93,7 @@ describe('recordEnvelope', () => {
     return thrown instanceof SponsorRefusal ? [thrown.reason, thrown.message] : thrown
   }
 
-  test('two of an account and number are one transfer; three at the most', async () => {
+  test('joins envelopes of one account and number to one transfer, three at most', async () => {
     const { id } = await record('1')
     expect(await rival('2')).toMatchObject({ kind: 'joined', transfer: { id } })
     expect(await rival('3')).toMatchObject({ kind: 'joined', transfer: { id } })
@@ -101,20 +101,20 @@ describe('recordEnvelope', () => {
     expect(await findEnvelopes(db, [id])).toHaveLength(3)
   })
 
-  test.each(RIVAL_CASES)('$name is refused', async ({ rivals, given, reason, detail }) => {
+  test.each(RIVAL_CASES)('refuses $name', async ({ rivals, given, reason, detail }) => {
     await record('1')
     for (const name of ['2', '3'].slice(0, rivals)) await rival(name, { maxTime: 1_777_636_900 })
     expect(await reasonOf(rival('4', given))).toEqual([reason, expect.stringContaining(detail)])
     expect(await findDiscrepancies(db)).toEqual([])
   })
 
-  test('once the first is settled, the next number begins a transfer', async () => {
+  test('starts a transfer for the next number once the first is settled', async () => {
     await record('1')
     await settle('1', SUCCESS)
     expect(await rival('3', { sequenceNumber: 9n })).toMatchObject({ kind: 'begun' })
   })
 
-  test('an envelope that was settled before is known, also while the next number is open', async () => {
+  test('recognises a settled envelope while the next number is open', async () => {
     const { id } = await record('1')
     await settle('1', SUCCESS)
     await rival('3', { sequenceNumber: 9n })
@@ -122,7 +122,7 @@ describe('recordEnvelope', () => {
     expect(await rival('1')).toMatchObject({ kind: 'known', transfer: { id, status: 'succeeded' } })
   })
 
-  test('after the first has expired the same number begins a new transfer', async () => {
+  test('starts a new transfer for the same number after the first has expired', async () => {
     const { id } = await record('1')
     await settle('1', null)
     const next = await rival('2')
@@ -132,7 +132,7 @@ describe('recordEnvelope', () => {
     expect(await rival('1')).toMatchObject({ kind: 'known', transfer: { id, status: 'expired' } })
   })
 
-  test('twenty rivals at once, over two pools: one transfer, three envelopes, one reservation', async () => {
+  test('records one transfer, three envelopes and one reservation for twenty concurrent rivals on two pools', async () => {
     const outcomes = await Promise.all(
       Array.from({ length: 20 }, async (_, index) => {
         const named = transferNamed(`${index}`, { account: 'payer 1' })
@@ -186,19 +186,19 @@ describe('settleDecided', () => {
     expect(await findDiscrepancies(db)).toEqual([])
   })
 
-  test('says of a payout whose transfer was replaced that the other transaction is to be checked', async () => {
+  test('tells the employer to check the other transaction if a payout’s transfer was replaced', async () => {
     await record('1')
     expect(await settle('1', { status: 'expired', resultCode: 'txBadSeq' })).toMatchObject({ resultCode: 'txBadSeq' })
   })
 
-  test('one of several leaves what the others hold', async () => {
+  test('releases one bid, and keeps those of other transfers', async () => {
     for (const name of ['1', '2', '3']) await record(name)
     await settle('2', FAILURE)
     expect(await readQuotas(db)).toMatchObject({ [`payer ${DAY}`]: [2n * BID, FAILURE.feeCharged, 3] })
     expect(await findDiscrepancies(db)).toEqual([])
   })
 
-  test('the first ending stands, and everybody gets it', async () => {
+  test('keeps the first outcome, and returns it to every caller', async () => {
     await record('1')
     const settled = await settle('1', SUCCESS)
     const later = new Date('2026-05-02T00:00:00Z')
@@ -206,7 +206,7 @@ describe('settleDecided', () => {
     expect(await findDiscrepancies(db)).toEqual([])
   })
 
-  test('20 settlements at once over two pools, with different endings: one counts, and all get the same row', async () => {
+  test('keeps one of 20 concurrent settlements with different outcomes on two pools, and returns the same row to all', async () => {
     await record('1')
     const endings = [SUCCESS, FAILURE, OWN, null]
     const settled = await Promise.all(
@@ -222,7 +222,7 @@ describe('settleDecided', () => {
     expect(await readQuotas(db)).toMatchObject({ 'float of sponsor': 0n })
   })
 
-  test('a rival that was recorded since the look-up leaves the transfer unchanged until both are looked up', async () => {
+  test('leaves the transfer unchanged if a rival was recorded since the look-up, until both are looked up', async () => {
     const { id } = await record('1')
     const lookedUp = setOf(await findEnvelopes(db, [id]))
     await recordNamed(other, transferNamed('2', { account: 'payer 1' }), limits, PLENTY)
@@ -233,7 +233,7 @@ describe('settleDecided', () => {
     expect(await settleDecided(db, id, { ...given, lookedUp: both })).toMatchObject({ status: 'expired' })
   })
 
-  test('a rival that is being recorded is waited for, and then counts', async () => {
+  test('waits for a rival that is being recorded, and then includes it', async () => {
     const { id } = await record('1')
     const lookedUp = setOf(await findEnvelopes(db, [id]))
     const isLocked = Promise.withResolvers<void>()
@@ -253,7 +253,7 @@ describe('settleDecided', () => {
     expect(await statusOf('1')).toBe('open')
   })
 
-  test('a transfer that was never recorded', async () => {
+  test('throws for a transfer that was never recorded', async () => {
     const given = { decision: decisionOf(null), lookedUp: '', now: NOW }
     const unheard = '00000000-0000-4000-8000-000000000000'
     expect(await thrownBy(() => settleDecided(db, unheard, given))).toMatchObject({
@@ -262,7 +262,7 @@ describe('settleDecided', () => {
   })
 })
 
-test('the open ones, oldest first', async () => {
+test('lists the open ones, oldest first', async () => {
   const made: Transfer[] = []
   for (const name of ['1', '2', '3', '4', '5']) made.push(await record(name))
   await settle('1', SUCCESS)
@@ -279,7 +279,7 @@ test('the open ones, oldest first', async () => {
   expect(TRANSFER_STATUSES).toHaveLength(5)
 })
 
-test('the last ledger of an account is that of its last transfer that stands there', async () => {
+test('returns the ledger of the account’s last applied transfer', async () => {
   expect(await lastLedgerOf(db, 'payer 1')).toBe(0)
   await record('1')
   await settle('1', SUCCESS)
@@ -288,7 +288,7 @@ test('the last ledger of an account is that of its last transfer that stands the
   expect(await lastLedgerOf(db, 'payer 1')).toBe(SUCCESS.ledger)
 })
 
-test('the signed envelope of a transfer is erased thirty days after its end, and not before', async () => {
+test('erases the signed envelope of a transfer thirty days after its end, and no earlier', async () => {
   const old = new Date(NOW.getTime() - 30 * 86_400_000 - 1)
   for (const name of ['old', 'open', 'new']) await record(name)
   await db.update(envelopes).set({ recordedAt: old })
@@ -302,7 +302,7 @@ test('the signed envelope of a transfer is erased thirty days after its end, and
 })
 
 describe.each([1, 2, 3])('seed %d', (seed) => {
-  test('under concurrent requests the quotas say what the transfers add up to', async () => {
+  test('keeps the quotas equal to the sums of the transfers under concurrent requests', async () => {
     const given = { transfersPerAccount: 14, stroopsPerAccount: 9n * BID, dailyBudget: 30n * BID }
     const seen = new Map<string, number>()
     const count = (what: string) => seen.set(what, (seen.get(what) ?? 0) + 1)
@@ -364,7 +364,7 @@ describe.each([1, 2, 3])('seed %d', (seed) => {
   })
 })
 
-test('the check of the quotas finds a bid that differs', async () => {
+test('detects a bid that differs in the check of the quotas', async () => {
   await record('1')
   await db.update(transfers).set({ bid: BID + 1n })
   const found = await findDiscrepancies(db)

@@ -27,7 +27,7 @@ beforeAll(async () => {
 })
 afterAll(() => proxy.close())
 
-test('the signed transaction is simulated as it is, its authorization enforced', async () => {
+test('simulates the signed transaction unchanged, with its authorization enforced', async () => {
   let asked: unknown
   proxy.rule(({ method, params }) => {
     asked = { method, params }
@@ -40,7 +40,7 @@ test('the signed transaction is simulated as it is, its authorization enforced',
   expect(simulation.minResourceFee).toBe(80_000n)
 })
 
-test.each(HOST_ERRORS)('what the host prints: %s', async (error, detail) => {
+test.each(HOST_ERRORS)('reads the error in the host’s output: %s', async (error, detail) => {
   proxy.rule(() => ({ answer: { latestLedger: 7, error, events: [] } }))
   await expectRefusal(
     () => simulate(network, inner),
@@ -60,7 +60,7 @@ const nonsense: [string, Fault][] = [
   ['a 500', { status: 500 }],
   ['a connection that drops', { drop: true, delivered: false }],
 ]
-test.each(nonsense)('%s is neither a yes nor a no', async (_, fault) => {
+test.each(nonsense)('is unavailable for %s', async (_, fault) => {
   proxy.rule(() => fault)
   const thrown = await thrownBy(() => simulate(network, inner))
   if (!(thrown instanceof LedgerError)) throw thrown ?? new Error('nothing was thrown')

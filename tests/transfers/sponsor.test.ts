@@ -88,14 +88,14 @@ async function expectUnavailable(reading: Promise<unknown>): Promise<void> {
 }
 
 describe('readAvailableBalance', () => {
-  test('of an account, and of none', async () => {
+  test('reads the balance of an account, and of a missing one', async () => {
     expect(await readAvailableBalance(read, address)).toBe(0n)
     fake.accounts.set(address, holding({ balance: 5n * XLM }))
     expect(await readAvailableBalance(read, address)).toBe(4n * XLM)
   })
 
   const faults: RpcFault[] = ['http-503', 'json-rpc-error', 'hang', 'hang-up', 'headless', 'wrong-entry', 'wrong-type']
-  test.each(faults)('%s is no balance', async (fault) => {
+  test.each(faults)('rejects %s as a balance', async (fault) => {
     fake.accounts.set(address, holding({ balance: 5n * XLM }))
     fake.fault = fault
     if (fault === 'hang') waitAtMost(300)
@@ -104,7 +104,7 @@ describe('readAvailableBalance', () => {
 })
 
 describe('openFloat', () => {
-  test('the balance is read once per ledger, for all who ask meanwhile', async () => {
+  test('reads the balance once per ledger for all concurrent requests', async () => {
     fake.accounts.set(address, holding({ balance: 5n * XLM }))
     const readFloat = openFloat(read, address)
     const all = await Promise.all(Array.from({ length: 20 }, () => readFloat(7)))
@@ -117,7 +117,7 @@ describe('openFloat', () => {
     expect(fake.calls).toBe(2)
   })
 
-  test('an older reading of a lagging node does not replace a newer one; that of a network that began anew does', async () => {
+  test('replaces a newer reading only if the network was reset, not if a node lags', async () => {
     const readFloat = openFloat(read, address)
     const readAt = (ledger: number, balance: bigint) => {
       fake.latestLedger = ledger
@@ -131,7 +131,7 @@ describe('openFloat', () => {
     fake.latestLedger = 7
   })
 
-  test('a failed reading fails for all who waited for it, and is not kept', async () => {
+  test('fails all waiting requests if a reading fails, and does not cache the failure', async () => {
     fake.accounts.set(address, holding({ balance: 5n * XLM }))
     fake.fault = 'http-503'
     const readFloat = openFloat(read, address)
@@ -144,7 +144,7 @@ describe('openFloat', () => {
     expect(fake.calls).toBe(2)
   })
 
-  test('an older reading that fails late does not take a newer one with it', async () => {
+  test('keeps a newer reading when an older one fails late', async () => {
     fake.accounts.set(address, holding({ balance: 5n * XLM }))
     const readFloat = openFloat(read, address)
     fake.fault = 'hang'

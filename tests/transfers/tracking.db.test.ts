@@ -220,7 +220,7 @@ test('ignores a ledger far above the known ones in the response to a submission'
 })
 
 test.each(['sentLedger', 'lookedUpLedger', 'refusedLedger'] as const)(
-  'counts a %s above the latest known ledger as none, so that a reset network is not waited for',
+  'ignores a %s above the latest known ledger, so that nothing waits for a reset network',
   async (hint) => {
     const { innerHash } = await record(90_560)
     const ledger = openLedger(50)
@@ -352,7 +352,7 @@ test('settles a transfer behind any number of others about which the RPC contrad
   expect(await statusOf(0)).toBe('open')
 })
 
-test('a lookup that the RPC never answers ends when its caller stops waiting', async () => {
+test('ends a lookup without a response when its caller stops waiting', async () => {
   const [recorded] = await recordMany(1)
   const silent: Network = { ...network, call: () => new Promise(() => undefined) }
   const tracker = openTracker({ network: silent, database: async () => db, now: () => new Date() })
@@ -360,7 +360,7 @@ test('a lookup that the RPC never answers ends when its caller stops waiting', a
   expect(await statusOf(0)).toBe('open')
 })
 
-test('requests for one transfer, one after the other, cause at most one lookup in each interval', async () => {
+test('makes at most one lookup per interval for consecutive requests for one transfer', async () => {
   const young = { ...over, latestLedgerCloseTime: 1 }
   proxy.rule(({ method }) => (method === 'getTransaction' ? { answer: young } : { status: 500 }))
   proxy.calls.clear()

@@ -44,7 +44,7 @@ const failed = (code: string, details: object = {}) => ({
 /** The hash under which a transaction was sent. */
 const sentAs = async (innerHash: string) => ({ hash: (await service.findTransfer(innerHash))?.envelope.outerHash })
 
-test('the sponsor pays what the ledger charged, bids twice the inner fee, and the employer pays nothing', async () => {
+test('charges the sponsor the ledger’s fee, bids twice the inner fee, and charges the employer nothing', async () => {
   const { employer, hash, signedXdr, post } = await prepare()
   const before = (await service.ledger.network.rpc.getAccountEntry(employer.address)).balance
   const answer = await post()
@@ -66,7 +66,7 @@ test('the sponsor pays what the ledger charged, bids twice the inner fee, and th
   await expectSettled(service, employer, hash)
 })
 
-test('ten parallel posts of one transaction: one envelope on the ledger, ten equal answers', async () => {
+test('submits one envelope for ten concurrent posts of one transaction, with ten equal responses', async () => {
   const { employer, hash, post } = await prepare()
   const answers = await Promise.all(Array.from({ length: 10 }, post))
   expect([...new Set(answers.map((answer) => JSON.stringify(answer)))]).toHaveLength(1)
@@ -116,7 +116,7 @@ describe('under each failure of the RPC: one payment, and the answer that the le
   })
 })
 
-test('an ERROR is a 500 at once; its reservation stays, and the same transaction may be sent again', async () => {
+test('responds 500 to an ERROR at once, keeps the reservation, and accepts the same transaction again', async () => {
   const { employer, hash, post } = await prepare()
   service.ledger.proxy.rule(
     next('sendTransaction', 1_000, { answer: sendAnswer('ERROR', result('txInsufficientBalance')) }),
@@ -134,7 +134,7 @@ test('an ERROR is a 500 at once; its reservation stays, and the same transaction
   await expectSettled(service, employer, hash)
 })
 
-test('a client that sends its inner transaction by itself: 200 with the inner hash, and the sponsor pays nothing', async () => {
+test('responds 200 with the inner hash, at no cost to the sponsor, if the client submits the inner transaction directly', async () => {
   const { employer, hash, signedXdr, post } = await prepare()
   let alone = false
   service.ledger.proxy.rule(async ({ method }): Promise<Fault> => {
@@ -150,7 +150,7 @@ test('a client that sends its inner transaction by itself: 200 with the inner ha
   await expectSettled(service, employer, hash)
 })
 
-test('a transfer that can no longer apply by the ledger’s time expires, and gives its reservation back', async () => {
+test('expires a transfer by the ledger’s time, and releases its reservation', async () => {
   const { employer, hash, post } = await prepare()
   service.ledger.proxy.rule(({ method }): Fault => {
     if (method === 'sendTransaction') return { answer: sendAnswer('PENDING') }
@@ -169,7 +169,7 @@ async function findOpen(innerHash: string) {
   return row
 }
 
-test('an RPC that denies everything cannot make a payment look expired while its ledgers do not pass maxTime', async () => {
+test('does not expire a transfer on NOT_FOUND while the ledgers do not pass maxTime', async () => {
   const { hash, signedXdr, post } = await prepare({ seconds: 30 })
   // The RPC hides the transaction, and its latest ledger doesn't change: nothing follows from that, however late it is.
   let standing: Record<string, unknown> | undefined
@@ -201,7 +201,7 @@ test('an RPC that denies everything cannot make a payment look expired while its
   expect(await countFeeBumps(service, hash)).toBe(1)
 })
 
-test('a stale proof is refused before it costs anything', async () => {
+test('refuses a stale proof before it costs anything', async () => {
   const { employer, hash, post } = await prepare()
   await receive(employer)
   await sendAndWait(service.ledger.network, await mergeFromOutside(employer))
@@ -212,7 +212,7 @@ test('a stale proof is refused before it costs anything', async () => {
   expect(await service.findTransfer(hash)).toBeUndefined()
 })
 
-test('a sequence number that is used is refused before it costs anything', async () => {
+test('refuses a used sequence number before it costs anything', async () => {
   const { employer, hash, post } = await prepare()
   const rival = await buildTransfer(service.ledger.network, employer, {
     to: payee,
@@ -250,7 +250,7 @@ test('answers transfer-replaced at once if a transaction unknown to the service 
   await expectSettled(service, employer, hash)
 })
 
-test('a proof that goes stale on the way fails on the ledger: 500, charged what the ledger charged, and never again', async () => {
+test('responds 500 to a proof that became stale in transit, charges the ledger’s fee, and never submits it again', async () => {
   const { employer, hash, post } = await prepare()
   await receive(employer)
   const merge = await mergeFromOutside(employer)
@@ -348,7 +348,7 @@ describe('many at once', () => {
   }
 })
 
-test('a decision of the ledger is recorded once the database is back, if it was away', async () => {
+test('records an outcome once the database is reachable again', async () => {
   const { employer, hash, post } = await prepare()
   let away = false
   const database = async () => {
@@ -372,7 +372,7 @@ test('a decision of the ledger is recorded once the database is back, if it was 
   await expectSettled(service, employer, hash)
 })
 
-test('without history a transfer past its time has expired if its sequence number was never used', async () => {
+test('expires a transfer past its time without history if its sequence number was never used', async () => {
   const { employer, hash, post } = await prepare()
   const forgetful = (found: Record<string, unknown>) => ({ ...afterMaxTime(found), oldestLedger: found.latestLedger })
   service.ledger.proxy.rule(({ method }): Fault => {
@@ -384,7 +384,7 @@ test('without history a transfer past its time has expired if its sequence numbe
   await expectSettled(service, employer, hash)
 })
 
-test('an RPC that is behind what the payer has seen settled is waited for, not believed', async () => {
+test('waits for an RPC that is behind the payer’s last settled ledger', async () => {
   const { employer, hash, next: opening, post } = await prepare()
   expect(await post()).toMatchObject({ status: 200 })
   const settled = (await service.findTransfer(hash))?.ledger ?? 0
@@ -409,7 +409,7 @@ test.each([
   expect(stale).toBe(0)
 })
 
-test('answers unavailable, and nothing that is final, if every simulation comes from a lagging node', async () => {
+test('responds unavailable, which is not final, if every simulation is from a lagging node', async () => {
   const { hash, post } = await prepare()
   service.ledger.proxy.rule(({ method }): Fault => {
     if (method !== 'simulateTransaction') return 'pass'
@@ -424,7 +424,7 @@ test('answers unavailable, and nothing that is final, if every simulation comes 
   expect(await service.findTransfer(hash)).toBeUndefined()
 })
 
-test('an idp session is told that transfers need a wallet', async () => {
+test('tells an idp session that transfers need a wallet', async () => {
   const { employer, signedXdr } = await prepare()
   const identity = { kind: 'idp', sub: employer.address, issuer: 'https://idp.example' } as const
   const session = await mintSession(service.running.settings.sessions, identity, new Date())
@@ -434,7 +434,7 @@ test('an idp session is told that transfers need a wallet', async () => {
   })
 })
 
-test('whose transaction it is, and what was sent, in the order of the refusals', async () => {
+test('checks the owner of the transaction, then its contents, in the order of the refusals', async () => {
   const { signedXdr, employer } = await prepare()
   const stranger = await service.employ()
   expect(await service.post({ ...stranger, session: 'nonsense' }, {})).toMatchObject({ status: 401 })

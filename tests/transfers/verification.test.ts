@@ -22,7 +22,7 @@ test.each(PAYER_CASES)('$name: $reason', async ({ used, reason }) => {
   else expect(check).not.toThrow()
 })
 
-test('a sequence that does not fit names the ledger that says so', async () => {
+test('names the ledger in the refusal of a wrong sequence number', async () => {
   const account = accountEntry(payer.publicKey(), { sequence: 6n })
   expect(await thrownBy(() => checkPayer(inner, { account, latestLedger: 42 }))).toMatchObject({ asOf: 42 })
 })

@@ -86,7 +86,7 @@ describe('keys', () => {
 })
 
 describe('a salt', () => {
-  test('is drawn again when the bytes give 0 or exceed the field', () => {
+  test('is derived again if the bytes are 0 or exceed the field', () => {
     const draws = [new Uint8Array(32), new Uint8Array(32).fill(0xff), bytes(`c0${'00'.repeat(30)}05`)]
     const salt = drawSalt(() => draws.shift() ?? new Uint8Array(32).fill(1))
     expect(salt).toBe(5n)
