@@ -47,6 +47,25 @@ export async function findTransferOfHash(db: Database, innerHash: string): Promi
   return envelope && (await findTransfer(db, envelope.transfer))
 }
 
+/** The transfer that an inner transaction is recorded for, and a clock that begins at the database's time. */
+export async function findTransferAndClock(
+  db: Database,
+  innerHash: string,
+): Promise<{ existing: RecordedTransfer | undefined; clock: () => Date }> {
+  const [row] = await db
+    .select({
+      now: sql<number>`extract(epoch FROM clock_timestamp()) * 1000`.mapWith(Number),
+      transfer: envelopes.transfer,
+    })
+    .from(sql`(VALUES (1)) AS one`)
+    .leftJoin(envelopes, eq(envelopes.innerHash, innerHash))
+  if (!row) throw new Error('the database returned no time')
+  const { now, transfer } = row
+  const readAt = performance.now()
+  const clock = () => new Date(now + performance.now() - readAt)
+  return { existing: transfer === null ? undefined : await findTransfer(db, transfer), clock }
+}
+
 /** The one open transfer that an account can have. */
 export async function findOpenTransfer(db: Database, account: string): Promise<Transfer | undefined> {
   const [open] = await db

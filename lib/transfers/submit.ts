@@ -13,7 +13,13 @@ import { DOUBT_MS, isLagging, SILENT_SECONDS } from './recency.ts'
 import { type Proposal, type RecordingTerms, recordTransfer } from './record.ts'
 import { noteRefusal } from './refusals.ts'
 import { renewSignatures } from './renew.ts'
-import { findOpenTransfer, findTransferOfHash, lastLedgerOf, type RecordedTransfer } from './rows.ts'
+import {
+  findOpenTransfer,
+  findTransferAndClock,
+  findTransferOfHash,
+  lastLedgerOf,
+  type RecordedTransfer,
+} from './rows.ts'
 import { checkResourceFee, checkResources, simulate } from './simulation.ts'
 import type { Sponsor } from './sponsor.ts'
 import type { Tracker } from './track.ts'
@@ -91,7 +97,8 @@ export interface Submitted {
 /**
  * Sponsors a signed transaction and waits for its outcome. The same transaction is the same request, however often and
  * wherever it arrives: it is recorded and paid for once, and every caller gets the ledger's result.
- * @param channel the one controlled address that may pay: the relay's channel
+ * @param channel the one controlled address that may pay: the relay's channel. Its transfers use the ledger's time, with
+ *   which the relay signs. All others use the database's time, because the clock of this process may be wrong.
  * @throws SponsorRefusal; Refusal `unavailable`, `sponsor-not-configured`
  */
 export async function submit(
@@ -101,18 +108,19 @@ export async function submit(
 ): Promise<Submitted> {
   const { db, tracker, sponsor, waitMs } = context
   const innerHash = inner.hashHex
-  const existing = await findTransferOfHash(db, innerHash)
+  const { existing, clock } = await findTransferAndClock(db, innerHash)
+  const timing = channel === undefined ? { now: clock } : {}
   if (!existing && !sponsor) throw new Refusal('sponsor-not-configured', 'no fee sponsor is configured')
   const { recorded, isNew } = existing
     ? { recorded: sponsor ? await renewSignatures(db, sponsor, inner, existing) : existing, isNew: false }
-    : await verifyAndRecord(db, sponsor as Sponsor, inner, { terms, channel })
+    : await verifyAndRecord(db, { ...(sponsor as Sponsor), ...timing }, inner, { terms, channel })
   const hash = recorded.envelopes.find((one) => one.innerHash === innerHash)?.outerHash ?? innerHash
   const { payoutId } = terms
   // A request that recorded its transfer has claimed its payout then.
   const transfer =
     isNew || payoutId === undefined
       ? recorded.transfer
-      : await linkRepeat(db, recorded.transfer.id, { payoutId, hash, now: new Date() })
+      : await linkRepeat(db, recorded.transfer.id, { payoutId, hash, now: clock() })
   const outcome = await tracker.submit({ ...recorded, transfer }, { innerHash, isNew, waitMs })
   return { outcome, hash }
 }

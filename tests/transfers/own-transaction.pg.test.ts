@@ -1,7 +1,8 @@
 import { eq } from 'drizzle-orm'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { auditLog } from '#drizzle/schema/audit.ts'
 import { enrol, sendAndWait } from '#lib/cli/client/participants.ts'
+import { decodeInner, sponsorTransfer } from '#lib/transfers/submit.ts'
 import { buildTransfer } from '#lib/wallet/calls.ts'
 import { findContradictions } from '../directory/bookkeeping.ts'
 import { buildPayment, findBatch, preparePayment } from '../directory/payment.ts'
@@ -95,6 +96,40 @@ describe('a transaction that a client has sent by itself is found in spite of a 
     await sendAndWait(service.ledger.network, rival.signedXdr)
     expect(await post()).toMatchObject({ status: 422, body: { code: 'sequence' } })
     expect(await service.findTransfer(hash)).toBeUndefined()
+  })
+})
+
+describe.each([300, -300])('a service whose clock is off by %i s', (seconds) => {
+  const off = () => new Date(Date.now() + seconds * 1000)
+
+  /** Submits the payment through this service with the wrong clock. */
+  async function sponsorOff(signedXdr: string, payoutId?: string) {
+    const { db, running, ledger } = service
+    const { tracker, sponsor } = running
+    const context = { db, tracker, sponsor: sponsor && { ...sponsor, now: off }, waitMs: 30_000 }
+    return await sponsorTransfer(
+      context,
+      decodeInner(signedXdr, ledger.network.passphrase),
+      payoutId ? { payoutId } : {},
+    )
+  }
+
+  test('accepts a payout as older than its payment if the client has submitted the transaction', async () => {
+    const right = Object.getOwnPropertyDescriptor(service.clock, 'now') ?? {}
+    Object.defineProperty(service.clock, 'now', { get: off, configurable: true })
+    const { batch, signedXdr, hash, now } = await preparePayment(service, payee)
+    onTestFinished(() => void Object.defineProperty(service.clock, 'now', right))
+    await sendAndWait(service.ledger.network, signedXdr)
+    const payoutId = batch.payouts[0]?.id
+    expect(await sponsorOff(signedXdr, payoutId)).toEqual({ hash, status: 'SUCCESS' })
+    expect((await now()).payouts[0]).toMatchObject({ status: 'paid', txHash: hash })
+  })
+
+  test('measures the time bounds and the quota day with the clock of the database', async () => {
+    const { hash, signedXdr } = await prepareTransfer(service, payee)
+    expect(await sponsorOff(signedXdr)).toMatchObject({ status: 'SUCCESS' })
+    const row = await service.findTransfer(hash)
+    expect(Math.abs(Date.now() - (row?.createdAt.getTime() ?? 0))).toBeLessThan(200_000)
   })
 })
 

@@ -88,7 +88,6 @@ export async function instructBatch(
         contractor: contractorId,
         address: payees.get(contractorId)?.address,
         encryptedAmount: String(encryptedAmount),
-        createdAt: now,
       })),
     )
     await countPayouts(tx, [batch], { payouts: inserted.length }, { actor, now })
