@@ -7,7 +7,7 @@ import { defineConfig } from 'vitest/config'
 const POSTGRES_ONLY = 'tests/**/*.pg.test.ts'
 const EVERY_DATABASE = 'tests/**/*.db.test.ts'
 
-/** Runs in a process of its own: Next's function for testing a matcher replaces globals with its polyfills. */
+/** Runs in a separate process: Next's function for testing a matcher replaces globals with its polyfills. */
 const ISOLATED = 'tests/**/*.isolated.test.ts'
 
 const setupFiles = ['tests/support/traces.ts']

@@ -4,7 +4,7 @@ import { useEffect, useState } from 'react'
 
 const SHOWN_MS = 2_000
 
-/** One listener for every copy button of the page, and for taps on shortened hashes, which then show the whole. */
+/** One listener for every copy button of the page, and for taps on shortened hashes, which then expand. */
 export function CopyListener() {
   const [said, setSaid] = useState('')
 

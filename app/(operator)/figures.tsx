@@ -26,7 +26,7 @@ export function seconds(value: number): string {
   return `${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`
 }
 
-/** The time between two moments. */
+/** The time between two timestamps. */
 export function between(start: Date, end: Date): string {
   return seconds(Math.max(0, end.getTime() - start.getTime()) / 1000)
 }

@@ -1,4 +1,4 @@
-/** Leads on to a page after a form. The address is relative, so it holds for every name of this service. */
+/** Redirects to a page after a form. The address is relative, so it works under every host name of this service. */
 export function seeOther(page: string): Response {
   return new Response(null, { status: 303, headers: { Location: page } })
 }

@@ -4,7 +4,7 @@ import { bigint, type ExtraConfigColumn, timestamp } from 'drizzle-orm/pg-core'
 /** Whole milliseconds, like a Date: a cursor made from a row that was read must point at exactly that row. */
 export const instant = (name: string) => timestamp(name, { withTimezone: true, mode: 'date', precision: 3 })
 
-/** Breaks the tie between records that were made at the same moment: lists keep one order. */
+/** Breaks ties between records created at the same time, so that lists have a stable order. */
 export const sequence = () => bigint('sequence', { mode: 'number' }).generatedAlwaysAsIdentity()
 
 /** The end of an index for lists with the newest record first. */

@@ -117,7 +117,7 @@ export const envelopes = pgTable(
       .references(() => transfers.id, { onDelete: 'cascade' }),
     /** the signed envelope, base64 XDR, sent again unchanged; null when there is nothing to send, and 30 days after the end */
     signed: text('signed'),
-    /** the most that the network may take for it, in stroops */
+    /** the maximum fee that the network may charge for it, in stroops */
     bid: stroops('bid').notNull(),
     /** its maxTime, unix seconds; 0: it has none */
     maxTime: bigint('max_time', { mode: 'number' }).notNull(),

@@ -27,7 +27,7 @@ import type { Service } from '#lib/server/services.ts'
 import { EXAMPLE } from './examples.ts'
 import { ApiResponse, inGroup, operation } from './operation.ts'
 
-/** A range that ends this many ledgers below the ingested end cannot change any more, and may be cached for ever. */
+/** A range that ends this many ledgers below the ingested end can't change any more, and may be cached forever. */
 const SETTLED_LEDGERS = 100
 
 const NO_STORE = { 'Cache-Control': 'no-store' }

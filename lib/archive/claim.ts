@@ -3,7 +3,7 @@ import { archiveStreams } from '#drizzle/schema/archive.ts'
 import type { Database } from '#lib/db/connection.ts'
 import type { Stream } from './generation.ts'
 
-/** The time (s) that a process has a stream for itself, counted anew with each page. */
+/** How long (s) a process has exclusive use of a stream, restarted with each page. */
 const CLAIM_SECONDS = 30
 
 const CLAIM = sql`clock_timestamp() + make_interval(secs => ${CLAIM_SECONDS})`

@@ -37,7 +37,7 @@ export function findRanges(db: Database, streams: readonly number[]): Promise<St
     .orderBy(asc(archiveRanges.stream), asc(archiveRanges.fromLedger))
 }
 
-/** A reset is believed after so many further checks: behind one address, one node may serve another network. */
+/** A reset is accepted after this many further checks: behind one address, one node may serve another network. */
 const CONFIRMATIONS = 3
 
 /**

@@ -28,7 +28,7 @@ export interface ArchiveContext {
   database(): Promise<Database>
 }
 
-/** When a round ends though events are missing: after so many pages of a stream, or so many milliseconds. */
+/** Ends a round even if events are missing: after this many pages of a stream, or this many milliseconds. */
 interface RoundOptions {
   maxPages?: number
   maxMs?: number
@@ -87,7 +87,7 @@ async function readRegistries({ network, token }: ArchiveContext): Promise<strin
   })
 }
 
-/** The RPC drops ledgers during a long catch-up, so its window is read again after so many pages. */
+/** The RPC drops ledgers during a long catch-up, so its window is read again after this many pages. */
 const WINDOW_PAGES = 20
 
 /** How far a round ingests a stream. */

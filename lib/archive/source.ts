@@ -109,7 +109,7 @@ const EVENTS = z.object({
 /** Events in one response. Larger pages would parse for longer than other requests should wait. */
 const PAGE_LIMIT = 1_000
 
-/** The most requests for one page of whole ledgers: a ledger holds far fewer events. */
+/** The maximum number of requests for one page of whole ledgers: a ledger has far fewer events. */
 const MAX_REQUESTS = 50
 
 /** The transaction and operation bits, and the event index, of a cursor that ends its ledger. */

@@ -11,8 +11,8 @@ docs/configuration.md.`
 await runCommand({ usage: USAGE, options: {}, run: serveLedger })
 
 async function serveLedger(): Promise<void> {
-  // A ledger that runs alone makes a new key for its test issuer at each start, so its access tokens are valid until
-  // it ends.
+  // A ledger that runs alone generates a key for its test issuer at each start, so its access tokens are valid until it
+  // stops.
   const { devnet, issuer, audience } = await startLedger(environment(), await generateIdentityKey())
   console.log(`friendbot    ${devnet.friendbotUrl}?addr=G...
 deployment   ${devnet.url}/deployment.json

@@ -16,7 +16,7 @@ interface QuotaUse {
 /** Today's use of the quotas, the reserved float and the sponsor's spending rate, in stroops. */
 export interface Spending {
   everybody: QuotaUse
-  /** the three accounts that have used the most */
+  /** the three accounts with the highest use */
   busiest: QuotaUse[]
   floatHeld: bigint
   /** the sponsor's spending per day, at the rate of the last 24 hours, or since its first transfer if that is later */

@@ -8,7 +8,7 @@ import { type Database, READ_COMMITTED } from './schema.ts'
 export { databaseFailure, isUnreachable, sqlState, violatedConstraint } from './errors.ts'
 export type { Database } from './schema.ts'
 
-/** The way to the database: connects and migrates at first use, and again after a failure. */
+/** Access to the database: connects and migrates on first use, and again after a failure. */
 export interface Store {
   /** @throws Refusal `unavailable` while the database cannot be reached, or has the schema of another version */
   database(): Promise<Database>

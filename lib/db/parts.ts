@@ -1,4 +1,4 @@
-/** As many rows as one statement inserts: so few that composing it holds up no other request. */
+/** The number of rows per INSERT: few enough that composing the statement doesn't delay other requests. */
 export const ROWS_AT_ONCE = 250
 
 /** Splits `rows`, in their order, into parts of at most ROWS_AT_ONCE. */

@@ -1,8 +1,8 @@
 import type { Database } from './connection.ts'
 
 /**
- * A query that is built once for each database, and prepared once for each of its connections, so that a query of every
- * request costs only its execution. Each transaction is a `Database` too, and builds the query anew.
+ * A query that is built once per database and prepared once per connection, so that running it for every request costs
+ * only its execution. Each transaction is a `Database` too, and rebuilds the query.
  */
 export function preparedOnce<Query extends object>(prepare: (db: Database) => Query): (db: Database) => Query {
   const prepared = new WeakMap<Database, Query>()

@@ -83,7 +83,7 @@ async function signDeposit(
   }
 }
 
-/** Makes deposits of claimed grants, one after the other: an account has one open transfer at most. */
+/** Submits the deposits of claimed grants one after another: an account has at most one open transfer. */
 export interface Granting {
   /**
    * Resolves to the settled deposit of a claim. Undefined if `patience` (ms) ran out, or the claim has no deposit and

@@ -132,7 +132,7 @@ export async function shareSlots<Result>(user: string, request: () => Promise<Re
   return await inLine(shared.payrollUsers, user, request)
 }
 
-/** The most bytes of bodies that all requests together may hold before they are parsed. */
+/** The maximum size in bytes of all request bodies that wait to be parsed. */
 const MAX_HELD_BYTES = 64 * 1024 * 1024
 /** Beyond this size (bytes) a body is read one chunk per turn, so that a fast client cannot take every turn. */
 const LARGE = 64 * 1024

@@ -23,7 +23,7 @@ export interface BackendOptions {
   limitMs: number
   /** Where the runtime offers nothing better, the worker is ended through bb.js. */
   watchWorker?: WatchWorker
-  /** The most memory, in pages of 64 KiB; by default all that WebAssembly allows. */
+  /** The memory limit, in pages of 64 KiB; by default WebAssembly's maximum. */
   pages?: number
 }
 

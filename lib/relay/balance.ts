@@ -24,8 +24,8 @@ export async function openBalance(relay: Relay, channel: Channel, amount: bigint
     if (opening && opening.value >= amount) return opening
   }
   const balance = await readBalance(relay, channel).catch(async (error: unknown) => {
-    // The events are lost. The stored opening still fits the ledger, but covers less than `amount`, and nothing opens
-    // what the channel has received.
+    // The events are lost. The stored opening still matches the ledger, but covers less than `amount`, and the received
+    // balance can't be opened.
     if (isConflict(error) && record && (await opensBalance(relay, channel, record))) return undefined
     throw error
   })

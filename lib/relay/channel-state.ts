@@ -140,7 +140,7 @@ export async function isSuspended(db: Database, token: string, { queuedAt }: Pic
 /** Whether a running relay has a channel outside `unable` that may have enough for an item. */
 export async function isAnyAble(store: ChannelStore, unable: readonly string[]): Promise<boolean> {
   const db = await store.database()
-  // `history`: a later check may find out what the channel owns. The other problems leave it nothing to pay with.
+  // `history`: a later check may find the channel's balance. The other problems leave it nothing to pay with.
   const mayPay = or(isNull(relayChannels.problem), eq(relayChannels.problem, 'history'))
   return (await db.$count(relayChannels, and(isElsewhere(store, unable), IS_SEEN, mayPay))) > 0
 }
@@ -158,7 +158,7 @@ export async function findFree(store: ChannelStore, { unable }: Pick<Item, 'unab
 const isElsewhere = ({ token }: ChannelStore, addresses: readonly string[]) =>
   and(eq(relayChannels.token, token), notInArray(relayChannels.address, [...addresses]))
 
-/** Whether this relay can serve any message: one of its channels has no problem, or a transfer awaits its end. */
+/** Whether this relay can serve any message: one of its channels has no problem, or a transfer is still open. */
 export async function canServe(relay: Relay): Promise<boolean> {
   const db = await relay.database()
   const addresses = relay.channels.map(({ address }) => address)

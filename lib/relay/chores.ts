@@ -8,7 +8,7 @@ import type { RelayStore } from './relay.ts'
 
 /** An item that has waited this long fails: no relay could decrypt its amount, or no channel could pay it. */
 const ITEM_FAILS_AFTER_MS = 24 * 60 * 60_000
-/** The most items of one round, oldest first: more than a queue holds in its worst hour. */
+/** The maximum number of items per round, oldest first: more than a queue has in its worst hour. */
 const MOST_ITEMS = 1_000
 
 /**

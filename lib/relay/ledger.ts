@@ -9,7 +9,7 @@ export interface LedgerWatch {
   readLatest(): Promise<number>
   /** Asks the RPC for its latest ledger; resolves to whether it responded. */
   check(): Promise<boolean>
-  /** Whether the RPC responded when it was last asked. */
+  /** Whether the RPC responded to the last request. */
   isReachable(): boolean
   /** The present by the ledger's close times, in milliseconds since the epoch. */
   now(): number
@@ -73,7 +73,7 @@ export function watchLedger(network: Network): LedgerWatch {
   }
 }
 
-/** What is wrong with a clock that is this many seconds ahead; undefined within the tolerance. */
+/** The problem of a clock that is this many seconds ahead; undefined within the tolerance. */
 export function describeOffset(offsetSeconds: number): string | undefined {
   if (Math.abs(offsetSeconds) <= CLOCK_TOLERANCE_SECONDS) return undefined
   const direction = offsetSeconds > 0 ? 'ahead of' : 'behind'

@@ -14,7 +14,7 @@ import { ItemError, isItemError } from './item-error.ts'
 import { findItem, type Item, oldestFirst } from './item-row.ts'
 import type { Relay } from './relay.ts'
 
-/** Why a channel is not released. Nothing has changed then, but for payments that were recorded. */
+/** Why a channel is not released. Nothing has changed then, except for the payments recorded so far. */
 export type NotReleased =
   | 'unknown-channel'
   | 'not-moved'

@@ -17,7 +17,7 @@ interface Payment {
   /** the channel's opening once the item is paid; undefined if this process has not signed the item's transfer */
   next: PromiseWithResolvers<Opening | undefined>
   end: PromiseWithResolvers<void>
-  /** whether the proof of a next item is being made ahead, or cannot be */
+  /** whether the next item's proof is being generated ahead, or can't be */
   hasFollower: boolean
 }
 
@@ -32,7 +32,7 @@ interface Shift {
   message: ItemMessage
   isLate(): boolean
   isStopped(): boolean
-  /** Waits for so many seconds, by default `retry`, or until the shift is stopped. */
+  /** Waits this many seconds, by default `retry`, or until the shift is stopped. */
   pause(seconds?: number): Promise<void>
 }
 

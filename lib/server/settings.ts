@@ -43,8 +43,8 @@ export interface Settings {
   /** The contract of the confidential token. */
   token: string | undefined
   /**
-   * `secret` signs the tokens of invites; `page` with a token appended is an invite's link; `daily` is the most mails
-   * a day.
+   * `secret` signs the tokens of invites; `page` with a token appended is an invite's link; `daily` is the maximum number
+   * of mails per day.
    */
   invites: { secret: Uint8Array; page: string; daily: number }
   mail: MailSettings | undefined

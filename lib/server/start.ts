@@ -20,7 +20,7 @@ import { composeSettings, type Embedded, type Settings } from './settings.ts'
 import { fundMeanwhile } from './sponsor-funding.ts'
 import { checkSurroundings } from './start-checks.ts'
 
-/** A service and the way to end it. */
+/** A service and the function that stops it. */
 export interface RunningService extends Service {
   close(): Promise<void>
 }

@@ -35,7 +35,7 @@ export interface Provisioning {
   given: Pick<Environment, 'SPONSOR_SEED' | 'FAUCET_SEED' | 'CHANNEL_SEEDS' | 'RELAY_PRIVATE_KEY' | 'SESSION_SECRET'> &
     Pick<Environment, 'DATABASE_URL' | 'DEVNET_PROOFS' | 'PROVER_CIRCUITS' | 'PROVER_CRS' | 'RELAY_PROVER'>
   channels: number
-  /** saves the complete text, before the network is asked for anything for the keys in it */
+  /** saves the complete text, before any request to the network that involves its keys */
   keep(text: string): void
   say(line: string): void
 }

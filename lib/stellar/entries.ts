@@ -4,7 +4,7 @@ import { ledgerUnreachable } from './ledger-error.ts'
 /** The part of the RPC client that this file needs. */
 export type EntryReader = Pick<rpc.Server, 'getLedgerEntries'>
 
-/** The most keys in one call (stellar-rpc rejects more with -32602). */
+/** The maximum number of keys per call (stellar-rpc rejects more with -32602). */
 export const MOST_KEYS = 200
 
 /**

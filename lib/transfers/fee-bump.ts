@@ -13,7 +13,7 @@ export interface FeeBump {
   envelope: string
   /** 64 hex digits */
   hash: string
-  /** the most that the network may take, in stroops */
+  /** the maximum fee that the network may charge, in stroops */
   bid: bigint
 }
 

@@ -24,7 +24,7 @@ const PAGE = z.object({
   cursor: z.string().regex(/^\d*$/),
 })
 
-/** The most transactions that the RPC puts on a page, and the most pages of one walk. */
+/** The maximum number of transactions on a page of the RPC, and of pages per walk. */
 const PAGE_LIMIT = 200
 const MOST_PAGES = 50
 
@@ -76,7 +76,7 @@ export async function walkLedgers(network: Network, sought: RecordedTransfer[], 
         latestLedger,
       }
     }
-    // A cursor that does not advance would fetch the same page for ever.
+    // A cursor that doesn't advance would fetch the same page forever.
     if (BigInt(page.cursor || 0) <= last) throw new LedgerError('unavailable', 'the RPC gives the same page again')
     last = BigInt(page.cursor || 0)
     params = { pagination: { cursor: page.cursor, limit: PAGE_LIMIT } }

@@ -28,9 +28,7 @@ export async function linkPayout(
   return { ...transfer, payout }
 }
 
-/**
- * Links the payout that a rival of an open transfer names. A transfer that has a payout keeps it, and no other fits.
- */
+/** Links the payout that a rival of an open transfer names. A transfer with a payout keeps it, and accepts no other. */
 export async function linkRivalsPayout(
   tx: Database,
   open: Transfer,

@@ -8,7 +8,7 @@ export interface SponsorRules {
   /** contracts that may be called, C-addresses */
   contracts: ReadonlySet<string>
   functions: ReadonlySet<string>
-  /** the most that a declared resource fee, and the built outer fee, may be */
+  /** the maximum of a declared resource fee, and of the built outer fee */
   maxFee: bigint
   /** every address that the service controls: none of them may pay, sign or be called */
   controlled: ReadonlySet<string>

@@ -25,7 +25,7 @@ export interface Claim {
 /** Represents the sum of all accounts in the table of quotas. */
 export const EVERYBODY = '*'
 
-/** The UTC day of a moment, YYYY-MM-DD. */
+/** The UTC day of a timestamp, YYYY-MM-DD. */
 export function quotaDay(now: Date): string {
   return now.toISOString().slice(0, 10)
 }

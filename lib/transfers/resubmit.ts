@@ -125,8 +125,8 @@ function pickEnvelope(competing: readonly Envelope[]): Envelope | undefined {
 }
 
 /**
- * A contested refusal can mean that the network already has the same transaction, or a rival. It is believed only after
- * so many ledgers.
+ * A contested refusal may mean that the network already has the same transaction, or a rival. It is trusted only after
+ * this many ledgers.
  */
 const CONTESTED_LEDGERS = 2
 

@@ -120,7 +120,7 @@ export function checkResourceFee(
   if (declared.fee > limit) throw sponsorRefused('excess-resource-fee')
 }
 
-/** The most rent that the call can have needed before another transaction extended the same entries, in stroops. */
+/** The maximum rent, in stroops, that the call may have needed before another transaction extended the same entries. */
 function monthOfRent({ footprint, writeBytes }: xdr.SorobanResources): bigint {
   const read = BigInt(footprint.readOnly.filter(isExtendable).length)
   const written = BigInt(footprint.readWrite.filter(isExtendable).length)

@@ -23,6 +23,6 @@ export interface Deployment extends TokenOnNetwork {
   prover: Prover
   /** Where events are read that the RPC no longer has; by default nowhere. */
   archives?: readonly EventArchive[]
-  /** By default that of the system. */
+  /** The system's clock by default. */
   random?: RandomSource
 }

@@ -8,7 +8,7 @@ import { isRefusalCode } from '#lib/refusal/refusal.ts'
 
 const page = readFileSync('docs/api.md', 'utf8')
 
-test('every call on the page is an operation', () => {
+test('calls only documented operations on the page', () => {
   const calls = [...page.matchAll(/`(GET|POST|PATCH|DELETE) (\/[^\s`?]*)/g)].map(
     ([, method, path]) => `${method} ${path}`,
   )
@@ -17,7 +17,7 @@ test('every call on the page is an operation', () => {
   expect(calls.filter((call) => !known.includes(call))).toEqual([])
 })
 
-test('every code on the page is in the table', () => {
+test('lists only codes of the table on the page', () => {
   const [, table = ''] = page.split('what to do when it does not return 200')
   const codes = [...(table.split('## States')[0]?.matchAll(/(?:500|or) `([a-z-]+)`/g) ?? [])].map(
     ([, code = '']) => code,

@@ -200,7 +200,7 @@ describe('CORS', () => {
     }
   })
 
-  /** The handlers under a configuration that is read anew. */
+  /** The handlers under a reloaded configuration. */
   const under = async (origins: string | undefined, options?: ResourceOptions) => {
     vi.resetModules()
     vi.stubEnv('CORS_ORIGINS', origins)

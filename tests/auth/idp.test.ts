@@ -68,7 +68,7 @@ describe('a good token', () => {
     expect(decodeJwt(session).exp).toBe(NOW_SECONDS + 3600)
   })
 
-  test('is found by discovery once, its keys are fetched once', async () => {
+  test('causes one discovery request and one request for keys', async () => {
     await Promise.all([signIn(await key.sign(claims())), signIn(await rsa.sign(claims()))])
     await signIn(await key.sign(claims()))
     expect(server.requests.toSorted()).toEqual([

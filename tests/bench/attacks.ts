@@ -43,7 +43,7 @@ const withSession = ({ session }: Target) => ({ ...JSON_TYPE, Authorization: `Be
 
 const rowsOfNames = (count: number) => JSON.stringify({ rows: Array.from({ length: count }, () => ({ name: 'n' })) })
 
-/** A signed call with an argument of so many values. */
+/** A signed call with an argument of this many values. */
 function transactionOf(key: Keypair, values: number): string {
   const args = [xdr.ScVal.scvVec(Array.from({ length: values }, () => xdr.ScVal.scvVoid()))]
   const contract = 'CA3D5KRYM6CB7OWQ6TWYRR3Z4T7GNZLKERYNZGGA5SOAOPIFY6YQGAXE'

@@ -20,7 +20,7 @@ import type { Holder } from '#lib/wallet/keys.ts'
 import type { Figure } from './directory.ts'
 
 const TRANSFERS = 100
-/** Ledgers that the embedded ledger can be asked about. */
+/** The number of ledgers in the embedded ledger's history. */
 const RETENTION = 17_280
 const MEBIBYTE = 1024 * 1024
 const FOLDERS = { circuits: 'lib/prover/circuits', referenceString: 'lib/prover/reference-string' }

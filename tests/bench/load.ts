@@ -14,7 +14,7 @@ export interface LoadReport {
 /** A request. `client` is the address that a proxy claims to have seen, and `sessions` are used in turn. */
 type Asked = RequestOptions & { body?: string | (() => string); client?: () => string; sessions?: readonly string[] }
 
-/** Asks the same over and over on so many connections, for so long. */
+/** Repeats the same request on this many connections, for this long. */
 export async function load(
   url: string,
   options: Asked,

@@ -1,6 +1,6 @@
 import { Keypair, rpc, TransactionBuilder } from '@stellar/stellar-sdk'
 
-/** The work of a simple sponsor with the SDK alone: decode, wrap, sign, send, and ask once a second. */
+/** The work of a simple sponsor with only the SDK: decode, wrap, sign, submit, and poll once a second. */
 async function plainTransfer(
   server: rpc.Server,
   passphrase: string,

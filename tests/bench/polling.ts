@@ -12,9 +12,9 @@ import { cpuMsOf, load } from './load.ts'
 
 const BATCHES = 10_000
 const MOST_CONTRACTORS = 50_000
-/** Organisations of others, and how many contractors each has. */
+/** Other organisations, and how many contractors each has. */
 const STRANGERS = { organisations: 10, contractors: 8_900 }
-/** As many users as no limit for one user slows down. */
+/** Enough users that no per-user limit slows them down. */
 const USERS = 200
 const ROUNDS = 7
 /** Rounds in which the code is compiled, and that do not count. */
@@ -36,7 +36,7 @@ interface PollingService {
   otherSessions: string[]
   organisation: string
   batch: string
-  /** a batch with a payout for each of the most contractors that an organisation can have */
+  /** a batch with a payout for each of the maximum number of contractors */
   largeBatch: string
   close(): Promise<void>
 }

@@ -35,7 +35,7 @@ export async function setStage(variables: Record<string, string> = {}): Promise<
     directory: null,
     port: 0,
     closeMs: 1000,
-    // The service's cost is measured, not the room in a ledger: see ./ledger.ts.
+    // Measures the service's cost, not the room in a ledger: see ./ledger.ts.
     limits: multiplyLimits(NETWORK_LEDGER_LIMITS, 100),
     passphrase: 'Standalone Network ; February 2017',
   })

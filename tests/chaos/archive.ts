@@ -9,7 +9,7 @@ import { fetchEvents, readWindow } from '#lib/archive/source.ts'
 const MAX_ROUNDS = 120
 const PAGE = 1_000
 
-/** Everything in which the archive and the ledger's events contradict each other after a history. */
+/** All contradictions between the archive and the ledger's events after a history. */
 export async function findUntrueEvents(context: ArchiveContext): Promise<string[]> {
   const { network, token } = context
   const db = await context.database()

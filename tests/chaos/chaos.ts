@@ -46,7 +46,7 @@ await runCommand({
   run: ({ histories, seed }) => runHistories(Number(histories), Number(seed)),
 })
 
-/** Runs as many histories, from that seed on, and ends the process. */
+/** Runs this many histories, starting with that seed, and ends the process. */
 async function runHistories(histories: number, firstSeed: number): Promise<void> {
   const postgres = await startPostgres(await freePort())
   const admin = new Client({ connectionString: postgres.url })

@@ -20,9 +20,9 @@ export interface Answer {
 
 /** A process that can be killed and restarted, or paused. */
 export interface Mortal {
-  /** Kills the process and starts it anew. Resolves to false if it was already stopped or starting. */
+  /** Kills and restarts the process. Resolves to false if it was already stopped or starting. */
   kill(): Promise<boolean>
-  /** Stops the process for so many milliseconds. Resolves to false if it was already stopped or starting. */
+  /** Stops the process for this many milliseconds. Resolves to false if it was already stopped or starting. */
   freeze?(milliseconds: number): Promise<boolean>
 }
 
@@ -31,7 +31,7 @@ export interface Instance extends Mortal {
   post(payer: SignedInPayer, request: { signedXDR: string; payoutId?: string }): Promise<Answer>
   /** Requests the payer's payouts. */
   poll(payer: SignedInPayer): Promise<void>
-  /** Has the relays pay the payer's contractor so many times. */
+  /** Has the relays pay the payer's contractor this many times. */
   startJob?(payer: SignedInPayer, transfers: number): Promise<void>
 }
 
@@ -44,11 +44,14 @@ export interface Pair {
   network: TestNetwork
   readLedger: ReadLedger
   db: Database
-  /** Breaks every connection to the database, and lets none in for so many milliseconds; undefined where that cannot be. */
+  /**
+   * Breaks every connection to the database, and accepts none for this many milliseconds; undefined if that isn't
+   * possible.
+   */
   breakDatabase?(milliseconds: number): Promise<void>
   /** Stops closing ledgers for this long; undefined if the test doesn't control the ledger's clock. */
   standStill?(milliseconds: number): Promise<void>
-  /** Closes so many ledgers at once. */
+  /** Closes this many ledgers at once. */
   closeLedgers?(count: number): void
 }
 
@@ -91,7 +94,7 @@ export interface Happened {
 
 /** After this time, in ms, an envelope can no longer apply. */
 const FORGOTTEN_AFTER = 40_000
-/** A client that posts again chooses among so many of its latest envelopes. */
+/** A client that posts again chooses among this many of its latest envelopes. */
 const RECENT = 8
 
 /**
@@ -227,7 +230,7 @@ export async function runHistory(
   return happened
 }
 
-/** So many of the last ends are noted at once. */
+/** The number of final outcomes that are recorded at once. */
 const LAST_ENDS = 50
 
 async function noteEnds(db: Database, ends: Happened['ends']): Promise<void> {

@@ -5,7 +5,7 @@ import { findContradictions } from '../directory/bookkeeping.ts'
 import { findDiscrepancies } from '../transfers/quota-ledger.ts'
 import { type Happened, type Pair, statusOf } from './history.ts'
 
-/** No node that the histories make lags by so many ledgers. */
+/** No node in the histories lags by this many ledgers. */
 const LONG_AGO = 80
 
 /** All contradictions between responses, rows and the ledger after a history. */

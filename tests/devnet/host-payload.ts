@@ -86,7 +86,7 @@ export function withdrawPayload(): Payload {
   }
 }
 
-/** The proof for what the ledger says now. `payload` by the names of 0.8.0. */
+/** The proof for the current state of the ledger. `payload` by the names of 0.8.0. */
 export function proveTransfer(network: Network, from: Keypair, to: Keypair, payload: Payload): Uint8Array {
   const sender = confidentialBalance(network, from)
   const recipient = confidentialBalance(network, to)

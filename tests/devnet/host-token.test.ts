@@ -363,7 +363,7 @@ describe('instructions, as the released contract is metered', () => {
     const args = [g(employer), c(token), amount(value)]
     const transferred = apply(network, { source: employer, contract: underlying, name: 'transfer', args })
     const deposited = apply(network, depositRequest(network, employer, contractor, value))
-    // 186,705 is what the released asset contract takes for its part.
+    // 186,705 are the instructions of the released asset contract.
     expectNear({ instructions: deposited.instructions - transferred.instructions + 186_705 }, measured)
   })
 

@@ -25,7 +25,7 @@ import {
   sorobanDataOf,
 } from './network-fixture.ts'
 
-/** Responses of stellar-core 26.1 and stellar-rpc 26.0.1 to the same requests. The figures are theirs. */
+/** Responses of stellar-core 26.1 and stellar-rpc 26.0.1 to the same requests, with their figures. */
 const network = shareNetwork()
 const accounts = foundAccounts(network, 'payer', 'owner')
 

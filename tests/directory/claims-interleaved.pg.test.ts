@@ -130,7 +130,7 @@ function actionsOf(
   return { all, claims }
 }
 
-/** Asks the service. An action may be refused, and may not fail: an error of the database is answered with 500 or 503. */
+/** Sends a request. An action may be refused but must not fail: a database error would be a 500 or 503. */
 async function ask(employer: Employer, path: string, body?: unknown) {
   const answer = await employer.ask('POST', path, body)
   if (answer.status >= 500) throw new Error(`POST ${path}: ${answer.status} ${JSON.stringify(answer.body)}`)

@@ -169,7 +169,7 @@ test('does not return a grant for an RPC without the history, and does not block
       },
     }
   })
-  // It did arrive; nothing is said that is not known.
+  // The deposit was applied, but the RPC doesn't show it, so the response makes no claim.
   expect(await faucet.ask(person.session)).toMatchObject({ status: 503 })
   expect(await faucet.grant(person.address)).toMatchObject({ status: 'unknown' })
   expect(await faucet.ask(person.session)).toMatchObject({ status: 429 })

@@ -12,7 +12,7 @@ import { proxy } from '../../proxy.ts'
 const post = (body: string, type = 'application/json') =>
   new Request('http://localhost:3000/api/things', { method: 'POST', body, headers: { 'Content-Type': type } })
 
-/** The most that `count` grew by within one turn of the event loop, until `all` are done. */
+/** The maximum growth of `count` within one turn of the event loop, until `all` are done. */
 async function mostInATurn(all: Promise<unknown>, count: () => number): Promise<number> {
   let isOver = false
   all.finally(() => {
@@ -143,7 +143,7 @@ test('does not wait for a turn without a body', async () => {
 
 const MEBIBYTE = 1024 * 1024
 
-/** A request whose body says so many bytes, and ends at once, or is cut off after the test. */
+/** A request that announces a body of this many bytes, and ends at once, or is cut off after the test. */
 function sent(size: number, { isWhole }: { isWhole: boolean }): Request {
   const body = new ReadableStream({
     start: (controller) => {

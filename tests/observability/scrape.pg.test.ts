@@ -47,7 +47,7 @@ test.each([
   expect([status, JSON.parse(text)]).toMatchObject([401, { error }])
 })
 
-test('a service without a token for it has no metrics', async () => {
+test('serves no metrics without METRICS_TOKEN', async () => {
   const other = await startService(
     readEnvironment({ ...service.variables, METRICS_TOKEN: '' }),
     service.database.shared,
@@ -120,7 +120,7 @@ test('exports requests by route and status, and the RPC calls of this process', 
   expect(after.samples.get('payroll_rpc_calls_total{method="sendTransaction"}')).toBeGreaterThan(0)
 })
 
-test('the example of the reference is cut out of such a scrape', async () => {
+test('matches the example in the reference', async () => {
   const example = String(SERVICE_OPERATIONS.find(({ id }) => id === 'getMetrics')?.response?.example)
   const { text } = await ask(`Bearer ${TOKEN}`)
   const described = example.split('\n').filter((line) => line.startsWith('#'))

@@ -38,7 +38,7 @@ describe('the configured prover', () => {
     await expect(load({ referenceString: 'none' })).rejects.toThrow(ConfigurationError)
   })
 
-  test('rejects another reference string than that of the ceremony on testnet', async () => {
+  test('rejects a reference string other than the ceremony’s on testnet', async () => {
     const given = { circuits: 'lib/prover/circuits', referenceString: 'lib/prover/reference-string' } as const
     const loading = loadProver({ ...SETTINGS, network: 'testnet', ...given }, silent)
     await expect(loading).rejects.toThrow(

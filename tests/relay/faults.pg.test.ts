@@ -114,7 +114,7 @@ test('fails an item above the channel’s last known balance when the RPC has lo
   expect(await itemsOf(job)).toMatchObject([{ status: 'failed', error: 'no channel has enough to pay it' }])
 })
 
-/** The most ledgers that a node lags. */
+/** The maximum number of ledgers that a node lags. */
 const MOST_BEHIND = 10
 
 /**

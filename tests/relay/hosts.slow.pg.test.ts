@@ -40,7 +40,7 @@ test('two relays on one database share the jobs of many users, and pay every ite
   }
 })
 
-test('a relay takes over the channels of one that was killed', async () => {
+test('takes over the channels of a killed relay', async () => {
   const [doomed, other] = await Promise.all([startChild(fixture.variables), startChild(fixture.variables)])
   if (!doomed || !other) throw new Error('a relay is missing')
   try {

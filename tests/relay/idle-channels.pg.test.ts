@@ -11,8 +11,8 @@ import { openRelayService, type RelayService } from './relay-service.ts'
 const CHANNELS = 12
 
 /**
- * The most RPC calls and SQL statements of one item: in total, and per ledger until it ends. One request per idle channel
- * and ledger would add eleven.
+ * The maximum number of RPC calls and SQL statements for one item: in total, and per ledger until it ends. One request
+ * per idle channel and ledger would add eleven.
  */
 const MOST_CALLS = { once: 20, perLedger: 3 }
 const MOST_STATEMENTS = { once: 80, perLedger: 6 }

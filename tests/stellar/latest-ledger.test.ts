@@ -23,7 +23,7 @@ test('getTransaction has it where getHealth does not, before stellar-rpc 27.1', 
   expect(await read()).toEqual({ sequence: 41, closedAt: 1_777_636_800 })
 })
 
-test('an RPC that fails leaves the latest ledger unknown', async () => {
+test('leaves the latest ledger unknown if the RPC fails', async () => {
   fake.fault = 'json-rpc-error'
   await expect(read()).rejects.toMatchObject({ name: 'LedgerError', code: 'unavailable' })
 })

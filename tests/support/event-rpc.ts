@@ -47,7 +47,7 @@ export interface EventRpc {
   events: ServedEvent[]
   /** base64 XDR of the data of further events; undefined: an own one each */
   data: string | undefined
-  /** the most ledgers that one request scans */
+  /** the maximum number of ledgers that one request scans */
   scan: number
   /** envelopes by transaction hash */
   envelopes: Map<string, string>

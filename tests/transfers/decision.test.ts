@@ -31,7 +31,7 @@ const used = { number: 8n, latestLedger: 60 }
 const unused = { number: 7n, latestLedger: 80 }
 const forgetful = over({ oldestLedger: RECORDED + 1 })
 
-/** The network began anew: its history is whole, and has ledgers of lower numbers alone. */
+/** The network was reset: its history is complete, and contains only ledgers with lower numbers. */
 const restored = over({ latestLedger: RECORDED - 1 })
 
 const CASES: [string, Partial<Evidence>, string][] = [

@@ -423,7 +423,7 @@ function renew(): void {
   Object.assign(tracker, openTracker({ network, database, now }))
 }
 
-/** The same transfer with other fields, signed anew. */
+/** The same transfer with other fields, signed again. */
 function changed(
   { signer }: SignedInPayer,
   signedXdr: string,

@@ -27,7 +27,7 @@ afterEach(async () => {
 
 const failed = { status: 500, body: { error: 'transfer failed', code: 'unavailable' } }
 
-/** A node that never reaches the ledger with the transaction, however often it is asked. */
+/** A node that never reaches the transaction's ledger, however often it is polled. */
 const lagging = ({ method }: Call): Fault => (method === 'getTransaction' ? { rewrite: notFound } : 'pass')
 
 /** A node that lacks the last minute of ledgers. */

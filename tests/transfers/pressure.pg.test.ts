@@ -44,7 +44,7 @@ test('pays each transfer once, resubmitting while the network’s queue is full'
   expect(answers.map(({ status, body }) => [status, body])).toEqual(
     prepared.map(() => [200, { hash: expect.stringMatching(/^[0-9a-f]{64}$/), status: 'SUCCESS' }]),
   )
-  // Some had to be sent again: the network refused them, or pushed them out of its queue.
+  // Some were resubmitted because the network rejected them or dropped them from its queue.
   expect(proxy.calls.get('sendTransaction')).toBeGreaterThan(PAYERS)
   const ledgers = await Promise.all(
     answers.map(async ({ body }) => (await network.rpc.getTransaction(String(body.hash))).status),

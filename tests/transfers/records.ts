@@ -23,5 +23,5 @@ export const FAILURE: LedgerRecord = {
   resultCode: 'txFailed',
   contractError: 3506,
 }
-/** The client sent its own: the sponsor pays nothing. */
+/** The client submitted the transaction directly: the sponsor pays nothing. */
 export const OWN: LedgerRecord = { ...SUCCESS, hash: '11'.repeat(32), feeCharged: 0n }

@@ -163,7 +163,8 @@ describe('other signatures', () => {
       denied += 1
       return { status: 500 }
     })
-    // A poll that has read the account before would still confirm the refusal; the next one begins after its end.
+    // A poll that read the account earlier would still confirm the refusal, so wait until it ends and the next one
+    // begins.
     await expect.poll(() => denied).toBeGreaterThan(0)
     const { db, running } = service
     const { tracker, sponsor, network } = running

@@ -15,7 +15,7 @@ interface JobDetailsProps {
   isOpen: boolean
 }
 
-/** One job of the relay: how far it is, and on demand each of its transfers. */
+/** One relay job: its progress, and on demand each of its transfers. */
 export function JobDetails({ job, network, now, isOpen }: JobDetailsProps) {
   const count = (status: string) => job.items.filter((item) => item.status === status).length
   const failed = job.items.filter(({ status }) => status === 'failed')

@@ -27,7 +27,7 @@ interface ChartProps {
   zero: string
   /** the beginnings of the parts */
   starts: readonly Date[]
-  /** SVG, as many parts wide and HEIGHT high */
+  /** SVG, one unit wide per interval and HEIGHT units high */
   drawing: ReactNode
   legend: readonly LegendEntry[]
   /** a note on the values that the figures leave out */

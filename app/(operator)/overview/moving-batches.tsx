@@ -9,7 +9,7 @@ import { Status } from '../status.tsx'
 
 interface MovingBatchesProps {
   batches: readonly BatchLine[]
-  /** how many there are in all */
+  /** the total number of batches in progress */
   total: number
   now: Date
 }

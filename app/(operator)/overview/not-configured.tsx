@@ -6,7 +6,7 @@ interface Gap {
   variables: string[]
 }
 
-/** Features that a payroll can do without: a missing key turns one off. */
+/** Optional features that a missing key disables. */
 export function NotConfigured({ settings }: { settings: Settings }) {
   const gaps = gapsOf(settings)
   if (gaps.length === 0) return null

@@ -7,7 +7,7 @@ import { NoWallet, signInWithFreighter } from './wallet-sign-in.ts'
 
 interface AcceptInviteProps {
   token: string
-  /** how an email signs in: here, at the identity provider, in an application of it, or not at all */
+  /** how to sign in by email: on this page, at the identity provider, in its application, or not at all */
   email: 'form' | 'provider' | 'application' | 'none'
   /** the problem of an earlier try; empty without one */
   problem: string

@@ -1,4 +1,4 @@
-/** Shows the document. Nothing is asked of another origin: no validator, no fonts, no telemetry. */
+/** Shows the document. Sends no requests to other origins: no validator, no fonts, no telemetry. */
 const viewer = document.getElementById('viewer')
 
 const dark = window.matchMedia('(prefers-color-scheme: dark)')

@@ -27,9 +27,9 @@ export interface TestNetwork extends Deployment {
 }
 
 /**
- * Opens the network that the deployment document at `url` describes, with the archive that it names.
- * @param archiveUrls in place of that archive
- * @throws ConfigurationError before anything is made there, if its verifier would not take the proofs of this prover
+ * Opens the network of the deployment document at `url`, with the document's archive.
+ * @param archiveUrls replaces that archive
+ * @throws ConfigurationError before anything is created there, if its verifier wouldn't accept this prover's proofs
  */
 export async function openTestNetwork(
   url: string,
@@ -63,7 +63,7 @@ class NotTaken extends Error {
   }
 }
 
-/** How often, and after how many milliseconds, a deposit is built anew: the faucet may be using the same account. */
+/** How often, and after how many milliseconds, a deposit is rebuilt: the faucet may be using the same account. */
 const TURNS = 60
 const TURN_MS = 250
 

@@ -37,7 +37,7 @@ export function closingLines({ failures, skipped }: Outcome): string[] {
   return [...lines, skipped.length === 0 ? `All as promised: ${PROMISE}` : `What was shown is as promised: ${PROMISE}`]
 }
 
-/** Bonuses in test USDC that the relay pays from its own channels, by contractor. */
+/** Bonuses in test USDC that the relay pays from its channels, by contractor. */
 const BONUSES = ['100', '80.5', '120.25', '75', '60.0000001']
 
 const PAYROLL: readonly Payee[] = [

@@ -91,7 +91,7 @@ export function genesisContracts(genesis: Genesis): { entries: StoredEntry[]; co
   }
 }
 
-/** The id of a contract that the asset's issuer deploys with the hash of its name for a salt. */
+/** The id of a contract that the asset's issuer deploys with the hash of its name as salt. */
 function contractId(name: string, { asset, ledger }: Genesis): string {
   const preimage = xdr.HashIdPreimage.envelopeTypeContractId(
     new xdr.HashIdPreimageContractId({

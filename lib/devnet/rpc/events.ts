@@ -9,7 +9,7 @@ import { invalidParams, invalidRequest, type Params } from './json-rpc.ts'
 import { limitFault, type Page, readLedger, readPage } from './paging.ts'
 import { formatXdr, readFormat } from './xdr-format.ts'
 
-/** The most ledgers that one call searches. */
+/** The maximum number of ledgers that one call searches. */
 const SCAN_LEDGERS = 10_000
 
 /** Reading thousands of busy ledgers takes seconds, so it yields between ledgers. */

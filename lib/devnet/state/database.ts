@@ -68,7 +68,7 @@ export function openDatabase(directory: string | null, maxBodyBytes = MAX_BODY_B
         bodyBytes = bytes
         return left
       } catch (cause) {
-        // A COMMIT that failed for lack of space may have rolled back by itself.
+        // A COMMIT that failed for lack of space may already have rolled back.
         if (database.isTransaction) database.exec('ROLLBACK')
         throw cause
       }

@@ -9,7 +9,7 @@ import { hasFeeShape } from './soroban-validity.ts'
 import { LOW, thresholdOf } from './thresholds.ts'
 import { BASE_FEE, checkTransaction } from './validity.ts'
 
-/** The most that an envelope is charged without surge pricing, in stroops. */
+/** The maximum charge for an envelope without surge pricing, in stroops. */
 function baseCharge(envelope: Envelope): bigint {
   return envelope.resourceFee + BASE_FEE * BigInt(envelope.operations)
 }

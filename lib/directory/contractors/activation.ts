@@ -27,7 +27,9 @@ export async function activateContractors(context: EmployerContext, ids: readonl
 }
 
 const READER: Actor = { kind: 'service', sub: 'registration check' }
-/** The most contractors to look up before a read: as many as a list returns. The chore looks up the others. */
+/**
+ * The maximum number of contractors to look up before a read: as many as a list returns. The chore looks up the others.
+ */
 const CHECK_LIMIT = 1_000
 const CHECK_INTERVAL_MS = 30_000
 

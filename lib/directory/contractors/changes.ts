@@ -66,8 +66,8 @@ export async function removeContractor({ db, employer, now }: EmployerContext, i
 type Row = typeof contractors.$inferSelect
 
 /**
- * Returns the organisation of a contractor that the user may see. Runs before the ledger is asked for a registration,
- * which a user without access must not cause.
+ * Returns the organisation of a contractor that the user may see. Runs before the registration is looked up in the
+ * ledger, which a user without access must not trigger.
  * @throws Refusal `contractor-not-found`, `employer-required`
  */
 async function requireVisible(db: Database, user: User, id: string): Promise<string> {

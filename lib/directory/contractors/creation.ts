@@ -12,7 +12,7 @@ import { inviteExpiry } from './invite-token.ts'
 import { findViewingKeys, type ViewingKeys } from './registration.ts'
 import { CONTRACTOR_COLUMNS, type Contractor, type NewContractor, presentContractor } from './schema.ts'
 
-/** The most contractors that an organisation may have. */
+/** The maximum number of contractors of an organisation. */
 const CAPACITY = 50_000
 
 /** Why a contractor cannot be added, as the message of a refusal or of an import's row. */

@@ -109,7 +109,7 @@ async function findReasons(
   return reasons
 }
 
-/** As many rows as convert in a few milliseconds. */
+/** The number of rows that can be converted in a few milliseconds. */
 const ROWS_PER_TURN = 100
 
 /** `items.map(convert)` in turns of the event loop, so that a long list does not block other requests. */

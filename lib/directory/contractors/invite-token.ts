@@ -5,7 +5,7 @@ export interface InviteSettings {
   secret: Uint8Array
   /** the address of an invite, without the token at its end */
   page: string
-  /** the most invites to mail for one organisation in 24 hours */
+  /** the maximum number of invites to mail for one organisation in 24 hours */
   daily: number
 }
 

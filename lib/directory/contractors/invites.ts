@@ -63,7 +63,7 @@ function entryOf(employer: Employer, id: string, version: number) {
   return { ...employer, subject: id, detail: { version } }
 }
 
-/** What the holder of an invite's token may see of it. */
+/** The details of an invite for the holder of its token. */
 interface OpenInvite {
   /** the employer's name; undefined until it has set one */
   company: string | undefined

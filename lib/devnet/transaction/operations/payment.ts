@@ -11,7 +11,7 @@ export function checkPayment(op: xdr.PaymentOp): xdr.PaymentResult | undefined {
   return op.amount > 0n && isSoundAsset(op.asset) ? undefined : Result.paymentMalformed()
 }
 
-/** The destination is credited before the source is charged: the order in which core finds what is wrong. */
+/** The destination is credited before the source is charged: core checks in this order. */
 export function applyPayment(op: xdr.PaymentOp, context: OperationContext): Applied<xdr.PaymentResult> {
   const { ledger, source, memo } = context
   const { asset, amount, destination } = op
