@@ -3,7 +3,7 @@
 import { useRouter } from 'next/navigation'
 import { useEffect, useRef, useState, useTransition } from 'react'
 
-/** How often the page asks whether anything has changed: while something is on its way, and while nothing is. */
+/** How often the page polls for changes: while work is in progress, and otherwise. */
 const BUSY_MS = 2_000
 const IDLE_MS = 15_000
 /** Ages and ledger numbers move without a record that changes: the page is read again after this time at the latest. */

@@ -140,7 +140,7 @@ function isWaiting({ deletedAt, status, address }: ContractorColumns) {
   return sql`${deletedAt} is null and ${status} in ('invited', 'onboarding') and ${address} is not null`
 }
 
-/** Counters move in the SQL transaction that moves a payout; canceled payouts count nowhere. */
+/** Counters change in the same SQL transaction as a payout's status; canceled payouts are in none of them. */
 export const batches = pgTable(
   'batches',
   {

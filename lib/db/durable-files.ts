@@ -49,7 +49,10 @@ export function syncFolder(folder: string): void {
   syncPath(folder)
 }
 
-/** PGlite's own parameters but -F, which turns fsync off. Emscripten's fdatasync, PostgreSQL's default, does nothing. */
+/**
+ * PGlite's default parameters without -F, which turns fsync off. Emscripten's fdatasync, PostgreSQL's default, does
+ * nothing.
+ */
 const START_PARAMETERS = [
   ...PGlite.defaultStartParams.filter((parameter) => parameter !== '-F'),
   '-c',

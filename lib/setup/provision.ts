@@ -44,7 +44,7 @@ export async function provision(wanted: Provisioning): Promise<string> {
     file: wanted.file,
     growing: ['CHANNEL_SEEDS'],
   })
-  // Rejects whatever startup would reject, such as one key with two roles.
+  // Rejects settings that startup would reject, such as one key with two roles.
   const environment = readEnvironment(readVariables(text))
   const settings = wanted.services.composeSettings(environment)
   wanted.keep(text)

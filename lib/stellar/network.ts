@@ -117,8 +117,8 @@ export interface GuardedNetwork extends Network {
 const NETWORK = z.object({ passphrase: z.string() })
 
 /**
- * Asks the RPC for its network before any other call. A signature is valid on one network only, but addresses and balances
- * of another network would pass for this one's.
+ * Requests the RPC's network before any other call. A signature is valid on one network only, but addresses and balances
+ * of another network would look like this one's.
  */
 export function guardNetwork(network: Network): GuardedNetwork {
   let verified: Promise<void> | undefined

@@ -3,7 +3,7 @@ import { describeFailure, log } from '#lib/observability/log.ts'
 const MOST_FAILURES = 1_000
 
 /**
- * Runs work that is done again later if it fails. An outage is one line of the log: a failure is logged when it differs
+ * Runs work that is retried later if it fails. An outage is logged as one line: a failure is logged only if it differs
  * from the last one of the same `subject`.
  */
 export function openAttempts(): (subject: string, work: () => Promise<unknown>) => Promise<void> {

@@ -17,7 +17,7 @@ export interface Encrypted {
 
 export interface Payment {
   keys: ConfidentialKeys
-  /** Of the spendable commitment as the call will find it. */
+  /** Opening of the spendable commitment at the time of the call. */
   opening: Opening
   /** Base units. */
   amount: bigint

@@ -19,7 +19,7 @@ import type { Figure } from './directory.ts'
 const EMPLOYERS = 25
 const PAYOUTS = 8
 const PAYOUTS_IN_ALL = EMPLOYERS * PAYOUTS
-/** As many registrations as fit into a ledger. */
+/** The number of registrations that fit into a ledger. */
 const SIDE_BY_SIDE = 8
 const AMOUNT = 1_000n
 
@@ -59,7 +59,7 @@ export async function measurePayroll(): Promise<Figure[]> {
   }
 }
 
-/** An employer with money and contractors; the faucet serves one after the other. */
+/** An employer with a balance and contractors; the faucet serves employers one after another. */
 async function employ(network: TestNetwork, base: string, addresses: string[]): Promise<Employer> {
   const holder = await enrol(network)
   const client = await connectWallet(base, holder.signer)

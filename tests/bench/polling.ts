@@ -17,7 +17,7 @@ const STRANGERS = { organisations: 10, contractors: 8_900 }
 /** Enough users that no per-user limit slows them down. */
 const USERS = 200
 const ROUNDS = 7
-/** Rounds in which the code is compiled, and that do not count. */
+/** Warm-up rounds that compile the code and are not measured. */
 const WARMING_UP = 3
 const SERVICE_PORT = 3920
 const FLOOR_PORT = 3921

@@ -147,7 +147,7 @@ describe('GET /contractors', () => {
       const answer = await list(query)
       seen.push(fieldsOf(answer, 'contractors', 'name'))
       query = /^<([^>]*)>; rel="next"$/.exec(answer.headers.get('link') ?? '')?.[1] ?? ''
-      // A contractor that is made between two pages belongs on neither.
+      // A contractor created between two page requests is on neither page.
       await create({ name: `new ${page}` })
     }
     expect(seen).toEqual([['e', 'd'], ['c', 'b'], ['a']])

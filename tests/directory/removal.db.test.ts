@@ -24,7 +24,7 @@ const engage = () => {
 }
 const find = async (id: string) => (await ada.ask<BatchWithPayouts>('GET', `/batches/${id}`)).body
 
-/** A payout in this status, and its batch as it is then. */
+/** A payout in this status, and the matching state of its batch. */
 async function payoutIn(status: PayoutStatus, fields: Partial<typeof payouts.$inferInsert> = {}) {
   const contractor = await engage()
   const { id, payouts: made } = await ada.prepare([contractor], { draft: status === 'draft' })

@@ -247,7 +247,7 @@ describe('a pending invite', () => {
     expect(await signIn()).toEqual(['employer'])
   })
 
-  test('remains when the record becomes ready: no organisation', async () => {
+  test('keeps the user without an organisation when the record becomes ready', async () => {
     const [employer, person] = [await newcomer(), await newcomer()]
     service.ledger.register(person.address, keyOf(users))
     const id = await create(employer.session, { name: 'Ann', address: person.address })

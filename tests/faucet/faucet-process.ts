@@ -6,7 +6,7 @@ import { startService } from '#lib/server/start.ts'
 
 /** A service in a separate process, which sends itself one request with SESSION and prints the status. */
 provideService(startService(readEnvironment(process.env)))
-// A process that is killed would leave nothing for the next one to load faster.
+// A killed process would otherwise leave no compile cache for the next one.
 flushCompileCache()
 const headers = { Authorization: `Bearer ${process.env.SESSION}` }
 const response = await POST(

@@ -76,7 +76,7 @@ test.each(STEPS)('SIGKILL %s: makes one deposit, even though two users ask next'
   const isSigned = before?.status === 'signed' || before?.status === 'granted'
   if (before?.status === 'claimed') {
     expect((await faucet.ask(person.session)).status).toBe(429)
-    // The claim was left behind: nothing is signed for it, and nothing will be.
+    // The process left a claim behind: nothing is signed for it, and nothing will be.
     await faucet.age(person.address)
   }
   expect((await faucet.ask(person.session)).status).toBe(isSigned ? 429 : 200)

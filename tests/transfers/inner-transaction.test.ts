@@ -52,7 +52,7 @@ describe('other spellings of the same bytes are the same transaction', () => {
   })
 })
 
-/** The same transaction in the envelope form of before protocol 13. */
+/** The same transaction in the envelope format before protocol 13. */
 function asV0(): string {
   const { fee, seqNum, memo, operations, cond } = transferTransaction()
   const tx = new xdr.TransactionV0({

@@ -70,7 +70,7 @@ export function AcceptInvite({ token, email, problem, contract, isLocal, childre
               <input
                 id="email"
                 name="email"
-                // A field of the type email takes no letter outside ASCII before the @, and rewrites those after it.
+                // An input of type email rejects non-ASCII letters before the @, and rewrites those after it.
                 type="text"
                 inputMode="email"
                 autoCapitalize="none"

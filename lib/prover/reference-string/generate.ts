@@ -6,9 +6,9 @@ import { bn254 } from '@noble/curves/bn254.js'
 import { POINTS } from '../node/reference-string.ts'
 
 /**
- * The reference string of the embedded ledger: tau^i · G1 for i from 0 to 32,768, and tau · G2. Anybody can derive this tau
- * and prove false statements with it. The string protects against mistakes and tampering, not against an attacker, and is
- * for a ledger without real funds only.
+ * The reference string of the embedded ledger: tau^i · G1 for i from 0 to 32,768, and tau · G2. Anyone can derive this
+ * tau and prove false statements with it. The string protects against mistakes and tampering, not against an attacker,
+ * and is only for a ledger without real funds.
  */
 const PHRASE = 'confidential payroll: reference string of the embedded ledger'
 

@@ -1,4 +1,4 @@
-/** Next wants a layout, though no page is here. */
+/** Next requires a layout, even without pages. */
 export default function Layout({ children }) {
   return children
 }
