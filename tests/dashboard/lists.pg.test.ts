@@ -343,7 +343,7 @@ describe('a search finds', () => {
   })
 })
 
-test('entries of the audit log by organisation, actor, action, day and text', async () => {
+test('filters the audit log by organisation, actor, action, day and text', async () => {
   const total = async (filters: Partial<typeof AUDIT>) => (await listAudit(db, { ...AUDIT, ...filters }, 1)).total
   expect(await total({})).toBe(2_500)
   expect(await total({ organisation: ids.one })).toBe(1_250)
