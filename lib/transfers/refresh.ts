@@ -1,5 +1,6 @@
 import type { Database } from '#lib/db/connection.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
+import { readLatestLedger } from '#lib/stellar/latest-ledger.ts'
 import { findOpenTransfers, findOpenTransfersOf } from './rows.ts'
 import type { Tracker } from './track.ts'
 
@@ -29,12 +30,17 @@ export async function refreshTransfers(
 const FORGOTTEN_LEDGERS = 3
 
 /**
- * Tracks the open transfers that no process looks up. A process that hasn't seen a ledger yet takes them all: its rounds
- * still look up only those that no other process has looked up in the same ledger. Resolves to how many there were.
+ * Tracks the open transfers that no process looks up. Resolves to how many there were.
+ * @throws LedgerError `unavailable`
  */
 export async function adoptTransfers(db: Database, tracker: Tracker): Promise<number> {
+  const open = await findOpenTransfers(db)
+  if (open.length === 0) return 0
+  // A process that tracks nothing doesn't learn of ledgers by its lookups.
+  const { sequence, closedAt } = await readLatestLedger(tracker.network)
+  tracker.recency.observe(sequence, closedAt)
   const latest = tracker.recency.latestLedger()
-  const forgotten = (await findOpenTransfers(db)).filter(
+  const forgotten = open.filter(
     ({ lookedUpLedger: ledger }) => ledger === null || ledger > latest || ledger < latest - FORGOTTEN_LEDGERS,
   )
   await tracker.refresh(

@@ -144,7 +144,8 @@ export function refusalOf(
   if (!envelope || envelope.resultCode === null || hasRival) return undefined
   const { resultCode, sentLedger, refusedLedger } = envelope
   const since = recency.hint(refusedLedger)
-  const isCertain =
-    !isContested(resultCode) || since === undefined || recency.latestLedger() >= since + CONTESTED_LEDGERS
+  // A ledger that this process doesn't know yet is a refusal that another process has just received.
+  const isOld = since !== undefined && recency.latestLedger() >= since + CONTESTED_LEDGERS
+  const isCertain = !isContested(resultCode) || isOld
   return isCertain ? { resultCode, sentLedger } : undefined
 }

@@ -136,9 +136,11 @@ export function openTracker(context: {
     const asked = requested
     requested = new Map()
     try {
-      const rows = new Map((await findTransfers(await database(), [...tracked])).map((row) => [row.transfer.id, row]))
+      // What is tracked while the rows are read is for the next round.
+      const ids = [...tracked]
+      const rows = new Map((await findTransfers(await database(), ids)).map((row) => [row.transfer.id, row]))
       const open: RecordedTransfer[] = []
-      for (const id of tracked) {
+      for (const id of ids) {
         const row = rows.get(id)
         if (submitting.has(id)) continue
         if (row?.transfer.status === 'open') open.push(row)

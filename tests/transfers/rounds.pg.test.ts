@@ -1,0 +1,88 @@
+import { eq } from 'drizzle-orm'
+import { Client } from 'pg'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { transfers } from '#drizzle/schema/transfers.ts'
+import { insertRows, transferRow } from '#lib/cli/seed/rows.ts'
+import type { Database } from '#lib/db/connection.ts'
+import { openNetwork } from '#lib/stellar/network.ts'
+import { openRecency } from '#lib/transfers/recency.ts'
+import { adoptTransfers } from '#lib/transfers/refresh.ts'
+import { refusalOf } from '#lib/transfers/resubmit.ts'
+import { type Envelope, findTransfer } from '#lib/transfers/rows.ts'
+import { openTracker, type Tracker } from '#lib/transfers/track.ts'
+import { cloneDatabase, type TestDatabase } from '../support/database.ts'
+import { type FakeRpc, startFakeRpc } from '../support/fake-rpc.ts'
+
+let database: TestDatabase
+let db: Database
+let fake: FakeRpc
+let tracker: Tracker
+
+beforeAll(async () => {
+  database = await cloneDatabase()
+  db = await database.store.database()
+  fake = await startFakeRpc()
+})
+afterAll(async () => {
+  await fake.close()
+  await database.drop()
+})
+beforeEach(async () => {
+  await db.execute('TRUNCATE transfers CASCADE')
+  const network = openNetwork({ name: 'local', passphrase: fake.passphrase, rpcUrl: fake.url, pollMs: 20 })
+  tracker = openTracker({ network, database: async () => db, now: () => new Date() })
+})
+
+async function record(account: string, fields: Parameters<typeof transferRow>[0] = {}) {
+  const row = transferRow({ account, ...fields })
+  await insertRows(db, { transfers: [row] })
+  const recorded = await findTransfer(db, row.id)
+  if (!recorded) throw new Error('no row')
+  return recorded.transfer
+}
+
+test('goes on tracking a transfer that arrives while a round reads the rows', async () => {
+  const [first, second] = [await record('GFIRST'), await record('GSECOND')]
+  const locking = new Client({ connectionString: database.url })
+  await locking.connect()
+  await locking.query('BEGIN; LOCK TABLE transfers IN ACCESS EXCLUSIVE MODE')
+  const isBlocked = `SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`
+  const ended = tracker.waitFor(first, 60_000)
+  await expect.poll(async () => (await locking.query(isBlocked)).rowCount, { interval: 10 }).toBe(1)
+  const outcome = tracker.waitFor(second, 60_000)
+  await locking.query('COMMIT')
+  await locking.end()
+  const settled = { status: 'expired', settledAt: new Date() } as const
+  await db.update(transfers).set(settled).where(eq(transfers.id, first.id))
+  expect((await ended).kind).toBe('settled')
+  await db.update(transfers).set(settled).where(eq(transfers.id, second.id))
+  expect((await outcome).kind).toBe('settled')
+})
+
+test('an idle process adopts a transfer that no process has looked up since', async () => {
+  const orphan = await record('GORPHAN', { recordedLedger: 100, lookedUpLedger: 100 })
+  tracker.recency.observe(100, 1_000)
+  // Nothing is tracked, so nothing else tells the process that ledgers have closed.
+  Object.assign(fake, { latestLedger: 120, closedAt: 1_100 })
+  expect(await adoptTransfers(db, tracker)).toBe(1)
+  const settled = { status: 'expired', settledAt: new Date() } as const
+  await db.update(transfers).set(settled).where(eq(transfers.id, orphan.id))
+  await tracker.stop()
+})
+
+test('does not adopt a transfer that another process looks up', async () => {
+  await record('GOTHER', { recordedLedger: 100, lookedUpLedger: 119 })
+  Object.assign(fake, { latestLedger: 120, closedAt: 1_100 })
+  expect(await adoptTransfers(db, tracker)).toBe(0)
+})
+
+test.each([
+  ['above the latest known ledger', 120, undefined],
+  ['of the latest ledger', 100, undefined],
+  ['two ledgers old', 98, 'txBadSeq'],
+])('takes a contested refusal %s as final only after two ledgers', (_, refusedLedger, resultCode) => {
+  const recency = openRecency(() => 0)
+  recency.observe(100, 1_000)
+  const envelope = { innerHash: 'inner', resultCode: 'txBadSeq', refusedLedger, sentLedger: refusedLedger } as Envelope
+  expect(refusalOf('inner', [envelope], recency)?.resultCode).toBe(resultCode)
+})
