@@ -1,6 +1,6 @@
 import { openArchive, readCoverage } from '#lib/archive/history.ts'
 import type { ArchiveContext } from '#lib/archive/ingest.ts'
-import { recentWindow } from '#lib/archive/source.ts'
+import { readWindow } from '#lib/archive/source.ts'
 import type { Family } from '#lib/observability/metrics.ts'
 
 /**
@@ -8,7 +8,7 @@ import type { Family } from '#lib/observability/metrics.ts'
  * @throws LedgerError `unavailable`
  */
 export async function archiveFamilies(archive: ArchiveContext): Promise<Family[]> {
-  const { oldestLedger, latestLedger } = await recentWindow(archive.network)
+  const { oldestLedger, latestLedger } = await readWindow(archive.network)
   const db = await archive.database()
   const stored = await openArchive(db, archive.token)
   const coverage = stored && (await readCoverage(db, stored))

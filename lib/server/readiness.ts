@@ -2,7 +2,7 @@ import { sql } from 'drizzle-orm'
 import { z } from 'zod'
 import { openArchive, readCoverage } from '#lib/archive/history.ts'
 import { LEAST_HISTORY_LEFT } from '#lib/archive/ranges.ts'
-import { recentWindow } from '#lib/archive/source.ts'
+import { readWindow } from '#lib/archive/source.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { readRelayState } from '#lib/relay/channel-state.ts'
 import { readLatestLedger } from '#lib/stellar/latest-ledger.ts'
@@ -115,7 +115,7 @@ async function checkArchive({ archive: context, database }: Service): Promise<Ch
   if (!context) return { ok: true, configured: false }
   const db = await database()
   const [{ oldestLedger, latestLedger }, archive] = await Promise.all([
-    recentWindow(context.network),
+    readWindow(context.network),
     openArchive(db, context.token),
   ])
   if (!archive) return { ok: true, latestLedger, problem: 'nothing is archived yet' }

@@ -231,8 +231,6 @@ test('reports how far the archive is behind, and how much history is left', asyn
   addTransfers(300)
   Object.assign(fake, { oldestLedger: 2, latestLedger: 101 })
   const figures = async () => {
-    // The window is remembered for five seconds, by network.
-    context = { ...context, network: { ...context.network } }
     const families = await archiveFamilies(context)
     return families.map(({ samples: [sample] }) => Number(sample?.value.toFixed(2)))
   }

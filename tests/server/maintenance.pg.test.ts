@@ -4,7 +4,6 @@ import { refusals } from '#drizzle/schema/audit.ts'
 import { contractors } from '#drizzle/schema/directory.ts'
 import { usedChallenges } from '#drizzle/schema/transfers.ts'
 import { runChores, startMaintenance } from '#lib/server/maintenance.ts'
-import type { Service } from '#lib/server/services.ts'
 import { captureLog } from '../support/console.ts'
 import { accountOf, keyOf } from '../support/directory.ts'
 import { openTestService, type TestService } from '../support/test-service.ts'
@@ -87,13 +86,12 @@ test('runs one chore at a time, and stops after the current one', async () => {
   const gate = Promise.withResolvers<void>()
   const done: string[] = []
   // Every chore opens the database first.
-  const database = vi.fn(() => running.database())
-  const refresh: Service['tracker']['refresh'] = async (ids, waitMs) => {
+  const database = vi.fn(async () => {
     await gate.promise
-    await running.tracker.refresh(ids, waitMs)
-    done.push('transfers')
-  }
-  const end = startMaintenance({ ...running, database, tracker: { ...running.tracker, refresh } }, 1000)
+    done.push('chore')
+    return await running.database()
+  })
+  const end = startMaintenance({ ...running, database }, 1000)
   vi.advanceTimersByTime(10_000)
   const ended = end().then(() => done.push('maintenance'))
   vi.advanceTimersByTime(10_000)
@@ -101,6 +99,6 @@ test('runs one chore at a time, and stops after the current one', async () => {
   await ended
   expect(vi.getTimerCount()).toBe(0)
   vi.advanceTimersByTime(10_000)
-  expect(done).toEqual(['transfers', 'maintenance'])
+  expect(done).toEqual(['chore', 'maintenance'])
   expect(database).toHaveBeenCalledTimes(1)
 })
