@@ -11,6 +11,9 @@ const blocks = [...pages.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, code]) => co
 /** The files in the project's folder that the documented shell commands write or read. */
 const files = [...blocks.matchAll(/(?:>>?|--(?:env|keys|deployment)) +([\w.][\w./-]*)/g)].map(([, file]) => file ?? '')
 
+/** The keys in the data folders that they name. */
+const keys = [...blocks.matchAll(/DATA_DIR=([\w.-]+)/g)].map(([, directory]) => `${directory}/keys.json`)
+
 /** More files with secrets: temporary files before a rename, defaults of commands, and likely names. */
 const likewise = ['relay.env', '.env.new', '.env.testnet', 'service.env', 'deployment.testnet.json', '.data/keys.json']
 
@@ -33,7 +36,8 @@ const hasGit = spawnSync('git', ['--version']).status === 0
 describe.skipIf(!hasGit).each(['.gitignore', '.vercelignore'])('%s', (file) => {
   test('excludes every file with keys or data that the documented commands write', () => {
     expect(files).toEqual(expect.arrayContaining(['.env', 'deployment.json', 'transfer.xdr']))
-    const names = [...new Set([...files, ...likewise, 'pay.ts'])]
+    expect(keys).toContain('.data-short/keys.json')
+    const names = [...new Set([...files, ...keys, ...likewise, 'pay.ts'])]
     expect(ignoredBy(file, names)).toEqual(names)
   })
 
