@@ -49,7 +49,7 @@ test('shows a failed payout with its reason, here and under what needs attention
   await expect(attention).toContainText('· Bonus round · Grace Hopper')
   await expect(attention).toContainText('another transaction of the account')
   await expect(attention).toContainText(
-    'To do by the employer: The application shows what failed, and can send the payout again.',
+    'To do by the employer: The application shows what failed and can send the payout again.',
   )
   await attention.getByRole('link', { name: 'Grace Hopper' }).click()
   await expect(page.getByRole('link', { name: 'Remove the filter Contractor: Grace Hopper' })).toBeVisible()

@@ -103,7 +103,7 @@ const ITEMS = [
   [
     /A transfer is overdue/,
     /Studio Meridian .*· Illustrators · Alan Turing/,
-    /should have been settled within 6 minutes/,
+    /should have settled within 6 minutes/,
     /To do: If Ledger on the overview says/,
   ],
   [
@@ -115,8 +115,8 @@ const ITEMS = [
   [
     /1 of 4 transfers/,
     /Lighthouse Bakery \(tessa@lighthouse.example\) · Grace Hopper/,
-    /no channel account of the relay had enough/,
-    /(start a new job.* The channel accounts have been sent more USDC|Send more USDC to the channels.* start)/,
+    /no channel of the relay had enough/,
+    /(start a new job.* The channels have received more USDC|Send more USDC to the relay’s channels.* start)/,
   ],
 ]
 
