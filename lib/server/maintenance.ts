@@ -10,7 +10,7 @@ import { eraseOldEnvelopes } from '#lib/transfers/rows.ts'
 import { directoryContext, type Service } from './services.ts'
 
 /** How long a round ingests: the other chores wait meanwhile, and a serverless function has a minute for all of them. */
-const ARCHIVE_MS = 10_000
+const ARCHIVE_MS = 20_000
 
 /**
  * The periodic work that no request waits for. Each chore resolves to how much it had to do. Every process runs all of
