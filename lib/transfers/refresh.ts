@@ -30,18 +30,20 @@ export async function refreshTransfers(
 const FORGOTTEN_LEDGERS = 3
 
 /**
- * Tracks the open transfers that no process looks up. Resolves to how many there were.
+ * Tracks the open transfers that no process looks up. A process that hasn't seen a ledger yet takes them all: its rounds
+ * still look up only those that no other process has looked up in the same ledger. Resolves to how many there were.
  * @throws LedgerError `unavailable`
  */
 export async function adoptTransfers(db: Database, tracker: Tracker): Promise<number> {
   const open = await findOpenTransfers(db)
   if (open.length === 0) return 0
+  const isNew = tracker.recency.latestLedger() === 0
   // A process that tracks nothing doesn't learn of ledgers by its lookups.
   const { sequence, closedAt } = await readLatestLedger(tracker.network)
   tracker.recency.observe(sequence, closedAt)
   const latest = tracker.recency.latestLedger()
   const forgotten = open.filter(
-    ({ lookedUpLedger: ledger }) => ledger === null || ledger > latest || ledger < latest - FORGOTTEN_LEDGERS,
+    ({ lookedUpLedger: ledger }) => isNew || ledger === null || ledger > latest || ledger < latest - FORGOTTEN_LEDGERS,
   )
   await tracker.refresh(
     forgotten.map(({ id }) => id),

@@ -70,7 +70,15 @@ test('an idle process adopts a transfer that no process has looked up since', as
   await tracker.stop()
 })
 
+test('a new process adopts every open transfer', async () => {
+  await record('GNEW', { recordedLedger: 120, lookedUpLedger: 120 })
+  Object.assign(fake, { latestLedger: 120, closedAt: 1_100 })
+  expect(await adoptTransfers(db, tracker)).toBe(1)
+  await tracker.stop()
+})
+
 test('does not adopt a transfer that another process looks up', async () => {
+  tracker.recency.observe(100, 1_000)
   await record('GOTHER', { recordedLedger: 100, lookedUpLedger: 119 })
   Object.assign(fake, { latestLedger: 120, closedAt: 1_100 })
   expect(await adoptTransfers(db, tracker)).toBe(0)
