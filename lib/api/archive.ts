@@ -92,7 +92,7 @@ const RANGE_EXAMPLE = {
 }
 
 const CONTRACT = { contract: { description: 'the confidential token (C…)', example: EXAMPLE.contract } }
-const ACCOUNT = { ...CONTRACT, account: { description: 'its account (G… or C…)', example: EXAMPLE.payee } }
+const ACCOUNT = { ...CONTRACT, account: { description: 'the account (G… or C…)', example: EXAMPLE.payee } }
 
 /** Everyone may read the archive, from any origin. */
 const PUBLIC = { caller: 'anybody', readers: 'everybody', extension: true } as const
@@ -102,9 +102,9 @@ export const ARCHIVE_OPERATIONS = inGroup('Archive', [
     ...PUBLIC,
     id: 'getArchiveHealth',
     route: 'GET /archive/v1/health',
-    summary: 'How far the archive has followed the network',
+    summary: 'Get the state of ingestion',
     response: {
-      description: 'Its ends, and its generation',
+      description: 'The range of the archive, and its generation',
       schema: archiveHealthShape,
       example: {
         latest_ledger: 1_204_331,
@@ -156,12 +156,12 @@ export const ARCHIVE_OPERATIONS = inGroup('Archive', [
     ...PUBLIC,
     id: 'listAccountEvents',
     route: 'GET /archive/v1/tokens/{contract}/accounts/{account}/events',
-    summary: 'List the events of an account, in the order of the ledger',
+    summary: 'List the events of an account, in ledger order',
     description:
-      'Those whose topics name the account. With `types`, a page may hold fewer events than `limit`, or none.',
+      'Events whose topics contain the account. With `types`, a page may have fewer events than `limit`, or none.',
     parameters: ACCOUNT,
     query: { schema: accountQuery, example: { ...RANGE_EXAMPLE, types: 'transfer,merge' } },
-    response: { description: 'A page of them', schema: pageShape, example: PAGE_EXAMPLE },
+    response: { description: 'A page of events', schema: pageShape, example: PAGE_EXAMPLE },
     refusals: ['archive-not-found', 'rate-limited'],
     handle: async ({ service, params, query }) => {
       const { db, archive } = await requireArchive(service, params, query.generation)
@@ -176,7 +176,7 @@ export const ARCHIVE_OPERATIONS = inGroup('Archive', [
     summary: 'List all events of the token, or those of one transaction',
     parameters: CONTRACT,
     query: { schema: tokenQuery, example: { ...RANGE_EXAMPLE, tx_hash: EXAMPLE.hash } },
-    response: { description: 'A page of them', schema: pageShape, example: PAGE_EXAMPLE },
+    response: { description: 'A page of events', schema: pageShape, example: PAGE_EXAMPLE },
     refusals: ['archive-not-found', 'rate-limited'],
     handle: async ({ service, params, query }) => {
       const { db, archive } = await requireArchive(service, params, query.generation)
@@ -193,10 +193,10 @@ export const ARCHIVE_OPERATIONS = inGroup('Archive', [
     id: 'listRegistryEvents',
     route: 'GET /archive/v1/tokens/{contract}/registry',
     summary: 'List the events of the verifier and auditor registries that the token has named',
-    description: 'A registry forgets the keys that it rotates: they are in these events.',
+    description: 'Rotated keys are in these events only: a registry does not store them.',
     parameters: CONTRACT,
     query: { schema: rangeQuery, example: RANGE_EXAMPLE },
-    response: { description: 'A page of them', schema: pageShape, example: PAGE_EXAMPLE },
+    response: { description: 'A page of events', schema: pageShape, example: PAGE_EXAMPLE },
     refusals: ['archive-not-found', 'rate-limited'],
     handle: async ({ service, params, query }) => {
       const { db, archive } = await requireArchive(service, params, query.generation)

@@ -23,10 +23,14 @@ export async function readCheckpoint(
   atLedger: number,
 ): Promise<Checkpoint> {
   const end = { toid: (BigInt(atLedger) << 32n) | 0xffff_ffffn, eventIndex: MAX_INDEX }
-  const checkpoint = await lastOf(db, archive, account, 'checkpoint', end)
-  const anchor = checkpoint
-    ? await lastOf(db, archive, account, 'anchor', checkpoint)
-    : await firstOf(db, archive, account, 'anchor', end)
+  const checkpoint = await edgeOf(db, archive, { account, role: 'checkpoint', end, order: desc })
+  const anchor = await edgeOf(
+    db,
+    archive,
+    checkpoint
+      ? { account, role: 'anchor', end: checkpoint, order: desc }
+      : { account, role: 'anchor', end, order: asc },
+  )
   const isRegistered = anchor?.type === 'register'
   const start = checkpoint ?? (isRegistered ? anchor : undefined)
   const contract = archive.token.contract
@@ -35,14 +39,6 @@ export async function readCheckpoint(
     anchor: anchor && (checkpoint || isRegistered) ? presentEvent(anchor, contract) : null,
     complete: start !== undefined && covers(archive.ranges, ledgerOf(start.toid), atLedger),
   }
-}
-
-async function lastOf(db: Database, archive: Archive, account: string, role: EventRole, end: Positioned) {
-  return await edgeOf(db, archive, { account, role, end, order: desc })
-}
-
-async function firstOf(db: Database, archive: Archive, account: string, role: EventRole, end: Positioned) {
-  return await edgeOf(db, archive, { account, role, end, order: asc })
 }
 
 /** The first or last event of a role in an account's history, at or before `end`. */

@@ -43,7 +43,7 @@ const CONFIRMATIONS = 3
 /**
  * Returns the generation of the current network, and creates it if there is none. A network that was reset, or restored
  * to other ledgers, gets a new generation. A node that lags, or was restored from a backup of the same network, doesn't.
- * @throws Refusal `unavailable`
+ * @throws LedgerError `unavailable`
  */
 export async function currentGeneration(
   db: Database,
@@ -122,18 +122,18 @@ async function beginGeneration(
 ): Promise<Generation> {
   const first = await readLedgerHead(network, oldestLedger)
   await transact(db, async (tx) => {
-    const [begun] = await tx
+    const [created] = await tx
       .insert(archiveGenerations)
       .values({ token, ordinal, firstLedger: first.sequence, firstHash: first.hash })
       .onConflictDoNothing()
       .returning()
-    if (begun) await tx.insert(archiveStreams).values({ generation: begun.id, contract: token, role: 'token' })
+    if (created) await tx.insert(archiveStreams).values({ generation: created.id, contract: token, role: 'token' })
   })
   const [generation] = await db
     .select()
     .from(archiveGenerations)
     .where(and(eq(archiveGenerations.token, token), eq(archiveGenerations.ordinal, ordinal)))
-  if (!generation) throw new Error('the generation that was just begun cannot be found')
+  if (!generation) throw new Error('the new generation cannot be found')
   return generation
 }
 

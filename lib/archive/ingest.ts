@@ -55,11 +55,14 @@ export async function ingest(
   const readHead = (sequence: number) => {
     const head = heads.get(sequence) ?? readLedgerHead(network, sequence)
     heads.set(sequence, head)
+    // A failure of one stream is not that of the others.
+    head.catch(() => heads.delete(sequence))
     return head
   }
   const failures: unknown[] = []
   let stored = 0
-  for (const stream of await findStreams(db, generation.id)) {
+  const streams = await findStreams(db, generation.id)
+  for (const stream of streams) {
     let claimedUntil = await claim(db, stream)
     if (!claimedUntil) continue
     const renew = async () => {
@@ -73,7 +76,8 @@ export async function ingest(
       await releaseClaim(db, stream, claimedUntil)
     }
   }
-  await fetchPayloads(db, context, await findStreams(db, generation.id))
+  const [token] = streams
+  if (token) await fetchPayloads(db, context, token)
   if (failures.length > 0) throw failures[0]
   return stored
 }
@@ -204,12 +208,12 @@ async function insertEvents(tx: Database, stream: Stream, { events }: EventPage)
   await addRegistries(tx, stream.generation, named)
 }
 
-/** The time (ms) between two rounds that settlements begin: the chore does the same, where a process lasts. */
+/** The minimum interval (ms) between two rounds started by settlements; the chore's interval on other hosts. */
 const SOON_MS = 30_000
 
 /**
- * Ingests in the background, at most once in 30 s. On serverless hosts no chore may run for a day, but transfers are
- * settled. Failures are logged, and the next round resumes from the stored rows.
+ * Ingests in the background, at most once in 30 s. On serverless hosts the chores may run only once a day, but
+ * transfers are settled. Failures are logged, and the next round resumes from the stored rows.
  */
 export function ingestSoon(context: ArchiveContext): void {
   const now = performance.now()

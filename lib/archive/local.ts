@@ -6,8 +6,10 @@ import { openArchive, readAccountEvents } from './history.ts'
 /** Events per query. */
 const PAGE = 1_000
 
-/** The archive in the service's own database, in the form in which the wallet reads archives. Brings it up to
- * date first if it ends too early; throws LedgerError `unavailable` while another process does that. */
+/**
+ * Opens the archive in the service's own database, in the form in which the wallet reads archives. Ingests first if it
+ * ends too early. Its functions throw LedgerError `unavailable` while another process ingests.
+ */
 export function openLocalArchive(context: {
   database(): Promise<Database>
   token: string

@@ -4,6 +4,7 @@ import { archiveEvents, archivePayloads } from '#drizzle/schema/archive.ts'
 import { envelopes } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
+import { decodeEnvelope } from '#lib/stellar/envelope.ts'
 import type { Network } from '#lib/stellar/network.ts'
 import { lookUp } from '#lib/stellar/transaction.ts'
 import type { Stream } from './generation.ts'
@@ -12,7 +13,7 @@ import { ledgerOf } from './source.ts'
 /** The maximum number of payloads per round: each may need a request to the RPC. */
 const MAX_PER_ROUND = 200
 
-/** The calls whose events want a payload. */
+/** The calls whose payloads are kept. */
 const CALLS: ReadonlySet<string> = new Set(['set_spender', 'confidential_transfer_from'])
 
 type Wanted = Pick<typeof archivePayloads.$inferSelect, 'stream' | 'toid' | 'eventIndex'> & { txHash: Uint8Array }
@@ -20,15 +21,14 @@ type Wanted = Pick<typeof archivePayloads.$inferSelect, 'stream' | 'toid' | 'eve
 /**
  * Fetches missing payloads, from the envelope in the database if there is one, otherwise from the RPC. Marks a payload as
  * lost if the RPC no longer has its transaction.
- * @throws Refusal `unavailable`
+ * @param stream the token's
+ * @throws LedgerError `unavailable`
  */
 export async function fetchPayloads(
   db: Database,
   { network, token }: { network: Network; token: string },
-  streams: readonly Stream[],
-): Promise<number> {
-  const [stream] = streams.filter(({ role }) => role === 'token')
-  if (!stream) return 0
+  stream: Stream,
+): Promise<void> {
   const wanted: Wanted[] = await db
     .select({
       stream: archivePayloads.stream,
@@ -51,7 +51,7 @@ export async function fetchPayloads(
   for (const payload of wanted) {
     const envelope = await findEnvelope(db, network, payload)
     if (envelope === undefined) continue
-    const content = envelope === 'lost' ? undefined : payloadOf(envelope, token)
+    const content = envelope === 'lost' ? undefined : payloadOf(envelope, { network, token })
     await db
       .update(archivePayloads)
       .set(content ? { status: 'stored', payload: content } : { status: 'lost' })
@@ -64,10 +64,9 @@ export async function fetchPayloads(
         ),
       )
   }
-  return wanted.length
 }
 
-/** The envelope of an event's transaction (base64 XDR); undefined if a node does not have it yet. */
+/** The envelope of an event's transaction (base64 XDR); `lost` if the RPC has dropped it, undefined if a node does not have it yet. */
 async function findEnvelope(db: Database, network: Network, { toid, txHash }: Wanted): Promise<string | undefined> {
   const hash = Buffer.from(txHash).toString('hex')
   const [stored] = await db
@@ -84,9 +83,12 @@ async function findEnvelope(db: Database, network: Network, { toid, txHash }: Wa
  * The `payload` of the call's data, byte for byte, without the proof. Undefined if another contract made the call, or if
  * the data isn't that of a confidential token.
  */
-export function payloadOf(envelopeXdr: string, token: string): Uint8Array | undefined {
+export function payloadOf(
+  envelopeXdr: string,
+  { network, token }: { network: Pick<Network, 'passphrase'>; token: string },
+): Uint8Array | undefined {
   try {
-    const call = callOf(xdr.TransactionEnvelope.fromXdr(envelopeXdr, 'base64'))
+    const call = callOf(decodeEnvelope(envelopeXdr, network.passphrase).envelope.tx.operations)
     if (!call || Address.fromScAddress(call.contractAddress).toString() !== token) return undefined
     if (!CALLS.has(call.functionName.toString())) return undefined
     const data = call.args.at(-1)
@@ -101,10 +103,8 @@ export function payloadOf(envelopeXdr: string, token: string): Uint8Array | unde
   }
 }
 
-function callOf(envelope: xdr.TransactionEnvelope): xdr.InvokeContractArgs | undefined {
-  if (envelope.type === 'envelopeTypeTxV0') return undefined
-  const { tx } = envelope.type === 'envelopeTypeTx' ? envelope.v1 : envelope.feeBump.tx.innerTx.v1
-  const [operation] = tx.operations
+function callOf(operations: readonly xdr.Operation[]): xdr.InvokeContractArgs | undefined {
+  const [operation] = operations
   if (operation?.body.type !== 'invokeHostFunction') return undefined
   const { hostFunction } = operation.body.invokeHostFunctionOp
   return hostFunction.type === 'hostFunctionTypeInvokeContract' ? hostFunction.invokeContract : undefined

@@ -3,25 +3,25 @@ import { z } from 'zod'
 export const MAX_PAGE = 1_000
 
 const eventShape = z.object({
-  id: z.string().meta({ description: 'the id that the RPC gives the event' }),
+  id: z.string().meta({ description: 'the RPC’s event ID' }),
   contract_id: z.string(),
   ledger_seq: z.int(),
   ledger_close_time: z.iso.datetime(),
-  tx_hash: z.string().meta({ description: 'of a fee bump the outer one, 64 hex digits' }),
+  tx_hash: z.string().meta({ description: 'hash of the transaction, or of its fee bump; 64 hex digits' }),
   tx_application_order: z.int(),
   event_index: z.int().meta({ description: 'among all contract events of the operation' }),
   type: z.string().meta({ description: 'the first topic, such as `transfer`' }),
   topics_xdr: z.array(z.string()).meta({ description: 'base64 XDR of an ScVal each' }),
   data_xdr: z.string().meta({ description: 'base64 XDR of an ScVal' }),
   payload_xdr: z.string().optional().meta({
-    description: 'of a delegation or a payment from one: the payload of the call, base64 XDR of an ScVal',
+    description: 'payload of the call that created or used a delegation, base64 XDR of an ScVal',
   }),
-  payload_lost: z.literal(true).optional().meta({ description: 'the payload can no longer be had' }),
+  payload_lost: z.literal(true).optional().meta({ description: 'no node has the payload any more' }),
 })
 
 export const pageShape = z.object({
-  events: z.array(eventShape).meta({ description: 'in the order of the ledger' }),
-  cursor: z.string().nullable().meta({ description: 'for the next page; null on the last one' }),
+  events: z.array(eventShape).meta({ description: 'in ledger order' }),
+  cursor: z.string().nullable().meta({ description: 'start of the next page; null on the last page' }),
   complete: z.boolean().meta({ description: 'whether no event of the requested ledgers is missing' }),
 })
 
@@ -38,13 +38,16 @@ export const checkpointShape = z.object({
 
 export const archiveHealthShape = z.object({
   latest_ledger: z.int().meta({ description: 'the latest ledger of the network' }),
-  ingested_through: z.int().nullable().meta({ description: 'the latest ledger of the archive; null before the first' }),
+  ingested_through: z
+    .int()
+    .nullable()
+    .meta({ description: 'the latest ledger of the archive; null while it is empty' }),
   first_ledger: z.int().nullable().meta({ description: 'the first ledger of the archive' }),
   lag_seconds: z.number().nullable().meta({ description: 'the age of the archive’s latest ledger, 0 at the head' }),
   generation: z
     .string()
     .nullable()
-    .meta({ description: 'hash of the first ingested ledger: a reset begins a new one' }),
+    .meta({ description: 'hash of the first ingested ledger; changes when the network is reset' }),
 })
 
 /** The highest ledger whose events have a 64-bit position (toid). */
@@ -54,9 +57,9 @@ const LAST_LEDGER = 2 ** 31 - 1
 const ledger = (name: string, description: string) =>
   z
     .string()
-    .regex(/^[1-9]\d{0,9}$/, `${name} must be the number of a ledger`)
+    .regex(/^[1-9]\d{0,9}$/, `${name} must be a ledger number`)
     .transform(Number)
-    .refine((sequence) => sequence <= LAST_LEDGER, `${name} must be the number of a ledger`)
+    .refine((sequence) => sequence <= LAST_LEDGER, `${name} must be a ledger number`)
     .optional()
     .meta({ description, type: 'integer', minimum: 1, maximum: LAST_LEDGER })
 
@@ -73,7 +76,7 @@ const rangeFields = {
     .regex(/^\d{19}-\d{10}$/, { error: 'cursor must come from an earlier page', abort: true })
     .refine((cursor) => BigInt(cursor.slice(0, 19)) < LAST_TOID, 'cursor must come from an earlier page')
     .optional()
-    .meta({ description: 'where to go on: from the page before' }),
+    .meta({ description: '`cursor` of the previous page' }),
   limit: z
     .string()
     .regex(/^[1-9]\d{0,3}$/, `limit must be 1 to ${MAX_PAGE}`)
@@ -100,7 +103,7 @@ export const tokenQuery = z.object({
     .string()
     .regex(/^[0-9a-f]{64}$/, 'tx_hash must be 64 hex digits')
     .optional()
-    .meta({ description: 'all events of this transaction' }),
+    .meta({ description: 'return all events of this transaction' }),
 })
 export const checkpointQuery = z.object({
   at_ledger: ledger('at_ledger', 'as of this ledger; by default the last of the archive'),

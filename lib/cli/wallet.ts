@@ -24,8 +24,8 @@ const USAGE = `Usage: npm run -s wallet -- <command> [options]
                                         takes an amount out into the open, to an account that trusts the asset
 
   --service URL   the payroll service (${environment().PUBLIC_URL})
-  --archive URL   an archive of the token's events, for those that the RPC has dropped (the one in the deployment
-                  document); may be repeated; none: without
+  --archive URL   an archive with the events that the RPC has dropped; may be repeated; none: use the RPC alone
+                  (default: the archive in the deployment document)
   --network URL   the deployment document of the network (http://localhost:${environment().DEVNET_PORT}/deployment.json)
 `
 

@@ -17,8 +17,8 @@ const LEFT_BEHIND = 180
 
 /**
  * Claims a grant of `amount` base units in one statement, so that one of several concurrent claims wins. No grant is
- * claimed while an earlier one is open, or within `coolDown` seconds of the last one that was not returned. The result
- * then has the seconds to wait, and the transfer of that grant.
+ * claimed while an earlier one is open, or within `coolDown` seconds of a grant that was not returned. The result then has
+ * the seconds to wait and the transfer of that grant.
  */
 export async function claimGrant(
   db: Database,
@@ -47,7 +47,7 @@ export async function claimGrant(
   return { retryAfter: Math.max(1, earlier?.seconds ?? 1), transfer: earlier?.transfer ?? null }
 }
 
-/** The hash of a deposit: the applied one, or the one that may still be applied. */
+/** The hash of the applied deposit, or of the deposit that may still be applied. */
 export async function findDepositHash(db: Database, transfer: string): Promise<string | undefined> {
   const found = await findTransfer(db, transfer)
   return found && (found.transfer.hash ?? found.envelopes[0]?.innerHash)

@@ -50,7 +50,7 @@ export function ignoreUpgrades(server: Server): void {
   Object.assign(server, { shouldUpgradeCallback: () => false })
 }
 
-/** Replaces the request listeners of `server` with one that calls them only for requests that they can handle. */
+/** Puts a filter in front of the server's request listeners: they get only the requests that they can handle. */
 export function intercept(server: Server): void {
   const listeners = server.listeners('request')
   server.removeAllListeners('request')

@@ -2,8 +2,8 @@
 const KINDS = /^(c|d|oc|[cd]i\((\.|\.\.|\.\.\.|\.\.\)\(\.\.)\))$/
 
 /**
- * Whether the header Next-Router-State-Tree is absent or one that Next can read. Next answers any other value with a
- * 500, and a stack trace in the log.
+ * Returns whether Next can read the Next-Router-State-Tree header, or it is absent. For any other value, Next responds with
+ * a 500 and logs a stack trace.
  */
 export function isRouterState(header: string | string[] | undefined): boolean {
   if (header === undefined) return true

@@ -4,6 +4,7 @@ import { batchItems, relayChannels } from '#drizzle/schema/relay.ts'
 import { envelopes, transfers } from '#drizzle/schema/transfers.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
 import { transact } from '#lib/db/connection.ts'
+import { decodeEnvelope } from '#lib/stellar/envelope.ts'
 import { lookUp } from '#lib/stellar/transaction.ts'
 import { sponsorChannel } from '#lib/transfers/channel.ts'
 import { findOpenTransfer } from '#lib/transfers/rows.ts'
@@ -33,9 +34,9 @@ export interface Released {
 }
 
 /**
- * Releases a channel with the problem `moved`: adopts the ledger's sequence number, audited. Before that, unless
- * `isUnverified`, records each of the channel's transfers since its last recorded one that no row has, and settles the
- * item that it paid: of the unpaid items for its payee the oldest one. May be repeated after a failure.
+ * Releases a channel with the problem `moved`: adopts the ledger's sequence number and audits that. Unless `isUnverified`, it
+ * first reads the channel's transfers since its last recorded transfer, records those that have no row, and settles the
+ * item that each one paid: the oldest unpaid item for its payee. May be repeated after a failure.
  * @throws LedgerError, SponsorRefusal
  */
 export async function releaseMoved(
@@ -101,9 +102,8 @@ async function isRecorded(relay: Relay, hash: string): Promise<boolean> {
 async function readInner({ network }: Relay, hash: string): Promise<string | undefined> {
   const found = await lookUp(network, hash)
   if (found.status === 'NOT_FOUND') return undefined
-  const envelope = xdr.TransactionEnvelope.fromXdr(found.envelopeXdr, 'base64')
-  if (envelope.type !== 'envelopeTypeTxFeeBump') return found.envelopeXdr
-  return xdr.TransactionEnvelope.envelopeTypeTx(envelope.feeBump.tx.innerTx.v1).toXdr('base64')
+  const { envelope } = decodeEnvelope(found.envelopeXdr, network.passphrase)
+  return xdr.TransactionEnvelope.envelopeTypeTx(envelope).toXdr('base64')
 }
 
 /**

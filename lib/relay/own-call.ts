@@ -1,4 +1,4 @@
-import { xdr } from '@stellar/stellar-sdk'
+import { decodeEnvelope } from '#lib/stellar/envelope.ts'
 import { isContested, lookUp, send } from '#lib/stellar/transaction.ts'
 import type { SignedCall } from '#lib/wallet/transaction.ts'
 import { claimSequence } from './channel-state.ts'
@@ -23,7 +23,7 @@ export async function submitOwnCall(
   call: SignedCall,
 ): Promise<void> {
   const { network, signal } = relay
-  const sequenceNumber = sequenceNumberOf(call.signedXdr)
+  const sequenceNumber = sequenceNumberOf(call.signedXdr, network.passphrase)
   await claimSequence(await relay.database(), relay.token, { address: channel, sequenceNumber })
   let sentLedger = -1
   let ledger = -1
@@ -54,8 +54,6 @@ async function resubmit({ network }: Pick<Relay, 'network'>, call: SignedCall, l
 }
 
 /** The source account's sequence number that a signed transaction (base64 XDR) uses. */
-export function sequenceNumberOf(signedXdr: string): bigint {
-  const envelope = xdr.TransactionEnvelope.fromXdr(signedXdr, 'base64')
-  if (envelope.type !== 'envelopeTypeTx') throw new Error('a channel signs v1 transactions only')
-  return envelope.v1.tx.seqNum
+export function sequenceNumberOf(signedXdr: string, passphrase: string): bigint {
+  return decodeEnvelope(signedXdr, passphrase).envelope.tx.seqNum
 }

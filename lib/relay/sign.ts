@@ -51,7 +51,7 @@ export async function signItem(
         : await relay.showProgress(await relay.database(), item, () => build(relay, channel, terms, opening))
     const sealedOpening = await sealOpening(publicHalf(relay.key), item.channel, built.next)
     const { hash: innerHash, signedXdr } = built
-    const sequenceNumber = sequenceNumberOf(signedXdr)
+    const sequenceNumber = sequenceNumberOf(signedXdr, relay.network.passphrase)
     const signed = await storeSigned(relay, item, { innerHash, signedXdr, sealedOpening, sequenceNumber })
     return { item: signed, next: built.next }
   } catch (error) {

@@ -64,7 +64,7 @@ export async function walkLedgers(network: Network, sought: RecordedTransfer[], 
       const { recorded, envelope } = found
       const { sponsor } = recorded.transfer
       const record = tryToRead(transaction, { innerHash: envelope.innerHash, sponsor, passphrase: network.passphrase })
-      // Of several records of one transfer, use the one that used up the number.
+      // If a transfer has several records, the record that used the sequence number counts.
       if (!records.get(recorded)?.consumed) records.set(recorded, record)
     }
     if (page.transactions.length < PAGE_LIMIT) {

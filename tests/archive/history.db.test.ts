@@ -218,7 +218,7 @@ describe('payloads', () => {
     ['the call is another one', envelopeOf(CONTRACTS.token, 'merge')],
     ['the envelope is no transaction', 'AAAA'],
   ])('are not read where %s', (_, envelope) => {
-    expect(payloadOf(envelope, CONTRACTS.token)).toBeUndefined()
+    expect(payloadOf(envelope, { network: { passphrase: PASSPHRASE }, token: CONTRACTS.token })).toBeUndefined()
   })
 
   test('are fetched for delegations only', async () => {

@@ -283,7 +283,7 @@ describe('circuits, keys and strings that do not belong together give no proof a
   test('the string of another ceremony', async () => {
     const folder = await copyOf(STRING)
     const { g1 } = generateReferenceString(3)
-    // The same string, one power further on: as good as any other, and not the one of these keys.
+    // The same string shifted by one power: a valid reference string, but not the one that these keys belong to.
     await edit(`${folder}/bn254_g1.dat`, (bytes) =>
       Buffer.concat([g1.subarray(0, 64), bytes.subarray(128), g1.subarray(0, 64)]),
     )

@@ -11,7 +11,7 @@ import type { SetupServices } from '#lib/setup/channels.ts'
 export const setupServices: SetupServices = {
   composeSettings,
   openRelay: async (environment, prover) => {
-    // With batch jobs off, no relay starts beside the one that setup uses.
+    // Setup composes its own relay, so the service must not start another: batch jobs are off.
     const service = await startService({ ...environment, BATCH_ENABLED: false })
     try {
       return { relay: await composeRelay(service, { prover }), faucet: service.faucet, close: service.close }

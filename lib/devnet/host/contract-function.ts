@@ -15,7 +15,7 @@ export interface Call extends Instance {
   /** Calls another contract, for which this one is authorized as the invoker. */
   invoke(contract: string, name: string, args: xdr.ScVal[]): xdr.ScVal
   publish(topics: xdr.ScVal[], data: xdr.ScVal): void
-  /** Charges instructions beyond those that the function declares. @throws Error(Budget, ExceededLimit) */
+  /** Charges instructions in addition to the function's declared ones. @throws Error(Budget, ExceededLimit) */
   spend(instructions: number): void
 }
 

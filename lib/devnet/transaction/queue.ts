@@ -17,14 +17,14 @@ export type Verdict =
 /** The pending transactions, in stellar-core's two queues, checked in core's order. */
 export interface Queue {
   add(envelope: Envelope, state: State, moment: Moment): Verdict
-  /** The next ledger's transactions, except `without`. Drops those that became invalid. */
+  /** The next ledger's transactions, except `without`. Drops transactions that have become invalid. */
   take(state: State, moment: Moment, without: ReadonlySet<Envelope>): TransactionSet
   /** Drops and bans the transactions that are no longer valid. */
   dropInvalid(state: State, moment: Moment): void
   pending(): Envelope[]
   /** Removes an envelope and bans it. */
   drop(envelope: Envelope): void
-  /** After a ledger closed: bans its transactions and drops those that have waited too long. */
+  /** After a ledger closes: bans its transactions, and drops transactions that have waited too long. */
   shift(applied: readonly Envelope[]): void
 }
 

@@ -12,7 +12,7 @@ export interface ConfidentialAccounts {
 
 /**
  * The public viewing key (128 hex digits) of each registered address. Archived entries count: the next call that
- * touches one restores it (CAP-66). Null: the entry is not one that a confidential token writes.
+ * touches one restores it (CAP-66). Null: the entry was not written by a confidential token.
  */
 export type ViewingKeys = ReadonlyMap<string, string | null>
 
