@@ -75,16 +75,52 @@ export function readAccountEntry(data: xdr.LedgerEntryData): AccountEntry {
   }
 }
 
+/** The escrow that an owner has delegated to a spender, under the names of interface 0.8.0. */
+export interface DelegationEntry {
+  a_tilde: Uint8Array
+  allowance_commitment: Uint8Array
+  allowance_salt: Uint8Array
+  escrowed_dvk: Uint8Array
+  /** the last ledger in which the spender can pay */
+  live_until_ledger: number
+}
+
+/** The ledger key of a delegation in a token contract: ("Delegation", owner, spender), persistent. */
+export function delegationKey(token: string, { owner, spender }: { owner: string; spender: string }): xdr.LedgerKey {
+  const addresses = [owner, spender].map((address) => new Address(address).toScVal())
+  return contractKey(token, xdr.ScVal.scvVec([xdr.ScVal.scvSymbol('Delegation'), ...addresses]))
+}
+
+/**
+ * Reads the entry of a `delegationKey`.
+ * @throws LedgerError `foreign-contract` for an entry that is no delegation of interface 0.8.0
+ */
+export function readDelegationEntry(data: xdr.LedgerEntryData): DelegationEntry {
+  const fields = fieldsOf(data)
+  const [a_tilde, allowance_salt] = [bytesOf(fields, 32, 'a_tilde'), bytesOf(fields, 32, 'allowance_salt')]
+  const [allowance_commitment, escrowed_dvk] = [point(fields, 'allowance_commitment'), point(fields, 'escrowed_dvk')]
+  const { live_until_ledger } = fields
+  if (!a_tilde || !allowance_salt || !allowance_commitment || !escrowed_dvk || typeof live_until_ledger !== 'number') {
+    throw new LedgerError(
+      'foreign-contract',
+      'the configured contract does not store delegations as a confidential token does',
+    )
+  }
+  return { a_tilde, allowance_commitment, allowance_salt, escrowed_dvk, live_until_ledger }
+}
+
 function fieldsOf(data: xdr.LedgerEntryData): Record<string, unknown> {
   if (data.type !== 'contractData' || data.contractData.val.type !== 'scvMap') return {}
   const native: unknown = scValToNative(data.contractData.val)
   return typeof native === 'object' && native !== null ? Object.fromEntries(Object.entries(native)) : {}
 }
 
-function point(fields: Record<string, unknown>, ...names: string[]): Uint8Array | undefined {
+const point = (fields: Record<string, unknown>, ...names: string[]) => bytesOf(fields, 64, ...names)
+
+function bytesOf(fields: Record<string, unknown>, length: number, ...names: string[]): Uint8Array | undefined {
   for (const name of names) {
     const value = fields[name]
-    if (value instanceof Uint8Array && value.length === 64) return value
+    if (value instanceof Uint8Array && value.length === length) return value
   }
   return undefined
 }

@@ -1,5 +1,12 @@
 import type { rpc, xdr } from '@stellar/stellar-sdk'
-import { findAccounts, readAccountEntry } from '#lib/stellar/confidential-token.ts'
+import {
+  type DelegationEntry,
+  delegationKey,
+  findAccounts,
+  readAccountEntry,
+  readDelegationEntry,
+} from '#lib/stellar/confidential-token.ts'
+import { readEntries } from '#lib/stellar/entries.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import { decodeKey } from './commitment.ts'
 import type { Deployment, TokenOnNetwork } from './deployment.ts'
@@ -51,6 +58,22 @@ export async function readAuditorKey(
   const key = new Uint8Array(answer.bytes.toBytes())
   decodeKey(key)
   return key
+}
+
+/**
+ * The delegations of these pairs in the same order, undefined where there is none, and the ledger of the response. At most
+ * 200 pairs.
+ * @throws LedgerError
+ */
+export async function readDelegations(
+  deployment: TokenOnNetwork,
+  pairs: readonly { owner: string; spender: string }[],
+): Promise<{ delegations: (DelegationEntry | undefined)[]; latestLedger: number }> {
+  const { entries, latestLedger } = await readEntries(
+    deployment.rpc,
+    pairs.map((pair) => delegationKey(deployment.token, pair)),
+  )
+  return { delegations: entries.map((entry) => entry && readDelegationEntry(entry.val)), latestLedger }
 }
 
 function complete(data: xdr.LedgerEntryData): ConfidentialAccount {

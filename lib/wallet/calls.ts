@@ -9,6 +9,7 @@ import { readParties } from './parties.ts'
 import {
   invoke,
   proveCall,
+  proveDelegation,
   proveTransfer,
   proveWithdrawal,
   type Spending,
@@ -158,6 +159,39 @@ export async function buildWithdraw(
   const start = startFrom(account, holder, withdrawal.opening)
   const proved = await proveWithdrawal(deployment, holder, start, { ...withdrawal, auditorSender: auditor })
   return await signSpending(deployment, holder, proved, options)
+}
+
+/**
+ * Proves and signs a delegation: escrows an amount (base units) that `spender`, a registered account, may pay until a
+ * ledger. An account has at most one delegation to a spender, also after its end.
+ * @throws WalletError as `buildTransfer`, and `would-fail` with contract error 3503 if there is a delegation
+ */
+export async function buildDelegation(
+  deployment: Deployment,
+  holder: Holder,
+  delegation: { spender: string; amount: bigint; liveUntilLedger: number; opening: Opening },
+  options: CallOptions = {},
+): Promise<SignedSpending> {
+  const owner = holder.address
+  const { spender, opening } = delegation
+  const party = await readParties(deployment, [owner, spender])
+  const proved = await proveDelegation(deployment, holder, startFrom(party(owner).account, holder, opening), {
+    ...delegation,
+    spenderKey: party(spender).account.spendingKey,
+    auditorSender: party(owner).auditor,
+  })
+  return await signSpending(deployment, holder, proved, options)
+}
+
+/** Ends a delegation and returns the rest of its escrow to the spendable balance. @throws WalletError `would-fail`, 3504 */
+export async function buildRevocation(
+  deployment: TokenOnNetwork,
+  signer: Keypair,
+  spender: string,
+  options: CallOptions = {},
+): Promise<SignedCall> {
+  const args = [scAddress(signer.publicKey()), scAddress(spender)]
+  return await call(deployment, signer, 'revoke_spender', args, options)
 }
 
 async function call(

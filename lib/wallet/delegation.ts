@@ -1,3 +1,4 @@
+import type { DelegationEntry } from '#lib/stellar/confidential-token.ts'
 import { checkAmount, commit, type Opening, opens, subtractAmount } from './commitment.ts'
 import { decryptAllowance } from './decryption.ts'
 import {
@@ -103,14 +104,6 @@ export function encryptDelegatedTransfer(transfer: DelegatedTransfer): {
   return { payload, next, transferred, witness }
 }
 
-/** A delegation as its entry on the ledger has it. */
-interface DelegationEntry {
-  escrowed_dvk: Uint8Array
-  a_tilde: Uint8Array
-  allowance_salt: Uint8Array
-  allowance_commitment: Uint8Array
-}
-
 /**
  * Opens an allowance with its spender's own keys, from the delegation's entry alone. Undefined for another spender's entry.
  * @throws WalletError `malformed`
@@ -118,7 +111,7 @@ interface DelegationEntry {
 export function openDelegation(
   keys: ConfidentialKeys,
   spender: string,
-  entry: DelegationEntry,
+  entry: Omit<DelegationEntry, 'live_until_ledger'>,
 ): { delegationKey: bigint; allowance: Opening } | undefined {
   const [x, cipher] = [0, 32].map((at) => decodeField(entry.escrowed_dvk.subarray(at, at + 32)))
   if (x === undefined || cipher === undefined) return undefined

@@ -1,9 +1,12 @@
 import { Address, Operation, xdr } from '@stellar/stellar-sdk'
+import type { DelegationEntry } from '#lib/stellar/confidential-token.ts'
 import type { ConfidentialAccount } from './account.ts'
 import { encodeCallData } from './call-data.ts'
-import { type Opening, opens } from './commitment.ts'
+import { commit, type Opening, opens } from './commitment.ts'
+import { encryptDelegatedTransfer, encryptDelegation, openDelegation } from './delegation.ts'
 import type { Deployment, TokenOnNetwork } from './deployment.ts'
 import { encryptTransfer, encryptWithdrawal, type Payload } from './encryption.ts'
+import { decodeField, encodeField, encodePoint } from './grumpkin.ts'
 import { drawSalt, type Holder } from './keys.ts'
 import { PROOF_BYTES, type Statement } from './prover.ts'
 import { WalletError } from './wallet-error.ts'
@@ -52,6 +55,113 @@ export async function proveTransfer(
   })
   const args = [scAddress(address), scAddress(to), data]
   return { name: 'confidential_transfer', args, next }
+}
+
+/**
+ * Encrypts and proves a delegation of part of the balance to a spender, under new salts. The contract stores any
+ * `liveUntilLedger`, also one that has passed. Throws as `encryptTransfer`.
+ */
+export async function proveDelegation(
+  deployment: Deployment,
+  holder: Holder,
+  start: Start,
+  delegation: {
+    spender: string
+    spenderKey: Uint8Array
+    amount: bigint
+    liveUntilLedger: number
+    auditorSender: Uint8Array
+  },
+): Promise<Spending> {
+  const { keys, address } = holder
+  const { spender, spenderKey, amount, liveUntilLedger, auditorSender } = delegation
+  const random = deployment.random ?? systemRandom
+  const [salt, allowanceSalt] = [drawSalt(random), drawSalt(random)]
+  const { payload, next, witness } = encryptDelegation({
+    ...delegation,
+    keys,
+    opening: start.opening,
+    salt,
+    allowanceSalt,
+  })
+  const data = await proveCall(deployment, payload, {
+    circuit: 'set_spender',
+    token: deployment.token,
+    spendable: start.spendable,
+    spendingKey: keys.spendingKey,
+    spender,
+    spenderKey,
+    auditorSender,
+    payload,
+    witness: { ...witness, vA: amount },
+  })
+  const args = [scAddress(address), scAddress(spender), xdr.ScVal.scvU32(liveUntilLedger), data]
+  return { name: 'set_spender', args, next }
+}
+
+/** An allowance that its spender has opened, as a payment from it starts from it. */
+export interface Allowance {
+  /** G… or C…, the account that escrowed it */
+  owner: string
+  /** the delegation's viewing key */
+  delegationKey: bigint
+  opening: Opening
+  salt: bigint
+}
+
+/** The allowance of a delegation's entry, from its spender's own keys. Undefined for another spender's entry. */
+export function openAllowance(spender: Holder, owner: string, entry: DelegationEntry): Allowance | undefined {
+  const opened = openDelegation(spender.keys, spender.address, entry)
+  if (!opened) return undefined
+  const { delegationKey, allowance } = opened
+  return { owner, delegationKey, opening: allowance, salt: decodeField(entry.allowance_salt) }
+}
+
+/**
+ * Encrypts and proves one payment from an allowance, under a new salt, without reading the ledger. `rest` is the allowance
+ * after the call. Throws as `encryptDelegatedTransfer`.
+ * @param holder the spender
+ */
+export async function proveDelegatedTransfer(
+  deployment: Deployment,
+  holder: Holder,
+  allowance: Allowance,
+  transfer: {
+    to: string
+    amount: bigint
+    viewingKey: Uint8Array
+    auditorRecipient: Uint8Array
+    auditorSender: Uint8Array
+  },
+): Promise<Spending & { rest: Allowance }> {
+  const { keys, address } = holder
+  const { to, amount, viewingKey, auditorRecipient, auditorSender } = transfer
+  const { owner, delegationKey, opening, salt: allowanceSalt } = allowance
+  const salt = drawSalt(deployment.random ?? systemRandom)
+  const { payload, next, witness } = encryptDelegatedTransfer({
+    keys,
+    delegationKey,
+    allowance: opening,
+    allowanceSalt,
+    salt,
+    amount,
+    viewingKey,
+    auditorRecipient,
+    auditorSender,
+  })
+  const data = await proveCall(deployment, payload, {
+    circuit: 'spender_transfer',
+    allowance: encodePoint(commit(opening)),
+    allowanceSalt: encodeField(allowanceSalt),
+    spenderKey: keys.spendingKey,
+    viewingKey,
+    auditorRecipient,
+    auditorSender,
+    payload,
+    witness,
+  })
+  const args = [scAddress(address), scAddress(owner), scAddress(to), data]
+  return { name: 'confidential_transfer_from', args, next, rest: { ...allowance, opening: next, salt } }
 }
 
 /** Encrypts and proves one withdrawal of a public amount, like `proveTransfer`. */

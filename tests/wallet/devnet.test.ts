@@ -2,14 +2,27 @@ import { Asset, Keypair, Operation, rpc, TransactionBuilder } from '@stellar/ste
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Devnet, devnetKeys, startDevnet } from '#lib/devnet/devnet.ts'
 import { prover } from '#lib/prover/stand-in.ts'
-import { readConfidentialAccount } from '#lib/wallet/account.ts'
+import { readConfidentialAccount, readDelegations } from '#lib/wallet/account.ts'
 import { type SyncedBalance, syncBalance } from '#lib/wallet/balance.ts'
-import { buildDeposit, buildMerge, buildRegister, buildTransfer, buildWithdraw } from '#lib/wallet/calls.ts'
+import { decodeCallData } from '#lib/wallet/call-data.ts'
+import {
+  buildDelegation,
+  buildDeposit,
+  buildMerge,
+  buildRegister,
+  buildRevocation,
+  buildTransfer,
+  buildWithdraw,
+  signSpending,
+} from '#lib/wallet/calls.ts'
 import { opens } from '#lib/wallet/commitment.ts'
 import { decryptTransfer } from '#lib/wallet/decryption.ts'
 import type { Deployment } from '#lib/wallet/deployment.ts'
+import type { Payload } from '#lib/wallet/encryption.ts'
 import { readAccountEvents } from '#lib/wallet/events.ts'
 import { type Holder, openHolder } from '#lib/wallet/keys.ts'
+import { readParties } from '#lib/wallet/parties.ts'
+import { openAllowance, proveDelegatedTransfer } from '#lib/wallet/spending.ts'
 import { buildCall, type SignedCall, signCall } from '#lib/wallet/transaction.ts'
 import { auditRecipient, auditSender } from './auditor.ts'
 import { hex, keypair, seeded } from './fixtures.ts'
@@ -55,6 +68,15 @@ async function send({ signedXdr, hash }: SignedCall) {
 
 async function apply(call: SignedCall): Promise<void> {
   expect((await send(call)).status).toBe('SUCCESS')
+}
+
+/** The payload of a signed call, whose last argument is its data. */
+function payloadOf({ signedXdr }: SignedCall): Payload {
+  const [operation] = TransactionBuilder.fromXdr(signedXdr, PASSPHRASE).operations
+  const call = operation?.type === 'invokeHostFunction' ? operation.func : undefined
+  const data = call?.type === 'hostFunctionTypeInvokeContract' ? call.invokeContract.args.at(-1) : undefined
+  if (data?.type !== 'scvBytes') throw new Error('the call has no data')
+  return decodeCallData(new Uint8Array(data.bytes.toBytes())).payload
 }
 
 const address = (holder: Holder): string => holder.address
@@ -186,6 +208,56 @@ describe('on a ledger', () => {
     expect((await deployment.rpc.getTrustline(address(holder), asset)).balance).toBe(2n * USDC)
     const account = await readConfidentialAccount(deployment.rpc, deployment.token, address(holder))
     expect(account && opens(signed.next, account.spendable)).toBe(true)
+  })
+
+  test('a spender pays from a delegation, and the owner takes back the rest', async () => {
+    const [owner, spender, payee] = [employer, contractor(2), contractor(3)]
+    const [before, received] = [await sync(owner), (await sync(payee)).receiving.value]
+    const liveUntilLedger = (await deployment.rpc.getLatestLedger()).sequence + 1_000
+    const delegation = { spender: address(spender), amount: 9n * USDC, liveUntilLedger, opening: before.spendable }
+    const delegated = await buildDelegation(deployment, owner, delegation)
+    await apply(delegated)
+    expect((await sync(owner, before)).spendable).toEqual(delegated.next)
+
+    for (const amount of [2n * USDC, 3n * USDC]) {
+      const { delegations } = await readDelegations(deployment, [{ owner: address(owner), spender: address(spender) }])
+      const entry = delegations[0]
+      expect(entry?.live_until_ledger).toBe(liveUntilLedger)
+      const allowance = entry && openAllowance(spender, address(owner), entry)
+      if (!allowance) throw new Error('the spender cannot open its allowance')
+      const party = await readParties(deployment, [address(owner), address(payee)])
+      const terms = {
+        to: address(payee),
+        amount,
+        viewingKey: party(address(payee)).account.viewingKey,
+        auditorRecipient: party(address(payee)).auditor,
+        auditorSender: party(address(owner)).auditor,
+      }
+      const [proved, again] = await Promise.all([
+        proveDelegatedTransfer(deployment, spender, allowance, terms),
+        proveDelegatedTransfer(deployment, spender, allowance, terms),
+      ])
+      expect(proved.rest.salt).not.toBe(again.rest.salt)
+      await apply(await signSpending(deployment, spender, proved))
+    }
+    expect((await sync(payee)).receiving.value).toBe(received + 5n * USDC)
+
+    await apply(await buildRevocation(deployment, owner.signer, address(spender)))
+    expect((await sync(owner)).spendable.value).toBe(before.spendable.value - 5n * USDC)
+    const { delegations } = await readDelegations(deployment, [{ owner: address(owner), spender: address(spender) }])
+    expect(delegations).toEqual([undefined])
+  })
+
+  test('a delegation that is built again has new salts', async () => {
+    const { spendable: opening } = await sync(employer)
+    const delegation = { spender: address(contractor(2)), amount: 1n, liveUntilLedger: 1_000_000, opening }
+    const payloads = await Promise.all(
+      [1, 2].map(async () => payloadOf(await buildDelegation(deployment, employer, delegation))),
+    )
+    const [first, second] = payloads.map(({ sigma, sigma_a }) =>
+      [sigma, sigma_a].map((salt) => hex(salt ?? new Uint8Array())),
+    )
+    expect(new Set([...(first ?? []), ...(second ?? [])]).size).toBe(4)
   })
 
   test('a call that would fail is rejected before it is signed', async () => {

@@ -1,0 +1,131 @@
+import { sha256 } from '@noble/hashes/sha2.js'
+import { Keypair } from '@stellar/stellar-sdk'
+import { WalletError } from './wallet-error.ts'
+
+/** An escrow that pays payouts of a run: the relay's channel (G…), and the ledger through which it may pay. */
+export interface ManifestDelegation {
+  channel: string
+  liveUntilLedger: number
+}
+
+/** A payout of a run: who receives it, and which channel pays the amount that the seal hides. */
+export interface ManifestPayout {
+  payout: string
+  contractor: string
+  /** G… or C… */
+  address: string
+  channel: string
+  /** SHA-256 of `encryptedAmount`, 64 hex digits */
+  sealHash: string
+}
+
+/** Everything that an employer signs when it starts a run. */
+export interface Manifest {
+  passphrase: string
+  /** C… */
+  token: string
+  batch: string
+  /** the employer's account, G… */
+  account: string
+  delegations: readonly ManifestDelegation[]
+  payouts: readonly ManifestPayout[]
+}
+
+const VERSION = 'confidential-payroll-run/1'
+
+const UUID = '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}'
+const STRKEY = '[A-Z2-7]{56}'
+const DELEGATION = new RegExp(`^delegation (${STRKEY}) ([1-9][0-9]{0,9}|0)$`)
+const PAYOUT = new RegExp(`^payout (${UUID}) (${UUID}) (${STRKEY}) (${STRKEY}) ([0-9a-f]{64})$`)
+const BATCH = new RegExp(`^${UUID}$`)
+
+/**
+ * The manifest's text, which client and service build independently: five lines that say where the run takes place, a
+ * line for each channel in the order of addresses, and a line for each payout in the order of ids. Each line ends with LF.
+ */
+export function formatManifest({ passphrase, token, batch, account, delegations, payouts }: Manifest): string {
+  const lines = [
+    VERSION,
+    passphrase,
+    token,
+    batch,
+    account,
+    ...sortBy(delegations, ({ channel }) => channel).map(
+      ({ channel, liveUntilLedger }) => `delegation ${channel} ${liveUntilLedger}`,
+    ),
+    ...sortBy(payouts, ({ payout }) => payout).map(
+      ({ payout, contractor, address, channel, sealHash }) =>
+        `payout ${payout} ${contractor} ${address} ${channel} ${sealHash}`,
+    ),
+  ]
+  return lines.map((line) => `${line}\n`).join('')
+}
+
+/** Reads a stored manifest. Undefined for any text that `formatManifest` doesn't write. */
+export function parseManifest(text: string): Manifest | undefined {
+  const [version, passphrase = '', token = '', batch = '', account = '', ...lines] = text.split('\n')
+  const delegations: ManifestDelegation[] = []
+  const payouts: ManifestPayout[] = []
+  for (const line of lines) {
+    const [, channel, liveUntilLedger] = DELEGATION.exec(line) ?? []
+    if (channel !== undefined) delegations.push({ channel, liveUntilLedger: Number(liveUntilLedger) })
+    const [, payout = '', contractor = '', address = '', payer = '', sealHash = ''] = PAYOUT.exec(line) ?? []
+    if (payout !== '') payouts.push({ payout, contractor, address, channel: payer, sealHash })
+  }
+  const manifest = { passphrase, token, batch, account, delegations, payouts }
+  const isUnique = new Set([...delegations.map(({ channel }) => channel), ...payouts.map(({ payout }) => payout)])
+  if (version !== VERSION || isUnique.size < delegations.length + payouts.length) return undefined
+  return formatManifest(manifest) === text ? manifest : undefined
+}
+
+/** The hash by which a manifest names a sealed amount, 64 hex digits. */
+export const hashSeal = (encryptedAmount: string): string => hashText(encryptedAmount)
+
+/**
+ * The message that starts a run. A wallet signs it as it is (SEP-53), so it must not be taken for another message: batch
+ * and passphrase may come from a response.
+ * @throws WalletError `malformed` for a batch that is no UUID, or a passphrase of several lines
+ */
+export function runMessage(manifest: Manifest): string {
+  const { batch, passphrase, payouts } = manifest
+  if (!BATCH.test(batch)) throw new WalletError('malformed', 'the id of the batch is not a UUID')
+  if (/\p{Cc}/u.test(passphrase)) throw new WalletError('malformed', 'the network passphrase is not one line of text')
+  const hash = hashText(formatManifest(manifest))
+  return `Run batch ${batch} on ${passphrase}: ${payouts.length} payouts, manifest ${hash}`
+}
+
+/** The signature that starts a run, base64. Throws as `runMessage`. */
+export function signManifest(signer: Keypair, manifest: Manifest): string {
+  return Buffer.from(signer.signMessage(runMessage(manifest))).toString('base64')
+}
+
+/** A signer that may authorize payments of an account, or not: the weight of its signature decides. */
+interface WeightedSigner {
+  /** G… */
+  key: string
+  weight: number
+}
+
+/**
+ * Whether the signature (base64) is one of a signer of the account whose weight alone reaches the medium threshold,
+ * which is what the ledger asks of a payment.
+ */
+export function isSignedManifest(
+  manifest: Manifest,
+  signature: string,
+  account: { signers: readonly WeightedSigner[]; thresholds: { medium: number } },
+): boolean {
+  const bytes = Buffer.from(signature, 'base64')
+  if (bytes.length !== 64 || bytes.toString('base64') !== signature) return false
+  const message = runMessage(manifest)
+  return account.signers.some(
+    ({ key, weight }) =>
+      weight >= account.thresholds.medium && Keypair.fromPublicKey(key).verifyMessage(message, new Uint8Array(bytes)),
+  )
+}
+
+const hashText = (text: string): string => Buffer.from(sha256(new TextEncoder().encode(text))).toString('hex')
+
+function sortBy<Row>(rows: readonly Row[], key: (row: Row) => string): Row[] {
+  return rows.toSorted((left, right) => (key(left) < key(right) ? -1 : 1))
+}

@@ -1,0 +1,46 @@
+import { CompactEncrypt, calculateJwkThumbprint, decodeProtectedHeader, importJWK, type JWK } from 'jose'
+
+/** The largest amount has this many digits. All amounts are padded to it, so that the length of a seal reveals nothing. */
+export const AMOUNT_DIGITS = 16
+
+/** What a sealed amount is bound to. Nobody can move it to another payee, batch or channel. */
+export interface SealBinding {
+  batch: string
+  contractor: string
+  /** the relay's channel that pays it, G… */
+  spender: string
+}
+
+/** The public header of a seal: its binding, and the thumbprint (RFC 7638) of the key that opens it. */
+export interface SealHeader extends SealBinding {
+  kid: string
+}
+
+/** Names the relays' key in a seal. */
+export const keyIdOf = (key: JWK): Promise<string> => calculateJwkThumbprint(key)
+
+/**
+ * Seals an amount (base units, at most 16 digits) to the relays: a compact JWE with ECDH-ES and A256GCM (RFC 7516,
+ * RFC 7518). The result is a payout's `encryptedAmount`.
+ */
+export async function sealPayout(key: JWK, binding: SealBinding, amount: bigint): Promise<string> {
+  const { batch, contractor, spender } = binding
+  const plaintext = amount.toString().padStart(AMOUNT_DIGITS, '0')
+  if (amount <= 0n || plaintext.length > AMOUNT_DIGITS) throw new RangeError('the amount cannot be sealed')
+  return await new CompactEncrypt(new TextEncoder().encode(plaintext))
+    .setProtectedHeader({ alg: 'ECDH-ES', enc: 'A256GCM', kid: await keyIdOf(key), batch, contractor, spender })
+    .encrypt(await importJWK(key, 'ECDH-ES'))
+}
+
+/** Reads the header of a seal without its key. Undefined for a text that is no seal. */
+export function readSeal(encryptedAmount: string): SealHeader | undefined {
+  if (!/^[\w-]+\.\.[\w-]{16}\.[\w-]+\.[\w-]{22}$/.test(encryptedAmount)) return undefined
+  try {
+    const { alg, enc, kid, batch, contractor, spender } = decodeProtectedHeader(encryptedAmount)
+    if (alg !== 'ECDH-ES' || enc !== 'A256GCM') return undefined
+    const isText = [kid, batch, contractor, spender].every((value) => typeof value === 'string')
+    return isText ? ({ kid, batch, contractor, spender } as SealHeader) : undefined
+  } catch {
+    return undefined
+  }
+}
