@@ -3,7 +3,7 @@ import { CompactEncrypt, calculateJwkThumbprint, decodeProtectedHeader, importJW
 /** The largest amount has this many digits. All amounts are padded to it, so that the length of a seal reveals nothing. */
 export const AMOUNT_DIGITS = 16
 
-/** What a sealed amount is bound to. Nobody can move it to another payee, batch or channel. */
+/** The payee, batch and channel of a sealed amount: it can't be moved to others. */
 export interface SealBinding {
   batch: string
   contractor: string
