@@ -229,6 +229,8 @@ CREATE TABLE "relay_channels" (
 	"next_position" integer,
 	"sequence_number" bigint,
 	"moved_at" timestamp (3) with time zone,
+	"paused" boolean DEFAULT false NOT NULL,
+	"runs" boolean DEFAULT false NOT NULL,
 	"seen_at" timestamp (3) with time zone NOT NULL,
 	"read_at" timestamp (3) with time zone,
 	CONSTRAINT "relay_channels_token_address_pk" PRIMARY KEY("token","address"),
@@ -292,7 +294,9 @@ CREATE TABLE "sponsor_floats" (
 CREATE TABLE "transfers" (
 	"id" uuid PRIMARY KEY DEFAULT gen_random_uuid() NOT NULL,
 	"sequence" bigint GENERATED ALWAYS AS IDENTITY (sequence name "transfers_sequence_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
+	"kind" text NOT NULL,
 	"account" text NOT NULL,
+	"owner" text NOT NULL,
 	"sequence_number" bigint NOT NULL,
 	"recipient" text NOT NULL,
 	"sponsor" text,
@@ -314,6 +318,8 @@ CREATE TABLE "transfers" (
 	"created_at" timestamp (3) with time zone DEFAULT now() NOT NULL,
 	"settled_at" timestamp (3) with time zone,
 	CONSTRAINT "transfers_status" CHECK ("transfers"."status" in ('open', 'succeeded', 'failed', 'expired', 'unknown')),
+	CONSTRAINT "transfers_kind" CHECK ("transfers"."kind" in ('transfer', 'register', 'merge', 'set_spender', 'revoke_spender', 'delegated', 'deposit')),
+	CONSTRAINT "transfers_owner" CHECK ("transfers"."kind" = 'delegated' or "transfers"."owner" = "transfers"."account"),
 	CONSTRAINT "transfers_settled" CHECK (("transfers"."status" = 'open') = ("transfers"."settled_at" is null)),
 	CONSTRAINT "transfers_applied" CHECK (("transfers"."status" in ('succeeded', 'failed')) = ("transfers"."hash" is not null)),
 	CONSTRAINT "transfers_bid" CHECK ("transfers"."bid" >= 0)

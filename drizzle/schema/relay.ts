@@ -1,6 +1,7 @@
 import { type AnyColumn, sql } from 'drizzle-orm'
 import {
   bigint,
+  boolean,
   check,
   foreignKey,
   index,
@@ -145,6 +146,10 @@ export const relayChannels = pgTable(
     sequenceNumber: bigint('sequence_number', { mode: 'bigint' }),
     /** when the problem `moved` was found: until the release no channel pays an item that was queued before */
     movedAt: instant('moved_at'),
+    /** an operator has paused the channel: it begins no item. Not a problem, which the next check would clear */
+    paused: boolean('paused').notNull().default(false),
+    /** whether the relay that announces it can prove payments from a delegation, so that the channel can serve runs */
+    runs: boolean('runs').notNull().default(false),
     /** when a relay last announced the channel, by the database's clock */
     seenAt: instant('seen_at').notNull(),
     /** when the channel's events were last read */

@@ -11,6 +11,22 @@ import { organisations, payouts } from './directory.ts'
 export const TRANSFER_STATUSES = ['open', 'succeeded', 'failed', 'expired', 'unknown'] as const
 export type TransferStatus = (typeof TRANSFER_STATUSES)[number]
 
+/**
+ * The calls that a transfer can be. A `transfer` is a confidential transfer of its own account, a `delegated` one is paid
+ * by a channel from the escrow of another account, and a `deposit` is the faucet's. The others are named after their
+ * function of the token.
+ */
+export const TRANSFER_KINDS = [
+  'transfer',
+  'register',
+  'merge',
+  'set_spender',
+  'revoke_spender',
+  'delegated',
+  'deposit',
+] as const
+export type TransferKind = (typeof TRANSFER_KINDS)[number]
+
 const stroops = (name: string) => bigint(name, { mode: 'bigint' })
 
 /**
@@ -22,8 +38,13 @@ export const transfers = pgTable(
   {
     id: uuid('id').primaryKey().defaultRandom(),
     sequence: sequence(),
+    kind: text('kind', { enum: TRANSFER_KINDS }).notNull(),
+    /** the source of the transaction, whose sequence number it uses */
     account: text('account').notNull(),
+    /** the account whose balance pays: `account`, except for a delegated transfer */
+    owner: text('owner').notNull(),
     sequenceNumber: bigint('sequence_number', { mode: 'bigint' }).notNull(),
+    /** the payee; the spender of set_spender and revoke_spender; `account` itself for register and merge */
     recipient: text('recipient').notNull(),
     /**
      * the account that pays the fees; null for a deposit, which pays its own fee, and for a transaction that the client
@@ -68,6 +89,8 @@ export const transfers = pgTable(
   },
   (table) => [
     check('transfers_status', oneOf(table.status, TRANSFER_STATUSES)),
+    check('transfers_kind', oneOf(table.kind, TRANSFER_KINDS)),
+    check('transfers_owner', sql`${table.kind} = 'delegated' or ${table.owner} = ${table.account}`),
     check('transfers_settled', sql`(${table.status} = 'open') = (${table.settledAt} is null)`),
     check('transfers_applied', sql`(${table.status} in ('succeeded', 'failed')) = (${table.hash} is not null)`),
     check('transfers_bid', sql`${table.bid} >= 0`),

@@ -163,7 +163,16 @@ export function openGranting(given: Depositor & { tracker: Tracker }): Granting 
     const { faucet, signed, hash: innerHash, maxTime, sequenceNumber, recordedLedger } = deposit
     const createdAt = now()
     const quotaDay = createdAt.toISOString().slice(0, 10)
-    const transfer = { account: faucet, sequenceNumber, recipient: claim.account, quotaDay, recordedLedger, createdAt }
+    const transfer = {
+      kind: 'deposit' as const,
+      account: faucet,
+      owner: faucet,
+      sequenceNumber,
+      recipient: claim.account,
+      quotaDay,
+      recordedLedger,
+      createdAt,
+    }
     return transact(db, async (tx): Promise<RecordedTransfer | 'returned' | 'taken'> => {
       const recording = await recordEnvelope(tx, transfer, { innerHash, outerHash: null, signed, bid: 0n, maxTime })
       if (recording.kind !== 'begun') throw new Taken()

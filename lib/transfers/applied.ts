@@ -6,7 +6,7 @@ import { sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
 import type { LedgerRecord } from './decide.ts'
 import { endOfSecond, linkEarlierPayout, linkRivalsPayout } from './payout-link.ts'
 import { addEnvelope, auditRecorded, lockOpenTransfer, type Proposal, rowOf } from './record.ts'
-import { findTransferOfHash, type RecordedTransfer } from './rows.ts'
+import { findTransferOfHash, isRival, type RecordedTransfer } from './rows.ts'
 import { columnsOf, settle } from './settle.ts'
 
 /**
@@ -19,10 +19,10 @@ import { columnsOf, settle } from './settle.ts'
 export async function recordApplied(db: Database, proposal: Proposal, record: LedgerRecord): Promise<RecordedTransfer> {
   const { inner, intent, terms } = proposal
   const fits = await transact(db, async (tx) => {
-    const open = await lockOpenTransfer(tx, intent.from)
+    const open = await lockOpenTransfer(tx, intent.account)
     if (await findTransferOfHash(tx, inner.hashHex)) return true
     await terms.confirm?.(tx)
-    const isPaid = open && open.sequenceNumber === intent.sequenceNumber && open.recipient === intent.to
+    const isPaid = open && isRival(open, intent)
     return await (isPaid ? joinApplied(tx, open, proposal, record) : settleApplied(tx, proposal, record))
   })
   // Thrown after the commit: without its envelope the open transfer would expire, and its payout would be sent again.
@@ -51,7 +51,7 @@ async function settleApplied(tx: Database, proposal: Proposal, record: LedgerRec
     .values({
       ...rowOf(intent, now),
       quotaAccount: terms.quotaAccount ?? null,
-      organisation: await organisationOfWallet(tx, intent.from),
+      organisation: await organisationOfWallet(tx, intent.owner),
       recordedLedger: record.ledger,
       bid: 0n,
       status: decision.status,

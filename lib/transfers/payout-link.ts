@@ -1,5 +1,5 @@
 import { and, desc, eq, isNotNull } from 'drizzle-orm'
-import { type Transfer, type TransferStatus, transfers } from '#drizzle/schema/transfers.ts'
+import { type Transfer, type TransferKind, type TransferStatus, transfers } from '#drizzle/schema/transfers.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
 import { claimPayout, type PayoutClaim } from '#lib/directory/payouts/claims.ts'
 import { sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
@@ -11,6 +11,9 @@ import { settlePayout } from './settle.ts'
  */
 type Named = Pick<PayoutClaim, 'payoutId' | 'createdBefore'>
 
+/** Only these calls pay their recipient: the recipient of a merge is its own account, which may be a payee, too. */
+const PAYING: ReadonlySet<TransferKind> = new Set(['transfer', 'delegated'])
+
 /** Claims a payout for a new transfer, if one fits. Undefined if the client names one that doesn't fit. */
 export async function linkPayout(
   tx: Database,
@@ -18,9 +21,9 @@ export async function linkPayout(
   named: Named,
   now: Date,
 ): Promise<Transfer | undefined> {
-  const { id, organisation, recipient } = transfer
+  const { id, kind, organisation, recipient } = transfer
   const payout =
-    organisation === null
+    organisation === null || !PAYING.has(kind)
       ? undefined
       : await claimPayout({ db: tx, now }, { transfer: id, organisation, recipient, ...named })
   if (payout === undefined) return named.payoutId === undefined ? transfer : undefined

@@ -1,4 +1,5 @@
 import { Address, type xdr } from '@stellar/stellar-sdk'
+import type { TransferKind } from '#drizzle/schema/transfers.ts'
 import { sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
 import { baseAccount, type SignedTransaction } from '#lib/stellar/envelope.ts'
 import { outerFee } from './fee-bump.ts'
@@ -21,9 +22,13 @@ export function paysForAnything(rules: Pick<SponsorRules, 'contracts'>): boolean
 
 /** The payment in an inner transaction, after every check that needs neither clock nor ledger. */
 export interface Intent {
+  kind: TransferKind
   contract: string
   function: string
-  from: string
+  /** the source of the transaction, whose sequence number it uses */
+  account: string
+  /** the account whose balance pays */
+  owner: string
   to: string
   /** unix seconds; 0 where there is none */
   minTime: bigint
@@ -60,8 +65,8 @@ export function readIntent(inner: SignedTransaction, rules: SponsorRules): Inten
   const { contract, to } = checkCall(call, inner.source, rules)
   checkAuthorization(auth, call)
   checkControlled([inner.source, contract, ...payingAddresses(call)], rules)
-  const intent = { contract, function: call.functionName.toString(), from: inner.source, to }
-  return { ...intent, minTime, maxTime, sequenceNumber: tx.seqNum, ...checkFees(tx, rules) }
+  const intent = { contract, function: call.functionName.toString(), account: inner.source, owner: inner.source, to }
+  return { kind: 'transfer', ...intent, minTime, maxTime, sequenceNumber: tx.seqNum, ...checkFees(tx, rules) }
 }
 
 /**

@@ -9,7 +9,14 @@ import type { FeeBump } from './fee-bump.ts'
 import { linkPayout, linkRivalsPayout } from './payout-link.ts'
 import type { Intent } from './policy.ts'
 import { type QuotaLimits, quotaDay, reserve } from './quota.ts'
-import { ENVELOPE_STATE, type Envelope, findEnvelopes, findTransferOfHash, type RecordedTransfer } from './rows.ts'
+import {
+  ENVELOPE_STATE,
+  type Envelope,
+  findEnvelopes,
+  findTransferOfHash,
+  isSameCall,
+  type RecordedTransfer,
+} from './rows.ts'
 
 /** The difference between recording a client's transfer and recording a relay's. */
 export interface RecordingTerms {
@@ -42,7 +49,7 @@ export function recordTransfer(
 ): Promise<Exclude<Recording, { kind: 'refused' }>> {
   const { bump, sponsor, recordedLedger, limits, available } = given
   return transact(db, async (tx) => {
-    const organisation = await organisationOfWallet(tx, intent.from)
+    const organisation = await organisationOfWallet(tx, intent.owner)
     const { quotaAccount = null, payoutId } = terms
     const recording = await recordEnvelope(
       tx,
@@ -73,7 +80,9 @@ export function recordTransfer(
 
 /** The columns of a transfer that follow from its intent. */
 export const rowOf = (intent: Intent, now: Date) => ({
-  account: intent.from,
+  kind: intent.kind,
+  account: intent.account,
+  owner: intent.owner,
   sequenceNumber: intent.sequenceNumber,
   recipient: intent.to,
   quotaDay: quotaDay(now),
@@ -113,7 +122,7 @@ const ATTEMPTS = 5
 /** The columns that a transfer begins with. */
 type NewTransfer = Pick<
   Transfer,
-  'account' | 'sequenceNumber' | 'recipient' | 'quotaDay' | 'recordedLedger' | 'createdAt'
+  'kind' | 'account' | 'owner' | 'sequenceNumber' | 'recipient' | 'quotaDay' | 'recordedLedger' | 'createdAt'
 > &
   Partial<Pick<Transfer, 'sponsor' | 'quotaAccount' | 'organisation'>>
 
@@ -141,7 +150,7 @@ export type Recording =
 
 /**
  * Records an envelope before it is submitted, inside the caller's SQL transaction. An account has at most one open
- * transfer. An envelope with the same number and recipient joins it under its row lock, which settlement also takes.
+ * transfer. An envelope with the same number, call and recipient joins it under its row lock, which settlement also takes.
  */
 export async function recordEnvelope(tx: Database, transfer: NewTransfer, envelope: NewEnvelope): Promise<Recording> {
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
@@ -179,7 +188,7 @@ async function begin(tx: Database, transfer: Transfer, envelope: NewEnvelope): P
 async function join(
   tx: Database,
   open: Transfer,
-  { sequenceNumber, recipient, sponsor = null }: NewTransfer,
+  { kind, owner, sequenceNumber, recipient, sponsor = null }: NewTransfer,
   envelope: NewEnvelope,
 ): Promise<Recording> {
   // The envelope may be recorded already, for this transfer or for an earlier one: a second request can be verified
@@ -194,7 +203,7 @@ async function join(
   })
   // The books of a transfer are one sponsor's: after a change of its key the next transfer has the new one.
   if (open.sequenceNumber !== sequenceNumber || open.sponsor !== sponsor) return refused('another-open')
-  if (open.recipient !== recipient) return refused('other-recipient')
+  if (!isSameCall(open, { kind, owner, recipient })) return refused('other-recipient')
   if (rivals.length >= MOST_ENVELOPES) return refused('too-many-envelopes')
   if (!(await addEnvelope(tx, open, envelope))) return await joinKnown(tx, envelope)
   const extra = envelope.bid > open.bid ? envelope.bid - open.bid : 0n
@@ -221,29 +230,4 @@ async function joinKnown(tx: Database, { innerHash }: NewEnvelope): Promise<Reco
   const known = await findTransferOfHash(tx, innerHash)
   if (!known) throw new Error('the outer hash is taken by another envelope')
   return { kind: 'known', ...known }
-}
-
-/**
- * Replaces the signatures of an envelope that the network refused by newer ones, under the lock of its transfer. The outer
- * hash changes with them, so a look-up that began before cannot decide the transfer. Nothing changes if the transfer has
- * ended, or another request was first.
- */
-export async function renewEnvelope(
-  db: Database,
-  { innerHash, outerHash, transfer }: Envelope,
-  renewed: Pick<NewEnvelope, 'outerHash' | 'signed'>,
-): Promise<void> {
-  await transact(db, async (tx) => {
-    if (outerHash === null) return
-    const [open] = await tx
-      .update(transfers)
-      .set({ lookedUpLedger: null })
-      .where(and(eq(transfers.id, transfer), eq(transfers.status, 'open')))
-      .returning({ id: transfers.id })
-    if (!open) return
-    await tx
-      .update(envelopes)
-      .set({ ...renewed, resultCode: null, sentLedger: null, refusedLedger: null })
-      .where(and(eq(envelopes.innerHash, innerHash), eq(envelopes.outerHash, outerHash)))
-  })
 }

@@ -1,11 +1,12 @@
-import type { Database } from '#lib/db/connection.ts'
+import { and, eq } from 'drizzle-orm'
+import { envelopes, transfers } from '#drizzle/schema/transfers.ts'
+import { type Database, transact } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
 import type { SignedTransaction } from '#lib/stellar/envelope.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import { wrapInFeeBump } from './fee-bump.ts'
 import { checkPayer } from './payer.ts'
-import { renewEnvelope } from './record.ts'
-import { findTransferOfHash, type RecordedTransfer } from './rows.ts'
+import { type Envelope, findTransferOfHash, type RecordedTransfer } from './rows.ts'
 import type { Sponsor } from './sponsor.ts'
 
 /** The result codes by which the network refuses an envelope for its signatures. */
@@ -34,4 +35,29 @@ export async function renewSignatures(
   }
   await renewEnvelope(db, stored, { outerHash: bump.hash, signed: bump.envelope })
   return (await findTransferOfHash(db, inner.hashHex)) ?? existing
+}
+
+/**
+ * Replaces the signatures of an envelope that the network refused by newer ones, under the lock of its transfer. The outer
+ * hash changes with them, so a look-up that began before cannot decide the transfer. Nothing changes if the transfer has
+ * ended, or another request was first.
+ */
+export async function renewEnvelope(
+  db: Database,
+  { innerHash, outerHash, transfer }: Envelope,
+  renewed: { outerHash: string; signed: string },
+): Promise<void> {
+  await transact(db, async (tx) => {
+    if (outerHash === null) return
+    const [open] = await tx
+      .update(transfers)
+      .set({ lookedUpLedger: null })
+      .where(and(eq(transfers.id, transfer), eq(transfers.status, 'open')))
+      .returning({ id: transfers.id })
+    if (!open) return
+    await tx
+      .update(envelopes)
+      .set({ ...renewed, resultCode: null, sentLedger: null, refusedLedger: null })
+      .where(and(eq(envelopes.innerHash, innerHash), eq(envelopes.outerHash, outerHash)))
+  })
 }

@@ -1,6 +1,7 @@
 import { and, asc, eq, getTableColumns, inArray, isNotNull, lt, max, sql } from 'drizzle-orm'
 import { envelopes, type Transfer, transfers } from '#drizzle/schema/transfers.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
+import type { Intent } from './policy.ts'
 
 export type { Transfer } from '#drizzle/schema/transfers.ts'
 
@@ -74,6 +75,15 @@ export async function findOpenTransfer(db: Database, account: string): Promise<T
     .where(and(eq(transfers.account, account), eq(transfers.status, 'open')))
   return open
 }
+
+type Call = Pick<Transfer, 'kind' | 'owner' | 'recipient'>
+
+export const isSameCall = (one: Call, other: Call): boolean =>
+  one.kind === other.kind && one.owner === other.owner && one.recipient === other.recipient
+
+/** Whether a transaction may compete for its account's open transfer: same number, same call, same recipient. */
+export const isRival = (open: Transfer, { to: recipient, ...intent }: Intent): boolean =>
+  open.sequenceNumber === intent.sequenceNumber && isSameCall(open, { ...intent, recipient })
 
 /** All open transfers, oldest first. */
 export function findOpenTransfers(db: Database): Promise<Transfer[]> {

@@ -17,6 +17,7 @@ import {
   findOpenTransfer,
   findTransferAndClock,
   findTransferOfHash,
+  isRival,
   lastLedgerOf,
   type RecordedTransfer,
 } from './rows.ts'
@@ -146,9 +147,8 @@ async function verifyAndRecord(
     if (channel !== undefined) controlled.delete(channel)
     const intent = readIntent(inner, { ...sponsor.rules, controlled })
     // An account has at most one open transfer, so settle the older one first, if possible.
-    const { from, to, sequenceNumber } = intent
-    const open = await findOpenTransfer(db, from)
-    if (open && (open.sequenceNumber !== sequenceNumber || open.recipient !== to)) {
+    const open = await findOpenTransfer(db, intent.account)
+    if (open && !isRival(open, intent)) {
       await sponsor.tracker.lookUp([open.id], OLDER_MS)
     }
     return await agree(db, sponsor, { inner, intent, terms, now: sponsor.now() })

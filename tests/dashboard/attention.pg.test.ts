@@ -268,8 +268,8 @@ test('lists a failed or stalled relay job with its organisation and users, until
 
   const send = (account: string, quotaAccount: string | null, recipient: string, hash: string, minutes: number) =>
     database.pool.query(
-      `INSERT INTO transfers (account, quota_account, recipient, bid, sequence_number, quota_day, recorded_ledger, status, hash, created_at, settled_at)
-       VALUES ($1, $2, $3, 1, 1, 'd', 1, 'succeeded', $4, $5, $5)`,
+      `INSERT INTO transfers (kind, account, owner, quota_account, recipient, bid, sequence_number, quota_day, recorded_ledger, status, hash, created_at, settled_at)
+       VALUES ('transfer', $1, $1, $2, $3, 1, 1, 'd', 1, 'succeeded', $4, $5, $5)`,
       [account, quotaAccount, recipient, hash, before(minutes)],
     )
   const failures = async () =>

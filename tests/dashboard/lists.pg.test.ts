@@ -59,9 +59,9 @@ beforeAll(async () => {
     [ids.one],
   )
   await pool.query(
-    `INSERT INTO transfers (account, recipient, quota_account, sponsor, bid, sequence_number, quota_day, recorded_ledger,
+    `INSERT INTO transfers (kind, account, owner, recipient, quota_account, sponsor, bid, sequence_number, quota_day, recorded_ledger,
        status, hash, organisation, payout, created_at, settled_at)
-     SELECT $2, CASE WHEN n % 100 = 0 THEN $3 WHEN n = 11 THEN 'GADDRESS77' ELSE 'G' END,
+     SELECT 'transfer', $2, $2, CASE WHEN n % 100 = 0 THEN $3 WHEN n = 11 THEN 'GADDRESS77' ELSE 'G' END,
        CASE WHEN n = 15 THEN 'idp:payer' END, 'S', 200, n, 'd', 1, CASE WHEN n % 1000 = 3 THEN 'failed' WHEN n % 1000 = 4 THEN 'expired' ELSE 'succeeded' END,
        CASE WHEN n % 1000 <> 4 THEN CASE WHEN n % 2 = 0 THEN 'a' ELSE 'b' END || lpad(to_hex(n), 63, '0') END, $1,
        CASE WHEN n = 9 THEN (SELECT p.id FROM payouts p JOIN contractors c ON c.id = p.contractor WHERE c.name = 'Contractor 12') END,

@@ -159,9 +159,9 @@ describe('a page of payouts follows an index, and reads no more than it shows', 
 
 test('finds the open transfers of an organisation by an index', async () => {
   await pool.query(
-    `INSERT INTO transfers (account, recipient, sponsor, bid, sequence_number, quota_day, recorded_ledger, status, hash,
-        settled_at, organisation)
-      SELECT 'a', 'r', 's', 1, n, 'd', 1, 'succeeded', 'h' || n, now(), $1 FROM generate_series(1, 20000) n`,
+    `INSERT INTO transfers (kind, account, owner, recipient, sponsor, bid, sequence_number, quota_day, recorded_ledger,
+        status, hash, settled_at, organisation)
+      SELECT 'transfer', 'a', 'a', 'r', 's', 1, n, 'd', 1, 'succeeded', 'h' || n, now(), $1 FROM generate_series(1, 20000) n`,
     [organisation],
   )
   await pool.query('ANALYZE transfers')

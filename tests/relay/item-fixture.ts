@@ -96,10 +96,11 @@ export async function openItemFixture(): Promise<ItemFixture> {
     bind: (item) =>
       transact(db, async (tx) => {
         const { innerHash, quotaAccount } = item
-        const transfer = { account: `${item.channel} ${innerHash}`, sequenceNumber: 1n, recipient: 'R', sponsor: 'S' }
+        const account = `${item.channel} ${innerHash}`
+        const transfer = { kind: 'transfer' as const, account, owner: account, sequenceNumber: 1n, recipient: 'R' }
         await recordEnvelope(
           tx,
-          { ...transfer, quotaAccount, quotaDay: '2026-03-01', recordedLedger: 1, createdAt: NOW },
+          { ...transfer, sponsor: 'S', quotaAccount, quotaDay: '2026-03-01', recordedLedger: 1, createdAt: NOW },
           { innerHash: innerHash ?? '', outerHash: `outer ${innerHash}`, signed: 'E', bid: 1n, maxTime: 1 },
         )
         await confirmItem(tx, item)

@@ -17,7 +17,9 @@ test('reads all fields of a valid transfer', () => {
   expect(intent).toEqual({
     contract: TOKEN,
     function: 'confidential_transfer',
-    from: payer.publicKey(),
+    kind: 'transfer',
+    account: payer.publicKey(),
+    owner: payer.publicKey(),
     to: payee.publicKey(),
     minTime: 0n,
     maxTime: BigInt(NOW + 120),
@@ -30,7 +32,7 @@ test('reads all fields of a valid transfer', () => {
 
 test.each(POLICY_CASES)('$name: $reason', async ({ reason, ...given }) => {
   if (reason) await expectRefusal(() => read(given), reason)
-  else expect(read(given).from).toMatch(/^G/)
+  else expect(read(given).owner).toMatch(/^G/)
 })
 
 test('has no duplicate case in the table', () => {

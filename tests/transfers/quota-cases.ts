@@ -69,7 +69,7 @@ export function recordNamed(
   const { innerHash, outerHash, account, recipient, sequenceNumber, maxTime, bid, quotaAccount } = named
   const proposal = {
     inner: { ...inner, hashHex: innerHash, source: account },
-    intent: { ...intent, from: account, to: recipient, sequenceNumber, maxTime: BigInt(maxTime) },
+    intent: { ...intent, account, owner: account, to: recipient, sequenceNumber, maxTime: BigInt(maxTime) },
     terms: { ...(payoutId !== undefined && { payoutId }), ...(quotaAccount !== undefined && { quotaAccount }) },
     now: named.createdAt,
   }

@@ -59,10 +59,12 @@ export function payoutRow(fields: Partial<Payout> & { organisation: string; batc
 }
 
 export function transferRow(fields: Partial<Transfer> = {}) {
-  const { createdAt = new Date(), status = 'open' } = fields
+  const { createdAt = new Date(), status = 'open', kind = 'transfer', account = 'GPAYER' } = fields
   return {
     id: randomUUID(),
-    account: 'GPAYER',
+    kind,
+    account,
+    owner: account,
     sequenceNumber: 1n,
     recipient: 'GPAYEE',
     bid: 1n,
