@@ -29,7 +29,7 @@ interface Principals {
   /** the session's user, looked up in the directory after configuration and body are checked */
   user: UserPrincipal
   employer: UserPrincipal & { employer: Employer }
-  /** an employer, or a user who becomes one with the first record, after the request is checked */
+  /** an employer, or a user who becomes one by creating a first record; looked up after the request is checked */
   founder: UserPrincipal & { employer: Employer }
   /** an employer, or the user linked to the contractor record `id` */
   participant: UserPrincipal
@@ -66,7 +66,7 @@ export const CALLERS = {
   { scheme: 'session' | 'metrics' | 'scheduler' | undefined; role?: string; refusals: readonly RefusalCode[] }
 >
 
-/** The callers that are machines: the setting of their secret, and the refusals if it is unset or wrong. */
+/** The callers that are machines: the setting that holds their secret, and the refusals if it is unset or wrong. */
 const MACHINES = {
   metrics: {
     setting: 'metricsToken',
@@ -103,7 +103,7 @@ export async function authenticate(
 }
 
 /**
- * Requires the role of the caller, if it has one.
+ * Checks the role of callers that need one.
  * @throws Refusal 403
  */
 export async function identify(

@@ -1,7 +1,10 @@
 import { Refusal } from '#lib/refusal/refusal.ts'
 import { inGroup, operation } from './operation.ts'
 
-/** The 501 of an operation that needs a key of the user's device. */
+/**
+ * Refuses an operation that needs a key on the user's device.
+ * @throws Refusal `not-wired`
+ */
 function notWired(what: string): never {
   const where = 'run it from the command-line client tooling, on the device that holds the keys'
   throw new Refusal('not-wired', `${what} is not wired to the API: ${where}`)

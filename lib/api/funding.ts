@@ -33,7 +33,7 @@ export const FUNDING_OPERATIONS = inGroup('Funding', [
     waitsForLedger: true,
     route: 'POST /funding/faucet',
     caller: 'session',
-    summary: 'Get test USDC into your confidential balance',
+    summary: 'Deposit test USDC into your confidential balance',
     description: [
       'Funds the account of the session, a wallet joined to it, or the address of the contractor record linked to the',
       'caller. The deposit arrives in the receiving balance; `merge` makes it spendable.',

@@ -53,7 +53,7 @@ export const OPERATIONS: readonly Operation[] = [
 
 const prepared = new Map<string, Prepared>()
 
-/** The document as it is sent. It is cached, because generating it takes milliseconds. */
+/** The document as it is sent, cached because generating it takes milliseconds. */
 function preparedDocument(baseUrl: string): Prepared {
   const document = prepared.get(baseUrl) ?? prepare(JSON.stringify(interfaceDocument(baseUrl)), 'application/json')
   prepared.set(baseUrl, document)

@@ -9,7 +9,7 @@ export const INVITE_OPERATIONS = inGroup('Contractors', [
     id: 'inviteContractor',
     route: 'POST /contractors/{id}/invite',
     caller: 'employer',
-    summary: 'Invite a contractor, or invite it again',
+    summary: 'Invite a contractor, or renew its invite',
     description:
       'The link is valid for 14 days and can be used once; earlier links become void. It is mailed if mail is configured.',
     parameters: { id: { description: 'id of the contractor', example: EXAMPLE.contractorId } },
@@ -33,7 +33,8 @@ export const INVITE_OPERATIONS = inGroup('Contractors', [
     caller: 'user',
     extension: true,
     summary: 'Accept an invite',
-    description: 'Links the caller to the contractor record. A wallet’s account becomes its address, if it has none.',
+    description:
+      'Links the caller to the contractor record. If the record has no address, it takes the account of a wallet session.',
     parameters: { token: { description: 'the last segment of the link', example: EXAMPLE.invite } },
     response: { description: 'The caller’s contractor record', schema: contractorShape, example: CONTRACTOR_EXAMPLE },
     refusals: ['own-invite', 'invite-for-other', 'invite-not-found', 'invite-accepted', 'address-taken'],

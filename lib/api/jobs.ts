@@ -13,7 +13,7 @@ export const JOB_OPERATIONS = inGroup('Relay', [
     summary: 'Have the relay pay a confidential batch',
     description: [
       'The relay sends one transfer for each amount (base units) from its channel accounts to your `ready` contractors,',
-      'oldest first. Without `amounts` it runs the default batch of three transfers. A user has one running job at most.',
+      'oldest first. Without `amounts` it runs the default batch of three transfers. A user can have one running job.',
     ].join(' '),
     body: { schema: batchRequest, example: { amounts: [10_000_000, 25_000_000] } },
     requires: ({ batch }) => requireBatch(batch),

@@ -26,7 +26,7 @@ export const ME_OPERATIONS = inGroup('Me', [
     route: 'PATCH /me',
     caller: 'user',
     extension: true,
-    summary: 'Rename your organisation, or found one',
+    summary: 'Rename your organisation, or create one',
     body: { schema: meChanges, example: { orgName: ME_EXAMPLE.employer.orgName } },
     response: { description: 'The caller', schema: meShape, example: ME_EXAMPLE },
     handle: async (context) => {
@@ -38,7 +38,7 @@ export const ME_OPERATIONS = inGroup('Me', [
     route: 'POST /me/identities',
     caller: 'session',
     extension: true,
-    summary: 'Join your other identity to your organisation',
+    summary: 'Add your other identity to your organisation',
     description: 'For a person with a wallet and an email. The session of the other identity proves that it is yours.',
     body: { schema: otherIdentity, example: { session: EXAMPLE.session } },
     response: { description: 'The caller', schema: meShape, example: ME_EXAMPLE },

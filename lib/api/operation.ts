@@ -44,7 +44,7 @@ export interface ResponseSpec<Shape extends z.ZodType> {
   /** for a response that is text instead of JSON */
   contentType?: string
   example: unknown
-  /** whether it may have a Link to the next page, and X-Total-Count as well */
+  /** whether it may have a Link to the next page, or that and X-Total-Count */
   paged?: 'link' | 'link and total'
   /** whether it has an ETag, and a request with If-None-Match may get a 304 */
   cached?: true

@@ -51,7 +51,7 @@ export function resource<Context = unknown>(
     const response = handler
       ? await runHandler(handler, request, context).catch((thrown) => presentFailure(request, thrown, options))
       : routeNotFound(request, isRoute ? allow : undefined)
-    // One 4xx per turn of the event loop, so that a client with a flood of bad requests does not hold up the others.
+    // Send one 4xx per turn of the event loop, so that a flood of bad requests does not delay other clients.
     if (response.status >= 400 && response.status < 500) await takeTurn('refusal')
     const ms = performance.now() - started
     log('info', 'request', {
@@ -100,7 +100,7 @@ function loggedPath(request: Request): string {
   return segments.map((segment) => (/^[a-z0-9._-]{0,64}$/.test(segment) ? segment : '…')).join('/')
 }
 
-/** The refusal for a failure, an unreachable ledger or database included. */
+/** The refusal for a failure, including an unreachable ledger or database. */
 function refusalOf(thrown: unknown): Refusal | undefined {
   if (thrown instanceof LedgerError) {
     const code = thrown.code === 'unavailable' ? 'unavailable' : 'not-wired'

@@ -56,7 +56,7 @@ export const SERVICE_OPERATIONS = inGroup('Service', [
     selfContained: true,
     caller: 'anybody',
     summary: 'Check that the service is up, and what is configured',
-    description: 'Uses neither database nor network.',
+    description: 'Uses neither the database nor the network.',
     response: {
       description: 'The service is up',
       schema: healthShape,
@@ -67,7 +67,7 @@ export const SERVICE_OPERATIONS = inGroup('Service', [
       network: settings.network.name,
       idp: settings.provider !== undefined,
       relay: settings.batch !== undefined,
-      // A missing token is the problem of GET /ready: the sponsor is configured all the same.
+      // GET /ready reports a missing token. The sponsor counts as configured anyway.
       sponsor: sponsor !== undefined && (settings.token === undefined || paysForAnything(sponsor.rules)),
     }),
   }),
@@ -117,7 +117,7 @@ export const SERVICE_OPERATIONS = inGroup('Service', [
     summary: 'Run the periodic chores',
     description: 'For a scheduler, where no long-lived process runs them.',
     response: {
-      description: 'How much each chore had to do',
+      description: 'How much each chore did',
       schema: sweptShape,
       example: {
         transfers: 0,

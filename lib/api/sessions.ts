@@ -12,7 +12,7 @@ import { inGroup, operation } from './operation.ts'
 const TRANSACTION = 'AAAAAgAAAADg3G3hclysZlFitS+s5zWyiiJD5B0STWy5LXCj6i5yxQAAAGQ…'
 const LEDGER_SESSION = { session: EXAMPLE.session, kind: 'ledger', sub: EXAMPLE.employer } as const
 
-/** Shared by the two routes to a challenge: the one of the specification, and the one URL of SEP-10. */
+/** Shared by both challenge routes: the specification's, and the single URL that SEP-10 requires. */
 const challenge = {
   caller: 'anybody',
   summary: 'Get a challenge for a wallet to sign',
@@ -54,7 +54,7 @@ export const SESSION_OPERATIONS = inGroup('Sessions', [
     ...signIn,
     id: 'signInWithWallet',
     route: 'POST /auth/sep10/verify',
-    description: 'The first sign-in founds an organisation, unless the user has a pending invite.',
+    description: 'The first sign-in creates an organisation, unless the user has a pending invite.',
     body: { schema: signedChallenge, example: { transaction: TRANSACTION } },
     response: { description: 'A session of the account', schema: sessionShape, example: LEDGER_SESSION },
     handle: ({ service, body, now }) => openWalletSession(service, body.transaction, now),

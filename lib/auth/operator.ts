@@ -14,10 +14,10 @@ export const OPERATOR_SESSION_SECONDS = 12 * 3600
 export const BROWSER_SECONDS = 180 * 86_400
 
 /**
- * Uses the given password, else one derived from `embeddedSecret`. Returns undefined without either: the dashboard is then
- * closed. Pure.
+ * Uses the given password, else one derived from `embeddedSecret`. Returns undefined without either: the dashboard is
+ * then closed. Pure.
  * @param secret the secret that signs sessions
- * @param embeddedSecret the secret that the embedded default makes at its first start
+ * @param embeddedSecret the secret that the embedded default generates on its first start
  */
 export function composeOperator(
   secret: string,

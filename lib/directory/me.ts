@@ -106,7 +106,7 @@ export async function joinIdentity(context: UserContext, other: Session): Promis
     const organisation = await ensureOrganisation(tx, user.identity, now)
     if ((await findOrganisation(tx, identity))?.id === organisation.id) return
     if (!(await leaveEmptyOrganisation(tx, identity, now))) {
-      throw new Refusal('organisation-in-use', "the other session's organisation has records")
+      throw new Refusal('organisation-in-use')
     }
     await tx.update(identities).set({ organisation: organisation.id }).where(isIdentity(identity))
     await recordAudit(tx, now, {

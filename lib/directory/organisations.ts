@@ -57,9 +57,9 @@ export const isEmpty = (organisation: string) =>
   and(eq(organisations.id, organisation), eq(organisations.contractorCount, 0), eq(organisations.batchCount, 0))
 
 /**
- * Takes `identity` out of its organisation if that is empty, and returns whether the identity is now without one.
- * Deletes an organisation without users, unless removed contractors still refer to it. A concurrent insert waits for
- * the row lock and then fails, because the organisation is gone.
+ * Removes `identity` from its organisation if that is empty. Returns whether the identity now has none. Deletes an
+ * organisation without users, unless removed contractors still refer to it. A concurrent insert waits for the row lock
+ * and then fails, because the organisation is gone.
  */
 export async function leaveEmptyOrganisation(tx: Database, identity: IdentityName, now: Date): Promise<boolean> {
   await lockIdentities(tx, identity)
@@ -117,7 +117,10 @@ export async function findOrganisation(tx: Database, identity: IdentityName): Pr
   return organisation
 }
 
-/** Locks the rows of identities, so that their organisations cannot change. Always in the same order: no deadlocks. */
+/**
+ * Locks the rows of identities, so that their organisations cannot change. Always locks in the same order, to avoid
+ * deadlocks.
+ */
 export async function lockIdentities(tx: Database, ...names: readonly IdentityName[]): Promise<void> {
   const keyOf = ({ kind, sub }: IdentityName) => `${kind}:${sub}`
   for (const name of names.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1))) {

@@ -18,7 +18,7 @@ import { type Claim, noteDeposit, returnGrant } from './grants.ts'
  */
 export const VALIDITY = 30
 
-/** Stroops: a bid for inclusion that a busy network takes, and a margin on top of the simulated resource fee. */
+/** Stroops: an inclusion bid high enough for a busy network, and a margin on top of the simulated resource fee. */
 const INCLUSION_FEE = 10_000
 const MARGIN = 100_000n
 
@@ -29,7 +29,7 @@ interface SignedDeposit {
   /** base64 XDR, and its hash, 64 hex digits */
   signed: string
   hash: string
-  /** the faucet's sequence number that it uses */
+  /** the faucet's sequence number */
   sequenceNumber: bigint
   /** unix seconds */
   maxTime: number
@@ -139,7 +139,7 @@ export function openGranting(given: Depositor & { tracker: Tracker }): Granting 
     // Another process was first: its deposit uses the same sequence number.
     if (recorded === 'taken') return 'again'
     const sent = await tracker.submit(recorded, { innerHash: deposit.hash, isNew: true, waitMs: left() })
-    // A deposit that the network refuses now may still apply, and its end is waited for.
+    // A deposit that the network refused may still be applied, so wait for its outcome.
     const outcome = sent.kind === 'refused' ? await tracker.waitFor(recorded.transfer, left()) : sent
     return outcome.kind === 'settled' ? outcome.transfer : undefined
   }

@@ -41,10 +41,10 @@ export function requireFaucet(faucet: Faucet | undefined): Faucet {
 
 /**
  * Mints test USDC into the confidential balance of `account` (G… or C…) and waits for the ledger. Within the cool-down
- * an account gets one deposit, however many requests and processes ask. A grant whose deposit provably did not arrive
- * is returned, and the account may ask again at once.
+ * an account gets one deposit, however many requests and processes ask. If the deposit was provably not applied, the
+ * grant is returned and the account may request another immediately.
  * @throws Refusal `account-unregistered`; `faucet-cooldown`, with the `hash` of the last grant; `deposit-failed` when
- *   nothing was granted; `unavailable`, `faucet-busy`, `deposit-open`
+ * nothing was granted; `unavailable`, `faucet-busy`, `deposit-open`
  */
 export async function fund(db: Database, faucet: Faucet, account: string): Promise<FaucetResult> {
   await requireRegistration(faucet, account)
@@ -61,11 +61,11 @@ export async function fund(db: Database, faucet: Faucet, account: string): Promi
     if (await returnGrant(db, claim)) throw new Refusal('faucet-busy')
     const grant = await findGrant(db, claim)
     if (grant?.status === 'returned') throw failed(grant.contractError)
-    throw new Refusal('deposit-open', 'it is not known yet whether the deposit has arrived')
+    throw new Refusal('deposit-open', 'it is not known yet whether the deposit was applied')
   }
 }
 
-/** True if the deposit expired while it was still valid: then another transaction has used its sequence number. */
+/** Whether the deposit expired before its max time, which means that another transaction used its sequence number. */
 const wasOvertaken = ({ status, createdAt, settledAt }: Transfer) =>
   status === 'expired' && settledAt !== null && settledAt.getTime() < createdAt.getTime() + VALIDITY * 1000
 
@@ -75,13 +75,13 @@ async function tooSoon(
   coolDown: number,
 ): Promise<Refusal> {
   const hash = transfer === null ? undefined : await findDepositHash(db, transfer)
-  const message = `the faucet gives to an account once in ${coolDown} seconds`
+  const message = `the faucet funds an account once every ${coolDown} seconds`
   return new Refusal('faucet-cooldown', message, { retryAfter, ...(hash !== undefined && { details: { hash } }) })
 }
 
 async function requireRegistration({ network, token }: Faucet, account: string): Promise<void> {
   const key = (await lookUpViewingKeys({ network, token }, [account])).get(account)
-  if (key === null) throw new Refusal('not-wired', 'the configured contract is no confidential token')
+  if (key === null) throw new Refusal('not-wired', 'the configured contract is not a confidential token')
   if (key === undefined) throw unregistered()
 }
 

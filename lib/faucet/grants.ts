@@ -6,7 +6,7 @@ import { findTransfer } from '#lib/transfers/rows.ts'
 /** A grant as the database keeps it. */
 export type Grant = typeof grants.$inferSelect
 
-/** Names one grant: an account has at most one at a time, and each new grant has a new `claim`. */
+/** Identifies one grant: an account has at most one at a time, and each new grant has a new `claim`. */
 export type Claim = Pick<Grant, 'account' | 'claim'>
 
 const CLOCK = sql`clock_timestamp()`

@@ -92,8 +92,8 @@ function firstOfEach(parameters: URLSearchParams): Record<string, string> {
 const SMALL = 4 * 1024
 
 /**
- * Reads a body. A caller with a session does not wait behind strangers to have it parsed, nor a small body behind large
- * ones.
+ * Reads a body. Callers with a session don't wait behind strangers for parsing, and small bodies don't wait behind
+ * large ones.
  */
 async function readBody(request: Request, isOpen: boolean): Promise<Uint8Array> {
   if (!request.body) return new Uint8Array()

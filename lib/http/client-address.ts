@@ -5,10 +5,10 @@ import { log } from '#lib/observability/log.ts'
 /** The request header that carries the client's address to handlers. A value that the client sends is overwritten. */
 const HEADER = 'x-client-address'
 
-/** How long a client may take to send the headers of a request, and all of it. */
+/** How long a client may take to send the headers of a request, and the whole request. */
 const PATIENCE = { headersMs: 10_000, requestMs: 30_000 }
 
-/** Logged once, when a request has been forwarded, or claims to have been, and no proxy is configured. */
+/** Logged once, when a request claims to have been forwarded and no proxy is configured. */
 const PROXY_UNKNOWN = 'a request has X-Forwarded-For, but TRUST_PROXY is 0: all clients of a proxy share one limit'
 
 /** The channel on which Node publishes a request before it calls the listeners. */

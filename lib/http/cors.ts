@@ -9,7 +9,7 @@ export type Readers = 'configured' | 'everybody' | 'ourselves'
 /** Adds CORS headers. The API takes tokens and no cookies, so every origin may read responses unless CORS_ORIGINS is set. */
 export function allowReaders(request: Request, response: Response, readers: Readers): Response {
   if (readers === 'ourselves') return response
-  // With an invalid configuration, every response says only that, and every page may read it.
+  // With an invalid configuration, every response only reports that, so any page may read it.
   const allowed = readers === 'configured' ? validEnvironment()?.CORS_ORIGINS : undefined
   const origin = request.headers.get('origin')
   const headers = response.headers
@@ -22,7 +22,7 @@ export function allowReaders(request: Request, response: Response, readers: Read
   return response
 }
 
-/** The response to a preflight of a route with the methods `allow`. */
+/** The response to a CORS preflight. `allow` lists the methods of the route. */
 export function preflight(allow: string): Response {
   return new Response(null, {
     status: 204,

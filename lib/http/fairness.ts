@@ -2,8 +2,8 @@ import { setImmediate } from 'node:timers/promises'
 import { Refusal, type RefusalCode } from '#lib/refusal/refusal.ts'
 
 /**
- * Work that shares something scarce: database connections, a user's slots, the event loop. Each owner has its own queue,
- * and owners take turns.
+ * Work that shares a scarce resource: database connections, a user's slots, the event loop. Each owner has a separate
+ * queue, and owners take turns.
  */
 export interface Line {
   limits: Limits
@@ -12,10 +12,10 @@ export interface Line {
 }
 
 interface Limits {
-  /** how much may run at once, of all owners together and of one owner */
+  /** how much may run concurrently, in total and per owner */
   atOnce: number
   perOwner: number
-  /** how much of one owner may wait, and for how long */
+  /** how much may wait per owner, and for how long */
   maxWaiting: number
   waitMs: number
   /** thrown for work that would wait beyond that limit */
@@ -36,7 +36,7 @@ const DATABASE: Limits = {
   maxWaiting: 200,
   waitMs: 10_000,
   code: 'unavailable',
-  message: 'too much is waiting for the database: try again',
+  message: 'too many requests are waiting for the database: try again',
 }
 
 export function openLine(limits: Partial<Limits>): Line {
@@ -79,7 +79,7 @@ async function takePlace(line: Line, queue: Queue): Promise<void> {
   await place.promise.finally(() => clearTimeout(timer))
 }
 
-/** Starts as much work as there are free places, and moves each owner to the end of the line. */
+/** Starts as much work as there are free places, and moves each owner it serves to the end of the line. */
 function admit(line: Line): void {
   for (const [owner, queue] of line.owners) {
     if (line.running >= line.limits.atOnce) return
@@ -101,12 +101,12 @@ const shared = globalThis as { payrollTurns?: Line; payrollPages?: Line; payroll
 const BUSY = { code: 'busy', message: 'the service is busy: try again' } as const
 const ENDLESS = { maxWaiting: Number.POSITIVE_INFINITY, waitMs: Number.POSITIVE_INFINITY }
 
-/** Work that blocks the event loop for milliseconds, in lines by the requests that would have to wait for it. */
+/** Work that blocks the event loop for milliseconds. Each kind waits in a separate line. */
 type Kind = 'page' | 'refusal' | 'open body' | 'small body' | 'large body' | 'rows'
 
 /**
- * Waits for a turn of the event loop: rendering a page, parsing a body and checking signatures hold it for milliseconds
- * each. One piece of work of each kind starts per turn, and cheap requests are served in between.
+ * Waits for a turn of the event loop: rendering a page, parsing a body and checking signatures block it for
+ * milliseconds each. One piece of work of each kind starts per turn, and cheap requests are served in between.
  */
 export async function takeTurn(kind: Kind): Promise<void> {
   shared.payrollTurns ??= openLine({ ...ENDLESS, ...BUSY, perOwner: 1 })
@@ -152,8 +152,8 @@ interface Bodies {
 
 /**
  * Reads a body and waits for the turn in which to parse it. When all requests together hold too many bytes, the
- * incomplete body that started first is refused, since it is the slowest. An attacker who sends half of a body and waits
- * loses it; a body that arrives at once is safe.
+ * incomplete body that started first is refused, since it is the slowest. An attacker who sends half of a body and
+ * stalls is refused; a body that arrives without delay is safe.
  * @param limit bytes
  * @param turn the kind of turn for a body of this size
  * @throws Refusal `busy`, `too-large`, `body-incomplete`
@@ -166,7 +166,7 @@ export async function receiveBody(
   shared.payrollBodies ??= { held: new Set(), bytes: 0 }
   const bodies = shared.payrollBodies
   const refused = Promise.withResolvers<never>()
-  // It may be rejected between two chunks, when nothing awaits it; unhandled, that would end the process.
+  // It may be rejected between two chunks, when nothing awaits it. An unhandled rejection would end the process.
   refused.promise.catch(() => undefined)
   const refuse = () => refused.reject(new Refusal(BUSY.code, BUSY.message, { retryAfter: 1 }))
   const body: Body = { chunks: [], size: 0, isWhole: false, refuse }

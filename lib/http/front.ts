@@ -45,7 +45,7 @@ export function standInFront(port: number): () => void {
   }
 }
 
-/** Next leaves an upgrade of an unknown path open for good. Node treats the request as if it had no Upgrade header. */
+/** Next never closes an upgrade request to an unknown path. Node treats the request as if it had no Upgrade header. */
 export function ignoreUpgrades(server: Server): void {
   Object.assign(server, { shouldUpgradeCallback: () => false })
 }

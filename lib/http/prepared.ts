@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { takeTurn } from './fairness.ts'
 
-/** A response of at most this many bytes is sent at once, without waiting for a turn. */
+/** A response of at most this many bytes is sent without waiting for a turn. */
 const SMALL_BYTES = 16 * 1024
 
 /** A response that is built once and sent many times. */

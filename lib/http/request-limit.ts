@@ -2,9 +2,9 @@ import { Refusal } from '#lib/refusal/refusal.ts'
 import { clientOf } from './client-address.ts'
 
 /**
- * How many requests a client may send each second, by kind, and ten times as many at once. `user` counts users, the other
- * kinds count addresses. A `drawn-password` skips the wait after wrong passwords, so only this limit bounds how fast an
- * attacker can guess.
+ * How many requests a client may send per second, by kind. A burst may be ten times as large. `user` counts users, the
+ * other kinds count addresses. A `drawn-password` skips the wait after wrong passwords, so only this limit bounds how
+ * fast an attacker can guess.
  */
 const PER_SECOND = { page: 30, password: 30, 'drawn-password': 3, session: 30, archive: 20, user: 50 }
 const BURST_SECONDS = 10
@@ -24,8 +24,8 @@ const shared = globalThis as { payrollAllowances?: Map<string, Allowance> }
 type Kind = keyof typeof PER_SECOND
 
 /**
- * Limits how often one client may request pages and operations that need no session, before anything is read or computed
- * for it. Each process counts for itself.
+ * Limits how often one client may request pages and operations that need no session, before anything is read or
+ * computed for it. Each process counts separately.
  * @throws Refusal `rate-limited`
  */
 export function requireRequestLeft(headers: Headers, kind: Exclude<Kind, 'user'>, now = performance.now()): void {

@@ -43,7 +43,7 @@ function isSegment(value: unknown): boolean {
   )
 }
 
-/** Whether `value` is a list of texts, of this length if one is given. */
+/** Whether `value` is an array of strings, of this length if one is given. */
 function isTuple(value: unknown, length?: number): boolean {
   return (
     Array.isArray(value) &&

@@ -7,25 +7,25 @@ export type RefusalReason = keyof (typeof REFUSALS)[422]
  * `detail` is appended to the reason's message, or replaces its `<time>`. `asOf` is the ledger that the reason depends on.
  * `details` are further fields of the body.
  */
-interface Particulars {
+interface RefusalDetails {
   detail?: string
   asOf?: number
   details?: Readonly<Record<string, string>>
 }
 
-/** A Refusal that remembers its reason, for the log and the tests. */
+/** A Refusal that keeps its reason for logs and tests. */
 export class SponsorRefusal extends Refusal {
   readonly reason: RefusalReason
   readonly asOf: number | undefined
 
-  constructor(reason: RefusalReason, { detail, asOf, details = {} }: Particulars) {
+  constructor(reason: RefusalReason, { detail, asOf, details = {} }: RefusalDetails) {
     super(reason, `sponsor refused: ${messageOf(reason, detail)}`, { details })
     this.reason = reason
     this.asOf = asOf
   }
 }
 
-export function sponsorRefused(reason: RefusalReason, particulars: Particulars = {}): SponsorRefusal {
+export function sponsorRefused(reason: RefusalReason, particulars: RefusalDetails = {}): SponsorRefusal {
   return new SponsorRefusal(reason, particulars)
 }
 

@@ -79,7 +79,7 @@ export async function startJob(
     const [written] = await tx.insert(batchJobs).values(job).onConflictDoNothing().returning({ id: batchJobs.id })
     if (!written) {
       const details = { jobId: await newestJobOf(tx, user.identity) }
-      throw new Refusal('job-running', 'a batch job is running already', { details })
+      throw new Refusal('job-running', 'a batch job is already running', { details })
     }
     await tx.insert(batchItems).values(items)
     await queue.send(tx, items)

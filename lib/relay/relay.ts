@@ -156,7 +156,7 @@ async function readDeployment(network: Network, token: string, prover: Prover): 
   if (auditor?.type !== 'scvAddress') {
     throw new LedgerError(
       'foreign-contract',
-      'the configured contract is no confidential token: it names no registry of auditors',
+      'the configured contract is not a confidential token: it names no registry of auditors',
     )
   }
   const deployed = { rpc: network.server, passphrase: network.passphrase, token }

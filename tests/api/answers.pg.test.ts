@@ -399,7 +399,7 @@ test('runs batch jobs', async () => {
   const second = await ask('POST', '/batch', as(client))
   expect([second.status, second.body]).toEqual([
     409,
-    { error: 'a batch job is running already', code: 'job-running', jobId: body.jobId },
+    { error: 'a batch job is already running', code: 'job-running', jobId: body.jobId },
   ])
   expect(await statusOf('GET', `/batch/${body.jobId}`, as(client))).toBe(200)
   expect(await statusOf('GET', `/batch/${body.jobId}`, as(ada))).toBe(404)

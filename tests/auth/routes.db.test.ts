@@ -97,7 +97,7 @@ describe('POST /auth/sep10/verify', () => {
     })
     const again = await present({ transaction })
     expect(again.status).toBe(400)
-    expect(await again.json()).toEqual({ error: 'invalid challenge: it has been used already', code: 'challenge-used' })
+    expect(await again.json()).toEqual({ error: 'invalid challenge: it has already been used', code: 'challenge-used' })
   })
 
   test('responds 200 to one of twenty concurrent requests, and 400 to the others', async () => {

@@ -16,7 +16,7 @@ import { asV0, later, NOW, NOW_SECONDS, pair, sep10, sessions, signedChallenge, 
 
 const [alice, bob] = [pair('alice'), pair('bob')]
 const address = alice.publicKey()
-const used = { code: 'challenge-used', message: 'invalid challenge: it has been used already' }
+const used = { code: 'challenge-used', message: 'invalid challenge: it has already been used' }
 let fake: FakeRpc
 
 beforeAll(async () => {

@@ -172,7 +172,7 @@ describe('POST /invites/{token}/accept', () => {
     const winners = people.filter((_, n) => answers[n]?.status === 200)
     expect(winners).toHaveLength(1)
     const losers = answers.filter(({ status }) => status !== 200)
-    expect(losers.map(refused)).toEqual(Array.from({ length: 19 }, () => [409, 'invite accepted already']))
+    expect(losers.map(refused)).toEqual(Array.from({ length: 19 }, () => [409, 'invite already accepted']))
     const [row] = await service.db.select().from(contractors).where(eq(contractors.id, id))
     expect(row?.linkedSub).toBe(winners[0]?.address)
     const entries = await service.db.select().from(auditLog).where(eq(auditLog.subjectId, id))
@@ -226,7 +226,7 @@ describe('POST /invites/{token}/accept', () => {
     const token = await invite(id)
     expect((await accept(first.session, old)).status).toBe(404)
     expect((await accept(first.session, token)).status).toBe(200)
-    expect(refused(await accept(second.session, token))).toEqual([409, 'invite accepted already'])
+    expect(refused(await accept(second.session, token))).toEqual([409, 'invite already accepted'])
   })
 
   test('is refused to a user of the inviting organisation', async () => {

@@ -136,7 +136,7 @@ test('deposits once for twenty concurrent calls of one user to two services, and
   for (const { status, retryAfter, body } of answers) {
     if (status !== 429) continue
     expect(body).toMatchObject({
-      error: 'the faucet gives to an account once in 3600 seconds',
+      error: 'the faucet funds an account once every 3600 seconds',
       code: 'faucet-cooldown',
     })
     expect(Number(retryAfter)).toBeGreaterThan(3500)

@@ -124,7 +124,7 @@ describe('a request that waits longer than TRANSFER_WAIT', () => {
     expect(await faucet.ask(person.session, another)).toEqual({
       status: 503,
       retryAfter: '5',
-      body: { error: 'it is not known yet whether the deposit has arrived', code: 'deposit-open' },
+      body: { error: 'it is not known yet whether the deposit was applied', code: 'deposit-open' },
     })
     expect(await faucet.ask(person.session, another)).toMatchObject({ status: 429 })
     service.ledger.proxy.rule(null)

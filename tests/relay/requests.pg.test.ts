@@ -72,7 +72,7 @@ describe('a job', () => {
     const taken = answers.find(({ status }) => status === 200)
     const jobId = taken?.body.jobId
     for (const { body } of answers.filter(({ status }) => status === 409)) {
-      expect(body).toEqual({ error: 'a batch job is running already', code: 'job-running', jobId })
+      expect(body).toEqual({ error: 'a batch job is already running', code: 'job-running', jobId })
     }
     expect((await fixture.post(await fixture.client(), { amounts: [1] })).status).toBe(200)
   })

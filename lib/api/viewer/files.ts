@@ -40,7 +40,7 @@ export function loadViewer(): Promise<Viewer> {
 
 async function readViewer(): Promise<Viewer> {
   const entries = FILES.map(async ({ name, path, type, compressed }) => {
-    // A path that the build could follow would carry the whole project into the functions of /docs.
+    // If the build could trace this path, it would bundle the whole project into the functions of /docs.
     const bytes = await readFile(dataPath(process.cwd(), path))
     return [name, prepare(compressed ? gzipSync(bytes) : bytes, type)] as const
   })

@@ -5,7 +5,7 @@ import { loadViewer } from './files.ts'
 
 const made = new Map<string, Prepared>()
 
-/** The page that holds the viewer. It has no inline script, so that its policy allows none. */
+/** The viewer's page. It has no inline script, so its policy can forbid them. */
 export async function referencePage(request: Request, { settings }: Service): Promise<Response> {
   const { version } = await loadViewer()
   // Test sessions need an issuer that gives a token to every visitor. Only the embedded ledger's issuer does.
@@ -38,7 +38,7 @@ function pageText(version: string, issuer: string | undefined): string {
   const testing = `
     <section class="test-session" aria-labelledby="test-session">
       <h2 id="test-session">Test session</h2>
-      <p>This service runs its own test ledger. A button makes a throwaway user here in the browser and signs in.</p>
+      <p>This service runs its own test ledger. Each button creates a throwaway user in this browser and signs in.</p>
       <p>
         <button type="button" data-kind="ledger">Sign in with a new wallet</button>
         <button type="button" data-kind="idp">Sign in with an email</button>

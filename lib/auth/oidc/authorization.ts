@@ -5,7 +5,7 @@ import { discover } from './discovery.ts'
 import type { ProviderSettings } from './provider.ts'
 import { PROVIDER_TIMEOUT_MS, unreachable } from './provider-request.ts'
 
-/** How a browser signs in at the provider: a public client with PKCE (RFC 7636), which has no secret. */
+/** How a browser signs in with the provider: as a public client with PKCE (RFC 7636), which has no secret. */
 export interface BrowserClient {
   provider: ProviderSettings
   clientId: string

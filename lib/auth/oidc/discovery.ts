@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { fetchCapped, requireSecure, unreachable } from './provider-request.ts'
 
-/** When a provider moves its endpoints, the service notices after this time. */
+/** How long a discovery document is cached, and so how late a provider's new endpoints are noticed. */
 const CACHE_MS = 60 * 60_000
 /** How long to keep using an older document after a failed request. */
 const RETRY_AFTER_MS = 60_000

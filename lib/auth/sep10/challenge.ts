@@ -47,7 +47,7 @@ export function buildChallenge(
   const account = requireAccount(settings, request)
   const minTime = Math.floor(now.getTime() / 1000)
   const server = settings.signer.publicKey()
-  // Sequence number 0 can never be applied, so the wallet's signature moves nothing.
+  // A transaction with sequence number 0 can never be applied, so the wallet's signature authorizes nothing.
   const transaction = new TransactionBuilder(new Account(server, '-1'), {
     fee: BASE_FEE,
     networkPassphrase: settings.networkPassphrase,

@@ -4,7 +4,7 @@ import { type Database, databaseFailure } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
 import type { Challenge } from './verification.ts'
 
-/** How long to keep a hash after its challenge has expired: more than the clocks of two instances ever differ. */
+/** How long to keep a hash after its challenge has expired: longer than the clocks of two instances ever differ by. */
 const KEPT_AFTER_EXPIRY_MS = 600_000
 
 /**
@@ -25,7 +25,7 @@ export async function claimChallenge(db: Database, challenge: Pick<Challenge, 'h
     .catch((error: unknown) => {
       throw databaseFailure(error)
     })
-  if (claimed.length === 0) throw new Refusal('challenge-used', 'invalid challenge: it has been used already')
+  if (claimed.length === 0) throw new Refusal('challenge-used', 'invalid challenge: it has already been used')
 }
 
 /** Deletes expired challenges. Resolves to how many. */

@@ -55,7 +55,7 @@ function checkOperations(settings: Sep10Settings, operations: readonly xdr.Opera
     if (!operation.source || !isSame(operation.source, server)) {
       throw invalidChallenge('it has an operation whose source is not this server')
     }
-    // The key of that domain would have to sign, too. No challenge of this server has one.
+    // The client domain's key would also have to sign. This server issues no such challenge.
     if (operation.name === 'client_domain') throw invalidChallenge('it has a client_domain')
     if (operation.name !== 'web_auth_domain') continue
     if (operation.value !== settings.webAuthDomain) {
@@ -85,7 +85,7 @@ function manageDataOf(operation: xdr.Operation | undefined): ManageData {
   }
 }
 
-/** Removes one server signature. A second one remains and matches no signer. */
+/** Removes one server signature. A duplicate remains, and is refused because it matches no signer. */
 function removeServerSignature(envelope: ChallengeEnvelope, server: Uint8Array): HintedSignature[] {
   const index = envelope.signatures.findIndex(
     ({ hint, signature }) => isSame(hint, server.subarray(28)) && verifyEd25519(server, envelope.hash, signature),
@@ -97,8 +97,8 @@ function removeServerSignature(envelope: ChallengeEnvelope, server: Uint8Array):
 }
 
 /**
- * Requires that every client signature is a signer's, and that together they reach the medium threshold, which payments
- * require. An account that does not exist yet has only its master key.
+ * Requires that every client signature belongs to a signer, and that together they reach the medium threshold, which
+ * payments require. An account that does not exist yet has only its master key.
  * @throws Refusal `challenge-invalid`
  */
 export function checkClientSignatures(settings: Sep10Settings, challenge: Challenge, auth: AccountAuth): void {

@@ -54,15 +54,15 @@ type Row = typeof contractors.$inferSelect
 /** Requires an open invite that `user` may accept. Returns the address that the record then has. */
 function requireInvitee({ identity, organisation }: User, record: Row): string | null {
   if (record.organisation === organisation?.id) {
-    throw new Refusal('own-invite', 'this invite is from your own organisation')
+    throw new Refusal('own-invite')
   }
-  if (record.inviteAcceptedAt !== null) throw new Refusal('invite-accepted', 'invite accepted already')
+  if (record.inviteAcceptedAt !== null) throw new Refusal('invite-accepted')
   const account = identity.kind === 'ledger' ? identity.sub : null
   const email = emailOf(identity)
   const isUnaddressed = record.address === null && record.emailFolded === null
   const matches = (recorded: string | null, shown: string | null | undefined) => recorded !== null && recorded === shown
   const isInvitee = matches(record.address, account) || matches(record.emailFolded, email)
-  if (!isUnaddressed && !isInvitee) throw new Refusal('invite-for-other', 'this invite is for another email or account')
+  if (!isUnaddressed && !isInvitee) throw new Refusal('invite-for-other')
   return record.address ?? account
 }
 

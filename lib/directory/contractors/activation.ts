@@ -16,7 +16,7 @@ const isWaiting = and(
   isNull(contractors.deletedAt),
 )
 
-/** Activates the employer's contractors `ids` whose address is now registered; none if the ledger is out of reach. */
+/** Activates the employer's contractors `ids` whose address is now registered; none if the ledger is unreachable. */
 export async function activateContractors(context: EmployerContext, ids: readonly string[]): Promise<void> {
   const { organisation, actor } = context.employer
   const valid = ids.filter(isId)
@@ -34,8 +34,8 @@ const CHECK_LIMIT = 1_000
 const CHECK_INTERVAL_MS = 30_000
 
 /**
- * Activates an organisation's waiting contractors before they are read. All processes together look up an
- * organisation's registrations at most once in 30 seconds: a process records the time before it asks the ledger. If
+ * Activates an organisation's waiting contractors before they are read. Across all processes, an organisation's
+ * registrations are looked up at most once in 30 seconds: a process records the time before it queries the ledger. If
  * another transaction has locked the organisation, this read skips the look-up.
  * @param read.contractor the only contractor that is read: it is looked up even if many newer ones are waiting
  */

@@ -118,7 +118,7 @@ function addressAndStatus(
 ): Partial<Row> & { status: ContractorStatus } {
   if (address === undefined) return { status: status ?? row.status }
   const pvk = viewingKeys.get(address ?? '') ?? null
-  // The ledger may be out of reach, so a missing registration does not demote a contractor whose address is unchanged.
+  // The ledger may be unreachable, so a missing registration does not demote a contractor whose address is unchanged.
   if (pvk === null && address === row.address) return { status: status ?? row.status }
   return { address, pvk, status: status ?? statusWith(pvk !== null, row) }
 }

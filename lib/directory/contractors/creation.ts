@@ -58,7 +58,7 @@ export async function remainingCapacity(tx: Database, employer: Employer): Promi
   return Math.max(0, CAPACITY - (organisation?.contractors ?? 0))
 }
 
-/** A new contractor's invite is open at once, to a user who signs in with its email or address. */
+/** A new contractor's invite is immediately open to a user who signs in with its email or address. */
 export function contractorRowOf(
   { organisation }: Employer,
   { name, email, address, rate }: NewContractor,
@@ -87,7 +87,9 @@ export function creationEntry(employer: Employer, { id, status }: Pick<Contracto
   return { ...employer, action: 'contractor.created', subject: id, detail: { status } } as const
 }
 
-/** Throws the refusal for a write that violates a unique constraint or a dissolved organisation, else `error`. */
+/**
+ * Throws the refusal for a write that violated a unique constraint or whose organisation was dissolved, else `error`.
+ */
 export function refuseConflict(error: unknown): never {
   const constraint = violatedConstraint(error)
   if (constraint === 'contractors_unique_email') throw new Refusal('email-taken', SAME_EMAIL)

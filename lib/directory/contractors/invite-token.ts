@@ -3,7 +3,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 export interface InviteSettings {
   /** the key of the tokens, 32 bytes */
   secret: Uint8Array
-  /** the address of an invite, without the token at its end */
+  /** the URL of an invite, without the token at its end */
   page: string
   /** the maximum number of invites to mail for one organisation in 24 hours */
   daily: number
