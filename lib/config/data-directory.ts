@@ -2,8 +2,8 @@ import { mkdirSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 
 /**
- * The path of `name` in a folder under DATA_DIR. It does not use `join` of node:path: the trace of a standalone build
- * matches that with every file of this name in the project, and would copy keys and ledgers into its output.
+ * The path of `name` in a folder under DATA_DIR. It does not use `join` of node:path: a standalone build would trace it
+ * to every file of this name in the project, and copy keys and ledgers into its output.
  */
 export function dataPath(directory: string, name: string): string {
   return `${directory}/${name}`

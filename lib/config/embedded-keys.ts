@@ -31,9 +31,10 @@ const KEYS = z.object({
 export type EmbeddedKeys = z.output<typeof KEYS>
 
 /**
- * Reads the keys in `directory`, or generates them at the first start. Only the owner can read the file. It is written
+ * Reads the keys in `directory`, or generates them on the first start. Only the owner can read the file. It is written
  * under another name and renamed, so a crash leaves a complete file or none. The caller must hold the directory's lock.
- * @throws ConfigurationError if the file exists but is invalid: new keys would lose everything that the old ones own
+ * @throws ConfigurationError if the file exists but is invalid: new keys would lose access to everything that the old
+ * ones own
  */
 export async function keepKeys(directory: string, makeIdentityKey: () => Promise<unknown>): Promise<EmbeddedKeys> {
   const file = dataPath(directory, 'keys.json')

@@ -125,7 +125,7 @@ function checkRelay({ RELAY_PUBLIC_KEY: publicKey, RELAY_PRIVATE_KEY: privateKey
   }
 }
 
-/** The longest that a request may wait on Vercel, in seconds: vercel.json limits functions to 60. */
+/** The longest wait of a request on Vercel, in seconds: vercel.json limits functions to 60. */
 const LONGEST_WAIT_ON_VERCEL = 50
 
 /** Vercel has no long-running process and no persistent disk, so nothing can be embedded there. */
@@ -147,7 +147,7 @@ function checkVercel(read: Variables): void {
   if (read.TRANSFER_WAIT > LONGEST_WAIT_ON_VERCEL) {
     throw new ConfigurationError(
       'TRANSFER_WAIT',
-      `must be at most ${LONGEST_WAIT_ON_VERCEL} on Vercel, or the function would end first`,
+      `must be at most ${LONGEST_WAIT_ON_VERCEL} on Vercel, because functions are stopped after 60 seconds`,
     )
   }
 }

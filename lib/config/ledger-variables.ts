@@ -115,7 +115,7 @@ export const RELAY = {
   }),
   PROVER_CRS: text.optional().meta({
     about: 'The folder of the reference string: `bn254_g1.dat` and `bn254_g2.dat`.',
-    unset: 'the embedded ledger’s for its own circuits; for others `~/.bb-crs`, which is filled if it is empty',
+    unset: 'the embedded ledger’s for its own circuits; for others `~/.bb-crs`, which is downloaded if it is empty',
     example: './crs',
   }),
   PROVER_THREADS: count(1, 32).optional().meta({
@@ -149,7 +149,7 @@ export const EMBEDDED_LEDGER = {
     }),
   DEVNET_HISTORY_LEDGERS: count(100, 200_000).default(17_280).meta({
     about:
-      'How many ledgers its RPC keeps: transactions, events and ledgers before them are gone. On testnet 120,960, seven days.',
+      'How many ledgers its RPC keeps. Older transactions, events and ledgers are not available. On testnet 120,960, seven days.',
   }),
   DEVNET_PROOFS: z.enum(['real', 'stand-in'], 'neither real nor stand-in').default('real').meta({
     about:

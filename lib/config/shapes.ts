@@ -52,7 +52,9 @@ export const sender = text.regex(
   /^([^<>"@,;\p{Cc}]* <[^\s@<>,;"\p{Cc}]+@[^\s@<>,;"\p{Cc}]+>|[^\s@<>,;"\p{Cc}]+@[^\s@<>,;"\p{Cc}]+)$/u,
   'not a sender (Name <a@b>)',
 )
-/** https, or http on localhost: a man in the middle could replace the keys and sign any token. */
+/**
+ * https, or http on localhost: over plain HTTP an attacker on the network could replace the keys and sign any token.
+ */
 export const secureUrl = text.refine(isSecure, 'not an https URL (http is allowed for localhost only)')
 
 /** A JWK that `read` can parse. */

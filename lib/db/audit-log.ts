@@ -16,7 +16,7 @@ export interface Actor {
 
 /** One entry of the audit log. `detail` contains only ids, statuses, field names, reasons and counts. */
 export interface AuditEntry {
-  /** undefined where the actor has none: a refused transfer of an account without records */
+  /** undefined if the actor has none, as for a refused transfer of an account without records */
   organisation: string | undefined
   actor: Actor
   action: AuditAction
@@ -45,7 +45,7 @@ function rowOf({ organisation, actor, action, subject, detail }: AuditEntry, at:
 
 type BeforeDot<Text> = Text extends `${infer Before}.${string}` ? Before : never
 
-/** The kind is the word before the dot of an action. Of an operator only sign-ins are recorded. */
+/** The kind is the word before the dot of an action. Only sign-ins of an operator are recorded. */
 function kindOf(action: AuditAction): SubjectKind {
   const kind = action.slice(0, action.indexOf('.')) as BeforeDot<AuditAction>
   return kind === 'operator' ? 'sign-in' : kind

@@ -25,10 +25,13 @@ export type StoreLocation =
   | { directory: string | null }
   | { url: string; connections?: number; webSocketProxy?: string; silenceMs?: number }
 
-/** How many connections a process holds unless `connections` says otherwise. */
+/** How many connections a process opens unless `connections` says otherwise. */
 const CONNECTIONS = 10
 
-/** Longer than the LIMITS that the server puts on a transaction, so that the server ends it first and says why. */
+/**
+ * Longer than the LIMITS that the server puts on a transaction, so that the server ends it first and reports the
+ * reason.
+ */
 const SILENCE_MS = 20_000
 
 export function openStore(location: StoreLocation): Store {
@@ -85,19 +88,19 @@ function connectTo(location: StoreLocation): Promise<Connection> {
   return webSocketProxy !== undefined || isPooledNeon(url) ? connectVercel(server) : connectPg(server)
 }
 
-/** A migration may take long: after `patience` its callers get an error, and it continues in the background. */
+/** A migration may take long. After `patience` its callers get an error, and it continues in the background. */
 async function inTime(connecting: Promise<Connection>, patience: number | undefined): Promise<Connection> {
   if (patience === undefined) return await connecting
   const late = Promise.withResolvers<never>()
-  const timer = setTimeout(() => late.reject(new Error('it is being migrated, or does not answer')), patience)
+  const timer = setTimeout(() => late.reject(new Error('it is being migrated, or does not respond')), patience)
   return await Promise.race([connecting, late.promise]).finally(() => clearTimeout(timer))
 }
 
 const ATTEMPTS = 3
 
 /**
- * The server's own limits on a transaction: it aborts and says so, also behind a pooler. They are shorter than the
- * silence after which a connection is given up.
+ * The server's own limits on a transaction: it aborts with an error, even behind a pooler. They are shorter than the
+ * silence after which a connection is closed.
  */
 const LIMITS = sql`SELECT set_config('lock_timeout', '5s', true), set_config('statement_timeout', '10s', true),
   set_config('idle_in_transaction_session_timeout', '15s', true)`
@@ -112,9 +115,9 @@ function transactionLines(): WeakMap<Database, Line> {
 
 /**
  * Runs `work` in one SQL transaction, and retries it when PostgreSQL asks for it (deadlock, serialisation failure). Use
- * only `tx` inside: PGlite has one connection, and waiting for another would deadlock.
- * A transaction that waits for a row lock occupies a connection. So transactions get at most half of the connections, and
- * the rest stay free for reads.
+ * only `tx` inside: PGlite has one connection, and waiting for another would deadlock. A transaction that waits for a
+ * row lock occupies a connection. Transactions therefore get at most half of the connections, which leaves the rest for
+ * reads.
  * @throws Refusal `unavailable` if the transaction can't begin
  */
 export async function transact<Result>(db: Database, work: (tx: Database) => Promise<Result>): Promise<Result> {

@@ -11,7 +11,7 @@ import { guardPool } from './pool.ts'
 import { type Database, schema } from './schema.ts'
 import { copyTemplate } from './template.ts'
 
-/** A migrated database, and its end. */
+/** A migrated database and the function that closes it. */
 export interface Connection {
   database: Database
   close(): Promise<void>
@@ -31,8 +31,8 @@ interface Limits {
 }
 
 /**
- * Migrations use a separate connection without a short timeout: an index on a large table takes as long as it takes, and
- * would never be built if each attempt were aborted. A server that is silent for an hour counts as lost.
+ * Migrations use a separate connection without a short timeout: an index on a large table can take hours, and would
+ * never be built if each attempt were aborted. A server that is silent for an hour counts as lost.
  */
 const MIGRATION: Limits = { connections: 1, silenceMs: 60 * 60_000 }
 
@@ -51,10 +51,9 @@ export async function connectPglite(directory: string | null): Promise<Connectio
   })
 }
 
-/** PostgreSQL over TCP. */
 export async function connectPg(server: Server): Promise<Connection> {
   return await connectMigrated(server, (limits) => {
-    // Firewalls and proxies drop a connection that is silent for long, so the system sends keep-alive packets.
+    // Firewalls and proxies drop idle connections, so the system sends keep-alive packets.
     const pool = new Pool({ ...poolOptions(server.url, limits), keepAlive: true, keepAliveInitialDelayMillis: 30_000 })
     guardPool(pool)
     return { database: drizzlePg(pool, { schema }), close: () => pool.end() }
@@ -91,7 +90,7 @@ async function connectMigrated(server: Server, open: (limits: Limits) => Connect
   })
 }
 
-/** The connection, once its database is migrated; closed if that fails. */
+/** Waits until the database is migrated, and closes the connection if that fails. */
 async function once(connection: Connection, migrated: () => Promise<void>): Promise<Connection> {
   try {
     await migrated()

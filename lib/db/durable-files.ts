@@ -39,7 +39,10 @@ function syncPath(path: string): void {
   }
 }
 
-/** Syncs a folder with everything in it: PGlite's initdb, and a copy of a template, leave that to the operating system. */
+/**
+ * Syncs a folder with everything in it: PGlite's initdb, and a copy of a template, leave syncing to the operating
+ * system.
+ */
 export function syncFolder(folder: string): void {
   for (const entry of readdirSync(folder, { withFileTypes: true })) {
     const path = `${folder}/${entry.name}`

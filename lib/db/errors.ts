@@ -1,8 +1,8 @@
 import { Refusal } from '#lib/refusal/refusal.ts'
 
 /**
- * Whether this is drizzle's error around that of a driver. Its fields tell, and not its class: a build bundles drizzle's
- * classes more than once.
+ * Whether this is drizzle's error around that of a driver. Checks its fields instead of its class, because a build
+ * bundles drizzle's classes more than once.
  */
 const isQueryError = (error: unknown): error is Error => error instanceof Error && 'query' in error && 'params' in error
 
@@ -10,11 +10,11 @@ const isQueryError = (error: unknown): error is Error => error instanceof Error 
 export function sqlState(error: unknown): string | undefined {
   const cause = isQueryError(error) ? error.cause : error
   const code = cause instanceof Error && 'code' in cause ? cause.code : undefined
-  // EPIPE has five letters, too, but no class of SQLSTATE begins with E.
+  // EPIPE also has five letters, but no class of SQLSTATE begins with E.
   return typeof code === 'string' && /^[0-9A-DF-Z][0-9A-Z]{4}$/.test(code) ? code : undefined
 }
 
-/** The name of the constraint that a failed query would have broken. */
+/** The name of the constraint that a failed query violated. */
 export function violatedConstraint(error: unknown): string | undefined {
   const cause = isQueryError(error) ? error.cause : error
   const name = cause instanceof Error && 'constraint' in cause ? cause.constraint : undefined
@@ -22,8 +22,8 @@ export function violatedConstraint(error: unknown): string | undefined {
 }
 
 /**
- * Whether the database could not be reached, as opposed to having refused: SQLSTATE classes 08 (connection),
- * 53 (resources) and 57 (shutdown, statement timeout), a lock or a transaction that took too long (55P03, 25P03), or a
+ * Whether the database could not be reached, as opposed to rejecting the query: SQLSTATE classes 08 (connection), 53
+ * (resources) and 57 (shutdown, statement timeout), a lock or a transaction that took too long (55P03, 25P03), or a
  * query that failed without any state.
  */
 export function isUnreachable(error: unknown): boolean {

@@ -21,10 +21,10 @@ const applied = pgTable(MIGRATIONS.migrationsTable, {
   createdAt: bigint('created_at', { mode: 'number' }),
 })
 
-/** A 64-bit number that only this service locks: two instances that start together migrate one after the other. */
+/** The advisory lock of migrations: two instances that start together migrate one after the other. */
 const MIGRATION_LOCK = 7_220_130_419_663_201n
 
-/** The database has a schema that this version neither made nor can migrate. */
+/** The database has a schema that this version did not create and cannot migrate. */
 export class OtherSchema extends Error {
   constructor(options: ErrorOptions = {}) {
     super(OTHER_VERSION, options)
@@ -32,7 +32,7 @@ export class OtherSchema extends Error {
   }
 }
 
-/** SQLSTATEs of a CREATE whose schema, table or type exists already. */
+/** SQLSTATEs of a CREATE whose schema, table or type already exists. */
 const DUPLICATES = ['42P06', '42P07', '42710']
 
 /**
@@ -68,13 +68,13 @@ export async function migrate(db: Database): Promise<void> {
     READ_COMMITTED,
   )
   await applying.catch((error: unknown) => {
-    // On a lost connection the ROLLBACK fails as well, with an error that says less.
+    // On a lost connection the ROLLBACK also fails, with a less useful error.
     const cause = failure ?? error
     throw DUPLICATES.includes(sqlState(cause) ?? '') ? new OtherSchema({ cause }) : cause
   })
 }
 
-/** The lock belongs to the transaction, since the lock of a session does not hold through a pooler. */
+/** The lock belongs to the transaction: a pooler does not preserve a session's lock. */
 async function applyMissing(tx: Database): Promise<void> {
   // A migration's statements have no timeout. An instance that waits too long for another instance's migration fails, and
   // retries later. If an instance freezes during a migration, the server closes its session, which releases its lock.

@@ -36,7 +36,7 @@ export const pageQuery = z.object({
     .refine((limit) => limit <= LARGEST_PAGE, `limit must be 1 to ${LARGEST_PAGE}`)
     .optional()
     .meta({
-      description: 'how many at most',
+      description: 'the maximum number of records',
       type: 'integer',
       minimum: 1,
       maximum: LARGEST_PAGE,
@@ -47,7 +47,7 @@ export const pageQuery = z.object({
     .max(100, 'cursor must come from the Link header of an earlier page')
     .transform((text, context) => position(text) ?? refuseCursor(context))
     .optional()
-    .meta({ description: 'where to go on: from the Link header of the page before', 'x-extension': true }),
+    .meta({ description: 'where to continue: from the Link header of the previous page', 'x-extension': true }),
 })
 
 function refuseCursor(context: z.RefinementCtx): never {
@@ -93,7 +93,7 @@ export function newestFirst(columns: Columns): [SQL, SQL] {
   return [sql`${columns.createdAt} desc`, sql`${columns.sequence} desc`]
 }
 
-/** How many rows to read for `page`: one more than its limit, to find out whether more follow. */
+/** How many rows to read for `page`: one more than its limit, to see whether more follow. */
 export const rowsToRead = (page: PageRequest): number => page.limit + 1
 
 /** Makes a page of the rows that were read, `rowsToRead` at most. */
@@ -122,7 +122,7 @@ export async function* readInParts<Row>(
 
 /**
  * The Link header that leads to the page after `next` (RFC 8288): a relative reference that keeps the filters of the
- * request and holds at every address of the service.
+ * request and works at every address of the service.
  */
 export function linkTo(request: Request, next: Position): string {
   const query = new URL(request.url).searchParams

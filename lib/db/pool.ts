@@ -16,9 +16,8 @@ interface Client {
 }
 
 /**
- * Lets a pool survive its connections. A connection that breaks, idle or in use, is replaced at the next use. A connection
- * whose statement got no response is closed: it may be in the middle of a transaction, in which it would run other
- * requests' statements.
+ * Makes a pool survive broken connections: they are replaced at the next use. A connection whose statement got no
+ * response is closed: it may be in the middle of a transaction, in which it would run other requests' statements.
  */
 export function guardPool(pool: Pool): void {
   // Without a listener, a broken connection would end the process.
@@ -36,9 +35,9 @@ export function guardPool(pool: Pool): void {
 }
 
 /**
- * Closes a connection whose statement gets no response. drizzle releases a connection after a transaction, but not if its
- * BEGIN fails, without a response or because the server shuts down. Such connections would leak: an outage during a few
- * requests would exhaust the pool for good, and closing the pool would wait for ever.
+ * Closes a connection whose statement gets no response. drizzle releases a connection after a transaction, but not if
+ * its BEGIN fails, without a response or because the server shuts down. Such connections would leak: an outage during a
+ * few requests would exhaust the pool permanently, and closing the pool would never finish.
  */
 function closeIfSilent(client: Client): void {
   client.query = new Proxy(client.query, {

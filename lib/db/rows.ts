@@ -5,10 +5,10 @@ import type { Database } from './connection.ts'
 export type Row<Columns extends Record<string, AnyColumn>> = { [Name in keyof Columns]: GetColumnData<Columns[Name]> }
 
 /**
- * A query for many rows, which selects exactly `columns`, in their order. drizzle's own mapping works out the decoder of
- * every single cell, which for a thousand rows takes longer than all else; here each column has its decoder. Only few such
- * queries run at once and the others wait, so none may be part of a transaction, whose connection would be held meanwhile.
- * `execute` takes the owner whose rows they are: owners take turns.
+ * A query for many rows, which selects exactly `columns`, in their order. drizzle's mapping determines the decoder of
+ * every cell, which dominates the cost of a thousand rows; here the decoder is determined once per column. Only a few
+ * such queries run concurrently and the others wait, so none may be part of a transaction, which would occupy a
+ * connection in the meantime. `execute` takes the owner of the rows: owners take turns.
  * @param name under which each connection prepares the statement; without it the statement is planned each time
  */
 export function rowsOf<Columns extends Record<string, AnyColumn>>(
@@ -33,8 +33,8 @@ export function rowsOf<Columns extends Record<string, AnyColumn>>(
 }
 
 /**
- * The maximum number of such queries at once. Each uses a connection, and decoding its rows blocks the event loop for
- * milliseconds. Both must stay available to small requests, however many lists are requested.
+ * The maximum number of concurrent queries. Each uses a connection, and decoding its rows blocks the event loop for
+ * milliseconds. Small requests need both, however many lists are requested.
  */
 const MOST_AT_ONCE = 3
 

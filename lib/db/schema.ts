@@ -5,7 +5,7 @@ import * as directory from '#drizzle/schema/directory.ts'
 import * as relay from '#drizzle/schema/relay.ts'
 import * as transfers from '#drizzle/schema/transfers.ts'
 
-/** Every table of the service, but those of pg-boss. */
+/** Every table of the service, except pg-boss's. */
 export const schema = { ...transfers, ...directory, ...relay, ...audit, ...archive }
 
 /** A database or a transaction of it; verbs take either. */

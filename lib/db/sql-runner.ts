@@ -3,7 +3,9 @@ import { VercelPool } from '@vercel/postgres'
 import { Pool } from 'pg'
 import type { Database } from './schema.ts'
 
-/** Runs SQL given as text, for a library that brings its own: one statement with values, any number without. */
+/**
+ * Runs SQL text, for a library that has its own SQL: one statement with values, or any number of statements without.
+ */
 type RunSql = (text: string, values?: unknown[]) => Promise<{ rows: Record<string, unknown>[] }>
 
 /** Runs SQL text on the database `db`, which must not be a transaction. */
@@ -14,12 +16,12 @@ export function sqlRunner(db: Database): RunSql {
     const pool: Pick<Pool, 'query'> = client
     return async (text, values) => ({ rows: rowsOf(await pool.query(text, values)) })
   }
-  throw new Error('a transaction has no client of its own')
+  throw new Error('a transaction has no separate client')
 }
 
 /**
- * PGlite is one connection: a script that fails between its BEGIN and COMMIT, sent as it is, leaves that connection in
- * an aborted transaction, and the next statement fails. So the script runs in a transaction of PGlite's own.
+ * PGlite is one connection: a script that fails between its BEGIN and COMMIT, sent unchanged, leaves that connection in
+ * an aborted transaction, and the next statement fails. PGlite's transaction() avoids that.
  */
 async function runOnPglite(client: PGlite, text: string, values?: unknown[]) {
   if (values?.length) return await client.query<Record<string, unknown>>(text, values)

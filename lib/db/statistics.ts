@@ -13,7 +13,7 @@ export async function analyzeGrownTables(db: Database): Promise<string[]> {
     WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace
       AND pg_relation_size(oid) > greatest(16, 2 * relpages) * current_setting('block_size')::int
     ORDER BY relname`)) as unknown as { rows: { name: string }[] }
-  // One statement each: PGlite blocks the process for as long as a statement takes.
+  // One statement each, because PGlite blocks the process while a statement runs.
   for (const { name } of rows) await db.execute(sql`ANALYZE ${sql.identifier(name)}`)
   return rows.map(({ name }) => name)
 }

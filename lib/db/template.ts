@@ -5,23 +5,26 @@ import { dataPath } from '#lib/config/data-directory.ts'
 import { MIGRATIONS } from './migration.ts'
 
 /**
- * The folder for templates of the embedded database, which lib/cli/database-template.ts makes: a build leaves it alone.
+ * The folder for templates of the embedded database, which lib/cli/database-template.ts creates. A build does not clear
+ * it.
  */
 export const TEMPLATES = dataPath('.next/cache', 'database')
 
-/** A template's name depends on its inputs: another set of migrations or another version of PGlite has another name. */
+/** A template's name depends on its inputs: a different set of migrations or version of PGlite has a different name. */
 export function templateName(): string {
   const hash = createHash('sha256').update(readFileSync(dataPath('node_modules/@electric-sql/pglite', 'package.json')))
   for (const migration of readMigrationFiles(MIGRATIONS)) hash.update(migration.hash)
   return hash.digest('hex').slice(0, 16)
 }
 
-/** Begins a database in `directory` with a copy of the template, if there is one, and no such directory yet. */
+/**
+ * Starts a database in `directory` with a copy of the template, if there is one and the directory does not exist yet.
+ */
 export function copyTemplate(directory: string, folder = TEMPLATES): void {
   if (existsSync(directory) || !existsSync(folder)) return
   const template = dataPath(folder, templateName())
   if (!existsSync(template)) return
-  // A process that is killed in the middle leaves no half of a database behind.
+  // A process that is killed in the middle must not leave half a database behind.
   const unfinished = `${directory}.unfinished`
   rmSync(unfinished, { recursive: true, force: true })
   cpSync(/* turbopackIgnore: true */ template, unfinished, { recursive: true })

@@ -2,14 +2,14 @@ import { dataPath, OtherVersion } from '#lib/config/data-directory.ts'
 import { ConfigurationError, type Environment } from '#lib/config/environment.ts'
 import type { identityIssuer, startDevnet } from '#lib/devnet/devnet.ts'
 
-/** The embedded ledger, and its issuer of access tokens for any email. */
+/** The embedded ledger, and its issuer that issues access tokens for any email. */
 interface EmbeddedLedger {
   devnet: Awaited<ReturnType<typeof startDevnet>>
   issuer: string
   audience: string
 }
 
-/** Starts the embedded ledger as it is configured. A service whose ledger is elsewhere never loads it. */
+/** Starts the embedded ledger as it is configured. A service with another ledger never loads this code. */
 export async function startLedger(
   configuration: Environment,
   identityKey: Parameters<typeof identityIssuer>[0]['key'],

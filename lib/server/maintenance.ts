@@ -9,12 +9,12 @@ import { purgeRefusals } from '#lib/transfers/refusals.ts'
 import { eraseOldEnvelopes } from '#lib/transfers/rows.ts'
 import { directoryContext, type Service } from './services.ts'
 
-/** How long a round ingests: the other chores wait meanwhile, and a serverless function has a minute for all of them. */
+/** How long a round ingests: the other chores wait, and a serverless function has a minute for all of them. */
 const ARCHIVE_MS = 20_000
 
 /**
- * The periodic work that no request waits for. Each chore resolves to how much it had to do. Every process runs all of
- * them; on serverless hosts, where no process lasts, the cron route does. Several may run a chore at once: each allows that.
+ * Periodic work that no request waits for. Each chore resolves to how much it did. Every process runs all of them; on
+ * serverless hosts, where no process lasts, the cron route does. Chores may run concurrently in several processes.
  */
 const CHORES = {
   /** Tracks the transfers that a process left open when it exited or when the database's response was lost. */
@@ -48,12 +48,11 @@ async function runChore(service: Service, name: Chore): Promise<number | null> {
   })
 }
 
-/** Half a minute. */
 export const CHORES_EVERY_MS = 30_000
 
 /**
- * Does the chores at once and then periodically. After the returned function is called no chore starts; it resolves when the
- * chore under way is done. A process that ends would otherwise wait for a whole round.
+ * Runs the chores now and then periodically. Calling the returned function stops further chores; it resolves when the
+ * current chore is done, so that a process that exits does not wait for a whole round.
  */
 export function startMaintenance(service: Service, everyMs = CHORES_EVERY_MS): () => Promise<void> {
   let hasEnded = false

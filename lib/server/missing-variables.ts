@@ -12,7 +12,7 @@ interface MissingVariable {
 const NEEDED: readonly MissingVariable[] = [
   {
     variable: 'DATABASE_URL',
-    purpose: 'The PostgreSQL that holds every record. Without it the service does not start on Vercel.',
+    purpose: 'The PostgreSQL database with every record. Without it the service does not start on Vercel.',
     remedy: 'Connect a database to the project, such as Neon, which sets it.',
   },
   {
@@ -32,12 +32,12 @@ const NEEDED: readonly MissingVariable[] = [
   },
   {
     variable: 'SPONSOR_SEED',
-    purpose: 'The account that pays the network fees. Without it every transfer is turned away.',
-    remedy: 'Run npm run setup in a clone: it makes and funds the account, and writes its seed to .env.',
+    purpose: 'The account that pays the network fees. Without it every transfer is refused.',
+    remedy: 'Run npm run setup in a clone: it creates and funds the account, and writes its seed to .env.',
   },
 ]
 
-/** Seconds: the operator needs at least a minute to set a variable. */
+/** Seconds. Operators need at least a minute to set a variable. */
 const RETRY_AFTER = 60
 
 /**
@@ -61,12 +61,12 @@ const unsetVariables = () =>
 /** Everywhere but on Vercel, PGlite is the default. */
 const hasDatabase = () => !isSet('VERCEL') || isSet('DATABASE_URL') || isSet('POSTGRES_URL')
 
-/** Why the service of this process did not start, if it did not, and the variables that a payroll still needs. */
+/** Why the service of this process did not start, if it failed to, and the variables that a payroll still needs. */
 export async function findMissingVariables(): Promise<{ problem: string | undefined; missing: MissingVariable[] }> {
   const unset = unsetVariables()
   try {
     const { settings } = await service()
-    // The embedded default makes its own keys.
+    // The embedded default generates its own keys.
     const configured: Record<string, unknown> = {
       DATABASE_URL: true,
       SESSION_SECRET: true,

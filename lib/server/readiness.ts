@@ -14,13 +14,13 @@ import type { Service } from './services.ts'
 const check = z
   .object({ ok: z.boolean() })
   .catchall(z.union([z.string(), z.number(), z.boolean()]))
-  .meta({ description: 'whether it is there, and details: a `problem` in words where it is not' })
-/** Whether one thing that the service needs is there. */
+  .meta({ description: 'whether it is available, and details: a `problem` in words if it is not' })
+/** Whether one dependency of the service is available. */
 export type Check = z.output<typeof check>
 
 /** The response of GET /ready. */
 export const readinessShape = z.object({
-  ok: z.boolean().meta({ description: 'whether all of them are' }),
+  ok: z.boolean().meta({ description: 'whether all of them are available' }),
   database: check,
   ledger: check,
   sponsor: check,
@@ -36,7 +36,7 @@ const CACHE_MS = 5_000
 
 const known = new WeakMap<Service, { at: number; readiness: Promise<Readiness> }>()
 
-/** Checks database, ledger, sponsor and relays, at most once in five seconds for all callers together. */
+/** Checks database, ledger, sponsor and relays, at most once in five seconds across all callers. */
 export function readiness(service: Service): Promise<Readiness> {
   const at = service.now().getTime()
   const cached = known.get(service)
@@ -82,7 +82,7 @@ async function checkLedger({ network, now }: Service): Promise<Check> {
 }
 
 async function checkSponsor({ sponsor, settings }: Service): Promise<Check> {
-  // Without a key its feature is off, and the service is ready all the same.
+  // Without a key the feature is off, and the service is still ready.
   if (!sponsor) return { ok: true, configured: false }
   const address = sponsor.keypair.publicKey()
   const available = await sponsor.readBalance()
@@ -95,7 +95,10 @@ async function checkSponsor({ sponsor, settings }: Service): Promise<Check> {
   return { ok: !low, ...(low && { problem: 'the float is low' }), ...balance }
 }
 
-/** Relays run anywhere on the same database. A channel that can't pay leaves its items to the others, and is reported. */
+/**
+ * Any host with the same database may run a relay. Other channels take over the items of a channel that can't pay,
+ * which is reported.
+ */
 async function checkRelays({ settings, database, now }: Service): Promise<Check> {
   if (!settings.batch || !settings.token) return { ok: true, configured: false }
   const { isRunning, channels, problems, canPay } = await readRelayState(await database(), settings.token, now())
@@ -107,10 +110,10 @@ async function checkRelays({ settings, database, now }: Service): Promise<Check>
   return { ok: canPay, channels, ...(problem && { problem }) }
 }
 
-/** An RPC with fewer ledgers has only just begun to keep them. */
+/** An RPC with fewer ledgers has only just started to keep them. */
 const SHORTEST_WINDOW = 1_000
 
-/** A gap is reported and makes nothing unready, since no restart would fill it: only another RPC can. */
+/** A gap is reported but does not affect readiness: no restart fills it, only another RPC can. */
 async function checkArchive({ archive: context, database }: Service): Promise<Check> {
   if (!context) return { ok: true, configured: false }
   const db = await database()

@@ -11,11 +11,11 @@ import type { Service } from './services.ts'
 
 /** How to run a relay. */
 interface RelayOptions {
-  /** instead of the configured one */
+  /** used instead of the configured one */
   prover?: LoadedProver
   /** whether it prepares its channels (account, registration, balance) while it runs */
   prepares?: boolean
-  /** whether it runs without its pages if its port is taken */
+  /** whether it starts even if its port is taken, without its pages */
   mayBeMute?: boolean
   times?: Partial<RelayTimes>
 }
@@ -58,7 +58,7 @@ export async function composeRelay(
   })
 }
 
-/** Runs a relay in this process. If it does not start, it destroys its prover, whose worker would keep the process. */
+/** Runs a relay in this process. If startup fails, destroys the prover, whose worker would keep the process alive. */
 export async function startRelay(service: Service, options: RelayOptions = {}): Promise<RelayHost> {
   const { relay } = service.settings
   const prover =
@@ -83,7 +83,7 @@ async function runRelay(service: Service, options: RelayOptions): Promise<RelayH
   const { settings, faucet } = service
   const relay = await composeRelay(service, options, ending.signal)
   const checked = checkProver(relay, settings.relay?.prover, options.prover)
-  // A service does not wait for it at startup; no item is proved before the keys agree.
+  // A service does not wait for this at startup; no item is proved before the keys match.
   if (options.mayBeMute) checked.catch((error: unknown) => log('error', 'relay', { failure: describeFailure(error) }))
   else await checked
   const announced = announceRegistrations(relay, (progress) => log('info', 'registering channels', { progress }))
@@ -103,13 +103,13 @@ async function runRelay(service: Service, options: RelayOptions): Promise<RelayH
 const PATIENCE_MS = 10_000
 
 /**
- * Checks before the first payment that the network would accept the prover's proofs: that the files of another deployment
- * match each other, and that the network's verifier has their keys. If the network does not respond, the keys are
- * compared before the first proof.
+ * Checks before the first payment that the network would accept the prover's proofs: the circuit files must match each
+ * other, and the network's verifier must have their keys. If the network does not respond, the keys are compared before
+ * the first proof.
  * @throws ProverError, ConfigurationError
  */
 async function checkProver(relay: Relay, settings: ProverSettings | undefined, prover: LoadedProver | undefined) {
-  // The tests check the files that ship with the service; those of another deployment are checked only here.
+  // The tests check the circuits that ship with the service; those of another deployment are only checked here.
   if (settings?.circuits !== undefined) await prover?.check?.()
   const compared = relay.deployment().catch((error: unknown) => {
     if (error instanceof ConfigurationError) throw error

@@ -18,12 +18,12 @@ export interface Service {
   database(): Promise<Database>
   /** looks up confidential accounts */
   confidentialAccounts: ConfidentialAccounts
-  /** sends recorded envelopes, and finds out how their transfers end; needs no key */
+  /** sends recorded envelopes and determines the outcome of their transfers; needs no key */
   tracker: Tracker
   sponsor: Sponsor | undefined
   faucet: Faucet | undefined
   vault: Vault | undefined
-  /** keeps the events of the token; undefined without one */
+  /** stores the events of the token; undefined without a token */
   archive: ArchiveContext | undefined
   /** takes batch jobs */
   batch: BatchContext | undefined

@@ -38,7 +38,7 @@ export interface Settings {
    * The issuer at which the embedded ledger issues access tokens for any email; undefined if a provider is configured.
    */
   testIssuer: string | undefined
-  /** Archives of the token's events that relays read beside the service's own, without `/v1`. */
+  /** Archives of the token's events that relays read in addition to the service's, without `/v1`. */
   archiveUrls: readonly string[]
   /** The contract of the confidential token. */
   token: string | undefined
@@ -71,14 +71,14 @@ export interface Settings {
 const TESTNET_RPC = 'https://soroban-testnet.stellar.org'
 
 /**
- * Joins the environment and the values of the embedded parts. Pure.
+ * Combines the environment and the values of the embedded parts. Pure.
  * @throws ConfigurationError
  */
 export function composeSettings(environment: Environment, embedded: Embedded = {}): Settings {
   const network = composeNetwork(environment, embedded)
   const secret = environment.SESSION_SECRET ?? embedded.sessionSecret
   if (!secret) {
-    throw new ConfigurationError('SESSION_SECRET', 'is needed: only the embedded database keeps one of its own')
+    throw new ConfigurationError('SESSION_SECRET', 'is needed: only the embedded database generates one')
   }
   const host = new URL(environment.PUBLIC_URL).host
   const token = environment.CONFIDENTIAL_TOKEN ?? embedded.token
@@ -124,7 +124,7 @@ export function composeSettings(environment: Environment, embedded: Embedded = {
 function composeNetwork(environment: Environment, embedded: Embedded): Settings['network'] {
   const local = environment.STELLAR_NETWORK === 'local'
   const rpcUrl = environment.STELLAR_RPC_URL ?? (local ? embedded.rpcUrl : TESTNET_RPC)
-  if (!rpcUrl) throw new ConfigurationError('STELLAR_RPC_URL', 'is needed where no ledger is embedded')
+  if (!rpcUrl) throw new ConfigurationError('STELLAR_RPC_URL', 'is needed without an embedded ledger')
   return {
     name: environment.STELLAR_NETWORK,
     passphrase: local ? environment.DEVNET_PASSPHRASE : Networks.TESTNET,
@@ -198,7 +198,7 @@ function composeBatch(environment: Environment, embedded: Embedded, token: strin
   const own = environment.RELAY_PRIVATE_KEY ?? embedded.relayKey
   const key = environment.RELAY_PUBLIC_KEY ?? (own && publicHalf(own))
   const enabled = environment.BATCH_ENABLED ?? embedded.relayKey !== undefined
-  // Relays move a confidential token: without one a job would never end.
+  // Relays transfer a confidential token: without one a job would never end.
   return enabled && key && token ? { key } : undefined
 }
 
@@ -223,8 +223,9 @@ function channelSeeds(environment: Environment, embedded: Embedded): string[] {
 }
 
 /**
- * The controlled addresses: those of all keys of the service. Each key has one role, since two roles on one account would
- * use up each other's sequence numbers. The sponsor pays for no transaction that involves one of these addresses.
+ * The controlled addresses: the addresses of all keys of the service. Each key has one role, since two roles on one
+ * account would use up each other's sequence numbers. The sponsor pays for no transaction that involves one of these
+ * addresses.
  * @throws ConfigurationError for a key with two roles, even without a sponsor
  */
 function collectAddresses(environment: Environment, embedded: Embedded, signer: Keypair): ReadonlySet<string> {
@@ -239,7 +240,7 @@ function collectAddresses(environment: Environment, embedded: Embedded, signer: 
     if (!seed) continue
     const address = Keypair.fromSecret(seed).publicKey()
     const owner = owners.get(address)
-    if (owner) throw new ConfigurationError(variable, `holds a key that ${owner} has already`)
+    if (owner) throw new ConfigurationError(variable, `contains a key that ${owner} already has`)
     owners.set(address, variable)
   }
   return new Set(owners.keys())

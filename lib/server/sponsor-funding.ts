@@ -5,7 +5,7 @@ import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import type { Sponsor } from '#lib/transfers/sponsor.ts'
 
 /**
- * How often the embedded ledger is polled at startup. It runs in this process, so it can respond only between other work.
+ * How often to poll the embedded ledger at startup. It runs in this process, so it can respond only between other work.
  */
 const ATTEMPTS = 20
 const PAUSE_MS = 500
@@ -27,7 +27,7 @@ export function fundMeanwhile(sponsor: Sponsor, friendbotUrl: string): Sponsor {
 
 /**
  * Has the embedded ledger's friendbot fund the sponsor's account if it is empty. On a busy machine the ledger, which
- * starts in this process, may respond too late at first, so this retries.
+ * starts in this process, may be slow to respond at first, so this retries.
  */
 export async function fundSponsor(
   sponsor: Pick<Sponsor, 'readBalance' | 'keypair'>,

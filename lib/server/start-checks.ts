@@ -3,13 +3,13 @@ import { OtherSchema } from '#lib/db/migration.ts'
 import { ForeignNetwork, type GuardedNetwork } from '#lib/stellar/network.ts'
 import type { Service } from './services.ts'
 
-/** How long the boot waits for database and RPC. The service also starts if they are unreachable. */
+/** How long startup waits for the database and the RPC. The service also starts if they are unreachable. */
 const PATIENCE_MS = 3_000
 
 /**
- * Checks that the database has the schema of this version, and that the RPC serves the configured network. An unreachable
- * one passes: requests get 503 until it is reachable. If it then has the wrong schema or network, requests still get 503,
- * and the log says why.
+ * Checks that the database has the schema of this version, and that the RPC serves the configured network. If one is
+ * unreachable, the check passes and requests get 503 until it is reachable. If it then has the wrong schema or network,
+ * requests still get 503, and the log gives the reason.
  * @throws ConfigurationError that names the variable
  */
 export async function checkSurroundings(

@@ -25,15 +25,15 @@ export interface RunningService extends Service {
   close(): Promise<void>
 }
 
-/** How long the process, before it exits, waits for the service to close. */
+/** How long an exiting process waits for the service to close. */
 const CLOSE_DEADLINE_MS = 3_000
 
 /**
- * Starts the service of this process. Bad configuration ends the process: a half-started server would respond 500. Vercel
- * restarts a process at once without showing why it exited, so there the pages name the problem.
+ * Starts the service of this process. Invalid configuration ends the process: a half-started server would respond 500.
+ * Vercel restarts a process at once without showing why it exited, so there the pages name the problem.
  */
 export async function boot(): Promise<void> {
-  // A closed log is no reason to exit: each failed write would be a failure that is itself logged.
+  // A closed log must not end the process: each failed write would be another logged failure.
   for (const output of [process.stdout, process.stderr]) output.on('error', () => undefined)
   const starting = (async () => {
     standInFront(environment().PORT)
@@ -46,7 +46,7 @@ export async function boot(): Promise<void> {
     tellPassword(running.settings)
     captureConsole()
   } catch (error) {
-    // A database that does not open is a Refusal with a short message, so its cause is logged, too.
+    // A database that fails to open is a Refusal with a short message, so its cause is logged as well.
     const saysAll = error instanceof Error && error.cause === undefined
     log('error', 'boot', { failure: saysAll ? error.message : describeFailure(error) })
     if (isSet('VERCEL') && isConfigurationError(error)) return
@@ -57,7 +57,8 @@ export async function boot(): Promise<void> {
 
 /** A generated password is printed once per process, and never logged. */
 function tellPassword({ operator, publicUrl }: Settings): void {
-  if (operator?.isDerived) console.log(`The dashboard is at ${publicUrl}/overview, its password ${operator.password}`)
+  if (operator?.isDerived)
+    console.log(`The dashboard is at ${publicUrl}/overview, its password is ${operator.password}`)
 }
 
 /**
@@ -83,12 +84,12 @@ export async function startService(
     if (!given) closers.push(store.close)
     const network = guardNetwork(openNetwork(settings.network))
     await checkSurroundings({ database: store.database, network }, configuration)
-    // PGlite blocks this process for seconds while it opens, so open it now and not on the first request. If a folder
-    // doesn't open, startup fails; requests wait for a server that is unreachable.
+    // PGlite blocks this process for seconds while it opens, so open it now and not on the first request. A folder that
+    // doesn't open fails startup; an unreachable server does not.
     if (!configuration.DATABASE_URL) await store.database()
     const now = () => new Date()
     const archive = settings.token ? { network, token: settings.token, database: store.database } : undefined
-    // Where a process lasts, the chore ingests as often.
+    // A long-lived process ingests in its chores instead.
     const isServerless = configuration.VERCEL !== undefined
     const tracker = openTracker({ network, database: store.database, now, ...(isServerless && { archive }) })
     closers.push(tracker.stop)
@@ -107,7 +108,7 @@ export async function startService(
     const service = { settings, network, database: store.database, confidentialAccounts, ...parts, now, close }
     if (choresEveryMs > 0) closers.push(startMaintenance(service, choresEveryMs))
     if (embedded.isAlone && settings.relay && batch) {
-      // The relay prepares its channels while it runs. If its port is taken, only its two pages are missing.
+      // The relay prepares its channels while it runs. If its port is taken, it runs without its two pages.
       closers.push((await startRelay(service, { prepares: true, mayBeMute: true })).close)
     }
     return service
@@ -125,10 +126,10 @@ function locateStore({ DATABASE_URL, DATA_DIR, VERCEL }: Environment): StoreLoca
   return { url: DATABASE_URL, ...(VERCEL && { connections: CONNECTIONS_ON_VERCEL }) }
 }
 
-/** The values that the embedded parts provide beside settings. */
+/** The values that the embedded parts provide in addition to settings. */
 interface EmbeddedParts {
   friendbotUrl?: string
-  /** only this process can reach the database or the ledger's keys, so relays run in it */
+  /** only this process can reach the database or the ledger's keys, so the relay must run in it */
   isAlone?: boolean
 }
 
@@ -171,9 +172,7 @@ async function embedLedger(
   }
 }
 
-/**
- * On SIGTERM, Next drains its requests and then calls process.exit. Everything that they use must stay open until then.
- */
+/** On SIGTERM, Next drains its requests and then calls process.exit. Everything that they use stays open until then. */
 function closeAtExit(running: RunningService): void {
   const exit = process.exit.bind(process)
   let closing = false

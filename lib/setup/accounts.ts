@@ -17,16 +17,16 @@ export async function readXlm({ network }: Pick<Funder, 'network'>, address: str
 }
 
 /**
- * Asks friendbot to fund an account that has less than `least` stroops or does not exist. Resolves to whether it did.
- * @throws LedgerError `unavailable`, also where the network has no friendbot
+ * Has friendbot fund an account that does not exist or has less than `least` stroops. Resolves to whether it did.
+ * @throws LedgerError `unavailable`, also if the network has no friendbot
  */
 export async function ensureXlm(funder: Funder, address: string, least: bigint): Promise<boolean> {
   const before = await readXlm(funder, address)
   if (before !== undefined && before >= least) return false
   if (!funder.friendbotUrl) {
-    throw new LedgerError('unavailable', `the network has no friendbot: give XLM to ${address} yourself`)
+    throw new LedgerError('unavailable', `the network has no friendbot: fund ${address} yourself`)
   }
-  // Of two concurrent requests for one account friendbot refuses one, but the account is funded.
+  // Friendbot refuses one of two concurrent requests for an account, but the account is funded.
   const refusal = await requestFriendbot(funder.friendbotUrl, address).then(
     () => undefined,
     (error: unknown) => error,

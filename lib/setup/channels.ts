@@ -27,7 +27,7 @@ export interface SetupServices {
 export interface Provisioning {
   document: DeploymentDocument
   services: SetupServices
-  /** the present text of the environment file */
+  /** the current text of the environment file */
   kept: string
   /** the name of the environment file, for messages */
   file: string
@@ -44,9 +44,9 @@ export interface Provisioning {
 const LEAST_XLM = 1n
 
 /**
- * Prepares the relay's channels as far as possible: always creates their accounts, and registers and funds them if there
- * is a prover and a faucet. Without the service's database, a temporary one records the deposits. Channels that have a
- * balance already are then skipped, because only the service's database can open their balances.
+ * Prepares the relay's channels as far as possible: always creates their accounts, and registers and funds them if
+ * there is a prover and a faucet. Without the service's database, a temporary one records the deposits. Channels that
+ * already have a balance are then skipped, because only the service's database can open their balances.
  */
 export async function provisionChannels(
   input: Pick<Provisioning, 'document' | 'services' | 'channels' | 'say'> & {
@@ -100,7 +100,7 @@ export async function provisionChannels(
   }
 }
 
-/** Finds the channels that need nothing more: registered, with a spendable balance, and with nothing to merge. */
+/** Finds the channels that need no preparation: registered, with a spendable balance, and with nothing to merge. */
 async function findReady({ network }: Funder, { token }: DeployedToken, addresses: string[]): Promise<Set<string>> {
   const accounts = await readConfidentialAccounts(network.server, token, addresses)
   const ready = [...accounts].filter(

@@ -62,7 +62,7 @@ async function readSource(source: string): Promise<string> {
 
 /**
  * Parses a deployment document, and refuses the public network. Pure.
- * @throws ConfigurationError that quotes nothing of the document but names of fields
+ * @throws ConfigurationError that quotes only the names of fields
  */
 export function readDocument(text: string): DeploymentDocument {
   if (text.length > MAX_LENGTH) throw wrong('is too long for a deployment document')
@@ -77,7 +77,7 @@ export function readDocument(text: string): DeploymentDocument {
   }
   const isTestnet = document.passphrase === Networks.TESTNET
   if (document.network === 'testnet' && !isTestnet) throw wrong('network and passphrase contradict each other')
-  // An embedded ledger may use testnet's passphrase. It is a local network all the same.
+  // An embedded ledger may use testnet's passphrase, but it is still a local network.
   return { ...document, network: isTestnet && document.network !== 'local' ? 'testnet' : 'local' }
 }
 

@@ -12,7 +12,10 @@ import { type FaucetPlan, planFaucet, readFaucetFunds, tryFaucet } from './fauce
 import { checkDeployment, type DeployedToken } from './token.ts'
 
 const XLM = 10_000_000n
-/** Friendbot funds an account with less, in stroops: the sponsor pays a day's fees, the faucet those of its grants. */
+/**
+ * Below this balance, in stroops, friendbot funds an account: the sponsor pays a day's fees, the faucet those of its
+ * grants.
+ */
 const SPONSOR_XLM = 1_000n * XLM
 const FAUCET_XLM = 100n * XLM
 /** A faucet that grants XLM is funded below `least` stroops and grants `amount` XLM, so that it lasts for many. */

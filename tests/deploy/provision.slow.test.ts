@@ -218,7 +218,7 @@ test('keeps batch jobs off on a local network with another verifier and no circu
 describe('keys and files', () => {
   test('rejects one key with two roles before it creates anything', async () => {
     const { failure, texts } = await attempt({ given: { SPONSOR_SEED: devnet.issuerSecret } })
-    expect(String(failure)).toContain('FAUCET_SEED: holds a key that SPONSOR_SEED has already')
+    expect(String(failure)).toContain('FAUCET_SEED: contains a key that SPONSOR_SEED already has')
     expect(texts).toEqual([])
   })
 
@@ -279,7 +279,7 @@ describe('an uncooperative network', () => {
     const { failure, texts, variables } = await attempt()
     proxy.rule(null)
     const sponsor = Keypair.fromSecret(variables.SPONSOR_SEED ?? '').publicKey()
-    expect(String(failure)).toContain(`the network has no friendbot: give XLM to ${sponsor} yourself`)
+    expect(String(failure)).toContain(`the network has no friendbot: fund ${sponsor} yourself`)
     expect(texts).toHaveLength(1)
   })
 
