@@ -40,6 +40,6 @@ function modifiedAt(file: string): number {
 
 if (import.meta.main) {
   buildIfStale()
-  // With this template the first start of the embedded database is a copy, and takes less than a second.
+  // With this template the embedded database starts from a copy, in less than a second.
   await makeTemplate()
 }

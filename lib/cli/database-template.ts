@@ -6,8 +6,9 @@ import { schema } from '#lib/db/schema.ts'
 import { TEMPLATES, templateName } from '#lib/db/template.ts'
 
 /**
- * Makes a migrated, empty database for the embedded default to copy, unless there is one; removes those of other versions.
- * Making one takes PGlite seconds and hundreds of megabytes; copying and opening one takes less than a second.
+ * Creates a migrated, empty database for the embedded default to copy, unless there is one, and removes those of other
+ * versions. Creating one takes PGlite seconds and hundreds of megabytes; copying and opening one takes less than a
+ * second.
  */
 export async function makeTemplate(folder = TEMPLATES): Promise<void> {
   const name = templateName()

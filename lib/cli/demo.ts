@@ -44,7 +44,7 @@ async function demonstrate(isOnce: boolean): Promise<void> {
   if (isOnce || hasFailed) return await end()
   if (!serving) return
   say(`\nThe service keeps running at ${base}/api (try ${base}/api/health). Press Ctrl-C to stop it.`)
-  say(`The dashboard is at ${base}/overview, its password ${await dashboardPassword()}`)
+  say(`The dashboard is at ${base}/overview, its password is ${await dashboardPassword()}`)
 }
 
 /** The source of the password: the variable that sets it, or the password derived from the embedded keys. */

@@ -5,20 +5,19 @@ import { runCommand } from './process/command.ts'
 
 const USAGE = `npm run devnet
 
-Runs the embedded ledger alone, until SIGTERM, and prints what a service needs to use it. Its variables (DEVNET_…) are in
-docs/configuration.md.`
+Runs only the embedded ledger, until SIGTERM, and prints the settings of a service that uses it. For its variables
+(DEVNET_…) see docs/configuration.md.`
 
 await runCommand({ usage: USAGE, options: {}, run: serveLedger })
 
 async function serveLedger(): Promise<void> {
-  // A ledger that runs alone generates a key for its test issuer at each start, so its access tokens are valid until it
-  // stops.
+  // A standalone ledger generates a key for its test issuer at each start, so access tokens are valid until it stops.
   const { devnet, issuer, audience } = await startLedger(environment(), await generateIdentityKey())
   console.log(`friendbot    ${devnet.friendbotUrl}?addr=G...
 deployment   ${devnet.url}/deployment.json
 test issuer  ${issuer}  (audience ${audience})
 
-A service that is to use this ledger:
+Settings of a service that uses this ledger:
   STELLAR_RPC_URL=${devnet.rpcUrl}
   CONFIDENTIAL_TOKEN=${devnet.deployment.contracts.token}
   FAUCET_SEED=${devnet.issuerSecret}
@@ -26,7 +25,7 @@ A service that is to use this ledger:
   IDP_AUDIENCE=${audience}
   IDP_ALGS=ES256
 
-Keys and funded accounts for its fees and its relays, written to .env with most of this, are made by
+To create keys and funded accounts for its fees and relays, and write them to .env with most of these settings:
   FAUCET_SEED=${devnet.issuerSecret} npm run setup -- --deployment ${devnet.url}/deployment.json`)
 
   const stop = async () => {

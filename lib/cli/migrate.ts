@@ -5,18 +5,18 @@ import { runCommand } from './process/command.ts'
 
 const USAGE = `npm run migrate
 
-Applies the migrations that the PostgreSQL of DATABASE_URL lacks. A build on Vercel runs it, so that no request waits for it.`
+Applies the missing migrations to the PostgreSQL of DATABASE_URL. A build on Vercel runs it, so that no request waits for it.`
 
 await runCommand({
   usage: USAGE,
   options: {},
-  // A driver's error may hold the URL with its password, and drizzle's the whole query. Only the innermost reason is
-  // shown.
+  // A driver's error may contain the URL with its password, and drizzle's error the whole query, so only the innermost
+  // reason is shown.
   explain: (error) => `not migrated: ${innermostReason(error)}`,
   run: async () => {
     const { DATABASE_URL } = environment()
     if (!DATABASE_URL) {
-      throw new ConfigurationError('DATABASE_URL', 'is needed: the embedded database is migrated by the service itself')
+      throw new ConfigurationError('DATABASE_URL', 'is needed: the service migrates an embedded database itself')
     }
     await migrateStore({ url: DATABASE_URL, connections: 1 })
     console.log('the database is migrated')

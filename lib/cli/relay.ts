@@ -9,7 +9,7 @@ const USAGE = `npm run relay
 npm run relay -- release G... [--unverified]
 
 Without arguments: runs a relay beside a service that shares its database, until SIGTERM. It pays the items of batch jobs
-from the accounts of CHANNEL_SEEDS. See docs/configuration.md for its variables; npm run setup generates them.
+from the accounts in CHANNEL_SEEDS. See docs/configuration.md for its variables; npm run setup generates them.
 
 release: releases a channel that is held because the ledger has transactions of it that the database lacks, as after a
 restore from a backup. First records those transfers and settles the items that they paid, from the RPC's events. If the
@@ -43,8 +43,8 @@ async function run(): Promise<void> {
 
 const REASONS: Record<NotReleased, string> = {
   'unknown-channel': 'the database has no such channel for this token',
-  'not-moved': 'the channel is not held: there is nothing to release',
-  'transfer-open': 'a transfer that the channel signed earlier is not decided yet: try again in a minute',
+  'not-moved': 'the channel is not on hold: there is nothing to release',
+  'transfer-open': 'an earlier transfer of the channel is not decided yet: try again in a minute',
   'history-too-short':
     'the RPC no longer has the channel’s history since its last recorded transfer, so nothing was changed. Check on the ' +
     'ledger which payees were paid, or name an RPC with more history in STELLAR_RPC_URL. Then pass --unverified to adopt ' +
@@ -55,7 +55,7 @@ const REASONS: Record<NotReleased, string> = {
 async function release(address: string, isUnverified: boolean): Promise<void> {
   const service = await startService(besideService(environment()), undefined, 0)
   try {
-    const prover = { prove: () => Promise.reject(new Error('releasing a channel proves nothing')) }
+    const prover = { prove: () => Promise.reject(new Error('releasing a channel needs no proofs')) }
     const released = await releaseMoved(await composeRelay(service, { prover }), { address, isUnverified })
     if (typeof released === 'string') throw new ConfigurationError(address, REASONS[released])
     const { recorded, settled } = released
@@ -72,7 +72,7 @@ await runCommand({
   run: async ({ unverified }, [verb, address]) => {
     if (verb === undefined) return await run()
     if (verb !== 'release' || !isChannelAddress(address)) {
-      throw new ConfigurationError('npm run relay', `needs no argument, or release and a channel’s address\n\n${USAGE}`)
+      throw new ConfigurationError('npm run relay', `takes no argument, or release and a channel’s address\n\n${USAGE}`)
     }
     await release(address, unverified)
   },

@@ -9,7 +9,7 @@ import { setupServices } from './setup/services.ts'
 const USAGE = `npm run setup -- --deployment FILE_OR_URL [--channels N] [--env FILE] [--sponsor-seed S...]
 
 Creates or checks the accounts that a service needs on the network of a confidential token: a sponsor funded by
-friendbot, a faucet, and N channels for relays (3). The document is the one that the token's deployment wrote; its
+friendbot, a faucet, and N channels for relays (3). The document was written by the token's deployment; its
 secrets are not read.
 
 Writes the environment for the service and relays to FILE (.env), readable only by its owner, before it asks the network

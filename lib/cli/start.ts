@@ -3,7 +3,7 @@ import { Server } from 'node:http'
 import { listenHostOf } from '#lib/config/listen-host.ts'
 import { acceptIpv6Loopback } from '#lib/http/loopback.ts'
 
-/** `next start` on the address that LISTEN_HOST names: Next takes one from its command line alone. */
+/** Runs `next start` on the address in LISTEN_HOST: Next takes an address only from its command line. */
 const variables: Record<string, string | undefined> = { ...process.env }
 const host = listenHostOf(variables)
 if (host === '127.0.0.1') {
@@ -14,7 +14,7 @@ if (host === '127.0.0.1') {
     server.once('listening', () => acceptIpv6Loopback(server))
   }
   let isNext = false
-  // The first HTTP server of the process is Next's: everything else starts at boot, when Next listens already.
+  // The first HTTP server of the process is Next's: everything else starts at boot, after Next has begun to listen.
   subscribe('tracing:net.server.listen:asyncStart', onListening)
 }
 process.argv.splice(2, Number.POSITIVE_INFINITY, 'start', ...(host ? ['-H', host] : []))

@@ -4,7 +4,7 @@ import { readWindow } from '#lib/archive/source.ts'
 import type { Family } from '#lib/observability/metrics.ts'
 
 /**
- * How far the archive is behind the network, and how much of the RPC's history is left before events would be lost.
+ * Returns how far the archive is behind the network, and how much of the RPC's history remains before events are lost.
  * @throws LedgerError `unavailable`
  */
 export async function archiveFamilies(archive: ArchiveContext): Promise<Family[]> {
@@ -22,14 +22,10 @@ export async function archiveFamilies(archive: ArchiveContext): Promise<Family[]
     ),
     gauge(
       'payroll_archive_history_left_ratio',
-      'How much of the RPC’s history lies below the archive’s end: 1 at the head, 0 when the next ledgers are lost.',
+      'The share of the RPC’s history below the archive’s end: 1 at the head, 0 when the next ledgers are lost.',
       Math.min(1, Math.max(0, left)),
     ),
-    gauge(
-      'payroll_archive_gaps',
-      'Ranges of ledgers that are missing between those that are stored.',
-      coverage?.gaps ?? 0,
-    ),
+    gauge('payroll_archive_gaps', 'Missing ranges between the stored ledgers.', coverage?.gaps ?? 0),
   ]
 }
 

@@ -10,13 +10,13 @@ export interface OrganisationUser {
   email: string | null
 }
 
-/** The maximum number of contractors that an item lists by name. It counts the rest. */
+/** The maximum number of contractors that an item names. It counts the rest. */
 export const NAMES_SHOWN = 4
 
-/** Older failures are counted and not listed: an employer may never send them again. */
+/** Older failures are counted but not listed: an employer may never resend them. */
 export const LISTED_FOR_MS = 7 * 24 * 3_600_000
 
-/** Something that someone has to handle, or should know about. */
+/** Something that someone must handle or should know about. */
 export interface Attention {
   key: string
   level: 'bad' | 'late'
@@ -25,7 +25,7 @@ export interface Attention {
   what: string
   /** the cause; empty if unknown or if `what` includes it */
   why: string
-  /** what to do, in one sentence */
+  /** the next step, in one sentence */
   remedy: string
   /** who has to act; an operator only needs to know about an employer's items */
   actor: 'operator' | 'employer'

@@ -33,7 +33,7 @@ export interface AuditFilters extends Pick<ListRequest, 'q' | 'organisation'> {
   action: string
   /** as `kind:sub` */
   actor: string
-  /** from the start of this day (UTC) to the end of that day; anything but a date is ignored */
+  /** from the start of this day (UTC) to the end of that day; anything else is ignored */
   from: string
   to: string
 }

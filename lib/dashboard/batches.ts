@@ -17,8 +17,8 @@ import {
 } from './transfer-rows.ts'
 
 /**
- * When a payout of the batch was last sent or settled; null for a completed batch, whose transfers are not read. Looks up
- * each transfer by its key: a join would read the whole table for each batch.
+ * When a payout of the batch was last sent or settled; null for a completed batch, whose transfers are not queried.
+ * Looks up each transfer by its key: a join would read the whole table for each batch.
  */
 export const lastProgress =
   sql<Date | null>`case when ${batches.status} <> 'completed' then greatest(${batches.startedAt}, (
@@ -111,7 +111,7 @@ const PAYOUT_COLUMNS = {
   outcome: outcomeOf,
 }
 
-/** A payout of a batch. Its sealed amount is not even read. */
+/** A payout of a batch. Its sealed amount is not queried. */
 export type PayoutLine = Read<typeof payouts.$inferSelect, typeof PAYOUT_COLUMNS> & {
   /** the hash of the signed inner transaction, and of the applied one; null until then */
   innerHash: string | null

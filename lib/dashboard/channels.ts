@@ -13,14 +13,14 @@ export interface ChannelLine {
   seenAt: Date
   /** reported recently enough to assume that its relay is running */
   isRunning: boolean
-  /** the item that holds it */
+  /** the job of the item that holds it */
   job: string | null
   position: number | null
   status: ItemStatus | null
   /** when the last transfer to it settled, and its hash; null without one */
   receivedAt: Date | null
   receivedHash: string | null
-  /** how many recently failed, still unpaid transfers its balance was too low for; 0 once a channel received more */
+  /** how many recently failed, still unpaid transfers exceeded its balance; 0 once the channel has received more */
   short: number
 }
 
@@ -78,7 +78,7 @@ export const PROBLEM_EXPLANATIONS: Record<ChannelProblem, { meaning: string; rem
     meaning: 'It is not registered with the token',
     remedy: 'Run npm run setup, which registers the account',
   },
-  sequence: { meaning: 'Its sequence numbers are used up', remedy: 'Replace its seed in CHANNEL_SEEDS' },
+  sequence: { meaning: 'It has no sequence numbers left', remedy: 'Replace its seed in CHANNEL_SEEDS' },
   balance: {
     meaning: 'Its balance is zero',
     remedy: 'Send a confidential transfer to its address, or run npm run setup',
@@ -88,7 +88,7 @@ export const PROBLEM_EXPLANATIONS: Record<ChannelProblem, { meaning: string; rem
     remedy: 'The RPC keeps too little history: set STELLAR_RPC_URL to one that keeps more',
   },
   moved: {
-    meaning: 'The ledger has transactions of it that this database lacks, as after a restore from a backup',
+    meaning: 'The ledger has transactions of it that are missing from this database, as after a restore from a backup',
     remedy: 'Run npm run relay -- release with its address, once open transfers are decided',
   },
 }

@@ -36,7 +36,7 @@ export const SPONSOR_DAYS = 7
 export const BUDGET_PERCENT = 80
 
 /**
- * Every condition that may need a person, once: the overview lists those with a notice, and `npm run docs` writes
+ * Every condition that may need attention, once: the overview lists those with a notice, and `npm run docs` writes
  * docs/alerts.yml from those with an alert.
  */
 export const CONDITIONS = {
@@ -110,7 +110,7 @@ export const CONDITIONS = {
   },
   outcomeUnknown: { notice: { level: 'bad', what: 'It is unknown whether a payout was paid' } },
   sponsorRunsDry: {
-    notice: { level: 'late', what: 'The sponsor runs dry' },
+    notice: { level: 'late', what: 'The sponsor’s balance is running out' },
     alert: {
       name: 'PayrollSponsorRunsDry',
       expr: `predict_linear(payroll_sponsor_balance_stroops[1d], ${SPONSOR_DAYS} * 86400) < 0`,

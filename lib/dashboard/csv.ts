@@ -1,7 +1,7 @@
 /**
  * Spreadsheets run a cell that begins with one of these characters as a formula (OWASP, "CSV Injection"); a leading
- * apostrophe makes it text. Some programs trim white space first, drop characters without a glyph (DI: Default
- * Ignorable Code Point), or read full-width forms as ASCII.
+ * apostrophe prevents that. Some programs first trim white space, drop characters without a glyph (DI: Default
+ * Ignorable Code Point), or convert full-width forms to ASCII.
  */
 const FORMULA = /^\s*[=+\-@＝＋－＠\t\r\p{DI}]/u
 
@@ -17,7 +17,7 @@ export type CsvValue = Parameters<typeof csvField>[0]
 
 export const csvRecord = (values: readonly CsvValue[]): string => `${values.map(csvField).join(',')}\r\n`
 
-/** Streams a CSV file while its rows are read, so its size does not matter. */
+/** Streams a CSV file while its rows are read, so it can be of any size. */
 export function csvStream(head: readonly string[], parts: AsyncIterable<readonly CsvValue[][]>): ReadableStream {
   const iterator = parts[Symbol.asyncIterator]()
   const encoder = new TextEncoder()

@@ -23,11 +23,14 @@ function describeOverdue(resultCode: string | null) {
     ...CONDITIONS.transferOverdue.notice,
     why: `${response}${WHY_OVERDUE}`,
     remedy:
-      'If Ledger on the overview says “Following”, the RPC no longer has the ledgers of that time: set STELLAR_RPC_URL to an RPC that still has them, and restart the service. Otherwise restore the RPC. The service then settles the transfer by itself, and pays nothing twice meanwhile.',
+      'If Ledger on the overview says “Following”, the RPC no longer has the ledgers of that time: set STELLAR_RPC_URL to an RPC that still has them, and restart the service. Otherwise restore the RPC. The service then settles the transfer itself. Until then it pays nothing twice.',
   } as const
 }
 
-/** Lists the transfers, of all batches or one, that are undecided for longer than one can be valid, oldest first. */
+/**
+ * Lists the transfers, of one batch or all, that have been undecided for longer than an envelope can be valid, oldest
+ * first.
+ */
 export async function listOverdueTransfers(db: Database, now: Date, only?: string): Promise<Attention[]> {
   const rows = await db
     .select({
@@ -98,7 +101,7 @@ export async function listStalledJobs(db: Database, now: Date): Promise<Attentio
       since,
       why: `${left} of its transfers ${left === 1 ? 'is' : 'are'} unfinished`,
       actor: 'operator',
-      remedy: 'Open the job. The channels above it show whether a relay is running, and what keeps it from paying.',
+      remedy: 'Open the job. The channels above it show whether a relay is running, and why it cannot pay.',
       ...(organisation && { organisation }),
       page: `/jobs?q=${id}`,
     }

@@ -4,7 +4,7 @@ import { STALE_PROOF } from '#lib/stellar/confidential-token.ts'
 /** The confidential token's errors that a transfer can cause (interface 0.8.0), explained for an operator. */
 const CONTRACT_ERRORS: Record<number, string> = {
   3501: 'sender or recipient is not registered',
-  [STALE_PROOF]: 'the proof does not fit the sender’s balance',
+  [STALE_PROOF]: 'the proof does not match the sender’s balance',
   3507: 'the data of the call is malformed',
   3514: 'a point or a field of the call is not canonical',
 }
@@ -15,7 +15,7 @@ const RESULT_CODES: Record<string, string> = {
   txBadAuth: 'a signature is not valid on the ledger',
   txInsufficientFee: 'the network required a higher fee',
   txInsufficientBalance: 'an account’s balance is too low',
-  txTooLate: 'it arrived after its maxTime',
+  txTooLate: 'it was submitted after its maxTime',
   txSorobanInvalid: 'the declared resources are invalid',
 }
 
@@ -24,9 +24,9 @@ export function explainTransfer(transfer: {
   status: TransferStatus
   resultCode: string | null
   contractError: number | null
-  /** the code with which the network refused the envelope */
+  /** the code with which the network rejected the envelope */
   refusalCode: string | null
-  /** long before its maxTime: another transaction used its sequence number */
+  /** it ended long before its maxTime, because another transaction used its sequence number */
   endedEarly: boolean
 }): string {
   const { status, resultCode, contractError, refusalCode, endedEarly } = transfer
@@ -41,10 +41,10 @@ export function explainTransfer(transfer: {
   return explainResult({ resultCode, contractError })
 }
 
-/** Further steps for the employer, apart from resending a failed transfer; empty if there are none. */
+/** Further steps for the employer beyond resending a failed transfer; empty if there are none. */
 export function adviseOn({ contractError }: { contractError: number | null }): string {
   if (contractError !== STALE_PROOF) return ''
-  return ', with a new proof for each. If that fails in the same way, the application generates wrong proofs, and its developer has to fix that'
+  return ', with a new proof for each. If that fails in the same way, the application generates wrong proofs, which its developer has to fix'
 }
 
 /** Explains a result or contract error; empty without either. */

@@ -34,7 +34,7 @@ const ITEM_COLUMNS = {
   paidLater,
 }
 
-/** An item of a job. Its sealed amount is not even read. */
+/** An item of a job. Its sealed amount is not queried. */
 export type ItemLine = Read<typeof batchItems.$inferSelect, typeof ITEM_COLUMNS> & {
   /** the hash of a later transfer that paid it after it had failed */
   paidLater: string | null

@@ -9,7 +9,7 @@ export const WHY_OVERDUE =
 
 const before = (now: Date, seconds: number) => new Date(now.getTime() - seconds * 1000)
 
-/** A batch or job whose last progress is earlier has stalled. A transfer recorded earlier is overdue. */
+/** A batch or job whose last progress is before this has stalled; a transfer recorded before this is overdue. */
 export const batchLimit = (now: Date) => before(now, BATCH_STALLED_AFTER_SECONDS)
 export const jobLimit = (now: Date) => before(now, JOB_STALLED_AFTER_SECONDS)
 export const transferLimit = (now: Date) => before(now, TRANSFER_OVERDUE_AFTER_SECONDS)

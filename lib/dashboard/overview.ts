@@ -10,7 +10,7 @@ import { batchState } from './lateness.ts'
 import { findUsers } from './users.ts'
 
 /**
- * Lists everything in the records of all organisations that needs a person: the operator's items first, oldest first.
+ * Lists everything in the records of all organisations that needs attention: the operator's items first, oldest first.
  * @param moving the batches in progress
  * @param only the id of a batch to report on alone
  */
@@ -73,7 +73,7 @@ function describeStalled(batch: BatchLine, contractors: readonly NamedRecord[]):
     ...CONDITIONS.batchStalled.notice,
     key: `stalled ${id}`,
     since: progressedAt ?? undefined,
-    why: `${settledCount} of ${payoutCount} paid; the employer’s application has stopped sending, and ${waiting} ${waiting === 1 ? 'is' : 'are'} waiting`,
+    why: `${settledCount} of ${payoutCount} paid; the employer’s application has stopped sending, and ${waiting} ${waiting === 1 ? 'payout is' : 'payouts are'} waiting`,
     actor: 'operator',
     remedy: 'Ask the employer to open its application and continue, or to cancel the rest.',
     organisation: { id: organisation, name: organisationName },

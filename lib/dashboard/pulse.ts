@@ -4,9 +4,9 @@ import { batches } from '#drizzle/schema/directory.ts'
 import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 
-/** What an open page polls to find out whether it must reload. */
+/** The state that an open page polls to decide whether to reload. */
 export interface Pulse {
-  /** changes with every record */
+  /** changes with every record change */
   version: string
   /** a batch or job is in progress, so changes are likely soon */
   isOpen: boolean

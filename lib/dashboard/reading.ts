@@ -1,7 +1,7 @@
 import { type Database, databaseFailure } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
 
-/** Resolves to undefined while the database cannot be reached, for a page that then says only that. */
+/** Resolves to undefined while the database cannot be reached, so that the page can say so. */
 export async function readIfReachable<Result>(
   open: () => Promise<Database>,
   read: (db: Database) => Promise<Result>,

@@ -22,7 +22,7 @@ export async function stateFamilies(db: Database, now: Date): Promise<Family[]> 
     family('payroll_channels', 'Channels of the relays, by state.', 'state', filled(CHANNEL_STATES, ofChannels)),
     family(
       'payroll_oldest_open_seconds',
-      'Age of the oldest open transfer, and the longest time without progress of a batch and of a job; 0 without any.',
+      'Age of the oldest open transfer, and the longest time that a batch and a job have made no progress; 0 without any.',
       'of',
       ages,
     ),

@@ -10,7 +10,7 @@ import { notOfFaucet, transferRows } from './transfer-rows.ts'
 const SETTLEMENT_BOUNDS = [1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60, 120, 330]
 
 /**
- * Reads the metrics that the database holds: the same from every instance and after every restart.
+ * Reads the metrics that come from the database: they are the same on every instance and survive restarts.
  * @param faucet the faucet's account, whose deposits do not count as sponsored transfers
  */
 export async function storedFamilies(db: Database, now: Date, faucet: string | undefined): Promise<Family[]> {
@@ -51,7 +51,7 @@ async function settlementFamily(db: Database, faucet: string | undefined): Promi
   const { createdAt, settledAt, status } = transferRows
   const seconds = sql`extract(epoch from ${settledAt} - ${createdAt})`
   const bounds = sql.raw(`array[${SETTLEMENT_BOUNDS.join(', ')}]::numeric[]`)
-  // width_bucket puts a value that equals a bound into the bucket above it. Times are never that exact.
+  // width_bucket puts a value that equals a bound into the bucket above, which does not matter for times.
   const rows = await db
     .select({
       bucket: sql`width_bucket(${seconds}, ${bounds})`.mapWith(Number).as('bucket'),
@@ -66,7 +66,7 @@ async function settlementFamily(db: Database, faucet: string | undefined): Promi
   const sum = rows.reduce((total, row) => total + row.sum, 0)
   return {
     name: 'payroll_settlement_seconds',
-    help: 'From the recording of a transfer to its settlement as succeeded.',
+    help: 'Time from recording a transfer to settling it as succeeded.',
     type: 'histogram',
     samples: distributionSamples(counts, sum),
   }
@@ -120,7 +120,7 @@ async function quotaFamilies(db: Database, now: Date): Promise<Family[]> {
     },
     {
       name: 'payroll_sponsor_held_stroops',
-      help: 'Bids of open transfers, which the network may still charge to a sponsor.',
+      help: 'Bids of open transfers, which the network may still charge.',
       type: 'gauge',
       samples: floats.map(({ sponsor, held }) => ({ labels: { sponsor }, value: Number(held) })),
     },

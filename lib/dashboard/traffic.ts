@@ -27,7 +27,7 @@ export interface Traffic {
   parts: TrafficPart[]
   /** over the whole range */
   medianSeconds: number | undefined
-  /** the 95th percentile of the same */
+  /** the 95th percentile of the same times */
   slowSeconds: number | undefined
 }
 

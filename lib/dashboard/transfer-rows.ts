@@ -34,14 +34,14 @@ export const refusalCode = ofFirstEnvelope<string | null>(envelopes.resultCode)
 const CLOCK_DIFFERENCE_SECONDS = 30
 
 /**
- * Whether a transfer ended while one of its envelopes was still valid, for longer than two clocks can differ: then another
+ * Whether a transfer ended while one of its envelopes was still valid, by more than two clocks can differ: another
  * transaction has used its sequence number. `maxTime` 0 means that the envelope never expires.
  */
 export const endedEarly = sql<boolean>`coalesce((select bool_or(${envelopes.maxTime} = 0
   or ${envelopes.maxTime} > extract(epoch from ${transfers.settledAt}) + ${sql.raw(String(CLOCK_DIFFERENCE_SECONDS))})
   from ${envelopes} where ${envelopes.transfer} = ${transfers.id}), false)`
 
-/** The condition that excludes the faucet's deposits, which no user has sponsored. */
+/** The condition that excludes the faucet's deposits, which no user requested. */
 export const notOfFaucet = (faucet: string | undefined): SQL | undefined =>
   faucet === undefined ? undefined : ne(transferRows.account, faucet)
 

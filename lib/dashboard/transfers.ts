@@ -134,7 +134,10 @@ function filtered(db: Database, { organisation, contractor, faucet, q }: Transfe
   )
 }
 
-/** Matches transfers to the contractors that match `which`: by payout, or without one by the address of a contractor. */
+/**
+ * Matches transfers by payee: the contractor of their payout, or without one the contractor with the recipient's
+ * address.
+ */
 function paying(db: Database, which: SQL | undefined): SQL | undefined {
   const paid = db
     .select({ id: payouts.id })
@@ -187,7 +190,7 @@ function hasHash(db: Database, hash: string): SQL | undefined {
 
 /**
  * Matches the newest transfers of an account as sender, recipient and payer of the quota, `most` of each: each role has
- * its own index, and the page is among them.
+ * an index, and the page is a subset of them.
  */
 function newestOf(db: Database, exact: ExactSearch, within: SQL | undefined, most: number): SQL | undefined {
   if ('hash' in exact) return and(hasHash(db, exact.hash), within)

@@ -6,9 +6,9 @@ import { LISTED_FOR_MS } from './attention.ts'
 import { transferRows } from './transfer-rows.ts'
 
 /**
- * The hash of the transfer that paid a failed item of a job later; null if there is none. A transfer matches if the same
- * user or organisation made it to the same recipient after the job had ended. Each transfer matches at most one failed
- * item of the job. Amounts are sealed and can't be compared. For a query of items joined with their jobs.
+ * The hash of the transfer that paid a failed item of a job later; null if there is none. A transfer matches if the
+ * same user or organisation sent it to the same recipient after the job had ended. Each transfer matches at most one
+ * failed item of the job. Amounts are sealed and can't be compared. For queries that join items with their jobs.
  */
 export const paidLater: SQL<string | null> = sql<string | null>`case when ${batchItems.status} = 'failed' then (
   select ${transferRows.hash} from ${transferRows}
@@ -25,12 +25,12 @@ export const paidLater: SQL<string | null> = sql<string | null>`case when ${batc
 /** The condition that an item failed and was not paid later, or that its outcome can no longer be determined. */
 export const isUnpaid = sql`(${batchItems.status} = 'unknown' or (${batchItems.status} = 'failed' and ${paidLater} is null))`
 
-/** The condition that no channel had enough for an item, and that none of them was sent anything since. */
+/** The condition that no channel had enough for an item, and that none of them has received anything since. */
 export const isShort = sql`(cardinality(${batchItems.unable}) > 0 and not exists (
   select from unnest(${batchItems.unable}) as channel (address) join ${transferRows} on ${transferRows.recipient} = channel.address
   where ${transferRows.status} = 'succeeded' and ${transferRows.createdAt} > ${batchItems.settledAt}))`
 
-/** For how many items that failed lately each channel still has too little, by the channel's address. */
+/** Counts, by the address of each channel, the recently failed items for which its balance is still too low. */
 export async function countShortages(db: Database, now: Date): Promise<Map<string, number>> {
   const items = await db
     .select({ unable: batchItems.unable })

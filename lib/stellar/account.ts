@@ -50,8 +50,8 @@ export interface HintedSignature {
 }
 
 /**
- * The weight of signatures. `allValid`: every signature is a signer's. `repeats`: how many are of a signer who has signed
- * already; the ledger rejects those (txBAD_AUTH_EXTRA). `signedBy` names each signer once.
+ * The weight of signatures. `allValid`: every signature belongs to a signer. `repeats`: how many are by a signer who
+ * has already signed; the ledger rejects those (txBAD_AUTH_EXTRA). `signedBy` lists each signer once.
  */
 interface Weighed {
   weight: number
@@ -88,9 +88,9 @@ function isHintOf(hint: Uint8Array, publicKey: Uint8Array): boolean {
 }
 
 /**
- * The entries of the accounts at `addresses` (G…, at most 200) in the same order, undefined for a missing account, and the
- * ledger of the response. Only a valid response can show that an account does not exist.
- * @throws LedgerError `unavailable`, also for a response with anything but these accounts
+ * The entries of the accounts at `addresses` (G…, at most 200) in the same order, undefined for a missing account, and
+ * the ledger of the response. Only a valid response can show that an account does not exist.
+ * @throws LedgerError `unavailable`, also for a response with other entries
  */
 async function readAccounts(
   server: EntryReader,
@@ -104,7 +104,7 @@ async function readAccounts(
     const entry = found.val
     const id = ids[index]
     if (entry.type !== 'account' || !id || !entry.account.accountId.equals(id)) {
-      throw ledgerUnreachable(new Error('the RPC returned another entry than the requested one'))
+      throw ledgerUnreachable(new Error('the RPC returned a different entry than requested'))
     }
     return entry.account
   })
@@ -117,7 +117,7 @@ export async function readAccount(server: EntryReader, address: string): Promise
   return { account: accounts[0], latestLedger }
 }
 
-/** An account's entry as of a ledger; undefined if there is no such account. */
+/** An account's entry as of a ledger; undefined if the account does not exist. */
 export interface AccountReading {
   account: xdr.AccountEntry | undefined
   latestLedger: number
@@ -130,8 +130,8 @@ export type ReadAccount = (address: string) => Promise<AccountReading>
 const GATHER_MS = 5
 
 /**
- * The shortest time between two calls: requests in between share the later one. Requests beyond the limit of a call follow
- * in the next one at once.
+ * The shortest time between two calls: requests in between share the later one. Requests beyond the limit of a call go
+ * into another call without this delay.
  */
 const APART_MS = 100
 

@@ -12,7 +12,7 @@ export interface SignedTransaction {
   source: string
 }
 
-/** A decoded envelope: the signed transaction in it, and the fee bump around that if there is one. */
+/** A decoded envelope: the signed transaction, and the fee bump around it if there is one. */
 export interface DecodedEnvelope extends SignedTransaction {
   form: 'v0' | 'v1' | 'fee-bump'
   /** `hashHex` is the outer hash; `feeSource` a base account; `fee` in stroops */
@@ -56,7 +56,7 @@ function asVersion1(tx: xdr.TransactionV0): xdr.Transaction {
   return xdr.Transaction.fromXdr(Buffer.concat([KEY_TYPE_ED25519, tx.toXdr()]))
 }
 
-/** The hash of a fee bump, 32 bytes: the hash that its sponsor signs and that the ledger files it under. */
+/** The hash of a fee bump, 32 bytes: the hash that its sponsor signs and that identifies it on the ledger. */
 export function hashFeeBump(tx: xdr.FeeBumpTransaction, passphrase: string): Buffer {
   return hashOf(xdr.TransactionSignaturePayloadTaggedTransaction.envelopeTypeTxFeeBump(tx), passphrase)
 }

@@ -1,6 +1,6 @@
 import { LedgerError } from './ledger-error.ts'
 
-/** Friendbot responds when its transaction was applied. */
+/** Friendbot responds once its transaction has been applied. */
 const PATIENCE_MS = 60_000
 
 /**

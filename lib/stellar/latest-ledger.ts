@@ -14,7 +14,7 @@ const HEALTH = z.object({
   latestLedgerCloseTime: z.coerce.number().int().optional(),
 })
 
-/** No transaction has this hash, so the response names the latest ledger and nothing else. */
+/** No transaction has this hash, so the response contains only the latest ledger. */
 const NO_HASH = '0'.repeat(64)
 
 /**

@@ -105,10 +105,10 @@ export class ForeignNetwork extends Error {
   }
 }
 
-/** A network that is not used before its RPC has returned the right passphrase. */
+/** A network that is not used until its RPC has returned the right passphrase. */
 export interface GuardedNetwork extends Network {
   /**
-   * Asks the RPC for its passphrase, until it has returned the right one once.
+   * Checks the RPC's passphrase, until it has been right once.
    * @throws LedgerError `unavailable`; its cause is ForeignNetwork if it is the wrong one
    */
   verify(): Promise<void>
@@ -117,8 +117,8 @@ export interface GuardedNetwork extends Network {
 const NETWORK = z.object({ passphrase: z.string() })
 
 /**
- * Requests the RPC's network before any other call. A signature is valid on one network only, but addresses and balances
- * of another network would look like this one's.
+ * Requests the RPC's network before any other call. A signature is only valid on one network, but addresses and
+ * balances of another network look like this one's.
  */
 export function guardNetwork(network: Network): GuardedNetwork {
   let verified: Promise<void> | undefined

@@ -109,7 +109,7 @@ const ITEMS = [
   [
     /2 of 7 payouts of a batch failed/,
     /Lighthouse Bakery .*· Weekend shift/,
-    /the proof does not fit/,
+    /the proof does not match/,
     /To do by the employer: .* can send the payouts again, with a new proof for each/,
   ],
   [

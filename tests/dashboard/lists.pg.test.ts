@@ -402,7 +402,7 @@ test.each([
   [{ status: 'failed', resultCode: 'txBadSeq', contractError: null }, /sequence number.*\(txBadSeq\)$/],
   [
     { status: 'failed', resultCode: 'txFailed', contractError: 3506 },
-    /the proof does not fit.*\(contract error 3506\)$/,
+    /the proof does not match.*\(contract error 3506\)$/,
   ],
   [{ status: 'failed', resultCode: 'txFailed', contractError: 9999 }, /^contract error 9999$/],
   [{ status: 'failed', resultCode: 'txNew', contractError: null }, /^txNew$/],

@@ -141,12 +141,12 @@ test.each<[Partial<ServiceState>, what: string, words: RegExp]>([
   ],
   [
     { ready: { ...QUIET.ready, sponsor: { ok: true, address: 'GSPONSOR', availableXlm: '699.9999999' } } },
-    'The sponsor runs dry',
+    'The sponsor’s balance is running out',
     /lasts 6 days.*Send XLM to GSPONSOR/,
   ],
   [
     { ready: { ...QUIET.ready, sponsor: { ok: true, address: 'GSPONSOR', availableXlm: '99.0000000' } } },
-    'The sponsor runs dry',
+    'The sponsor’s balance is running out',
     /lasts less than a day/,
   ],
   [

@@ -37,7 +37,7 @@ async function ask(path: string, body?: object, session?: string): Promise<unkno
     },
     ...(body !== undefined && { body: JSON.stringify(body) }),
   }).catch(() => {
-    throw new Error('The service does not answer. Try again in a moment.')
+    throw new Error('The service does not respond. Try again in a moment.')
   })
   const said: unknown = await answer.json().catch(() => undefined)
   if (!answer.ok) throw new Error(`It did not work: ${textOf(said, 'error')}.`)

@@ -55,15 +55,15 @@ export async function openTestNetwork(
   return network
 }
 
-/** The network refused to take a transaction, so it will never be applied. */
+/** The network rejected a transaction, so it will never be applied. */
 class NotTaken extends Error {
   constructor(status: string) {
-    super(`the network answered ${status}`)
+    super(`the network responded with ${status}`)
     this.name = 'NotTaken'
   }
 }
 
-/** How often, and after how many milliseconds, a deposit is rebuilt: the faucet may be using the same account. */
+/** How many times, and how many milliseconds apart, a deposit is rebuilt: the faucet may be using the same account. */
 const TURNS = 60
 const TURN_MS = 250
 

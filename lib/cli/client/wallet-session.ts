@@ -17,13 +17,13 @@ export async function signInWithWallet(base: string, wallet: Keypair): Promise<s
   return (await take(client.POST('/auth/sep10/verify', { body }))).session
 }
 
-/** Signs in with a wallet. Resolves to a client that carries the session. */
+/** Signs in with a wallet. Resolves to a client with the session. */
 export async function connectWallet(base: string, wallet: Keypair): Promise<PayrollClient> {
   return connect(base, await signInWithWallet(base, wallet))
 }
 
 /**
- * Has a signed confidential transfer sponsored, for a payout if that is named. Resolves to its hash on the ledger.
+ * Has a signed confidential transfer sponsored, optionally for a named payout. Resolves to its hash on the ledger.
  * @throws PayrollError
  */
 export async function sponsorTransfer(client: PayrollClient, signedXDR: string, payoutId?: string): Promise<string> {
@@ -31,7 +31,7 @@ export async function sponsorTransfer(client: PayrollClient, signedXDR: string, 
   return (await take(client.POST('/transfer', { body }))).hash
 }
 
-/** The account that pays the fees, as the service itself says. */
+/** The account that pays the fees, as the service reports it. */
 export async function readSponsorAddress(base: string): Promise<string> {
   const { sponsor } = await take(connect(base).GET('/ready'))
   return String(sponsor.address)

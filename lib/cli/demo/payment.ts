@@ -6,7 +6,7 @@ import type { Opening } from '#lib/wallet/commitment.ts'
 import type { Holder } from '#lib/wallet/keys.ts'
 import type { TestNetwork } from '../client/participants.ts'
 
-/** A payment as a ledger applied it; `sent` in base units. */
+/** A payment as the ledger applied it; `sent` in base units. */
 export interface Payment {
   name: string
   sent: bigint
@@ -27,7 +27,7 @@ export async function payOne(
   const built = await buildTransfer(network, employer, { to: to.address, amount: sent, opening })
   const hash = await transfer(built.signedXdr)
   const found = await network.rpc.getTransaction(hash)
-  if (found.status !== 'SUCCESS') throw new Error(`transaction ${hash} is not on the ledger`)
+  if (found.status !== 'SUCCESS') throw new Error(`transaction ${hash} was not found on the ledger`)
   return {
     hash,
     ledger: found.ledger,
@@ -41,7 +41,7 @@ function feeSource(envelope: xdr.TransactionEnvelope): string {
   if (envelope.type === 'envelopeTypeTxFeeBump' && envelope.feeBump.tx.feeSource.type === 'keyTypeEd25519') {
     return StrKey.encodeEd25519PublicKey(envelope.feeBump.tx.feeSource.ed25519.toBytes())
   }
-  throw new Error('the transfer does not stand on the ledger as a fee bump')
+  throw new Error('the transfer was not applied as a fee bump')
 }
 
 /** An account's balance of XLM, in stroops. */

@@ -19,7 +19,7 @@ export async function importAndInvite(
 ): Promise<{ id: string; token: string }[]> {
   const rows = payees.map(({ name, pay }) => ({ name, amount: Number(pay) }))
   const { imported, errors } = await take(client.POST('/contractors/bulk', { body: { rows } }))
-  if (errors.length > 0) throw new Error(`not everybody could be imported: ${JSON.stringify(errors)}`)
+  if (errors.length > 0) throw new Error(`some contractors could not be imported: ${JSON.stringify(errors)}`)
   return await Promise.all(
     imported.map(async ({ id }) => {
       const { inviteUrl } = await take(client.POST('/contractors/{id}/invite', { params: { path: { id } } }))
@@ -44,7 +44,8 @@ export async function prepareBatch(
   const params = { path: { id } }
   const body = { instructions: [...payouts] }
   const instructed = await take(client.POST('/batches/{id}/instructions', { params, body }))
-  if (instructed.errors.length > 0) throw new Error(`not everybody could be paid: ${JSON.stringify(instructed.errors)}`)
+  if (instructed.errors.length > 0)
+    throw new Error(`some contractors cannot be paid: ${JSON.stringify(instructed.errors)}`)
   await take(client.POST('/batches/{id}/ready', { params }))
   return { id, payoutIds: instructed.payouts.map((payout) => payout.id) }
 }
@@ -65,7 +66,7 @@ export async function followBatch(
   }
 }
 
-/** The hash that the service keeps for each payout of a batch. */
+/** The hash that the service stored for each payout of a batch. */
 export async function readPayoutHashes(client: PayrollClient, id: string): Promise<Map<string, string | undefined>> {
   const hashes = new Map<string, string | undefined>()
   for await (const { payouts } of pages((query) => client.GET('/batches/{id}', { params: { path: { id }, query } }))) {

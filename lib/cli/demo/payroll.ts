@@ -27,7 +27,7 @@ export interface Outcome {
 
 const PROMISE = 'five confidential payments, and not a stroop of XLM from the employer.'
 
-/** The last lines of the demo, which promise nothing about skipped parts. */
+/** The last lines of the demo. They claim nothing about skipped parts. */
 export function closingLines({ failures, skipped }: Outcome): string[] {
   const lines = [
     ...failures.map((failure) => `NOT AS PROMISED: ${failure}`),

@@ -13,7 +13,7 @@ export async function awaitRelay(base: string, say: (line: string) => void): Pro
     if (relay.configured === false) return 'batch execution is off'
     if (relay.ok && relay.problem === undefined) return undefined
     problem = relay.problem ?? problem
-    if (attempt === 0) say('Waiting for the relay to make its channel accounts …')
+    if (attempt === 0) say('Waiting for the relay to create its channel accounts …')
     await new Promise((resolve) => setTimeout(resolve, 1_000))
   }
   return problem
@@ -21,7 +21,7 @@ export async function awaitRelay(base: string, say: (line: string) => void): Pro
 
 const PROGRESS = z.object({ progress: z.string(), left: z.string().optional() })
 
-/** Prints the progress of a relay's proof, if this line of the service's log reports any. */
+/** Prints the progress of a relay's proof, if this line of the service's log reports it. */
 export function sayProgress(line: string, say: (line: string) => void): void {
   if (!line.includes('"progress"')) return
   const { progress, left } = PROGRESS.parse(JSON.parse(line))
@@ -38,7 +38,7 @@ export async function runRelayBatch(
   say: (line: string) => void,
 ): Promise<string> {
   say('')
-  say('Handing a batch to the relay, which pays it from channel accounts of its own, side by side …')
+  say('Sending a batch to the relay, which pays it from several channel accounts in parallel …')
   const { jobId } = await take(client.POST('/batch', { body: { amounts: amounts.map(Number) } }))
   const told = new Set<number>()
   for (;;) {

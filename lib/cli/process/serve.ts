@@ -15,8 +15,8 @@ export interface Serving {
 const START_DEADLINE_MS = 300_000
 
 /**
- * Variables that `npm start` and the image also set. Compiling PGlite briefly takes half a gigabyte in V8. Without these
- * variables, glibc would keep 80 MB of it for good.
+ * Variables that `npm start` and the image also set. Compiling PGlite briefly takes half a gigabyte in V8. Without
+ * these variables, glibc would never release 80 MB of it.
  */
 export const MEMORY = { MALLOC_ARENA_MAX: '2', MALLOC_TRIM_THRESHOLD_: '131072' }
 
@@ -31,8 +31,8 @@ export async function answers(base: string): Promise<boolean> {
 }
 
 /**
- * Starts the service as `npm start` does, with `variables` added to the environment of this process, and resolves once it
- * responds at `base`. Its output goes to `output`: a file descriptor, one of two keywords, or a function called with each
+ * Starts the service as `npm start` does, with `variables` added to the environment of this process, and resolves once
+ * it responds at `base`. Its output goes to `output`: a file descriptor, a keyword, or a function called with each
  * line.
  */
 export async function startServing(
@@ -48,10 +48,10 @@ export async function startServing(
   if (typeof output === 'function' && child.stdout) createInterface(child.stdout).on('line', output)
   const deadline = Date.now() + START_DEADLINE_MS
   while (!(await answers(base))) {
-    if (child.exitCode !== null) throw new Error(`the service ended with code ${child.exitCode}`)
+    if (child.exitCode !== null) throw new Error(`the service exited with code ${child.exitCode}`)
     if (Date.now() > deadline) {
       child.kill('SIGKILL')
-      throw new Error(`the service does not answer at ${base}`)
+      throw new Error(`the service does not respond at ${base}`)
     }
     await new Promise((resolve) => setTimeout(resolve, 100))
   }

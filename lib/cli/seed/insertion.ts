@@ -22,7 +22,7 @@ export async function insertRecords(tx: Database, records: Records, now: Date): 
   for (const { write } of events.toSorted((one, other) => one.at.getTime() - other.at.getTime())) await write(tx)
 }
 
-/** The maxTime of open transfers is this far ahead: no ledger has them, so they would expire. */
+/** The maxTime of open transfers is this far ahead. No ledger has them, so they would otherwise expire. */
 const FAR_AHEAD_MS = 365 * 86_400_000
 
 /** The envelope of a transfer, without a signed transaction: there is nothing to submit. */

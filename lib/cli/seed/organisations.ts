@@ -10,7 +10,7 @@ const DAY_MS = 86_400_000
 /** An organisation of the seed, its ledger account, and the contractors that it can pay. */
 export interface Employer {
   id: string
-  /** how its batches are called */
+  /** the name of its batches */
   batch: string
   account: string
   payees: Contractor[]
@@ -40,7 +40,7 @@ export function makeOrganisation(
       id: source.uuid(),
       organisation: id,
       name: called,
-      // Its invite, below, is accepted, which makes it `onboarding`.
+      // Accepting its invite, below, makes it `onboarding`.
       status: status === 'onboarding' ? 'invited' : status,
       email,
       address: status === 'invited' ? null : source.address(),

@@ -11,7 +11,7 @@ import { composeRecords } from './records.ts'
 import { openSource } from './source.ts'
 import { TODAY } from './story.ts'
 
-/** Fictional records must never mix with those of a shared network or a deployment. */
+/** Fictional records must never be added to a shared network or a deployment. */
 function requireLocal({ STELLAR_NETWORK, VERCEL }: Environment): void {
   if (STELLAR_NETWORK !== 'local' || VERCEL) {
     throw new Error('Only a local service can be seeded: STELLAR_NETWORK must be local.')

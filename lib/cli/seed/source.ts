@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { Keypair } from '@stellar/stellar-sdk'
 
-/** Pseudorandom numbers and names that are the same in every run: each follows from the text and its index. */
+/** Pseudorandom numbers and names, derived from a text and an index, so that every run generates the same ones. */
 export interface Source {
   /** a whole number from 0 to `below` - 1 */
   number(below: number): number
@@ -36,6 +36,6 @@ export interface Seeding {
   /** of the relay */
   channels: readonly string[]
   now: Date
-  /** how many more contractors and small batches to make */
+  /** how many more contractors and small batches to create */
   more: number
 }

@@ -1,7 +1,10 @@
 import type { BatchStatus, ContractorStatus, PayoutStatus } from '#drizzle/schema/directory.ts'
 import type { Source } from './source.ts'
 
-/** The organisations of a seeded service, the emails of their users, and how their batches are called. The second has a wallet, too. */
+/**
+ * The organisations of a seeded service, the emails of their users, and the names of their batches. The second also has
+ * a wallet.
+ */
 export const ORGANISATIONS = [
   { name: 'Northwind Robotics', email: 'ada@northwind.example', hasWallet: false, batch: 'Engineering' },
   { name: 'Lighthouse Bakery', email: 'tessa@lighthouse.example', hasWallet: true, batch: 'Shop floor' },
@@ -35,7 +38,7 @@ export const CONTRACTOR_STATUSES_AT_THE_END: readonly ContractorStatus[] = [
   'inactive',
 ]
 
-/** How many days ago contractors were invited, by their place, and accepted. An invite holds for 14 days. */
+/** How many days ago contractors were invited, by their place, and accepted. An invite is valid for 14 days. */
 export const INVITES: ReadonlyMap<number, { invited: number; accepted?: number }> = new Map([
   ...[0, 1, 2, 3].map((place) => [place, { invited: 25, accepted: 24 }] as const),
   [12, { invited: 12, accepted: 11 }],

@@ -4,9 +4,9 @@ import { startService } from '#lib/server/start.ts'
 import type { SetupServices } from '#lib/setup/channels.ts'
 
 /**
- * The parts of the service that setup uses. Funding a channel is a deposit: it is recorded, submitted, tracked and settled
- * like any other, and a restarted setup continues an open one. That takes the database, the sponsor and the tracking of
- * a whole service, without its requests.
+ * The parts of the service that setup uses. Funding a channel is a deposit: it is recorded, submitted, tracked and
+ * settled like any other, and a restarted setup continues an open one. That takes the database, the sponsor and the
+ * tracking of a complete service, but no requests.
  */
 export const setupServices: SetupServices = {
   composeSettings,
