@@ -37,6 +37,33 @@ test('reports an unreachable database as unavailable and retries on the next use
   await store.close()
 })
 
+test('reports a database that is being restored from a backup as unavailable', async () => {
+  const restored = await cloneDatabase()
+  const db = await restored.store.database()
+  const name = new URL(restored.url).pathname.slice(1)
+  const admin = new Client({ connectionString: postgres.url })
+  await admin.connect()
+  const closeConnections = () =>
+    admin.query('SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = $1', [name])
+  const states = new Set<string | undefined>()
+  const query = () =>
+    expect(db.query.quotas.findMany()).rejects.toSatisfy((error) => {
+      states.add(sqlState(error))
+      return isUnreachable(error)
+    })
+  await admin.query(`ALTER DATABASE ${name} ALLOW_CONNECTIONS false`)
+  await closeConnections()
+  for (let attempt = 0; attempt < 3; attempt += 1) await query()
+  await admin.query(`ALTER DATABASE ${name} RENAME TO ${name}_old`)
+  for (let attempt = 0; attempt < 3; attempt += 1) await query()
+  expect([...states]).toEqual(expect.arrayContaining(['55000', '3D000']))
+  await admin.query(`ALTER DATABASE ${name}_old RENAME TO ${name}`)
+  await admin.query(`ALTER DATABASE ${name} ALLOW_CONNECTIONS true`)
+  expect(await db.query.quotas.findMany()).toEqual([])
+  await admin.end()
+  await restored.drop()
+})
+
 test('distinguishes a connection lost in a transaction from a rejected statement', async () => {
   const db = await postgres.store.database()
   const cut = transact(db, (tx) => tx.execute(sql`SELECT pg_terminate_backend(pg_backend_pid())`))
