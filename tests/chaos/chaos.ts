@@ -1,11 +1,13 @@
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
 import { Keypair } from '@stellar/stellar-sdk'
 import { Client } from 'pg'
 import { mintSession } from '#lib/auth/session.ts'
-import { endow, enrol } from '#lib/cli/client/participants.ts'
+import { endow, enrol, type TestNetwork } from '#lib/cli/client/participants.ts'
 import { runCommand } from '#lib/cli/process/command.ts'
 import { readEnvironment } from '#lib/config/environment.ts'
 import { generateRelayKey } from '#lib/config/relay-key.ts'
-import { openStore } from '#lib/db/connection.ts'
+import { type Database, openStore } from '#lib/db/connection.ts'
 import { composeSettings } from '#lib/server/settings.ts'
 import { openNetwork } from '#lib/stellar/network.ts'
 import { startPostgres } from '../bench/postgres.ts'
@@ -16,7 +18,7 @@ import { freePort } from '../support/port.ts'
 import { startTestLedger } from '../support/test-ledger.ts'
 import { describeLedger } from '../support/test-service.ts'
 import { findUntrueEvents } from './archive.ts'
-import { type Pair, type Party, runHistory } from './history.ts'
+import { type Pair, type Party, runHistory, type Told } from './history.ts'
 import { findUntrueItems } from './items.ts'
 import { openLedgerPages } from './ledger-pages.ts'
 import { startInstance, startRelayProcess, unasked } from './processes.ts'
@@ -32,8 +34,10 @@ const CLOSE_MS = 200
 const USAGE = `npm run chaos -- [--histories N] [--seed S]
 
 Seeded histories with two services and two relays on PostgreSQL, each a process behind an RPC that lies. ${PARTIES} histories run
-at once. Processes are killed and stopped, the database goes away, the ledger stands still or hurries, nodes lag, drop, cut
-short, refuse, and are restored from a backup. Every answer, row and payee is held against the ledger; a difference is
+at once. Beside them run a relay whose channels have no account, and one that cannot reach its RPC. Processes are killed
+and stopped, and restart with clocks that are 300 s off. The database goes away, or is restored from a backup, after which
+the moved channels are released. The ledger stands still or hurries. Nodes lag, drop, cut short, refuse, and are restored
+from a backup. Some requests ask for an upgrade. Every answer, row and payee is compared with the ledger; a difference is
 printed with its seed, and ends the command with 1.`
 
 await runCommand({
@@ -45,6 +49,36 @@ await runCommand({
   explain: (error) => error,
   run: ({ histories, seed }) => runHistories(Number(histories), Number(seed)),
 })
+
+/**
+ * Releases the channels that have moved, as an operator does. `isDone` is false if one is left, or is going to move: its
+ * number is higher on the ledger.
+ */
+async function releaseChannels(
+  { rpc }: TestNetwork,
+  db: Database,
+  variables: Record<string, string>,
+): Promise<{ released: number; isDone: boolean }> {
+  let released = 0
+  let isDone = true
+  for (const { address, problem, sequenceNumber } of await db.query.relayChannels.findMany()) {
+    if (problem === 'moved') {
+      const command = ['lib/cli/relay.ts', 'release', address]
+      const run = promisify(execFile)(process.execPath, command, { env: { ...process.env, ...variables } })
+      await run.then(
+        () => {
+          released += 1
+        },
+        () => undefined,
+      )
+      isDone = false
+    } else if (sequenceNumber !== null) {
+      const onLedger = await rpc.getAccount(address)
+      isDone &&= BigInt(onLedger.sequenceNumber()) <= sequenceNumber
+    }
+  }
+  return { released, isDone }
+}
 
 /** Runs this many histories, starting with that seed, and ends the process. */
 async function runHistories(histories: number, firstSeed: number): Promise<void> {
@@ -69,6 +103,7 @@ async function runHistories(histories: number, firstSeed: number): Promise<void>
     PUBLIC_URL: 'http://localhost:3000',
     DATABASE_URL: databaseUrl,
     SESSION_SECRET: 'a secret for tests, long enough for HS256',
+    SESSION_TTL: '86400',
     TRANSFER_WAIT: '4',
     // The quotas suffice for a long run, and are compared with the charged fees.
     SPONSOR_QUOTA_TRANSFERS: '1000000',
@@ -87,9 +122,36 @@ async function runHistories(histories: number, firstSeed: number): Promise<void>
   const [first, second, third, fourth] = proxies
   if (!first || !second || !third || !fourth) throw new Error('a proxy is missing')
   const instances = [await startInstance(variables, first), await startInstance(variables, second)]
-  const relays = [await startRelayProcess(variables, third), await startRelayProcess(variables, fourth)]
+  const deaf = await startFaultProxy(ledger.devnet.rpcUrl)
+  deaf.rule(() => ({ status: 503 }))
+  const strangers = channels.map(() => Keypair.random().secret()).join(',')
+  const relays = [
+    await startRelayProcess(variables, third),
+    await startRelayProcess(variables, fourth),
+    // These two can pay nothing.
+    await startRelayProcess({ ...variables, CHANNEL_SEEDS: strangers }, third),
+    await startRelayProcess(variables, deaf),
+  ]
 
   let isAway = false
+  /** Closes the database to everybody while `work` runs. Resolves to false if it is closed already. */
+  async function withoutDatabase(work: () => Promise<unknown>): Promise<boolean> {
+    if (isAway) return false
+    isAway = true
+    try {
+      await admin.query('ALTER DATABASE chaos ALLOW_CONNECTIONS false')
+      await admin.query(`SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = 'chaos'`)
+      await work()
+      await admin.query('ALTER DATABASE chaos ALLOW_CONNECTIONS true')
+      return true
+    } finally {
+      isAway = false
+    }
+  }
+  let isReleasing = false
+  let hasBackup = false
+  let restores = 0
+  let releases = 0
   const pair: Pair = {
     instances,
     relays,
@@ -105,6 +167,37 @@ async function runHistories(histories: number, firstSeed: number): Promise<void>
       await new Promise((resolve) => setTimeout(resolve, milliseconds))
       await admin.query('ALTER DATABASE chaos ALLOW_CONNECTIONS true')
       isAway = false
+    },
+    backUp: () =>
+      withoutDatabase(async () => {
+        await admin.query('DROP DATABASE IF EXISTS backup')
+        await admin.query('CREATE DATABASE backup TEMPLATE chaos')
+        hasBackup = true
+      }),
+    restore: async () => {
+      if (!hasBackup || isAway) return false
+      const starts = await Promise.all([...instances, ...relays].map(({ halt }) => halt()))
+      const isRestored = await withoutDatabase(async () => {
+        await admin.query('DROP DATABASE chaos WITH (FORCE)')
+        await admin.query('CREATE DATABASE chaos TEMPLATE backup')
+      })
+      await Promise.all(starts.map((start) => start()))
+      if (isRestored) restores += 1
+      return isRestored
+    },
+    release: async () => {
+      if (isReleasing) return false
+      isReleasing = true
+      try {
+        const { released, isDone } = await releaseChannels(ledger.network, db, {
+          ...variables,
+          STELLAR_RPC_URL: third.url,
+        })
+        releases += released
+        return isDone
+      } finally {
+        isReleasing = false
+      }
     },
     standStill: async (milliseconds) => {
       standsStill = true
@@ -144,7 +237,7 @@ async function runHistories(histories: number, firstSeed: number): Promise<void>
   const parties = made.map(({ party }) => party)
 
   let faults = 0
-  let answers = 0
+  const told: Told[] = []
   let untrue = 0
   const rounds = Math.ceil(histories / PARTIES)
   for (let round = 0; round < rounds; round += 1) {
@@ -152,7 +245,7 @@ async function runHistories(histories: number, firstSeed: number): Promise<void>
     for (const { prepare } of made) await prepare()
     const happened = await runHistory(pair, parties, seed, STEPS * PARTIES)
     faults += happened.faults
-    answers += happened.told.length
+    told.push(...happened.told)
     const untruths = [
       ...(await findUntruths(pair, happened, ledger.sponsor.publicKey())),
       ...(await findUntrueItems(pair, parties)),
@@ -162,7 +255,7 @@ async function runHistories(histories: number, firstSeed: number): Promise<void>
     untrue += untruths.length
     for (const untruth of untruths) console.error(`seed ${seed}: ${untruth}`)
     console.log(
-      `seed ${seed}: ${(round + 1) * PARTIES} histories, ${answers} answers, ${faults} faults, ${untrue} untruths so far`,
+      `seed ${seed}: ${(round + 1) * PARTIES} histories, ${told.length} answers, ${faults} faults, ${untrue} untruths so far`,
     )
   }
   const ends = (rows: readonly { status: string }[]) =>
@@ -171,9 +264,11 @@ async function runHistories(histories: number, firstSeed: number): Promise<void>
       .join(', ')
   console.log(`transfers: ${ends(await db.query.transfers.findMany())}`)
   console.log(`items: ${ends(await db.query.batchItems.findMany())}`)
+  console.log(`restores of the database: ${restores}, channels released: ${releases}`)
+  console.log(`answers: ${ends(told.map(({ status, body }) => ({ status: `${status} ${body.code ?? ''}`.trim() })))}`)
   for (const { end } of [...instances, ...relays]) end()
   clearInterval(clock)
-  await Promise.all(proxies.slice(1).map((proxy) => proxy.close()))
+  await Promise.all([deaf, ...proxies.slice(1)].map((proxy) => proxy.close()))
   await ledger.close()
   await store.close()
   await admin.end()

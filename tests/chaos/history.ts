@@ -20,15 +20,16 @@ export interface Answer {
 
 /** A process that can be killed and restarted, or paused. */
 export interface Mortal {
-  /** Kills and restarts the process. Resolves to false if it was already stopped or starting. */
-  kill(): Promise<boolean>
+  /** Kills and restarts the process, with its clock this far off. Resolves to false if it was already stopped or starting. */
+  kill(clockShiftMs: number): Promise<boolean>
   /** Stops the process for this many milliseconds. Resolves to false if it was already stopped or starting. */
   freeze?(milliseconds: number): Promise<boolean>
 }
 
 /** A service. */
 export interface Instance extends Mortal {
-  post(payer: SignedInPayer, request: { signedXDR: string; payoutId?: string }): Promise<Answer>
+  /** @param upgrade the request's Upgrade header, if it has one */
+  post(payer: SignedInPayer, request: { signedXDR: string; payoutId?: string }, upgrade?: string): Promise<Answer>
   /** Requests the payer's payouts. */
   poll(payer: SignedInPayer): Promise<void>
   /** Has the relays pay the payer's contractor this many times. */
@@ -49,6 +50,15 @@ export interface Pair {
    * possible.
    */
   breakDatabase?(milliseconds: number): Promise<void>
+  /** Copies the database, which accepts no connections meanwhile. Resolves to false if it is away already. */
+  backUp?(): Promise<boolean>
+  /**
+   * Stops every process, replaces the database by its last copy, and starts the processes again. Resolves to false if
+   * there is no copy.
+   */
+  restore?(): Promise<boolean>
+  /** Has an operator release the channels that have moved. Resolves to whether none is left. */
+  release?(): Promise<boolean>
   /** Stops closing ledgers for this long; undefined if the test doesn't control the ledger's clock. */
   standStill?(milliseconds: number): Promise<void>
   /** Closes this many ledgers at once. */
@@ -94,6 +104,10 @@ export interface Happened {
 
 /** After this time, in ms, an envelope can no longer apply. */
 const FORGOTTEN_AFTER = 40_000
+/** How far (ms) a process's clock is off. */
+const CLOCK_SHIFTS_MS = [-300_000, 0, 300_000]
+/** One request in so many offers another protocol. */
+const UPGRADES = 5
 /** A client that posts again chooses among this many of its latest envelopes. */
 const RECENT = 8
 
@@ -149,7 +163,9 @@ export async function runHistory(
     const request = { signedXDR: signedXdr, ...(payoutId !== undefined && { payoutId }) }
     const instance = pick(pair.instances)
     const { sequence: ledger } = await pair.network.rpc.getLatestLedger()
-    const answer = await instance.post(party.payer, request).catch(() => undefined)
+    const upgrade = random(UPGRADES) === 0 ? pick(['websocket', 'h2c']) : undefined
+    countIf(upgrade !== undefined)
+    const answer = await instance.post(party.payer, request, upgrade).catch(() => undefined)
     if (answer) happened.told.push({ ...answer, hash, ledger })
   }
   const sendAlone = async ({ signedXdr }: Signed) => {
@@ -195,7 +211,7 @@ export async function runHistory(
       const one = await sign(party, recipientOf(party))
       if (one) begin(sendAlone(one))
     },
-    async () => begin(pick(mortals).kill().then(countIf)),
+    async () => begin(pick(mortals).kill(pick(CLOCK_SHIFTS_MS)).then(countIf)),
     async () =>
       begin(
         pick(mortals)
@@ -207,6 +223,16 @@ export async function runHistory(
       count()
       begin(pair.breakDatabase(random(2) === 0 ? 0 : random(1_000)))
     },
+    async () => {
+      if (random(4) === 0) begin(pair.backUp?.().then(countIf))
+    },
+    async () => {
+      if (random(8) !== 0 || !(await pair.restore?.())) return
+      count()
+      // A transfer may have succeeded with an envelope that the copy lacks: then it expires.
+      happened.ends.clear()
+    },
+    async () => begin(pair.release?.()),
     async () => {
       if (!pair.standStill) return
       count()
@@ -246,11 +272,12 @@ async function noteEnds(db: Database, ends: Happened['ends']): Promise<void> {
 const QUIET_MS = 120_000
 
 /** Every outcome is final: no transfer is open once every max time has passed and the RPC responds correctly. */
-async function untilSettled({ db, instances }: Pair, parties: readonly Party[]): Promise<void> {
+async function untilSettled({ db, instances, release }: Pair, parties: readonly Party[]): Promise<void> {
   for (let waited = 0; waited < QUIET_MS; waited += 500) {
     const open = await findOpenTransfers(db)
     const { rows } = await listRows(db, `SELECT 1 FROM batch_items WHERE settled_at IS NULL`)
-    if (open.length === 0 && rows.length === 0) return
+    const isReleased = (await release?.()) ?? true
+    if (open.length === 0 && rows.length === 0 && isReleased) return
     for (const { payer } of waited % 5_000 === 0 ? parties : []) await instances[0]?.poll(payer).catch(() => undefined)
     await new Promise((resolve) => setTimeout(resolve, 500))
   }

@@ -1,16 +1,52 @@
 import { asc } from 'drizzle-orm'
 import { batchItems, batchJobs, relayChannels } from '#drizzle/schema/relay.ts'
+import type { TestNetwork } from '#lib/cli/client/participants.ts'
 import { type SyncedBalance, syncBalance } from '#lib/wallet/balance.ts'
+import { decryptTransfer } from '#lib/wallet/decryption.ts'
+import { readAccountEvents } from '#lib/wallet/events.ts'
+import type { Holder } from '#lib/wallet/keys.ts'
 import type { Pair, Party } from './history.ts'
 import type { Standing } from './ledger-pages.ts'
 
-/**
- * The amount of the item at a position of any job, in base units, so that the sum can be computed from the rows alone.
- */
-export const amountAt = (position: number) => 100 + position
+/** The amounts (base units) of each job whose ID a client received. */
+export const requested = new Map<string, number[]>()
+
+let lastAmount = 100
+
+/** An amount that no other item has: received twice, an item was paid twice. */
+export function nextAmount(): number {
+  lastAmount += 1
+  return lastAmount
+}
 
 /** The balance of each payee when it was last read. */
 const balances = new Map<string, SyncedBalance>()
+
+interface Payment {
+  sender: string | undefined
+  amount: bigint
+  /** of the fee bump */
+  hash: string
+}
+
+/** All payments that each payee has decrypted. */
+const received = new Map<string, Payment[]>()
+
+/** Adds what the payee has received since the last call, and checks the sum against its balance on the ledger. */
+async function readPayments(network: TestNetwork, { address, keys }: Holder): Promise<Payment[]> {
+  const { events } = await readAccountEvents(network, address, balances.get(address)?.cursor)
+  const balance = await syncBalance(network, { address, keys }, balances.get(address))
+  const added = events.flatMap(({ name, addresses: [sender, to], fields, transaction: hash }) => {
+    const opening = name === 'transfer' && to === address ? decryptTransfer(keys.vk, fields) : undefined
+    return opening ? [{ sender, amount: opening.value, hash }] : []
+  })
+  const payments = [...(received.get(address) ?? []), ...added]
+  balances.set(address, balance)
+  received.set(address, payments)
+  const sum = payments.reduce((total, { amount }) => total + amount, 0n)
+  if (sum !== balance.receiving.value + balance.spendable.value) throw new Error(`${address} decrypts ${sum} in all`)
+  return payments
+}
 
 /** All contradictions between items, channels and the ledger after a history. */
 export async function findUntrueItems({ db, network, readLedger }: Pair, parties: readonly Party[]): Promise<string[]> {
@@ -39,26 +75,46 @@ export async function findUntrueItems({ db, network, readLedger }: Pair, parties
     if (itemJob !== null || nextJob !== null) untruths.push(`channel ${address} is held for ever`)
   }
 
+  // After a restore from a backup, the release of a channel records its payments, with a bid of zero.
+  const transfers = await db.query.transfers.findMany()
+  const released = new Set(transfers.flatMap(({ bid, applied, hash }) => (bid === 0n ? [applied, hash] : [])))
+
   // The channels' transfers in the ledger, and the amounts that the payees decrypt, must match the items.
   const own = new Set(channels.map(({ address }) => address))
   const isTransfer = ({ succeeded, source, feeSource }: Standing) =>
     succeeded && feeSource !== undefined && own.has(source)
-  const paidHashes = new Set(items.flatMap((item) => (item.status === 'paid' ? [item.innerHash] : [])))
+  const paid = items.filter(({ status }) => status === 'paid')
+  const paidHashes = new Set(paid.map(({ innerHash }) => innerHash))
   for (const [hash, found] of ledger) {
-    if (found.some(isTransfer) && !paidHashes.has(hash)) untruths.push(`${hash} of a channel paid no item`)
+    const isKnown = paidHashes.has(hash) || released.has(hash)
+    if (found.some(isTransfer) && !isKnown) untruths.push(`${hash} of a channel paid no item`)
   }
+  const byHash = new Map(paid.map((item) => [item.hash, item]))
+  if (byHash.size < paid.length) untruths.push(`${paid.length - byHash.size} transfers paid two items each`)
   const direct = parties.flatMap(({ signed }) => signed).filter(({ hash }) => standing(hash))
+  const amounts = new Set<bigint>()
   for (const { payee } of parties) {
     const { address } = payee
-    const due =
-      items.reduce(
-        (sum, item) => sum + (item.status === 'paid' && item.recipient === address ? amountAt(item.position) : 0),
-        0,
-      ) + direct.reduce((sum, { to, amount }) => sum + (to === address ? Number(amount) : 0), 0)
-    const balance = await syncBalance(network, payee, balances.get(address))
-    balances.set(address, balance)
-    const received = balance.receiving.value + balance.spendable.value
-    if (received !== BigInt(due)) untruths.push(`${address} was paid ${received}, and not ${due}`)
+    const payments = await readPayments(network, payee)
+    const sentDirectly = direct.reduce((sum, { to, amount }) => sum + (to === address ? amount : 0n), 0n)
+    let receivedDirectly = 0n
+    for (const { sender, amount, hash } of payments) {
+      if (!own.has(sender ?? '')) {
+        receivedDirectly += amount
+        continue
+      }
+      if (amounts.has(amount)) untruths.push(`an item was paid twice: ${amount} by ${hash}`)
+      amounts.add(amount)
+      const item = byHash.get(hash)
+      // A released payment may be that of a job that the backup lacks: it settles the payee's oldest item.
+      if (!item || released.has(hash)) continue
+      const due = requested.get(item.job)?.[item.position]
+      if (item.recipient !== address) untruths.push(`${hash} paid ${address}, and not ${item.recipient}`)
+      if (due !== undefined && BigInt(due) !== amount) untruths.push(`${hash} paid ${amount}, and not ${due}`)
+    }
+    if (receivedDirectly !== sentDirectly) {
+      untruths.push(`${address} was paid ${receivedDirectly}, and not ${sentDirectly}`)
+    }
   }
   return untruths
 }

@@ -2,29 +2,40 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import type { FaultProxy } from '../support/fault-proxy.ts'
 import { freePort } from '../support/port.ts'
+import { rawRequest } from '../support/raw-request.ts'
 import type { SignedInPayer } from '../support/test-service.ts'
 import type { Instance, Mortal } from './history.ts'
-import { amountAt } from './items.ts'
+import { nextAmount, requested } from './items.ts'
 
 /** A separate process that can be killed and paused. */
 interface Killable extends Mortal {
   freeze(milliseconds: number): Promise<boolean>
+  /** Kills the process, as soon as no other action is under way. The returned function starts it again. */
+  halt(): Promise<() => Promise<void>>
   end(): void
 }
 
-/** Exits that this run didn't cause: no fault of network or database may end a process. */
+/** Exits that this run didn't cause, since no fault may end a process, and requests without a response. */
 export const unasked: string[] = []
 
 /** The number of characters of a process's output that are kept. */
 const LAST_WORDS = 2_000
 
+/** How long (ms) a client waits for a response: much longer than TRANSFER_WAIT. */
+const CLIENT_WAIT_MS = 60_000
+
+/** Preloaded into a process, shifts its clock by CLOCK_SHIFT_MS. */
+const SHIFTED_CLOCK = new URL('../support/shifted-clock.ts', import.meta.url).href
+
 async function startProcess(file: string, variables: Record<string, string>): Promise<Killable> {
   let child: ChildProcess
   let isBusy = false
+  let shiftMs = 0
   const start = async () => {
     const next = fork(new URL(file, import.meta.url), {
       stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
-      env: { ...process.env, ...variables },
+      execArgv: ['--import', SHIFTED_CLOCK],
+      env: { ...process.env, ...variables, CLOCK_SHIFT_MS: String(shiftMs) },
     })
     child = next
     let said = ''
@@ -47,17 +58,32 @@ async function startProcess(file: string, variables: Record<string, string>): Pr
     })
     return true
   }
+  const exit = async () => {
+    // It may have exited already.
+    if (child.exitCode !== null || child.signalCode !== null) return
+    const gone = once(child, 'exit')
+    child.kill('SIGKILL')
+    await gone
+  }
   await start()
   return {
-    kill: () =>
+    kill: (clockShiftMs) =>
       alone(async () => {
         // It may have exited and be restarting.
         if (child.exitCode !== null) return
-        const gone = once(child, 'exit')
-        child.kill('SIGKILL')
-        await gone
+        shiftMs = clockShiftMs
+        await exit()
         await start()
       }),
+    halt: async () => {
+      while (isBusy) await new Promise((resolve) => setTimeout(resolve, 50))
+      isBusy = true
+      await exit()
+      return async () => {
+        await start()
+        isBusy = false
+      }
+    },
     freeze: (milliseconds) =>
       alone(async () => {
         child.kill('SIGSTOP')
@@ -85,23 +111,34 @@ export async function startInstance(
     PORT: String(port),
     STELLAR_RPC_URL: proxy.url,
   })
-  const ask = async (path: string, payer: SignedInPayer, body?: unknown) => {
-    const response = await fetch(`${base}/api${path}`, {
+  const ask = async (path: string, payer: SignedInPayer, body?: unknown, upgrade?: string) => {
+    const signal = AbortSignal.timeout(CLIENT_WAIT_MS)
+    const sent = rawRequest(base, `/api${path}`, {
       method: body === undefined ? 'GET' : 'POST',
-      signal: AbortSignal.timeout(60_000),
-      headers: { Authorization: `Bearer ${payer.session}`, 'Content-Type': 'application/json' },
+      signal,
+      headers: {
+        Authorization: `Bearer ${payer.session}`,
+        'Content-Type': 'application/json',
+        ...(upgrade !== undefined && { Connection: 'Upgrade', Upgrade: upgrade }),
+      },
       ...(body !== undefined && { body: JSON.stringify(body) }),
     })
-    return { status: response.status, body: (await response.json()) as Record<string, unknown> }
+    const { status, text } = await sent.catch((error: unknown) => {
+      if (signal.aborted)
+        unasked.push(`no response to ${path}${upgrade === undefined ? '' : ` with Upgrade: ${upgrade}`}`)
+      throw error
+    })
+    return { status, body: JSON.parse(text) as Record<string, unknown> }
   }
   return {
     ...mortal,
     base,
-    post: (payer, request) => ask('/transfer', payer, request),
+    post: (payer, request, upgrade) => ask('/transfer', payer, request, upgrade),
     poll: async (payer) => void (await ask('/payouts', payer)),
     startJob: async (payer, transfers) => {
-      const amounts = Array.from({ length: transfers }, (_, position) => amountAt(position))
-      await ask('/batch', payer, { amounts })
+      const amounts = Array.from({ length: transfers }, nextAmount)
+      const { status, body } = await ask('/batch', payer, { amounts })
+      if (status === 200) requested.set(String(body.jobId), amounts)
     },
   }
 }

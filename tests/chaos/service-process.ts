@@ -1,4 +1,5 @@
 import { readEnvironment } from '#lib/config/environment.ts'
+import { standInFront } from '#lib/http/front.ts'
 import { provideService } from '#lib/server/services.ts'
 import { startService } from '#lib/server/start.ts'
 import { openApi } from '../support/api.ts'
@@ -6,6 +7,9 @@ import { listen } from '../support/listen.ts'
 
 /** A service in a separate process, which can be killed and paused. */
 const configuration = readEnvironment(process.env)
+standInFront(configuration.PORT)
 provideService(startService(configuration))
-await listen(configuration.PORT, await openApi())
+const { server } = await listen(configuration.PORT, await openApi())
+// Next has such a listener, too: it does nothing for paths that are no routes of its own.
+server.on('upgrade', () => undefined)
 process.send?.('at work')

@@ -21,6 +21,7 @@ export async function findUntruths(pair: Pair, { told, signed, ends }: Happened,
     if (status === 422 && isOfTheMoment(code as RefusalReason) && stoodLong) {
       untruths.push(`${code} for ${hash}, which stood there long before`)
     }
+    if (status >= 500 && code === 'internal') untruths.push(`an undocumented ${status} for ${hash}`)
     if (status === 200) {
       const isThere = ledger.get(hash)?.some((one) => one.succeeded && (one.hash === body.hash || hash === body.hash))
       if (!isThere) untruths.push(`200 for ${hash}, which does not stand there`)

@@ -16,7 +16,8 @@ export async function startChild(variables: Record<string, string>): Promise<Rel
   const child = fork(new URL('relay-process.ts', import.meta.url), {
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     env: { ...CHILD_VARIABLES, ...variables } as unknown as NodeJS.ProcessEnv,
-    execArgv: 'CLOCK_SHIFT_MS' in variables ? ['--import', new URL('shifted-clock.ts', import.meta.url).href] : [],
+    execArgv:
+      'CLOCK_SHIFT_MS' in variables ? ['--import', new URL('../support/shifted-clock.ts', import.meta.url).href] : [],
   })
   const log: Record<string, unknown>[] = []
   for (const output of [child.stdout, child.stderr]) {

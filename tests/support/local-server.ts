@@ -1,9 +1,10 @@
-import { createServer, type IncomingMessage, type RequestListener } from 'node:http'
+import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
 
 /** An HTTP server on the loopback address. */
 export interface LocalServer {
   url: string
   port: number
+  server: Server
   /** Also closes open connections. */
   close(): Promise<void>
 }
@@ -22,6 +23,7 @@ export async function serveLocally(handle: RequestListener, port = 0): Promise<L
   return {
     url: `http://127.0.0.1:${address.port}`,
     port: address.port,
+    server,
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve())

@@ -12,15 +12,24 @@ interface RawAnswer {
 export function rawRequest(
   base: string,
   path: string,
-  { method = 'GET', headers = {}, body }: { method?: string; headers?: Record<string, string>; body?: string } = {},
+  {
+    method = 'GET',
+    headers = {},
+    body,
+    signal,
+  }: { method?: string; headers?: Record<string, string>; body?: string; signal?: AbortSignal } = {},
 ): Promise<RawAnswer> {
   const { hostname, port } = new URL(base)
   return new Promise((resolve, reject) => {
-    const sent = request({ hostname, port, path, method, headers }, async (response) => {
-      response.setEncoding('utf8')
-      let text = ''
-      for await (const chunk of response) text += chunk
-      resolve({ status: response.statusCode ?? 0, headers: response.headers, text })
+    const sent = request({ hostname, port, path, method, headers, ...(signal && { signal }) }, async (response) => {
+      try {
+        response.setEncoding('utf8')
+        let text = ''
+        for await (const chunk of response) text += chunk
+        resolve({ status: response.statusCode ?? 0, headers: response.headers, text })
+      } catch (error) {
+        reject(error)
+      }
     })
     sent.on('error', reject)
     sent.end(body)
