@@ -89,7 +89,7 @@ function parseProgram(file: string, text: string): CompiledCircuit {
 
 async function unpack(file: string, bytecode: string): Promise<Uint8Array> {
   try {
-    return await gunzip(Buffer.from(bytecode, 'base64'))
+    return await gunzip(Uint8Array.from(atob(bytecode), (char) => char.charCodeAt(0)))
   } catch (cause) {
     throw new ProverError('files-invalid', `the bytecode in ${file} is damaged`, { cause })
   }

@@ -1,3 +1,5 @@
+import { equalBytes } from '@noble/curves/utils.js'
+import { bytesToHex } from '@noble/hashes/utils.js'
 import type { InputMap } from '@noir-lang/noir_js'
 import { PROOF_BYTES, type Prover, type Statement } from '#lib/wallet/prover.ts'
 import { publicInputs } from '#lib/wallet/statement.ts'
@@ -49,7 +51,7 @@ export function createProver({ circuits, backend, source, explainMismatch }: Pro
       return await backend.run(async (api) => {
         const output = await api.acirProveUltraKeccakHonk(circuit.acir, witness)
         const proof = output.subarray(inputs.length)
-        const matches = proof.length === PROOF_BYTES && Buffer.compare(output.subarray(0, inputs.length), inputs) === 0
+        const matches = proof.length === PROOF_BYTES && equalBytes(output.subarray(0, inputs.length), inputs)
         if (matches && (await api.acirVerifyUltraKeccakHonk(output, new RawBuffer(circuit.key)))) return proof
         throw mismatch(circuit)
       })
@@ -58,7 +60,7 @@ export function createProver({ circuits, backend, source, explainMismatch }: Pro
       const samples = sampleStatements()
       for (const circuit of Object.values<Circuit>(circuits)) {
         const key = await backend.run((api) => api.acirWriteVkUltraKeccakHonk(circuit.acir))
-        if (Buffer.compare(key, circuit.key) !== 0) throw mismatch(circuit)
+        if (!equalBytes(key, circuit.key)) throw mismatch(circuit)
         await solve(circuit, samples[circuit.name]).catch((cause) => {
           const reason = 'is for another version of the interface, or takes its public inputs in another order'
           throw new ProverError('files-invalid', `the circuit ${circuit.name} in ${source} ${reason}`, { cause })
@@ -88,7 +90,7 @@ export function circuitInputs(circuit: Circuit, statement: Statement): InputMap 
   let offset = 0
   for (const { name, visibility } of circuit.program.abi.parameters) {
     if (visibility !== 'public') continue
-    inputs[name] = `0x${Buffer.from(words.subarray(offset, offset + 32)).toString('hex')}`
+    inputs[name] = `0x${bytesToHex(words.subarray(offset, offset + 32))}`
     offset += 32
   }
   return inputs

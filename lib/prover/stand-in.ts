@@ -1,4 +1,6 @@
+import { equalBytes } from '@noble/curves/utils.js'
 import { sha256 } from '@noble/hashes/sha2.js'
+import { concatBytes, utf8ToBytes } from '@noble/hashes/utils.js'
 import { PROOF_BYTES, type Prover, type Statement } from '#lib/wallet/prover.ts'
 import { hasValidPoints, publicInputs } from '#lib/wallet/statement.ts'
 import { type CircuitName, KEY_BYTES } from './circuits.ts'
@@ -35,10 +37,10 @@ export const prover: Prover = { verificationKeys: STAND_IN_KEYS, prove: async (s
 /** Accepts the proofs of `standIn`, unless a point of the statement is off the curve or a key is the identity. */
 export const verifyStandIn: Verify = (circuit, inputs, proof) => {
   if (proof.length !== PROOF_BYTES) return false
-  const matches = Buffer.compare(digestOf(circuit, inputs), proof.subarray(0, DIGEST_BYTES)) === 0
-  return matches && Buffer.compare(proof.subarray(DIGEST_BYTES), ZEROS) === 0 && hasValidPoints(circuit, inputs)
+  const matches = equalBytes(digestOf(circuit, inputs), proof.subarray(0, DIGEST_BYTES))
+  return matches && equalBytes(proof.subarray(DIGEST_BYTES), ZEROS) && hasValidPoints(circuit, inputs)
 }
 
 function digestOf(circuit: CircuitName, inputs: Uint8Array): Uint8Array {
-  return sha256(Buffer.concat([Buffer.from(circuit), inputs]))
+  return sha256(concatBytes(utf8ToBytes(circuit), inputs))
 }

@@ -1,4 +1,6 @@
 import type { BarretenbergSync } from '@aztec/bb.js'
+import { numberToBytesBE } from '@noble/curves/utils.js'
+import { concatBytes } from '@noble/hashes/utils.js'
 import { isCanonical } from '#lib/wallet/grumpkin.ts'
 import { PROOF_BYTES } from '#lib/wallet/prover.ts'
 import { publicInputBytes } from '#lib/wallet/statement.ts'
@@ -27,7 +29,7 @@ export async function loadVerifier(string: { g1: Uint8Array; g2: Uint8Array }): 
     if (publicInputs.length !== publicInputBytes(circuit) || proof.length !== PROOF_BYTES) return false
     // bb reduces larger words modulo the field; the network's verifier rejects them.
     if (key.length !== KEY_BYTES || !isCanonical(proof) || !hasNoDroppedBits(proof)) return false
-    const statement = Buffer.concat([lengthOf(publicInputs, proof), publicInputs, proof])
+    const statement = concatBytes(lengthOf(publicInputs, proof), publicInputs, proof)
     try {
       // The synchronous class lacks the typed method.
       const [[holds] = []] = wasm.callWasmExport('acir_verify_ultra_keccak_honk', [statement, key], [1])
@@ -52,7 +54,8 @@ function hasNoDroppedBits(proof: Uint8Array): boolean {
 }
 
 function lengthOf(...parts: Uint8Array[]): Uint8Array {
-  const bytes = Buffer.alloc(4)
-  bytes.writeUInt32BE(parts.reduce((total, part) => total + part.length, 0))
-  return bytes
+  return numberToBytesBE(
+    parts.reduce((total, part) => total + part.length, 0),
+    4,
+  )
 }

@@ -4,8 +4,9 @@ import { type Balance, merge } from './balance.ts'
 import { checkAmount, commit, type Opening } from './commitment.ts'
 import type { Deployment, TokenOnNetwork } from './deployment.ts'
 import { encodePoint } from './grumpkin.ts'
-import type { Holder } from './keys.ts'
+import type { AnyHolder } from './keys.ts'
 import { readParties } from './parties.ts'
+import { addressOf, type Signer } from './signer.ts'
 import {
   invoke,
   proveCall,
@@ -29,7 +30,7 @@ export type SignedSpending = SignedCall & { next: Opening }
  */
 export async function buildRegister(
   deployment: Deployment,
-  holder: Holder,
+  holder: AnyHolder,
   registration: { auditorId: number },
   options: CallOptions = {},
 ): Promise<SignedCall> {
@@ -59,12 +60,12 @@ export async function buildRegister(
  */
 export async function buildDeposit(
   deployment: TokenOnNetwork,
-  signer: Keypair,
+  signer: Keypair | Signer,
   deposit: { to: string; amount: bigint },
   options: CallOptions = {},
 ): Promise<SignedCall> {
   const amount = scAmount(checkAmount(deposit.amount))
-  return call(deployment, signer, 'deposit', [scAddress(signer.publicKey()), scAddress(deposit.to), amount], options)
+  return call(deployment, signer, 'deposit', [scAddress(addressOf(signer)), scAddress(deposit.to), amount], options)
 }
 
 /**
@@ -73,11 +74,11 @@ export async function buildDeposit(
  */
 export async function buildMerge(
   deployment: TokenOnNetwork,
-  signer: Keypair,
+  signer: Keypair | Signer,
   balance?: Balance,
   options: CallOptions = {},
 ): Promise<SignedCall & { next?: Opening }> {
-  const signed = await call(deployment, signer, 'merge', [scAddress(signer.publicKey())], options)
+  const signed = await call(deployment, signer, 'merge', [scAddress(addressOf(signer))], options)
   return balance ? { ...signed, next: merge(balance).spendable } : signed
 }
 
@@ -95,7 +96,7 @@ interface Transfer {
  */
 export async function buildTransfer(
   deployment: Deployment,
-  holder: Holder,
+  holder: AnyHolder,
   transfer: Transfer,
   options: CallOptions = {},
 ): Promise<SignedSpending> {
@@ -109,7 +110,7 @@ export async function buildTransfer(
  */
 export async function proveTransferAhead(
   deployment: Deployment,
-  holder: Holder,
+  holder: AnyHolder,
   transfer: Transfer,
 ): Promise<Spending> {
   const { opening } = transfer
@@ -119,7 +120,7 @@ export async function proveTransferAhead(
 /** @param startOf the start of the transfer, from the sender's account on the ledger */
 async function proveTo(
   deployment: Deployment,
-  holder: Holder,
+  holder: AnyHolder,
   transfer: Transfer,
   startOf: (sender: ConfidentialAccount) => Start,
 ): Promise<Spending> {
@@ -137,7 +138,7 @@ async function proveTo(
 /** Signs a proved payment. @throws WalletError `would-fail` with contract error 3506 if the balance has changed */
 export async function signSpending(
   deployment: TokenOnNetwork,
-  holder: Holder,
+  holder: AnyHolder,
   { name, args, next }: Spending,
   options: CallOptions = {},
 ): Promise<SignedSpending> {
@@ -150,7 +151,7 @@ export async function signSpending(
  */
 export async function buildWithdraw(
   deployment: Deployment,
-  holder: Holder,
+  holder: AnyHolder,
   withdrawal: Transfer,
   options: CallOptions = {},
 ): Promise<SignedSpending> {
@@ -168,7 +169,7 @@ export async function buildWithdraw(
  */
 export async function buildDelegation(
   deployment: Deployment,
-  holder: Holder,
+  holder: AnyHolder,
   delegation: { spender: string; amount: bigint; liveUntilLedger: number; opening: Opening },
   options: CallOptions = {},
 ): Promise<SignedSpending> {
@@ -186,22 +187,22 @@ export async function buildDelegation(
 /** Ends a delegation and returns the rest of its escrow to the spendable balance. @throws WalletError `would-fail`, 3504 */
 export async function buildRevocation(
   deployment: TokenOnNetwork,
-  signer: Keypair,
+  signer: Keypair | Signer,
   spender: string,
   options: CallOptions = {},
 ): Promise<SignedCall> {
-  const args = [scAddress(signer.publicKey()), scAddress(spender)]
+  const args = [scAddress(addressOf(signer)), scAddress(spender)]
   return await call(deployment, signer, 'revoke_spender', args, options)
 }
 
 async function call(
   deployment: TokenOnNetwork,
-  signer: Keypair,
+  signer: Keypair | Signer,
   name: string,
   args: xdr.ScVal[],
   options: CallOptions,
 ): Promise<SignedCall> {
   const source = await readSource(deployment, signer, options)
   const transaction = await simulateCall(deployment, source, invoke(deployment, name, args), options)
-  return signCall(transaction, signer)
+  return await signCall(transaction, signer)
 }

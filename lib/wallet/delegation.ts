@@ -1,3 +1,4 @@
+import { concatBytes } from '@noble/hashes/utils.js'
 import type { DelegationEntry } from '#lib/stellar/confidential-token.ts'
 import { checkAmount, commit, type Opening, opens, subtractAmount } from './commitment.ts'
 import { decryptAllowance } from './decryption.ts'
@@ -41,7 +42,7 @@ export function encryptDelegation(
     c_a: encodePoint(commit(allowance)),
     a_tilde: ciphertext,
     sigma_a: encodeField(allowanceSalt),
-    escrowed_dvk: Buffer.concat([fields.r_e_point.subarray(0, 32), mask(delegationKey, escrowMask)]),
+    escrowed_dvk: concatBytes(fields.r_e_point.subarray(0, 32), mask(delegationKey, escrowMask)),
     v_tilde_aud_s: mask(amount, senderAuditor.hideAmount),
     r_a_tilde_aud_s: mask(allowance.blinding, hash(TAG.allowanceEscrow, senderAuditor.secret, op)),
   }

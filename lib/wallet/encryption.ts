@@ -1,3 +1,4 @@
+import { equalBytes } from '@noble/curves/utils.js'
 import { checkAmount, checkBlinding, commit, decodeKey, type Opening, subtractAmount } from './commitment.ts'
 import { encodeField, encodePoint, FIELD, H, multiply } from './grumpkin.ts'
 import type { ConfidentialKeys } from './keys.ts'
@@ -91,7 +92,7 @@ export function encryptReceipt(transfer: {
   const secret = sharedSecret(rE, viewingKey)
   const transferred = { value: amount, blinding: hash(TAG.transferBlinding, secret, salt) }
   // One auditor usually serves both sides, and its shared secret is the most expensive step.
-  const isSame = Buffer.compare(auditorRecipient, auditorSender) === 0
+  const isSame = equalBytes(auditorRecipient, auditorSender)
   const auditorSecret = isSame ? senderSecret : sharedSecret(rE, auditorRecipient)
   const [hideAmount, hideBlinding] = lanes(TAG.auditorRecipient, auditorSecret, salt)
   const fields = {

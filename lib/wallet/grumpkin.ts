@@ -1,5 +1,6 @@
 import { Field } from '@noble/curves/abstract/modular.js'
 import { type WeierstrassPoint, weierstrass } from '@noble/curves/abstract/weierstrass.js'
+import { bytesToNumberBE, numberToBytesBE } from '@noble/curves/utils.js'
 import { WalletError } from './wallet-error.ts'
 
 /** Modulus of the coordinates: the scalar field of BN254, in which Poseidon2 and the circuits work. */
@@ -50,10 +51,8 @@ export const add = (left: Point, right: Point): Point => left.add(right)
 
 /** The 32 bytes, big-endian, of a non-negative integer below 2^256. */
 export function encodeField(value: bigint): Uint8Array {
-  return Uint8Array.from(Buffer.from(value.toString(16).padStart(64, '0'), 'hex'))
+  return numberToBytesBE(value, 32)
 }
-
-const integerOf = (bytes: Uint8Array): bigint => BigInt(`0x${Buffer.from(bytes).toString('hex')}`)
 
 const coordinates = Field(FIELD)
 
@@ -66,13 +65,11 @@ export function liftX(x: bigint): Point {
   }
 }
 
-const MODULUS = encodeField(FIELD)
-
 /** Whether every 32-byte word is a canonical field element, less than FIELD. */
 export function isCanonical(words: Uint8Array): boolean {
   if (words.length % 32 !== 0) return false
   for (let at = 0; at < words.length; at += 32) {
-    if (Buffer.compare(words.subarray(at, at + 32), MODULUS) >= 0) return false
+    if (bytesToNumberBE(words.subarray(at, at + 32)) >= FIELD) return false
   }
   return true
 }
@@ -80,7 +77,7 @@ export function isCanonical(words: Uint8Array): boolean {
 /** A field element from its 32 bytes, big-endian. WalletError `malformed` for another length or a value not below FIELD. */
 export function decodeField(bytes: Uint8Array): bigint {
   if (bytes.length !== 32) throw new WalletError('malformed', `a field element has 32 bytes, not ${bytes.length}`)
-  const value = integerOf(bytes)
+  const value = bytesToNumberBE(bytes)
   if (value >= FIELD) throw new WalletError('malformed', 'not a canonical field element')
   return value
 }
@@ -101,8 +98,8 @@ export function encodePoint(point: Point): Uint8Array {
  */
 export function decodePoint(bytes: Uint8Array): Point {
   if (bytes.length !== 64) throw new WalletError('malformed', `a point has 64 bytes, not ${bytes.length}`)
-  const x = integerOf(bytes.subarray(0, 32))
-  const y = integerOf(bytes.subarray(32))
+  const x = bytesToNumberBE(bytes.subarray(0, 32))
+  const y = bytesToNumberBE(bytes.subarray(32))
   if (x === 0n && y === 0n) return IDENTITY
   if (x >= FIELD || y >= FIELD) throw new WalletError('malformed', 'a coordinate of the point is not canonical')
   if ((y * y - x * x * x + 17n) % FIELD !== 0n) throw new WalletError('malformed', 'the point is not on the curve')

@@ -1,8 +1,11 @@
+import { asciiToBytes, bytesToNumberBE, bytesToNumberLE, numberToBytesLE } from '@noble/curves/utils.js'
 import { hkdf } from '@noble/hashes/hkdf.js'
 import { sha512 } from '@noble/hashes/sha2.js'
+import { concatBytes } from '@noble/hashes/utils.js'
 import type { Keypair } from '@stellar/stellar-sdk'
 import { encodeField, encodePoint, FIELD, H, multiply } from './grumpkin.ts'
 import { hash, TAG } from './poseidon.ts'
+import { type Signer, signatureOf } from './signer.ts'
 import { WalletError } from './wallet-error.ts'
 
 /** The first line of the signed message, and the salt of the key derivation. */
@@ -20,18 +23,20 @@ export interface ConfidentialKeys {
   viewingKey: Uint8Array
 }
 
-/** An account with its Stellar key and its confidential keys. */
-export interface Holder {
+/** An account with its Stellar key, or with something else that signs for it, and its confidential keys. */
+export interface Holder<By extends Keypair | Signer = Keypair> {
   /** G… */
   address: string
-  signer: Keypair
+  signer: By
   keys: ConfidentialKeys
 }
+
+export type AnyHolder = Holder<Keypair | Signer>
 
 /** One field element for a strkey of 56 characters (G… or C…): Poseidon2 of its two halves, little-endian. */
 export function addressToField(strkey: string): bigint {
   if (!/^[A-Z2-7]{56}$/.test(strkey)) throw new WalletError('malformed', 'an address is a strkey of 56 characters')
-  const limb = (text: string) => BigInt(`0x${Buffer.from(text, 'ascii').reverse().toString('hex')}`)
+  const limb = (text: string) => bytesToNumberLE(asciiToBytes(text))
   return hash(TAG.address, limb(strkey.slice(0, 28)), limb(strkey.slice(28)))
 }
 
@@ -42,13 +47,17 @@ export function addressToField(strkey: string): bigint {
  */
 export function deriveKeys(signer: Keypair, token: string): ConfidentialKeys {
   const account = signer.publicKey()
-  const root = signer.signMessage(`${DOMAIN}\n${token}\n${account}`)
-  const salt = Buffer.from(DOMAIN, 'ascii')
-  const bound = Buffer.concat([encodeField(addressToField(token)), encodeField(addressToField(account))])
+  return keysFromSignature(signer.signMessage(keyMessage(account, token)), account, token)
+}
+
+/** The message whose SEP-53 signature is the root of the keys: anyone who has it can spend the balance. */
+const keyMessage = (account: string, token: string): string => `${DOMAIN}\n${token}\n${account}`
+
+function keysFromSignature(root: Uint8Array, account: string, token: string): ConfidentialKeys {
+  const salt = asciiToBytes(DOMAIN)
+  const bound = concatBytes(encodeField(addressToField(token)), encodeField(addressToField(account)))
   for (let counter = 0; ; counter += 1) {
-    const suffix = Buffer.alloc(4)
-    suffix.writeUInt32LE(counter)
-    const sk = fieldFrom(hkdf(sha512, root, salt, Buffer.concat([bound, suffix]), 32))
+    const sk = fieldFrom(hkdf(sha512, root, salt, concatBytes(bound, numberToBytesLE(counter, 4)), 32))
     const keys = sk === undefined ? undefined : keysOf(sk, token)
     if (keys) return keys
   }
@@ -68,6 +77,16 @@ export function deriveDelegationKey(vk: bigint, spender: string): bigint {
 
 export function openHolder(signer: Keypair, token: string): Holder {
   return { address: signer.publicKey(), signer, keys: deriveKeys(signer, token) }
+}
+
+/**
+ * Opens the confidential account of a signer, such as a wallet extension, which is asked for one message signature.
+ * @throws WalletError `signature-invalid` if the signature is not that of the account
+ */
+export async function openWallet(signer: Signer, token: string): Promise<Holder<Signer>> {
+  const { address } = signer
+  const signature = await signatureOf(signer, keyMessage(address, token))
+  return { address, signer, keys: keysFromSignature(signature, address, token) }
 }
 
 /** Random bytes. Injected, so tests are repeatable. */
@@ -90,6 +109,6 @@ function keysOf(sk: bigint, token: string): ConfidentialKeys | undefined {
 
 /** Rejection sampling: the top two bits cleared, then in [1, FIELD) or nothing. */
 function fieldFrom(bytes: Uint8Array): bigint | undefined {
-  const candidate = BigInt(`0x${Buffer.from(bytes).toString('hex')}`) & ((1n << 254n) - 1n)
+  const candidate = bytesToNumberBE(bytes) & ((1n << 254n) - 1n)
   return candidate > 0n && candidate < FIELD ? candidate : undefined
 }

@@ -1,5 +1,8 @@
 import { sha256 } from '@noble/hashes/sha2.js'
+import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js'
 import { Keypair } from '@stellar/stellar-sdk'
+import { decodeBase64, encodeBase64 } from '#lib/text/base64.ts'
+import { type Signer, signatureOf } from './signer.ts'
 import { WalletError } from './wallet-error.ts'
 
 /** An escrow that pays payouts of a run: the relay's channel (G…), and the ledger through which it may pay. */
@@ -95,8 +98,8 @@ export function runMessage(manifest: Manifest): string {
 }
 
 /** The signature that starts a run, base64. Throws as `runMessage`. */
-export function signManifest(signer: Keypair, manifest: Manifest): string {
-  return Buffer.from(signer.signMessage(runMessage(manifest))).toString('base64')
+export async function signManifest(signer: Signer, manifest: Manifest): Promise<string> {
+  return encodeBase64(await signatureOf(signer, runMessage(manifest)))
 }
 
 /** A signer that may authorize payments of an account, or not: the weight of its signature decides. */
@@ -115,16 +118,16 @@ export function isSignedManifest(
   signature: string,
   account: { signers: readonly WeightedSigner[]; thresholds: { medium: number } },
 ): boolean {
-  const bytes = Buffer.from(signature, 'base64')
-  if (bytes.length !== 64 || bytes.toString('base64') !== signature) return false
+  const bytes = decodeBase64(signature)
+  if (bytes?.length !== 64) return false
   const message = runMessage(manifest)
   return account.signers.some(
     ({ key, weight }) =>
-      weight >= account.thresholds.medium && Keypair.fromPublicKey(key).verifyMessage(message, new Uint8Array(bytes)),
+      weight >= account.thresholds.medium && Keypair.fromPublicKey(key).verifyMessage(message, bytes),
   )
 }
 
-const hashText = (text: string): string => Buffer.from(sha256(new TextEncoder().encode(text))).toString('hex')
+const hashText = (text: string): string => bytesToHex(sha256(utf8ToBytes(text)))
 
 function sortBy<Row>(rows: readonly Row[], key: (row: Row) => string): Row[] {
   return rows.toSorted((left, right) => (key(left) < key(right) ? -1 : 1))

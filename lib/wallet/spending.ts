@@ -1,3 +1,4 @@
+import { equalBytes } from '@noble/curves/utils.js'
 import { Address, Operation, xdr } from '@stellar/stellar-sdk'
 import type { DelegationEntry } from '#lib/stellar/confidential-token.ts'
 import type { ConfidentialAccount } from './account.ts'
@@ -7,7 +8,7 @@ import { encryptDelegatedTransfer, encryptDelegation, openDelegation } from './d
 import type { Deployment, TokenOnNetwork } from './deployment.ts'
 import { encryptTransfer, encryptWithdrawal, type Payload } from './encryption.ts'
 import { decodeField, encodeField, encodePoint } from './grumpkin.ts'
-import { drawSalt, type Holder } from './keys.ts'
+import { type AnyHolder, drawSalt } from './keys.ts'
 import { PROOF_BYTES, type Statement } from './prover.ts'
 import { WalletError } from './wallet-error.ts'
 
@@ -28,7 +29,7 @@ export interface Start {
 /** Encrypts and proves one transfer under a new salt, without reading the ledger. Throws as `encryptTransfer`. */
 export async function proveTransfer(
   deployment: Deployment,
-  holder: Holder,
+  holder: AnyHolder,
   start: Start,
   transfer: {
     to: string
@@ -63,7 +64,7 @@ export async function proveTransfer(
  */
 export async function proveDelegation(
   deployment: Deployment,
-  holder: Holder,
+  holder: AnyHolder,
   start: Start,
   delegation: {
     spender: string
@@ -110,7 +111,7 @@ export interface Allowance {
 }
 
 /** The allowance of a delegation's entry, from its spender's own keys. Undefined for another spender's entry. */
-export function openAllowance(spender: Holder, owner: string, entry: DelegationEntry): Allowance | undefined {
+export function openAllowance(spender: AnyHolder, owner: string, entry: DelegationEntry): Allowance | undefined {
   const opened = openDelegation(spender.keys, spender.address, entry)
   if (!opened) return undefined
   const { delegationKey, allowance } = opened
@@ -124,7 +125,7 @@ export function openAllowance(spender: Holder, owner: string, entry: DelegationE
  */
 export async function proveDelegatedTransfer(
   deployment: Deployment,
-  holder: Holder,
+  holder: AnyHolder,
   allowance: Allowance,
   transfer: {
     to: string
@@ -167,7 +168,7 @@ export async function proveDelegatedTransfer(
 /** Encrypts and proves one withdrawal of a public amount, like `proveTransfer`. */
 export async function proveWithdrawal(
   deployment: Deployment,
-  holder: Holder,
+  holder: AnyHolder,
   start: Start,
   withdrawal: { to: string; amount: bigint; auditorSender: Uint8Array },
 ): Promise<Spending> {
@@ -200,8 +201,8 @@ export async function proveCall(deployment: Deployment, payload: Payload, statem
  * The start of a payment from the account's present entry.
  * @throws WalletError `other-keys` if the account has other keys, `balance-changed` if the opening does not match
  */
-export function startFrom(account: ConfidentialAccount, holder: Holder, opening: Opening): Start {
-  if (Buffer.compare(account.spendingKey, holder.keys.spendingKey) !== 0) {
+export function startFrom(account: ConfidentialAccount, holder: AnyHolder, opening: Opening): Start {
+  if (!equalBytes(account.spendingKey, holder.keys.spendingKey)) {
     throw new WalletError('other-keys', 'the account is registered with other confidential keys')
   }
   if (!opens(opening, account.spendable)) {

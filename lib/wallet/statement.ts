@@ -1,3 +1,4 @@
+import { concatBytes } from '@noble/hashes/utils.js'
 import { decodePoint, encodeField } from './grumpkin.ts'
 import { addressToField } from './keys.ts'
 import type { Statement } from './prover.ts'
@@ -110,7 +111,7 @@ export function publicInputBytes(circuit: Circuit): number {
  */
 export function publicInputs(statement: Statement): Uint8Array {
   const values = valuesOf(statement)
-  return Buffer.concat(PUBLIC_INPUTS[statement.circuit].flatMap(([name]) => values[name] ?? []))
+  return concatBytes(...PUBLIC_INPUTS[statement.circuit].flatMap(([name]) => values[name] ?? []))
 }
 
 /** Whether every point is on the curve and every key differs from the identity, which every true statement guarantees. */

@@ -1,3 +1,4 @@
+import { bytesToHex } from '@noble/hashes/utils.js'
 import {
   Account,
   type Keypair,
@@ -10,6 +11,7 @@ import {
 } from '@stellar/stellar-sdk'
 import type { TokenOnNetwork } from './deployment.ts'
 import { allowForFirstUse } from './first-use.ts'
+import { addressOf, addSignature, type Signer } from './signer.ts'
 import { WalletError } from './wallet-error.ts'
 
 export interface CallOptions {
@@ -43,8 +45,12 @@ export interface SignedCall {
 }
 
 /** The source account for the next call of `signer`. If the account doesn't exist, throws the SDK's error. */
-export function readSource(deployment: TokenOnNetwork, signer: Keypair, options: CallOptions): Promise<Account> {
-  return options.source ? Promise.resolve(options.source) : deployment.rpc.getAccount(signer.publicKey())
+export function readSource(
+  deployment: TokenOnNetwork,
+  signer: Keypair | Signer,
+  options: CallOptions,
+): Promise<Account> {
+  return options.source ? Promise.resolve(options.source) : deployment.rpc.getAccount(addressOf(signer))
 }
 
 /**
@@ -102,12 +108,13 @@ export function buildCall(
     .build()
 }
 
-export function signCall(transaction: Transaction, signer: Keypair): SignedCall {
-  transaction.sign(signer)
+/** @throws WalletError `signature-invalid` */
+export async function signCall(transaction: Transaction, signer: Keypair | Signer): Promise<SignedCall> {
+  const signed = await addSignature(transaction, signer)
   return {
-    signedXdr: transaction.toXdr(),
-    hash: Buffer.from(transaction.hash()).toString('hex'),
-    maxTime: Number(transaction.timeBounds?.maxTime ?? 0),
+    signedXdr: signed.toXdr(),
+    hash: bytesToHex(signed.hash()),
+    maxTime: Number(signed.timeBounds?.maxTime ?? 0),
   }
 }
 

@@ -1,3 +1,4 @@
+import { equalBytes } from '@noble/curves/utils.js'
 import { ledgerUnreachable } from '#lib/stellar/ledger-error.ts'
 import type { TokenOnNetwork } from './deployment.ts'
 import type { Prover, Statement } from './prover.ts'
@@ -25,7 +26,7 @@ export async function findForeignCircuit(
     const key = prover.verificationKeys?.[circuit]
     if (!key) continue
     const networkKey = await readVerificationKey(network, verifier, CIRCUIT_TYPES[circuit])
-    if (!networkKey || Buffer.compare(networkKey, key) !== 0) return { circuit, networkKey }
+    if (!networkKey || !equalBytes(networkKey, key)) return { circuit, networkKey }
   }
   return undefined
 }

@@ -16,6 +16,8 @@ export type WalletErrorCode =
   | 'history-incomplete'
   /** an archive does not respond as one: nothing is read without it */
   | 'archive-unavailable'
+  /** a signer returned a signature of another account, or of something else */
+  | 'signature-invalid'
   /** the simulation failed; see `contractError` */
   | 'would-fail'
 

@@ -32,10 +32,10 @@ export async function prepareChain(network: TestNetwork, payer: Holder, to: stri
       })
       const bare = buildCall(network, source, operation, options)
       const transaction = TransactionBuilder.cloneFrom(bare).setSorobanData(resources).build()
-      chain.push(signCall(transaction, payer.signer).signedXdr)
+      chain.push((await signCall(transaction, payer.signer)).signedXdr)
     } else {
       const transaction = await simulateCall(network, source, Operation.invokeContractFunction(call), options)
-      chain.push(signCall(transaction, payer.signer).signedXdr)
+      chain.push((await signCall(transaction, payer.signer)).signedXdr)
       resources = resourcesOf(transaction)
     }
     opening = next

@@ -130,7 +130,7 @@ test('sets a delegation, pays from it and revokes it with real proofs', async ()
   const spender = colleague.address
   const call = async (signer: Keypair, name: string, args: xdr.ScVal[]) => {
     const source = await server.getAccount(signer.publicKey())
-    await apply(signCall(await simulateCall(deployment, source, invoke(deployment, name, args), {}), signer))
+    await apply(await signCall(await simulateCall(deployment, source, invoke(deployment, name, args), {}), signer))
   }
 
   const delegated = encryptDelegation({

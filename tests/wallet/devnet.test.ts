@@ -196,7 +196,7 @@ describe('on a ledger', () => {
     await apply(await buildTransfer(deployment, employer, pay))
     const asset = new Asset(devnet.deployment.asset.code, devnet.deployment.asset.issuer)
     const source = await deployment.rpc.getAccount(address(holder))
-    await apply(signCall(buildCall(deployment, source, Operation.changeTrust({ asset }), {}), holder.signer))
+    await apply(await signCall(buildCall(deployment, source, Operation.changeTrust({ asset }), {}), holder.signer))
     await apply(await buildMerge(deployment, holder.signer))
     const { spendable } = await sync(holder)
     expect(spendable.value).toBe(5n * USDC)
