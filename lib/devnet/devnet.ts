@@ -47,10 +47,10 @@ export interface DevnetOptions {
   /** by how many ledgers each node lags; requests are sent to the nodes in turn; by default, one node that doesn't lag */
   readonly lag?: readonly number[]
   /**
-   * Separates the RPC's own node from the validator, for tests of transactions that never reach the validator: whether an
-   * announcement of the transaction `hash` (hex; the outer hash of a fee bump) is lost. `attempt` counts from 1.
+   * Separates the RPC's own node from the validator, for tests of transactions that never reach the validator: what is lost
+   * of an announcement of the transaction `hash` (hex; the outer hash of a fee bump). `attempt` counts from 1.
    */
-  readonly losesAnnouncement?: CaptiveCoreOptions['losesAnnouncement']
+  readonly loses?: CaptiveCoreOptions['loses']
   readonly passphrase: string
   /** the proofs that the verifier accepts; stand-ins by default */
   readonly proofs?: ProofMode
@@ -111,8 +111,8 @@ export async function startDevnet(options: DevnetOptions): Promise<Devnet> {
     const friendbotUrl = `${url}/friendbot`
     const archiveUrl = options.archiveUrl && { archiveUrl: options.archiveUrl }
     const deployment = { network: 'local' as const, rpcUrl, friendbotUrl, passphrase, ...built, ...archiveUrl }
-    const { losesAnnouncement, limits = NETWORK_LEDGER_LIMITS } = options
-    const core = losesAnnouncement ? openCaptiveCore(ledger, { limits, losesAnnouncement }) : ledger
+    const { loses, limits = NETWORK_LEDGER_LIMITS } = options
+    const core = loses ? openCaptiveCore(ledger, { limits, loses }) : ledger
     const nodes = lag.map((ledgers) => rpcMethods(ledgers > 0 ? lagBehind(core, ledgers) : core, friendbotUrl))
     let turn = 0
     const nextNode = () => {

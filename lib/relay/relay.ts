@@ -14,6 +14,7 @@ import { openHttpArchive } from '#lib/wallet/archive.ts'
 import type { Deployment } from '#lib/wallet/deployment.ts'
 import { type Holder, openHolder } from '#lib/wallet/keys.ts'
 import type { Prover } from '#lib/wallet/prover.ts'
+import { VALIDITY_SECONDS } from '#lib/wallet/transaction.ts'
 import { type LedgerWatch, watchLedger } from './ledger.ts'
 import { openProgress, type ShowProgress } from './progress.ts'
 import type { ItemQueue } from './queue.ts'
@@ -46,11 +47,7 @@ export interface Relay extends RelayStore {
 
 /** The relay's intervals, in seconds. */
 export interface RelayTimes {
-  /**
-   * how long a signed transfer can be applied, and so how long an item waits for the outcome of a lost one. A transfer
-   * that finds no room in the network's queue is banned for ten ledgers, about a minute, so its lifetime must exceed one
-   * or two bans.
-   */
+  /** how long a signed transfer can be applied, and so how long an item waits for the outcome of a lost one */
   validity: number
   /** before a step that has not succeeded is tried again */
   retry: number
@@ -71,7 +68,7 @@ export interface RelayTimes {
 }
 
 export const RELAY_TIMES: RelayTimes = {
-  validity: 180,
+  validity: VALIDITY_SECONDS,
   retry: 1,
   patience: 30,
   rest: 5,

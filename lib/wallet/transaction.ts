@@ -14,8 +14,15 @@ import { allowForFirstUse } from './first-use.ts'
 import { addressOf, addSignature, type Signer } from './signer.ts'
 import { WalletError } from './wallet-error.ts'
 
+/**
+ * Seconds for which a call can be applied by default. An envelope that is lost on its way to the validators can be included
+ * once its node has queued it for four ledgers and banned it for ten, and a minute after the validators demanded it:
+ * 70 seconds after its submission if a ledger closes every five, and up to two minutes if ledgers close more often.
+ */
+export const VALIDITY_SECONDS = 180
+
 export interface CallOptions {
-  /** The call expires after this many seconds, 120 by default. A sponsor accepts 10 to 330 s. */
+  /** The call expires after this many seconds, VALIDITY_SECONDS by default. A sponsor accepts 10 to 330 s. */
   seconds?: number
   /** Inclusion fee in stroops; 100 by default, enough under a fee bump, whose sponsor outbids it. */
   inclusionFee?: number
@@ -98,7 +105,7 @@ export function buildCall(
   operation: xdr.Operation,
   options: CallOptions,
 ): Transaction {
-  const maxTime = Math.floor((deployment.now ?? Date.now)() / 1000) + (options.seconds ?? 120)
+  const maxTime = Math.floor((deployment.now ?? Date.now)() / 1000) + (options.seconds ?? VALIDITY_SECONDS)
   return new TransactionBuilder(source, {
     fee: String(options.inclusionFee ?? 100),
     networkPassphrase: deployment.passphrase,

@@ -33,11 +33,11 @@ export async function startTestLedger(
     closeMs?: number | undefined
     lag?: readonly number[] | undefined
     historyLedgers?: number | undefined
-    losesAnnouncement?: DevnetOptions['losesAnnouncement']
+    loses?: DevnetOptions['loses']
   } = {},
 ): Promise<TestLedger> {
-  const { passphrase = 'Standalone Network ; February 2017', closeMs = 200, lag = [0], losesAnnouncement } = given
-  const lossy = losesAnnouncement && { losesAnnouncement }
+  const { passphrase = 'Standalone Network ; February 2017', closeMs = 200, lag = [0], loses } = given
+  const lossy = loses && { loses }
   const history = given.historyLedgers === undefined ? {} : { historyLedgers: given.historyLedgers }
   const devnet = await startDevnet({ directory: null, port: 0, closeMs, passphrase, lag, ...lossy, ...history })
   const proxy = await startFaultProxy(devnet.rpcUrl)

@@ -3,6 +3,7 @@ import type { Envelope, Transfer } from '#drizzle/schema/transfers.ts'
 import { type Identity, mintSession } from '#lib/auth/session.ts'
 import { readEnvironment } from '#lib/config/environment.ts'
 import type { Database } from '#lib/db/connection.ts'
+import type { DevnetOptions } from '#lib/devnet/devnet.ts'
 import { provideService } from '#lib/server/services.ts'
 import { type RunningService, startService } from '#lib/server/start.ts'
 import { findTransferOfHash } from '#lib/transfers/rows.ts'
@@ -30,6 +31,8 @@ export interface TestServiceOptions<Kind extends keyof Ledgers = 'none'> {
   lag?: readonly number[]
   /** how many ledgers the RPC of an embedded ledger keeps */
   historyLedgers?: number
+  /** what is lost between the RPC's node and the validator of an embedded ledger */
+  loses?: DevnetOptions['loses']
   /** overrides the configuration of the other options; an empty value removes a variable */
   variables?: Record<string, string>
   /** freezes the clock at this time until the test sets it; by default the clock runs */
@@ -159,11 +162,12 @@ async function startLedger({
   closeMs,
   lag,
   historyLedgers,
+  loses,
 }: TestServiceOptions<keyof Ledgers>): Promise<Ledgers[keyof Ledgers]> {
   const isTestnet = variables?.STELLAR_NETWORK === 'testnet'
   const passphrase = isTestnet ? Networks.TESTNET : variables?.DEVNET_PASSPHRASE
   if (ledger === 'fake') return await startFakeRpc({ ...(passphrase && { passphrase }) })
-  return ledger === 'embedded' ? await startTestLedger({ passphrase, closeMs, lag, historyLedgers }) : undefined
+  return ledger === 'embedded' ? await startTestLedger({ passphrase, closeMs, lag, historyLedgers, loses }) : undefined
 }
 
 /** The variables for the ledger. */

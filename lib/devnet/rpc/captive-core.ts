@@ -6,10 +6,22 @@ import { openQueue } from '../transaction/queue.ts'
 /** Ledgers after which a node forgets that it told its peers about a message (core's MAX_SLOTS_TO_REMEMBER). */
 const FLOODGATE_LEDGERS = 12
 
+/**
+ * Seconds after which a validator forgets that it demanded a transaction from a node (MAX_DELAY_DEMAND * MAX_RETRY_COUNT
+ * * 2 in core's TxDemandsManager). Until then it doesn't demand it from that node again.
+ */
+const DEMAND_SECONDS = 60
+
+/**
+ * What is lost on the way to the validator: the `announcement`, of which the validator learns nothing, or the
+ * `transaction` that it then demands.
+ */
+export type Loss = 'announcement' | 'transaction'
+
 export interface CaptiveCoreOptions {
   readonly limits: LedgerLimits
-  /** Whether an announcement of this envelope is lost on its way to the validator. `attempt` counts from 1. */
-  readonly losesAnnouncement: (announcement: { readonly hash: string; readonly attempt: number }) => boolean
+  /** What is lost of an announcement of this envelope. `attempt` counts from 1. */
+  readonly loses: (announcement: { readonly hash: string; readonly attempt: number }) => Loss | undefined
 }
 
 /**
@@ -20,12 +32,15 @@ export interface CaptiveCoreOptions {
  * - for four ledgers it is in this node's queue, and a resubmission is a DUPLICATE;
  * - then the node drops and bans it, and for ten ledgers the response is TRY_AGAIN_LATER;
  * - within 12 ledgers after an announcement (Floodgate), the node doesn't announce the same envelope again. Later, it
- *   does: when it accepts the envelope again, or after any ledger that closes while the envelope is in its queue.
+ *   does: when it accepts the envelope again, or after any ledger that closes while the envelope is in its queue;
+ * - within 60 seconds after a demand, the validator ignores announcements of the same envelope by this node.
  */
-export function openCaptiveCore(validator: Ledger, { limits, losesAnnouncement }: CaptiveCoreOptions): Ledger {
+export function openCaptiveCore(validator: Ledger, { limits, loses }: CaptiveCoreOptions): Ledger {
   const queue = openQueue(limits)
   /** by full hash: the ledger of the last announcement, and the number of announcements */
   const announcements = new Map<string, { ledger: number; count: number }>()
+  /** by full hash: when the validator demanded it (unix seconds) */
+  const demands = new Map<string, number>()
 
   const announce = (envelope: Envelope) => {
     const { sequence } = validator.context()
@@ -33,7 +48,11 @@ export function openCaptiveCore(validator: Ledger, { limits, losesAnnouncement }
     if (last && sequence - last.ledger < FLOODGATE_LEDGERS) return
     const attempt = (last?.count ?? 0) + 1
     announcements.set(envelope.fullHash, { ledger: sequence, count: attempt })
-    if (!losesAnnouncement({ hash: envelope.hash, attempt })) validator.submit(envelope.xdr)
+    const loss = loses({ hash: envelope.hash, attempt })
+    const now = validator.now()
+    if (loss === 'announcement' || now - (demands.get(envelope.fullHash) ?? -Infinity) < DEMAND_SECONDS) return
+    demands.set(envelope.fullHash, now)
+    if (loss !== 'transaction') validator.submit(envelope.xdr)
   }
 
   return {
