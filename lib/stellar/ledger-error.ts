@@ -23,3 +23,13 @@ export class LedgerError extends Error {
 /** The error for a response that is missing or does not match its request. */
 export const ledgerUnreachable = (cause?: unknown): LedgerError =>
   new LedgerError('unavailable', 'the ledger cannot be reached', { cause })
+
+/**
+ * Awaits a call of the SDK's RPC client. JSON-RPC errors, which the SDK throws as plain objects, are passed on.
+ * @throws LedgerError `unavailable` if the RPC doesn't respond
+ */
+export function reachLedger<Answer>(call: Promise<Answer>): Promise<Answer> {
+  return call.catch((cause: unknown) => {
+    throw cause instanceof Error ? ledgerUnreachable(cause) : cause
+  })
+}

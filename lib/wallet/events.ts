@@ -1,4 +1,5 @@
 import { type rpc, scValToNative, xdr } from '@stellar/stellar-sdk'
+import { reachLedger } from '#lib/stellar/ledger-error.ts'
 import type { ArchivedEvent, EventArchive } from './archive.ts'
 import type { Fields } from './decryption.ts'
 import type { Deployment } from './deployment.ts'
@@ -32,7 +33,7 @@ export async function readAccountEvents(
   since?: string,
 ): Promise<AccountHistory> {
   const { archives = [], rpc: server } = deployment
-  const { oldestLedger, latestLedger } = await server.getHealth()
+  const { oldestLedger, latestLedger } = await reachLedger(server.getHealth())
   // The floor rises with every ledger, and a start below it is an error.
   const floor = Math.min(oldestLedger + FLOOR_MARGIN, latestLedger)
   const isRecent = since !== undefined && (archives.length === 0 || ledgerOf(since) >= floor)
@@ -102,7 +103,7 @@ async function readRecentEvents(
   const events: AccountEvent[] = []
   let start = from
   for (;;) {
-    const page = await deployment.rpc.getEvents({ filters, limit: PAGE, ...start })
+    const page = await reachLedger(deployment.rpc.getEvents({ filters, limit: PAGE, ...start }))
     events.push(...page.events.map(decodeEvent))
     // A page that is not full may still end early: one request scans a limited number of ledgers.
     const complete = page.events.length < PAGE && ledgerOf(page.cursor) >= page.latestLedger

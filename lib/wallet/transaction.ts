@@ -1,7 +1,7 @@
 import { bytesToHex } from '@noble/hashes/utils.js'
 import {
   Account,
-  type Keypair,
+  Keypair,
   Operation,
   rpc,
   StrKey,
@@ -9,6 +9,8 @@ import {
   TransactionBuilder,
   xdr,
 } from '@stellar/stellar-sdk'
+import { readEntries } from '#lib/stellar/entries.ts'
+import { reachLedger } from '#lib/stellar/ledger-error.ts'
 import type { TokenOnNetwork } from './deployment.ts'
 import { allowForFirstUse } from './first-use.ts'
 import { addressOf, addSignature, type Signer } from './signer.ts'
@@ -51,18 +53,30 @@ export interface SignedCall {
   maxTime: number
 }
 
-/** The source account for the next call of `signer`. If the account doesn't exist, throws the SDK's error. */
-export function readSource(
+/**
+ * The source account for the next call of `signer`. Reads its entry, because the SDK's `getAccount` also reports "not found"
+ * while the RPC is away.
+ * @throws WalletError `no-account`; LedgerError `unavailable`
+ */
+export async function readSource(
   deployment: TokenOnNetwork,
   signer: Keypair | Signer,
   options: CallOptions,
 ): Promise<Account> {
-  return options.source ? Promise.resolve(options.source) : deployment.rpc.getAccount(addressOf(signer))
+  if (options.source) return options.source
+  const address = addressOf(signer)
+  const accountId = Keypair.fromPublicKey(address).xdrAccountId()
+  const key = xdr.LedgerKey.account(new xdr.LedgerKeyAccount({ accountId }))
+  const [found] = (await readEntries(deployment.rpc, [key])).entries
+  if (found?.val.type !== 'account') {
+    throw new WalletError('no-account', `there is no account ${address} on the network: fund it first`)
+  }
+  return new Account(address, String(found.val.account.seqNum))
 }
 
 /**
- * Builds the call, simulates it, and adopts footprint, resources, fee and authorization. Throws WalletError `would-fail`;
- * transport errors of the SDK are passed on.
+ * Builds the call, simulates it, and adopts footprint, resources, fee and authorization.
+ * @throws WalletError `would-fail`; LedgerError `unavailable`
  */
 export async function simulateCall(
   deployment: TokenOnNetwork,
@@ -71,7 +85,7 @@ export async function simulateCall(
   options: CallOptions,
 ): Promise<Transaction> {
   const transaction = buildCall(deployment, source, operation, options)
-  const simulation = await deployment.rpc.simulateTransaction(transaction)
+  const simulation = await reachLedger(deployment.rpc.simulateTransaction(transaction))
   if (rpc.Api.isSimulationError(simulation)) throw simulationFailed(simulation.error)
   const assembled = rpc.assembleTransaction(transaction, simulation)
   const resourceFee = BigInt(simulation.minResourceFee) + (options.margin ?? RENT_MARGIN)
@@ -82,7 +96,7 @@ export async function simulateCall(
 /** A simulation needs a source account and reads nothing of it. */
 const ANY_ACCOUNT = StrKey.encodeEd25519PublicKey(new Uint8Array(32))
 
-/** Simulates a contract's function of one number, which changes nothing. Throws WalletError `would-fail`. */
+/** Simulates a contract's function of one number, which changes nothing. @throws WalletError `would-fail`; LedgerError `unavailable` */
 export async function simulateRead(
   network: TokenOnNetwork,
   contract: string,
@@ -91,9 +105,8 @@ export async function simulateRead(
 ): Promise<rpc.Api.SimulateTransactionSuccessResponse> {
   const call = { contract, function: name, args: [xdr.ScVal.scvU32(number)] }
   const operation = Operation.invokeContractFunction(call)
-  const simulation = await network.rpc.simulateTransaction(
-    buildCall(network, new Account(ANY_ACCOUNT, '0'), operation, {}),
-  )
+  const transaction = buildCall(network, new Account(ANY_ACCOUNT, '0'), operation, {})
+  const simulation = await reachLedger(network.rpc.simulateTransaction(transaction))
   if (rpc.Api.isSimulationError(simulation)) throw simulationFailed(simulation.error)
   return simulation
 }

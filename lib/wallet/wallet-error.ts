@@ -2,6 +2,8 @@
 export type WalletErrorCode =
   /** an amount, key, point or call argument is out of range or badly encoded */
   | 'malformed'
+  /** the account of the signer does not exist on the network */
+  | 'no-account'
   /** an account is not registered with the token */
   | 'not-registered'
   /** the account is registered with other confidential keys */

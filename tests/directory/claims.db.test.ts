@@ -5,7 +5,7 @@ import { transfers } from '#drizzle/schema/transfers.ts'
 import { identityRow, insertRows } from '#lib/cli/seed/rows.ts'
 import { transact } from '#lib/db/connection.ts'
 import type { BatchWithPayouts } from '#lib/directory/batches/batches.ts'
-import type { LedgerRecord } from '#lib/transfers/decide.ts'
+import type { Decision, LedgerRecord } from '#lib/transfers/decide.ts'
 import { findEnvelopes, type Transfer } from '#lib/transfers/rows.ts'
 import { settle as settleTransfer } from '#lib/transfers/settle.ts'
 import { type Employer, employerNamed } from '../support/fixtures.ts'
@@ -54,10 +54,10 @@ async function addWallet({ organisation }: Employer, name: string): Promise<stri
   return sub
 }
 
-async function settle({ id }: Transfer, how: LedgerRecord | null, now = NOW): Promise<Transfer> {
+async function settle({ id }: Transfer, how: LedgerRecord | Decision | null, now = NOW): Promise<Transfer> {
   const [envelope] = await findEnvelopes(service.db, [id])
   const innerHash = envelope?.innerHash ?? ''
-  const record = how && { ...how, hash: `${how.hash.slice(0, 32)}${innerHash.slice(0, 32)}` }
+  const record = how && 'hash' in how ? { ...how, hash: `${how.hash.slice(0, 32)}${innerHash.slice(0, 32)}` } : how
   return await settleNamed(service.db, innerHash, record, now)
 }
 
@@ -261,7 +261,12 @@ describe('what becomes of a payout', () => {
   test.each([
     ['failed on the ledger', FAILURE, 'the transfer failed on the ledger: txFailed, contract error 3506'],
     ['expired', null, 'the transfer expired before it reached the ledger'],
-  ])(
+    [
+      'replaced by an unknown transaction',
+      { status: 'expired', resultCode: 'txBadSeq' },
+      'another transaction of this account was applied: check whether it paid',
+    ],
+  ] satisfies [string, LedgerRecord | Decision | null, string][])(
     '%s: failed, with its error; sent again it is pending without one, and the batch started',
     async (_, how, error) => {
       const { ada, payee, now } = await setUp()

@@ -186,11 +186,6 @@ describe('settleDecided', () => {
     expect(await findDiscrepancies(db)).toEqual([])
   })
 
-  test('tells the employer to check the other transaction if a payout’s transfer was replaced', async () => {
-    await record('1')
-    expect(await settle('1', { status: 'expired', resultCode: 'txBadSeq' })).toMatchObject({ resultCode: 'txBadSeq' })
-  })
-
   test('releases one bid, and keeps those of other transfers', async () => {
     for (const name of ['1', '2', '3']) await record(name)
     await settle('2', FAILURE)

@@ -276,4 +276,28 @@ describe('on a ledger', () => {
     ]
     for (const [attempt, code] of cases) expect(await errorOf(attempt())).toMatchObject({ name: 'WalletError', code })
   })
+
+  test('a missing account is told from an RPC that does not respond', async () => {
+    const { spendable } = await sync(employer)
+    const away = { ...deployment, rpc: new rpc.Server('http://127.0.0.1:1', { allowHttp: true }) }
+    const source = await deployment.rpc.getAccount(address(employer))
+    const transfer = { to: address(contractor(0)), amount: 1n, opening: spendable }
+    for (const attempt of [
+      () => buildRegister(away, employer, { auditorId: 0 }),
+      () => buildMerge(away, employer.signer),
+      () => buildMerge(away, employer.signer, undefined, { source }),
+      () => buildTransfer(away, employer, transfer),
+      () => syncBalance(away, employer),
+    ]) {
+      expect(await errorOf(attempt())).toMatchObject({
+        name: 'LedgerError',
+        code: 'unavailable',
+        message: 'the ledger cannot be reached',
+      })
+    }
+    expect(await errorOf(buildMerge(deployment, keypair('nobody')))).toMatchObject({
+      name: 'WalletError',
+      code: 'no-account',
+    })
+  })
 })

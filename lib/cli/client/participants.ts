@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { requireSameKeys } from '#lib/prover/node/network-keys.ts'
 import { prover as standIn } from '#lib/prover/stand-in.ts'
 import { requestFriendbot } from '#lib/stellar/friendbot.ts'
+import { reachLedger } from '#lib/stellar/ledger-error.ts'
 import { openHttpArchive } from '#lib/wallet/archive.ts'
 import { EMPTY } from '#lib/wallet/balance.ts'
 import { buildDeposit, buildMerge, buildRegister } from '#lib/wallet/calls.ts'
@@ -70,9 +71,9 @@ const TURN_MS = 250
 /** Submits a signed transaction, paid by its source account, and waits until a ledger includes it. */
 export async function sendAndWait(network: TestNetwork, signedXdr: string): Promise<void> {
   const transaction = TransactionBuilder.fromXdr(signedXdr, network.passphrase)
-  const sent = await network.rpc.sendTransaction(transaction)
+  const sent = await reachLedger(network.rpc.sendTransaction(transaction))
   if (sent.status !== 'PENDING') throw new NotTaken(sent.status)
-  const result = await network.rpc.pollTransaction(sent.hash, { attempts: 200, sleepStrategy: () => 100 })
+  const result = await reachLedger(network.rpc.pollTransaction(sent.hash, { attempts: 200, sleepStrategy: () => 100 }))
   if (result.status !== 'SUCCESS') {
     const why = result.status === 'FAILED' ? JSON.stringify(result.resultXdr.toJson()) : 'not in time'
     throw new Error(`transaction ${sent.hash} did not succeed: ${why}`)
