@@ -13,7 +13,7 @@ export const viewport: Viewport = { colorScheme: 'light dark' }
 
 /** The frame of every page. */
 export default async function Layout({ children }: { children: ReactNode }) {
-  // The nonce of the policy is another one for each request, so no page can be made at build time.
+  // The policy's nonce differs for each request, so no page can be rendered at build time.
   await connection()
   return (
     <html lang="en">

@@ -14,19 +14,19 @@ const ENTRANCES: Entrance[] = [
   {
     href: '/docs' as Route,
     title: 'API reference',
-    text: 'Every route with its bodies, answers and messages. Try them from the page.',
+    text: 'Every route with its bodies, responses and errors. Try them on the page.',
   },
   {
     href: '/overview' as Route,
     title: 'Operator dashboard',
-    text: 'Whether payroll flows, what the sponsor spends, and what failed and why.',
+    text: 'The state of every payroll, the sponsor’s spending, and the reason for each failure.',
   },
 ]
 
 const PROMISES = [
   ['Sessions', 'A wallet signs a SEP-10 challenge, or an identity provider vouches for an email.'],
-  ['Fee sponsorship', 'The employer signs the transfer; the sponsor pays the network fee by a fee bump (CAP-15).'],
-  ['Back office', 'Contractors, batches and payouts, settled by what stands on the ledger.'],
+  ['Fee sponsorship', 'The employer signs the transfer; the sponsor pays the network fee with a fee bump (CAP-15).'],
+  ['Back office', 'Contractors, batches and payouts, settled from the ledger.'],
   ['Confidential by construction', 'Amounts stay in the client’s proof. The service never holds a user’s key.'],
 ] as const
 
@@ -40,11 +40,11 @@ export default async function StartPage() {
         Confidential payroll
       </p>
       <h1 className="mt-10 max-w-xl text-3xl leading-tight font-semibold tracking-tight sm:text-4xl">
-        Pay contractors on Stellar without telling anybody how much
+        Pay contractors on Stellar without revealing how much
       </h1>
       <p className="mt-5 max-w-xl text-base leading-relaxed text-soft">
         The backend of a payroll application on a test network, without real funds. It signs users in, pays the fees of
-        their confidential transfers, and keeps their contractors, batches and payouts.
+        their confidential transfers, and manages their contractors, batches and payouts.
       </p>
       <SetupNotice />
       <nav aria-label="Ways in" className="mt-10 grid gap-4 sm:grid-cols-2">

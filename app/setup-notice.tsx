@@ -1,7 +1,8 @@
 import { findMissingVariables } from '#lib/server/missing-variables.ts'
 
 /**
- * The settings that a deployment lacks before a payroll can be run, and how to make them. Nothing if none is missing.
+ * The settings that a deployment lacks before a payroll can run, and how to set them. Renders nothing if none is
+ * missing.
  */
 export async function SetupNotice() {
   const { problem, missing } = await findMissingVariables()
@@ -9,7 +10,7 @@ export async function SetupNotice() {
   return (
     <section aria-labelledby="setup" className="mt-10 rounded-lg border border-line bg-surface p-5 shadow-card sm:p-6">
       <h2 id="setup" className="text-base font-semibold">
-        {problem === undefined ? 'This deployment is not complete' : 'This deployment has not started'}
+        {problem === undefined ? 'This deployment is incomplete' : 'This deployment has not started'}
       </h2>
       {problem !== undefined && <p className="mt-1 text-bad">{problem}</p>}
       <dl className="mt-3 divide-y divide-line">
@@ -25,8 +26,7 @@ export async function SetupNotice() {
         ))}
       </dl>
       <p className="mt-3 text-[0.8125rem] text-faint">
-        Set them where the deployment has its environment variables (on Vercel: Settings, Environment Variables), and
-        deploy again.
+        Set them in the environment of the deployment (on Vercel: Settings, Environment Variables), and deploy again.
       </p>
     </section>
   )

@@ -11,7 +11,7 @@ interface AttentionItemsProps {
   now: Date
 }
 
-/** The matters that need a person, each with the people it concerns, its time, its reason, and its remedy. */
+/** The items that need attention, each with the people it concerns, its time, its reason, and its remedy. */
 export function AttentionItems({ items, network, now }: AttentionItemsProps) {
   return (
     <ul className="divide-y divide-line rounded-lg border border-line bg-surface shadow-card">
@@ -58,7 +58,7 @@ function AttentionItem({ item, network, now }: AttentionItemProps) {
           {until && (
             <span className="text-faint">
               {' '}
-              Listed until {until.event}, or until {dayOf(until.at)}.
+              Listed until {until.event}, at most until {dayOf(until.at)}.
             </span>
           )}
         </p>
@@ -73,7 +73,7 @@ function AttentionItem({ item, network, now }: AttentionItemProps) {
   )
 }
 
-/** The organisation, users, batch and contractors that a matter concerns; each name links to its records. */
+/** The organisation, users, batch and contractors that an item concerns; each name links to its records. */
 function Of({ item, network }: Pick<AttentionItemProps, 'item' | 'network'>) {
   const { organisation, users = [], batch, contractors = [], moreContractors = 0 } = item
   if (!organisation && !batch && contractors.length === 0) return null

@@ -18,7 +18,7 @@ export function CopyButton({ value }: { value: string }) {
   )
 }
 
-/** A command to be typed elsewhere, with a button that copies it. */
+/** A command to run elsewhere, with a button that copies it. */
 export function Command({ text }: { text: string }) {
   return (
     <span className="inline-flex max-w-full items-center">

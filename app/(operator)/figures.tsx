@@ -5,14 +5,16 @@ export function groupDigits(whole: string | number | bigint): string {
   return String(whole).replace(/\B(?=(\d{3})+$)/g, ',')
 }
 
-/** A decimal as people read it: thousands apart, at least two decimals and at most `places`, which are cut, not rounded. */
+/**
+ * Formats a decimal for people: with thousands separators, and at least two decimals and at most `places`, truncated.
+ */
 export function readable(decimal: string, places = 7): string {
   const [whole = '0', fraction = ''] = decimal.split('.')
   const kept = fraction.slice(0, places).replace(/0+$/, '').padEnd(2, '0')
   return `${groupDigits(whole)}.${kept}`
 }
 
-/** Stroops as XLM. Where something was paid, the figure shows it, however little it was. */
+/** Formats stroops as XLM. A non-zero amount never shows as zero. */
 export function xlm(stroops: bigint, places = 7): string {
   const figure = readable(formatUnits(stroops), places)
   return stroops > 0n && !/[1-9]/.test(figure) ? readable(formatUnits(stroops)) : figure
@@ -42,10 +44,10 @@ export function age(at: Date, now: Date): string {
 
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
 
-/** A day as people write it: '3 Nov'. */
+/** Formats a day: '3 Nov'. */
 export const dayOf = (at: Date): string => `${at.getUTCDate()} ${MONTHS[at.getUTCMonth()]}`
 
-/** How long ago, with the exact time in UTC beneath: of today the time, of other days the date too. */
+/** How long ago, with the exact UTC time below it: today's without the date. */
 export function Moment({ at, now }: { at: Date; now: Date }) {
   const iso = at.toISOString()
   const isToday = iso.slice(0, 10) === now.toISOString().slice(0, 10)

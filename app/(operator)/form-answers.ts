@@ -4,8 +4,8 @@ export function seeOther(page: string): Response {
 }
 
 /**
- * The response to a form that wasn't posted from a page of PUBLIC_URL. It helps an operator who opened the page at
- * another address of the service.
+ * The response to a form that wasn't posted from a page of PUBLIC_URL, for an operator who opened the page at another
+ * address of the service.
  * @param publicUrl an origin, so it has no characters that are special in HTML
  */
 export function foreignForm(publicUrl: string): Response {
@@ -17,9 +17,9 @@ export function foreignForm(publicUrl: string): Response {
 <title>Another address · Confidential payroll</title>
 <style>body { max-width: 34rem; margin: 15vh auto; padding: 0 1.5rem; font: 1rem/1.5 system-ui, sans-serif }</style>
 <main>
-<h1>Not from this address</h1>
-<p>This dashboard is at <a href="${publicUrl}/sign-in">${publicUrl}</a>, and a form that another address has sent is not
-taken. If the address that you have opened is the right one, set <code>PUBLIC_URL</code> to it and start the service again.</p>
+<h1>Wrong address</h1>
+<p>This dashboard is at <a href="${publicUrl}/sign-in">${publicUrl}</a>, and it accepts no forms from other addresses.
+If the address that you opened is the right one, set <code>PUBLIC_URL</code> to it and restart the service.</p>
 </main>
 </html>
 `

@@ -22,7 +22,7 @@ export interface FrameProps {
   title: string
   /** the name of the network */
   network: string
-  /** a way up, above the title */
+  /** a link to the parent, above the title */
   above?: { href: Route; name: string }
   children: ReactNode
 }

@@ -2,9 +2,9 @@ import type { ReactNode } from 'react'
 import { CopyButton } from './copy-button.tsx'
 
 /**
- * A hash, an address or an id. The page holds the whole of it as one word, so that a double click selects it and a
- * search in the page finds it; style shows its ends. A tap shows all of it.
- * @param isWhole all of it is shown at once
+ * A hash, an address or an id. The page contains it as one word, so that a double click selects it and a search in the
+ * page finds it; CSS shows only its ends. A tap expands it.
+ * @param isWhole whether it is expanded from the start
  */
 export function Hash({ value, href, isWhole }: { value: string; href?: string; isWhole?: boolean }) {
   const short = <Ends value={value} />
@@ -32,10 +32,10 @@ function Leading({ href, children }: { href: string; children: ReactNode }) {
   )
 }
 
-/** The explorers of the networks that have one: pages of accounts, contracts and transactions. */
+/** The explorers of the networks that have one, with pages for accounts, contracts and transactions. */
 const EXPLORERS: Record<string, string> = { testnet: 'https://stellar.expert/explorer/testnet' }
 
-/** A G- or C-address, which leads to the network's explorer if it has one. */
+/** A G- or C-address, linked to the network's explorer if there is one. */
 export function Address({ value, network }: { value: string; network: string }) {
   const explorer = EXPLORERS[network]
   const kind = value.startsWith('C') ? 'contract' : 'account'
@@ -43,7 +43,7 @@ export function Address({ value, network }: { value: string; network: string }) 
   return explorer && isAddress ? <Hash value={value} href={`${explorer}/${kind}/${value}`} /> : <Hash value={value} />
 }
 
-/** The hash of a transaction, which leads to the network's explorer, or to a page of this service. */
+/** The hash of a transaction, linked to the network's explorer, or else to a page of this service. */
 export function TransactionHash({ hash, network }: { hash: string; network: string }) {
   const explorer = EXPLORERS[network]
   return <Hash value={hash} href={explorer ? `${explorer}/tx/${hash}` : `/ledger/${hash}`} />

@@ -14,9 +14,9 @@ interface ListViewProps<Row> extends Pick<FrameProps, 'here' | 'title' | 'networ
   query: Query
   /** undefined while the database cannot be reached */
   list: List<Row> | undefined
-  /** the noun for one record, and for many */
+  /** the noun for one record, and its plural */
   nouns: readonly [one: string, many: string]
-  /** the fields that a search reads */
+  /** the fields that a search matches */
   searches: string
   tabs?: { label: string; name: string; tabs: readonly Tab[] }
   filters?: readonly Filter[]
@@ -110,7 +110,7 @@ function NothingFound({ path, searches }: { path: string; searches: string }) {
   return (
     <>
       <strong>Nothing found</strong>
-      <p>A search looks at {searches}.</p>
+      <p>The search matches {searches}.</p>
       <p>
         <Link href={addressOf(path, {})} prefetch={false}>
           Show all

@@ -6,7 +6,7 @@ import { useEffect, useRef, useState, useTransition } from 'react'
 /** How often the page polls for changes: while work is in progress, and otherwise. */
 const BUSY_MS = 2_000
 const IDLE_MS = 15_000
-/** Ages and ledger numbers move without a record that changes: the page is read again after this time at the latest. */
+/** Ages and ledger numbers change even if no record does, so the page reloads after this time at the latest. */
 const RENEW_MS = 60_000
 /** After this long without a response, the service counts as unreachable and the page as stale. */
 const TIMEOUT_MS = 10_000
@@ -42,7 +42,7 @@ export function Live({ version, isOpen }: Pulse) {
       const pulse = await askPulse(ending.signal)
       isAsking = false
       due = performance.now() + (pulse && !pulse.isOpen ? IDLE_MS : BUSY_MS)
-      // Much may have happened meanwhile: the tab is hidden, or the page is another one.
+      // Much may have changed by now: the tab is hidden, or shows another page.
       if (ending.signal.aborted) return
       if (!document.hidden) {
         setState(pulse ? 'live' : 'lost')
@@ -91,7 +91,7 @@ export function Live({ version, isOpen }: Pulse) {
   )
 }
 
-/** Undefined if there is no response. A page whose session has ended says so on reload. */
+/** Resolves to undefined without a response. If the session has ended, the page shows that on reload. */
 async function askPulse(ending: AbortSignal): Promise<Pulse | undefined> {
   try {
     const signal = AbortSignal.any([ending, AbortSignal.timeout(TIMEOUT_MS)])

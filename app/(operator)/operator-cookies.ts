@@ -1,6 +1,6 @@
 /**
  * The names of the operator's cookies. Over https, the prefix binds them to this exact host. Without https that prefix
- * isn't allowed, and the name includes the port, since several services on one host share their cookies.
+ * isn't allowed. The name then includes the port, since cookies are shared by all services on a host.
  */
 export function operatorCookies(publicUrl: string): { session: string; browser: string; secure: boolean } {
   const { protocol, port } = new URL(publicUrl)

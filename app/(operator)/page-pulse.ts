@@ -4,8 +4,8 @@ import { readIfReachable } from '#lib/dashboard/reading.ts'
 import { service } from '#lib/server/services.ts'
 
 /**
- * The pulse of the page that is being rendered, read once per request and before all else: if a record changes during the
- * rendering, the next pulse differs, and the page is read again. Undefined while the database cannot be reached.
+ * The pulse of the page that is being rendered, read once per request, before anything else: if a record changes during
+ * rendering, the next pulse differs and the page reloads. Undefined while the database cannot be reached.
  */
 export const readPagePulse = cache(async (): Promise<Pulse | undefined> => {
   const { database } = await service()

@@ -1,12 +1,11 @@
 interface ProgressProps {
-  /** its label, for people who cannot see it */
+  /** its accessible label */
   label: string
   settled: number
   failed: number
   total: number
 }
 
-/** How many of a batch's payouts are paid, and how many have failed. */
 export function Progress({ label, settled, failed, total }: ProgressProps) {
   const part = (count: number) => (total === 0 ? 0 : (100 * count) / total)
   const words = `${settled} of ${total} paid${failed > 0 ? `, ${failed} failed` : ''}`

@@ -5,7 +5,7 @@ import { addressOf } from './query.ts'
 
 const NAME = 'underline-offset-4 [overflow-wrap:anywhere] hover:text-accent hover:underline'
 
-/** A user of an organisation by its email, to which one can write, or by its wallet. */
+/** A user of an organisation, shown by email, so that it can be contacted, or else by wallet. */
 export function User({ sub, email, network }: OrganisationUser & { network: string }) {
   if (email !== null) {
     return (
@@ -26,7 +26,7 @@ export function OrganisationLink({ id, name, path }: { id: string; name: string;
   )
 }
 
-/** The name of a contractor, which leads to the transfers that paid it. */
+/** The name of a contractor, linked to the transfers that paid it. */
 export function ContractorLink({ id, name }: { id: string; name: string }) {
   return (
     <Link href={addressOf('/transfers', { contractor: id })} prefetch={false} className={NAME}>
@@ -35,7 +35,7 @@ export function ContractorLink({ id, name }: { id: string; name: string }) {
   )
 }
 
-/** The name of a batch, which leads to its page. */
+/** The name of a batch, linked to its page. */
 export function BatchLink({ id, name }: { id: string; name: string }) {
   return (
     <Link href={addressOf(`/batches/${id}`, {})} prefetch={false} className={`${NAME} font-medium`}>

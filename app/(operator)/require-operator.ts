@@ -29,7 +29,7 @@ export async function hasStarted(): Promise<boolean> {
   }
 }
 
-/** The service, if it is the operator who asks. */
+/** The service, if the operator is signed in. */
 export async function readOperator(): Promise<Service | undefined> {
   const jar = await cookies()
   const running = await service()
@@ -38,7 +38,7 @@ export async function readOperator(): Promise<Service | undefined> {
   return operator && (await isOperatorSession(operator, token, running.now())) ? running : undefined
 }
 
-/** The address of the sign-in that leads back to `here`. */
+/** The address of the sign-in page that returns to `here`. */
 export function signInAddress(here: string): Route {
   return `/sign-in?to=${encodeURIComponent(here)}`
 }

@@ -11,7 +11,7 @@ export interface Filter {
   value: string
 }
 
-/** The filter of one organisation, if it is on. */
+/** The filter for one organisation, if it is active. */
 export function organisationFilter({ organisation = '' }: Query, name: string | undefined): Filter[] {
   return organisation === '' ? [] : [{ name: 'organisation', label: 'Organisation', value: name ?? organisation }]
 }

@@ -2,7 +2,7 @@ import type { ReactNode } from 'react'
 
 type Tone = 'good' | 'busy' | 'late' | 'bad' | 'idle' | 'off'
 
-/** The tone and the word of each status of each kind of record. */
+/** The tone and the label of each status, by kind of record. */
 const SIGNS = {
   transfer: {
     open: ['busy', 'Open'],
@@ -86,7 +86,7 @@ export function Sign({ tone, children }: { tone: Tone; children: ReactNode }) {
   )
 }
 
-/** A tick, half moon, warning triangle, cross, ring or struck ring, so that tones differ without colour, too. */
+/** A tick, half moon, warning triangle, cross, ring or struck ring, so that tones differ even without colour. */
 export function Shape({ tone }: { tone: Tone }) {
   return (
     <svg

@@ -1,8 +1,8 @@
 import type { ReactNode } from 'react'
 
 /**
- * A column. `from` is the page width from which it has a separate column. On narrower pages its value is below the first
- * column, with its name if it `isRepeated`.
+ * A column. `from` is the page width from which it is a separate column. On narrower pages its value is below the first
+ * column, with its name if `isRepeated`.
  */
 export interface Column<Row> {
   head: string
@@ -19,7 +19,7 @@ const SHOWN = { sm: 'max-sm:hidden', md: 'max-md:hidden', lg: 'max-lg:hidden', x
 const REPEATED = { sm: 'sm:hidden', md: 'md:hidden', lg: 'lg:hidden', xl: 'xl:hidden' } as const
 
 interface TableProps<Row> {
-  /** its label, for people who cannot see it */
+  /** its accessible label */
   caption: string
   columns: readonly Column<Row>[]
   rows: readonly Row[]
@@ -33,7 +33,7 @@ const CARD = 'max-sm:col-span-full max-sm:grid max-sm:grid-cols-subgrid'
 export function Table<Row>({ caption, columns, rows, keyOf }: TableProps<Row>) {
   const classOf = ({ from, isNumber }: Column<Row>) =>
     `px-3 max-sm:px-0 sm:first:pl-4 sm:last:pr-4 ${from ? SHOWN[from] : ''} ${isNumber ? 'text-right whitespace-nowrap' : 'text-left'}`
-  // Hide the head on a phone if it would name one column only: each row begins with its subject.
+  // Hide the head on a phone if it would name only one column: each row begins with its subject.
   const isLone = columns.filter(({ from }) => !from).length === 1
   return (
     <div className="overflow-hidden rounded-lg border border-line bg-surface shadow-card">
@@ -109,7 +109,7 @@ export function Unreachable() {
   return (
     <Empty>
       <strong>The database cannot be reached</strong>
-      <p>Nothing is lost: the service decides open transfers once it is back. This page tries again by itself.</p>
+      <p>Nothing is lost: the service decides open transfers once it is back. This page retries automatically.</p>
     </Empty>
   )
 }

@@ -2,13 +2,13 @@ import Link from 'next/link'
 import { groupDigits } from './figures.tsx'
 import { addressOf, type Query } from './query.ts'
 
-/** A part of a list: the value in the query, '' for all, and its word. */
+/** A tab of a list: its value in the query, '' for all records, and its label. */
 export type Tab = readonly [value: string, word: string]
 
 interface TabsProps {
   label: string
   path: string
-  /** the parameter of the query that chooses */
+  /** the query parameter that selects a tab */
   name: string
   tabs: readonly Tab[]
   query: Query

@@ -6,7 +6,7 @@ import { service } from '#lib/server/services.ts'
 
 /** The API reference: a viewer of the OpenAPI document, served from this service's own origin. */
 export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(
-  // A deployment that lacks a variable has no document to show: the home page names the variable.
+  // A deployment that lacks a variable has no document; the home page names the variable.
   { GET: async (request) => ((await hasStarted()) ? referencePage(request, await service()) : seeOther('/')) },
   { readers: 'ourselves' },
 )

@@ -9,15 +9,15 @@ export type InviteSignIn = PendingSignIn & { token: string }
 
 const MINUTES_10 = 600
 
-/** Over https the prefix binds it to this very host (RFC 6265bis §4.1.3.2). */
+/** Over https the prefix binds it to this host (RFC 6265bis §4.1.3.2). */
 const nameOf = (publicUrl: string) => (publicUrl.startsWith('https:') ? '__Host-invite' : 'invite')
 
-/** Has the browser keep the sign-in in a cookie while it is at the identity provider. */
+/** Stores the sign-in in a cookie while the browser is at the identity provider. */
 export async function keepSignIn(publicUrl: string, pending: InviteSignIn): Promise<void> {
   await write(publicUrl, JSON.stringify(pending), MINUTES_10)
 }
 
-/** The sign-in that the browser kept, which can be taken once; undefined without one. */
+/** The stored sign-in, which can be taken once; undefined if there is none. */
 export async function takeSignIn(publicUrl: string): Promise<InviteSignIn | undefined> {
   const kept = (await cookies()).get(nameOf(publicUrl))?.value
   await write(publicUrl, '', 0)
@@ -30,7 +30,7 @@ export async function takeSignIn(publicUrl: string): Promise<InviteSignIn | unde
 
 async function write(publicUrl: string, value: string, maxAge: number): Promise<void> {
   const secure = publicUrl.startsWith('https:')
-  // The provider leads back from another site: `strict` would leave the cookie behind.
+  // The provider redirects from another site, and a `strict` cookie would not be sent.
   const terms = { httpOnly: true, sameSite: 'lax', secure, path: '/', maxAge } as const
   const jar = await cookies()
   jar.set(nameOf(publicUrl), value, terms)

@@ -68,12 +68,12 @@ function SignInForm({ message, isWrong, to }: { message: string; isWrong: boolea
 }
 
 function messageOf(problem: string, seconds: string): string {
-  if (problem === 'wrong') return 'That is not the password.'
+  if (problem === 'wrong') return 'Wrong password.'
   if (problem === 'wait') {
     const wait = /^\d{1,3}$/.test(seconds) ? `${seconds} s` : 'a moment'
-    return `Too many wrong passwords. Try again in ${wait}. If strangers at your address go on, try again all the same: one try in ten is taken. A browser that has signed in before does not wait for them.`
+    return `Too many wrong passwords. Try again in ${wait}. If others at your address keep trying, try again anyway: one attempt in ten is accepted. A browser that has signed in before is not affected by them.`
   }
-  if (problem === 'unavailable') return 'The database cannot be reached just now. Try again in a moment.'
+  if (problem === 'unavailable') return 'The database cannot be reached. Try again in a moment.'
   if (problem === 'out') return 'You are signed out.'
   return 'It is printed when the service starts, unless OPERATOR_PASSWORD sets one.'
 }
@@ -81,8 +81,8 @@ function messageOf(problem: string, seconds: string): string {
 function Closed() {
   return (
     <p className="mt-6 text-soft">
-      It is closed: this service has no password for it. Set <code>OPERATOR_PASSWORD</code> (8 characters or more) and
-      start the service again.
+      The dashboard is closed: no password is set. Set <code>OPERATOR_PASSWORD</code> (8 characters or more) and start
+      the service again.
     </p>
   )
 }

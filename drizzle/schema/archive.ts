@@ -33,7 +33,7 @@ export const archiveGenerations = pgTable(
   {
     id: integer('id').primaryKey().generatedAlwaysAsIdentity(),
     token: text('token').notNull(),
-    /** counts the generations of a token from 1: if two processes notice a reset, only one begins the next generation */
+    /** the number of the generation, from 1: if two processes notice a reset, only one begins the next */
     ordinal: integer('ordinal').notNull(),
     /** the first ingested ledger and its hash (64 hex digits), which identifies the generation */
     firstLedger: integer('first_ledger').notNull(),
@@ -55,7 +55,10 @@ export const archiveStreams = pgTable(
       .references(() => archiveGenerations.id),
     contract: text('contract').notNull(),
     role: text('role', { enum: STREAM_ROLES }).notNull(),
-    /** until then one process ingests the stream. This only avoids duplicate work; the ranges keep the rows correct. */
+    /**
+     * until then one process ingests the stream; this only avoids duplicate work, since the ranges keep the rows
+     * correct
+     */
     claimedUntil: instant('claimed_until'),
   },
   (table) => [
@@ -72,9 +75,9 @@ export const archiveRanges = pgTable(
       .notNull()
       .references(() => archiveStreams.id),
     fromLedger: integer('from_ledger').notNull(),
-    /** `from_ledger` - 1: begun, and nothing stored yet */
+    /** `from_ledger` - 1 while nothing is stored yet */
     throughLedger: integer('through_ledger').notNull(),
-    /** hashes of both ledgers (64 hex digits): another hash on the network says that it was reset */
+    /** hashes of both ledgers (64 hex digits): a different hash on the network means that it was reset */
     fromHash: text('from_hash').notNull(),
     throughHash: text('through_hash').notNull(),
     /** when the last ledger closed, unix seconds: a lower ledger that closed later belongs to another network */
@@ -94,11 +97,11 @@ export const archiveEvents = pgTable(
       .notNull()
       .references(() => archiveStreams.id),
     toid: toid(),
-    /** among all contract events of the operation, those of other contracts included */
+    /** counted over all contract events of the operation, including those of other contracts */
     eventIndex: integer('event_index').notNull(),
     /** when its ledger closed, unix seconds */
     closedAt: bigint('closed_at', { mode: 'number' }).notNull(),
-    /** of the transaction, the outer one of a fee bump; 32 bytes */
+    /** of the transaction, the outer one for a fee bump; 32 bytes */
     txHash: bytea('tx_hash').notNull(),
     /** the symbol of the first topic; empty if that isn't a symbol */
     type: text('type').notNull(),
@@ -120,7 +123,7 @@ export const archiveEvents = pgTable(
 export const EVENT_ROLES = ['checkpoint', 'anchor'] as const
 export type EventRole = (typeof EVENT_ROLES)[number]
 
-/** The events of each account that their topics name, in the order of the ledger. */
+/** The accounts named in the topics of each event, in ledger order. */
 export const archiveEventAccounts = pgTable(
   'archive_event_accounts',
   {

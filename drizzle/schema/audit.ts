@@ -56,8 +56,8 @@ export type SubjectKind = (typeof SUBJECT_KINDS)[number]
 
 /**
  * One entry for each action on a record: actor, subject and time. Append-only: a trigger refuses UPDATE, DELETE and
- * TRUNCATE. Entries outlive their subjects, hence no foreign keys. They hold ids alone: no names, addresses of people,
- * amounts or secrets.
+ * TRUNCATE. Entries outlive their subjects, hence no foreign keys. They contain only ids: no names, addresses of
+ * people, amounts or secrets.
  */
 export const auditLog = pgTable(
   'audit_log',
@@ -88,7 +88,7 @@ export const auditLog = pgTable(
 export type AuditDetail = Record<string, string | number | boolean | readonly string[]>
 
 /**
- * How often the sponsor refused an account for one reason in one hour. The first of them is a row of the audit log; the
+ * How often the sponsor refused an account for one reason in one hour. The first refusal is a row of the audit log. The
  * others are only counted, so that refused requests cannot fill the log.
  */
 export const refusals = pgTable(
@@ -99,7 +99,7 @@ export const refusals = pgTable(
     hour: text('hour').notNull(),
     reason: text('reason').notNull(),
     count: integer('count').notNull().default(1),
-    /** inner hash of the last of them */
+    /** inner hash of the last refusal */
     lastHash: text('last_hash').notNull(),
     lastAt: instant('last_at').notNull(),
   },

@@ -28,13 +28,12 @@ export type PayoutStatus = (typeof PAYOUT_STATUSES)[number]
 
 export const CURRENCIES = ['USDC'] as const
 
-/** An employer's records belong to its organisation alone. */
 export const organisations = pgTable('organisations', {
   id: uuid('id').primaryKey().defaultRandom(),
   name: text('name').notNull(),
   /** when a read of its contractors last looked up their registrations in the ledger */
   registrationsAskedAt: instant('registrations_asked_at'),
-  /** how many batches it has, and contractors that are not removed: triggers count them (triggers.sql) */
+  /** the number of its batches, and of its contractors that are not removed; triggers count them (triggers.sql) */
   batchCount: integer('batch_count').notNull().default(0),
   contractorCount: integer('contractor_count').notNull().default(0),
   createdAt: instant('created_at').notNull().defaultNow(),
@@ -75,9 +74,9 @@ export const contractors = pgTable(
     emailFolded: text('email_folded'),
     /** G… or C… */
     address: text('address'),
-    /** public viewing key of the address as the ledger has it, 128 hex digits */
+    /** public viewing key of the address from the ledger, 128 hex digits */
     pvk: text('pvk'),
-    /** a decimal number as it was given, at most 7 decimals */
+    /** a decimal number as it was sent, at most 7 decimals */
     rateAmount: text('rate_amount'),
     rateCurrency: text('rate_currency', { enum: CURRENCIES }),
     /** incremented with every invite: a link with an earlier version is void */
@@ -130,12 +129,12 @@ export const contractors = pgTable(
 
 type ContractorColumns = Record<'deletedAt' | 'linkedKind' | 'status' | 'address', AnyPgColumn>
 
-/** Whether a user may still sign in and find an invite to the record. */
+/** Whether a user may still sign in and find the record's invite. */
 function isUnlinked({ deletedAt, linkedKind, status }: ContractorColumns) {
   return sql`${deletedAt} is null and ${linkedKind} is null and ${status} <> 'inactive'`
 }
 
-/** These become ready with the registration of their address. */
+/** Contractors that become ready once their address is registered. */
 function isWaiting({ deletedAt, status, address }: ContractorColumns) {
   return sql`${deletedAt} is null and ${status} in ('invited', 'onboarding') and ${address} is not null`
 }
@@ -175,13 +174,13 @@ export const payouts = pgTable(
   'payouts',
   {
     id: uuid('id').primaryKey().defaultRandom(),
-    /** inside a batch: the order of its instructions */
+    /** the order of the instructions of the batch */
     sequence: sequence(),
     organisation: uuid('organisation').notNull(),
     batch: uuid('batch').notNull(),
     contractor: uuid('contractor').notNull(),
     status: text('status', { enum: PAYOUT_STATUSES }).notNull().default('draft'),
-    /** the contractor's when the payout was made; without one nothing can pay it */
+    /** the contractor's address when the payout was created; without one nothing can pay it */
     address: text('address'),
     /** the amount as the client sealed it; never read, never logged */
     encryptedAmount: text('encrypted_amount').notNull(),

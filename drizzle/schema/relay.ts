@@ -21,14 +21,14 @@ export type JobStatus = (typeof JOB_STATUSES)[number]
 
 /**
  * The states of an item. `queued`: it has no channel. `taken`: its transfer is being built. `signed`: that transfer is
- * stored, and only it may pay the item until its outcome is known. The others are final. `unknown`: the ledger's history
- * no longer shows whether the item was paid.
+ * stored, and no other may pay the item until its outcome is known. The others are final. `unknown`: the ledger's
+ * history no longer reaches back far enough to tell whether the item was paid.
  */
 export const ITEM_STATUSES = ['queued', 'taken', 'signed', 'paid', 'failed', 'unknown'] as const
 export type ItemStatus = (typeof ITEM_STATUSES)[number]
 
 /**
- * The problems that keep a channel from paying. `balance`: it owns nothing at all. `moved`: the ledger applied
+ * The problems that keep a channel from paying. `balance`: its balance is zero. `moved`: the ledger applied
  * transactions that this database does not have, as after a restore from a backup; only an operator releases it.
  */
 export const CHANNEL_PROBLEMS = ['account', 'registration', 'sequence', 'balance', 'history', 'moved'] as const
@@ -72,7 +72,7 @@ export const batchItems = pgTable(
     sealedAmount: text('sealed_amount'),
     /** the account whose sponsor quota the transfer uses */
     quotaAccount: text('quota_account').notNull(),
-    /** the channel that it holds, or held last */
+    /** its channel, or its last one */
     channel: text('channel'),
     /** incremented when a worker takes the item: an earlier worker can no longer change it */
     attempt: integer('attempt').notNull().default(0),
@@ -91,10 +91,10 @@ export const batchItems = pgTable(
     error: text('error'),
     /** a response ruled the item out; it is not tried again before this time */
     doubtedUntil: instant('doubted_until'),
-    /** the latest ledger then: only a response that cannot lag behind it fails the item */
+    /** the latest ledger at that time: only a response that cannot lag behind it fails the item */
     doubtedLedger: integer('doubted_ledger'),
     queuedAt: instant('queued_at').notNull(),
-    /** when a transfer of it was first recorded */
+    /** when a transfer of the item was first recorded */
     sentAt: instant('sent_at'),
     settledAt: instant('settled_at'),
   },
@@ -120,8 +120,8 @@ function hasEnded({ status }: { status: AnyColumn }) {
 }
 
 /**
- * The state of a channel: the item that holds it, its balance, which only relays can read, and its problem. An item holds
- * a channel, never a process, so a process that dies holds nothing.
+ * The state of a channel: the item that holds it, its balance, which only relays can read, and its problem. Items hold
+ * channels and processes don't, so a crashed process holds nothing.
  */
 export const relayChannels = pgTable(
   'relay_channels',
@@ -130,13 +130,13 @@ export const relayChannels = pgTable(
     address: text('address').notNull(),
     /** the balance at a cursor of the ledger's events, as a JWE for the relay */
     sealedBalance: text('sealed_balance'),
-    /** the opening of the spendable commitment now, as a JWE for the relay */
+    /** the current opening of the spendable commitment, as a JWE for the relay */
     sealedOpening: text('sealed_opening'),
     problem: text('problem', { enum: CHANNEL_PROBLEMS }),
     /** the item that holds the channel until it ends */
     itemJob: uuid('item_job'),
     itemPosition: integer('item_position'),
-    /** the item that gets the channel next: its proof may be made ahead, but nothing is signed for it yet */
+    /** the item that gets the channel next: its proof may be generated ahead, but nothing is signed for it yet */
     nextJob: uuid('next_job'),
     nextPosition: integer('next_position'),
     /**

@@ -78,9 +78,9 @@ export const transfers = pgTable(
     ledger: integer('ledger'),
     /** when that ledger closed */
     appliedAt: instant('applied_at'),
-    /** the result code that the ledger has, as the SDK spells it: txSuccess, txFailed … */
+    /** the result code from the ledger, as the SDK spells it: txSuccess, txFailed … */
     resultCode: text('result_code'),
-    /** number of the contract error that a failure carried: 3506 is a stale proof */
+    /** number of the contract error of a failure: 3506 is a stale proof */
     contractError: integer('contract_error'),
     /** stroops that the service paid in the end */
     feeCharged: stroops('fee_charged'),
@@ -142,7 +142,7 @@ export const envelopes = pgTable(
     signed: text('signed'),
     /** the maximum fee that the network may charge for it, in stroops */
     bid: stroops('bid').notNull(),
-    /** its maxTime, unix seconds; 0: it has none */
+    /** its maxTime, unix seconds; 0 for none */
     maxTime: bigint('max_time', { mode: 'number' }).notNull(),
     /** the code with which the network rejected it when it was last submitted; null if it was accepted */
     resultCode: text('result_code'),
@@ -170,7 +170,7 @@ export const quotas = pgTable(
     day: text('day').notNull(),
     /** stroops bid by open transfers */
     held: stroops('held').notNull().default(sql`0`),
-    /** stroops really charged */
+    /** stroops actually charged */
     used: stroops('used').notNull().default(sql`0`),
     /** transfers recorded, without a relay's items that expired without ever being submitted */
     count: integer('count').notNull().default(0),
@@ -210,7 +210,7 @@ export type GrantStatus = (typeof GRANT_STATUSES)[number]
 export const grants = pgTable(
   'grants',
   {
-    /** G… or C…, whose confidential balance is filled */
+    /** G… or C…, whose confidential balance is credited */
     account: text('account').primaryKey(),
     /** distinguishes this grant from the account's earlier ones */
     claim: uuid('claim').notNull().defaultRandom(),
@@ -223,7 +223,7 @@ export const grants = pgTable(
     transfer: uuid('transfer')
       .unique()
       .references(() => transfers.id),
-    /** number of the contract error because of which there is no deposit */
+    /** number of the contract error that prevented the deposit */
     contractError: integer('contract_error'),
     settledAt: instant('settled_at'),
   },

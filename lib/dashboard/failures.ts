@@ -116,7 +116,7 @@ const FILLED = {
 const SHORT = {
   actor: 'operator',
   remedy:
-    'Send more USDC to the relay’s channels: the Jobs page shows which, and how. Then ask the employer to start a new job for what failed.',
+    'Send more USDC to the relay’s channels: the Jobs page shows which, and how. Then ask the employer to start a new job for the failed transfers.',
 } as const
 
 /** Lists the relay jobs that failed recently, except those whose failed items were all paid by later transfers. */

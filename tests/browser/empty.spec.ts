@@ -21,7 +21,7 @@ test('reports a sponsor without contracts as off', async ({ page }) => {
   try {
     await visit(page, idle)
     await expect(page.getByRole('region', { name: 'Health' })).toContainText('nothing to pay for')
-    await expect(page.getByRole('region', { name: 'Needs a person' })).toContainText('Every transfer is refused')
+    await expect(page.getByRole('region', { name: 'Needs attention' })).toContainText('Every transfer is refused')
   } finally {
     await idle.stop()
   }
@@ -109,8 +109,8 @@ test('the overview reports that all is well, and the next step', async ({ page }
     expect(await health.textContent()).toContain('Running')
   }).toPass()
   const main = page.getByRole('main')
-  await expect(page.getByRole('region', { name: 'Needs a person' })).toContainText(
-    'All is well: nothing waits for you.',
+  await expect(page.getByRole('region', { name: 'Needs attention' })).toContainText(
+    'All is well: nothing needs your attention.',
   )
   await expect(main).toContainText('npm run demo')
   await expect(main).toContainText('9,999.00XLM')

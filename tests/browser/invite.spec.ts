@@ -66,7 +66,7 @@ const statusOf = async (name: string) => {
 }
 
 /** The text of an invite that disappears once it is accepted. */
-const ASKED = /You are asked to be paid|can be accepted once|If you did not expect this/
+const ASKED = /You are invited to be paid|can be accepted once|If you did not expect this/
 
 test('accepts an invite by an email in any script, and shows the next steps', async ({ page }) => {
   await openInteractive(page, await invite({ name: 'Ada Lovelace', email: 'jörg@bücher.example' }))
@@ -87,7 +87,7 @@ test('accepts an invite by an email in any script, and shows the next steps', as
   expect((await statusOf('Ada Lovelace'))?.status).toBe('onboarding')
   const answer = await page.reload()
   expect(answer?.status()).toBe(404)
-  await expect(page.getByRole('heading', { level: 1 })).toHaveText('This invite is not valid any more')
+  await expect(page.getByRole('heading', { level: 1 })).toHaveText('This invite is no longer valid')
 })
 
 test('accepts an invite by wallet, whose account becomes the address', async ({ page }) => {
@@ -121,7 +121,7 @@ test('links to the wallet extension if it is missing', async ({ page }) => {
 test('responds 404 to an invalid link', async ({ page }) => {
   for (const token of ['nothing', 'A'.repeat(70)]) {
     expect((await page.goto(`${program.base}/invite/${token}`))?.status()).toBe(404)
-    await expect(page.getByRole('heading', { level: 1 })).toHaveText('This invite is not valid any more')
+    await expect(page.getByRole('heading', { level: 1 })).toHaveText('This invite is no longer valid')
     expect(await findBarriers(page)).toEqual([])
   }
 })

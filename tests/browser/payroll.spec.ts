@@ -41,7 +41,7 @@ test('shows a failed payout with its reason, here and under what needs attention
   await expect(row).not.toContainText('the transfer expired before it reached the ledger')
   await page.goto(`${program.base}/overview`)
   const attention = page
-    .getByRole('region', { name: 'Needs a person' })
+    .getByRole('region', { name: 'Needs attention' })
     .getByRole('listitem')
     .filter({ hasText: 'Bonus round' })
   // The organisation's only user is a wallet.
@@ -74,7 +74,7 @@ test('shows figures on the overview, and charts as tables too', async ({ page })
   await expect(main).toContainText('5 transfers today')
   await expect(main).toContainText(/Half within \d\.\d s, 95 of 100 within \d\.\d s/)
   await expect(main).toContainText(/Lasts (about|more than)/)
-  await expect(main).toContainText(/Held by the vault[\d,]+\.00USDC/)
+  await expect(main).toContainText(/Vault balance[\d,]+\.00USDC/)
   await page.getByText('As a table').first().click()
   // The hour may turn during the test, so the transfers may be in two rows.
   const succeeded = await page

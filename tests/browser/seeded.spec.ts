@@ -123,7 +123,7 @@ const ITEMS = [
 test('the overview lists stuck records with organisation, time, reason and remedy', async ({ page }) => {
   await page.setViewportSize(PHONE)
   await visit(page, program)
-  const items = page.getByRole('region', { name: 'Needs a person' }).getByRole('listitem')
+  const items = page.getByRole('region', { name: 'Needs attention' }).getByRole('listitem')
   await expect(items).toHaveCount(ITEMS.length)
   // The service fills its channels soon after it starts, which moves one item from the operator to the employer.
   for (const [what, ...words] of ITEMS) {
@@ -192,7 +192,7 @@ function readAxis(chart: Element) {
 test('shows the amount held by open bids, and accounts that add up to the total of the day', async ({ page }) => {
   await visit(page, program)
   const main = page.getByRole('main')
-  await expect(main).toContainText('0.0458 XLM held by open bids')
+  await expect(main).toContainText('0.0458 XLM reserved for open bids')
   const [, all] = /(\d+) transfers today/.exec((await main.textContent()) ?? '') ?? []
   const parts = await page.getByRole('list', { name: 'Busiest accounts' }).getByRole('listitem').allTextContents()
   const counts = parts.map((part) => Number(/(\d+)(?: of 500)?$/.exec(part)?.[1]))
@@ -202,7 +202,7 @@ test('shows the amount held by open bids, and accounts that add up to the total 
 test('the page of a stalled batch shows reason, organisation and remedy', async ({ page }) => {
   await visit(page, program, '/batches?status=started')
   await page.getByRole('link', { name: 'Night shift' }).click()
-  const own = page.getByRole('region', { name: 'Needs a person' }).getByRole('listitem')
+  const own = page.getByRole('region', { name: 'Needs attention' }).getByRole('listitem')
   for (const words of ITEMS[0] ?? []) await expect(own).toContainText(words)
 })
 

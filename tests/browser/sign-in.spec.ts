@@ -8,7 +8,7 @@ test.beforeAll(async () => {
 })
 test.afterAll(() => program.stop())
 
-const message = 'That is not the password.'
+const message = 'Wrong password.'
 const NO_BATCH = '/batches/00000000-0000-4000-8000-000000000000'
 
 test('the home page links to the dashboard, which redirects to the sign-in', async ({ page }) => {
@@ -107,7 +107,7 @@ test('works under every name of this machine, and names a working address on any
   // Chromium resolves every name under .localhost to this machine, including names unknown to the service.
   await page.goto(`http://payroll.localhost:${port}/sign-in`)
   await signIn(page, program.base)
-  await expect(page.getByRole('heading', { name: 'Not from this address' })).toBeVisible()
+  await expect(page.getByRole('heading', { name: 'Wrong address' })).toBeVisible()
   expect(await findBarriers(page)).toEqual([])
   await page.getByRole('link', { name: program.base }).click()
   await enter(page, program.base)

@@ -30,11 +30,7 @@ describe('the explorer is linked for what stands on the ledger alone', () => {
   test('the client’s own transaction, if the client has sent it itself', () => {
     const { linked, items } = show(INNER)
     expect(linked).toEqual([`${EXPLORER}${INNER}`])
-    expect(items).toEqual([
-      `${OUTER} outer`,
-      `${INNER} inner, on the ledger`,
-      'It reached the ledger without the sponsor',
-    ])
+    expect(items).toEqual([`${OUTER} outer`, `${INNER} inner, on the ledger`, 'It was applied without the sponsor'])
   })
 
   test('a third transaction, which is shown as well', () => {
@@ -44,7 +40,7 @@ describe('the explorer is linked for what stands on the ledger alone', () => {
       `${OTHER} ledger, on the ledger`,
       `${OUTER} outer`,
       `${INNER} inner`,
-      'It reached the ledger without the sponsor',
+      'It was applied without the sponsor',
     ])
   })
 

@@ -49,7 +49,7 @@ test.each<[Check, words: string, tone: string]>([
     'None running start one: npm run relay',
     'bad',
   ],
-  [{ ok: false, problem: 'the relays cannot be looked up' }, 'Unknown the database knows', 'faint'],
+  [{ ok: false, problem: 'the relays cannot be looked up' }, 'Unknown the database is unreachable', 'faint'],
   [{ ok: true, configured: false }, 'Off batch execution is disabled', 'faint'],
 ])('the relay’s light of %j', (relay, words, tone) => {
   expect(lightsOf({ relay }, false).at(-1)).toBe(`Relay: ${words}`)
@@ -84,5 +84,5 @@ test('shows the service’s relay as starting, and as missing after a while', ()
   expect(lightsOf({ relay }, true, true).at(-1)).toBe('Relay: Starting soon after the service')
   const filling = { ok: false, channels: 3, problem: `no channel can pay; ${channel}: account` }
   expect(lightsOf({ relay: filling }, true, true).at(-1)).toBe('Relay: Starting soon after the service')
-  expect(lightsOf({ relay }, true, false).at(-1)).toBe('Relay: None running the log says why')
+  expect(lightsOf({ relay }, true, false).at(-1)).toBe('Relay: None running see the log')
 })

@@ -45,12 +45,12 @@ function linesOf(variables: Record<string, string>): string[] {
 
 test('lists all disabled features of a preview, and how to enable them', () => {
   expect(linesOf(PREVIEW)).toEqual([
-    'Users sign in with a wallet only, not by email. Set IDP_ISSUER, IDP_AUDIENCE',
-    'The faucet gives no test money. Set FAUCET_SEED, CONFIDENTIAL_TOKEN',
-    'No batch jobs are taken for relays. Set BATCH_ENABLED, RELAY_PUBLIC_KEY, CONFIDENTIAL_TOKEN',
-    'Invites are not mailed: employers pass the links on. Set SMTP_URL, MAIL_FROM',
-    'No scheduler may sweep: /api/cron/sweep is closed. Set CRON_SECRET',
-    'No metrics are read: /api/metrics is closed. Set METRICS_TOKEN',
+    'Users can sign in with a wallet, but not by email. Set IDP_ISSUER, IDP_AUDIENCE',
+    'The faucet is off. Set FAUCET_SEED, CONFIDENTIAL_TOKEN',
+    'Batch jobs for relays are refused. Set BATCH_ENABLED, RELAY_PUBLIC_KEY, CONFIDENTIAL_TOKEN',
+    'Invites are not mailed: employers send the links themselves. Set SMTP_URL, MAIL_FROM',
+    '/api/cron/sweep is closed: no scheduler can run the chores. Set CRON_SECRET',
+    '/api/metrics is closed: no metrics can be read. Set METRICS_TOKEN',
   ])
 })
 
@@ -59,10 +59,10 @@ test('shows no list if everything is configured', () => {
 })
 
 test.each<[Record<string, string>, string]>([
-  [{ FAUCET_SEED: '' }, 'The faucet gives no test money. Set FAUCET_SEED'],
-  [{ BATCH_ENABLED: 'false' }, 'No batch jobs are taken for relays. Set BATCH_ENABLED, RELAY_PUBLIC_KEY'],
-  [{ RELAY_PUBLIC_KEY: '' }, 'No batch jobs are taken for relays. Set BATCH_ENABLED, RELAY_PUBLIC_KEY'],
-  [{ CRON_SECRET: '' }, 'No scheduler may sweep: /api/cron/sweep is closed. Set CRON_SECRET'],
+  [{ FAUCET_SEED: '' }, 'The faucet is off. Set FAUCET_SEED'],
+  [{ BATCH_ENABLED: 'false' }, 'Batch jobs for relays are refused. Set BATCH_ENABLED, RELAY_PUBLIC_KEY'],
+  [{ RELAY_PUBLIC_KEY: '' }, 'Batch jobs for relays are refused. Set BATCH_ENABLED, RELAY_PUBLIC_KEY'],
+  [{ CRON_SECRET: '' }, '/api/cron/sweep is closed: no scheduler can run the chores. Set CRON_SECRET'],
 ])('%j alone is one line', (variables, line) => {
   expect(linesOf({ ...WHOLE, ...variables })).toEqual([line])
 })
@@ -70,7 +70,7 @@ test.each<[Record<string, string>, string]>([
 test.each<[Record<string, string>, what: string, remedy: string]>([
   [{ SPONSOR_SEED: '' }, 'No fees are paid: every transfer is refused', 'Set SPONSOR_SEED.'],
   [{ SPONSOR_CONTRACTS: 'none' }, 'Every transfer is refused: no contract is sponsored', 'Set SPONSOR_CONTRACTS.'],
-])('%j needs a person: no payroll goes through', (variables, what, remedy) => {
+])('%j needs attention, since no payroll works without it', (variables, what, remedy) => {
   expect(
     serviceAttention(stateOf({ settings: composeSettings(readEnvironment({ ...WHOLE, ...variables })) })),
   ).toMatchObject([{ what, remedy }])
@@ -158,7 +158,7 @@ test.each<[Partial<ServiceState>, what: string, words: RegExp]>([
   ],
   [{ ready: { ...QUIET.ready, relay: { ok: false, channels: 0 } } }, 'No relay is running', /npm run relay/],
   [{ channels: [{ ...CHANNEL, problem: 'registration' }] }, 'A channel cannot pay', /not registered.*npm run setup/],
-])('case %$ needs a person', (given, what, words) => {
+])('case %$ needs attention', (given, what, words) => {
   const [item, ...others] = serviceAttention(stateOf(given))
   expect([item?.what, others]).toEqual([what, []])
   expect(`${item?.why} ${item?.remedy}`).toMatch(words)

@@ -16,7 +16,7 @@ const HEAD = [
   'detail',
 ]
 
-/** The entries of the audit log that a query finds. */
+/** The entries of the audit log that match a query. */
 export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(
   {
     GET: (request) => {

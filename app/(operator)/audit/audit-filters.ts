@@ -1,7 +1,6 @@
 import type { AuditFilters } from '#lib/dashboard/audit.ts'
 import type { Query } from '../query.ts'
 
-/** The filters of the audit log that a query names. */
 export function auditFilters(query: Query): AuditFilters {
   const { q = '', organisation = '', action = '', actor = '', from = '', to = '' } = query
   return { q: q.trim(), organisation, action, actor, from, to }

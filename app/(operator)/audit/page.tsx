@@ -46,7 +46,7 @@ export default async function AuditPage({ searchParams }: PageProps<'/audit'>) {
       empty={
         <>
           <strong>No entries</strong>
-          <p>Every change of a record is noted here, and can neither be changed nor removed.</p>
+          <p>Every change to a record is logged here. Entries cannot be changed or removed.</p>
         </>
       }
     />
@@ -142,7 +142,7 @@ function Details({ entry: { detail } }: { entry: AuditLine }) {
 }
 
 /**
- * The subject of an entry. A sign-in is named by its browser; one of a new browser by a digest of the client's address.
+ * The subject of an entry. A sign-in shows its browser; one from a new browser shows a digest of the client's address.
  */
 function Subject({ entry: { subjectKind, subjectId }, network }: { entry: AuditLine; network: string }) {
   const [, newcomer] = /^a new browser of (\w+)$/.exec(subjectId) ?? []
@@ -157,7 +157,7 @@ function Subject({ entry: { subjectKind, subjectId }, network }: { entry: AuditL
   )
 }
 
-/** An id or a hash by its ends, anything else as it is. */
+/** Shortens an id or a hash, and shows anything else unchanged. */
 function Detail({ value }: { value: string }) {
   return /^[0-9a-f-]{36,64}$/.test(value) ? <Hash value={value} /> : value
 }

@@ -100,7 +100,7 @@ function NoBatches({ network }: { network: string }) {
     <>
       <strong>No batches yet</strong>
       <p>
-        An employer makes one with <code>POST /batches</code>; see the{' '}
+        An employer creates one with <code>POST /batches</code>; see the{' '}
         <Link href={'/docs' as Route} prefetch={false}>
           API reference
         </Link>

@@ -101,7 +101,7 @@ const columnsFor = (network: string, now: Date): Column<ContractorLine>[] => [
   },
 ]
 
-/** A full email address. One too long for its line breaks before the `@`. */
+/** A full email address. If it is too long for a line, it breaks before the `@`. */
 function Email({ email }: { email: string }) {
   const at = email.lastIndexOf('@')
   return (

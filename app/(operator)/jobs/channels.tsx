@@ -12,7 +12,7 @@ interface ChannelsProps {
   now: Date
 }
 
-/** The channel accounts that pay in parallel: what each is doing, or why it is idle. */
+/** The channel accounts that pay in parallel, with the activity of each, or why it is idle. */
 export function Channels({ channels, network, now }: ChannelsProps) {
   const short = channels.reduce((most, channel) => Math.max(most, channel.short), 0)
   return (
@@ -37,8 +37,8 @@ export function Channels({ channels, network, now }: ChannelsProps) {
               )}
               {channel.short > 0 && (
                 <p className="text-bad">
-                  Had too little for{' '}
-                  {channel.short === 1 ? 'a transfer that failed' : `${channel.short} transfers that failed`}
+                  Balance too low for{' '}
+                  {channel.short === 1 ? 'one failed transfer' : `${channel.short} failed transfers`}
                 </p>
               )}
               {channel.job && channel.position !== null && (
@@ -66,24 +66,24 @@ export function Channels({ channels, network, now }: ChannelsProps) {
   )
 }
 
-/** The remedy when transfers fail because every channel has too little. */
+/** The remedy when transfers fail because no channel has enough. */
 function Shortage() {
   return (
     <div className="mb-3 space-y-1 rounded-lg border border-line bg-surface px-4 py-3 shadow-card sm:px-5">
       <p className="font-medium">
         <Shape tone="late" />
-        Channels need more USDC: no channel had enough for a transfer, which failed
+        Channels need more USDC: a transfer failed because no channel had enough
       </p>
       <p className="text-soft">
-        Amounts and balances are sealed. Only the employer can say how much is missing: ask what the failed transfer was
+        Amounts and balances are sealed. Only the employer knows how much is missing: ask what the failed transfer was
         to pay.
       </p>
       <p>
         <span className="text-faint">To do: </span>
         Send at least as much to one channel, as a confidential transfer to its address, from any account that has it:{' '}
         <Command text="npm run -s wallet -- transfer --secret S… --to G… --amount 100" /> signs one for{' '}
-        <code className="text-[0.8125rem]">POST /api/transfer</code>. The employer then starts a new job with what
-        failed.
+        <code className="text-[0.8125rem]">POST /api/transfer</code>. The employer then starts a new job with the
+        transfers that failed.
       </p>
     </div>
   )

@@ -13,7 +13,7 @@ export function ItemList({ items, network }: { items: readonly ItemLine[]; netwo
   )
   return (
     <table className="w-full">
-      <caption className="sr-only">Transfers of the job in order, what failed first</caption>
+      <caption className="sr-only">Transfers of the job in order, failed ones first</caption>
       <thead>
         <tr className="text-left text-xs text-faint [&_th]:pr-4 [&_th]:pb-1 [&_th]:font-medium [&_th]:whitespace-nowrap [&_th:last-child]:pr-0">
           <th scope="col">Transfer</th>

@@ -11,7 +11,7 @@ interface JobDetailsProps {
   job: JobLine
   network: string
   now: Date
-  /** whether its transfers are shown at once */
+  /** whether its transfers are expanded from the start */
   isOpen: boolean
 }
 

@@ -13,21 +13,21 @@ interface AttentionListProps {
 
 const GROUPS = [
   { actor: 'operator', title: 'For you', note: '' },
-  { actor: 'employer', title: 'For the employer', note: 'nothing for you to do unless you are asked' },
+  { actor: 'employer', title: 'For the employer', note: 'nothing for you to do unless they ask' },
 ] as const
 
-/** The matters that need a person, each with its owner, time, reason and remedy; one quiet line when there is none. */
+/** The items that need attention, each with its owner, time, reason and remedy; a single line when there are none. */
 export function AttentionList({ items, otherFailedBatches, network, now }: AttentionListProps) {
   return (
     <section aria-labelledby="attention" className="mb-8">
       <h2 id="attention" className="mb-2 font-semibold">
-        Needs a person
+        Needs attention
         {items.length > 0 && <span className="ml-2 font-normal text-faint">{items.length}</span>}
       </h2>
       {items.length === 0 ? (
         <p className="rounded-lg border border-line bg-surface px-4 py-3 text-soft shadow-card">
           <Shape tone="good" />
-          All is well: nothing waits for you.
+          All is well: nothing needs your attention.
         </p>
       ) : (
         GROUPS.map(({ actor, title, note }) => {

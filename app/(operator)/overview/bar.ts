@@ -1,4 +1,4 @@
-/** The smallest visible height of a segment: 3 pixels of the drawing, which is 112 pixels and 100 units high. */
+/** The smallest visible height of a segment: 3 pixels. The drawing is 112 pixels and 100 units high. */
 export const LEAST_SEEN = 3
 
 /**

@@ -2,7 +2,7 @@ import type { ReactNode } from 'react'
 import { RANGES, type Range } from '#lib/dashboard/traffic.ts'
 import { dayOf } from '../figures.tsx'
 
-/** Width of one part and height of the whole, in units of the drawing, which is stretched to its place. */
+/** Width of one part and height of the drawing, in its units. The drawing is stretched to fit. */
 export const PART = 10
 export const HEIGHT = 100
 
@@ -17,27 +17,27 @@ interface LegendEntry {
 
 interface ChartProps {
   title: string
-  /** a description in a sentence */
+  /** a one-sentence description */
   summary: string
-  /** there is nothing to draw: show the sentence instead */
+  /** whether there is nothing to draw, so that the sentence is shown instead */
   isEmpty: boolean
   range: Range
-  /** the value at the top of the drawing, and the one at its bottom */
+  /** the values at the top and the bottom of the drawing */
   top: string
   zero: string
-  /** the beginnings of the parts */
+  /** when each part begins */
   starts: readonly Date[]
   /** SVG, one unit wide per interval and HEIGHT units high */
   drawing: ReactNode
   legend: readonly LegendEntry[]
-  /** a note on the values that the figures leave out */
+  /** a note on values that the figures omit */
   note?: ReactNode
   /** the same as a table: heads, and a row for each part */
   heads: readonly string[]
   rows: readonly (readonly string[])[]
 }
 
-/** A small chart whose figures are shown under the pointer, and as a table beneath. */
+/** A small chart whose figures are shown under the pointer, and in a table below. */
 export function Chart(props: ChartProps) {
   const { title, summary, range, top, zero, starts, drawing, legend, note, heads, rows } = props
   const { parts } = RANGES[range]
@@ -66,7 +66,6 @@ export function Chart(props: ChartProps) {
       </div>
       <p className="text-[0.8125rem] text-soft">{summary}</p>
       <div className="mt-5 flex gap-2 text-[0.6875rem] text-faint" aria-hidden="true">
-        {/* Each label is beside its line. */}
         <div className="-my-1.5 flex h-31 flex-col justify-between text-right leading-3">
           <span>{top}</span>
           <span>{zero}</span>
@@ -132,7 +131,7 @@ export function labelOf(at: Date | undefined, range: Range): string {
   return range === '24h' ? at.toISOString().slice(11, 16) : dayOf(at)
 }
 
-/** The beginning of a part, in the middle beneath it; the last part is still going on. */
+/** The start of a part, centred below it; the last part is still in progress. */
 function AxisLabel({ part, starts, range }: { part: number; starts: readonly Date[]; range: Range }) {
   const { parts } = RANGES[range]
   return (
@@ -146,7 +145,10 @@ function AxisLabel({ part, starts, range }: { part: number; starts: readonly Dat
   )
 }
 
-/** The values of one part, shown beside it while the pointer is over it: the legend and the sentence stay to be read. */
+/**
+ * The values of one part, shown beside it while the pointer is over it, so that the legend and the sentence stay
+ * visible.
+ */
 function Reading({ heads, row, isLate }: { heads: readonly string[]; row: readonly string[]; isLate: boolean }) {
   return (
     <div className="group relative h-full flex-1 hover:bg-accent-wash/60">

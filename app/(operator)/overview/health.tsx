@@ -19,7 +19,7 @@ export function Health({ ready, embedsDatabase, startsRelay }: HealthProps) {
       'Database',
       database.ok
         ? ['good', 'Reachable', embedsDatabase ? 'PGlite, embedded' : 'PostgreSQL']
-        : ['bad', 'Unreachable', 'tried every 5 s'],
+        : ['bad', 'Unreachable', 'retrying every 5 s'],
     ],
     [
       'Ledger',
@@ -71,11 +71,11 @@ function relayLight(
   { embedsDatabase, startsRelay }: Omit<HealthProps, 'ready'>,
 ): Light {
   if (configured === false) return ['off', 'Off', 'batch execution is disabled']
-  if (channels === undefined) return ['off', 'Unknown', 'the database knows']
-  // Its channels get their accounts and balances first.
+  if (channels === undefined) return ['off', 'Unknown', 'the database is unreachable']
+  // A starting relay first creates and funds its channels' accounts.
   if (startsRelay && (channels === 0 || !ok)) return ['busy', 'Starting', 'soon after the service']
-  // Beside an embedded database only the service can start one.
-  if (channels === 0) return ['bad', 'None running', embedsDatabase ? 'the log says why' : 'start one: npm run relay']
+  // With an embedded database, only the service can start a relay.
+  if (channels === 0) return ['bad', 'None running', embedsDatabase ? 'see the log' : 'start one: npm run relay']
   const count = channels === 1 ? 'one channel' : `${channels} channels`
   if (problem === undefined) return ['good', 'Running', count]
   const told = String(problem).replace(/\b([A-Z2-7]{4})[A-Z2-7]{48}([A-Z2-7]{4})\b/g, '$1…$2')

@@ -1,4 +1,4 @@
-/** How much of a limit is used. The colour changes when it is nearly full, and the text says so, too. */
+/** How much of a limit is used. The colour changes when it is nearly full, and so does the text. */
 export function Meter({ label, part, whole }: { label: string; part: bigint; whole: bigint }) {
   const percent = whole === 0n ? 100 : Number((part * 1000n) / whole) / 10
   return (

@@ -14,18 +14,18 @@ interface MovingBatchesProps {
   now: Date
 }
 
-/** The batches in progress, those with the oldest progress first. */
+/** The batches in progress, those that have been idle longest first. */
 export function MovingBatches({ batches, total, now }: MovingBatchesProps) {
   return (
     <section aria-labelledby="moving" className="mb-8">
       <h2 id="moving" className="mb-2 font-semibold">
-        Batches under way
+        Batches in progress
         {total > 0 && <span className="ml-2 font-normal text-faint">{total}</span>}
         {total > 1 && <span className="ml-3 text-xs font-normal text-faint">longest without progress first</span>}
       </h2>
       {batches.length === 0 ? (
         <p className="rounded-lg border border-line bg-surface px-4 py-3 text-soft shadow-card">
-          None. A batch appears here with its first payment, and leaves when everything is paid.
+          None. A batch appears here with its first payment, and disappears when everything is paid.
         </p>
       ) : (
         <ul className="divide-y divide-line rounded-lg border border-line bg-surface shadow-card">

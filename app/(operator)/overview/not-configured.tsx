@@ -40,11 +40,11 @@ function gapsOf(settings: Settings): Gap[] {
   const tokenToo = token ? [] : ['CONFIDENTIAL_TOKEN']
   const gap = (is: boolean, loss: string, ...variables: string[]) => (is ? [{ loss, variables }] : [])
   return [
-    ...gap(!provider, 'Users sign in with a wallet only, not by email.', 'IDP_ISSUER', 'IDP_AUDIENCE'),
-    ...gap(!faucet, 'The faucet gives no test money.', 'FAUCET_SEED', ...tokenToo),
-    ...gap(!batch, 'No batch jobs are taken for relays.', 'BATCH_ENABLED', 'RELAY_PUBLIC_KEY', ...tokenToo),
-    ...gap(!mail, 'Invites are not mailed: employers pass the links on.', 'SMTP_URL', 'MAIL_FROM'),
-    ...gap(!cronSecret, 'No scheduler may sweep: /api/cron/sweep is closed.', 'CRON_SECRET'),
-    ...gap(!metricsToken, 'No metrics are read: /api/metrics is closed.', 'METRICS_TOKEN'),
+    ...gap(!provider, 'Users can sign in with a wallet, but not by email.', 'IDP_ISSUER', 'IDP_AUDIENCE'),
+    ...gap(!faucet, 'The faucet is off.', 'FAUCET_SEED', ...tokenToo),
+    ...gap(!batch, 'Batch jobs for relays are refused.', 'BATCH_ENABLED', 'RELAY_PUBLIC_KEY', ...tokenToo),
+    ...gap(!mail, 'Invites are not mailed: employers send the links themselves.', 'SMTP_URL', 'MAIL_FROM'),
+    ...gap(!cronSecret, '/api/cron/sweep is closed: no scheduler can run the chores.', 'CRON_SECRET'),
+    ...gap(!metricsToken, '/api/metrics is closed: no metrics can be read.', 'METRICS_TOKEN'),
   ]
 }

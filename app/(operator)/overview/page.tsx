@@ -25,12 +25,12 @@ import { readVault } from './vault-reading.ts'
 
 export const metadata: Metadata = { title: 'Overview' }
 
-/** How long the service may take until its own relay is heard of. */
+/** How long after the service starts its relay may take to report. */
 const RELAY_START_SECONDS = 60
 
 const MOVING_SHOWN = 20
 
-/** The overview: the matters that need a person, then the work in progress, then figures and charts. */
+/** The overview: the items that need attention, then the work in progress, then figures and charts. */
 export default async function OverviewPage({ searchParams }: PageProps<'/overview'>) {
   const query = await readQuery(searchParams)
   const service = await requireOperator(addressOf('/overview', query))
@@ -117,7 +117,7 @@ async function readFigures(
   return { spending, traffic, attention, moving, channels }
 }
 
-/** Nothing was ever asked of the sponsor, as far as the page can tell. */
+/** Whether the page shows no use of the sponsor at all. */
 function isUnused({ traffic, moving }: Figures): boolean {
   return moving.total === 0 && traffic.parts.every(({ succeeded, failed, open }) => succeeded + failed + open === 0)
 }
@@ -125,13 +125,13 @@ function isUnused({ traffic, moving }: Figures): boolean {
 function FirstSteps({ network }: { network: string }) {
   return (
     <p className="mb-6 rounded-lg bg-accent-wash px-4 py-3 sm:px-5">
-      Nothing was paid lately.{' '}
+      No recent payments.{' '}
       {network === 'local' && (
         <>
-          To see a payroll go through, run <code>npm run demo</code>.{' '}
+          To see an example payroll, run <code>npm run demo</code>.{' '}
         </>
       )}
-      To make one of your own, start with the{' '}
+      To create a payroll, start with the{' '}
       <Link href={'/docs' as Route} prefetch={false} className="text-accent underline underline-offset-4">
         API reference
       </Link>

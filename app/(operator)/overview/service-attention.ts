@@ -18,7 +18,7 @@ export interface ServiceState {
   startsRelay: boolean
 }
 
-/** Lists the conditions of the service itself that need a person, the worst first. */
+/** Lists the conditions of the service itself that need attention, the worst first. */
 export function serviceAttention(state: ServiceState): Attention[] {
   return [...reachability(state), ...sponsorship(state), ...relays(state), ...archived(state), ...gaps(state)]
 }
@@ -43,7 +43,7 @@ function reachability({ ready: { database, ledger } }: ServiceState): Attention[
   if (!database.ok) {
     items.push(
       item('databaseUnreachable', {
-        why: 'requests that need it get 503, transfers 500',
+        why: 'requests that need it respond 503, transfers 500',
         remedy: 'Restore it, or correct DATABASE_URL. Nothing is lost: open transfers are settled afterwards.',
       }),
     )
@@ -52,7 +52,7 @@ function reachability({ ready: { database, ledger } }: ServiceState): Attention[
     items.push(
       item('ledgerUnreachable', {
         why: `${ledger.problem}`,
-        remedy: 'Restore the RPC, or set STELLAR_RPC_URL to another one. Transfers stay open meanwhile.',
+        remedy: 'Restore the RPC, or set STELLAR_RPC_URL to another one. Transfers stay open until then.',
       }),
     )
   }
@@ -103,7 +103,7 @@ function relays({ ready: { relay, database }, settings, channels, startsRelay }:
   })
   if (relay.channels !== 0) return items
   const remedy = settings.embedsDatabase
-    ? 'The service starts it: its log shows why it did not.'
+    ? 'The service starts it; see its log for why it did not.'
     : 'Start one with npm run relay.'
   return [item('relayStopped', { why: 'jobs are waiting', remedy, page: '/jobs' }), ...items]
 }
@@ -112,16 +112,16 @@ function archived({ ready: { archive } }: ServiceState): Attention[] {
   if (archive.ingestedThrough === undefined) return []
   const late = item('archiveBehind', {
     why: `${archive.behind} ledgers are not stored yet`,
-    remedy: 'Look for archive in the log. The scheduler of a serverless host has to call /api/cron/sweep.',
+    remedy: 'Search the log for “archive”. On serverless hosts, a scheduler must call /api/cron/sweep.',
   })
   const gap = item('archiveGap', {
     why: 'the RPC dropped ledgers before they were stored',
-    remedy: 'Set STELLAR_RPC_URL to an RPC that still has them: the gap is then filled.',
+    remedy: 'Set STELLAR_RPC_URL to an RPC that still has them. The gap is then filled.',
   })
   return [...(archive.ok ? [] : [late]), ...(Number(archive.gaps) > 0 ? [gap] : [])]
 }
 
-/** Keys without which no payroll works. "Not configured" lists the other ones. */
+/** Keys that every payroll needs. "Not configured" lists the others. */
 function gaps({ settings: { sponsor, token } }: ServiceState): Attention[] {
   const gap = (isMissing: boolean, name: NoticeName, ...variables: string[]) =>
     isMissing ? [item(name, { why: 'not configured', remedy: `Set ${variables.join(' and ')}.` })] : []

@@ -2,7 +2,7 @@ import { RANGES, type Traffic } from '#lib/dashboard/traffic.ts'
 import { seconds } from '../figures.tsx'
 import { Chart, HEIGHT, labelOf, PART } from './chart.tsx'
 
-/** The time from recording to settlement: the median of each part. */
+/** The median time from recording to settlement in each part. */
 export function SettlementChart({ traffic: { range, parts, medianSeconds, slowSeconds } }: { traffic: Traffic }) {
   const most = Math.max(1, ...parts.map((part) => part.medianSeconds ?? 0)) * 1.15
   const places = parts.flatMap(({ medianSeconds: median }, position) =>
@@ -37,7 +37,7 @@ export function SettlementChart({ traffic: { range, parts, medianSeconds, slowSe
             strokeWidth="2"
             vectorEffect="non-scaling-stroke"
           />
-          {/* Points of no length: round in a drawing that is stretched. */}
+          {/* Points of zero length stay round in a stretched drawing. */}
           <path
             d={places.map(({ x, y }) => `M${x} ${y}h0`).join('')}
             strokeWidth="6"

@@ -44,8 +44,8 @@ function BalanceCard({ spending, balance }: { spending: Spending; balance: bigin
   return (
     <Card title="Sponsor’s balance" figure={balance === undefined ? '–' : xlm(balance, 2)} unit="XLM">
       <p>
-        {balance === undefined ? 'The ledger does not say just now. ' : `Float ${xlm(balance - floatHeld, 2)} XLM, `}
-        {xlm(floatHeld, 4)} XLM held by open bids
+        {balance === undefined ? 'The ledger is unavailable. ' : `Float ${xlm(balance - floatHeld, 2)} XLM, `}
+        {xlm(floatHeld, 4)} XLM reserved for open bids
       </p>
       <p>{balance !== undefined && daysLeft(balance, perDay)}</p>
     </Card>
@@ -104,16 +104,16 @@ function VaultCard({ vault, network }: { vault: VaultReading; network: string })
     )
   }
   return (
-    <Card title="Held by the vault" figure={vault ? readable(vault.held, 2) : '–'} unit="USDC">
+    <Card title="Vault balance" figure={vault ? readable(vault.held, 2) : '–'} unit="USDC">
       {vault ? (
         <>
-          <p>Backs all confidential balances together; public by construction.</p>
+          <p>Backs all confidential balances; public by construction.</p>
           <p>
             <Address value={vault.vault} network={network} />
           </p>
         </>
       ) : (
-        <p>The ledger does not say just now.</p>
+        <p>The ledger is unavailable.</p>
       )}
     </Card>
   )

@@ -10,7 +10,7 @@ const LEGEND = [
   { word: 'Failed', fill: 'var(--bad-fill)' },
 ] as const
 
-/** The number of transfers that were recorded in each part of the range, by their outcome. */
+/** The number of transfers recorded in each part of the range, by outcome. */
 export function TrafficChart({ traffic: { range, parts } }: { traffic: Traffic }) {
   const sum = (part: 'succeeded' | 'failed' | 'open') => parts.reduce((total, one) => total + one[part], 0)
   const most = Math.max(1, ...parts.map(allOf))
@@ -30,7 +30,7 @@ export function TrafficChart({ traffic: { range, parts } }: { traffic: Traffic }
       legend={LEGEND}
       note={
         <>
-          What the relay never sent is not counted here: see{' '}
+          Transfers that the relay never sent are not counted: see{' '}
           <Link href="/jobs" prefetch={false} className="underline underline-offset-4 hover:text-ink">
             Jobs
           </Link>

@@ -3,7 +3,7 @@ import { readPulse } from '#lib/dashboard/pulse.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
 import { readOperator } from '../require-operator.ts'
 
-/** Whether an open page of the dashboard is still true. */
+/** The state that open dashboard pages poll to decide whether to reload. */
 export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(
   {
     GET: async () => {

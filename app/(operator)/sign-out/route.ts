@@ -15,11 +15,11 @@ export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(
       if (!(await readOperator())) return seeOther(signInAddress('/overview'))
       const jar = await cookies()
       const { session, secure } = operatorCookies(publicUrl)
-      // A browser deletes a cookie with this prefix only if the attributes are those with which it was set.
+      // A browser deletes a cookie with this prefix only if the attributes are the ones it was set with.
       jar.set(session, '', { httpOnly: true, sameSite: 'lax', secure, path: '/', maxAge: 0 })
       return seeOther('/sign-in?problem=out')
     },
-    // A browser sends a GET when it reopens the form's address.
+    // A browser sends a GET when it reopens the address of the form.
     GET: async () => seeOther('/overview'),
   },
   { readers: 'ourselves' },

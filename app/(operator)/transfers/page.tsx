@@ -106,8 +106,8 @@ function NoTransfers({ network }: { network: string }) {
 function NoRefusals() {
   return (
     <>
-      <strong>Nothing was refused</strong>
-      <p>What the sponsor’s policy, its quotas or its float do not allow is listed here with the reason.</p>
+      <strong>No transfers were refused</strong>
+      <p>Transfers that the sponsor’s policy, quotas or float do not allow are listed here with the reason.</p>
     </>
   )
 }

@@ -65,7 +65,7 @@ export const transferColumns = (network: string, now: Date, faucet: string | und
     head: 'Result',
     cell: (transfer) => (
       <>
-        {/* The space lets the time wrap where the table has no room for it beside the status. */}
+        {/* The space allows a line break between status and time in a narrow column. */}
         <Status of="transfer" is={transferState(transfer, now)} />{' '}
         {transfer.settledAt && transfer.status === 'succeeded' && (
           <span className="inline-block text-xs whitespace-nowrap text-faint sm:ml-1">
@@ -92,7 +92,7 @@ export const transferColumns = (network: string, now: Date, faucet: string | und
   },
 ]
 
-/** Why it did not succeed, if it did not. */
+/** Why the transfer did not succeed, if it did not. */
 function Why({ transfer, now }: Pick<Shown, 'transfer'> & { now: Date }) {
   const why = transferState(transfer, now) === 'overdue' ? WHY_OVERDUE : explainTransfer(transfer)
   return why && <p className="text-xs text-soft">{why}</p>
@@ -128,7 +128,7 @@ function Parties({ transfer, network, faucet }: Shown) {
             )}
             , for
           </p>
-          {/* On a separate line it starts at the same place as when it is shown in full, also under a double click. */}
+          {/* It starts at the same place when it is expanded, even under a double click. */}
           <Address value={quotaAccount} network={network} />
         </div>
       )}

@@ -34,7 +34,7 @@ export function TransferHashes({ transfer: { innerHash, outerHash, ledgerHash },
         ),
       )}
       {ledgerHash !== null && ledgerHash !== outerHash && (
-        <li className="text-xs text-soft">It reached the ledger without the sponsor</li>
+        <li className="text-xs text-soft">It was applied without the sponsor</li>
       )}
     </ul>
   )

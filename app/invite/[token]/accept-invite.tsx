@@ -9,7 +9,7 @@ interface AcceptInviteProps {
   token: string
   /** how to sign in by email: on this page, at the identity provider, in its application, or not at all */
   email: 'form' | 'provider' | 'application' | 'none'
-  /** the problem of an earlier try; empty without one */
+  /** the problem of an earlier attempt; empty if there is none */
   problem: string
   /** the confidential token that an account has to be registered with */
   contract: string | undefined
@@ -86,7 +86,7 @@ export function AcceptInvite({ token, email, problem, contract, isLocal, childre
             </div>
             <Progress state={state} of="email" />
             <p className="mt-1.5 text-[0.8125rem] text-faint">
-              This is a test network: its identity provider believes every address.
+              This is a test network: its identity provider accepts any address.
             </p>
           </form>
         )}
@@ -98,7 +98,7 @@ export function AcceptInvite({ token, email, problem, contract, isLocal, childre
             </button>
             <Progress state={state} of="email" />
             <p className="mt-1.5 text-[0.8125rem] text-faint">
-              You sign in at the identity provider of this service, and come back with the invite accepted.
+              You sign in with this service’s identity provider. When you return, the invite is accepted.
             </p>
           </div>
         )}
@@ -120,7 +120,7 @@ export function AcceptInvite({ token, email, problem, contract, isLocal, childre
           </button>
           <Progress state={state} of="wallet" />
           <p className="mt-1.5 text-[0.8125rem] text-faint">
-            The wallet signs a challenge that moves nothing. Its account becomes the one that you are paid to.
+            The wallet signs a challenge, which moves no funds. You are paid to its account.
           </p>
         </div>
       </div>
@@ -149,7 +149,7 @@ function Progress({ state, of }: { state: Exclude<State, { name: 'accepted' }>; 
               <a href="https://www.freighter.app" rel="noreferrer" className="underline underline-offset-4">
                 Get it at freighter.app
               </a>
-              , add it to this browser, make an account on the test network, and reload this page.
+              , add it to this browser, create an account on the test network, and reload this page.
             </>
           )}
         </p>

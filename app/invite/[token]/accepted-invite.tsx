@@ -28,7 +28,7 @@ export function AcceptedInvite({ status, by, contract, isLocal }: AcceptedInvite
       </h2>
       <ol className="mt-3 list-decimal space-y-3 pl-5 marker:text-faint">
         {status === 'ready' ? (
-          <li>Your account is registered with the confidential token: you can be paid from now on.</li>
+          <li>Your account is registered with the confidential token: you can now be paid.</li>
         ) : (
           <li>
             <span className="font-medium">Register your account</span> with the confidential token
@@ -39,24 +39,24 @@ export function AcceptedInvite({ status, by, contract, isLocal }: AcceptedInvite
               </>
             )}
             {' in the application that your employer uses. '}
-            {by === 'email' && 'Enter the account’s address there, too. '}
-            Then your employer sees by itself when you can be paid.
+            {by === 'email' && 'Also enter the account’s address there. '}
+            Your employer then sees when you can be paid.
           </li>
         )}
         <li>
           <span className="font-medium">See what you were paid</span> in that application: each payment is listed with
-          its transaction. The amount is encrypted for you: only your own wallet reads it.
+          its transaction. The amount is encrypted: only your wallet can read it.
         </li>
       </ol>
       <details className="mt-4 text-soft">
         <summary className="w-fit py-0.5">Without an application</summary>
         <p className="mt-1">
-          Your payments are the answer of <Command text="GET /api/payouts" />.
+          <Command text="GET /api/payouts" /> lists your payments.
           {isLocal && (
             <>
               {' '}
-              On this test network <Command text="npm run -s wallet -- new" /> makes an account that is registered, and{' '}
-              <Command text="npm run -s wallet -- balance" /> reads what it has.
+              On this test network <Command text="npm run -s wallet -- new" /> creates a registered account, and{' '}
+              <Command text="npm run -s wallet -- balance" /> shows its balance.
             </>
           )}
         </p>

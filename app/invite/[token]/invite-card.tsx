@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react'
 import { BrandMark } from '#app/brand-mark.tsx'
 
-/** The frame of everything that an invite's link can open. */
+/** The frame of every page that an invite's link can open. */
 export function InviteCard({ title, children }: { title: string; children: ReactNode }) {
   return (
     <main className="mx-auto flex min-h-dvh max-w-xl flex-col justify-center px-4 py-10 sm:px-6">

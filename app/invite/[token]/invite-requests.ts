@@ -46,6 +46,6 @@ async function ask(path: string, body?: object, session?: string): Promise<unkno
 
 function textOf(answer: unknown, name: string): string {
   const value = typeof answer === 'object' && answer !== null ? Reflect.get(answer, name) : undefined
-  if (typeof value !== 'string') throw new Error('The service gave an answer that cannot be read.')
+  if (typeof value !== 'string') throw new Error('The service sent an invalid response.')
   return value
 }

@@ -3,12 +3,12 @@ import { InviteCard } from './invite-card.tsx'
 
 export const metadata: Metadata = { title: 'No invite', robots: { index: false } }
 
-/** The page of an invite's link that is not valid. */
+/** The page for an invite link that is not valid. */
 export default function NoInvite() {
   return (
-    <InviteCard title="This invite is not valid any more">
+    <InviteCard title="This invite is no longer valid">
       <p className="text-base text-soft">
-        It was accepted, replaced by a newer one, or has expired. Ask your employer for another.
+        It was accepted or replaced, or it has expired. Ask your employer for a new one.
       </p>
     </InviteCard>
   )

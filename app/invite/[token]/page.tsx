@@ -39,17 +39,17 @@ export default async function InvitePage({ params, searchParams }: PageProps<'/i
       <AcceptInvite
         token={token}
         email={testIssuer ? 'form' : provider?.clientId ? 'provider' : provider ? 'application' : 'none'}
-        problem={problem === undefined ? '' : (PROBLEMS[problem] ?? 'It did not work: try again.')}
+        problem={problem === undefined ? '' : (PROBLEMS[problem] ?? 'It did not work. Try again.')}
         contract={settings.token}
         isLocal={network.name === 'local'}
       >
         <p className="text-base text-soft">
-          You are asked to be paid as a contractor. What you are paid stays between you and your employer: the amount is
+          You are invited to be paid as a contractor. Your pay stays between you and your employer: the amount is
           encrypted on the ledger.
         </p>
         {invite.company === undefined && (
           <p className="mt-3 text-soft">
-            The employer has not given the service its name. Accept only if you know who has sent you this link.
+            The employer has not set a name. Accept only if you know who sent you this link.
           </p>
         )}
         <p className="mt-3 text-soft">

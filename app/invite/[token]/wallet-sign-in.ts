@@ -1,6 +1,6 @@
 import { requestChallenge, verifyChallenge } from './invite-requests.ts'
 
-/** This browser has no wallet extension that responds. */
+/** No wallet extension responds in this browser. */
 export class NoWallet extends Error {}
 
 /** Signs in with the account of the Freighter extension (SEP-10); resolves to the session. */
@@ -8,7 +8,7 @@ export async function signInWithFreighter(): Promise<string> {
   // The library uses `window` as soon as it is loaded, so the server must not load it.
   const { isConnected, requestAccess, signTransaction } = await import('@stellar/freighter-api')
   if (!(await isConnected()).isConnected) {
-    throw new NoWallet('This browser has no Freighter, which is the wallet that this page works with.')
+    throw new NoWallet('Freighter, the wallet that this page supports, is not installed in this browser.')
   }
   const { address, error } = await requestAccess()
   if (error || address === '') throw new Error(refusalOf(error))

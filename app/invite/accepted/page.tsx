@@ -18,7 +18,7 @@ export default async function AcceptedPage({ searchParams }: PageProps<'/invite/
   if (status === undefined) {
     return (
       <InviteCard title="The sign-in took too long">
-        <p className="text-base text-soft">Open the link of your invite again, and sign in within ten minutes.</p>
+        <p className="text-base text-soft">Open your invite link again, and sign in within ten minutes.</p>
       </InviteCard>
     )
   }

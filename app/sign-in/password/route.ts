@@ -35,7 +35,7 @@ export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(
         await takeTurn('refusal')
         return seeOther(`/sign-in?${problem}&to=${encodeURIComponent(back)}`)
       }
-      // Strangers at the operator's address cannot use up the tries of a browser that has signed in before.
+      // Strangers at the operator's address cannot use up the attempts of a browser that has signed in before.
       if (!(await readBrowser(operator, from.browser, now()))) {
         try {
           requireRequestLeft(request.headers, skipsWait ? 'drawn-password' : 'password')

@@ -52,7 +52,7 @@ export default async function BatchPage({ params, searchParams }: PageProps<'/ba
         found?.batch && (
           <>
             {found.attention.length > 0 && (
-              <section aria-label="Needs a person" className="mb-4">
+              <section aria-label="Needs attention" className="mb-4">
                 <AttentionItems items={found.attention} network={network} now={service.now()} />
               </section>
             )}
@@ -78,7 +78,7 @@ type Db = Parameters<typeof findBatchLine>[0]
 
 async function read(db: Db, { tracker, now }: Service, id: string, request: ListRequest) {
   const known = await findBatchLine(db, id)
-  // Reading a batch refreshes its open transfers, as in the API. On serverless hosts nothing else would.
+  // Reading a batch refreshes its open transfers, as in the API. On serverless hosts, nothing else refreshes them.
   if (known?.status === 'started') await refreshTransfers(db, tracker, [known.organisation])
   const batch = known?.status === 'started' ? await findBatchLine(db, id) : known
   if (!batch) return { attention: [] }

@@ -45,7 +45,7 @@ export const payoutColumns = (network: string, now: Date): Column<PayoutLine>[] 
   },
 ]
 
-/** The hash of a transfer that no ledger includes. */
+/** The hash of a transfer that was not applied. */
 function InnerHash({ hash }: { hash: string }) {
   return (
     <span className="text-faint">

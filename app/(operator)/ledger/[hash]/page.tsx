@@ -44,7 +44,7 @@ export default async function TransactionPage({ params }: PageProps<'/ledger/[ha
       {found === undefined ? (
         <Empty>
           <strong>The ledger cannot be reached</strong>
-          <p>Nothing is lost. This page tries again by itself.</p>
+          <p>Nothing is lost. This page retries automatically.</p>
         </Empty>
       ) : 'oldestLedger' in found ? (
         <Empty>
