@@ -36,7 +36,7 @@ const STORE_FORMAT = 2
 const PROFILES = { quick: 1_000, testnet: 5_000 } as const
 
 export interface DevnetOptions {
-  /** the folder of the ledger, for this process alone; null keeps it in memory */
+  /** the folder of the ledger, used only by this process; null keeps it in memory */
   readonly directory: string | null
   /** 0 picks any free port */
   readonly port: number
@@ -87,14 +87,15 @@ export interface Devnet {
 }
 
 /**
- * Longer than clients keep idle connections, so that the server never drops one just as it is used. Opening PGlite stops
- * this process for seconds, in which a connection must not expire either.
+ * Longer than clients keep idle connections, so that the server never drops one just as it is used. Connections must
+ * also survive the seconds for which opening PGlite blocks this process.
  */
 const KEEP_ALIVE_MS = 65_000
 
 /**
  * Starts an embedded Stellar network of one node, on the loopback address.
- * @throws DirectoryInUse, OtherVersion; an error that names the port in use, or the directory of another network
+ * @throws DirectoryInUse, OtherVersion; an error that names the port that is in use, or the directory of another
+ * network
  */
 export async function startDevnet(options: DevnetOptions): Promise<Devnet> {
   const { directory, passphrase, identity, lag = [0] } = options
@@ -208,7 +209,7 @@ function holdsKeys({ state }: Ledger, { contracts }: Deployment, { keys }: Proof
   })
 }
 
-/** Closes a ledger every `closeMs`, and one immediately, so that a network that was down is healthy again. */
+/** Closes a ledger every `closeMs`, and one immediately, so that a network that was down becomes healthy again. */
 function keepClosing(ledger: Ledger, closeMs: number): () => void {
   if (closeMs === 0) return () => {}
   const close = () => {

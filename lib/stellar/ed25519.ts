@@ -27,10 +27,12 @@ const keys = new Map<string, KeyObject>()
 
 /**
  * Verifies `signature` (64 bytes) of `message` by `publicKey` (32 bytes). Never throws: a wrong length or an invalid
- * point is false. OpenSSL's checks differ between versions, so the rules of libsodium (crypto_sign_verify_detached,
- * which stellar-core calls) come first: S below the group order (else a signature has a second form), a canonically
- * encoded public key, and neither the key nor R of small order. It accepts nothing that `Keypair.verify` rejects.
- * Signatures that only this function rejects can only be made deliberately, by the owner of the key.
+ * point is false.
+ *
+ * OpenSSL's checks differ between versions, so the rules of libsodium (crypto_sign_verify_detached, which stellar-core
+ * calls) come first: S below the group order (else a signature has a second form), a canonically encoded public key, and
+ * neither the key nor R of small order. It accepts nothing that `Keypair.verify` rejects. Signatures that only this
+ * function rejects can only be made deliberately, by the owner of the key.
  */
 export function verifyEd25519(publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array): boolean {
   if (publicKey.length !== 32 || signature.length !== 64) return false

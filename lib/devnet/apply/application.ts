@@ -43,10 +43,10 @@ export function applyEnvelope(envelope: Envelope, state: State, ledger: LedgerCo
       ? applyContractCall(inner, state, ledger, changesBefore)
       : applyOperations(inner, state, ledger, changesBefore)
   } catch (cause) {
-    // The verifier is unavailable. The call waits, because a failure would cost the sender the fee.
+    // The verifier is unavailable. The call must wait, because a failure would cost the sender the fee.
     if (cause instanceof ProofUnchecked) throw cause
     // A bug here must not keep every later ledger from closing. Core's result for a bug is txINTERNAL_ERROR.
-    log('error', 'transaction failed within', { hash: envelope.hash, failure: describeFailure(cause) })
+    log('error', 'transaction hit a bug', { hash: envelope.hash, failure: describeFailure(cause) })
     return rejected(inner, { code: 'txInternalError' }, changesBefore)
   }
 }

@@ -10,7 +10,7 @@ export function headerEntry(record: LedgerRecord): xdr.LedgerHeaderHistoryEntry 
   return new xdr.LedgerHeaderHistoryEntry({ hash: Buffer.from(record.hash, 'hex'), header, ext })
 }
 
-/** The metadata of a ledger, as indexers read it. `bodies` are those of its transactions, in order. */
+/** The metadata of a ledger, as indexers read it. `bodies` are the bodies of its transactions, in order. */
 export function closeMeta(record: LedgerRecord, bodies: Bodies): xdr.LedgerCloseMeta {
   const ledgerHeader = headerEntry(record)
   const envelopes = bodies.map(({ envelopeXdr }) => xdr.TransactionEnvelope.fromXdr(envelopeXdr, 'base64'))

@@ -12,12 +12,12 @@ interface NetworkSettings {
 
 /** Rent is at its floor of 1,000 stroops until the contracts' entries fill this much (testnet's settings). */
 const RENT = { target: 4_000_000_000n, low: -17_000n, high: 10_000n }
-/** Consensus takes no time here, but the setting has testnet's figures. */
+/** Consensus is instant here, but the setting has testnet's value. */
 const TIMEOUT_MS = 1_000
 
 /**
- * The settings of the network as ledger entries (CAP-46-7 and later): this ledger's own, and testnet's where nothing
- * here depends on them. The two tables of cost parameters are missing, because nothing is metered here.
+ * The settings of the network as ledger entries (CAP-46-7 and later), with testnet's values where nothing here depends
+ * on them. The two tables of cost parameters are missing, because nothing is metered here.
  */
 export function configSettings(settings: NetworkSettings): Omit<StoredEntry, 'lastModified'>[] {
   return settingsOf(settings).map((setting) => {

@@ -74,8 +74,8 @@ function sorobanGrowth(layer: State): number {
 }
 
 /**
- * Drafts a ledger of pending transactions. A call whose proof can't be checked now is left for a later ledger. A transaction
- * that hits a bug here is dropped, because it would keep this ledger and every later one from closing.
+ * Drafts a ledger of pending transactions. A call whose proof can't be checked now is left for a later ledger. A
+ * transaction that hits a bug here is dropped, because it would prevent this ledger and every later one from closing.
  */
 export function draftWaiting(steps: {
   take: (without: ReadonlySet<Envelope>) => TransactionSet
@@ -102,7 +102,7 @@ export function draftWaiting(steps: {
   }
 }
 
-/** The transactions that fail when drafted alone, each with its error; all of them if none does. */
+/** The transactions that fail when drafted alone, each with its error, or all of them if none does. */
 function findFaults(
   set: TransactionSet,
   draft: (set: TransactionSet) => Draft,

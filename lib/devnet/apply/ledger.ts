@@ -25,7 +25,7 @@ export interface Ledger {
   context(): LedgerContext
   /** unix seconds */
   now(): number
-  /** The ledger against which an envelope is checked that arrives after `last`. It may close some seconds from now. */
+  /** The ledger that an envelope arriving after `last` is checked against. It may be some seconds before it closes. */
   momentAfter(last: Pick<LedgerContext, 'sequence' | 'closeTime'>): Moment
   /** @throws UnreadableEnvelope if `envelope` (base64 XDR) is not one */
   read(envelope: string): Envelope
@@ -48,7 +48,7 @@ interface LedgerOptions {
   readonly closeMs: number
   /** how many ledgers clients can query */
   readonly historyLedgers: number
-  /** how many ledgers of changes are kept in memory: the most that a node can lag */
+  /** how many ledgers of changes are kept in memory: the maximum lag of a node */
   readonly memory: number
   readonly verify: LedgerContext['verify']
   /** unix milliseconds */

@@ -33,7 +33,7 @@ export function verifyAccount(input: {
   readonly budget: Budget
 }): void {
   if (!StrKey.isValidEd25519PublicKey(input.address)) {
-    throw hostError('Context', 'MissingValue', `no contract here answers __check_auth for ${input.address}`)
+    throw hostError('Context', 'MissingValue', `no contract here implements __check_auth for ${input.address}`)
   }
   const account = readAccount(input.address, input.storage)
   const payload = createHash('sha256').update(input.preimage).digest()

@@ -121,7 +121,7 @@ function verify(
     verifyAccount({ address, preimage: preimage.toXdr(), signature, storage, budget })
   } catch (cause) {
     if (!(cause instanceof HostError) || cause.label.startsWith('Error(Budget,')) throw cause
-    // The host replaces the error, so that a contract can't mistake the signer's error for its own.
+    // The host replaces the error, so that a contract can't mistake the signer's error for one of its own errors.
     const reason = `failed account authentication with error ${cause.label}: ${cause.message}`
     throw hostError('Auth', 'InvalidAction', reason)
   }

@@ -49,7 +49,7 @@ export interface ContractFunction {
   /** in the order of the arguments */
   readonly parameters: Signature
   readonly returns: Returns
-  /** CPU instructions, declared and not metered, without those of the contracts that it calls. */
+  /** CPU instructions, declared instead of metered, without the contracts that it calls. */
   readonly instructions: number
   readonly run: (call: Call, args: Decoded<Signature>) => xdr.ScVal
 }

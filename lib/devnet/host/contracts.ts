@@ -10,7 +10,7 @@ import type { Storage } from './storage.ts'
 import { confidentialToken } from './token/functions.ts'
 import { verifierRegistry } from './verifier-registry.ts'
 
-/** The built-in contracts besides asset contracts, by the name in their code entry. */
+/** The built-in contracts other than asset contracts, by the name in their code entry. */
 export const BUILT_IN = {
   'confidential-token': confidentialToken,
   'auditor-registry': auditorRegistry,

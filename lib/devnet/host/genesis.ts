@@ -62,7 +62,7 @@ export function genesisContracts(genesis: Genesis): { entries: StoredEntry[]; co
     const key = genesis.verificationKeys[name]
     return key ? [[verificationKeyName(CIRCUIT_TYPES[name]), bytes(key)]] : []
   })
-  // As after a deployment: the first registration pays for a longer lifetime.
+  // As after a deployment: the first registration pays to extend its lifetime.
   const firstLiveUntil = ledger.sequence + NETWORK_LIMITS.persistentTtl - 1
   const value = (key: EntryKey, val: xdr.ScVal) => store(key, contractData(key, val))
   const instance = (contract: string, executable: xdr.ContractExecutable, settings: [xdr.ScVal, xdr.ScVal][]) =>

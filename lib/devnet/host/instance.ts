@@ -10,7 +10,7 @@ export interface Instance {
   setting(name: string): xdr.ScVal | undefined
   /** The value under this key, or undefined. */
   value(key: xdr.ScVal): xdr.ScVal | undefined
-  /** Replaces a value under its present key. */
+  /** Replaces the value of an existing key. */
   set(name: string, val: xdr.ScVal): void
   extendInstance(threshold: number, extendTo: number): void
 }

@@ -11,13 +11,13 @@ export interface Proofs {
   readonly verify: Verify
   /** Loads the verifier at the first call. */
   ready(): Promise<void>
-  /** The keys in the verifier registry from the first ledger on; zeros if it accepts stand-ins. */
+  /** The keys in the verifier registry from the first ledger; zeros if it accepts stand-ins. */
   readonly keys: VerificationKeys
 }
 
 export type ProofMode = 'real' | 'stand-in'
 
-/** The proof was not verified: the verifier failed, or is still loading. It can be tried again. */
+/** The proof was not verified, because the verifier failed or is still loading. Verifying it again may succeed. */
 export class ProofUnchecked extends Error {
   override name = 'ProofUnchecked'
 }
@@ -30,7 +30,7 @@ export async function openProofs(mode: ProofMode): Promise<Proofs> {
   if (mode === 'stand-in') return { keys: STAND_IN_KEYS, verify: verifyStandIn, ready: async () => undefined }
   const keys = await readVerificationKeys(EMBEDDED_CIRCUITS)
   const { g1, g2 } = await readEmbeddedString()
-  // The verifier needs only the generator of the two megabytes.
+  // The verifier needs only the generator, not the other two megabytes.
   const generator = Buffer.from(g1.subarray(0, 64))
   return { keys, ...loadWhenNeeded(() => loadVerifier({ g1: generator, g2 })) }
 }
@@ -60,7 +60,7 @@ export function loadWhenNeeded(load: () => Promise<Verify>): Pick<Proofs, 'verif
   const verify: Verify = (...given) => {
     if (!loaded) {
       ready().catch(() => undefined)
-      throw new ProofUnchecked('the verifier of proofs is not loaded')
+      throw new ProofUnchecked('the proof verifier is not loaded')
     }
     try {
       return loaded(...given)
@@ -99,7 +99,7 @@ export function rememberVerdicts(verify: Verify): Verify {
       const fault = cause instanceof Error ? cause : new Error(String(cause))
       remember(digest, earlier === 'failed' ? fault : 'failed')
       if (earlier === 'failed') throw fault
-      throw new ProofUnchecked('the verifier of proofs failed', { cause })
+      throw new ProofUnchecked('the proof verifier failed', { cause })
     }
   }
 }

@@ -46,7 +46,7 @@ export function checkEvents(events: readonly xdr.ContractEvent[], returnValue: x
   if (all > limit) throw exceeded('return value pushes events size above network config maximum', all, limit)
 }
 
-/** Adds up one by one like core: the error contains the first sum above the limit, not the total. */
+/** Adds up the sizes one by one like core: the error contains the first sum above the limit, not the total. */
 function meter(sizes: readonly number[], limit: number, text: string): void {
   let used = 0
   for (const size of sizes) {

@@ -56,7 +56,7 @@ export function boolOf(value: xdr.ScVal | undefined): boolean | undefined {
   return value?.type === 'scvBool' ? value.b : undefined
 }
 
-/** The strkey of an account (G…) or a contract (C…); undefined for anything else, muxed accounts too. */
+/** The strkey of an account (G…) or a contract (C…); undefined for anything else, including muxed accounts. */
 export function addressOf(value: xdr.ScVal | undefined): string | undefined {
   if (value?.type !== 'scvAddress') return undefined
   const { type } = value.address

@@ -9,7 +9,7 @@ export interface StateChange {
   readonly after: string | null
 }
 
-/** A longer lifetime alone is no change. A new entry has `lastModifiedLedgerSeq` 0. */
+/** An extended lifetime alone is not a change. A new entry has `lastModifiedLedgerSeq` 0. */
 export function presentChange({ key, before, after }: Change): StateChange[] {
   if (before?.data === after?.data) return []
   const type = before ? (after ? 'updated' : 'deleted') : 'created'

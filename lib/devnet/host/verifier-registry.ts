@@ -10,7 +10,7 @@ const nameByType = new Map<number, CircuitName>(
   Object.entries(CIRCUIT_TYPES).map(([name, type]) => [type, name as CircuitName]),
 )
 
-/** The circuit types of interface 0.8.0: those of the token, and that of a clawback. */
+/** The circuit types of interface 0.8.0: the token's, and the one for a clawback. */
 const DECLARED_TYPES: ReadonlySet<number> = new Set([0, 1, 2, 3, 4, 100])
 
 /**

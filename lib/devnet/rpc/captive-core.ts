@@ -26,13 +26,13 @@ export interface CaptiveCoreOptions {
 
 /**
  * The node inside stellar-rpc, as opposed to the validator that closes ledgers. It accepts envelopes into its own queue
- * and announces each to the validator. The client sees only this node's verdict, so an envelope whose announcement
- * was lost, or that the validator rejected, is PENDING and yet never included:
+ * and announces each to the validator. The client sees only this node's verdict, so an envelope whose announcement was
+ * lost, or that the validator rejected, is PENDING and yet never included:
  *
  * - for four ledgers it is in this node's queue, and a resubmission is a DUPLICATE;
  * - then the node drops and bans it, and for ten ledgers the response is TRY_AGAIN_LATER;
  * - within 12 ledgers after an announcement (Floodgate), the node doesn't announce the same envelope again. Later, it
- *   does: when it accepts the envelope again, or after any ledger that closes while the envelope is in its queue;
+ *   announces it again when it accepts the envelope again, or after any ledger that closes while it is in its queue;
  * - within 60 seconds after a demand, the validator ignores announcements of the same envelope by this node.
  */
 export function openCaptiveCore(validator: Ledger, { limits, loses }: CaptiveCoreOptions): Ledger {

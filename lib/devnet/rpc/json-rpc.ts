@@ -18,7 +18,10 @@ const methodNotFound = (method: string) => new RpcError(-32601, 'method not foun
 export const invalidParams = (message: string) => new RpcError(-32602, message)
 export const internalError = (message: string) => new RpcError(-32603, message)
 
-/** The error of Go's encoding/json for a value of a wrong type; `field` is `GetTransactionRequest.hash`, for instance. */
+/**
+ * The error of Go's encoding/json for a value of the wrong type. `field` is, for instance,
+ * `GetTransactionRequest.hash`.
+ */
 export function wrongType(value: unknown, field: string, type: string): RpcError {
   const data = `json: cannot unmarshal ${nameOfType(value)} into Go struct field ${field} of type ${type}`
   return new RpcError(-32602, 'invalid parameters', data)

@@ -7,7 +7,7 @@ import { checkEnvelope } from '../transaction/envelope-validity.ts'
  */
 export function lagBehind(ledger: Ledger, lag: number): Ledger {
   const { history, past } = ledger
-  // After startup, no past is in memory: the node falls behind as ledgers close.
+  // After startup no past is in memory, so the node falls behind as ledgers close.
   const behind = () => Math.min(lag, past.depth())
   const latest = () => {
     const record = history.ledger(history.latest().sequence - behind())

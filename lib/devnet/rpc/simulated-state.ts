@@ -3,9 +3,9 @@ import { withSequence } from '../state/account.ts'
 import { openView, type State, type StoredEntry } from '../state/state.ts'
 
 /**
- * The state for simulations: an account that has never used a sequence number grows by its CAP-21 extension
- * when its first transaction is applied, so its size includes that (soroban-simulation's SimulationSnapshotSource).
- * Otherwise, the first call of a new account would declare too few bytes to read and fail.
+ * The state for simulations: an account that has never used a sequence number grows by its CAP-21 extension when its
+ * first transaction is applied, so its size includes that (soroban-simulation's SimulationSnapshotSource). Without
+ * this, the first call of a new account would declare too few read bytes and fail.
  */
 export function simulatedState(state: State): State {
   return openView((key) => {

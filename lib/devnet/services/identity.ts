@@ -13,14 +13,14 @@ const tokenRequest = z.object({
   email: z.string().refine(isEmail, 'email must be an email address').optional(),
 })
 
-/** A new private key for `identityIssuer`. Keep it: tokens of an earlier run are good only under the same key. */
+/** A new private key for `identityIssuer`. Keep it: tokens from an earlier run are valid only with the same key. */
 export async function generateIdentityKey(): Promise<JWK> {
   const { privateKey } = await generateKeyPair('ES256', { extractable: true })
   return await exportJWK(privateKey)
 }
 
 interface IdentityIssuerSettings {
-  /** URL under which the handler is reached, without a slash at its end: `http://localhost:8000/idp`. */
+  /** URL of the handler, without a trailing slash: `http://localhost:8000/idp`. */
   issuer: string
   audience: string
   /** Private P-256 key. */
@@ -30,9 +30,9 @@ interface IdentityIssuerSettings {
 }
 
 /**
- * A small OpenID Connect provider for test networks: it gives every program on this machine the access token that it
- * requests. `GET /.well-known/openid-configuration`, `GET /jwks`, and `POST /token { sub, email? }`, which answers
- * `{ access_token, token_type, expires_in }`; all below the issuer's own path, which the handler expects to see.
+ * A small OpenID Connect provider for test networks: it issues any access token that a program on this machine
+ * requests. `GET /.well-known/openid-configuration`, `GET /jwks`, and `POST /token { sub, email? }`, which answers `{
+ * access_token, token_type, expires_in }`; all below the issuer's own path, which the handler expects to see.
  */
 export function identityIssuer(
   settings: IdentityIssuerSettings,
@@ -92,8 +92,8 @@ async function answerToken(
 }
 
 /**
- * CORS of the tokens: pages of this machine and of the service. A token signs in as anyone, so no other page may have
- * one.
+ * CORS of the tokens: pages of this machine and of the service. A token can sign in as anyone, so no other page may
+ * read one.
  */
 function readersOfTokens({ publicUrl }: IdentityIssuerSettings, { headers: { origin } }: IncomingMessage): Headers {
   const headers = new Headers({ vary: 'Origin' })

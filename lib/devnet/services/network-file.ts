@@ -6,7 +6,7 @@ import type { Deployment } from '../apply/genesis.ts'
 interface NetworkFile {
   readonly passphrase: string
   readonly deployment: Deployment
-  /** digest of the first ledger's entries and of the storage format; another version has another digest */
+  /** digest of the first ledger's entries and of the storage format; it differs between versions */
   readonly version: string
 }
 
@@ -15,7 +15,7 @@ export function readNetworkFile(directory: string): NetworkFile | undefined {
   return existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')) : undefined
 }
 
-/** Synced before the first ledger is stored: ledgers without this file couldn't be opened. */
+/** Synced before the first ledger is stored, since ledgers without this file couldn't be opened. */
 export function writeNetworkFile(directory: string, network: NetworkFile): void {
   mkdirSync(directory, { recursive: true })
   const path = dataPath(directory, 'network.json')

@@ -98,7 +98,7 @@ export function withSigners(account: xdr.AccountEntry, signers: xdr.Signer[]): x
   return withSequence(changed, account.seqNum, { sequence: use.ledger, closeTime: Number(use.time) })
 }
 
-/** The account with one more subentry, or core's reason to refuse it. */
+/** The account with one more subentry, or core's reason for rejecting it. */
 export function addSubentry(
   account: xdr.AccountEntry,
 ): { account: xdr.AccountEntry } | { refusal: 'low-reserve' | 'too-many' } {

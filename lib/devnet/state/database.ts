@@ -20,7 +20,7 @@ export interface Database {
   close(): void
 }
 
-/** Beyond this, the oldest ledgers are deleted before their window ends: a busy ledger must not fill the disk. */
+/** Beyond this, the oldest ledgers are deleted before their window ends, so that a busy ledger cannot fill the disk. */
 const MAX_BODY_BYTES = 2 * 1024 ** 3
 
 const SCHEMA = `
@@ -76,7 +76,7 @@ export function openDatabase(directory: string | null, maxBodyBytes = MAX_BODY_B
     read(sequence, [offset, length]) {
       const part = readBody.get(offset + 1, length, sequence)?.part
       if (!(part instanceof Uint8Array) || part.length !== length)
-        throw new Error(`ledger ${sequence} has no such part`)
+        throw new Error(`ledger ${sequence} does not contain this span`)
       return Buffer.from(part.buffer, part.byteOffset, part.length).toString()
     },
     close: () => {

@@ -23,7 +23,7 @@ export function openExpiry(): Expiry {
     },
     evict(state, sequence) {
       for (const key of due.get(sequence - 1) ?? []) {
-        // An extended entry is also noted under its new last ledger.
+        // An extended entry is also recorded under its new last ledger.
         if (state.get(key)?.liveUntil === sequence - 1) state.remove(key)
       }
       due.delete(sequence - 2)

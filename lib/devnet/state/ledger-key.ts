@@ -30,7 +30,7 @@ export function dataKey(id: string, dataName: xdr.XdrString): string {
   return xdr.LedgerKey.data(new xdr.LedgerKeyData({ accountId: publicKey(id), dataName })).toXdr('base64')
 }
 
-/** An asset as a trustline asset. Pool shares never get here: operations on them are rejected. */
+/** An asset as a trustline asset. Pool shares never get here, because operations on them are rejected. */
 export function trustlineAsset(asset: AnyAsset): xdr.TrustLineAsset {
   switch (asset.type) {
     case 'assetTypeCreditAlphanum4':

@@ -10,7 +10,7 @@ interface Store {
   readonly state: State & { entries(): IterableIterator<StoredEntry> }
   readonly history: History
   readonly expiry: Expiry
-  /** Stores a closed ledger, then shows it to clients. `layer` holds its changes. */
+  /** Stores a closed ledger, then shows it to clients. `layer` contains its changes. */
   append(ledger: { record: LedgerRecord; body: Uint8Array }, layer: State): void
   close(): void
 }

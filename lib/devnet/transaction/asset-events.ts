@@ -1,7 +1,7 @@
 import { Address, Asset, nativeToScVal, xdr } from '@stellar/stellar-sdk'
 import { baseAccountId, issuerOf } from '../state/ledger-key.ts'
 
-/** One transfer of an asset by a classic operation or by fees. Amounts are in 10^-7 units. */
+/** One movement of an asset by a classic operation or by fees. Amounts are in 10^-7 units. */
 interface Movement {
   readonly passphrase: string
   readonly asset: xdr.Asset

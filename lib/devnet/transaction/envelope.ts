@@ -4,8 +4,8 @@ import { baseAccountId } from '../state/ledger-key.ts'
 import { decodeEnvelope, type FeeBumpEnvelope, type PlainEnvelope, UnreadableEnvelope } from './envelope-decoding.ts'
 
 /**
- * A signed payload, its signatures, and the results of their verification, which costs more than all
- * other checks.
+ * A signed payload, its signatures, and the cached results of their verification, which costs more than all other
+ * checks.
  */
 export interface Signed {
   /** the signed hash, 32 bytes */

@@ -77,7 +77,7 @@ export function rentFee(changes: Change[], ledgerSequence: number): bigint {
   let extended = 0n
   for (const { before, after } of changes) {
     if (after?.liveUntil === undefined) continue
-    // An expired entry that is rewritten is a new one.
+    // An expired entry that is rewritten counts as new.
     const paidUntil = Math.max(before?.liveUntil ?? 0, ledgerSequence - 1)
     const ledgers = after.liveUntil - paidUntil
     const paidLedgers = paidUntil - ledgerSequence + 1

@@ -17,7 +17,7 @@ export type Kind = 'classic' | 'soroban'
 
 export interface LedgerLimits {
   readonly classic: Pick<Room, 'operations'>
-  /** `instructions` are those of one cluster, whose transactions run sequentially */
+  /** `instructions` are the limit of one cluster, whose transactions run sequentially */
   readonly soroban: Room
   /** clusters that run in parallel */
   readonly clusters: number
@@ -63,7 +63,7 @@ const RESOURCES = Object.keys(NOTHING) as (keyof Room)[]
 
 export const kindOf = (envelope: Envelope): Kind => (envelope.inner.isSoroban ? 'soroban' : 'classic')
 
-/** The resources that an envelope declares. A classic envelope has operations only. */
+/** The resources that an envelope declares. A classic envelope declares only operations. */
 export function roomOf({ operations, inner }: Envelope): Room {
   const resources = inner.soroban?.resources
   if (!inner.isSoroban || !resources) return { ...NOTHING, operations }
@@ -80,7 +80,7 @@ export function roomOf({ operations, inner }: Envelope): Room {
   }
 }
 
-/** The room of one ledger. Classic transactions are limited by operations only. */
+/** The room of one ledger. Classic transactions are only limited by operations. */
 export function ledgerRoom(limits: LedgerLimits, kind: Kind): Room {
   if (kind === 'classic') return { ...combine(NOTHING, NOTHING, () => Number.MAX_SAFE_INTEGER), ...limits.classic }
   return { ...limits.soroban, instructions: limits.soroban.instructions * limits.clusters }

@@ -4,7 +4,10 @@ import type { State } from '../state/state.ts'
 import type { Inner } from './envelope.ts'
 import { sourceOf } from './validity.ts'
 
-/** A pre-authorized transaction hash is used once: it is removed from every source account, even if the transaction fails. */
+/**
+ * A pre-authorized transaction hash can be used once: it is removed from every source account, even if the transaction
+ * fails.
+ */
 export function removeOneTimeSigners(inner: Inner, state: State, sequence: number): void {
   const sources = new Set([inner.source, ...inner.tx.operations.map((operation) => sourceOf(operation, inner))])
   for (const source of sources) removeOneTimeSigner(source, inner.hash, state, sequence)

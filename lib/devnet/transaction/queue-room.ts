@@ -13,7 +13,7 @@ interface QueueRoom {
   ): { readonly evicted: Envelope[] } | { readonly needed: bigint }
   add(envelope: Envelope): void
   remove(envelope: Envelope): void
-  /** Until the next ledger, only a higher bid than that of `evicted` is accepted, even if there is room. */
+  /** Until the next ledger, only a bid higher than that of `evicted` is accepted, even if there is room. */
   beat(evicted: Envelope): void
   forget(): void
 }

@@ -162,7 +162,7 @@ export function openQueue(limits: LedgerLimits): Queue {
   }
 }
 
-/** A transaction whose check throws isn't valid: it must not keep every later ledger from closing. */
+/** A transaction whose check throws isn't valid: it must not prevent every later ledger from closing. */
 function isValid(envelope: Envelope, state: State, moment: Moment): boolean {
   try {
     return checkEnvelope(envelope, state, moment) === undefined

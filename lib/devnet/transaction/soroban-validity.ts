@@ -21,8 +21,9 @@ const verdicts = new WeakMap<Inner, { readonly failure: Failure | undefined }>()
 
 /**
  * Checks the declarations of a Soroban transaction: no memo, no muxed source (protocol 25), resources inside the
- * network's limits, a footprint of reachable keys, a resource fee that covers the non-refundable part. The
- * result doesn't depend on the ledger, so it is cached: it is needed on submission, before the ledger and in it.
+ * network's limits, a footprint of reachable keys, a resource fee that covers the non-refundable part. The result
+ * doesn't depend on the ledger, so it is cached: it is needed on submission, before the ledger closes and while it is
+ * applied.
  */
 export function checkSoroban(inner: Inner, isInsideFeeBump: boolean): Failure | undefined {
   const cached = verdicts.get(inner)

@@ -1,6 +1,6 @@
 import type { xdr } from '@stellar/stellar-sdk'
 
-/** Index into the thresholds of an account: master weight, low, medium, high. */
+/** Indexes into the thresholds of an account: master weight, low, medium, high. */
 export const LOW = 1
 const MEDIUM = 2
 const HIGH = 3

@@ -21,7 +21,7 @@ export const NO_TRANSACTIONS: TransactionSet = {
 
 /** Stages that core tries for a ledger. */
 const MOST_STAGES = 4
-/** The fewest stages whose fees reach this share of the best, in thousandths, are used. */
+/** Uses the fewest stages whose fees reach this share of the best, in thousandths. */
 const WORTH_A_STAGE = 999n
 
 /**

@@ -14,7 +14,9 @@ import { LOW, levelOf, thresholdOf } from './thresholds.ts'
 /** stroops per operation, in a ledger with room for every pending transaction */
 export const BASE_FEE = 100n
 
-/** The context in which a transaction is checked: alone or inside a fee bump, before the ledger or in it. */
+/**
+ * The context in which a transaction is checked: alone or inside a fee bump, before its ledger or while it is applied.
+ */
 interface Judgement {
   readonly state: State
   readonly moment: Moment
@@ -25,7 +27,7 @@ interface Judgement {
 /** A failure, and whether it consumes the sequence number. */
 type CommonFailure = Failure & { readonly usesSequence: boolean }
 
-/** Every check but those of the operations, in core's order (TransactionFrame::commonValid). */
+/** Every check except the operations', in core's order (TransactionFrame::commonValid). */
 export function checkCommon(inner: Inner, checker: SignatureChecker, judgement: Judgement): CommonFailure | undefined {
   const early = checkForm(inner, judgement)
   if (early) return { ...early, usesSequence: false }

@@ -57,8 +57,8 @@ export function checkClawback(call: Call, asset: Asset, holder: string): void {
 }
 
 /**
- * CAP-73: creates a trustline without a limit. The account pays the reserve, so it must authorize the call,
- * unless it has a trustline already.
+ * CAP-73: creates a trustline without a limit. The account pays the reserve, so it must authorize the call, unless it
+ * already has a trustline.
  */
 export function trust(call: Call, asset: Asset, holder: string): void {
   checkHolder(asset, holder)

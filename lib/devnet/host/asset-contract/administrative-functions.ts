@@ -7,7 +7,7 @@ import { publish } from './events.ts'
 import { assetOf, isIssuer, touchInstance } from './metadata.ts'
 import { checkAmount } from './transfer-functions.ts'
 
-/** Those of a transfer: these functions weren't measured on a network. */
+/** A transfer's instructions: these functions weren't measured on a network. */
 const INSTRUCTIONS = 186_705
 
 export const administrativeFunctions: Record<string, ContractFunction> = {

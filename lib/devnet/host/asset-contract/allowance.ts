@@ -24,7 +24,7 @@ export function readAllowance(call: Call, allowance: Allowance): { amount: bigin
   return { amount, liveUntil }
 }
 
-/** Error(Contract, #9) for an allowance that has ended already, or that lasts longer than an entry can. */
+/** Error(Contract, #9) for an allowance that has already ended, or that lasts longer than an entry can. */
 export function writeAllowance(call: Call, allowance: Allowance, amount: bigint, liveUntil: number): void {
   if (amount > 0n && liveUntil < call.ledger.sequence) {
     throw contractError(9, 'live_until must be >= ledger sequence', u32(liveUntil), u32(call.ledger.sequence))

@@ -72,7 +72,10 @@ export function decodeCallData(circuit: CircuitName, data: Uint8Array): { payloa
   return { payload, proof }
 }
 
-/** Fields of a payload that events leave out in interface 0.8.0: commitments, and what the delegation's entry stores. */
+/**
+ * Fields of a payload that events omit in interface 0.8.0: commitments, and the fields that the delegation's entry
+ * stores.
+ */
 const STORED: ReadonlySet<string> = new Set([
   'c_spend_new',
   'c_transfer',
@@ -90,7 +93,10 @@ export function eventData(payload: Payload, others: Record<string, xdr.ScVal> = 
   return struct({ ...others, ...Object.fromEntries(fields.map(([name, content]) => [name, bytes(content)])) })
 }
 
-/** Decodes the one value in `data`. The host has an error for bytes that are no value and one for bytes after a value. */
+/**
+ * Decodes the one value in `data`. The host has one error for bytes that are not a value, and another for bytes after a
+ * value.
+ */
 function decodeValue(data: Uint8Array): xdr.ScVal {
   const values: xdr.ScVal[] = []
   const counting = {

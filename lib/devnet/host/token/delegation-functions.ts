@@ -14,14 +14,14 @@ import {
 } from './delegation.ts'
 import { auditorKey, checkProof, requireAddressAsField } from './proof.ts'
 
-/** Instructions of a reading call. */
+/** Instructions of a read-only call. */
 const READ = 600_000
-/** Instructions of a call with a proof, without the verification: those of a transfer. */
+/** Instructions of a call with a proof, without the verification: the same as a transfer's. */
 const PROVED = 6_100_000
 
 /**
  * Moves an allowance out of the owner's spendable balance into an escrow for one spender. Errors #3507, #3501, #3301,
- * #3514, #3506, #3503. An expiry in the past is stored as it is.
+ * #3514, #3506, #3503. An expiry in the past is accepted.
  */
 export const setSpender = contractFunction({
   parameters: { account: 'address', spender: 'address', live_until_ledger: 'u32', data: 'bytes' },
@@ -39,7 +39,7 @@ export const setSpender = contractFunction({
     checkProof(call, payload, { circuit: 'set_spender', ...statement }, proof)
     writeAccount(call, account, { ...owner, spendable: payload.c_spend_new ?? NOTHING })
     if (hasDelegation(call, account, spender)) {
-      throw contractError(3503, `there is a delegation of ${account} to ${spender} already`)
+      throw contractError(3503, `there is already a delegation of ${account} to ${spender}`)
     }
     const { c_a = NOTHING, a_tilde = NOTHING, sigma_a = NOTHING, escrowed_dvk = NOTHING } = payload
     writeDelegation(call, account, spender, {
@@ -56,8 +56,8 @@ export const setSpender = contractFunction({
 })
 
 /**
- * Pays from an allowance, authorized and proved by its spender alone. Errors #3507, #3504, #3505, #3501, #3301, #3514,
- * #3506. The auditor of the allowance's owner can read the payment, that of the spender cannot.
+ * Pays from an allowance. Only its spender authorizes and proves the payment. Errors #3507, #3504, #3505, #3501, #3301,
+ * #3514, #3506. The auditor of the allowance's owner can read the payment; the spender's auditor cannot.
  */
 export const confidentialTransferFrom = contractFunction({
   parameters: { spender: 'address', from: 'address', to: 'address', data: 'bytes' },
@@ -93,7 +93,7 @@ export const confidentialTransferFrom = contractFunction({
   },
 })
 
-/** Adds the rest of an allowance to the owner's spendable balance, also after its expiry. Errors #3501, #3504. */
+/** Adds the rest of an allowance to the owner's spendable balance, even after its expiry. Errors #3501, #3504. */
 export const revokeSpender = contractFunction({
   parameters: { account: 'address', spender: 'address' },
   returns: 'void',

@@ -22,7 +22,7 @@ export interface Delegation {
   readonly commitment: Uint8Array
   readonly ciphertext: Uint8Array
   readonly salt: Uint8Array
-  /** The delegation's viewing key, encrypted to the spender: 64 bytes that are no point. */
+  /** The delegation's viewing key, encrypted to the spender: 64 bytes that are not a point. */
   readonly escrow: Uint8Array
   /** The last ledger in which the spender can pay. */
   readonly liveUntil: number

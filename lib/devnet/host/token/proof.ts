@@ -28,8 +28,8 @@ export function requireAddressAsField(call: Call): void {
 }
 
 /**
- * Error #3514 for a word of the payload that is not a canonical field element, then #3506 unless the proof was made for
- * this statement: the present state and this payload. Whether a point is on the curve is left to the proof.
+ * Error #3514 for a word of the payload that is not a canonical field element, then #3506 unless the proof is for this
+ * statement: the current state and this payload. Whether a point is on the curve is left to the proof.
  */
 export function checkProof(call: Call, payload: Payload, statement: Statement, proof: Uint8Array): void {
   for (const [name, content] of Object.entries(payload)) {

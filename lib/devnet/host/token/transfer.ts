@@ -38,7 +38,7 @@ export const confidentialTransfer = contractFunction({
     )
     const { c_spend_new = NOTHING, c_transfer = NOTHING } = payload
     writeAccount(call, from, { ...sender, spendable: c_spend_new })
-    // The recipient is read again: in a transfer to oneself it is the entry that was just written.
+    // The recipient is read again, because in a transfer to oneself its entry was just written.
     const recipient = readAccount(call, to)
     writeAccount(call, to, { ...recipient, receiving: addCommitment(recipient.receiving, decodePoint(c_transfer)) })
     call.publish([symbol('transfer'), address(from), address(to)], eventData(payload))

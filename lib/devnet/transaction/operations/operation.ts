@@ -53,7 +53,7 @@ export function checkOperation({ body }: xdr.Operation, source: string): xdr.Ope
   }
 }
 
-/** Applies a classic operation that `checkOperation` let through. */
+/** Applies a classic operation that passed `checkOperation`. */
 export function applyOperation({ body }: xdr.Operation, context: OperationContext): OperationOutcome {
   switch (body.type) {
     case 'createAccount':
@@ -78,7 +78,7 @@ export function refused(result: xdr.OperationResult): OperationOutcome {
 }
 
 /**
- * The results of a transaction that is refused before anything ran: `faults`, and success for the other operations, as
+ * The results of a transaction that is rejected before anything ran: `faults`, and success for the other operations, as
  * core initializes its results.
  */
 export function resultsWith(
