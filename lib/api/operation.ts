@@ -107,6 +107,8 @@ interface OperationDocs<Path extends Route> {
   refusals?: readonly RefusalCode[]
   /** the message of every 500 and 503, both of which become a 500 */
   failure?: string
+  /** what to do after a 500 `unavailable` of an operation with `failure` */
+  advice?: string
   /** the origins whose pages may read the responses, instead of CORS_ORIGINS */
   readers?: 'everybody'
   /** whether it waits for ledgers to close: then it takes none of the user's slots */

@@ -23,6 +23,8 @@ export interface ResourceOptions {
    * `internal error`, and an unreachable dependency 503.
    */
   failure?: string
+  /** With `failure`: a field of the body of a 500 `unavailable`, for people. */
+  advice?: string
   /** The path in metrics, with `{name}` for a parameter. Without it requests are not measured. */
   route?: string
   /** The origins whose pages may read the responses. Default: `configured` */
@@ -122,7 +124,8 @@ function presentFailure(request: Request, thrown: unknown, options: ResourceOpti
   }
   if (options.failure && status >= 500 && status !== 501) {
     const { code = 'internal', details = {} } = refusal ?? {}
-    return Response.json({ error: options.failure, code, ...details }, { status: 500 })
+    const advice = code === 'unavailable' && options.advice !== undefined ? { advice: options.advice } : {}
+    return Response.json({ error: options.failure, code, ...advice, ...details }, { status: 500 })
   }
   if (!refusal) return Response.json({ error: 'internal error', code: 'internal' }, { status: 500 })
   const headers = new Headers()

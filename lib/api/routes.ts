@@ -22,8 +22,9 @@ export function routes(path: string, operations: readonly Operation[]) {
   if (declared.length === 0) throw new Error(`no operation is declared for ${path}`)
   const handlers = declared.map((operation) => [operation.method, handlerOf(operation)] as const)
   const readers = declared.find((operation) => operation.readers)?.readers
-  const failure = declared.find((operation) => operation.failure)?.failure
-  const options: ResourceOptions = { route: path, ...(readers && { readers }), ...(failure && { failure }) }
+  const { failure, advice } = declared.find((operation) => operation.failure) ?? {}
+  const fixed = { ...(failure && { failure }), ...(advice && { advice }) }
+  const options: ResourceOptions = { route: path, ...(readers && { readers }), ...fixed }
   return resource(Object.fromEntries(handlers) as Partial<Record<Method, Handler<unknown>>>, options)
 }
 

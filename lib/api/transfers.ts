@@ -73,6 +73,7 @@ export const TRANSFER_OPERATIONS = inGroup('Transfers', [
       ...ENDINGS,
     ],
     failure: 'transfer failed',
+    advice: 'send the same `signedXDR` again',
     handle: async ({ service, ready: payer, body }) => {
       const { tracker, sponsor, settings } = service
       // A malformed or foreign transaction is refused even while the database is unreachable.
@@ -80,7 +81,7 @@ export const TRANSFER_OPERATIONS = inGroup('Transfers', [
       if (inner.source !== payer) {
         throw new Refusal('source-mismatch')
       }
-      const context = { db: await service.database(), tracker, sponsor, waitMs: settings.transferWait }
+      const context = { tracker, sponsor, waitMs: settings.transferWait }
       return await sponsorTransfer(context, inner, body.payoutId === undefined ? {} : { payoutId: body.payoutId })
     },
   }),

@@ -61,7 +61,7 @@ export const SPONSOR = {
     about: 'The stroops spent for all accounts per UTC day.',
   }),
   TRANSFER_WAIT: count(1, 600).default(45).meta({
-    about: 'How long a request waits for the ledger, in seconds. At most 50 on Vercel.',
+    about: 'How long a request that waits for the ledger may take, in seconds. At most 50 on Vercel.',
   }),
 }
 

@@ -116,7 +116,7 @@ async function recordAndSettle(
   event: TokenEvent & { signedXDR: string },
 ): Promise<Item | undefined> {
   const { sponsor } = relay
-  const context = { db: await relay.database(), sponsor, tracker: sponsor.tracker, waitMs: 0 }
+  const context = { sponsor, tracker: sponsor.tracker, waitMs: 0 }
   const signed = TransactionBuilder.fromXdr(event.signedXDR, relay.network.passphrase)
   const paid = { status: 'paid', hash: event.hash, innerHash: Buffer.from(signed.hash()).toString('hex') } as const
   for (;;) {

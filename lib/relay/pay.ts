@@ -76,7 +76,7 @@ async function submit(relay: Relay, item: HeldItem): Promise<Outcome> {
   const { channel, signedXdr: signedXDR, quotaAccount } = item
   if (signedXDR === null) throw new Error('a signed item has no transfer')
   const { sponsor } = relay
-  const context = { db: await relay.database(), sponsor, tracker: sponsor.tracker, waitMs: PATIENCE_MS }
+  const context = { sponsor, tracker: sponsor.tracker, waitMs: PATIENCE_MS }
   const submitted = await sponsorChannel(context, {
     channel,
     quotaAccount,

@@ -28,11 +28,10 @@ import type { Outcome } from './waiters.ts'
 
 /** What submitting a transfer needs. */
 export interface TransferContext {
-  db: Database
   tracker: Tracker
   /** undefined if the service has no sponsor key: transfers that are recorded already are still answered */
   sponsor: Sponsor | undefined
-  /** how long a request waits for the ledger, in milliseconds */
+  /** how long a client's request may take, or the relay's may wait for the ledger, in milliseconds */
   waitMs: number
 }
 
@@ -64,7 +63,7 @@ export interface TransferResult {
 }
 
 /**
- * Pays the network fee of the confidential transfer that a client has signed, and waits for it.
+ * Pays the network fee of the confidential transfer that a client has signed, and waits for it. Takes at most `waitMs`.
  * @throws SponsorRefusal; Refusal `unavailable`, `sponsor-not-configured`; `transfer-open`, `transfer-refused`,
  *   `transfer-replaced`, `transfer-failed`, `transfer-expired`, `transfer-unknown` if it doesn't succeed
  */
@@ -73,7 +72,7 @@ export async function sponsorTransfer(
   inner: SignedTransaction,
   terms: Pick<RecordingTerms, 'payoutId'> = {},
 ): Promise<TransferResult> {
-  const { outcome, hash: sent } = await submit(context, inner, { terms })
+  const { outcome, hash: sent } = await submitInTime(context, inner, terms)
   if (outcome.kind === 'open') throw failed('transfer-open', { hash: sent })
   if (outcome.kind === 'refused') throw failed('transfer-refused', { hash: sent, reason: outcome.resultCode })
   const { status, hash, applied, resultCode } = outcome.transfer
@@ -89,6 +88,32 @@ export async function sponsorTransfer(
 const failed = (code: RefusalCode, details: { hash: string; reason?: string }) =>
   new Refusal(code, 'transfer failed', { details })
 
+/**
+ * Submits a client's transaction until the request's time is up. From then on the transfer is open if it was recorded;
+ * otherwise its verification is abandoned. A recording in progress is completed, and the same transaction, sent again,
+ * joins it.
+ */
+async function submitInTime(
+  context: TransferContext,
+  inner: SignedTransaction,
+  terms: RecordingTerms,
+): Promise<Submitted> {
+  const time = new AbortController()
+  const late = Promise.withResolvers<Submitted>()
+  let recordedAs: string | undefined
+  const timer = setTimeout(() => {
+    const refusal = new Refusal('unavailable', 'the time was up before the transfer was recorded')
+    time.abort(refusal)
+    if (recordedAs === undefined) late.reject(refusal)
+    else late.resolve({ outcome: { kind: 'open' }, hash: recordedAs })
+  }, context.waitMs)
+  const onRecorded = (hash: string) => {
+    recordedAs = hash
+  }
+  const submitted = submit(context, inner, { terms, signal: time.signal, onRecorded })
+  return await Promise.race([submitted, late.promise]).finally(() => clearTimeout(timer))
+}
+
 /** How a transfer ended for its caller, and the hash under which the caller's own transaction was submitted. */
 export interface Submitted {
   outcome: Outcome
@@ -100,22 +125,29 @@ export interface Submitted {
  * wherever it arrives: it is recorded and paid for once, and every caller gets the ledger's result.
  * @param channel the one controlled address that may pay: the relay's channel. Its transfers use the ledger's time, with
  *   which the relay signs. All others use the database's time, because the clock of this process may be wrong.
- * @throws SponsorRefusal; Refusal `unavailable`, `sponsor-not-configured`
+ * @param signal aborts the verification, but nothing from the recording on
+ * @param onRecorded receives the hash under which the transaction is submitted, once it is recorded
+ * @throws SponsorRefusal; Refusal `unavailable`, `sponsor-not-configured`; the reason of `signal`
  */
 export async function submit(
   context: TransferContext,
   inner: SignedTransaction,
-  { terms, channel }: { terms: RecordingTerms; channel?: string },
+  { terms, channel, signal, onRecorded }: SubmitOptions,
 ): Promise<Submitted> {
-  const { db, tracker, sponsor, waitMs } = context
+  const { tracker, sponsor, waitMs } = context
+  const db = await tracker.database()
   const innerHash = inner.hashHex
+  const hashOf = ({ envelopes }: RecordedTransfer) =>
+    envelopes.find((one) => one.innerHash === innerHash)?.outerHash ?? innerHash
   const { existing, clock } = await findTransferAndClock(db, innerHash)
+  if (existing) onRecorded?.(hashOf(existing))
   const timing = channel === undefined ? { now: clock } : {}
   if (!existing && !sponsor) throw new Refusal('sponsor-not-configured', 'no fee sponsor is configured')
   const { recorded, isNew } = existing
     ? { recorded: sponsor ? await renewSignatures(db, sponsor, inner, existing) : existing, isNew: false }
-    : await verifyAndRecord(db, { ...(sponsor as Sponsor), ...timing }, inner, { terms, channel })
-  const hash = recorded.envelopes.find((one) => one.innerHash === innerHash)?.outerHash ?? innerHash
+    : await verifyAndRecord(db, { ...(sponsor as Sponsor), ...timing }, inner, { terms, channel, signal })
+  const hash = hashOf(recorded)
+  onRecorded?.(hash)
   const { payoutId } = terms
   // A request that recorded its transfer has claimed its payout then.
   const transfer =
@@ -124,6 +156,13 @@ export async function submit(
       : await linkRepeat(db, recorded.transfer.id, { payoutId, hash, now: clock() })
   const outcome = await tracker.submit({ ...recorded, transfer }, { innerHash, isNew, waitMs })
   return { outcome, hash }
+}
+
+interface SubmitOptions {
+  terms: RecordingTerms
+  channel?: string
+  signal?: AbortSignal
+  onRecorded?: (hash: string) => void
 }
 
 /** The transfer of a request. `isNew`: this very request has recorded the envelope. */
@@ -140,7 +179,7 @@ async function verifyAndRecord(
   db: Database,
   sponsor: Sponsor,
   inner: SignedTransaction,
-  { terms, channel }: { terms: RecordingTerms; channel: string | undefined },
+  { terms, channel, signal }: Pick<SubmitOptions, 'terms' | 'channel' | 'signal'>,
 ): Promise<Sponsored> {
   try {
     const controlled = new Set(await sponsor.controlledAddresses(db))
@@ -151,7 +190,7 @@ async function verifyAndRecord(
     if (open && !isRival(open, intent)) {
       await sponsor.tracker.lookUp([open.id], OLDER_MS)
     }
-    return await agree(db, sponsor, { inner, intent, terms, now: sponsor.now() })
+    return await agree(db, sponsor, { inner, intent, terms, now: sponsor.now() }, signal)
   } catch (error) {
     if (error instanceof SponsorRefusal) await noteRefusal(db, inner, error.reason, sponsor.now())
     throw error
@@ -159,10 +198,16 @@ async function verifyAndRecord(
 }
 
 /** Verifies against the ledger until a response is recent enough to refuse or to agree on. */
-async function agree(db: Database, sponsor: Sponsor, proposal: Proposal): Promise<Sponsored> {
+async function agree(
+  db: Database,
+  sponsor: Sponsor,
+  proposal: Proposal,
+  signal: AbortSignal | undefined,
+): Promise<Sponsored> {
   const deadline = performance.now() + DOUBT_MS
   for (;;) {
-    const attempt = await verifyOnce(db, sponsor, proposal)
+    signal?.throwIfAborted()
+    const attempt = await verifyOnce(db, sponsor, proposal, signal)
     if ('recorded' in attempt) return attempt
     if (performance.now() >= deadline) {
       throw new LedgerError('unavailable', 'the ledger has fallen behind', { cause: attempt.cause })
@@ -172,7 +217,12 @@ async function agree(db: Database, sponsor: Sponsor, proposal: Proposal): Promis
 }
 
 /** Resolves to a `cause` if the network's response is too old to rely on. */
-async function verifyOnce(db: Database, sponsor: Sponsor, proposal: Proposal): Promise<Sponsored | { cause: unknown }> {
+async function verifyOnce(
+  db: Database,
+  sponsor: Sponsor,
+  proposal: Proposal,
+  signal: AbortSignal | undefined,
+): Promise<Sponsored | { cause: unknown }> {
   const { network, tracker, keypair, now } = sponsor
   const { inner, intent } = proposal
   const isBehind = async (ledger: number) => isLagging(ledger, await lastLedgerOf(db, inner.source))
@@ -208,15 +258,18 @@ async function verifyOnce(db: Database, sponsor: Sponsor, proposal: Proposal): P
     const isStale = isLagging(asOf, tracker.recency.latestLedger()) || (await isBehind(asOf))
     if (own === 'unsure' || (own === 'absent' && isStale)) return { cause: error }
     if (own === 'absent') throw error
+    signal?.throwIfAborted()
     return { recorded: await recordApplied(db, proposal, own), isNew: false }
   }
   if (await isBehind(recordedLedger)) return { cause: undefined }
+  const available = await sponsor.readFloat(latestLedger)
+  signal?.throwIfAborted()
   const { kind, ...recorded } = await recordTransfer(db, proposal, {
     bump: wrapInFeeBump(inner, keypair, network.passphrase),
     sponsor: keypair.publicKey(),
     recordedLedger,
     limits: sponsor.limits,
-    available: await sponsor.readFloat(latestLedger),
+    available,
   })
   return { recorded, isNew: kind !== 'known' }
 }

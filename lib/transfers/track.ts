@@ -19,6 +19,8 @@ import { type Outcome, openWaiters } from './waiters.ts'
 /** Submits recorded envelopes and finds out how their transfers end. Each process has one; it needs no key. */
 export interface Tracker {
   network: Network
+  /** opens the database for each use, so that an outage is only waited through */
+  database: () => Promise<Database>
   /** reads accounts; combines concurrent reads into one call */
   readAccount: ReadAccount
   recency: Recency
@@ -44,7 +46,6 @@ const FEW = 5
 const LONGEST_WALK = 20
 const MOST = 25
 
-/** @param context.database opens the database for each use, so that an outage is only waited through */
 export function openTracker(context: {
   network: Network
   database: () => Promise<Database>
@@ -245,5 +246,5 @@ export function openTracker(context: {
     await running
   }
 
-  return { network, readAccount, recency, submit, waitFor, lookUp: lookUpNow, refresh, stop }
+  return { network, database, readAccount, recency, submit, waitFor, lookUp: lookUpNow, refresh, stop }
 }

@@ -16,7 +16,7 @@ let context: TransferContext
 beforeAll(async () => {
   fixture = await openRelayService({ channels: 2 })
   const { sponsor, tracker } = fixture.running
-  context = { db: fixture.db, sponsor, tracker, waitMs: 20_000 }
+  context = { sponsor, tracker, waitMs: 20_000 }
 })
 afterAll(() => fixture?.close())
 

@@ -7,6 +7,8 @@ export interface SilentProxy {
   fall(): void
   /** Drops the client's bytes; the server's still arrive. Resolves once something was dropped. */
   deafen(): Promise<void>
+  /** Forwards the COMMIT of the next transaction with this statement, and drops what the server sends from then on. */
+  muteCommitOf(statement: string): void
   wake(): void
   /** Closes every connection. */
   cut(): void
@@ -18,17 +20,23 @@ export async function startSilentProxy(databaseUrl: string): Promise<SilentProxy
   const { hostname, port } = url
   let silent = false
   let deaf: (() => void) | undefined
+  let muting: string | undefined
+  let isMuted = false
   const cut = () => {
     for (const socket of sockets) socket.destroy()
   }
   const sockets = new Set<Socket>()
   const server = createServer((client) => {
     const upstream = connect(Number(port), hostname)
+    let isMuting = false
     client.on('data', (data) => {
       deaf?.()
+      const text = data.toString('latin1')
+      if (muting !== undefined && text.includes(muting)) isMuting = true
+      if (isMuting && /commit/i.test(text)) isMuted = true
       if (!silent && !deaf) upstream.write(data)
     })
-    upstream.on('data', (data) => void (silent || client.write(data)))
+    upstream.on('data', (data) => void (silent || isMuted || client.write(data)))
     joinSockets(sockets, client, upstream)
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -44,8 +52,13 @@ export async function startSilentProxy(databaseUrl: string): Promise<SilentProxy
       new Promise<void>((resolve) => {
         deaf = resolve
       }),
+    muteCommitOf: (statement) => {
+      muting = statement
+    },
     wake: () => {
       silent = false
+      muting = undefined
+      isMuted = false
       deaf = undefined
     },
     cut,

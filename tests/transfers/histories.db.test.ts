@@ -81,7 +81,7 @@ function instanceOf(running: RunningService): Instance {
   void kill()
   return {
     post: async ({ address }, { signedXDR, ...terms }) => {
-      const context = { db: service.db, tracker, sponsor, waitMs: settings.transferWait }
+      const context = { tracker, sponsor, waitMs: settings.transferWait }
       try {
         const inner = decodeInner(signedXDR, network.passphrase)
         if (inner.source !== address) throw new Error('another payer')

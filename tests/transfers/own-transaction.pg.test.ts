@@ -25,7 +25,10 @@ afterEach(async () => {
   expect(await findDiscrepancies(service.db)).toEqual([])
 })
 
-const failed = { status: 500, body: { error: 'transfer failed', code: 'unavailable' } }
+const failed = {
+  status: 500,
+  body: { error: 'transfer failed', code: 'unavailable', advice: 'send the same `signedXDR` again' },
+}
 
 /** A node that never reaches the transaction's ledger, however often it is polled. */
 const lagging = ({ method }: Call): Fault => (method === 'getTransaction' ? { rewrite: notFound } : 'pass')
@@ -104,9 +107,9 @@ describe.each([300, -300])('a service whose clock is off by %i s', (seconds) => 
 
   /** Submits the payment through this service with the wrong clock. */
   async function sponsorOff(signedXdr: string, payoutId?: string) {
-    const { db, running, ledger } = service
+    const { running, ledger } = service
     const { tracker, sponsor } = running
-    const context = { db, tracker, sponsor: sponsor && { ...sponsor, now: off }, waitMs: 30_000 }
+    const context = { tracker, sponsor: sponsor && { ...sponsor, now: off }, waitMs: 30_000 }
     return await sponsorTransfer(
       context,
       decodeInner(signedXdr, ledger.network.passphrase),

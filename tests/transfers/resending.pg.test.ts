@@ -166,10 +166,9 @@ describe('other signatures', () => {
     // A poll that read the account earlier would still confirm the refusal, so wait until it ends and the next one
     // begins.
     await expect.poll(() => denied).toBeGreaterThan(0)
-    const { db, running } = service
-    const { tracker, sponsor, network } = running
+    const { tracker, sponsor, network } = service.running
     const inner = decodeInner(renewed, network.passphrase)
-    const asked = sponsorTransfer({ db, tracker, sponsor, waitMs: 4 * network.pollMs }, inner)
+    const asked = sponsorTransfer({ tracker, sponsor, waitMs: 5_000 }, inner)
     await expect(asked).rejects.toMatchObject({ code: 'transfer-open' })
     expect(await service.findTransfer(hash)).toMatchObject({ status: 'open', envelope: { outerHash } })
     isReadable = true

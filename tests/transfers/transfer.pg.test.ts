@@ -182,10 +182,9 @@ test('does not expire a transfer on NOT_FOUND while the ledgers do not pass maxT
       },
     }
   })
-  const { db, running } = service
-  const { tracker, sponsor, network } = running
+  const { tracker, sponsor, network } = service.running
   const inner = decodeInner(signedXdr, network.passphrase)
-  const context = { db, tracker, sponsor, waitMs: 20 * network.pollMs }
+  const context = { tracker, sponsor, waitMs: 15_000 }
   const first = sponsorTransfer(context, inner).catch((error: unknown) => error)
   await expect.poll(() => standing).toBeDefined()
   vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 60_000 })
@@ -420,7 +419,7 @@ test('responds unavailable, which is not final, if every simulation is from a la
       }),
     }
   })
-  expect(await post()).toEqual(failed('unavailable'))
+  expect(await post()).toEqual(failed('unavailable', { advice: 'send the same `signedXDR` again' }))
   expect(await service.findTransfer(hash)).toBeUndefined()
 })
 
