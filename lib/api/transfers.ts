@@ -1,7 +1,8 @@
 import { z } from 'zod'
 import type { Session } from '#lib/auth/session.ts'
 import { REFUSALS, Refusal, type RefusalCode } from '#lib/refusal/refusal.ts'
-import { decodeInner, sponsorTransfer } from '#lib/transfers/submit.ts'
+import { decodeInner } from '#lib/transfers/policy.ts'
+import { sponsorTransfer } from '#lib/transfers/submit.ts'
 import { EXAMPLE } from './examples.ts'
 import { inGroup, operation } from './operation.ts'
 

@@ -1,6 +1,7 @@
 import type { Database } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
-import { decodeInner, submit, type TransferContext } from './submit.ts'
+import { decodeInner } from './policy.ts'
+import { submit, type TransferContext } from './submit.ts'
 
 /** A transfer of a relay's channel account, which pays an item of a user's batch job. */
 export interface ChannelTransfer {

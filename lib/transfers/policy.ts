@@ -1,8 +1,30 @@
 import { Address, type xdr } from '@stellar/stellar-sdk'
 import type { TransferKind } from '#drizzle/schema/transfers.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 import { sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
-import { baseAccount, type SignedTransaction } from '#lib/stellar/envelope.ts'
+import { baseAccount, decodeEnvelope, type SignedTransaction } from '#lib/stellar/envelope.ts'
 import { outerFee } from './fee-bump.ts'
+
+/** The network's own limit on an envelope, in bytes. */
+const ENVELOPE_LIMIT = 132_096
+
+/**
+ * Decodes the transaction that a client signed: base64 XDR of a v1 envelope. Needs neither database nor ledger.
+ * @throws Refusal `signed-xdr-invalid`
+ */
+export function decodeInner(signedXDR: string, passphrase: string): SignedTransaction {
+  if (signedXDR.length > Math.ceil(ENVELOPE_LIMIT / 3) * 4) throw malformed()
+  try {
+    const { form, ...inner } = decodeEnvelope(signedXDR, passphrase)
+    if (form === 'v1') return inner
+  } catch (cause) {
+    throw malformed(cause)
+  }
+  throw malformed()
+}
+
+const malformed = (cause?: unknown) =>
+  new Refusal('signed-xdr-invalid', 'malformed transaction XDR', cause === undefined ? {} : { cause })
 
 /** The rules of the sponsor. Fees are stroops. */
 export interface SponsorRules {

@@ -20,6 +20,8 @@
  * **A response from the far future.** It is believed until no response has named that ledger for FORGET_MS.
  */
 
+import type { RefusalReason } from '#lib/refusal/sponsor-refusal.ts'
+
 /** The number of ledgers that a node may lag. A response from further behind is from a network that was reset. */
 const LAG = 10
 
@@ -83,3 +85,28 @@ export function openRecency(now: () => number): Recency {
     hint: (ledger) => (ledger === null || ledger > latest.ledger ? undefined : ledger),
   }
 }
+
+/**
+ * The refusals based on time, account and simulation: a moment later they may no longer apply. Each may only mean that
+ * the transaction was already applied, so it is looked up before a refusal is returned.
+ */
+const OF_THE_MOMENT: ReadonlySet<RefusalReason> = new Set([
+  'not-yet-valid',
+  'no-expiry',
+  'expires-too-soon',
+  'expires-too-late',
+  'bad-signature',
+  'too-little-weight',
+  'extra-signature',
+  'no-account',
+  'sequence',
+  'excess-instructions',
+  'excess-bytes',
+  'excess-footprint',
+  'too-few-resources',
+  'low-resource-fee',
+  'excess-resource-fee',
+  'would-fail',
+])
+
+export const isOfTheMoment = (reason: RefusalReason): boolean => OF_THE_MOMENT.has(reason)

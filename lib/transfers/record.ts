@@ -34,6 +34,8 @@ export interface Proposal {
   intent: Intent
   terms: RecordingTerms
   now: Date
+  /** aborts its verification */
+  signal?: AbortSignal | undefined
 }
 
 /**

@@ -1,7 +1,7 @@
 import type { Database } from '#lib/db/connection.ts'
 import { Refusal, type RefusalCode } from '#lib/refusal/refusal.ts'
-import { type RefusalReason, SponsorRefusal } from '#lib/refusal/sponsor-refusal.ts'
-import { decodeEnvelope, type SignedTransaction } from '#lib/stellar/envelope.ts'
+import { SponsorRefusal } from '#lib/refusal/sponsor-refusal.ts'
+import type { SignedTransaction } from '#lib/stellar/envelope.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import { recordApplied } from './applied.ts'
 import { wrapInFeeBump } from './fee-bump.ts'
@@ -9,7 +9,7 @@ import { lookUpOwnTransaction } from './look-up.ts'
 import { checkPayer } from './payer.ts'
 import { linkRepeat } from './payout-link.ts'
 import { checkTimeBounds, readIntent } from './policy.ts'
-import { DOUBT_MS, isLagging, SILENT_SECONDS } from './recency.ts'
+import { DOUBT_MS, isLagging, isOfTheMoment, SILENT_SECONDS } from './recency.ts'
 import { type Proposal, type RecordingTerms, recordTransfer } from './record.ts'
 import { noteRefusal } from './refusals.ts'
 import { renewSignatures } from './renew.ts'
@@ -34,27 +34,6 @@ export interface TransferContext {
   /** how long a client's request may take, or the relay's may wait for the ledger, in milliseconds */
   waitMs: number
 }
-
-/** The network's own limit on an envelope, in bytes. */
-const ENVELOPE_LIMIT = 132_096
-
-/**
- * Decodes the transaction that a client signed: base64 XDR of a v1 envelope. Needs neither database nor ledger.
- * @throws Refusal `signed-xdr-invalid`
- */
-export function decodeInner(signedXDR: string, passphrase: string): SignedTransaction {
-  if (signedXDR.length > Math.ceil(ENVELOPE_LIMIT / 3) * 4) throw malformed()
-  try {
-    const { form, ...inner } = decodeEnvelope(signedXDR, passphrase)
-    if (form === 'v1') return inner
-  } catch (cause) {
-    throw malformed(cause)
-  }
-  throw malformed()
-}
-
-const malformed = (cause?: unknown) =>
-  new Refusal('signed-xdr-invalid', 'malformed transaction XDR', cause === undefined ? {} : { cause })
 
 /** `hash` (64 hex digits) was applied as a success. */
 export interface TransferResult {
@@ -190,7 +169,7 @@ async function verifyAndRecord(
     if (open && !isRival(open, intent)) {
       await sponsor.tracker.lookUp([open.id], OLDER_MS)
     }
-    return await agree(db, sponsor, { inner, intent, terms, now: sponsor.now() }, signal)
+    return await agree(db, sponsor, { inner, intent, terms, signal, now: sponsor.now() })
   } catch (error) {
     if (error instanceof SponsorRefusal) await noteRefusal(db, inner, error.reason, sponsor.now())
     throw error
@@ -198,16 +177,11 @@ async function verifyAndRecord(
 }
 
 /** Verifies against the ledger until a response is recent enough to refuse or to agree on. */
-async function agree(
-  db: Database,
-  sponsor: Sponsor,
-  proposal: Proposal,
-  signal: AbortSignal | undefined,
-): Promise<Sponsored> {
+async function agree(db: Database, sponsor: Sponsor, proposal: Proposal): Promise<Sponsored> {
   const deadline = performance.now() + DOUBT_MS
   for (;;) {
-    signal?.throwIfAborted()
-    const attempt = await verifyOnce(db, sponsor, proposal, signal)
+    proposal.signal?.throwIfAborted()
+    const attempt = await verifyOnce(db, sponsor, proposal)
     if ('recorded' in attempt) return attempt
     if (performance.now() >= deadline) {
       throw new LedgerError('unavailable', 'the ledger has fallen behind', { cause: attempt.cause })
@@ -217,14 +191,9 @@ async function agree(
 }
 
 /** Resolves to a `cause` if the network's response is too old to rely on. */
-async function verifyOnce(
-  db: Database,
-  sponsor: Sponsor,
-  proposal: Proposal,
-  signal: AbortSignal | undefined,
-): Promise<Sponsored | { cause: unknown }> {
+async function verifyOnce(db: Database, sponsor: Sponsor, proposal: Proposal): Promise<Sponsored | { cause: unknown }> {
   const { network, tracker, keypair, now } = sponsor
-  const { inner, intent } = proposal
+  const { inner, intent, signal } = proposal
   const isBehind = async (ledger: number) => isLagging(ledger, await lastLedgerOf(db, inner.source))
   let recordedLedger: number
   let latestLedger: number
@@ -273,28 +242,3 @@ async function verifyOnce(
   })
   return { recorded, isNew: kind !== 'known' }
 }
-
-/**
- * The refusals based on time, account and simulation: a moment later they may no longer apply. Each may only mean that
- * the transaction was already applied, so it is looked up before a refusal is returned.
- */
-const OF_THE_MOMENT: ReadonlySet<RefusalReason> = new Set([
-  'not-yet-valid',
-  'no-expiry',
-  'expires-too-soon',
-  'expires-too-late',
-  'bad-signature',
-  'too-little-weight',
-  'extra-signature',
-  'no-account',
-  'sequence',
-  'excess-instructions',
-  'excess-bytes',
-  'excess-footprint',
-  'too-few-resources',
-  'low-resource-fee',
-  'excess-resource-fee',
-  'would-fail',
-])
-
-export const isOfTheMoment = (reason: RefusalReason): boolean => OF_THE_MOMENT.has(reason)

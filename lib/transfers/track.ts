@@ -57,12 +57,12 @@ export function openTracker(context: {
   const readAccount = openAccounts(network)
   const recency = openRecency(() => now().getTime())
   const parts = { ...context, readAccount, recency }
+  const attempt = openAttempts()
   const waiters = openWaiters(recency)
   /** IDs of the transfers that this process recorded or was asked about, in the order of their next lookup */
   const tracked = new Set<string>()
   /** the transfers that the next round always looks up, and the events their callers wait for */
   let requested = new Map<string, PromiseWithResolvers<void>>()
-  const attempt = openAttempts()
   /** the transfers of which a new envelope is being submitted: no round looks them up meanwhile */
   const submitting = new Set<string>()
   let running: Promise<void> | undefined
@@ -99,7 +99,6 @@ export function openTracker(context: {
     track(transfer.id)
     return await ending
   }
-
   async function lookUpNow(ids: readonly string[], waitMs: number): Promise<void> {
     const rounds = ids.map((id) => {
       const round = requested.get(id) ?? Promise.withResolvers<void>()

@@ -1,7 +1,7 @@
 import { type FeeBumpTransaction, Keypair, Transaction, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
 import { describe, expect, test } from 'vitest'
 import { wrapInFeeBump } from '#lib/transfers/fee-bump.ts'
-import { decodeInner } from '#lib/transfers/submit.ts'
+import { decodeInner } from '#lib/transfers/policy.ts'
 import { PASSPHRASE, pair, payer, signedTransfer, sponsor } from '../support/inner-transaction.ts'
 
 /** Inner fee and resource fee: odd ones, equal ones, the least and the largest. */

@@ -1,7 +1,7 @@
 import { Account, MuxedAccount, Transaction, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
 import { describe, expect, test } from 'vitest'
 import { Refusal } from '#lib/refusal/refusal.ts'
-import { decodeInner } from '#lib/transfers/submit.ts'
+import { decodeInner } from '#lib/transfers/policy.ts'
 import {
   authorize,
   PASSPHRASE,

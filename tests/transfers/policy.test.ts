@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
 import { outerFee } from '#lib/transfers/fee-bump.ts'
-import { checkTimeBounds, readIntent } from '#lib/transfers/policy.ts'
-import { decodeInner } from '#lib/transfers/submit.ts'
+import { checkTimeBounds, decodeInner, readIntent } from '#lib/transfers/policy.ts'
 import { NOW, PASSPHRASE, payee, payer, rules, signedTransfer, TOKEN } from '../support/inner-transaction.ts'
 import { POLICY_CASES } from './policy-cases.ts'
 import { expectRefusal } from './refused.ts'

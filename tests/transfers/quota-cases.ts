@@ -2,12 +2,11 @@ import { createHash } from 'node:crypto'
 import type { Database } from '#lib/db/connection.ts'
 import type { RefusalReason } from '#lib/refusal/sponsor-refusal.ts'
 import type { Decision, LedgerRecord } from '#lib/transfers/decide.ts'
-import { readIntent } from '#lib/transfers/policy.ts'
+import { decodeInner, readIntent } from '#lib/transfers/policy.ts'
 import type { QuotaLimits } from '#lib/transfers/quota.ts'
 import { recordTransfer } from '#lib/transfers/record.ts'
 import { findTransferOfHash, setOf, type Transfer } from '#lib/transfers/rows.ts'
 import { settleDecided } from '#lib/transfers/settle.ts'
-import { decodeInner } from '#lib/transfers/submit.ts'
 import { PASSPHRASE, rules, signedTransfer } from '../support/inner-transaction.ts'
 
 export const BID = 181_120n
