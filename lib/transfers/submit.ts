@@ -224,7 +224,8 @@ async function verifyOnce(db: Database, sponsor: Sponsor, proposal: Proposal): P
       { innerHash: inner.hashHex, sponsor: keypair.publicKey() },
       { asOf, isPresent: (closedAt) => closedAt >= now().getTime() / 1000 - SILENT_SECONDS },
     )
-    const isStale = isLagging(asOf, tracker.recency.latestLedger()) || (await isBehind(asOf))
+    // After that lookup, the latest known ledger is that of the network as it is, also if it was reset.
+    const isStale = asOf < tracker.recency.latestLedger() || (await isBehind(asOf))
     if (own === 'unsure' || (own === 'absent' && isStale)) return { cause: error }
     if (own === 'absent') throw error
     signal?.throwIfAborted()

@@ -409,20 +409,23 @@ test.each([
   expect(stale).toBe(0)
 })
 
-test('responds unavailable, which is not final, if every simulation is from a lagging node', async () => {
-  const { hash, post } = await prepare()
-  service.ledger.proxy.rule(({ method }): Fault => {
-    if (method !== 'simulateTransaction') return 'pass'
-    return {
-      rewrite: ({ latestLedger }) => ({
-        error: 'HostError: Error(Contract, #3506)',
-        latestLedger: Number(latestLedger) - 3,
-      }),
-    }
-  })
-  expect(await post()).toEqual(failed('unavailable', { advice: 'send the same `signedXDR` again' }))
-  expect(await service.findTransfer(hash)).toBeUndefined()
-})
+test.each([3, 20])(
+  'responds unavailable, not final, if every simulation is from a node %i ledgers behind',
+  async (lag) => {
+    const { hash, post } = await prepare()
+    service.ledger.proxy.rule(({ method }): Fault => {
+      if (method !== 'simulateTransaction') return 'pass'
+      return {
+        rewrite: ({ latestLedger }) => ({
+          error: 'HostError: Error(Contract, #3506)',
+          latestLedger: Number(latestLedger) - lag,
+        }),
+      }
+    })
+    expect(await post()).toEqual(failed('unavailable', { advice: 'send the same `signedXDR` again' }))
+    expect(await service.findTransfer(hash)).toBeUndefined()
+  },
+)
 
 test('tells an idp session that transfers need a wallet', async () => {
   const { employer, signedXdr } = await prepare()
