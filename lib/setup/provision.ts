@@ -127,8 +127,8 @@ function composeRelaySections(
     return value === undefined ? [] : [[name, value] as const]
   })
   const prover = Object.fromEntries(chosen)
-  const isUsable = hasFaucet && (chosen.length > 0 || isEmbedded)
-  const enabled = kept.BATCH_ENABLED ?? (isUsable ? 'true' : undefined)
+  const hasCircuits = isEmbedded || 'PROVER_CIRCUITS' in prover || 'RELAY_PROVER' in prover
+  const enabled = kept.BATCH_ENABLED ?? (hasFaucet && hasCircuits ? 'true' : undefined)
   return [
     {
       heading: 'Batch jobs, for service and relays',

@@ -169,8 +169,11 @@ describe('the faucet', () => {
 describe('testnet', () => {
   const document = { network: 'testnet' }
 
-  test('needs real proofs for its channels: without a prover it only creates their accounts', async () => {
-    const { failure, said, variables } = await attempt({ document, channels: 2 })
+  test.each<[string, Record<string, string>]>([
+    ['a prover', {}],
+    ['circuits, even with a reference string', { PROVER_CRS: './lib/prover/reference-string' }],
+  ])('needs real proofs for its channels: without %s it only creates their accounts', async (_, given) => {
+    const { failure, said, variables } = await attempt({ document, channels: 2, given })
     expect(failure).toBeUndefined()
     expect(said).toContain('channels are not registered or funded: a real network needs real proofs (PROVER_CIRCUITS)')
     expect(variables).toMatchObject({ STELLAR_NETWORK: 'testnet', FAUCET_SEED: devnet.issuerSecret })
