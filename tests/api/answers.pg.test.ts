@@ -227,7 +227,7 @@ test.each([
   ['/contractors', { name: 'Ann' }],
   ['/contractors/bulk', { rows: [{ name: 'Ann' }] }],
   ['/batches', { name: 'March' }],
-])('POST %s by somebody whose organisation goes while the body comes: 409', async (path, body) => {
+])('responds with 409 to POST %s if the organisation is dissolved while the body arrives', async (path, body) => {
   const boss = await service.signIn('boss')
   const late = await service.signIn(`late ${path}`)
   const contractor = await service.hire(boss, { name: 'Late' })
@@ -496,6 +496,6 @@ test('responds with 304 to a client that has the current document', async () => 
   expect(await statusOf('GET', '/openapi.json', { headers: { 'If-None-Match': etag } })).toBe(304)
 })
 
-test('the document declares only responses and headers seen above', () => {
+test('declares only responses and headers that the tests above received', () => {
   expect(DOCUMENTED.filter((name) => !service.seen.has(name))).toEqual([])
 })

@@ -26,7 +26,7 @@ afterAll(async () => {
   await rm(directory, { recursive: true, force: true })
 })
 
-/** The compiler's complaints about a program that uses the client; empty if there are none. */
+/** The compiler's errors for a program that uses the client; empty if there are none. */
 async function compile(program: string): Promise<string> {
   const file = join(directory, 'program.ts')
   const imported = "import { createPayrollClient, pages, PayrollError, take } from './src/payroll/payroll-client.ts'"

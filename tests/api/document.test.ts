@@ -10,7 +10,7 @@ import { validatorAt } from '../support/documented.ts'
 const document = interfaceDocument('http://localhost:3000/api')
 const routes = await loadRoutes()
 
-test('the document has exactly the routes and methods that are handled', async () => {
+test('declares exactly the handled routes and methods', async () => {
   const handled = await Promise.all(
     routes.map(async (route) => (await methodsOf(route)).map((method) => `${method} ${route.path}`)),
   )
@@ -20,7 +20,7 @@ test('the document has exactly the routes and methods that are handled', async (
   expect(documented.sort()).toEqual(handled.flat().sort())
 })
 
-test('the version is 3.1.0, operation ids are unique, and references resolve', () => {
+test('has version 3.1.0, unique operation ids, and references that resolve', () => {
   expect([document.openapi, document.info.version]).toEqual(['3.1.0', '1.0.0'])
   expect(new Set(OPERATIONS.map(({ id }) => id)).size).toBe(OPERATIONS.length)
   const text = JSON.stringify(document)
@@ -30,7 +30,7 @@ test('the version is 3.1.0, operation ids are unique, and references resolve', (
   expect(references.filter((name) => !known.includes(name ?? ''))).toEqual([])
 })
 
-test('operations and fields beyond the specification are marked', () => {
+test('marks operations and fields beyond the specification', () => {
   const ours = OPERATIONS.filter(({ extension }) => extension).map(
     ({ method, path }) => `${method.toLowerCase()} ${path}`,
   )
@@ -103,23 +103,23 @@ describe('codes', () => {
   const thrown = codesIn('app/**/*.ts', 'lib/{api,archive,auth,directory,faucet,http,relay,server,transfers}/**/*.ts')
   const onPages = new Set(thrown.filter(({ file }) => isPage(file)).map(({ code }) => code))
 
-  test('every code that an operation throws is documented', () => {
+  test('documents every code that an operation throws', () => {
     const undocumented = thrown.filter(({ code, file }) => !isPage(file) && !documented.has(code))
     expect(thrown.length).toBeGreaterThan(40)
     expect(undocumented).toEqual([])
   })
 
-  test('every code of the table is documented, or thrown by a page', () => {
+  test('has no code in the table that is neither documented nor thrown by a page', () => {
     const named = Object.values(REFUSALS).flatMap((codes) => Object.keys(codes))
     expect(named.filter((code) => !documented.has(code) && !onPages.has(code))).toEqual([])
   })
 
-  test('every field of the table has a documented code', () => {
+  test('documents a code for every field of the table', () => {
     const codesOf = (field: string) => [`${field}-required`, `${field}-invalid`]
     expect(FIELDS.filter((field) => !codesOf(field).some((code) => documented.has(code)))).toEqual([])
   })
 
-  test('every code of an operation is in the document under its status, with its message', () => {
+  test('lists every code of an operation under its status, with its message', () => {
     for (const operation of OPERATIONS) {
       const item = document.paths?.[operation.path] as Record<string, { responses: Record<string, unknown> }>
       for (const [status, codes] of refusalsOf(operation)) {

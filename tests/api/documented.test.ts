@@ -28,15 +28,15 @@ test.each<[what: string, exchange: Exchange, complaint: string]>([
   ['a status', { ...good, status: 201 }, 'no POST /batches/{id}/ready 201'],
   ['a media type', { ...good, headers: new Headers({ ...JSON_HEADERS, 'content-type': 'text/html' }) }, 'is text/html'],
   ['a header', { ...good, headers: withHeader('retry-after') }, 'a Retry-After undocumented'],
-  ['a field too many', { ...good, body: { ...BATCH_EXAMPLE, amount: 5 } }, 'must NOT have additional properties'],
-  ['a field too few', { ...good, body: nameless }, "must have required property 'name'"],
+  ['an unknown field', { ...good, body: { ...BATCH_EXAMPLE, amount: 5 } }, 'must NOT have additional properties'],
+  ['a missing field', { ...good, body: nameless }, "must have required property 'name'"],
   ['a type', { ...good, body: { ...BATCH_EXAMPLE, payoutCount: '1' } }, 'payoutCount must be integer'],
   ['a time', { ...good, body: { ...BATCH_EXAMPLE, createdAt: 'today' } }, 'must match format "date-time"'],
   ['a value', { ...good, body: { ...BATCH_EXAMPLE, status: 'gone' } }, 'must be equal to one of the allowed values'],
   ['a code', refused(409, 'batch-sent'), 'must be equal to one of the allowed values'],
   ['a code of another status', refused(404, 'batch-locked'), 'must be equal to one of the allowed values'],
   ['an error without a code', { ...good, status: 404, body: { error: 'why' } }, "must have required property 'code'"],
-  ['a header too few', { ...good, headers: new Headers({ 'content-type': 'application/json' }) }, 'no X-Request-Id'],
+  ['a missing header', { ...good, headers: new Headers({ 'content-type': 'application/json' }) }, 'no X-Request-Id'],
 ])('throws for an exchange that differs from the document in %s', (_, exchange, complaint) => {
   expect(() => requireDocumented(exchange)).toThrow(complaint)
 })

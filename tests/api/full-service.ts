@@ -7,7 +7,7 @@ import { openTestService, type TestService } from '../support/test-service.ts'
 
 export const TOKENS = { METRICS_TOKEN: 'a token for metrics', CRON_SECRET: 'a secret for cron' }
 
-/** A service with an identity provider, in which nothing is left unconfigured. */
+/** A service with an identity provider and every feature configured. */
 export interface FullService extends TestService<'embedded'> {
   provider: TestProvider
   statusOf(method: Method, path: string, sent?: Sent): Promise<number>
@@ -17,9 +17,9 @@ export interface FullService extends TestService<'embedded'> {
   signIn(sub: string, email?: string): Promise<{ session: string }>
   /** a challenge for a wallet, signed by it */
   challengeOf(account: Keypair, path?: string): Promise<string>
-  /** a contractor of an employer's: its id */
+  /** adds a contractor to the employer, and resolves to its id */
   hire(employer: { session: string }, fields?: object): Promise<string>
-  /** The ledger is out of reach while `work` runs. */
+  /** Makes the ledger unreachable while `work` runs. */
   withoutLedger(work: () => Promise<void>): Promise<void>
 }
 

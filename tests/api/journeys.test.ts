@@ -17,7 +17,7 @@ test('calls only documented operations on the page', () => {
   expect(calls.filter((call) => !known.includes(call))).toEqual([])
 })
 
-test('lists only codes of the table on the page', () => {
+test('lists only codes from the table on the page', () => {
   const [, table = ''] = page.split('what to do when it does not return 200')
   const codes = [...(table.split('## States')[0]?.matchAll(/(?:500|or) `([a-z-]+)`/g) ?? [])].map(
     ([, code = '']) => code,

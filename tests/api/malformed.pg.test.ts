@@ -29,7 +29,7 @@ const SEED = Keypair.fromRawEd25519Seed(new Uint8Array(32)).secret()
 const TEXTS = ['', 'wrong', 'a\u0007b', SEED, `${SEED}@example.com`, 'x'.repeat(5_000), '0']
 const OTHERS = [undefined, null, 0, 7, true, {}, []]
 
-/** Copies of `example`, each with something else in one of its places. */
+/** Copies of `example`, each with one value replaced. */
 function spoil(example: unknown): unknown[] {
   const whole = [...TEXTS, ...OTHERS]
   if (Array.isArray(example)) {
@@ -47,7 +47,7 @@ const BROKEN: Sent[] = [
   { body: Uint8Array.of(0x61, 0x3d, 0xff), type: 'application/x-www-form-urlencoded' },
 ]
 
-/** Forgets how many requests the users have made: these tests send more than a user may. */
+/** Forgets how many requests the users have sent: these tests send more than a user may. */
 const forgetRequests = () => delete (globalThis as { payrollAllowances?: unknown }).payrollAllowances
 
 async function answersOf(operation: Operation): Promise<Set<string>> {
@@ -115,7 +115,7 @@ const OF_ITS_OWN: Record<string, () => [string, Sent][]> = {
 const TAKING = OPERATIONS.filter(({ body, query }) => body || query)
 
 describe.each(TAKING.map((operation) => [operation.id, operation] as const))('%s', (_, operation) => {
-  test('responds with every code that the document lists under 400', async () => {
+  test('responds with every code that the document lists for 400', async () => {
     const answers = await answersOf(operation)
     expect(
       refusalsOf(operation)

@@ -16,7 +16,7 @@ beforeEach(() => {
 afterEach(() => {
   vi.restoreAllMocks()
   vi.unstubAllEnvs()
-  // A module may have read the stubbed environment: files that run later in this process import it anew.
+  // A module may have read the stubbed environment, so files that run later in this process must import it again.
   vi.resetModules()
 })
 
@@ -61,13 +61,13 @@ describe('refusals', () => {
     expect(headers.get('retry-after')).toBe(status === 429 || status === 503 ? '5' : null)
   })
 
-  test('every code has one status', () => {
+  test('maps every code to one status', () => {
     const listed = Object.values(REFUSALS).flatMap((codes) => Object.keys(codes))
     expect(new Set(REFUSAL_CODES).size).toBe(listed.length + 2 * FIELDS.length)
     for (const code of REFUSAL_CODES) expect(code).toMatch(/^[a-z]+(-[a-z]+)*$/)
   })
 
-  test('sends details beside the code, and bad fields as a list', async () => {
+  test('sends details next to the code, and bad fields as a list', async () => {
     const fields = [{ path: 'name', message: 'name required' }]
     const refused = await throwing(new Refusal('job-running', 'busy', { details: { jobId: '7' }, fields }))
     expect(refused.body).toEqual({ error: 'busy', code: 'job-running', jobId: '7', fields })
@@ -145,7 +145,7 @@ describe('unknown methods and paths', () => {
   const handlers = resource({ GET: async () => ({}), PATCH: async () => ({}) })
 
   test.each(['POST', 'PUT', 'DELETE'] as const)(
-    '%s is 404 with Allow, and the query stays out of it',
+    'responds to %s with 404 and Allow, and omits the query',
     async (method) => {
       expect((await resource({})[method](new Request(url, { method }), {})).headers.get('allow')).toBeNull()
       const request = new Request(`http://localhost:3000/api/contractors/7?token=${SECRET}`, { method })
@@ -165,12 +165,12 @@ describe('unknown methods and paths', () => {
     ['http://localhost:3000/api/', '/'],
     ['http://localhost:3000/apiary', '/apiary'],
     ['http://localhost:3000/api/api/x', '/api/x'],
-  ])('%s is named %s in the message', async (address, path) => {
+  ])('names %s as %s in the message', async (address, path) => {
     const response = await resource({}).GET(new Request(address), {})
     expect(((await response.json()) as { message: string }).message).toBe(`Route GET:${path} not found`)
   })
 
-  test('OPTIONS answers a preflight', async () => {
+  test('responds to a preflight', async () => {
     const response = await handlers.OPTIONS(new Request(url, { method: 'OPTIONS' }), {})
     expect(response.status).toBe(204)
     expect(await response.text()).toBe('')
@@ -229,7 +229,7 @@ describe('CORS', () => {
     ['empty', '', [undefined, APP, ...strangers], []],
     ['one origin', APP, [APP], [undefined, OTHER, ...strangers]],
     ['several origins', `${APP}, ${OTHER}`, [APP, OTHER], [undefined, ...strangers]],
-  ] as const)('CORS_ORIGINS %s: it says whose pages may read every answer', async (_, origins, readers, others) => {
+  ] as const)('lets pages read responses according to CORS_ORIGINS %s', async (_, origins, readers, others) => {
     const ask = await under(origins)
     for (const method of ['GET', 'POST', 'PUT', 'OPTIONS'] as const) {
       const own = method === 'GET' ? ['Accept'] : []
@@ -249,7 +249,7 @@ describe('CORS', () => {
     }
   })
 
-  test('lets every origin read which variable kept the service from starting', async () => {
+  test('lets every origin read which variable prevented the start', async () => {
     vi.resetModules()
     vi.stubEnv('SESSION_SECRET', 'short')
     const { resource: unconfigured } = await import('#lib/api/resource.ts')
@@ -258,7 +258,7 @@ describe('CORS', () => {
   })
 
   test.each([undefined, '', APP])(
-    'no page elsewhere reads a route for our own pages, with CORS_ORIGINS %s',
+    'lets no other origin read a route for the service’s own pages, with CORS_ORIGINS %s',
     async (origins) => {
       const ask = await under(origins, { readers: 'ourselves' })
       for (const method of ['GET', 'POST', 'PUT', 'OPTIONS'] as const) {
@@ -286,7 +286,7 @@ describe('bodies', () => {
       JSON.parse(text),
     ]),
     ['\ufeff{}', 'application/json', {}],
-  ])('%j of type %s is read as %j', async (body, type, expected) => {
+  ])('reads %j of type %s as %j', async (body, type, expected) => {
     expect(await read(post(body, type))).toEqual({ status: 200, body: { read: expected } })
   })
 
@@ -334,7 +334,7 @@ describe('bodies', () => {
     expect(taken).toBeLessThanOrEqual(5 + (64 * 1024 * 1024 + LIMIT) / (64 * 1024))
   })
 
-  test('refuses a large body of an operation that takes none', async () => {
+  test('refuses a large body for an operation without a body', async () => {
     const { POST } = resource({ POST: async (request) => ({ read: await ignoreBody(request) }) })
     expect((await POST(post(letters(LIMIT + 1), 'image/png'), {})).status).toBe(413)
     expect((await POST(post(letters(LIMIT), 'image/png'), {})).status).toBe(200)
@@ -346,7 +346,7 @@ describe('bodies', () => {
     expect((await read(post(deep), z.object({ name: z.string() }))).status).toBe(400)
   })
 
-  test('prototype keys are unknown fields', async () => {
+  test('treats prototype keys as unknown fields', async () => {
     const schema = z.object({ name: z.string().optional() })
     const sent = '{"__proto__":{"name":"x"},"constructor":{"prototype":{"name":"x"}}}'
     expect((await read(post(sent), schema)).body).toEqual({ read: {} })
@@ -414,7 +414,7 @@ describe('bad fields of a body', () => {
     [100, undefined],
     [101, 1],
     [5_000, 4_900],
-  ])('names the first hundred of %i bad fields, and counts the others', async (bad, fieldsOmitted) => {
+  ])('lists the first hundred of %i bad fields, and counts the others', async (bad, fieldsOmitted) => {
     const { body } = await read(post(JSON.stringify({ deep: Array(bad).fill({}) })), schema)
     expect(body).toMatchObject({ fields: { length: 100 } })
     expect((body as { fieldsOmitted?: number }).fieldsOmitted).toBe(fieldsOmitted)
@@ -452,13 +452,13 @@ describe('queries', () => {
     expect(ask('?__proto__=x&constructor=y&toString=z')).toEqual({})
   })
 
-  test('names the parameter of a bad value', () => {
+  test('names the parameter with a bad value', () => {
     expect(() => ask('?status=late')).toThrowError(new Refusal('status-invalid', 'status not a status'))
   })
 })
 
 describe('the log', () => {
-  test('has one line per request: method, path, status and duration', async () => {
+  test('logs one line per request: method, path, status and duration', async () => {
     await resource({ POST: async () => ({}) }).POST(post('{}'), {})
     expect(logged).toHaveLength(1)
     expect(JSON.parse(logged[0] ?? '')).toEqual({
@@ -479,7 +479,7 @@ describe('the log', () => {
     ['x'.repeat(65), false],
     ['a b', false],
     ['', false],
-  ])('the caller may name its request %j', async (given, isKept) => {
+  ])('accepts the request ID %j', async (given, isKept) => {
     const headers = { 'x-request-id': given }
     const handlers = resource({ POST: () => Promise.reject(new Error('bug')) })
     for (const method of ['POST', 'GET', 'OPTIONS'] as const) {
@@ -494,7 +494,7 @@ describe('the log', () => {
     expect(ids.includes(given)).toBe(isKept)
   })
 
-  test('shows neither body, query, token nor any header', async () => {
+  test('logs no body, query, token or header', async () => {
     const handlers = resource({
       POST: async (request) => {
         await readJson(request, z.object({ a: z.string().max(1), b: z.string() }))
@@ -509,7 +509,7 @@ describe('the log', () => {
     expect(logged.join('\n')).not.toContain(SECRET)
   })
 
-  test('shows names, ids and hashes of a path, and hides every other part', async () => {
+  test('logs names, ids and hashes of a path, and hides every other part', async () => {
     const id = '0198c0de-7a7b-7000-8000-0123456789ab'
     const hash = 'ab'.repeat(32)
     const paths = {

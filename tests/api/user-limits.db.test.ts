@@ -22,7 +22,7 @@ const request = (session: string, init: RequestInit = {}) =>
   new Request('http://localhost:3000/api/me', { ...init, headers: { Authorization: `Bearer ${session}` } })
 const getMe = (session: string) => me.GET(request(session), undefined)
 
-test('a user has 500 requests at once and 50 more each second, and another user is not affected', async () => {
+test('allows a user bursts of 500 requests and 50 more each second, and does not affect another user', async () => {
   const now = vi.spyOn(performance, 'now').mockReturnValue(1e12)
   const session = await newSession()
   for (let count = 0; count < 500; count += 1) {
@@ -56,7 +56,7 @@ function openRequest(session: string): { answer: Promise<Response>; end(): void 
   }
 }
 
-test('a user has four requests in progress, the fifth waits, and another user does not', async () => {
+test('runs four requests of a user at a time and makes the fifth wait, but not another user', async () => {
   const session = await newSession()
   expect((await getMe(session)).status).toBe(200)
   const open = Array.from({ length: 4 }, () => openRequest(session))
@@ -75,7 +75,7 @@ test('a user has four requests in progress, the fifth waits, and another user do
   for (const { answer } of open) expect((await answer).status).toBe(400)
 })
 
-test('a request that has waited ten seconds for a slot is refused', async () => {
+test('refuses a request that has waited ten seconds for a slot', async () => {
   vi.useFakeTimers()
   const held = Promise.withResolvers<void>()
   const open = Array.from({ length: 4 }, () => shareSlots('greedy', () => held.promise))

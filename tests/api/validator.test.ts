@@ -12,7 +12,7 @@ async function lint(document: object): Promise<string[]> {
   return problems.map(({ ruleId }) => ruleId)
 }
 
-test('redocly finds no problem in the document by its recommended rules', async () => {
+test('passes the recommended rules of redocly', async () => {
   const problems = await lintFromString({ source: JSON.stringify(sent()), config })
   expect(problems.map(({ ruleId, message }) => `${ruleId}: ${message}`)).toEqual([])
 })
@@ -20,11 +20,11 @@ test('redocly finds no problem in the document by its recommended rules', async 
 const { license: _, ...unlicensed } = sent().info
 const { '/me': me, ...paths } = sent().paths
 test.each([
-  ['responses that are a number', { paths: { '/me': { get: { responses: 7 } } } }, 'struct'],
+  ['a number for the responses', { paths: { '/me': { get: { responses: 7 } } } }, 'struct'],
   ['no licence', { info: unlicensed }, 'info-license'],
-  ['an operation id twice', { paths: { ...paths, '/me': me, '/you': me } }, 'operation-operationId-unique'],
-  ['a path parameter that is not declared', { paths: { '/me/{id}': me } }, 'path-parameters-defined'],
-  ['a reference to nothing', { components: {} }, 'no-unresolved-refs'],
+  ['a duplicate operation id', { paths: { ...paths, '/me': me, '/you': me } }, 'operation-operationId-unique'],
+  ['an undeclared path parameter', { paths: { '/me/{id}': me } }, 'path-parameters-defined'],
+  ['a broken reference', { components: {} }, 'no-unresolved-refs'],
 ])('redocly finds %s', async (_, damage, rule) => {
   expect(await lint({ ...sent(), ...damage })).toContain(rule)
 })

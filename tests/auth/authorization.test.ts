@@ -62,9 +62,9 @@ test('follows a provider that moves its endpoints after an hour', async () => {
 
 test.each([
   ['refuses the code', { status: 400, body: { error: 'invalid_grant' } }, 'identity-token-invalid'],
-  ['answers with no token', { body: {} }, 'identity-token-invalid'],
+  ['returns no token', { body: {} }, 'identity-token-invalid'],
   ['fails', { status: 503 }, 'unavailable'],
-] as const)('a provider that %s at the end of a sign-in', async (_, answer, code) => {
+] as const)('handles a provider that %s at the end of a sign-in', async (_, answer, code) => {
   const provider = await startTestProvider()
   try {
     const { origin } = provider

@@ -10,7 +10,7 @@ describe('a challenge', () => {
   const challenge = buildChallenge(sep10, { account }, NOW, nonce)
   const transaction = new Transaction(challenge.transaction, sep10.networkPassphrase)
 
-  test('is returned with the passphrase only', () => {
+  test('is returned with only the passphrase', () => {
     expect(Object.keys(challenge)).toEqual(['transaction', 'network_passphrase'])
     expect(challenge.network_passphrase).toBe(sep10.networkPassphrase)
   })

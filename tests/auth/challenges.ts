@@ -3,7 +3,7 @@ import { Account, Keypair, Memo, Operation, Transaction, TransactionBuilder, xdr
 import { buildChallenge, type Sep10Settings } from '#lib/auth/sep10/challenge.ts'
 import type { SessionSettings } from '#lib/auth/session.ts'
 
-/** A key pair of the test's own, the same in every run. */
+/** A key pair for this test, the same in every run. */
 export const pair = (name: string) => Keypair.fromRawEd25519Seed(createHash('sha256').update(name).digest())
 
 export const NOW = new Date('2026-05-01T12:00:00Z')
@@ -36,7 +36,7 @@ export function signedChallenge(account: string, signers: Keypair[], issued = NO
 
 export const NONCE = createHash('sha384').update('nonce').digest('base64')
 
-/** A challenge that this server never issues, signed with its key all the same; each part can be given. */
+/** A challenge that this server never issues but that is signed with its key. Each part can be chosen. */
 export function craftChallenge(
   given: {
     account?: string
@@ -80,7 +80,7 @@ export const nonceOperation = (source?: string) =>
 export const webAuthDomain = (value: string | null = sep10.webAuthDomain, source = sep10.signer.publicKey()) =>
   Operation.manageData({ source, name: 'web_auth_domain', value })
 
-/** A challenge, taken apart. */
+/** Takes a challenge apart. */
 function openChallenge(text: string) {
   const envelope = xdr.TransactionEnvelope.fromXdr(text, 'base64')
   if (envelope.type !== 'envelopeTypeTx' || envelope.v1.tx.cond.type !== 'precondTime') throw new Error('no challenge')

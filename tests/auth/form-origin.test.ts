@@ -5,7 +5,7 @@ const PUBLIC = 'https://payroll.example'
 const LOCAL = 'http://localhost:3000'
 const isOwn = (headers: Record<string, string>, publicUrl = PUBLIC) => isOwnForm(new Headers(headers), publicUrl)
 
-describe('a form is our own', () => {
+describe('accepts a form of this service', () => {
   test.each<[Record<string, string>]>([
     [{ origin: PUBLIC }],
     [{ origin: PUBLIC, host: 'upstream' }],
@@ -18,7 +18,7 @@ describe('a form is our own', () => {
     expect(isOwn(headers)).toBe(true)
   })
 
-  test.each(['localhost', '127.0.0.1', '127.0.0.2', '[::1]'])('at %s, where all of it is on this machine', (name) => {
+  test.each(['localhost', '127.0.0.1', '127.0.0.2', '[::1]'])('at %s, entirely on this machine', (name) => {
     const origin = `http://${name}:3000`
     expect(isOwn({ origin }, LOCAL)).toBe(true)
     expect(isOwn({ referer: `${origin}/sign-in` }, LOCAL)).toBe(true)
@@ -26,7 +26,7 @@ describe('a form is our own', () => {
   })
 })
 
-describe('a form is not our own', () => {
+describe('rejects a foreign form', () => {
   test.each<[Record<string, string>]>([
     [{}],
     [{ origin: 'https://elsewhere.example' }],

@@ -49,8 +49,8 @@ const signIn = (token: string, now = NOW) => signInWithProvider({ provider, sess
 const invalid = { code: 'identity-token-invalid', message: 'invalid identity token' }
 const unavailable = { code: 'unavailable', message: 'the identity provider cannot be reached', retryAfter: 10 }
 
-describe('a good token', () => {
-  test('is a session that ends with the token', async () => {
+describe('a valid token', () => {
+  test('starts a session that ends with the token', async () => {
     const answer = await signIn(await key.sign(claims()))
     expect(answer).toEqual({ session: expect.any(String), kind: 'idp', sub: 'user-1' })
     expect(await verifySession(sessions, answer.session, NOW)).toEqual({
@@ -63,7 +63,7 @@ describe('a good token', () => {
     })
   })
 
-  test('is a session of SESSION_TTL if it would live longer', async () => {
+  test('starts a session of SESSION_TTL if the token is valid for longer', async () => {
     const { session } = await signIn(await key.sign({ ...claims(), exp: NOW_SECONDS + 86_400 }))
     expect(decodeJwt(session).exp).toBe(NOW_SECONDS + 3600)
   })
@@ -83,19 +83,19 @@ describe('a good token', () => {
     expect(await signIn(await key.sign(claims(), { typ: undefined }))).toBeDefined()
   })
 
-  test('may come from a clock a little ahead', async () => {
+  test('may come from a slightly fast clock', async () => {
     expect(await signIn(await key.sign({ ...claims(), nbf: NOW_SECONDS + 4 }))).toBeDefined()
     await expect(signIn(await key.sign({ ...claims(), nbf: NOW_SECONDS + 7 }))).rejects.toMatchObject(invalid)
   })
 
-  test('of a provider whose issuer ends in a slash', async () => {
+  test('may have an issuer that ends in a slash', async () => {
     const issuer = `${provider.issuer}/`
     publish({ issuer, jwks_uri: `${provider.issuer}/jwks` }, [key.jwk])
     provider = { ...provider, issuer }
     expect(await signIn(await key.sign(claims()))).toMatchObject({ sub: 'user-1' })
   })
 
-  test('of a provider whose issuer is a plain name and whose keys are configured (Privy)', async () => {
+  test('may have a plain name as issuer, with configured keys (Privy)', async () => {
     const jwksUrl = `${provider.issuer}/jwks`
     provider = { ...provider, issuer: 'privy.io', audience: 'app-id', jwksUrl, algorithms: ['ES256'] }
     const access = { ...claims(), sid: 'session', sub: 'did:privy:abc', email: undefined, email_verified: undefined }
@@ -105,7 +105,7 @@ describe('a good token', () => {
     await expect(signIn(await key.sign(identity, { typ: 'JWT' }))).rejects.toMatchObject(invalid)
   })
 
-  test('with the sub of an account is still no wallet session', async () => {
+  test('does not start a wallet session even if its sub is an account', async () => {
     const sub = pair('alice').publicKey()
     const { session } = await signIn(await key.sign({ ...claims(), sub }))
     expect(await verifySession(sessions, session, NOW)).toMatchObject({ kind: 'idp', sub })
@@ -124,7 +124,7 @@ describe('email', () => {
     ['missing', {}, {}, undefined],
     ['not verified', { email: 'a@b.example', email_verified: false }, {}, undefined],
     ['nothing said', { email: 'a@b.example' }, {}, undefined],
-    ['verified as a text', { email: 'a@b.example', email_verified: 'true' }, {}, undefined],
+    ['verified as a string', { email: 'a@b.example', email_verified: 'true' }, {}, undefined],
     ['verified as a number', { email: 'a@b.example', email_verified: 1 }, {}, undefined],
     ['no address', { email: 'ann', email_verified: true }, {}, undefined],
     ['two addresses', { email: 'a@b.example,c@d.example', email_verified: true }, {}, undefined],
@@ -135,18 +135,23 @@ describe('email', () => {
     ['too long', { email: `${'a'.repeat(250)}@b.example`, email_verified: true }, {}, undefined],
     ['a custom claim', { [custom.emailClaim]: 'a@b.example', email_verified: true }, custom, 'a@b.example'],
     [
-      'a custom claim, verified by its own',
+      'a custom claim with its own verified flag',
       { [custom.emailClaim]: 'a@b.example', [`${custom.emailClaim}_verified`]: true },
       custom,
       'a@b.example',
     ],
     [
-      'a custom claim, unverified by its own',
+      'a custom claim whose own flag is false',
       { [custom.emailClaim]: 'a@b.example', [`${custom.emailClaim}_verified`]: false, email_verified: true },
       custom,
       undefined,
     ],
-    ['the standard claim where a custom one counts', { email: 'a@b.example', email_verified: true }, custom, undefined],
+    [
+      'the standard claim while a custom one is configured',
+      { email: 'a@b.example', email_verified: true },
+      custom,
+      undefined,
+    ],
   ])('%s', async (_name, more, settings, expected) => {
     expect(await emailOf(more, settings)).toBe(expected)
   })
@@ -159,25 +164,25 @@ describe('refused with 401', () => {
     ['another issuer', () => sign({ iss: 'https://evil.example' })],
     ['the issuer with a slash', () => sign({ iss: `${provider.issuer}/` })],
     ['a logout token', () => sign({}, { typ: 'logout+jwt' })],
-    ['one of our own sessions', () => sign({}, { typ: 'session+jwt' })],
+    ['a session of this service', () => sign({}, { typ: 'session+jwt' })],
     ...['iss', 'aud', 'sub', 'iat', 'exp'].map((name): [string, () => Promise<string>] => [
       `no ${name}`,
       () => sign({ [name]: undefined }),
     ]),
     ['an empty sub', () => sign({ sub: '' })],
-    ['a sub that is no string', () => sign({ sub: 7 })],
+    ['a sub that is not a string', () => sign({ sub: 7 })],
     ['a sub with a NUL', () => sign({ sub: 'a\u0000b' })],
     ['a sub of 256 characters', () => sign({ sub: 'a'.repeat(256) })],
     ['expired', () => sign({ exp: NOW_SECONDS - 60 })],
     ['expired within the tolerance', () => sign({ exp: NOW_SECONDS - 2 })],
-    ['at its very end', () => sign({ exp: NOW_SECONDS })],
+    ['at its expiry', () => sign({ exp: NOW_SECONDS })],
     ['alg none', () => new UnsecuredJWT({ ...claims() }).encode()],
     ['an algorithm that is not on the list', async () => (await providerKey('k1', 'ES384')).sign(claims())],
     ['a key that the provider does not have', async () => (await providerKey('k1')).sign(claims())],
     ['a kid that the provider does not have', async () => (await providerKey('k9')).sign(claims())],
     ['HS256 keyed with the public key', () => withSecret(JSON.stringify(key.jwk))],
-    ['HS256 keyed with our secret', () => withSecret(sessions.secret)],
-    ['a key of its own in the header', () => withOwnKey()],
+    ['HS256 keyed with the service’s secret', () => withSecret(sessions.secret)],
+    ['an embedded key in the header', () => withOwnKey()],
     [
       'a tampered payload',
       async () =>
@@ -220,13 +225,13 @@ describe('refused with 401', () => {
   }
 })
 
-describe('503 while the provider cannot be asked, and in again afterwards', () => {
+describe('responds 503 while the provider is unreachable, and recovers afterwards', () => {
   const documented = () => ({ issuer: provider.issuer, jwks_uri: `${provider.issuer}/jwks` })
   const filler = 'x'.repeat(600_000)
   const answers: [string, (path: string) => void][] = [
     ['are missing', (path) => server.documents.delete(path)],
     ['answer 500', (path) => server.documents.set(path, { status: 500 })],
-    ['are no JSON', (path) => server.documents.set(path, { body: '<html>' })],
+    ['are not JSON', (path) => server.documents.set(path, { body: '<html>' })],
     ['are a list', (path) => server.documents.set(path, { body: [] })],
     ['are null', (path) => server.documents.set(path, { body: 'null' })],
     ['redirect', (path) => server.documents.set(path, { status: 302, location: '/elsewhere' })],
@@ -262,7 +267,7 @@ describe('503 while the provider cannot be asked, and in again afterwards', () =
     await expect(signIn(await key.sign(claims()))).rejects.toMatchObject(unavailable)
   })
 
-  test('when the issuer is no URL and has no configured keys', async () => {
+  test('when the issuer is not a URL and no keys are configured', async () => {
     provider = { ...provider, issuer: 'privy.io' }
     await expect(signIn(await key.sign(claims()))).rejects.toMatchObject(unavailable)
   })
@@ -302,7 +307,7 @@ describe('an hour after discovery', () => {
     vi.useFakeTimers({ toFake: ['Date'], now: began })
     await signIn(await key.sign(claims()))
     vi.setSystemTime(began + HOUR_MS - 1)
-    // jose fetches keys again that are older than ten minutes.
+    // jose refetches keys that are older than ten minutes.
     await signIn(await key.sign(claims()))
     expect(keyFetches()).toHaveLength(2)
     vi.setSystemTime(began + HOUR_MS)

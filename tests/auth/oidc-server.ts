@@ -20,14 +20,14 @@ export interface OidcServer {
   issuer: string
   start(): Promise<void>
   stop(): Promise<void>
-  /** Signs with a new key from now on, and publishes no other. */
+  /** Signs with a new key from now on, and publishes only that one. */
   rotate(): Promise<void>
   /** Logs a user in with code and PKCE, as a browser would. */
   logIn(user: string): Promise<{ access_token: string; id_token: string }>
 }
 
 /**
- * A complete OpenID provider on a separate port, not started yet.
+ * A complete OpenID provider on a separate port, not yet started.
  * @param redirects additional redirect URIs of its client `web`
  */
 export async function openOidcServer(redirects: readonly string[] = []): Promise<OidcServer> {
@@ -134,7 +134,7 @@ async function logIn(issuer: string, user: string): Promise<{ access_token: stri
       response = await visit(response.url, { prompt, login: user, password: 'x' })
     }
   }
-  throw new Error('the provider does not let the user in')
+  throw new Error('the provider rejects the login')
 }
 
 async function exchangeCode(
@@ -151,6 +151,6 @@ async function exchangeCode(
     resource: AUDIENCE,
   })
   const response = await fetch(`${issuer}/token`, { method: 'POST', body })
-  if (!response.ok) throw new Error(`the token endpoint answered ${response.status}: ${await response.text()}`)
+  if (!response.ok) throw new Error(`the token endpoint responded with ${response.status}: ${await response.text()}`)
   return (await response.json()) as { access_token: string; id_token: string }
 }

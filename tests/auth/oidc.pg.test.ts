@@ -21,7 +21,7 @@ afterAll(async () => {
 })
 beforeEach(() => {
   logged = captureLog()
-  // Tokens are made at the real time.
+  // Tokens are created at the real time.
   service.clock.now = new Date()
 })
 afterEach(() => {
@@ -42,7 +42,7 @@ async function exchange(token: string) {
 const me = async (session: string | undefined) => (await service.ask('GET', '/me', { session })).body
 
 describe('a real OpenID provider', () => {
-  test('that is not up yet causes 503, and is tried again at the next sign-in', async () => {
+  test('causes 503 before it is up, and is retried at the next sign-in', async () => {
     await provider.start()
     const { access_token } = await provider.logIn('alice')
     await provider.stop()
@@ -85,7 +85,7 @@ describe('a real OpenID provider', () => {
     expect((await me(body.session)).invite).toBeUndefined()
   })
 
-  test('whose userinfo refuses the token lets the user in without an email', async () => {
+  test('lets the user in without an email if its userinfo refuses the token', async () => {
     const { status, body } = await exchange((await provider.logIn('carol')).access_token)
     expect(status).toBe(200)
     expect(decodeJwt(body.session ?? '').email).toBeUndefined()
@@ -97,19 +97,19 @@ describe('a real OpenID provider', () => {
     expect([status, body]).toEqual([401, { error: 'invalid identity token', code: 'identity-token-invalid' }])
   })
 
-  test('rotates its keys: the new one is found, and tokens of the old one are no longer valid', async () => {
+  test('rotates its keys, after which tokens signed with the old one are invalid', async () => {
     const old = (await provider.logIn('alice')).access_token
     expect((await exchange(old)).status).toBe(200)
     await provider.rotate()
     const fresh = (await provider.logIn('alice')).access_token
     expect(decodeProtectedHeader(fresh).kid).not.toBe(decodeProtectedHeader(old).kid)
-    // An unknown key has the keys fetched again only after half a minute.
+    // jose refetches keys for an unknown key only after half a minute.
     vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 31_000 })
     expect((await exchange(fresh)).status).toBe(200)
     expect((await exchange(old)).status).toBe(401)
   })
 
-  test('that is down lets in a token with a cached key, and responds 503, later 401, for an unknown key', async () => {
+  test('admits a token with a cached key while it is down, and responds 503, later 401, for an unknown key', async () => {
     const { access_token } = await provider.logIn('alice')
     expect((await exchange(access_token)).status).toBe(200)
     await provider.stop()
@@ -122,14 +122,14 @@ describe('a real OpenID provider', () => {
   })
 })
 
-test('a session ends with the token of the provider', async () => {
+test('ends the session with the provider’s token', async () => {
   const { access_token } = await provider.logIn('alice')
   const { body } = await exchange(access_token)
   expect(decodeJwt(body.session ?? '').exp).toBe(decodeJwt(access_token).exp)
 })
 
-describe('a provider that is no issuer of discovery (Privy)', () => {
-  test('lets a user in by an access token, and not by an identity token', async () => {
+describe('a provider without discovery (Privy)', () => {
+  test('admits a user with an access token, and not with an identity token', async () => {
     const keys = await startTestProvider()
     const key = await providerKey('privy')
     keys.documents.set('/jwks.json', { body: { keys: [key.jwk] } })

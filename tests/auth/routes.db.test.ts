@@ -169,7 +169,7 @@ describe('POST /auth/idp', () => {
     [{ token: 7 }, 'token-invalid'],
     [{ token: null }, 'token-invalid'],
     [{ token: ['x'] }, 'token-invalid'],
-  ])('answers 400 to %j with %s', async (body, code) => {
+  ])('responds 400 to %j with %s', async (body, code) => {
     const response = await exchange(body)
     expect(response.status).toBe(400)
     expect(await response.json()).toEqual({ error: 'token required', code })
@@ -210,7 +210,7 @@ describe('POST /invite/email', () => {
   )
 
   test.each(['ada@example.com', 'jörg@bücher.example', `${'ж'.repeat(240)}@example.com`])(
-    'returns a session for %s, an email that a record may have',
+    'returns a session for %s, an email that records accept',
     (address) =>
       withTestIssuer(async (sessions) => {
         const answer = await signIn(address)

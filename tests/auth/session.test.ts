@@ -35,7 +35,7 @@ describe('mint', () => {
     [60, 60],
     [3600, 3600],
     [100_000, 3600],
-  ])('a session that may last %i s ends after %i', async (allowed, actual) => {
+  ])('ends a session of at most %i s after %i', async (allowed, actual) => {
     const token = await mintSession(sessions, { ...user, notAfter: later(allowed) }, NOW)
     expect(decodeJwt(token).exp).toBe(NOW_SECONDS + actual)
   })
@@ -65,7 +65,7 @@ describe('verify', () => {
     })
   })
 
-  test('rejects a session at a service with another secret, issuer or audience', async () => {
+  test('rejects a session of a service with another secret, issuer or audience', async () => {
     const token = await mintSession(sessions, wallet, NOW)
     expect(await verify(token)).toMatchObject(wallet)
     for (const other of [
@@ -97,7 +97,7 @@ describe('verify', () => {
     new SignJWT({ ...payload }).setProtectedHeader({ ...header, ...head }).sign(key)
   const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 })
 
-  test('accepts the valid fixture of the table below', async () => {
+  test('accepts the valid fixture that the table below perturbs', async () => {
     expect(await verify(await sign({ ...claims, ...times }))).toMatchObject({ sub: account })
   })
 
@@ -112,7 +112,7 @@ describe('verify', () => {
       async () => sign({ ...claims, ...times }, {}, new TextEncoder().encode(await exportSPKI(rsa.publicKey))),
     ],
     [
-      'HS512 with our secret',
+      'HS512 with the service’s secret',
       () => sign({ ...claims, ...times }, { alg: 'HS512' }, Buffer.concat([secret, secret]).subarray(0, secret.length)),
     ],
     ['another secret', () => sign({ ...claims, ...times }, {}, new Uint8Array(32))],
@@ -125,18 +125,18 @@ describe('verify', () => {
       () => sign({ ...claims, ...times, [name]: undefined }),
     ]),
     ['an expired one of another audience', () => sign({ ...claims, iat: 1, exp: 2, aud: 'x' })],
-    ['a kind that is none', () => sign({ ...claims, ...times, kind: 'operator' })],
+    ['an unknown kind', () => sign({ ...claims, ...times, kind: 'operator' })],
     ['kind idp without its issuer', () => sign({ ...claims, ...times, kind: 'idp' })],
     ['kind ledger with an idp sub', () => sign({ ...claims, ...times, sub: 'did:privy:abc' })],
     ['kind ledger with a muxed account', () => sign({ ...claims, ...times, sub: `M${account.slice(1)}` })],
     ['an empty sub', () => sign({ ...claims, ...times, sub: '', kind: 'idp', idp: 'x' })],
-    ['exp that is no number', () => sign({ ...claims, ...times, exp: '9999999999' })],
-    ['not valid before later', () => sign({ ...claims, ...times, nbf: NOW_SECONDS + 30 })],
-    ['a critical header that nobody knows', () => tamper({ crit: ['x'], x: 1 })],
+    ['a non-numeric exp', () => sign({ ...claims, ...times, exp: '9999999999' })],
+    ['not yet valid', () => sign({ ...claims, ...times, nbf: NOW_SECONDS + 30 })],
+    ['an unknown critical header', () => tamper({ crit: ['x'], x: 1 })],
     ['a kind swapped in the payload', () => swapKind()],
     ['garbage', () => 'garbage'],
     ['three dots', () => '...'],
-    ['nothing between the dots', () => '..'],
+    ['empty parts', () => '..'],
     ['16 KB', () => 'a'.repeat(16_384)],
   ]
   test.each(bad)('refuses %s', async (_name, token) => {

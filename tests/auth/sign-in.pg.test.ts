@@ -141,7 +141,7 @@ describe.each(places)('signing in, on %s', (_name, open) => {
     expect(fake.calls).toBe(before)
   })
 
-  test('keeps a used challenge used after a restart', async () => {
+  test('refuses a used challenge after a restart', async () => {
     const transaction = signedChallenge(address, [alice])
     await signIn(transaction)
     await store.close()
@@ -171,13 +171,13 @@ describe('an RPC that fails', () => {
   }
 
   const faults: RpcFault[] = ['http-503', 'json-rpc-error', 'hang', 'hang-up', 'headless', 'wrong-entry', 'wrong-type']
-  test.each(faults)('gives the master key of a multisig account no session while the fault is %s', async (fault) => {
+  test.each(faults)('gives no session to the master key of a multisig account during the fault %s', async (fault) => {
     const db = await clone.store.database()
     await db.delete(usedChallenges)
     const entry = accountEntry(address, { thresholds: [1, 2, 2, 2], signers: [{ key: signerKey(bob), weight: 1 }] })
     fake.accounts.set(address, entry)
     fake.fault = fault
-    // Both attempts are awaited from their start: a rejection that nothing awaits yet would end the run.
+    // Both attempts are awaited from their start, because an unhandled rejection would end the run.
     const attempts = [[alice], [alice, bob]].map((signers) =>
       expect(signIn(signers)).rejects.toMatchObject({ code: 'unavailable' }),
     )

@@ -11,7 +11,7 @@ let service: TestService
 let server: Awaited<ReturnType<typeof listen>>
 let base: string
 
-/** The wallet SDK takes a home domain without a port, so axios reaches the service as the proxy of this domain. */
+/** The wallet SDK takes a home domain without a port, so axios reaches the service as this domain's proxy. */
 const domain = 'payroll.test'
 
 beforeAll(async () => {
@@ -66,7 +66,7 @@ test.each([
   'application/json',
   'application/x-www-form-urlencoded',
   'application/x-www-form-urlencoded; charset=utf-8',
-])('the token is given for a body of type %s', async (type) => {
+])('returns a token for a body of type %s', async (type) => {
   const wallet = Keypair.random()
   const transaction = await signedChallenge(wallet)
   const body = type === 'application/json' ? JSON.stringify({ transaction }) : new URLSearchParams({ transaction })
@@ -80,7 +80,7 @@ test.each([
 test.each([
   ['/api/auth/sep10', 'the body must be application/json or application/x-www-form-urlencoded'],
   ['/api/auth/sep10/verify', 'the body must be application/json'],
-])('%s names the content types that it takes when another one is sent', async (path, error) => {
+])('lists the accepted content types of %s when another one is sent', async (path, error) => {
   const headers = { 'Content-Type': 'multipart/form-data; boundary=x' }
   const response = await fetch(base + path, { method: 'POST', headers, body: '--x--' })
   expect([response.status, await response.json()]).toEqual([415, { error, code: 'unsupported-media' }])
@@ -91,8 +91,8 @@ test.each([
   ['an empty form', 'application/x-www-form-urlencoded', ''],
   ['a form without the field', 'application/x-www-form-urlencoded', 'token=1'],
   ['a form that is not UTF-8', 'application/x-www-form-urlencoded', Buffer.from([0x74, 0xff, 0xfe])],
-  ['an object for a string', 'application/json', '{"transaction":{}}'],
-])('%s is 400 with an error', async (_, type, body) => {
+  ['an object instead of a string', 'application/json', '{"transaction":{}}'],
+])('responds 400 with an error to %s', async (_, type, body) => {
   const response = await fetch(`${base}/api/auth/sep10`, {
     method: 'POST',
     headers: type ? { 'Content-Type': type } : {},

@@ -62,7 +62,7 @@ test('is called with the access token if the token has no email claim', async ()
 test.each([
   ['a verified email', { email: 'own@b.example', email_verified: true }, 'own@b.example'],
   ['an email that is not verified', { email: 'own@b.example', email_verified: false }, undefined],
-])('is not asked where the token has %s', async (_what, more, email) => {
+])('is not called if the token has %s', async (_what, more, email) => {
   expect((await signIn(more)).identity.email).toBe(email)
   expect(asked).toEqual([])
 })
@@ -72,13 +72,13 @@ test('is not called for an invalid token', async () => {
   expect(asked).toEqual([])
 })
 
-test.each([undefined, 'http://id.example/me', 'nonsense', 7])('is not asked at %j', async (address) => {
+test.each([undefined, 'http://id.example/me', 'nonsense', 7])('is not called at %j', async (address) => {
   endpoint = address as string | undefined
   expect((await signIn()).identity.email).toBeUndefined()
   expect(asked).toEqual([])
 })
 
-describe('the user is let in without an email', () => {
+describe('lets the user in without an email', () => {
   const saying =
     (body: unknown, status = 200): RequestListener =>
     (_request, response) =>
@@ -87,16 +87,16 @@ describe('the user is let in without an email', () => {
     ['of another user', saying({ ...VERIFIED, sub: 'user-2' })],
     ['of nobody', saying({ ...VERIFIED, sub: undefined })],
     ['that is not verified', saying({ ...VERIFIED, email_verified: false })],
-    ['verified as text', saying({ ...VERIFIED, email_verified: 'true' })],
-    ['that is no address', saying({ ...VERIFIED, email: 'ann' })],
+    ['verified as a string', saying({ ...VERIFIED, email_verified: 'true' })],
+    ['that is not an address', saying({ ...VERIFIED, email: 'ann' })],
     ['refused', saying({ error: 'invalid_token' }, 401)],
     ['with status 500', saying(VERIFIED, 500)],
-    ['that is no JSON', saying('eyJhbGciOi.J.x')],
+    ['that is not JSON', saying('eyJhbGciOi.J.x')],
     ['that is a list', saying([VERIFIED])],
     ['without end', saying({ ...VERIFIED, filler: 'x'.repeat(600_000) })],
     ['elsewhere', (_request, response) => response.writeHead(302, { location: '/me2' }).end()],
-    ['hung up on', (request) => request.socket.destroy()],
-  ])('from an answer %s', async (_what, respond) => {
+    ['cut off', (request) => request.socket.destroy()],
+  ])('from a response %s', async (_what, respond) => {
     userinfo = respond
     const { identity } = await signIn()
     expect(identity).toEqual({ kind: 'idp', sub: 'user-1', issuer })

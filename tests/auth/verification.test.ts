@@ -39,7 +39,7 @@ const funded = (given: Parameters<typeof accountEntry>[1] = {}) => authOf(addres
 const UNFUNDED: AccountAuth = { exists: false }
 const twoOfThree = funded({ thresholds: [1, 2, 2, 2], signers: [ed(bob, 1), ed(carol, 1)] })
 
-/** Our verdict: nothing, or the reason of the refusal. Anything but a 400 is a failure of the test. */
+/** The service's verdict: undefined, or the reason for the refusal. Any status other than 400 fails the test. */
 function ourVerdict(transaction: string, auth: AccountAuth, now: Date): string | undefined {
   try {
     checkClientSignatures(sep10, readChallenge(sep10, transaction, now), auth)
@@ -52,7 +52,7 @@ function ourVerdict(transaction: string, auth: AccountAuth, now: Date): string |
   }
 }
 
-/** The SDK's verdict on the same, with the signers and the threshold that the account has. */
+/** The SDK's verdict on the same challenge, with the account's signers and threshold. */
 function sdkVerdict(transaction: string, auth: AccountAuth, now: Date): boolean {
   vi.setSystemTime(now)
   const who = [server.publicKey(), sep10.networkPassphrase] as const
@@ -83,7 +83,7 @@ interface Case {
   given: Given
   auth?: AccountAuth
   now?: Date
-  /** the SDK accepts this, and the service refuses it on purpose */
+  /** the SDK accepts this, but the service deliberately refuses it */
   sdkAccepts?: true
 }
 
@@ -91,7 +91,7 @@ const fixed = (signers: Keypair[], account = address) => signedChallenge(account
 const good = fixed([alice])
 const crafted = (given: Parameters<typeof craftChallenge>[0], ...signers: Keypair[]) =>
   craftChallenge(given, [alice, ...signers])
-/** A challenge with these operations after the one with the nonce. */
+/** A challenge with these operations after the nonce's. */
 const followedBy = (...operations: xdr.Operation[]) => crafted({ operations: [nonceOperation(address), ...operations] })
 const clientDomain = ({ source, signers }: { source: Keypair; signers: Keypair[] }) => {
   const named = Operation.manageData({ source: source.publicKey(), name: 'client_domain', value: 'wallet.example' })
@@ -131,7 +131,7 @@ const preAuthSigner = { key: xdr.SignerKey.signerKeyTypePreAuthTx(goodHash), wei
 const preimageSignature = new xdr.DecoratedSignature({ hint: hashX.subarray(28), signature: preimage })
 const emptySignature = new xdr.DecoratedSignature({ hint: alice.signatureHint(), signature: new Uint8Array() })
 
-/** A challenge by each encoding of it. */
+/** A challenge in each of its encodings. */
 const ENCODINGS: Record<string, string> = {
   'a v0 envelope': asV0(good),
   'URL-safe base64': good.replaceAll('+', '-').replaceAll('/', '_'),
@@ -165,7 +165,7 @@ const ACCEPTED: Record<string, Given | Case> = {
   ),
 }
 
-/** Challenges that are refused, under words of the reason. */
+/** Challenges that are refused, by a part of the reason. */
 const REFUSED: Record<string, Record<string, Given | Case>> = {
   'not signed by the account': {
     'no client signature, funded with thresholds of 0': fixed([]),
@@ -178,8 +178,8 @@ const REFUSED: Record<string, Record<string, Given | Case>> = {
   'not by a signer': {
     'a stranger': fixed([bob]),
     'a stranger for an account that is not funded': { given: fixed([bob]), auth: UNFUNDED },
-    'a signature too many': fixed([alice, dave]),
-    'not funded, and a signature too many': { given: fixed([alice, bob]), auth: UNFUNDED },
+    'an extra signature': fixed([alice, dave]),
+    'not funded, with an extra signature': { given: fixed([alice, bob]), auth: UNFUNDED },
     'master key off, thresholds 0': { given: good, auth: funded({ thresholds: [0, 0, 0, 0], signers: [ed(bob, 1)] }) },
     'a signer of weight 0': {
       given: fixed([bob]),
@@ -222,11 +222,11 @@ const REFUSED: Record<string, Record<string, Given | Case>> = {
   },
   'it is not for': {
     'another home domain': crafted({ name: 'evil.example auth' }),
-    'the home domain and more': crafted({ name: `${sep10.homeDomain}.evil auth` }),
+    'the home domain with a suffix': crafted({ name: `${sep10.homeDomain}.evil auth` }),
   },
   'web_auth_domain is not': {
     'another web_auth_domain': followedBy(webAuthDomain('evil.example')),
-    'a second web_auth_domain that differs': followedBy(webAuthDomain(), webAuthDomain('evil.example')),
+    'a different second web_auth_domain': followedBy(webAuthDomain(), webAuthDomain('evil.example')),
     'web_auth_domain without value': followedBy(webAuthDomain(null)),
   },
   'whose source is not this server': {
@@ -239,18 +239,18 @@ const REFUSED: Record<string, Record<string, Given | Case>> = {
     'a client_domain in place of the client': clientDomain({ source: dave, signers: [dave] }),
   },
   'it has a client_domain': { 'of this server': clientDomain({ source: server, signers: [alice] }) },
-  'no web_auth_domain': { 'nothing behind the nonce': { given: followedBy(), sdkAccepts: true } },
+  'no web_auth_domain': { 'nothing after the nonce': { given: followedBy(), sdkAccepts: true } },
   'sequence number': { 'a sequence number': crafted({ sequence: '0' }) },
   'other than manageData': {
     'a payment': crafted({ operations: [payment(address, server.publicKey()), webAuthDomain()] }),
-    'a payment behind': followedBy(webAuthDomain(), payment(server.publicKey(), address)),
+    'a payment after it': followedBy(webAuthDomain(), payment(server.publicKey(), address)),
   },
   'or none': { 'no operation': crafted({ operations: [] }) },
   'no source account': { 'in the first operation': crafted({ operations: [nonceOperation(), webAuthDomain()] }) },
   'no nonce': {
     'no value': crafted({ value: null }),
     'a short nonce': crafted({ value: NONCE.slice(4) }),
-    'a nonce that is no base64': crafted({ value: '?'.repeat(64) }),
+    'a nonce that is not base64': crafted({ value: '?'.repeat(64) }),
   },
   'fee-bump': { 'a fee bump': feeBump(good) },
   muxed: { 'a muxed account': { given: crafted({ account: muxedAlice }), sdkAccepts: true } },
@@ -280,7 +280,7 @@ const verdictsOn = (presented: Given | Case) => {
   return { ours: ourVerdict(text, auth, now), theirs: sdkVerdict(text, auth, now), sdkAccepts: sdkAccepts === true }
 }
 
-test.each(Object.entries(ACCEPTED))('lets in %s', (_, presented) => {
+test.each(Object.entries(ACCEPTED))('accepts %s', (_, presented) => {
   expect(verdictsOn(presented)).toMatchObject({ ours: undefined, theirs: true })
 })
 
@@ -292,7 +292,7 @@ describe.each(Object.entries(REFUSED))('refuses: %s', (reason, cases) => {
   })
 })
 
-test.each(Object.entries(ENCODINGS))('%s has the hash, the account and the end of the challenge', (_, text) => {
+test.each(Object.entries(ENCODINGS))('returns the hash, account and expiry of the challenge for %s', (_, text) => {
   expect(readChallenge(sep10, text, NOW)).toMatchObject({
     hash: Buffer.from(goodHash),
     account: address,

@@ -11,7 +11,7 @@ const INSTALLED = [
   '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome',
 ]
 
-/** An installed browser, or else Playwright's. */
+/** Finds an installed browser, or else Playwright's. */
 export function findChromium(): string {
   return INSTALLED.find(isThere) ?? chromium.executablePath()
 }
@@ -29,7 +29,7 @@ export function installChromium(): void {
     if (isThere(findChromium())) return
     spawnSync(program, given, { stdio: 'inherit' })
   }
-  if (!isThere(findChromium())) throw new Error('no Chromium here, and none could be installed')
+  if (!isThere(findChromium())) throw new Error('no Chromium was found, and none could be installed')
 }
 
 function isThere(file: string): boolean {

@@ -43,7 +43,7 @@ for (const [kind, name] of [
   ['ledger', 'Sign in with a new wallet'],
   ['idp', 'Sign in with an email'],
 ] as const) {
-  test(`signs in a test user of kind ${kind}, whose session later requests carry`, async ({ page }) => {
+  test(`signs in a test user of kind ${kind}, and sends its session with later requests`, async ({ page }) => {
     const { complaints } = await open(page)
     await page.getByRole('button', { name }).click()
     await expect(page.locator('.test-session').getByRole('status')).toContainText('Signed in as')
@@ -68,7 +68,7 @@ test('has no accessibility violations and fits a phone, light and dark', async (
   }
 })
 
-test('serves assets that browsers cache for good', async ({ request }) => {
+test('serves assets that browsers cache forever', async ({ request }) => {
   const page = await request.get(`${program.base}/docs`)
   const etag = page.headers().etag ?? ''
   const again = await request.get(`${program.base}/docs`, { headers: { 'If-None-Match': etag } })

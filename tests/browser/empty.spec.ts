@@ -9,7 +9,7 @@ test.beforeAll(async () => {
 })
 test.afterAll(() => program.stop())
 
-test('the overview lists missing features with their variables', async ({ page }) => {
+test('lists missing features on the overview with their variables', async ({ page }) => {
   await visit(page, program)
   const off = page.getByRole('region', { name: 'Not configured' }).getByRole('listitem')
   await expect(off).toContainText(['SMTP_URL, MAIL_FROM', 'CRON_SECRET', 'METRICS_TOKEN'])
@@ -49,7 +49,9 @@ test('shows the next step on every empty page, with each request on one line', a
   }
 })
 
-test('no page has accessibility violations or clipped content, light and dark, desktop and phone', async ({ page }) => {
+test('has no accessibility violations or clipped content on any page, light and dark, desktop and phone', async ({
+  page,
+}) => {
   for (const path of ['/', '/nowhere', '/sign-in?problem=wrong']) {
     await page.goto(`${program.base}${path}`)
     expect(await findFaults(page, DESKTOP, PHONE), path).toEqual([])
@@ -82,7 +84,7 @@ test('loads at most 25 kB more scripts on a dashboard page than on an empty one'
   await Promise.all(sizes)
 })
 
-test('no page requests another host or prefetches another page', async ({ page, context }) => {
+test('requests no other host and prefetches no other page', async ({ page, context }) => {
   const hosts = new Set<string>()
   const ahead: string[] = []
   context.on('request', (request) => {
@@ -99,7 +101,7 @@ test('no page requests another host or prefetches another page', async ({ page, 
   expect(ahead).toEqual([])
 })
 
-test('the overview reports that all is well, and the next step', async ({ page }) => {
+test('reports on the overview that all is well, and the next step', async ({ page }) => {
   await visit(page, program)
   const health = page.getByRole('region', { name: 'Health' })
   for (const word of ['Reachable', 'Following', 'Paying']) await expect(health).toContainText(word)

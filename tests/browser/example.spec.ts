@@ -42,7 +42,7 @@ test('signs in, imports, proves, pays and polls from another origin with the gen
   ])
 })
 
-test('the walkthrough quotes the code of the example', () => {
+test('is quoted in the walkthrough', () => {
   const walkthrough = readFileSync(new URL('../../docs/walkthrough.md', import.meta.url), 'utf8')
   for (const file of ['payroll.ts', 'prover.ts']) {
     expect(walkthrough).toContain(readFileSync(`${EXAMPLE}/${file}`, 'utf8'))

@@ -68,7 +68,7 @@ const statusOf = async (name: string) => {
 /** The text of an invite that disappears once it is accepted. */
 const ASKED = /You are invited to be paid|can be accepted once|If you did not expect this/
 
-test('accepts an invite by an email in any script, and shows the next steps', async ({ page }) => {
+test('accepts an invite with an email in any script, and shows the next steps', async ({ page }) => {
   await openInteractive(page, await invite({ name: 'Ada Lovelace', email: 'jörg@bücher.example' }))
   await expect(page.getByRole('heading', { level: 1, name: `${COMPANY} invites you` })).toBeVisible()
   await expect(page.getByRole('main')).toContainText(ASKED)
@@ -90,7 +90,7 @@ test('accepts an invite by an email in any script, and shows the next steps', as
   await expect(page.getByRole('heading', { level: 1 })).toHaveText('This invite is no longer valid')
 })
 
-test('accepts an invite by wallet, whose account becomes the address', async ({ page }) => {
+test('accepts an invite with a wallet, whose account becomes the address', async ({ page }) => {
   const [payee] = await payroll.hire('somebody else')
   const key = Keypair.random()
   await installFreighter(page, key)
@@ -131,7 +131,7 @@ test('has no accessibility violations or clipped content, light and dark, deskto
   expect(await findFaults(page, DESKTOP, PHONE, NARROWEST)).toEqual([])
 })
 
-test('everything is reachable by keyboard', async ({ page }) => {
+test('makes everything reachable by keyboard', async ({ page }) => {
   await openInteractive(page, await invite({ name: 'Edsger Dijkstra' }))
   await page.keyboard.press('Tab')
   await expect(page.getByRole('textbox', { name: 'Accept with your email' })).toBeFocused()

@@ -28,7 +28,7 @@ export async function signIn(page: Page, base: string, password = PASSWORD): Pro
   await page.getByRole('button', { name: 'Sign in' }).click()
 }
 
-/** Opens a page and waits until React handles its buttons: the browser drops earlier clicks. */
+/** Opens a page and waits until React handles its buttons: earlier clicks have no effect. */
 export async function openInteractive(page: Page, address: string): Promise<void> {
   await page.goto(address)
   await page.waitForFunction(() => {
@@ -59,7 +59,7 @@ export async function visit(page: Page, program: RunningProgram, path = '/overvi
 
 /** The axe violations of the open page, of any severity. Waits for colour transitions to finish. */
 export async function findBarriers(page: Page): Promise<string[]> {
-  // After a navigation, Next sets the title a moment after the URL.
+  // After a navigation, Next sets the title slightly later than the URL.
   await expect(page).toHaveTitle(/./)
   await page.evaluate(() =>
     Promise.allSettled(
@@ -82,7 +82,7 @@ export async function findFaults(page: Page, ...sizes: (typeof DESKTOP)[]): Prom
   const faults: string[] = []
   for (const colorScheme of ['light', 'dark'] as const) {
     await page.emulateMedia({ colorScheme })
-    // A page that changes its colours by script gets the event before the next frame.
+    // A page that changes its colours by script must receive the event before the next frame.
     await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(resolve)))
     for (const size of sizes) {
       await page.setViewportSize(size)

@@ -18,7 +18,7 @@ test.beforeAll(async () => {
   payroll = await openPayroll(program)
   await payroll.ask('PATCH', '/me', { orgName: ORGANISATION })
   const [ada, grace, other] = await payroll.hire('Ada Lovelace', 'Grace Hopper', SCRIPT)
-  if (!ada || !grace || !other) throw new Error('nobody was hired')
+  if (!ada || !grace || !other) throw new Error('no contractor was created')
   await payroll.prepare(SCRIPT, [ada, grace, other])
   for (const payee of [ada, grace, other]) await payroll.pay(payee)
   failed = await payroll.prepare('Bonus round', [ada, grace])
@@ -30,7 +30,7 @@ test.beforeAll(async () => {
 test.afterAll(() => program.stop())
 
 const rowOf = (page: Page, name: string): Locator => page.getByRole('row').filter({ hasText: name })
-test('shows a failed payout with its reason, here and under what needs attention', async ({ page }) => {
+test('shows a failed payout with its reason, here and among the attention items', async ({ page }) => {
   await visit(page, program, `/batches/${failed}`)
   await expect(page.getByRole('region', { name: 'Summary' })).toContainText('1 failed')
   const row = rowOf(page, 'Grace Hopper')
@@ -196,7 +196,7 @@ test('links a hash to its transaction, and copies the full address', async ({ pa
   await expect(main).toContainText('The RPC has no record of it')
 })
 
-test('everything is reachable by keyboard', async ({ page }) => {
+test('makes everything reachable by keyboard', async ({ page }) => {
   await page.goto(`${program.base}/sign-in`)
   await page.keyboard.press('Tab')
   await expect(page.getByLabel('Password')).toBeFocused()
@@ -227,7 +227,7 @@ test('everything is reachable by keyboard', async ({ page }) => {
 test.describe('without JavaScript', () => {
   test.use({ javaScriptEnabled: false })
 
-  test('every page shows the same content', async ({ page }) => {
+  test('shows the same content on every page', async ({ page }) => {
     await visit(page, program)
     await expect(page.getByRole('main')).toContainText(/\d succeeded, \d failed/)
     for (const [path, title] of PAGES) {

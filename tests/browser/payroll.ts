@@ -32,8 +32,8 @@ export interface Payroll {
   /** Pays one contractor and waits until it is settled; resolves to the hash. */
   pay(payee: Payee): Promise<string>
   /**
-   * Posts a transfer whose sequence number another transaction of the employer uses first: the network rejects it and it
-   * expires. Resolves to the status.
+   * Posts a transfer whose sequence number another transaction of the employer uses first, so that the network rejects
+   * it and it expires. Resolves to the status.
    */
   fail(payee: Payee): Promise<number>
   /** Posts a transfer with a maxTime beyond the sponsor's limit; resolves to the status. */
@@ -98,12 +98,12 @@ export async function openPayroll({ base, deploymentUrl }: RunningProgram): Prom
     pay: async ({ address }) => {
       const { signedXdr, next } = await build(address)
       const { status, body } = await ask('POST', '/transfer', { signedXDR: signedXdr })
-      if (status !== 200) throw new Error(`the transfer was answered with ${status}`)
+      if (status !== 200) throw new Error(`the service responded with ${status}`)
       opening = next
       return z.object({ hash: z.string() }).parse(body).hash
     },
     fail: async ({ address }) => {
-      // Both must arrive between two ledgers: if a ledger closes first, the sponsor sees the rival and answers 422.
+      // Both must arrive between two ledgers: if a ledger closes first, the sponsor sees the rival and responds 422.
       for (;;) {
         const { signedXdr } = await build(address, { seconds: 120 })
         const rival = await spendSequence()

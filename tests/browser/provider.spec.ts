@@ -36,7 +36,7 @@ async function signInAtProvider(page: Page, user: string): Promise<void> {
   await page.getByRole('button', { name: 'Continue' }).click()
 }
 
-test('accepts an invite by an email of the configured provider', async ({ page }) => {
+test('accepts an invite with an email of the configured provider', async ({ page }) => {
   const link = await invite('Alice', 'alice@b.example')
   await openInteractive(page, link)
   expect(await findFaults(page, DESKTOP, NARROWEST)).toEqual([])
@@ -83,7 +83,7 @@ test('ignores a provider response that this browser did not request', async ({ p
   await expect(page.getByPlaceholder('Enter any login')).toBeVisible()
   await page.goto(`${program.base}/invite/sign-in?code=stolen&state=made-up`)
   await expect(page).toHaveURL(`${link}?problem=identity-token-invalid`)
-  // A second time, the browser has no sign-in left to return to.
+  // The second time, the browser has no pending sign-in.
   await page.goto(`${program.base}/invite/sign-in?code=stolen&state=made-up`)
   await expect(page).toHaveURL(`${program.base}/invite/accepted`)
 })

@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib'
 import { type Browser, type BrowserContextOptions, expect } from '@playwright/test'
 
-/** How many bytes more than an empty page a page may load. */
+/** How many more bytes than an empty page a page may load. */
 export const ALLOWANCE = 25_000
 
 /** The compressed size of the scripts that a URL loads into a fresh browser. */

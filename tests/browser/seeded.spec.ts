@@ -9,7 +9,7 @@ import { type RunningProgram, runProgram } from './running-program.ts'
 
 let directory: string
 let program: RunningProgram
-/** every operator page, with few seeded rows because each press of Tab takes time */
+/** the address of every operator page, with few seeded rows because each press of Tab takes time */
 let addresses: string[]
 test.beforeAll(async ({ browser }) => {
   directory = mkdtempSync(join(tmpdir(), 'payroll-seeded-'))
@@ -120,7 +120,7 @@ const ITEMS = [
   ],
 ]
 
-test('the overview lists stuck records with organisation, time, reason and remedy', async ({ page }) => {
+test('lists stuck records on the overview with organisation, time, reason and remedy', async ({ page }) => {
   await page.setViewportSize(PHONE)
   await visit(page, program)
   const items = page.getByRole('region', { name: 'Needs attention' }).getByRole('listitem')
@@ -199,7 +199,7 @@ test('shows the amount held by open bids, and accounts that add up to the total 
   expect(counts.reduce((sum, count) => sum + count, 0)).toBe(Number(all))
 })
 
-test('the page of a stalled batch shows reason, organisation and remedy', async ({ page }) => {
+test('shows reason, organisation and remedy on the page of a stalled batch', async ({ page }) => {
   await visit(page, program, '/batches?status=started')
   await page.getByRole('link', { name: 'Night shift' }).click()
   const own = page.getByRole('region', { name: 'Needs attention' }).getByRole('listitem')
@@ -259,7 +259,7 @@ function findTorn(page: Page): Promise<string[]> {
   })
 }
 
-test('on a phone, no list breaks between figure and unit or inside a short email', async ({ page }) => {
+test('breaks no line between figure and unit or inside a short email on a phone', async ({ page }) => {
   await page.setViewportSize(PHONE)
   for (const address of [
     '/batches',
@@ -282,7 +282,7 @@ test('on a phone, no list breaks between figure and unit or inside a short email
   expect(lines).toBe(1)
 })
 
-test('on a phone, each transfer of a job shows its recipient and channel', async ({ page }) => {
+test('shows the recipient and channel of each transfer of a job on a phone', async ({ page }) => {
   await page.setViewportSize(PHONE)
   await visit(page, program, '/jobs?status=completed')
   const job = page.getByRole('group').first()
@@ -294,7 +294,7 @@ test('on a phone, each transfer of a job shows its recipient and channel', async
   }
 })
 
-test('on a phone, an audit entry starts with its action, and the filters can be cleared', async ({ page }) => {
+test('starts an audit entry with its action, and lets the filters be cleared, on a phone', async ({ page }) => {
   await page.setViewportSize(PHONE)
   await visit(page, program, '/audit')
   await expect(page.getByRole('link', { name: 'Clear' })).toHaveCount(0)
@@ -307,7 +307,7 @@ test('on a phone, an audit entry starts with its action, and the filters can be 
   await expect(page.getByLabel('Action')).toHaveValue('')
 })
 
-test('no list is clipped at any width', async ({ page }) => {
+test('clips no list at any width', async ({ page }) => {
   const cut: string[] = []
   for (const address of ['/batches', '/contractors', '/organisations', '/audit', '/transfers?view=failed']) {
     await visit(page, program, address)

@@ -11,7 +11,7 @@ test.afterAll(() => program.stop())
 const message = 'Wrong password.'
 const NO_BATCH = '/batches/00000000-0000-4000-8000-000000000000'
 
-test('the home page links to the dashboard, which redirects to the sign-in', async ({ page }) => {
+test('links from the home page to the dashboard, which redirects to the sign-in', async ({ page }) => {
   await page.goto(program.base)
   await page.getByRole('link', { name: 'Operator dashboard' }).click()
   await expect(page).toHaveURL(/\/sign-in\?to=%2Foverview$/)
@@ -41,17 +41,17 @@ test('opens the requested part of a list after sign-in', async ({ page, context 
   // A wrong password in between does not matter.
   await context.clearCookies()
   await page.goto(`${program.base}${places[1]}`)
-  await signIn(page, program.base, 'not the password')
+  await signIn(page, program.base, 'Wrong password')
   await expect(page.getByRole('alert').filter({ hasText: message })).toBeVisible()
   await signIn(page, program.base)
   await expect(page).toHaveURL(`${program.base}${places[1]}`)
 })
 
-test('rejects a wrong password, and tells screen readers', async ({ page }) => {
+test('rejects a wrong password, and announces that to screen readers', async ({ page }) => {
   await page.goto(`${program.base}/sign-in`)
   await expect(page.getByLabel('Password')).toHaveAccessibleDescription(/printed when the service starts/)
   await expect(page.getByLabel('Password')).not.toHaveAttribute('aria-invalid')
-  await signIn(page, program.base, 'not the password')
+  await signIn(page, program.base, 'Wrong password')
   await expect(page.getByRole('alert').filter({ hasText: message })).toBeVisible()
   await expect(page.getByLabel('Password')).toHaveAccessibleDescription(message)
   await page.goto(`${program.base}/overview`)
@@ -72,7 +72,7 @@ test('redirects every page without a valid cookie to the sign-in', async ({ requ
   }
 })
 
-test('the cookie that remembers a browser grants no access', async ({ page, context }) => {
+test('grants no access with the cookie that remembers a browser', async ({ page, context }) => {
   await enter(page, program.base)
   const port = new URL(program.base).port
   const browser = (await context.cookies()).find(({ name }) => name === `operator-browser-${port}`)
@@ -98,7 +98,7 @@ test('signs out, and rejects the form from strangers and other origins', async (
   await expect(page).toHaveURL(/\/sign-in/)
 })
 
-test('works under every name of this machine, and names a working address on any other', async ({ page }) => {
+test('works under every name of this machine, and links to a working address on any other', async ({ page }) => {
   const { port } = new URL(program.base)
   await enter(page, `http://127.0.0.1:${port}`)
   await expect(page).toHaveURL(`http://127.0.0.1:${port}/overview`)
@@ -157,7 +157,7 @@ test.describe('without JavaScript', () => {
   test.use({ javaScriptEnabled: false })
 
   test('signs in and out', async ({ page }) => {
-    await signIn(page, program.base, 'not the password')
+    await signIn(page, program.base, 'Wrong password')
     await expect(page.getByText(message)).toBeVisible()
     await enter(page, program.base)
     await page.getByRole('button', { name: 'Sign out' }).filter({ visible: true }).click()

@@ -13,7 +13,7 @@ test.beforeAll(async () => {
   program = await runProgram(QUICK_LEDGER)
   payroll = await openPayroll(program)
   const [first, second] = await payroll.hire('Ada Lovelace', 'Grace Hopper')
-  if (!first || !second) throw new Error('nobody was hired')
+  if (!first || !second) throw new Error('no contractor was created')
   ada = first
   grace = second
   await payroll.prepare('November payroll', [ada])

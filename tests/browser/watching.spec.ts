@@ -17,7 +17,7 @@ const rowOf = (page: Page, name: string): Locator => page.getByRole('row').filte
 
 test('follows a batch from ready to completed without a reload', async ({ page }) => {
   const [ada, grace, alan] = team
-  if (!ada || !grace || !alan) throw new Error('nobody was hired')
+  if (!ada || !grace || !alan) throw new Error('no contractor was created')
   const id = await payroll.prepare('November payroll', team)
   await page.clock.install()
   await visit(page, program, '/batches')
@@ -47,7 +47,7 @@ test('follows a batch from ready to completed without a reload', async ({ page }
 
 test('sends no requests from a hidden tab, and waits for an unreachable service', async ({ page }) => {
   await page.clock.install()
-  // Makes the request timeout follow the page's clock.
+  // Makes request timeouts follow the page's clock.
   await page.addInitScript(() => {
     AbortSignal.timeout = (ms) => {
       const ending = new AbortController()
@@ -80,7 +80,7 @@ test('sends no requests from a hidden tab, and waits for an unreachable service'
   const asked: string[] = []
   page.on('request', (request) => asked.push(request.url()))
   await page.clock.runFor(60_000)
-  // This request comes after any that the page may have sent.
+  // This request is sent after any that the page may have sent.
   await page.evaluate(() => fetch('/api/health'))
   expect(asked).toEqual([`${program.base}/api/health`])
 })
@@ -113,7 +113,8 @@ test('polls every 15 seconds while idle, and reloads when a record changes', asy
     const answered = page.waitForResponse('**/pulse')
     await page.clock.runFor(most)
     await (await answered).finished()
-    // The page plans its next request when it has read this response: a turn of its event loop, and a little time.
+    // The page schedules its next request after reading this response, which takes a turn of its event loop and a
+    // little time.
     await page.evaluate(() => fetch('/api/health').then((response) => response.text()))
     await page.clock.runFor(100)
   }

@@ -13,7 +13,7 @@ test.each([
   ['docs/error-codes.md', errorCodesPage],
   ['docs/alerts.yml', alertRules],
   ['.env.example', environmentExample],
-])('%s is what `npm run docs` writes', (file, text) => {
+])('equals the output of `npm run docs`: %s', (file, text) => {
   expect(readFileSync(file, 'utf8')).toBe(text())
 })
 

@@ -16,7 +16,7 @@ afterEach(() => {
 })
 
 const file = () => join(directory, 'keys.json')
-const never = () => Promise.reject(new Error('a key was made where one was kept'))
+const never = () => Promise.reject(new Error('a key was generated although one was stored'))
 
 test('generates the keys once and reuses them', async () => {
   const made = await keepKeys(directory, generateIdentityKey)
@@ -46,7 +46,7 @@ test('generates new keys after a start that crashed before the rename', async ()
   expect(await keepKeys(directory, never)).toEqual(made)
 })
 
-describe('an invalid file stops startup and is not overwritten', () => {
+describe('stops startup on an invalid file without overwriting it', () => {
   const SECRET = 'hunter2'.repeat(5)
   const whole = async () => JSON.parse(JSON.stringify(await keepKeys(directory, generateIdentityKey)))
   const damages: [string, (keys: Record<string, unknown>) => string][] = [

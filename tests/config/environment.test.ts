@@ -208,7 +208,7 @@ function refusal(read: () => unknown): ConfigurationError {
     if (error instanceof ConfigurationError) return error
     throw error
   }
-  throw new Error('nothing was refused')
+  throw new Error('no error was thrown')
 }
 
 test('has a case for every variable', () => {
@@ -274,7 +274,7 @@ describe('on Vercel', () => {
     [{ VERCEL_ENV: 'preview', VERCEL_BRANCH_URL: '' }, DEPLOYMENT],
     [{ VERCEL_ENV: 'preview', VERCEL_BRANCH_URL: long('branch') }, DEPLOYMENT],
     [{ VERCEL_ENV: 'preview', PUBLIC_URL: 'https://preview.example' }, 'preview.example'],
-  ])('%j makes it %s', (variables, host) => {
+  ])('derives from %j the address %s', (variables, host) => {
     expect(locate(variables)).toBe(`https://${host}`)
   })
 
@@ -303,7 +303,7 @@ test.each<[Record<string, string>, string]>([
   [{ ...provider, IDP_ISSUER: 'a name', IDP_JWKS_URL: 'https://a.example/k', IDP_CLIENT_ID: 'web' }, 'IDP_CLIENT_ID'],
   [{ SMTP_URL: 'smtp://mail.example' }, 'MAIL_FROM'],
   [{ MAIL_FROM: 'pay@pay.example' }, 'SMTP_URL'],
-])('half a provider or mail, %j, is refused by the name %s', (variables, name) => {
+])('rejects the incomplete settings %j and names %s', (variables, name) => {
   expect(refusal(() => readEnvironment(variables)).variable).toBe(name)
 })
 

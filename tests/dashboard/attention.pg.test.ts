@@ -49,7 +49,7 @@ async function batch(
   return row.id
 }
 
-/** A payout and its transfer, accepted and perhaps settled so many minutes ago. */
+/** Creates a payout with its transfer, accepted and perhaps settled that many minutes ago. */
 async function payout(
   of: string,
   name: string,
@@ -83,7 +83,7 @@ async function payout(
   })
 }
 
-/** A payout that was not sent. */
+/** Creates a payout that was not sent. */
 async function waiting(of: string, name: string) {
   const contractor = contractorRow({ organisation, name })
   const owed = payoutRow({ organisation, batch: of, contractor: contractor.id, status: 'ready' })
@@ -112,14 +112,14 @@ beforeAll(async () => {
 })
 afterAll(() => database.close())
 
-test('lists batches in progress by their last progress, and newer ones hide none', async () => {
+test('lists batches in progress by their last progress, without hiding any behind newer ones', async () => {
   const { batches, total } = await listMovingBatches(db, 5)
   expect(total).toBe(33)
   expect(batches.map(({ name }) => name)).toEqual(['Still', 'Open', 'Newer 0', 'Newer 1', 'Newer 2'])
   expect(batches[0]?.progressedAt).toEqual(before(180))
 })
 
-test('lists everything failed, stalled or overdue once, by name, with the operator’s items first', async () => {
+test('lists every failed, stalled or overdue record once, by name, with the operator’s items first', async () => {
   const { batches } = await listMovingBatches(db, 100)
   const { items, otherFailedBatches } = await readAttention(db, batches, NOW)
   const told = items.map(({ what, batch, organisation: of, contractors, since }) => [
@@ -134,7 +134,7 @@ test('lists everything failed, stalled or overdue once, by name, with the operat
     ['A transfer is overdue', 'Open', 'Northwind', 'Katherine', 7],
     ['2 of 2 payouts of a batch failed', 'Failed', 'Northwind', 'Alan, Edsger', 55],
   ])
-  // Four are in the records, and all are named; the batch reports five unsent ones.
+  // The records contain four, all of them named; the batch counts five unsent ones.
   expect(items[0]).toMatchObject({ moreContractors: 1, why: expect.stringContaining('4 of 9 paid') })
   expect(items[2]?.remedy).toBe('The application shows what failed and can send the payouts again.')
   expect(items[2]?.why).toMatch(/^it expired .* nothing was paid$/)
@@ -188,7 +188,7 @@ test.each(['Still', 'Open', 'Failed'])('describes a batch on its page as on the 
   const told = items.find(({ batch: of }) => of?.name === name)
   const line = await findBatchLine(db, told?.batch?.id ?? '')
   const own = await readAttention(db, line ? [line] : [], NOW, line?.id)
-  // The batch's page shows it as long as the condition holds.
+  // The batch's page shows it for as long as the condition holds.
   expect(own.items).toEqual([{ ...told, until: undefined }])
 })
 
@@ -316,7 +316,7 @@ test('lists a payout whose transfer can no longer be decided', async () => {
   ])
 })
 
-test('counts failed batches beyond the 20 listed ones with the old ones, but not on the page of one batch', async () => {
+test('counts failed batches beyond the 20 listed ones, including old ones, but not on the page of one batch', async () => {
   for (let n = 0; n < 24; n += 1) {
     const id = await batch(`Many ${n}`, 'failed', 100, [1, 0, 1])
     await payout(id, 'Alonzo', { status: 'failed', transfer: 'failed', at: 10, settled: 9 - n / 10, error: 'failed' })
@@ -340,7 +340,7 @@ test('counts failed batches beyond the 20 listed ones with the old ones, but not
   expect(queries.filter(({ query }) => /^select count\(\*\) from "batches"/.test(query))).toEqual([])
 })
 
-/** Payouts without a transfer that failed so many minutes ago, each for a different contractor. */
+/** Creates payouts without a transfer that failed that many minutes ago, each for a different contractor. */
 async function fail(of: string, name: string, count: number, at: number) {
   const contractors = Array.from({ length: count }, (_, n) => contractorRow({ organisation, name: `${name} ${n + 1}` }))
   const failure = { organisation, batch: of, status: 'failed', error: 'failed', createdAt: before(at) } as const

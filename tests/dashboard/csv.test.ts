@@ -18,7 +18,7 @@ test.each([
   ['\u00ad\u2060\u200d@SUM(A1)', "'\u00ad\u2060\u200d@SUM(A1)"],
   ['\u200bplain', "'\u200bplain"],
   ['=HYPERLINK("x","y")', '"\'=HYPERLINK(""x"",""y"")"'],
-])('%j is written so that no spreadsheet reads it as a formula', (value, field) => {
+])('writes %j so that no spreadsheet reads it as a formula', (value, field) => {
   expect(csvField(value)).toBe(field)
 })
 
@@ -29,11 +29,11 @@ test.each([
   [-7, '-7'],
   [null, ''],
   [new Date('2026-11-20T12:30:00Z'), '2026-11-20T12:30:00.000Z'],
-])('%j is written as %j', (value, field) => {
+])('writes %j as %j', (value, field) => {
   expect(csvField(value)).toBe(field)
 })
 
-test('writes a header, and a record for each row', async () => {
+test('writes a header and a record for each row', async () => {
   async function* parts() {
     yield [['a', 1]]
     yield [['b', 2]]

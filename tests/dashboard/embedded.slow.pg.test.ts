@@ -52,7 +52,7 @@ const cookiesOf = ({ headers }: Awaited<ReturnType<typeof send>>) =>
 const enter = (fields: Record<string, string> = {}, headers: Record<string, string> = { Origin: PUBLIC }) =>
   send('/sign-in/password', { password: PASSWORD, ...fields }, headers)
 
-describe('behind a proxy that passes no Host, where the service is known by PUBLIC_URL alone', () => {
+describe('behind a proxy that does not pass the Host, so that only PUBLIC_URL names the service', () => {
   test('redirects to the requested page after sign-in', async () => {
     const answer = await enter({ to: '/transfers?view=failed' })
     expect([answer.status, answer.headers.location]).toEqual([303, '/transfers?view=failed'])
@@ -88,7 +88,7 @@ describe('behind a proxy that passes no Host, where the service is known by PUBL
     expect(cookiesOf(stranger)).toEqual([])
   })
 
-  test('rejects a wrong password, an empty one, and one in another field', async () => {
+  test('rejects a wrong password, an empty one, and one in the wrong field', async () => {
     for (const fields of [{ password: 'wrong' }, { password: '' }]) {
       const answer = await enter({ ...fields, to: '/jobs' })
       expect([answer.status, answer.headers.location]).toEqual([303, '/sign-in?problem=wrong&to=%2Fjobs'])
@@ -105,7 +105,7 @@ describe('behind a proxy that passes no Host, where the service is known by PUBL
     '/\\elsewhere.example',
     '/overview/../../x',
     '/api/me',
-  ])('signing in never leads to %s', async (to) => {
+  ])('does not redirect to %s after sign-in', async (to) => {
     expect((await enter({ to })).headers.location).toBe('/overview')
   })
 })
@@ -120,14 +120,14 @@ describe('a form from elsewhere', () => {
     {},
   ]
 
-  test.each(FOREIGN)('is refused with the right and with a wrong password: %j', async (headers) => {
+  test.each(FOREIGN)('is refused with the right and a wrong password: %j', async (headers) => {
     for (const password of [PASSWORD, 'wrong']) {
       const answer = await enter({ password }, headers)
       expect([answer.status, cookiesOf(answer)]).toEqual([403, []])
     }
   })
 
-  test.each(FOREIGN)('leaves the operator signed in: %j', async (headers) => {
+  test.each(FOREIGN)('does not sign the operator out: %j', async (headers) => {
     const Cookie = cookiesOf(await enter())
       .map(({ named }) => named)
       .join('; ')
@@ -135,7 +135,7 @@ describe('a form from elsewhere', () => {
     expect([answer.status, cookiesOf(answer)]).toEqual([403, []])
   })
 
-  test('responds at another address of the service with a link to the dashboard, and without a CORS header', async () => {
+  test('gets a link to the dashboard, and no CORS header, at another address of the service', async () => {
     const { headers, text } = await enter({}, { Origin: base })
     expect(headers['content-type']).toBe('text/html; charset=utf-8')
     expect(text).toContain(`<a href="${PUBLIC}/sign-in">`)
@@ -144,7 +144,7 @@ describe('a form from elsewhere', () => {
   })
 })
 
-test('the address of a form redirects a GET to its page, and refuses other methods and other bodies', async () => {
+test('redirects a GET of a form’s address to its page, and refuses other methods and bodies', async () => {
   for (const [path, page] of [
     ['/sign-in/password', '/sign-in'],
     ['/sign-out', '/overview'],
@@ -173,7 +173,7 @@ test.each(['/', '/sign-in', '/overview', '/nowhere', '/sign-out/x', '/API/me'])(
 test.each([
   ['GET', 200],
   ['HEAD', 200],
-] as const)('compresses what it marks as compressed, for %s', async (method, status) => {
+] as const)('compresses content that it marks as compressed, for %s', async (method, status) => {
   const [, path = ''] =
     /src="(\/docs\/[0-9a-f]{16}\/swagger-ui-bundle\.js)"/.exec((await rawRequest(base, '/docs')).text) ?? []
   for (const requested of [path, path.replace(/[0-9a-f]{16}/, '0'.repeat(16))]) {
@@ -185,12 +185,12 @@ test.each([
   }
 })
 
-test('lets the right password in from a new browser while others guess at the operator’s address', async () => {
+test('accepts the right password from a new browser while others guess at the operator’s address', async () => {
   const enterWith = async (password: string) => (await enter({ password })).headers.location
   const flood = await Promise.all(Array.from({ length: 400 }, () => enterWith('wrong')))
   expect(flood).toContain('/sign-in?problem=wait&seconds=1&to=%2Foverview')
   // The browser still shows the sign-in page.
   expect((await rawRequest(base, '/sign-in')).status).toBe(200)
-  // One try in ten is drawn, and no more than three drawn ones a second are let through.
+  // One attempt in ten is drawn, and at most three drawn attempts a second are let through.
   await expect.poll(() => enterWith(PASSWORD), { interval: 10 }).toBe('/overview')
 })

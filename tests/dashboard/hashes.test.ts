@@ -9,7 +9,7 @@ const INNER = 'a'.repeat(64)
 const OTHER = 'c'.repeat(64)
 const EXPLORER = 'https://stellar.expert/explorer/testnet/tx/'
 
-/** The texts shown for a transfer that was applied under `ledgerHash`, one per hash. */
+/** The texts shown for a transfer that was applied as `ledgerHash`, one per hash. */
 function show(ledgerHash: string | null, network = 'testnet', outerHash = OUTER) {
   const transfer = { outerHash, innerHash: INNER, ledgerHash }
   const html = renderToStaticMarkup(createElement(TransferHashes, { transfer, network }))
@@ -20,20 +20,20 @@ function show(ledgerHash: string | null, network = 'testnet', outerHash = OUTER)
   }
 }
 
-describe('the explorer is linked for what stands on the ledger alone', () => {
+describe('links only applied hashes to the explorer', () => {
   test('the sponsor’s envelope', () => {
     const { linked, items } = show(OUTER)
     expect(linked).toEqual([`${EXPLORER}${OUTER}`])
     expect(items).toEqual([`${OUTER} outer, on the ledger`, `${INNER} inner`])
   })
 
-  test('the client’s own transaction, if the client has sent it itself', () => {
+  test('the client’s own transaction, if the client submitted it directly', () => {
     const { linked, items } = show(INNER)
     expect(linked).toEqual([`${EXPLORER}${INNER}`])
     expect(items).toEqual([`${OUTER} outer`, `${INNER} inner, on the ledger`, 'It was applied without the sponsor'])
   })
 
-  test('a third transaction, which is shown as well', () => {
+  test('a third transaction, which is also shown', () => {
     const { linked, items } = show(OTHER)
     expect(linked).toEqual([`${EXPLORER}${OTHER}`])
     expect(items).toEqual([
@@ -44,13 +44,13 @@ describe('the explorer is linked for what stands on the ledger alone', () => {
     ])
   })
 
-  test('nothing, while no hash is known to be included', () => {
+  test('no hash while none is known to be applied', () => {
     const { linked, items } = show(null)
     expect(linked).toEqual([])
     expect(items).toEqual([`${OUTER} outer`, `${INNER} inner`])
   })
 
-  test.each([INNER, null])('a deposit, which has one hash, included under %s', (ledgerHash) => {
+  test.each([INNER, null])('a deposit, which has one hash, applied as %s', (ledgerHash) => {
     const { linked, items } = show(ledgerHash, 'testnet', INNER)
     expect(linked).toEqual(ledgerHash ? [`${EXPLORER}${INNER}`] : [])
     expect(items).toEqual([`${INNER} transaction${ledgerHash ? ', on the ledger' : ''}`])
@@ -82,7 +82,7 @@ test.each([
   [`C${'A'.repeat(55)}`, 'testnet', `https://stellar.expert/explorer/testnet/contract/C${'A'.repeat(55)}`],
   [`G${'A'.repeat(55)}`, 'local', undefined],
   ['no address', 'testnet', undefined],
-])('%s on %s leads to %s; the page has the whole of it as one word', (value, network, href) => {
+])('links %s on %s to %s, and contains it as one word', (value, network, href) => {
   const html = renderToStaticMarkup(createElement(Address, { value, network }))
   expect(/href="([^"]*)"/.exec(html)?.[1]).toBe(href)
   expect(html).toContain(`>${value}</code>`)

@@ -14,7 +14,7 @@ const READY: Readiness = {
   archive: { ok: true, ingestedThrough: 1234, behind: 0, gaps: 0 },
 }
 
-/** The words of each light, as they are read. */
+/** The text of each light. */
 function lightsOf(ready: Partial<Readiness>, embedsDatabase = true, startsRelay = false): string[] {
   const html = renderToStaticMarkup(
     createElement(Health, { ready: { ...READY, ...ready }, embedsDatabase, startsRelay }),
@@ -24,7 +24,7 @@ function lightsOf(ready: Partial<Readiness>, embedsDatabase = true, startsRelay 
   )
 }
 
-/** The colour of the shape before the word. */
+/** The colour of the shape before the text. */
 function toneOf(relay: Check): string | undefined {
   const html = renderToStaticMarkup(
     createElement(Health, { ready: { ...READY, relay }, embedsDatabase: false, startsRelay: false }),
@@ -51,7 +51,7 @@ test.each<[Check, words: string, tone: string]>([
   ],
   [{ ok: false, problem: 'the relays cannot be looked up' }, 'Unknown the database is unreachable', 'faint'],
   [{ ok: true, configured: false }, 'Off batch execution is disabled', 'faint'],
-])('the relay’s light of %j', (relay, words, tone) => {
+])('shows the relay’s light for %j', (relay, words, tone) => {
   expect(lightsOf({ relay }, false).at(-1)).toBe(`Relay: ${words}`)
   expect(toneOf(relay)).toBe(tone)
 })
@@ -69,7 +69,7 @@ test.each<[Check, words: string]>([
     },
     'Off nothing to pay for: set CONFIDENTIAL_TOKEN',
   ],
-])('the sponsor’s light of %j', (sponsor, words) => {
+])('shows the sponsor’s light for %j', (sponsor, words) => {
   expect(lightsOf({ sponsor })[2]).toBe(`Sponsor: ${words}`)
 })
 

@@ -130,13 +130,17 @@ async function readAll<Row>(list: (page: number) => Promise<List<Row>>): Promise
   return rows
 }
 
-describe('a list is complete over its pages, and nothing is in it twice', () => {
+describe('returns every record exactly once across the pages of a list', () => {
   test.each<[string, (page: number) => Promise<List<unknown>>, number]>([
     ['failed batches', (page) => listBatches(db, ask({ status: 'failed', page })), ALL / 100],
-    ['ready contractors, three of a moment', (page) => listContractors(db, ask({ status: 'ready', page })), ALL / 10],
-    ['failed transfers, expired ones among them', (page) => transfers({ view: 'failed', page }), ALL / 500],
+    [
+      'ready contractors, three created at once',
+      (page) => listContractors(db, ask({ status: 'ready', page })),
+      ALL / 10,
+    ],
+    ['failed transfers, including expired ones', (page) => transfers({ view: 'failed', page }), ALL / 500],
     ['transfers to an account', (page) => transfers({ q: ACCOUNT(2), page }), ALL / 100],
-    ['jobs of one moment', (page) => listJobs(db, ask({ page })), 45],
+    ['jobs created at once', (page) => listJobs(db, ask({ page })), 45],
     ['refusals', (page) => listRefusals(db, ask({ page })), 25],
     ['entries of an actor', (page) => listAudit(db, { ...AUDIT, actor: 'ledger:G7' }, page), 25],
   ])('%s', async (_, list, count) => {
@@ -160,7 +164,7 @@ describe('a list is complete over its pages, and nothing is in it twice', () => 
 })
 
 describe('a search finds', () => {
-  test('a batch by its name or its organisation, and takes the signs of SQL patterns literally', async () => {
+  test('a batch by its name or organisation, and takes the wildcards of SQL literally', async () => {
     expect((await listBatches(db, ask({ q: 'payroll 9999' }))).rows).toMatchObject([{ name: 'Payroll 9999' }])
     expect((await listBatches(db, ask({ q: 'o_100%' }))).total).toBe(2_500)
     expect((await listBatches(db, ask({ q: 'Payroll%9999' }))).total).toBe(0)
@@ -223,7 +227,7 @@ describe('a search finds', () => {
         'payroll 2': 0,
       },
     ],
-  ])('%s by part of each thing that they are known by', async (_, list, expected) => {
+  ])('%s by part of each of their identifiers', async (_, list, expected) => {
     const found: [string, number][] = []
     for (const q of Object.keys(expected)) found.push([q, (await list(q)).total])
     expect(Object.fromEntries(found)).toEqual(expected)
@@ -274,7 +278,7 @@ describe('a search finds', () => {
     })
   })
 
-  test('a deposit of the faucet, which is listed only then', async () => {
+  test('a deposit of the faucet, which is otherwise not listed', async () => {
     const faucet = ACCOUNT(1)
     expect((await transfers({ faucet })).total).toBe(0)
     for (const q of [faucet, faucet.slice(0, 20), hashOf('a', 9), hashOf('a', 9).slice(30)]) {
@@ -285,7 +289,7 @@ describe('a search finds', () => {
     expect((await transfers({ faucet: ACCOUNT(2) })).total).toBe(ALL)
   })
 
-  test('a transfer by its payee, and names its batch and its job', async () => {
+  test('a transfer by its payee, with its batch and its job', async () => {
     const { rows } = await transfers({ q: 'contractor 12', view: 'succeeded' })
     expect(rows).toMatchObject([
       { innerHash: hashOf('a', 9), contractorName: 'Contractor 12', batchName: 'Payroll 1', job: expect.any(String) },
@@ -305,7 +309,7 @@ describe('a search finds', () => {
     expect((await transfers({ contractor: known[0].id, organisation: ids.other })).total).toBe(0)
   })
 
-  test('no transfer without a payout by a deleted contractor who had the same address, since it would name another', async () => {
+  test('no transfer without a payout by a deleted contractor with the same address', async () => {
     const { rows: known } = await database.pool.query(
       `INSERT INTO contractors (organisation, name, address, status, invite_expires_at, deleted_at)
        VALUES ($1, 'Former 77', 'GADDRESS77', 'ready', now(), now()) RETURNING id`,
@@ -374,7 +378,7 @@ test('exports each row once, in parts', async () => {
   expect(new Set(payouts).size).toBe(1_111)
 })
 
-describe('the first page of a list follows an index', () => {
+describe('reads the first page of a list from an index', () => {
   test.each<[string, () => Promise<unknown>]>([
     ['transfers', () => transfers()],
     ['failed transfers', () => transfers({ view: 'failed' })],
@@ -416,6 +420,6 @@ test.each([
     /^another transaction of the account used its sequence number, and nothing was paid$/,
   ],
   [{ status: 'unknown', resultCode: null, contractError: null }, /^the RPC no longer has the history/],
-] as const)('%j is explained', (transfer, words) => {
+] as const)('explains %j', (transfer, words) => {
   expect(explainTransfer({ refusalCode: null, endedEarly: false, ...transfer })).toMatch(words)
 })

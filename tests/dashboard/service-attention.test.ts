@@ -11,7 +11,7 @@ import { composeSettings } from '#lib/server/settings.ts'
 const seed = (byte: number) => Keypair.fromRawEd25519Seed(new Uint8Array(32).fill(byte)).secret()
 const token = StrKey.encodeContract(new Uint8Array(32).fill(7))
 
-/** The fewest variables with which a preview deployment works. */
+/** The minimal variables of a preview deployment. */
 const PREVIEW = {
   DATABASE_URL: 'postgres://h/d',
   STELLAR_NETWORK: 'testnet',
@@ -19,7 +19,7 @@ const PREVIEW = {
   SPONSOR_SEED: seed(1),
   OPERATOR_PASSWORD: 'correct horse',
 }
-/** The variables of a deployment that lacks nothing. */
+/** The variables of a deployment with every feature. */
 const WHOLE = {
   ...PREVIEW,
   CONFIDENTIAL_TOKEN: token,
@@ -34,7 +34,7 @@ const WHOLE = {
   METRICS_TOKEN: 'a token of Prometheus',
 }
 
-/** The lines of the list, as they are read. */
+/** The text of each line of the list. */
 function linesOf(variables: Record<string, string>): string[] {
   const settings = composeSettings(readEnvironment(variables))
   const html = renderToStaticMarkup(createElement(NotConfigured, { settings }))
@@ -63,7 +63,7 @@ test.each<[Record<string, string>, string]>([
   [{ BATCH_ENABLED: 'false' }, 'Batch jobs for relays are refused. Set BATCH_ENABLED, RELAY_PUBLIC_KEY'],
   [{ RELAY_PUBLIC_KEY: '' }, 'Batch jobs for relays are refused. Set BATCH_ENABLED, RELAY_PUBLIC_KEY'],
   [{ CRON_SECRET: '' }, '/api/cron/sweep is closed: no scheduler can run the chores. Set CRON_SECRET'],
-])('%j alone is one line', (variables, line) => {
+])('lists %j alone as one line', (variables, line) => {
   expect(linesOf({ ...WHOLE, ...variables })).toEqual([line])
 })
 
@@ -164,7 +164,7 @@ test.each<[Partial<ServiceState>, what: string, words: RegExp]>([
   expect(`${item?.why} ${item?.remedy}`).toMatch(words)
 })
 
-test('ignores a channel without a relay, and a relay that is about to start', () => {
+test('ignores a channel without a relay, and a relay that is starting', () => {
   expect(serviceAttention(stateOf({ channels: [{ ...CHANNEL, isRunning: false, problem: 'account' }] }))).toEqual([])
   const starting = { ready: { ...QUIET.ready, relay: { ok: false, channels: 0 } }, startsRelay: true }
   expect(serviceAttention(stateOf(starting))).toEqual([])

@@ -56,7 +56,7 @@ describe('a session', () => {
     ['endless', async () => 'x'.repeat(100_000)],
     ['of another password', () => mintOperatorSession(compose('another horse'), NOW)],
     ['of another service', () => mintOperatorSession(compose('correct horse', undefined, `${SECRET}!`), NOW)],
-    ['what a browser is remembered by', () => mintBrowser(settings, 'a browser', NOW)],
+    ['the cookie that identifies a browser', () => mintBrowser(settings, 'a browser', NOW)],
     ['changed', async () => `${await mintOperatorSession(settings, NOW)}A`],
   ])('is not what is %s', async (_, token) => {
     expect(await isOperatorSession(settings, await token(), NOW)).toBe(false)
@@ -76,7 +76,7 @@ test.each([
   [9, 32],
   [10, 60],
   [1000, 60],
-])('after %i wrong tries one waits %i seconds', (wrong, seconds) => {
+])('delays an attempt after %i wrong ones by %i seconds', (wrong, seconds) => {
   expect(waitAfter(wrong)).toBe(seconds)
 })
 
@@ -89,7 +89,7 @@ describe('signing in', () => {
   })
   afterAll(() => postgres.drop())
 
-  // Each test begins two hours after the one before, whose tries are forgotten by then.
+  // Each test begins two hours after the previous one, whose attempts no longer count.
   let start = NOW
   beforeEach(() => {
     start = later(7_200, start)
@@ -129,7 +129,7 @@ describe('signing in', () => {
     expect(await attempt('wrong', later(6, start))).toEqual(WRONG)
   })
 
-  test('lets in a right password that is drawn by lot despite any number of wrong attempts', async () => {
+  test('accepts a right password that was drawn at random despite any number of wrong attempts', async () => {
     for (let tries = 0; tries < 12; tries += 1) await attempt('wrong', later(tries * 60, start))
     const moment = later(12 * 60, start)
     const flood = Array.from({ length: 20 }, () => attempt('wrong', moment))
@@ -150,7 +150,7 @@ describe('signing in', () => {
     expect(await attempt('correct horse', later(30 * 60, start))).toHaveProperty('session')
   })
 
-  test('draws some attempts by lot, and not all', () => {
+  test('draws some attempts at random, but not all', () => {
     const drawn = Array.from({ length: 1_000 }, drawSkip).filter(Boolean)
     expect(drawn.length).toBeGreaterThan(20)
     expect(drawn.length).toBeLessThan(500)
@@ -162,7 +162,7 @@ describe('signing in', () => {
     expect(answers.filter((answer) => 'code' in answer && answer.code === 'unauthenticated')).toHaveLength(1)
   })
 
-  test.runIf(inject('postgres'))('a try is refused at once while another process checks one', async () => {
+  test.runIf(inject('postgres'))('refuses an attempt immediately while another process checks one', async () => {
     const others = await postgres.store.database()
     const held = Promise.withResolvers<void>()
     const tried = Promise.withResolvers<unknown>()

@@ -17,7 +17,7 @@ const DAY = 86_400
 let clone: Awaited<ReturnType<typeof cloneDatabase>>
 let db: Database
 
-/** A transfer that `sponsor` paid `fee` stroops for, so many seconds ago. */
+/** Records a transfer for which `sponsor` paid `fee` stroops that many seconds ago. */
 async function pay(sponsor: string, fee: bigint, seconds: number): Promise<void> {
   const createdAt = new Date(NOW.getTime() - seconds * 1000)
   await insertRows(db, { transfers: [transferRow({ status: 'succeeded', sponsor, feeCharged: fee, createdAt })] })
@@ -37,12 +37,12 @@ beforeAll(async () => {
 afterAll(() => clone.drop())
 
 test.each([
-  ['has paid for long, by its last 24 hours', 'old', 300n],
-  ['has paid for two hours, by these', 'new', 2400n],
-  ['has begun just now, by an hour', 'newest', 2400n],
-  ['has paid nothing of late', 'retired', 0n],
+  ['has paid for a long time, over the last 24 hours', 'old', 300n],
+  ['has paid for two hours, over these two hours', 'new', 2400n],
+  ['has just started, over one hour', 'newest', 2400n],
+  ['has paid nothing recently', 'retired', 0n],
   ['never paid', 'unused', 0n],
-])('the rate of a sponsor that %s', async (_, sponsor, perDay) => {
+])('computes the rate of a sponsor that %s', async (_, sponsor, perDay) => {
   expect((await readSpending(db, sponsor, NOW)).perDay).toBe(perDay)
 })
 
@@ -53,7 +53,7 @@ test.each([
   ['new', '0.0001000', 'Lasts less than a day at'],
   ['new', '99.0000000', 'Lasts more than 10 years at'],
   ['retired', '0.0000900', 'No fees in the last 24 hours'],
-])('the days that are left to %s with %s XLM', async (sponsor, availableXlm, words) => {
+])('computes the days left for %s with %s XLM', async (sponsor, availableXlm, words) => {
   expect(await showCards(sponsor, availableXlm)).toContain(words)
 })
 
@@ -75,7 +75,7 @@ async function showCards(sponsor: string, availableXlm = '1.0000000'): Promise<s
   return html.replace(/<[^>]+>/g, '')
 }
 
-test('shows accounts of a day that add up to all of its transfers', async () => {
+test('shows the day’s accounts, which add up to all of its transfers', async () => {
   const day = quotaDay(NOW)
   const used = (account: string, count: number) => ({ account, day, count, used: BigInt(count) })
   await db.insert(quotas).values([used('GA', 9), used('GB', 8), used('GC', 7)])

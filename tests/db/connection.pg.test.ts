@@ -92,9 +92,9 @@ describe.each(['pg', 'Vercel'])('over %s', (driver) => {
   test('rolls back a failed transaction and reuses its connection', async () => {
     const failing = transact(await stores[0].database(), async (tx) => {
       await tx.execute(sql`INSERT INTO sponsor_floats (sponsor) VALUES ('gone')`)
-      throw new Error('changed my mind')
+      throw new Error('rolled back on purpose')
     })
-    await expect(failing).rejects.toThrow('changed my mind')
+    await expect(failing).rejects.toThrow('rolled back on purpose')
     expect(await floats()).toEqual([])
   })
 

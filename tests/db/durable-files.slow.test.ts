@@ -25,8 +25,8 @@ afterEach(() => {
 afterAll(() => rm(folder, { recursive: true, force: true }))
 
 /**
- * Copies of the files in `directory` as they were when each was last synced: what a power cut leaves, at the least. A
- * folder's sync keeps the names in it; a file's sync keeps its content, and its name, as on ext4.
+ * Copies the files in `directory` as of their last sync, which is the least that a power cut leaves. Syncing a folder
+ * preserves the names in it; syncing a file preserves its content and its name, as on ext4.
  */
 function recordSyncs(directory: string) {
   const contents = new Map<number, Buffer>()
@@ -85,6 +85,6 @@ test('keeps every committed row through a power cut', async () => {
   expect(await paymentsAfterPowerCut(openDurablePglite)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
 })
 
-test('PGlite alone loses them, because it never syncs', async () => {
+test('loses rows with PGlite alone, because it never syncs', async () => {
   expect(await paymentsAfterPowerCut((directory) => PGlite.create(directory))).toEqual([])
 })

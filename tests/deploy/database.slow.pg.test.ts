@@ -66,7 +66,7 @@ test.each([
   ['postgres://u:p@payroll-pooler.neon.tech.example/db', false],
   ['postgres://u:p@payroll-pooler.notneon.tech/db', false],
   ['postgres://u:p@localhost:5432/db', false],
-])('%s is a pooled Neon host: %s', (url, is) => {
+])('recognises whether %s is a pooled Neon host: %s', (url, is) => {
   expect(isPooledNeon(url)).toBe(is)
 })
 
@@ -75,7 +75,7 @@ test.each<[string, StoreLocation]>([
   ['a pooled Neon host', { url: `postgres://u:p@${'x'.repeat(57)}-pooler.neon.tech/db` }],
   ['another provider’s pooler', { url: 'postgres://u:p@payroll-pooler.invalid/db' }],
   ['a proxy', { url: 'postgres://u:p@localhost/db', webSocketProxy: '127.0.0.1:1' }],
-])('%s that is not there is unavailable, and asked again', async (_, location) => {
+])('reports %s that does not exist as unavailable, and retries', async (_, location) => {
   const store = openStore(location)
   for (let attempt = 0; attempt < 2; attempt += 1) {
     await expect(store.database()).rejects.toMatchObject({ code: 'unavailable' })
@@ -115,20 +115,17 @@ describe('a database of another version', () => {
     await store.close()
   })
 
-  test.each(Object.entries(places))(
-    'is refused by %s with the error OtherSchema, at every attempt',
-    async (_, choose) => {
-      const location = await choose()
-      const older = openStore(location)
-      await (await older.database()).execute(unknown)
-      await older.close()
-      const store = openStore(location)
-      for (let attempt = 0; attempt < 2; attempt += 1) {
-        await expect(store.database()).rejects.toMatchObject({ code: 'unavailable', cause: { name: 'OtherSchema' } })
-      }
-      await store.close()
-    },
-  )
+  test.each(Object.entries(places))('is refused by %s with OtherSchema at every attempt', async (_, choose) => {
+    const location = await choose()
+    const older = openStore(location)
+    await (await older.database()).execute(unknown)
+    await older.close()
+    const store = openStore(location)
+    for (let attempt = 0; attempt < 2; attempt += 1) {
+      await expect(store.database()).rejects.toMatchObject({ code: 'unavailable', cause: { name: 'OtherSchema' } })
+    }
+    await store.close()
+  })
 
   test('stops startup with the variable’s name', async () => {
     const { url, store } = await spare()
@@ -145,7 +142,7 @@ describe('a database of another version', () => {
 
 test('stops startup with the reason if the embedded database does not open', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'database-'))
-  await writeFile(join(folder, 'database'), 'a file in place of a folder')
+  await writeFile(join(folder, 'database'), 'a file instead of a folder')
   const env = { PATH: process.env.PATH, DATA_DIR: folder, DEVNET_PORT: String(await freePort()) }
   const code = "await (await import('#lib/server/start.ts')).boot()"
   const booting = run(process.execPath, ['--input-type=module', '-e', code], {

@@ -6,7 +6,7 @@ import { readDocument } from '#lib/setup/document.ts'
 const token = 'CDLZFC3SYJYDZT7K67VZ75HPJVIEUVNIXF47ZG2FB2RMQQVU2HHGCYSC'
 const issuer = 'GBBD47IF6LWK7P7MDEVSCWR7DPUWV3NY3DTQEVFL4NAT4AQH3ZLLFLA5'
 
-/** As the deployment scripts of the demos write it. */
+/** As written by the demos' deployment scripts. */
 const DEMO = {
   network: 'testnet',
   rpcUrl: 'https://soroban-testnet.stellar.org/',
@@ -32,7 +32,7 @@ test.each([
   [{ network: 'local', passphrase: Networks.TESTNET }, 'local'],
   [{ network: 'local', passphrase: 'Standalone Network ; February 2017' }, 'local'],
   [{ network: 'futurenet', passphrase: Networks.FUTURENET }, 'local'],
-])('%j is %s', (change, network) => {
+])('reads %j as %s', (change, network) => {
   expect(read({ ...DEMO, ...change }).network).toBe(network)
 })
 
@@ -44,15 +44,15 @@ test.each([
   ['testnet with the passphrase of another', { passphrase: 'x' }, /contradict/],
   ['no passphrase', { passphrase: undefined }, /passphrase/],
   ['no RPC', { rpcUrl: undefined }, /rpcUrl/],
-  ['an RPC that is no web address', { rpcUrl: 'file:///etc/passwd' }, /rpcUrl: is not an http/],
+  ['an RPC that is not a URL', { rpcUrl: 'file:///etc/passwd' }, /rpcUrl: is not an http/],
   ['no contracts', { contracts: undefined }, /contracts/],
   ['no token', { contracts: { underlying: token } }, /contracts.token/],
-  ['an account for a token', { contracts: { token: issuer } }, /contracts.token: is not a contract/],
+  ['an account instead of a token', { contracts: { token: issuer } }, /contracts.token: is not a contract/],
   ['no auditor', { auditor: undefined }, /auditor/],
-  ['an auditor of no number', { auditor: { id: -1 } }, /auditor.id/],
+  ['an auditor without a number', { auditor: { id: -1 } }, /auditor.id/],
   ['an auditor key that is too short', { auditor: { id: 0, key: 'abcd' } }, /auditor.key: is not 128/],
   ['an issuer that is a contract', { asset: { code: 'USDC', issuer: token } }, /asset.issuer: is not an account/],
-])('%s is refused', (_, change, problem) => {
+])('refuses %s', (_, change, problem) => {
   const attempt = () => read({ ...DEMO, ...change })
   expect(attempt).toThrow(ConfigurationError)
   expect(attempt).toThrow(problem)
@@ -60,7 +60,7 @@ test.each([
 })
 
 test.each(['', 'hunter2', '[]', 'null', '"x"', `{"auditor":{"secretHex":"deadbeef"`, ' '.repeat(100_001)])(
-  'refuses text that is not a document, and does not repeat it: %#',
+  'refuses text that is not a document without echoing it: %#',
   (text) => {
     expect(() => readDocument(text)).toThrow(/^--deployment: /)
     expect(() => readDocument(text)).not.toThrow(/hunter2|deadbeef/)

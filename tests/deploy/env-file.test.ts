@@ -16,14 +16,14 @@ test.each([
   ['  export SECRET=""\nOTHER= # another', `  export SECRET=new\nOTHER='{"json": 1}' # another`],
   ['#SECRET=\nSECRETS=\nOTHER=', `#SECRET=\nSECRETS=\nOTHER='{"json": 1}'\n\n# Keys\nSECRET=new\n`],
   ['SECRET=old\nSECRET=\nOTHER=', `SECRET=old\nSECRET=new\nOTHER='{"json": 1}'`],
-])('%j becomes %j: empty variables are filled in place', (text, whole) => {
+])('fills empty variables in place: %j becomes %j', (text, whole) => {
   expect(complete(text)).toBe(whole)
   expect(readVariables(whole)).toMatchObject({ SECRET: 'new', OTHER: '{"json": 1}' })
   expect(complete(whole)).toBe(whole)
 })
 
 test.each(['SECRET=other', 'SECRET=\nSECRET=other', 'SECRET=newer', 'SECRET=ne'])(
-  'rejects %j: another value',
+  'rejects another value: %j',
   (text) => {
     expect(() => complete(text)).toThrow('SECRET: has another value in service.env')
   },

@@ -8,16 +8,16 @@ const read = (file: string) => readFileSync(file, 'utf8')
 const pages = ['README.md', 'docs/walkthrough.md', 'docs/deploy.md'].map(read).join('\n')
 const blocks = [...pages.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, code]) => code ?? '').join('\n')
 
-/** The files in the project's folder that the documented shell commands write or read. */
+/** The files in the project's folder that the documented shell commands read or write. */
 const files = [...blocks.matchAll(/(?:>>?|--(?:env|keys|deployment)) +([\w.][\w./-]*)/g)].map(([, file]) => file ?? '')
 
-/** The keys in the data folders that they name. */
+/** The keys in the data folders of those commands. */
 const keys = [...blocks.matchAll(/DATA_DIR=([\w.-]+)/g)].map(([, directory]) => `${directory}/keys.json`)
 
 /** More files with secrets: temporary files before a rename, defaults of commands, and likely names. */
 const likewise = ['relay.env', '.env.new', '.env.testnet', 'service.env', 'deployment.testnet.json', '.data/keys.json']
 
-/** The `names` that git ignores with `file` as its rules, checked in an empty repository. */
+/** The `names` that git ignores if `file` contains its rules, checked in an empty repository. */
 function ignoredBy(file: string, names: readonly string[]): string[] {
   const directory = mkdtempSync(join(tmpdir(), 'payroll-ignored-'))
   try {
@@ -47,11 +47,11 @@ describe.skipIf(!hasGit).each(['.gitignore', '.vercelignore'])('%s', (file) => {
   })
 })
 
-test.skipIf(!hasGit)('git keeps .env.example', () => {
+test.skipIf(!hasGit)('does not make git ignore .env.example', () => {
   expect(ignoredBy('.gitignore', ['.env.example'])).toEqual([])
 })
 
-test.skipIf(!hasGit)('Vercel gets the files that an image is built from, and its own settings', () => {
+test.skipIf(!hasGit)('gives Vercel the files that an image is built from, and its settings', () => {
   const namesIn = (file: string) => Array.from(read(file).matchAll(/^!(.+)$/gm), ([, name = '']) => name)
   const needed = [...namesIn('.dockerignore'), 'vercel.json']
   expect(ignoredBy('.vercelignore', needed)).toEqual([])

@@ -45,7 +45,7 @@ describe('the images', () => {
   test.each([
     ['web', 'server.js'],
     ['relay', 'lib/cli/relay.ts'],
-  ])('%s runs %s, not as root, and has a health check', (name, program) => {
+  ])('define %s, which runs %s without root and has a health check', (name, program) => {
     const stage = stages.get(name) ?? ''
     expect(stage).toMatch(new RegExp(`^USER node\\n[^]*^CMD \\["node", "${program}"\\]$`, 'm'))
     expect(stage).toMatch(/^HEALTHCHECK /m)
@@ -67,7 +67,7 @@ describe('the images', () => {
 })
 
 test('copies only the migrations and the viewer into a standalone build', () => {
-  // A standalone build copies the files that these traces list. Every build writes a trace for each entry.
+  // A standalone build copies the files in these traces. Every build writes a trace for each entry.
   const traces = globSync('.next/server/**/*.nft.json')
   expect(traces).toContain('.next/server/instrumentation.js.nft.json')
   const traced = traces.flatMap((trace) => {
@@ -82,7 +82,8 @@ test('copies only the migrations and the viewer into a standalone build', () => 
       (file) => !/^(drizzle\/migrations\/|lib\/api\/viewer\/[\w-]+\.(js|css)$|package\.json$)/.test(file),
     ),
   ).toEqual([])
-  // Only relays and clients prove, and only the embedded ledger verifies: functions on Vercel do not include these 30 MB.
+  // Only relays and clients prove, and only the embedded ledger verifies, so functions on Vercel must not include these
+  // 30 MB.
   expect(traced.filter((file) => /node_modules\/@(aztec|noir-lang)\//.test(file))).toEqual([])
 })
 
@@ -140,7 +141,7 @@ describe('compose.yaml', () => {
     ])
   })
 
-  test.each(['web', 'relay'])('%s requires a ledger and a database outside its container', (name) => {
+  test.each(['web', 'relay'])('requires a ledger and a database outside the container of %s', (name) => {
     expect(setFor(name).get('STELLAR_RPC_URL')).toMatch(/^\$\{STELLAR_RPC_URL:\?[\w.,: ]+\}$/)
     expect(setFor(name).get('DATABASE_URL')).toMatch(/^postgres:\/\//)
   })

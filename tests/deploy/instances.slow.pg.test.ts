@@ -34,7 +34,7 @@ beforeAll(async () => {
   const starting = await Promise.allSettled(
     ports.map((port) => startProgram(`http://localhost:${port}`, { ...fixture.variables, PORT: String(port) })),
   )
-  // If one instance fails to start, the other is stopped too: it would keep the run from ending.
+  // If one instance fails to start, stop the other too: it would keep the run from ending.
   programs = starting.filter((each) => each.status === 'fulfilled').map(({ value }) => value)
   const failed = starting.find((each) => each.status === 'rejected')
   if (failed) throw failed.reason
@@ -125,7 +125,7 @@ test('runs the demo with its requests spread over two instances', async () => {
   await expectOneTruth()
 })
 
-describe('the same request at both instances concurrently', () => {
+describe('the same request to both instances concurrently', () => {
   let employer: SignedInPayer
   beforeAll(async () => {
     employer = await fixture.employ()

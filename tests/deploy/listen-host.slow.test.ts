@@ -7,7 +7,7 @@ import { startServing } from '#lib/cli/process/serve.ts'
 import { listenHostOf } from '#lib/config/listen-host.ts'
 import { freePort } from '../support/port.ts'
 
-/** An address of this machine that others can reach, and undefined where there is none. */
+/** An address of this machine that others can reach, or undefined if there is none. */
 const [reachable] = Object.values(networkInterfaces())
   .flatMap((addresses) => addresses ?? [])
   .filter(({ internal, family }) => !internal && family === 'IPv4')
@@ -46,7 +46,7 @@ const accepts = (host: string, port: number): Promise<boolean> =>
     })
   })
 
-test('with an embedded ledger, the service and its relay accept connections from this machine only', async () => {
+test('limits the service and its relay to connections from this machine with an embedded ledger', async () => {
   const { port, relayPort } = await start({})
   for (const each of [port, relayPort]) {
     await expect.poll(() => accepts('127.0.0.1', each)).toBe(true)
@@ -57,7 +57,7 @@ test('with an embedded ledger, the service and its relay accept connections from
   if (hasIpv6) expect((await fetch(`http://[::1]:${port}/api/health`)).status).toBe(200)
 })
 
-test('LISTEN_HOST opens both to others', async () => {
+test('opens both to other machines with LISTEN_HOST', async () => {
   const { port, relayPort } = await start({ LISTEN_HOST: '0.0.0.0' })
   for (const each of [port, relayPort]) await expect.poll(() => accepts(reachable ?? '127.0.0.1', each)).toBe(true)
 })
@@ -71,7 +71,7 @@ describe('the address to listen on', () => {
     [{ LISTEN_HOST: '0.0.0.0' }, '0.0.0.0'],
     [{ LISTEN_HOST: '127.0.0.1', STELLAR_NETWORK: 'testnet' }, '127.0.0.1'],
     [{ VERCEL: '1' }, undefined],
-  ])('is, with %j, %s', (variables, host) => {
+  ])('is with %j %s', (variables, host) => {
     expect(listenHostOf(variables)).toBe(host)
   })
 })

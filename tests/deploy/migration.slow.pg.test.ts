@@ -58,12 +58,12 @@ async function outcomeOf(location: StoreLocation): Promise<unknown> {
     .finally(store.close)
 }
 
-test('drizzle-kit records migrations in the same table as the service', () => {
+test('records migrations in the same table as drizzle-kit', () => {
   expect(`${config.migrations?.schema}.${config.migrations?.table}`).toBe(OWN)
 })
 
 describe.each(drivers)('over %s', (_, location) => {
-  test('lets a slow migration finish, and responds unavailable meanwhile', async () => {
+  test('lets a slow migration finish, and responds unavailable until then', async () => {
     await client.query(`CREATE SCHEMA IF NOT EXISTS slow;
       CREATE OR REPLACE FUNCTION slow.down() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN
         IF EXISTS (SELECT FROM pg_event_trigger_ddl_commands() WHERE object_identity = 'public.organisations')
@@ -131,7 +131,7 @@ test('migrates once when several instances start together, and does not use driz
 })
 
 describe('npm run migrate', () => {
-  /** Runs the command with the database's URL, changed by `change`. Resolves to its exit code and output. */
+  /** Runs the command with a changed database URL. Resolves to its exit code and output. */
   async function run(change: Partial<URL>): Promise<{ code: unknown; said: string }> {
     const url = Object.assign(new URL(clone.url), change)
     const env = { ...CHILD_VARIABLES, DATABASE_URL: url.href } as unknown as NodeJS.ProcessEnv
@@ -150,7 +150,7 @@ describe('npm run migrate', () => {
   test.each<[string, Partial<URL>, RegExp]>([
     ['a wrong password', { password: 'wrong-password' }, /password authentication failed for user "postgres"/],
     ['no such database', { pathname: '/nowhere' }, /database "nowhere" does not exist/],
-    ['nobody at the port', { port: '1', password: 'wrong-password' }, /ECONNREFUSED/],
+    ['a closed port', { port: '1', password: 'wrong-password' }, /ECONNREFUSED/],
     [
       'no such host',
       { hostname: 'nowhere.invalid', password: 'wrong-password' },
@@ -158,7 +158,7 @@ describe('npm run migrate', () => {
     ],
     ['no such host of Neon', { hostname: `${'x'.repeat(57)}-pooler.neon.tech` }, /ENOTFOUND x+-pooler\.neon\.tech/],
     ['a server without TLS', { search: '?sslmode=verify-full' }, /does not support SSL/],
-  ])('%s: says so in one line, and does not tell the password', async (_, change, reason) => {
+  ])('reports %s in one line, without the password', async (_, change, reason) => {
     const { code, said } = await run(change)
     expect(code).toBe(1)
     expect(said).toMatch(/^not migrated: .+\n$/)

@@ -57,14 +57,14 @@ async function expectOutage(): Promise<void> {
 }
 
 describe('an unreachable database', () => {
-  test('gives 503 at startup, and recovers without a restart', async () => {
+  test('causes 503 at startup, and recovers without a restart', async () => {
     await expectOutage()
     expect(await ask('/ready')).toMatchObject({ status: 503, body: { ok: false, database: { ok: false } } })
     await gate.open()
     expect(await ask('/me')).toMatchObject({ status: 200 })
   })
 
-  test('gives only 200 and 503 during three outages, and 200 afterwards', async () => {
+  test('causes only 200 and 503 during three outages, and 200 afterwards', async () => {
     for (let outage = 0; outage < 3; outage += 1) {
       const crowd = Array.from({ length: 24 }, (_, index) => ask(ROUTES[index % 3] ?? ''))
       await gate.shut()
@@ -230,7 +230,7 @@ describe('paths and methods', () => {
       400,
       { error: expect.stringMatching(/^invalid challenge: /), code: 'challenge-invalid' },
     ])
-    // This is the response to an empty body. The responses above show that the body was not lost.
+    // This is the response to an empty body; the responses above show that bodies are not lost.
     expect(JSON.parse((await send('')).text)).toEqual({ error: 'transaction required', code: 'transaction-required' })
   })
 
@@ -260,7 +260,7 @@ describe('paths and methods', () => {
     ['/api/transfer', 404],
     ['/api/nowhere', 404],
     ['/.well-known/stellar.toml', 200],
-  ])('HEAD %s is what GET would say, without a body', async (path, status) => {
+  ])('responds to HEAD %s like GET, without a body', async (path, status) => {
     const [get, head] = [
       await rawRequest(base, path, { headers: bearer() }),
       await rawRequest(base, path, { method: 'HEAD', headers: bearer() }),
@@ -280,7 +280,7 @@ describe('paths and methods', () => {
     ['POST', '/api/invites/%00/accept', { error: expect.any(String) }],
     ['GET', '/api/%00', { message: 'Route GET:/%00 not found' }],
     ['GET', '/api/health%00', { message: 'Route GET:/health%00 not found' }],
-  ])('%s %s is not found', async (method, path, body) => {
+  ])('responds 404 to %s %s', async (method, path, body) => {
     const answer = await rawRequest(base, path, { method, headers: bearer() })
     expect(answer.status).toBe(404)
     expect(JSON.parse(answer.text)).toMatchObject(body)
@@ -294,7 +294,7 @@ describe('paths and methods', () => {
     ['/api/payouts?limit=%00', 400, { error: expect.stringMatching(/^limit must be /), code: 'limit-invalid' }],
     ['/api/payouts?cursor=%00', 400, { error: expect.stringMatching(/^cursor /), code: 'cursor-invalid' }],
     ['/api/auth/sep10?account=%00', 400, { error: expect.stringMatching(/^account /), code: 'account-invalid' }],
-  ])('a NUL in a query: %s is %d, an id that nothing has or a bad value', async (path, status, body) => {
+  ])('treats a NUL in the query %s as an unknown id or a bad value: %d', async (path, status, body) => {
     const answer = await rawRequest(base, path, { headers: bearer() })
     expect([answer.status, JSON.parse(answer.text)]).toEqual([status, body])
   })
@@ -306,7 +306,7 @@ describe('paths and methods', () => {
   })
 })
 
-test('responds and exits on SIGTERM after its log has lost its reader', async () => {
+test('still responds, and exits on SIGTERM, after its log has lost its reader', async () => {
   const port = await freePort()
   const own = `http://localhost:${port}`
   const variables = { ...service.variables, PORT: String(port), DATABASE_URL: 'postgres://127.0.0.1:1/gone' }

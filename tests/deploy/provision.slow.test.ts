@@ -16,7 +16,7 @@ let devnet: Devnet
 let proxy: FaultProxy
 let server: rpc.Server
 beforeAll(async () => {
-  // Testnet's passphrase, so that it can act as testnet.
+  // Uses testnet's passphrase, so that it can act as testnet.
   devnet = await startDevnet({ directory: null, port: 0, closeMs: 100, passphrase: Networks.TESTNET })
   proxy = await startFaultProxy(devnet.rpcUrl)
   server = new rpc.Server(devnet.rpcUrl, { allowHttp: true })
@@ -34,7 +34,7 @@ interface Change {
   channels?: number
 }
 
-/** Runs it; resolves to its output and files, even after a failure. */
+/** Runs setup. Resolves to its output and files, even after a failure. */
 async function attempt({ document = {}, contracts = {}, given = {}, kept = '', channels = 0 }: Change = {}) {
   const { deployment } = devnet
   const changed = {
@@ -67,7 +67,7 @@ describe('a deployment document that does not match', () => {
   const native = Asset.native().contractId(Networks.TESTNET)
   test.each<[string, () => Change, RegExp]>([
     ['an unknown token', () => ({ contracts: { token: contractOf(1) } }), /the ledger has no contract C/],
-    ['a token that is none', () => ({ contracts: { token: native } }), /contracts.token: .*confidential token/],
+    ['another contract as token', () => ({ contracts: { token: native } }), /contracts.token: .*confidential token/],
     [
       'another underlying asset',
       () => ({ contracts: { underlying: native } }),
@@ -75,7 +75,7 @@ describe('a deployment document that does not match', () => {
     ],
     ['another verifier', () => ({ contracts: { verifier: contractOf(2) } }), /contracts.verifier: the token's own/],
     ['another registry', () => ({ contracts: { auditor: contractOf(2) } }), /contracts.auditor: the token's own/],
-    ['an auditor that is not there', () => ({ document: { auditor: { id: 9 } } }), /auditor.id: /],
+    ['a missing auditor', () => ({ document: { auditor: { id: 9 } } }), /auditor.id: /],
     ['another auditor', () => ({ document: { auditor: { id: 0, key: '0'.repeat(128) } } }), /auditor.key: /],
     ['another issuer', () => ({ document: { asset: { code: 'USDC', issuer: stranger } } }), /asset.issuer: /],
     [
@@ -84,7 +84,7 @@ describe('a deployment document that does not match', () => {
       /asset.code: the token's own is USDC/,
     ],
     ['an asset that is XLM', () => ({ document: { asset: { code: 'XLM' } } }), /asset.issuer: /],
-  ])('%s is told, and nothing is made', async (_, change, problem) => {
+  ])('reports %s and creates nothing', async (_, change, problem) => {
     const { failure, texts } = await attempt(change())
     expect(String(failure)).toMatch(problem)
     expect(failure).toHaveProperty('variable', '--deployment')
@@ -172,7 +172,7 @@ describe('testnet', () => {
   test.each<[string, Record<string, string>]>([
     ['a prover', {}],
     ['circuits, even with a reference string', { PROVER_CRS: './lib/prover/reference-string' }],
-  ])('needs real proofs for its channels: without %s it only creates their accounts', async (_, given) => {
+  ])('only creates the accounts of its channels without %s', async (_, given) => {
     const { failure, said, variables } = await attempt({ document, channels: 2, given })
     expect(failure).toBeUndefined()
     expect(said).toContain('channels are not registered or funded: a real network needs real proofs (PROVER_CIRCUITS)')

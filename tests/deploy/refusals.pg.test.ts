@@ -49,7 +49,7 @@ async function start(variables: Record<string, string>): Promise<RunningService>
   return await startService(readEnvironment(variables))
 }
 
-describe('startup rejects, naming the variable', () => {
+describe('startup rejects, naming the variable,', () => {
   test.each<[string, string, Record<string, string>]>([
     ['the main network', 'STELLAR_NETWORK', { STELLAR_NETWORK: 'public' }],
     ['its passphrase', 'DEVNET_PASSPHRASE', { STELLAR_NETWORK: 'local', DEVNET_PASSPHRASE: Networks.PUBLIC }],
@@ -57,7 +57,7 @@ describe('startup rejects, naming the variable', () => {
     ['no secret', 'SESSION_SECRET', { SESSION_SECRET: '' }],
     ['the embedded ledger on Vercel', 'STELLAR_NETWORK', { STELLAR_NETWORK: 'local', STELLAR_RPC_URL: '' }],
     ['the embedded database on Vercel', 'DATABASE_URL', { POSTGRES_URL: '' }],
-    ['a wait beyond the function’s end', 'TRANSFER_WAIT', { TRANSFER_WAIT: '60' }],
+    ['a wait longer than the function may run', 'TRANSFER_WAIT', { TRANSFER_WAIT: '60' }],
     ['a sponsor that is a channel', 'CHANNEL_SEEDS', { CHANNEL_SEEDS: `${channel},${sponsor}` }],
     ['a sponsor that is the faucet', 'FAUCET_SEED', { FAUCET_SEED: sponsor }],
     ['a sponsor that signs challenges', 'SEP10_SEED', { SEP10_SEED: sponsor }],
@@ -74,7 +74,7 @@ describe('startup rejects, naming the variable', () => {
   test.each([
     ['testnet', {}],
     ['local', { STELLAR_NETWORK: 'local' }],
-  ])('an RPC of the main network for %s', async (_, network) => {
+  ])('rejects an RPC of the main network for %s', async (_, network) => {
     const starting = start(preview({ ...network, STELLAR_RPC_URL: rpc.url }))
     await expect(starting).rejects.toMatchObject({ name: 'ConfigurationError', variable: 'STELLAR_RPC_URL' })
   })
@@ -102,7 +102,7 @@ describe('an RPC of another network that was unreachable at startup', () => {
 
   const refusal = { code: 'unavailable', cause: { name: 'ForeignNetwork' } }
 
-  test('is only asked for its network', async () => {
+  test('is only queried for its network', async () => {
     const reading = readEntries(service.network.server, [accountKey(TOKEN, Keypair.random().publicKey())])
     await expect(reading).rejects.toMatchObject({ code: 'unavailable', cause: refusal })
     await expect(service.network.call('getHealth', {}, z.object({}))).rejects.toMatchObject(refusal)
@@ -110,7 +110,7 @@ describe('an RPC of another network that was unreachable at startup', () => {
     expect(new Set(rpc.asked)).toEqual(new Set(['getNetwork']))
   })
 
-  test('is asked for its network until the response is right', async () => {
+  test('is queried for its network until the response is right', async () => {
     rpc.passphrase = STANDALONE
     rpc.fault = 'json-rpc-error'
     rpc.asked = []
@@ -121,7 +121,7 @@ describe('an RPC of another network that was unreachable at startup', () => {
   })
 })
 
-test('vercel.json gives every function enough time, sweeps once a day, and migrates after the build', () => {
+test('gives every function enough time, sweeps once a day, and migrates after the build (vercel.json)', () => {
   const { functions, crons, buildCommand } = JSON.parse(readFileSync('vercel.json', 'utf8')) as {
     functions: Record<string, { maxDuration: number }>
     crons: { path: string; schedule: string }[]

@@ -109,7 +109,7 @@ test('creates everything, prints no secret, and changes nothing when it runs aga
   const accounts = [sponsor, Keypair.fromSecret(devnet.issuerSecret), ...channels()]
   const before = { state: await stateOf(accounts), text: readFileSync(file, 'utf8'), at: statSync(file).mtimeMs }
   expect(before.state[0]?.balance).toBe(10_000_0000000n)
-  // The file contains the faucet's key now.
+  // The file now contains the faucet's key.
   const second = await run(['--channels', '2', '--env', file], { FAUCET_SEED: '' })
   expect(second).toMatchObject({ code: 0 })
   expect({ state: await stateOf(accounts), text: readFileSync(file, 'utf8'), at: statSync(file).mtimeMs }).toEqual(
@@ -173,7 +173,7 @@ test.each([
   [['--deployment', 'http://127.0.0.1:1/deployment.json'], {}, '--deployment: cannot be read: '],
   [['--channels', '101'], {}, '--channels: '],
   [[], { FAUCET_SEED: 'GBAD' }, 'FAUCET_SEED: '],
-])('%j with %j says what is wrong, and leaves no file', async (args, given, problem) => {
+])('rejects %j with %j, naming the problem and writing no file', async (args, given, problem) => {
   const { code, stdout, stderr } = await run(['--env', file, ...args], given)
   expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
   expect(stderr).toContain(problem)

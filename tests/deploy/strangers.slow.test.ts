@@ -7,7 +7,7 @@ import { answers } from '#lib/cli/process/serve.ts'
 import { freePort } from '../support/port.ts'
 import { rawRequest, wired } from '../support/raw-request.ts'
 
-/** Programs that serve the build: what `npm start` runs, and what the image runs. */
+/** The programs that serve the build: the one that `npm start` runs, and the image's. */
 const PROGRAMS: Record<string, string[]> = {
   'npm start': ['lib/cli/start.ts'],
   'server.js': ['tests/support/standalone-server.ts'],
@@ -95,7 +95,7 @@ describe.each(Object.keys(PROGRAMS))('%s', (name) => {
     ['GET //api/health', 200],
     ['GET /api\\health', 200],
     ['OPTIONS /api//me', 204],
-  ])('answers %s with %i', async (line, status) => {
+  ])('responds to %s with %i', async (line, status) => {
     const text = await wired(base, [`${line} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`])
     expect(text).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
     expect(text).toMatch(/^X-Request-Id: /im)

@@ -53,20 +53,20 @@ afterAll(async () => {
   await clone.drop()
 })
 
-test('runs Vercel’s driver', () => {
+test('uses Vercel’s driver', () => {
   expect('$client' in db && db.$client).toBeInstanceOf(
     createPool({ connectionString: 'postgres://localhost/x' }).constructor,
   )
 })
 
-/** A result independent of the driver, for values that are not columns of the schema. */
+/** Normalizes a result that drivers decode differently because it is not a column of the schema. */
 const plainly = (value: unknown): unknown => {
   if (value instanceof Uint8Array) return Buffer.from(value).toString('hex')
   if (Array.isArray(value)) return value.map(plainly)
   return typeof value === 'number' || typeof value === 'bigint' ? String(value) : value
 }
 
-describe('results and errors match those of the other drivers', () => {
+describe('returns the same results and errors as the other drivers', () => {
   const drivers: Record<string, Store> = {}
   beforeAll(() => {
     drivers.pg = clone.store
@@ -75,7 +75,7 @@ describe('results and errors match those of the other drivers', () => {
   })
   afterAll(() => drivers.PGlite?.close())
 
-  /** The result of `ask` on each. */
+  /** Runs `ask` on each driver. */
   async function onEach<Result>(ask: (db: Database) => Promise<Result>): Promise<Result[]> {
     return Promise.all(Object.values(drivers).map(async (store) => ask(await store.database())))
   }
@@ -139,7 +139,7 @@ describe('results and errors match those of the other drivers', () => {
 describe('transactions', () => {
   beforeEach(() => clear(db))
 
-  test.each(QUOTA_CASES)('$name: records as many of 60 concurrent transfers as fit', async (given) => {
+  test.each(QUOTA_CASES)('records as many of 60 concurrent transfers as fit ($name)', async (given) => {
     const attempts = Array.from({ length: 60 }, async (_, index) => {
       const transfer = transferNamed(String(index), { quotaAccount: `payer ${index % given.payers}` })
       try {
@@ -204,7 +204,7 @@ describe('an outage', () => {
     await fresh.close()
   })
 
-  test('during a transaction loses only that transaction', async () => {
+  test('loses only the current transaction if it happens during one', async () => {
     for (let round = 0; round < 5; round += 1) {
       const cut = transact(db, async (tx) => {
         await tx.execute(sql`INSERT INTO sponsor_floats (sponsor) VALUES ('cut')`)

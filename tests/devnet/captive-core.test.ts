@@ -19,7 +19,10 @@ interface Schedule {
   isDue?: (ledger: number) => boolean
 }
 
-/** Submits before each of the next `ledgers` closes; the statuses, and the ledger of inclusion counted from the first. */
+/**
+ * Submits before each of the next `ledgers` closes. Returns the statuses, and the ledger of inclusion counted from the
+ * first.
+ */
 async function resubmit(
   transaction: Transaction,
   ledgers: number,
@@ -60,7 +63,7 @@ test('adds fourteen ledgers for each lost announcement', async () => {
   expect((await resubmit(transaction, 60)).included).toBe(43)
 })
 
-test('includes no envelope within a minute after the validator demanded it in vain', async () => {
+test('includes no envelope for a minute after the validator demanded it in vain', async () => {
   const transaction = await network.build(accounts.payer, pay())
   lose(transaction, 'transaction')
   const { statuses, included } = await resubmit(transaction, 80, { seconds: 1 })

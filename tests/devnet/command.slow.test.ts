@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { freePort } from '../support/port.ts'
 
-test('a standalone ledger prints how a service gets keys and accounts for it', async () => {
+test('prints how to create keys and accounts for a standalone ledger', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'payroll-devnet-test-'))
   const port = await freePort()
   const child = spawn(process.execPath, ['lib/cli/devnet.ts'], {

@@ -3,7 +3,7 @@ import { beforeAll, expect, test } from 'vitest'
 import { enrol, openTestNetwork as openDeployment } from '#lib/cli/client/participants.ts'
 import { issuer, keypair, passphrase, shareNetwork } from './network-fixture.ts'
 
-/** The methods of a client made from a contract's spec, by the names in that spec. */
+/** The methods of a client generated from a contract's spec, by the names in that spec. */
 type Methods<Name extends string> = Record<
   Name,
   (args: Record<string, unknown>) => Promise<contract.AssembledTransaction<unknown>>
@@ -27,7 +27,7 @@ const options = (contractId: string) => ({
   ...contract.basicNodeSigner(holder, passphrase),
 })
 
-test('Client.from reads an asset contract by its built-in spec', async () => {
+test('lets Client.from read an asset contract by its built-in spec', async () => {
   const native = Asset.native().contractId(passphrase)
   const client = (await contract.Client.from(options(native))) as contract.Client & Methods<'transfer' | 'balance'>
   const before = await client.balance({ id: friend.publicKey() })
@@ -52,7 +52,7 @@ test("applies a call with another account's signed authorization", async () => {
   expect(sent.getTransactionResponse?.status).toBe('SUCCESS')
 })
 
-test('Client.from reads the confidential token by the spec in its code', async () => {
+test('lets Client.from read the confidential token by the spec in its code', async () => {
   const deployment = await openDeployment(`${network.devnet.url}/deployment.json`)
   const client = (await contract.Client.from(options(deployment.token))) as contract.Client &
     Methods<'merge' | 'confidential_balance'>
@@ -67,7 +67,7 @@ test('Client.from reads the confidential token by the spec in its code', async (
   expect(merged.getTransactionResponse?.status).toBe('SUCCESS')
 })
 
-test('classic payments of the test USDC use its asset contract', async () => {
+test('emits the asset contract’s events for classic payments of the test USDC', async () => {
   const { contract: id } = network.devnet.deployment.asset
   const client = (await contract.Client.from(options(id))) as contract.Client & Methods<'name' | 'decimals'>
   expect((await client.name({})).result).toBe(`USDC:${issuer.publicKey()}`)

@@ -34,12 +34,12 @@ test('checks rate, source, signatures and balance of the outer envelope', async 
   }
 })
 
-/** The inner transaction with one change: its fee isn't checked, everything else is. */
+/** The inner transaction with one change. Its fee isn't checked, but everything else is. */
 test.each<[string, (inner: Transaction) => Transaction, string]>([
   ['no signature', (inner) => perturb(inner, {}), 'txBadAuth'],
-  ['one signature too many', (inner) => perturb(inner, {}, accounts.payer, accounts.sponsor), 'txBadAuthExtra'],
+  ['an extra signature', (inner) => perturb(inner, {}, accounts.payer, accounts.sponsor), 'txBadAuthExtra'],
   ['no operation', (inner) => perturb(inner, { operations: [] }), 'txMissingOperation'],
-])('inner with %s', async (_name, change, code) => {
+])('rejects an inner transaction with %s', async (_name, change, code) => {
   const inner = change(await network.build(accounts.payer, pay()))
   const sent = await network.server.sendTransaction(wrap(inner, accounts.sponsor, 200n))
   expect(codeOf(sent)).toBe(`txFeeBumpInnerFailed ${code}`)

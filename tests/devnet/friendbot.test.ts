@@ -9,7 +9,7 @@ const network = shareNetwork({ closeMs: 50, now: Date.now })
 const XLM_10_000 = 100_000_000_000n
 const ask = (query: string, init?: RequestInit) => fetch(`${network.devnet.friendbotUrl}${query}`, init)
 
-test("the SDK's requestAirdrop creates an account and returns its sequence number", async () => {
+test("serves the SDK's requestAirdrop, which creates an account and returns its sequence number", async () => {
   const account = keypair('airdrop')
   const made = await network.server.requestAirdrop(account.publicKey())
   expect(made).toBeInstanceOf(Account)
@@ -18,7 +18,7 @@ test("the SDK's requestAirdrop creates an account and returns its sequence numbe
   expect(made.sequenceNumber()).toBe(String(entry.seqNum))
 })
 
-test("the SDK's fundAddress funds accounts and contracts", async () => {
+test("serves the SDK's fundAddress, which funds accounts and contracts", async () => {
   const account = keypair('funded')
   expect((await network.server.fundAddress(account.publicKey())).status).toBe('SUCCESS')
   const { token } = network.devnet.deployment.contracts
@@ -27,7 +27,7 @@ test("the SDK's fundAddress funds accounts and contracts", async () => {
   expect(balance.balanceEntry?.amount).toBe(String(XLM_10_000))
 })
 
-test('funds twenty accounts at once', async () => {
+test('funds twenty accounts concurrently', async () => {
   const accounts = Array.from({ length: 20 }, (_, index) => keypair(`one of twenty ${index}`))
   const answers = await Promise.all(accounts.map((account) => ask(`?addr=${account.publicKey()}`)))
   const bodies = await Promise.all(answers.map((answer) => answer.json()))
@@ -52,7 +52,7 @@ test('creates an account once when two requests arrive in one ledger', async () 
   ledger.stop()
 })
 
-test('pays a contract by a contract call, and responds 503 while the queue is full', async () => {
+test('pays a contract with a contract call, and responds 503 while the queue is full', async () => {
   const { soroban } = NETWORK_LEDGER_LIMITS
   // Room for two calls in the queue.
   const limits = { ...NETWORK_LEDGER_LIMITS, soroban: { ...soroban, operations: 1 } }

@@ -8,7 +8,7 @@ import { openHistory } from '#lib/devnet/state/history.ts'
 import { openState, type StoredEntry } from '#lib/devnet/state/state.ts'
 import { emptyRecord, keypair, openTestNetwork, passphrase } from './network-fixture.ts'
 
-test('history drops ledgers and hashes that are older than its window', () => {
+test('drops ledgers and hashes that are older than the history window', () => {
   const window = 500
   const history = openHistory(() => '', window)
   const hashOf = (sequence: number) => sequence.toString(16).padStart(64, '0')
@@ -64,7 +64,7 @@ test('removes temporary entries after their last ledger unless their lifetime wa
   expect(left(10)).toEqual(['persistent'])
 })
 
-test('close times are whole seconds and never decrease', async () => {
+test('closes ledgers at whole seconds that never decrease', async () => {
   const network = await openTestNetwork()
   const times: number[] = []
   for (const step of [400, 400, 400, -60_000, 1000, 90_000]) {
@@ -83,7 +83,7 @@ test.each([
   [31, '31s'],
   [65, '1m5s'],
   [3_600, '1h0m0s'],
-])('a node whose last ledger is %d seconds old says so', async (seconds, told) => {
+])('reports that the last ledger is %d seconds old', async (seconds, told) => {
   const network = await openTestNetwork()
   onTestFinished(network.stop)
   network.clock.now += seconds * 1_000
@@ -102,7 +102,7 @@ test('names a port that is in use and releases the directory', async () => {
   await again.stop()
 })
 
-test('answers a request that arrives while the ledger opens', async () => {
+test('responds to a request that arrives while the ledger opens', async () => {
   const holder = createServer().listen(0, '127.0.0.1')
   await once(holder, 'listening')
   const { port } = holder.address() as { port: number }

@@ -70,7 +70,7 @@ describe('reading calls', () => {
     expect(read(xlm(employer, 'symbol'))).toBe('native')
   })
 
-  it('return who is authorized', () => {
+  it('return whether an address is authorized', () => {
     expect(read(usdc(employer, 'authorized', g(employer)))).toBe(true)
     expect(read(usdc(employer, 'authorized', g(issuer)))).toBe(true)
     expect(failure(network, usdc(employer, 'authorized', g(stranger)))).toBe('Error(Contract, #13)')
@@ -163,7 +163,7 @@ describe('allowances', () => {
     expect(failure(network, approve(-1n, ledger.sequence))).toBe('Error(Contract, #8)')
   })
 
-  it('end after their last ledger, although the entry lives longer', () => {
+  it('end after their last ledger, even if the entry lives longer', () => {
     apply(network, approve(10n, ledger.sequence))
     const later = { ...ledger, sequence: ledger.sequence + 1 }
     expect(label(enforce(network, take(1n), { ledger: later, mode: recording }))).toBe('Error(Contract, #9)')

@@ -31,7 +31,7 @@ import { depositRequest, fund, mergeRequest, registerRequest } from './host-payl
 const INVALID = 'Error(Auth, InvalidAction)'
 const EXPIRATION = ledger.sequence + 100
 
-/** One signed entry, of which a case may replace any part. */
+/** One signed entry, any part of which a case may replace. */
 interface Signed {
   network: Network
   /** the invocation in the entry, and the call */
@@ -160,32 +160,29 @@ describe('an entry signed by the address', () => {
       ),
     ],
     ['twenty signers', given({ signers: crowd.map((signer) => weighing(signer, 1)) }, { signers: crowd })],
-    [
-      'a node that is never asked for',
-      ({ request, authorized }) => ({ authorized: invocation(request, [authorized]) }),
-    ],
-  ])('holds with %s', (_, changes) => {
+    ['a node that is never required', ({ request, authorized }) => ({ authorized: invocation(request, [authorized]) })],
+  ])('is accepted with %s', (_, changes) => {
     expect(label(run(changes))).toBe('')
   })
 
   it.each<Case>([
     ['another argument', saying({ args: [g(employer)] })],
-    ['one argument too many', saying({ args: [g(contractor), amount(1n)] })],
+    ['an extra argument', saying({ args: [g(contractor), amount(1n)] })],
     ['another function', saying({ name: 'deposit' })],
     ['another contract', (signed) => saying({ contract: signed.network.contracts.native })(signed)],
     ['the right call at the wrong depth', saying({ name: 'deposit' }, true)],
     ['another address', () => ({ address: stranger.publicKey(), signers: [stranger] })],
     ['a foreign signer', () => ({ signers: [stranger] })],
-    ['a foreign signer besides the right one', () => ({ signers: [contractor, stranger] })],
+    ['a foreign signer in addition to the right one', () => ({ signers: [contractor, stranger] })],
     ['V1 credentials with a V2 payload', () => ({ credentials: V1 })],
     ['V2 credentials with a V1 payload', () => ({ payload: V1 })],
     ['a signature for another network', () => ({ signedPassphrase: 'Test SDF Network ; September 2015' })],
     ['an expiry that has passed', () => ({ expiration: ledger.sequence - 1 }), 'Error(Auth, InvalidInput)'],
-    ['an expiry beyond all', () => ({ expiration: ledger.sequence + 3_110_400 }), 'Error(Auth, InvalidInput)'],
+    ['an expiry beyond the maximum', () => ({ expiration: ledger.sequence + 3_110_400 }), 'Error(Auth, InvalidInput)'],
     ['a weight below the medium threshold', given({ thresholds: thresholds(1, 0, 2, 0) })],
     ['a master key without weight', given({ thresholds: thresholds(0, 0, 0, 0) })],
     [
-      'an account that is gone',
+      'a missing account',
       ({ network }, gone = keypair('nobody'), merge = mergeRequest(network, gone)) => ({
         address: gone.publicKey(),
         signers: [gone],
@@ -204,7 +201,7 @@ describe('an entry signed by the address', () => {
       ),
     ],
     [
-      'a bit of the signature turned',
+      'a flipped bit in the signature',
       () => ({
         bend: (signature) => {
           const bytes = signature.toXdr()
@@ -332,7 +329,7 @@ describe('recording', () => {
   it.each([
     [true, 'sorobanCredentialsAddressV2'],
     [false, 'sorobanCredentialsAddress'],
-  ] as const)('asks others for a signature (upgraded: %s)', (upgraded, type) => {
+  ] as const)('asks other accounts for a signature (upgraded: %s)', (upgraded, type) => {
     const network = openNetwork()
     apply(network, registerRequest(network, contractor, 21n))
     const request = { ...mergeRequest(network, contractor), source: employer }
@@ -363,7 +360,7 @@ describe('recording', () => {
   it.each([
     [false, INVALID],
     [true, ''],
-  ])('grants what the root call did not ask for only if told to (%s)', (allowNonRoot, expected) => {
+  ])('grants authorizations outside the root call only in the mode that allows it (%s)', (allowNonRoot, expected) => {
     const { state, contracts } = openNetwork()
     const storage = openStorage(state.fork(), ledger.sequence, 'record')
     const source = employer.publicKey()

@@ -133,7 +133,7 @@ describe('confidential_transfer_from', () => {
     apply(network, delegate())
   })
 
-  it('pays from the allowance and leaves the balance of its owner alone', () => {
+  it('pays from the allowance without changing the balance of its owner', () => {
     const before = confidentialBalance(network, owner)
     const { c_a_new, a_tilde_new, sigma_a_new, c_transfer } = spenderTransferPayload()
     const result = apply(network, pay())
@@ -161,7 +161,7 @@ describe('confidential_transfer_from', () => {
     expect(entryOf()?.liveUntil).toBe(ledger.sequence + 518_400)
   })
 
-  it('chains on the allowance, and not on the balances of owner and spender', () => {
+  it('depends on the allowance, not on the balances of owner and spender', () => {
     const first = pay()
     apply(network, transferRequest(network, { from: owner, to: payee }))
     apply(network, mergeRequest(network, owner))
@@ -171,7 +171,7 @@ describe('confidential_transfer_from', () => {
     expect(failure(network, pay({ payload: { ...spenderTransferPayload(), sigma_a_new: field(99) } }))).toBe('')
   })
 
-  it('needs the authorization of the spender alone', () => {
+  it('needs only the authorization of the spender', () => {
     const request = pay()
     expect(label(enforce(network, { ...request, source: owner }, { auth: [] }))).toBe('Error(Auth, InvalidAction)')
     const recorded = record(network, request)
@@ -222,7 +222,7 @@ describe('revoke_spender', () => {
     expect(failure(network, revokeRequest(network, owner, spender))).toBe('')
   })
 
-  it('looks for the account first, then for the delegation', () => {
+  it('checks the account first, then the delegation', () => {
     const request = revokeRequest(network, owner, spender)
     expect(failure(network, request)).toBe('Error(Contract, #3504)')
     const nobody = keypair('nobody')
@@ -230,7 +230,7 @@ describe('revoke_spender', () => {
   })
 })
 
-it('a ledger whose verifier has no keys for delegations answers #3401', () => {
+it('returns #3401 on a ledger whose verifier has no keys for delegations', () => {
   const bare = openNetwork({ delegations: false })
   fund(bare, owner, spender)
   const request = setSpenderRequest(bare, { owner, spender })

@@ -65,7 +65,7 @@ describe('rent', () => {
     return (BigInt(bytes) * 1_000n * BigInt(ledgers) + divisor - 1n) / divisor
   }
 
-  it('charges a new entry for its whole lifetime, this ledger included', () => {
+  it('charges a new entry for its whole lifetime, including this ledger', () => {
     const after = entry('new', 300, 100 + 120_960 - 1)
     const fee = rentFee([{ key: after.key, before: undefined, after }], 100)
     expect(fee).toBe(expected(entryBytes(after), 120_960) + perEntry)

@@ -65,7 +65,7 @@ it("gives every entry the longest lifetime, except the auditor's key", () => {
   for (const { key, liveUntil } of entries) {
     expect(liveUntil).toBe(ledger.sequence + (key === auditorEntry ? 120_960 : 3_110_400) - 1)
   }
-  // a key outside the map's order would be refused by every contract
+  // Every contract would reject a map whose keys are out of order.
   for (const { data } of entries) expect(xdr.LedgerEntryData.fromXdr(data.toXdr()).equals(data)).toBe(true)
 })
 

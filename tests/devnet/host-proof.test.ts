@@ -48,7 +48,7 @@ describe('the public inputs, in the order of the circuits', () => {
     expect(Buffer.from(publicInputs(register))).toEqual(Buffer.concat(expected))
   })
 
-  it('of a transfer, also of an older interface without the last field', () => {
+  it('of a transfer, even of an older interface without the last field', () => {
     const state = [point(21), point(22), point(23), addressField(token), point(24), point(25)]
     const hidden = [c_spend_new, c_transfer, r_e_point, v_tilde, b_tilde, sigma]
     const audited = [v_tilde_aud_r, r_tilde_aud_r, v_tilde_aud_s, b_tilde_aud_s]
@@ -134,7 +134,7 @@ describe('a stand-in proof', () => {
     }
   })
 
-  it('is rejected for another statement or circuit, with a byte after the digest, or cut', () => {
+  it('is rejected for another statement or circuit, with a byte after the digest, or truncated', () => {
     const proof = standIn(register)
     const inputs = publicInputs(register)
     expect(verifyStandIn('register', publicInputs({ ...register, y: point(33) }), proof, key)).toBe(false)
@@ -152,7 +152,7 @@ describe('a stand-in proof of a statement that no circuit accepts', () => {
     ['an ephemeral key that is the identity', { ...transfer, payload: { ...payload, r_e_point: identity } }, false],
     ['a commitment off the curve', { ...withdraw, payload: { ...payload, c_spend_new: offCurve } }, false],
     ['a commitment that is the identity', { ...withdraw, payload: { ...payload, c_spend_new: identity } }, true],
-  ])('is judged like a proof: %s', (_, statement, isValid) => {
+  ])('is verified like a proof: %s', (_, statement, isValid) => {
     expect(verifyStandIn(statement.circuit, publicInputs(statement), standIn(statement), key)).toBe(isValid)
   })
 })
@@ -191,7 +191,7 @@ describe('the cache of verification results', () => {
 })
 
 describe('a verifier that fails', () => {
-  it('gives no result, and is replaced', async () => {
+  it('returns no result, and is replaced', async () => {
     const fresh = vi.fn(() => true)
     const damaged = vi.fn(() => {
       throw new Error('unreachable')
@@ -202,7 +202,7 @@ describe('a verifier that fails', () => {
     await Promise.all([ready(), ready()])
     expect(load).toHaveBeenCalledTimes(1)
     expect(ask).toThrow(ProofUnchecked)
-    // Without a request.
+    // It is replaced without waiting for a request.
     expect(load).toHaveBeenCalledTimes(2)
     expect(ask).toThrow(ProofUnchecked)
     await ready()
@@ -210,7 +210,7 @@ describe('a verifier that fails', () => {
     expect([damaged, fresh, load].map(({ mock }) => mock.calls.length)).toEqual([1, 1, 2])
   })
 
-  it('twice with one proof is not given it again, and continues with others', async () => {
+  it('is not given a proof again after failing on it twice, and continues with others', async () => {
     const failing = vi.fn((_circuit: string, _inputs: Uint8Array, proof: Uint8Array) => {
       if (proof[31] === 2) throw new RangeError('unreachable')
       return true

@@ -23,7 +23,7 @@ import { depositRequest, fund, mergeRequest, registerRequest, transferRequest } 
 
 const WITHOUT_ACCOUNT = 'GAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAWHF'
 
-/** Employer and contractor are registered; the employer has something to spend. */
+/** Employer and contractor are registered; the employer has a spendable balance. */
 let network: Network
 beforeEach(() => {
   network = openNetwork()
@@ -43,7 +43,7 @@ function envelope(
 
 function simulate(params: SimulationParams): rpc.Api.SimulateTransactionResponse {
   const body = simulateTransaction({ state: network.state, ledger, params })
-  // Clients read a response that was serialized.
+  // Clients read a serialized response.
   const raw = JSON.parse(JSON.stringify({ ...body, latestLedger: ledger.sequence }))
   return rpc.parseRawSimulation(raw)
 }
@@ -77,7 +77,7 @@ describe('a simulated call', () => {
     ])
   })
 
-  it('names a resource fee that is the minimum, near that of the released contract', () => {
+  it('returns the minimum resource fee, which is close to that of the released contract', () => {
     const fee = () => {
       const transaction = transactionOf(transfer())
       const { transactionData, minResourceFee } = success({ transaction })
@@ -86,7 +86,7 @@ describe('a simulated call', () => {
       expect(Math.abs(resources.instructions / 102_800_000 - 1)).toBeLessThan(0.01)
       return Number(resourceFee)
     }
-    // The recipient's entry is new: its first reader pays for 30 days.
+    // The recipient's entry is new, so its first reader pays for 30 days.
     expect(Math.abs(fee() / 456_342 - 1)).toBeLessThan(0.01)
     apply(network, depositRequest(network, employer, contractor, 1n))
     expect(Math.abs(fee() / 244_749 - 1)).toBeLessThan(0.01)
@@ -111,7 +111,7 @@ describe('a simulated call', () => {
     expect(resourceFee).toBeGreaterThanOrEqual(nonRefundableFee(resources, bytes) + refundable)
   })
 
-  it('returns an empty readWrite and no auth for a reading call', () => {
+  it('returns an empty readWrite and no auth for a read-only call', () => {
     const request = { ...mergeRequest(network, employer), name: 'confidential_balance' }
     const transaction = envelope(request, { source: WITHOUT_ACCOUNT }).toXdr()
     const answer = success({ transaction })
@@ -146,7 +146,7 @@ describe('a simulated call', () => {
     [undefined, 50_000],
     [10_000, 50_000],
     [2_000_000, 2_000_000],
-  ])('adds the leeway that was asked for (%s)', (instructionLeeway, added) => {
+  ])('adds the requested leeway (%s)', (instructionLeeway, added) => {
     const request = { ...mergeRequest(network, employer), name: 'is_spender', args: [g(employer), g(contractor)] }
     const resourceConfig = instructionLeeway === undefined ? {} : { instructionLeeway }
     const answer = success({ transaction: transactionOf(request), resourceConfig })
@@ -161,7 +161,7 @@ describe('recorded authorization', () => {
     [undefined, 'sorobanCredentialsAddress'],
     [true, 'sorobanCredentialsAddressV2'],
     [false, 'sorobanCredentialsAddress'],
-  ])('is recorded with the credentials that were asked for (%s)', (useUpgradedAuth, type) => {
+  ])('is recorded with the requested credentials (%s)', (useUpgradedAuth, type) => {
     const params = useUpgradedAuth === undefined ? {} : { useUpgradedAuth }
     const answer = success({ transaction: transactionOf(merge()), ...params })
     expect(answer.result?.auth.map(({ credentials }) => credentials.type)).toEqual([type])
@@ -249,12 +249,12 @@ describe('a simulation that fails', () => {
       () => envelope(merge(), { memo: Memo.text('salary') }).toXdr(),
       'Transaction contains a memo. Soroban transactions do not support memos.',
     ],
-  ])('says so about %s', (_, transaction, error) => {
+  ])('rejects %s with an error', (_, transaction, error) => {
     expect(errorOf({ transaction: transaction() })).toBe(error)
   })
 })
 
-it('returns a footprint and an entry that suffice to apply the call', () => {
+it('returns a footprint and an entry that are sufficient to apply the call', () => {
   const request = transfer()
   const { transactionData, result } = success({ transaction: transactionOf(request) })
   const { resources } = transactionData.build()

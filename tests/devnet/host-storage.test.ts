@@ -92,7 +92,7 @@ describe('declared resources', () => {
     return { network, request, given: { auth, footprint, resources } }
   }
 
-  it('suffice when they equal the need', () => {
+  it('are sufficient when they equal the need', () => {
     const { network, request, given } = deposit()
     expect(given.resources.diskReadBytes).toBeGreaterThan(0)
     expect(label(enforce(network, request, given))).toBe('')
@@ -103,7 +103,7 @@ describe('declared resources', () => {
     ['instructions', undefined],
     ['diskReadBytes', 'operation byte-read resources exceeds amount specified'],
     ['writeBytes', 'operation byte-write resources exceeds amount specified'],
-  ] as const)('are exceeded by one in %s, and tell what was used and what was declared', (name, text) => {
+  ] as const)('are exceeded by one in %s, and report the used and declared amounts', (name, text) => {
     const { network, request, given } = deposit()
     const used = given.resources[name]
     const result = enforce(network, request, { ...given, resources: { ...given.resources, [name]: used - 1 } })
@@ -131,7 +131,7 @@ describe('events', () => {
     }
   }
 
-  it("can reach the network's limit and not exceed it", () => {
+  it("can reach, but not exceed, the network's limit", () => {
     const limit = BigInt(NETWORK_LIMITS.eventBytes)
     const [label, event, returned] = [
       'Error(Budget, ExceededLimit)',
@@ -145,7 +145,7 @@ describe('events', () => {
 })
 
 describe('lifetimes', () => {
-  it('reading a confidential account extends it to 30 days when less than 29 are left', () => {
+  it('extends a confidential account to 30 days on a read when less than 29 are left', () => {
     const network = openNetwork()
     apply(network, registerRequest(network, contractor, 21n))
     const { id } = confidentialAccountKey(network.contracts.token, contractor.publicKey())
@@ -156,7 +156,7 @@ describe('lifetimes', () => {
     expect(network.state.get(id)?.liveUntil).toBe(ledger.sequence + 30 * DAY)
   })
 
-  it('an expired persistent entry is restored when used', () => {
+  it('restores an expired persistent entry when it is used', () => {
     const network = openNetwork()
     apply(network, registerRequest(network, contractor, 21n))
     const { id } = confidentialAccountKey(network.contracts.token, contractor.publicKey())
@@ -167,7 +167,7 @@ describe('lifetimes', () => {
     expect(network.state.get(id)?.liveUntil).toBe(ledger.sequence + 30 * DAY)
   })
 
-  it('an expired temporary entry is absent and can be created again', () => {
+  it('treats an expired temporary entry as absent, so that it can be created again', () => {
     const { state, contracts } = openNetwork()
     const key = contractDataKey(contracts.token, xdr.ScVal.scvSymbol('once'), 'temporary')
     const data = contractData(key, xdr.ScVal.scvVoid())
@@ -219,7 +219,7 @@ describe('other host functions', () => {
     expect(label(enforce(network, request, { hostFunction }))).toBe('Error(Value, UnexpectedType)')
   })
 
-  it('a missing contract is Error(Storage, MissingValue)', () => {
+  it('fails with Error(Storage, MissingValue) for a missing contract', () => {
     const network = openNetwork()
     network.state.remove(instanceKey(network.contracts.token).id)
     expect(label(enforce(network, mergeRequest(network, employer)))).toBe('Error(Storage, MissingValue)')

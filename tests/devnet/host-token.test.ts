@@ -116,7 +116,7 @@ describe('register', () => {
     expect(failureWith(request, { 0: g(issuer) }, issuer)).toBe('Error(Contract, #3506)')
   })
 
-  it('verifies the proof before it looks for an account', () => {
+  it('verifies the proof before it reads the account', () => {
     const stale = registerRequest(network, stranger, 31n)
     expect(failureWith(stale, { 0: g(employer) }, employer)).toBe('Error(Contract, #3506)')
   })
@@ -164,7 +164,7 @@ describe('deposit and merge', () => {
     expect(eventsOf(result)[1]?.data).toEqual({ amount: 250n })
   })
 
-  it('adds up, also with 0, and a merge makes the sum spendable', () => {
+  it('adds up, even with 0, and a merge makes the sum spendable', () => {
     for (const value of [250n, 0n, 50n]) apply(network, depositRequest(network, employer, contractor, value))
     const result = apply(network, mergeRequest(network, contractor))
     expect(commitmentsOf(contractor)).toEqual([hex(point(300n)), ZERO])
@@ -224,7 +224,7 @@ describe('confidential_transfer', () => {
     ['by another sender', () => prove(contractor, contractor)],
     ['of another payload', () => prove(employer, contractor, { sigma: point(3n).slice(0, 32) })],
     ['that is one byte short', () => prove().slice(1)],
-    ['with anything after the digest', () => prove().with(14_591, 1)],
+    ['with a non-zero byte after the digest', () => prove().with(14_591, 1)],
     ['that is empty', () => new Uint8Array()],
   ])('rejects a proof %s (#3506)', (_, proof) => {
     expect(failure(network, transfer({ proof: proof() }))).toBe('Error(Contract, #3506)')
@@ -294,7 +294,7 @@ describe('confidential_transfer', () => {
     )
   })
 
-  it('decodes the data before it looks for the accounts', () => {
+  it('decodes the data before it reads the accounts', () => {
     const request = transfer()
     const malformed = bytes(new Uint8Array(8))
     for (const replaced of [
@@ -322,7 +322,7 @@ describe('withdraw', () => {
   })
 
   it.each<[string, () => string, string]>([
-    ['another amount than the proof is for', () => failureWith(withdrawal(), { 2: amount(251n) }), '#3506'],
+    ['a different amount than the proof’s', () => failureWith(withdrawal(), { 2: amount(251n) }), '#3506'],
     ['a negative amount', () => failure(network, withdrawal({ value: -1n })), '#3502'],
     ['a recipient without trustline', () => failure(network, withdrawal({ to: stranger })), '#13'],
     ['more than the token holds', () => failure(network, withdrawal({ value: 1_001n })), '#10'],

@@ -72,7 +72,7 @@ test('rejects an argument that is nested too deeply, or includes it in a readabl
     const headers = { 'content-type': 'application/json' }
     return await (await fetch(network.devnet.rpcUrl, { method: 'POST', headers, body })).json()
   }
-  // The client's own limit is 370 levels. From the deepest on, the first that is taken is the worst that can come.
+  // The client's own limit is 370 levels. Counting down, the first accepted depth is the worst possible case.
   let depth = 370
   let sent = await ask('sendTransaction', { transaction: call(depth).toXdr() })
   while (sent.error) {
@@ -171,7 +171,7 @@ describe('a bug in the ledger', () => {
     expect(logged.join()).toContain('unreachable')
   })
 
-  test('does not keep a ledger from closing and fails only the call with that proof', async () => {
+  test('fails only the call with that proof, and does not prevent the ledger from closing', async () => {
     const deadly = new Uint8Array(14_592).fill(1)
     const load = vi.fn(
       async (): Promise<Verify> => (_circuit, _inputs, proof) => {
@@ -199,7 +199,7 @@ describe('a bug in the ledger', () => {
     expect(load).toHaveBeenCalledTimes(3)
   })
 
-  test('keeps a call waiting for at most four ledgers while it cannot be loaded', () => {
+  test('makes a call wait for at most four ledgers while it cannot be loaded', () => {
     verify = loadWhenNeeded(() => Promise.reject(new Error('no memory'))).verify
     const [call, payment] = [check(root), build(issuer, pay())]
     expect([call, payment].map(submit)).toEqual(['PENDING', 'PENDING'])
@@ -211,7 +211,7 @@ describe('a bug in the ledger', () => {
     expect(submit(call)).toBe('TRY_AGAIN_LATER')
   })
 
-  test('outside a call drops and bans the transaction', () => {
+  test('drops and bans the transaction if it occurs outside a call', () => {
     const { sequence } = ledger.context()
     const holder = readAccount(ledger.state, root.publicKey())
     if (!holder) throw new Error('no root account')
@@ -227,7 +227,7 @@ describe('a bug in the ledger', () => {
     expect(logged.join()).not.toContain(hashOf(sound))
   })
 
-  test('in a repeated validity check drops and bans the transaction', () => {
+  test('drops and bans the transaction if it occurs in a repeated validity check', () => {
     const [broken, sound] = [build(root, pay()), build(issuer, pay())]
     expect([broken, sound].map(submit)).toEqual(['PENDING', 'PENDING'])
     const { get } = ledger.state

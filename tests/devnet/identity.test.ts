@@ -76,7 +76,7 @@ describe('the test issuer', () => {
     '{"sub":"a","email":"nobody"}',
     '{"sub":"a","email":7}',
     JSON.stringify({ sub: 'a', filler: 'x'.repeat(20_000) }),
-  ])('answers 400 to %.40s', async (body) => {
+  ])('responds 400 to %.40s', async (body) => {
     const response = await ask(body)
     expect(response.status).toBe(400)
     expect(await response.json()).toMatchObject({ error: 'invalid_request' })
@@ -87,7 +87,7 @@ describe('the test issuer', () => {
   const JSON_TYPE = { 'content-type': 'application/json' }
 
   test.each([undefined, 'http://localhost:5173', 'http://127.0.0.1', 'http://[::1]:1', 'https://pay.example'])(
-    'gives a token to the origin %s, and no other origin may read it',
+    'issues a token to the origin %s, and lets no other origin read it',
     async (origin) => {
       const { status, headers } = await askAs({ ...JSON_TYPE, ...(origin && { origin }) })
       expect([status, headers['access-control-allow-origin']]).toEqual([200, origin])
@@ -121,7 +121,7 @@ describe('the test issuer', () => {
     expect((await fetch(`${issuer}/jwks`)).headers.get('access-control-allow-origin')).toBe('*')
   })
 
-  test('answers preflight requests, and anything else with 404', async () => {
+  test('responds to preflight requests, and to anything else with 404', async () => {
     const preflight = await fetch(`${issuer}/token`, { method: 'OPTIONS' })
     expect(preflight.status).toBe(204)
     expect(preflight.headers.get('access-control-allow-headers')).toContain('content-type')
@@ -132,8 +132,8 @@ describe('the test issuer', () => {
   })
 
   test.each([
-    ['a request line that is no path', 'GET // HTTP/1.1\r\nHost: x\r\n\r\n'],
-    ['a body that breaks off', 'POST /idp/token HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"sub"'],
+    ['a request line without a path', 'GET // HTTP/1.1\r\nHost: x\r\n\r\n'],
+    ['an incomplete body', 'POST /idp/token HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"sub"'],
   ])('survives %s', async (_name, bytes) => {
     const socket = connect(listener.port, '127.0.0.1')
     socket.end(bytes)

@@ -32,7 +32,7 @@ describe('a node two ledgers behind', () => {
     expect((await network.server.getHealth()).latestLedger).toBe(sequence + 3)
   })
 
-  test('rejects the next sequence number until it has seen the previous one', async () => {
+  test('rejects the next sequence number until the previous one has been applied', async () => {
     const first = await network.build(payer, pay())
     const second = perturb(first, { seqNum: BigInt(first.sequence) + 1n }, payer)
     await network.send(first)

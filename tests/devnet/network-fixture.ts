@@ -98,7 +98,7 @@ export async function openTestNetwork(options: Partial<DevnetOptions> = {}): Pro
       const make = (account: Keypair) =>
         Operation.createAccount({ destination: account.publicKey(), startingBalance: '100' })
       const outcome = await settle(await build(root, ...accounts.map(make)))
-      if (outcome.status !== 'SUCCESS') throw new Error(`accounts were not made: ${outcome.status}`)
+      if (outcome.status !== 'SUCCESS') throw new Error(`the accounts were not created: ${outcome.status}`)
     },
     account: (id) => server.getAccountEntry(id.publicKey()),
     stop: devnet.close,
@@ -174,7 +174,7 @@ export function callTransfer(from: Keypair, to: Keypair, stroops: bigint): xdr.O
   return native.call('transfer', sender, recipient, nativeToScVal(stroops, { type: 'i128' }))
 }
 
-/** The resources that a contract call declares. */
+/** The resources declared by a contract call. */
 export function sorobanDataOf(transaction: Transaction): xdr.SorobanTransactionData {
   const envelope = transaction.toEnvelope()
   if (envelope.type !== 'envelopeTypeTx' || envelope.v1.tx.ext.type !== 'sorobanData') throw new Error('no call')

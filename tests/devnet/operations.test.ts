@@ -44,14 +44,14 @@ test('createAccount', async () => {
   expect(changesOf(found)).toEqual(['ledgerEntryState', 'ledgerEntryUpdated', 'ledgerEntryCreated'])
 })
 
-test('payment of XLM', async () => {
+test('pays XLM', async () => {
   expect(await outcome(holder, send(keypair('nobody'), '1'))).toBe('txFailed paymentNoDestination')
   expect(await outcome(holder, send(other, '99.1'))).toBe('txFailed paymentUnderfunded')
   expect(await outcome(holder, send(other, '10'))).toBe('txSuccess')
   expect((await network.account(other)).balance).toBe(1_100_000_000n)
 })
 
-test('payment of an issued asset', async () => {
+test('pays an issued asset', async () => {
   expect(await outcome(issuer, send(other, '5', usdc))).toBe('txFailed paymentNoTrust')
   expect(await outcome(holder, send(issuer, '5', usdc))).toBe('txFailed paymentSrcNoTrust')
   expect(await outcome(other, trust(usdc, '100'))).toBe('txSuccess')
@@ -64,7 +64,7 @@ test('payment of an issued asset', async () => {
   expect([await balanceOf(holder), await balanceOf(other)]).toEqual([200_000_000n, 700_000_000n])
 })
 
-test('changeTrust and its subentry', async () => {
+test('adds and removes a trustline and its subentry', async () => {
   expect(await outcome(holder, trust(unknown))).toBe('txFailed changeTrustNoIssuer')
   expect(await outcome(holder, trust(usdc, '0'))).toBe('txFailed changeTrustInvalidLimit')
   expect(await outcome(holder, trust())).toBe('txSuccess')
@@ -77,7 +77,7 @@ test('changeTrust and its subentry', async () => {
   expect(await outcome(holder, send(other, '98.6'), trust())).toBe('txFailed changeTrustLowReserve')
 })
 
-test('an issuer that requires authorization gets unauthorized trustlines', async () => {
+test('creates unauthorized trustlines if the issuer requires authorization', async () => {
   const strict = new Asset('EUR', other.publicKey())
   expect(await outcome(other, Operation.setOptions({ setFlags: 1 }))).toBe('txSuccess')
   expect(await outcome(holder, trust(strict))).toBe('txSuccess')
@@ -120,7 +120,7 @@ test('manageData', async () => {
   expect((await network.account(holder)).numSubEntries).toBe(0)
 })
 
-test('bumpSequence never lowers the number', async () => {
+test('never lowers the number with bumpSequence', async () => {
   const { seqNum } = await network.account(holder)
   const to = seqNum + 100n
   expect(await outcome(holder, Operation.bumpSequence({ bumpTo: String(to) }))).toBe('txSuccess')
@@ -141,7 +141,7 @@ test('rolls back all operations if one fails, and returns a result for each', as
   expect(changesOf(found)).toEqual([])
 })
 
-test('classic payments emit the events of their asset contract (CAP-67)', async () => {
+test('emits the asset contract’s events for classic payments (CAP-67)', async () => {
   await settle(holder, trust())
   const minted = await settle(issuer, send(holder, '7', usdc), send(other, '1'))
   const burnt = await settle(holder, send(issuer, '2', usdc))
@@ -161,7 +161,8 @@ test('records the ledger of the last used sequence number (CAP-21)', async () =>
 })
 
 function changesOf(found: rpc.Api.GetTransactionResponse): string[] {
-  if (found.status === 'NOT_FOUND' || found.resultMetaXdr.type !== 'v4') throw new Error('a transaction with meta v4')
+  if (found.status === 'NOT_FOUND' || found.resultMetaXdr.type !== 'v4')
+    throw new Error('writes meta v4 for a transaction')
   return found.resultMetaXdr.v4.operations.flatMap(({ changes }) => changes.map(({ type }) => type))
 }
 

@@ -25,7 +25,7 @@ import {
   sorobanDataOf,
 } from './network-fixture.ts'
 
-/** Responses of stellar-core 26.1 and stellar-rpc 26.0.1 to the same requests, with their figures. */
+/** Compares with responses of stellar-core 26.1 and stellar-rpc 26.0.1 to the same requests. */
 const network = shareNetwork()
 const accounts = foundAccounts(network, 'payer', 'owner')
 
@@ -57,7 +57,7 @@ async function instructionsOf(source: Keypair, operation: xdr.Operation): Promis
   return xdr.SorobanTransactionData.fromXdr(transactionData, 'base64').resources.instructions
 }
 
-/** The data of the events of a simulation that failed, and their contracts. */
+/** The data and contracts of the events of a failed simulation. */
 async function errorEvents(source: Keypair, operation: xdr.Operation) {
   const { events = [], error } = await simulate(source, operation)
   return {
@@ -115,7 +115,7 @@ describe('authorization of another account', () => {
 })
 
 describe('instructions of the asset contract', () => {
-  test('meters a transfer by its source and reading calls', async () => {
+  test('meters a transfer by its source, and read-only calls', async () => {
     expect(await instructionsOf(accounts.payer, callTransfer(accounts.payer, accounts.owner, 1n))).toBe(236_705)
     const reading = [
       assetCall(Asset.native(), 'decimals'),
@@ -195,7 +195,7 @@ describe('errors of the asset contract', () => {
     expect({ error, events }).toEqual({ error: 'HostError: Error(Storage, MissingValue)', events: [] })
   })
 
-  test('has no debug information for an argument of a wrong type', async () => {
+  test('has no debug information for an argument of the wrong type', async () => {
     const { error, rest, events } = await errorEvents(accounts.payer, assetCall(usdc, 'balance', number(1)))
     expect({ error, rest, events }).toEqual({
       error: 'HostError: Error(Value, UnexpectedType)',
@@ -304,7 +304,7 @@ describe('errors of the RPC', () => {
       { startLedger: 1.5 },
       'json: cannot unmarshal number 1.5 into Go struct field GetLedgersRequest.startLedger of type uint32',
     ],
-  ])('%s explains a parameter of a wrong type in data', async (method, params, data) => {
+  ])('explains a parameter of the wrong type for %s in data', async (method, params, data) => {
     expect((await call(method, params)).error).toEqual({ code: -32602, message: 'invalid parameters', data })
   })
 
@@ -338,7 +338,7 @@ describe('errors of the RPC', () => {
     expect(await post(body)).toEqual({ status: 500, text: '[-32700] invalid request value\n' })
   })
 
-  test('rejects a batch with a number in it, and parameters that are a number', async () => {
+  test('rejects a batch that contains a number, and a number as parameters', async () => {
     const batch = JSON.parse((await post('[1]')).text)
     expect(batch[0]).toMatchObject({ error: { code: -32700, message: 'request is not a JSON object' } })
     expect((await call('getHealth', 5)).error).toMatchObject({ message: 'parameters must be array or object' })

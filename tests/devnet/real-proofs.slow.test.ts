@@ -194,7 +194,7 @@ test('sets a delegation, pays from it and revokes it with real proofs', async ()
   expect((await opened(employer)).value).toBe(before.value - 40n)
 })
 
-test('a ledger with a damaged reference string does not start', async () => {
+test('does not start a ledger with a damaged reference string', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'ledger-'))
   onTestFinished(() => rm(folder, { recursive: true }))
   await cp('lib/prover', join(folder, 'lib/prover'), { recursive: true })
@@ -215,7 +215,7 @@ test('a ledger with a damaged reference string does not start', async () => {
   expect(await start()).toBe('lib/prover/reference-string/bn254_g1.dat cannot be read')
 })
 
-test('the wallet command announces its proof, and exits', async () => {
+test('lets the wallet command announce its proof, and exit', async () => {
   const network = `${devnet.url}/deployment.json`
   const { stdout, stderr } = await run(process.execPath, ['lib/cli/wallet.ts', 'new', '--network', network], {
     env: { ...process.env, DEVNET_PROOFS: 'real' },
@@ -224,7 +224,7 @@ test('the wallet command announces its proof, and exits', async () => {
   expect(stderr).toContain('proving 1 of 1')
 })
 
-test('the wallet command checks its configuration before it connects to the network', async () => {
+test('makes the wallet command check its configuration before it connects to the network', async () => {
   const network = 'http://127.0.0.1:1/deployment.json'
   const failing = run(process.execPath, ['lib/cli/wallet.ts', 'new', '--network', network], {
     env: { ...process.env, DEVNET_PROOFS: 'real', PROVER_CIRCUITS: 'none' },
@@ -234,7 +234,7 @@ test('the wallet command checks its configuration before it connects to the netw
   })
 })
 
-test('the wallet command names a circuit for which the network has another key, before it proves', async () => {
+test('makes the wallet command name a circuit whose key differs on the network before it proves', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'circuits-'))
   onTestFinished(() => rm(folder, { recursive: true }))
   await cp('lib/prover/circuits', folder, { recursive: true })
@@ -333,7 +333,7 @@ describe('the ledger rejects a proof', () => {
     expect(await judge(signer, 'register', call(own))).toBeUndefined()
   })
 
-  test('for an old balance, neither in a simulation nor in a ledger, nor a second time', async () => {
+  test('for an old balance, in a simulation, in a ledger, and a second time', async () => {
     const { sequenceNumber } = await deployment.rpc
       .getAccount(employer.signer.publicKey())
       .then((account) => ({ sequenceNumber: account.sequenceNumber() }))
@@ -372,7 +372,7 @@ async function honestStatement(amount: bigint) {
   }
 }
 
-/** The statement and payload of a transfer, other than the honest one in some respects. */
+/** The statement and payload of a transfer that differs from the honest one in some respects. */
 function encrypt(
   honest: Awaited<ReturnType<typeof honestStatement>>,
   other: Partial<typeof honest>,

@@ -35,7 +35,7 @@ apply(base, mergeRequest(base, stranger))
 
 const payment = transferRequest(base, { from: employer, to: contractor })
 
-/** Other people's calls that pay rent for the entries that the payment reads. None changes what its proof is about. */
+/** Other users' calls, which pay rent for entries that the payment reads. None affects the payment's proof. */
 const BETWEEN: readonly Request[] = [
   depositRequest(base, employer, employer, 1n),
   depositRequest(base, employer, contractor, 1n),
@@ -50,7 +50,7 @@ const EXTENDED = [
   auditorKeyKey(base.contracts.auditor, 0),
 ]
 
-/** The ledgers for which an entry is still paid: expired, about to expire, new, about to be extended, just extended. */
+/** For how many ledgers an entry is still paid: expired, about to expire, new, about to be extended, just extended. */
 const LIFETIMES = [-DAY, 0, 7 * DAY - 1, 15 * DAY, 29 * DAY - 1, 29 * DAY, 30 * DAY - 1]
 
 const simulateAt = ({ state }: Network, sequence: number, transaction: Transaction) => {

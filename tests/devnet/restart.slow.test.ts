@@ -21,7 +21,7 @@ beforeEach(async () => {
 })
 afterEach(() => rm(directory, { recursive: true, force: true }))
 
-/** A network as a client can see it. */
+/** A network as clients see it. */
 async function view(server: rpc.Server) {
   const { ledgers } = await server.getLedgers({ startLedger: 1 })
   const { transactions } = await server.getTransactions({ startLedger: 1 })

@@ -12,7 +12,7 @@ import {
   wrap,
 } from './network-fixture.ts'
 
-/** Two of the largest writers fit into a ledger, four into the queue. */
+/** The largest declared write: two fit into a ledger, four into the queue. */
 const LARGEST = NETWORK_LIMITS.writeBytes
 
 const payers = Array.from({ length: 6 }, (_, index) => keypair(`payer ${index}`))
@@ -70,7 +70,7 @@ test('includes the highest bids and charges all of them the lowest included', as
   const fees = await network.server.getFeeStats()
   expect(fees.sorobanInclusionFee).toMatchObject({ max: '300', min: '300', transactionCount: '2' })
   network.close()
-  // No transaction is left over this time, so the base fee suffices.
+  // This time every transaction fits, so the base fee suffices.
   expect(await statusesOf(calls)).not.toContain('NOT_FOUND')
   const later = await network.server.getFeeStats()
   expect(later.sorobanInclusionFee).toMatchObject({ max: '300', min: '100', transactionCount: '4' })

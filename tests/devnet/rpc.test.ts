@@ -27,7 +27,7 @@ async function call(method: string, params?: unknown) {
   return await response.json()
 }
 
-test('getHealth, getNetwork, getVersionInfo, getLatestLedger', async () => {
+test('serves getHealth, getNetwork, getVersionInfo and getLatestLedger', async () => {
   const { server, devnet } = network
   const health = await server.getHealth()
   expect(health).toMatchObject({ status: 'healthy', latestLedger: 5, oldestLedger: 1, ledgerRetentionWindow: 17_280 })
@@ -43,7 +43,7 @@ test('getHealth, getNetwork, getVersionInfo, getLatestLedger', async () => {
   expect(latest.headerXdr.scpValue.ext.type).toBe('stellarValueBasic')
 })
 
-test('a node is unhealthy 30 seconds after its last ledger closed', async () => {
+test('is unhealthy 30 seconds after the last ledger closed', async () => {
   const stale = await openTestNetwork()
   stale.clock.now += 30_000
   expect((await stale.server.getHealth()).status).toBe('healthy')
@@ -57,7 +57,7 @@ test('a node is unhealthy 30 seconds after its last ledger closed', async () => 
   await stale.stop()
 })
 
-test('each ledger has the hash of the previous one', async () => {
+test('includes the hash of the previous ledger in each ledger', async () => {
   const { ledgers, cursor } = await network.server.getLedgers({ startLedger: 1 })
   expect(ledgers.map(({ sequence }) => sequence)).toEqual([1, 2, 3, 4, 5])
   expect(cursor).toBe('5')
@@ -68,10 +68,10 @@ test('each ledger has the hash of the previous one', async () => {
   }
 })
 
-test('the close meta matches the hashes in the header', async () => {
+test('returns a close meta that matches the hashes in the header', async () => {
   const { ledgers } = await network.server.getLedgers({ startLedger: 3, pagination: { limit: 1 } })
   const [ledger] = ledgers
-  if (ledger?.metadataXdr.type !== 'v2') throw new Error('a close meta of version 2')
+  if (ledger?.metadataXdr.type !== 'v2') throw new Error('returns a close meta of version 2')
   const { txSet, txProcessing } = ledger.metadataXdr.v2
   const { header } = ledger.headerXdr
   expect(header.scpValue.txSetHash.value).toEqual(hash(txSet.toXdr()))
@@ -89,7 +89,7 @@ test('the close meta matches the hashes in the header', async () => {
   expect((await network.server.getLatestLedger()).metadataXdr.type).toBe('v2')
 })
 
-test('getLedgers and getTransactions page', async () => {
+test('pages through getLedgers and getTransactions', async () => {
   const { server } = network
   const first = await server.getLedgers({ startLedger: 2, pagination: { limit: 2 } })
   expect(first.ledgers.map(({ sequence }) => sequence)).toEqual([2, 3])
@@ -106,7 +106,7 @@ test('getLedgers and getTransactions page', async () => {
   expect(none.cursor).toBe(rest.cursor)
 })
 
-test('getTransaction finds a transaction once its ledger has closed', async () => {
+test('finds a transaction with getTransaction once its ledger has closed', async () => {
   const transaction = await network.build(payer, pay('4'))
   const { hash } = await network.server.sendTransaction(transaction)
   const raw = await call('getTransaction', { hash })
@@ -119,7 +119,7 @@ test('getTransaction finds a transaction once its ledger has closed', async () =
   expect(typeof result.latestLedgerCloseTime).toBe('string')
 })
 
-test('getLedgerEntries keeps the order and spelling of the request and omits missing entries', async () => {
+test('keeps the order and spelling of the request in getLedgerEntries, and omits missing entries', async () => {
   const keys = [payee, keypair('nobody'), payer].map((account) =>
     xdr.LedgerKey.account(new xdr.LedgerKeyAccount({ accountId: account.xdrAccountId() })),
   )
@@ -135,7 +135,7 @@ test('getLedgerEntries keeps the order and spelling of the request and omits mis
   })
 })
 
-test('getEvents filters by topic and pages by id', async () => {
+test('filters getEvents by topic, and pages by id', async () => {
   const { server } = network
   const transfer = xdr.ScVal.scvSymbol('transfer').toXdr('base64')
   const filters: rpc.Api.EventFilter[] = [{ type: 'contract', contractIds: [NATIVE], topics: [[transfer, '**']] }]
@@ -162,7 +162,7 @@ test('getEvents filters by topic and pages by id', async () => {
   expect((await server.getEvents({ startLedger: 3, filters: [{ topics: wrongLength }] })).events).toEqual([])
 })
 
-test('getFeeStats counts the last ten ledgers', async () => {
+test('covers the last ten ledgers in getFeeStats', async () => {
   const { inclusionFee, sorobanInclusionFee } = await network.server.getFeeStats()
   expect(inclusionFee).toMatchObject({ max: '100', p99: '100', transactionCount: '5', ledgerCount: 10 })
   expect(sorobanInclusionFee).toMatchObject({ max: '0', transactionCount: '0', ledgerCount: 0 })
@@ -185,7 +185,7 @@ test('responds 404 to a path that is not a URL', async () => {
   expect(response.resume().statusCode).toBe(404)
 })
 
-test('/deployment.json contains the contracts and no secret', async () => {
+test('serves /deployment.json with the contracts and no secret', async () => {
   const text = await (await fetch(`${network.devnet.url}/deployment.json`)).text()
   expect(JSON.parse(text)).toMatchObject({
     network: 'local',

@@ -52,7 +52,7 @@ test("adds up weights to a payment's medium threshold", async () => {
   expect(await submit([Operation.bumpSequence({ bumpTo: '1' })], by(account))).toBe('PENDING')
 })
 
-test('stops at the signature that reaches the threshold, so a second full one is unused in either order', async () => {
+test('stops at the signature that reaches the threshold, and leaves a second full one unused in either order', async () => {
   await configure(signer(second, 1))
   expect(await submit([pay()], by(account, second))).toBe('txBadAuthExtra')
   expect(await submit([pay()], by(second))).toBe('PENDING')
@@ -93,13 +93,13 @@ test('accepts a pre-authorized transaction unsigned and removes its signer', asy
   expect(await network.account(account)).toMatchObject({ signers: [], numSubEntries: 0 })
 })
 
-test("requires the signature of an operation's own source account", async () => {
+test("requires the signature of an operation's source account", async () => {
   const operation = Operation.manageData({ name: 'a', value: 'b', source: other.publicKey() })
   expect(await submit([operation], by(account))).toBe('txFailed opBadAuth')
   expect(await submit([operation], by(account, other))).toBe('PENDING')
 })
 
-test('an account can be created and used in one transaction', async () => {
+test('creates and uses an account in one transaction', async () => {
   const fresh = keypair('fresh')
   const transaction = await network.draft(account, [
     Operation.createAccount({ destination: fresh.publicKey(), startingBalance: '5' }),
@@ -123,7 +123,7 @@ test('fails a transaction whose signer was removed in the same ledger, and keeps
   expect(await network.account(account)).toMatchObject({ seqNum: before.seqNum + 1n, balance: before.balance - 100n })
 })
 
-/** A ledger orders accounts by the hashes of their envelopes: tries amounts until the payment comes later. */
+/** A ledger orders accounts by the hashes of their envelopes. Tries amounts until the payment is applied later. */
 async function paymentAppliedAfter(first: Transaction, signedBy: Keypair): Promise<Transaction> {
   const rank = (transaction: Transaction) => createHash('sha256').update(transaction.toEnvelope().toXdr()).digest('hex')
   for (let amount = 1; amount < 100; amount += 1) {

@@ -117,7 +117,7 @@ const CASES: [string, (valid: Transaction) => Transaction, string, string?][] = 
   ['a muxed source', (valid) => perturb(valid, { sourceAccount: muxed() }, payer), 'txSorobanInvalid'],
   ['no Soroban data', (valid) => perturb(valid, { ext: xdr.TransactionExt.v0() }, payer), 'txMalformed', 'txMalformed'],
   ['two operations', (valid) => perturb(valid, { operations: [call(), call()] }, payer), 'txMalformed'],
-  ['a payment beside it', (valid) => perturb(valid, { operations: [call(), bump()] }, payer), 'txMalformed'],
+  ['an additional payment', (valid) => perturb(valid, { operations: [call(), bump()] }, payer), 'txMalformed'],
   [
     'a negative resource fee',
     (valid) => declare(valid, (data) => data.setResourceFee(-1), {}, payer),
@@ -141,7 +141,7 @@ test('accepts a resource fee above the inner fee only inside a fee bump', async 
   expect((await network.settle(wrap(transaction, sponsor, fee))).status).toBe('SUCCESS')
 })
 
-test('keeps the fee source of a pending call out of the classic queue', async () => {
+test('excludes the fee source of a pending call from the classic queue', async () => {
   expect(await network.send(wrap(await prepare(), sponsor, 10_000_000n))).toBe('PENDING')
   const classic = await network.build(sponsor, bump())
   expect(await network.send(classic)).toBe('TRY_AGAIN_LATER')

@@ -37,7 +37,7 @@ const byRole = OPERATIONS.filter(({ caller }) => 'role' in CALLERS[caller])
 const named = (operations: readonly Operation[]) =>
   operations.map((operation) => [`${operation.method} ${operation.path}`, operation] as const)
 
-/** The record of the owner's that an operation is about. */
+/** The owner's record that an operation is about. */
 function ownersRecord({ path }: Operation): string {
   if (path.startsWith('/batches')) return batch.id
   return path.startsWith('/payouts') ? (batch.payouts[0]?.id ?? '') : record.id
@@ -73,7 +73,7 @@ describe.each(named(addressed))('%s', (_, operation) => {
 })
 
 test.each(named(byRole))(
-  '%s: refuses a contractor without an organisation before the body is read',
+  'refuses %s to a contractor without an organisation before the body is read',
   async (_, operation) => {
     const id = operation.path.startsWith('/contractors')
       ? '00000000-0000-4000-8000-000000000000'

@@ -24,7 +24,7 @@ afterAll(async () => {
   await pglite.close()
 })
 
-describe.each(['PostgreSQL', 'PGlite'])('the audit log on %s', (name) => {
+describe.each(['PostgreSQL', 'PGlite'])('the audit log with %s', (name) => {
   const database = () => (name === 'PGlite' ? pglite : postgres.store).database()
 
   test('stores entries in order', async () => {

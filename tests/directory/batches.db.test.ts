@@ -17,7 +17,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.close())
 
-const seed = pair('a seed that nobody may send').secret()
+const seed = pair('a forbidden seed').secret()
 const NOBODY = '00000000-0000-4000-8000-000000000000'
 const create = async (by = ada, name = 'March') => (await by.ask<Batch>('POST', '/batches', { name })).body
 const instruct = (id: string, instructions: unknown, by = ada) =>
@@ -158,11 +158,15 @@ describe('POST /batches/{id}/instructions', () => {
     ['no instructions', {}, 'instructions required'],
     ['not a list', { instructions: {} }, 'instructions must be a list'],
     ['more than 4,000', { instructions: Array(4_001).fill(0) }, 'instructions must be at most 4,000'],
-    ['a row that is no object', { instructions: ['x'] }, 'instructions must be objects'],
+    ['a row that is not an object', { instructions: ['x'] }, 'instructions must be objects'],
     ['no contractorId', { instructions: [{ encryptedAmount: 'x' }] }, 'instructions.0.contractorId required'],
-    ['a number for a contractor', { instructions: [sealed(7)] }, 'instructions.0.contractorId must be a string'],
-    ['a seed for one', { instructions: [sealed(seed)] }, 'instructions.0.contractorId must not contain a secret seed'],
-  ])('%s: 400, and none of the request is done', async (_, body, error) => {
+    ['a number as contractor id', { instructions: [sealed(7)] }, 'instructions.0.contractorId must be a string'],
+    [
+      'a seed as contractor id',
+      { instructions: [sealed(seed)] },
+      'instructions.0.contractorId must not contain a secret seed',
+    ],
+  ])('responds 400 to %s, and applies none of the request', async (_, body, error) => {
     const payee = await ada.engage('innocent').catch(() => undefined)
     const { id } = await create()
     const whole =
@@ -231,14 +235,14 @@ describe('POST /batches/{id}/ready', () => {
     ])
   })
 
-  test('locks a batch without payouts, and may be repeated', async () => {
+  test('locks a batch without payouts, idempotently', async () => {
     const { id } = await create()
     for (let round = 0; round < 2; round += 1) {
       expect(await ada.ask('POST', `/batches/${id}/ready`)).toMatchObject({ status: 200, body: { status: 'ready' } })
     }
   })
 
-  test.each(['started', 'completed', 'failed'] as const)('a batch that is %s: 409', async (status) => {
+  test.each(['started', 'completed', 'failed'] as const)('responds 409 for a batch that is %s', async (status) => {
     const { id } = await create()
     await service.db.update(batches).set({ status }).where(eq(batches.id, id))
     expect(await ada.ask('POST', `/batches/${id}/ready`)).toMatchObject({
@@ -277,7 +281,7 @@ test('returns only the counters from GET /batches/{id}/status', async () => {
 
 const FORBIDDEN = { status: 403, body: { error: 'employer role required', code: 'employer-required' } }
 
-test('lists no batch of another organisation', async () => {
+test('omits the batches of other organisations', async () => {
   await Promise.all([create(ada), create(eve)])
   const [hers, others] = await Promise.all(
     [ada, eve].map(async (user) => (await user.ask<{ batches: Batch[] }>('GET', '/batches')).body.batches),
@@ -287,7 +291,7 @@ test('lists no batch of another organisation', async () => {
   expect(hers?.filter(({ id }) => others?.some((other) => other.id === id))).toEqual([])
 })
 
-test('makes a user with only an unsolicited invite an employer when the user creates a batch', async () => {
+test('turns a user with only an unsolicited invite into an employer when the user creates a batch', async () => {
   const sub = pair('invited against their will').publicKey()
   await ada.engage('a guess', { address: sub, status: 'invited' })
   const user = await openUser(service, { kind: 'ledger', sub })

@@ -2,8 +2,8 @@ import { sql } from 'drizzle-orm'
 import type { Database } from '#lib/db/connection.ts'
 
 /**
- * Lists the contradictions between batches, payouts, contractors and transfers, on one snapshot. The counters and the
- * status of a batch follow from its payouts; pending, paid and failed payouts follow from their transfers.
+ * Lists the contradictions between batches, payouts, contractors and transfers in one snapshot. A batch's counters and
+ * status must match its payouts, and pending, paid and failed payouts their transfers.
  */
 export async function findContradictions(db: Database): Promise<unknown[]> {
   const result = await db.execute(sql`

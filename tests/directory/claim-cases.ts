@@ -1,6 +1,6 @@
 import type { RefusalReason } from '#lib/refusal/sponsor-refusal.ts'
 
-/** Payouts that a client may name and that do not fit its transfer. */
+/** Payouts that a client may name but that do not fit its transfer. */
 export const CLAIM_CASES = (
   [
     'unknown',
@@ -8,7 +8,7 @@ export const CLAIM_CASES = (
     'an empty string',
     'of another organisation',
     'of a draft',
-    'made out to somebody else',
+    'for another address',
     'pending',
     'paid',
     'canceled',

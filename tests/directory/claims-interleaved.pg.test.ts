@@ -39,7 +39,7 @@ afterAll(async () => {
   await clone.drop()
 })
 
-/** Has the database write down every move of a status. */
+/** Has the database record every move of a status. */
 async function watchMoves(table: string): Promise<void> {
   await db.execute(
     sql.raw(`
@@ -63,7 +63,7 @@ const movesIn = (table: Record<string, readonly string[]>) =>
 
 const employ = (name: string) => employerNamed(service, name)
 
-/** The actions that the test runs in random order. Each resolves once its own SQL transaction has ended. */
+/** The actions that the test runs in random order. Each resolves once its SQL transaction has ended. */
 function actionsOf(
   employers: Employer[],
   users: User[],
@@ -99,7 +99,7 @@ function actionsOf(
     const name = `${random(1_000_000)} ${++made}`
     const account = employers[index]?.identity.sub ?? ''
     const recipient = pick(payees[index] ?? []).address
-    // Each third one competes for the account's open transfer; the others have separate sequence numbers.
+    // Every third one competes for the account's open transfer; the others have distinct sequence numbers.
     const sequenceNumber = random(3) === 0 ? BigInt(made - 1) : BigInt(made)
     const named = transferNamed(name, { account, recipient, sequenceNumber, createdAt: NOW })
     const { innerHash } = named
@@ -137,51 +137,48 @@ async function ask(employer: Employer, path: string, body?: unknown) {
   return answer
 }
 
-test.each([1, 2, 3])(
-  'seed %i: random concurrent actions all succeed, each claim has one result, and the books agree',
-  async (seed) => {
-    const random = seededRandom(seed)
-    const employers = await Promise.all([employ(`first of ${seed}`), employ(`second of ${seed}`)])
-    const users = await Promise.all(employers.map(({ identity }) => admitUser({ db, now: NOW }, identity)))
-    const payees = []
-    for (const employer of employers) {
-      const names = Array.from({ length: 3 }, (_, index) => `payee ${index}`)
-      payees.push(await Promise.all(names.map((name) => employer.engage(name))))
+test.each([1, 2, 3])('keeps the books consistent under random concurrent actions (seed %i)', async (seed) => {
+  const random = seededRandom(seed)
+  const employers = await Promise.all([employ(`first of ${seed}`), employ(`second of ${seed}`)])
+  const users = await Promise.all(employers.map(({ identity }) => admitUser({ db, now: NOW }, identity)))
+  const payees = []
+  for (const employer of employers) {
+    const names = Array.from({ length: 3 }, (_, index) => `payee ${index}`)
+    payees.push(await Promise.all(names.map((name) => employer.engage(name))))
+  }
+  const { all: actions, claims } = actionsOf(employers, users, payees, random)
+  const failures: unknown[] = []
+  let done = 0
+  const work = async (db: Database) => {
+    while (done < 600) {
+      done += 1
+      const action = actions[random(actions.length)]
+      await action?.(db).catch((error: unknown) => {
+        if (!(error instanceof Refusal) || statusOf(error.code) >= 500) failures.push(error)
+      })
     }
-    const { all: actions, claims } = actionsOf(employers, users, payees, random)
-    const failures: unknown[] = []
-    let done = 0
-    const work = async (db: Database) => {
-      while (done < 600) {
-        done += 1
-        const action = actions[random(actions.length)]
-        await action?.(db).catch((error: unknown) => {
-          if (!(error instanceof Refusal) || statusOf(error.code) >= 500) failures.push(error)
-        })
-      }
-    }
-    await Promise.all(Array.from({ length: 12 }, (_, index) => work(index % 2 === 0 ? db : other)))
-    expect(failures).toEqual([])
-    expect(new Set(claims.map(({ answer }) => answer))).toEqual(new Set(['recorded', 'refused']))
-    const recorded = new Map<string, number>()
-    for (const { innerHash } of await db.select({ innerHash: envelopes.innerHash }).from(envelopes)) {
-      recorded.set(innerHash, (recorded.get(innerHash) ?? 0) + 1)
-    }
-    const contradicted = claims.filter(
-      ({ innerHash, answer }) => recorded.get(innerHash) !== (answer === 'recorded' ? 1 : undefined),
-    )
-    expect(contradicted).toEqual([])
-    expect(await findContradictions(db)).toEqual([])
-    expect(await findDiscrepancies(db)).toEqual([])
-    for (const { id } of await findOpenTransfers(db)) {
-      const [envelope] = await findEnvelopes(db, [id])
-      await settleNamed(db, envelope?.innerHash ?? '', null, NOW)
-    }
-    expect(await findContradictions(db)).toEqual([])
-  },
-)
+  }
+  await Promise.all(Array.from({ length: 12 }, (_, index) => work(index % 2 === 0 ? db : other)))
+  expect(failures).toEqual([])
+  expect(new Set(claims.map(({ answer }) => answer))).toEqual(new Set(['recorded', 'refused']))
+  const recorded = new Map<string, number>()
+  for (const { innerHash } of await db.select({ innerHash: envelopes.innerHash }).from(envelopes)) {
+    recorded.set(innerHash, (recorded.get(innerHash) ?? 0) + 1)
+  }
+  const contradicted = claims.filter(
+    ({ innerHash, answer }) => recorded.get(innerHash) !== (answer === 'recorded' ? 1 : undefined),
+  )
+  expect(contradicted).toEqual([])
+  expect(await findContradictions(db)).toEqual([])
+  expect(await findDiscrepancies(db)).toEqual([])
+  for (const { id } of await findOpenTransfers(db)) {
+    const [envelope] = await findEnvelopes(db, [id])
+    await settleNamed(db, envelope?.innerHash ?? '', null, NOW)
+  }
+  expect(await findContradictions(db)).toEqual([])
+})
 
-test('makes only moves that are in the table of moves', async () => {
+test('makes only moves in the table of moves', async () => {
   const [payouts, batches] = [await movesOf('payouts'), await movesOf('batches')]
   expect(payouts.filter((move) => !movesIn(PAYOUT_MOVES).includes(move))).toEqual([])
   expect(payouts).toEqual(
@@ -201,7 +198,7 @@ test('causes no deadlock', async () => {
   const client = new Client({ connectionString: clone.url })
   await client.connect()
   const others = `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`
-  // A connection adds its counts when it ends.
+  // A connection adds its counts when it closes.
   await expect.poll(async () => (await client.query(others)).rows).toEqual([])
   const { rows } = await client.query('SELECT * FROM pg_stat_database WHERE datname = current_database()')
   await client.end()

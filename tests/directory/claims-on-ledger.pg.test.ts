@@ -111,7 +111,7 @@ test('lets two transfers of one number claim one payout, which the applied one p
   expect(payouts.find(({ status }) => status === 'paid')?.txHash).toBe(paid)
 })
 
-describe('under each failure of the RPC the payout says what the ledger says', () => {
+describe('records the ledger’s outcome in the payout despite each failure of the RPC', () => {
   const faults: [string, () => (call: Call) => Fault][] = [
     ['a connection dropped after delivery', () => next('sendTransaction', 1, { drop: true, delivered: true })],
     ['NOT_FOUND for some ledgers', () => next('getTransaction', 12, { rewrite: notFound })],
@@ -139,7 +139,7 @@ test('marks the payout as paid with the inner hash if the client submits the inn
   expect(await now()).toMatchObject({ status: 'completed', payouts: [{ status: 'paid', txHash: hash }] })
 })
 
-test('refuses a repeat that names another payout, and names the one that the transfer pays', async () => {
+test('refuses a repeat that names another payout, and returns the one that the transfer pays', async () => {
   const { post, batches, employer } = await prepare({ batches: 2 })
   const [payoutId, other] = batches.map(({ payouts }) => payouts[0]?.id)
   const paid = await post({ payoutId })
@@ -220,7 +220,7 @@ describe('payoutId', () => {
     expect((await find(employer, second ?? { id: '' })).payouts[0]?.status).toBe('paid')
   })
 
-  test('responds 422 if the payout does not fit, audits it and submits nothing; the transfer may be posted without one', async () => {
+  test('responds 422 if the payout does not fit, audits it, submits nothing, and accepts the transfer without a payout', async () => {
     const { post, hash, wallet, now } = await prepare()
     const foreign = await prepare()
     expect(await post({ payoutId: foreign.batch.payouts[0]?.id })).toEqual({
@@ -236,7 +236,7 @@ describe('payoutId', () => {
     expect((await post()).status).toBe(200)
   })
 
-  test.each([7, null, {}, ['x'], true])('%j is no id: 400', async (payoutId) => {
+  test.each([7, null, {}, ['x'], true])('responds 400 to the payoutId %j', async (payoutId) => {
     const wallet = { session: await session() } as SignedInPayer
     expect(await service.post(wallet, { signedXDR: 'AAAA', payoutId })).toEqual({
       status: 400,

@@ -42,7 +42,7 @@ async function record(
 ): Promise<Transfer> {
   count += 1
   const name = `transfer ${count}`
-  // A separate wallet for each, unless one is named: an account has one open transfer at a time.
+  // Each uses a new wallet unless one is given, because an account can have only one open transfer.
   const wallet = account ?? (await addWallet(employer, name))
   const named = transferNamed(name, { account: wallet, recipient: payee.address, createdAt: NOW })
   return (await recordNamed(service.db, named, limits, PLENTY, { payoutId })).transfer
@@ -61,8 +61,8 @@ async function settle({ id }: Transfer, how: LedgerRecord | Decision | null, now
   return await settleNamed(service.db, innerHash, record, now)
 }
 
-describe('which payout a transfer pays', () => {
-  test('the oldest that is ready, batch after batch, and sponsors the transfer even if there is none', async () => {
+describe('a transfer pays', () => {
+  test('the oldest ready payout, batch after batch, and is sponsored even if there is none', async () => {
     const ada = await employ()
     const [payee, other] = [await ada.engage('payee'), await ada.engage('other')]
     const batches = [await ada.prepare([other, payee]), await ada.prepare([payee]), await ada.prepare([payee])]
@@ -71,14 +71,14 @@ describe('which payout a transfer pays', () => {
     expect(claimed).toEqual([batches[0]?.payouts[1]?.id, batches[1]?.payouts[0]?.id, batches[2]?.payouts[0]?.id, null])
   })
 
-  test('none of a batch that is not locked', async () => {
+  test('no payout of a batch that is not locked', async () => {
     const ada = await employ()
     const payee = await ada.engage('payee')
     await ada.prepare([payee], { draft: true })
     expect((await record(ada, payee)).payout).toBeNull()
   })
 
-  test('none of another organisation that pays the same address', async () => {
+  test('no payout of another organisation that pays the same address', async () => {
     const [ada, eve] = [await employ(), await employ()]
     const payee = await ada.engage('payee')
     const same = await eve.engage('the same person', { address: payee.address })
@@ -87,7 +87,7 @@ describe('which payout a transfer pays', () => {
     expect((await record(ada, payee)).payout).toBe(batch.payouts[0]?.id)
   })
 
-  test('by the address at the payout’s creation, not by the contractor’s current address', async () => {
+  test('a payout by its address at creation, not by the contractor’s current address', async () => {
     const ada = await employ()
     const payee = await ada.engage('payee')
     const batch = await ada.prepare([payee])
@@ -97,7 +97,7 @@ describe('which payout a transfer pays', () => {
     expect((await record(ada, payee)).payout).toBe(batch.payouts[0]?.id)
   })
 
-  test('a ready one before any failed one, and the newest of the failed ones', async () => {
+  test('a ready payout before any failed one, and the newest of the failed ones', async () => {
     const ada = await employ()
     const payee = await ada.engage('payee')
     const failed = [await ada.prepare([payee]), await ada.prepare([payee])]
@@ -108,7 +108,7 @@ describe('which payout a transfer pays', () => {
     expect(claimed).toEqual([ready, failed[1], failed[0]].map((batch) => batch?.payouts[0]?.id).concat(null as never))
   })
 
-  test('any wallet of the organisation can pay it, and no other wallet', async () => {
+  test('payouts of its wallet’s organisation only', async () => {
     const ada = await employ()
     const payee = await ada.engage('payee')
     await ada.prepare([payee])
@@ -123,7 +123,7 @@ describe('which payout a transfer pays', () => {
 })
 
 describe('a payout that the client names', () => {
-  test('is claimed if an older one is ready; a failed one is claimed if another is ready', async () => {
+  test('is claimed even if an older one is ready, or if it failed and another is ready', async () => {
     const ada = await employ()
     const payee = await ada.engage('payee')
     const [, second] = [await ada.prepare([payee]), await ada.prepare([payee])]
@@ -134,7 +134,7 @@ describe('a payout that the client names', () => {
     expect((await record(ada, payee, { payoutId })).payout).toBe(payoutId)
   })
 
-  test.each(CLAIM_CASES)('is refused if it is $name, and nothing is stored', async ({ name, reason }) => {
+  test.each(CLAIM_CASES)('is refused without storing anything if it is $name', async ({ name, reason }) => {
     const [ada, eve] = [await employ(), await employ()]
     const payee = await ada.engage('payee')
     const id = (batch: BatchWithPayouts) => batch.payouts[0]?.id ?? ''
@@ -145,7 +145,7 @@ describe('a payout that the client names', () => {
       'of another organisation': async () =>
         id(await eve.prepare([await eve.engage('same', { address: payee.address })])),
       'of a draft': async () => id(await ada.prepare([payee], { draft: true })),
-      'made out to somebody else': async () => id(await ada.prepare([await ada.engage('other')])),
+      'for another address': async () => id(await ada.prepare([await ada.engage('other')])),
       pending: async () => {
         const batch = await ada.prepare([payee])
         await record(ada, payee)
@@ -186,7 +186,7 @@ describe('a payout that the client names', () => {
   })
 })
 
-test('is claimed once each when twenty transfers compete for five payouts, and fifteen pay none', async () => {
+test('is claimed once when twenty transfers compete for five payouts, and fifteen pay none', async () => {
   const ada = await employ()
   const payee = await ada.engage('payee')
   const batches = []
@@ -219,7 +219,7 @@ test('is not claimed again when the same transfer is recorded again', async () =
   expect(pending.map(({ status }) => status).toSorted()).toEqual(['pending', 'ready'])
 })
 
-describe('what becomes of a payout', () => {
+describe('a claimed payout', () => {
   async function setUp(payees = 1) {
     const ada = await employ()
     const all = []
@@ -231,7 +231,7 @@ describe('what becomes of a payout', () => {
     return { ada, payee, other: other ?? payee, batch, now }
   }
 
-  test('is pending, then paid; the batch is started, then completed, and the contractor is marked as paid', async () => {
+  test('becomes pending, then paid, which starts and completes the batch and marks the contractor as paid', async () => {
     const { ada, payee, other, now } = await setUp(2)
     const one = await record(ada, payee)
     expect(await now()).toMatchObject({
@@ -267,7 +267,7 @@ describe('what becomes of a payout', () => {
       'another transaction of this account was applied: check whether it paid',
     ],
   ] satisfies [string, LedgerRecord | Decision | null, string][])(
-    '%s: failed, with its error; sent again it is pending without one, and the batch started',
+    'fails with an error if %s, and becomes pending without one when resent',
     async (_, how, error) => {
       const { ada, payee, now } = await setUp()
       await settle(await record(ada, payee), how)
@@ -289,7 +289,7 @@ describe('what becomes of a payout', () => {
     },
   )
 
-  test('that failed while another waits: the batch goes on, and fails once no payout waits', async () => {
+  test('fails without failing its batch until no other payout is waiting', async () => {
     const { ada, payee, other, now } = await setUp(2)
     await settle(await record(ada, payee), FAILURE)
     expect(await now()).toMatchObject({ status: 'started', failedCount: 1 })
@@ -297,7 +297,7 @@ describe('what becomes of a payout', () => {
     expect(await now()).toMatchObject({ status: 'failed', failedCount: 1, settledCount: 1 })
   })
 
-  test('whose transfer ends as unknown: it stays pending with a reason, and no other transfer claims it', async () => {
+  test('stays pending with a reason if its transfer ends as unknown, and no other transfer claims it', async () => {
     const { ada, payee, now } = await setUp()
     const { id } = await record(ada, payee)
     const [envelope] = await findEnvelopes(service.db, [id])
@@ -309,7 +309,7 @@ describe('what becomes of a payout', () => {
     expect((await record(ada, payee)).payout).toBeNull()
   })
 
-  test('that another transfer pays now: the end of the earlier one is not its own', async () => {
+  test('ignores the end of an earlier transfer once another pays it', async () => {
     const { payee, ada, now } = await setUp()
     const earlier = await record(ada, payee)
     await settle(earlier, FAILURE)
@@ -322,7 +322,7 @@ describe('what becomes of a payout', () => {
     expect(await now()).toMatchObject({ status: 'started', failedCount: 0, payouts: [{ status: 'pending' }] })
   })
 
-  test('twenty settlements of its transfer at once: it counts once', async () => {
+  test('counts once when its transfer is settled twenty times concurrently', async () => {
     const { ada, payee, now } = await setUp(2)
     const transfer = await record(ada, payee)
     await Promise.all(
@@ -332,7 +332,7 @@ describe('what becomes of a payout', () => {
     expect(settledCount + failedCount).toBe(1)
   })
 
-  test('an older payment does not make the contractor paid earlier', async () => {
+  test('does not move the contractor’s last payment back for an older payment', async () => {
     const { ada, payee } = await setUp()
     await ada.prepare([payee])
     const [one, two] = [await record(ada, payee), await record(ada, payee)]

@@ -4,14 +4,14 @@ import type { z } from 'zod'
 import { contractorChanges, contractorRow, contractorRows, newContractor } from '#lib/directory/contractors/schema.ts'
 import { accountOf } from '../support/directory.ts'
 
-/** Names and email addresses are those of tests/text. */
+/** tests/text covers names and email addresses. */
 const problem = (schema: z.ZodType, value: unknown) => schema.safeParse(value).error?.issues[0]?.message
 
 const contract = StrKey.encodeContract(new Uint8Array(32).fill(9))
 // A muxed address and a secret seed: each valid in its own way.
 const muxed = 'MA7QYNF7SOWQ3GLR2BGMZEHXAVIRZA4KVWLTJJFC7MGXUA74P7UJVAAAAAAAAAAAAAJLK'
 const seed = 'SAKICEVQLYWGSOJS4WW7HZJWAHZVEEBS527LHK5V4MLJALYKICQCJXMW'
-/** The same address with its last character replaced: the checksum does not fit. */
+/** The same address with its last character replaced, so that the checksum does not match. */
 const changed = (address: string) => `${address.slice(0, -1)}${address.endsWith('A') ? 'B' : 'A'}`
 
 const ADDRESS = 'address must be a ledger address (G… or C…)'
@@ -47,7 +47,7 @@ describe.each([
     expect(values.map((value) => problem(schema, { name: 'Ann', ...value }))).toEqual(values.map(() => reason))
   })
 
-  test.each([accountOf(1), contract])('takes the address %s', (address) => {
+  test.each([accountOf(1), contract])('accepts the address %s', (address) => {
     expect(schema.parse({ name: 'Ann', address, ...rate('0.0000001') })).toMatchObject({
       address,
       ...rate('0.0000001'),
@@ -55,11 +55,11 @@ describe.each([
   })
 })
 
-test.each([null, 'paid', seed])('the status %s is none', (status) => {
+test.each([null, 'paid', seed])('rejects the status %s', (status) => {
   expect(problem(contractorChanges, { status })).toBe(STATUS)
 })
 
-test.each(['', null])('what a CSV says of nothing, %j, is absent', (nothing) => {
+test.each(['', null])('treats the empty CSV value %j as absent', (nothing) => {
   const absent = { name: 'A', email: undefined, address: undefined }
   expect(contractorRow.parse({ ...absent, email: nothing, address: nothing, amount: nothing })).toEqual(absent)
   expect(newContractor.parse({ ...absent, email: nothing, address: nothing, rate: nothing })).toEqual(absent)
@@ -94,11 +94,11 @@ describe('a row of an import', () => {
     [0.123_456_78, '0.1234568'],
     [1.000_000_04, '1'],
     ['1500.50', '1500.50'],
-  ])('the amount %j is %s', (amount, expected) => {
+  ])('parses the amount %j as %s', (amount, expected) => {
     expect(contractorRow.parse({ name: 'A', amount }).amount).toBe(expected)
   })
 
-  test('rows are a list', () => {
+  test('requires a list of rows', () => {
     expect(problem(contractorRows, {})).toBe('rows required')
     for (const rows of [{}, 'x', null]) expect(problem(contractorRows, { rows })).toBe('rows must be an array')
   })

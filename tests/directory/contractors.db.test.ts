@@ -94,13 +94,16 @@ describe('POST /contractors', () => {
     expect((await get(idOf(created))).body.name).toBe(name)
   })
 
-  test.each(['name', 'email', 'address'])('a secret seed in %s is refused, and stands nowhere', async (field) => {
-    const answer = await create({ name: 'Ann', [field]: field === 'email' ? `${seed}@b.example` : seed })
-    expect(answer.status).toBe(400)
-    expect((await list()).body).toEqual({ contractors: [] })
-    expect(JSON.stringify(answer.body).toUpperCase()).not.toContain(seed.slice(0, 20))
-    expect(logged.join('\n').toUpperCase()).not.toContain(seed.slice(0, 20))
-  })
+  test.each(['name', 'email', 'address'])(
+    'refuses a secret seed in %s, and neither stores nor logs it',
+    async (field) => {
+      const answer = await create({ name: 'Ann', [field]: field === 'email' ? `${seed}@b.example` : seed })
+      expect(answer.status).toBe(400)
+      expect((await list()).body).toEqual({ contractors: [] })
+      expect(JSON.stringify(answer.body).toUpperCase()).not.toContain(seed.slice(0, 20))
+      expect(logged.join('\n').toUpperCase()).not.toContain(seed.slice(0, 20))
+    },
+  )
 
   test('refuses a second contractor with the same email, in any case, or address', async () => {
     await create({ name: 'Ann', email: 'Ann@Example.com', address: accountOf(3) })
@@ -159,7 +162,7 @@ describe('GET /contractors', () => {
     expect((await list('?limit=2')).headers.get('link')).toBeNull()
   })
 
-  test('accepts a cursor of the last possible moment', async () => {
+  test('accepts a cursor at the last possible moment', async () => {
     await create({ name: 'a' })
     const cursor = Buffer.from(`${Date.UTC(10_000, 0) - 1}-1`).toString('base64url')
     expect(fieldsOf(await list(`?cursor=${cursor}`), 'contractors', 'name')).toEqual(['a'])
@@ -167,7 +170,7 @@ describe('GET /contractors', () => {
 })
 
 describe('GET, PATCH and DELETE /contractors/{id}', () => {
-  test('changes the given fields only', async () => {
+  test('changes only the given fields', async () => {
     const given = { name: 'Ann', email: 'a@b.example', address: accountOf(5), rate: { amount: '1', currency: 'USDC' } }
     const created = await create(given)
     const id = idOf(created)
@@ -205,7 +208,7 @@ describe('GET, PATCH and DELETE /contractors/{id}', () => {
     expect(refused(await patch(id, { address: accountOf(7) }))).toEqual([409, 'another contractor has this address'])
   })
 
-  test.each(['invited', 'onboarding', 'ready', 'inactive'])('the status becomes %s as asked', async (status) => {
+  test.each(['invited', 'onboarding', 'ready', 'inactive'])('sets the status to %s as requested', async (status) => {
     const id = idOf(await create({ name: 'Ann' }))
     expect((await patch(id, { status })).body.status).toBe(status)
     expect((await get(id)).body.status).toBe(status)

@@ -64,7 +64,7 @@ describe.each<[string, (id: string) => Promise<{ status: number }>]>([
   ['deactivating', (id) => service.ask('PATCH', `/contractors/${id}`, { session, body: { status: 'inactive' } })],
   ['removing', (id) => service.ask('DELETE', `/contractors/${id}`, { session })],
 ])('%s a contractor', (_name, act) => {
-  test('cancels its unsent payouts, removes them from the counts, and leaves the rest', async () => {
+  test('cancels its unsent payouts, removes them from the counts, and keeps the rest', async () => {
     service.ledger.register(accountOf(13_000), keyOf(1))
     const id = idOf(
       await service.ask('POST', '/contractors', { session, body: { name: 'Ann', address: accountOf(13_000) } }),

@@ -6,7 +6,7 @@ import type { TestService } from '../support/test-service.ts'
 export interface EmailProvider {
   /** the variables of a service that trusts the provider */
   variables: { IDP_JWKS_URL: string }
-  /** Signs a user in at the service by a token of the provider. Resolves to the session. */
+  /** Signs a user in with a token from the provider. Resolves to the session. */
   signIn(service: TestService<'fake'>, user: { sub: string; email: string; verified: boolean }): Promise<string>
   close(): Promise<void>
 }

@@ -79,7 +79,7 @@ test('returns two empty lists for an import without rows', async () => {
   expect((await bring([])).body).toEqual({ imported: [], errors: [] })
 })
 
-test('accepts the first of several rows with the same email or address; a failed row reserves neither', async () => {
+test('accepts the first valid row of several with the same email or address', async () => {
   await service.ask('POST', '/contractors', {
     session,
     body: { name: 'Old', email: 'old@b.example', address: accountOf(3) },
@@ -106,7 +106,7 @@ test('accepts the first of several rows with the same email or address; a failed
   ])
 })
 
-test('creates every row once when two imports of the same rows run at once', async () => {
+test('creates every row once when two imports of the same rows run concurrently', async () => {
   const rows = Array.from({ length: 50 }, (_, n) => ({ name: `${n}`, email: `n${n}@b.example` }))
   const answers = await Promise.all([bring(rows), bring([...rows].reverse()), bring(rows)])
   const made = answers.flatMap((answer) => imported(answer, 'email'))
@@ -134,12 +134,12 @@ describe('the largest body', () => {
     expect(imported(answer, 'id').every((id) => audited.has(String(id)))).toBe(true)
   })
 
-  test('accepts 2,000 rows and no more', async () => {
+  test('accepts at most 2,000 rows', async () => {
     const rows = Array.from({ length: 2_000 }, () => ({ name: 'a' }))
     const answer = await bring(rows)
     expect([answer.status, imported(answer, 'id').length]).toEqual([200, 2_000])
     const newest = imported(answer, 'id').reverse()
-    // A list without a limit holds 1,000, and says where the rest is.
+    // Without a limit, a list returns 1,000 records and links to the rest.
     const whole = await service.ask('GET', '/contractors', { session })
     expect(fieldsOf(whole, 'contractors', 'id')).toEqual(newest.slice(0, 1_000))
     const rest = /^<([^>]*)>; rel="next"$/.exec(whole.headers.get('link') ?? '')?.[1]
@@ -165,7 +165,7 @@ describe('the largest body', () => {
     expect(turns).toBeGreaterThan(0)
   })
 
-  test('one byte over 256 KiB is refused', async () => {
+  test('is refused if it is one byte over 256 KiB', async () => {
     const text = JSON.stringify({ rows: [{ name: 'a' }] })
     const most = await service.ask('POST', '/contractors/bulk', { session, body: text.padEnd(LIMIT) })
     expect(most.status).toBe(200)

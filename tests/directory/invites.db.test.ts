@@ -78,7 +78,7 @@ describe('POST /contractors/{id}/invite', () => {
     ])
   })
 
-  test('is refused for a linked record: the bearer of a new link could take the record over', async () => {
+  test('is refused for a linked record, which the bearer of a new link could otherwise take over', async () => {
     const id = await create({ name: 'Ann' })
     const { session, address } = await newcomer()
     await accept(session, await invite(id))
@@ -97,7 +97,7 @@ describe('POST /invites/{token}/accept', () => {
     ['an email, by a user without a verified one', { email: 'hal@b.example' }, () => service.user('hal')],
     ['an address, by another', { address: accountOf(98_000) }, async () => (await newcomer()).session],
     ['an address, by email', { address: accountOf(98_001) }, () => service.user('ida', 'ida@b.example')],
-  ])('a record with %s is for somebody else', async (_, fields, signIn) => {
+  ])('refuses a record with %s', async (_, fields, signIn) => {
     const token = await invite(await create({ name: 'Hal', ...fields }))
     expect(refused(await accept(await signIn(), token))).toEqual([403, 'this invite is for another email or account'])
   })
@@ -105,7 +105,7 @@ describe('POST /invites/{token}/accept', () => {
   test.each<[string, (address: string) => Promise<string>]>([
     ['the address', (address) => service.wallet(address)],
     ['the email', () => service.user('jo', 'JO@b.example')],
-  ])('a record with address and email is for a user who proves %s', async (_, signIn) => {
+  ])('accepts a record with address and email from a user who proves %s', async (_, signIn) => {
     const { address } = await newcomer()
     const token = await invite(await create({ name: 'Jo', address, email: 'jo@b.example' }))
     expect((await accept(await signIn(address), token)).status).toBe(200)
@@ -137,7 +137,7 @@ describe('POST /invites/{token}/accept', () => {
     expect(row).toMatchObject({ linkedKind: 'ledger', linkedSub: address, inviteAcceptedAt: NOW })
   })
 
-  test('marks the contractor as ready at once if the address is registered', async () => {
+  test('marks the contractor as ready immediately if the address is registered', async () => {
     const { session, address } = await newcomer()
     service.ledger.register(address, keyOf(users))
     const { body } = await accept(session, await invite(await create({ name: 'Ann' })))
@@ -158,13 +158,13 @@ describe('POST /invites/{token}/accept', () => {
     expect([body.status, body.address]).toEqual(['onboarding', undefined])
   })
 
-  test('keeps a status beyond onboarding', async () => {
+  test('keeps a status that is past onboarding', async () => {
     const id = await create({ name: 'Ann' })
     await patch(id, { status: 'ready' })
     expect((await accept((await newcomer()).session, await invite(id))).body.status).toBe('ready')
   })
 
-  test('succeeds for one of 20 users who accept at once', async () => {
+  test('succeeds for one of 20 users who accept concurrently', async () => {
     const people = await Promise.all(Array.from({ length: 20 }, () => newcomer()))
     const id = await create({ name: 'Ann' })
     const token = await invite(id)
@@ -179,7 +179,7 @@ describe('POST /invites/{token}/accept', () => {
     expect(entries.filter(({ action }) => action === 'contractor.linked')).toHaveLength(1)
   })
 
-  test('succeeds once for one user who accepts 20 times at once', async () => {
+  test('succeeds once for one user who accepts 20 times concurrently', async () => {
     const { session } = await newcomer()
     const token = await invite(await create({ name: 'Ann' }))
     const answers = await Promise.all(Array.from({ length: 20 }, () => accept(session, token)))
@@ -197,10 +197,10 @@ describe('POST /invites/{token}/accept', () => {
   test.each<[string, (id: string) => Promise<unknown>]>([
     ['a newer invite', (id) => invite(id)],
     ['another email', (id) => patch(id, { email: 'new@b.example' })],
-    ['no email any more', (id) => patch(id, { email: null })],
+    ['a removed email', (id) => patch(id, { email: null })],
     ['deactivation', (id) => patch(id, { status: 'inactive' })],
     [
-      'deactivation that is taken back',
+      'a reverted deactivation',
       async (id) => [await patch(id, { status: 'inactive' }), await patch(id, { status: 'invited' })],
     ],
     ['removal', (id) => service.ask('DELETE', `/contractors/${id}`, { session: employer })],
@@ -229,7 +229,7 @@ describe('POST /invites/{token}/accept', () => {
     expect(refused(await accept(second.session, token))).toEqual([409, 'invite already accepted'])
   })
 
-  test('is refused to a user of the inviting organisation', async () => {
+  test('refuses a user of the inviting organisation', async () => {
     const token = await invite(await create({ name: 'Bob' }))
     expect(refused(await accept(employer, token))).toEqual([403, 'this invite is from your own organisation'])
   })
@@ -242,12 +242,12 @@ describe('POST /invites/{token}/accept', () => {
   })
 
   test.each([
-    ['nothing like it', 'x'],
+    ['arbitrary text', 'x'],
     ['an id', '00000000-0000-4000-8000-000000000000'],
     ['of the right length', 'A'.repeat(70)],
     ['very long', 'A'.repeat(10_000)],
     ['percent signs', '%00'],
-  ])('a token that is %s is not found', async (_what, token) => {
+  ])('responds 404 to a token that is %s', async (_what, token) => {
     expect(refused(await accept(employer, token))).toEqual([404, 'invite not found'])
   })
 })

@@ -41,7 +41,7 @@ describe('GET /contractors', () => {
     ['status=inactive', ['C_D']],
     ['status=inactive&q=ada', []],
     ['status=ready', []],
-  ])('%s finds %j', async (query, expected) => {
+  ])('matches the query %s to %j', async (query, expected) => {
     expect(await names(query)).toEqual(expected)
   })
 
@@ -49,7 +49,7 @@ describe('GET /contractors', () => {
     expect((await service.ask('GET', `/contractors?${query}`, { session })).status).toBe(400)
   })
 
-  test('counts the filtered list on every page if there is a limit', async () => {
+  test('counts the filtered list on every page if a limit is given', async () => {
     const total = ({ headers }: Answer) => headers.get('x-total-count')
     const first = await service.ask('GET', '/contractors?limit=2&status=invited', { session })
     expect([fieldsOf(first, 'contractors', 'id').length, total(first)]).toEqual([2, '4'])
@@ -59,7 +59,7 @@ describe('GET /contractors', () => {
     expect(total(await service.ask('GET', '/contractors', { session }))).toBeNull()
   })
 
-  test('counts contractors added one by one or in bulk, and not those that were removed', async () => {
+  test('counts contractors added one by one or in bulk, but not removed ones', async () => {
     const own = await service.wallet(accountOf(30_002))
     const ask = (method: Method, path: string, body?: unknown) => service.ask(method, path, { session: own, body })
     const total = async () => (await ask('GET', '/contractors?limit=1')).headers.get('x-total-count')
@@ -97,7 +97,7 @@ describe('GET /batches', () => {
     expect((await ada.ask('GET', '/batches?status=late')).status).toBe(400)
   })
 
-  test('counts the filtered list on every page if there is a limit', async () => {
+  test('counts the filtered list on every page if a limit is given', async () => {
     const grace = await employerNamed(service, 'grace')
     const made = await Promise.all(['a', 'b', 'c', 'd'].map((name) => grace.ask<Batch>('POST', '/batches', { name })))
     await grace.ask('DELETE', `/batches/${made[0]?.body.id}`)

@@ -58,7 +58,7 @@ beforeEach(async () => {
   logged = captureLog()
   letters.length = 0
   refusal = undefined
-  // An employer for each test, who has the limit to themselves.
+  // Each test has a new employer with an unused limit.
   employers += 1
   session = await service.wallet(accountOf(8_000 + employers))
 })
@@ -69,7 +69,7 @@ afterEach(() => {
 const create = async (body: object) => idOf(await service.ask('POST', '/contractors', { session, body }))
 const invite = (id: string) => service.ask('POST', `/contractors/${id}/invite`, { session })
 
-/** The two forms of a letter: each part of a multipart/alternative, decoded. */
+/** The two parts of a letter (multipart/alternative), decoded. */
 function partsOf({ raw }: Letter): { head: string; text: string; html: string } {
   const [head = ''] = raw.split('\r\n\r\n', 1)
   const boundary = /boundary="([^"]+)"/.exec(head)?.[1] ?? ''
@@ -105,7 +105,7 @@ test('mails the contractor an invite, in text and in HTML, with the link of the 
   expect(logged.join('\n')).not.toContain(String(body.inviteUrl))
 })
 
-test('escapes names in HTML, and lets them start no header', async () => {
+test('escapes names in HTML, and keeps them out of the headers', async () => {
   const company = '"><script>alert(1)</script> & 株式会社'
   const name = `<img src=x onerror='alert("x")'>`
   await service.ask('PATCH', '/me', { session, body: { orgName: company } })
@@ -135,13 +135,13 @@ test('adds no header or recipient for a line break in a message', async () => {
 
 test.each([
   ['an encoded word', '=?utf-8?B?WW91ciBiYW5r?='],
-  ['a part of one', 'Acme =?utf-8?Q?a'],
+  ['part of an encoded word', 'Acme =?utf-8?Q?a'],
   ['a link', 'Sign in at https://evil.example/x'],
   ['a host', 'evil.example'],
-  ['a host in other letters', 'пример.рф'],
+  ['a host in another script', 'пример.рф'],
   ['an address', 'boss@evil.example'],
-  ['nothing that is seen', '\u202e\u200b'],
-])('a name that is %s is in no mail', async (_, name) => {
+  ['only invisible characters', '\u202e\u200b'],
+])('omits a name that is %s from the mail', async (_, name) => {
   await service.ask('PATCH', '/me', { session, body: { orgName: name } })
   await invite(await create({ name, email: 'names@b.example' }))
   const [letter] = letters
@@ -186,7 +186,7 @@ test('responds 503 if the mail server rejects a recipient, and succeeds on retry
   expect(letters.map(({ to }) => to)).toEqual([['refused@b.example']])
 })
 
-test('reports an unreachable mail server or a rejected password as unavailable, without saying which', async () => {
+test('reports an unreachable mail server and a rejected password alike as unavailable', async () => {
   const { mail } = service.running.settings
   if (!mail) throw new Error('no mail')
   const message = { to: 'a@b.example', subject: 's', text: 't', html: 'h' }
@@ -197,7 +197,7 @@ test('reports an unreachable mail server or a rejected password as unavailable, 
   expect(letters).toEqual([])
 })
 
-test('limits the invites that an organisation mails per day; its links still work, and others can still invite', async () => {
+test('limits the invites that an organisation mails per day, but not its links or other organisations', async () => {
   const [first = '', ...others] = await Promise.all(
     Array.from({ length: 6 }, (_, index) => create({ name: 'Ann', email: `ann${index}@b.example` })),
   )

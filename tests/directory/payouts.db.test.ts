@@ -42,14 +42,14 @@ async function list(query = '', by: User = ada): Promise<string[]> {
 }
 const ids = (batch: BatchWithPayouts) => batch.payouts.map(({ id }) => id)
 
-test('lists all payouts, newest first; if times are equal, the last created first', async () => {
+test('lists all payouts, newest first, and the last created first if times are equal', async () => {
   const newest = [...ids(second).toReversed(), ...ids(first).toReversed()]
   expect(await list()).toEqual(newest)
   const { body } = await ada.ask<{ payouts: Payout[] }>('GET', '/payouts')
   for (const payout of body.payouts) expect(payoutShape.strict().parse(payout)).toEqual(payout)
 })
 
-test('keeps the order of instructions inside a batch, not that of their times', async () => {
+test('keeps the order of instructions inside a batch, regardless of their times', async () => {
   const { body } = await ada.ask<BatchWithPayouts>('GET', `/batches/${first.id}`)
   expect(ids(body)).toEqual(ids(first))
   expect(body.payouts.map(({ contractorId }) => contractorId)).toEqual(payees.map(({ id }) => id))
@@ -85,7 +85,7 @@ describe('filters', () => {
     expect(await list(`?contractorId=${payee?.id}&batchId=${first.id}`)).toEqual([first.payouts[0]?.id])
   })
 
-  test('from is inclusive, to is not, on createdAt, in any zone', async () => {
+  test('treats from as inclusive and to as exclusive, in any time zone', async () => {
     const in3 = ids(first)
     const query = (fields: Record<string, string>) => `?${new URLSearchParams({ batchId: first.id, ...fields })}`
     expect(await list(query({ from: moment(3) }))).toEqual([in3[4], in3[3]])
@@ -131,7 +131,7 @@ describe('filters', () => {
     'batchId=x',
     "contractorId=' OR true --",
     'batchId=%00',
-  ])('%s: no record has that id, so the list is empty', async (query) => {
+  ])('returns an empty list for the unknown id %s', async (query) => {
     expect(await list(`?${query}`)).toEqual([])
   })
 
@@ -152,15 +152,15 @@ describe('filters', () => {
     'to=infinity',
     'limit=0',
     'cursor=x',
-  ])('%s: 400 that names it', async (query) => {
+  ])('responds 400 to %s and names it', async (query) => {
     const answer = await ada.ask<{ error: string }>('GET', `/payouts?${query}`)
     expect(answer.status).toBe(400)
     expect(answer.body.error).toMatch(new RegExp(`^${query.split('=')[0]} `))
   })
 })
 
-describe('who sees what', () => {
-  test('shows another organisation only its payouts, by each filter', async () => {
+describe('visibility', () => {
+  test('shows another organisation only its own payouts with each filter', async () => {
     const own = await eve.prepare([await eve.engage('hers')])
     expect(await list('', eve)).toEqual(ids(own))
     expect(await list(`?batchId=${first.id}`, eve)).toEqual([])

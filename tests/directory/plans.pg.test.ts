@@ -11,7 +11,7 @@ import { type CapturedDatabase, openCaptured } from '../support/captured.ts'
 import { pair } from '../support/inner-transaction.ts'
 import { limits, PLENTY, recordNamed, transferNamed } from '../transfers/quota-cases.ts'
 
-/** Every query that a verb makes is captured, and planned again on tables of the size that matters. */
+/** Captures the queries of each verb and plans them again on large tables. */
 let database: CapturedDatabase
 let pool: CapturedDatabase['pool']
 let db: Database
@@ -77,7 +77,7 @@ interface Plan {
 
 const nodesOf = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(nodesOf)]
 
-/** The plans, as they ran, of the queries that `work` made on tables that grow. */
+/** The executed plans of the queries that `work` sent to tables that grow. */
 async function plansOf(work: () => Promise<unknown>): Promise<Plan[][]> {
   const queries = (await database.capture(work)).filter(({ query }) => query.startsWith('select'))
   const plans: Plan[][] = []
@@ -98,7 +98,7 @@ const viewer = (user: Partial<User>): User => ({
   ...user,
 })
 
-test('runs one statement for a status poll, which reads one row of batches, for a batch of any size', async () => {
+test('runs one statement for a status poll, which reads one row of batches for a batch of any size', async () => {
   const identity = { kind: 'ledger', sub: pair('poller of the plans').publicKey() } as const
   await pool.query(`INSERT INTO identities (kind, sub, organisation) VALUES ('ledger', $1, $2)`, [
     identity.sub,
@@ -120,13 +120,13 @@ test('runs one statement for a status poll, which reads one row of batches, for 
 const PAGE = { limit: 100 }
 const LAST = { limit: 100, cursor: { createdAt: new Date(Date.now() - 3.9 * 3_600_000), sequence: 1 } }
 
-describe('a page of payouts follows an index, and reads no more than it shows', () => {
+describe('reads a page of payouts from an index, and reads no more rows than it shows', () => {
   const filters: [string, () => Omit<z.output<typeof payoutsQuery>, 'limit' | 'cursor'>][] = [
     ['all', () => ({})],
     ['by batch', () => ({ batchId: many })],
     ['by contractor', () => ({ contractorId: contractor })],
     ['by status', () => ({ status: 'failed' })],
-    ['in a time', () => ({ from: new Date(Date.now() - 3 * 3_600_000), to: new Date() })],
+    ['in a period', () => ({ from: new Date(Date.now() - 3 * 3_600_000), to: new Date() })],
   ]
   describe.each([
     ['first', PAGE],
@@ -145,7 +145,7 @@ describe('a page of payouts follows an index, and reads no more than it shows', 
     })
   })
 
-  test('those of a contractor who is not an employer', async () => {
+  test('for a contractor who is not an employer', async () => {
     const plans = await plansOf(() =>
       listPayouts(
         { ...context(), user: viewer({ records: [{ id: contractor, organisation, name: 'payee', status: 'ready' }] }) },
@@ -157,7 +157,7 @@ describe('a page of payouts follows an index, and reads no more than it shows', 
   })
 })
 
-test('finds the open transfers of an organisation by an index', async () => {
+test('finds the open transfers of an organisation with an index', async () => {
   await pool.query(
     `INSERT INTO transfers (kind, account, owner, recipient, sponsor, bid, sequence_number, quota_day, recorded_ledger,
         status, hash, settled_at, organisation)
@@ -185,7 +185,7 @@ test('reads only the recipient’s payouts for a claim', async () => {
   expect(Math.max(...onPayouts.map((node) => node['Actual Rows']))).toBeLessThanOrEqual(6)
 })
 
-test('reads a page of batches by an index', async () => {
+test('reads a page of batches from an index', async () => {
   const [plan] = await plansOf(() => listBatches({ ...context(), employer: employer() }, PAGE))
   expect(plan?.map((node) => node['Node Type'])).not.toContain('Seq Scan')
 })

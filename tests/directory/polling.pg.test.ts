@@ -34,7 +34,7 @@ async function leaveBehind() {
   return { ...prepared, posted }
 }
 
-/** Gives the service a new submission that tracks nothing, like a process that has just started. */
+/** Gives the service a new submission that tracks nothing yet, like a process that has just started. */
 function renew() {
   const { network, database, now, tracker } = service.running
   Object.assign(tracker, openTracker({ network, database, now }))

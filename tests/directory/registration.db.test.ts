@@ -49,7 +49,7 @@ const activating = async (organisation = '', given: ConfidentialAccounts = accou
   employer: { organisation, actor },
 })
 
-describe('what the ledger says of an address', () => {
+describe('the registration of an address', () => {
   const [registered, archived, forgotten, confused, absent] = [1, 2, 3, 4, 5].map(accountOf) as [
     string,
     string,
@@ -58,7 +58,7 @@ describe('what the ledger says of an address', () => {
     string,
   ]
 
-  test('returns the key of a registered or archived address, null for one of another contract, and nothing for an absent one', async () => {
+  test('returns the key of a registered or archived address, null for another contract’s entry, and nothing for an absent one', async () => {
     service.ledger.register(registered, keyOf(1))
     service.ledger.register(archived, keyOf(2), 0)
     service.ledger.register(forgotten, keyOf(3), service.ledger.latestLedger - 1)
@@ -73,7 +73,7 @@ describe('what the ledger says of an address', () => {
     expect(service.ledger.requests).toEqual([5])
   })
 
-  test('a contractor with an archived entry becomes ready, and one with an entry of another contract does not', async () => {
+  test('marks a contractor with an archived entry as ready, but not one with another contract’s entry', async () => {
     const bodies = await Promise.all(
       [archived, confused].map(
         async (address) => (await service.ask('POST', '/contractors', { session, body: { name: 'A', address } })).body,
@@ -108,14 +108,14 @@ describe('what the ledger says of an address', () => {
   })
 
   test.each<[string, unknown]>([
-    ['an entry that was not asked for', { latestLedger: 7, entries: [{ key: 'AAAA', xdr: 'AAAA' }] }],
+    ['an entry that was not requested', { latestLedger: 7, entries: [{ key: 'AAAA', xdr: 'AAAA' }] }],
     [
-      'an entry that is no XDR',
+      'an entry that is not XDR',
       { latestLedger: 7, entries: [{ key: accountKey(TOKEN, registered).toXdr('base64'), xdr: 'AAAA' }] },
     ],
     ['no ledger number', { entries: [] }],
-    ['entries that are no list', { latestLedger: 7, entries: 'x' }],
-  ])('%s is no answer', async (_what, result) => {
+    ['entries that are not a list', { latestLedger: 7, entries: 'x' }],
+  ])('treats %s as unavailable', async (_what, result) => {
     service.ledger.result = result
     await expect(lookUpViewingKeys(accounts(), [registered])).rejects.toMatchObject({ code: 'unavailable' })
   })
@@ -185,7 +185,7 @@ describe('activation', () => {
     await service.db.delete(contractors).where(eq(contractors.organisation, organisation))
   })
 
-  test.runIf(inject('postgres'))('never waits for a transaction that holds the organisation', async () => {
+  test.runIf(inject('postgres'))('never waits for a transaction that locks the organisation', async () => {
     const id = await create({ name: 'Ann', address: accountOf(60_102) })
     service.ledger.register(accountOf(60_102), keyOf(1))
     const [row] = await service.db.select().from(contractors).where(eq(contractors.id, id))

@@ -24,7 +24,7 @@ const engage = () => {
 }
 const find = async (id: string) => (await ada.ask<BatchWithPayouts>('GET', `/batches/${id}`)).body
 
-/** A payout in this status, and the matching state of its batch. */
+/** A payout with this status, and its batch in the matching state. */
 async function payoutIn(status: PayoutStatus, fields: Partial<typeof payouts.$inferInsert> = {}) {
   const contractor = await engage()
   const { id, payouts: made } = await ada.prepare([contractor], { draft: status === 'draft' })
@@ -54,7 +54,7 @@ describe('DELETE /payouts/{id}', () => {
     ['draft', 'draft'],
     ['ready', 'ready'],
     ['failed', 'failed'],
-  ])('cancels a payout that is %s, and takes it out of the counts', async (status, batchStatus) => {
+  ])('cancels a payout that is %s, and removes it from the counts', async (status, batchStatus) => {
     const { batch, payout } = await payoutIn(status)
     expect(await cancel(payout)).toMatchObject({ status: 200, body: { id: payout } })
     const found = await find(batch)
@@ -66,7 +66,7 @@ describe('DELETE /payouts/{id}', () => {
   })
 
   test('cancels a pending payout whose outcome can no longer be determined', async () => {
-    const { batch, payout } = await payoutIn('pending', { error: 'what became of the transfer cannot be known' })
+    const { batch, payout } = await payoutIn('pending', { error: 'the outcome of the transfer cannot be determined' })
     expect((await cancel(payout)).status).toBe(200)
     expect(await find(batch)).toMatchObject({ status: 'failed', payoutCount: 0, failedCount: 0 })
   })
@@ -75,7 +75,7 @@ describe('DELETE /payouts/{id}', () => {
     ['pending', 'payout is pending'],
     ['paid', 'payout is paid'],
     ['canceled', 'payout is canceled'],
-  ])('refuses a payout that is %s: 409', async (status, error) => {
+  ])('responds 409 for a payout that is %s', async (status, error) => {
     const { batch, payout } = await payoutIn(status)
     const before = await find(batch)
     expect(await cancel(payout)).toMatchObject({ status: 409, body: { error } })
@@ -142,12 +142,18 @@ describe('DELETE /batches/{id}', () => {
     expect((await remove(id)).status).toBe(404)
   })
 
-  test.each<PayoutStatus>(['pending', 'paid', 'failed'])('refuses a batch with a %s payout: 409', async (status) => {
-    const { batch } = await payoutIn(status)
-    const before = await find(batch)
-    expect(await remove(batch)).toMatchObject({ status: 409, body: { error: 'a payout of this batch has been sent' } })
-    expect(await find(batch)).toEqual(before)
-  })
+  test.each<PayoutStatus>(['pending', 'paid', 'failed'])(
+    'responds 409 for a batch with a %s payout',
+    async (status) => {
+      const { batch } = await payoutIn(status)
+      const before = await find(batch)
+      expect(await remove(batch)).toMatchObject({
+        status: 409,
+        body: { error: 'a payout of this batch has been sent' },
+      })
+      expect(await find(batch)).toEqual(before)
+    },
+  )
 
   test('refuses a batch whose payout failed and was canceled afterwards', async () => {
     const { batch, payout } = await payoutIn('failed')

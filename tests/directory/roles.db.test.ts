@@ -34,7 +34,7 @@ afterEach(() => {
   vi.restoreAllMocks()
 })
 
-/** A user who has never been here. */
+/** A user who has never signed in. */
 async function newcomer() {
   users += 1
   const address = accountOf(users)
@@ -46,7 +46,7 @@ const create = async (session: string, body: object) =>
   idOf(await service.ask('POST', '/contractors', { session, body }))
 const refused = ({ status, body }: Answer) => [status, body.error]
 
-/** The token of a fresh invite. */
+/** The token of a new invite. */
 async function invite(session: string, id: string): Promise<string> {
   const { body } = await service.ask('POST', `/contractors/${id}/invite`, { session })
   return String(body.inviteUrl).split('/').at(-1) ?? ''
@@ -54,7 +54,7 @@ async function invite(session: string, id: string): Promise<string> {
 
 const accept = (session: string, token: string) => service.ask('POST', `/invites/${token}/accept`, { session })
 
-/** A user who is linked to a new contractor record of `employer`, with that record's id. */
+/** A user who is linked to a new contractor record of `employer`, and that record's id. */
 async function hired(employer: string): Promise<{ session: string; address: string; id: string }> {
   const person = await newcomer()
   const id = await create(employer, { name: 'Ann', address: person.address })
@@ -62,7 +62,7 @@ async function hired(employer: string): Promise<{ session: string; address: stri
   return { ...person, id }
 }
 
-describe('a user who comes for the first time', () => {
+describe('a new user', () => {
   test('becomes an employer when signing in with a wallet', async () => {
     const { address, session } = await newcomer()
     expect(await me(session)).toEqual({
@@ -86,7 +86,7 @@ describe('a user who comes for the first time', () => {
     expect(row).toMatchObject({ kind: 'idp', issuer: ISSUER, email: 'alice@b.example' })
   })
 
-  test('gets one organisation, however many requests arrive at once', async () => {
+  test('gets one organisation, however many requests arrive concurrently', async () => {
     const { session, address } = await newcomer()
     const answers = await Promise.all(Array.from({ length: 20 }, () => me(session)))
     expect(new Set(answers.map(({ employer }) => JSON.stringify(employer))).size).toBe(1)
@@ -111,7 +111,7 @@ describe('a user who comes for the first time', () => {
     ])
   })
 
-  test('gets a changed verified email stored', async () => {
+  test('has its changed verified email stored', async () => {
     await me(await service.user('carol', 'old@b.example'))
     await me(await service.user('carol', 'New@B.example'))
     await me(await service.user('carol'))
@@ -147,7 +147,7 @@ describe('PATCH /me', () => {
 })
 
 describe('a pending invite', () => {
-  test('by address: creates no organisation until the first write of an employer', async () => {
+  test('by address prevents an organisation until the first write of an employer', async () => {
     const [employer, person] = [await newcomer(), await newcomer()]
     await service.ask('PATCH', '/me', { session: employer.session, body: { orgName: 'Acme' } })
     await create(employer.session, { name: 'Ann', address: person.address })
@@ -209,7 +209,7 @@ describe('a pending invite', () => {
     expect(await me(person.session)).toMatchObject({ needsOnboarding: true })
   })
 
-  test('is the newest of several, and none of the user’s organisation, of a removed or inactive record, or of an old one', async () => {
+  test('is the newest of several, never from the user’s organisation, for a removed or inactive record, or expired', async () => {
     const person = await newcomer()
     await create(person.session, { name: 'Myself', address: person.address })
     expect((await me(person.session)).invite).toBeUndefined()
@@ -302,9 +302,9 @@ describe('a linked contractor', () => {
   })
 
   test.each([
-    ['an organisation that is dissolved at that very moment', false],
-    ['one that it has left, though a removed record keeps that', true],
-  ])('makes no record in %s', async (_, keeps) => {
+    ['an organisation that is dissolved concurrently', false],
+    ['one that it has left and that a removed record keeps', true],
+  ])('creates no record in %s', async (_, keeps) => {
     const [employer, person] = [await newcomer(), await newcomer()]
     if (keeps) {
       const removed = await create(person.session, { name: 'Gone' })
@@ -375,7 +375,7 @@ describe('a linked contractor', () => {
     expect((await move()).body).toMatchObject({ id, address: wallet.address })
   })
 
-  test('that was unlinked changes nothing, even in a request that began before', async () => {
+  test('changes nothing after it was unlinked, even in a request that began before', async () => {
     const employer = await newcomer()
     const { session, id, address } = await hired(employer.session)
     const user = await admitUser({ db: service.db, now: NOW }, { kind: 'ledger', sub: address })
@@ -404,14 +404,14 @@ describe('a linked contractor', () => {
   })
 })
 
-describe('organisations are apart', () => {
-  test('lets another employer have the same contractor, but not list it', async () => {
+describe('separate organisations', () => {
+  test('let another employer have the same contractor, but not list it', async () => {
     const [owner, stranger] = [await newcomer(), await newcomer()]
     const given = { name: 'Ann', email: 'ann@own.example', address: accountOf(99_001) }
     const created = await service.ask('POST', '/contractors', { session: owner.session, body: given })
     const id = idOf(created)
     expect((await service.ask('GET', '/contractors', { session: stranger.session })).body).toEqual({ contractors: [] })
-    // An employer can't see that another one has the same contractor.
+    // An employer can't tell that another one has the same contractor.
     expect((await service.ask('POST', '/contractors', { session: stranger.session, body: given })).status).toBe(200)
     const bulk = await service.ask('POST', '/contractors/bulk', {
       session: (await newcomer()).session,
@@ -421,7 +421,7 @@ describe('organisations are apart', () => {
     expect((await service.ask('GET', `/contractors/${id}`, { session: owner.session })).body).toEqual(created.body)
   })
 
-  test('rejects a cursor of one list in another', async () => {
+  test('reject a cursor of one list in another', async () => {
     const [owner, stranger] = [await newcomer(), await newcomer()]
     for (const name of ['a', 'b']) await create(owner.session, { name })
     const link =
@@ -437,7 +437,7 @@ describe('POST /me/identities', () => {
   const join = (session: string, other: unknown) =>
     service.ask('POST', '/me/identities', { session, body: { session: other } })
 
-  test('moves a wallet into the organisation of an email user, and may be repeated', async () => {
+  test('moves a wallet into the organisation of an email user, idempotently', async () => {
     const user = await service.user('erin')
     const wallet = await newcomer()
     const { employer } = await me(user)
@@ -467,7 +467,7 @@ describe('POST /me/identities', () => {
     expect(await me(other.session)).toEqual(before)
   })
 
-  test('leaves one organisation to two identities that join each other at once', async () => {
+  test('leaves one organisation to two identities that join each other concurrently', async () => {
     const [one, other] = [await newcomer(), await newcomer()]
     await Promise.all([me(one.session), me(other.session)])
     const answers = await Promise.all([join(one.session, other.session), join(other.session, one.session)])

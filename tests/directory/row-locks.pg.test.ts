@@ -28,7 +28,9 @@ afterAll(async () => {
   await service?.close()
 })
 
-/** The response to a request that arrives while another instance is in the middle of `change`, and must wait for it. */
+/**
+ * The response to a request that arrives while another instance is in the middle of `change`, which it must wait for.
+ */
 async function during(change: (tx: Database) => Promise<unknown>, request: () => Promise<Answer>): Promise<Answer> {
   let answer: Promise<Answer> | undefined
   await (await elsewhere.database()).transaction(async (tx) => {
@@ -39,7 +41,7 @@ async function during(change: (tx: Database) => Promise<unknown>, request: () =>
     })
     await expect.poll(async () => isAnswered || (await isAnybodyBlocked())).toBe(true)
   })
-  if (!answer) throw new Error('nothing was asked')
+  if (!answer) throw new Error('no request was sent')
   return await answer
 }
 
@@ -52,7 +54,7 @@ async function isAnybodyBlocked(): Promise<boolean> {
 
 interface Given {
   ada: Employer
-  /** a contractor of hers, and where the invite is accepted */
+  /** one of her contractors, and the path that accepts its invite */
   id: string
   accept: string
 }
@@ -62,7 +64,7 @@ const lockOrganisation = (tx: Database, { organisation }: Employer) =>
 
 test.each<[string, string, (tx: Database, given: Given) => Promise<unknown>, (given: Given) => Promise<Answer>]>([
   [
-    'an invite is accepted by somebody else',
+    'another user accepts an invite',
     'invite-accepted',
     async (tx, { id }) => {
       const { kind: linkedKind, sub: linkedSub } = (await employerNamed(service, `rival ${count}`)).identity
@@ -91,7 +93,7 @@ test.each<[string, string, (tx: Database, given: Given) => Promise<unknown>, (gi
     },
     async ({ ada }) => ada.ask('POST', '/contractors', { name: 'one more' }),
   ],
-])('while at another instance %s: %s', async (_, code, change, request) => {
+])('waits while %s at another instance, and responds %s', async (_, code, change, request) => {
   count += 1
   const ada = await employerNamed(service, `employer ${count}`)
   const { id } = await ada.engage('Ann', {

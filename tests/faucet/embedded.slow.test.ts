@@ -26,7 +26,7 @@ beforeAll(async () => {
     }),
   )
   provideService(Promise.resolve(service))
-  // Its first start holds up everything else in the process for seconds on a busy machine.
+  // Its first start blocks everything else in the process for seconds on a busy machine.
   await service.database()
   network = await openTestNetwork(service.network.rpcUrl.replace(/rpc$/, 'deployment.json'))
 })
@@ -45,7 +45,7 @@ async function call(handler: typeof POST, method: string, path: string, sub: str
   return { status: response.status, body: (await response.json()) as Record<string, unknown> }
 }
 
-test('funds three concurrent users with the embedded database and ledger, and the vault reports the sum', async () => {
+test('funds three concurrent users with the embedded database and ledger, and reports the sum in the vault', async () => {
   const holders = await Promise.all([enrol(network), enrol(network), enrol(network)])
   const addresses = holders.map(({ address }) => address)
   const [first = ''] = addresses

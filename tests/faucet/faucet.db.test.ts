@@ -41,15 +41,18 @@ test('deposits a thousand USDC, spendable after a merge', async () => {
   })
 })
 
-test.each(['FAUCET_SEED', 'CONFIDENTIAL_TOKEN'])('501 without %s, even for a user without account', async (missing) => {
-  const another = await startAnother(service, { [missing]: '' })
-  const session = await service.user('nobody')
-  expect(await faucet.ask(session, another)).toMatchObject({
-    status: 501,
-    body: { error: 'no faucet is configured', code: 'faucet-not-configured' },
-  })
-  await another.close()
-})
+test.each(['FAUCET_SEED', 'CONFIDENTIAL_TOKEN'])(
+  'responds 501 without %s, even to a user without an account',
+  async (missing) => {
+    const another = await startAnother(service, { [missing]: '' })
+    const session = await service.user('nobody')
+    expect(await faucet.ask(session, another)).toMatchObject({
+      status: 501,
+      body: { error: 'no faucet is configured', code: 'faucet-not-configured' },
+    })
+    await another.close()
+  },
+)
 
 test('responds 409 to an unregistered account, without starting the cool-down', async () => {
   const person = Keypair.random().publicKey()
@@ -174,7 +177,7 @@ test('makes ten deposits for ten concurrent users of two services on one databas
     method === 'sendTransaction'
       ? {
           rewrite: (sent) => {
-            // Both services poll the open deposits, and send them again.
+            // Both services poll the open deposits and resubmit them.
             if (sent.status === 'ERROR') refused.push(sent)
             return sent
           },
@@ -206,7 +209,7 @@ test('marks every grant as granted once all deposits are settled', async () => {
   expect(rows.map(({ status }) => status)).toEqual(['granted'])
 })
 
-/** The account's grant becomes older by so many seconds. */
+/** Makes the account's grant older by that many seconds. */
 const wind = (address: string, seconds: number) =>
   service.db.execute(
     sql`UPDATE grants SET claimed_at = claimed_at - make_interval(secs => ${seconds}) WHERE account = ${address}`,

@@ -22,7 +22,7 @@ export interface Answer {
   body: Record<string, unknown>
 }
 
-/** A registered account that has nothing yet, and a session for it. */
+/** A registered account with a balance of zero, and a session for it. */
 export interface Person extends Holder {
   session: string
 }
@@ -38,7 +38,7 @@ export type Grant = Omit<typeof grants.$inferSelect, 'status'> & {
 /** The faucet of a service, as its users and the ledger see it. */
 export interface Faucet {
   settle(): Promise<Person>
-  /** POST /funding/faucet, of `running` if that is given */
+  /** POST /funding/faucet, by default of this faucet's service */
   ask(session: string | undefined, running?: RunningService): Promise<Answer>
   /** GET /funding/vault */
   vault(session: string | undefined, running?: RunningService): Promise<Answer>
@@ -47,11 +47,11 @@ export interface Faucet {
   deposits(address: string): Promise<string[]>
   /** the person's spendable balance after a merge, in base units, decrypted from the ledger */
   spendable(person: Person): Promise<bigint>
-  /** an applied deposit of another signer that uses the faucet's next sequence number */
+  /** applies a deposit of another signer that uses the faucet's next sequence number */
   overtake(person: Person): Promise<void>
-  /** an applied transaction of one operation */
+  /** applies a transaction of one operation */
   perform(source: Keypair, operation: xdr.Operation): Promise<void>
-  /** the claim of an account is ten minutes older */
+  /** makes the claim of an account ten minutes older */
   age(address: string): Promise<void>
 }
 

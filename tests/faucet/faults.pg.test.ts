@@ -32,14 +32,14 @@ async function expectGranted(person: Person, answer: { status: number; body: Rec
   expect(await faucet.deposits(person.address)).toHaveLength(1)
 }
 
-describe('under each failure of the RPC: one deposit', () => {
+describe('makes one deposit despite each failure of the RPC', () => {
   const faults: [string, () => (call: Call) => Fault][] = [
     ['TRY_AGAIN_LATER twice', () => next('sendTransaction', 2, { answer: sendAnswer('TRY_AGAIN_LATER') })],
     ['PENDING, then lost', () => next('sendTransaction', 1, { answer: sendAnswer('PENDING') })],
     ['DUPLICATE, never delivered', () => next('sendTransaction', 1, { answer: sendAnswer('DUPLICATE') })],
     ['ERROR, once', () => next('sendTransaction', 1, { answer: sendAnswer('ERROR', result('txInsufficientBalance')) })],
     [
-      'delivered, but answered with txBAD_SEQ',
+      'delivered, but reported as txBAD_SEQ',
       () => next('sendTransaction', 1, { rewrite: () => sendAnswer('ERROR', result('txBadSeq')) }),
     ],
     ['txBAD_SEQ, not delivered', () => next('sendTransaction', 1, { answer: sendAnswer('ERROR', result('txBadSeq')) })],
@@ -51,13 +51,13 @@ describe('under each failure of the RPC: one deposit', () => {
     ['look-ups that fail for a while', () => next('getTransaction', 6, { status: 500 })],
     ['a look-up that hangs', () => next('getTransaction', 1, { hang: true, delivered: false })],
     [
-      'look-ups that say the opposite of their result',
+      'look-ups that report the opposite of their result',
       () =>
         next('getTransaction', 12, {
           rewrite: (found) => (found.status === 'SUCCESS' ? { ...found, status: 'FAILED' } : found),
         }),
     ],
-    ['a simulation that fails on the way', () => next('simulateTransaction', 2, { status: 500 })],
+    ['a simulation that fails in transit', () => next('simulateTransaction', 2, { status: 500 })],
     ['a simulation that hangs', () => next('simulateTransaction', 1, { hang: true, delivered: false })],
   ]
   test.each(faults)('%s', async (_, fault) => {
@@ -81,7 +81,7 @@ test('responds 503 while the RPC is unreachable, without starting the cool-down'
 })
 
 describe('a sequence number that another transaction uses', () => {
-  test('between signing and submission: reads the account again and signs the deposit again', async () => {
+  test('rereads the account and signs the deposit again, if used between signing and submission', async () => {
     const person = await faucet.settle()
     const rival = await faucet.settle()
     let overtaken = false
@@ -138,7 +138,7 @@ test('returns the grant of a deposit that expired by the ledger’s time, and gr
   const person = await faucet.settle()
   service.ledger.proxy.rule(({ method }): Fault => {
     if (method !== 'sendTransaction') return method === 'getTransaction' ? { rewrite: afterMaxTime } : 'pass'
-    // The time of the deposit is over by the faucet's clock, too: else another transaction has used its number.
+    // The deposit must also have expired by the faucet's clock, or it would count as overtaken.
     if (!vi.isFakeTimers()) vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 60_000 })
     return { answer: sendAnswer('PENDING') }
   })

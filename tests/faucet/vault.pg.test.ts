@@ -38,7 +38,7 @@ async function join(): Promise<Keypair> {
   return keypair
 }
 
-/** Makes the token's instance name another asset contract, as if the token had been made over that. */
+/** Makes the token's instance name another asset contract, as if the token had been deployed over that. */
 const madeOver =
   (contract: string) =>
   ({ method }: { method: string }): Fault =>
@@ -161,11 +161,11 @@ describe('refusals', () => {
   })
 
   const outages: [string, Fault][] = [
-    ['answers with an error', { status: 503 }],
-    ['says that it is busy', { error: { code: -32603, message: 'busy' } }],
+    ['returns an error', { status: 503 }],
+    ['reports that it is busy', { error: { code: -32603, message: 'busy' } }],
     ['hangs up', { drop: true, delivered: false }],
-    ['names no ledger', { answer: { entries: [] } }],
-    ['gives another entry', { rewrite: (result) => ({ ...result, entries: [anotherEntry()] }) }],
+    ['omits the ledger', { answer: { entries: [] } }],
+    ['returns another entry', { rewrite: (result) => ({ ...result, entries: [anotherEntry()] }) }],
   ]
   test.each(outages)('responds 503 while the RPC %s, and recovers with it', async (_, fault) => {
     const another = await startAnother(service)

@@ -11,7 +11,7 @@ const TEST_IMPORTS = importsIn(testSources)
 
 const containing = (pattern: RegExp) => files.filter((file) => pattern.test(sources.get(file) ?? ''))
 
-/** The fault of a route file that contains more than its operations, or undefined. */
+/** The problem of a route file that contains more than its operations, or undefined. */
 function faultOfRoute(file: string): string | undefined {
   const source = sources.get(file) ?? ''
   const path = dirname(file).slice('app/api'.length).replaceAll('[', '{').replaceAll(']', '}')
@@ -61,7 +61,7 @@ export const FILE_RULES: Rule[] = [
       files.filter((file) => file.split('/').some((part) => NO_NAME.test(basename(part, extname(part))))),
   },
   {
-    name: 'two files of a folder never differ by an s alone',
+    name: 'no two files of a folder differ only by an s',
     violations: () =>
       [...files, ...testSources.keys()].filter((file) => {
         const many = file.replace(/(\.(slow|isolated))?(\.(db|pg))?(\.test)?\.tsx?$/, 's$&')
@@ -73,7 +73,7 @@ export const FILE_RULES: Rule[] = [
     violations: () =>
       files.filter((file) => !file.startsWith('drizzle/') && (sources.get(file)?.split('\n').length ?? 0) > LONGEST),
   },
-  { name: 'no check is switched off', violations: () => containing(SWITCHED_OFF) },
+  { name: 'no check is disabled', violations: () => containing(SWITCHED_OFF) },
   {
     name: 'process.env is read in lib/config/environment.ts; commands pass it on to what they start',
     violations: () => {
@@ -86,7 +86,7 @@ export const FILE_RULES: Rule[] = [
     },
   },
   {
-    name: 'there is no server action: a proxy may rewrite Host, and machines that build for themselves know other ids',
+    name: 'there is no server action: a proxy may rewrite Host, and separately built instances have other ids',
     violations: () => containing(/^\s*['"]use server['"]/m),
   },
   {
@@ -99,7 +99,7 @@ export const FILE_RULES: Rule[] = [
       files.filter((file) => /^app\/api\/.*route\.ts$/.test(file)).flatMap((file) => faultOfRoute(file) ?? []),
   },
   {
-    name: 'a test file is named *.pg.test.ts or *.db.test.ts if it uses a test database, and only then',
+    name: 'a test file is named *.pg.test.ts or *.db.test.ts if and only if it uses a test database',
     violations: () => {
       const users = databaseTests()
       const isNamed = (file: string) => /\.(pg|db)\.test\.ts$/.test(file)

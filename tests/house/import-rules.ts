@@ -89,14 +89,14 @@ export const IMPORT_RULES: Rule[] = [
   },
   { name: 'imports go downwards', violations: () => describe(imports.filter(isUpward)) },
   {
-    name: 'code for browsers imports nothing that only a server has',
+    name: 'code for browsers imports no folder that only a server has',
     violations: () =>
       describe(
         imports.filter(({ from, file }) => file && BROWSER.includes(folderOf(from)) && SERVER.includes(folderOf(file))),
       ),
   },
   {
-    name: 'what a browser loads of wallet and prover imports no Node built-in, and no folder that does',
+    name: 'the parts of wallet and prover that a browser loads import no Node built-in, and no folder that does',
     violations: () =>
       describe(
         imports.filter(({ from, specifier, file }) => {
@@ -117,7 +117,7 @@ export const IMPORT_RULES: Rule[] = [
       ),
   },
   {
-    name: 'other folders import the embedded ledger through its one entry',
+    name: 'other folders import the embedded ledger only through its entry',
     violations: () => {
       const tests = [...testSources].filter(([file]) => !file.startsWith('tests/devnet/'))
       const inside = [...imports, ...importsIn(new Map(tests))].filter(
@@ -158,7 +158,7 @@ export const IMPORT_RULES: Rule[] = [
   {
     name: 'paths into DATA_DIR are made by dataPath, so that no build traces the keys there',
     violations: () => {
-      // One names a folder of the project, the other a temporary one.
+      // One is for a folder of the project, the other for a temporary one.
       const allowed = ['lib/db/migration.ts', 'lib/setup/channels.ts']
       const joining = imports.filter(({ from, specifier }) => specifier === 'node:path' && !from.startsWith('lib/cli/'))
       return describe(joining.filter(({ from }) => !allowed.includes(from)))

@@ -6,8 +6,8 @@ import { WORD_RULES } from './word-rules.ts'
 
 const USAGE = `npm run house
 
-Holds the sources to the rules in tests/house: imports, files, migrations and words. Prints each rule that is broken and
-the places that break it, and ends with 1 if there is one.`
+Checks the rules in tests/house: imports, files, migrations and words. Prints each broken rule with its violations, and
+exits with 1 if there is any.`
 
 await runCommand({
   usage: USAGE,

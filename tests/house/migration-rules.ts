@@ -16,14 +16,14 @@ async function loadSchema(): Promise<Record<string, unknown>> {
 
 export const MIGRATION_RULES: Rule[] = [
   {
-    name: 'the migration says all that the schema says (npm run db:generate writes it anew)',
+    name: 'the migration matches the schema (npm run db:generate regenerates it)',
     violations: async () => {
       const latest = JSON.parse(readFileSync(SNAPSHOT, 'utf8')) as DrizzleSnapshotJSON
       return await generateMigration(latest, generateDrizzleJson(await loadSchema(), latest.id))
     },
   },
   {
-    name: 'there is one migration, and it ends with what drizzle-kit cannot describe',
+    name: 'there is one migration, and it ends with the statements that drizzle-kit cannot describe',
     violations: () => {
       const others = globSync('drizzle/migrations/*.sql').filter((file) => file !== MIGRATION)
       const isWhole = readFileSync(MIGRATION, 'utf8').endsWith(readFileSync('drizzle/triggers.sql', 'utf8'))

@@ -21,7 +21,7 @@ const WORDS: Record<string, string> = {
   sweeper: 'maintenance',
 }
 
-/** Words that are fine in prose but meaningless as names, with their replacements. */
+/** Words that are fine in prose but too vague as names, with their replacements. */
 const NAMES: Record<string, string> = {
   town: 'test service',
   ground: 'test ledger',
@@ -54,10 +54,10 @@ function isForbidden(word: string, file: string, words: Record<string, string>):
 }
 
 const NO_SUBJECT = 'whoever|whatever|whichever|nobody|somebody|of ours'
-/** A comment, or the line of a test's name. */
+/** A comment, or a line with a test's name. */
 const IN_SENTENCE = new RegExp(`(?:/\\*|(?<!:)//|^ *\\*|^ *(?:test|it|describe)\\b).*\\b(${NO_SUBJECT})\\b`, 'gim')
 
-/** Phrases that pages have got rid of, on top of those. */
+/** Additional phrases that pages must not contain. */
 const IN_PAGE = new RegExp(`\\b(${NO_SUBJECT}|of its own|stands? on the ledger)\\b`, 'gi')
 
 const readPages = () =>
@@ -68,12 +68,12 @@ const readPages = () =>
 
 export const WORD_RULES: Rule[] = [
   {
-    name: 'a page says who acts, and nothing stands on the ledger',
+    name: 'a page has subjects, and nothing stands on the ledger',
     violations: () =>
       readPages().flatMap(([file, source]) => [...source.matchAll(IN_PAGE)].map(([phrase]) => `${file}: ${phrase}`)),
   },
   {
-    name: 'a comment, and the name of a test, says who acts',
+    name: 'a comment or test name has no vague subject',
     violations: () =>
       [...sources, ...testSources]
         .filter(([file]) => own(file))

@@ -111,7 +111,7 @@ test('reads one chunk of all large bodies per turn', async () => {
       method: 'POST',
       duplex: 'half',
       headers: { 'Content-Type': 'application/json' },
-      // Nothing is fetched ahead of the requests.
+      // The stream must not be read ahead of the requests.
       body: new ReadableStream(
         {
           pull: (controller) => {
@@ -143,7 +143,7 @@ test('does not wait for a turn without a body', async () => {
 
 const MEBIBYTE = 1024 * 1024
 
-/** A request that announces a body of this many bytes, and ends at once, or is cut off after the test. */
+/** A request that announces a body of this many bytes, and is complete, or is cut off after the test. */
 function sent(size: number, { isWhole }: { isWhole: boolean }): Request {
   const body = new ReadableStream({
     start: (controller) => {

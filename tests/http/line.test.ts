@@ -16,7 +16,7 @@ test('runs three pieces of work at once, in their order, even if one fails', asy
       most = Math.max(most, running)
       await setImmediate()
       running -= 1
-      if (index % 4 === 0) throw new Error('not this one')
+      if (index % 4 === 0) throw new Error('failed')
     }),
   )
   const settled = await Promise.allSettled(pieces)
@@ -34,7 +34,7 @@ test('takes turns between owners even if one has much work waiting', async () =>
   expect(begun).toEqual(['greedy', 'greedy', 'modest', 'other', 'greedy', 'greedy'])
 })
 
-test('gives one owner no more than its share of the places', async () => {
+test('limits one owner to its share of the places', async () => {
   const line = openLine({ atOnce: 3, perOwner: 1 })
   const held = Promise.withResolvers<void>()
   const begun: string[] = []
@@ -63,7 +63,7 @@ test('refuses an owner with too much waiting, and no other owner', async () => {
   await Promise.all(all)
 })
 
-test('refuses work that has waited for ten seconds, and never runs it', async () => {
+test('refuses work that has waited for ten seconds, without running it', async () => {
   vi.useFakeTimers()
   const line = openLine({ atOnce: 1 })
   const held = Promise.withResolvers<void>()

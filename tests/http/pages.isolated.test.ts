@@ -14,7 +14,7 @@ const page = (init: { method?: string; headers?: Record<string, string> } = {}) 
 
 const hasPolicy = (path: string) => doesMatch({ config, nextConfig: {}, url: path })
 
-describe('proxy.ts sets the policy of a page', () => {
+describe('sets the policy of a page', () => {
   test.each([
     ...['/', '/sign-in', '/sign-in/', '/nowhere', '/overview', '/invite/token', '/invite/accepted', '/batches/1'],
     ...['/docs/x', '/docs/a/b/c', '/docsx', '/iconx', '/icon', '/.well-known/x', '/.well-known/stellar.toml/x'],
@@ -26,16 +26,16 @@ describe('proxy.ts sets the policy of a page', () => {
   test.each([
     ...['/api', '/api/me', '/docs', '/docs/', '/docs/1a/swagger-ui.css', '/icon.svg', '/.well-known/stellar.toml'],
     ...['/sign-in/password', '/sign-in/password/', '/sign-out', '/invite/email', '/invite/sign-in'],
-  ])('not of %s, which reads a body or sends its own policy', (path) => {
+  ])('sets no policy for %s, which reads a body or has a separate policy', (path) => {
     expect(hasPolicy(path)).toBe(false)
   })
 })
 
-test('proxy.ts leaves out every path that reads a body: Next would truncate it', () => {
+test('skips every path that reads a body, because Next would truncate it', () => {
   for (const path of ROUTES) expect(hasPolicy(path)).toBe(false)
 })
 
-test.each(['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])('answers %s of a page with 405', async (method) => {
+test.each(['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])('responds to %s of a page with 405', async (method) => {
   const answer = await page({ method })
   expect([answer.status, answer.headers.get('allow'), await answer.text()]).toEqual([405, 'GET, HEAD', ''])
 })
@@ -50,7 +50,7 @@ test('limits the pages of one client and not of another', async () => {
   expect((await ask('192.0.2.81')).status).toBe(200)
 })
 
-test('answers 503 while 256 pages are waiting', async () => {
+test('responds 503 while 256 pages are waiting', async () => {
   const answers = await Promise.all(Array.from({ length: 300 }, () => page()))
   const refused = answers.filter(({ status }) => status === 503)
   expect([refused.length, refused[0]?.headers.get('retry-after')]).toEqual([300 - 256, '1'])

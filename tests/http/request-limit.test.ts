@@ -7,7 +7,7 @@ import { clientOf, watchClients } from '#lib/http/client-address.ts'
 import { requireRequestLeft, takeRequest } from '#lib/http/request-limit.ts'
 import { captureLog } from '../support/console.ts'
 
-describe('a client has 300 requests at once and 30 more each second', () => {
+describe('allows a client bursts of 300 requests and 30 more each second', () => {
   const SECOND = 1_000
 
   test('tells the 301st request when to retry', () => {
@@ -26,7 +26,7 @@ describe('a client has 300 requests at once and 30 more each second', () => {
     expect(takeRequest(allowances, 'b', 0)).toBe(0)
   })
 
-  test('allows 300 requests again after a pause, and no more', () => {
+  test('allows at most 300 requests again after a pause', () => {
     const allowances = new Map()
     for (let asked = 0; asked < 301; asked += 1) takeRequest(allowances, 'a', 0)
     const answers = Array.from({ length: 301 }, () => takeRequest(allowances, 'a', 60 * SECOND))
@@ -69,7 +69,7 @@ test('shows the sign-in page to a client with no password attempts left', () => 
   expect(() => requireRequestLeft(headers, 'page', 1e12)).not.toThrow()
 })
 
-test('limits password attempts that skip the wait to 30 at once and three per second', () => {
+test('limits password attempts that skip the wait to bursts of 30 and three per second', () => {
   const headers = new Headers({ 'x-client-address': '192.0.2.98' })
   const tries = (now: number) =>
     Array.from({ length: 100 }, () => {
@@ -94,7 +94,7 @@ describe('the address of a client', () => {
     server?.closeAllConnections()
   })
 
-  /** The address that the handlers see, of a request with these headers. */
+  /** The address that handlers see for a request with these headers. */
   async function seenWith(proxies: number, headers: Record<string, string>): Promise<string | undefined> {
     stop = watchClients(proxies)
     server = createServer((request, response) => {
@@ -118,7 +118,7 @@ describe('the address of a client', () => {
     ['not the header that the service sets', 0, { 'x-client-address': '192.0.2.1' }, '127.0.0.1'],
     ['with one proxy, the client of the proxy', 1, { 'x-forwarded-for': '192.0.2.1' }, '192.0.2.1'],
     [
-      'with one proxy, not an entry that the client has sent',
+      'with one proxy, not an entry that the client sent',
       1,
       { 'x-forwarded-for': '203.0.113.9, 192.0.2.1' },
       '192.0.2.1',
@@ -150,7 +150,7 @@ describe('the address of a client', () => {
     expect(logged).toEqual([expect.stringContaining('TRUST_PROXY is 0')])
   })
 
-  test('a request that no server has received has no client', () => {
+  test('finds no client for a request that no server has received', () => {
     expect(clientOf(new Headers())).toBeUndefined()
   })
 
@@ -161,7 +161,7 @@ describe('the address of a client', () => {
     ['/overview', { 'Content-Length': '0' }, 'keep-alive'],
     ['/api/me', { 'Content-Length': String(2 * 1024 * 1024) }, 'keep-alive'],
     ['/api/me', { 'Transfer-Encoding': 'chunked' }, 'keep-alive'],
-  ])('answers a POST to %s with %j and Connection: %s', async (path, headers, expected) => {
+  ])('responds to a POST to %s with %j and Connection: %s', async (path, headers, expected) => {
     stop = watchClients(0)
     server = createServer((_, response) => response.end())
     await new Promise<void>((resolve) => server?.listen(0, '127.0.0.1', () => resolve()))
@@ -179,7 +179,7 @@ describe('the address of a client', () => {
 
   test('closes the connection of a client that sends too slowly', async () => {
     stop = watchClients(0, { headersMs: 50, requestMs: 100 })
-    // Node looks at the times of its connections every so often; Next leaves it at every 30 seconds.
+    // Node checks its connections at this interval, which Next leaves at 30 seconds.
     server = createServer({ connectionsCheckingInterval: 20 }, (request) => request.resume())
     await new Promise<void>((resolve) => server?.listen(0, '127.0.0.1', () => resolve()))
     const { port } = server.address() as AddressInfo

@@ -83,19 +83,19 @@ describe('GET /health', () => {
     })
   })
 
-  test('a sponsor is configured once it has a key, even without a token', async () => {
+  test('reports a sponsor once it has a key, even without a token', async () => {
     await withVariables({ CONFIDENTIAL_TOKEN: '' }, async () => {
       expect((await get()).body).toMatchObject({ ok: true, sponsor: true })
     })
   })
 
-  test.each(['none', ''])('has no sponsor if SPONSOR_CONTRACTS is %j', async (SPONSOR_CONTRACTS) => {
+  test.each(['none', ''])('reports no sponsor if SPONSOR_CONTRACTS is %j', async (SPONSOR_CONTRACTS) => {
     await withVariables({ SPONSOR_CONTRACTS }, async () => {
       expect((await get()).body).toMatchObject({ ok: true, sponsor: false })
     })
   })
 
-  test('asks neither database nor ledger', async () => {
+  test('uses neither database nor ledger', async () => {
     const database = vi.fn(service.running.database)
     provide(service.running, { database })
     ledger.fault = 'http-503'
@@ -110,7 +110,7 @@ describe('GET /ready', () => {
     return { retryAfter: response.headers.get('retry-after'), ...(await readJson(response)) }
   }
 
-  test('is 200 with a field for each part', async () => {
+  test('responds 200 with a field for each part', async () => {
     expect(await get()).toEqual({
       retryAfter: null,
       status: 200,
@@ -125,7 +125,7 @@ describe('GET /ready', () => {
     })
   })
 
-  test('is 200 with an RPC whose getHealth has no close time', async () => {
+  test('responds 200 with an RPC whose getHealth has no close time', async () => {
     ledger.isBefore27 = true
     try {
       expect((await get()).body).toMatchObject({ ledger: { ok: true, latestLedger: 41, age: 3 } })
@@ -134,7 +134,7 @@ describe('GET /ready', () => {
     }
   })
 
-  test('is 503 while the database is unreachable', async () => {
+  test('responds 503 while the database is unreachable', async () => {
     const away = openStore({ url: 'postgres://postgres:postgres@127.0.0.1:1/nothing' })
     provide(service.running, { database: away.database })
     expect(await get()).toMatchObject({
@@ -149,7 +149,7 @@ describe('GET /ready', () => {
     })
   })
 
-  test('is 503 while the ledger is unreachable, without the cause', async () => {
+  test('responds 503 without the cause while the ledger is unreachable', async () => {
     ledger.fault = 'http-503'
     expect(await get()).toEqual({
       retryAfter: '5',
@@ -165,7 +165,7 @@ describe('GET /ready', () => {
     })
   })
 
-  test('is 503 while only getHealth fails', async () => {
+  test('responds 503 while only getHealth fails', async () => {
     ledger.fault = (method) => (method === 'getHealth' ? 'http-503' : undefined)
     expect((await get()).body).toMatchObject({ ok: false, ledger: { ok: false }, sponsor: { ok: true } })
   })
@@ -174,7 +174,7 @@ describe('GET /ready', () => {
     [30, 200, { ok: true, latestLedger: 41, age: 30 }],
     [31, 503, { ok: false, problem: 'the last ledger is old, or this clock is fast', latestLedger: 41, age: 31 }],
     [-30, 200, { ok: true, latestLedger: 41, age: 0 }],
-  ])('a last ledger of %i seconds ago is %i', async (age, status, field) => {
+  ])('responds to a last ledger of %i seconds ago with %i', async (age, status, field) => {
     ledger.closedAt = NOW.getTime() / 1000 - age
     expect(await get()).toMatchObject({ status, body: { ledger: field } })
   })
@@ -182,7 +182,7 @@ describe('GET /ready', () => {
   test.each([
     [ENOUGH - 1n, { ok: false, problem: 'the float is low', address, availableXlm: '49.9999999' }],
     [undefined, { ok: false, problem: 'the float is low', address, availableXlm: '0.0000000' }],
-  ])('a sponsor with %s stroops is short', async (balance, field) => {
+  ])('reports a sponsor with %s stroops as short', async (balance, field) => {
     hold(balance)
     expect(await get()).toMatchObject({ status: 503, body: { ok: false, ledger: { ok: true }, sponsor: field } })
   })
@@ -196,7 +196,7 @@ describe('GET /ready', () => {
   test.each([
     [{ CONFIDENTIAL_TOKEN: '' }, 'nothing to pay for: set CONFIDENTIAL_TOKEN'],
     [{ SPONSOR_CONTRACTS: 'none' }, 'nothing to pay for: SPONSOR_CONTRACTS is empty'],
-  ])('a sponsor with nothing to pay for, %j, says so, and is no reason to be unready', async (variables, problem) => {
+  ])('reports a sponsor with nothing to pay for, %j, and stays ready', async (variables, problem) => {
     hold(10_000_000n)
     await withVariables(variables as Record<string, string>, async () => {
       const sponsor = { ok: true, configured: false, problem, availableXlm: '0.0000000' }
@@ -220,7 +220,7 @@ describe('GET /ready', () => {
 test.each([
   ['/withdraw', 'withdraw'],
   ['/auditor/disclose', 'auditor disclosure'],
-])('POST %s is 501 with a session of either kind', async (path, operation) => {
+])('responds 501 to POST %s with a session of either kind', async (path, operation) => {
   for (const session of [await service.wallet(address), await service.user('someone')]) {
     expect(await service.ask('POST', path, { session })).toMatchObject({
       status: 501,

@@ -23,7 +23,7 @@ let port: number
 let answers: Promise<Response>[]
 let logged: string[]
 
-/** Hands the handler the request that Next makes of a socket: a NextRequest over the IncomingMessage itself. */
+/** Gives the handler the request that Next creates from a socket: a NextRequest over the IncomingMessage itself. */
 beforeAll(async () => {
   server = createServer(async (incoming, outgoing) => {
     const headers = new Headers(incoming.headers as Record<string, string>)
@@ -97,7 +97,7 @@ test('reads a chunked body', async () => {
   expect(((await response.json()) as { read: string }).read).toHaveLength(LIMIT - 2)
 })
 
-test.each([LIMIT + 1, 20 * LIMIT])('answers %i bytes with 413, chunked or with Content-Length', async (size) => {
+test.each([LIMIT + 1, 20 * LIMIT])('responds to %i bytes with 413, chunked or with Content-Length', async (size) => {
   for (const body of [chunked(size), `"${'x'.repeat(size - 2)}"`]) {
     const response = await send(body)
     expect([response.status, await response.json()]).toEqual([
@@ -107,7 +107,7 @@ test.each([LIMIT + 1, 20 * LIMIT])('answers %i bytes with 413, chunked or with C
   }
 })
 
-test('answers 413 as soon as the limit is exceeded, before the body is complete', async () => {
+test('responds 413 as soon as the limit is exceeded, before the body is complete', async () => {
   const head = 'POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n'
   const received = await sendRaw(`${head}Content-Length: ${10 * LIMIT}\r\n\r\n`, new Uint8Array(LIMIT + 1).fill(0x20))
   expect(received).toMatch(/^HTTP\/1.1 413 /)
@@ -118,7 +118,7 @@ test.each([
   ['GET', LIMIT + 1, 413],
   ['PUT', LIMIT, 401],
   ['PUT', LIMIT + 1, 401],
-])('answers a %s with Content-Length %i without reading its body: %i', async (method, length, status) => {
+])('responds to a %s with Content-Length %i without reading its body: %i', async (method, length, status) => {
   const received = await sendRaw(`${method} / HTTP/1.1\r\nHost: x\r\nContent-Length: ${length}\r\n\r\n`)
   expect(received).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
 })

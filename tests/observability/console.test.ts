@@ -32,7 +32,7 @@ test.each([
   })
 })
 
-test('leaves the parameters of a failed query out', () => {
+test('omits the parameters of a failed query', () => {
   const lines = capture()
   const cause = Object.assign(new Error('invalid input syntax: "hunter2"'), { severity: 'ERROR', code: '22P02' })
   const failure = Object.assign(new Error('Failed query: select $1\nparams: hunter2', { cause }), {
@@ -44,7 +44,7 @@ test('leaves the parameters of a failed query out', () => {
   expect(lines.join()).not.toContain('hunter2')
 })
 
-test.each(['A'.repeat(100_000), '\u0001'.repeat(100_000), '€'.repeat(100_000)])('cuts a line to 4 KB', (long) => {
+test.each(['A'.repeat(100_000), '\u0001'.repeat(100_000), '€'.repeat(100_000)])('truncates a line to 4 KB', (long) => {
   const lines = capture()
   console.error(long)
   log('error', 'failure', { failure: long, path: long })
@@ -55,7 +55,7 @@ test.each(['A'.repeat(100_000), '\u0001'.repeat(100_000), '€'.repeat(100_000)]
   }
 })
 
-test('writes a warning of the process as one line', async () => {
+test('writes a process warning as one line', async () => {
   const lines = capture()
   process.emitWarning('first\nsecond', 'TestWarning')
   await new Promise((resolve) => setImmediate(resolve))

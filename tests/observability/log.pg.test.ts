@@ -13,7 +13,7 @@ afterEach(() => {
 })
 
 describe('log', () => {
-  test('info goes to standard output, errors to standard error, a JSON line each', () => {
+  test('writes info to standard output and errors to standard error, as one JSON line each', () => {
     const out = vi.spyOn(console, 'log').mockReturnValue()
     const err = vi.spyOn(console, 'error').mockReturnValue()
     log('info', 'request', { path: '/api\n{"level":"error"}', absent: undefined })
@@ -31,7 +31,7 @@ describe('log', () => {
 })
 
 describe('describeFailure', () => {
-  test('shows the stacks of an error and of its causes', () => {
+  test('includes the stacks of an error and its causes', () => {
     const described = describeFailure(
       new Refusal('unavailable', 'away', {
         cause: new TypeError('fetch failed', { cause: new Error('ECONNREFUSED') }),
@@ -51,7 +51,7 @@ describe('describeFailure', () => {
   })
 })
 
-describe('a failed query is described without its parameters', () => {
+describe('describes a failed query without its parameters', () => {
   let postgres: Awaited<ReturnType<typeof cloneDatabase>>
   const embedded = new PGlite('memory://')
   beforeAll(async () => {
@@ -63,9 +63,9 @@ describe('a failed query is described without its parameters', () => {
   })
 
   const queries = [
-    ['a value that is not of its type', sql`SELECT ${SECRET}::uuid`, '22P02'],
+    ['a value of the wrong type', sql`SELECT ${SECRET}::uuid`, '22P02'],
     ['a number that is too large', sql`SELECT ${`${SECRET}`}::int`, '22P02'],
-    ['a relation that is not there', sql`SELECT ${SECRET}::text FROM nowhere`, '42P01'],
+    ['a missing relation', sql`SELECT ${SECRET}::text FROM nowhere`, '42P01'],
     ['a syntax error', sql`SELEC ${SECRET}`, '42601'],
   ] as const
 
@@ -83,7 +83,7 @@ describe('a failed query is described without its parameters', () => {
     }
   })
 
-  test('the reason of a refusal that quotes no value is kept', async () => {
+  test('keeps the reason of a rejection that quotes no value', async () => {
     const db = await postgres.store.database()
     const failure = await db.execute(sql`SELECT ${SECRET}::text FROM nowhere`).catch((error: unknown) => error)
     expect(describeFailure(failure)).toContain('42P01: relation "nowhere" does not exist')

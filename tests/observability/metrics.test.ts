@@ -4,7 +4,7 @@ import { readExposition } from './exposition.ts'
 
 test('adds external families to the counters of the process', async () => {
   const text = await exposeMetrics([
-    { name: 'a_total', help: 'What is counted.', type: 'counter', samples: [{ labels: { part: 'x' }, value: 3 }] },
+    { name: 'a_total', help: 'A description.', type: 'counter', samples: [{ labels: { part: 'x' }, value: 3 }] },
     {
       name: 'h',
       help: 'A histogram.',
@@ -23,7 +23,7 @@ test('adds external families to the counters of the process', async () => {
   expect(types.has('payroll_http_requests_total')).toBe(true)
 })
 
-test('quotes, backslashes and line ends in a label are escaped', async () => {
+test('escapes quotes, backslashes and line ends in a label', async () => {
   const labels = { route: '"} 1\nforged 2 \\' }
   const text = await exposeMetrics([{ name: 'a', help: 'A.', type: 'gauge', samples: [{ labels, value: 0.5 }] }])
   expect(text).toContain('a{route="\\"} 1\\nforged 2 \\\\"} 0.5\n')

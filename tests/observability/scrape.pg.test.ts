@@ -42,7 +42,7 @@ test.each([
   ['Basic dXNlcjpwdw==', 'missing bearer token'],
   ['Bearer another token', 'invalid metrics token'],
   [`Bearer ${TOKEN} `.repeat(2), 'invalid metrics token'],
-])('%s is 401', async (authorization, error) => {
+])('responds 401 to %s', async (authorization, error) => {
   const { status, text } = await ask(authorization)
   expect([status, JSON.parse(text)]).toMatchObject([401, { error }])
 })
@@ -62,7 +62,7 @@ test('serves no metrics without METRICS_TOKEN', async () => {
   ])
 })
 
-test('transfers, refusals, quota and float, as the database has them', async () => {
+test('exports transfers, refusals, quota and float from the database', async () => {
   const payee = await service.employ()
   const paid = await prepareTransfer(service, payee.address)
   expect((await paid.post()).status).toBe(200)
@@ -92,7 +92,7 @@ test('transfers, refusals, quota and float, as the database has them', async () 
   expect(samples.get(`payroll_sponsor_balance_stroops{sponsor="${sponsor}"}`)).toBe(Number(balance))
 })
 
-test('jobs of the relay and their transfers, by state', async () => {
+test('exports relay jobs and their transfers, by state', async () => {
   const [job, other] = [jobRow({ status: 'completed' }), jobRow({ status: 'failed' })]
   const statuses = ['paid', 'paid', 'failed'] as const
   const items = statuses.map((status, position) => itemRow({ job: job.id, position, status }))
@@ -120,7 +120,7 @@ test('exports requests by route and status, and the RPC calls of this process', 
   expect(after.samples.get('payroll_rpc_calls_total{method="sendTransaction"}')).toBeGreaterThan(0)
 })
 
-test('matches the example in the reference', async () => {
+test('matches the example of the reference', async () => {
   const example = String(SERVICE_OPERATIONS.find(({ id }) => id === 'getMetrics')?.response?.example)
   const { text } = await ask(`Bearer ${TOKEN}`)
   const described = example.split('\n').filter((line) => line.startsWith('#'))
@@ -132,9 +132,9 @@ test('matches the example in the reference', async () => {
 })
 
 test.each<[string, Fault]>([
-  ['is out of reach', { drop: true, delivered: false }],
-  ['answers with a JSON-RPC error', { error: { code: -32603, message: 'internal error' } }],
-])('an RPC that %s is counted, and takes nothing else away', async (_, fault) => {
+  ['is unreachable', { drop: true, delivered: false }],
+  ['responds with a JSON-RPC error', { error: { code: -32603, message: 'internal error' } }],
+])('counts the failures of an RPC that %s, and still exports everything else', async (_, fault) => {
   const before = await read()
   service.ledger.proxy.rule(() => fault)
   const during = await read()
@@ -146,7 +146,7 @@ test.each<[string, Fault]>([
   expect((during.samples.get(errors) ?? 0) - (before.samples.get(errors) ?? 0)).toBe(1)
 })
 
-test('a database that is out of reach takes only its own numbers away', async () => {
+test('omits only the database’s families while the database is unreachable', async () => {
   const sponsorAddress = Keypair.fromSecret(service.ledger.sponsor.secret()).publicKey()
   const other = await startService(
     readEnvironment({ ...service.variables, DATABASE_URL: 'postgres://postgres:postgres@127.0.0.1:1/nothing' }),

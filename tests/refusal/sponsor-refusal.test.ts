@@ -10,7 +10,7 @@ import { FEE_CASES, FOOTPRINT_CASES, HOST_ERRORS, RESOURCE_CASES } from '../tran
 
 const messages = Object.entries(REFUSALS[422]) as [RefusalReason, string][]
 
-test('every reason is the outcome of a case in some table', () => {
+test('covers every reason in a table of cases', () => {
   const tables = [
     POLICY_CASES,
     PAYER_CASES,
@@ -27,13 +27,13 @@ test('every reason is the outcome of a case in some table', () => {
   expect(messages.filter(([reason]) => !asserted.has(reason))).toEqual([])
 })
 
-test.each(messages)('%s: the code is the reason, and the message says who refused', (reason, message) => {
+test.each(messages)('uses the reason %s as the code, and a message that names the sponsor', (reason, message) => {
   const refusal = sponsorRefused(reason)
   expect(refusal).toBeInstanceOf(SponsorRefusal)
   expect(refusal).toMatchObject({ code: reason, reason, message: `sponsor refused: ${message}` })
 })
 
-test('a detail follows the message, or replaces its <time>', () => {
+test('appends a detail to the message, or replaces its <time>', () => {
   expect(sponsorRefused('would-fail', { detail: 'Error(Contract, #3506)' }).message).toBe(
     'sponsor refused: the transaction would fail: Error(Contract, #3506)',
   )
@@ -42,6 +42,6 @@ test('a detail follows the message, or replaces its <time>', () => {
   )
 })
 
-test('no two reasons have the same message', () => {
+test('has a distinct message for each reason', () => {
   expect(new Set(messages.map(([, message]) => message)).size).toBe(messages.length)
 })

@@ -38,7 +38,7 @@ async function leaveChores(): Promise<string> {
 const statusOf = async (id: string) =>
   (await service.db.query.contractors.findFirst({ where: eq(contractors.id, id) }))?.status
 
-test('returns how much each chore had to do', async () => {
+test('returns how much each chore did', async () => {
   const id = await leaveChores()
   expect(await runChores(service.running)).toMatchObject({ transfers: 0, contractors: 1, challenges: 1 })
   expect(await statusOf(id)).toBe('ready')

@@ -40,7 +40,7 @@ describe('the embedded defaults', () => {
     expect(compose({ POSTGRES_URL: 'postgres://h/d' }).embedsDatabase).toBe(false)
   })
 
-  test('take everything from the embedded parts', () => {
+  test('take every value from the embedded parts', () => {
     const settings = compose()
     const limits = { transfersPerAccount: 500, stroopsPerAccount: 1_000_000_000n, dailyBudget: 10_000_000_000n }
     const issuer = 'http://localhost:3000'
@@ -163,7 +163,7 @@ describe('the SEP-10 signer', () => {
     ['derived, with configured keys', seeds],
     ['configured, with embedded keys', { SEP10_SEED: keypair(4).secret() }],
     ['configured, with configured keys', { ...seeds, SEP10_SEED: keypair(4).secret() }],
-  ])('%s, is no other key of the service, and not the bytes of a secret', (_, variables) => {
+  ])('%s, differs from every other key of the service, and from the bytes of a secret', (_, variables) => {
     const { sep10, sponsor, faucet, relay, invites } = compose({ SESSION_SECRET: raw, ...variables })
     const others = [sponsor?.keypair, faucet?.keypair, ...(relay?.channels ?? [])].map((key) => key?.rawSecretKey())
     expect(others.length).toBe('CHANNEL_SEEDS' in variables ? 3 : 4)
@@ -198,7 +198,7 @@ describe('the deny set', () => {
     expect([...(sponsor?.rules.controlled ?? [])].sort()).toEqual(expected.sort())
   })
 
-  test('is tested with every field of Embedded', () => {
+  test('covers every field of Embedded in these tests', () => {
     const source = readFileSync('lib/server/settings.ts', 'utf8')
     const [, body = ''] = source.match(/interface Embedded \{([^}]*)\}/) ?? []
     const fields = [...body.matchAll(/^ {2}(\w+)\??:/gm)].map(([, field]) => field)
@@ -213,7 +213,7 @@ describe('the deny set', () => {
     [{ SEP10_SEED: 1, FAUCET_SEED: 1 }, 'FAUCET_SEED'],
     [{ SEP10_SEED: 1, CHANNEL_SEEDS: 1 }, 'CHANNEL_SEEDS'],
     [{ SPONSOR_SEED: 101 }, 'FAUCET_SEED'],
-  ])('a key with two duties, %j, is refused by name', (bytes, variable) => {
+  ])('rejects a key with two roles, %j, and names the variables', (bytes, variable) => {
     const entries = Object.entries(bytes).map(([name, byte]) => [name, keypair(byte).secret()])
     const seeds = Object.fromEntries(entries)
     expect(refusedVariable(seeds)).toBe(variable)

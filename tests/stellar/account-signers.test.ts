@@ -48,7 +48,7 @@ describe('readAccountAuth', () => {
     })
   })
 
-  test('leaves out signers without weight or without an ed25519 key', async () => {
+  test('omits signers without weight or without an ed25519 key', async () => {
     const entry = accountEntry(address, {
       thresholds: [0, 1, 2, 3],
       signers: [
@@ -93,7 +93,7 @@ describe('weighSignatures', () => {
     expect(weighed).toEqual({ weight: 11, allValid: true, repeats: 0, signedBy: [bob.publicKey(), address] })
   })
 
-  test('gives no signatures the weight 0', () => {
+  test('returns weight 0 without signatures', () => {
     expect(weighSignatures({ hash, signatures: [], signers })).toEqual({
       weight: 0,
       allValid: true,

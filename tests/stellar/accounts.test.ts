@@ -26,7 +26,7 @@ const network = () => ({
   server: fake.server,
 })
 
-test('concurrent readings share one request', async () => {
+test('share one request when they are concurrent', async () => {
   const read = openAccounts(network())
   const before = fake.calls
   const readings = await Promise.all([alice, bob, nobody, alice].map(read))
@@ -34,7 +34,7 @@ test('concurrent readings share one request', async () => {
   expect(readings.map(({ account }) => account?.seqNum)).toEqual([7n, 8n, undefined, 7n])
 })
 
-test('readings shortly after a request share the next request', async () => {
+test('share the next request when they follow shortly after one', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'performance'] })
   try {
     const read = openAccounts(network())
@@ -57,7 +57,7 @@ test('readings shortly after a request share the next request', async () => {
 })
 
 const faults: RpcFault[] = ['http-503', 'json-rpc-error', 'hang-up', 'headless', 'wrong-entry', 'wrong-type']
-test.each(faults)('%s is unavailable, not a missing account', async (fault) => {
+test.each(faults)('treats %s as unavailable, not as a missing account', async (fault) => {
   fake.fault = fault
   await expect(openAccounts(network())(alice)).rejects.toMatchObject({ code: 'unavailable' })
   await expect(readAccount(network().server, alice)).rejects.toMatchObject({ code: 'unavailable' })

@@ -92,13 +92,13 @@ function torsion(): ed25519Point[] {
       while (multiples.length < 8) multiples.push((multiples.at(-1) ?? small).add(small))
       if (new Set(multiples.map((each) => each.toHex())).size === 8) return multiples
     } catch {
-      // y is not that of a point
+      // No point has this y.
     }
   }
 }
 type ed25519Point = InstanceType<typeof ed25519.Point>
 
-/** Every encoding of a point of small order: canonical, not canonical, with and without the sign bit. */
+/** Every encoding of a point of small order: canonical or not, with and without the sign bit. */
 const SMALL_ORDER = [...new Set([...torsion().map((point) => point.toAffine().y), P, P + 1n])].flatMap((y) => [
   toLittleEndian(y),
   toLittleEndian(y | (1n << 255n)),
@@ -118,8 +118,8 @@ describe('hostile table', () => {
     ['short key', publicKey.subarray(0, 31), message, signature],
     ['long key', join(publicKey, new Uint8Array(1)), message, signature],
     ['empty key', new Uint8Array(), message, signature],
-    ['a key that is no point', toLittleEndian(2n), message, signature],
-    ['R that is no point', publicKey, message, join(toLittleEndian(2n), signature.subarray(32))],
+    ['a key that is not a point', toLittleEndian(2n), message, signature],
+    ['R that is not a point', publicKey, message, join(toLittleEndian(2n), signature.subarray(32))],
   ]
   for (const [name, key, text, bytes] of rejected) {
     test(name, () => {
@@ -128,11 +128,11 @@ describe('hostile table', () => {
     })
   }
 
-  test('there are fourteen encodings of a point of small order', () => {
+  test('finds fourteen encodings of a point of small order', () => {
     expect(SMALL_ORDER).toHaveLength(14)
   })
 
-  test('no key of small order verifies a forgery (R = S·B, or R of small order and S = 0)', () => {
+  test('rejects forgeries with a key of small order (R = S·B, or R of small order and S = 0)', () => {
     for (const key of SMALL_ORDER) {
       for (let index = 0; index < 24; index++) {
         const text = createHash('sha256').update(`forgery ${index}`).digest()
@@ -146,7 +146,7 @@ describe('hostile table', () => {
     }
   })
 
-  test('the SDK rejects the same forgeries', () => {
+  test('rejects the same forgeries as the SDK', () => {
     for (const key of SMALL_ORDER) {
       const forgery = join(ed25519.Point.BASE.multiply(5n).toBytes(), toLittleEndian(5n))
       expect(sdkVerdict(key, message, forgery)).toBe(false)

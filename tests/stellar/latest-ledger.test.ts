@@ -12,18 +12,18 @@ afterAll(() => fake.close())
 
 const read = () => readLatestLedger(openNetwork({ name: 'local', passphrase: '', rpcUrl: fake.url, pollMs: 50 }))
 
-test('getHealth of stellar-rpc 27.1 has the close time', async () => {
+test('reads the close time from getHealth of stellar-rpc 27.1', async () => {
   fake.asked = []
   expect(await read()).toEqual({ sequence: 41, closedAt: 1_777_636_800 })
   expect(fake.asked).toEqual(['getHealth'])
 })
 
-test('getTransaction has it where getHealth does not, before stellar-rpc 27.1', async () => {
+test('reads the close time from getTransaction before stellar-rpc 27.1', async () => {
   fake.isBefore27 = true
   expect(await read()).toEqual({ sequence: 41, closedAt: 1_777_636_800 })
 })
 
-test('leaves the latest ledger unknown if the RPC fails', async () => {
+test('reports the RPC as unavailable if it fails', async () => {
   fake.fault = 'json-rpc-error'
   await expect(read()).rejects.toMatchObject({ name: 'LedgerError', code: 'unavailable' })
 })

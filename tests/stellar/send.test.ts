@@ -36,7 +36,7 @@ test('sends the envelope unchanged', async () => {
   expect(asked).toEqual({ method: 'sendTransaction', params: { transaction: envelope } })
 })
 
-test.each(['PENDING', 'DUPLICATE', 'TRY_AGAIN_LATER'])('%s leaves the outcome unknown', async (status) => {
+test.each(['PENDING', 'DUPLICATE', 'TRY_AGAIN_LATER'])('treats %s as an unknown outcome', async (status) => {
   for (const errorResultXdr of [undefined, bareResult('txBadSeq')]) {
     proxy.rule(() => answer(status, errorResultXdr))
     expect(await send(network, envelope)).toEqual({ kind: 'unknown', latestLedger: 7, latestLedgerCloseTime: 1 })
@@ -50,7 +50,7 @@ test.each([
   ['txTooLate', bareResult('txTooLate'), false],
   ['txBadSeq', feeBumpResult('11'.repeat(32), 'bad-seq'), true],
   ['txFailed', feeBumpResult('11'.repeat(32), 'trapped'), false],
-])('ERROR with %s: contested is %3$s', async (resultCode, errorResultXdr, contested) => {
+])('treats ERROR with %s as contested: %3$s', async (resultCode, errorResultXdr, contested) => {
   proxy.rule(() => answer('ERROR', errorResultXdr))
   expect(await send(network, envelope)).toEqual({
     kind: 'error',
@@ -62,22 +62,22 @@ test.each([
 })
 
 test.each(['txTooEarly', 'txInsufficientFee'] as const)(
-  'ERROR with %s may pass, and leaves the outcome unknown',
+  'treats ERROR with %s, which may be temporary, as an unknown outcome',
   async (code) => {
     proxy.rule(() => answer('ERROR', bareResult(code)))
     expect(await send(network, envelope)).toEqual({ kind: 'unknown', latestLedger: 7, latestLedgerCloseTime: 1 })
   },
 )
 
-test('ERROR without a code leaves the outcome unknown', async () => {
+test('treats ERROR without a code as an unknown outcome', async () => {
   proxy.rule(() => answer('ERROR'))
   expect(await send(network, envelope)).toEqual({ kind: 'unknown', latestLedger: 7, latestLedgerCloseTime: 1 })
 })
 
 const silence: [string, Fault][] = [
-  ['ERROR with a code that cannot be read', answer('ERROR', 'garbage!')],
-  ['ERROR with a code that is no text', answer('ERROR', 7)],
-  ['a status that is not one', answer('ACCEPTED')],
+  ['ERROR with an unreadable code', answer('ERROR', 'garbage!')],
+  ['ERROR with a code that is not a string', answer('ERROR', 7)],
+  ['an unknown status', answer('ACCEPTED')],
   ['no status', answer(undefined)],
   ['an empty result', { answer: {} }],
   ['a JSON-RPC error', { error: { code: -32602, message: 'invalid_xdr' } }],
@@ -86,14 +86,14 @@ const silence: [string, Fault][] = [
   ['a connection that drops', { drop: true, delivered: false }],
   ['silence', { hang: true, delivered: false }],
 ]
-test.each(silence)('%s leaves the outcome unknown', async (_, fault) => {
+test.each(silence)('treats %s as an unknown outcome', async (_, fault) => {
   proxy.rule(() => fault)
   expect(await send(network, envelope)).toEqual({ kind: 'unknown' })
   expect(logged).toHaveLength(1)
   expect(String(logged[0])).not.toContain(envelope.slice(0, 100))
 })
 
-test('an unreachable RPC leaves the outcome unknown', async () => {
+test('treats an unreachable RPC as an unknown outcome', async () => {
   const gone = await startFaultProxy('http://127.0.0.1:1')
   await gone.close()
   const nowhere = openNetwork({ name: 'local', passphrase: PASSPHRASE, rpcUrl: gone.url, pollMs: 50 })

@@ -11,7 +11,7 @@ export interface Balancer {
   close(): Promise<void>
 }
 
-/** @param random a number from 0 up to `below`, seeded */
+/** @param random a seeded source of integers from 0 to `below` - 1 */
 export async function startBalancer(random: (below: number) => number): Promise<Balancer> {
   let instances: readonly string[] = []
   const server = await serveLocally((incoming, outgoing) => {

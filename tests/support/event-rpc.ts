@@ -38,14 +38,14 @@ export interface EventRpc {
   url: string
   oldestLedger: number
   latestLedger: number
-  /** identifies the network: another salt gives every ledger another hash */
+  /** identifies the network: a different salt changes every ledger's hash */
   salt: string
   /** the salts of the next requested ledgers, instead of `salt` */
   strangeSalts: string[]
   /** unix seconds at which ledger 0 closed; a ledger takes five */
   epoch: number
   events: ServedEvent[]
-  /** base64 XDR of the data of further events; undefined: an own one each */
+  /** base64 XDR of the data of further events; if undefined, each has distinct data */
   data: string | undefined
   /** the maximum number of ledgers that one request scans */
   scan: number
@@ -166,7 +166,7 @@ function pageOf(fake: EventRpc, { startLedger, pagination, filters }: Params): E
   return { events, cursor: lastId ?? endOf(last), oldestLedger, latestLedger }
 }
 
-/** The index of the first event at or after `ledger`; events are in the order of the ledger. */
+/** The index of the first event at or after `ledger`; events are in ledger order. */
 function lowerBound(events: readonly ServedEvent[], ledger: number): number {
   let [low, high] = [0, events.length]
   while (low < high) {

@@ -20,7 +20,7 @@ export interface FakeRpc {
   accounts: Map<string, xdr.AccountEntry>
   /** Registers the address with `token` and this viewing key (128 hex digits). */
   register(address: string, pvk: string, liveUntilLedger?: number): void
-  /** Stores an entry of another shape in place of the account. */
+  /** Stores an entry of another shape instead of the account. */
   confuse(address: string): void
   /** the fault of every call, or of those of a method; getNetwork never fails */
   fault: RpcFault | ((method: string) => RpcFault | undefined) | undefined
@@ -58,7 +58,7 @@ export async function startFakeRpc(given: { latestLedger?: number; passphrase?: 
     reply(response, id, answer(fake, registered, { method, params }))
   })
   const server = new rpc.Server(listening.url, { allowHttp: true })
-  // Ends the requests that a test leaves without a response.
+  // Ends requests that a test leaves without a response.
   server.httpClient.defaults.timeout = 10_000
   const keep = (address: string, fields: [string, xdr.ScVal][], liveUntilLedgerSeq: number) => {
     const entry = contractEntry(address, fields, liveUntilLedgerSeq)
@@ -146,7 +146,7 @@ function answer(
     return { error: { code: -32602, message: `key count (${keys.length}) exceeds maximum supported (200)` } }
   }
   const accounts = new Map([...fake.accounts].map((known) => [presentAccount(...known).key, presentAccount(...known)]))
-  // Never in the order of the request: a caller that relies on it gets the wrong keys.
+  // Never in the order of the request, so that a caller that relies on it gets the wrong keys.
   const entries = keys.flatMap((key) => registered.get(key) ?? accounts.get(key) ?? []).reverse()
   return { result: { latestLedger, entries } }
 }

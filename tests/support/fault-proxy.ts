@@ -10,10 +10,10 @@ export interface Call {
 }
 
 /**
- * The fault that the proxy injects into a call. `pass` forwards it. `answer` returns this result without forwarding,
- * `rewrite` forwards and changes the result, `status` is an HTTP error without forwarding. `hang` never responds (and
- * forwards first if `delivered`), `drop` closes the connection (after forwarding if `delivered`). `cut` forwards and
- * sends the first half of the response, `twice` forwards twice.
+ * The fault that the proxy injects into a call. `pass` forwards the call. `answer` returns this result without
+ * forwarding, `rewrite` forwards and changes the result, `status` is an HTTP error without forwarding. `hang` never
+ * responds (and forwards first if `delivered`), `drop` closes the connection (after forwarding if `delivered`). `cut`
+ * forwards and sends the first half of the response, `twice` forwards twice.
  */
 export type Fault =
   | 'pass'

@@ -65,7 +65,7 @@ async function employ({ db }: Asked, user: User): Promise<Employer> {
     .from(identities)
     .where(and(eq(identities.kind, kind), eq(identities.sub, sub)))
   const organisation = row?.organisation
-  if (!organisation) throw new Error('no organisation was founded')
+  if (!organisation) throw new Error('no organisation was created')
   return {
     ...user,
     organisation,
@@ -82,7 +82,7 @@ async function employ({ db }: Asked, user: User): Promise<Employer> {
         encryptedAmount: `sealed ${index}`,
       }))
       const made = await user.ask<{ payouts: Payout[] }>('POST', `/batches/${id}/instructions`, { instructions })
-      if (made.body.payouts.length !== payees.length) throw new Error('not everybody could be instructed')
+      if (made.body.payouts.length !== payees.length) throw new Error('some instructions were rejected')
       if (!draft) await user.ask('POST', `/batches/${id}/ready`)
       return (await user.ask<BatchWithPayouts>('GET', `/batches/${id}`)).body
     },

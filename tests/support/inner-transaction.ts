@@ -28,7 +28,7 @@ export const rules: SponsorRules = {
 
 type Fields<Class extends abstract new (input: never) => unknown> = ConstructorParameters<Class>[0]
 
-/** Changes to a valid transfer, by XDR structure. */
+/** A change to a valid transfer, by XDR structure. */
 export interface Change {
   tx?: Partial<Fields<typeof xdr.Transaction>>
   operation?: Partial<Fields<typeof xdr.Operation>>

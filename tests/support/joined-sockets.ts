@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 
-/** Ends each of two sockets with the other, and keeps both in `open` meanwhile. */
+/** Ends each of two sockets with the other, and keeps both in `open` until then. */
 export function joinSockets(open: Set<Socket>, client: Socket, upstream: Socket): void {
   for (const [socket, other] of [
     [client, upstream],

@@ -51,7 +51,7 @@ export async function startPostgres(): Promise<PostgresServer> {
 }
 
 /**
- * The package hooks process exit and sets exit code 0, even after failed tests. These hooks are removed, because `remove`
+ * The package hooks process exit and sets exit code 0, even after failed tests. Removes these hooks, since `remove`
  * stops the server.
  */
 async function importQuietly() {

@@ -10,7 +10,7 @@ export interface Program {
 
 /** Runs `next start`, configured only by `variables`. */
 export async function startProgram(base: string, variables: Record<string, string>): Promise<Program> {
-  if (await answers(base)) throw new Error(`something answers at ${base} already`)
+  if (await answers(base)) throw new Error(`${base} is already in use`)
   return await startServing(base, variables)
 }
 

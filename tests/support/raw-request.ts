@@ -36,7 +36,7 @@ export function rawRequest(
   })
 }
 
-/** The bytes after the header of a response: Node's client would hide an illegal body of a HEAD. */
+/** The bytes after the headers of a response: Node's client would hide an illegal body of a HEAD. */
 export function wiredBody(
   base: string,
   path: string,

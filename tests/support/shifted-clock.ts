@@ -1,4 +1,7 @@
-/** Preloaded into a process, shifts its clock by CLOCK_SHIFT_MS: `Date` differs from the machine's time by as much. */
+/**
+ * Preloaded into a process to shift its clock by CLOCK_SHIFT_MS: `Date` then differs from the machine's time by that
+ * amount.
+ */
 const shiftMs = Number(process.env.CLOCK_SHIFT_MS ?? 0)
 const RealDate = Date
 

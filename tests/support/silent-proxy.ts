@@ -1,11 +1,11 @@
 import { connect, createServer, type Socket } from 'node:net'
 import { joinSockets } from './joined-sockets.ts'
 
-/** A proxy to PostgreSQL that can fall silent: it then drops what the client sends. */
+/** A proxy to PostgreSQL that can fall silent, dropping everything that the client sends. */
 export interface SilentProxy {
   url: string
   fall(): void
-  /** Drops the client's bytes; the server's still arrive. Resolves once something was dropped. */
+  /** Drops the client's bytes but still delivers the server's. Resolves once something was dropped. */
   deafen(): Promise<void>
   /** Forwards the COMMIT of the next transaction with this statement, and drops what the server sends from then on. */
   muteCommitOf(statement: string): void

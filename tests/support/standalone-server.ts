@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 
 /**
- * Serves the build of this project as the `server.js` of a standalone build does: with Next's server alone, without its
- * command line, and with the configuration that the build has recorded.
+ * Serves the build of this project as the `server.js` of a standalone build does: with Next's server but without its
+ * command line, and with the recorded configuration of the build.
  */
 const require = createRequire(import.meta.url)
 const { config } = JSON.parse(readFileSync('.next/required-server-files.json', 'utf8')) as { config: unknown }

@@ -1,6 +1,6 @@
 import { afterAll, expect } from 'vitest'
 
-/** The global functions that all files of a process share, by name. */
+/** The global functions, by name, which all files of a process share. */
 function readFunctions(): Map<string, unknown> {
   const shared: object[] = [globalThis, console, performance]
   return new Map(
@@ -12,7 +12,7 @@ function readFunctions(): Map<string, unknown> {
   )
 }
 
-// A mock, clock or polyfill left behind by one file would break a later one, far from the cause.
+// A mock, clock or polyfill that one file leaves behind would break a later one.
 const before = readFunctions()
 afterAll(() => {
   const after = readFunctions()

@@ -11,7 +11,7 @@ test.each([
   [2n ** 127n - 1n, '17014118346046923173168730371588.4105727'],
   [-1n, '-0.0000001'],
   [-15_000_000n, '-1.5000000'],
-])('%s base units are written %s', (units, decimal) => {
+])('formats %s base units as %s', (units, decimal) => {
   expect(formatUnits(units)).toBe(decimal)
 })
 
@@ -45,7 +45,7 @@ describe('parsing', () => {
     '1\n',
     '1'.repeat(31),
     'NaN',
-  ])('%j is no amount', (decimal) => {
+  ])('rejects the amount %j', (decimal) => {
     expect(() => parseUnits(decimal)).toThrowError(RangeError)
   })
 })

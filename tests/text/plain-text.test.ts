@@ -30,7 +30,7 @@ test('ignores text that only resembles a seed', () => {
   }
 })
 
-test.each(['S', 'SA', 'SAB'])('hardly calls the library for a body full of %s', (part) => {
+test.each(['S', 'SA', 'SAB'])('rarely calls the library for a body full of %s', (part) => {
   const asked = vi.spyOn(StrKey, 'isValidEd25519SecretSeed')
   const text = part.repeat(256_000 / part.length)
   expect(containsSecretSeed(text)).toBe(false)
@@ -53,7 +53,7 @@ describe('a field of plain text', () => {
     "'; DROP TABLE contractors; --",
     '𐍈'.repeat(200),
     `${seed.slice(0, -1)}${seed.endsWith('X') ? 'Y' : 'X'}`,
-  ])('takes %s as it is', (value) => {
+  ])('accepts %s unchanged', (value) => {
     expect(name.parse(value)).toBe(value)
   })
 
@@ -80,6 +80,6 @@ test.each<[string, unknown[]]>([
     ],
   ],
   ['email must not contain a secret seed', [`${seed}@b.example`]],
-])('an address of mail: %s', (reason, values) => {
+])('accepts the email %s', (reason, values) => {
   expect(values.map((value) => problem(emailField, value))).toEqual(values.map(() => reason))
 })

@@ -14,7 +14,7 @@ const SDK = join(import.meta.dirname, '../../../lib/sdk')
 const TYPES = 'payroll-api.d.ts'
 const CLIENT = 'payroll-client.ts'
 
-/** The types that openapi-typescript makes of the OpenAPI document. */
+/** The types that openapi-typescript generates from the OpenAPI document. */
 async function generateTypes(): Promise<string> {
   // JSON drops the fields that are undefined, as a response does.
   const document = JSON.parse(JSON.stringify(interfaceDocument('/api'))) as Record<string, unknown>
@@ -34,7 +34,7 @@ async function writeClient(directory = SDK): Promise<void> {
   console.log(`${directory}: import { createPayrollClient } from './${CLIENT}'`)
 }
 
-/** A new modification time would make `npm test` build the application again. */
+/** Leaves an unchanged file alone: a new modification time would make `npm test` rebuild the application. */
 function writeIfChanged(file: string, content: string): void {
   if (!existsSync(file) || readFileSync(file, 'utf8') !== content) writeFileSync(file, content)
 }

@@ -1,6 +1,6 @@
 import { Buffer } from 'buffer'
 
-// The wallet's code uses Buffer, which browsers lack: it is there before that code is loaded.
+// The wallet's code uses Buffer, which browsers lack, so define it before that code is loaded.
 globalThis.Buffer = Buffer
 const { runPayroll } = await import('./payroll.ts')
 
