@@ -35,6 +35,7 @@ CREATE TABLE "archive_payloads" (
 	"toid" bigint NOT NULL,
 	"event_index" integer NOT NULL,
 	"status" text DEFAULT 'wanted' NOT NULL,
+	"tried" integer DEFAULT 0 NOT NULL,
 	"payload" "bytea",
 	CONSTRAINT "archive_payloads_stream_toid_event_index_pk" PRIMARY KEY("stream","toid","event_index"),
 	CONSTRAINT "archive_payloads_status" CHECK ("archive_payloads"."status" in ('wanted', 'stored', 'lost')),
@@ -350,7 +351,7 @@ ALTER TABLE "transfers" ADD CONSTRAINT "transfers_organisation_organisations_id_
 ALTER TABLE "transfers" ADD CONSTRAINT "transfers_payout_payouts_id_fk" FOREIGN KEY ("payout") REFERENCES "public"."payouts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 CREATE INDEX "archive_event_accounts_role" ON "archive_event_accounts" USING btree ("stream","account","role","toid","event_index") WHERE "archive_event_accounts"."role" is not null;--> statement-breakpoint
 CREATE INDEX "archive_events_transaction" ON "archive_events" USING btree ("tx_hash");--> statement-breakpoint
-CREATE INDEX "archive_payloads_wanted" ON "archive_payloads" USING btree ("stream","toid") WHERE "archive_payloads"."status" = 'wanted';--> statement-breakpoint
+CREATE INDEX "archive_payloads_wanted" ON "archive_payloads" USING btree ("stream","tried","toid") WHERE "archive_payloads"."status" = 'wanted';--> statement-breakpoint
 CREATE INDEX "audit_log_newest" ON "audit_log" USING btree ("organisation","sequence" DESC NULLS FIRST);--> statement-breakpoint
 CREATE INDEX "audit_log_newest_of_action" ON "audit_log" USING btree ("action","sequence" DESC NULLS FIRST);--> statement-breakpoint
 CREATE INDEX "audit_log_subject" ON "audit_log" USING btree ("subject_kind","subject_id","sequence");--> statement-breakpoint

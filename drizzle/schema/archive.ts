@@ -161,6 +161,8 @@ export const archivePayloads = pgTable(
     status: text('status', { enum: ['wanted', 'stored', 'lost'] })
       .notNull()
       .default('wanted'),
+    /** how often no node had the transaction: the least tried are fetched first */
+    tried: integer('tried').notNull().default(0),
     /** XDR of the ScVal under `payload` in the call's data */
     payload: bytea('payload'),
   },
@@ -171,7 +173,7 @@ export const archivePayloads = pgTable(
       columns: [table.stream, table.toid, table.eventIndex],
       foreignColumns: [archiveEvents.stream, archiveEvents.toid, archiveEvents.eventIndex],
     }),
-    index('archive_payloads_wanted').on(table.stream, table.toid).where(sql`${table.status} = 'wanted'`),
+    index('archive_payloads_wanted').on(table.stream, table.tried, table.toid).where(sql`${table.status} = 'wanted'`),
     check('archive_payloads_status', oneOf(table.status, ['wanted', 'stored', 'lost'])),
     check('archive_payloads_stored', sql`(${table.status} = 'stored') = (${table.payload} is not null)`),
   ],

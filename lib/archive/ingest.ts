@@ -77,7 +77,7 @@ export async function ingest(
     }
   }
   const [token] = streams
-  if (token) await fetchPayloads(db, context, token)
+  if (token) await fetchPayloads(db, network, token)
   if (failures.length > 0) throw failures[0]
   return stored
 }

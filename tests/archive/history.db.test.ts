@@ -1,4 +1,4 @@
-import { Account, Contract, nativeToScVal, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
+import { Account, Address, nativeToScVal, Operation, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { archivePayloads } from '#drizzle/schema/archive.ts'
 import { readCheckpoint } from '#lib/archive/checkpoint.ts'
@@ -11,7 +11,6 @@ import {
   readTransactionEvents,
 } from '#lib/archive/history.ts'
 import { type ArchiveContext, ingest } from '#lib/archive/ingest.ts'
-import { payloadOf } from '#lib/archive/payload.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { openNetwork } from '#lib/stellar/network.ts'
 import { cloneDatabase, type TestDatabase } from '../support/database.ts'
@@ -168,39 +167,107 @@ test('keeps a separate stream for the registries', async () => {
 })
 
 describe('payloads', () => {
-  const PAYLOAD = nativeToScVal({ a_tilde: Buffer.from('aa', 'hex'), c_a: Buffer.from('bb', 'hex') })
-  const data = (payload: xdr.ScVal) =>
-    xdr.ScVal.scvBytes(
-      xdr.ScVal.scvMap(
-        [['payload', payload] as const, ['proof', xdr.ScVal.scvBytes(new Uint8Array(14_592))] as const].map(
-          ([name, val]) => new xdr.ScMapEntry({ key: xdr.ScVal.scvSymbol(name), val }),
-        ),
-      ).toXdr(),
+  const KEY = Buffer.alloc(64, 7)
+  const struct = (fields: Record<string, xdr.ScVal>) =>
+    xdr.ScVal.scvMap(
+      Object.entries(fields).map(([name, val]) => new xdr.ScMapEntry({ key: xdr.ScVal.scvSymbol(name), val })),
     )
+  const bytes = (content: Uint8Array) => xdr.ScVal.scvBytes(content)
+  const [SIGMA, OTHER] = [32, 33].map((byte) => bytes(Buffer.alloc(32, byte))) as [xdr.ScVal, xdr.ScVal]
+  const DATA = struct({ r_e_point: bytes(KEY), sigma: SIGMA })
+  const payloadWith = (fields: Record<string, xdr.ScVal>) =>
+    struct({ a_tilde: OTHER, r_e_point: bytes(KEY), sigma: SIGMA, ...fields })
+  const PAYLOAD = payloadWith({})
+  const dataOf = (payload: xdr.ScVal) => bytes(struct({ payload, proof: bytes(new Uint8Array(14_592)) }).toXdr())
+  const call = (contract: string, name: string, args: xdr.ScVal[], sub: xdr.SorobanAuthorizedInvocation[] = []) =>
+    new xdr.SorobanAuthorizedInvocation({
+      function: xdr.SorobanAuthorizedFunction.sorobanAuthorizedFunctionTypeContractFn(
+        new xdr.InvokeContractArgs({
+          contractAddress: new Address(contract).toScAddress(),
+          functionName: name,
+          args,
+        }),
+      ),
+      subInvocations: sub,
+    })
 
-  function envelopeOf(contract: string, name: string): string {
-    return new TransactionBuilder(new Account(OWNER, '1'), { fee: '100', networkPassphrase: PASSPHRASE })
-      .addOperation(new Contract(contract).call(name, data(PAYLOAD)))
+  /** A signed call, and its hash, of which the token's event is to be added. */
+  function makeCall(contract: string, name: string, args: xdr.ScVal[], authorized?: xdr.SorobanAuthorizedInvocation) {
+    const auth = authorized
+      ? [
+          new xdr.SorobanAuthorizationEntry({
+            credentials: xdr.SorobanCredentials.sorobanCredentialsSourceAccount(),
+            rootInvocation: authorized,
+          }),
+        ]
+      : []
+    const built = new TransactionBuilder(new Account(OWNER, '1'), { fee: '100', networkPassphrase: PASSPHRASE })
+      .addOperation(Operation.invokeContractFunction({ contract, function: name, args, auth }))
       .setTimeout(60)
       .build()
-      .toXdr()
+    return { hash: Buffer.from(built.hash()).toString('hex'), envelope: built.toXdr() }
   }
 
-  test('are taken from the call without its proof, byte for byte', async () => {
-    const hash = fake.add(2, 'set_spender', [OWNER, SPENDER])
-    fake.envelopes.set(hash, envelopeOf(CONTRACTS.token, 'set_spender'))
+  /** Adds the event of a call, whose data is `DATA`. */
+  function addCall({ hash, envelope }: ReturnType<typeof makeCall>, ledger: number, name = 'set_spender'): void {
+    fake.data = DATA.toXdr('base64')
+    fake.add(ledger, name, name === 'set_spender' ? [OWNER, SPENDER] : [SPENDER, OWNER, PAYEE], CONTRACTS.token, hash)
+    fake.envelopes.set(hash, envelope)
+  }
+
+  const direct = (payload = PAYLOAD) => makeCall(CONTRACTS.token, 'set_spender', [dataOf(payload)])
+  const other = payloadWith({ r_e_point: bytes(Buffer.alloc(64, 8)) })
+
+  test.each([
+    ['the call', direct()],
+    [
+      'the arguments of another contract, which passes them on',
+      makeCall(CONTRACTS.auditor, 'delegate', [xdr.ScVal.scvVec([nativeToScVal(1), dataOf(other), dataOf(PAYLOAD)])]),
+    ],
+    [
+      'the authorization of a call that another contract makes',
+      makeCall(
+        CONTRACTS.auditor,
+        'delegate',
+        [],
+        call(
+          CONTRACTS.auditor,
+          'delegate',
+          [],
+          [call(CONTRACTS.token, 'set_spender', [dataOf(other), dataOf(PAYLOAD)])],
+        ),
+      ),
+    ],
+  ])('are taken from %s without the proof, byte for byte', async (_, made) => {
+    addCall(made, 2)
     const archive = await ingested()
     const { events, isFinal } = await readAccountEvents(db, archive, OWNER, everything(archive))
     expect(events).toMatchObject([{ type: 'set_spender', payload_xdr: PAYLOAD.toXdr('base64') }])
     expect(isFinal).toBe(true)
   })
 
+  test.each([
+    ['has another ephemeral key', direct(other)],
+    ['differs in another field of the event', direct(payloadWith({ sigma: OTHER }))],
+    ['is missing from the transaction', makeCall(CONTRACTS.token, 'merge', [])],
+  ])('are lost if the payload %s', async (_, made) => {
+    addCall(made, 2)
+    const archive = await ingested()
+    const { events } = await readAccountEvents(db, archive, OWNER, everything(archive))
+    expect(events).toMatchObject([{ payload_lost: true }])
+  })
+
   test('are requested until a node has the transaction, and lost once the RPC has dropped it', async () => {
-    const hash = fake.add(20, 'spender_transfer', [SPENDER, OWNER, PAYEE])
+    const made = direct()
+    addCall(made, 20, 'spender_transfer')
+    fake.envelopes.set(made.hash, 'AAAA')
     let archive = await ingested()
     const read = () => readAccountEvents(db, archive, PAYEE, everything(archive))
     expect(await read()).toMatchObject({ isFinal: false })
-    fake.envelopes.set(hash, envelopeOf(CONTRACTS.token, 'confidential_transfer_from'))
+    fake.envelopes.set(made.hash, makeCall(CONTRACTS.token, 'merge', []).envelope)
+    archive = await ingested()
+    expect(await read()).toMatchObject({ isFinal: false })
+    fake.envelopes.set(made.hash, made.envelope)
     archive = await ingested()
     expect(await read()).toMatchObject({ isFinal: true, events: [{ payload_xdr: expect.any(String) }] })
 
@@ -213,12 +280,13 @@ describe('payloads', () => {
     expect(events.at(-1)).not.toHaveProperty('payload_xdr')
   })
 
-  test.each([
-    ['another contract makes the call', envelopeOf(CONTRACTS.auditor, 'set_spender')],
-    ['the call is another one', envelopeOf(CONTRACTS.token, 'merge')],
-    ['the envelope is no transaction', 'AAAA'],
-  ])('are not read where %s', (_, envelope) => {
-    expect(payloadOf(envelope, { network: { passphrase: PASSPHRASE }, token: CONTRACTS.token })).toBeUndefined()
+  test('are fetched the least tried first, so that none waits behind transactions that no node returns', async () => {
+    for (let index = 0; index < 200; index += 1) fake.add(2, 'spender_transfer', [SPENDER, OWNER, PAYEE])
+    await ingested()
+    addCall(direct(), 3)
+    const archive = await ingested()
+    const { events } = await readAccountEvents(db, archive, OWNER, { ...everything(archive), fromLedger: 3 })
+    expect(events).toMatchObject([{ payload_xdr: PAYLOAD.toXdr('base64') }])
   })
 
   test('are fetched for delegations only', async () => {

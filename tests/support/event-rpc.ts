@@ -55,8 +55,8 @@ export interface EventRpc {
   requests: number
   /** changes a response of getEvents; undefined: the server hangs up */
   distort: ((answer: EventsAnswer) => EventsAnswer | undefined) | undefined
-  /** adds an event to `ledger`, as the next transaction there */
-  add(ledger: number, name: string, accounts: readonly string[], contract?: string): string
+  /** adds an event to `ledger`, as the next transaction there; by default its hash is made up */
+  add(ledger: number, name: string, accounts: readonly string[], contract?: string, txHash?: string): string
   close(): Promise<void>
 }
 
@@ -84,10 +84,10 @@ export async function startEventRpc(): Promise<EventRpc> {
     envelopes: new Map(),
     requests: 0,
     distort: undefined,
-    add: (ledger, name, accounts, contract = CONTRACTS.token) => {
+    add: (ledger, name, accounts, contract = CONTRACTS.token, given) => {
       const order = (counts.get(ledger) ?? 0) + 1
       counts.set(ledger, order)
-      const txHash = createHash('sha256').update(`${fake.salt} ${ledger} ${order}`).digest('hex')
+      const txHash = given ?? createHash('sha256').update(`${fake.salt} ${ledger} ${order}`).digest('hex')
       const addresses = accounts.map((account) => new Address(account).toScVal())
       fake.events.push({
         id: pad((BigInt(ledger) << 32n) | (BigInt(order) << 12n), 0),
