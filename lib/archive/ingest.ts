@@ -208,18 +208,23 @@ async function insertEvents(tx: Database, stream: Stream, { events }: EventPage)
   await addRegistries(tx, stream.generation, named)
 }
 
-/** The minimum interval (ms) between two rounds started by settlements; the chore's interval on other hosts. */
+/** How long (ms) a round in the background may take: others wait for it, and a serverless function has a minute. */
+export const ROUND_MS = 20_000
+
+/** The minimum interval (ms) between two rounds started by settlements. */
 const SOON_MS = 30_000
 
 /**
- * Ingests in the background, at most once in 30 s. On serverless hosts the chores may run only once a day, but
- * transfers are settled. Failures are logged, and the next round resumes from the stored rows.
+ * Ingests in the background after a settlement, at most once in 30 s: on serverless hosts the chores may run only once a
+ * day. Failures are logged, and the next round resumes from the stored rows.
  */
 export function ingestSoon(context: ArchiveContext): void {
   const now = performance.now()
   if (shared.payrollIngestedAt !== undefined && now - shared.payrollIngestedAt < SOON_MS) return
   shared.payrollIngestedAt = now
-  ingest(context).catch((error: unknown) => log('error', 'archive', { failure: describeFailure(error) }))
+  ingest(context, { maxMs: ROUND_MS }).catch((error: unknown) =>
+    log('error', 'archive', { failure: describeFailure(error) }),
+  )
 }
 
 // A build may bundle routes separately, so they share state through globalThis.

@@ -1,4 +1,4 @@
-import { ingest } from '#lib/archive/ingest.ts'
+import { ingest, ROUND_MS } from '#lib/archive/ingest.ts'
 import { purgeUsedChallenges } from '#lib/auth/sep10/claim.ts'
 import { analyzeGrownTables } from '#lib/db/statistics.ts'
 import { sweepRegistrations } from '#lib/directory/contractors/activation.ts'
@@ -8,9 +8,6 @@ import { adoptTransfers } from '#lib/transfers/refresh.ts'
 import { purgeRefusals } from '#lib/transfers/refusals.ts'
 import { eraseOldEnvelopes } from '#lib/transfers/rows.ts'
 import { directoryContext, type Service } from './services.ts'
-
-/** How long a round ingests: the other chores wait, and a serverless function has a minute for all of them. */
-const ARCHIVE_MS = 20_000
 
 /**
  * Periodic work that no request waits for. Each chore resolves to how much it did. Every process runs all of them; on
@@ -25,7 +22,7 @@ const CHORES = {
   challenges: async ({ database, now }) => await purgeUsedChallenges(await database(), now()),
   refusals: async ({ database, now }) => await purgeRefusals(await database(), now()),
   tables: async ({ database }) => (await analyzeGrownTables(await database())).length,
-  archive: async ({ archive }) => (archive ? await ingest(archive, { maxMs: ARCHIVE_MS }) : 0),
+  archive: async ({ archive }) => (archive ? await ingest(archive, { maxMs: ROUND_MS }) : 0),
 } satisfies Record<string, (service: Service) => Promise<number>>
 
 type Chore = keyof typeof CHORES

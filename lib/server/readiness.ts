@@ -121,11 +121,16 @@ async function checkArchive({ archive: context, database }: Service): Promise<Ch
     readWindow(context.network),
     openArchive(db, context.token),
   ])
-  if (!archive) return { ok: true, latestLedger, problem: 'nothing is archived yet' }
-  const { ingestedThrough, gaps } = await readCoverage(db, archive)
-  const behind = Math.max(0, latestLedger - ingestedThrough)
+  const coverage = archive && (await readCoverage(db, archive))
+  const through = coverage?.ingestedThrough ?? oldestLedger - 1
+  const behind = Math.max(0, latestLedger - through)
   const window = latestLedger - oldestLedger
-  const isLate = window >= SHORTEST_WINDOW && ingestedThrough - oldestLedger < window * LEAST_HISTORY_LEFT
+  const isLate = window >= SHORTEST_WINDOW && through - oldestLedger < window * LEAST_HISTORY_LEFT
+  if (!coverage) {
+    const problem = isLate ? 'ingestion has not started: events will be lost' : 'nothing is archived yet'
+    return { ok: !isLate, behind, problem }
+  }
+  const { ingestedThrough, gaps } = coverage
   const problem = [
     ...(isLate ? ['ingestion is far behind: events will be lost'] : []),
     ...(gaps > 0 ? ['ledgers are missing'] : []),

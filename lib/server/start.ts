@@ -89,9 +89,7 @@ export async function startService(
     if (!configuration.DATABASE_URL) await store.database()
     const now = () => new Date()
     const archive = settings.token ? { network, token: settings.token, database: store.database } : undefined
-    // A long-lived process ingests in its chores instead.
-    const isServerless = configuration.VERCEL !== undefined
-    const tracker = openTracker({ network, database: store.database, now, ...(isServerless && { archive }) })
+    const tracker = openTracker({ network, database: store.database, now, archive })
     closers.push(tracker.stop)
     const unfunded = settings.sponsor && openSponsor({ ...settings.sponsor, network, tracker, now })
     const sponsor = unfunded && embedded.friendbotUrl ? fundMeanwhile(unfunded, embedded.friendbotUrl) : unfunded

@@ -224,10 +224,10 @@ export async function runHistory(
       begin(pair.breakDatabase(random(2) === 0 ? 0 : random(1_000)))
     },
     async () => {
-      if (random(4) === 0) begin(pair.backUp?.().then(countIf))
+      if (random(3) === 0) begin(pair.backUp?.().then(countIf))
     },
     async () => {
-      if (random(8) !== 0 || !(await pair.restore?.())) return
+      if (random(4) !== 0 || !(await pair.restore?.())) return
       count()
       // A transfer may have succeeded with an envelope that the copy lacks: then it expires.
       happened.ends.clear()

@@ -73,6 +73,18 @@ test.each<[Check, words: string]>([
   expect(lightsOf({ sponsor })[2]).toBe(`Sponsor: ${words}`)
 })
 
+test.each<[Check, words: string]>([
+  [READY.archive, 'Complete through ledger 1,234'],
+  [{ ok: true, behind: 9, problem: 'nothing is archived yet' }, 'Starting nothing is archived yet'],
+  [
+    { ok: false, behind: 9_000, problem: 'ingestion has not started: events will be lost' },
+    'Not started ingestion has not started: events will be lost',
+  ],
+  [{ ok: false, problem: 'the archive cannot be looked up' }, 'Unreachable the archive cannot be looked up'],
+])('the archive’s light of %j', (archive, words) => {
+  expect(lightsOf({ archive })[3]).toBe(`Archive: ${words}`)
+})
+
 test('names the kind of database', () => {
   expect(lightsOf({}, true)[0]).toBe('Database: Reachable PGlite, embedded')
   expect(lightsOf({}, false)[0]).toBe('Database: Reachable PostgreSQL')

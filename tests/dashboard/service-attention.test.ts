@@ -129,6 +129,11 @@ test.each<[Partial<ServiceState>, what: string, words: RegExp]>([
     /900 ledgers.*cron/,
   ],
   [
+    { ready: { ...QUIET.ready, archive: { ok: false, behind: 900, problem: 'ingestion has not started' } } },
+    'The archive is far behind',
+    /ingestion has not started.*cron/,
+  ],
+  [
     { ready: { ...QUIET.ready, archive: { ok: true, ingestedThrough: 7, behind: 0, gaps: 1 } } },
     'The archive has a gap',
     /STELLAR_RPC_URL/,

@@ -58,9 +58,10 @@ function sponsorLight(sponsor: Readiness['sponsor']): Light {
   return sponsor.ok ? ['good', 'Paying', 'float is sufficient'] : ['bad', 'Cannot pay', `${sponsor.problem}`]
 }
 
-function archiveLight({ ok, configured, ingestedThrough, gaps, problem }: Readiness['archive']): Light {
+function archiveLight({ ok, configured, ingestedThrough, behind, gaps, problem }: Readiness['archive']): Light {
   if (configured === false) return ['off', 'Off', 'set CONFIDENTIAL_TOKEN to keep its events']
-  if (!ok) return ['bad', ingestedThrough === undefined ? 'Unreachable' : 'Far behind', `${problem}`]
+  if (behind === undefined) return ['bad', 'Unreachable', `${problem}`]
+  if (!ok) return ['bad', ingestedThrough === undefined ? 'Not started' : 'Far behind', `${problem}`]
   if (ingestedThrough === undefined) return ['busy', 'Starting', `${problem}`]
   const through = `through ledger ${groupDigits(Number(ingestedThrough))}`
   return gaps ? ['bad', 'Incomplete', `${through}; ${problem}`] : ['good', 'Complete', through]

@@ -109,9 +109,12 @@ function relays({ ready: { relay, database }, settings, channels, startsRelay }:
 }
 
 function archived({ ready: { archive } }: ServiceState): Attention[] {
-  if (archive.ingestedThrough === undefined) return []
+  if (archive.behind === undefined) return []
   const late = item('archiveBehind', {
-    why: `${archive.behind} ledgers are not stored yet`,
+    why:
+      archive.ingestedThrough === undefined
+        ? 'ingestion has not started'
+        : `${archive.behind} ledgers are not stored yet`,
     remedy: 'Search the log for “archive”. On serverless hosts, a scheduler must call /api/cron/sweep.',
   })
   const gap = item('archiveGap', {

@@ -1,0 +1,42 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { ingest } from '#lib/archive/ingest.ts'
+import { CONTRACTS, type EventRpc, startEventRpc } from '../support/event-rpc.ts'
+import { openTestService, type TestService } from '../support/test-service.ts'
+
+let rpc: EventRpc
+let service: TestService<'none'>
+beforeAll(async () => {
+  rpc = await startEventRpc()
+  rpc.latestLedger = 5_000
+  const variables = { STELLAR_RPC_URL: rpc.url, CONFIDENTIAL_TOKEN: CONTRACTS.token }
+  service = await openTestService({ variables, now: new Date('2026-03-02T09:00:00Z') })
+})
+afterAll(async () => {
+  await service?.close()
+  await rpc?.close()
+})
+
+/** The archive's field of a response that is not cached. */
+async function readArchive(): Promise<unknown> {
+  service.clock.now = new Date(service.clock.now.getTime() + 60_000)
+  const { body } = await service.ask('GET', '/ready')
+  return body.archive
+}
+
+test('reports an archive whose ingestion has not started, or is far behind', async () => {
+  const problem = 'ingestion has not started: events will be lost'
+  expect(await readArchive()).toEqual({ ok: false, behind: 5_000, problem })
+  const { archive } = service.running
+  if (!archive) throw new Error('there is no archive')
+  await ingest(archive)
+  expect(await readArchive()).toEqual({ ok: true, ingestedThrough: 5_000, behind: 0, gaps: 0 })
+  rpc.latestLedger = 20_000
+  const late = 'ingestion is far behind: events will be lost'
+  expect(await readArchive()).toEqual({ ok: false, ingestedThrough: 5_000, behind: 15_000, gaps: 0, problem: late })
+})
+
+test('reports nothing archived as no problem while the RPC has little history', async () => {
+  await service.db.execute('TRUNCATE archive_generations, archive_streams, archive_ranges, archive_events CASCADE')
+  Object.assign(rpc, { oldestLedger: 19_500 })
+  expect(await readArchive()).toEqual({ ok: true, behind: 501, problem: 'nothing is archived yet' })
+})
