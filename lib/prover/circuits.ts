@@ -64,7 +64,7 @@ export async function parseCircuit(name: CircuitName, artifact: NamedFile, key: 
       `${file} takes the secrets ${secrets.join(', ')} in place of ${SECRETS[name].join(', ')}`,
     )
   }
-  return { name, program, acir: await unpack(file, program.bytecode), key: parseVerificationKey(name, key) }
+  return { name, program, acir: await unpackBytecode(file, program.bytecode), key: parseVerificationKey(name, key) }
 }
 
 /** The verification key of a circuit. @throws ProverError */
@@ -77,7 +77,8 @@ export function parseVerificationKey(name: CircuitName, { name: file, content }:
   return content
 }
 
-function parseProgram(file: string, text: string): CompiledCircuit {
+/** @throws ProverError */
+export function parseProgram(file: string, text: string): CompiledCircuit {
   try {
     const program = JSON.parse(text)
     if (typeof program.bytecode === 'string' && Array.isArray(program.abi.parameters)) return program
@@ -87,7 +88,8 @@ function parseProgram(file: string, text: string): CompiledCircuit {
   throw new ProverError('files-invalid', `${file} is no compiled circuit`)
 }
 
-async function unpack(file: string, bytecode: string): Promise<Uint8Array> {
+/** The constraints of a program. @throws ProverError */
+export async function unpackBytecode(file: string, bytecode: string): Promise<Uint8Array> {
   try {
     return await gunzip(Uint8Array.from(atob(bytecode), (char) => char.charCodeAt(0)))
   } catch (cause) {

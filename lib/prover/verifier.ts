@@ -17,22 +17,45 @@ export type Verify = (circuit: CircuitName, publicInputs: Uint8Array, proof: Uin
  * Loads a synchronous verifier into this thread, which takes some 50 MB and half a second. It needs only the generator
  * and the G2 point of the reference string, 192 bytes, and no file.
  */
-export async function loadVerifier(string: { g1: Uint8Array; g2: Uint8Array }): Promise<Verify> {
+export async function loadVerifier(string: { g2: Uint8Array }): Promise<Verify> {
+  const verify = await loadBackend(string.g2, 'acir_verify_ultra_keccak_honk')
+  return (circuit, publicInputs, proof, key) => {
+    if (publicInputs.length !== publicInputBytes(circuit) || proof.length !== PROOF_BYTES) return false
+    // bb reduces larger words modulo the field; the network's verifier rejects them.
+    if (key.length !== KEY_BYTES || !isCanonical(proof) || !hasNoDroppedBits(proof)) return false
+    return verify(publicInputs, proof, key)
+  }
+}
+
+/** Whether a proof with zero knowledge verifies for these public inputs. @throws ProverError as `Verify` */
+export type VerifyZeroKnowledge = (publicInputs: Uint8Array, proof: Uint8Array, key: Uint8Array) => boolean
+
+/**
+ * Loads a verifier for proofs with zero knowledge, like `loadVerifier`. The keys of both flavours are the same, so a key
+ * does not tell which one a proof has: this one rejects a proof without zero knowledge.
+ */
+export function loadZeroKnowledgeVerifier(g2: Uint8Array): Promise<VerifyZeroKnowledge> {
+  return loadBackend(g2, 'acir_verify_ultra_keccak_zk_honk')
+}
+
+/** The generator of G1, with which every reference string begins. */
+const GENERATOR = new Uint8Array(64)
+GENERATOR[31] = 1
+GENERATOR[63] = 2
+
+async function loadBackend(g2: Uint8Array, exported: string): Promise<VerifyZeroKnowledge> {
   const bb = await import(/* webpackIgnore: true */ /* turbopackIgnore: true */ '@aztec/bb.js')
   const { RawBuffer } = bb
   // The public accessor shares one instance per process, but a failed instance must be replaced.
   const { new: open } = bb.BarretenbergSync as unknown as { new: () => Promise<BarretenbergSync> }
   const api = await open()
-  api.srsInitSrs(new RawBuffer(string.g1.subarray(0, 64)), 1, new RawBuffer(string.g2))
+  api.srsInitSrs(new RawBuffer(GENERATOR), 1, new RawBuffer(g2))
   const wasm = api.getWasm()
-  return (circuit, publicInputs, proof, key) => {
-    if (publicInputs.length !== publicInputBytes(circuit) || proof.length !== PROOF_BYTES) return false
-    // bb reduces larger words modulo the field; the network's verifier rejects them.
-    if (key.length !== KEY_BYTES || !isCanonical(proof) || !hasNoDroppedBits(proof)) return false
+  return (publicInputs, proof, key) => {
     const statement = concatBytes(lengthOf(publicInputs, proof), publicInputs, proof)
     try {
       // The synchronous class lacks the typed method.
-      const [[holds] = []] = wasm.callWasmExport('acir_verify_ultra_keccak_honk', [statement, key], [1])
+      const [[holds] = []] = wasm.callWasmExport(exported, [statement, key], [1])
       return holds === 1
     } catch (cause) {
       throw new ProverError('failed', `the verifier failed: ${cause instanceof Error ? cause.message : cause}`, {

@@ -5,9 +5,17 @@ import { WalletError } from './wallet-error.ts'
 export interface ArchivedEvent {
   /** the RPC's id: ids sort in the order of the ledger */
   id: string
+  contract_id: string
+  ledger_seq: number
+  /** ISO 8601 */
+  ledger_close_time: string
   tx_hash: string
+  /** its place among all contract events of the operation */
+  event_index: number
   topics_xdr: string[]
   data_xdr: string
+  /** the payload of a call that made or used a delegation */
+  payload_xdr?: string | undefined
 }
 
 /** Where the wallet finds the events that an RPC no longer has. */
@@ -25,19 +33,35 @@ export interface EventArchive {
    * first ledger they begin with the archive.
    * @throws WalletError `archive-unavailable`
    */
-  readEvents(
-    account: string,
-    fromLedger: number | undefined,
-    toLedger: number,
-  ): Promise<{ events: ArchivedEvent[]; complete: boolean }>
+  readEvents(account: string, fromLedger: number | undefined, toLedger: number): Promise<ArchivedEvents>
+}
+
+/** An archive that verifiers and auditors read as well: events of the token that are not one account's. */
+export interface TokenArchive extends EventArchive {
+  /** The token's events of one transaction. @throws WalletError `archive-unavailable` */
+  readTransaction(hash: string): Promise<ArchivedEvents>
+  /** Every event of the token, from one ledger to another. @throws WalletError `archive-unavailable` */
+  readToken(fromLedger: number | undefined, toLedger: number): Promise<ArchivedEvents>
+  /** The events of the registries that the token has named. @throws WalletError `archive-unavailable` */
+  readRegistry(fromLedger: number | undefined, toLedger: number): Promise<ArchivedEvents>
+}
+
+/** `complete`: none of the requested events is missing. */
+export interface ArchivedEvents {
+  events: ArchivedEvent[]
+  complete: boolean
 }
 
 const EVENT = z.object({
   id: z.string().regex(/^\d{19}-\d{10}$/),
+  contract_id: z.string(),
   ledger_seq: z.int(),
+  ledger_close_time: z.iso.datetime(),
   tx_hash: z.string(),
+  event_index: z.int(),
   topics_xdr: z.array(z.string()),
   data_xdr: z.string(),
+  payload_xdr: z.string().optional(),
 })
 const PAGE = z.object({ events: z.array(EVENT), cursor: z.string().nullable(), complete: z.boolean() })
 const CHECKPOINT = z.object({ event: EVENT.nullable(), anchor: EVENT.nullable(), complete: z.boolean() })
@@ -57,7 +81,7 @@ export function openHttpArchive(
   url: string,
   token: string,
   wait: (ms: number) => Promise<unknown> = (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
-): EventArchive {
+): TokenArchive {
   const base = url.replace(/\/+$/, '')
 
   async function get<Shape extends z.ZodType>(path: string, query: Query, shape: Shape): Promise<z.output<Shape>> {
@@ -77,38 +101,50 @@ export function openHttpArchive(
     }
   }
 
+  /** Every page of a range, checked for what no honest archive returns. */
+  async function readPages(path: string, query: Query, range: LedgerRange): Promise<ArchivedEvents> {
+    const events: ArchivedEvent[] = []
+    let complete = true
+    for (let cursor: string | undefined; ; ) {
+      const page = await get(path, { ...query, from_ledger: range.from, to_ledger: range.to, cursor }, PAGE)
+      const last = events.at(-1)?.id ?? ''
+      if (page.events.some(({ id }, index) => id <= (page.events[index - 1]?.id ?? last))) {
+        throw unavailable(base, 'returned events out of order')
+      }
+      if (page.events.some(({ id }) => !isWithin(ledgerOf(id), range))) {
+        throw unavailable(base, 'returned events of other ledgers')
+      }
+      events.push(...page.events)
+      complete &&= page.complete
+      if (page.cursor === null) return { events, complete }
+      if (page.events.length === 0) throw unavailable(base, 'returned an empty page that is not the last')
+      cursor = page.cursor
+    }
+  }
+
   return {
     name: base,
     findStart: async (account, atLedger) => {
       const { anchor } = await get(`/accounts/${account}/checkpoint`, { at_ledger: atLedger }, CHECKPOINT)
       return anchor?.ledger_seq
     },
-    readEvents: async (account, fromLedger, toLedger) => {
-      const events: ArchivedEvent[] = []
-      let complete = true
-      for (let cursor: string | undefined; ; ) {
-        const range = { from_ledger: fromLedger, to_ledger: toLedger, cursor }
-        const page = await get(`/accounts/${account}/events`, range, PAGE)
-        const last = events.at(-1)?.id ?? ''
-        if (page.events.some(({ id }, index) => id <= (page.events[index - 1]?.id ?? last))) {
-          throw unavailable(base, 'returned events out of order')
-        }
-        if (page.events.some(({ id }) => !isWithin(ledgerOf(id), fromLedger, toLedger))) {
-          throw unavailable(base, 'returned events of other ledgers')
-        }
-        events.push(...page.events)
-        complete &&= page.complete
-        if (page.cursor === null) return { events, complete }
-        if (page.events.length === 0) throw unavailable(base, 'returned an empty page that is not the last')
-        cursor = page.cursor
-      }
-    },
+    readEvents: (account, from, to) => readPages(`/accounts/${account}/events`, {}, { from, to }),
+    readTransaction: (hash) => readPages('/events', { tx_hash: hash }, {}),
+    readToken: (from, to) => readPages('/events', {}, { from, to }),
+    readRegistry: (from, to) => readPages('/registry', {}, { from, to }),
   }
+}
+
+/** Both ends are included. */
+interface LedgerRange {
+  from?: number | undefined
+  to?: number | undefined
 }
 
 const ledgerOf = (id: string) => Number(BigInt(id.slice(0, 19)) >> 32n)
 
-const isWithin = (ledger: number, from: number | undefined, to: number) => ledger >= (from ?? 0) && ledger <= to
+const isWithin = (ledger: number, { from = 0, to = Number.POSITIVE_INFINITY }: LedgerRange) =>
+  ledger >= from && ledger <= to
 
 type Query = Record<string, string | number | undefined>
 

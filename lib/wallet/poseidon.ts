@@ -17,6 +17,8 @@ export const TAG = {
   auditorRecipient: 12n,
   sharedSecret: 13n,
   ephemeral: 14n,
+  disclosedTotal: 15n,
+  disclosedValue: 16n,
   allowanceEscrow: 17n,
 } as const
 

@@ -29,10 +29,8 @@ const REMEMBERED = 4_096
 export async function openProofs(mode: ProofMode): Promise<Proofs> {
   if (mode === 'stand-in') return { keys: STAND_IN_KEYS, verify: verifyStandIn, ready: async () => undefined }
   const keys = await readVerificationKeys(EMBEDDED_CIRCUITS)
-  const { g1, g2 } = await readEmbeddedString()
-  // The verifier needs only the generator, not the other two megabytes.
-  const generator = Buffer.from(g1.subarray(0, 64))
-  return { keys, ...loadWhenNeeded(() => loadVerifier({ g1: generator, g2 })) }
+  const { g2 } = await readEmbeddedString()
+  return { keys, ...loadWhenNeeded(() => loadVerifier({ g2 })) }
 }
 
 /** Loads a verifier when it is first needed, and again after a failure, which may have damaged its memory. */

@@ -1,7 +1,8 @@
 import type { ReferenceString } from '../backend.ts'
 import { REQUIRED_CIRCUITS } from '../circuits.ts'
+import { EMBEDDED_DIGESTS } from '../string-digests.ts'
 import { readVerificationKeys } from './circuit-folder.ts'
-import { type Digests, readKnownString } from './reference-string.ts'
+import { readKnownString } from './reference-string.ts'
 
 /**
  * The folders of the embedded ledger: this project's circuits, and a reference string whose secret anybody can derive.
@@ -20,10 +21,5 @@ export async function hasEmbeddedKeys(folder: string): Promise<boolean> {
 
 /** Checks the digests, which takes milliseconds: otherwise a damaged file would show only as a proof that fails. */
 export function readEmbeddedString(): Promise<ReferenceString> {
-  return readKnownString(EMBEDDED_STRING, DIGESTS, 'that of the embedded ledger')
-}
-
-const DIGESTS: Digests = {
-  g1: '92f1c78d19661f62bc4fed72f1d196df69bf43d0ceaf95523aa341c4e22e54ae',
-  g2: 'ac6c10696d9c5e780beec1ddbb075362cb16199d5b15cd68210ea1865f218154',
+  return readKnownString(EMBEDDED_STRING, EMBEDDED_DIGESTS, 'that of the embedded ledger')
 }

@@ -4,9 +4,10 @@ import { ConfigurationError, type Environment } from '#lib/config/environment.ts
 import type { Prover } from '#lib/wallet/prover.ts'
 import type { RealProver } from '../prover.ts'
 import { prover as standIn } from '../stand-in.ts'
+import { IGNITION } from '../string-digests.ts'
 import { EMBEDDED_CIRCUITS, EMBEDDED_STRING, hasEmbeddedKeys, readEmbeddedString } from './embedded.ts'
 import { openProver } from './prover.ts'
-import { fetchReferenceString, IGNITION, isComplete, readKnownString, readReferenceString } from './reference-string.ts'
+import { fetchReferenceString, isComplete, readKnownString, readReferenceString } from './reference-string.ts'
 
 /** The settings of the prover. */
 export interface ProverSettings {

@@ -2,6 +2,7 @@ import { createHash, randomUUID } from 'node:crypto'
 import { mkdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import type { ReferenceString } from '../backend.ts'
 import { ProverError } from '../prover-error.ts'
+import type { Digests } from '../string-digests.ts'
 import { readFileOrExplain } from './circuit-folder.ts'
 
 /** One more than the gates of the largest circuit, a disclosure's. The token's circuits need half as many. */
@@ -9,15 +10,6 @@ export const POINTS = 32_769
 
 const G1_BYTES = POINTS * 64
 const G2_BYTES = 128
-
-/** SHA-256 of the two files of a reference string. */
-export type Digests = Readonly<Record<'g1' | 'g2', string>>
-
-/** The string of real networks, from Aztec's Ignition ceremony, in which 176 parties took part. */
-export const IGNITION: Digests = {
-  g1: 'd769ac6c98f8fab858a7e9967f2b7f181d8ad9fdcdf55438c915696febf0e99c',
-  g2: '01797bfc4de5a96f0e516a9ea4537d18786dc30cb991aca4274c95822b69c32f',
-}
 
 /**
  * Reads `bn254_g1.dat` and `bn254_g2.dat`, the files that bb.js keeps in ~/.bb-crs. A longer string works as well.

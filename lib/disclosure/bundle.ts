@@ -1,0 +1,80 @@
+import { z } from 'zod'
+import { isCanonical } from '#lib/wallet/grumpkin.ts'
+import { DisclosureError } from './disclosure-error.ts'
+import type { Sealed } from './sealing.ts'
+
+const VERSION = 'confidential-disclosure/1'
+
+/** The size of a zero-knowledge proof in bytes. A proof without zero knowledge is shorter. */
+export const ZK_PROOF_BYTES = 16_224
+
+/** Where an event is on the ledger: its transaction (of a fee bump the outer one), and its place in the operation. */
+export interface EventReference {
+  transaction: string
+  eventIndex: number
+}
+
+/** One proof. Everything that it is about is read from the ledger and from the request. */
+export interface Bundle {
+  circuit: string
+  events: EventReference[]
+  proof: Uint8Array
+  /** absent where a threshold is proved */
+  sealed?: Sealed | undefined
+}
+
+/** More payments than a file of value bundles should have. */
+const MOST_BUNDLES = 1_000
+
+const words = (count: number) =>
+  z
+    .string()
+    .regex(new RegExp(`^[0-9a-f]{${64 * count}}$`))
+    .transform((text) => new Uint8Array(Buffer.from(text, 'hex')))
+    .refine(isCanonical, 'not a field element')
+
+const BUNDLE = z.strictObject({
+  circuit: z.string().max(100),
+  events: z
+    .array(
+      z.strictObject({
+        transaction: z.string().regex(/^[0-9a-f]{64}$/),
+        eventIndex: z.int().min(0).max(0xffff_ffff),
+      }),
+    )
+    .max(100),
+  proof: z
+    .base64()
+    .max(40_000)
+    .transform((text) => new Uint8Array(Buffer.from(text, 'base64'))),
+  sealed: z.strictObject({ key: words(2), value: words(1) }).optional(),
+})
+const FILE = z.strictObject({ version: z.literal(VERSION), bundles: z.array(BUNDLE).min(1).max(MOST_BUNDLES) })
+
+/** The bundles of a file: several answer the same request together. */
+export function encodeBundles(bundles: readonly Bundle[]): string {
+  const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex')
+  const encoded = bundles.map(({ circuit, events, proof, sealed }) => ({
+    circuit,
+    events,
+    proof: Buffer.from(proof).toString('base64'),
+    ...(sealed && { sealed: { key: hex(sealed.key), value: hex(sealed.value) } }),
+  }))
+  return `${JSON.stringify({ version: VERSION, bundles: encoded }, null, 2)}\n`
+}
+
+/** @throws DisclosureError `bundle-invalid` */
+export function parseBundles(text: string): Bundle[] {
+  const parsed = FILE.safeParse(parseJson(text))
+  if (parsed.success) return parsed.data.bundles
+  const reason = z.prettifyError(parsed.error).replaceAll('\n', ' ')
+  throw new DisclosureError('bundle-invalid', `the bundle is malformed: ${reason}`, { cause: parsed.error })
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch (cause) {
+    throw new DisclosureError('bundle-invalid', 'the bundle is not JSON', { cause })
+  }
+}

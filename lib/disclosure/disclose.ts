@@ -1,0 +1,254 @@
+import type { DisclosureCircuit } from '#lib/prover/disclosure-circuits.ts'
+import { AMOUNT_LIMIT, checkBlinding, type Opening, opens } from '#lib/wallet/commitment.ts'
+import { encodePoint, H, multiply } from '#lib/wallet/grumpkin.ts'
+import { type ConfidentialKeys, drawSalt, type RandomSource } from '#lib/wallet/keys.ts'
+import type { Bundle } from './bundle.ts'
+import { DisclosureError } from './disclosure-error.ts'
+import type { DisclosureSource } from './ledger-source.ts'
+import { type OpenedPayment, openAsAuditor, openAsRecipient, openAsSender } from './opening.ts'
+import { accountOf, type Payment, payerOf } from './payment.ts'
+import type { DisclosureProver, Secrets } from './prover.ts'
+import type { DisclosureStatement } from './public-inputs.ts'
+import { circuitsFor, type DisclosureRequest, thresholdOf } from './request.ts'
+import { type Addressee, seal } from './sealing.ts'
+import { choosePayments, type Part, splitTotal } from './selection.ts'
+import { isWithin, sealTagOf } from './verify.ts'
+
+export interface DiscloserContext {
+  source: DisclosureSource
+  prover: DisclosureProver
+  random: RandomSource
+}
+
+type PaymentRequest = Exclude<DisclosureRequest, { statement: 'balance' }>
+type BalanceRequest = Extract<DisclosureRequest, { statement: 'balance' }>
+
+/** Whoever can read a payment: its recipient or payer, or an auditor with every key it has had. */
+export type Discloser =
+  | { keys: Pick<ConfidentialKeys, 'sk' | 'vk' | 'viewingKey'> }
+  | { auditorSecrets: readonly bigint[] }
+
+/**
+ * Answers a request about payments. Leaves out payments of other accounts, of a sender's those that a channel has paid from
+ * a delegation, and for a total those outside its period.
+ * @throws DisclosureError `not-true` if nothing is left, `not-disclosable`, `too-many-payments`, `other-keys`
+ */
+export async function disclosePayments(
+  context: DiscloserContext,
+  request: PaymentRequest,
+  discloser: Discloser,
+  payments: readonly Payment[],
+): Promise<{ bundles: Bundle[]; payments: OpenedPayment[] }> {
+  const concerned = payments
+    .filter((payment) => accountOf(payment, request.role) === request.account)
+    .filter((payment) => request.statement === 'payment' || isWithin(request.period, payment))
+  const [first] = concerned
+  if (!first) throw new DisclosureError('not-true', `there is no such payment of ${request.account}`)
+  const viewingKeys = await readViewingKeys(context.source, request, concerned)
+  const groups = await openPayments(context, request, discloser, concerned, viewingKeys)
+  const bundles: Bundle[] = []
+  const chosen = groupsFor(request, groups).flatMap((group) => partsOf(request, group).map((part) => ({ part, group })))
+  for (const { part, group } of chosen) {
+    bundles.push(await proveParts(context, request, { part, group, viewingKeys }))
+  }
+  return { bundles, payments: chosen.flatMap(({ part }) => part.payments) }
+}
+
+/** Payments that one proof can cover: those of a sender, of a recipient, or under one key of an auditor. */
+interface Group {
+  payments: OpenedPayment[]
+  key?: Uint8Array | undefined
+  secrets: Secrets
+}
+
+/** A threshold is proved under one key: the first under which the payments reach it. */
+function groupsFor(request: PaymentRequest, groups: readonly Group[]): readonly Group[] {
+  const threshold = thresholdOf(request)
+  if (threshold === undefined) return groups
+  const sumOf = ({ payments }: Group) => payments.reduce((sum, { value }) => sum + value, 0n)
+  return [groups.find((group) => sumOf(group) >= threshold), ...groups].flatMap((group) => group ?? []).slice(0, 1)
+}
+
+function partsOf(request: PaymentRequest, { payments }: Group): Part[] {
+  const circuits = circuitsFor(request)
+  const threshold = thresholdOf(request)
+  if (threshold !== undefined) return [choosePayments(circuits, payments, threshold)]
+  if (request.statement === 'total') return splitTotal(circuits, payments)
+  const [circuit] = circuits
+  if (!circuit || payments.length !== 1) throw new DisclosureError('not-true', 'the request asks for one payment')
+  return [{ circuit, payments }]
+}
+
+async function openPayments(
+  { source }: DiscloserContext,
+  request: PaymentRequest,
+  discloser: Discloser,
+  payments: readonly Payment[],
+  viewingKeys: ReadonlyMap<string, Uint8Array>,
+): Promise<Group[]> {
+  if (request.role === 'recipient') {
+    const { keys } = requireKeys(discloser)
+    if (!isSame(viewingKeys.get(request.account), keys.viewingKey)) throw otherKeys(request.account)
+    const opened = payments.map((payment) => openAsRecipient(keys.vk, payment) ?? unreadable(payment))
+    return [{ payments: opened, key: keys.viewingKey, secrets: { sk: keys.sk } }]
+  }
+  if (request.role === 'sender') {
+    const { keys } = requireKeys(discloser)
+    const own = payments.filter((payment) => isSame(viewingKeys.get(payerOf(payment)), keys.viewingKey))
+    const [first] = payments
+    if (first && own.length === 0) throw otherPayer(first)
+    const opened = own.map((payment) => openAsSender(keys, payment, viewingKeys.get(payment.to) ?? new Uint8Array()))
+    return [{ payments: opened, secrets: {} }]
+  }
+  if (!('auditorSecrets' in discloser)) throw otherKeys('the auditor')
+  return await openAudited(source, request, discloser.auditorSecrets, payments)
+}
+
+/** A group for each key of the auditor. */
+async function openAudited(
+  source: DisclosureSource,
+  request: PaymentRequest,
+  secrets: readonly bigint[],
+  payments: readonly Payment[],
+): Promise<Group[]> {
+  const { role, account } = request
+  if (role !== 'auditor-recipient' && role !== 'auditor-sender') throw new Error('no auditor discloses this')
+  const auditorId = (await source.readAccounts([account])).get(account)?.auditorId
+  if (auditorId === undefined) throw notRegistered(account)
+  const groups = secrets.map((k) => ({
+    key: encodePoint(multiply(H, k)),
+    secrets: { k },
+    payments: [] as OpenedPayment[],
+  }))
+  for (const payment of payments) {
+    const key = await source.findAuditorKey(auditorId, payment)
+    const group = groups.find((each) => isSame(each.key, key))
+    if (!group) throw otherKeys(`the auditor of ${account} at the time of transaction ${payment.transaction}`)
+    group.payments.push(openAsAuditor(group.secrets.k, payment, role) ?? unreadable(payment))
+  }
+  return groups.filter((group) => group.payments.length > 0)
+}
+
+async function proveParts(
+  context: DiscloserContext,
+  request: DisclosureRequest,
+  { part, group, viewingKeys }: { part: Part; group: Group; viewingKeys: ReadonlyMap<string, Uint8Array> },
+): Promise<Bundle> {
+  const { circuit, payments } = part
+  const total = payments.reduce((sum, { value }) => sum + value, 0n)
+  if (total >= AMOUNT_LIMIT) throw new DisclosureError('not-true', 'the total is out of range')
+  // The slots without a payment take any secret.
+  const fill = (values: readonly (bigint | undefined)[], rest: bigint) =>
+    Array.from({ length: circuit.slots }, (_, index) => values[index] ?? rest)
+  const isSender = request.statement !== 'balance' && request.role === 'sender'
+  const secrets: Secrets = {
+    ...group.secrets,
+    v: fill(
+      payments.map(({ value }) => value),
+      0n,
+    ),
+    ...(isSender && {
+      sk: fill(
+        payments.map(({ sk }) => sk),
+        1n,
+      ),
+      r_e: fill(
+        payments.map(({ rE }) => rE),
+        1n,
+      ),
+    }),
+  }
+  const statement = { circuit, token: request.token, key: group.key, payments: payments.map(({ payment }) => payment) }
+  const { proof, sealed } = await prove(context, request, { ...statement, viewingKeys }, { secrets, value: total })
+  const events = payments.map(({ payment: { transaction, eventIndex } }) => ({ transaction, eventIndex }))
+  return { circuit: circuit.name, events, proof, sealed }
+}
+
+/**
+ * Answers a request about the spendable balance, whose opening the wallet has just rebuilt.
+ * @throws DisclosureError `not-true` for a threshold that the balance does not keep, `other-keys`; WalletError `unspendable`
+ */
+export async function discloseBalance(
+  context: DiscloserContext,
+  request: BalanceRequest,
+  keys: Pick<ConfidentialKeys, 'sk' | 'viewingKey'>,
+  spendable: Opening,
+): Promise<Bundle> {
+  checkBlinding(spendable)
+  const account = (await context.source.readAccounts([request.account])).get(request.account)
+  if (!account) throw notRegistered(request.account)
+  const isOwn = isSame(account.viewingKey, keys.viewingKey) && opens(spendable, account.spendable)
+  if (!isOwn) throw otherKeys(request.account)
+  const [circuit] = circuitsFor(request)
+  if (!circuit) throw new Error('no circuit answers the request')
+  const { value, blinding } = spendable
+  const secrets = { sk: keys.sk, v: value, r: blinding }
+  const statement = { circuit, token: request.token, key: account.viewingKey, spendable: account.spendable }
+  const { proof, sealed } = await prove(
+    context,
+    request,
+    { ...statement, payments: [], viewingKeys: new Map() },
+    { secrets, value },
+  )
+  return { circuit: circuit.name, events: [], proof, sealed }
+}
+
+/** Seals the value to the requester, unless the request has a threshold, and proves. */
+async function prove(
+  { prover, random }: DiscloserContext,
+  request: DisclosureRequest,
+  statement: Omit<DisclosureStatement, 'addressee' | 'disclosed'>,
+  { secrets, value }: { secrets: Secrets; value: bigint },
+) {
+  const addressee: Addressee = {
+    key: new Uint8Array(Buffer.from(request.key, 'hex')),
+    nonce: new Uint8Array(Buffer.from(request.nonce, 'hex')),
+  }
+  const threshold = thresholdOf(request)
+  if (threshold !== undefined) {
+    const isKept = isAtMost(statement.circuit) ? value <= threshold : value >= threshold
+    if (!isKept) throw new DisclosureError('not-true', 'the value does not keep the threshold')
+    const proof = await prover.prove({ ...statement, addressee, disclosed: { threshold } }, secrets)
+    return { proof, sealed: undefined }
+  }
+  const rD = drawSalt(random)
+  const sealed = seal(sealTagOf(statement.circuit), value, addressee, rD)
+  const proof = await prover.prove({ ...statement, addressee, disclosed: { sealed } }, { ...secrets, r_d: rD })
+  return { proof, sealed }
+}
+
+const isAtMost = ({ disclosed }: DisclosureCircuit): boolean => disclosed === 'at-most'
+
+async function readViewingKeys(source: DisclosureSource, request: PaymentRequest, payments: readonly Payment[]) {
+  const isSender = request.role === 'sender'
+  const names = isSender ? payments.flatMap((payment) => [payerOf(payment), payment.to]) : [request.account]
+  const accounts = await source.readAccounts([...new Set(names)])
+  const missing = names.find((name) => !accounts.has(name))
+  if (missing !== undefined) throw notRegistered(missing)
+  return new Map([...accounts].map(([name, { viewingKey }]) => [name, viewingKey]))
+}
+
+function requireKeys(discloser: Discloser): Extract<Discloser, { keys: unknown }> {
+  if ('keys' in discloser) return discloser
+  throw otherKeys('the account')
+}
+
+const isSame = (one: Uint8Array | undefined, other: Uint8Array): boolean =>
+  one !== undefined && Buffer.compare(one, other) === 0
+
+const notRegistered = (account: string) =>
+  new DisclosureError('not-registered', `${account} has no confidential account`)
+
+const otherKeys = (owner: string) => new DisclosureError('other-keys', `the keys are not those of ${owner}`)
+
+const otherPayer = (payment: Payment) =>
+  new DisclosureError(
+    'other-keys',
+    payment.spender === undefined
+      ? `the keys are not those of ${payment.from}`
+      : `transaction ${payment.transaction} was paid by the channel ${payment.spender}: the channel discloses it`,
+  )
+
+function unreadable({ transaction }: Payment): never {
+  throw new DisclosureError('other-keys', `the keys cannot read transaction ${transaction}`)
+}

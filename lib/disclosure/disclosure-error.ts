@@ -1,0 +1,64 @@
+/** Why there is no disclosure, or why a bundle does not verify. */
+export type DisclosureErrorCode =
+  // about the request
+  /** the request is malformed, contradicts itself, or contains a secret */
+  | 'request-invalid'
+  /** the RPC belongs to another network than the one in the request */
+  | 'other-network'
+  // steps of the verifier, in their order
+  /** the file is no bundle, or its bundles do not fit their circuits */
+  | 'bundle-invalid'
+  /** the request does not accept this circuit */
+  | 'unknown-circuit'
+  /** the secret key is not that of the request */
+  | 'key-mismatch'
+  /** a payment is referenced twice in the file */
+  | 'event-repeated'
+  /** no source has an event at this place */
+  | 'event-not-found'
+  /** the RPC no longer has the event, and no archive was named */
+  | 'event-out-of-range'
+  /** two sources disagree about an event */
+  | 'archives-differ'
+  /** the event belongs to another contract */
+  | 'other-contract'
+  /** the event is no payment */
+  | 'wrong-event'
+  /** the event does not name the request's account in the request's role */
+  | 'other-account'
+  /** the payment's ledger closed outside the request's period */
+  | 'outside-period'
+  /** an account of the event, or of the request, has no confidential account */
+  | 'not-registered'
+  /** the key that the auditor had at that ledger cannot be determined */
+  | 'auditor-key-unknown'
+  /** the proof does not hold for these public inputs */
+  | 'proof-invalid'
+  /** the sealed value is out of range */
+  | 'cannot-decrypt'
+  // about disclosing
+  /** the ephemeral secret of a payment cannot be derived again */
+  | 'not-disclosable'
+  /** no circuit has enough slots for the payments that reach the threshold */
+  | 'too-many-payments'
+  /** there is nothing to disclose, or the balance or total does not keep the threshold */
+  | 'not-true'
+  /** the keys are not those of the account, or of the auditor */
+  | 'other-keys'
+  /** the owner of a delegation has not signed this disclosure */
+  | 'not-authorized'
+
+export class DisclosureError extends Error {
+  readonly code: DisclosureErrorCode
+
+  constructor(code: DisclosureErrorCode, message: string, options: ErrorOptions = {}) {
+    super(message, options)
+    this.name = 'DisclosureError'
+    this.code = code
+  }
+
+  /** A build or a frontend may bundle this file several times, so `instanceof` compares names. */
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return value instanceof Error && value.name === 'DisclosureError'
+  }
+}

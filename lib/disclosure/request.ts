@@ -1,0 +1,156 @@
+import { StrKey } from '@stellar/stellar-sdk'
+import { z } from 'zod'
+import { DISCLOSURE_CIRCUITS, DISCLOSURE_ROLES, type DisclosureCircuit } from '#lib/prover/disclosure-circuits.ts'
+import { formatUnits, parseUnits } from '#lib/text/money.ts'
+import { AMOUNT_LIMIT, decodeKey } from '#lib/wallet/commitment.ts'
+import { encodeField, encodePoint, H, isCanonical, multiply } from '#lib/wallet/grumpkin.ts'
+import { drawSalt, type RandomSource } from '#lib/wallet/keys.ts'
+import { DisclosureError } from './disclosure-error.ts'
+
+const VERSION = 'confidential-disclosure-request/1'
+
+const hex = (bytes: number) => z.string().regex(new RegExp(`^[0-9a-f]{${2 * bytes}}$`), `not ${bytes} bytes in hex`)
+const account = z.string().refine(isAccount, 'not an address')
+const instant = z.iso.datetime()
+const amount = z.string().refine(isAmount, 'not an amount of at most seven decimals, below 2^127 base units')
+
+const SHARED = {
+  version: z.literal(VERSION),
+  network: z.string().min(1).max(200),
+  token: z.string().refine((value) => StrKey.isValidContract(value), 'not a contract'),
+  key: hex(64),
+  nonce: hex(32),
+  account,
+  circuits: z.array(z.string()).min(1),
+}
+const PAYMENTS = { ...SHARED, role: z.enum(DISCLOSURE_ROLES) }
+
+/** One payment, a total over a period, or a balance. */
+const REQUEST = z.discriminatedUnion('statement', [
+  z.strictObject({ ...PAYMENTS, statement: z.literal('payment') }),
+  z.strictObject({
+    ...PAYMENTS,
+    statement: z.literal('total'),
+    period: z.strictObject({ from: instant, to: instant }),
+    atLeast: amount.optional(),
+  }),
+  z.strictObject({ ...SHARED, statement: z.literal('balance'), atLeast: amount.optional(), atMost: amount.optional() }),
+])
+
+/**
+ * Everything that the requester will rely on, and nothing secret. Amounts are decimals, times are ISO 8601, the end of a
+ * period is excluded.
+ */
+export type DisclosureRequest = z.output<typeof REQUEST>
+
+type Asked<Request> = Request extends DisclosureRequest
+  ? Omit<Request, 'version' | 'key' | 'nonce' | 'circuits'>
+  : never
+
+/** What a requester asks for. */
+export type Question = Asked<DisclosureRequest>
+
+/** A request for `question`, with a fresh nonce, to the holder of `secret` (`drawRequesterKey`). */
+export function createRequest(secret: bigint, question: Question, random: RandomSource): DisclosureRequest {
+  const key = Buffer.from(encodePoint(multiply(H, secret))).toString('hex')
+  const nonce = Buffer.from(encodeField(drawSalt(random))).toString('hex')
+  const request = { version: VERSION, key, nonce, ...question }
+  return parseRequest(JSON.stringify({ ...request, circuits: circuitsFor(question).map(({ name }) => name) }))
+}
+
+/** A requester's secret key r_R. Its public key is r_R · H. */
+export const drawRequesterKey = (random: RandomSource): bigint => drawSalt(random)
+
+/** The circuits that can answer a question, the smallest first. */
+export function circuitsFor(question: Question | DisclosureRequest): DisclosureCircuit[] {
+  const disclosed = 'atLeast' in question && question.atLeast !== undefined ? 'at-least' : 'value'
+  return DISCLOSURE_CIRCUITS.filter((circuit) => {
+    if (circuit.kind !== question.statement) return false
+    if (question.statement === 'balance') {
+      return circuit.disclosed === (question.atMost === undefined ? disclosed : 'at-most')
+    }
+    return circuit.kind !== 'balance' && circuit.role === question.role && circuit.disclosed === disclosed
+  })
+}
+
+/** The threshold of a request in base units; undefined if it asks for the value. */
+export function thresholdOf(request: DisclosureRequest): bigint | undefined {
+  if (request.statement === 'payment') return undefined
+  const decimal = request.statement === 'balance' ? (request.atMost ?? request.atLeast) : request.atLeast
+  return decimal === undefined ? undefined : parseUnits(decimal)
+}
+
+/**
+ * Reads a request file and checks all of it: nothing in it was chosen by the wallet that answers it.
+ * @throws DisclosureError `request-invalid`
+ */
+export function parseRequest(text: string): DisclosureRequest {
+  const content = parseJson(text)
+  const parsed = REQUEST.safeParse(content)
+  const key = keyOf(content)
+  if (textsIn(content).some((value) => isSecret(value, key))) {
+    throw invalid('it contains a secret: keep that in another file, and make a new request')
+  }
+  if (!parsed.success) throw invalid(z.prettifyError(parsed.error).replaceAll('\n', ' '), parsed.error)
+  const request = parsed.data
+  if (!key) throw invalid('its key is no point of the curve other than the identity')
+  if (!isCanonical(Buffer.from(request.nonce, 'hex'))) throw invalid('its nonce is too large')
+  if (request.statement === 'balance' && request.atLeast !== undefined && request.atMost !== undefined) {
+    throw invalid('it has two thresholds')
+  }
+  if (request.statement === 'total' && Date.parse(request.period.from) >= Date.parse(request.period.to)) {
+    throw invalid('its period ends before it begins')
+  }
+  const accepted = circuitsFor(request).map(({ name }): string => name)
+  if (request.circuits.join() !== accepted.join()) throw invalid('its circuits are not those of its statement')
+  return request
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch (cause) {
+    throw invalid('it is not JSON', cause)
+  }
+}
+
+/** P_R, unless it is off the curve or the identity, which everyone could decrypt for. */
+function keyOf(content: unknown): Uint8Array | undefined {
+  const { key } = typeof content === 'object' && content !== null && 'key' in content ? content : { key: undefined }
+  const bytes = typeof key === 'string' ? new Uint8Array(Buffer.from(key, 'hex')) : new Uint8Array()
+  try {
+    decodeKey(bytes)
+    return bytes
+  } catch {
+    return undefined
+  }
+}
+
+/** A Stellar seed, or the secret of the request's key in any field. */
+function isSecret(text: string, key: Uint8Array | undefined): boolean {
+  if ((text.match(/S[A-Z2-7]{55}/g) ?? []).some((seed) => StrKey.isValidEd25519SecretSeed(seed))) return true
+  return (text.match(/[0-9a-f]{64}/gi) ?? []).some(
+    (scalar) => key !== undefined && Buffer.compare(encodePoint(multiply(H, BigInt(`0x${scalar}`))), key) === 0,
+  )
+}
+
+function textsIn(content: unknown): string[] {
+  if (typeof content === 'string') return [content]
+  if (typeof content !== 'object' || content === null) return []
+  return Object.entries(content).flatMap(([name, value]) => [name, ...textsIn(value)])
+}
+
+function isAccount(value: string): boolean {
+  return StrKey.isValidEd25519PublicKey(value) || StrKey.isValidContract(value)
+}
+
+function isAmount(value: string): boolean {
+  try {
+    return parseUnits(value) < AMOUNT_LIMIT && formatUnits(parseUnits(value)) === value
+  } catch {
+    return false
+  }
+}
+
+const invalid = (reason: string, cause?: unknown) =>
+  new DisclosureError('request-invalid', `the request is invalid: ${reason}`, { cause })
