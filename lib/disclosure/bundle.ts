@@ -1,4 +1,6 @@
+import { bytesToHex, hexToBytes } from '@noble/hashes/utils.js'
 import { z } from 'zod'
+import { decodeBase64, encodeBase64 } from '#lib/text/base64.ts'
 import { isCanonical } from '#lib/wallet/grumpkin.ts'
 import { DisclosureError } from './disclosure-error.ts'
 import type { Sealed } from './sealing.ts'
@@ -30,7 +32,7 @@ const words = (count: number) =>
   z
     .string()
     .regex(new RegExp(`^[0-9a-f]{${64 * count}}$`))
-    .transform((text) => new Uint8Array(Buffer.from(text, 'hex')))
+    .transform((text) => hexToBytes(text))
     .refine(isCanonical, 'not a field element')
 
 const BUNDLE = z.strictObject({
@@ -46,19 +48,18 @@ const BUNDLE = z.strictObject({
   proof: z
     .base64()
     .max(40_000)
-    .transform((text) => new Uint8Array(Buffer.from(text, 'base64'))),
+    .transform((text) => decodeBase64(text) ?? new Uint8Array()),
   sealed: z.strictObject({ key: words(2), value: words(1) }).optional(),
 })
 const FILE = z.strictObject({ version: z.literal(VERSION), bundles: z.array(BUNDLE).min(1).max(MOST_BUNDLES) })
 
 /** The bundles of a file: several answer the same request together. */
 export function encodeBundles(bundles: readonly Bundle[]): string {
-  const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex')
   const encoded = bundles.map(({ circuit, events, proof, sealed }) => ({
     circuit,
     events,
-    proof: Buffer.from(proof).toString('base64'),
-    ...(sealed && { sealed: { key: hex(sealed.key), value: hex(sealed.value) } }),
+    proof: encodeBase64(proof),
+    ...(sealed && { sealed: { key: bytesToHex(sealed.key), value: bytesToHex(sealed.value) } }),
   }))
   return `${JSON.stringify({ version: VERSION, bundles: encoded }, null, 2)}\n`
 }

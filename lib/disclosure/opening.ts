@@ -1,3 +1,4 @@
+import { equalBytes } from '@noble/curves/utils.js'
 import type { DisclosureRole } from '#lib/prover/disclosure-circuits.ts'
 import { AMOUNT_LIMIT } from '#lib/wallet/commitment.ts'
 import { deriveEphemeral, sharedSecret } from '#lib/wallet/encryption.ts'
@@ -34,7 +35,7 @@ export function openAsSender(
 ): OpenedPayment {
   const salt = decodeField(payment.salt)
   const rE = deriveEphemeral(keys.vk, salt)
-  if (Buffer.compare(encodePoint(multiply(H, rE)), payment.ephemeralKey) !== 0) throw notDisclosable(payment)
+  if (!equalBytes(encodePoint(multiply(H, rE)), payment.ephemeralKey)) throw notDisclosable(payment)
   const mask = hash(TAG.transferAmount, sharedSecret(rE, viewingKey), salt)
   const read = opened(payment, unmask(payment.ciphertexts.recipient, mask))
   if (!read) throw notDisclosable(payment)

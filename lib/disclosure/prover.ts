@@ -1,3 +1,5 @@
+import { equalBytes } from '@noble/curves/utils.js'
+import { bytesToHex } from '@noble/hashes/utils.js'
 import type { CompiledCircuit, InputMap } from '@noir-lang/noir_js'
 import type { Backend } from '#lib/prover/backend.ts'
 import { gunzip, type NamedFile, parseProgram, unpackBytecode } from '#lib/prover/circuits.ts'
@@ -6,7 +8,6 @@ import { type KeySet, type KeySetName, parseKeySet } from '#lib/prover/key-set.t
 import { ProverError } from '#lib/prover/prover-error.ts'
 import { ZK_PROOF_BYTES } from './bundle.ts'
 import { DisclosureError } from './disclosure-error.ts'
-import { type DisclosureStatement, publicInputs } from './public-inputs.ts'
 
 /** The committed circuits and keys: a browser fetches them, Node reads them from disk. */
 export interface DisclosureFiles {
@@ -19,8 +20,11 @@ export type Secrets = Readonly<Record<string, bigint | readonly bigint[]>>
 
 /** Generates proofs with zero knowledge, one after the other. */
 export interface DisclosureProver {
-  /** @throws DisclosureError `not-true` for a false statement; ProverError */
-  prove(statement: DisclosureStatement, secrets: Secrets): Promise<Uint8Array>
+  /**
+   * @param inputs the public inputs, 32 bytes each
+   * @throws DisclosureError `not-true` for a false statement; ProverError
+   */
+  prove(circuit: DisclosureCircuit, inputs: Uint8Array, secrets: Secrets): Promise<Uint8Array>
 }
 
 /** @param backend loaded with the reference string of the set */
@@ -31,19 +35,18 @@ export function createDisclosureProver(given: {
 }): DisclosureProver {
   const { files, backend, keySet } = given
   return {
-    prove: async (statement, secrets) => {
-      const { name } = statement.circuit
-      const key = keyOf(parseKeySet(keySet, await files.readKeySet(keySet)), statement.circuit)
+    prove: async (circuit, inputs, secrets) => {
+      const { name } = circuit
+      const key = keyOf(parseKeySet(keySet, await files.readKeySet(keySet)), circuit)
       const file = await files.readCircuit(name)
       const program = parseProgram(file.name, new TextDecoder().decode(file.content))
       const acir = await unpackBytecode(file.name, program.bytecode)
-      const inputs = publicInputs(statement)
       const witness = await solve(program, inputs, secrets)
       const { RawBuffer } = await import(/* webpackIgnore: true */ /* turbopackIgnore: true */ '@aztec/bb.js')
       return await backend.run(async (api) => {
         const output = await api.acirProveUltraKeccakZKHonk(acir, witness)
         const proof = new Uint8Array(output.subarray(inputs.length))
-        const isOwn = proof.length === ZK_PROOF_BYTES && Buffer.compare(output.subarray(0, inputs.length), inputs) === 0
+        const isOwn = proof.length === ZK_PROOF_BYTES && equalBytes(output.subarray(0, inputs.length), inputs)
         if (isOwn && (await api.acirVerifyUltraKeccakZKHonk(output, new RawBuffer(key)))) return proof
         const reason = `the circuit ${name}, its key and the reference string do not belong together`
         throw new ProverError('files-invalid', reason)
@@ -78,7 +81,7 @@ function circuitInputs({ abi }: CompiledCircuit, inputs: Uint8Array, secrets: Se
   const take = (type: CompiledCircuit['abi']['parameters'][number]['type']): InputValue => {
     if (type.kind === 'array') return Array.from({ length: type.length }, () => take(type.type))
     at += 32
-    return `0x${Buffer.from(inputs.subarray(at - 32, at)).toString('hex')}`
+    return `0x${bytesToHex(inputs.subarray(at - 32, at))}`
   }
   const secretOf = (name: string): InputValue => {
     const secret = secrets[name]

@@ -1,3 +1,4 @@
+import { concatBytes } from '@noble/hashes/utils.js'
 import type { DisclosureCircuit } from '#lib/prover/disclosure-circuits.ts'
 import { encodeField } from '#lib/wallet/grumpkin.ts'
 import { addressToField } from '#lib/wallet/keys.ts'
@@ -29,7 +30,7 @@ export function publicInputs(statement: DisclosureStatement): Uint8Array {
   const isAudit = circuit.kind !== 'balance' && circuit.role.startsWith('auditor')
   const slots = payments.map((payment) => slotOf(statement, payment))
   const [{ length: words } = new Uint8Array()] = slots
-  return Buffer.concat([
+  return concatBytes(
     ...(isAudit ? [] : [ofToken]),
     ...(key ? [key] : []),
     ...(spendable ? [spendable] : []),
@@ -39,15 +40,15 @@ export function publicInputs(statement: DisclosureStatement): Uint8Array {
     addressee.key,
     addressee.nonce,
     ...('sealed' in disclosed ? [disclosed.sealed.key, disclosed.sealed.value] : [encodeField(disclosed.threshold)]),
-  ])
+  )
 }
 
 function slotOf({ circuit, viewingKeys }: DisclosureStatement, payment: Payment): Uint8Array {
   if (circuit.kind === 'balance') throw new Error('a balance has no payments')
   const { ephemeralKey, salt, ciphertexts } = payment
-  if (circuit.role !== 'sender') return Buffer.concat([ephemeralKey, salt, ciphertexts[circuit.role]])
+  if (circuit.role !== 'sender') return concatBytes(ephemeralKey, salt, ciphertexts[circuit.role])
   const payer = viewingKeys.get(payerOf(payment))
   const payee = viewingKeys.get(payment.to)
   if (!payer || !payee) throw new Error('the viewing keys of the payment are missing')
-  return Buffer.concat([payer, ephemeralKey, salt, ciphertexts.recipient, payee])
+  return concatBytes(payer, ephemeralKey, salt, ciphertexts.recipient, payee)
 }

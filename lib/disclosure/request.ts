@@ -1,3 +1,5 @@
+import { equalBytes } from '@noble/curves/utils.js'
+import { bytesToHex, hexToBytes } from '@noble/hashes/utils.js'
 import { StrKey } from '@stellar/stellar-sdk'
 import { z } from 'zod'
 import { DISCLOSURE_CIRCUITS, DISCLOSURE_ROLES, type DisclosureCircuit } from '#lib/prover/disclosure-circuits.ts'
@@ -52,9 +54,9 @@ export type Question = Asked<DisclosureRequest>
 
 /** A request for `question`, with a fresh nonce, to the holder of `secret` (`drawRequesterKey`). */
 export function createRequest(secret: bigint, question: Question, random: RandomSource): DisclosureRequest {
-  const key = Buffer.from(encodePoint(multiply(H, secret))).toString('hex')
-  const nonce = Buffer.from(encodeField(drawSalt(random))).toString('hex')
-  const request = { version: VERSION, key, nonce, ...question }
+  const key = bytesToHex(encodePoint(multiply(H, secret)))
+  const nonce = bytesToHex(encodeField(drawSalt(random)))
+  const request = { ...question, version: VERSION, key, nonce }
   return parseRequest(JSON.stringify({ ...request, circuits: circuitsFor(question).map(({ name }) => name) }))
 }
 
@@ -94,7 +96,7 @@ export function parseRequest(text: string): DisclosureRequest {
   if (!parsed.success) throw invalid(z.prettifyError(parsed.error).replaceAll('\n', ' '), parsed.error)
   const request = parsed.data
   if (!key) throw invalid('its key is no point of the curve other than the identity')
-  if (!isCanonical(Buffer.from(request.nonce, 'hex'))) throw invalid('its nonce is too large')
+  if (!isCanonical(hexToBytes(request.nonce))) throw invalid('its nonce is too large')
   if (request.statement === 'balance' && request.atLeast !== undefined && request.atMost !== undefined) {
     throw invalid('it has two thresholds')
   }
@@ -117,8 +119,8 @@ function parseJson(text: string): unknown {
 /** P_R, unless it is off the curve or the identity, which everyone could decrypt for. */
 function keyOf(content: unknown): Uint8Array | undefined {
   const { key } = typeof content === 'object' && content !== null && 'key' in content ? content : { key: undefined }
-  const bytes = typeof key === 'string' ? new Uint8Array(Buffer.from(key, 'hex')) : new Uint8Array()
   try {
+    const bytes = hexToBytes(typeof key === 'string' ? key : '')
     decodeKey(bytes)
     return bytes
   } catch {
@@ -130,7 +132,7 @@ function keyOf(content: unknown): Uint8Array | undefined {
 function isSecret(text: string, key: Uint8Array | undefined): boolean {
   if ((text.match(/S[A-Z2-7]{55}/g) ?? []).some((seed) => StrKey.isValidEd25519SecretSeed(seed))) return true
   return (text.match(/[0-9a-f]{64}/gi) ?? []).some(
-    (scalar) => key !== undefined && Buffer.compare(encodePoint(multiply(H, BigInt(`0x${scalar}`))), key) === 0,
+    (scalar) => key !== undefined && equalBytes(encodePoint(multiply(H, BigInt(`0x${scalar}`))), key),
   )
 }
 

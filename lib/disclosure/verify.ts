@@ -1,3 +1,5 @@
+import { equalBytes } from '@noble/curves/utils.js'
+import { hexToBytes } from '@noble/hashes/utils.js'
 import { type DisclosureCircuit, findDisclosureCircuit } from '#lib/prover/disclosure-circuits.ts'
 import { type KeySetName, keySetOf, parseKeySet } from '#lib/prover/key-set.ts'
 import { ProverError } from '#lib/prover/prover-error.ts'
@@ -94,9 +96,9 @@ function requireCircuit(request: DisclosureRequest, { circuit: name }: Bundle): 
 }
 
 function requireOwnKey(request: DisclosureRequest, secret: bigint): Addressee {
-  const key = new Uint8Array(Buffer.from(request.key, 'hex'))
-  if (Buffer.compare(encodePoint(multiply(H, secret)), key) === 0) {
-    return { key, nonce: new Uint8Array(Buffer.from(request.nonce, 'hex')) }
+  const key = hexToBytes(request.key)
+  if (equalBytes(encodePoint(multiply(H, secret)), key)) {
+    return { key, nonce: hexToBytes(request.nonce) }
   }
   throw new DisclosureError('key-mismatch', 'the secret key is not that of the request')
 }
@@ -220,7 +222,7 @@ async function findSharedAuditorKey(
   for (const payment of payments) {
     const key = await source.findAuditorKey(account?.auditorId ?? 0, payment)
     shared ??= key
-    if (Buffer.compare(shared, key) !== 0) throw misshapen('its payments were encrypted to two keys of the auditor')
+    if (!equalBytes(shared, key)) throw misshapen('its payments were encrypted to two keys of the auditor')
   }
   if (!shared) throw misshapen('no payment')
   return shared

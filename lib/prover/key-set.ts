@@ -1,4 +1,6 @@
 import { sha256 } from '@noble/hashes/sha2.js'
+import { bytesToHex } from '@noble/hashes/utils.js'
+import { decodeBase64, encodeBase64 } from '#lib/text/base64.ts'
 import type { ReferenceString } from './backend.ts'
 import { KEY_BYTES } from './circuits.ts'
 import { DISCLOSURE_CIRCUITS, type DisclosureCircuitName } from './disclosure-circuits.ts'
@@ -41,8 +43,8 @@ export function encodeKeySet(
   if (digests.g1 !== pinned.g1 || digests.g2 !== pinned.g2) {
     throw new ProverError('files-invalid', `this is not the reference string of the set ${name}`)
   }
-  const encoded = Object.fromEntries([...keys].map(([circuit, key]) => [circuit, base64(key)]))
-  return `${JSON.stringify({ string: digests, g2: base64(string.g2), keys: encoded }, null, 1)}\n`
+  const encoded = Object.fromEntries([...keys].map(([circuit, key]) => [circuit, encodeBase64(key)]))
+  return `${JSON.stringify({ string: digests, g2: encodeBase64(string.g2), keys: encoded }, null, 1)}\n`
 }
 
 /** Reads the file of a set. @throws ProverError if it is damaged, or that of another string */
@@ -73,6 +75,5 @@ function parse(name: KeySetName, content: Uint8Array): KeySetFile {
 const invalid = (name: KeySetName, cause?: unknown) =>
   new ProverError('files-invalid', `the verification keys of the set ${name} are damaged`, { cause })
 
-const digestOf = (content: Uint8Array): string => Buffer.from(sha256(content)).toString('hex')
-const base64 = (content: Uint8Array): string => Buffer.from(content).toString('base64')
-const bytes = (text: unknown): Uint8Array => new Uint8Array(Buffer.from(typeof text === 'string' ? text : '', 'base64'))
+const digestOf = (content: Uint8Array): string => bytesToHex(sha256(content))
+const bytes = (text: unknown): Uint8Array => decodeBase64(typeof text === 'string' ? text : '') ?? new Uint8Array()

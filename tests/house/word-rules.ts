@@ -47,7 +47,7 @@ function codeOf(source: string): string {
 
 const own = (file: string) => !file.startsWith('tests/house/')
 /** Poseidon has lanes, and so does a ledger that applies transactions in parallel. */
-const hasLanes = (file: string) => /^(lib|tests)\/(wallet|prover|devnet)\//.test(file)
+const hasLanes = (file: string) => /^(lib|tests)\/(wallet|prover|disclosure|devnet)\//.test(file)
 
 function isForbidden(word: string, file: string, words: Record<string, string>): boolean {
   return Object.hasOwn(words, word) && !(/^lanes?$/.test(word) && hasLanes(file))

@@ -1,29 +1,21 @@
-import type { DisclosureCircuit } from '#lib/prover/disclosure-circuits.ts'
-import { AMOUNT_LIMIT, checkBlinding, type Opening, opens } from '#lib/wallet/commitment.ts'
+import { equalBytes } from '@noble/curves/utils.js'
+import { AMOUNT_LIMIT } from '#lib/wallet/commitment.ts'
 import { encodePoint, H, multiply } from '#lib/wallet/grumpkin.ts'
-import { type ConfidentialKeys, drawSalt, type RandomSource } from '#lib/wallet/keys.ts'
+import type { ConfidentialKeys } from '#lib/wallet/keys.ts'
+import { type DiscloserContext, notRegistered, otherKeys, proveAnswer } from './answer.ts'
 import type { Bundle } from './bundle.ts'
 import { DisclosureError } from './disclosure-error.ts'
 import type { DisclosureSource } from './ledger-source.ts'
 import { type OpenedPayment, openAsAuditor, openAsRecipient, openAsSender } from './opening.ts'
 import { accountOf, type Payment, payerOf } from './payment.ts'
-import type { DisclosureProver, Secrets } from './prover.ts'
-import type { DisclosureStatement } from './public-inputs.ts'
+import type { Secrets } from './prover.ts'
 import { circuitsFor, type DisclosureRequest, thresholdOf } from './request.ts'
-import { type Addressee, seal } from './sealing.ts'
 import { choosePayments, type Part, splitTotal } from './selection.ts'
-import { isWithin, sealTagOf } from './verify.ts'
-
-export interface DiscloserContext {
-  source: DisclosureSource
-  prover: DisclosureProver
-  random: RandomSource
-}
+import { isWithin } from './verify.ts'
 
 type PaymentRequest = Exclude<DisclosureRequest, { statement: 'balance' }>
-type BalanceRequest = Extract<DisclosureRequest, { statement: 'balance' }>
 
-/** Whoever can read a payment: its recipient or payer, or an auditor with every key it has had. */
+/** Who can read a payment: its recipient or payer, or an auditor with every key it has had. */
 export type Discloser =
   | { keys: Pick<ConfidentialKeys, 'sk' | 'vk' | 'viewingKey'> }
   | { auditorSecrets: readonly bigint[] }
@@ -159,65 +151,15 @@ async function proveParts(
     }),
   }
   const statement = { circuit, token: request.token, key: group.key, payments: payments.map(({ payment }) => payment) }
-  const { proof, sealed } = await prove(context, request, { ...statement, viewingKeys }, { secrets, value: total })
+  const { proof, sealed } = await proveAnswer(
+    context,
+    request,
+    { ...statement, viewingKeys },
+    { secrets, value: total },
+  )
   const events = payments.map(({ payment: { transaction, eventIndex } }) => ({ transaction, eventIndex }))
   return { circuit: circuit.name, events, proof, sealed }
 }
-
-/**
- * Answers a request about the spendable balance, whose opening the wallet has just rebuilt.
- * @throws DisclosureError `not-true` for a threshold that the balance does not keep, `other-keys`; WalletError `unspendable`
- */
-export async function discloseBalance(
-  context: DiscloserContext,
-  request: BalanceRequest,
-  keys: Pick<ConfidentialKeys, 'sk' | 'viewingKey'>,
-  spendable: Opening,
-): Promise<Bundle> {
-  checkBlinding(spendable)
-  const account = (await context.source.readAccounts([request.account])).get(request.account)
-  if (!account) throw notRegistered(request.account)
-  const isOwn = isSame(account.viewingKey, keys.viewingKey) && opens(spendable, account.spendable)
-  if (!isOwn) throw otherKeys(request.account)
-  const [circuit] = circuitsFor(request)
-  if (!circuit) throw new Error('no circuit answers the request')
-  const { value, blinding } = spendable
-  const secrets = { sk: keys.sk, v: value, r: blinding }
-  const statement = { circuit, token: request.token, key: account.viewingKey, spendable: account.spendable }
-  const { proof, sealed } = await prove(
-    context,
-    request,
-    { ...statement, payments: [], viewingKeys: new Map() },
-    { secrets, value },
-  )
-  return { circuit: circuit.name, events: [], proof, sealed }
-}
-
-/** Seals the value to the requester, unless the request has a threshold, and proves. */
-async function prove(
-  { prover, random }: DiscloserContext,
-  request: DisclosureRequest,
-  statement: Omit<DisclosureStatement, 'addressee' | 'disclosed'>,
-  { secrets, value }: { secrets: Secrets; value: bigint },
-) {
-  const addressee: Addressee = {
-    key: new Uint8Array(Buffer.from(request.key, 'hex')),
-    nonce: new Uint8Array(Buffer.from(request.nonce, 'hex')),
-  }
-  const threshold = thresholdOf(request)
-  if (threshold !== undefined) {
-    const isKept = isAtMost(statement.circuit) ? value <= threshold : value >= threshold
-    if (!isKept) throw new DisclosureError('not-true', 'the value does not keep the threshold')
-    const proof = await prover.prove({ ...statement, addressee, disclosed: { threshold } }, secrets)
-    return { proof, sealed: undefined }
-  }
-  const rD = drawSalt(random)
-  const sealed = seal(sealTagOf(statement.circuit), value, addressee, rD)
-  const proof = await prover.prove({ ...statement, addressee, disclosed: { sealed } }, { ...secrets, r_d: rD })
-  return { proof, sealed }
-}
-
-const isAtMost = ({ disclosed }: DisclosureCircuit): boolean => disclosed === 'at-most'
 
 async function readViewingKeys(source: DisclosureSource, request: PaymentRequest, payments: readonly Payment[]) {
   const isSender = request.role === 'sender'
@@ -233,13 +175,7 @@ function requireKeys(discloser: Discloser): Extract<Discloser, { keys: unknown }
   throw otherKeys('the account')
 }
 
-const isSame = (one: Uint8Array | undefined, other: Uint8Array): boolean =>
-  one !== undefined && Buffer.compare(one, other) === 0
-
-const notRegistered = (account: string) =>
-  new DisclosureError('not-registered', `${account} has no confidential account`)
-
-const otherKeys = (owner: string) => new DisclosureError('other-keys', `the keys are not those of ${owner}`)
+const isSame = (one: Uint8Array | undefined, other: Uint8Array): boolean => one !== undefined && equalBytes(one, other)
 
 const otherPayer = (payment: Payment) =>
   new DisclosureError(
