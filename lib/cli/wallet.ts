@@ -1,5 +1,6 @@
 import { Keypair } from '@stellar/stellar-sdk'
 import { environment } from '#lib/config/environment.ts'
+import { DisclosureError } from '#lib/disclosure/disclosure-error.ts'
 import { loadProver, proverSettings } from '#lib/prover/node/loading.ts'
 import { announceProofs } from '#lib/prover/progress.ts'
 import { formatUnits, parseUnits } from '#lib/text/money.ts'
@@ -7,9 +8,11 @@ import { syncBalance } from '#lib/wallet/balance.ts'
 import { buildMerge, buildTransfer, buildWithdraw } from '#lib/wallet/calls.ts'
 import { type Holder, openHolder } from '#lib/wallet/keys.ts'
 import type { Prover } from '#lib/wallet/prover.ts'
+import { explainDisclosure } from './client/disclosure.ts'
+import { answerRequest } from './client/disclosure-answer.ts'
 import { enrol, openTestNetwork, sendAndWait, type TestNetwork } from './client/participants.ts'
 import { signInWithWallet } from './client/wallet-session.ts'
-import { runCommand } from './process/command.ts'
+import { messageOf, runCommand } from './process/command.ts'
 
 const USAGE = `Usage: npm run -s wallet -- <command> [options]
 
@@ -22,6 +25,8 @@ const USAGE = `Usage: npm run -s wallet -- <command> [options]
                                         builds and signs a confidential transfer; prints the signedXDR, sends nothing
   withdraw --secret S… --to G… --amount 12.5
                                         takes an amount out into the open, to an account that trusts the asset
+  disclose --secret S… --request request.json [--hash …] --out bundle.json
+                                        answers a request to disclose a payment, a total or the balance (docs/disclosure.md)
 
   --service URL   the payroll service (${environment().PUBLIC_URL})
   --archive URL   an archive with the events that the RPC has dropped; may be repeated; none: use the RPC alone
@@ -34,6 +39,9 @@ interface Given {
   secret?: string | undefined
   to?: string | undefined
   amount?: string | undefined
+  request?: string | undefined
+  hash?: string | undefined
+  out?: string | undefined
   archive?: string[] | undefined
   service: string
   network: string
@@ -58,6 +66,12 @@ const COMMANDS: Record<string, (given: Given) => Promise<string>> = {
   transfer: (given) => spending(given, async (network, ...of) => (await buildTransfer(network, ...of)).signedXdr),
   withdraw: (given) =>
     spending(given, async (network, ...of) => send(network, (await buildWithdraw(network, ...of)).signedXdr)),
+  disclose: async (given) => {
+    const files = { request: need(given, 'request'), out: need(given, 'out'), hash: given.hash }
+    const signer = signerOf(given)
+    const network = await openNetwork(given)
+    return await answerRequest(network, { holder: openHolder(signer, network.token) }, files)
+  },
 }
 
 /** The network of a command, with the archives that it names. */
@@ -96,7 +110,7 @@ function spending(
 
 type Payment = Parameters<typeof buildTransfer>[2]
 
-function need(given: Given, option: 'secret' | 'to' | 'amount'): string {
+function need(given: Given, option: 'secret' | 'to' | 'amount' | 'request' | 'out'): string {
   const value = given[option]
   if (value === undefined) throw new Error(`--${option} is missing\n\n${USAGE}`)
   return value
@@ -115,10 +129,14 @@ await runCommand({
     secret: { type: 'string' },
     to: { type: 'string' },
     amount: { type: 'string' },
+    request: { type: 'string' },
+    hash: { type: 'string' },
+    out: { type: 'string' },
     archive: { type: 'string', multiple: true },
     service: { type: 'string', default: environment().PUBLIC_URL },
     network: { type: 'string', default: `http://localhost:${environment().DEVNET_PORT}/deployment.json` },
   },
+  explain: (error) => (error instanceof DisclosureError ? explainDisclosure(error) : messageOf(error)),
   run: async (given, [name = '']) => {
     const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
     if (!command) throw new Error(USAGE)

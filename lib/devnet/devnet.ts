@@ -16,7 +16,7 @@ import { lagBehind } from './rpc/lagging-node.ts'
 import { rpcMethods } from './rpc/methods.ts'
 import { openFriendbot } from './services/friendbot.ts'
 import { answerRequests } from './services/http-server.ts'
-import { readNetworkFile, writeNetworkFile } from './services/network-file.ts'
+import { readNetworkFile, writeAuditorFile, writeNetworkFile } from './services/network-file.ts'
 import { encodeData } from './state/entry.ts'
 import type { LedgerContext } from './state/ledger-context.ts'
 import type { StoredEntry } from './state/state.ts'
@@ -108,6 +108,7 @@ export async function startDevnet(options: DevnetOptions): Promise<Devnet> {
     // No await between here and the request listener: a request that arrives in between would never be answered.
     const url = `http://localhost:${await listen(server, options.port)}`
     const { ledger, deployment: built } = openNetwork({ ...options, closeMs, memory: Math.max(...lag) }, keys, proofs)
+    if (directory !== null) writeAuditorFile(directory, keys.auditor)
     const rpcUrl = `${url}/rpc`
     const friendbotUrl = `${url}/friendbot`
     const archiveUrl = options.archiveUrl && { archiveUrl: options.archiveUrl }

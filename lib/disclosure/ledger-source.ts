@@ -28,7 +28,7 @@ export type DisclosureRpc = Pick<
 >
 
 /** Largest page of getEvents (stellar-rpc's limit). */
-const PAGE = 10_000
+export const PAGE = 10_000
 
 /** The oldest ledgers may be dropped while they are read, so archives are read this far above them. */
 const MARGIN = 100
@@ -158,7 +158,7 @@ function keyChangeOf({ topics, data }: LedgerEvent, auditorId: number): { before
   return { before: new Uint8Array(before) }
 }
 
-function fromRpc(event: rpc.Api.EventResponse): LedgerEvent {
+export function fromRpc(event: rpc.Api.EventResponse): LedgerEvent {
   return {
     id: event.id,
     contract: event.contractId?.toString() ?? '',
@@ -180,7 +180,7 @@ async function readArchived(archive: TokenArchive, transaction: string): Promise
 const pick = (events: readonly LedgerEvent[], { eventIndex }: EventReference): LedgerEvent | undefined =>
   events.find((event) => event.eventIndex === eventIndex)
 
-function fromArchive({ name }: TokenArchive, event: ArchivedEvent): LedgerEvent {
+export function fromArchive({ name }: TokenArchive, event: ArchivedEvent): LedgerEvent {
   return {
     id: event.id,
     contract: event.contract_id,
@@ -202,7 +202,7 @@ function digest(event: LedgerEvent | undefined): string {
 }
 
 /** An event id's first part holds the ledger (SEP-35), its second the event's place in the operation. */
-const ledgerOf = (id: string): number => Number(BigInt(id.split('-')[0] ?? '0') >> 32n)
+export const ledgerOf = (id: string): number => Number(BigInt(id.split('-')[0] ?? '0') >> 32n)
 const indexOf = (id: string): number => Number(id.split('-')[1])
 
 /** The network's fee events have a transaction's hash, and places before and after all transactions of the ledger. */

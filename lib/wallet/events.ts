@@ -99,7 +99,7 @@ async function readRecentEvents(
   address: string,
   from: { startLedger: number } | { cursor: string },
 ): Promise<AccountHistory> {
-  const filters = filtersFor(deployment.token, address)
+  const filters = accountFilters(deployment.token, address)
   const events: AccountEvent[] = []
   let start = from
   for (;;) {
@@ -112,8 +112,10 @@ async function readRecentEvents(
   }
 }
 
-/** At most five topic lists fit into a filter; filters and lists are alternatives. */
-function filtersFor(token: string, address: string): rpc.Api.EventFilter[] {
+/**
+ * The events that name an account. At most five topic lists fit into a filter; filters and lists are alternatives.
+ */
+export function accountFilters(token: string, address: string): rpc.Api.EventFilter[] {
   const own = scAddress(address).toXdr('base64')
   const outgoing = [
     [symbol('register'), own],
@@ -130,6 +132,9 @@ function filtersFor(token: string, address: string): rpc.Api.EventFilter[] {
   const folded = [
     [symbol('revoke_spender'), own, '*'],
     [symbol('clawback'), own],
+    // They change no balance of the account, but they are payments of its owner, and of the channel.
+    [symbol('spender_transfer'), '*', own, '*'],
+    [symbol('spender_transfer'), own, '*', '*'],
   ]
   return [outgoing, incoming, folded].map((topics) => ({ type: 'contract', contractIds: [token], topics }))
 }

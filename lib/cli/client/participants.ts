@@ -4,7 +4,7 @@ import { requireSameKeys } from '#lib/prover/node/network-keys.ts'
 import { prover as standIn } from '#lib/prover/stand-in.ts'
 import { requestFriendbot } from '#lib/stellar/friendbot.ts'
 import { reachLedger } from '#lib/stellar/ledger-error.ts'
-import { openHttpArchive } from '#lib/wallet/archive.ts'
+import { openHttpArchive, type TokenArchive } from '#lib/wallet/archive.ts'
 import { EMPTY } from '#lib/wallet/balance.ts'
 import { buildDeposit, buildMerge, buildRegister } from '#lib/wallet/calls.ts'
 import type { Opening } from '#lib/wallet/commitment.ts'
@@ -25,6 +25,7 @@ const DOCUMENT = z.object({
 export interface TestNetwork extends Deployment {
   friendbotUrl: string
   auditorId: number
+  archives: readonly TokenArchive[]
 }
 
 /**

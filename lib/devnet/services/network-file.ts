@@ -1,4 +1,14 @@
-import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
 import { dataPath } from '#lib/config/data-directory.ts'
 import type { Deployment } from '../apply/genesis.ts'
 
@@ -27,4 +37,10 @@ export function writeNetworkFile(directory: string, network: NetworkFile): void 
     closeSync(file)
   }
   renameSync(`${path}.part`, path)
+}
+
+/** The auditor's secret, for `npm run auditor`. The passphrase gives it again, so it need not be synced. */
+export function writeAuditorFile(directory: string, secret: bigint): void {
+  const content = `${JSON.stringify({ secret: secret.toString(16).padStart(64, '0') })}\n`
+  writeFileSync(dataPath(directory, 'auditor.json'), content, { mode: 0o600 })
 }

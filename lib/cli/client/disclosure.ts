@@ -1,0 +1,129 @@
+import { chmod, readFile, writeFile } from 'node:fs/promises'
+import { rpc } from '@stellar/stellar-sdk'
+import { z } from 'zod'
+import { parseBundles } from '#lib/disclosure/bundle.ts'
+import { openLedgerSource } from '#lib/disclosure/ledger-source.ts'
+import { DISCLOSURE_FILES } from '#lib/disclosure/node/files.ts'
+import {
+  createRequest,
+  type DisclosureRequest,
+  drawRequesterKey,
+  parseRequest,
+  type Question,
+  thresholdOf,
+} from '#lib/disclosure/request.ts'
+import { type Verified, verifyDisclosure } from '#lib/disclosure/verify.ts'
+import { formatUnits } from '#lib/text/money.ts'
+import { openHttpArchive } from '#lib/wallet/archive.ts'
+import { decodeField, encodeField } from '#lib/wallet/grumpkin.ts'
+
+export const systemRandom = (size: number) => crypto.getRandomValues(new Uint8Array(size))
+
+/** A requester's key file. */
+const KEY = z.object({ secret: z.string().regex(/^[0-9a-f]{64}$/) })
+
+/** A requester's secret key, from its file. */
+export async function readRequesterKey(path: string): Promise<bigint> {
+  return decodeField(Buffer.from(KEY.parse(JSON.parse(await readFile(path, 'utf8'))).secret, 'hex'))
+}
+
+/** The key in a file that only its owner can read. It is made if there is none. */
+async function readOrDrawKey(path: string): Promise<bigint> {
+  const secret = drawRequesterKey(systemRandom)
+  const content = `${JSON.stringify({ secret: Buffer.from(encodeField(secret)).toString('hex') })}\n`
+  try {
+    await writeFile(path, content, { mode: 0o600, flag: 'wx' })
+    return secret
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error
+    await chmod(path, 0o600)
+    return await readRequesterKey(path)
+  }
+}
+
+/** Writes a request, and the requester's key if it has none yet. */
+export async function writeRequest(question: Question, files: { out: string; key: string }): Promise<string> {
+  const request = createRequest(await readOrDrawKey(files.key), question, systemRandom)
+  await writeFile(files.out, `${JSON.stringify(request, null, 2)}\n`)
+  return `${files.out} asks for ${describeQuestion(request)}; keep ${files.key} to yourself`
+}
+
+export function describeQuestion(request: DisclosureRequest): string {
+  const threshold = thresholdOf(request)
+  const bound = 'atMost' in request && request.atMost !== undefined ? 'at most' : 'at least'
+  const kept = threshold === undefined ? '' : ` of ${bound} ${formatUnits(threshold)}`
+  if (request.statement === 'balance') return `the balance${kept} of ${request.account}`
+  const role = `of ${request.account}, disclosed by the ${request.role.replace('-', ' of the ')}`
+  if (request.statement === 'payment') return `one payment ${role}`
+  return `the total${kept} from ${request.period.from} to ${request.period.to} ${role}`
+}
+
+/** The RPC of a deployment document, the only part of it that a verifier uses. */
+const DOCUMENT = z.object({ rpcUrl: z.string() })
+
+export async function readRpc(url: string): Promise<rpc.Server> {
+  const response = await fetch(url)
+  if (!response.ok) throw new Error(`${url} responded with status ${response.status}`)
+  const { rpcUrl } = DOCUMENT.parse(await response.json())
+  return new rpc.Server(rpcUrl, { allowHttp: rpcUrl.startsWith('http:') })
+}
+
+/** Verifies a bundle file for its requester. Reads the RPC and the named archives only. */
+export async function verifyFiles(given: {
+  request: string
+  key: string
+  bundle: string
+  network: string
+  archives: readonly string[]
+}): Promise<{ request: DisclosureRequest; verified: Verified }> {
+  const request = parseRequest(await readFile(given.request, 'utf8'))
+  const secret = await readRequesterKey(given.key)
+  const bundles = parseBundles(await readFile(given.bundle, 'utf8'))
+  const archives = given.archives.map((url) => openHttpArchive(url, request.token))
+  const source = openLedgerSource(await readRpc(given.network), request.token, archives)
+  return {
+    request,
+    verified: await verifyDisclosure({ source, files: DISCLOSURE_FILES }, { request, secret, bundles }),
+  }
+}
+
+/** The outcome for people: the value, or the threshold, and a line for each payment. */
+export function presentVerified(request: DisclosureRequest, verified: Verified): string {
+  const { value, payments, subtotals, forgeable } = verified
+  const threshold = thresholdOf(request)
+  const bound = 'atMost' in request && request.atMost !== undefined ? 'at most' : 'at least'
+  const amount = value === undefined ? `${bound} ${formatUnits(threshold ?? 0n)}` : formatUnits(value)
+  const outcome = forgeable ? 'verified (embedded ledger: anyone can forge this)' : 'verified'
+  const lines = payments.map(
+    ({ closedAt, from, to, spender, ledger, transaction, source }) =>
+      `${closedAt}  from ${from}  to ${to}${spender ? `  paid by ${spender}` : ''}  ledger ${ledger}  ${transaction}  read from ${source}`,
+  )
+  const parts = subtotals.length > 1 ? [`subtotals ${subtotals.map(formatUnits).join(', ')}`] : []
+  const about = request.statement === 'balance' ? [`balance of ${request.account}, as of now`] : []
+  return [`${outcome} ${amount}`, ...about, ...parts, ...lines].join('\n')
+}
+
+/** The outcome for programs. Amounts are decimals. */
+export function presentVerifiedJson(request: DisclosureRequest, verified: Verified): string {
+  const { value, payments, subtotals, forgeable } = verified
+  return JSON.stringify({
+    verified: true,
+    forgeable,
+    statement: request.statement,
+    account: request.account,
+    value: value === undefined ? null : formatUnits(value),
+    ...('atLeast' in request && { atLeast: request.atLeast }),
+    ...('atMost' in request && { atMost: request.atMost }),
+    subtotals: subtotals.map(formatUnits),
+    payments: payments.map(({ closedAt, from, to, spender, ledger, transaction, eventIndex, source }) => {
+      return { closedAt, from, to, spender: spender ?? null, ledger, transaction, eventIndex, source }
+    }),
+  })
+}
+
+/** A failed step is named by its code. */
+export function explainDisclosure(error: unknown): unknown {
+  if (error instanceof Error && 'code' in error && typeof error.code === 'string')
+    return `${error.code}: ${error.message}`
+  return error instanceof Error ? error.message : error
+}
