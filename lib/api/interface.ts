@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { answerPrepared, type Prepared, prepare } from '#lib/http/prepared.ts'
 import { ARCHIVE_OPERATIONS } from './archive.ts'
 import { BATCH_OPERATIONS } from './batches.ts'
+import { CALL_OPERATIONS } from './calls.ts'
 import { CONTRACTOR_OPERATIONS } from './contractors.ts'
 import { DEVICE_OPERATIONS } from './device.ts'
 import { FUNDING_OPERATIONS } from './funding.ts'
@@ -38,6 +39,7 @@ const getDocument = operation({
 export const OPERATIONS: readonly Operation[] = [
   ...SESSION_OPERATIONS,
   ...TRANSFER_OPERATIONS,
+  ...CALL_OPERATIONS,
   ...CONTRACTOR_OPERATIONS,
   ...INVITE_OPERATIONS,
   ...BATCH_OPERATIONS,

@@ -1,8 +1,9 @@
 import { z } from 'zod'
 import type { Session } from '#lib/auth/session.ts'
 import { REFUSALS, Refusal, type RefusalCode } from '#lib/refusal/refusal.ts'
+import type { Service } from '#lib/server/services.ts'
 import { decodeInner } from '#lib/transfers/policy.ts'
-import { sponsorTransfer } from '#lib/transfers/submit.ts'
+import { type ClientTerms, sponsorTransfer, type TransferResult } from '#lib/transfers/submit.ts'
 import { EXAMPLE } from './examples.ts'
 import { inGroup, operation } from './operation.ts'
 
@@ -15,7 +16,7 @@ export const transferShape = z.object({
  * The account whose transfers may be sponsored: only a wallet session has one. No body needs to be read to tell.
  * @throws Refusal `wallet-required`
  */
-function requirePayer(session: Session): string {
+export function requirePayer(session: Session): string {
   if (session.kind === 'ledger') return session.sub
   throw new Refusal('wallet-required')
 }
@@ -35,15 +36,25 @@ const transferRequest = z.object(
   'signedXDR required',
 )
 
-const REASONS = Object.keys(REFUSALS[422]) as RefusalCode[]
-const ENDINGS: RefusalCode[] = [
-  'transfer-open',
-  'transfer-refused',
-  'transfer-replaced',
-  'transfer-failed',
-  'transfer-expired',
-  'transfer-unknown',
+export const TRANSFER_REFUSALS: readonly RefusalCode[] = [
+  ...(['signed-xdr-invalid', 'source-mismatch', 'wallet-required', 'sponsor-not-configured'] as const),
+  ...(Object.keys(REFUSALS[422]) as RefusalCode[]),
+  ...(['transfer-open', 'transfer-refused', 'transfer-replaced', 'transfer-failed'] as const),
+  ...(['transfer-expired', 'transfer-unknown'] as const),
 ]
+
+/** Sponsors the transaction that a payer has signed, and waits for it. `readTerms` runs once the transaction is decoded. */
+export async function sponsorSigned(
+  { tracker, sponsor, settings }: Service,
+  { payer, signedXDR }: { payer: string; signedXDR: string },
+  readTerms: () => ClientTerms | Promise<ClientTerms>,
+): Promise<TransferResult> {
+  // A malformed or foreign transaction is refused even while the database is unreachable.
+  const inner = decodeInner(signedXDR, tracker.network.passphrase)
+  if (inner.source !== payer) throw new Refusal('source-mismatch')
+  const context = { tracker, sponsor, waitMs: settings.transferWait }
+  return await sponsorTransfer(context, inner, await readTerms())
+}
 
 export const TRANSFER_OPERATIONS = inGroup('Transfers', [
   operation({
@@ -68,22 +79,10 @@ export const TRANSFER_OPERATIONS = inGroup('Transfers', [
       schema: transferShape,
       example: { hash: EXAMPLE.hash, status: 'SUCCESS' },
     },
-    refusals: [
-      ...(['signed-xdr-invalid', 'source-mismatch', 'wallet-required', 'sponsor-not-configured'] as const),
-      ...REASONS,
-      ...ENDINGS,
-    ],
+    refusals: TRANSFER_REFUSALS,
     failure: 'transfer failed',
     advice: 'send the same `signedXDR` again',
-    handle: async ({ service, ready: payer, body }) => {
-      const { tracker, sponsor, settings } = service
-      // A malformed or foreign transaction is refused even while the database is unreachable.
-      const inner = decodeInner(body.signedXDR, tracker.network.passphrase)
-      if (inner.source !== payer) {
-        throw new Refusal('source-mismatch')
-      }
-      const context = { tracker, sponsor, waitMs: settings.transferWait }
-      return await sponsorTransfer(context, inner, body.payoutId === undefined ? {} : { payoutId: body.payoutId })
-    },
+    handle: async ({ service, ready: payer, body: { signedXDR, payoutId } }) =>
+      await sponsorSigned(service, { payer, signedXDR }, () => (payoutId === undefined ? {} : { payoutId })),
   }),
 ])

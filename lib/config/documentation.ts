@@ -57,7 +57,7 @@ function describe(name: string, schema: z.ZodType): VariableDocs {
 const CONFIGURATION_HEAD = `# Configuration
 
 Every variable that the service reads, generated from \`lib/config\` by \`npm run docs\`. With the embedded defaults all of
-them are optional. An empty value counts as unset, except for \`SPONSOR_CONTRACTS\`, where it means \`none\`. An invalid
+them are optional. An empty value counts as unset, except for \`SPONSOR_CONTRACTS\` and \`SPONSOR_CALLS\`, where it means \`none\`. An invalid
 value stops startup with a message that names the variable. A missing key disables its feature, as shown by
 \`/api/health\` and the dashboard.
 

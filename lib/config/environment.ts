@@ -18,9 +18,9 @@ export const VARIABLE_NAMES = Object.keys(VARIABLES) as (keyof typeof VARIABLES)
 
 type Variables = { [Name in keyof typeof VARIABLES]: z.output<(typeof VARIABLES)[Name]> }
 
-/** Treats an empty variable as unset. An empty SPONSOR_CONTRACTS means `none`: a list that allows nothing. */
+/** Treats an empty variable as unset. An empty list of what is sponsored means `none`: it allows nothing. */
 function normalize(name: string, value: string | undefined): string | undefined {
-  return name === 'SPONSOR_CONTRACTS' && value === '' ? 'none' : value || undefined
+  return (name === 'SPONSOR_CONTRACTS' || name === 'SPONSOR_CALLS') && value === '' ? 'none' : value || undefined
 }
 
 /** The longest home domain for which `<home domain> auth` fits into the 64 bytes of a manageData name (SEP-10). */

@@ -2,6 +2,9 @@ import { z } from 'zod'
 import { parsePrivateRelayKey, parsePublicRelayKey } from './relay-key.ts'
 import { address, amount, contract, count, list, relayKey, seed, stroops, text, webUrl, yesOrNo } from './shapes.ts'
 
+/** The functions that the service knows how to sponsor besides a transfer. */
+const CALL_NAMES = ['register', 'merge', 'set_spender', 'revoke_spender'] as const
+
 const EXAMPLE_TOKEN = 'CDLZFC3SYJYDZT7K67VZ75HPJVIEUVNIXF47ZG2FB2RMQQVU2HHGCYSC'
 
 export const LEDGER = {
@@ -19,6 +22,10 @@ export const LEDGER = {
     about: 'The contract of the confidential token. Without it there is nothing to sponsor.',
     unset: 'the embedded ledger’s',
     example: EXAMPLE_TOKEN,
+  }),
+  AUDITOR_ID: count(0, 0xffff_ffff).default(0).meta({
+    about:
+      'The number of the deployment’s auditor in the token’s registry. `POST /calls` sponsors registrations under this auditor only.',
   }),
   BRIDGE_VAULT_ADDRESS: address.optional().meta({
     about: 'The address (G… or C…) whose balance `GET /api/funding/vault` shows.',
@@ -48,6 +55,22 @@ export const SPONSOR = {
     .pipe(z.array(text.regex(/^\w{1,32}$/, 'not a function name')))
     .default(['confidential_transfer'])
     .meta({ about: 'The functions whose calls are sponsored, separated by commas.' }),
+  SPONSOR_CALLS: z
+    .union(
+      [z.literal('none').transform(() => []), list.pipe(z.array(z.enum(CALL_NAMES)))],
+      `neither none nor a list of ${CALL_NAMES.join(', ')}`,
+    )
+    .default([...CALL_NAMES])
+    .meta({
+      about:
+        'The functions of the confidential token that `POST /calls` sponsors, separated by commas. `none` or an empty value: none, and it responds 501.',
+    }),
+  SPONSOR_CALLS_BUDGET: stroops.optional().meta({
+    about:
+      'The part of `SPONSOR_DAILY_BUDGET`, in stroops, that `register` and `merge` may use together: new accounts are free, so anybody could call them all day.',
+    unset: 'a quarter of `SPONSOR_DAILY_BUDGET`',
+    example: '2500000000',
+  }),
   SPONSOR_MAX_FEE: stroops.default(5_000_000n).meta({
     about: 'The maximum cost of a transfer in stroops. It limits the resource fee and the outer fee separately.',
   }),

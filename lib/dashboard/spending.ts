@@ -1,7 +1,7 @@
-import { and, eq, gte, min, ne, sql } from 'drizzle-orm'
+import { and, eq, gte, min, notInArray, sql } from 'drizzle-orm'
 import { quotas, sponsorFloats } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { EVERYBODY, quotaDay } from '#lib/transfers/quota.ts'
+import { CALLS, EVERYBODY, quotaDay } from '#lib/transfers/quota.ts'
 import { transferRows } from './transfer-rows.ts'
 
 /** An account's use of its daily quota, in stroops and transfers. */
@@ -39,7 +39,7 @@ export async function readSpending(db: Database, sponsor: string, now: Date): Pr
     db
       .select(COLUMNS)
       .from(quotas)
-      .where(and(today, ne(quotas.account, EVERYBODY)))
+      .where(and(today, notInArray(quotas.account, [EVERYBODY, CALLS])))
       .orderBy(sql`${quotas.used} + ${quotas.held} desc`, quotas.account)
       .limit(3),
     db.select({ held: sponsorFloats.held }).from(sponsorFloats).where(eq(sponsorFloats.sponsor, sponsor)),

@@ -52,6 +52,8 @@ export interface Settings {
   vault: { address: string; token: string } | undefined
   faucet: { keypair: Keypair; token: string; rules: FaucetRules } | undefined
   sponsor: { keypair: Keypair; rules: SponsorRules; limits: QuotaLimits } | undefined
+  /** The calls that are sponsored besides transfers, by function, and the auditor under which accounts register. */
+  calls: { functions: ReadonlySet<string>; auditorId: number }
   /** How long a request waits for the ledger, in milliseconds. */
   transferWait: number
   /** Whether batch jobs are accepted, and the key that seals their amounts. */
@@ -109,6 +111,7 @@ export function composeSettings(environment: Environment, embedded: Embedded = {
     vault: token === undefined ? undefined : { address: environment.BRIDGE_VAULT_ADDRESS ?? token, token },
     faucet: composeFaucet(environment, embedded, token),
     sponsor: composeSponsor(environment, embedded, controlled),
+    calls: { functions: new Set(environment.SPONSOR_CALLS), auditorId: environment.AUDITOR_ID },
     transferWait: environment.TRANSFER_WAIT * 1000,
     batch: composeBatch(environment, embedded, token),
     relay: composeRelay(environment, embedded, token),
@@ -190,6 +193,7 @@ function composeSponsor(
       transfersPerAccount: environment.SPONSOR_QUOTA_TRANSFERS,
       stroopsPerAccount: environment.SPONSOR_QUOTA_STROOPS,
       dailyBudget: environment.SPONSOR_DAILY_BUDGET,
+      callsBudget: environment.SPONSOR_CALLS_BUDGET ?? environment.SPONSOR_DAILY_BUDGET / 4n,
     },
   }
 }

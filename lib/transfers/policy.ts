@@ -1,8 +1,8 @@
 import { Address, type xdr } from '@stellar/stellar-sdk'
-import type { TransferKind } from '#drizzle/schema/transfers.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
 import { sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
 import { baseAccount, decodeEnvelope, type SignedTransaction } from '#lib/stellar/envelope.ts'
+import { type Call, type CallRules, readArguments } from './call-table.ts'
 import { outerFee } from './fee-bump.ts'
 
 /** The network's own limit on an envelope, in bytes. */
@@ -35,6 +35,8 @@ export interface SponsorRules {
   maxFee: bigint
   /** every address that the service controls: none of them may pay, sign or be called */
   controlled: ReadonlySet<string>
+  /** the calls that the request may make in place of a transfer */
+  calls?: CallRules | undefined
 }
 
 /** False if the sponsor would pay for nothing. */
@@ -42,16 +44,12 @@ export function paysForAnything(rules: Pick<SponsorRules, 'contracts'>): boolean
   return rules.contracts.size > 0
 }
 
-/** The payment in an inner transaction, after every check that needs neither clock nor ledger. */
-export interface Intent {
-  kind: TransferKind
+/** The call in an inner transaction, after every check that needs neither clock nor ledger. */
+export interface Intent extends Call {
   contract: string
   function: string
   /** the source of the transaction, whose sequence number it uses */
   account: string
-  /** the account whose balance pays */
-  owner: string
-  to: string
   /** unix seconds; 0 where there is none */
   minTime: bigint
   maxTime: bigint
@@ -74,8 +72,8 @@ const MOST_VALIDITY = 330
 const INCLUSION_FEE = 100n
 
 /**
- * Reads the payment in `inner`. Refuses everything but exactly one confidential transfer paid by the source itself. Pure:
- * no signature, no ledger, no clock. Cheapest checks first.
+ * Reads the call in `inner`. Refuses everything but exactly one call that the rules allow, by default one confidential
+ * transfer that the source pays. Pure: no signature, no ledger, no clock. Cheapest checks first.
  * @throws SponsorRefusal
  */
 export function readIntent(inner: SignedTransaction, rules: SponsorRules): Intent {
@@ -84,11 +82,12 @@ export function readIntent(inner: SignedTransaction, rules: SponsorRules): Inten
   if (tx.memo.type !== 'memoNone') throw sponsorRefused('memo')
   const { minTime = 0n, maxTime = 0n } = timeBoundsOf(tx.cond) ?? {}
   const { call, auth } = readCall(tx, inner.source)
-  const { contract, to } = checkCall(call, inner.source, rules)
+  const contract = checkFunction(call, rules)
+  const intent = { contract, function: call.functionName.toString(), account: inner.source }
+  const meaning = readArguments(call, inner.source, rules.calls)
   checkAuthorization(auth, call)
-  checkControlled([inner.source, contract, ...payingAddresses(call)], rules)
-  const intent = { contract, function: call.functionName.toString(), account: inner.source, owner: inner.source, to }
-  return { kind: 'transfer', ...intent, minTime, maxTime, sequenceNumber: tx.seqNum, ...checkFees(tx, rules) }
+  checkControlled([inner.source, contract, meaning.owner], rules)
+  return { ...intent, ...meaning, minTime, maxTime, sequenceNumber: tx.seqNum, ...checkFees(tx, rules) }
 }
 
 /**
@@ -130,24 +129,11 @@ function readCall(
   return { call: hostFunction.invokeContract, auth }
 }
 
-function checkCall(
-  call: xdr.InvokeContractArgs,
-  source: string,
-  rules: SponsorRules,
-): { contract: string; to: string } {
+function checkFunction(call: xdr.InvokeContractArgs, { contracts, functions, calls }: SponsorRules): string {
   const contract = Address.fromScAddress(call.contractAddress).toString()
-  if (!rules.contracts.has(contract)) throw sponsorRefused('contract')
-  if (!rules.functions.has(call.functionName.toString())) throw sponsorRefused('function')
-  const [from, to, data, ...others] = call.args
-  const wellFormed = isAccountOrContract(from) && isAccountOrContract(to) && data?.type === 'scvBytes'
-  if (!wellFormed || others.length > 0) throw sponsorRefused('arguments')
-  if (Address.fromScVal(from).toString() !== source) throw sponsorRefused('not-payer')
-  return { contract, to: Address.fromScVal(to).toString() }
-}
-
-function isAccountOrContract(value: xdr.ScVal | undefined): value is Extract<xdr.ScVal, { type: 'scvAddress' }> {
-  if (value?.type !== 'scvAddress') return false
-  return value.address.type === 'scAddressTypeAccount' || value.address.type === 'scAddressTypeContract'
+  if (!contracts.has(contract)) throw sponsorRefused('contract')
+  if (!(calls?.functions ?? functions).has(call.functionName.toString())) throw sponsorRefused('function')
+  return contract
 }
 
 /**
@@ -168,13 +154,7 @@ function checkAuthorization(entries: readonly xdr.SorobanAuthorizationEntry[], c
   if (!same) throw sponsorRefused('auth-invocation')
 }
 
-/** All addresses in the call except the payee's: an address that the service controls may be paid. */
-function payingAddresses(call: xdr.InvokeContractArgs): string[] {
-  return call.args
-    .filter((_, position) => position !== 1)
-    .flatMap((value) => (value.type === 'scvAddress' ? [Address.fromScVal(value).toString()] : []))
-}
-
+/** An address that the service controls may be paid, and may become a spender. It may neither pay nor be called. */
 function checkControlled(addresses: readonly string[], rules: SponsorRules): void {
   if (addresses.some((address) => rules.controlled.has(address))) throw sponsorRefused('own-address')
 }

@@ -1,5 +1,5 @@
 import { and, eq, sql } from 'drizzle-orm'
-import { quotas, sponsorFloats } from '#drizzle/schema/transfers.ts'
+import { quotas, sponsorFloats, type TransferKind } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { type RefusalReason, sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
 
@@ -8,10 +8,13 @@ export interface QuotaLimits {
   transfersPerAccount: number
   stroopsPerAccount: bigint
   dailyBudget: bigint
+  /** the part of the daily budget that registrations and merges may use */
+  callsBudget: bigint
 }
 
 /** One transfer's claim on the quotas. */
 export interface Claim {
+  kind: TransferKind
   account: string
   /** YYYY-MM-DD, UTC */
   day: string
@@ -25,13 +28,21 @@ export interface Claim {
 /** Represents the sum of all accounts in the table of quotas. */
 export const EVERYBODY = '*'
 
+/**
+ * Represents the sum of all registrations and merges. New accounts are free on a test network, and these calls cost a
+ * stranger next to nothing, so they have their own budget: the payments of others go on when it is used up.
+ */
+export const CALLS = '*calls'
+
+const isBudgeted = ({ kind }: Pick<Claim, 'kind'>) => kind === 'register' || kind === 'merge'
+
 /** The UTC day of a timestamp, YYYY-MM-DD. */
 export function quotaDay(now: Date): string {
   return now.toISOString().slice(0, 10)
 }
 
 /**
- * Reserves a bid against the account's day, the day of all accounts and the sponsor's float, each in one conditional
+ * Reserves a bid against the account's day, the day of its kind and of all accounts, and the float, each in one conditional
  * statement, so that concurrent requests can't exceed a limit together. Rows are always locked in this order. Must run
  * inside the transaction that records the transfer: a refusal throws and rolls everything back.
  * @param available how much the ledger would let the sponsor spend, in stroops
@@ -42,6 +53,9 @@ export async function reserve(tx: Database, claim: Claim, limits: QuotaLimits, a
   const ofAccount = { stroops: limits.stroopsPerAccount, transfers: limits.transfersPerAccount }
   if (!(await hold(tx, claim, claim.account, ofAccount))) {
     throw sponsorRefused(await exhausted(tx, claim, limits))
+  }
+  if (isBudgeted(claim) && !(await hold(tx, claim, CALLS, { stroops: limits.callsBudget }))) {
+    throw sponsorRefused('daily-budget')
   }
   if (!(await hold(tx, claim, EVERYBODY, { stroops: limits.dailyBudget }))) throw sponsorRefused('daily-budget')
   if (!(await holdFloat(tx, claim, available))) throw sponsorRefused('float')
@@ -97,7 +111,7 @@ async function exhausted(tx: Database, claim: Claim, limits: QuotaLimits): Promi
  * inside the transaction that gives the transfer its final status.
  */
 export async function release(tx: Database, claim: Claim, charged: bigint): Promise<void> {
-  for (const account of [claim.account, EVERYBODY]) {
+  for (const account of [claim.account, ...(isBudgeted(claim) ? [CALLS] : []), EVERYBODY]) {
     await tx
       .update(quotas)
       .set({

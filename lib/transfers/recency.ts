@@ -107,6 +107,7 @@ const OF_THE_MOMENT: ReadonlySet<RefusalReason> = new Set([
   'low-resource-fee',
   'excess-resource-fee',
   'would-fail',
+  'live-until',
 ])
 
 export const isOfTheMoment = (reason: RefusalReason): boolean => OF_THE_MOMENT.has(reason)

@@ -5,6 +5,7 @@ import { type Database, transact } from '#lib/db/connection.ts'
 import { organisationOfWallet } from '#lib/directory/payouts/claims.ts'
 import { sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
 import type { SignedTransaction } from '#lib/stellar/envelope.ts'
+import type { CallRules } from './call-table.ts'
 import type { FeeBump } from './fee-bump.ts'
 import { linkPayout, linkRivalsPayout } from './payout-link.ts'
 import type { Intent } from './policy.ts'
@@ -20,6 +21,8 @@ import {
 
 /** The difference between recording a client's transfer and recording a relay's. */
 export interface RecordingTerms {
+  /** the calls that it may be in place of a transfer */
+  calls?: CallRules | undefined
   /** the payout that the client names, if it does */
   payoutId?: string
   /** the account whose quota it counts against, if it isn't the payer's */
@@ -69,6 +72,7 @@ export function recordTransfer(
     if (!transfer) throw sponsorRefused('payout')
     await auditRecorded(tx, transfer, inner, now)
     const claim = {
+      kind: transfer.kind,
       account: transfer.quotaAccount ?? transfer.account,
       day: transfer.quotaDay,
       sponsor: transfer.sponsor ?? sponsor,

@@ -42,7 +42,7 @@ export async function settle(tx: Database, id: string, decision: Decision, now: 
     .where(eq(transfers.id, id))
     .returning()
   if (!transfer) throw new Error('a transfer that was never recorded cannot be settled')
-  const { account, quotaAccount, quotaDay, organisation, sponsor, bid, applied } = transfer
+  const { kind, account, quotaAccount, quotaDay, organisation, sponsor, bid, applied } = transfer
   const { status } = decision
   await recordAudit(tx, now, {
     organisation: organisation ?? undefined,
@@ -59,7 +59,7 @@ export async function settle(tx: Database, id: string, decision: Decision, now: 
     const charged = status === 'unknown' ? bid : (transfer.feeCharged ?? 0n)
     // A relay's item that expired without ever being submitted doesn't count against its user's transfers.
     const count = quotaAccount !== null && status === 'expired' && !(await wasSubmitted(tx, id)) ? 1 : 0
-    await release(tx, { account: quotaAccount ?? account, day: quotaDay, sponsor, bid, count }, charged)
+    await release(tx, { kind, account: quotaAccount ?? account, day: quotaDay, sponsor, bid, count }, charged)
   }
 
   // The faucet's grant that a deposit pays.

@@ -4,6 +4,7 @@ import { SponsorRefusal } from '#lib/refusal/sponsor-refusal.ts'
 import type { SignedTransaction } from '#lib/stellar/envelope.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import { recordApplied } from './applied.ts'
+import { checkLiveUntil } from './call-table.ts'
 import { wrapInFeeBump } from './fee-bump.ts'
 import { lookUpOwnTransaction } from './look-up.ts'
 import { checkPayer } from './payer.ts'
@@ -35,6 +36,9 @@ export interface TransferContext {
   waitMs: number
 }
 
+/** What a client may ask for beyond its transaction. */
+export type ClientTerms = Pick<RecordingTerms, 'payoutId' | 'calls'>
+
 /** `hash` (64 hex digits) was applied as a success. */
 export interface TransferResult {
   hash: string
@@ -49,7 +53,7 @@ export interface TransferResult {
 export async function sponsorTransfer(
   context: TransferContext,
   inner: SignedTransaction,
-  terms: Pick<RecordingTerms, 'payoutId'> = {},
+  terms: ClientTerms = {},
 ): Promise<TransferResult> {
   const { outcome, hash: sent } = await submitInTime(context, inner, terms)
   if (outcome.kind === 'open') throw failed('transfer-open', { hash: sent })
@@ -163,7 +167,7 @@ async function verifyAndRecord(
   try {
     const controlled = new Set(await sponsor.controlledAddresses(db))
     if (channel !== undefined) controlled.delete(channel)
-    const intent = readIntent(inner, { ...sponsor.rules, controlled })
+    const intent = readIntent(inner, { ...sponsor.rules, controlled, calls: terms.calls })
     // An account has at most one open transfer, so settle the older one first, if possible.
     const open = await findOpenTransfer(db, intent.account)
     if (open && !isRival(open, intent)) {
@@ -193,7 +197,7 @@ async function agree(db: Database, sponsor: Sponsor, proposal: Proposal): Promis
 /** Resolves to a `cause` if the network's response is too old to rely on. */
 async function verifyOnce(db: Database, sponsor: Sponsor, proposal: Proposal): Promise<Sponsored | { cause: unknown }> {
   const { network, tracker, keypair, now } = sponsor
-  const { inner, intent, signal } = proposal
+  const { inner, intent, terms, signal } = proposal
   const isBehind = async (ledger: number) => isLagging(ledger, await lastLedgerOf(db, inner.source))
   let recordedLedger: number
   let latestLedger: number
@@ -205,6 +209,7 @@ async function verifyOnce(db: Database, sponsor: Sponsor, proposal: Proposal): P
     checkPayer(inner, reading)
     const needed = await simulate(network, inner)
     checkedAt = needed.latestLedger
+    checkLiveUntil(intent.liveUntilLedger, terms.calls?.marginLedgers ?? 0, needed.latestLedger)
     checkResources(intent.resources, needed.resources)
     checkResourceFee(
       { fee: intent.resourceFee, resources: intent.resources },

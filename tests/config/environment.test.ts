@@ -133,6 +133,12 @@ const CASES: Record<(typeof VARIABLE_NAMES)[number], Case> = {
     good: { 'transfer, confidential_transfer': ['transfer', 'confidential_transfer'] },
     bad: ['*', 'a b', 'x'.repeat(33), ','],
   },
+  SPONSOR_CALLS: {
+    good: { 'merge, register': ['merge', 'register'], none: [] },
+    bad: ['confidential_transfer', 'merge,none', ',', 'NONE', '*'],
+  },
+  SPONSOR_CALLS_BUDGET: stroops,
+  AUDITOR_ID: { good: { 0: 0, 4294967295: 4_294_967_295 }, bad: ['-1', '4294967296', '0x1', 'a'] },
   SPONSOR_MAX_FEE: stroops,
   SPONSOR_QUOTA_TRANSFERS: { good: { 0: 0, 1000000000: 1_000_000_000 }, bad: ['-1', '1000000001', 'none', '1e9'] },
   SPONSOR_QUOTA_STROOPS: stroops,
@@ -220,7 +226,7 @@ describe.each(VARIABLE_NAMES)('%s', (name) => {
   const field = given.field ?? (name as keyof Environment)
 
   test('treats an empty value as absent, except for a list that then allows nothing', () => {
-    const emptied = name === 'SPONSOR_CONTRACTS' ? [] : readEnvironment({})[field]
+    const emptied = name === 'SPONSOR_CONTRACTS' || name === 'SPONSOR_CALLS' ? [] : readEnvironment({})[field]
     expect(readEnvironment({ [name]: '' })[field]).toEqual(emptied)
   })
 

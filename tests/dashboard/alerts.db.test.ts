@@ -49,7 +49,7 @@ const call = async (_: string, __: object, schema: z.ZodType) =>
 const network = { call } as LedgerReader
 
 test('uses only exported metrics and label values in alerts', async () => {
-  const limits = { transfersPerAccount: 1, stroopsPerAccount: 1n, dailyBudget: 1n }
+  const limits = { transfersPerAccount: 1, stroopsPerAccount: 1n, dailyBudget: 1n, callsBudget: 1n }
   const sponsor = { keypair: Keypair.random(), limits, readBalance: async () => 1n }
   const text = await scrape({
     database: async () => db,

@@ -96,7 +96,7 @@ const QUIET: Omit<ServiceState, 'settings'> = {
     floatHeld: 0n,
     perDay: 1_000_000_000n,
   },
-  limits: { transfersPerAccount: 500, stroopsPerAccount: 1n, dailyBudget: 100n },
+  limits: { transfersPerAccount: 500, stroopsPerAccount: 1n, dailyBudget: 100n, callsBudget: 100n },
   channels: [],
   startsRelay: false,
 }

@@ -68,7 +68,7 @@ async function showCards(sponsor: string, availableXlm = '1.0000000'): Promise<s
     archive: { ok: true, configured: false },
   }
   const spending = await readSpending(db, sponsor, NOW)
-  const limits = { transfersPerAccount: 500, stroopsPerAccount: 1n, dailyBudget: 1n }
+  const limits = { transfersPerAccount: 500, stroopsPerAccount: 1n, dailyBudget: 1n, callsBudget: 1n }
   const html = renderToStaticMarkup(
     createElement(SpendingCards, { spending, vault: 'none', ready, limits, network: 'local' }),
   )

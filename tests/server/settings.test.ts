@@ -42,7 +42,12 @@ describe('the embedded defaults', () => {
 
   test('take every value from the embedded parts', () => {
     const settings = compose()
-    const limits = { transfersPerAccount: 500, stroopsPerAccount: 1_000_000_000n, dailyBudget: 10_000_000_000n }
+    const limits = {
+      transfersPerAccount: 500,
+      stroopsPerAccount: 1_000_000_000n,
+      dailyBudget: 10_000_000_000n,
+      callsBudget: 2_500_000_000n,
+    }
     const issuer = 'http://localhost:3000'
     expect(settings).toMatchObject({
       publicUrl: 'http://localhost:3000',
@@ -52,6 +57,7 @@ describe('the embedded defaults', () => {
       sep10: { networkPassphrase: Networks.STANDALONE, homeDomain: 'localhost:3000', webAuthDomain: 'localhost:3000' },
       provider: EMBEDDED.provider,
       sponsor: { limits },
+      calls: { functions: new Set(['register', 'merge', 'set_spender', 'revoke_spender']), auditorId: 0 },
     })
     expect(settings.sponsor?.keypair.secret()).toBe(EMBEDDED.sponsorSeed)
     expect(settings.sponsor?.rules).toMatchObject({
@@ -77,11 +83,13 @@ describe('the environment overrides the embedded parts', () => {
     [{ SPONSOR_SEED: keypair(1).secret() }, ({ sponsor }) => sponsor?.keypair.secret(), keypair(1).secret()],
     [{ CONFIDENTIAL_TOKEN: otherToken }, ({ sponsor }) => sponsor?.rules.contracts, new Set([otherToken])],
     [{ SPONSOR_FUNCTIONS: 'f,g' }, ({ sponsor }) => sponsor?.rules.functions, new Set(['f', 'g'])],
+    [{ SPONSOR_CALLS_BUDGET: '7' }, ({ sponsor }) => sponsor?.limits.callsBudget, 7n],
+    [{ SPONSOR_CALLS: '', AUDITOR_ID: '4' }, ({ calls }) => calls, { functions: new Set(), auditorId: 4 }],
     [{ SPONSOR_MAX_FEE: '7' }, ({ sponsor }) => sponsor?.rules.maxFee, 7n],
     [
-      { SPONSOR_QUOTA_TRANSFERS: '1', SPONSOR_QUOTA_STROOPS: '2', SPONSOR_DAILY_BUDGET: '3' },
+      { SPONSOR_QUOTA_TRANSFERS: '1', SPONSOR_QUOTA_STROOPS: '2', SPONSOR_DAILY_BUDGET: '8' },
       ({ sponsor }) => sponsor?.limits,
-      { transfersPerAccount: 1, stroopsPerAccount: 2n, dailyBudget: 3n },
+      { transfersPerAccount: 1, stroopsPerAccount: 2n, dailyBudget: 8n, callsBudget: 2n },
     ],
     [{ TRANSFER_WAIT: '9' }, ({ transferWait }) => transferWait, 9_000],
     [{ FAUCET_SEED: keypair(1).secret() }, ({ faucet }) => faucet?.keypair.secret(), keypair(1).secret()],

@@ -1,7 +1,10 @@
-import { expect, test } from 'vitest'
+import type { xdr } from '@stellar/stellar-sdk'
+import { describe, expect, test } from 'vitest'
+import { checkLiveUntil } from '#lib/transfers/call-table.ts'
 import { outerFee } from '#lib/transfers/fee-bump.ts'
 import { checkTimeBounds, decodeInner, readIntent } from '#lib/transfers/policy.ts'
-import { NOW, PASSPHRASE, payee, payer, rules, signedTransfer, TOKEN } from '../support/inner-transaction.ts'
+import { channel, NOW, PASSPHRASE, payee, payer, rules, signedTransfer, TOKEN } from '../support/inner-transaction.ts'
+import { INVALID_CALLS, VALID_CALLS } from './call-cases.ts'
 import { POLICY_CASES } from './policy-cases.ts'
 import { expectRefusal } from './refused.ts'
 
@@ -41,4 +44,35 @@ test('has no duplicate case in the table', () => {
 
 test('bids twice the inner fee, without rounding', () => {
   expect([1n, 100n, 50_101n, 2n ** 32n - 1n].map(outerFee)).toEqual([2n, 200n, 100_202n, 8_589_934_590n])
+})
+
+describe('a call that is no transfer', () => {
+  const readCall = (name: string, args: xdr.ScVal[], functions: readonly string[] = [name]) => {
+    const rulesOfCalls = { functions: new Set(functions), channels: new Set([channel.publicKey()]), auditorId: 7 }
+    const inner = decodeInner(signedTransfer({ call: { functionName: name, args } }), PASSPHRASE)
+    return readIntent(inner, { ...rules, calls: { ...rulesOfCalls, marginLedgers: 36 } })
+  }
+
+  test.each(VALID_CALLS)('reads the arguments of $name', ({ name, args, call }) => {
+    expect(readCall(name, args)).toMatchObject({ function: name, account: payer.publicKey(), ...call })
+  })
+
+  test.each(INVALID_CALLS)('$name: $what', async ({ name, args, reason }) => {
+    await expectRefusal(() => readCall(name, args), reason)
+  })
+
+  test.each(VALID_CALLS)('refuses $name where it is not sponsored, and as a transfer', async ({ name, args }) => {
+    await expectRefusal(() => readCall(name, args, ['another']), 'function')
+    const inner = decodeInner(signedTransfer({ call: { functionName: name, args } }), PASSPHRASE)
+    await expectRefusal(() => readIntent(inner, rules), 'function')
+  })
+
+  test('accepts a delegation from the margin up to 518,400 ledgers ahead', async () => {
+    for (const ledger of [1036, 519_400]) checkLiveUntil(ledger, 36, 1000)
+    checkLiveUntil(undefined, 36, 1000)
+    for (const ledger of [0, 1035, 519_401]) {
+      const message = 'sponsor refused: live_until_ledger is out of range: use 1036 to 519400'
+      await expectRefusal(() => checkLiveUntil(ledger, 36, 1000), 'live-until', message)
+    }
+  })
 })

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import type { TransferKind } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 import type { RefusalReason } from '#lib/refusal/sponsor-refusal.ts'
 import type { Decision, LedgerRecord } from '#lib/transfers/decide.ts'
@@ -16,6 +17,7 @@ export const limits: QuotaLimits = {
   transfersPerAccount: 500,
   stroopsPerAccount: 1_000_000_000n,
   dailyBudget: 10_000_000_000n,
+  callsBudget: 10_000_000_000n,
 }
 /** A balance of the sponsor for the cases in which it is not the limit. */
 export const PLENTY = 1_000_000_000_000n
@@ -26,6 +28,7 @@ const intent = readIntent(inner, rules)
 
 /** A transfer to record: by default each name has its own transaction and its own account. */
 export interface NamedTransfer {
+  kind: TransferKind
   innerHash: string
   outerHash: string
   account: string
@@ -42,6 +45,7 @@ export interface NamedTransfer {
 
 export function transferNamed(name: string, given: Partial<NamedTransfer> = {}): NamedTransfer {
   return {
+    kind: 'transfer',
     innerHash: digest(`inner ${name}`),
     outerHash: digest(`outer ${name}`),
     account: `payer ${name}`,
@@ -65,10 +69,10 @@ export function recordNamed(
   available: bigint,
   { payoutId }: { payoutId?: string | undefined } = {},
 ) {
-  const { innerHash, outerHash, account, recipient, sequenceNumber, maxTime, bid, quotaAccount } = named
+  const { kind, innerHash, outerHash, account, recipient, sequenceNumber, maxTime, bid, quotaAccount } = named
   const proposal = {
     inner: { ...inner, hashHex: innerHash, source: account },
-    intent: { ...intent, account, owner: account, to: recipient, sequenceNumber, maxTime: BigInt(maxTime) },
+    intent: { ...intent, kind, account, owner: account, to: recipient, sequenceNumber, maxTime: BigInt(maxTime) },
     terms: { ...(payoutId !== undefined && { payoutId }), ...(quotaAccount !== undefined && { quotaAccount }) },
     now: named.createdAt,
   }
@@ -106,6 +110,7 @@ interface QuotaCase {
   available?: bigint
   /** how many accounts pay */
   payers: number
+  kind?: TransferKind
 }
 
 export const FITTING = 37
@@ -117,6 +122,14 @@ export const QUOTA_CASES: readonly QuotaCase[] = [
   { name: 'stroops, but one', reason: 'quota-stroops', limits: { stroopsPerAccount: fits + BID - 1n }, payers: 1 },
   { name: 'the budget, to the last', reason: 'daily-budget', limits: { dailyBudget: fits }, payers: 9 },
   { name: 'the budget, but one', reason: 'daily-budget', limits: { dailyBudget: fits + BID - 1n }, payers: 9 },
+  { name: 'the calls, to the last', reason: 'daily-budget', limits: { callsBudget: fits }, payers: 9, kind: 'merge' },
+  {
+    name: 'the calls, but one',
+    reason: 'daily-budget',
+    limits: { callsBudget: fits + BID - 1n },
+    payers: 9,
+    kind: 'register',
+  },
   { name: 'the float, to the last', reason: 'float', limits: {}, available: fits, payers: 9 },
   { name: 'the float, but one', reason: 'float', limits: {}, available: fits + BID - 1n, payers: 9 },
 ]

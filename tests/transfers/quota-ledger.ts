@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm'
 import { quotas, sponsorFloats } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { EVERYBODY } from '#lib/transfers/quota.ts'
+import { CALLS, EVERYBODY } from '#lib/transfers/quota.ts'
 
 export type Balance = [held: bigint, used: bigint, count: number]
 
@@ -23,12 +23,14 @@ export async function readQuotas(db: Database): Promise<Record<string, Balance |
 export async function findDiscrepancies(db: Database): Promise<unknown[]> {
   const result = await db.execute(sql`
     WITH of_accounts AS (
-      SELECT coalesce(quota_account, account) AS account, quota_day AS day, bid, fee_charged, status,
+      SELECT coalesce(quota_account, account) AS account, kind, quota_day AS day, bid, fee_charged, status,
           quota_account IS NULL OR status <> 'expired' OR first_sent_at IS NOT NULL AS counts
         FROM transfers LEFT JOIN (SELECT transfer, max(first_sent_at) AS first_sent_at FROM envelopes GROUP BY transfer) sent
           ON sent.transfer = transfers.id WHERE sponsor IS NOT NULL
     ), days AS (
-      SELECT * FROM of_accounts UNION ALL SELECT ${EVERYBODY}, day, bid, fee_charged, status, counts FROM of_accounts
+      SELECT * FROM of_accounts UNION ALL SELECT ${EVERYBODY}, kind, day, bid, fee_charged, status, counts FROM of_accounts
+      UNION ALL SELECT ${CALLS}, kind, day, bid, fee_charged, status, counts FROM of_accounts
+        WHERE kind IN ('register', 'merge')
     ), sums AS (
       SELECT account, day, sum(bid) FILTER (WHERE status = 'open') AS held, count(*) FILTER (WHERE counts) AS count,
         sum(CASE WHEN status = 'unknown' THEN bid ELSE fee_charged END) AS used

@@ -79,7 +79,7 @@ describe.each(['PostgreSQL', 'PGlite'])('%s', (name) => {
     'accepts exactly as many of 100 concurrent transfers as fit at the edge of $name',
     async (given) => {
       const transfers = times(100, (index) =>
-        transferNamed(`${index}`, { quotaAccount: `payer ${index % given.payers}` }),
+        transferNamed(`${index}`, { kind: given.kind ?? 'transfer', quotaAccount: `payer ${index % given.payers}` }),
       )
       const ours = { ...limits, ...given.limits }
       const outcomes = await recordAll(databases, transfers, ours, given.available ?? PLENTY)
@@ -109,8 +109,18 @@ describe.each(['PostgreSQL', 'PGlite'])('%s', (name) => {
     },
   )
 
+  test('goes on with payments and delegations once registrations and merges have used up their budget', async () => {
+    const given = { ...limits, callsBudget: BID }
+    expect((await recordNamed(db, transferNamed('1', { kind: 'register' }), given, PLENTY)).kind).toBe('begun')
+    await expectRefusal(() => recordNamed(db, transferNamed('2', { kind: 'merge' }), given, PLENTY), 'daily-budget')
+    for (const kind of ['transfer', 'set_spender', 'revoke_spender'] as const) {
+      expect((await recordNamed(db, transferNamed(kind, { kind }), given, PLENTY)).kind).toBe('begun')
+    }
+    expect(await findDiscrepancies(db)).toEqual([])
+  })
+
   test('accepts a bid that reaches every limit exactly', async () => {
-    const exact = { transfersPerAccount: 1, stroopsPerAccount: BID, dailyBudget: BID }
+    const exact = { transfersPerAccount: 1, stroopsPerAccount: BID, dailyBudget: BID, callsBudget: BID }
     expect((await recordNamed(db, transferNamed('first'), exact, BID)).kind).toBe('begun')
     await expectRefusal(() => recordNamed(db, transferNamed('second'), exact, BID), 'quota-transfers')
     expect(await findDiscrepancies(db)).toEqual([])
@@ -151,7 +161,7 @@ describe.each(['PostgreSQL', 'PGlite'])('%s', (name) => {
       sponsor: 'another',
       createdAt: new Date('2026-05-02T12:00:00Z'),
     })
-    const none = { transfersPerAccount: 0, stroopsPerAccount: 0n, dailyBudget: 0n }
+    const none = { transfersPerAccount: 0, stroopsPerAccount: 0n, dailyBudget: 0n, callsBudget: 0n }
     expect(await recordNamed(db, other, none, 0n)).toEqual({ kind: 'known', transfer, envelopes })
     expect(await findDiscrepancies(db)).toEqual([])
   })
@@ -206,7 +216,7 @@ describe.each(['PostgreSQL', 'PGlite'])('%s', (name) => {
 
   test('releases the bid of an expired transfer, which is still counted', async () => {
     const ofPayer = (name: string) => transferNamed(name, { account: 'payer', quotaAccount: undefined })
-    const given = { transfersPerAccount: 2, stroopsPerAccount: BID, dailyBudget: BID }
+    const given = { transfersPerAccount: 2, stroopsPerAccount: BID, dailyBudget: BID, callsBudget: BID }
     await recordNamed(db, ofPayer('1'), given, BID)
     await settleNamed(db, transferNamed('1').innerHash, null, NOW)
     expect((await recordNamed(db, ofPayer('2'), given, BID)).kind).toBe('begun')
@@ -229,7 +239,7 @@ describe.each(['PostgreSQL', 'PGlite'])('%s', (name) => {
   })
 
   test('reserves only the difference for a rival of the same number, and counts it once', async () => {
-    const exact = { transfersPerAccount: 1, stroopsPerAccount: 3n * BID, dailyBudget: 3n * BID }
+    const exact = { transfersPerAccount: 1, stroopsPerAccount: 3n * BID, dailyBudget: 3n * BID, callsBudget: 3n * BID }
     const rival = (name: string, bid: bigint) => transferNamed(name, { account: 'payer 1', bid })
     await recordNamed(db, transferNamed('1'), exact, 3n * BID)
     expect((await recordNamed(db, rival('less', BID - 1n), exact, 3n * BID)).kind).toBe('joined')

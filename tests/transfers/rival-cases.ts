@@ -1,10 +1,11 @@
+import type { TransferKind } from '#drizzle/schema/transfers.ts'
 import type { RefusalReason } from '#lib/refusal/sponsor-refusal.ts'
 
 interface RivalCase {
   name: string
   /** how many envelopes have joined the first one already */
   rivals: number
-  given: { recipient?: string; sequenceNumber?: bigint; sponsor?: string }
+  given: { kind?: TransferKind; recipient?: string; sequenceNumber?: bigint; sponsor?: string }
   reason: RefusalReason
   /** the part of the message after the reason */
   detail: string
@@ -19,6 +20,13 @@ export const RIVAL_CASES: readonly RivalCase[] = [
     given: { recipient: 'another' },
     reason: 'other-recipient',
     detail: 'another recipient',
+  },
+  {
+    name: 'another call to the same recipient',
+    rivals: 0,
+    given: { kind: 'revoke_spender' },
+    reason: 'other-recipient',
+    detail: 'another call',
   },
   {
     name: 'an envelope of another number',

@@ -298,7 +298,12 @@ test('erases the signed envelope of a transfer thirty days after its end, and no
 
 describe.each([1, 2, 3])('seed %d', (seed) => {
   test('keeps the quotas equal to the sums of the transfers under concurrent requests', async () => {
-    const given = { transfersPerAccount: 14, stroopsPerAccount: 9n * BID, dailyBudget: 30n * BID }
+    const given = {
+      transfersPerAccount: 14,
+      stroopsPerAccount: 9n * BID,
+      dailyBudget: 30n * BID,
+      callsBudget: 30n * BID,
+    }
     const seen = new Map<string, number>()
     const count = (what: string) => seen.set(what, (seen.get(what) ?? 0) + 1)
 
@@ -309,6 +314,7 @@ describe.each([1, 2, 3])('seed %d', (seed) => {
         // Names are shared between the workers: they record, send and settle the same transfers.
         const name = `${random(150)}`
         const transfer = transferNamed(name, {
+          kind: random(3) ? 'transfer' : 'merge',
           quotaAccount: `payer ${random(4)}`,
           sponsor: `sponsor ${random(2)}`,
           createdAt: new Date(`${random(5) ? DAY : '2026-05-02'}T12:00:00Z`),

@@ -33,13 +33,13 @@ function envelopeOf({ id = '', innerHash, outerHash, status, createdAt }: Seeded
 }
 
 const PLENTY = 10n ** 15n
-const LIMITS = { transfersPerAccount: 1_000_000, stroopsPerAccount: PLENTY, dailyBudget: PLENTY }
+const LIMITS = { transfersPerAccount: 1_000_000, stroopsPerAccount: PLENTY, dailyBudget: PLENTY, callsBudget: PLENTY }
 
 /** Charges today's transfers to the quotas, and reserves the bids of open ones. */
 async function bookQuotas(tx: Database, seeded: readonly SeededTransfer[], now: Date): Promise<void> {
-  for (const { account, quotaAccount, quotaDay: day, sponsor, bid, status, feeCharged } of seeded) {
+  for (const { kind, account, quotaAccount, quotaDay: day, sponsor, bid, status, feeCharged } of seeded) {
     if (!sponsor || (day !== quotaDay(now) && status !== 'open')) continue
-    const claim = { account: quotaAccount ?? account, day, sponsor, bid }
+    const claim = { kind, account: quotaAccount ?? account, day, sponsor, bid }
     await reserve(tx, { ...claim, count: 1 }, LIMITS, PLENTY)
     if (status !== 'open') await release(tx, { ...claim, count: 0 }, feeCharged ?? 0n)
   }

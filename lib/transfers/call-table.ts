@@ -1,0 +1,106 @@
+import { Address, type xdr } from '@stellar/stellar-sdk'
+import type { TransferKind } from '#drizzle/schema/transfers.ts'
+import { sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
+
+/**
+ * The part of an argument in its call. `source`: the transaction's source. `owner`: the account whose escrow pays.
+ * `payee`: any address, which the service may control. `channel`: a channel of the relay, which it controls as well.
+ */
+type Part = 'source' | 'owner' | 'payee' | 'channel' | 'auditor' | 'live-until' | 'data'
+
+interface CallForm {
+  kind: TransferKind
+  parts: readonly Part[]
+}
+
+const TRANSFER: CallForm = { kind: 'transfer', parts: ['source', 'payee', 'data'] }
+
+/** The functions of POST /calls, and that of a channel that pays from an escrow. */
+const CALL_FORMS = {
+  register: { kind: 'register', parts: ['source', 'auditor', 'data'] },
+  merge: { kind: 'merge', parts: ['source'] },
+  set_spender: { kind: 'set_spender', parts: ['source', 'channel', 'live-until', 'data'] },
+  revoke_spender: { kind: 'revoke_spender', parts: ['source', 'channel'] },
+  confidential_transfer_from: { kind: 'delegated', parts: ['source', 'owner', 'payee', 'data'] },
+} as const satisfies Record<string, CallForm>
+
+/** The functions that POST /calls can sponsor. */
+export const CLIENT_CALLS = ['register', 'merge', 'set_spender', 'revoke_spender'] as const
+export type ClientCall = (typeof CLIENT_CALLS)[number]
+
+/** What the calls of a request may be, if it isn't a transfer. */
+export interface CallRules {
+  functions: ReadonlySet<string>
+  /** the accounts that may be a spender: the relay's channels */
+  channels: ReadonlySet<string>
+  /** the auditor's number in the token's registry */
+  auditorId: number
+  /** how many ledgers beyond the latest a delegation must last */
+  marginLedgers: number
+}
+
+/** The call in an inner transaction. */
+export interface Call {
+  kind: TransferKind
+  owner: string
+  to: string
+  /** the last ledger of a delegation */
+  liveUntilLedger?: number
+}
+
+/**
+ * Reads the arguments of a call. Without `calls` it must be a transfer.
+ * @throws SponsorRefusal
+ */
+export function readArguments(
+  { functionName, args }: xdr.InvokeContractArgs,
+  source: string,
+  calls: CallRules | undefined,
+): Call {
+  const form = calls ? CALL_FORMS[functionName.toString() as keyof typeof CALL_FORMS] : TRANSFER
+  const parts: readonly Part[] = form.parts
+  if (args.length !== parts.length || !parts.every((part, index) => hasType(args[index], part))) {
+    throw sponsorRefused('arguments')
+  }
+  const argumentOf = (part: Part) => args[parts.indexOf(part)]
+  const addressOf = (part: Part) => {
+    const value = argumentOf(part)
+    return value && Address.fromScVal(value).toString()
+  }
+  if (addressOf('source') !== source) throw sponsorRefused('not-payer')
+  const spender = addressOf('channel')
+  if (spender !== undefined && !calls?.channels.has(spender)) throw sponsorRefused('spender')
+  const auditor = numberOf(argumentOf('auditor'))
+  if (auditor !== undefined && auditor !== calls?.auditorId) throw sponsorRefused('auditor')
+  const liveUntilLedger = numberOf(argumentOf('live-until'))
+  return {
+    kind: form.kind,
+    owner: addressOf('owner') ?? source,
+    to: addressOf('payee') ?? spender ?? source,
+    ...(liveUntilLedger !== undefined && { liveUntilLedger }),
+  }
+}
+
+function hasType(value: xdr.ScVal | undefined, part: Part): boolean {
+  if (part === 'data') return value?.type === 'scvBytes'
+  if (part === 'auditor' || part === 'live-until') return value?.type === 'scvU32'
+  if (value?.type !== 'scvAddress') return false
+  return value.address.type === 'scAddressTypeAccount' || value.address.type === 'scAddressTypeContract'
+}
+
+const numberOf = (value: xdr.ScVal | undefined) => (value?.type === 'scvU32' ? value.u32 : undefined)
+
+/** The longest lifetime that the ledger gives an entry, 30 days of five seconds each. */
+const MOST_LEDGERS = 518_400
+
+/**
+ * A delegation must outlast what is queued already. The contract checks nothing: one that has ended blocks its pair of
+ * accounts until it is revoked.
+ * @throws SponsorRefusal
+ */
+export function checkLiveUntil(liveUntilLedger: number | undefined, marginLedgers: number, latestLedger: number): void {
+  if (liveUntilLedger === undefined) return
+  const [least, most] = [latestLedger + marginLedgers, latestLedger + MOST_LEDGERS]
+  if (liveUntilLedger >= least && liveUntilLedger <= most) return
+  throw sponsorRefused('live-until', { detail: `use ${least} to ${most}`, asOf: latestLedger })
+}
