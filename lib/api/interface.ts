@@ -12,6 +12,7 @@ import { ME_OPERATIONS } from './me.ts'
 import { openApiDocument } from './openapi.ts'
 import { inGroup, type Operation, operation } from './operation.ts'
 import { PAYOUT_OPERATIONS } from './payouts.ts'
+import { RELAY_OPERATIONS } from './relay.ts'
 import { SERVICE_OPERATIONS } from './service.ts'
 import { SESSION_OPERATIONS } from './sessions.ts'
 import { TRANSFER_OPERATIONS } from './transfers.ts'
@@ -47,6 +48,7 @@ export const OPERATIONS: readonly Operation[] = [
   ...ME_OPERATIONS,
   ...FUNDING_OPERATIONS,
   ...JOB_OPERATIONS,
+  ...RELAY_OPERATIONS,
   ...ARCHIVE_OPERATIONS,
   ...DEVICE_OPERATIONS,
   ...SERVICE_OPERATIONS,

@@ -127,6 +127,9 @@ export const RELAY = {
     default: 'none',
     example: 'https://archive.example.com/api/archive',
   }),
+  RUN_CHANNELS: count(1, 100).default(5).meta({
+    about: 'The maximum number of channels that a client may divide a run among.',
+  }),
   RELAY_PORT: count(0, 65_535)
     .default(3100)
     .meta({ about: 'The port on which a relay serves `/health` and its discovery document.' }),

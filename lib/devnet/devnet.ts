@@ -60,6 +60,8 @@ export interface DevnetOptions {
   readonly limits?: LedgerLimits
   /** the archive's URL in the deployment document, without `/v1` */
   readonly archiveUrl?: string
+  /** the relay in the deployment document: the key that amounts are sealed to, a JWK, and the addresses of its channels */
+  readonly relay?: { publicKey: object; channels: readonly string[] }
   /** handles requests below /idp */
   readonly identity?: (request: IncomingMessage, response: ServerResponse) => void
   /** overrides keys that are otherwise derived from the passphrase */
@@ -111,8 +113,9 @@ export async function startDevnet(options: DevnetOptions): Promise<Devnet> {
     if (directory !== null) writeAuditorFile(directory, keys.auditor)
     const rpcUrl = `${url}/rpc`
     const friendbotUrl = `${url}/friendbot`
-    const archiveUrl = options.archiveUrl && { archiveUrl: options.archiveUrl }
-    const deployment = { network: 'local' as const, rpcUrl, friendbotUrl, passphrase, ...built, ...archiveUrl }
+    const { archiveUrl, relay } = options
+    const service = { ...(archiveUrl && { archiveUrl }), ...(relay && { relay }) }
+    const deployment = { network: 'local' as const, rpcUrl, friendbotUrl, passphrase, ...built, ...service }
     const { loses, limits = NETWORK_LEDGER_LIMITS } = options
     const core = loses ? openCaptiveCore(ledger, { limits, loses }) : ledger
     const nodes = lag.map((ledgers) => rpcMethods(ledgers > 0 ? lagBehind(core, ledgers) : core, friendbotUrl))

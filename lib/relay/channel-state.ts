@@ -18,7 +18,7 @@ export const STALE_AFTER_MS = 60_000
 export const isSeenLately = (seenAt: Date, now: Date): boolean => now.getTime() - seenAt.getTime() < STALE_AFTER_MS
 
 /** `isSeenLately` by the database's clock: a host's own may be minutes off. */
-const IS_SEEN = sql`${relayChannels.seenAt} > clock_timestamp() - make_interval(secs => ${STALE_AFTER_MS / 1000})`
+const IS_SEEN = sql<boolean>`${relayChannels.seenAt} > clock_timestamp() - make_interval(secs => ${STALE_AFTER_MS / 1000})`
 
 export const isChannel = (token: string, address: string) =>
   and(eq(relayChannels.token, token), eq(relayChannels.address, address))
@@ -26,16 +26,17 @@ export const isChannel = (token: string, address: string) =>
 /**
  * Records that a running relay has the keys of its channels. A new channel has the problem `account` until its first
  * check.
+ * @param runs whether it can prove payments from a delegation; undefined if that is not known yet
  */
-export async function announceChannels({ database, token, channels }: Relay): Promise<void> {
+export async function announceChannels({ database, token, channels }: Relay, runs?: boolean): Promise<void> {
   const seenAt = sql`clock_timestamp()`
   // Every transaction locks channels in the order of addresses, so that no two wait for each other.
   const addresses = channels.map(({ address }) => address).toSorted()
   if (addresses.length === 0) return
   await (await database())
     .insert(relayChannels)
-    .values(addresses.map((address) => ({ token, address, seenAt, problem: 'account' as const })))
-    .onConflictDoUpdate({ target: [relayChannels.token, relayChannels.address], set: { seenAt } })
+    .values(addresses.map((address) => ({ token, address, seenAt, problem: 'account' as const, runs: runs ?? false })))
+    .onConflictDoUpdate({ target: [relayChannels.token, relayChannels.address], set: { seenAt, runs } })
 }
 
 export async function findChannel(store: ChannelStore, address: string): Promise<ChannelRecord | undefined> {
@@ -45,6 +46,33 @@ export async function findChannel(store: ChannelStore, address: string): Promise
 
 export function findChannels(db: Database, token: string): Promise<ChannelRecord[]> {
   return db.select().from(relayChannels).where(eq(relayChannels.token, token)).orderBy(relayChannels.address)
+}
+
+/** The problems that do not keep a channel from paying out of a delegation: it needs no balance for that. */
+const RUN_PROBLEMS: readonly ChannelProblem[] = ['balance', 'history']
+
+/** A channel, and whether it could pay from a delegation now. */
+interface RunChannel {
+  address: string
+  /** whether a running relay announces it that can prove such payments */
+  isWired: boolean
+  /** whether nothing else keeps it from paying */
+  isAvailable: boolean
+}
+
+/** All channels of the token, by address. */
+export async function findRunChannels(db: Database, token: string): Promise<RunChannel[]> {
+  const { address, runs, paused, problem } = relayChannels
+  const channels = await db
+    .select({ address, runs, paused, problem, isSeen: IS_SEEN })
+    .from(relayChannels)
+    .where(eq(relayChannels.token, token))
+    .orderBy(address)
+  return channels.map((channel) => {
+    const isWired = channel.isSeen && channel.runs
+    const isFit = channel.problem === null || RUN_PROBLEMS.includes(channel.problem)
+    return { address: channel.address, isWired, isAvailable: isWired && isFit && !channel.paused }
+  })
 }
 
 /**

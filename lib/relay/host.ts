@@ -80,6 +80,8 @@ const CLOSE_DEADLINE_MS = 8_000
 
 /** Whether this relay fetches messages: only while it can serve them. */
 interface Intake {
+  /** why it serves no runs; null if it does, undefined until the ledger has responded */
+  runProblem?: string | null
   isOpen(): boolean
   /** Opens or closes the intake, by the ledger's reachability and the channels' rows. */
   update(): Promise<void>
@@ -139,7 +141,7 @@ async function keepUp(relay: Relay, intake: Intake): Promise<void> {
     if (isDue) nextRound = performance.now() + relay.times.chores * 1000
     if (isDue || !relay.ledger.isReachable()) await relay.ledger.check()
     if (!relay.ledger.isReachable()) await intake.close().catch(logFailure('intake'))
-    if (isDue) await announceChannels(relay).catch(logFailure('announceChannels'))
+    if (isDue) await announce(relay, intake).catch(logFailure('announceChannels'))
     if ((isDue || !hasCompared) && relay.ledger.isReachable()) {
       await compareSequences(relay).then(() => {
         hasCompared = true
@@ -148,6 +150,18 @@ async function keepUp(relay: Relay, intake: Intake): Promise<void> {
     if (isDue && relay.ledger.isReachable()) await checkChannels(relay).catch(logFailure('checkChannels'))
     if (hasCompared && (isDue || !intake.isOpen())) await intake.update().catch(logFailure('intake'))
   } while (await rest(relay, Math.min(LOOK_SECONDS, relay.times.chores)))
+}
+
+/** Announces the channels, and whether they can serve runs, which is known once the ledger has responded. */
+async function announce(relay: Relay, intake: Intake): Promise<void> {
+  if (intake.runProblem === undefined && relay.ledger.isReachable()) {
+    await relay.runProblem().then((problem) => {
+      intake.runProblem = problem
+      if (problem !== null) log('info', 'relay serves no runs', { problem })
+    }, logFailure('runProblem'))
+  }
+  const { runProblem } = intake
+  await announceChannels(relay, runProblem === undefined ? undefined : runProblem === null)
 }
 
 const logFailure = (chore: string) => (error: unknown) => {
@@ -173,7 +187,8 @@ function pages(relay: Relay, intake: Intake, network: string): Record<string, un
       ok: problems.length === 0,
       ledger: relay.ledger.isReachable(),
       clockOffsetSeconds: relay.ledger.offsetSeconds() ?? null,
-      problems,
+      runs: intake.runProblem === null,
+      problems: [...problems, ...(intake.runProblem ? [`no runs: ${intake.runProblem}`] : [])],
     },
     '/.well-known/disbursement-relay': {
       network,

@@ -4,6 +4,7 @@ import { openLocalArchive } from '#lib/archive/local.ts'
 import { ConfigurationError } from '#lib/config/environment.ts'
 import type { PrivateRelayKey } from '#lib/config/relay-key.ts'
 import type { Database } from '#lib/db/connection.ts'
+import { DELEGATION_CIRCUITS } from '#lib/prover/circuits.ts'
 import { requireSameKeys } from '#lib/prover/node/network-keys.ts'
 import { ProverError } from '#lib/prover/prover-error.ts'
 import { readInstance, settingOf } from '#lib/stellar/asset.ts'
@@ -15,6 +16,7 @@ import type { Deployment } from '#lib/wallet/deployment.ts'
 import { type Holder, openHolder } from '#lib/wallet/keys.ts'
 import type { Prover } from '#lib/wallet/prover.ts'
 import { VALIDITY_SECONDS } from '#lib/wallet/transaction.ts'
+import { findForeignCircuit } from '#lib/wallet/verification-keys.ts'
 import { type LedgerWatch, watchLedger } from './ledger.ts'
 import { openProgress, type ShowProgress } from './progress.ts'
 import type { ItemQueue } from './queue.ts'
@@ -35,6 +37,11 @@ export interface Relay extends RelayStore {
   token: string
   /** @throws LedgerError `unavailable` until the ledger has responded once */
   deployment(): Promise<Deployment>
+  /**
+   * Why it cannot prove payments from a delegation; null if it can.
+   * @throws LedgerError `unavailable` until the ledger has responded once
+   */
+  runProblem(): Promise<string | null>
   sponsor: Sponsor
   key: PrivateRelayKey
   /** the accounts that pay, whose seeds this relay has */
@@ -104,6 +111,7 @@ export function openRelay(
     channels: signers.map((signer) => openHolder(signer, rest.token)),
     times: { ...RELAY_TIMES, ...times },
     showProgress: openProgress(),
+    runProblem: readOnce(() => findRunProblem(rest.network, rest.token, guarded)),
     deployment: readOnce(async () => ({
       ...(await readDeployment(rest.network, rest.token, guarded)),
       now: ledger.now,
@@ -157,12 +165,22 @@ async function readDeployment(network: Network, token: string, prover: Prover): 
     )
   }
   const deployed = { rpc: network.server, passphrase: network.passphrase, token }
-  if (prover.verificationKeys) {
-    const verifier = settingOf(instance, 'Verifier')
-    if (verifier?.type !== 'scvAddress') {
-      throw new ConfigurationError('CONFIDENTIAL_TOKEN', 'the contract names no verifier of proofs')
-    }
-    await requireSameKeys(deployed, Address.fromScVal(verifier).toString(), prover)
-  }
+  if (prover.verificationKeys) await requireSameKeys(deployed, verifierOf(instance), prover)
   return { ...deployed, auditor: Address.fromScVal(auditor).toString(), prover }
+}
+
+function verifierOf(instance: Awaited<ReturnType<typeof readInstance>>): string {
+  const verifier = settingOf(instance, 'Verifier')
+  if (verifier?.type === 'scvAddress') return Address.fromScVal(verifier).toString()
+  throw new ConfigurationError('CONFIDENTIAL_TOKEN', 'the contract names no verifier of proofs')
+}
+
+/** A folder of circuits, or a network's verifier, may have only the three circuits that delegations do not need. */
+async function findRunProblem(network: Network, token: string, prover: Prover): Promise<string | null> {
+  const missing = DELEGATION_CIRCUITS.find((circuit) => !prover.verificationKeys?.[circuit])
+  if (missing) return `the prover has no circuit ${missing}`
+  const deployed = { rpc: network.server, passphrase: network.passphrase, token }
+  const verifier = verifierOf(await readInstance(network.server, token))
+  const foreign = await findForeignCircuit(deployed, verifier, prover, DELEGATION_CIRCUITS)
+  return foreign ? `the network's verifier has another key, or none, for the circuit ${foreign.circuit}` : null
 }

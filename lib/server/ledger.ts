@@ -13,6 +13,7 @@ interface EmbeddedLedger {
 export async function startLedger(
   configuration: Environment,
   identityKey: Parameters<typeof identityIssuer>[0]['key'],
+  relay?: Parameters<typeof startDevnet>[0]['relay'],
 ): Promise<EmbeddedLedger> {
   const { identityIssuer, startDevnet } = await import('#lib/devnet/devnet.ts')
   let answerIdentity: ReturnType<typeof identityIssuer> | undefined
@@ -25,6 +26,7 @@ export async function startLedger(
     historyLedgers: configuration.DEVNET_HISTORY_LEDGERS,
     passphrase: configuration.DEVNET_PASSPHRASE,
     archiveUrl: `${configuration.PUBLIC_URL}/api/archive`,
+    ...(relay && { relay }),
     proofs: configuration.DEVNET_PROOFS,
     identity: (request, response) => void answerIdentity?.(request, response),
   }).catch((cause: unknown) => {

@@ -12,6 +12,7 @@ import type { FaucetRules } from '#lib/faucet/faucet.ts'
 import { type ProverSettings, proverSettings } from '#lib/prover/node/loading.ts'
 import type { SponsorRules } from '#lib/transfers/policy.ts'
 import type { QuotaLimits } from '#lib/transfers/quota.ts'
+import { channelSeeds, relayKeys } from './relay-document.ts'
 
 /** The keys and addresses that the embedded parts provide. A variable for the same value takes precedence. */
 export interface Embedded {
@@ -58,6 +59,8 @@ export interface Settings {
   transferWait: number
   /** Whether batch jobs are accepted, and the key that seals their amounts. */
   batch: { key: PublicRelayKey } | undefined
+  /** How many channels a run may be divided among. */
+  runChannels: number
   /** The settings of a relay in this process: its key, its channels, its prover. */
   relay:
     | { key: PrivateRelayKey; channels: Keypair[]; token: string; prover: ProverSettings; host?: string; port: number }
@@ -114,6 +117,7 @@ export function composeSettings(environment: Environment, embedded: Embedded = {
     calls: { functions: new Set(environment.SPONSOR_CALLS), auditorId: environment.AUDITOR_ID },
     transferWait: environment.TRANSFER_WAIT * 1000,
     batch: composeBatch(environment, embedded, token),
+    runChannels: environment.RUN_CHANNELS,
     relay: composeRelay(environment, embedded, token),
     cronSecret: environment.CRON_SECRET,
     metricsToken: environment.METRICS_TOKEN,
@@ -207,23 +211,10 @@ function composeBatch(environment: Environment, embedded: Embedded, token: strin
 }
 
 function composeRelay(environment: Environment, embedded: Embedded, token: string | undefined): Settings['relay'] {
-  // A configured public key means that the relays run elsewhere.
-  const key = environment.RELAY_PRIVATE_KEY ?? (environment.RELAY_PUBLIC_KEY ? undefined : embedded.relayKey)
-  const channels = channelSeeds(environment, embedded).map((seed) => Keypair.fromSecret(seed))
-  if (!key || !token || channels.length === 0) return undefined
+  const keys = relayKeys(environment, embedded)
+  if (!keys || !token) return undefined
   const host = listenHostOf(environment)
-  return {
-    key,
-    channels,
-    token,
-    prover: proverSettings(environment),
-    ...(host && { host }),
-    port: environment.RELAY_PORT,
-  }
-}
-
-function channelSeeds(environment: Environment, embedded: Embedded): string[] {
-  return environment.CHANNEL_SEEDS.length > 0 ? environment.CHANNEL_SEEDS : (embedded.channelSeeds ?? [])
+  return { ...keys, token, prover: proverSettings(environment), ...(host && { host }), port: environment.RELAY_PORT }
 }
 
 /**

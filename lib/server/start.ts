@@ -15,6 +15,7 @@ import { openTracker } from '#lib/transfers/track.ts'
 import { startLedger } from './ledger.ts'
 import { CHORES_EVERY_MS, startMaintenance } from './maintenance.ts'
 import { startRelay } from './relay.ts'
+import { describeRelay } from './relay-document.ts'
 import { provideService, type Service } from './services.ts'
 import { composeSettings, type Embedded, type Settings } from './settings.ts'
 import { fundMeanwhile } from './sponsor-funding.ts'
@@ -156,7 +157,11 @@ async function embedLedger(
   keys: EmbeddedKeys,
   closers: (() => unknown)[],
 ): Promise<Embedded & EmbeddedParts & { friendbotUrl: string }> {
-  const { devnet, issuer, audience } = await startLedger(configuration, keys.identityKey)
+  const { devnet, issuer, audience } = await startLedger(
+    configuration,
+    keys.identityKey,
+    describeRelay(configuration, keys),
+  )
   closers.push(devnet.close)
   return {
     sponsorSeed: keys.sponsorSeed,

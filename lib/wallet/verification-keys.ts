@@ -14,15 +14,16 @@ interface ForeignCircuit {
 }
 
 /**
- * The first circuit for which the network's verifier (a contract, C…) has another key than the prover, or none. Undefined
+ * The first of these circuits for which the network's verifier (a contract, C…) has another key than the prover, or none. Undefined
  * if all keys agree, or if the prover has no keys to compare.
  */
 export async function findForeignCircuit(
   network: TokenOnNetwork,
   verifier: string,
   prover: Prover,
+  circuits: readonly Statement['circuit'][] = ['register', 'transfer', 'withdraw'],
 ): Promise<ForeignCircuit | undefined> {
-  for (const circuit of ['register', 'transfer', 'withdraw'] as const) {
+  for (const circuit of circuits) {
     const key = prover.verificationKeys?.[circuit]
     if (!key) continue
     const networkKey = await readVerificationKey(network, verifier, CIRCUIT_TYPES[circuit])

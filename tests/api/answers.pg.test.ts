@@ -1,7 +1,9 @@
 import type { AddressInfo } from 'node:net'
 import { Keypair } from '@stellar/stellar-sdk'
+import { sql } from 'drizzle-orm'
 import { SMTPServer } from 'smtp-server'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { CHANNEL_PROBLEMS, relayChannels } from '#drizzle/schema/relay.ts'
 import { CALLERS } from '#lib/api/caller.ts'
 import { OPERATIONS } from '#lib/api/interface.ts'
 import type { Operation } from '#lib/api/operation.ts'
@@ -11,7 +13,7 @@ import { mintSession } from '#lib/auth/session.ts'
 import { ConfigurationError } from '#lib/config/environment.ts'
 import { requireRequestLeft, requireUserRequestLeft } from '#lib/http/request-limit.ts'
 import { provideService } from '#lib/server/services.ts'
-import { buildTransfer } from '#lib/wallet/calls.ts'
+import { buildMerge, buildTransfer } from '#lib/wallet/calls.ts'
 import type { Method, Sent } from '../support/api-client.ts'
 import { DOCUMENTED } from '../support/documented.ts'
 import type { SignedInPayer } from '../support/test-service.ts'
@@ -188,6 +190,68 @@ test('sponsors a transfer, and refuses invalid ones', async () => {
   expect(await send({ signedXDR: first.signedXdr }, payee.session)).toBe(200)
   const stale = await ask('POST', '/transfer', as(payee, { signedXDR: second.signedXdr }))
   expect([stale.status, stale.body.error]).toEqual([422, expect.stringContaining('would fail: ')])
+})
+
+test('sponsors a merge, and refuses invalid calls', async () => {
+  const { network } = service.ledger
+  const merge = await buildMerge(network, ada.signer)
+  const send = (body: object, session = ada.session) => statusOf('POST', '/calls', { session, body })
+  expect(await send({})).toBe(400)
+  expect(await send({ signedXDR: merge.signedXdr }, (await service.employ()).session)).toBe(403)
+  const transfer = await buildTransfer(network, ada, { to: ada.address, amount: 1n, opening: ada.opening })
+  const misplaced = await ask('POST', '/calls', as(ada, { signedXDR: transfer.signedXdr }))
+  expect([misplaced.status, misplaced.body.code]).toEqual([422, 'function'])
+  expect(await send({ signedXDR: merge.signedXdr }, (await service.signIn('ada')).session)).toBe(501)
+  await service.withVariables({ SPONSOR_CALLS: '' }, async () => {
+    const refused = await ask('POST', '/calls', as(ada, { signedXDR: merge.signedXdr }))
+    expect([refused.status, refused.body.code]).toEqual([501, 'calls-not-sponsored'])
+  })
+  await service.withoutLedger(async () => {
+    expect(await send({ signedXDR: merge.signedXdr })).toBe(500)
+  })
+  expect(await send({ signedXDR: merge.signedXdr })).toBe(200)
+})
+
+test('names the channels of running relays that can pay from a delegation', async () => {
+  const channelOf = (name: string, state: Partial<typeof relayChannels.$inferInsert>) => ({
+    token: service.ledger.network.token,
+    address: name,
+    seenAt: sql`clock_timestamp()`,
+    runs: true,
+    ...state,
+  })
+  const unwired = await ask('GET', '/relay', as(ada))
+  expect([unwired.status, unwired.body.code]).toEqual([501, 'runs-not-wired'])
+  await service.db
+    .insert(relayChannels)
+    .values([channelOf('G0', { runs: false }), channelOf('G1', { seenAt: new Date(Date.now() - 70_000) })])
+  expect(await statusOf('GET', '/relay', as(ada))).toBe(501)
+  await service.db
+    .insert(relayChannels)
+    .values([
+      channelOf('G2', {}),
+      channelOf('G3', { paused: true }),
+      ...CHANNEL_PROBLEMS.map((problem) =>
+        channelOf(`G ${problem}`, { problem, movedAt: problem === 'moved' ? new Date() : null }),
+      ),
+    ])
+  const { status, body } = await ask('GET', '/relay', as(ada))
+  expect(status).toBe(200)
+  const channels = body.channels as { address: string; available: boolean }[]
+  expect(channels).toHaveLength(4 + CHANNEL_PROBLEMS.length)
+  expect(channels.filter(({ available }) => available).map(({ address }) => address)).toEqual([
+    'G balance',
+    'G history',
+    'G2',
+  ])
+  expect(body).toMatchObject({ publicKey: service.running.settings.batch?.key, maxChannels: 5, marginLedgers: 180 })
+  await service.withoutLedger(async () => {
+    expect(await statusOf('GET', '/relay', as(ada))).toBe(503)
+  })
+  await service.withVariables({ BATCH_ENABLED: 'false' }, async () => {
+    expect(await statusOf('GET', '/relay', as(ada))).toBe(501)
+  })
+  await service.db.delete(relayChannels)
 })
 
 test('manages contractors', async () => {

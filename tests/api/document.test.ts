@@ -47,8 +47,10 @@ test('marks operations and fields beyond the specification', () => {
     'get /metrics',
     'get /openapi.json',
     'get /ready',
+    'get /relay',
     'patch /me',
     'post /auth/sep10',
+    'post /calls',
     'post /invites/{token}/accept',
     'post /me/identities',
   ])

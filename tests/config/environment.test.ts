@@ -175,6 +175,7 @@ const CASES: Record<(typeof VARIABLE_NAMES)[number], Case> = {
     ],
   },
   BATCH_ENABLED: { good: { true: true, false: false }, bad: ['yes', '1', 'TRUE', 'on'] },
+  RUN_CHANNELS: { good: { 1: 1, 100: 100 }, bad: ['0', '101', 'all'] },
   RELAY_PORT: port,
   RELAY_PUBLIC_KEY: {
     good: { [jwk(relayPublic)]: relayPublic, [jwk({ ...relayKey, kid: 'x' })]: relayPublic },
