@@ -1,4 +1,5 @@
-import { FIELDS, REFUSALS } from '#lib/refusal/refusal.ts'
+import { FIELDS } from '#lib/refusal/fields.ts'
+import { REFUSALS } from '#lib/refusal/refusal.ts'
 
 /** The text of docs/error-codes.md. */
 export function errorCodesPage(): string {

@@ -1,39 +1,5 @@
-/**
- * The body fields and query parameters that have codes: `name-required` when the field is absent, `name-invalid` when its
- * value cannot be used.
- */
-export const FIELDS = [
-  'account',
-  'address',
-  'amount',
-  'amounts',
-  'at-ledger',
-  'contractor-id',
-  'currency',
-  'cursor',
-  'email',
-  'from',
-  'from-ledger',
-  'home-domain',
-  'instructions',
-  'limit',
-  'memo',
-  'name',
-  'org-name',
-  'payout-id',
-  'q',
-  'rate',
-  'rows',
-  'session',
-  'signed-xdr',
-  'status',
-  'to',
-  'to-ledger',
-  'token',
-  'transaction',
-  'tx-hash',
-  'types',
-] as const
+import { FIELDS } from './fields.ts'
+
 type FieldCode = `${(typeof FIELDS)[number]}-${'required' | 'invalid'}`
 
 /**
@@ -243,9 +209,8 @@ const shared = globalThis as { payrollRefusal?: typeof OwnRefusal }
 shared.payrollRefusal ??= OwnRefusal
 
 /**
- * The one error whose message callers see: the body is `{ error: message, code }`. Any other error is a bug and is answered
- * with a fixed 500. A build bundles this file twice, for the boot and for the routes, so both use the class that is loaded
- * first.
+ * The one error whose message callers see: the body is `{ error: message, code }`. Any other error is a bug, answered with a
+ * fixed 500. A build bundles this file for the boot and for the routes; both use the class that is loaded first.
  */
 export const Refusal = shared.payrollRefusal
 export type Refusal = OwnRefusal

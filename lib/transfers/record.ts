@@ -31,6 +31,9 @@ export interface RecordingTerms {
   confirm?: (tx: Database) => Promise<void>
 }
 
+/** The terms that a client's request may have. */
+export type ClientTerms = Pick<RecordingTerms, 'payoutId' | 'calls'>
+
 /** A transfer that is to be recorded. */
 export interface Proposal {
   inner: SignedTransaction

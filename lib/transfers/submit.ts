@@ -11,7 +11,7 @@ import { checkPayer } from './payer.ts'
 import { linkRepeat } from './payout-link.ts'
 import { checkTimeBounds, readIntent } from './policy.ts'
 import { DOUBT_MS, isLagging, isOfTheMoment, SILENT_SECONDS } from './recency.ts'
-import { type Proposal, type RecordingTerms, recordTransfer } from './record.ts'
+import { type ClientTerms, type Proposal, type RecordingTerms, recordTransfer } from './record.ts'
 import { noteRefusal } from './refusals.ts'
 import { renewSignatures } from './renew.ts'
 import {
@@ -35,9 +35,6 @@ export interface TransferContext {
   /** how long a client's request may take, or the relay's may wait for the ledger, in milliseconds */
   waitMs: number
 }
-
-/** What a client may ask for beyond its transaction. */
-export type ClientTerms = Pick<RecordingTerms, 'payoutId' | 'calls'>
 
 /** `hash` (64 hex digits) was applied as a success. */
 export interface TransferResult {

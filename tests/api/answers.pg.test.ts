@@ -194,16 +194,17 @@ test('sponsors a transfer, and refuses invalid ones', async () => {
 
 test('sponsors a merge, and refuses invalid calls', async () => {
   const { network } = service.ledger
-  const merge = await buildMerge(network, ada.signer)
-  const send = (body: object, session = ada.session) => statusOf('POST', '/calls', { session, body })
+  const payer = await service.employ()
+  const merge = await buildMerge(network, payer.signer)
+  const send = (body: object, session = payer.session) => statusOf('POST', '/calls', { session, body })
   expect(await send({})).toBe(400)
-  expect(await send({ signedXDR: merge.signedXdr }, (await service.employ()).session)).toBe(403)
-  const transfer = await buildTransfer(network, ada, { to: ada.address, amount: 1n, opening: ada.opening })
-  const misplaced = await ask('POST', '/calls', as(ada, { signedXDR: transfer.signedXdr }))
+  expect(await send({ signedXDR: merge.signedXdr }, ada.session)).toBe(403)
+  const transfer = await buildTransfer(network, payer, { to: ada.address, amount: 1n, opening: payer.opening })
+  const misplaced = await ask('POST', '/calls', as(payer, { signedXDR: transfer.signedXdr }))
   expect([misplaced.status, misplaced.body.code]).toEqual([422, 'function'])
   expect(await send({ signedXDR: merge.signedXdr }, (await service.signIn('ada')).session)).toBe(501)
   await service.withVariables({ SPONSOR_CALLS: '' }, async () => {
-    const refused = await ask('POST', '/calls', as(ada, { signedXDR: merge.signedXdr }))
+    const refused = await ask('POST', '/calls', as(payer, { signedXDR: merge.signedXdr }))
     expect([refused.status, refused.body.code]).toEqual([501, 'calls-not-sponsored'])
   })
   await service.withoutLedger(async () => {

@@ -1,0 +1,36 @@
+/**
+ * The body fields and query parameters that have codes: `name-required` when the field is absent, `name-invalid` when its
+ * value cannot be used.
+ */
+export const FIELDS = [
+  'account',
+  'address',
+  'amount',
+  'amounts',
+  'at-ledger',
+  'contractor-id',
+  'currency',
+  'cursor',
+  'email',
+  'from',
+  'from-ledger',
+  'home-domain',
+  'instructions',
+  'limit',
+  'memo',
+  'name',
+  'org-name',
+  'payout-id',
+  'q',
+  'rate',
+  'rows',
+  'session',
+  'signed-xdr',
+  'status',
+  'to',
+  'to-ledger',
+  'token',
+  'transaction',
+  'tx-hash',
+  'types',
+] as const
