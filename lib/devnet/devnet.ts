@@ -60,7 +60,7 @@ export interface DevnetOptions {
   readonly limits?: LedgerLimits
   /** the archive's URL in the deployment document, without `/v1` */
   readonly archiveUrl?: string
-  /** the relay in the deployment document: the key that amounts are sealed to, a JWK, and the addresses of its channels */
+  /** the relay in the deployment document: the key for amounts, a JWK, and the addresses of its channels */
   readonly relay?: { publicKey: object; channels: readonly string[] }
   /** handles requests below /idp */
   readonly identity?: (request: IncomingMessage, response: ServerResponse) => void
@@ -100,7 +100,7 @@ const KEEP_ALIVE_MS = 65_000
  * network
  */
 export async function startDevnet(options: DevnetOptions): Promise<Devnet> {
-  const { directory, passphrase, identity, lag = [0] } = options
+  const { directory, passphrase, identity, archiveUrl, relay, lag = [0] } = options
   const closeMs = options.closeMs ?? PROFILES[options.profile ?? 'quick']
   const keys = { ...devnetKeys(passphrase), ...options.keys }
   const server = createServer()
@@ -113,7 +113,6 @@ export async function startDevnet(options: DevnetOptions): Promise<Devnet> {
     if (directory !== null) writeAuditorFile(directory, keys.auditor)
     const rpcUrl = `${url}/rpc`
     const friendbotUrl = `${url}/friendbot`
-    const { archiveUrl, relay } = options
     const service = { ...(archiveUrl && { archiveUrl }), ...(relay && { relay }) }
     const deployment = { network: 'local' as const, rpcUrl, friendbotUrl, passphrase, ...built, ...service }
     const { loses, limits = NETWORK_LEDGER_LIMITS } = options
