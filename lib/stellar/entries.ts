@@ -41,3 +41,9 @@ export function contractKey(contract: string, key: xdr.ScVal): xdr.LedgerKey {
     }),
   )
 }
+
+/** Whether a call may extend the lifetime of the entry. Its deployer, not a call, extends that of a contract and its code. */
+export const isExtendable = (key: xdr.LedgerKey): boolean =>
+  key.type === 'contractData' &&
+  key.contractData.durability.name === 'persistent' &&
+  key.contractData.key.type !== 'scvLedgerKeyContractInstance'

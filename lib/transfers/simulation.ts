@@ -1,6 +1,7 @@
 import { xdr } from '@stellar/stellar-sdk'
 import { z } from 'zod'
 import { sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
+import { isExtendable } from '#lib/stellar/entries.ts'
 import type { SignedTransaction } from '#lib/stellar/envelope.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import type { Network } from '#lib/stellar/network.ts'
@@ -127,10 +128,6 @@ function monthOfRent({ footprint, writeBytes }: xdr.SorobanResources): bigint {
   const bytes = read * READ_ENTRY_BYTES + (written > 0n ? BigInt(writeBytes) : 0n)
   return bytes * MONTH_OF_RENT.byte + (read + written) * MONTH_OF_RENT.entry
 }
-
-/** The deployer, not a payment, extends the lifetime of instances and code. */
-const isExtendable = (key: xdr.LedgerKey) =>
-  key.type === 'contractData' && key.contractData.key.type !== 'scvLedgerKeyContractInstance'
 
 function feeOfExcess(declared: xdr.SorobanResources, needed: xdr.SorobanResources): bigint {
   const above = (measure: (resources: xdr.SorobanResources) => number) =>

@@ -9,7 +9,7 @@ import {
   TransactionBuilder,
   xdr,
 } from '@stellar/stellar-sdk'
-import { readEntries } from '#lib/stellar/entries.ts'
+import { isExtendable, readEntries } from '#lib/stellar/entries.ts'
 import { reachLedger } from '#lib/stellar/ledger-error.ts'
 import type { TokenOnNetwork } from './deployment.ts'
 import { allowForFirstUse } from './first-use.ts'
@@ -29,7 +29,8 @@ export interface CallOptions {
   /** Inclusion fee in stroops; 100 by default, enough under a fee bump, whose sponsor outbids it. */
   inclusionFee?: number
   /**
-   * Stroops on top of the simulated resource fee, RENT_MARGIN by default. The unused part is refunded to the fee source.
+   * Stroops on top of the simulated resource fee, by default RENT_MARGIN for each entry whose lifetime may be extended. The
+   * unused part is refunded to the fee source.
    */
   margin?: bigint
   /** The source account with its current sequence number, which building raises; read from the ledger by default. */
@@ -37,11 +38,11 @@ export interface CallOptions {
 }
 
 /**
- * Stroops for rent that falls due after the simulation. The contract extends an entry once less than 29 days of its
- * lifetime are left, and each of the three entries that a transfer extends may cross that threshold before the call is
- * applied: 30,000 stroops in all. Simulation may also measure rent too low (stellar-rpc issue 918).
+ * Stroops, for each entry of the call whose lifetime the contract extends, for rent that falls due after the simulation. The
+ * contract extends an entry once less than 29 days are left, and each may cross that threshold before the call is applied.
+ * The largest, an account's, then costs 10,514 stroops. Simulation may also measure rent too low (stellar-rpc issue 918).
  */
-const RENT_MARGIN = 50_000n
+export const RENT_MARGIN = 11_000n
 
 /** A signed call, to be submitted as it is or wrapped in a fee bump. */
 export interface SignedCall {
@@ -88,7 +89,9 @@ export async function simulateCall(
   const simulation = await reachLedger(deployment.rpc.simulateTransaction(transaction))
   if (rpc.Api.isSimulationError(simulation)) throw simulationFailed(simulation.error)
   const assembled = rpc.assembleTransaction(transaction, simulation)
-  const resourceFee = BigInt(simulation.minResourceFee) + (options.margin ?? RENT_MARGIN)
+  const { readOnly, readWrite } = simulation.transactionData.build().resources.footprint
+  const entries = [...readOnly, ...readWrite].filter(isExtendable).length
+  const resourceFee = BigInt(simulation.minResourceFee) + (options.margin ?? RENT_MARGIN * BigInt(entries))
   const data = allowForFirstUse(simulation.transactionData.setResourceFee(resourceFee).build(), transaction)
   return assembled.setSorobanData(data).build()
 }
