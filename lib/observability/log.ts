@@ -99,3 +99,27 @@ function withoutParameters(failure: Error): string {
   }
   return 'params' in failure && 'query' in failure ? withMessage(`Failed query: ${String(failure.query)}`) : stack
 }
+
+const MOST_FAILURES = 1_000
+
+/**
+ * Runs work that is retried later if it fails. An outage is reported once: a failure is passed to `report` only if it
+ * differs from the last one of the same `subject`.
+ */
+export function openAttempts(
+  report: (subject: string, failure: string) => void,
+): (subject: string, work: () => Promise<unknown>) => Promise<void> {
+  const failures = new Map<string, string>()
+  return async (subject, work) => {
+    try {
+      await work()
+      failures.delete(subject)
+    } catch (error) {
+      const failure = describeFailure(error)
+      if (failures.get(subject) !== failure) report(subject, failure)
+      // Some subjects never succeed here, because another process has finished their work.
+      if (failures.size >= MOST_FAILURES) failures.clear()
+      failures.set(subject, failure)
+    }
+  }
+}

@@ -4,9 +4,9 @@ import { type Database, transact } from '#lib/db/connection.ts'
 import { organisationOfWallet } from '#lib/directory/payouts/claims.ts'
 import { sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
 import type { LedgerRecord } from './decide.ts'
-import { endOfSecond, linkEarlierPayout, linkRivalsPayout } from './payout-link.ts'
-import { addEnvelope, auditRecorded, lockOpenTransfer, type Proposal, rowOf } from './record.ts'
-import { findTransferOfHash, isRival, type RecordedTransfer } from './rows.ts'
+import { endOfSecond, linkEarlierPayout } from './payout-link.ts'
+import { auditRecorded, linkPayout, type Proposal, rowOf } from './record.ts'
+import { addEnvelope, findTransferOfHash, isRival, lockOpenTransfer, type RecordedTransfer } from './rows.ts'
 import { columnsOf, settle } from './settle.ts'
 
 /**
@@ -37,7 +37,9 @@ async function joinApplied(tx: Database, open: Transfer, proposal: Proposal, rec
   const { inner, terms, now } = proposal
   await addEnvelope(tx, open, envelopeOf(proposal, record))
   await tx.update(transfers).set({ lookedUpLedger: null }).where(eq(transfers.id, open.id))
-  const linked = await linkRivalsPayout(tx, open, { payoutId: terms.payoutId, createdBefore: closeOf(record) }, now)
+  const { payoutId } = terms
+  const limits = { payoutId, createdBefore: closeOf(record) }
+  const linked = payoutId === undefined ? open : await linkPayout(tx, open, limits, now)
   await auditRecorded(tx, linked ?? open, inner, now)
   return linked !== undefined
 }

@@ -1,3 +1,13 @@
+import { type DecodedEnvelope, decodeEnvelope } from '#lib/stellar/envelope.ts'
+import { LedgerError } from '#lib/stellar/ledger-error.ts'
+import {
+  contractErrorOf,
+  decodeResult,
+  type FoundTransaction,
+  innerResultOf,
+  resultCodeOf,
+} from '#lib/stellar/transaction.ts'
+
 /** The ledger's record of an envelope. */
 export interface LedgerRecord {
   succeeded: boolean
@@ -17,6 +27,66 @@ export interface LedgerRecord {
   /** number of the contract error behind a failure */
   contractError: number | null
 }
+
+/** Failures that the network finds before it uses up the sequence number, also while it applies a transaction. */
+const NOT_CONSUMED = new Set([
+  'txTooEarly',
+  'txTooLate',
+  'txMissingOperation',
+  'txBadSeq',
+  'txNoAccount',
+  'txInsufficientFee',
+  'txMalformed',
+  'txSorobanInvalid',
+  'txNotSupported',
+])
+
+/** A record must agree with these. `sponsor` pays the fee bumps of the service; null for a deposit, which pays itself. */
+export interface Expected {
+  innerHash: string
+  sponsor: string | null
+  passphrase: string
+}
+
+/**
+ * Reads the record found under a hash of an envelope, outer or inner.
+ * @throws LedgerError `unavailable` if the response contradicts itself and is therefore unusable
+ */
+export function readRecord(found: FoundTransaction, { innerHash, sponsor, passphrase }: Expected): LedgerRecord {
+  const { hashHex, feeBump } = decode(found.envelopeXdr, passphrase)
+  const result = decodeResult(found.resultXdr)
+  const inner = innerResultOf(result)
+  const succeeded = found.status === 'SUCCESS'
+  const resultCode = resultCodeOf(result)
+  const consistent =
+    hashHex === innerHash &&
+    succeeded === (result.result.type === 'txSuccess' || result.result.type === 'txFeeBumpInnerSuccess') &&
+    (inner === undefined || inner.transactionHash.toString() === innerHash)
+  if (!consistent) throw contradiction()
+  const ownBump = feeBump?.feeSource === sponsor ? feeBump : undefined
+  const isOwnDeposit = feeBump === undefined && sponsor === null
+  return {
+    succeeded,
+    consumed: succeeded || !NOT_CONSUMED.has(resultCode),
+    applied: innerHash,
+    hash: ownBump?.hashHex ?? innerHash,
+    ledger: found.ledger,
+    closedAt: found.createdAt,
+    feeCharged: ownBump || isOwnDeposit ? result.feeCharged : 0n,
+    resultCode,
+    contractError: succeeded ? null : contractErrorOf(found.diagnosticEventsXdr ?? []),
+  }
+}
+
+function decode(encoded: string, passphrase: string): DecodedEnvelope {
+  try {
+    return decodeEnvelope(encoded, passphrase)
+  } catch (cause) {
+    throw contradiction(cause)
+  }
+}
+
+const contradiction = (cause?: unknown) => new LedgerError('unavailable', 'the RPC contradicts itself', { cause })
 
 /** One response of the RPC for one hash, with the range of ledgers that it covers. */
 export interface HashAnswer {

@@ -3,9 +3,8 @@ import { describeFailure, log } from '#lib/observability/log.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import type { Network } from '#lib/stellar/network.ts'
 import type { FoundTransaction } from '#lib/stellar/transaction.ts'
-import type { LedgerRecord } from './decide.ts'
-import { type Expected, hashesOf, maxTimeOf, readRecord } from './look-up.ts'
-import type { RecordedTransfer } from './rows.ts'
+import { type Expected, type LedgerRecord, readRecord } from './decide.ts'
+import { hashesOf, maxTimeOf, type RecordedTransfer } from './rows.ts'
 
 const PAGE = z.object({
   transactions: z.array(

@@ -1,50 +1,146 @@
+import type { Database } from '#lib/db/connection.ts'
 import type { ReadAccount } from '#lib/stellar/account.ts'
-import { type DecodedEnvelope, decodeEnvelope } from '#lib/stellar/envelope.ts'
-import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import type { Network } from '#lib/stellar/network.ts'
-import {
-  contractErrorOf,
-  decodeResult,
-  type FoundTransaction,
-  innerResultOf,
-  lookUp,
-  resultCodeOf,
-} from '#lib/stellar/transaction.ts'
-import { type Decision, decide, type HashAnswer, type LedgerRecord } from './decide.ts'
+import { lookUp } from '#lib/stellar/transaction.ts'
+import { type Decision, decide, type Expected, type HashAnswer, type LedgerRecord, readRecord } from './decide.ts'
+import { walkLedgers } from './ledger-pages.ts'
 import { askUntilRecent, type Recency } from './recency.ts'
-import type { Envelope, RecordedTransfer } from './rows.ts'
+import { hashesOf, maxTimeOf, noteLookedUp, type RecordedTransfer } from './rows.ts'
 
-/** What a lookup needs. */
-export interface LookUpContext {
+/** What tracking a transfer needs: no key, and nothing of a single transfer. */
+export interface TrackingContext {
   network: Network
+  /** opens the database for each use, so that an outage is only waited through */
+  database: () => Promise<Database>
   /** reads accounts; combines concurrent reads into one call */
   readAccount: ReadAccount
   recency: Recency
+  now: () => Date
 }
 
-/** The last max time of a transfer, unix seconds. */
-export const maxTimeOf = (envelopes: readonly Pick<Envelope, 'maxTime'>[]): number =>
-  Math.max(...envelopes.map(({ maxTime }) => maxTime))
+/** Up to this many are looked up one by one; more are found by walking the ledgers. */
+const FEW = 5
 
-/** The hashes under which the ledger may file an envelope. */
-export const hashesOf = ({ innerHash, outerHash }: Pick<Envelope, 'innerHash' | 'outerHash'>): string[] =>
-  outerHash === null ? [innerHash] : [outerHash, innerHash]
+/** A walk begins at most LONGEST_WALK ledgers back. One round looks up at most MOST transfers one by one. */
+const LONGEST_WALK = 20
+const MOST = 25
+
+/** What a round does with the transfers that it looks up. */
+interface Round {
+  /** whether a transfer is looked up even if a process has done so in this ledger */
+  isRequested(id: string): boolean
+  /** Moves a transfer behind all others, so that transfers whose lookups fail don't block them. */
+  putLast(id: string): void
+  /** Runs the work for one transfer. Its failure doesn't stop the others. */
+  attempt(subject: string, work: () => Promise<unknown>): Promise<void>
+  settle(recorded: RecordedTransfer, decision: Decision): Promise<void>
+  /** @param ledger the ledger up to which none of its envelopes was applied */
+  resubmit(recorded: RecordedTransfer, ledger: number): Promise<void>
+}
+
+/** Looks up one transfer to learn whether a ledger has closed, a different one each time, and only then all of them. */
+export async function lookUpAll(
+  context: TrackingContext,
+  open: readonly RecordedTransfer[],
+  round: Round,
+): Promise<void> {
+  const { recency } = context
+  const [probe] = open
+  if (!probe) return
+  const isProbeOver = await lookUpProbe(context, probe, round)
+  const latest = recency.latestLedger()
+  const lookedUp = ({ transfer }: RecordedTransfer) => recency.hint(transfer.lookedUpLedger) ?? -1
+  const due = open.filter(
+    (one) => !(one === probe && isProbeOver) && (round.isRequested(one.transfer.id) || lookedUp(one) < latest),
+  )
+  const recent = due.filter((one) => lookedUp(one) >= latest - LONGEST_WALK && lookedUp(one) < latest)
+  const walked =
+    recent.length > FEW
+      ? await lookUpInPages(context, recent, Math.min(...recent.map(lookedUp)) + 1, round)
+      : new Set<RecordedTransfer>()
+  const rest = due.filter((one) => !walked.has(one)).slice(0, MOST)
+  for (const { transfer } of rest) round.putLast(transfer.id)
+  await Promise.all(rest.map((one) => round.attempt(one.transfer.id, () => lookUpOne(context, one, round))))
+}
+
+/** Looks up one hash of a transfer, which also shows the latest ledger. True if that ended the transfer's round. */
+async function lookUpProbe(context: TrackingContext, probe: RecordedTransfer, round: Round): Promise<boolean> {
+  const { network, recency } = context
+  const { transfer, envelopes } = probe
+  const [envelope] = envelopes
+  round.putLast(transfer.id)
+  if (!envelope) return true
+  const { innerHash, outerHash } = envelope
+  const response = await lookUp(network, outerHash ?? innerHash)
+  recency.observe(response.latestLedger, response.latestLedgerCloseTime)
+  if (response.status === 'NOT_FOUND') return false
+  let isOver = false
+  await round.attempt(transfer.id, async () => {
+    const expected = { innerHash, sponsor: transfer.sponsor, passphrase: network.passphrase }
+    await settleRecord(context, probe, readRecord(response, expected), round)
+    isOver = true
+  })
+  return isOver
+}
+
+/** Looks transfers up in the pages of the ledgers since `start`. Resolves to those that need no separate lookup. */
+async function lookUpInPages(
+  context: TrackingContext,
+  recent: RecordedTransfer[],
+  start: number,
+  round: Round,
+): Promise<Set<RecordedTransfer>> {
+  const done = new Set<RecordedTransfer>()
+  // With an RPC that has no pages, or whose nodes lag, all of them are looked up one by one.
+  await round.attempt('pages', async () => {
+    const { records, absent, latestLedger } = await walkLedgers(context.network, recent, start)
+    await noteLookedUp(await context.database(), absent, latestLedger)
+    for (const one of [...records.keys(), ...absent]) done.add(one)
+    await Promise.all([
+      ...[...records].map(([one, record]) =>
+        round.attempt(one.transfer.id, () => settleRecord(context, one, record, round)),
+      ),
+      ...absent.map((one) => round.attempt(one.transfer.id, () => round.resubmit(one, latestLedger))),
+    ])
+  })
+  return done
+}
+
+async function settleRecord(
+  context: TrackingContext,
+  recorded: RecordedTransfer,
+  record: LedgerRecord,
+  round: Round,
+): Promise<void> {
+  if (!record.consumed || !isAlone(recorded, record)) return await lookUpOne(context, recorded, round)
+  const { succeeded, feeCharged } = record
+  await round.settle(recorded, { status: succeeded ? 'succeeded' : 'failed', record, feeCharged })
+}
+
+async function lookUpOne(context: TrackingContext, recorded: RecordedTransfer, round: Round): Promise<void> {
+  const result = await lookUpTransfer(context, recorded)
+  if (!result) return
+  if ('status' in result) return await round.settle(recorded, result)
+  await noteLookedUp(await context.database(), [recorded], result.ledger)
+  await round.resubmit(recorded, result.ledger)
+}
 
 /**
- * Looks an open transfer up by its hashes. Resolves to the decision, or to the ledger up to which none of its envelopes
- * was applied; `isOver` if every max time has passed.
+ * Looks an open transfer up by its hashes, and by its account once every max time has passed. Resolves to the decision, or
+ * to the ledger up to which none of its envelopes was applied, or to undefined if the responses show neither.
  * @throws LedgerError `unavailable`
  */
-export async function lookUpTransfer(
-  context: LookUpContext,
+async function lookUpTransfer(
+  context: TrackingContext,
   recorded: RecordedTransfer,
-): Promise<Decision | { ledger: number; isOver: boolean }> {
+): Promise<Decision | { ledger: number } | undefined> {
   const answers = await lookUpRivals(context, recorded, await lookUpHashes(context, recorded))
   const { sequenceNumber, recordedLedger } = recorded.transfer
   const maxTime = maxTimeOf(recorded.envelopes)
-  const ledger = Math.min(...answers.map(({ latestLedger }) => latestLedger))
-  const isOver = answers.every(({ closedAt }) => closedAt > maxTime)
-  return decide({ sequenceNumber, recordedLedger, maxTime, answers }) ?? { ledger, isOver }
+  const decision = decide({ sequenceNumber, recordedLedger, maxTime, answers })
+  if (decision) return decision
+  if (answers.every(({ closedAt }) => closedAt > maxTime)) return await lookUpWithAccount(context, recorded)
+  return { ledger: Math.min(...answers.map(({ latestLedger }) => latestLedger)) }
 }
 
 /**
@@ -53,7 +149,7 @@ export async function lookUpTransfer(
  * @throws LedgerError `unavailable`
  */
 export async function lookUpWithAccount(
-  context: LookUpContext,
+  context: TrackingContext,
   recorded: RecordedTransfer,
 ): Promise<Decision | undefined> {
   const { account: address, sequenceNumber, recordedLedger } = recorded.transfer
@@ -76,7 +172,7 @@ export async function lookUpWithAccount(
  * @throws LedgerError `unavailable`
  */
 export function lookUpHashes(
-  { network, recency }: Pick<LookUpContext, 'network' | 'recency'>,
+  { network, recency }: Pick<TrackingContext, 'network' | 'recency'>,
   { transfer, envelopes }: RecordedTransfer,
   atLeast?: number,
 ): Promise<HashAnswer[]> {
@@ -101,7 +197,7 @@ export function lookUpHashes(
  * the lookup is repeated.
  */
 async function lookUpRivals(
-  context: LookUpContext,
+  context: TrackingContext,
   recorded: RecordedTransfer,
   answers: HashAnswer[],
 ): Promise<HashAnswer[]> {
@@ -112,7 +208,7 @@ async function lookUpRivals(
 }
 
 /** True if no other envelope can have cost anything: there is only one, and it was applied as the service submitted it. */
-export const isAlone = ({ envelopes: [first, ...rivals] }: RecordedTransfer, { hash }: LedgerRecord): boolean =>
+const isAlone = ({ envelopes: [first, ...rivals] }: RecordedTransfer, { hash }: LedgerRecord): boolean =>
   first !== undefined && rivals.length === 0 && hashesOf(first)[0] === hash
 
 /**
@@ -122,7 +218,7 @@ export const isAlone = ({ envelopes: [first, ...rivals] }: RecordedTransfer, { h
  * @throws LedgerError `unavailable`
  */
 export async function lookUpOwnTransaction(
-  { network, recency }: Pick<LookUpContext, 'network' | 'recency'>,
+  { network, recency }: Pick<TrackingContext, 'network' | 'recency'>,
   { innerHash, sponsor }: Omit<Expected, 'passphrase'>,
   { asOf, isPresent }: { asOf: number; isPresent: (closedAt: number) => boolean },
 ): Promise<LedgerRecord | 'absent' | 'unsure'> {
@@ -136,63 +232,3 @@ export async function lookUpOwnTransaction(
   const record = readRecord(response, { innerHash, sponsor, passphrase: network.passphrase })
   return record.succeeded ? record : 'absent'
 }
-
-/** Failures that the network finds before it uses up the sequence number, also while it applies a transaction. */
-const NOT_CONSUMED = new Set([
-  'txTooEarly',
-  'txTooLate',
-  'txMissingOperation',
-  'txBadSeq',
-  'txNoAccount',
-  'txInsufficientFee',
-  'txMalformed',
-  'txSorobanInvalid',
-  'txNotSupported',
-])
-
-/** A record must agree with these. `sponsor` pays the fee bumps of the service; null for a deposit, which pays itself. */
-export interface Expected {
-  innerHash: string
-  sponsor: string | null
-  passphrase: string
-}
-
-/**
- * Reads the record found under a hash of an envelope, outer or inner.
- * @throws LedgerError `unavailable` if the response contradicts itself and is therefore unusable
- */
-export function readRecord(found: FoundTransaction, { innerHash, sponsor, passphrase }: Expected): LedgerRecord {
-  const { hashHex, feeBump } = decode(found.envelopeXdr, passphrase)
-  const result = decodeResult(found.resultXdr)
-  const inner = innerResultOf(result)
-  const succeeded = found.status === 'SUCCESS'
-  const resultCode = resultCodeOf(result)
-  const consistent =
-    hashHex === innerHash &&
-    succeeded === (result.result.type === 'txSuccess' || result.result.type === 'txFeeBumpInnerSuccess') &&
-    (inner === undefined || inner.transactionHash.toString() === innerHash)
-  if (!consistent) throw contradiction()
-  const ownBump = feeBump?.feeSource === sponsor ? feeBump : undefined
-  const isOwnDeposit = feeBump === undefined && sponsor === null
-  return {
-    succeeded,
-    consumed: succeeded || !NOT_CONSUMED.has(resultCode),
-    applied: innerHash,
-    hash: ownBump?.hashHex ?? innerHash,
-    ledger: found.ledger,
-    closedAt: found.createdAt,
-    feeCharged: ownBump || isOwnDeposit ? result.feeCharged : 0n,
-    resultCode,
-    contractError: succeeded ? null : contractErrorOf(found.diagnosticEventsXdr ?? []),
-  }
-}
-
-function decode(encoded: string, passphrase: string): DecodedEnvelope {
-  try {
-    return decodeEnvelope(encoded, passphrase)
-  } catch (cause) {
-    throw contradiction(cause)
-  }
-}
-
-const contradiction = (cause?: unknown) => new LedgerError('unavailable', 'the RPC contradicts itself', { cause })

@@ -1,47 +1,9 @@
 import { and, desc, eq, isNotNull } from 'drizzle-orm'
-import { type Transfer, type TransferKind, type TransferStatus, transfers } from '#drizzle/schema/transfers.ts'
+import { type Transfer, type TransferStatus, transfers } from '#drizzle/schema/transfers.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
-import { claimPayout, type PayoutClaim } from '#lib/directory/payouts/claims.ts'
 import { sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
+import { linkPayout, type PayoutLimits } from './record.ts'
 import { settlePayout } from './settle.ts'
-
-/**
- * Limits the payouts that a transfer may claim: to the one that the client names, or to those created before a given
- * time.
- */
-type Named = Pick<PayoutClaim, 'payoutId' | 'createdBefore'>
-
-/** Only these calls pay their recipient: the recipient of a merge is its own account, which may be a payee, too. */
-const PAYING: ReadonlySet<TransferKind> = new Set(['transfer', 'delegated'])
-
-/** Claims a payout for a new transfer, if one fits. Undefined if the client names one that doesn't fit. */
-export async function linkPayout(
-  tx: Database,
-  transfer: Transfer,
-  named: Named,
-  now: Date,
-): Promise<Transfer | undefined> {
-  const { id, kind, organisation, recipient } = transfer
-  const payout =
-    organisation === null || !PAYING.has(kind)
-      ? undefined
-      : await claimPayout({ db: tx, now }, { transfer: id, organisation, recipient, ...named })
-  if (payout === undefined) return named.payoutId === undefined ? transfer : undefined
-  await tx.update(transfers).set({ payout }).where(eq(transfers.id, id))
-  return { ...transfer, payout }
-}
-
-/** Links the payout that a rival of an open transfer names. A transfer with a payout keeps it, and accepts no other. */
-export async function linkRivalsPayout(
-  tx: Database,
-  open: Transfer,
-  named: Named,
-  now: Date,
-): Promise<Transfer | undefined> {
-  const { payoutId } = named
-  if (payoutId === undefined || payoutId === open.payout) return open
-  return open.payout === null ? await linkPayout(tx, open, named, now) : undefined
-}
 
 /**
  * Links a transfer that the client submitted directly: to the payout that the client names, else to that of an earlier
@@ -50,10 +12,10 @@ export async function linkRivalsPayout(
 export async function linkEarlierPayout(
   tx: Database,
   transfer: Transfer,
-  named: Named,
+  limits: PayoutLimits,
   now: Date,
 ): Promise<Transfer | undefined> {
-  if (named.payoutId !== undefined) return await linkPayout(tx, transfer, named, now)
+  if (limits.payoutId !== undefined) return await linkPayout(tx, transfer, limits, now)
   const { account, sequenceNumber } = transfer
   const earlier = await tx
     .select({ payout: transfers.payout })
@@ -63,10 +25,10 @@ export async function linkEarlierPayout(
     )
     .orderBy(desc(transfers.createdAt), desc(transfers.sequence))
   for (const { payout } of earlier) {
-    const linked = payout && (await linkPayout(tx, transfer, { ...named, payoutId: payout }, now))
+    const linked = payout && (await linkPayout(tx, transfer, { ...limits, payoutId: payout }, now))
     if (linked) return linked
   }
-  return await linkPayout(tx, transfer, named, now)
+  return await linkPayout(tx, transfer, limits, now)
 }
 
 /** The ledger cuts its close time to whole seconds. */
@@ -91,8 +53,8 @@ export async function linkRepeat(
     if (!transfer) throw new Error('a transfer that is repeated was never recorded')
     const { payout, status, appliedAt } = transfer
     if (payout === payoutId || UNPAID.has(status)) return transfer
-    const named = { payoutId, ...(appliedAt && { createdBefore: endOfSecond(appliedAt) }) }
-    const linked = payout === null ? await linkPayout(tx, transfer, named, now) : undefined
+    const limits = { payoutId, ...(appliedAt && { createdBefore: endOfSecond(appliedAt) }) }
+    const linked = await linkPayout(tx, transfer, limits, now)
     if (!linked) {
       throw sponsorRefused('payout', {
         detail: 'this transaction is recorded already, do not build it again',

@@ -1,21 +1,21 @@
-import { and, eq } from 'drizzle-orm'
-import { envelopes, type Transfer, transfers } from '#drizzle/schema/transfers.ts'
+import { eq } from 'drizzle-orm'
+import { type Transfer, type TransferKind, transfers } from '#drizzle/schema/transfers.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
-import { organisationOfWallet } from '#lib/directory/payouts/claims.ts'
+import { claimPayout, organisationOfWallet, type PayoutClaim } from '#lib/directory/payouts/claims.ts'
 import { sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
 import type { SignedTransaction } from '#lib/stellar/envelope.ts'
 import type { CallRules } from './call-table.ts'
 import type { FeeBump } from './fee-bump.ts'
-import { linkPayout, linkRivalsPayout } from './payout-link.ts'
 import type { Intent } from './policy.ts'
 import { type QuotaLimits, quotaDay, reserve } from './quota.ts'
 import {
-  ENVELOPE_STATE,
-  type Envelope,
+  addEnvelope,
   findEnvelopes,
   findTransferOfHash,
   isSameCall,
+  lockOpenTransfer,
+  type NewEnvelope,
   type RecordedTransfer,
 } from './rows.ts'
 
@@ -44,6 +44,15 @@ export interface Proposal {
   signal?: AbortSignal | undefined
 }
 
+/** What the sponsor contributes. `available`: the stroops that the ledger would let it spend. */
+interface Sponsorship {
+  bump: FeeBump
+  sponsor: string
+  recordedLedger: number
+  limits: QuotaLimits
+  available: bigint
+}
+
 /**
  * Records a transfer, claims its payout and reserves its maximum cost, in one SQL transaction, before anything is
  * submitted. An envelope that joins an open transfer reserves only the amount by which it bids more.
@@ -53,16 +62,21 @@ export interface Proposal {
 export function recordTransfer(
   db: Database,
   { inner, intent, terms, now }: Proposal,
-  given: { bump: FeeBump; sponsor: string; recordedLedger: number; limits: QuotaLimits; available: bigint },
+  { bump, sponsor, recordedLedger, limits, available }: Sponsorship,
 ): Promise<Exclude<Recording, { kind: 'refused' }>> {
-  const { bump, sponsor, recordedLedger, limits, available } = given
   return transact(db, async (tx) => {
     const organisation = await organisationOfWallet(tx, intent.owner)
     const { quotaAccount = null, payoutId } = terms
     const recording = await recordEnvelope(
       tx,
       { ...rowOf(intent, now), sponsor, quotaAccount, recordedLedger, organisation },
-      envelopeOf(inner, intent, bump),
+      {
+        innerHash: inner.hashHex,
+        outerHash: bump.hash,
+        signed: bump.envelope,
+        bid: bump.bid,
+        maxTime: Number(intent.maxTime),
+      },
     )
     if (recording.kind === 'known') return recording
     if (recording.kind === 'refused') {
@@ -70,8 +84,9 @@ export function recordTransfer(
       throw sponsorRefused(reason, reason === 'another-open' ? { detail: new Date(until * 1000).toISOString() } : {})
     }
     await terms.confirm?.(tx)
-    const link = recording.kind === 'begun' ? linkPayout : linkRivalsPayout
-    const transfer = await link(tx, recording.transfer, { payoutId }, now)
+    // A rival claims no payout by itself.
+    const claims = recording.kind === 'begun' || payoutId !== undefined
+    const transfer = claims ? await linkPayout(tx, recording.transfer, { payoutId }, now) : recording.transfer
     if (!transfer) throw sponsorRefused('payout')
     await auditRecorded(tx, transfer, inner, now)
     const claim = {
@@ -98,13 +113,32 @@ export const rowOf = (intent: Intent, now: Date) => ({
   createdAt: now,
 })
 
-const envelopeOf = ({ hashHex: innerHash }: SignedTransaction, { maxTime }: Intent, bump: FeeBump) => ({
-  innerHash,
-  outerHash: bump.hash,
-  signed: bump.envelope,
-  bid: bump.bid,
-  maxTime: Number(maxTime),
-})
+/** Only these calls pay their recipient: the recipient of a merge is its own account, which may be a payee, too. */
+const PAYING: ReadonlySet<TransferKind> = new Set(['transfer', 'delegated'])
+
+/** The payouts that a transfer may claim: the one that the client names, and those created before a given time. */
+export type PayoutLimits = Pick<PayoutClaim, 'payoutId' | 'createdBefore'>
+
+/**
+ * Claims a payout for a transfer, if one fits. A transfer with a payout keeps it.
+ * Undefined if the client names one that doesn't fit.
+ */
+export async function linkPayout(
+  tx: Database,
+  transfer: Transfer,
+  limits: PayoutLimits,
+  now: Date,
+): Promise<Transfer | undefined> {
+  const { id, kind, organisation, recipient } = transfer
+  const { payoutId = transfer.payout } = limits
+  if (transfer.payout !== null) return payoutId === transfer.payout ? transfer : undefined
+  const canPay = organisation !== null && PAYING.has(kind)
+  const claim = { transfer: id, organisation: organisation ?? '', recipient, ...limits }
+  const payout = canPay ? await claimPayout({ db: tx, now }, claim) : undefined
+  if (payout === undefined) return payoutId === null ? transfer : undefined
+  await tx.update(transfers).set({ payout }).where(eq(transfers.id, id))
+  return { ...transfer, payout }
+}
 
 /** One row of the audit log for each envelope that is recorded. */
 export async function auditRecorded(
@@ -135,19 +169,6 @@ type NewTransfer = Pick<
 > &
   Partial<Pick<Transfer, 'sponsor' | 'quotaAccount' | 'organisation'>>
 
-/** The transaction that is signed for a transfer. */
-interface NewEnvelope {
-  /** 64 hex digits */
-  innerHash: string
-  outerHash: string | null
-  /** base64 XDR; null if there is nothing to send */
-  signed: string | null
-  /** stroops */
-  bid: bigint
-  /** unix seconds */
-  maxTime: number
-}
-
 /**
  * The result of recording an envelope. `begun`: it started a new transfer. `joined`: it competes for the open transfer of
  * its number, which now reserves `extra` stroops more. `known`: it was recorded before. `refused`: nothing was written.
@@ -174,16 +195,6 @@ export async function recordEnvelope(tx: Database, transfer: NewTransfer, envelo
     if (open) return await join(tx, open, transfer, envelope)
   }
   throw new Error('the open transfers of an account change faster than they can be locked')
-}
-
-/** The account's open transfer, locked against its decision. */
-export async function lockOpenTransfer(tx: Database, account: string): Promise<Transfer | undefined> {
-  const [open] = await tx
-    .select()
-    .from(transfers)
-    .where(and(eq(transfers.account, account), eq(transfers.status, 'open')))
-    .for('no key update')
-  return open
 }
 
 async function begin(tx: Database, transfer: Transfer, envelope: NewEnvelope): Promise<Recording> {
@@ -219,20 +230,6 @@ async function join(
   const raised = { bid: open.bid + extra, lookedUpLedger: null }
   await tx.update(transfers).set(raised).where(eq(transfers.id, open.id))
   return { kind: 'joined', extra, transfer: { ...open, ...raised }, envelopes: await findEnvelopes(tx, [open.id]) }
-}
-
-/** Adds an envelope to a transfer whose row the SQL transaction has locked. Undefined if it is recorded already. */
-export async function addEnvelope(
-  tx: Database,
-  transfer: Transfer,
-  envelope: NewEnvelope,
-): Promise<Envelope | undefined> {
-  const [added] = await tx
-    .insert(envelopes)
-    .values({ ...envelope, transfer: transfer.id })
-    .onConflictDoNothing()
-    .returning(ENVELOPE_STATE)
-  return added
 }
 
 async function joinKnown(tx: Database, { innerHash }: NewEnvelope): Promise<Recording> {

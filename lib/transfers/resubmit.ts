@@ -1,18 +1,11 @@
 import { and, eq, inArray, isNull, sql } from 'drizzle-orm'
 import { envelopes, transfers } from '#drizzle/schema/transfers.ts'
-import type { Database } from '#lib/db/connection.ts'
 import { log } from '#lib/observability/log.ts'
 import { isContested, send } from '#lib/stellar/transaction.ts'
 import type { Decision } from './decide.ts'
-import { type LookUpContext, lookUpWithAccount } from './look-up.ts'
+import { lookUpWithAccount, type TrackingContext } from './look-up.ts'
 import { isLagging, type Recency } from './recency.ts'
 import { ENVELOPE_STATE, type Envelope, findTransfer, type RecordedTransfer } from './rows.ts'
-
-/** What submitting an envelope needs. */
-export interface SubmitContext extends LookUpContext {
-  database: () => Promise<Database>
-  now: () => Date
-}
 
 /**
  * The result of an attempt to submit an envelope. `stuck`: none can be submitted, since the account's sequence number
@@ -27,7 +20,7 @@ export type Attempt =
  * transaction may have used the number, and then no envelope can apply any more.
  * @param ledger the ledger up to which none of them was applied
  */
-export async function resubmit(context: SubmitContext, recorded: RecordedTransfer, ledger: number): Promise<Attempt> {
+export async function resubmit(context: TrackingContext, recorded: RecordedTransfer, ledger: number): Promise<Attempt> {
   const { recency, readAccount } = context
   const { transfer, envelopes: competing } = recorded
   const isSent = competing.some(({ sentLedger }) => (recency.hint(sentLedger) ?? -1) >= ledger)
@@ -44,7 +37,7 @@ export async function resubmit(context: SubmitContext, recorded: RecordedTransfe
 
 /** Submits an envelope, and after a refusal finds out whether another transaction has used the sequence number. */
 export async function submitOnce(
-  context: SubmitContext,
+  context: TrackingContext,
   recorded: RecordedTransfer,
   envelope: Envelope,
   ledger: number,
@@ -65,7 +58,7 @@ export async function submitOnce(
  * if there is none to take note of.
  */
 async function submitEnvelope(
-  { network, database, recency, now }: SubmitContext,
+  { network, database, recency, now }: TrackingContext,
   { innerHash, outerHash, transfer, resultCode: lastCode, refusedLedger: lastRefused }: Envelope,
   ledger: number,
 ): Promise<Envelope | undefined> {

@@ -18,6 +18,14 @@ export interface RecordedTransfer {
   envelopes: Envelope[]
 }
 
+/** The last max time of a transfer, unix seconds. */
+export const maxTimeOf = (envelopes: readonly Pick<Envelope, 'maxTime'>[]): number =>
+  Math.max(...envelopes.map(({ maxTime }) => maxTime))
+
+/** The hashes under which the ledger may file an envelope. */
+export const hashesOf = ({ innerHash, outerHash }: Pick<Envelope, 'innerHash' | 'outerHash'>): string[] =>
+  outerHash === null ? [innerHash] : [outerHash, innerHash]
+
 /** The transfers with these IDs, in any order. */
 export async function findTransfers(db: Database, ids: readonly string[]): Promise<RecordedTransfer[]> {
   if (ids.length === 0) return []
@@ -84,6 +92,33 @@ export const isSameCall = (one: Call, other: Call): boolean =>
 /** Whether a transaction may compete for its account's open transfer: same number, same call, same recipient. */
 export const isRival = (open: Transfer, { to: recipient, ...intent }: Intent): boolean =>
   open.sequenceNumber === intent.sequenceNumber && isSameCall(open, { ...intent, recipient })
+
+/** The account's open transfer, locked against its decision. */
+export async function lockOpenTransfer(tx: Database, account: string): Promise<Transfer | undefined> {
+  const [open] = await tx
+    .select()
+    .from(transfers)
+    .where(and(eq(transfers.account, account), eq(transfers.status, 'open')))
+    .for('no key update')
+  return open
+}
+
+/** The transaction that is signed for a transfer. `signed` is null if there is nothing to send. */
+export type NewEnvelope = Pick<typeof envelopes.$inferSelect, 'innerHash' | 'outerHash' | 'signed' | 'bid' | 'maxTime'>
+
+/** Adds an envelope to a transfer whose row the SQL transaction has locked. Undefined if it is recorded already. */
+export async function addEnvelope(
+  tx: Database,
+  transfer: Transfer,
+  envelope: NewEnvelope,
+): Promise<Envelope | undefined> {
+  const [added] = await tx
+    .insert(envelopes)
+    .values({ ...envelope, transfer: transfer.id })
+    .onConflictDoNothing()
+    .returning(ENVELOPE_STATE)
+  return added
+}
 
 /** All open transfers, oldest first. */
 export function findOpenTransfers(db: Database): Promise<Transfer[]> {

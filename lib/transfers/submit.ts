@@ -24,8 +24,7 @@ import {
 } from './rows.ts'
 import { checkResourceFee, checkResources, simulate } from './simulation.ts'
 import type { Sponsor } from './sponsor.ts'
-import type { Tracker } from './track.ts'
-import type { Outcome } from './waiters.ts'
+import type { Outcome, Tracker } from './track.ts'
 
 /** What submitting a transfer needs. */
 export interface TransferContext {

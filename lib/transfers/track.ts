@@ -1,29 +1,17 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Transfer } from '#drizzle/schema/transfers.ts'
 import { type ArchiveContext, ingestSoon } from '#lib/archive/ingest.ts'
-import type { Database } from '#lib/db/connection.ts'
-import { log } from '#lib/observability/log.ts'
-import { openAccounts, type ReadAccount } from '#lib/stellar/account.ts'
-import type { Network } from '#lib/stellar/network.ts'
-import { lookUp } from '#lib/stellar/transaction.ts'
-import { openAttempts } from './attempts.ts'
-import type { Decision, LedgerRecord } from './decide.ts'
-import { walkLedgers } from './ledger-pages.ts'
-import { isAlone, lookUpTransfer, lookUpWithAccount, readRecord } from './look-up.ts'
+import { log, openAttempts } from '#lib/observability/log.ts'
+import { openAccounts } from '#lib/stellar/account.ts'
+import type { Decision } from './decide.ts'
+import { lookUpAll, type TrackingContext } from './look-up.ts'
 import { openRecency, type Recency } from './recency.ts'
-import { type Attempt, resubmit, submitOnce } from './resubmit.ts'
-import { type Envelope, findTransfers, noteLookedUp, type RecordedTransfer, setOf } from './rows.ts'
+import { type Attempt, refusalOf, resubmit, submitOnce } from './resubmit.ts'
+import { type Envelope, findTransfers, type RecordedTransfer, setOf } from './rows.ts'
 import { settleDecided } from './settle.ts'
-import { type Outcome, openWaiters } from './waiters.ts'
 
 /** Submits recorded envelopes and finds out how their transfers end. Each process has one; it needs no key. */
-export interface Tracker {
-  network: Network
-  /** opens the database for each use, so that an outage is only waited through */
-  database: () => Promise<Database>
-  /** reads accounts; combines concurrent reads into one call */
-  readAccount: ReadAccount
-  recency: Recency
+export interface Tracker extends TrackingContext {
   /**
    * Submits an envelope that was just recorded, or tracks one that any process recorded before, and waits up to `waitMs`
    * for the outcome of its transfer. A transfer is tracked until it is settled, even if no caller waits for it.
@@ -39,25 +27,20 @@ export interface Tracker {
   stop(): Promise<void>
 }
 
-/** Up to this many are looked up one by one; more are found by walking the ledgers. */
-const FEW = 5
+/** How a transfer ended for the caller who waited: settled, refused by the network, or still open when time was up. */
+export type Outcome =
+  | { kind: 'settled'; transfer: Transfer }
+  | { kind: 'refused'; resultCode: string }
+  | { kind: 'open' }
 
-/** A walk begins at most LONGEST_WALK ledgers back. One round looks up at most MOST transfers one by one. */
-const LONGEST_WALK = 20
-const MOST = 25
-
-export function openTracker(context: {
-  network: Network
-  database: () => Promise<Database>
-  now: () => Date
-  /** gets the events of settled transfers */
-  archive?: ArchiveContext | undefined
-}): Tracker {
-  const { network, database, now } = context
-  const readAccount = openAccounts(network)
+/** @param options.archive gets the events of settled transfers */
+export function openTracker(
+  options: Pick<TrackingContext, 'network' | 'database' | 'now'> & { archive?: ArchiveContext | undefined },
+): Tracker {
+  const { network, database, now, archive } = options
   const recency = openRecency(() => now().getTime())
-  const parts = { ...context, readAccount, recency }
-  const attempt = openAttempts()
+  const context: TrackingContext = { network, database, now, recency, readAccount: openAccounts(network) }
+  const attempt = openAttempts((transfer, failure) => log('error', 'submission', { transfer, failure }))
   const waiters = openWaiters(recency)
   /** IDs of the transfers that this process recorded or was asked about, in the order of their next lookup */
   const tracked = new Set<string>()
@@ -87,7 +70,7 @@ export function openTracker(context: {
     const { id } = recorded.transfer
     submitting.add(id)
     try {
-      await end(await submitOnce(parts, recorded, envelope, ledger))
+      await end(await submitOnce(context, recorded, envelope, ledger))
     } finally {
       submitting.delete(id)
     }
@@ -99,6 +82,7 @@ export function openTracker(context: {
     track(transfer.id)
     return await ending
   }
+
   async function lookUpNow(ids: readonly string[], waitMs: number): Promise<void> {
     const rounds = ids.map((id) => {
       const round = requested.get(id) ?? Promise.withResolvers<void>()
@@ -147,73 +131,20 @@ export function openTracker(context: {
         else forget(id, row?.transfer)
       }
       for (const recorded of open) waiters.tellRefused(recorded)
-      await lookUpAll(open, (id) => asked.has(id))
+      await lookUpAll(context, open, {
+        isRequested: (id) => asked.has(id),
+        putLast,
+        attempt,
+        settle,
+        resubmit: async (recorded, ledger) => await end(await resubmit(context, recorded, ledger)),
+      })
     } finally {
       for (const { resolve } of asked.values()) resolve()
     }
   }
 
-  /** Looks up one transfer to learn whether a ledger has closed, a different one each time, and only then all of them. */
-  async function lookUpAll(open: RecordedTransfer[], isRequested: (id: string) => boolean): Promise<void> {
-    const [probe] = open
-    const [envelope] = probe?.envelopes ?? []
-    if (!probe || !envelope) return
-    putLast(probe)
-    const { innerHash, outerHash } = envelope
-    const answer = await lookUp(network, outerHash ?? innerHash)
-    recency.observe(answer.latestLedger, answer.latestLedgerCloseTime)
-    if (answer.status !== 'NOT_FOUND') {
-      const expected = { innerHash, sponsor: probe.transfer.sponsor, passphrase: network.passphrase }
-      await attempt(probe.transfer.id, () => settleFound(probe, readRecord(answer, expected)))
-    }
-    const latest = recency.latestLedger()
-    const lookedUp = ({ transfer }: RecordedTransfer) => recency.hint(transfer.lookedUpLedger) ?? -1
-    const due = open.filter((one) => {
-      const { id } = one.transfer
-      return tracked.has(id) && (isRequested(id) || lookedUp(one) < latest)
-    })
-    const recent = due.filter((one) => lookedUp(one) >= latest - LONGEST_WALK && lookedUp(one) < latest)
-    const walked =
-      recent.length > FEW ? await walk(recent, Math.min(...recent.map(lookedUp)) + 1) : new Set<RecordedTransfer>()
-    const rest = due.filter((one) => !walked.has(one)).slice(0, MOST)
-    rest.forEach(putLast)
-    await Promise.all(rest.map((one) => attempt(one.transfer.id, () => lookUpOne(one))))
-  }
-
-  /** Moves a transfer to the end, so that transfers whose lookups fail don't block the others. */
-  function putLast({ transfer: { id } }: RecordedTransfer): void {
+  function putLast(id: string): void {
     if (tracked.delete(id)) tracked.add(id)
-  }
-
-  /** Finds transfers in the pages of the ledgers since `start`. Resolves to those that need no separate lookup. */
-  async function walk(recent: RecordedTransfer[], start: number): Promise<Set<RecordedTransfer>> {
-    const done = new Set<RecordedTransfer>()
-    // With an RPC that has no pages, or whose nodes lag, all of them are looked up one by one.
-    await attempt('pages', async () => {
-      const { records, absent, latestLedger } = await walkLedgers(network, recent, start)
-      await noteLookedUp(await database(), absent, latestLedger)
-      for (const one of [...records.keys(), ...absent]) done.add(one)
-      await Promise.all([
-        ...[...records].map(([one, record]) => attempt(one.transfer.id, () => settleFound(one, record))),
-        ...absent.map((one) => attempt(one.transfer.id, async () => end(await resubmit(parts, one, latestLedger)))),
-      ])
-    })
-    return done
-  }
-
-  async function settleFound(recorded: RecordedTransfer, record: LedgerRecord): Promise<void> {
-    if (!record.consumed || !isAlone(recorded, record)) return await lookUpOne(recorded)
-    const { succeeded, feeCharged } = record
-    await settle(recorded, { status: succeeded ? 'succeeded' : 'failed', record, feeCharged })
-  }
-
-  async function lookUpOne(recorded: RecordedTransfer): Promise<void> {
-    const found = await lookUpTransfer(parts, recorded)
-    const decision = 'status' in found ? found : found.isOver ? await lookUpWithAccount(parts, recorded) : undefined
-    if (decision) return await settle(recorded, decision)
-    if ('status' in found || found.isOver) return
-    await noteLookedUp(await database(), [recorded], found.ledger)
-    await end(await resubmit(parts, recorded, found.ledger))
   }
 
   async function end(attempted: Attempt): Promise<void> {
@@ -232,7 +163,7 @@ export function openTracker(context: {
     const [hash, ledger, code] = [settled.hash, settled.ledger, settled.resultCode].map((value) => value ?? undefined)
     log('info', 'transfer settled', { transfer: id, account, status, hash, ledger, code })
     forget(id, settled)
-    if (context.archive) ingestSoon(context.archive)
+    if (archive) ingestSoon(archive)
   }
 
   function forget(id: string, settled: Transfer | undefined): void {
@@ -245,5 +176,55 @@ export function openTracker(context: {
     await running
   }
 
-  return { network, database, readAccount, recency, submit, waitFor, lookUp: lookUpNow, refresh, stop }
+  return { ...context, submit, waitFor, lookUp: lookUpNow, refresh, stop }
+}
+
+interface Waiter {
+  /** the envelope whose refusal ends the wait, as it was when the wait began; otherwise only the transfer's end does */
+  envelope: Envelope | undefined
+  finish(outcome: Outcome): void
+}
+
+/** The requests of this process that wait for transfers. They are notified of the stored result. */
+function openWaiters(recency: Recency) {
+  const waiting = new Map<string, Set<Waiter>>()
+
+  function wait(
+    id: string,
+    { envelope, waitMs }: { envelope?: Envelope | undefined; waitMs: number },
+  ): Promise<Outcome> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(() => waiter.finish({ kind: 'open' }), waitMs)
+      const ofTransfer = waiting.get(id) ?? new Set()
+      const waiter: Waiter = {
+        envelope,
+        finish: (outcome) => {
+          clearTimeout(timer)
+          ofTransfer.delete(waiter)
+          if (ofTransfer.size === 0) waiting.delete(id)
+          resolve(outcome)
+        },
+      }
+      waiting.set(id, ofTransfer.add(waiter))
+    })
+  }
+
+  function tellSettled(transfer: Transfer): void {
+    for (const { finish } of [...(waiting.get(transfer.id) ?? [])]) finish({ kind: 'settled', transfer })
+  }
+
+  /**
+   * Notifies the requests that wait for an envelope that the network rejected it. A rejection from before the wait is
+   * used only if the transfer `isStuck`, so that nothing is submitted again for now.
+   */
+  function tellRefused({ transfer, envelopes }: RecordedTransfer, { isStuck } = { isStuck: false }): void {
+    for (const { envelope, finish } of [...(waiting.get(transfer.id) ?? [])]) {
+      const refusal = envelope && refusalOf(envelope.innerHash, envelopes, recency)
+      if (!refusal) continue
+      const isNews = envelope.resultCode === null || envelope.sentLedger !== refusal.sentLedger
+      if (isNews || isStuck) finish({ kind: 'refused', resultCode: refusal.resultCode })
+    }
+  }
+
+  return { wait, tellSettled, tellRefused }
 }
