@@ -10,8 +10,9 @@ const config: NextConfig = {
   skipTrailingSlashRedirect: true,
   // Keeps PGlite's WebAssembly out of the public assets, and the SDK and socket libraries out of the bundle.
   serverExternalPackages: ['@electric-sql/pglite', '@stellar/stellar-sdk', '@vercel/postgres', 'pg', 'ws'],
-  // The viewer of /docs is read from files, not imported.
+  // The viewer of /docs and the package of /sdk are read from files, not imported.
   outputFileTracingIncludes: {
+    '/sdk/**': ['./lib/sdk/dist/*.tgz'],
     '/docs/**': ['./lib/api/viewer/*.{js,css}', './node_modules/swagger-ui-dist/swagger-ui{-bundle.js,.css}'],
   },
   // The image runs without npm. `next start` warns about a standalone build, so npm start uses an ordinary one.

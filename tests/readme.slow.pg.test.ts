@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -67,17 +67,4 @@ test('the shell blocks work as printed', async () => {
   const escaped = printed.map((line) => line.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&').replaceAll('…', '.*'))
   expect(stdout).toMatch(new RegExp(escaped.join('[^]*?')))
   expect(stdout).not.toContain('"error"')
-})
-
-test('the script works as printed', async () => {
-  const [script] = testedBlocks('ts')
-  const file = join(root, `.readme-${process.pid}.ts`)
-  await writeFile(file, script ?? '')
-  try {
-    const { stdout } = await run(process.execPath, [file], { cwd: root, env: { ...process.env, ...variables() } })
-    expect(stdout).toContain("status: 'SUCCESS'")
-    expect(stdout).toContain('received, in base units: 125000000n')
-  } finally {
-    await rm(file)
-  }
 })

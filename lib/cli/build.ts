@@ -16,8 +16,10 @@ const SOURCES = [
 /** Builds the application unless the existing build is newer than every source file. */
 export function buildIfStale(): void {
   const built = modifiedAt('.next/BUILD_ID')
-  if (SOURCES.flatMap((pattern) => globSync(pattern)).every((file) => modifiedAt(file) <= built)) return
+  const sources = SOURCES.flatMap((pattern) => globSync(pattern, { exclude: ['lib/sdk/dist'] }))
+  if (sources.every((file) => modifiedAt(file) <= built)) return
   run('tests/api/generator/client.ts')
+  run('lib/sdk/pack.ts')
   run(nextProgram(), 'build')
 }
 

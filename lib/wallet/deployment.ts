@@ -1,7 +1,9 @@
-import type { rpc } from '@stellar/stellar-sdk'
-import type { EventArchive } from './archive.ts'
+import { rpc } from '@stellar/stellar-sdk'
+import { z } from 'zod'
+import { type EventArchive, openHttpArchive, type TokenArchive } from './archive.ts'
 import type { RandomSource } from './keys.ts'
 import type { Prover } from './prover.ts'
+import { WalletError } from './wallet-error.ts'
 
 /** A confidential token on a network: enough for calls without a proof, deposit and merge. */
 export interface TokenOnNetwork {
@@ -25,4 +27,44 @@ export interface Deployment extends TokenOnNetwork {
   archives?: readonly EventArchive[]
   /** The system's clock by default. */
   random?: RandomSource
+}
+
+const DOCUMENT = z.object({
+  rpcUrl: z.string(),
+  friendbotUrl: z.string().optional(),
+  passphrase: z.string(),
+  contracts: z.object({ token: z.string(), auditor: z.string(), verifier: z.string() }),
+  auditor: z.object({ id: z.number() }),
+  archiveUrl: z.string().optional(),
+})
+
+/** What a wallet reads of a deployment document: the addresses of a network's confidential token. */
+export type DeploymentDocument = z.output<typeof DOCUMENT>
+
+/** @throws WalletError `deployment-invalid`; the errors of fetch are passed on */
+export async function fetchDeployment(url: string): Promise<DeploymentDocument> {
+  const response = await fetch(url)
+  if (!response.ok) throw new WalletError('deployment-invalid', `${url} responded ${response.status}`)
+  const { data, error } = DOCUMENT.safeParse(await response.json().catch(() => undefined))
+  if (data) return data
+  throw new WalletError('deployment-invalid', `${url} is no deployment document: ${z.prettifyError(error)}`)
+}
+
+/**
+ * Opens the deployment of a document, with its archive.
+ * @param archiveUrls replaces that archive
+ */
+export function openDeployment(
+  { rpcUrl, passphrase, contracts, archiveUrl }: DeploymentDocument,
+  prover: Prover,
+  archiveUrls: readonly string[] = archiveUrl === undefined ? [] : [archiveUrl],
+): Deployment & { archives: readonly TokenArchive[] } {
+  return {
+    rpc: new rpc.Server(rpcUrl, { allowHttp: rpcUrl.startsWith('http:') }),
+    passphrase,
+    token: contracts.token,
+    auditor: contracts.auditor,
+    prover,
+    archives: archiveUrls.map((url) => openHttpArchive(url, contracts.token)),
+  }
 }

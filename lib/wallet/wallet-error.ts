@@ -18,6 +18,10 @@ export type WalletErrorCode =
   | 'history-incomplete'
   /** an archive does not respond as one: nothing is read without it */
   | 'archive-unavailable'
+  /** what should describe a deployment does not */
+  | 'deployment-invalid'
+  /** the user or the wallet refused to sign */
+  | 'signer-refused'
   /** a signer returned a signature of another account, or of something else */
   | 'signature-invalid'
   /** the simulation failed; see `contractError` */

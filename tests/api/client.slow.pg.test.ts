@@ -18,7 +18,6 @@ beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'payroll-client-'))
   await writeFile(join(directory, 'package.json'), '{ "type": "module" }')
   await symlink(resolve('node_modules'), join(directory, 'node_modules'))
-  await run(tool('node'), ['tests/api/generator/client.ts', join(directory, 'src', 'payroll')])
   service = await openTestService()
 })
 afterAll(async () => {
@@ -29,7 +28,7 @@ afterAll(async () => {
 /** The compiler's errors for a program that uses the client; empty if there are none. */
 async function compile(program: string): Promise<string> {
   const file = join(directory, 'program.ts')
-  const imported = "import { createPayrollClient, pages, PayrollError, take } from './src/payroll/payroll-client.ts'"
+  const imported = `import { createPayrollClient, pages, PayrollError, take } from '${resolve('lib/sdk/payroll-client.ts')}'`
   const made =
     "const client = createPayrollClient({ baseUrl: 'https://payroll.example/api', session: () => undefined })"
   const used = 'export const names = [pages, PayrollError, take]'

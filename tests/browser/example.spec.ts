@@ -1,20 +1,31 @@
-import { readFileSync } from 'node:fs'
+import { execFile } from 'node:child_process'
+import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { expect, test } from '@playwright/test'
 import { createServer, type ViteDevServer } from 'vite'
 import { freePort } from '../support/port.ts'
 import { QUICK_LEDGER, type RunningProgram, runProgram } from './running-program.ts'
 
-const EXAMPLE = new URL('./example', import.meta.url).pathname
+const run = promisify(execFile)
 
+/** A project of its own: the example, outside the repository, with the package that the service serves. */
+let project: string
 let program: RunningProgram
 let frontend: ViteDevServer
 let origin: string
 test.beforeAll(async () => {
+  test.setTimeout(300_000)
   program = await runProgram({ ...QUICK_LEDGER, BATCH_ENABLED: 'false', DEVNET_PROOFS: 'real' })
+  project = mkdtempSync(join(tmpdir(), 'payroll-frontend-'))
+  cpSync('docs/examples/vite', project, { recursive: true })
+  await run('npm', ['install', '--no-audit', '--no-fund', `${program.base}/sdk`], { cwd: project })
+  await run(join('node_modules', '.bin', 'tsc'), ['--project', project])
   const port = await freePort()
   origin = `http://localhost:${port}`
   frontend = await createServer({
-    root: EXAMPLE,
+    root: project,
     logLevel: 'warn',
     server: { port, strictPort: true, hmr: false, watch: null },
   })
@@ -23,28 +34,30 @@ test.beforeAll(async () => {
 test.afterAll(async () => {
   await frontend?.close()
   await program?.stop()
+  if (project) rmSync(project, { recursive: true, force: true })
 })
 
-test('signs in, imports, proves, pays and polls from another origin with the generated client', async ({ page }) => {
-  const query = new URLSearchParams({ api: `${program.base}/api`, deployment: program.deploymentUrl })
+test('signs in, imports, proves and pays from another origin with the package for frontends', async ({ page }) => {
+  const query = new URLSearchParams({ service: program.base, network: program.deploymentUrl })
   await page.goto(`${origin}/?${query}`)
   const steps = page.getByRole('listitem')
   await expect(steps.filter({ hasText: /the contractor reads|Error/ })).toBeVisible({ timeout: 500_000 })
   expect(await steps.allTextContents()).toEqual([
-    'registered two wallets',
+    'proving 1 of 3',
+    expect.stringMatching(/^proving 2 of 3, about \d+ s left$/),
     expect.stringMatching(/^signed in as G[A-Z2-7]{55}$/),
     'imported 1, refused row 2: name required',
     'locked a batch of 1',
-    'proved the transfer',
+    expect.stringMatching(/^proving 3 of 3, about \d+ s left$/),
     expect.stringMatching(/^paid: SUCCESS [0-9a-f]{64}$/),
-    'the batch is completed: 1 of 1 paid',
     'the contractor reads 125000000 base units',
   ])
+  await expect(page.getByRole('progressbar')).toHaveJSProperty('value', 8)
 })
 
-test('is quoted in the walkthrough', () => {
-  const walkthrough = readFileSync(new URL('../../docs/walkthrough.md', import.meta.url), 'utf8')
-  for (const file of ['payroll.ts', 'prover.ts']) {
-    expect(walkthrough).toContain(readFileSync(`${EXAMPLE}/${file}`, 'utf8'))
+test('the walkthrough quotes the code of the examples', () => {
+  const walkthrough = readFileSync('docs/walkthrough.md', 'utf8')
+  for (const file of ['node/pay.ts', 'vite/payroll.ts', 'vite/vite.config.ts']) {
+    expect(walkthrough).toContain(readFileSync(`docs/examples/${file}`, 'utf8'))
   }
 })

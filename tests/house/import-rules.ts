@@ -82,10 +82,29 @@ function findLoadedProvers(): string[] {
 const FRAMEWORK = /^(next|react|react-dom)(\/|$)/
 const DATABASES = /^(drizzle-orm|pg|@electric-sql\/pglite|@vercel\/postgres)(\/|$)/
 
+/** The files that an entry of lib/sdk loads, and that use Node: browsers have neither its modules nor Buffer. */
+function findNodeInSdk(): string[] {
+  const loaded = new Set(files.filter((file) => /^lib\/sdk\/(?!pack\b)[^/]+\.ts$/.test(file)))
+  for (const from of loaded) {
+    for (const { file } of imports.filter((each) => each.from === from)) if (file && sources.has(file)) loaded.add(file)
+  }
+  const usesNode = (file: string) => /from 'node:|\bBuffer\b(?!\()|\bprocess\./.test(codeOf(sources.get(file) ?? ''))
+  return [...loaded].filter(usesNode)
+}
+
+/** The code without comments and strings in backquotes, which may mention anything. */
+const codeOf = (source: string): string => source.replaceAll(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '')
+
 export const IMPORT_RULES: Rule[] = [
   {
     name: 'an import names an existing file, with its extension',
-    violations: () => describe(imports.filter(({ file }) => file && (extname(file) === '' || !existsSync(file)))),
+    violations: () =>
+      describe(
+        imports.filter(
+          ({ file }) =>
+            file && (extname(file) === '' || !(existsSync(file) || existsSync(file.replace(/\.js$/, '.d.ts')))),
+        ),
+      ),
   },
   { name: 'imports go downwards', violations: () => describe(imports.filter(isUpward)) },
   {
@@ -105,13 +124,14 @@ export const IMPORT_RULES: Rule[] = [
         }),
       ),
   },
+  { name: 'what the package for frontends loads uses nothing of Node', violations: findNodeInSdk },
   {
-    name: 'sdk imports wallet, prover and disclosure, and only cli imports sdk',
+    name: 'sdk imports wallet, prover, disclosure and text, and only cli imports sdk',
     violations: () =>
       describe(
         imports.filter(({ from, file }) => {
           if (!file || folderOf(from) === folderOf(file)) return false
-          if (folderOf(from) === 'sdk') return !['wallet', 'prover', 'disclosure'].includes(folderOf(file))
+          if (folderOf(from) === 'sdk') return !['wallet', 'prover', 'disclosure', 'text'].includes(folderOf(file))
           return folderOf(file) === 'sdk' && folderOf(from) !== 'cli'
         }),
       ),

@@ -1,25 +1,15 @@
-import { Keypair, rpc, TransactionBuilder } from '@stellar/stellar-sdk'
-import { z } from 'zod'
+import { Keypair, TransactionBuilder } from '@stellar/stellar-sdk'
 import { requireSameKeys } from '#lib/prover/node/network-keys.ts'
 import { prover as standIn } from '#lib/prover/stand-in.ts'
 import { requestFriendbot } from '#lib/stellar/friendbot.ts'
 import { reachLedger } from '#lib/stellar/ledger-error.ts'
-import { openHttpArchive, type TokenArchive } from '#lib/wallet/archive.ts'
+import type { TokenArchive } from '#lib/wallet/archive.ts'
 import { EMPTY } from '#lib/wallet/balance.ts'
 import { buildDeposit, buildMerge, buildRegister } from '#lib/wallet/calls.ts'
 import type { Opening } from '#lib/wallet/commitment.ts'
-import type { Deployment } from '#lib/wallet/deployment.ts'
+import { type Deployment, fetchDeployment, openDeployment } from '#lib/wallet/deployment.ts'
 import { type Holder, openHolder } from '#lib/wallet/keys.ts'
 import type { Prover } from '#lib/wallet/prover.ts'
-
-const DOCUMENT = z.object({
-  rpcUrl: z.string(),
-  friendbotUrl: z.string(),
-  passphrase: z.string(),
-  contracts: z.object({ token: z.string(), auditor: z.string(), verifier: z.string() }),
-  auditor: z.object({ id: z.number() }),
-  archiveUrl: z.string().optional(),
-})
 
 /** A test network with a confidential token, and its friendbot. */
 export interface TestNetwork extends Deployment {
@@ -38,21 +28,11 @@ export async function openTestNetwork(
   prover?: Prover,
   archiveUrls?: readonly string[],
 ): Promise<TestNetwork> {
-  const response = await fetch(url)
-  if (!response.ok) throw new Error(`${url} answered ${response.status}`)
-  const document = DOCUMENT.parse(await response.json())
-  const network: TestNetwork = {
-    rpc: new rpc.Server(document.rpcUrl, { allowHttp: document.rpcUrl.startsWith('http:') }),
-    passphrase: document.passphrase,
-    token: document.contracts.token,
-    auditor: document.contracts.auditor,
-    prover: prover ?? standIn,
-    friendbotUrl: document.friendbotUrl,
-    auditorId: document.auditor.id,
-    archives: (archiveUrls ?? [document.archiveUrl].filter((named) => named !== undefined)).map((archiveUrl) =>
-      openHttpArchive(archiveUrl, document.contracts.token),
-    ),
-  }
+  const document = await fetchDeployment(url)
+  const { friendbotUrl } = document
+  if (friendbotUrl === undefined) throw new Error(`${url} names no friendbot`)
+  const deployment = openDeployment(document, prover ?? standIn, archiveUrls)
+  const network: TestNetwork = { ...deployment, friendbotUrl, auditorId: document.auditor.id }
   if (prover) await requireSameKeys(network, document.contracts.verifier, prover)
   return network
 }

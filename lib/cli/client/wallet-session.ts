@@ -1,5 +1,7 @@
-import { type Keypair, TransactionBuilder } from '@stellar/stellar-sdk'
+import type { Keypair } from '@stellar/stellar-sdk'
 import { createPayrollClient, type PayrollClient, take } from '#lib/sdk/payroll-client.ts'
+import { signIn } from '#lib/sdk/sign-in.ts'
+import { keypairSigner } from '#lib/wallet/signer.ts'
 
 /** A client of the service at `base`, its origin. */
 export function connect(base: string, session?: string): PayrollClient {
@@ -7,14 +9,8 @@ export function connect(base: string, session?: string): PayrollClient {
 }
 
 /** Signs in with SEP-10. Resolves to the session token. @throws PayrollError */
-export async function signInWithWallet(base: string, wallet: Keypair): Promise<string> {
-  const client = connect(base)
-  const query = { account: wallet.publicKey() }
-  const challenge = await take(client.GET('/auth/sep10/challenge', { params: { query } }))
-  const transaction = TransactionBuilder.fromXdr(challenge.transaction, challenge.network_passphrase)
-  transaction.sign(wallet)
-  const body = { transaction: transaction.toXdr() }
-  return (await take(client.POST('/auth/sep10/verify', { body }))).session
+export function signInWithWallet(base: string, wallet: Keypair): Promise<string> {
+  return signIn(connect(base), keypairSigner(wallet))
 }
 
 /** Signs in with a wallet. Resolves to a client with the session. */

@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { bn254 } from '@noble/curves/bn254.js'
-import { POINTS } from '../node/reference-string.ts'
+import { POINTS } from '../ignition.ts'
 
 /**
  * The reference string of the embedded ledger: tau^i · G1 for i from 0 to 32,768, and tau · G2. Anyone can derive this

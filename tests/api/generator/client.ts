@@ -1,18 +1,14 @@
-import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import openapiTS, { astToString } from 'openapi-typescript'
 import { interfaceDocument } from '../../../lib/api/interface.ts'
 import { runCommand } from '../../../lib/cli/process/command.ts'
 
-const USAGE = `npm run client [-- directory]
+const USAGE = `npm run client
 
-Writes the types of the API to lib/sdk/payroll-api.d.ts, as \`npm run typecheck\` and \`npm run build\` do first. With a
-directory, writes them there, and the client beside them: payroll-api.d.ts and payroll-client.ts. A project that uses
-them installs openapi-fetch.`
+Writes the types of the API to lib/sdk/payroll-api.d.ts, as \`npm run typecheck\` and \`npm run build\` do first.`
 
-const SDK = join(import.meta.dirname, '../../../lib/sdk')
-const TYPES = 'payroll-api.d.ts'
-const CLIENT = 'payroll-client.ts'
+const TYPES = join(import.meta.dirname, '../../../lib/sdk/payroll-api.d.ts')
 
 /** The types that openapi-typescript generates from the OpenAPI document. */
 async function generateTypes(): Promise<string> {
@@ -23,15 +19,7 @@ async function generateTypes(): Promise<string> {
 }
 
 if (import.meta.main) {
-  await runCommand({ usage: USAGE, options: {}, run: (_, [directory]) => writeClient(directory) })
-}
-
-async function writeClient(directory = SDK): Promise<void> {
-  mkdirSync(directory, { recursive: true })
-  writeIfChanged(join(directory, TYPES), await generateTypes())
-  if (directory === SDK) return
-  copyFileSync(join(SDK, CLIENT), join(directory, CLIENT))
-  console.log(`${directory}: import { createPayrollClient } from './${CLIENT}'`)
+  await runCommand({ usage: USAGE, options: {}, run: async () => writeIfChanged(TYPES, await generateTypes()) })
 }
 
 /** Leaves an unchanged file alone: a new modification time would make `npm test` rebuild the application. */

@@ -1,0 +1,162 @@
+import { spawnSync } from 'node:child_process'
+import { cpSync, globSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { builtinModules } from 'node:module'
+import { fileURLToPath } from 'node:url'
+import { build, type Plugin } from 'vite'
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const FOLDER = `${ROOT}lib/sdk/dist`
+const PACKAGE = `${FOLDER}/package`
+const CIRCUITS = `${ROOT}lib/prover/circuits`
+const STRING = `${ROOT}lib/prover/reference-string`
+
+/** The entries of the package: the name after its own, and the source in this folder. */
+const ENTRIES = { '.': 'payroll-client', './wallet': 'wallet', './prover': 'prover' } as const
+
+const { version, license, dependencies } = JSON.parse(readFileSync(`${ROOT}package.json`, 'utf8')) as {
+  version: string
+  license: string
+  dependencies: Record<string, string>
+}
+
+/**
+ * Packs what frontends install: ES modules, one per source file, with their types. The same sources give the same bytes.
+ * `npm run client` generates the API's types first.
+ * @returns the path of the tarball
+ */
+export async function packSdk(): Promise<string> {
+  rmSync(PACKAGE, { recursive: true, force: true })
+  await emitModules()
+  emitTypes()
+  cpSync(`${ROOT}LICENSE`, `${PACKAGE}/LICENSE`)
+  cpSync(`${ROOT}lib/sdk/README.md`, `${PACKAGE}/README.md`)
+  writeFileSync(`${PACKAGE}/package.json`, `${JSON.stringify(manifest(), null, 2)}\n`)
+  for (const name of readdirSync(FOLDER)) if (name.endsWith('.tgz')) rmSync(`${FOLDER}/${name}`)
+  const [{ filename } = { filename: '' }] = JSON.parse(
+    run('npm', 'pack', PACKAGE, '--json', '--pack-destination', FOLDER),
+  )
+  return `${FOLDER}/${filename}`
+}
+
+async function emitModules(): Promise<void> {
+  await build({
+    configFile: false,
+    root: ROOT,
+    publicDir: false,
+    logLevel: 'error',
+    plugins: [assets()],
+    build: {
+      outDir: PACKAGE,
+      target: 'es2024',
+      minify: false,
+      lib: { entry: Object.values(ENTRIES).map((name) => `${ROOT}lib/sdk/${name}.ts`), formats: ['es'] },
+      rolldownOptions: {
+        external: (specifier) => !/^[./\0]|^#lib\/|^embedded:/.test(specifier),
+        output: { preserveModules: true, preserveModulesRoot: `${ROOT}lib`, entryFileNames: 'dist/[name].js' },
+      },
+    },
+  })
+  for (const file of filesOf('js')) {
+    // In the service no bundler may touch these imports; in a frontend its bundler must.
+    rewrite(file, (code) => code.replaceAll(/\/\* (webpack|turbopack)Ignore: true \*\/ ?/g, ''))
+  }
+}
+
+/** Turns the files of circuits and reference string into modules. */
+function assets(): Plugin {
+  const circuit = (name: string) => {
+    const artifact = JSON.stringify(readFileSync(`${CIRCUITS}/${name}.json`, 'utf8'))
+    return `export const artifact = ${artifact}\nexport const key = '${base64(CIRCUITS, `${name}.vk`)}'`
+  }
+  const names = globSync('*.vk', { cwd: CIRCUITS }).map((file) => file.replace(/\.vk$/, ''))
+  const modules: Record<string, () => string> = {
+    'embedded:string': () =>
+      `export const g1 = '${base64(STRING, 'bn254_g1.dat')}'\nexport const g2 = '${base64(STRING, 'bn254_g2.dat')}'`,
+    'embedded:assets': () => {
+      const cases = names.toSorted().map((name) => `'${name}': () => import('embedded:${name}')`)
+      return [
+        `const circuits = { ${cases.join(', ')} }`,
+        'export const loadCircuit = (name) => circuits[name]()',
+        "export const loadReferenceString = () => import('embedded:string')",
+      ].join('\n')
+    },
+    ...Object.fromEntries(names.map((name) => [`embedded:${name}`, () => circuit(name)])),
+  }
+  return {
+    name: 'embedded-assets',
+    enforce: 'pre',
+    resolveId: (specifier) => {
+      if (specifier === './assets.js') return '\0embedded:assets'
+      return specifier.startsWith('embedded:') ? `\0${specifier}` : undefined
+    },
+    load: (id) => modules[id.slice(1)]?.(),
+  }
+}
+
+const base64 = (folder: string, name: string) => readFileSync(`${folder}/${name}`).toString('base64')
+
+function emitTypes(): void {
+  const tsc = fileURLToPath(new URL('bin/tsc', `${import.meta.resolve('typescript/package.json')}`))
+  run(process.execPath, tsc, '-p', `${ROOT}lib/sdk/tsconfig.json`)
+  for (const name of ['payroll-api.d.ts', 'assets.d.ts']) {
+    cpSync(`${ROOT}lib/sdk/${name}`, `${PACKAGE}/types/sdk/${name}`)
+  }
+  for (const file of filesOf('ts')) {
+    rewrite(file, (code) =>
+      code
+        // Every source file is one folder below lib.
+        .replaceAll(/(['"])#lib\/([^'"]+)\1/g, '$1../$2$1')
+        .replaceAll(/(['"])(\.[^'"]*?)(\.d)?\.ts\1/g, '$1$2.js$1'),
+    )
+  }
+}
+
+/** The package.json, with the dependencies that the modules and types import. */
+function manifest() {
+  const imported = new Set<string>()
+  for (const file of [...filesOf('js'), ...filesOf('ts')]) {
+    const code = readFileSync(file, 'utf8')
+    for (const [, specifier = ''] of code.matchAll(/(?:from|import)\s*\(?\s*['"]([^'".][^'"]*)['"]/g)) {
+      const [first = '', second = ''] = specifier.split('/')
+      imported.add(first.startsWith('@') ? `${first}/${second}` : first)
+    }
+  }
+  const foreign = [...imported].filter((name) => !dependencies[name] || builtinModules.includes(name))
+  if (foreign.length > 0) throw new Error(`the package would import ${foreign.join(', ')}`)
+  return {
+    name: 'confidential-payroll-sdk',
+    version,
+    description: 'Confidential payroll on Stellar for frontends: API client, wallet and prover',
+    license,
+    type: 'module',
+    sideEffects: false,
+    engines: { node: '>=22' },
+    exports: Object.fromEntries(
+      Object.entries(ENTRIES).map(([name, source]) => [
+        name,
+        { types: `./types/sdk/${source}.d.ts`, default: `./dist/sdk/${source}.js` },
+      ]),
+    ),
+    dependencies: Object.fromEntries([...imported].toSorted().map((name) => [name, dependencies[name]])),
+  }
+}
+
+const filesOf = (extension: string): string[] =>
+  globSync(`**/*.${extension}`, { cwd: PACKAGE })
+    .toSorted()
+    .map((name) => `${PACKAGE}/${name}`)
+
+function rewrite(file: string, change: (code: string) => string): void {
+  writeFileSync(file, change(readFileSync(file, 'utf8')))
+}
+
+function run(command: string, ...args: string[]): string {
+  const { status, stdout, stderr } = spawnSync(command, args, { cwd: ROOT, encoding: 'utf8' })
+  if (status !== 0) throw new Error(`${command} ${args.join(' ')} failed:\n${stdout}${stderr}`)
+  return stdout
+}
+
+if (import.meta.main) {
+  mkdirSync(FOLDER, { recursive: true })
+  console.log(await packSdk())
+}

@@ -1,0 +1,37 @@
+/** What an account does with the confidential token: keys, balances, and calls that a signer signs. */
+export { type ConfidentialAccount, readConfidentialAccount } from '#lib/wallet/account.ts'
+export { type EventArchive, openHttpArchive } from '#lib/wallet/archive.ts'
+export { type Balance, type SyncedBalance, syncBalance } from '#lib/wallet/balance.ts'
+export {
+  buildDelegation,
+  buildDeposit,
+  buildMerge,
+  buildRegister,
+  buildRevocation,
+  buildTransfer,
+  buildWithdraw,
+  type SignedSpending,
+} from '#lib/wallet/calls.ts'
+export type { Opening } from '#lib/wallet/commitment.ts'
+export {
+  type Deployment,
+  type DeploymentDocument,
+  fetchDeployment,
+  openDeployment,
+} from '#lib/wallet/deployment.ts'
+export { type AnyHolder, type ConfidentialKeys, type Holder, openWallet } from '#lib/wallet/keys.ts'
+export {
+  formatManifest,
+  hashSeal,
+  type Manifest,
+  type ManifestDelegation,
+  type ManifestPayout,
+  signManifest,
+} from '#lib/wallet/manifest.ts'
+export type { Prover } from '#lib/wallet/prover.ts'
+export { type SealBinding, sealPayout } from '#lib/wallet/seal.ts'
+export { keypairSigner, type Signer } from '#lib/wallet/signer.ts'
+export type { CallOptions, SignedCall } from '#lib/wallet/transaction.ts'
+export { WalletError, type WalletErrorCode } from '#lib/wallet/wallet-error.ts'
+export { openSep43Signer, type Sep43Wallet } from './sep43.ts'
+export { signIn } from './sign-in.ts'

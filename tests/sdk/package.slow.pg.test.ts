@@ -1,0 +1,64 @@
+import { execFile } from 'node:child_process'
+import { cp, mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { freePort } from '../support/port.ts'
+import { type Program, startProgram } from '../support/program.ts'
+
+const run = promisify(execFile)
+const tool = (name: string) => resolve('node_modules/.bin', name)
+
+let directory: string
+let program: Program
+let base: string
+let deployment: string
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'payroll-sdk-'))
+  const [port, devnet] = [await freePort(), await freePort()]
+  base = `http://localhost:${port}`
+  deployment = `http://localhost:${devnet}/deployment.json`
+  program = await startProgram(base, {
+    PORT: String(port),
+    DEVNET_PORT: String(devnet),
+    DEVNET_PROOFS: 'real',
+    BATCH_ENABLED: 'false',
+    DATA_DIR: join(directory, 'data'),
+  })
+})
+afterAll(async () => {
+  await program?.kill()
+  await rm(directory, { recursive: true, force: true })
+})
+
+test('a project that installs nothing but the package of /sdk compiles strictly and pays', async () => {
+  const project = join(directory, 'node')
+  await cp('docs/examples/node', project, { recursive: true })
+  const options = { cwd: project }
+  await run('npm', ['install', '--no-audit', '--no-fund', `${base}/sdk`], options)
+  await run(tool('tsc'), ['--project', project], options)
+  const { stdout } = await run(process.execPath, ['pay.ts', base, deployment], options)
+  expect(stdout).toContain("status: 'SUCCESS'")
+  expect(stdout).toContain('received, in base units: 125000000n')
+})
+
+test('/sdk redirects to the tarball of this build, which may be kept for ever', async () => {
+  const redirect = await fetch(`${base}/sdk`, { redirect: 'manual' })
+  const location = redirect.headers.get('location') ?? ''
+  expect([redirect.status, redirect.headers.get('cache-control')]).toEqual([302, 'no-store'])
+  expect(location).toMatch(/^\/sdk\/[0-9a-f]{16}\/confidential-payroll-sdk-\d+\.\d+\.\d+\.tgz$/)
+  const tarball = await fetch(base + location)
+  expect(tarball.headers.get('cache-control')).toBe('public, max-age=31536000, immutable')
+  const packed = await readFile(`lib/sdk/dist/${location.split('/').at(-1)}`)
+  expect(Buffer.from(await tarball.arrayBuffer()).equals(packed)).toBe(true)
+  const other = await fetch(base + location.replace(/[0-9a-f]{16}/, '0'.repeat(16)))
+  expect(other.status).toBe(404)
+})
+
+test('publint and arethetypeswrong have nothing to say about the tarball', async () => {
+  const { headers } = await fetch(`${base}/sdk`, { redirect: 'manual' })
+  const tarball = `lib/sdk/dist/${headers.get('location')?.split('/').at(-1)}`
+  expect((await run(tool('publint'), ['run', tarball, '--strict'])).stdout).toContain('All good!')
+  expect((await run(tool('attw'), [tarball, '--profile', 'esm-only'])).stdout).toContain('No problems found')
+})
