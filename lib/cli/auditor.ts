@@ -15,7 +15,8 @@ const USAGE = `Usage: npm run -s auditor -- <command> [options]
                   (the embedded ledger's is .data/ledger/auditor.json)
   --archive URL   an archive with the events that the RPC has dropped; may be repeated; none: use the RPC alone
                   (default: the archive in the deployment document)
-  --network URL   the deployment document of the network (http://localhost:${environment().DEVNET_PORT}/deployment.json)
+  --network FILE_OR_URL
+                  the deployment document of the network (http://localhost:${environment().DEVNET_PORT}/deployment.json)
 `
 
 interface Given {

@@ -31,7 +31,8 @@ const USAGE = `Usage: npm run -s wallet -- <command> [options]
   --service URL   the payroll service (${environment().PUBLIC_URL})
   --archive URL   an archive with the events that the RPC has dropped; may be repeated; none: use the RPC alone
                   (default: the archive in the deployment document)
-  --network URL   the deployment document of the network (http://localhost:${environment().DEVNET_PORT}/deployment.json)
+  --network FILE_OR_URL
+                  the deployment document of the network (http://localhost:${environment().DEVNET_PORT}/deployment.json)
 `
 
 /** The options of a command. */

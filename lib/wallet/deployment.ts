@@ -45,9 +45,25 @@ export type DeploymentDocument = z.output<typeof DOCUMENT>
 export async function fetchDeployment(url: string): Promise<DeploymentDocument> {
   const response = await fetch(url)
   if (!response.ok) throw new WalletError('deployment-invalid', `${url} responded ${response.status}`)
-  const { data, error } = DOCUMENT.safeParse(await response.json().catch(() => undefined))
+  return parseDeployment(url, await response.text())
+}
+
+/**
+ * Parses the text of the document at `source`, a URL or a file.
+ * @throws WalletError `deployment-invalid` that names the fields
+ */
+export function parseDeployment(source: string, text: string): DeploymentDocument {
+  const { data, error } = DOCUMENT.safeParse(parseJson(text))
   if (data) return data
-  throw new WalletError('deployment-invalid', `${url} is no deployment document: ${z.prettifyError(error)}`)
+  throw new WalletError('deployment-invalid', `${source} is no deployment document: ${z.prettifyError(error)}`)
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
 }
 
 /**

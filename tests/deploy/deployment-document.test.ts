@@ -1,5 +1,9 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
 import { Networks } from '@stellar/stellar-sdk'
-import { expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { openTestNetwork } from '#lib/cli/client/participants.ts'
 import { ConfigurationError } from '#lib/config/environment.ts'
 import { readDocument } from '#lib/setup/document.ts'
 
@@ -66,3 +70,36 @@ test.each(['', 'hunter2', '[]', 'null', '"x"', `{"auditor":{"secretHex":"deadbee
     expect(() => readDocument(text)).not.toThrow(/hunter2|deadbeef/)
   },
 )
+
+describe('the wallet command', () => {
+  const COMPLETE = { ...DEMO, friendbotUrl: 'https://friendbot.example' }
+
+  async function open(document: object) {
+    const folder = await mkdtemp(path.join(tmpdir(), 'document-'))
+    onTestFinished(() => rm(folder, { recursive: true }))
+    const file = path.join(folder, 'deployment.json')
+    await writeFile(file, JSON.stringify(document))
+    return await openTestNetwork(file)
+  }
+
+  test('reads the document from a file', async () => {
+    expect(await open(COMPLETE)).toMatchObject({
+      token,
+      auditor: token,
+      auditorId: 0,
+      friendbotUrl: COMPLETE.friendbotUrl,
+    })
+  })
+
+  test.each([
+    ['friendbotUrl', { friendbotUrl: undefined }],
+    ['contracts.auditor', { contracts: { token, verifier: token } }],
+    ['contracts.verifier', { contracts: { token, auditor: token } }],
+    ['contracts.token', { contracts: { auditor: token, verifier: token } }],
+    ['auditor.id', { auditor: {} }],
+    ['rpcUrl', { rpcUrl: undefined }],
+    ['passphrase', { passphrase: undefined }],
+  ])('names %s if the document lacks it', async (field, change) => {
+    await expect(open({ ...COMPLETE, ...change })).rejects.toThrow(field)
+  })
+})

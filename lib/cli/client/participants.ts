@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises'
 import { Keypair, TransactionBuilder } from '@stellar/stellar-sdk'
 import { requireSameKeys } from '#lib/prover/node/network-keys.ts'
 import { prover as standIn } from '#lib/prover/stand-in.ts'
@@ -7,7 +8,7 @@ import type { TokenArchive } from '#lib/wallet/archive.ts'
 import { EMPTY } from '#lib/wallet/balance.ts'
 import { buildDeposit, buildMerge, buildRegister } from '#lib/wallet/calls.ts'
 import type { Opening } from '#lib/wallet/commitment.ts'
-import { type Deployment, fetchDeployment, openDeployment } from '#lib/wallet/deployment.ts'
+import { type Deployment, fetchDeployment, openDeployment, parseDeployment } from '#lib/wallet/deployment.ts'
 import { type Holder, openHolder } from '#lib/wallet/keys.ts'
 import type { Prover } from '#lib/wallet/prover.ts'
 
@@ -19,18 +20,19 @@ export interface TestNetwork extends Deployment {
 }
 
 /**
- * Opens the network of the deployment document at `url`, with the document's archive.
+ * Opens the network of the deployment document at `source`, a file or an http(s) URL, with the document's archive.
  * @param archiveUrls replaces that archive
  * @throws ConfigurationError before anything is created there, if its verifier wouldn't accept this prover's proofs
  */
 export async function openTestNetwork(
-  url: string,
+  source: string,
   prover?: Prover,
   archiveUrls?: readonly string[],
 ): Promise<TestNetwork> {
-  const document = await fetchDeployment(url)
+  const isUrl = /^https?:\/\//.test(source)
+  const document = isUrl ? await fetchDeployment(source) : parseDeployment(source, await readFile(source, 'utf8'))
   const { friendbotUrl } = document
-  if (friendbotUrl === undefined) throw new Error(`${url} names no friendbot`)
+  if (friendbotUrl === undefined) throw new Error(`${source} lacks friendbotUrl`)
   const deployment = openDeployment(document, prover ?? standIn, archiveUrls)
   const network: TestNetwork = { ...deployment, friendbotUrl, auditorId: document.auditor.id }
   if (prover) await requireSameKeys(network, document.contracts.verifier, prover)
