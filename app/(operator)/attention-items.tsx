@@ -77,9 +77,9 @@ function AttentionItem({ item, network, now }: AttentionItemProps) {
 function Of({ item, network }: Pick<AttentionItemProps, 'item' | 'network'>) {
   const { organisation, users = [], batch, contractors = [], moreContractors = 0 } = item
   if (!organisation && !batch && contractors.length === 0) return null
-  const reached = users.filter(({ email }) => email !== null)
+  const emailable = users.filter(({ email }) => email !== null)
   // A wallet can't be emailed, so show it only if there is no email.
-  const contacts = reached.length > 0 ? reached : users
+  const contacts = emailable.length > 0 ? emailable : users
   return (
     <p className="text-soft">
       {organisation && <OrganisationLink {...organisation} path="/batches" />}

@@ -6,7 +6,7 @@ const SHOWN_MS = 2_000
 
 /** One listener for every copy button of the page, and for taps on shortened hashes, which then expand. */
 export function CopyListener() {
-  const [said, setSaid] = useState('')
+  const [announcement, announce] = useState('')
 
   useEffect(() => {
     document.documentElement.dataset.copies = ''
@@ -17,11 +17,11 @@ export function CopyListener() {
         () => false,
       )
       button.toggleAttribute('data-copied', copied)
-      setSaid(copied ? 'Copied' : 'The browser does not allow copying')
+      announce(copied ? 'Copied' : 'The browser does not allow copying')
       window.clearTimeout(timer)
       timer = window.setTimeout(() => {
         button.removeAttribute('data-copied')
-        setSaid('')
+        announce('')
       }, SHOWN_MS)
     }
     const answer = ({ target }: MouseEvent) => {
@@ -39,7 +39,7 @@ export function CopyListener() {
 
   return (
     <p role="status" className="copied">
-      {said}
+      {announcement}
     </p>
   )
 }

@@ -10,8 +10,8 @@ export function groupDigits(whole: string | number | bigint): string {
  */
 export function readable(decimal: string, places = 7): string {
   const [whole = '0', fraction = ''] = decimal.split('.')
-  const kept = fraction.slice(0, places).replace(/0+$/, '').padEnd(2, '0')
-  return `${groupDigits(whole)}.${kept}`
+  const decimals = fraction.slice(0, places).replace(/0+$/, '').padEnd(2, '0')
+  return `${groupDigits(whole)}.${decimals}`
 }
 
 /** Formats stroops as XLM. A non-zero amount never shows as zero. */
@@ -35,11 +35,11 @@ export function between(start: Date, end: Date): string {
 
 /** How long ago, in one unit: '12 s', '3 min', '5 h', '4 days'. */
 export function age(at: Date, now: Date): string {
-  const passed = Math.max(0, Math.floor((now.getTime() - at.getTime()) / 1000))
-  if (passed < 60) return `${passed} s`
-  if (passed < 3600) return `${Math.floor(passed / 60)} min`
-  if (passed < 48 * 3600) return `${Math.floor(passed / 3600)} h`
-  return `${Math.floor(passed / 86_400)} days`
+  const elapsed = Math.max(0, Math.floor((now.getTime() - at.getTime()) / 1000))
+  if (elapsed < 60) return `${elapsed} s`
+  if (elapsed < 3600) return `${Math.floor(elapsed / 60)} min`
+  if (elapsed < 48 * 3600) return `${Math.floor(elapsed / 3600)} h`
+  return `${Math.floor(elapsed / 86_400)} days`
 }
 
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']

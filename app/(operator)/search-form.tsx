@@ -30,13 +30,15 @@ export const FIELD = 'h-9 min-w-0 rounded-md border border-edge bg-surface px-3 
 
 /** Searches a list within its filters, with or without JavaScript. */
 export function SearchForm({ path, query, searches, tab, filters, children }: SearchFormProps) {
-  const kept = [...filters.map(({ name }) => name), ...(tab === undefined ? [] : [tab])]
+  const preserved = [...filters.map(({ name }) => name), ...(tab === undefined ? [] : [tab])]
   const q = query.q ?? ''
-  const isAsked = Object.entries(query).some(([name, value]) => name !== 'page' && value !== '' && !kept.includes(name))
+  const isAsked = Object.entries(query).some(
+    ([name, value]) => name !== 'page' && value !== '' && !preserved.includes(name),
+  )
   return (
     <search>
       <form action={path} method="get" className="mb-3 flex flex-wrap items-center gap-2">
-        {kept.map((name) => query[name] && <input key={name} type="hidden" name={name} value={query[name]} />)}
+        {preserved.map((name) => query[name] && <input key={name} type="hidden" name={name} value={query[name]} />)}
         <label htmlFor="q" className="sr-only">
           Search
         </label>
@@ -69,7 +71,7 @@ export function SearchForm({ path, query, searches, tab, filters, children }: Se
         </button>
         {isAsked && (
           <Link
-            href={addressOf(path, Object.fromEntries(kept.map((name) => [name, query[name] ?? ''])))}
+            href={addressOf(path, Object.fromEntries(preserved.map((name) => [name, query[name] ?? ''])))}
             prefetch={false}
             className="px-1 text-soft underline-offset-4 hover:underline"
           >

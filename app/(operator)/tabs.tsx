@@ -18,8 +18,8 @@ interface TabsProps {
 
 /** The tabs of a list. */
 export function Tabs({ label, path, name, tabs, query, counts }: TabsProps) {
-  const asked = query[name] ?? ''
-  const chosen = tabs.some(([value]) => value === asked) ? asked : ''
+  const requested = query[name] ?? ''
+  const selected = tabs.some(([value]) => value === requested) ? requested : ''
   return (
     <nav aria-label={label} className="mb-4 flex flex-wrap gap-x-1 gap-y-0.5">
       {tabs.map(([value, word]) => (
@@ -27,7 +27,7 @@ export function Tabs({ label, path, name, tabs, query, counts }: TabsProps) {
           key={value}
           href={addressOf(path, { ...query, [name]: value, page: '' })}
           prefetch={false}
-          aria-current={value === chosen ? 'true' : undefined}
+          aria-current={value === selected ? 'true' : undefined}
           className="group rounded-full px-3 py-1 whitespace-nowrap text-soft transition-colors hover:bg-raised hover:text-ink aria-[current]:bg-ink aria-[current]:text-page"
         >
           {word}

@@ -19,10 +19,10 @@ export async function keepSignIn(publicUrl: string, pending: InviteSignIn): Prom
 
 /** The stored sign-in, which can be taken once; undefined if there is none. */
 export async function takeSignIn(publicUrl: string): Promise<InviteSignIn | undefined> {
-  const kept = (await cookies()).get(nameOf(publicUrl))?.value
+  const cookie = (await cookies()).get(nameOf(publicUrl))?.value
   await write(publicUrl, '', 0)
   try {
-    return PENDING.parse(JSON.parse(kept ?? ''))
+    return PENDING.parse(JSON.parse(cookie ?? ''))
   } catch {
     return undefined
   }

@@ -43,11 +43,11 @@ export const ME_OPERATIONS = inGroup('Me', [
     body: { schema: otherIdentity, example: { session: EXAMPLE.session } },
     response: { description: 'The caller', schema: meShape, example: ME_EXAMPLE },
     refusals: ['employer-required', 'organisation-in-use', 'provider-mismatch'],
-    handle: async ({ service, session, body, ...given }) => {
+    handle: async ({ service, session, body, ...request }) => {
       // Both sessions are verified before the first query.
-      const other = await verifyOtherSession(given.settings.sessions, body.session, given.now)
+      const other = await verifyOtherSession(request.settings.sessions, body.session, request.now)
       const db = await service.database()
-      const context = { ...given, db, user: await admitUser({ db, now: given.now }, session) }
+      const context = { ...request, db, user: await admitUser({ db, now: request.now }, session) }
       return await describeMe({ ...context, user: await joinIdentity(context, other) })
     },
   }),

@@ -62,8 +62,8 @@ async function respond(operation: Operation, { running, request, session, params
   const body = await readBody(request, operation)
   const admitted = await admit(operation.caller, running, principal)
   const { settings, confidentialAccounts: accounts } = running
-  const given = { service: running, settings, accounts, now: running.now(), request, params, query, body, ready }
-  return present(await operation.handle({ ...admitted, ...given }), operation.response?.contentType)
+  const base = { service: running, settings, accounts, now: running.now(), request, params, query, body, ready }
+  return present(await operation.handle({ ...admitted, ...base }), operation.response?.contentType)
 }
 
 async function readBody(request: Request, { body, caller }: Operation): Promise<unknown> {

@@ -88,8 +88,8 @@ export const SERVICE_OPERATIONS = inGroup('Service', [
       },
     },
     handle: async ({ service }) => {
-      const found = await readiness(service)
-      return new ApiResponse(found, found.ok ? {} : { status: 503, headers: { 'Retry-After': '5' } })
+      const state = await readiness(service)
+      return new ApiResponse(state, state.ok ? {} : { status: 503, headers: { 'Retry-After': '5' } })
     },
   }),
   operation({

@@ -38,8 +38,8 @@ const signIn = {
 
 async function openWalletSession(service: Service, transaction: string, now: Date) {
   const { settings, network, database } = service
-  const given = { rpc: network.server, sep10: settings.sep10, sessions: settings.sessions, database }
-  return await admitSession(service, await signInWithWallet(given, transaction, now))
+  const context = { rpc: network.server, sep10: settings.sep10, sessions: settings.sessions, database }
+  return await admitSession(service, await signInWithWallet(context, transaction, now))
 }
 
 export const SESSION_OPERATIONS = inGroup('Sessions', [
@@ -101,8 +101,8 @@ export const SESSION_OPERATIONS = inGroup('Sessions', [
     },
     refusals: ['identity-token-invalid', 'provider-mismatch', 'idp-not-configured', 'rate-limited'],
     handle: async ({ service, ready, body, now }) => {
-      const given = { provider: ready, sessions: service.settings.sessions }
-      return await admitSession(service, await signInWithProvider(given, body.token, now))
+      const context = { provider: ready, sessions: service.settings.sessions }
+      return await admitSession(service, await signInWithProvider(context, body.token, now))
     },
   }),
 ])

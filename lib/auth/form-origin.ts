@@ -15,7 +15,7 @@ export function isOwnForm(headers: Headers, publicUrl: string): boolean {
 }
 
 function isOwnOrigin(address: string | null, publicUrl: string): boolean {
-  const [given, own] = [URL.parse(address ?? ''), new URL(publicUrl)]
-  if (!given || given.protocol !== own.protocol || given.port !== own.port) return false
-  return given.hostname === own.hostname || (isLoopback(given.hostname) && isLoopback(own.hostname))
+  const [url, own] = [URL.parse(address ?? ''), new URL(publicUrl)]
+  if (!url || url.protocol !== own.protocol || url.port !== own.port) return false
+  return url.hostname === own.hostname || (isLoopback(url.hostname) && isLoopback(own.hostname))
 }

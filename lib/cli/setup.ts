@@ -40,14 +40,14 @@ await runCommand({
     }
     // Only the environment goes to standard output; everything else goes to standard error.
     console.log = console.error
-    const given = environment()
+    const configuration = environment()
     const toFile = file !== STANDARD_OUTPUT
     const text = await provision({
       document: await fetchDocument(deployment),
       services: setupServices,
-      kept: toFile ? readEnvFile(file) : '',
+      envText: toFile ? readEnvFile(file) : '',
       file,
-      given: sponsorSeed === undefined ? given : { ...given, SPONSOR_SEED: sponsorSeed },
+      keys: sponsorSeed === undefined ? configuration : { ...configuration, SPONSOR_SEED: sponsorSeed },
       channels: Number(channels),
       keep: (text) => {
         if (toFile) writeEnvFile(file, text)

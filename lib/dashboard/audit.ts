@@ -78,9 +78,9 @@ function selectAudit(db: Database, condition: SQL | undefined) {
 }
 
 function conditionOf({ q, organisation, action, actor, from, to }: AuditFilters): SQL | undefined {
-  const known = AUDIT_ACTIONS.find((name) => name === action)
+  const actionName = AUDIT_ACTIONS.find((name) => name === action)
   return and(
-    known && eq(auditLog.action, known),
+    actionName && eq(auditLog.action, actionName),
     ofOrganisation(auditLog.organisation, organisation),
     byActor(actor),
     byDay(from, '00:00:00.000', (start) => gte(auditLog.at, start)),
@@ -92,15 +92,15 @@ function conditionOf({ q, organisation, action, actor, from, to }: AuditFilters)
 /** Matches a part of an entry or of its organisation's name. */
 function containingText(q: string): SQL | undefined {
   const own = contains(q, auditLog.actorSub, auditLog.subjectId, auditLog.action, auditLog.detail)
-  const named = sql`${auditLog.organisation} in (select ${organisations.id} from ${organisations} where ${contains(q, organisations.name)})`
-  return own && or(own, named)
+  const ofOrganisation = sql`${auditLog.organisation} in (select ${organisations.id} from ${organisations} where ${contains(q, organisations.name)})`
+  return own && or(own, ofOrganisation)
 }
 
 function byActor(actor: string): SQL | undefined {
   if (actor === '') return undefined
   const [, kind = '', sub = ''] = /^([a-z]+):([^\0]*)$/s.exec(actor) ?? []
-  const known = ACTOR_KINDS.find((name) => name === kind)
-  return known ? and(eq(auditLog.actorKind, known), eq(auditLog.actorSub, sub)) : sql`false`
+  const actorKind = ACTOR_KINDS.find((name) => name === kind)
+  return actorKind ? and(eq(auditLog.actorKind, actorKind), eq(auditLog.actorSub, sub)) : sql`false`
 }
 
 /**

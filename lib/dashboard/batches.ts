@@ -43,7 +43,7 @@ export type BatchLine = Read<typeof batches.$inferSelect, typeof COLUMNS> & {
 /** Lists the batches of all organisations, newest first. */
 export async function listBatches(db: Database, request: ListRequest): Promise<List<BatchLine>> {
   const { q, organisation } = request
-  const status = BATCH_STATUSES.find((known) => known === request.status)
+  const status = BATCH_STATUSES.find((name) => name === request.status)
   const within = and(ofOrganisation(batches.organisation, organisation), containingText(db, q))
   const counted = await db
     .select({ value: batches.status, count: count() })

@@ -45,7 +45,7 @@ export interface ContractorLine {
 /** Lists the contractors of all organisations, newest first. */
 export async function listContractors(db: Database, request: ListRequest): Promise<List<ContractorLine>> {
   const { q, organisation } = request
-  const status = CONTRACTOR_STATUSES.find((known) => known === request.status)
+  const status = CONTRACTOR_STATUSES.find((name) => name === request.status)
   const ofIts = eq(organisations.id, contractors.organisation)
   const within = and(
     isNull(contractors.deletedAt),
@@ -72,9 +72,9 @@ export async function listContractors(db: Database, request: ListRequest): Promi
 
 /** Finds the name of a contractor, even a removed one. */
 export async function findContractorName(db: Database, id: string): Promise<string | undefined> {
-  const [found] = await db
+  const [contractor] = await db
     .select({ name: contractors.name })
     .from(contractors)
     .where(sql`${contractors.id}::text = ${id.replaceAll('\0', '')}`)
-  return found?.name
+  return contractor?.name
 }

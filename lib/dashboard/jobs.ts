@@ -55,7 +55,7 @@ const JOBS_ON_A_PAGE = 20
 
 /** Lists all jobs, newest first. A search matches a job, its user, and its items' payees, channels and hashes. */
 export async function listJobs(db: Database, request: ListRequest): Promise<List<JobLine>> {
-  const status = JOB_STATUSES.find((known) => known === request.status)
+  const status = JOB_STATUSES.find((name) => name === request.status)
   const within = and(ofUsersOf(db, request.organisation), containingText(db, request.q))
   const counted = await db
     .select({ value: batchJobs.status, count: count() })

@@ -47,17 +47,17 @@ export async function readLedgerTransaction(
   network: Network,
   hash: string,
 ): Promise<LedgerTransaction | { oldestLedger: number }> {
-  const found = await network.call('getTransaction', { hash }, FOUND)
-  if (found.status === 'NOT_FOUND') return { oldestLedger: found.oldestLedger }
-  const result = decodeResult(found.resultXdr)
+  const response = await network.call('getTransaction', { hash }, FOUND)
+  if (response.status === 'NOT_FOUND') return { oldestLedger: response.oldestLedger }
+  const result = decodeResult(response.resultXdr)
   return {
-    ...readEnvelope(found.envelopeXdr, network.passphrase),
-    succeeded: found.status === 'SUCCESS',
-    ledger: found.ledger,
-    closedAt: new Date(found.createdAt * 1000),
+    ...readEnvelope(response.envelopeXdr, network.passphrase),
+    succeeded: response.status === 'SUCCESS',
+    ledger: response.ledger,
+    closedAt: new Date(response.createdAt * 1000),
     feeCharged: result.feeCharged,
     resultCode: resultCodeOf(result),
-    contractError: contractErrorOf(found.diagnosticEventsXdr ?? []),
+    contractError: contractErrorOf(response.diagnosticEventsXdr ?? []),
   }
 }
 

@@ -59,6 +59,6 @@ export function ofOrganisation(column: AnyPgColumn, organisation: string): SQL |
 
 export async function findOrganisationName(db: Database, id: string): Promise<string | undefined> {
   if (!isId(id)) return undefined
-  const [found] = await db.select({ name: organisations.name }).from(organisations).where(eq(organisations.id, id))
-  return found?.name
+  const [row] = await db.select({ name: organisations.name }).from(organisations).where(eq(organisations.id, id))
+  return row?.name
 }

@@ -62,8 +62,8 @@ async function findWaiting(db: Database, ids: readonly string[]): Promise<Map<st
     .from(unsent)
     .where(sql`${unsent.place} <= ${NAMES_SHOWN}`)
     .orderBy(unsent.batch, unsent.place)
-  const named = rows.map(({ batch: of, id, name }) => ({ of, id, name }))
-  return Map.groupBy(named, ({ of }) => of)
+  const waiting = rows.map(({ batch: of, id, name }) => ({ of, id, name }))
+  return Map.groupBy(waiting, ({ of }) => of)
 }
 
 function describeStalled(batch: BatchLine, contractors: readonly NamedRecord[]): Attention {

@@ -58,11 +58,13 @@ function refusalsOf({ q, organisation }: Omit<RefusalRequest, 'page'>): SQL | un
   return and(
     eq(auditLog.action, 'transfer.refused'),
     ofOrganisation(auditLog.organisation, organisation),
-    exact ? named(exact) : contains(q, auditLog.actorSub, auditLog.subjectId, sql`${auditLog.detail} ->> 'reason'`),
+    exact
+      ? matchExactly(exact)
+      : contains(q, auditLog.actorSub, auditLog.subjectId, sql`${auditLog.detail} ->> 'reason'`),
   )
 }
 
-function named(exact: NonNullable<ReturnType<typeof exactSearch>>): SQL | undefined {
+function matchExactly(exact: NonNullable<ReturnType<typeof exactSearch>>): SQL | undefined {
   return 'hash' in exact
     ? and(eq(auditLog.subjectKind, 'transfer'), eq(auditLog.subjectId, exact.hash))
     : eq(auditLog.actorSub, exact.account)

@@ -74,7 +74,7 @@ export async function listTransfers(db: Database, request: TransferRequest): Pro
   const { view, page } = request
   const within = filtered(db, request)
   const exact = exactSearch(request.q)
-  const counts = await countViews(db, and(within, exact ? named(db, exact) : containingText(db, request.q)))
+  const counts = await countViews(db, and(within, exact ? matchExactly(db, exact) : containingText(db, request.q)))
   return await readPage(counts, { status: view, page }, async ({ limit, offset }) => {
     const shown = and(ofView(view), within)
     const payee = payeeOf(db)
@@ -172,7 +172,7 @@ function containingText(db: Database, q: string): SQL | undefined {
   return own && or(own, paid, inArray(id, signed), inArray(transferRows.payout, ofBatch))
 }
 
-function named(db: Database, exact: ExactSearch): SQL | undefined {
+function matchExactly(db: Database, exact: ExactSearch): SQL | undefined {
   const { account, recipient, quotaAccount } = transferRows
   if ('hash' in exact) return hasHash(db, exact.hash)
   return or(eq(account, exact.account), eq(recipient, exact.account), eq(quotaAccount, exact.account))

@@ -140,15 +140,15 @@ export async function transactFor<Result>(
 
 async function attempt<Result>(db: Database, work: (tx: Database) => Promise<Result>): Promise<Result> {
   for (let time = 1; ; time += 1) {
-    let begun = false
+    let hasBegun = false
     try {
       return await db.transaction(async (tx) => {
-        begun = true
+        hasBegun = true
         await tx.execute(LIMITS)
         return await work(tx)
       }, READ_COMMITTED)
     } catch (error) {
-      if (!begun) throw unreachable(error)
+      if (!hasBegun) throw unreachable(error)
       const state = sqlState(error)
       const again = state === '40001' || state === '40P01'
       if (!again || time === ATTEMPTS) throw error

@@ -41,7 +41,7 @@ const DUPLICATES = ['42P06', '42P07', '42710']
  */
 export async function isMigrated(db: Database): Promise<boolean> {
   const ours = new Set(readMigrationFiles(MIGRATIONS).map(({ hash }) => hash))
-  const known = await db
+  const recorded = await db
     .select({ hash: applied.hash })
     .from(applied)
     .catch((error: unknown) => {
@@ -49,8 +49,8 @@ export async function isMigrated(db: Database): Promise<boolean> {
       if (['42P01', '3F000'].includes(sqlState(error) ?? '')) return []
       throw error
     })
-  if (known.some(({ hash }) => !ours.has(hash))) throw new OtherSchema()
-  return known.length === ours.size
+  if (recorded.some(({ hash }) => !ours.has(hash))) throw new OtherSchema()
+  return recorded.length === ours.size
 }
 
 /**

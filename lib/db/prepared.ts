@@ -7,8 +7,8 @@ import type { Database } from './connection.ts'
 export function preparedOnce<Query extends object>(prepare: (db: Database) => Query): (db: Database) => Query {
   const prepared = new WeakMap<Database, Query>()
   return (db) => {
-    const known = prepared.get(db)
-    if (known) return known
+    const cached = prepared.get(db)
+    if (cached) return cached
     const query = prepare(db)
     prepared.set(db, query)
     return query

@@ -92,9 +92,9 @@ export interface Granting {
   grant(db: Database, claim: Claim & { amount: bigint }, patience: number): Promise<Transfer | undefined>
 }
 
-export function openGranting(given: Depositor & { tracker: Tracker }): Granting {
-  const { tracker, now } = given
-  const account = given.keypair.publicKey()
+export function openGranting(depositor: Depositor & { tracker: Tracker }): Granting {
+  const { tracker, now } = depositor
+  const account = depositor.keypair.publicKey()
   /** requests of this process take turns; across processes the faucet's one open transfer makes them wait */
   let turn: Promise<unknown> = Promise.resolve()
 
@@ -114,7 +114,7 @@ export function openGranting(given: Depositor & { tracker: Tracker }): Granting 
     while (left() > 0) {
       const ended = await step(db, claim, left).catch(async (error: unknown): Promise<'again'> => {
         log('error', 'faucet', { account: claim.account, failure: describeFailure(error) })
-        await new Promise((resolve) => setTimeout(resolve, given.network.pollMs))
+        await new Promise((resolve) => setTimeout(resolve, depositor.network.pollMs))
         return 'again'
       })
       if (ended !== 'again') return ended
@@ -146,7 +146,7 @@ export function openGranting(given: Depositor & { tracker: Tracker }): Granting 
 
   async function sign(db: Database, claim: Claim & { amount: bigint }): Promise<SignedDeposit | undefined> {
     try {
-      return await signDeposit(given, { to: claim.account, amount: claim.amount })
+      return await signDeposit(depositor, { to: claim.account, amount: claim.amount })
     } catch (error) {
       if (!(error instanceof WalletError && error.code === 'would-fail')) throw error
       log('error', 'faucet deposit impossible', { account: claim.account, failure: error.message })

@@ -49,8 +49,8 @@ export async function claimGrant(
 
 /** The hash of the applied deposit, or of the deposit that may still be applied. */
 export async function findDepositHash(db: Database, transfer: string): Promise<string | undefined> {
-  const found = await findTransfer(db, transfer)
-  return found && (found.transfer.hash ?? found.envelopes[0]?.innerHash)
+  const deposit = await findTransfer(db, transfer)
+  return deposit && (deposit.transfer.hash ?? deposit.envelopes[0]?.innerHash)
 }
 
 export async function findGrant(db: Database, { account, claim }: Claim): Promise<Grant | undefined> {

@@ -16,8 +16,8 @@ export interface Vault {
 }
 
 /** @param address the contract or account that holds the asset behind `token`: the token itself, or a bridge */
-export function openVault(given: { server: EntryReader; token: string; address: string }): Vault {
-  const { server, token, address } = given
+export function openVault(options: { server: EntryReader; token: string; address: string }): Vault {
+  const { server, token, address } = options
   // A token can't change its asset, so it is read once.
   let underlying: StellarAsset | undefined
   return {

@@ -50,8 +50,8 @@ export async function readForm<Schema extends z.ZodType>(request: Request, schem
  * The query of a request, parsed by `schema`. The first of repeated parameters counts, and an empty one counts as absent.
  */
 export function readQuery<Schema extends z.ZodType>(request: Request, schema: Schema): z.output<Schema> {
-  const given = Object.entries(firstOfEach(new URL(request.url).searchParams)).filter(([, value]) => value !== '')
-  return parse(schema, Object.fromEntries(given))
+  const parameters = Object.entries(firstOfEach(new URL(request.url).searchParams)).filter(([, value]) => value !== '')
+  return parse(schema, Object.fromEntries(parameters))
 }
 
 /**

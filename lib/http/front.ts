@@ -115,9 +115,9 @@ function originForm(target: string): string {
 
 /** Under /api repeated slashes count as one. A `%` without two hex digits is a plain character. */
 function normalize(target: string): { path: string; query: string } {
-  const [, given = '', query = ''] = /^([^?#]*)(.*)$/s.exec(target) ?? []
-  const single = given.replaceAll(/[\\/]+/g, '/')
-  const path = /^\/api(\/|$)/.test(single) ? single : given
+  const [, rawPath = '', query = ''] = /^([^?#]*)(.*)$/s.exec(target) ?? []
+  const single = rawPath.replaceAll(/[\\/]+/g, '/')
+  const path = /^\/api(\/|$)/.test(single) ? single : rawPath
   return { path: isDecodable(path) ? path : path.replaceAll('%', '%25'), query }
 }
 

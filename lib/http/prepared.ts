@@ -25,12 +25,12 @@ export function prepare(content: string | Uint8Array, type: string): Prepared {
 export async function answerPrepared(
   request: Request,
   { bytes, etag, type }: Prepared,
-  given: HeadersInit = {},
+  extraHeaders: HeadersInit = {},
 ): Promise<Response> {
-  const headers = new Headers(given)
+  const headers = new Headers(extraHeaders)
   headers.set('ETag', etag)
-  const known = request.headers.get('if-none-match')?.split(',') ?? []
-  if (known.some((tag) => tag.trim().replace(/^W\//, '') === etag)) return new Response(null, { status: 304, headers })
+  const etags = request.headers.get('if-none-match')?.split(',') ?? []
+  if (etags.some((tag) => tag.trim().replace(/^W\//, '') === etag)) return new Response(null, { status: 304, headers })
   if (bytes.length > SMALL_BYTES) await takeTurn('large body')
   headers.set('Content-Type', type)
   return new Response(bytes, { headers })

@@ -34,15 +34,15 @@ const LOW_FLOAT_TRANSFERS = 100n
 
 const CACHE_MS = 5_000
 
-const known = new WeakMap<Service, { at: number; readiness: Promise<Readiness> }>()
+const cache = new WeakMap<Service, { at: number; readiness: Promise<Readiness> }>()
 
 /** Checks database, ledger, sponsor and relays, at most once in five seconds across all callers. */
 export function readiness(service: Service): Promise<Readiness> {
   const at = service.now().getTime()
-  const cached = known.get(service)
+  const cached = cache.get(service)
   if (cached && at - cached.at < CACHE_MS) return cached.readiness
   const fresh = checkAll(service)
-  known.set(service, { at, readiness: fresh })
+  cache.set(service, { at, readiness: fresh })
   return fresh
 }
 

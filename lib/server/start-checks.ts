@@ -29,7 +29,7 @@ export async function checkSurroundings(
 
 /** Waits for `attempt` and ignores its outcome, unless it failed with `cause`. */
 async function caused<Cause extends Error>(
-  cause: new (...given: never[]) => Cause,
+  cause: new (...args: never[]) => Cause,
   attempt: Promise<unknown>,
   explain: (cause: Cause) => ConfigurationError,
 ): Promise<void> {

@@ -64,13 +64,13 @@ function tellPassword({ operator, publicUrl }: Settings): void {
 
 /**
  * Opens everything that `configuration` requires, including the embedded ledger and database.
- * @param given a database to use instead of the configured one; it stays open when the service closes
+ * @param existingStore a database to use instead of the configured one; it stays open when the service closes
  * @param choresEveryMs how often maintenance runs in this process; 0 disables it
  * @throws ConfigurationError, DirectoryInUse
  */
 export async function startService(
   configuration: Environment,
-  given?: Store,
+  existingStore?: Store,
   choresEveryMs = CHORES_EVERY_MS,
 ): Promise<RunningService> {
   const closers: (() => unknown)[] = []
@@ -81,8 +81,8 @@ export async function startService(
     closers.push(watchClients(configuration.TRUST_PROXY ?? (configuration.VERCEL ? 1 : 0)))
     const embedded = await startEmbedded(configuration, closers)
     const settings = composeSettings(configuration, embedded)
-    const store = given ?? openStore(locateStore(configuration))
-    if (!given) closers.push(store.close)
+    const store = existingStore ?? openStore(locateStore(configuration))
+    if (!existingStore) closers.push(store.close)
     const network = guardNetwork(openNetwork(settings.network))
     await checkSurroundings({ database: store.database, network }, configuration)
     // PGlite blocks this process for seconds while it opens, so open it now and not on the first request. A folder that

@@ -28,11 +28,11 @@ export interface Provisioning {
   document: DeploymentDocument
   services: SetupServices
   /** the current text of the environment file */
-  kept: string
+  envText: string
   /** the name of the environment file, for messages */
   file: string
   /** keys from the environment: they must be those of the file, if it has any */
-  given: Pick<Environment, 'SPONSOR_SEED' | 'FAUCET_SEED' | 'CHANNEL_SEEDS' | 'RELAY_PRIVATE_KEY' | 'SESSION_SECRET'> &
+  keys: Pick<Environment, 'SPONSOR_SEED' | 'FAUCET_SEED' | 'CHANNEL_SEEDS' | 'RELAY_PRIVATE_KEY' | 'SESSION_SECRET'> &
     Pick<Environment, 'DATABASE_URL' | 'DEVNET_PROOFS' | 'PROVER_CIRCUITS' | 'PROVER_CRS' | 'RELAY_PROVER'>
   channels: number
   /** saves the complete text, before any request to the network that involves its keys */

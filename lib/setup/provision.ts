@@ -41,9 +41,9 @@ export async function provision(wanted: Provisioning): Promise<string> {
   if (document.interface && document.interface !== INTERFACE) {
     say(`         of version ${document.interface}: relays need ${INTERFACE} and may fail; everything else works`)
   }
-  const kept = readVariables(wanted.kept)
-  const faucet = await planFaucet(network, deployed, wanted.given.FAUCET_SEED ?? kept.FAUCET_SEED)
-  const text = completeEnv(wanted.kept, composeSections(wanted, deployed, faucet), {
+  const existing = readVariables(wanted.envText)
+  const faucet = await planFaucet(network, deployed, wanted.keys.FAUCET_SEED ?? existing.FAUCET_SEED)
+  const text = completeEnv(wanted.envText, composeSections(wanted, deployed, faucet), {
     file: wanted.file,
     growing: ['CHANNEL_SEEDS'],
   })
@@ -66,7 +66,7 @@ export async function provision(wanted: Provisioning): Promise<string> {
   const held = 'none' in faucet ? undefined : await readFaucetFunds(network, deployed, faucet)
   const funds = shareOf(held, wanted.channels)
   if (held !== undefined) say(`faucet   has ${formatUnits(held)}; each channel gets ${formatUnits(funds)}`)
-  const databaseUrl = wanted.given.DATABASE_URL
+  const databaseUrl = wanted.keys.DATABASE_URL
   const hasFaucet = !('none' in faucet)
   await provisionChannels({ ...wanted, databaseUrl, environment, funder, deployed, hasFaucet, funds })
   return text
@@ -81,8 +81,8 @@ function shareOf(held: bigint | undefined, channels: number): bigint {
 
 /** The lines of the environment. Keys come from the file, else from the environment, else they are generated. */
 function composeSections(wanted: Provisioning, deployed: DeployedToken, faucet: FaucetPlan): Section[] {
-  const { document, given, channels } = wanted
-  const kept = readVariables(wanted.kept)
+  const { document, keys, channels } = wanted
+  const existing = readVariables(wanted.envText)
   const { network, rpcUrl, passphrase, bridgeVault } = document
   const isNative = deployed.asset.asset.isNative()
   const sections: Section[] = [
@@ -90,9 +90,9 @@ function composeSections(wanted: Provisioning, deployed: DeployedToken, faucet: 
       heading: `The confidential token on ${network === 'local' ? 'a local network' : network}`,
       variables: {
         STELLAR_NETWORK: network,
-        STELLAR_RPC_URL: kept.STELLAR_RPC_URL ?? rpcUrl,
+        STELLAR_RPC_URL: existing.STELLAR_RPC_URL ?? rpcUrl,
         ...(network === 'local' && passphrase !== LOCAL_PASSPHRASE && { DEVNET_PASSPHRASE: passphrase }),
-        ...(network === 'local' && given.DEVNET_PROOFS !== 'real' && { DEVNET_PROOFS: given.DEVNET_PROOFS }),
+        ...(network === 'local' && keys.DEVNET_PROOFS !== 'real' && { DEVNET_PROOFS: keys.DEVNET_PROOFS }),
         CONFIDENTIAL_TOKEN: deployed.token,
         ...(bridgeVault && { BRIDGE_VAULT_ADDRESS: bridgeVault }),
       },
@@ -100,35 +100,37 @@ function composeSections(wanted: Provisioning, deployed: DeployedToken, faucet: 
     {
       heading: 'The keys of the service: sessions, fees, faucet',
       variables: {
-        SESSION_SECRET: given.SESSION_SECRET ?? kept.SESSION_SECRET ?? randomBytes(32).toString('base64url'),
-        SPONSOR_SEED: given.SPONSOR_SEED ?? kept.SPONSOR_SEED ?? Keypair.random().secret(),
+        SESSION_SECRET: keys.SESSION_SECRET ?? existing.SESSION_SECRET ?? randomBytes(32).toString('base64url'),
+        SPONSOR_SEED: keys.SPONSOR_SEED ?? existing.SPONSOR_SEED ?? Keypair.random().secret(),
         ...(!('none' in faucet) && { FAUCET_SEED: faucet.keypair.secret() }),
-        ...(isNative && { FAUCET_AMOUNT: kept.FAUCET_AMOUNT ?? NATIVE_FAUCET.amount }),
+        ...(isNative && { FAUCET_AMOUNT: existing.FAUCET_AMOUNT ?? NATIVE_FAUCET.amount }),
       },
     },
   ]
-  return channels === 0 ? sections : [...sections, ...composeRelaySections(wanted, deployed, kept, !('none' in faucet))]
+  return channels === 0
+    ? sections
+    : [...sections, ...composeRelaySections(wanted, deployed, existing, !('none' in faucet))]
 }
 
 /** The variables that choose a relay's prover. */
 const PROVER_VARIABLES = ['PROVER_CIRCUITS', 'PROVER_CRS', 'RELAY_PROVER'] as const
 
 function composeRelaySections(
-  { given, channels }: Provisioning,
+  { keys, channels }: Provisioning,
   { isEmbedded }: DeployedToken,
-  kept: Record<string, string>,
+  existing: Record<string, string>,
   hasFaucet: boolean,
 ): Section[] {
-  const seeds = [...new Set([...(kept.CHANNEL_SEEDS?.split(',') ?? []), ...given.CHANNEL_SEEDS])]
+  const seeds = [...new Set([...(existing.CHANNEL_SEEDS?.split(',') ?? []), ...keys.CHANNEL_SEEDS])]
   while (seeds.length < channels) seeds.push(Keypair.random().secret())
-  const key = given.RELAY_PRIVATE_KEY ?? parsePrivateRelayKey(kept.RELAY_PRIVATE_KEY ?? '') ?? generateRelayKey()
+  const key = keys.RELAY_PRIVATE_KEY ?? parsePrivateRelayKey(existing.RELAY_PRIVATE_KEY ?? '') ?? generateRelayKey()
   const chosen = PROVER_VARIABLES.flatMap((name) => {
-    const value = given[name] ?? kept[name]
+    const value = keys[name] ?? existing[name]
     return value === undefined ? [] : [[name, value] as const]
   })
   const prover = Object.fromEntries(chosen)
   const hasCircuits = isEmbedded || 'PROVER_CIRCUITS' in prover || 'RELAY_PROVER' in prover
-  const enabled = kept.BATCH_ENABLED ?? (hasFaucet && hasCircuits ? 'true' : undefined)
+  const enabled = existing.BATCH_ENABLED ?? (hasFaucet && hasCircuits ? 'true' : undefined)
   return [
     {
       heading: 'Batch jobs, for service and relays',

@@ -49,11 +49,11 @@ export async function checkDeployment(network: Network, document: DeploymentDocu
   return { token, asset, friendbotUrl, isEmbedded }
 }
 
-function checkAsset({ asset: named }: DeploymentDocument, { asset, contract }: StellarAsset): void {
-  if (!named) return
-  if (named.contract && named.contract !== contract) throw foreign('asset.contract', contract)
-  if ((named.issuer ?? undefined) !== asset.getIssuer()) throw foreign('asset.issuer', asset.getIssuer() ?? 'none')
-  if (named.code !== asset.getCode() && !asset.isNative()) throw foreign('asset.code', asset.getCode())
+function checkAsset({ asset: expected }: DeploymentDocument, { asset, contract }: StellarAsset): void {
+  if (!expected) return
+  if (expected.contract && expected.contract !== contract) throw foreign('asset.contract', contract)
+  if ((expected.issuer ?? undefined) !== asset.getIssuer()) throw foreign('asset.issuer', asset.getIssuer() ?? 'none')
+  if (expected.code !== asset.getCode() && !asset.isNative()) throw foreign('asset.code', asset.getCode())
 }
 
 /** Returns the address in the token's setting `name`, if it has one. */
@@ -61,13 +61,13 @@ function checkSetting(
   instance: xdr.ScContractInstance,
   name: string,
   field: string,
-  named: string | undefined,
+  expected: string | undefined,
 ): string | undefined {
   const setting = settingOf(instance, name)
   if (setting?.type !== 'scvAddress') return undefined
-  const found = Address.fromScVal(setting).toString()
-  if (named && named !== found) throw foreign(field, found)
-  return found
+  const actual = Address.fromScVal(setting).toString()
+  if (expected && expected !== actual) throw foreign(field, actual)
+  return actual
 }
 
 async function checkAuditor(network: Network, { auditor, contracts }: DeploymentDocument, registry: string) {
@@ -78,12 +78,12 @@ async function checkAuditor(network: Network, { auditor, contracts }: Deployment
       ? wrong(`auditor.id: the registry has no usable key of auditor ${auditor.id}`)
       : ledgerUnreachable(cause)
   })
-  const found = Buffer.from(key).toString('hex')
-  if (auditor.key && auditor.key !== found) throw foreign('auditor.key', found)
+  const actual = Buffer.from(key).toString('hex')
+  if (auditor.key && auditor.key !== actual) throw foreign('auditor.key', actual)
 }
 
-function foreign(field: string, found: string): ConfigurationError {
-  return wrong(`${field}: the token's own is ${found}`)
+function foreign(field: string, actual: string): ConfigurationError {
+  return wrong(`${field}: the token's own is ${actual}`)
 }
 
 function wrong(problem: string): ConfigurationError {

@@ -64,15 +64,15 @@ interface Weighed {
  * Weighs `signatures` over `hash` (32 bytes). Each signer counts once. A signature that matches no signer leaves
  * `allValid` false.
  */
-export function weighSignatures(given: {
+export function weighSignatures(input: {
   hash: Uint8Array
   signatures: readonly HintedSignature[]
   signers: readonly Signer[]
 }): Weighed {
-  const signers = given.signers.map(({ key, weight }) => ({ key, weight, raw: StrKey.decodeEd25519PublicKey(key) }))
+  const signers = input.signers.map(({ key, weight }) => ({ key, weight, raw: StrKey.decodeEd25519PublicKey(key) }))
   const weighed: Weighed = { weight: 0, allValid: true, repeats: 0, signedBy: [] }
-  for (const { hint, signature } of given.signatures) {
-    const signer = signers.find(({ raw }) => isHintOf(hint, raw) && verifyEd25519(raw, given.hash, signature))
+  for (const { hint, signature } of input.signatures) {
+    const signer = signers.find(({ raw }) => isHintOf(hint, raw) && verifyEd25519(raw, input.hash, signature))
     if (!signer) weighed.allValid = false
     else if (weighed.signedBy.includes(signer.key)) weighed.repeats += 1
     else {
@@ -99,9 +99,9 @@ async function readAccounts(
   const ids = addresses.map((address) => Keypair.fromPublicKey(address).xdrAccountId())
   const keys = ids.map((accountId) => xdr.LedgerKey.account(new xdr.LedgerKeyAccount({ accountId })))
   const { entries, latestLedger } = await readEntries(server, keys)
-  const accounts = entries.map((found, index) => {
-    if (found === undefined) return undefined
-    const entry = found.val
+  const accounts = entries.map((stored, index) => {
+    if (stored === undefined) return undefined
+    const entry = stored.val
     const id = ids[index]
     if (entry.type !== 'account' || !id || !entry.account.accountId.equals(id)) {
       throw ledgerUnreachable(new Error('the RPC returned a different entry than requested'))
@@ -153,8 +153,8 @@ export function openAccounts(network: Network): ReadAccount {
     const addresses = [...new Set(asking.map(({ address }) => address))]
     try {
       const { accounts, latestLedger } = await readAccounts(network.server, addresses)
-      const found = new Map(addresses.map((address, index) => [address, accounts[index]]))
-      for (const { address, resolve } of asking) resolve({ account: found.get(address), latestLedger })
+      const byAddress = new Map(addresses.map((address, index) => [address, accounts[index]]))
+      for (const { address, resolve } of asking) resolve({ account: byAddress.get(address), latestLedger })
     } catch (error) {
       for (const { reject } of asking) reject(error)
     }

@@ -73,11 +73,11 @@ export async function readInstance(server: EntryReader, contract: string): Promi
 
 /** A value in an instance's storage. The key is a vector of one symbol, `name`. */
 export function settingOf(instance: xdr.ScContractInstance | undefined, name: string): xdr.ScVal | undefined {
-  const found = instance?.storage?.find(({ key }) => {
+  const item = instance?.storage?.find(({ key }) => {
     const [first, ...rest] = key.type === 'scvVec' ? (key.vec ?? []) : []
     return first?.type === 'scvSymbol' && first.value === name && rest.length === 0
   })
-  return found?.val
+  return item?.val
 }
 
 /** AssetInfo of an asset contract: Native, or AlphaNum4 / AlphaNum12 { asset_code, issuer }, its code padded with zeros. */
@@ -85,11 +85,11 @@ function assetOf(instance: xdr.ScContractInstance): Asset | undefined {
   const info = settingOf(instance, 'AssetInfo')
   const native: unknown = info && scValToNative(info)
   if (!Array.isArray(native)) return undefined
-  const [kind, named] = native as [unknown, { asset_code?: unknown; issuer?: unknown } | undefined]
+  const [kind, issued] = native as [unknown, { asset_code?: unknown; issuer?: unknown } | undefined]
   if (kind === 'Native') return Asset.native()
-  if (!(named?.issuer instanceof Uint8Array)) return undefined
-  const code = String(named.asset_code).replace(/\0+$/, '')
-  return new Asset(code, StrKey.encodeEd25519PublicKey(named.issuer))
+  if (!(issued?.issuer instanceof Uint8Array)) return undefined
+  const code = String(issued.asset_code).replace(/\0+$/, '')
+  return new Asset(code, StrKey.encodeEd25519PublicKey(issued.issuer))
 }
 
 function unreadable(): LedgerError {

@@ -36,7 +36,7 @@ export async function findAccounts(
   addresses: Iterable<string>,
 ): Promise<Map<string, xdr.LedgerEntryData>> {
   const distinct = [...new Set(addresses)]
-  const found = new Map<string, xdr.LedgerEntryData>()
+  const byAddress = new Map<string, xdr.LedgerEntryData>()
   for (let start = 0; start < distinct.length; start += MOST_KEYS) {
     const part = distinct.slice(start, start + MOST_KEYS)
     const { entries } = await readEntries(
@@ -45,10 +45,10 @@ export async function findAccounts(
     )
     for (const [index, address] of part.entries()) {
       const entry = entries[index]
-      if (entry) found.set(address, entry.val)
+      if (entry) byAddress.set(address, entry.val)
     }
   }
-  return found
+  return byAddress
 }
 
 /**

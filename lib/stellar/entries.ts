@@ -24,11 +24,11 @@ export async function readEntries(
   })
   // The SDK turns a response without entries into an empty one.
   if (!Number.isSafeInteger(latestLedger)) throw ledgerUnreachable(new Error('the RPC response has no ledger'))
-  const found = new Map(entries.map((entry) => [entry.key.toXdr('base64'), entry]))
-  if ([...found].some(([name, { val }]) => distinct.get(name)?.type !== val.type)) {
+  const byKey = new Map(entries.map((entry) => [entry.key.toXdr('base64'), entry]))
+  if ([...byKey].some(([name, { val }]) => distinct.get(name)?.type !== val.type)) {
     throw ledgerUnreachable(new Error('the RPC returned an entry that was not requested'))
   }
-  return { entries: wanted.map(([name]) => found.get(name)), latestLedger }
+  return { entries: wanted.map(([name]) => byKey.get(name)), latestLedger }
 }
 
 /** The key of a persistent entry of a contract (C…). */

@@ -27,17 +27,17 @@ export interface Network {
   ): Promise<z.output<Schema>>
 }
 
-export function openNetwork(given: { name: string; passphrase: string; rpcUrl: string; pollMs: number }): Network {
-  const server = new rpc.Server(given.rpcUrl, { allowHttp: given.rpcUrl.startsWith('http:') })
+export function openNetwork(options: { name: string; passphrase: string; rpcUrl: string; pollMs: number }): Network {
+  const server = new rpc.Server(options.rpcUrl, { allowHttp: options.rpcUrl.startsWith('http:') })
   // The constructor's own timeout option is ignored by the SDK.
   server.httpClient.defaults.timeout = CALL_TIMEOUT_MS
   countCalls(server.httpClient)
   return {
-    ...given,
+    ...options,
     server,
     call: async (method, params, schema) => {
       try {
-        return schema.parse(await counted(method, () => post(given.rpcUrl, method, params)))
+        return schema.parse(await counted(method, () => post(options.rpcUrl, method, params)))
       } catch (cause) {
         throw ledgerUnreachable(cause)
       }

@@ -435,8 +435,8 @@ test('responds with 403 to the same sub of another provider', async () => {
   const session = await mintSession(sessions, identity, new Date())
   const eve = await service.signIn('eve')
   const bodies: Record<string, unknown> = { joinIdentity: { session: eve.session } }
-  const lookingUp = OPERATIONS.filter((operation) => refusalsOf(operation).get(403)?.includes('provider-mismatch'))
-  for (const operation of lookingUp.filter(({ caller }) => caller !== 'anybody')) {
+  const userOperations = OPERATIONS.filter((operation) => refusalsOf(operation).get(403)?.includes('provider-mismatch'))
+  for (const operation of userOperations.filter(({ caller }) => caller !== 'anybody')) {
     const sent = { session, body: bodies[operation.id] ?? operation.body?.example }
     expect(await statusOf(operation.method, exampleOf(operation), sent)).toBe(403)
   }
@@ -510,8 +510,8 @@ test('responds with 429 to a client over its request limit', async () => {
   const client = '192.0.2.1'
   const later = performance.now() + 3_600_000
   const headers = new Headers({ 'x-client-address': client })
-  for (let asked = 0; asked < 300; asked += 1) requireRequestLeft(headers, 'session', later)
-  for (let asked = 0; asked < 200; asked += 1) requireRequestLeft(headers, 'archive', later)
+  for (let count = 0; count < 300; count += 1) requireRequestLeft(headers, 'session', later)
+  for (let archiveCount = 0; archiveCount < 200; archiveCount += 1) requireRequestLeft(headers, 'archive', later)
   const limited = OPERATIONS.filter(({ refusals }) => refusals?.includes('rate-limited'))
   expect(limited.length).toBeGreaterThan(0)
   for (const { method, path } of limited)

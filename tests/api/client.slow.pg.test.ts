@@ -28,11 +28,11 @@ afterAll(async () => {
 /** The compiler's errors for a program that uses the client; empty if there are none. */
 async function compile(program: string): Promise<string> {
   const file = join(directory, 'program.ts')
-  const imported = `import { createPayrollClient, pages, PayrollError, take } from '${resolve('lib/sdk/payroll-client.ts')}'`
-  const made =
+  const imports = `import { createPayrollClient, pages, PayrollError, take } from '${resolve('lib/sdk/payroll-client.ts')}'`
+  const client =
     "const client = createPayrollClient({ baseUrl: 'https://payroll.example/api', session: () => undefined })"
-  const used = 'export const names = [pages, PayrollError, take]'
-  await writeFile(file, [imported, made, used, program].join('\n'))
+  const exports = 'export const names = [pages, PayrollError, take]'
+  await writeFile(file, [imports, client, exports, program].join('\n'))
   const options = [
     '--ignoreConfig',
     '--noEmit',
@@ -102,8 +102,8 @@ test('calls the service, and follows the pages of a list', async () => {
   const create = (name: string) => take(client.POST('/contractors', { body: { name } }))
   for (const name of ['Grace', 'Joan', 'Mary / 100% #1']) await create(name)
   const { id, status } = await create('Barbara')
-  const found = await take(client.GET('/contractors/{id}', { params: { path: { id } } }))
-  expect([status, found.name]).toEqual(['invited', 'Barbara'])
+  const contractor = await take(client.GET('/contractors/{id}', { params: { path: { id } } }))
+  expect([status, contractor.name]).toEqual(['invited', 'Barbara'])
   const seen: string[][] = []
   for await (const page of pages((query) => client.GET('/contractors', { params: { query } }), 3)) {
     seen.push(page.contractors.map(({ name }) => name))

@@ -27,8 +27,8 @@ test('has version 3.1.0, unique operation ids, and references that resolve', () 
   const text = JSON.stringify(document)
   const references = [...text.matchAll(/"\$ref":"#\/components\/schemas\/(\w+)"/g)].map(([, name]) => name)
   expect(references.length).toBeGreaterThan(20)
-  const known = Object.keys(document.components?.schemas ?? {})
-  expect(references.filter((name) => !known.includes(name ?? ''))).toEqual([])
+  const names = Object.keys(document.components?.schemas ?? {})
+  expect(references.filter((name) => !names.includes(name ?? ''))).toEqual([])
 })
 
 test('marks operations and fields beyond the specification', () => {
@@ -80,13 +80,13 @@ describe.each(OPERATIONS.map((operation) => [operation.id, operation] as const))
   })
 
   test('has examples that its route accepts, with every field', () => {
-    for (const asked of [query, body]) {
-      if (!asked) continue
-      expect(asked.schema.safeParse(asked.example).success).toBe(true)
-      const { schema, docsSchema = schema } = asked
-      expect(docsSchema.safeParse(asked.example).success).toBe(true)
+    for (const request of [query, body]) {
+      if (!request) continue
+      expect(request.schema.safeParse(request.example).success).toBe(true)
+      const { schema, docsSchema = schema } = request
+      expect(docsSchema.safeParse(request.example).success).toBe(true)
       const { properties = {} } = z.toJSONSchema(docsSchema, { io: 'input', unrepresentable: 'any' })
-      expect(Object.keys(asked.example).sort()).toEqual(Object.keys(properties).sort())
+      expect(Object.keys(request.example).sort()).toEqual(Object.keys(properties).sort())
     }
   })
 })
@@ -113,8 +113,8 @@ describe('codes', () => {
   })
 
   test('has no code in the table that is neither documented nor thrown by a page', () => {
-    const named = Object.values(REFUSALS).flatMap((codes) => Object.keys(codes))
-    expect(named.filter((code) => !documented.has(code) && !onPages.has(code))).toEqual([])
+    const allCodes = Object.values(REFUSALS).flatMap((codes) => Object.keys(codes))
+    expect(allCodes.filter((code) => !documented.has(code) && !onPages.has(code))).toEqual([])
   })
 
   test('documents a code for every field of the table', () => {

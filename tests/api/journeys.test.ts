@@ -12,9 +12,9 @@ test('calls only documented operations on the page', () => {
   const calls = [...page.matchAll(/`(GET|POST|PATCH|DELETE) (\/[^\s`?]*)/g)].map(
     ([, method, path]) => `${method} ${path}`,
   )
-  const known = OPERATIONS.map(({ method, path }) => `${method} ${path}`)
+  const operations = OPERATIONS.map(({ method, path }) => `${method} ${path}`)
   expect(calls.length).toBeGreaterThan(15)
-  expect(calls.filter((call) => !known.includes(call))).toEqual([])
+  expect(calls.filter((call) => !operations.includes(call))).toEqual([])
 })
 
 test('lists only codes from the table on the page', () => {

@@ -78,13 +78,13 @@ const wallet = Keypair.random()
 const challengeQueries = (path: string) => (): [string, Sent][] => {
   const account = wallet.publicKey()
   const server = service.running.settings.sep10.signer.publicKey()
-  const asked = [
+  const variants = [
     { account: server },
     { account, memo: '1' },
     { account, home_domain: 'evil.example' },
     { account: 'wrong' },
   ]
-  return asked.map((query) => [`${path}?${new URLSearchParams(Object.entries(query))}`, {}])
+  return variants.map((query) => [`${path}?${new URLSearchParams(Object.entries(query))}`, {}])
 }
 const challenges = (path: string) => (): [string, Sent][] => {
   const { sep10 } = service.running.settings

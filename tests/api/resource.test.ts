@@ -43,9 +43,9 @@ describe('results of a handler', () => {
   })
 
   test('sends a Response unchanged', async () => {
-    const made = await answer(async () => Response.json({ a: 1 }, { status: 503, headers: { 'X-Own': 'kept' } }))
-    expect(made).toMatchObject({ status: 503, body: { a: 1 } })
-    expect(made.headers.get('x-own')).toBe('kept')
+    const response = await answer(async () => Response.json({ a: 1 }, { status: 503, headers: { 'X-Own': 'kept' } }))
+    expect(response).toMatchObject({ status: 503, body: { a: 1 } })
+    expect(response.headers.get('x-own')).toBe('kept')
   })
 
   test.each([{ fee: 1n }, undefined])('treats a value that JSON cannot encode as a bug', async (value) => {
@@ -480,19 +480,19 @@ describe('the log', () => {
     ['x'.repeat(65), false],
     ['a b', false],
     ['', false],
-  ])('accepts the request ID %j', async (given, isKept) => {
-    const headers = { 'x-request-id': given }
+  ])('accepts the request ID %j', async (requestId, isKept) => {
+    const headers = { 'x-request-id': requestId }
     const handlers = resource({ POST: () => Promise.reject(new Error('bug')) })
     for (const method of ['POST', 'GET', 'OPTIONS'] as const) {
       const answer = await handlers[method](new Request(url, { method, headers }), {})
       const id = answer.headers.get('x-request-id') ?? ''
-      if (isKept) expect(id).toBe(given)
+      if (isKept) expect(id).toBe(requestId)
       else expect(id).toMatch(/^[0-9a-f-]{36}$/)
     }
     const ids = logged.map((line) => JSON.parse(line).requestId)
     expect(ids).toHaveLength(3)
     expect(ids[0]).toBe(ids[1])
-    expect(ids.includes(given)).toBe(isKept)
+    expect(ids.includes(requestId)).toBe(isKept)
   })
 
   test('logs no body, query, token or header', async () => {

@@ -77,13 +77,13 @@ test('runs four requests of a user at a time and makes the fifth wait, but not a
 
 test('refuses a request that has waited ten seconds for a slot', async () => {
   vi.useFakeTimers()
-  const held = Promise.withResolvers<void>()
-  const open = Array.from({ length: 4 }, () => shareSlots('greedy', () => held.promise))
+  const blocker = Promise.withResolvers<void>()
+  const open = Array.from({ length: 4 }, () => shareSlots('greedy', () => blocker.promise))
   const refused = shareSlots('greedy', async () => 'never').catch((error) => [error.code, error.retryAfter])
   await vi.advanceTimersByTimeAsync(9_999)
   expect(await shareSlots('modest', async () => 'served')).toBe('served')
   await vi.advanceTimersByTimeAsync(1)
   expect(await refused).toEqual(['rate-limited', 1])
-  held.resolve()
+  blocker.resolve()
   await Promise.all(open)
 })

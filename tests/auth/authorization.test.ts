@@ -29,10 +29,10 @@ test('fetches the endpoints again after a failure, and not after a success', asy
     authorization_endpoint: `${server.origin}/authorize`,
   }
   server.documents.set(DISCOVERY, { body })
-  const begun = await Promise.all([begin(), begin(), begin()])
-  begun.push(await begin())
-  expect(begun.every(({ location }) => location.startsWith(`${server.origin}/authorize?`))).toBe(true)
-  expect(new Set(begun.map(({ state }) => state)).size).toBe(4)
+  const signIns = await Promise.all([begin(), begin(), begin()])
+  signIns.push(await begin())
+  expect(signIns.every(({ location }) => location.startsWith(`${server.origin}/authorize?`))).toBe(true)
+  expect(new Set(signIns.map(({ state }) => state)).size).toBe(4)
   expect(server.requests).toEqual([DISCOVERY, DISCOVERY])
 })
 
@@ -71,11 +71,11 @@ test.each([
     const endpoints = { authorization_endpoint: `${origin}/authorize`, token_endpoint: `${origin}/token` }
     provider.documents.set(DISCOVERY, { body: { issuer: origin, jwks_uri: `${origin}/jwks`, ...endpoints } })
     provider.documents.set('/token', answer)
-    const kept = await beginSignIn(clientOf(origin))
-    const returned = new URL(`https://pay.example/invite/sign-in?code=1&state=${kept.state}`)
-    await expect(finishSignIn(clientOf(origin), kept, returned)).rejects.toMatchObject({ code })
-    const refused = new URL(`https://pay.example/invite/sign-in?error=access_denied&state=${kept.state}`)
-    const end = finishSignIn(clientOf(origin), kept, refused)
+    const pending = await beginSignIn(clientOf(origin))
+    const returned = new URL(`https://pay.example/invite/sign-in?code=1&state=${pending.state}`)
+    await expect(finishSignIn(clientOf(origin), pending, returned)).rejects.toMatchObject({ code })
+    const refused = new URL(`https://pay.example/invite/sign-in?error=access_denied&state=${pending.state}`)
+    const end = finishSignIn(clientOf(origin), pending, refused)
     await expect(end).rejects.toMatchObject({ code: 'identity-token-invalid' })
   } finally {
     await provider.close()
@@ -87,10 +87,10 @@ test('reports a provider that is down at the end of a sign-in as unavailable', a
   const { origin } = provider
   const endpoints = { authorization_endpoint: `${origin}/authorize`, token_endpoint: `${origin}/token` }
   provider.documents.set(DISCOVERY, { body: { issuer: origin, jwks_uri: `${origin}/jwks`, ...endpoints } })
-  const kept = await beginSignIn(clientOf(origin))
+  const pending = await beginSignIn(clientOf(origin))
   await provider.close()
-  const returned = new URL(`https://pay.example/invite/sign-in?code=1&state=${kept.state}`)
-  await expect(finishSignIn(clientOf(origin), kept, returned)).rejects.toMatchObject({ code: 'unavailable' })
+  const returned = new URL(`https://pay.example/invite/sign-in?code=1&state=${pending.state}`)
+  await expect(finishSignIn(clientOf(origin), pending, returned)).rejects.toMatchObject({ code: 'unavailable' })
 })
 
 test('refuses a client that requests too many sessions by email', async () => {

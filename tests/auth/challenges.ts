@@ -38,7 +38,7 @@ export const NONCE = createHash('sha384').update('nonce').digest('base64')
 
 /** A challenge that this server never issues but that is signed with its key. Each part can be chosen. */
 export function craftChallenge(
-  given: {
+  fields: {
     account?: string
     server?: Keypair
     source?: string
@@ -52,19 +52,19 @@ export function craftChallenge(
   },
   signers: Keypair[],
 ): Transaction {
-  const server = given.server ?? sep10.signer
-  const account = given.account ?? pair('alice').publicKey()
-  const builder = new TransactionBuilder(new Account(given.source ?? server.publicKey(), given.sequence ?? '-1'), {
+  const server = fields.server ?? sep10.signer
+  const account = fields.account ?? pair('alice').publicKey()
+  const builder = new TransactionBuilder(new Account(fields.source ?? server.publicKey(), fields.sequence ?? '-1'), {
     fee: '100',
-    networkPassphrase: given.passphrase ?? sep10.networkPassphrase,
-    timebounds: given.bounds ?? { minTime: NOW_SECONDS, maxTime: NOW_SECONDS + 300 },
-    memo: given.memo ?? Memo.none(),
+    networkPassphrase: fields.passphrase ?? sep10.networkPassphrase,
+    timebounds: fields.bounds ?? { minTime: NOW_SECONDS, maxTime: NOW_SECONDS + 300 },
+    memo: fields.memo ?? Memo.none(),
   })
-  const operations = given.operations ?? [
+  const operations = fields.operations ?? [
     Operation.manageData({
       source: account,
-      name: given.name ?? `${sep10.homeDomain} auth`,
-      value: given.value === undefined ? NONCE : given.value,
+      name: fields.name ?? `${sep10.homeDomain} auth`,
+      value: fields.value === undefined ? NONCE : fields.value,
     }),
     webAuthDomain(),
   ]

@@ -323,19 +323,19 @@ describe('an hour after discovery', () => {
     const token = await key.sign(claims())
     await signIn(token)
     const path = `/tenant-${tenant}/.well-known/openid-configuration`
-    const asked = () => server.requests.filter((each) => each === path)
+    const requests = () => server.requests.filter((each) => each === path)
     server.documents.set(path, { status: 503 })
     vi.setSystemTime(began + HOUR_MS)
     for (const times of [2, 2]) {
       expect(await signIn(token)).toMatchObject({ sub: 'user-1' })
-      expect(asked()).toHaveLength(times)
+      expect(requests()).toHaveLength(times)
     }
     const moved = await providerKey('moved')
     publish({ issuer: provider.issuer, jwks_uri: `${provider.issuer}/moved-jwks` }, [key.jwk])
     server.documents.set(`/tenant-${tenant}/moved-jwks`, { body: { keys: [moved.jwk] } })
     vi.setSystemTime(began + HOUR_MS + 60_000)
     expect(await signIn(await moved.sign(claims()))).toMatchObject({ sub: 'user-1' })
-    expect(asked()).toHaveLength(3)
+    expect(requests()).toHaveLength(3)
   })
 })
 

@@ -20,7 +20,7 @@ let issuer: string
 
 beforeAll(async () => {
   const key = await generateIdentityKey()
-  listener = await serveLocally((...asked) => identityIssuer({ issuer, audience: 'payroll', key })(...asked))
+  listener = await serveLocally((...args) => identityIssuer({ issuer, audience: 'payroll', key })(...args))
   issuer = `${listener.url}/idp`
   service = await openTestService({
     ledger: 'fake',

@@ -166,8 +166,8 @@ describe('an RPC that fails', () => {
   })
   afterAll(() => clone.drop())
   const signIn = (signers: Parameters<typeof signedChallenge>[1]) => {
-    const given = { database: clone.store.database, rpc: fake.server, sep10, sessions }
-    return signInWithWallet(given, signedChallenge(address, signers, NOW, new Uint8Array(48).fill(6)), NOW)
+    const context = { database: clone.store.database, rpc: fake.server, sep10, sessions }
+    return signInWithWallet(context, signedChallenge(address, signers, NOW, new Uint8Array(48).fill(6)), NOW)
   }
 
   const faults: RpcFault[] = ['http-503', 'json-rpc-error', 'hang', 'hang-up', 'headless', 'wrong-entry', 'wrong-type']
@@ -191,12 +191,12 @@ describe('an RPC that fails', () => {
   test('responds 503 while the database is unreachable, and accepts the challenge afterwards', async () => {
     const gone = openStore(NOWHERE)
     const transaction = signedChallenge(address, [alice])
-    const given = { rpc: fake.server, sep10, sessions }
-    await expect(signInWithWallet({ ...given, database: gone.database }, transaction, NOW)).rejects.toMatchObject({
+    const context = { rpc: fake.server, sep10, sessions }
+    await expect(signInWithWallet({ ...context, database: gone.database }, transaction, NOW)).rejects.toMatchObject({
       code: 'unavailable',
     })
     await gone.close()
-    expect(await signInWithWallet({ ...given, database: clone.store.database }, transaction, NOW)).toMatchObject({
+    expect(await signInWithWallet({ ...context, database: clone.store.database }, transaction, NOW)).toMatchObject({
       sub: address,
     })
   })

@@ -12,7 +12,7 @@ let tenant = 0
 let issuer: string
 let endpoint: string | undefined
 let userinfo: (request: IncomingMessage, response: ServerResponse) => void
-let asked: (string | undefined)[]
+let authorizations: (string | undefined)[]
 
 const answer: RequestListener = (request, response) => {
   const json = (body: object) => response.end(JSON.stringify(body))
@@ -20,7 +20,7 @@ const answer: RequestListener = (request, response) => {
     json({ issuer, jwks_uri: `${origin}/jwks`, userinfo_endpoint: endpoint })
   } else if (request.url === '/jwks') json({ keys: [key.jwk] })
   else if (request.url?.startsWith('/me')) {
-    asked.push(request.headers.authorization)
+    authorizations.push(request.headers.authorization)
     userinfo(request, response)
   } else response.writeHead(404).end()
 }
@@ -36,7 +36,7 @@ beforeEach(() => {
   tenant += 1
   issuer = `${origin}/tenant-${tenant}`
   endpoint = `${origin}/me`
-  asked = []
+  authorizations = []
   userinfo = (_request, response) => response.end(JSON.stringify(VERIFIED))
 })
 afterEach(() => {
@@ -56,7 +56,7 @@ async function signIn(more: object = {}) {
 test('is called with the access token if the token has no email claim', async () => {
   const { token, identity } = await signIn()
   expect(identity).toEqual({ kind: 'idp', sub: 'user-1', issuer, email: 'ann@b.example' })
-  expect(asked).toEqual([`Bearer ${token}`])
+  expect(authorizations).toEqual([`Bearer ${token}`])
 })
 
 test.each([
@@ -64,42 +64,42 @@ test.each([
   ['an email that is not verified', { email: 'own@b.example', email_verified: false }, undefined],
 ])('is not called if the token has %s', async (_what, more, email) => {
   expect((await signIn(more)).identity.email).toBe(email)
-  expect(asked).toEqual([])
+  expect(authorizations).toEqual([])
 })
 
 test('is not called for an invalid token', async () => {
   await expect(signIn({ aud: 'them' })).rejects.toMatchObject({ code: 'identity-token-invalid' })
-  expect(asked).toEqual([])
+  expect(authorizations).toEqual([])
 })
 
 test.each([undefined, 'http://id.example/me', 'nonsense', 7])('is not called at %j', async (address) => {
   endpoint = address as string | undefined
   expect((await signIn()).identity.email).toBeUndefined()
-  expect(asked).toEqual([])
+  expect(authorizations).toEqual([])
 })
 
 describe('lets the user in without an email', () => {
-  const saying =
+  const respondWith =
     (body: unknown, status = 200): RequestListener =>
     (_request, response) =>
       void response.writeHead(status).end(typeof body === 'string' ? body : JSON.stringify(body))
   test.each<[string, typeof userinfo]>([
-    ['of another user', saying({ ...VERIFIED, sub: 'user-2' })],
-    ['of nobody', saying({ ...VERIFIED, sub: undefined })],
-    ['that is not verified', saying({ ...VERIFIED, email_verified: false })],
-    ['verified as a string', saying({ ...VERIFIED, email_verified: 'true' })],
-    ['that is not an address', saying({ ...VERIFIED, email: 'ann' })],
-    ['refused', saying({ error: 'invalid_token' }, 401)],
-    ['with status 500', saying(VERIFIED, 500)],
-    ['that is not JSON', saying('eyJhbGciOi.J.x')],
-    ['that is a list', saying([VERIFIED])],
-    ['without end', saying({ ...VERIFIED, filler: 'x'.repeat(600_000) })],
+    ['of another user', respondWith({ ...VERIFIED, sub: 'user-2' })],
+    ['of nobody', respondWith({ ...VERIFIED, sub: undefined })],
+    ['that is not verified', respondWith({ ...VERIFIED, email_verified: false })],
+    ['verified as a string', respondWith({ ...VERIFIED, email_verified: 'true' })],
+    ['that is not an address', respondWith({ ...VERIFIED, email: 'ann' })],
+    ['refused', respondWith({ error: 'invalid_token' }, 401)],
+    ['with status 500', respondWith(VERIFIED, 500)],
+    ['that is not JSON', respondWith('eyJhbGciOi.J.x')],
+    ['that is a list', respondWith([VERIFIED])],
+    ['without end', respondWith({ ...VERIFIED, filler: 'x'.repeat(600_000) })],
     ['elsewhere', (_request, response) => response.writeHead(302, { location: '/me2' }).end()],
     ['cut off', (request) => request.socket.destroy()],
   ])('from a response %s', async (_what, respond) => {
     userinfo = respond
     const { identity } = await signIn()
     expect(identity).toEqual({ kind: 'idp', sub: 'user-1', issuer })
-    expect(asked).toHaveLength(1)
+    expect(authorizations).toHaveLength(1)
   })
 })

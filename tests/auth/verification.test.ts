@@ -35,7 +35,7 @@ const server = sep10.signer
 const [alice, bob, carol, dave] = [pair('alice'), pair('bob'), pair('carol'), pair('dave')]
 const address = alice.publicKey()
 const ed = (signer: Keypair, weight: number) => ({ key: signerKey(signer), weight })
-const funded = (given: Parameters<typeof accountEntry>[1] = {}) => authOf(address, accountEntry(address, given))
+const funded = (fields: Parameters<typeof accountEntry>[1] = {}) => authOf(address, accountEntry(address, fields))
 const UNFUNDED: AccountAuth = { exists: false }
 const twoOfThree = funded({ thresholds: [1, 2, 2, 2], signers: [ed(bob, 1), ed(carol, 1)] })
 
@@ -77,10 +77,10 @@ afterAll(() => {
 })
 
 /** The presented challenge: base64 XDR, or the transaction. */
-type Given = string | Transaction
+type Presented = string | Transaction
 
 interface Case {
-  given: Given
+  challenge: Presented
   auth?: AccountAuth
   now?: Date
   /** the SDK accepts this, but the service deliberately refuses it */
@@ -89,13 +89,17 @@ interface Case {
 
 const fixed = (signers: Keypair[], account = address) => signedChallenge(account, signers, NOW, new Uint8Array(48))
 const good = fixed([alice])
-const crafted = (given: Parameters<typeof craftChallenge>[0], ...signers: Keypair[]) =>
-  craftChallenge(given, [alice, ...signers])
+const crafted = (fields: Parameters<typeof craftChallenge>[0], ...signers: Keypair[]) =>
+  craftChallenge(fields, [alice, ...signers])
 /** A challenge with these operations after the nonce's. */
 const followedBy = (...operations: xdr.Operation[]) => crafted({ operations: [nonceOperation(address), ...operations] })
 const clientDomain = ({ source, signers }: { source: Keypair; signers: Keypair[] }) => {
-  const named = Operation.manageData({ source: source.publicKey(), name: 'client_domain', value: 'wallet.example' })
-  return craftChallenge({ operations: [nonceOperation(address), webAuthDomain(), named] }, signers)
+  const clientDomain = Operation.manageData({
+    source: source.publicKey(),
+    name: 'client_domain',
+    value: 'wallet.example',
+  })
+  return craftChallenge({ operations: [nonceOperation(address), webAuthDomain(), clientDomain] }, signers)
 }
 const payment = (source: string, destination: string) =>
   Operation.payment({ source, destination, asset: Asset.native(), amount: '1' })
@@ -139,26 +143,26 @@ const ENCODINGS: Record<string, string> = {
   'the client signed before the server': withSignatures(good, (all) => all.toReversed()),
 }
 
-const ACCEPTED: Record<string, Given | Case> = {
+const ACCEPTED: Record<string, Presented | Case> = {
   ...ENCODINGS,
-  'an account that is not funded, by its master key': { given: good, auth: UNFUNDED },
+  'an account that is not funded, by its master key': { challenge: good, auth: UNFUNDED },
   'a funded account, by its master key': good,
   'a signer at the threshold': {
-    given: fixed([bob]),
+    challenge: fixed([bob]),
     auth: funded({ thresholds: [1, 0, 5, 0], signers: [ed(bob, 5)] }),
   },
   'master key off, another signer': {
-    given: fixed([bob]),
+    challenge: fixed([bob]),
     auth: funded({ thresholds: [0, 0, 0, 0], signers: [ed(bob, 1)] }),
   },
-  'two of three': { given: fixed([carol, alice]), auth: twoOfThree },
-  'all three': { given: fixed([carol, alice, bob]), auth: twoOfThree },
-  'weight and threshold 255': { given: good, auth: funded({ thresholds: [255, 255, 255, 255] }) },
+  'two of three': { challenge: fixed([carol, alice]), auth: twoOfThree },
+  'all three': { challenge: fixed([carol, alice, bob]), auth: twoOfThree },
+  'weight and threshold 255': { challenge: good, auth: funded({ thresholds: [255, 255, 255, 255] }) },
   'a weight over 255 counts as 255': {
-    given: fixed([bob]),
+    challenge: fixed([bob]),
     auth: funded({ thresholds: [1, 0, 255, 0], signers: [ed(bob, 300)] }),
   },
-  'its last second': { given: good, now: later(300) },
+  'its last second': { challenge: good, now: later(300) },
   'another operation of this server': followedBy(
     webAuthDomain(),
     Operation.manageData({ source: server.publicKey(), name: 'x', value: 'y' }),
@@ -166,51 +170,54 @@ const ACCEPTED: Record<string, Given | Case> = {
 }
 
 /** Challenges that are refused, by a part of the reason. */
-const REFUSED: Record<string, Record<string, Given | Case>> = {
+const REFUSED: Record<string, Record<string, Presented | Case>> = {
   'not signed by the account': {
     'no client signature, funded with thresholds of 0': fixed([]),
-    'no client signature, not funded': { given: fixed([]), auth: UNFUNDED },
-    "the server's key as signer of the account": { given: fixed([]), auth: funded({ signers: [ed(server, 10)] }) },
+    'no client signature, not funded': { challenge: fixed([]), auth: UNFUNDED },
+    "the server's key as signer of the account": { challenge: fixed([]), auth: funded({ signers: [ed(server, 10)] }) },
   },
   'two signatures by one signer': {
-    'the same signature twice': { given: fixed([alice, alice]), auth: twoOfThree },
+    'the same signature twice': { challenge: fixed([alice, alice]), auth: twoOfThree },
   },
   'not by a signer': {
     'a stranger': fixed([bob]),
-    'a stranger for an account that is not funded': { given: fixed([bob]), auth: UNFUNDED },
+    'a stranger for an account that is not funded': { challenge: fixed([bob]), auth: UNFUNDED },
     'an extra signature': fixed([alice, dave]),
-    'not funded, with an extra signature': { given: fixed([alice, bob]), auth: UNFUNDED },
-    'master key off, thresholds 0': { given: good, auth: funded({ thresholds: [0, 0, 0, 0], signers: [ed(bob, 1)] }) },
+    'not funded, with an extra signature': { challenge: fixed([alice, bob]), auth: UNFUNDED },
+    'master key off, thresholds 0': {
+      challenge: good,
+      auth: funded({ thresholds: [0, 0, 0, 0], signers: [ed(bob, 1)] }),
+    },
     'a signer of weight 0': {
-      given: fixed([bob]),
+      challenge: fixed([bob]),
       auth: funded({ thresholds: [1, 0, 0, 0], signers: [ed(bob, 0)] }),
     },
     'a hashX signer alone': {
-      given: withSignatures(fixed([]), (all) => [...all, preimageSignature]),
+      challenge: withSignatures(fixed([]), (all) => [...all, preimageSignature]),
       auth: funded({ thresholds: [0, 0, 0, 0], signers: [hashXSigner] }),
     },
     'a pre-authorised hash alone': {
-      given: good,
+      challenge: good,
       auth: funded({ thresholds: [0, 0, 0, 0], signers: [preAuthSigner] }),
     },
     "the server's key as signer, and its signature twice": {
-      given: fixed([server]),
+      challenge: fixed([server]),
       auth: funded({ signers: [ed(server, 10)] }),
     },
     "the server's weight does not help": {
-      given: fixed([alice, server]),
+      challenge: fixed([alice, server]),
       auth: funded({ thresholds: [1, 0, 5, 0], signers: [ed(server, 10)] }),
     },
     'S + L': withSignatures(good, malleated),
     'an empty signature': withSignatures(good, (all) => [...all.slice(0, 1), emptySignature]),
   },
-  'have weight 1, but the account requires 2': { 'below the threshold': { given: good, auth: twoOfThree } },
+  'have weight 1, but the account requires 2': { 'below the threshold': { challenge: good, auth: twoOfThree } },
   'have weight 254, but the account requires 255': {
-    'one below': { given: good, auth: funded({ thresholds: [254, 0, 255, 0] }) },
+    'one below': { challenge: good, auth: funded({ thresholds: [254, 0, 255, 0] }) },
   },
   "server's own signing key": {
-    "the account is the server's": { given: craftChallenge({ account: server.publicKey() }, []), auth: UNFUNDED },
-    'signed twice': { given: craftChallenge({ account: server.publicKey() }, [server]), auth: UNFUNDED },
+    "the account is the server's": { challenge: craftChallenge({ account: server.publicKey() }, []), auth: UNFUNDED },
+    'signed twice': { challenge: craftChallenge({ account: server.publicKey() }, [server]), auth: UNFUNDED },
   },
   'another network': { 'of another passphrase': crafted({ passphrase: 'Test SDF Network ; September 2015' }) },
   'source is not this server': { 'another server': crafted({ server: dave }) },
@@ -232,14 +239,14 @@ const REFUSED: Record<string, Record<string, Given | Case>> = {
   'whose source is not this server': {
     'web_auth_domain of the client': followedBy(webAuthDomain(sep10.webAuthDomain, address)),
     'a client_domain, signed by all': {
-      given: clientDomain({ source: dave, signers: [alice, dave] }),
+      challenge: clientDomain({ source: dave, signers: [alice, dave] }),
       sdkAccepts: true,
     },
     'a client_domain, not signed': clientDomain({ source: dave, signers: [alice] }),
     'a client_domain in place of the client': clientDomain({ source: dave, signers: [dave] }),
   },
   'it has a client_domain': { 'of this server': clientDomain({ source: server, signers: [alice] }) },
-  'no web_auth_domain': { 'nothing after the nonce': { given: followedBy(), sdkAccepts: true } },
+  'no web_auth_domain': { 'nothing after the nonce': { challenge: followedBy(), sdkAccepts: true } },
   'sequence number': { 'a sequence number': crafted({ sequence: '0' }) },
   'other than manageData': {
     'a payment': crafted({ operations: [payment(address, server.publicKey()), webAuthDomain()] }),
@@ -253,16 +260,16 @@ const REFUSED: Record<string, Record<string, Given | Case>> = {
     'a nonce that is not base64': crafted({ value: '?'.repeat(64) }),
   },
   'fee-bump': { 'a fee bump': feeBump(good) },
-  muxed: { 'a muxed account': { given: crafted({ account: muxedAlice }), sdkAccepts: true } },
+  muxed: { 'a muxed account': { challenge: crafted({ account: muxedAlice }), sdkAccepts: true } },
   memo: {
-    'an id': { given: crafted({ memo: Memo.id('1') }), sdkAccepts: true },
+    'an id': { challenge: crafted({ memo: Memo.id('1') }), sdkAccepts: true },
     'a text': crafted({ memo: Memo.text('1') }),
   },
   expired: {
-    'one second late': { given: good, now: later(301), sdkAccepts: true },
-    'ten minutes late': { given: good, now: later(601) },
+    'one second late': { challenge: good, now: later(301), sdkAccepts: true },
+    'ten minutes late': { challenge: good, now: later(601) },
   },
-  'not valid yet': { 'one second early': { given: good, now: later(-1), sdkAccepts: true } },
+  'not valid yet': { 'one second early': { challenge: good, now: later(-1), sdkAccepts: true } },
   'no time bounds': { 'no end': crafted({ bounds: { minTime: NOW_SECONDS, maxTime: 0 } }) },
   'not a base64': {
     garbage: 'garbage!',
@@ -270,13 +277,18 @@ const REFUSED: Record<string, Record<string, Given | Case>> = {
     truncated: good.slice(0, 300),
     'bytes behind': Buffer.concat([Buffer.from(good, 'base64'), Buffer.alloc(4)]).toString('base64'),
   },
-  larger: { 'more than 8 KB': { given: `${good}${'\n'.repeat(8193)}`, sdkAccepts: true } },
+  larger: { 'more than 8 KB': { challenge: `${good}${'\n'.repeat(8193)}`, sdkAccepts: true } },
 }
 
-const verdictsOn = (presented: Given | Case) => {
-  const isCase = typeof presented === 'object' && 'given' in presented
-  const { given, auth = funded(), now = NOW, sdkAccepts } = isCase ? presented : { given: presented, sdkAccepts: false }
-  const text = typeof given === 'string' ? given : given.toXdr()
+const verdictsOn = (presented: Presented | Case) => {
+  const isCase = typeof presented === 'object' && 'challenge' in presented
+  const {
+    challenge,
+    auth = funded(),
+    now = NOW,
+    sdkAccepts,
+  } = isCase ? presented : { challenge: presented, sdkAccepts: false }
+  const text = typeof challenge === 'string' ? challenge : challenge.toXdr()
   return { ours: ourVerdict(text, auth, now), theirs: sdkVerdict(text, auth, now), sdkAccepts: sdkAccepts === true }
 }
 

@@ -25,9 +25,9 @@ export function installChromium(): void {
     ['apt-get', ['update']],
     ['apt-get', ['install', '-y', '--no-install-recommends', 'chromium']],
   ]
-  for (const [program, given] of ways) {
+  for (const [program, args] of ways) {
     if (isThere(findChromium())) return
-    spawnSync(program, given, { stdio: 'inherit' })
+    spawnSync(program, args, { stdio: 'inherit' })
   }
   if (!isThere(findChromium())) throw new Error('no Chromium was found, and none could be installed')
 }

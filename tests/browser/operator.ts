@@ -86,10 +86,10 @@ export async function findFaults(page: Page, ...sizes: (typeof DESKTOP)[]): Prom
     await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(resolve)))
     for (const size of sizes) {
       await page.setViewportSize(size)
-      const found = await findBarriers(page)
+      const barriers = await findBarriers(page)
       const overflow = await overflowOf(page)
-      if (overflow > 0) found.push(`${overflow} pixels are cut off`)
-      faults.push(...found.map((fault) => `${colorScheme}, ${size.width} pixels: ${fault}`))
+      if (overflow > 0) barriers.push(`${overflow} pixels are cut off`)
+      faults.push(...barriers.map((fault) => `${colorScheme}, ${size.width} pixels: ${fault}`))
     }
   }
   return faults

@@ -128,7 +128,7 @@ test('lists stuck records on the overview with organisation, time, reason and re
   // The service fills its channels soon after it starts, which moves one item from the operator to the employer.
   for (const [what, ...words] of ITEMS) {
     const item = items.filter({ hasText: what })
-    for (const said of [...words, /ago.* UTC/]) await expect(item).toContainText(said)
+    for (const text of [...words, /ago.* UTC/]) await expect(item).toContainText(text)
   }
 })
 
@@ -242,20 +242,20 @@ function findTorn(page: Page): Promise<string[]> {
   return page.getByRole('main').evaluate((main) => {
     main.normalize()
     const texts = document.createNodeIterator(main, NodeFilter.SHOW_TEXT)
-    const torn: string[] = []
+    const breaks: string[] = []
     for (let text = texts.nextNode(); text; text = texts.nextNode()) {
       const parent = text.parentElement
       if (!parent?.checkVisibility() || parent.closest('.sr-only')) continue
       if (getComputedStyle(parent).textOverflow === 'ellipsis' && !parent.closest('.hash'))
-        torn.push(`${text.nodeValue}`)
+        breaks.push(`${text.nodeValue}`)
       for (const { 0: figure, index } of (text.nodeValue ?? '').matchAll(/\d (s|min|h|XLM)\b/g)) {
         const range = document.createRange()
         range.setStart(text, index)
         range.setEnd(text, index + figure.length)
-        if (new Set([...range.getClientRects()].map(({ top }) => top)).size > 1) torn.push(`${text.nodeValue}`)
+        if (new Set([...range.getClientRects()].map(({ top }) => top)).size > 1) breaks.push(`${text.nodeValue}`)
       }
     }
-    return torn
+    return breaks
   })
 }
 

@@ -77,12 +77,12 @@ test('sends no requests from a hidden tab, and waits for an unreachable service'
     document.dispatchEvent(new Event('visibilitychange'))
   })
   await expect(page.getByText('Paused')).toBeVisible()
-  const asked: string[] = []
-  page.on('request', (request) => asked.push(request.url()))
+  const requests: string[] = []
+  page.on('request', (request) => requests.push(request.url()))
   await page.clock.runFor(60_000)
   // This request is sent after any that the page may have sent.
   await page.evaluate(() => fetch('/api/health'))
-  expect(asked).toEqual([`${program.base}/api/health`])
+  expect(requests).toEqual([`${program.base}/api/health`])
 })
 
 /** Hides or shows the tab for each value, in order. */
@@ -102,11 +102,11 @@ test('polls every 15 seconds while idle, and reloads when a record changes', asy
   await visit(page, program)
   // From here on, time passes only in runFor.
   await page.clock.pauseAt(Date.now() + 3_600_000)
-  const asked: string[] = []
+  const requests: string[] = []
   page.on('request', (request) => {
     const { pathname } = new URL(request.url())
-    if (pathname === '/pulse') asked.push('pulse')
-    if (request.headers().rsc) asked.push(`page ${pathname}`)
+    if (pathname === '/pulse') requests.push('pulse')
+    if (request.headers().rsc) requests.push(`page ${pathname}`)
   })
   /** Lets time pass until the next pulse response has arrived. */
   const nextPulse = async (most: number) => {
@@ -120,27 +120,27 @@ test('polls every 15 seconds while idle, and reloads when a record changes', asy
   }
   await page.goto(`${program.base}/batches`)
   await expect(page.getByText('Live', { exact: true })).toBeVisible()
-  asked.length = 0
+  requests.length = 0
   await toggle(page, ...RESTLESS)
   await page.clock.runFor(14_000)
   await toggle(page, ...RESTLESS)
-  expect(asked).toEqual([])
+  expect(requests).toEqual([])
   await nextPulse(1_000)
-  expect(asked).toEqual(['pulse'])
+  expect(requests).toEqual(['pulse'])
   await page.clock.runFor(14_000)
-  expect(asked).toEqual(['pulse'])
+  expect(requests).toEqual(['pulse'])
   await nextPulse(1_000)
-  expect(asked).toEqual(['pulse', 'pulse'])
+  expect(requests).toEqual(['pulse', 'pulse'])
 
   await payroll.ask('POST', '/batches', { name: 'A change' })
   const read = page.waitForResponse((response) => response.request().headers().rsc !== undefined)
   await nextPulse(15_000)
   await read
   await expect(page.getByRole('link', { name: 'A change' })).toBeVisible()
-  expect(asked).toEqual(['pulse', 'pulse', 'pulse', 'page /batches'])
+  expect(requests).toEqual(['pulse', 'pulse', 'pulse', 'page /batches'])
 
   await toggle(page, true)
   await page.clock.runFor(60_000)
   await expect(page.getByText('Paused')).toBeVisible()
-  expect(asked).toHaveLength(4)
+  expect(requests).toHaveLength(4)
 })

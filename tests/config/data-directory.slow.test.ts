@@ -19,7 +19,7 @@ afterEach(async () => {
 })
 
 /** Another process that tries to lock the directory, reports the result, and keeps running. */
-async function contend(): Promise<{ child: ChildProcess; said: string }> {
+async function contend(): Promise<{ child: ChildProcess; output: string }> {
   const program = `
     import { lockDirectory } from ${JSON.stringify(pathToFileURL('lib/config/data-directory.ts').href)}
     try {
@@ -34,7 +34,7 @@ async function contend(): Promise<{ child: ChildProcess; said: string }> {
   })
   children.push(child)
   const [chunk] = await once(child.stdout, 'data')
-  return { child, said: String(chunk).trim() }
+  return { child, output: String(chunk).trim() }
 }
 
 async function end(child: ChildProcess): Promise<void> {
@@ -45,25 +45,25 @@ async function end(child: ChildProcess): Promise<void> {
 
 test('locks the directory for one of two processes until it is killed', async () => {
   const first = await contend()
-  expect(first.said).toBe('held')
+  expect(first.output).toBe('held')
   const second = await contend()
-  expect(second.said).toBe('DirectoryInUse')
+  expect(second.output).toBe('DirectoryInUse')
   expect(() => lockDirectory(directory)).toThrowError(new DirectoryInUse(directory))
   await end(first.child)
-  expect((await contend()).said).toBe('held')
+  expect((await contend()).output).toBe('held')
 })
 
 test('lets another process lock the directory after its release', async () => {
   const release = lockDirectory(directory)
-  expect((await contend()).said).toBe('DirectoryInUse')
+  expect((await contend()).output).toBe('DirectoryInUse')
   release()
-  expect((await contend()).said).toBe('held')
+  expect((await contend()).output).toBe('held')
 })
 
 test('refuses a second lock by the same process and keeps the first', async () => {
   const release = lockDirectory(directory)
   expect(() => lockDirectory(directory)).toThrowError(DirectoryInUse)
-  expect((await contend()).said).toBe('DirectoryInUse')
+  expect((await contend()).output).toBe('DirectoryInUse')
   release()
   lockDirectory(directory)()
 })

@@ -18,13 +18,13 @@ test.each([
 })
 
 test('lists every variable in exactly one section', () => {
-  const named = SECTIONS.flatMap(([, variables]) => Object.keys(variables))
-  expect(named.toSorted()).toEqual(VARIABLE_NAMES.toSorted())
+  const names = SECTIONS.flatMap(([, variables]) => Object.keys(variables))
+  expect(names.toSorted()).toEqual(VARIABLE_NAMES.toSorted())
 })
 
 test('documents every variable of compose.yaml', () => {
-  const asked = [...readFileSync('compose.yaml', 'utf8').matchAll(/\$\{([A-Z][A-Z0-9_]*)/g)].map(([, name]) => name)
-  for (const name of new Set(asked)) expect(environmentExample()).toContain(`\n#${name}=`)
+  const names = [...readFileSync('compose.yaml', 'utf8').matchAll(/\$\{([A-Z][A-Z0-9_]*)/g)].map(([, name]) => name)
+  for (const name of new Set(names)) expect(environmentExample()).toContain(`\n#${name}=`)
 })
 
 describe('.env.example', () => {

@@ -19,10 +19,10 @@ const file = () => join(directory, 'keys.json')
 const never = () => Promise.reject(new Error('a key was generated although one was stored'))
 
 test('generates the keys once and reuses them', async () => {
-  const made = await keepKeys(directory, generateIdentityKey)
-  expect(StrKey.isValidEd25519SecretSeed(made.sponsorSeed)).toBe(true)
-  expect(Buffer.from(made.sessionSecret, 'base64url')).toHaveLength(32)
-  expect(await keepKeys(directory, never)).toEqual(made)
+  const keys = await keepKeys(directory, generateIdentityKey)
+  expect(StrKey.isValidEd25519SecretSeed(keys.sponsorSeed)).toBe(true)
+  expect(Buffer.from(keys.sessionSecret, 'base64url')).toHaveLength(32)
+  expect(await keepKeys(directory, never)).toEqual(keys)
 })
 
 test('generates different keys for each directory', async () => {
@@ -42,8 +42,8 @@ test('writes a file that only its owner can read, and leaves no other file', asy
 
 test('generates new keys after a start that crashed before the rename', async () => {
   writeFileSync(`${file()}.new`, '{"sessionSecret":"half', { mode: 0o600 })
-  const made = await keepKeys(directory, generateIdentityKey)
-  expect(await keepKeys(directory, never)).toEqual(made)
+  const keys = await keepKeys(directory, generateIdentityKey)
+  expect(await keepKeys(directory, never)).toEqual(keys)
 })
 
 describe('stops startup on an invalid file without overwriting it', () => {

@@ -223,20 +223,20 @@ test('has a case for every variable', () => {
 })
 
 describe.each(VARIABLE_NAMES)('%s', (name) => {
-  const given = CASES[name]
-  const field = given.field ?? (name as keyof Environment)
+  const cases = CASES[name]
+  const field = cases.field ?? (name as keyof Environment)
 
   test('treats an empty value as absent, except for a list that then allows nothing', () => {
     const emptied = name === 'SPONSOR_CONTRACTS' || name === 'SPONSOR_CALLS' ? [] : readEnvironment({})[field]
     expect(readEnvironment({ [name]: '' })[field]).toEqual(emptied)
   })
 
-  test.each(Object.entries(given.good))('accepts %s', (value, read) => {
-    expect(readEnvironment({ ...given.beside, [name]: value })[field]).toEqual(read)
+  test.each(Object.entries(cases.good))('accepts %s', (value, read) => {
+    expect(readEnvironment({ ...cases.beside, [name]: value })[field]).toEqual(read)
   })
 
-  test.each(given.bad)('rejects %s with the variable’s name and without the value', (value) => {
-    const { variable, message } = refusal(() => readEnvironment({ ...given.beside, [name]: value }))
+  test.each(cases.bad)('rejects %s with the variable’s name and without the value', (value) => {
+    const { variable, message } = refusal(() => readEnvironment({ ...cases.beside, [name]: value }))
     expect(variable).toBe(name)
     expect(message.startsWith(`${name}: `)).toBe(true)
     // A short value can occur in a message by chance.
@@ -246,11 +246,11 @@ describe.each(VARIABLE_NAMES)('%s', (name) => {
 })
 
 test('prefers PUBLIC_URL to the host set by Vercel, and uses PORT in the default', () => {
-  const brought = { VERCEL_PROJECT_PRODUCTION_URL: 'payroll.vercel.app', PORT: '4000' }
-  expect(readEnvironment({ ...brought, PUBLIC_URL: 'https://payroll.example' }).PUBLIC_URL).toBe(
+  const variables = { VERCEL_PROJECT_PRODUCTION_URL: 'payroll.vercel.app', PORT: '4000' }
+  expect(readEnvironment({ ...variables, PUBLIC_URL: 'https://payroll.example' }).PUBLIC_URL).toBe(
     'https://payroll.example',
   )
-  expect(readEnvironment(brought).PUBLIC_URL).toBe('https://payroll.vercel.app')
+  expect(readEnvironment(variables).PUBLIC_URL).toBe('https://payroll.vercel.app')
   expect(readEnvironment({ PORT: '4000' }).PUBLIC_URL).toBe('http://localhost:4000')
 })
 

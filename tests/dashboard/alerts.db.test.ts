@@ -59,9 +59,9 @@ test('uses only exported metrics and label values in alerts', async () => {
     settings: { faucet: undefined },
     now: () => NOW,
   })
-  const asked = rules.flatMap(({ expr }) => [...expr.matchAll(/\b(payroll_[a-z_]+)(?:\{(\w+)!?="([^"]*)"\})?/g)])
-  expect(new Set(asked.map(([, name]) => name)).size).toBeGreaterThan(8)
-  for (const [, name, label, value] of asked) {
+  const references = rules.flatMap(({ expr }) => [...expr.matchAll(/\b(payroll_[a-z_]+)(?:\{(\w+)!?="([^"]*)"\})?/g)])
+  expect(new Set(references.map(([, name]) => name)).size).toBeGreaterThan(8)
+  for (const [, name, label, value] of references) {
     expect(text).toMatch(new RegExp(`^# TYPE ${name} `, 'm'))
     if (label) expect(text).toMatch(new RegExp(`^${name}\\{(.*,)?${label}="${value}"`, 'm'))
   }

@@ -53,9 +53,9 @@ async function batch(
 async function payout(
   of: string,
   name: string,
-  given: { status: PayoutStatus; transfer: TransferStatus; at: number; settled?: number; error?: string },
+  fields: { status: PayoutStatus; transfer: TransferStatus; at: number; settled?: number; error?: string },
 ) {
-  const { status, transfer, at, settled, error } = given
+  const { status, transfer, at, settled, error } = fields
   const hash = `${name} ${of}`
   const contractor = contractorRow({ organisation, name })
   const paid = transferRow({
@@ -66,7 +66,7 @@ async function payout(
     createdAt: before(at),
     ...(settled !== undefined && { settledAt: before(settled) }),
   })
-  const owed = payoutRow({
+  const row = payoutRow({
     organisation,
     batch: of,
     contractor: contractor.id,
@@ -77,8 +77,8 @@ async function payout(
   })
   await insertRows(db, {
     contractors: [contractor],
-    payouts: [owed],
-    transfers: [{ ...paid, payout: owed.id, hash: paid.hash && hash }],
+    payouts: [row],
+    transfers: [{ ...paid, payout: row.id, hash: paid.hash && hash }],
     envelopes: [envelopeRow({ innerHash: hash, outerHash: `outer ${hash}`, transfer: paid.id, maxTime: 1 })],
   })
 }
@@ -86,8 +86,8 @@ async function payout(
 /** Creates a payout that was not sent. */
 async function waiting(of: string, name: string) {
   const contractor = contractorRow({ organisation, name })
-  const owed = payoutRow({ organisation, batch: of, contractor: contractor.id, status: 'ready' })
-  await insertRows(db, { contractors: [contractor], payouts: [owed] })
+  const row = payoutRow({ organisation, batch: of, contractor: contractor.id, status: 'ready' })
+  await insertRows(db, { contractors: [contractor], payouts: [row] })
 }
 
 beforeAll(async () => {
@@ -122,14 +122,14 @@ test('lists batches in progress by their last progress, without hiding any behin
 test('lists every failed, stalled or overdue record once, by name, with the operator’s items first', async () => {
   const { batches } = await listMovingBatches(db, 100)
   const { items, otherFailedBatches } = await readAttention(db, batches, NOW)
-  const told = items.map(({ what, batch, organisation: of, contractors, since }) => [
+  const lines = items.map(({ what, batch, organisation: of, contractors, since }) => [
     what,
     batch?.name,
     of?.name,
     contractors?.map(({ name }) => name).join(', '),
     since && (NOW.getTime() - since.getTime()) / 60_000,
   ])
-  expect(told).toEqual([
+  expect(lines).toEqual([
     ['The batch has stalled', 'Still', 'Northwind', 'Barbara, Radia, Donald, Tony', 180],
     ['A transfer is overdue', 'Open', 'Northwind', 'Katherine', 7],
     ['2 of 2 payouts of a batch failed', 'Failed', 'Northwind', 'Alan, Edsger', 55],
@@ -185,11 +185,11 @@ test('marks a batch, job or transfer as late one millisecond after its limit, in
 test.each(['Still', 'Open', 'Failed'])('describes a batch on its page as on the overview: %s', async (name) => {
   const { batches } = await listMovingBatches(db, 100)
   const { items } = await readAttention(db, batches, NOW)
-  const told = items.find(({ batch: of }) => of?.name === name)
-  const line = await findBatchLine(db, told?.batch?.id ?? '')
+  const item = items.find(({ batch: of }) => of?.name === name)
+  const line = await findBatchLine(db, item?.batch?.id ?? '')
   const own = await readAttention(db, line ? [line] : [], NOW, line?.id)
   // The batch's page shows it for as long as the condition holds.
-  expect(own.items).toEqual([{ ...told, until: undefined }])
+  expect(own.items).toEqual([{ ...item, until: undefined }])
 })
 
 test('explains a failed payout once, and shows the applied hash, or else the signed one', async () => {
@@ -354,17 +354,17 @@ test('counts every failed payout of a batch, however many or old, and hides no o
   const partly = await batch('Partly', 'started', 20_000, [3, 0, 2])
   await fail(partly, 'Early', 1, 15_000)
   await fail(partly, 'Late', 1, 4)
-  const told = (listed: readonly Attention[], name: string) => {
+  const describeItem = (listed: readonly Attention[], name: string) => {
     const [item] = listed.filter(({ batch: of }) => of?.name === name)
     const names = item?.contractors?.map(({ name: contractor }) => contractor.replace(/\d+/, 'n'))
     return [item?.what, names, item?.moreContractors, item?.since]
   }
   const { items } = await readAttention(db, [], NOW)
-  for (const [id, name, ...said] of [
+  for (const [id, name, ...words] of [
     [large, 'Large', '1500 of 4000 payouts of a batch failed', Array(4).fill('Payee n'), 1_496, before(3)],
     [partly, 'Partly', '2 of 3 payouts of a batch failed', ['Late n', 'Early n'], 0, before(15_000)],
   ] as const) {
-    expect(told(items, name)).toEqual(said)
-    expect(told((await readAttention(db, [], NOW, id)).items, name)).toEqual(said)
+    expect(describeItem(items, name)).toEqual(words)
+    expect(describeItem((await readAttention(db, [], NOW, id)).items, name)).toEqual(words)
   }
 })

@@ -34,8 +34,8 @@ beforeAll(async () => {
     itemRow({ job: id, position, status: 'taken', channel, queuedAt: NOW }),
   )
   await insertRows(db, { jobs: [job], items })
-  const held = { itemJob: id, itemPosition: 0 }
-  await db.update(relayChannels).set(held).where(eq(relayChannels.address, 'GBUSY'))
+  const item = { itemJob: id, itemPosition: 0 }
+  await db.update(relayChannels).set(item).where(eq(relayChannels.address, 'GBUSY'))
   const transfers = [900, 300, 600].map((ago) => {
     const times = { createdAt: before(ago), settledAt: before(ago - 5) }
     return transferRow({ recipient: 'GFREE', status: 'succeeded', hash: `${ago}`, ...times })

@@ -44,9 +44,9 @@ const send = (path: string, fields: Record<string, string>, headers: Record<stri
 /** The cookies that a response sets, each with its name, value and attributes. */
 const cookiesOf = ({ headers }: Awaited<ReturnType<typeof send>>) =>
   (headers['set-cookie'] ?? []).map((cookie) => {
-    const [named = '', ...terms] = cookie.split(/; */)
-    const [name, value] = named.split('=')
-    return { name, value, named, terms: terms.map((term) => term.toLowerCase()) }
+    const [pair = '', ...terms] = cookie.split(/; */)
+    const [name, value] = pair.split('=')
+    return { name, value, named: pair, terms: terms.map((term) => term.toLowerCase()) }
   })
 
 const enter = (fields: Record<string, string> = {}, headers: Record<string, string> = { Origin: PUBLIC }) =>

@@ -30,10 +30,10 @@ beforeAll(async () => {
   database = await openCaptured()
   db = database.db
   const { pool } = database
-  const { rows: made } = await pool.query(
+  const { rows } = await pool.query(
     `INSERT INTO organisations (name, created_at) VALUES ('Northwind', now()), ('Contoso_100%', now() - interval '1 day') RETURNING id`,
   )
-  ids = { one: made[0].id, other: made[1].id }
+  ids = { one: rows[0].id, other: rows[1].id }
   await pool.query(
     `INSERT INTO identities (kind, sub, issuer, email, organisation) VALUES
      ('idp', 'ada', 'i', 'ada@northwind.example', $1), ('idp', 'user 5', 'i', 'bob@example.com', $2)`,
@@ -146,8 +146,8 @@ describe('returns every record exactly once across the pages of a list', () => {
   ])('%s', async (_, list, count) => {
     const rows = await readAll(list)
     expect(rows).toHaveLength(count)
-    const told = rows.map((row) => JSON.stringify(row, (_, value) => (typeof value === 'bigint' ? `${value}` : value)))
-    expect(new Set(told).size).toBe(count)
+    const texts = rows.map((row) => JSON.stringify(row, (_, value) => (typeof value === 'bigint' ? `${value}` : value)))
+    expect(new Set(texts).size).toBe(count)
   })
 
   test('counts the tabs under the current search and filters', async () => {
@@ -180,8 +180,8 @@ describe('a search finds', () => {
 
   test.each([1, 2])('a batch by part of its id, or of the address or the hash of a payout: Payroll %i', async (n) => {
     const name = `Payroll ${n}`
-    const { rows: known } = await database.pool.query('SELECT id FROM batches WHERE name = $1', [name])
-    for (const part of [known[0].id.slice(3, 20), ACCOUNT(n + 10).slice(1, 30), hashOf('e', n + 10).slice(30)]) {
+    const { rows } = await database.pool.query('SELECT id FROM batches WHERE name = $1', [name])
+    for (const part of [rows[0].id.slice(3, 20), ACCOUNT(n + 10).slice(1, 30), hashOf('e', n + 10).slice(30)]) {
       for (const q of [part.toLowerCase(), part.toUpperCase()]) {
         expect((await listBatches(db, ask({ q }))).rows.map((batch) => batch.name)).toEqual([name])
       }
@@ -228,9 +228,9 @@ describe('a search finds', () => {
       },
     ],
   ])('%s by part of each of their identifiers', async (_, list, expected) => {
-    const found: [string, number][] = []
-    for (const q of Object.keys(expected)) found.push([q, (await list(q)).total])
-    expect(Object.fromEntries(found)).toEqual(expected)
+    const results: [string, number][] = []
+    for (const q of Object.keys(expected)) results.push([q, (await list(q)).total])
+    expect(Object.fromEntries(results)).toEqual(expected)
   })
 
   test('an organisation by part of its id', async () => {
@@ -264,8 +264,8 @@ describe('a search finds', () => {
   ])('a transfer by %s hash, whole or in part, in any case', async (_, kind, n) => {
     const hash = hashOf(kind, n)
     for (const q of [hash, hash.toUpperCase()]) {
-      const found = await transfers({ q })
-      expect([found.total, found.rows]).toMatchObject([1, [{ innerHash: hashOf('a', n), status: 'succeeded' }]])
+      const result = await transfers({ q })
+      expect([result.total, result.rows]).toMatchObject([1, [{ innerHash: hashOf('a', n), status: 'succeeded' }]])
       expect((await transfers({ q, view: 'failed' })).total).toBe(0)
     }
     expect((await transfers({ q: hash.slice(30) })).rows.map(({ innerHash }) => innerHash)).toContain(hashOf('a', n))
@@ -282,9 +282,9 @@ describe('a search finds', () => {
     const faucet = ACCOUNT(1)
     expect((await transfers({ faucet })).total).toBe(0)
     for (const q of [faucet, faucet.slice(0, 20), hashOf('a', 9), hashOf('a', 9).slice(30)]) {
-      const found = (await transfers({ q })).total
-      expect(found).toBeGreaterThan(0)
-      expect((await transfers({ q, faucet })).total).toBe(found)
+      const total = (await transfers({ q })).total
+      expect(total).toBeGreaterThan(0)
+      expect((await transfers({ q, faucet })).total).toBe(total)
     }
     expect((await transfers({ faucet: ACCOUNT(2) })).total).toBe(ALL)
   })
@@ -301,21 +301,21 @@ describe('a search finds', () => {
   })
 
   test('a transfer without a payout, such as one of the relay, by the contractor whose address it pays', async () => {
-    const { rows: known } = await database.pool.query(`SELECT id FROM contractors WHERE address = 'GADDRESS77'`)
-    const paid = { innerHash: hashOf('a', 11), contractor: known[0].id, contractorName: 'Contractor 77', batch: null }
-    for (const request of [{ contractor: known[0].id }, { q: 'c77@example' }]) {
+    const { rows } = await database.pool.query(`SELECT id FROM contractors WHERE address = 'GADDRESS77'`)
+    const paid = { innerHash: hashOf('a', 11), contractor: rows[0].id, contractorName: 'Contractor 77', batch: null }
+    for (const request of [{ contractor: rows[0].id }, { q: 'c77@example' }]) {
       expect(await transfers(request)).toMatchObject({ total: 1, rows: [paid] })
     }
-    expect((await transfers({ contractor: known[0].id, organisation: ids.other })).total).toBe(0)
+    expect((await transfers({ contractor: rows[0].id, organisation: ids.other })).total).toBe(0)
   })
 
   test('no transfer without a payout by a deleted contractor with the same address', async () => {
-    const { rows: known } = await database.pool.query(
+    const { rows } = await database.pool.query(
       `INSERT INTO contractors (organisation, name, address, status, invite_expires_at, deleted_at)
        VALUES ($1, 'Former 77', 'GADDRESS77', 'ready', now(), now()) RETURNING id`,
       [ids.one],
     )
-    expect((await transfers({ contractor: known[0].id })).total).toBe(0)
+    expect((await transfers({ contractor: rows[0].id })).total).toBe(0)
     expect((await transfers({ q: 'former 77' })).total).toBe(0)
   })
 
@@ -330,8 +330,8 @@ describe('a search finds', () => {
   })
 
   test('a payout of a batch by part of its address, its hash or an email, or by a hash of its transfer', async () => {
-    const { rows: known } = await database.pool.query(`SELECT id FROM batches WHERE name = 'Payroll 1'`)
-    const find = async (q: string) => (await listPayoutsOf(db, known[0].id, ask({ q }))).rows
+    const { rows } = await database.pool.query(`SELECT id FROM batches WHERE name = 'Payroll 1'`)
+    const find = async (q: string) => (await listPayoutsOf(db, rows[0].id, ask({ q }))).rows
     for (const q of [ACCOUNT(11).slice(1, 30), hashOf('e', 11).slice(30), hashOf('a', 1), hashOf('b', 1)]) {
       expect(await find(q)).toMatchObject([{ contractor: 'Contractor 13', address: ACCOUNT(11) }])
     }
@@ -341,9 +341,9 @@ describe('a search finds', () => {
 
   test('payouts of a batch by the contractor, with counts by status', async () => {
     const [batch] = (await listBatches(db, ask({ q: 'Payroll 1' }))).rows.filter(({ name }) => name === 'Payroll 1')
-    const found = await listPayoutsOf(db, batch?.id ?? '', ask({ q: 'Contractor 17' }))
-    expect(found.counts.get('')).toBe(111)
-    expect(found.counts.get('failed')).toBe(12)
+    const result = await listPayoutsOf(db, batch?.id ?? '', ask({ q: 'Contractor 17' }))
+    expect(result.counts.get('')).toBe(111)
+    expect(result.counts.get('failed')).toBe(12)
   })
 })
 

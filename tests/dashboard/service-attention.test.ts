@@ -77,8 +77,8 @@ test.each<[Record<string, string>, what: string, remedy: string]>([
 })
 
 test('names only variables that the service reads', () => {
-  const named = linesOf({ ...PREVIEW, SPONSOR_SEED: '' }).flatMap((line) => line.replace(/.* Set /, '').split(', '))
-  expect(named.filter((name) => !VARIABLE_NAMES.some((known) => known === name))).toEqual([])
+  const variables = linesOf({ ...PREVIEW, SPONSOR_SEED: '' }).flatMap((line) => line.replace(/.* Set /, '').split(', '))
+  expect(variables.filter((name) => !VARIABLE_NAMES.some((variable) => variable === name))).toEqual([])
 })
 
 const QUIET: Omit<ServiceState, 'settings'> = {
@@ -100,10 +100,10 @@ const QUIET: Omit<ServiceState, 'settings'> = {
   channels: [],
   startsRelay: false,
 }
-const stateOf = (given: Partial<ServiceState> = {}): ServiceState => ({
+const stateOf = (fields: Partial<ServiceState> = {}): ServiceState => ({
   ...QUIET,
   settings: composeSettings(readEnvironment(WHOLE)),
-  ...given,
+  ...fields,
 })
 
 test('reports nothing for a healthy service', () => {
@@ -163,8 +163,8 @@ test.each<[Partial<ServiceState>, what: string, words: RegExp]>([
   ],
   [{ ready: { ...QUIET.ready, relay: { ok: false, channels: 0 } } }, 'No relay is running', /npm run relay/],
   [{ channels: [{ ...CHANNEL, problem: 'registration' }] }, 'A channel cannot pay', /not registered.*npm run setup/],
-])('case %$ needs attention', (given, what, words) => {
-  const [item, ...others] = serviceAttention(stateOf(given))
+])('case %$ needs attention', (state, what, words) => {
+  const [item, ...others] = serviceAttention(stateOf(state))
   expect([item?.what, others]).toEqual([what, []])
   expect(`${item?.why} ${item?.remedy}`).toMatch(words)
 })

@@ -29,13 +29,13 @@ const settings = compose('correct horse')
 describe('the password', () => {
   test('is the configured one, derived from the embedded keys, or absent', () => {
     expect(settings).toMatchObject({ password: 'correct horse', isDerived: false })
-    const made = compose(undefined, 'embedded')
-    expect(made).toMatchObject({
+    const derived = compose(undefined, 'embedded')
+    expect(derived).toMatchObject({
       password: expect.stringMatching(/^([0-9a-hjkmnp-tv-z]{4}-){3}[0-9a-hjkmnp-tv-z]{4}$/),
       isDerived: true,
     })
-    expect(compose(undefined, 'embedded').password).toBe(made.password)
-    expect(compose(undefined, 'another').password).not.toBe(made.password)
+    expect(compose(undefined, 'embedded').password).toBe(derived.password)
+    expect(compose(undefined, 'another').password).not.toBe(derived.password)
     expect(compose('correct horse', 'embedded')).toMatchObject({ password: 'correct horse', isDerived: false })
     expect(composeOperator(SECRET, { password: undefined, embeddedSecret: undefined })).toBeUndefined()
   })
@@ -133,12 +133,12 @@ describe('signing in', () => {
     for (let tries = 0; tries < 12; tries += 1) await attempt('wrong', later(tries * 60, start))
     const moment = later(12 * 60, start)
     const flood = Array.from({ length: 20 }, () => attempt('wrong', moment))
-    const asked = [
+    const attempts = [
       attempt('correct horse', moment),
       attempt('wrong', moment, undefined, undefined, true),
       attempt('correct horse', moment, undefined, undefined, true),
     ]
-    const [late, wrong, right] = await Promise.all(asked)
+    const [late, wrong, right] = await Promise.all(attempts)
     expect([late, wrong]).toEqual([wait(1), wait(1)])
     expect(right).toHaveProperty('session')
     expect((await Promise.all(flood)).filter((answer) => 'session' in answer)).toEqual([])
@@ -164,14 +164,14 @@ describe('signing in', () => {
 
   test.runIf(inject('postgres'))('refuses an attempt immediately while another process checks one', async () => {
     const others = await postgres.store.database()
-    const held = Promise.withResolvers<void>()
+    const blocker = Promise.withResolvers<void>()
     const tried = Promise.withResolvers<unknown>()
     await others.transaction(async (tx) => {
       await tx.execute(sql`select pg_advisory_xact_lock(722013, hashtext('a new browser'))`)
       tried.resolve(await attempt('correct horse', start))
-      held.resolve()
+      blocker.resolve()
     })
-    await held.promise
+    await blocker.promise
     expect(await tried.promise).toEqual(wait(1))
   })
 

@@ -100,9 +100,9 @@ describe('a database of another version', () => {
   })
 
   async function spare() {
-    const made = await cloneDatabase()
-    spares.push(made)
-    return made
+    const clone = await cloneDatabase()
+    spares.push(clone)
+    return clone
   }
 
   test.each(Object.entries(places))('is rejected by %s if its migrations are not recorded', async (_, choose) => {

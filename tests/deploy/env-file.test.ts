@@ -76,9 +76,9 @@ test.each(['SECRET=new\n', 'SECRET=old\n'])(
 
 test('reads .env in exactly the commands that docs/configuration.md names', () => {
   const { scripts } = JSON.parse(readFileSync('package.json', 'utf8')) as { scripts: Record<string, string> }
-  const [, named = ''] =
+  const [, commandList = ''] =
     /\n\n([^.]*) and `compose.yaml` read `.env`/.exec(readFileSync('docs/configuration.md', 'utf8')) ?? []
   const reading = Object.entries(scripts).filter(([, command]) => command.includes('--env-file-if-exists=.env '))
   const commands = reading.map(([name]) => (name === 'start' ? '`npm start`' : `\`npm run ${name}\``))
-  expect(named.split(', ').sort()).toEqual(commands.sort())
+  expect(commandList.split(', ').sort()).toEqual(commands.sort())
 })

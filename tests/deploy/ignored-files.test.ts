@@ -15,7 +15,14 @@ const files = [...blocks.matchAll(/(?:>>?|--(?:env|keys|deployment)) +([\w.][\w.
 const keys = [...blocks.matchAll(/DATA_DIR=([\w.-]+)/g)].map(([, directory]) => `${directory}/keys.json`)
 
 /** More files with secrets: temporary files before a rename, defaults of commands, and likely names. */
-const likewise = ['relay.env', '.env.new', '.env.testnet', 'service.env', 'deployment.testnet.json', '.data/keys.json']
+const otherSecrets = [
+  'relay.env',
+  '.env.new',
+  '.env.testnet',
+  'service.env',
+  'deployment.testnet.json',
+  '.data/keys.json',
+]
 
 /** The `names` that git ignores if `file` contains its rules, checked in an empty repository. */
 function ignoredBy(file: string, names: readonly string[]): string[] {
@@ -37,7 +44,7 @@ describe.skipIf(!hasGit).each(['.gitignore', '.vercelignore'])('%s', (file) => {
   test('excludes every file with keys or data that the documented commands write', () => {
     expect(files).toEqual(expect.arrayContaining(['.env', 'deployment.json', 'transfer.xdr']))
     expect(keys).toContain('.data-short/keys.json')
-    const names = [...new Set([...files, ...keys, ...likewise, 'pay.ts'])]
+    const names = [...new Set([...files, ...keys, ...otherSecrets, 'pay.ts'])]
     expect(ignoredBy(file, names)).toEqual(names)
   })
 

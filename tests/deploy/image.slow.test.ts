@@ -124,10 +124,10 @@ function setFor(name: string): Map<string, string> {
 
 describe('compose.yaml', () => {
   const secrets = VARIABLE_NAMES.filter((name) => /_SEEDS?$|SECRET|_TOKEN$|PASSWORD|PRIVATE_KEY|SMTP/.test(name))
-  const kept = (name: string) => secrets.filter((secret) => setFor(name).get(secret) !== '""')
+  const secretsOf = (name: string) => secrets.filter((secret) => setFor(name).get(secret) !== '""')
 
   test('gives a relay the keys it needs', () => {
-    expect(kept('relay').toSorted()).toEqual(
+    expect(secretsOf('relay').toSorted()).toEqual(
       ['CHANNEL_SEEDS', 'CONFIDENTIAL_TOKEN', 'RELAY_PRIVATE_KEY', 'SPONSOR_SEED'].toSorted(),
     )
     // An incomplete mail configuration is rejected.
@@ -135,7 +135,7 @@ describe('compose.yaml', () => {
   })
 
   test('gives the service none of the relays’ keys', () => {
-    expect(secrets.filter((secret) => !kept('web').includes(secret)).toSorted()).toEqual([
+    expect(secrets.filter((secret) => !secretsOf('web').includes(secret)).toSorted()).toEqual([
       'CHANNEL_SEEDS',
       'RELAY_PRIVATE_KEY',
     ])
@@ -153,9 +153,9 @@ describe('compose.yaml', () => {
 
   test('sets only variables that the service reads', () => {
     const names = [...services.keys()].flatMap((name) => [...setFor(name).keys()])
-    const known = new Set<string>([...VARIABLE_NAMES, 'POSTGRES_USER', 'POSTGRES_DB', 'POSTGRES_PASSWORD'])
+    const allowed = new Set<string>([...VARIABLE_NAMES, 'POSTGRES_USER', 'POSTGRES_DB', 'POSTGRES_PASSWORD'])
     expect(names.length).toBeGreaterThan(12)
-    expect(names.filter((name) => !known.has(name))).toEqual([])
+    expect(names.filter((name) => !allowed.has(name))).toEqual([])
   })
 })
 
@@ -173,15 +173,15 @@ describe('the password for PostgreSQL in docs/deploy.md', () => {
     const file = join(directory, '.env')
     writeFileSync(file, 'SPONSOR_SEED=\nPOSTGRES_PASSWORD=\nSTELLAR_NETWORK=testnet', { mode: 0o644 })
     follow()
-    const made = readFileSync(file, 'utf8')
-    expect(parseEnv(made)).toEqual({
+    const content = readFileSync(file, 'utf8')
+    expect(parseEnv(content)).toEqual({
       SPONSOR_SEED: '',
       STELLAR_NETWORK: 'testnet',
       POSTGRES_PASSWORD: expect.stringMatching(/^[0-9a-f]{48}$/),
     })
     expect(statSync(file).mode & 0o777).toBe(0o600)
     follow()
-    expect(readFileSync(file, 'utf8')).toBe(made)
+    expect(readFileSync(file, 'utf8')).toBe(content)
   })
 
   test('does not replace the file that `npm run setup` writes', () => {

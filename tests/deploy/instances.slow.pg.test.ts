@@ -109,17 +109,17 @@ test('runs the demo with its requests spread over two instances', async () => {
     env: { ...process.env, PUBLIC_URL: balancer.url, DEVNET_PORT: port },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
-  let said = ''
+  let output = ''
   for (const stream of [demo.stdout, demo.stderr]) {
     stream.on('data', (data: Buffer) => {
-      said += data
+      output += data
     })
   }
   const code = await new Promise((resolve) => demo.once('close', resolve))
-  expect(said).toContain('All as promised: five confidential payments')
-  expect(said).toContain("The relay's batch is completed")
+  expect(output).toContain('All as promised: five confidential payments')
+  expect(output).toContain("The relay's batch is completed")
   expect(code).toBe(0)
-  expect(Math.min(...balancer.given)).toBeGreaterThanOrEqual(15)
+  expect(Math.min(...balancer.counts)).toBeGreaterThanOrEqual(15)
   const sponsored = (await fixture.db.query.transfers.findMany()).filter(({ sponsor }) => sponsor !== null)
   expect(sponsored).toHaveLength(10)
   await expectOneTruth()
@@ -156,9 +156,9 @@ describe('the same request to both instances concurrently', () => {
 
   test('creates a contractor once, and accepts its invite once', async () => {
     const payee = await fixture.client()
-    const made = await atOnce(employer.session, '/contractors', { name: 'Ada', address: payee.address })
-    expect(statuses(made)).toEqual([200, 409])
-    const { body } = await ask(balancer.url, employer.session, `/contractors/${made[0]?.body.id}/invite`, {})
+    const answers = await atOnce(employer.session, '/contractors', { name: 'Ada', address: payee.address })
+    expect(statuses(answers)).toEqual([200, 409])
+    const { body } = await ask(balancer.url, employer.session, `/contractors/${answers[0]?.body.id}/invite`, {})
     const token = String(body.inviteUrl).split('/').at(-1)
     expect(statuses(await atOnce(payee.session, `/invites/${token}/accept`, {}))).toEqual([200, 409])
   })
@@ -203,8 +203,8 @@ describe('the same request to both instances concurrently', () => {
       expect(statuses(answers)).toEqual([200, 200])
       expect(answers[0]?.body).toEqual(answers[1]?.body)
       await expectSettled(fixture, person, hash)
-      const found = await atOnce<BatchWithPayouts>(person.session, `/batches/${batch.id}`)
-      for (const { body } of found) {
+      const responses = await atOnce<BatchWithPayouts>(person.session, `/batches/${batch.id}`)
+      for (const { body } of responses) {
         expect(body).toMatchObject({
           status: 'completed',
           payouts: [{ status: 'paid', txHash: answers[0]?.body.hash }],
@@ -248,8 +248,8 @@ describe('the same request to both instances concurrently', () => {
     expect(statuses(answers)).toEqual([200, 409])
     const path = `/batch/${answers[0]?.body.jobId}`
     await expect.poll(async () => (await ask(balancer.url, client.session, path)).body.status).toBe('completed')
-    const told = await atOnce(client.session, path)
-    expect(told[0]).toEqual(told[1])
+    const states = await atOnce(client.session, path)
+    expect(states[0]).toEqual(states[1])
     expect(await fixture.received(payee)).toBe(7n)
     await expectOneTruth()
   })

@@ -132,14 +132,14 @@ test('migrates once when several instances start together, and does not use driz
 
 describe('npm run migrate', () => {
   /** Runs the command with a changed database URL. Resolves to its exit code and output. */
-  async function run(change: Partial<URL>): Promise<{ code: unknown; said: string }> {
+  async function run(change: Partial<URL>): Promise<{ code: unknown; output: string }> {
     const url = Object.assign(new URL(clone.url), change)
     const env = { ...CHILD_VARIABLES, DATABASE_URL: url.href } as unknown as NodeJS.ProcessEnv
     const child = spawn(process.execPath, ['lib/cli/migrate.ts'], { stdio: ['ignore', 'pipe', 'pipe'], env })
-    const said: string[] = []
-    for (const stream of [child.stdout, child.stderr]) stream.on('data', (part) => said.push(String(part)))
+    const output: string[] = []
+    for (const stream of [child.stdout, child.stderr]) stream.on('data', (part) => output.push(String(part)))
     const [code] = await once(child, 'close')
-    return { code, said: said.join('') }
+    return { code, output: output.join('') }
   }
 
   test('migrates', async () => {
@@ -159,10 +159,10 @@ describe('npm run migrate', () => {
     ['no such host of Neon', { hostname: `${'x'.repeat(57)}-pooler.neon.tech` }, /ENOTFOUND x+-pooler\.neon\.tech/],
     ['a server without TLS', { search: '?sslmode=verify-full' }, /does not support SSL/],
   ])('reports %s in one line, without the password', async (_, change, reason) => {
-    const { code, said } = await run(change)
+    const { code, output } = await run(change)
     expect(code).toBe(1)
-    expect(said).toMatch(/^not migrated: .+\n$/)
-    expect(said).toMatch(reason)
-    expect(said).not.toContain('wrong-password')
+    expect(output).toMatch(/^not migrated: .+\n$/)
+    expect(output).toMatch(reason)
+    expect(output).not.toContain('wrong-password')
   })
 })

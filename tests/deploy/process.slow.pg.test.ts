@@ -178,8 +178,8 @@ describe('CORS', () => {
     'allows wallets of every origin to use %s, as the standard requires',
     async (path) => {
       for (const origin of [FRONTEND, ELSEWHERE]) {
-        const asked = await preflight(path, origin)
-        expect([asked.status, asked.headers['access-control-allow-origin']]).toEqual([204, '*'])
+        const response = await preflight(path, origin)
+        expect([response.status, response.headers['access-control-allow-origin']]).toEqual([204, '*'])
         const answer = await rawRequest(base, path, { headers: { Origin: origin } })
         expect(answer.headers['access-control-allow-origin']).toBe('*')
       }
@@ -215,11 +215,11 @@ describe('CORS', () => {
 
 describe('paths and methods', () => {
   test.each(['/api/health', '/api/me', '/.well-known/stellar.toml'])('ignores a trailing slash of %s', async (path) => {
-    const [plain, slashed] = await Promise.all(
+    const [plain, withSlash] = await Promise.all(
       [path, `${path}/`].map((each) => rawRequest(base, each, { headers: bearer() })),
     )
     expect(plain?.status).toBe(200)
-    expect(slashed).toMatchObject({ status: 200, text: plain?.text })
+    expect(withSlash).toMatchObject({ status: 200, text: plain?.text })
   })
 
   test('keeps the body of a POST with a trailing slash', async () => {
@@ -318,7 +318,7 @@ test('still responds, and exits on SIGTERM, after its log has lost its reader', 
     await expect.poll(() => answers(own)).toBe(true)
     for (const stream of [child.stdout, child.stderr]) stream.destroy()
     // Each of these logs a failure that can no longer be written.
-    for (let asked = 0; asked < 3; asked += 1) {
+    for (let count = 0; count < 3; count += 1) {
       const answer = await fetch(`${own}/api/me`, { headers: bearer(), signal: AbortSignal.timeout(60_000) })
       expect(answer.status).toBe(503)
     }
@@ -332,16 +332,16 @@ test('still responds, and exits on SIGTERM, after its log has lost its reader', 
 
 describe('invalid configurations', () => {
   /** Runs a program; resolves to its output and its exit code. */
-  function run(args: string[], variables: Record<string, string>): Promise<{ code: number | null; said: string }> {
+  function run(args: string[], variables: Record<string, string>): Promise<{ code: number | null; output: string }> {
     const env = { ...process.env, NEXT_TELEMETRY_DISABLED: '1', ...variables }
     const child = spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'pipe'] })
-    let said = ''
+    let output = ''
     for (const stream of [child.stdout, child.stderr]) {
       stream.on('data', (data: Buffer) => {
-        said += data
+        output += data
       })
     }
-    return new Promise((resolve) => child.once('close', (code) => resolve({ code, said })))
+    return new Promise((resolve) => child.once('close', (code) => resolve({ code, output })))
   }
   const serve = [nextProgram(), 'start']
   const migrate = ['lib/cli/migrate.ts']
@@ -354,9 +354,9 @@ describe('invalid configurations', () => {
     )
     const variables = { ...service.variables, PORT: String(await freePort()), DATABASE_URL: clone.url }
     for (const program of [serve, migrate]) {
-      const { code, said } = await run(program, variables)
+      const { code, output } = await run(program, variables)
       expect(code).toBe(1)
-      expect(said).toContain(
+      expect(output).toContain(
         'this database belongs to another version of the service; until the first release there is no migration',
       )
     }
@@ -370,8 +370,8 @@ describe('invalid configurations', () => {
 
   test('names a SESSION_SECRET that is too short', async () => {
     const variables = { ...service.variables, PORT: String(await freePort()), SESSION_SECRET: 'short' }
-    const { code, said } = await run(serve, variables)
+    const { code, output } = await run(serve, variables)
     expect(code).toBe(1)
-    expect(said).toContain('SESSION_SECRET: ')
+    expect(output).toContain('SESSION_SECRET: ')
   })
 })

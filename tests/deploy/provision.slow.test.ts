@@ -29,13 +29,13 @@ afterAll(async () => {
 interface Change {
   document?: Record<string, unknown>
   contracts?: Record<string, string>
-  given?: Record<string, string>
-  kept?: string
+  environment?: Record<string, string>
+  envText?: string
   channels?: number
 }
 
 /** Runs setup. Resolves to its output and files, even after a failure. */
-async function attempt({ document = {}, contracts = {}, given = {}, kept = '', channels = 0 }: Change = {}) {
+async function attempt({ document = {}, contracts = {}, environment = {}, envText = '', channels = 0 }: Change = {}) {
   const { deployment } = devnet
   const changed = {
     ...deployment,
@@ -43,23 +43,23 @@ async function attempt({ document = {}, contracts = {}, given = {}, kept = '', c
     contracts: { ...deployment.contracts, ...contracts },
     ...document,
   }
-  const said: string[] = []
+  const output: string[] = []
   const texts: string[] = []
   const wanted: Provisioning = {
     document: readDocument(JSON.stringify(changed)),
     services: setupServices,
-    kept,
+    envText,
     file: 'service.env',
-    given: readEnvironment({ DEVNET_PROOFS: 'stand-in', FAUCET_SEED: devnet.issuerSecret, ...given }),
+    keys: readEnvironment({ DEVNET_PROOFS: 'stand-in', FAUCET_SEED: devnet.issuerSecret, ...environment }),
     channels,
     keep: (text) => texts.push(text),
-    say: (line) => said.push(line),
+    say: (line) => output.push(line),
   }
   const failure = await provision(wanted).then(
     () => undefined,
     (error: unknown) => error,
   )
-  return { failure, said: said.join('\n'), texts, variables: readVariables(texts[0] ?? '') }
+  return { failure, output: output.join('\n'), texts, variables: readVariables(texts[0] ?? '') }
 }
 
 describe('a deployment document that does not match', () => {
@@ -100,20 +100,20 @@ describe('a deployment document that does not match', () => {
 })
 
 test('reports a deployment of another interface and continues', async () => {
-  const { failure, said } = await attempt({ document: { interface: '0.7.0' } })
+  const { failure, output } = await attempt({ document: { interface: '0.7.0' } })
   expect(failure).toBeUndefined()
-  expect(said).toContain('of version 0.7.0: relays need 0.8.0')
-  expect((await attempt()).said).not.toContain('of version')
+  expect(output).toContain('of version 0.7.0: relays need 0.8.0')
+  expect((await attempt()).output).not.toContain('of version')
 })
 
 describe('the faucet', () => {
   test('is missing without a key: reports that and completes the rest', async () => {
-    const { failure, said, variables } = await attempt({ given: { FAUCET_SEED: '' }, channels: 1 })
+    const { failure, output, variables } = await attempt({ environment: { FAUCET_SEED: '' }, channels: 1 })
     expect(failure).toBeUndefined()
-    expect(said).toContain(
+    expect(output).toContain(
       `faucet   none: the token’s asset is USDC:${devnet.deployment.asset.issuer}, and FAUCET_SEED is not`,
     )
-    expect(said).toContain('channels are not registered or funded: there is no faucet')
+    expect(output).toContain('channels are not registered or funded: there is no faucet')
     expect(variables).not.toHaveProperty('FAUCET_SEED')
     expect(variables).not.toHaveProperty('BATCH_ENABLED')
     const [sponsor, channel] = await Promise.all(
@@ -125,7 +125,7 @@ describe('the faucet', () => {
   })
 
   test('cannot use an unrelated key', async () => {
-    const { failure, texts } = await attempt({ given: { FAUCET_SEED: Keypair.random().secret() } })
+    const { failure, texts } = await attempt({ environment: { FAUCET_SEED: Keypair.random().secret() } })
     expect(String(failure)).toMatch(
       /FAUCET_SEED: is the key of G\w{55}, which cannot deposit: it neither issues USDC:G\w{55} nor holds any/,
     )
@@ -134,31 +134,31 @@ describe('the faucet', () => {
 
   test('can be a holder instead of the issuer: the channels get half of its balance', async () => {
     const holder = await makeHolder('3000')
-    const { failure, said } = await attempt({ given: { FAUCET_SEED: holder.secret() }, channels: 1 })
+    const { failure, output } = await attempt({ environment: { FAUCET_SEED: holder.secret() }, channels: 1 })
     expect(failure).toBeUndefined()
-    expect(said).toContain(`faucet   ${holder.publicKey()}, grants from its balance`)
-    expect(said).toContain('has 3000.0000000; each channel gets 1500.0000000')
-    expect(said).toMatch(/channel {2}G\w{55}, ready/)
+    expect(output).toContain(`faucet   ${holder.publicKey()}, grants from its balance`)
+    expect(output).toContain('has 3000.0000000; each channel gets 1500.0000000')
+    expect(output).toMatch(/channel {2}G\w{55}, ready/)
   })
 
   test('names the account if it holds less than one grant', async () => {
-    const { failure } = await attempt({ given: { FAUCET_SEED: (await makeHolder('1')).secret() } })
+    const { failure } = await attempt({ environment: { FAUCET_SEED: (await makeHolder('1')).secret() } })
     expect(String(failure)).toContain('FAUCET_SEED: its account cannot deposit: ')
   })
 
   test('of a token over XLM gets a separate, funded account', async () => {
     const native = Asset.native().contractId(Networks.TESTNET)
     proxy.rule(({ method }) =>
-      method === 'getLedgerEntries' ? { rewrite: (found) => overXlm(found, native) } : 'pass',
+      method === 'getLedgerEntries' ? { rewrite: (result) => overXlm(result, native) } : 'pass',
     )
     try {
       const document = { asset: { code: 'XLM', issuer: null, contract: native } }
       const contracts = { underlying: native }
-      const first = await attempt({ document, contracts, given: { FAUCET_SEED: '' } })
+      const first = await attempt({ document, contracts, environment: { FAUCET_SEED: '' } })
       expect(first.failure).toBeUndefined()
-      expect(first.said).toMatch(/faucet {3}G\w{55}, grants XLM, funded by friendbot/)
+      expect(first.output).toMatch(/faucet {3}G\w{55}, grants XLM, funded by friendbot/)
       expect(first.variables.FAUCET_AMOUNT).toBe('100')
-      const again = { document, contracts, given: { FAUCET_SEED: '' }, kept: first.texts[0] ?? '' }
+      const again = { document, contracts, environment: { FAUCET_SEED: '' }, envText: first.texts[0] ?? '' }
       expect((await attempt(again)).texts).toEqual(first.texts)
     } finally {
       proxy.rule(null)
@@ -172,10 +172,12 @@ describe('testnet', () => {
   test.each<[string, Record<string, string>]>([
     ['a prover', {}],
     ['circuits, even with a reference string', { PROVER_CRS: './lib/prover/reference-string' }],
-  ])('only creates the accounts of its channels without %s', async (_, given) => {
-    const { failure, said, variables } = await attempt({ document, channels: 2, given })
+  ])('only creates the accounts of its channels without %s', async (_, environment) => {
+    const { failure, output, variables } = await attempt({ document, channels: 2, environment })
     expect(failure).toBeUndefined()
-    expect(said).toContain('channels are not registered or funded: a real network needs real proofs (PROVER_CIRCUITS)')
+    expect(output).toContain(
+      'channels are not registered or funded: a real network needs real proofs (PROVER_CIRCUITS)',
+    )
     expect(variables).toMatchObject({ STELLAR_NETWORK: 'testnet', FAUCET_SEED: devnet.issuerSecret })
     expect(variables).not.toHaveProperty('DEVNET_PASSPHRASE')
     expect(variables).not.toHaveProperty('BATCH_ENABLED')
@@ -183,13 +185,13 @@ describe('testnet', () => {
 
   test('uses the configured prover, even in a later run', async () => {
     const first = await attempt({ document, channels: 1 })
-    const kept = first.texts[0] ?? ''
-    const given = { RELAY_PROVER: './lib/prover/stand-in.ts' }
-    const second = await attempt({ document, channels: 1, kept, given })
+    const envText = first.texts[0] ?? ''
+    const environment = { RELAY_PROVER: './lib/prover/stand-in.ts' }
+    const second = await attempt({ document, channels: 1, envText, environment })
     expect(second.failure).toBeUndefined()
-    expect(second.said).toMatch(/channel {2}G\w{55}, ready/)
-    expect(second.variables).toMatchObject({ ...first.variables, ...given, BATCH_ENABLED: 'true' })
-    const third = await attempt({ document, channels: 1, kept: second.texts[0] ?? '' })
+    expect(second.output).toMatch(/channel {2}G\w{55}, ready/)
+    expect(second.variables).toMatchObject({ ...first.variables, ...environment, BATCH_ENABLED: 'true' })
+    const third = await attempt({ document, channels: 1, envText: second.texts[0] ?? '' })
     expect(third.texts).toEqual(second.texts)
   })
 })
@@ -208,9 +210,11 @@ test('keeps batch jobs off on a local network with another verifier and no circu
     }
   })
   try {
-    const { failure, said, variables } = await attempt({ document: { network: 'local' }, channels: 1 })
+    const { failure, output, variables } = await attempt({ document: { network: 'local' }, channels: 1 })
     expect(failure).toBeUndefined()
-    expect(said).toContain('channels are not registered or funded: a real network needs real proofs (PROVER_CIRCUITS)')
+    expect(output).toContain(
+      'channels are not registered or funded: a real network needs real proofs (PROVER_CIRCUITS)',
+    )
     expect(variables).toMatchObject({ STELLAR_NETWORK: 'local' })
     expect(variables).not.toHaveProperty('BATCH_ENABLED')
   } finally {
@@ -220,13 +224,13 @@ test('keeps batch jobs off on a local network with another verifier and no circu
 
 describe('keys and files', () => {
   test('rejects one key with two roles before it creates anything', async () => {
-    const { failure, texts } = await attempt({ given: { SPONSOR_SEED: devnet.issuerSecret } })
+    const { failure, texts } = await attempt({ environment: { SPONSOR_SEED: devnet.issuerSecret } })
     expect(String(failure)).toContain('FAUCET_SEED: contains a key that SPONSOR_SEED already has')
     expect(texts).toEqual([])
   })
 
   test('does not change the file of another deployment', async () => {
-    const { failure, texts } = await attempt({ kept: `CONFIDENTIAL_TOKEN=${contractOf(1)}\n` })
+    const { failure, texts } = await attempt({ envText: `CONFIDENTIAL_TOKEN=${contractOf(1)}\n` })
     expect(String(failure)).toContain('CONFIDENTIAL_TOKEN: has another value in service.env')
     expect(texts).toEqual([])
   })
@@ -242,27 +246,27 @@ describe('keys and files', () => {
       RELAY_PROVER: './lib/prover/stand-in.ts',
       DEVNET_PROOFS: 'stand-in',
     }
-    const kept = readFileSync('.env.example', 'utf8').replace(
+    const envText = readFileSync('.env.example', 'utf8').replace(
       /^#([A-Z][A-Z0-9_]*)=(.*)$/gm,
       (_, name: string, value: string) => `${name}=${own[name] ?? value}`,
     )
-    const first = await attempt({ document: { network: 'local' }, kept, channels: 2 })
+    const first = await attempt({ document: { network: 'local' }, envText, channels: 2 })
     expect(first.failure).toBeUndefined()
     expect(first.variables.CHANNEL_SEEDS).toMatch(/^S\w{55},S\w{55}$/)
     const [text = ''] = first.texts
     // The same lines about the same variables, and the filled ones are valid.
     const nameIn = (line: string) => line.replace(/^([A-Z][A-Z0-9_]*=).*$/, '$1')
-    expect(text.split('\n').map(nameIn)).toEqual(kept.split('\n').map(nameIn))
+    expect(text.split('\n').map(nameIn)).toEqual(envText.split('\n').map(nameIn))
     const filled = ['SESSION_SECRET', 'SPONSOR_SEED', 'FAUCET_SEED', 'RELAY_PUBLIC_KEY', 'RELAY_PRIVATE_KEY']
     for (const name of filled) expect(first.variables).toHaveProperty(name)
     expect(() => readEnvironment({ ...first.variables, VERCEL: '' })).not.toThrow()
-    const second = await attempt({ document: { network: 'local' }, kept: text, channels: 2 })
+    const second = await attempt({ document: { network: 'local' }, envText: text, channels: 2 })
     expect(second).toMatchObject({ failure: undefined, texts: first.texts })
   })
 
   test('treats a file with only empty variables as empty', async () => {
-    const kept = VARIABLE_NAMES.map((name) => `${name}=\n`).join('')
-    const { failure, texts, variables } = await attempt({ kept, channels: 2 })
+    const envText = VARIABLE_NAMES.map((name) => `${name}=\n`).join('')
+    const { failure, texts, variables } = await attempt({ envText, channels: 2 })
     expect(failure).toBeUndefined()
     expect(variables.CHANNEL_SEEDS).toMatch(/^S\w{55},S\w{55}$/)
     expect(texts[0]?.split('\n').filter((line) => line.startsWith('SPONSOR_SEED='))).toHaveLength(1)
@@ -270,7 +274,7 @@ describe('keys and files', () => {
   })
 
   test('names a line that the service would reject', async () => {
-    const { failure, texts } = await attempt({ kept: 'SESSION_TTL=forever\n' })
+    const { failure, texts } = await attempt({ envText: 'SESSION_TTL=forever\n' })
     expect(String(failure)).toContain('SESSION_TTL: ')
     expect(texts).toEqual([])
   })
@@ -288,13 +292,13 @@ describe('an uncooperative network', () => {
 
   test('reports that friendbot refused, and keeps the keys for the next run', async () => {
     const refusing = {
-      rewrite: (found: Record<string, unknown>) => ({ ...found, friendbotUrl: `${devnet.url}/nowhere` }),
+      rewrite: (result: Record<string, unknown>) => ({ ...result, friendbotUrl: `${devnet.url}/nowhere` }),
     }
     proxy.rule(({ method }) => (method === 'getNetwork' ? refusing : 'pass'))
     const first = await attempt()
     proxy.rule(null)
     expect(String(first.failure)).toContain('friendbot responded with 404')
-    const second = await attempt({ kept: first.texts[0] ?? '' })
+    const second = await attempt({ envText: first.texts[0] ?? '' })
     expect(second).toMatchObject({ failure: undefined, texts: first.texts })
   })
 
@@ -337,8 +341,8 @@ async function makeHolder(amount: string): Promise<Keypair> {
 }
 
 /** A ledger whose token wraps XLM. */
-function overXlm(found: Record<string, unknown>, native: string): Record<string, unknown> {
-  const entries = (found.entries as { xdr: string }[]).map((entry) => {
+function overXlm(result: Record<string, unknown>, native: string): Record<string, unknown> {
+  const entries = (result.entries as { xdr: string }[]).map((entry) => {
     const data = xdr.LedgerEntryData.fromXdr(entry.xdr, 'base64')
     if (data.type !== 'contractData' || data.contractData.val.type !== 'scvContractInstance') return entry
     const storage = data.contractData.val.instance.storage ?? []
@@ -347,7 +351,7 @@ function overXlm(found: Record<string, unknown>, native: string): Record<string,
     if (setting) storage[index] = new xdr.ScMapEntry({ key: setting.key, val: new Address(native).toScVal() })
     return { ...entry, xdr: data.toXdr('base64') }
   })
-  return { ...found, entries }
+  return { ...result, entries }
 }
 
 function isNamed(value: xdr.ScVal | undefined, name: string): boolean {

@@ -96,7 +96,7 @@ describe('an RPC of another network that was unreachable at startup', () => {
     way.rule(() => ({ drop: true, delivered: false }))
     service = await start(preview({ STELLAR_NETWORK: 'local', STELLAR_RPC_URL: way.url, CONFIDENTIAL_TOKEN: TOKEN }))
     way.rule(null)
-    rpc.asked = []
+    rpc.methods = []
   })
   afterAll(() => service.close())
 
@@ -107,17 +107,17 @@ describe('an RPC of another network that was unreachable at startup', () => {
     await expect(reading).rejects.toMatchObject({ code: 'unavailable', cause: refusal })
     await expect(service.network.call('getHealth', {}, z.object({}))).rejects.toMatchObject(refusal)
     await expect(service.vault?.read()).rejects.toMatchObject({ code: 'unavailable' })
-    expect(new Set(rpc.asked)).toEqual(new Set(['getNetwork']))
+    expect(new Set(rpc.methods)).toEqual(new Set(['getNetwork']))
   })
 
   test('is queried for its network until the response is right', async () => {
     rpc.passphrase = STANDALONE
     rpc.fault = 'json-rpc-error'
-    rpc.asked = []
+    rpc.methods = []
     for (let time = 0; time < 3; time += 1) {
       await expect(service.network.call('getHealth', {}, z.object({}))).rejects.toMatchObject({ code: 'unavailable' })
     }
-    expect(rpc.asked).toEqual(['getNetwork', 'getHealth', 'getHealth', 'getHealth'])
+    expect(rpc.methods).toEqual(['getNetwork', 'getHealth', 'getHealth', 'getHealth'])
   })
 })
 

@@ -89,17 +89,18 @@ test('creates everything, prints no secret, and changes nothing when it runs aga
   expect(first).toMatchObject({ code: 0, stdout: '' })
   expect(readdirSync(directory)).toEqual(['service.env'])
   expect(statSync(file).mode & 0o777).toBe(0o600)
-  const made = variables()
+  const afterFirst = variables()
   for (const name of SECRETS) {
-    const secrets = name === 'RELAY_PRIVATE_KEY' ? [JSON.parse(made[name] ?? '').d] : (made[name] ?? '').split(',')
+    const secrets =
+      name === 'RELAY_PRIVATE_KEY' ? [JSON.parse(afterFirst[name] ?? '').d] : (afterFirst[name] ?? '').split(',')
     for (const secret of secrets) {
       expect(secret).toMatch(/.{32}/)
       expect(first.stderr).not.toContain(secret)
     }
   }
-  const settings = composeSettings(readEnvironment({ ...made, DATABASE_URL: 'postgres://h/d' }))
+  const settings = composeSettings(readEnvironment({ ...afterFirst, DATABASE_URL: 'postgres://h/d' }))
   expect(settings.faucet?.keypair.secret()).toBe(devnet.issuerSecret)
-  expect(settings.batch?.key).toEqual(JSON.parse(made.RELAY_PUBLIC_KEY ?? ''))
+  expect(settings.batch?.key).toEqual(JSON.parse(afterFirst.RELAY_PUBLIC_KEY ?? ''))
   expect(settings.relay?.channels).toHaveLength(2)
   expect(settings.network).toMatchObject({ name: 'local', rpcUrl: devnet.rpcUrl, passphrase: network.passphrase })
   const sponsor = settings.sponsor?.keypair ?? Keypair.random()
@@ -141,10 +142,10 @@ test('prints only the environment to standard output', async () => {
   const { code, stdout, stderr } = await run(['--channels', '1', '--env', '-', '--sponsor-seed', sponsor])
   expect(code).toBe(0)
   expect(stdout.split('\n').every((line) => /^(|# .*|[A-Z_]+=.+)$/.test(line))).toBe(true)
-  const told = readVariables(stdout)
-  expect(told).toMatchObject({ SPONSOR_SEED: sponsor, CONFIDENTIAL_TOKEN: network.token, BATCH_ENABLED: 'true' })
+  const variables = readVariables(stdout)
+  expect(variables).toMatchObject({ SPONSOR_SEED: sponsor, CONFIDENTIAL_TOKEN: network.token, BATCH_ENABLED: 'true' })
   expect(stderr).toContain('transfer settled')
-  const { code: again, stdout: same } = await run(['--channels', '1', '--env', '-'], told)
+  const { code: again, stdout: same } = await run(['--channels', '1', '--env', '-'], variables)
   expect([again, same]).toEqual([0, stdout])
 })
 
@@ -161,11 +162,11 @@ test('keeps other lines, adds channels, and changes nothing on a contradiction',
   expect(await run(['--channels', '2', '--env', file])).toMatchObject({ code: 0 })
   expect(channels()).toHaveLength(2)
   expect(channels()[0]?.secret()).toBe(one?.secret())
-  const kept = readFileSync(file, 'utf8')
-  expect(kept.startsWith(without)).toBe(true)
+  const envText = readFileSync(file, 'utf8')
+  expect(envText.startsWith(without)).toBe(true)
   const other = await run(['--env', file], { SPONSOR_SEED: Keypair.random().secret() })
   expect([other.code, other.stderr]).toEqual([1, expect.stringContaining('SPONSOR_SEED: has another value in ')])
-  expect(readFileSync(file, 'utf8')).toBe(kept)
+  expect(readFileSync(file, 'utf8')).toBe(envText)
 })
 
 test.each([
@@ -173,8 +174,8 @@ test.each([
   [['--deployment', 'http://127.0.0.1:1/deployment.json'], {}, '--deployment: cannot be read: '],
   [['--channels', '101'], {}, '--channels: '],
   [[], { FAUCET_SEED: 'GBAD' }, 'FAUCET_SEED: '],
-])('rejects %j with %j, naming the problem and writing no file', async (args, given, problem) => {
-  const { code, stdout, stderr } = await run(['--env', file, ...args], given)
+])('rejects %j with %j, naming the problem and writing no file', async (args, variables, problem) => {
+  const { code, stdout, stderr } = await run(['--env', file, ...args], variables)
   expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
   expect(stderr).toContain(problem)
   expect(existsSync(file)).toBe(false)

@@ -98,21 +98,21 @@ describe('returns the same results and errors as the other drivers', () => {
       return rows.map((row) => Object.values(row).map(plainly))
     })
     expect(first).toHaveLength(1)
-    for (const found of others) expect(found).toEqual(first)
+    for (const other of others) expect(other).toEqual(first)
   })
 
   test('returns rows as written: bigints beyond 2^53, dates to the millisecond, any text', async () => {
     const written = transferNamed('🜚 "quoted" \\ and\nmore', { bid: 9_007_199_254_740_993n, maxTime: 4_102_444_800 })
     const dearer = { ...limits, stroopsPerAccount: 2n ** 62n, dailyBudget: 2n ** 62n }
-    const found = await onEach(async (each) => {
+    const results = await onEach(async (each) => {
       await clear(each)
       await recordNamed(each, written, dearer, 2n ** 62n)
       const settled = await settleNamed(each, written.innerHash, SUCCESS, new Date('2026-05-01T12:00:00.123Z'))
       const { id: _, createdAt: __, ...row } = settled
       return row
     })
-    expect(found[0]).toMatchObject({ bid: written.bid, settledAt: new Date('2026-05-01T12:00:00.123Z') })
-    for (const row of found.slice(1)) expect(row).toEqual(found[0])
+    expect(results[0]).toMatchObject({ bid: written.bid, settledAt: new Date('2026-05-01T12:00:00.123Z') })
+    for (const row of results.slice(1)) expect(row).toEqual(results[0])
     await onEach(clear)
   })
 
@@ -124,30 +124,30 @@ describe('returns the same results and errors as the other drivers', () => {
     ['no statement', 'SELEKT', '42601'],
     ['a division', 'SELECT 1 / 0', '22012'],
   ])('%s', async (_, statement, state) => {
-    const found = await onEach(async (each) => {
+    const results = await onEach(async (each) => {
       const error = await transact(each, (tx) => tx.execute(sql.raw(statement))).then(
         () => undefined,
         (thrown: unknown) => thrown,
       )
       return { state: sqlState(error), constraint: violatedConstraint(error), isUnreachable: isUnreachable(error) }
     })
-    expect(found[0]).toMatchObject({ state, isUnreachable: false })
-    for (const each of found.slice(1)) expect(each).toEqual(found[0])
+    expect(results[0]).toMatchObject({ state, isUnreachable: false })
+    for (const each of results.slice(1)) expect(each).toEqual(results[0])
   })
 })
 
 describe('transactions', () => {
   beforeEach(() => clear(db))
 
-  test.each(QUOTA_CASES)('records as many of 60 concurrent transfers as fit ($name)', async (given) => {
+  test.each(QUOTA_CASES)('records as many of 60 concurrent transfers as fit ($name)', async (quotaCase) => {
     const attempts = Array.from({ length: 60 }, async (_, index) => {
-      const transfer = transferNamed(String(index), { quotaAccount: `payer ${index % given.payers}` })
+      const transfer = transferNamed(String(index), { quotaAccount: `payer ${index % quotaCase.payers}` })
       try {
         await recordNamed(
           [db, other][index % 2] ?? db,
           transfer,
-          { ...limits, ...given.limits },
-          given.available ?? PLENTY,
+          { ...limits, ...quotaCase.limits },
+          quotaCase.available ?? PLENTY,
         )
         return 'new'
       } catch (error) {
@@ -157,7 +157,7 @@ describe('transactions', () => {
     })
     const outcomes = await Promise.all(attempts)
     expect(outcomes.filter((outcome) => outcome === 'new')).toHaveLength(FITTING)
-    expect(new Set(outcomes)).toEqual(new Set(['new', given.reason]))
+    expect(new Set(outcomes)).toEqual(new Set(['new', quotaCase.reason]))
     expect(await findDiscrepancies(db)).toEqual([])
   })
 
@@ -174,18 +174,18 @@ describe('transactions', () => {
 test('queues items in a transaction, and none after a rollback', async () => {
   const queue = openQueue({ database: stores[0].database, relayKey: 'key', intervals: { poll: 0.5, supervise: 1 } })
   await queue.open()
-  const [lost, kept] = [randomUUID(), randomUUID()]
+  const [lost, delivered] = [randomUUID(), randomUUID()]
   const undone = transact(db, async (tx) => {
     await queue.send(tx, [{ job: lost, position: 0 }])
     throw new Error('no')
   })
   await expect(undone).rejects.toThrow('no')
-  await transact(db, (tx) => queue.send(tx, [{ job: kept, position: 1 }]))
+  await transact(db, (tx) => queue.send(tx, [{ job: delivered, position: 1 }]))
   const { rows } = (await db.execute(sql`SELECT data->>'job' AS job FROM pgboss.job`)) as unknown as { rows: unknown[] }
-  expect(rows).toEqual([{ job: kept }])
-  const given = Promise.withResolvers<{ job: string; position: number }>()
-  await queue.work(1, async (message) => given.resolve(message))
-  expect(await given.promise).toMatchObject({ job: kept, position: 1 })
+  expect(rows).toEqual([{ job: delivered }])
+  const received = Promise.withResolvers<{ job: string; position: number }>()
+  await queue.work(1, async (message) => received.resolve(message))
+  expect(await received.promise).toMatchObject({ job: delivered, position: 1 })
   await queue.close()
 })
 

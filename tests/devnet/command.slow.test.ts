@@ -14,10 +14,10 @@ test('prints how to create keys and accounts for a standalone ledger', async () 
     env: { ...process.env, DATA_DIR: directory, DEVNET_PORT: String(port) },
   })
   try {
-    const [said] = (await once(child.stdout, 'data')).map(String)
-    expect(said).toContain(`STELLAR_RPC_URL=http://localhost:${port}/rpc`)
+    const [output] = (await once(child.stdout, 'data')).map(String)
+    expect(output).toContain(`STELLAR_RPC_URL=http://localhost:${port}/rpc`)
     const setup = `npm run setup -- --deployment http://localhost:${port}/deployment.json`
-    expect(said).toMatch(new RegExp(`FAUCET_SEED=S[A-Z2-7]{55} ${setup}`))
+    expect(output).toMatch(new RegExp(`FAUCET_SEED=S[A-Z2-7]{55} ${setup}`))
   } finally {
     child.kill()
     await once(child, 'exit')

@@ -11,11 +11,11 @@ const ask = (query: string, init?: RequestInit) => fetch(`${network.devnet.frien
 
 test("serves the SDK's requestAirdrop, which creates an account and returns its sequence number", async () => {
   const account = keypair('airdrop')
-  const made = await network.server.requestAirdrop(account.publicKey())
-  expect(made).toBeInstanceOf(Account)
+  const created = await network.server.requestAirdrop(account.publicKey())
+  expect(created).toBeInstanceOf(Account)
   const entry = await network.account(account)
   expect(entry.balance).toBe(XLM_10_000)
-  expect(made.sequenceNumber()).toBe(String(entry.seqNum))
+  expect(created.sequenceNumber()).toBe(String(entry.seqNum))
 })
 
 test("serves the SDK's fundAddress, which funds accounts and contracts", async () => {
@@ -59,12 +59,12 @@ test('pays a contract with a contract call, and responds 503 while the queue is 
   const narrow = await openTestNetwork({ limits })
   try {
     const addresses = [1, 2, 3].map((byte) => StrKey.encodeContract(new Uint8Array(32).fill(byte)))
-    const asked = addresses.map((address) => fetch(`${narrow.devnet.friendbotUrl}?addr=${address}`))
-    const refused = await Promise.race(asked)
+    const responses = addresses.map((address) => fetch(`${narrow.devnet.friendbotUrl}?addr=${address}`))
+    const refused = await Promise.race(responses)
     expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '5'])
     expect(await refused.json()).toMatchObject({ detail: 'The network has no room for the transaction.' })
     const closing = setInterval(narrow.close, 20)
-    const answers = await Promise.all(asked).finally(() => clearInterval(closing))
+    const answers = await Promise.all(responses).finally(() => clearInterval(closing))
     expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 200, 503])
   } finally {
     await narrow.stop()

@@ -83,13 +83,13 @@ test.each([
   [31, '31s'],
   [65, '1m5s'],
   [3_600, '1h0m0s'],
-])('reports that the last ledger is %d seconds old', async (seconds, told) => {
+])('reports that the last ledger is %d seconds old', async (seconds, duration) => {
   const network = await openTestNetwork()
   onTestFinished(network.stop)
   network.clock.now += seconds * 1_000
   await expect(network.server.getHealth()).rejects.toMatchObject({
     code: -32603,
-    message: `latency (${told}) since last known ledger closed is too high (>30s)`,
+    message: `latency (${duration}) since last known ledger closed is too high (>30s)`,
   })
 })
 

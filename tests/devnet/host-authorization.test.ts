@@ -115,17 +115,17 @@ const itemsOf = (signature: xdr.ScVal): xdr.ScVal[] => (signature.type === 'scvV
 const V1 = 'sorobanCredentialsAddress'
 
 /** The contractor's account with some fields replaced. */
-const given =
+const withAccount =
   (fields: Partial<xdr.AccountEntry>, changes: Partial<Signed> = {}) =>
   ({ network }: Signed): Partial<Signed> => {
     putAccount(network.state, contractor.publicKey(), fields)
     return changes
   }
-const bent = (bend: (items: xdr.ScVal[]) => xdr.ScVal[]) => ({
+const withBend = (bend: (items: xdr.ScVal[]) => xdr.ScVal[]) => ({
   bend: (signature: xdr.ScVal) => xdr.ScVal.scvVec(bend(itemsOf(signature))),
 })
 /** Makes the entry authorize a different call. */
-const saying =
+const withCall =
   (change: Partial<Request>, isBelow = false) =>
   ({ request, authorized }: Signed) => ({
     authorized: invocation({ ...request, ...change }, isBelow ? [authorized] : []),
@@ -150,27 +150,33 @@ describe('an entry signed by the address', () => {
     ['the last ledger that an expiry may name', () => ({ expiration: ledger.sequence + 3_110_400 - 1 })],
     [
       'a signer whose weight is just the medium threshold',
-      given({ thresholds: thresholds(1, 0, 5, 9), signers: [weighing(stranger, 5)] }, { signers: [stranger] }),
+      withAccount(
+        { thresholds: thresholds(1, 0, 5, 9), signers: [signerWithWeight(stranger, 5)] },
+        { signers: [stranger] },
+      ),
     ],
     [
       'two signers who reach the threshold together',
-      given(
-        { thresholds: thresholds(2, 0, 5, 9), signers: [weighing(stranger, 3)] },
+      withAccount(
+        { thresholds: thresholds(2, 0, 5, 9), signers: [signerWithWeight(stranger, 3)] },
         { signers: [stranger, contractor] },
       ),
     ],
-    ['twenty signers', given({ signers: crowd.map((signer) => weighing(signer, 1)) }, { signers: crowd })],
+    [
+      'twenty signers',
+      withAccount({ signers: crowd.map((signer) => signerWithWeight(signer, 1)) }, { signers: crowd }),
+    ],
     ['a node that is never required', ({ request, authorized }) => ({ authorized: invocation(request, [authorized]) })],
   ])('is accepted with %s', (_, changes) => {
     expect(label(run(changes))).toBe('')
   })
 
   it.each<Case>([
-    ['another argument', saying({ args: [g(employer)] })],
-    ['an extra argument', saying({ args: [g(contractor), amount(1n)] })],
-    ['another function', saying({ name: 'deposit' })],
-    ['another contract', (signed) => saying({ contract: signed.network.contracts.native })(signed)],
-    ['the right call at the wrong depth', saying({ name: 'deposit' }, true)],
+    ['another argument', withCall({ args: [g(employer)] })],
+    ['an extra argument', withCall({ args: [g(contractor), amount(1n)] })],
+    ['another function', withCall({ name: 'deposit' })],
+    ['another contract', (signed) => withCall({ contract: signed.network.contracts.native })(signed)],
+    ['the right call at the wrong depth', withCall({ name: 'deposit' }, true)],
     ['another address', () => ({ address: stranger.publicKey(), signers: [stranger] })],
     ['a foreign signer', () => ({ signers: [stranger] })],
     ['a foreign signer in addition to the right one', () => ({ signers: [contractor, stranger] })],
@@ -179,8 +185,8 @@ describe('an entry signed by the address', () => {
     ['a signature for another network', () => ({ signedPassphrase: 'Test SDF Network ; September 2015' })],
     ['an expiry that has passed', () => ({ expiration: ledger.sequence - 1 }), 'Error(Auth, InvalidInput)'],
     ['an expiry beyond the maximum', () => ({ expiration: ledger.sequence + 3_110_400 }), 'Error(Auth, InvalidInput)'],
-    ['a weight below the medium threshold', given({ thresholds: thresholds(1, 0, 2, 0) })],
-    ['a master key without weight', given({ thresholds: thresholds(0, 0, 0, 0) })],
+    ['a weight below the medium threshold', withAccount({ thresholds: thresholds(1, 0, 2, 0) })],
+    ['a master key without weight', withAccount({ thresholds: thresholds(0, 0, 0, 0) })],
     [
       'a missing account',
       ({ network }, gone = keypair('nobody'), merge = mergeRequest(network, gone)) => ({
@@ -192,12 +198,12 @@ describe('an entry signed by the address', () => {
     ],
     ['no signature', () => ({ signers: [] })],
     ['a void signature', () => ({ bend: () => xdr.ScVal.scvVoid() })],
-    ['the signature twice', () => bent((items) => [...items, ...items])],
+    ['the signature twice', () => withBend((items) => [...items, ...items])],
     [
       'signatures in descending order',
-      given(
-        { signers: [weighing(stranger, 1)] },
-        { signers: [stranger, contractor], ...bent((items) => items.toReversed()) },
+      withAccount(
+        { signers: [signerWithWeight(stranger, 1)] },
+        { signers: [stranger, contractor], ...withBend((items) => items.toReversed()) },
       ),
     ],
     [
@@ -212,12 +218,12 @@ describe('an entry signed by the address', () => {
     ],
     [
       'more than twenty signatures',
-      given({ signers: crowd.map((signer) => weighing(signer, 1)) }, { signers: [contractor, ...crowd] }),
+      withAccount({ signers: crowd.map((signer) => signerWithWeight(signer, 1)) }, { signers: [contractor, ...crowd] }),
     ],
     [
       'a third field in a signature',
       () =>
-        bent(([first]) => {
+        withBend(([first]) => {
           const extra = new xdr.ScMapEntry({ key: xdr.ScVal.scvSymbol('weight'), val: amount(1n) })
           return [xdr.ScVal.scvMap([...(first?.type === 'scvMap' ? (first.map ?? []) : []), extra])]
         }),
@@ -390,6 +396,6 @@ function thresholds(...values: [number, number, number, number]): xdr.Thresholds
   return new xdr.Thresholds(Uint8Array.from(values))
 }
 
-function weighing(signer: Keypair, weight: number): xdr.Signer {
+function signerWithWeight(signer: Keypair, weight: number): xdr.Signer {
   return new xdr.Signer({ key: xdr.SignerKey.signerKeyTypeEd25519(signer.rawPublicKey()), weight })
 }

@@ -46,13 +46,13 @@ beforeEach(() => {
   apply(network, registerRequest(network, payee, 41n))
 })
 
-const delegate = (given: Partial<Parameters<typeof setSpenderRequest>[1]> = {}) =>
-  setSpenderRequest(network, { owner, spender, ...given })
-const pay = (given: Partial<Parameters<typeof spenderTransferRequest>[1]> = {}) =>
-  spenderTransferRequest(network, { owner, spender, to: payee, ...given })
+const delegate = (fields: Partial<Parameters<typeof setSpenderRequest>[1]> = {}) =>
+  setSpenderRequest(network, { owner, spender, ...fields })
+const pay = (fields: Partial<Parameters<typeof spenderTransferRequest>[1]> = {}) =>
+  spenderTransferRequest(network, { owner, spender, to: payee, ...fields })
 /** The failure of a call in which some arguments are replaced. */
 const failureWith = (request: Request, replaced: Record<number, xdr.ScVal>, source = request.source) =>
-  failure(network, { ...request, source, args: request.args.map((given, index) => replaced[index] ?? given) })
+  failure(network, { ...request, source, args: request.args.map((argument, index) => replaced[index] ?? argument) })
 const entryOf = () =>
   network.state.get(delegationKey(network.contracts.token, owner.publicKey(), spender.publicKey()).id)
 const isSpender = () => {

@@ -119,7 +119,7 @@ export function record({ state }: Network, request: Request, mode: AuthMode = re
 }
 
 /** Enforces with the given fields only; commits on success. */
-export function enforce(network: Network, request: Request, given: Partial<Invocation> = {}): InvocationResult {
+export function enforce(network: Network, request: Request, fields: Partial<Invocation> = {}): InvocationResult {
   const layer = network.state.fork()
   const result = invokeHostFunction({
     state: layer,
@@ -129,7 +129,7 @@ export function enforce(network: Network, request: Request, given: Partial<Invoc
     auth: [],
     mode: { kind: 'enforce' },
     footprint: 'record',
-    ...given,
+    ...fields,
   })
   if (result.ok) layer.commit()
   return result

@@ -106,8 +106,8 @@ it("has the auditor's key and the verification keys, and no others", () => {
   const key = ask(auditor, 'get_key', 0)
   expect(key.ok && Buffer.from(scValToNative(key.returnValue)).equals(auditorKey)).toBe(true)
   for (const circuit of CIRCUIT_NAMES) {
-    const known = ask(verifier, 'get_verification_key', CIRCUIT_TYPES[circuit])
-    expect(known.ok && Buffer.compare(scValToNative(known.returnValue), verificationKeys[circuit])).toBe(0)
+    const key = ask(verifier, 'get_verification_key', CIRCUIT_TYPES[circuit])
+    expect(key.ok && Buffer.compare(scValToNative(key.returnValue), verificationKeys[circuit])).toBe(0)
   }
   expect(ask(auditor, 'get_key', 1)).toMatchObject({
     ok: false,

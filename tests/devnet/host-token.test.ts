@@ -57,13 +57,13 @@ const commitmentsOf = (account: Parameters<typeof confidentialBalance>[1]) => {
   const { spendable_commitment, receiving_commitment } = confidentialBalance(network, account)
   return [hex(spendable_commitment), hex(receiving_commitment)]
 }
-const transfer = (given: Partial<Parameters<typeof transferRequest>[1]> = {}) =>
-  transferRequest(network, { from: employer, to: contractor, ...given })
-const withdrawal = (given: Partial<Parameters<typeof withdrawRequest>[1]> = {}) =>
-  withdrawRequest(network, { from: employer, to: contractor, value: 250n, ...given })
+const transfer = (fields: Partial<Parameters<typeof transferRequest>[1]> = {}) =>
+  transferRequest(network, { from: employer, to: contractor, ...fields })
+const withdrawal = (fields: Partial<Parameters<typeof withdrawRequest>[1]> = {}) =>
+  withdrawRequest(network, { from: employer, to: contractor, value: 250n, ...fields })
 /** The failure of a call in which some arguments are replaced. */
 const failureWith = (request: Request, replaced: Record<number, xdr.ScVal>, source = request.source) =>
-  failure(network, { ...request, source, args: request.args.map((given, index) => replaced[index] ?? given) })
+  failure(network, { ...request, source, args: request.args.map((argument, index) => replaced[index] ?? argument) })
 
 function eventsOf(result: { events: xdr.ContractEvent[] }) {
   return result.events.map(({ contractId, body }) => ({

@@ -60,7 +60,7 @@ function resources(readOnly: xdr.LedgerKey[]): xdr.SorobanTransactionData {
 test('rejects an argument that is nested too deeply, or includes it in a readable ledger', async () => {
   const network = await openTestNetwork()
   onTestFinished(network.stop)
-  await network.found(hostile, honest)
+  await network.createAccounts(hostile, honest)
   const draft = await network.draft(hostile, [pay()])
   const call = (depth: number) => {
     const operation = new Contract(NATIVE).call('transfer', nest(depth))
@@ -84,8 +84,8 @@ test('rejects an argument that is nested too deeply, or includes it in a readabl
   const other = await network.build(honest, pay())
   expect((await network.settle(other)).status).toBe('SUCCESS')
   for (const xdrFormat of ['base64', 'json']) {
-    const found = await ask('getTransaction', { hash: sent.result.hash, xdrFormat })
-    expect(found.result).toMatchObject({ status: 'FAILED' })
+    const response = await ask('getTransaction', { hash: sent.result.hash, xdrFormat })
+    expect(response.result).toMatchObject({ status: 'FAILED' })
     for (const method of ['getLatestLedger', 'getLedgers', 'getTransactions']) {
       expect(await ask(method, { startLedger: 2, xdrFormat })).not.toHaveProperty('error')
     }
@@ -103,11 +103,11 @@ describe('a bug in the ledger', () => {
       throw new Error('unreachable')
     }
     ledger = openBareLedger({
-      verify: (...given) => verify(...given),
+      verify: (...args) => verify(...args),
       genesis: (context) => {
-        const made = makeGenesis(context, devnetKeys(passphrase), STAND_IN_KEYS)
-        deployment = made.deployment
-        return made.entries
+        const genesis = makeGenesis(context, devnetKeys(passphrase), STAND_IN_KEYS)
+        deployment = genesis.deployment
+        return genesis.entries
       },
     })
   })
@@ -134,7 +134,7 @@ describe('a bug in the ledger', () => {
     return owner
   }
   const submit = (transaction: Transaction) => ledger.submit(transaction.toXdr()).verdict.status
-  const told = (transaction: Transaction) => ledger.history.find(hashOf(transaction))?.transaction.ok
+  const succeeded = (transaction: Transaction) => ledger.history.find(hashOf(transaction))?.transaction.ok
 
   /** A call that verifies a proof. */
   function check(source: Keypair, proof = new Uint8Array(14_592)): Transaction {
@@ -157,16 +157,16 @@ describe('a bug in the ledger', () => {
 
   /** The result of a transaction. */
   function outcomeOf(transaction: Transaction): string | undefined {
-    const found = ledger.history.find(hashOf(transaction))
-    if (!found) return undefined
-    return xdr.TransactionResult.fromXdr(ledger.history.body(found).resultXdr, 'base64').result.type
+    const location = ledger.history.find(hashOf(transaction))
+    if (!location) return undefined
+    return xdr.TransactionResult.fromXdr(ledger.history.body(location).resultXdr, 'base64').result.type
   }
 
   test('ends the call that hits it with txINTERNAL_ERROR', () => {
     const [call, payment] = [check(root), build(issuer, pay())]
     expect([call, payment].map(submit)).toEqual(['PENDING', 'PENDING'])
     ledger.close()
-    expect([call, payment].map(told)).toEqual([false, true])
+    expect([call, payment].map(succeeded)).toEqual([false, true])
     expect(outcomeOf(call)).toBe('txInternalError')
     expect(logged.join()).toContain('unreachable')
   })
@@ -221,7 +221,7 @@ describe('a bug in the ledger', () => {
     expect([broken, sound].map(submit)).toEqual(['PENDING', 'PENDING'])
     ledger.close()
     expect(ledger.context().sequence).toBe(sequence + 1)
-    expect([broken, sound].map(told)).toEqual([undefined, true])
+    expect([broken, sound].map(succeeded)).toEqual([undefined, true])
     expect(submit(broken)).toBe('TRY_AGAIN_LATER')
     expect(logged.join()).toContain(hashOf(broken))
     expect(logged.join()).not.toContain(hashOf(sound))
@@ -237,7 +237,7 @@ describe('a bug in the ledger', () => {
     })
     ledger.close()
     failing.mockRestore()
-    expect([broken, sound].map(told)).toEqual([undefined, true])
+    expect([broken, sound].map(succeeded)).toEqual([undefined, true])
     expect(submit(broken)).toBe('TRY_AGAIN_LATER')
     expect(logged.join()).toContain('unreadable entry')
   })

@@ -14,7 +14,7 @@ let issuer: string
 
 async function serve(port: number): Promise<void> {
   listener = await serveLocally(
-    (...asked) => identityIssuer({ issuer, audience: 'payroll', key, publicUrl: 'https://pay.example' })(...asked),
+    (...args) => identityIssuer({ issuer, audience: 'payroll', key, publicUrl: 'https://pay.example' })(...args),
     port,
   )
   issuer = `${listener.url}/idp`

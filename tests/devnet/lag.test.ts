@@ -26,8 +26,8 @@ describe('a node two ledgers behind', () => {
       expect((await network.account(payer)).balance).toBe(before)
     }
     network.close()
-    const found = await network.find(transaction)
-    expect(found).toMatchObject({ status: 'SUCCESS', ledger: sequence + 3, latestLedger: sequence + 3 })
+    const response = await network.find(transaction)
+    expect(response).toMatchObject({ status: 'SUCCESS', ledger: sequence + 3, latestLedger: sequence + 3 })
     expect((await network.account(payer)).balance).toBeLessThan(before)
     expect((await network.server.getHealth()).latestLedger).toBe(sequence + 3)
   })

@@ -22,8 +22,8 @@ async function closeMeanwhile(ledger: Ledger, answer: Promise<object>): Promise<
 test('ledgers close while a page of ledgers is being read', async () => {
   const ledger = openBareLedger()
   while (ledger.history.latest().sequence < 5) ledger.close()
-  const told = await closeMeanwhile(ledger, getLedgers(ledger, { startLedger: 1 }))
-  expect(told).toMatchObject({ ledgers: [1, 2, 3, 4, 5].map((sequence) => ({ sequence })), latestLedger: 5 })
+  const page = await closeMeanwhile(ledger, getLedgers(ledger, { startLedger: 1 }))
+  expect(page).toMatchObject({ ledgers: [1, 2, 3, 4, 5].map((sequence) => ({ sequence })), latestLedger: 5 })
   expect(ledger.history.latest().sequence).toBeGreaterThan(7)
   ledger.stop()
 })
@@ -38,8 +38,8 @@ test('ledgers close during a search for events', async () => {
     ledger.submit(payment.toEnvelope().toXdr('base64'))
     ledger.close()
   }
-  const found = await closeMeanwhile(ledger, getEvents(ledger, { startLedger: 1 }))
-  expect(found).toMatchObject({ events: Array.from({ length: 8 }, () => ({ type: 'contract' })), latestLedger: 5 })
+  const page = await closeMeanwhile(ledger, getEvents(ledger, { startLedger: 1 }))
+  expect(page).toMatchObject({ events: Array.from({ length: 8 }, () => ({ type: 'contract' })), latestLedger: 5 })
   expect(ledger.history.latest().sequence).toBeGreaterThan(7)
   ledger.stop()
 })

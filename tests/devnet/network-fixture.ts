@@ -46,7 +46,7 @@ export interface TestNetwork {
   /** Submits a transaction, closes a ledger and returns the result. */
   settle(transaction: Transaction | FeeBumpTransaction): Promise<rpc.Api.GetTransactionResponse>
   /** Creates accounts with 100 XLM each in one transaction of the root account. */
-  found(...accounts: Keypair[]): Promise<void>
+  createAccounts(...accounts: Keypair[]): Promise<void>
   account(id: Keypair): Promise<xdr.AccountEntry>
   stop(): Promise<void>
 }
@@ -94,7 +94,7 @@ export async function openTestNetwork(options: Partial<DevnetOptions> = {}): Pro
     send: async (transaction) => codeOf(await server.sendTransaction(transaction)),
     find,
     settle,
-    async found(...accounts) {
+    async createAccounts(...accounts) {
       const make = (account: Keypair) =>
         Operation.createAccount({ destination: account.publicKey(), startingBalance: '100' })
       const outcome = await settle(await build(root, ...accounts.map(make)))
@@ -120,7 +120,7 @@ export function foundAccounts<Name extends string>(network: TestNetwork, ...name
   beforeEach(async () => {
     count += 1
     for (const name of names) accounts[name] = keypair(`${name} ${count}`)
-    await network.found(...names.map((name) => accounts[name]))
+    await network.createAccounts(...names.map((name) => accounts[name]))
   })
   return accounts
 }

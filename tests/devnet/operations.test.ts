@@ -17,9 +17,9 @@ const settle = async (source: Keypair, ...operations: xdr.Operation[]) =>
   await network.settle(await network.build(source, ...operations))
 
 async function outcome(source: Keypair, ...operations: xdr.Operation[]): Promise<string> {
-  const found = await settle(source, ...operations)
-  if (found.status === 'NOT_FOUND') throw new Error('the transaction is not in the ledger')
-  return resultCodes(found.resultXdr).join(' ')
+  const settled = await settle(source, ...operations)
+  if (settled.status === 'NOT_FOUND') throw new Error('the transaction is not in the ledger')
+  return resultCodes(settled.resultXdr).join(' ')
 }
 
 const send = (to: Keypair, amount: string, asset = Asset.native()) =>
@@ -29,19 +29,19 @@ const trust = (asset = usdc, limit?: string) =>
 const balanceOf = async (account: Keypair) => (await network.server.getTrustline(account.publicKey(), usdc)).balance
 
 test('createAccount', async () => {
-  const made = keypair('made')
-  const make = (startingBalance: string, to = made) =>
+  const newcomer = keypair('made')
+  const make = (startingBalance: string, to = newcomer) =>
     Operation.createAccount({ destination: to.publicKey(), startingBalance })
   expect(await outcome(holder, make('1', other))).toBe('txFailed createAccountAlreadyExist')
   expect(await outcome(holder, make('0.9999999'))).toBe('txFailed createAccountLowReserve')
   expect(await outcome(holder, make('99.9'))).toBe('txFailed createAccountUnderfunded')
-  const found = await settle(holder, make('1'))
-  if (found.status !== 'SUCCESS') throw new Error(found.status)
-  const account = await network.account(made)
+  const settled = await settle(holder, make('1'))
+  if (settled.status !== 'SUCCESS') throw new Error(settled.status)
+  const account = await network.account(newcomer)
   expect(account.balance).toBe(10_000_000n)
-  expect(account.seqNum).toBe(BigInt(found.ledger) << 32n)
+  expect(account.seqNum).toBe(BigInt(settled.ledger) << 32n)
   expect(account.ext.type).toBe('v0')
-  expect(changesOf(found)).toEqual(['ledgerEntryState', 'ledgerEntryUpdated', 'ledgerEntryCreated'])
+  expect(changesOf(settled)).toEqual(['ledgerEntryState', 'ledgerEntryUpdated', 'ledgerEntryCreated'])
 })
 
 test('pays XLM', async () => {
@@ -130,15 +130,15 @@ test('never lowers the number with bumpSequence', async () => {
 })
 
 test('rolls back all operations if one fails, and returns a result for each', async () => {
-  const found = await settle(holder, send(other, '1'), send(keypair('nobody'), '1'), send(other, '2'))
-  if (found.status !== 'FAILED') throw new Error(found.status)
-  const { result } = found.resultXdr
+  const outcome = await settle(holder, send(other, '1'), send(keypair('nobody'), '1'), send(other, '2'))
+  if (outcome.status !== 'FAILED') throw new Error(outcome.status)
+  const { result } = outcome.resultXdr
   const results = result.type === 'txFailed' ? result.results : []
   const codes = results.map((one) => one.type === 'opInner' && one.tr.value.type)
   expect(codes).toEqual(['paymentSuccess', 'paymentNoDestination', 'paymentSuccess'])
   expect((await network.account(other)).balance).toBe(1_000_000_000n)
   expect((await network.account(holder)).balance).toBe(1_000_000_000n - 300n)
-  expect(changesOf(found)).toEqual([])
+  expect(changesOf(outcome)).toEqual([])
 })
 
 test('emits the asset contract’s events for classic payments (CAP-67)', async () => {
@@ -153,20 +153,23 @@ test('emits the asset contract’s events for classic payments (CAP-67)', async 
 })
 
 test('records the ledger of the last used sequence number (CAP-21)', async () => {
-  const found = await settle(holder, pay())
-  if (found.status !== 'SUCCESS') throw new Error(found.status)
+  const outcome = await settle(holder, pay())
+  if (outcome.status !== 'SUCCESS') throw new Error(outcome.status)
   const { ext } = await network.account(holder)
   const v2 = ext.type === 'v1' && ext.v1.ext.type === 'v2' ? ext.v1.ext.v2.ext : undefined
-  expect(v2?.type === 'v3' && [v2.v3.seqLedger, Number(v2.v3.seqTime)]).toEqual([found.ledger, Number(found.createdAt)])
+  expect(v2?.type === 'v3' && [v2.v3.seqLedger, Number(v2.v3.seqTime)]).toEqual([
+    outcome.ledger,
+    Number(outcome.createdAt),
+  ])
 })
 
-function changesOf(found: rpc.Api.GetTransactionResponse): string[] {
-  if (found.status === 'NOT_FOUND' || found.resultMetaXdr.type !== 'v4')
+function changesOf(response: rpc.Api.GetTransactionResponse): string[] {
+  if (response.status === 'NOT_FOUND' || response.resultMetaXdr.type !== 'v4')
     throw new Error('writes meta v4 for a transaction')
-  return found.resultMetaXdr.v4.operations.flatMap(({ changes }) => changes.map(({ type }) => type))
+  return response.resultMetaXdr.v4.operations.flatMap(({ changes }) => changes.map(({ type }) => type))
 }
 
-function topicsOf(found: rpc.Api.GetTransactionResponse): unknown[][] {
-  if (found.status !== 'SUCCESS') throw new Error(found.status)
-  return found.events.contractEventsXdr.flat().map(({ body }) => body.v0.topics.map(scValToNative))
+function topicsOf(response: rpc.Api.GetTransactionResponse): unknown[][] {
+  if (response.status !== 'SUCCESS') throw new Error(response.status)
+  return response.events.contractEventsXdr.flat().map(({ body }) => body.v0.topics.map(scValToNative))
 }

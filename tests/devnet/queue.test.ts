@@ -43,13 +43,13 @@ test('requires a fee source to cover all of its pending fees', async () => {
 
 test('includes many accounts with one fee source in one ledger', async () => {
   const payers = Array.from({ length: 20 }, (_, index) => keypair(`of many ${index}`))
-  await network.found(...payers)
+  await network.createAccounts(...payers)
   const bumps = await Promise.all(
     payers.map(async (account) => wrap(await network.build(account, pay()), accounts.sponsor, 200n)),
   )
   for (const bump of bumps) expect(await network.send(bump)).toBe('PENDING')
   network.close()
   const outcomes = await Promise.all(bumps.map(network.find))
-  expect(new Set(outcomes.map((found) => found.status === 'SUCCESS' && found.ledger)).size).toBe(1)
+  expect(new Set(outcomes.map((outcome) => outcome.status === 'SUCCESS' && outcome.ledger)).size).toBe(1)
   expect(outcomes.map(({ status }) => status)).toEqual(Array(20).fill('SUCCESS'))
 })

@@ -89,8 +89,8 @@ describe('authorization of another account', () => {
   test('simulates a fee that pays for a nonce of the longest lifetime', async () => {
     const { minResourceFee } = await simulate(accounts.payer, callTransfer(accounts.owner, accounts.payer, 1n))
     expect(Math.abs(Number(minResourceFee) - 139_069)).toBeLessThan(300)
-    const found = await network.settle(await foreignTransfer(accounts.payer, accounts.owner))
-    expect(found.status).toBe('SUCCESS')
+    const outcome = await network.settle(await foreignTransfer(accounts.payer, accounts.owner))
+    expect(outcome.status).toBe('SUCCESS')
   })
 
   test('meters a signature check', async () => {
@@ -107,8 +107,8 @@ describe('authorization of another account', () => {
       {},
       accounts.payer,
     )
-    const found = await network.settle(scarce)
-    expect(found.status === 'FAILED' && found.resultXdr.result.value).toMatchObject([
+    const outcome = await network.settle(scarce)
+    expect(outcome.status === 'FAILED' && outcome.resultXdr.result.value).toMatchObject([
       { tr: { value: { type: 'invokeHostFunctionResourceLimitExceeded' } } },
     ])
   })
@@ -348,8 +348,9 @@ describe('errors of the RPC', () => {
 describe('metadata', () => {
   test('records two changes for bumpSequence to a lower number', async () => {
     const bump = Operation.bumpSequence({ bumpTo: '0' })
-    const found = await network.settle(await network.build(accounts.payer, bump))
-    const meta = found.status === 'SUCCESS' && found.resultMetaXdr.type === 'v4' ? found.resultMetaXdr.v4 : undefined
+    const outcome = await network.settle(await network.build(accounts.payer, bump))
+    const meta =
+      outcome.status === 'SUCCESS' && outcome.resultMetaXdr.type === 'v4' ? outcome.resultMetaXdr.v4 : undefined
     expect(meta?.operations[0]?.changes.map(({ type }) => type)).toEqual(['ledgerEntryState', 'ledgerEntryUpdated'])
   })
 

@@ -42,7 +42,7 @@ beforeAll(async () => {
   deployment = { rpc: new rpc.Server(devnet.rpcUrl, { allowHttp: true }), passphrase, token, auditor, prover }
   const holders = ['employer', 'contractor', 'colleague'].map((name) => openHolder(keypair(name), token))
   for (const holder of holders) {
-    await found(holder.signer)
+    await createAccount(holder.signer)
     await apply(await buildRegister(deployment, holder, { auditorId: 0 }))
   }
   ;[employer, contractor, colleague] = holders as [Holder, Holder, Holder]
@@ -55,7 +55,7 @@ afterAll(async () => {
   await devnet?.close()
 })
 
-async function found(account: Keypair): Promise<void> {
+async function createAccount(account: Keypair): Promise<void> {
   expect((await fetch(`${devnet.friendbotUrl}?addr=${account.publicKey()}`)).status).toBe(200)
 }
 
@@ -111,9 +111,9 @@ test('registers, pays and withdraws with real proofs', async () => {
   expect((await opened(employer)).value).toBe(700n)
   const withdrawal = { to: issuer.publicKey(), amount: 100n, opening: await opened(employer) }
   const call = await buildWithdraw(deployment, employer, withdrawal)
-  const [from, to, , given] = argumentsOf(call)
-  if (!from || !to || !given) throw new Error('not a withdrawal')
-  await refused(employer.signer, 'withdraw', [from, to, scAmount(101n), given])
+  const [from, to, , data] = argumentsOf(call)
+  if (!from || !to || !data) throw new Error('not a withdrawal')
+  await refused(employer.signer, 'withdraw', [from, to, scAmount(101n), data])
   await apply(call)
   expect((await opened(employer)).value).toBe(600n)
 })
@@ -257,8 +257,8 @@ describe('the ledger rejects a proof', () => {
   })
 
   test('for another payee', async () => {
-    const [from, , given] = args
-    await refused(employer.signer, name, [from, scAddress(colleague.signer.publicKey()), given])
+    const [from, , data] = args
+    await refused(employer.signer, name, [from, scAddress(colleague.signer.publicKey()), data])
   })
 
   test('with one bit changed, in four places, or all zero', async () => {
@@ -312,7 +312,7 @@ describe('the ledger rejects a proof', () => {
 
   test('of a registration for another account', async () => {
     const stranger = keypair('stranger')
-    await found(stranger)
+    await createAccount(stranger)
     const { signer, keys } = openHolder(stranger, deployment.token)
     const account = contractor.signer.publicKey()
     const statement = {
@@ -377,8 +377,8 @@ function encrypt(
   honest: Awaited<ReturnType<typeof honestStatement>>,
   other: Partial<typeof honest>,
 ): [TransferStatement, TransferStatement['payload']] {
-  const { keys, amount, opening, salt, ...given } = { ...honest, ...other }
-  const { payload, witness } = encryptTransfer({ keys, opening, amount, salt, ...given })
+  const { keys, amount, opening, salt, ...fields } = { ...honest, ...other }
+  const { payload, witness } = encryptTransfer({ keys, opening, amount, salt, ...fields })
   const secrets = { ...witness, vTransfer: amount }
-  return [{ circuit: 'transfer', ...given, spendingKey: keys.spendingKey, payload, witness: secrets }, payload]
+  return [{ circuit: 'transfer', ...fields, spendingKey: keys.spendingKey, payload, witness: secrets }, payload]
 }

@@ -37,7 +37,7 @@ async function view(server: rpc.Server) {
 
 test('keeps everything across a restart and continues the chain', async () => {
   const before = await openTestNetwork({ directory })
-  await before.found(payer, payee)
+  await before.createAccounts(payer, payee)
   await before.settle(await before.build(payer, pay()))
   const seen = await view(before.server)
   await before.stop()
@@ -52,7 +52,7 @@ test('keeps everything across a restart and continues the chain', async () => {
 
 test('closes a ledger only once it is stored', async () => {
   const network = await openTestNetwork({ directory })
-  await network.found(payer, payee)
+  await network.createAccounts(payer, payee)
   const seen = await view(network.server)
   const payment = await network.build(payer, pay())
   await network.send(payment)
@@ -74,7 +74,7 @@ test('closes a ledger only once it is stored', async () => {
 test('keeps entries across a restart that only a deleted ledger changed, and applies a shorter window', async () => {
   const bystander = keypair('bystander')
   const before = await openTestNetwork({ directory, historyLedgers: 20 })
-  await before.found(payer, payee, bystander)
+  await before.createAccounts(payer, payee, bystander)
   for (let ledger = 0; ledger < 30; ledger += 1) before.close()
   expect(await before.server.getHealth()).toMatchObject({
     latestLedger: 32,
@@ -135,10 +135,10 @@ test('keeps every reported ledger through a SIGKILL', async () => {
   await once(first.child, 'exit')
 
   const second = await start()
-  const kept = await view(second.server)
-  expect(kept.transactions).toEqual(seen.transactions)
-  expect(kept.accounts).toEqual(seen.accounts)
-  expect(kept.ledgers.slice(0, seen.ledgers.length)).toEqual(seen.ledgers)
+  const after = await view(second.server)
+  expect(after.transactions).toEqual(seen.transactions)
+  expect(after.accounts).toEqual(seen.accounts)
+  expect(after.ledgers.slice(0, seen.ledgers.length)).toEqual(seen.ledgers)
   await second.server.requestAirdrop(keypair('after the crash').publicKey())
   second.child.kill('SIGKILL')
   await once(second.child, 'exit')

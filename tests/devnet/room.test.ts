@@ -21,7 +21,7 @@ let network: TestNetwork
 
 beforeEach(async () => {
   network = await openTestNetwork()
-  await network.found(sponsor, ...payers)
+  await network.createAccounts(sponsor, ...payers)
 })
 afterEach(() => network.stop())
 

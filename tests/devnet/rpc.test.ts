@@ -12,7 +12,7 @@ const NATIVE = Asset.native().contractId(passphrase)
 const network = shareNetwork()
 
 beforeAll(async () => {
-  await network.found(payer, payee)
+  await network.createAccounts(payer, payee)
   // Three ledgers with one payment each: numbers 3, 4 and 5.
   for (const amount of ['1', '2', '3']) await network.settle(await network.build(payer, pay(amount)))
 })

@@ -129,8 +129,8 @@ test.each(CASES)('%s', async (_name, change, code, inside = `txFeeBumpInnerFaile
   const bad = change(await prepare())
   const alone = await network.server.sendTransaction(bad)
   expect(codeOf(alone)).toBe(code)
-  const told = alone.diagnosticEvents?.map(({ event }) => String(scValToNative(event.body.v0.data)))
-  expect(told?.join() ?? '').toContain(code === 'txSorobanInvalid' ? 'not allowed to use memo or muxed' : '')
+  const diagnostics = alone.diagnosticEvents?.map(({ event }) => String(scValToNative(event.body.v0.data)))
+  expect(diagnostics?.join() ?? '').toContain(code === 'txSorobanInvalid' ? 'not allowed to use memo or muxed' : '')
   expect(await network.send(wrap(bad, sponsor, 10_000_000n))).toBe(inside)
 })
 

@@ -88,18 +88,19 @@ test.each(VECTORS)('$name ($source)', async ({ callsInLedger, transactions, step
     : {}
   const network = await openTestNetwork(limits)
   try {
-    await network.found(keypair('payer'), keypair('other'), keypair('sponsor'))
-    const made = new Map<string, Transaction | FeeBumpTransaction>()
-    for (const [name, draft] of Object.entries(transactions)) made.set(name, await make(network, draft))
-    const named = (name: string) => {
-      const transaction = made.get(name)
+    await network.createAccounts(keypair('payer'), keypair('other'), keypair('sponsor'))
+    const byName = new Map<string, Transaction | FeeBumpTransaction>()
+    for (const [name, draft] of Object.entries(transactions)) byName.set(name, await make(network, draft))
+    const transactionNamed = (name: string) => {
+      const transaction = byName.get(name)
       if (!transaction) throw new Error(`no transaction ${name}`)
       return transaction
     }
     for (const step of steps) {
-      if ('send' in step) check(step, named(step.send), await network.server.sendTransaction(named(step.send)))
+      if ('send' in step)
+        check(step, transactionNamed(step.send), await network.server.sendTransaction(transactionNamed(step.send)))
       else if ('close' in step) for (let count = 0; count < step.close; count += 1) network.close()
-      else if ('find' in step) await find(network, step, named(step.find))
+      else if ('find' in step) await find(network, step, transactionNamed(step.find))
       else if ('fees' in step) expect((await network.server.getFeeStats()).inclusionFee).toMatchObject(step.fees)
       else {
         const { sequence } = await network.server.getLatestLedger()
@@ -126,9 +127,9 @@ function check(
   if (!step.diagnostic) return
   const body = sent.diagnosticEvents?.[0]?.event.body.v0
   const [, error] = body?.topics ?? []
-  const told = body && scValToNative(body.data)
-  const found = [describe(error), ...(Array.isArray(told) ? told : [told]).map(String)]
-  expect(found.slice(0, step.diagnostic.length)).toEqual(step.diagnostic)
+  const data = body && scValToNative(body.data)
+  const diagnostic = [describe(error), ...(Array.isArray(data) ? data : [data]).map(String)]
+  expect(diagnostic.slice(0, step.diagnostic.length)).toEqual(step.diagnostic)
 }
 
 function describe(error: xdr.ScVal | undefined): string {
@@ -141,12 +142,12 @@ async function find(
   step: Extract<Step, { find: string }>,
   transaction: Transaction | FeeBumpTransaction,
 ): Promise<void> {
-  const found = await network.find(transaction)
-  expect(found.status).toBe(step.status)
-  if (found.status === 'NOT_FOUND') return
-  if (step.feeCharged !== undefined) expect(String(found.resultXdr.feeCharged)).toBe(step.feeCharged)
-  if (!step.before || found.resultMetaXdr.type !== 'v4') return
-  const owners = found.resultMetaXdr.v4.txChangesBefore.map((change) => {
+  const response = await network.find(transaction)
+  expect(response.status).toBe(step.status)
+  if (response.status === 'NOT_FOUND') return
+  if (step.feeCharged !== undefined) expect(String(response.resultXdr.feeCharged)).toBe(step.feeCharged)
+  if (!step.before || response.resultMetaXdr.type !== 'v4') return
+  const owners = response.resultMetaXdr.v4.txChangesBefore.map((change) => {
     const entry = change.type === 'ledgerEntryState' || change.type === 'ledgerEntryUpdated' ? change.value : undefined
     return entry?.data.type === 'account' ? accountId(entry.data.account.accountId) : undefined
   })

@@ -9,7 +9,7 @@ const network = shareNetwork()
 let valid: Transaction
 
 beforeAll(async () => {
-  await network.found(payer, payee)
+  await network.createAccounts(payer, payee)
   valid = await network.build(payer, pay())
 })
 

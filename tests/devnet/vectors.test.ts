@@ -64,8 +64,8 @@ describe('the Stellar asset contract', () => {
     if (!run.ok) return
     if (vector.writes !== undefined) expect(run.footprint.readWrite).toHaveLength(vector.writes)
     if (vector.then) host.apply(network, request)
-    const told = vector.then ? host.record(network, requestOf(vector.then)) : run
-    const native = told.ok ? scValToNative(told.returnValue) : undefined
+    const result = vector.then ? host.record(network, requestOf(vector.then)) : run
+    const native = result.ok ? scValToNative(result.returnValue) : undefined
     if (vector.result !== undefined) expect(native === null ? null : String(native)).toBe(vector.result)
   })
 })
@@ -92,10 +92,10 @@ describe('the RPC', () => {
   const payer = keypair('payer')
   const network = shareNetwork()
   const pay = (amount: string) => Operation.payment({ destination: payer.publicKey(), asset: Asset.native(), amount })
-  let known: Record<string, string>
+  let values: Record<string, string>
 
   beforeAll(async () => {
-    await network.found(payer)
+    await network.createAccounts(payer)
     for (const amount of ['1', '2']) await network.settle(await network.build(payer, pay(amount)))
     const last = await network.build(payer, pay('3'))
     await network.settle(last)
@@ -104,7 +104,7 @@ describe('the RPC', () => {
     const native = Asset.native().contractId(passphrase)
     const own = accountKey(payer.publicKey())
     const ttl = new xdr.LedgerKeyTtl({ keyHash: new Uint8Array(32) })
-    known = {
+    values = {
       $payer: own,
       $payerAddress: payer.publicKey(),
       $unpadded: own.replace(/=+$/, ''),
@@ -124,7 +124,7 @@ describe('the RPC', () => {
   const post = async (body: string, contentType = 'application/json') =>
     await fetch(network.devnet.rpcUrl, { method: 'POST', headers: { 'content-type': contentType }, body })
   const filled = (value: unknown) =>
-    JSON.parse(JSON.stringify(value), (_, item) => (typeof item === 'string' ? (known[item] ?? item) : item))
+    JSON.parse(JSON.stringify(value), (_, item) => (typeof item === 'string' ? (values[item] ?? item) : item))
 
   test.each(readVectors<RpcVector>('rpc'))('$method: $name ($source)', async (vector) => {
     const { method, params, result, error, absent = [] } = vector

@@ -34,7 +34,7 @@ afterAll(() => service.close())
 const addressed = OPERATIONS.filter(({ path, caller }) => path.includes('{id}') && 'role' in CALLERS[caller])
 const byRole = OPERATIONS.filter(({ caller }) => 'role' in CALLERS[caller])
 
-const named = (operations: readonly Operation[]) =>
+const cases = (operations: readonly Operation[]) =>
   operations.map((operation) => [`${operation.method} ${operation.path}`, operation] as const)
 
 /** The owner's record that an operation is about. */
@@ -58,7 +58,7 @@ const UNKNOWN = [
   'a'.repeat(300),
 ]
 
-describe.each(named(addressed))('%s', (_, operation) => {
+describe.each(cases(addressed))('%s', (_, operation) => {
   const body = operation.body?.example
   const [code] = refusalsOf(operation).get(404) ?? []
 
@@ -72,7 +72,7 @@ describe.each(named(addressed))('%s', (_, operation) => {
   })
 })
 
-test.each(named(byRole))(
+test.each(cases(byRole))(
   'refuses %s to a contractor without an organisation before the body is read',
   async (_, operation) => {
     const id = operation.path.startsWith('/contractors')

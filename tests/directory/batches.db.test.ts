@@ -64,10 +64,10 @@ describe('POST /batches', () => {
 describe('GET /batches', () => {
   test('lists batches newest first, page by page, with equal times in order of creation', async () => {
     const walt = await employerNamed(service, 'walt')
-    const made = await Promise.all(Array.from({ length: 7 }, (_, index) => create(walt, `batch ${index}`)))
+    const created = await Promise.all(Array.from({ length: 7 }, (_, index) => create(walt, `batch ${index}`)))
     await service.db.update(batches).set({ createdAt: new Date('2026-01-01T00:00:00Z') })
     const whole = await walt.ask<{ batches: Batch[] }>('GET', '/batches')
-    expect(new Set(whole.body.batches.map(({ id }) => id))).toEqual(new Set(made.map(({ id }) => id)))
+    expect(new Set(whole.body.batches.map(({ id }) => id))).toEqual(new Set(created.map(({ id }) => id)))
     expect(whole.link).toBeUndefined()
     const pages: Batch[][] = []
     for (let link: string | undefined = '?limit=3'; link; ) {
@@ -298,7 +298,7 @@ test('turns a user with only an unsolicited invite into an employer when the use
   // A request whose body is refused doesn't count as a write.
   for (const body of [{}, '{']) expect((await user.ask('POST', '/batches', body)).status).toBe(400)
   expect(await user.ask('GET', '/batches')).toMatchObject(FORBIDDEN)
-  const made = await user.ask<Batch>('POST', '/batches', { name: 'my own' })
-  expect(made.status).toBe(200)
-  expect(await user.ask<{ batches: Batch[] }>('GET', '/batches')).toMatchObject({ body: { batches: [made.body] } })
+  const created = await user.ask<Batch>('POST', '/batches', { name: 'my own' })
+  expect(created.status).toBe(200)
+  expect(await user.ask<{ batches: Batch[] }>('GET', '/batches')).toMatchObject({ body: { batches: [created.body] } })
 })

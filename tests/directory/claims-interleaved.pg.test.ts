@@ -74,14 +74,14 @@ function actionsOf(
   const transfers: string[] = []
   const claims: { innerHash: string; answer: 'recorded' | 'refused' }[] = []
   const batches: { id: string; employer: Employer }[] = []
-  let made = 0
+  let transferCount = 0
   const anyTransfer = () => (transfers.length === 0 ? '' : pick(transfers))
   const instruct = async () => {
     const index = random(employers.length)
     const employer = employers[index] as Employer
-    const named = (payees[index] ?? []).filter(() => random(3) > 0)
+    const chosen = (payees[index] ?? []).filter(() => random(3) > 0)
     const batch = batches.length === 0 || random(3) === 0 ? await begin(employer) : pick(batches)
-    const instructions = named.map(({ id }) => ({ contractorId: id, encryptedAmount: 'sealed' }))
+    const instructions = chosen.map(({ id }) => ({ contractorId: id, encryptedAmount: 'sealed' }))
     await ask(employer, `/batches/${batch.id}/instructions`, { instructions })
   }
   const begin = async (employer: Employer) => {
@@ -96,14 +96,14 @@ function actionsOf(
   }
   const claim = async (db: Database) => {
     const index = random(employers.length)
-    const name = `${random(1_000_000)} ${++made}`
+    const name = `${random(1_000_000)} ${++transferCount}`
     const account = employers[index]?.identity.sub ?? ''
     const recipient = pick(payees[index] ?? []).address
     // Every third one competes for the account's open transfer; the others have distinct sequence numbers.
-    const sequenceNumber = random(3) === 0 ? BigInt(made - 1) : BigInt(made)
-    const named = transferNamed(name, { account, recipient, sequenceNumber, createdAt: NOW })
-    const { innerHash } = named
-    const answer = await recordNamed(db, named, limits, PLENTY).then(
+    const sequenceNumber = random(3) === 0 ? BigInt(transferCount - 1) : BigInt(transferCount)
+    const transfer = transferNamed(name, { account, recipient, sequenceNumber, createdAt: NOW })
+    const { innerHash } = transfer
+    const answer = await recordNamed(db, transfer, limits, PLENTY).then(
       () => 'recorded' as const,
       (error: unknown) => {
         if (error instanceof SponsorRefusal) return 'refused' as const

@@ -44,8 +44,8 @@ async function record(
   const name = `transfer ${count}`
   // Each uses a new wallet unless one is given, because an account can have only one open transfer.
   const wallet = account ?? (await addWallet(employer, name))
-  const named = transferNamed(name, { account: wallet, recipient: payee.address, createdAt: NOW })
-  return (await recordNamed(service.db, named, limits, PLENTY, { payoutId })).transfer
+  const transfer = transferNamed(name, { account: wallet, recipient: payee.address, createdAt: NOW })
+  return (await recordNamed(service.db, transfer, limits, PLENTY, { payoutId })).transfer
 }
 
 async function addWallet({ organisation }: Employer, name: string): Promise<string> {
@@ -138,7 +138,7 @@ describe('a payout that the client names', () => {
     const [ada, eve] = [await employ(), await employ()]
     const payee = await ada.engage('payee')
     const id = (batch: BatchWithPayouts) => batch.payouts[0]?.id ?? ''
-    const given: Record<(typeof CLAIM_CASES)[number]['name'], () => Promise<string>> = {
+    const payoutIds: Record<(typeof CLAIM_CASES)[number]['name'], () => Promise<string>> = {
       unknown: async () => '00000000-0000-4000-8000-000000000000',
       'no id': async () => "' OR true --",
       'an empty string': async () => '',
@@ -163,7 +163,7 @@ describe('a payout that the client names', () => {
         return id(batch)
       },
     }
-    const payoutId = await given[name]()
+    const payoutId = await payoutIds[name]()
     const before = await snapshot()
     await expectRefusal(() => record(ada, payee, { payoutId }), reason)
     expect(await snapshot()).toEqual(before)

@@ -53,15 +53,15 @@ describe('POST /contractors', () => {
   })
 
   test('stores all given fields, and ignores unknown ones', async () => {
-    const given = {
+    const fields = {
       name: 'Ann',
       email: 'Ann@Example.com',
       address: contract,
       rate: { amount: '0.0000001', currency: 'USDC' },
     }
     const more = { id: randomUUID(), pvk: keyOf(1), status: 'ready', lastPaidAt: NOW, organisation: randomUUID() }
-    const { body } = await create({ ...more, ...given })
-    expect(body).toEqual({ ...given, id: expect.any(String), status: 'invited', createdAt: NOW.toISOString() })
+    const { body } = await create({ ...more, ...fields })
+    expect(body).toEqual({ ...fields, id: expect.any(String), status: 'invited', createdAt: NOW.toISOString() })
     expect(body.id).not.toBe(more.id)
     expect((await get(idOf({ status: 200, body, headers: new Headers(), link: undefined }))).body).toEqual(body)
   })
@@ -126,10 +126,10 @@ describe('POST /contractors', () => {
   })
 
   test('frees the email and address of a removed contractor', async () => {
-    const given = { name: 'Ann', email: 'a@b.example', address: accountOf(4) }
-    const id = idOf(await create(given))
+    const fields = { name: 'Ann', email: 'a@b.example', address: accountOf(4) }
+    const id = idOf(await create(fields))
     await service.ask('DELETE', `/contractors/${id}`, { session })
-    expect((await create(given)).status).toBe(200)
+    expect((await create(fields)).status).toBe(200)
   })
 })
 
@@ -171,8 +171,8 @@ describe('GET /contractors', () => {
 
 describe('GET, PATCH and DELETE /contractors/{id}', () => {
   test('changes only the given fields', async () => {
-    const given = { name: 'Ann', email: 'a@b.example', address: accountOf(5), rate: { amount: '1', currency: 'USDC' } }
-    const created = await create(given)
+    const fields = { name: 'Ann', email: 'a@b.example', address: accountOf(5), rate: { amount: '1', currency: 'USDC' } }
+    const created = await create(fields)
     const id = idOf(created)
     expect((await patch(id, {})).body).toEqual(created.body)
     expect((await patch(id, { name: 'Ann B.' })).body).toEqual({ ...created.body, name: 'Ann B.' })

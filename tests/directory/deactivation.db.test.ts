@@ -25,7 +25,7 @@ afterEach(() => {
 })
 
 /** A payout of `contractor` in every status, each in a separate batch. */
-async function payInEveryStatus(contractor: string): Promise<void> {
+async function createPayoutsInEveryStatus(contractor: string): Promise<void> {
   const [row] = await service.db.select().from(contractors).where(eq(contractors.id, contractor))
   const organisation = row?.organisation ?? ''
   const cases: [PayoutStatus, BatchStatus, object][] = [
@@ -43,7 +43,7 @@ async function payInEveryStatus(contractor: string): Promise<void> {
 }
 
 /** The status of each payout with its batch's status and counts, by batch name. */
-async function standing(contractor: string): Promise<Record<string, unknown[]>> {
+async function readStatuses(contractor: string): Promise<Record<string, unknown[]>> {
   const rows = await service.db
     .select({ name: batches.name, status: payouts.status, batch: batches.status, count: batches.payoutCount })
     .from(payouts)
@@ -69,9 +69,9 @@ describe.each<[string, (id: string) => Promise<{ status: number }>]>([
     const id = idOf(
       await service.ask('POST', '/contractors', { session, body: { name: 'Ann', address: accountOf(13_000) } }),
     )
-    await payInEveryStatus(id)
+    await createPayoutsInEveryStatus(id)
     expect((await act(id)).status).toBe(200)
-    expect(await standing(id)).toEqual(AFTER)
+    expect(await readStatuses(id)).toEqual(AFTER)
     const entries = await service.db
       .select()
       .from(auditLog)
@@ -84,18 +84,18 @@ describe.each<[string, (id: string) => Promise<{ status: number }>]>([
       idOf(await service.ask('POST', '/contractors', { session, body: { name: 'Ann' } })),
       idOf(await service.ask('POST', '/contractors', { session, body: { name: 'Bob' } })),
     ]
-    await payInEveryStatus(bob)
-    const before = await standing(bob)
+    await createPayoutsInEveryStatus(bob)
+    const before = await readStatuses(bob)
     await act(ann)
-    expect(await standing(bob)).toEqual(before)
+    expect(await readStatuses(bob)).toEqual(before)
   })
 })
 
 test('leaves payouts canceled when the contractor becomes active again', async () => {
   const id = idOf(await service.ask('POST', '/contractors', { session, body: { name: 'Ann' } }))
-  await payInEveryStatus(id)
+  await createPayoutsInEveryStatus(id)
   for (const status of ['inactive', 'ready', 'inactive']) {
     expect((await service.ask('PATCH', `/contractors/${id}`, { session, body: { status } })).body.status).toBe(status)
   }
-  expect(await standing(id)).toEqual(AFTER)
+  expect(await readStatuses(id)).toEqual(AFTER)
 })

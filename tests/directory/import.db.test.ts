@@ -109,8 +109,8 @@ test('accepts the first valid row of several with the same email or address', as
 test('creates every row once when two imports of the same rows run concurrently', async () => {
   const rows = Array.from({ length: 50 }, (_, n) => ({ name: `${n}`, email: `n${n}@b.example` }))
   const answers = await Promise.all([bring(rows), bring([...rows].reverse()), bring(rows)])
-  const made = answers.flatMap((answer) => imported(answer, 'email'))
-  expect(made.toSorted()).toEqual(rows.map(({ email }) => email).toSorted())
+  const created = answers.flatMap((answer) => imported(answer, 'email'))
+  expect(created.toSorted()).toEqual(rows.map(({ email }) => email).toSorted())
   for (const answer of answers)
     expect(imported(answer, 'id').length + fieldsOf(answer, 'errors', 'row').length).toBe(50)
 })

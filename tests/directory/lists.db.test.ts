@@ -99,9 +99,11 @@ describe('GET /batches', () => {
 
   test('counts the filtered list on every page if a limit is given', async () => {
     const grace = await employerNamed(service, 'grace')
-    const made = await Promise.all(['a', 'b', 'c', 'd'].map((name) => grace.ask<Batch>('POST', '/batches', { name })))
-    await grace.ask('DELETE', `/batches/${made[0]?.body.id}`)
-    await grace.ask('POST', `/batches/${made[1]?.body.id}/ready`)
+    const created = await Promise.all(
+      ['a', 'b', 'c', 'd'].map((name) => grace.ask<Batch>('POST', '/batches', { name })),
+    )
+    await grace.ask('DELETE', `/batches/${created[0]?.body.id}`)
+    await grace.ask('POST', `/batches/${created[1]?.body.id}/ready`)
     const totals = async (query: string) => (await grace.ask('GET', `/batches${query}`)).headers.get('x-total-count')
     const first = await grace.ask('GET', '/batches?limit=2')
     const [, rest = ''] = /^<([^>]*)>/.exec(first.headers.get('link') ?? '') ?? []

@@ -153,8 +153,8 @@ test.each([
 })
 
 test('removes directional marks from names', () => {
-  const given = { to: 'ann@b.example', link: 'https://pay.example/invite/x' }
-  const message = composeInvite({ ...given, name: 'A\u2066nn', company: 'Ac\u202eme\u200f Inc. & Co.' })
+  const letter = { to: 'ann@b.example', link: 'https://pay.example/invite/x' }
+  const message = composeInvite({ ...letter, name: 'A\u2066nn', company: 'Ac\u202eme\u200f Inc. & Co.' })
   expect(message.subject).toBe('Acme Inc. & Co. invites you to be paid as a contractor')
   expect(message.text).toContain('Hello Ann,')
   expect(JSON.stringify(message)).not.toMatch(/\p{Cf}/u)

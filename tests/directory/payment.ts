@@ -12,12 +12,12 @@ export async function preparePayment(
   const wallet = await service.employ()
   const employer = await openEmployer(service, wallet.address)
   const payee = await employer.engage('a payee', { address })
-  const made: BatchWithPayouts[] = []
-  for (let index = 0; index < batches; index += 1) made.push(await employer.prepare([payee]))
-  const [batch] = made
+  const prepared: BatchWithPayouts[] = []
+  for (let index = 0; index < batches; index += 1) prepared.push(await employer.prepare([payee]))
+  const [batch] = prepared
   if (!batch) throw new Error('no batch')
   const payment = await buildPayment(service, wallet, address)
-  return { wallet, employer, payee, batch, batches: made, ...payment, now: () => findBatch(employer, batch) }
+  return { wallet, employer, payee, batch, batches: prepared, ...payment, now: () => findBatch(employer, batch) }
 }
 
 export async function buildPayment(

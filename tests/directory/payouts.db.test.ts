@@ -205,17 +205,17 @@ describe('visibility', () => {
   test('shows a user who is employer and contractor the payouts of both, each once', async () => {
     const walt = await employerNamed(service, 'walt')
     const self = await walt.engage('his own record')
-    const made = await walt.prepare([self])
+    const batch = await walt.prepare([self])
     const elsewhere = await eve.engage('walt as a payee')
     const received = await eve.prepare([elsewhere])
     await service.db
       .update(contractors)
       .set({ linkedKind: 'ledger', linkedSub: pair('walt').publicKey() })
       .where(inArray(contractors.id, [self.id, elsewhere.id]))
-    expect(await list('', walt)).toEqual([...ids(received), ...ids(made)])
+    expect(await list('', walt)).toEqual([...ids(received), ...ids(batch)])
     const page = await walt.ask<{ payouts: Payout[] }>('GET', '/payouts?limit=1')
     expect(page.body.payouts.map(({ id }) => id)).toEqual(ids(received))
-    expect(await list(page.link, walt)).toEqual(ids(made))
+    expect(await list(page.link, walt)).toEqual(ids(batch))
   })
 
   test('shows payouts of a removed contractor to the employer only', async () => {

@@ -43,9 +43,9 @@ const accounts = () => service.running.confidentialAccounts
 const create = async (body: object) => idOf(await service.ask('POST', '/contractors', { session, body }))
 const statusOf = async (id: string) => (await service.ask('GET', `/contractors/${id}`, { session })).body.status
 const actor = { kind: 'service', sub: 'test' } as const
-const activating = async (organisation = '', given: ConfidentialAccounts = accounts()) => ({
+const activating = async (organisation = '', confidentialAccounts: ConfidentialAccounts = accounts()) => ({
   ...(await contextOf(service)),
-  accounts: given,
+  accounts: confidentialAccounts,
   employer: { organisation, actor },
 })
 
@@ -63,8 +63,8 @@ describe('the registration of an address', () => {
     service.ledger.register(archived, keyOf(2), 0)
     service.ledger.register(forgotten, keyOf(3), service.ledger.latestLedger - 1)
     service.ledger.confuse(confused)
-    const found = await lookUpViewingKeys(accounts(), [absent, confused, forgotten, archived, registered, registered])
-    expect(Object.fromEntries(found)).toEqual({
+    const keys = await lookUpViewingKeys(accounts(), [absent, confused, forgotten, archived, registered, registered])
+    expect(Object.fromEntries(keys)).toEqual({
       [registered]: keyOf(1),
       [archived]: keyOf(2),
       [forgotten]: keyOf(3),
@@ -88,15 +88,15 @@ describe('the registration of an address', () => {
   test('makes one request for 200 different addresses', async () => {
     const addresses = Array.from({ length: 401 }, (_, n) => accountOf(50_000 + n))
     for (const number of [50_000, 50_199, 50_200, 50_400]) service.ledger.register(accountOf(number), keyOf(number))
-    const found = await lookUpViewingKeys(accounts(), [...addresses, ...addresses])
+    const keys = await lookUpViewingKeys(accounts(), [...addresses, ...addresses])
     expect(service.ledger.requests).toEqual([200, 200, 1])
-    expect([...found.keys()]).toEqual([50_000, 50_199, 50_200, 50_400].map(accountOf))
+    expect([...keys.keys()]).toEqual([50_000, 50_199, 50_200, 50_400].map(accountOf))
   })
 
   test('makes no request without addresses or without a token', async () => {
     expect((await lookUpViewingKeys(accounts(), [])).size).toBe(0)
-    const found = await lookUpViewingKeys({ ...accounts(), token: undefined }, [registered])
-    expect(found.size).toBe(0)
+    const keys = await lookUpViewingKeys({ ...accounts(), token: undefined }, [registered])
+    expect(keys.size).toBe(0)
     expect(service.ledger.requests).toEqual([])
   })
 
@@ -156,8 +156,8 @@ describe('activation', () => {
       },
     }
     const [row] = await service.db.select().from(contractors).where(eq(contractors.id, first))
-    const given = { network: { server: meanwhile }, token }
-    await activateContractors(await activating(row?.organisation, given), ids)
+    const lookedUp = { network: { server: meanwhile }, token }
+    await activateContractors(await activating(row?.organisation, lookedUp), ids)
     const rows = await service.db.select().from(contractors).where(inArray(contractors.id, ids))
     expect(Object.fromEntries(rows.map(({ id, status, pvk }) => [id, [status, pvk]]))).toEqual({
       [first]: ['ready', keyOf(60_021)],
@@ -263,8 +263,8 @@ describe('activation', () => {
     const stranger = await create({ name: 'B' })
     const [row] = await service.db.select().from(contractors).where(eq(contractors.id, stranger))
     await activateContractors(await activating(row?.organisation), [id])
-    const [kept] = await service.db.select().from(contractors).where(eq(contractors.id, id))
-    expect(kept?.status).toBe('invited')
+    const [unchanged] = await service.db.select().from(contractors).where(eq(contractors.id, id))
+    expect(unchanged?.status).toBe('invited')
   })
 
   test('looks up every waiting contractor in the sweep, 200 at a time', async () => {
@@ -298,7 +298,7 @@ describe('on the embedded ledger', () => {
     const contract = StrKey.encodeContract(new Uint8Array(32).fill(1))
     const stranger = accountOf(90_000)
     const address = holder.signer.publicKey()
-    const found = await lookUpViewingKeys({ network, token: ledger.network.token }, [stranger, address, contract])
-    expect(Object.fromEntries(found)).toEqual({ [address]: Buffer.from(holder.keys.viewingKey).toString('hex') })
+    const keys = await lookUpViewingKeys({ network, token: ledger.network.token }, [stranger, address, contract])
+    expect(Object.fromEntries(keys)).toEqual({ [address]: Buffer.from(holder.keys.viewingKey).toString('hex') })
   })
 })

@@ -17,18 +17,18 @@ beforeAll(async () => {
 afterAll(() => service.close())
 
 const NOBODY = '00000000-0000-4000-8000-000000000000'
-let engaged = 0
+let contractorCount = 0
 const engage = () => {
-  engaged += 1
-  return ada.engage(`contractor ${engaged}`)
+  contractorCount += 1
+  return ada.engage(`contractor ${contractorCount}`)
 }
 const find = async (id: string) => (await ada.ask<BatchWithPayouts>('GET', `/batches/${id}`)).body
 
 /** A payout with this status, and its batch in the matching state. */
 async function payoutIn(status: PayoutStatus, fields: Partial<typeof payouts.$inferInsert> = {}) {
   const contractor = await engage()
-  const { id, payouts: made } = await ada.prepare([contractor], { draft: status === 'draft' })
-  const payout = made[0]?.id ?? ''
+  const { id, payouts: prepared } = await ada.prepare([contractor], { draft: status === 'draft' })
+  const payout = prepared[0]?.id ?? ''
   const isSent = status === 'pending' || status === 'paid' || status === 'failed'
   const paid = status === 'paid' ? { paidAt: new Date(), txHash: 'ab'.repeat(32) } : {}
   const error = status === 'failed' ? { error: 'it failed' } : {}
@@ -57,10 +57,10 @@ describe('DELETE /payouts/{id}', () => {
   ])('cancels a payout that is %s, and removes it from the counts', async (status, batchStatus) => {
     const { batch, payout } = await payoutIn(status)
     expect(await cancel(payout)).toMatchObject({ status: 200, body: { id: payout } })
-    const found = await find(batch)
-    expect(found).toMatchObject({ status: batchStatus, payoutCount: 0, settledCount: 0, failedCount: 0 })
-    expect(found.payouts).toMatchObject([{ id: payout, status: 'canceled' }])
-    expect(found.payouts[0]).not.toHaveProperty('error')
+    const after = await find(batch)
+    expect(after).toMatchObject({ status: batchStatus, payoutCount: 0, settledCount: 0, failedCount: 0 })
+    expect(after.payouts).toMatchObject([{ id: payout, status: 'canceled' }])
+    expect(after.payouts[0]).not.toHaveProperty('error')
     const entries = await service.db.select().from(auditLog).where(eq(auditLog.subjectId, payout))
     expect(entries.map(({ action }) => action)).toEqual(['payout.canceled'])
   })
@@ -87,10 +87,10 @@ describe('DELETE /payouts/{id}', () => {
     ['failed', 'failed'],
   ])('of the only unpaid payout, which is %s, moves the batch from %s to completed', async (status, from) => {
     const [one, two] = [await engage(), await engage()]
-    const { id, payouts: made } = await ada.prepare([one, two])
+    const { id, payouts: prepared } = await ada.prepare([one, two])
     const paid = { status: 'paid' as const, transfer: NOBODY, txHash: 'ab'.repeat(32), paidAt: new Date() }
     const failed = { status: 'failed' as const, transfer: NOBODY, error: 'it failed' }
-    const [first = '', second = ''] = made.map((payout) => payout.id)
+    const [first = '', second = ''] = prepared.map((payout) => payout.id)
     await service.db.update(payouts).set(paid).where(eq(payouts.id, first))
     if (status === 'failed') await service.db.update(payouts).set(failed).where(eq(payouts.id, second))
     const counters = { status: from, settledCount: 1, failedCount: Number(status === 'failed'), startedAt: new Date() }
@@ -120,9 +120,9 @@ describe('a contractor whose payout was canceled', () => {
     const instructions = [1, 2].map((n) => ({ contractorId: contractor.id, encryptedAmount: `sealed ${n}` }))
     const { body } = await ada.ask<{ errors: unknown[] }>('POST', `/batches/${batch}/instructions`, { instructions })
     expect(body.errors).toEqual([{ contractorId: contractor.id, reason: 'contractor already in this batch' }])
-    const found = await find(batch)
-    expect(found.payoutCount).toBe(1)
-    expect(found.payouts.map(({ status }) => status)).toEqual(['canceled', 'draft'])
+    const after = await find(batch)
+    expect(after.payoutCount).toBe(1)
+    expect(after.payouts.map(({ status }) => status)).toEqual(['canceled', 'draft'])
   })
 })
 

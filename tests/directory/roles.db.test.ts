@@ -151,8 +151,8 @@ describe('a pending invite', () => {
     const [employer, person] = [await newcomer(), await newcomer()]
     await service.ask('PATCH', '/me', { session: employer.session, body: { orgName: 'Acme' } })
     await create(employer.session, { name: 'Ann', address: person.address })
-    const found = await me(person.session)
-    expect(found).toEqual({
+    const profile = await me(person.session)
+    expect(profile).toEqual({
       sub: person.address,
       kind: 'ledger',
       roles: [],
@@ -171,7 +171,7 @@ describe('a pending invite', () => {
     expect(await me(person.session)).toMatchObject({
       roles: ['employer'],
       needsOnboarding: false,
-      invite: found.invite,
+      invite: profile.invite,
     })
   })
 
@@ -254,9 +254,9 @@ describe('a pending invite', () => {
     expect((await service.ask('GET', `/contractors/${id}`, { session: employer.session })).body.status).toBe('ready')
     const context = { ...service.running, now: () => service.clock.now }
     await admitSession(context, { session: person.session })
-    const found = await me(person.session)
-    expect(found).toMatchObject({ roles: [], needsOnboarding: true, invite: { role: 'contractor' } })
-    const { token } = Object(found.invite) as { token: string }
+    const profile = await me(person.session)
+    expect(profile).toMatchObject({ roles: [], needsOnboarding: true, invite: { role: 'contractor' } })
+    const { token } = Object(profile.invite) as { token: string }
     expect((await accept(person.session, token)).body).toMatchObject({ id, status: 'ready' })
     expect(await me(person.session)).toMatchObject({ roles: ['contractor'], needsOnboarding: false })
   })
@@ -407,15 +407,15 @@ describe('a linked contractor', () => {
 describe('separate organisations', () => {
   test('let another employer have the same contractor, but not list it', async () => {
     const [owner, stranger] = [await newcomer(), await newcomer()]
-    const given = { name: 'Ann', email: 'ann@own.example', address: accountOf(99_001) }
-    const created = await service.ask('POST', '/contractors', { session: owner.session, body: given })
+    const fields = { name: 'Ann', email: 'ann@own.example', address: accountOf(99_001) }
+    const created = await service.ask('POST', '/contractors', { session: owner.session, body: fields })
     const id = idOf(created)
     expect((await service.ask('GET', '/contractors', { session: stranger.session })).body).toEqual({ contractors: [] })
     // An employer can't tell that another one has the same contractor.
-    expect((await service.ask('POST', '/contractors', { session: stranger.session, body: given })).status).toBe(200)
+    expect((await service.ask('POST', '/contractors', { session: stranger.session, body: fields })).status).toBe(200)
     const bulk = await service.ask('POST', '/contractors/bulk', {
       session: (await newcomer()).session,
-      body: { rows: [given] },
+      body: { rows: [fields] },
     })
     expect(bulk.body.errors).toEqual([])
     expect((await service.ask('GET', `/contractors/${id}`, { session: owner.session })).body).toEqual(created.body)

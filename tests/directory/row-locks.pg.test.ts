@@ -52,7 +52,7 @@ async function isAnybodyBlocked(): Promise<boolean> {
   return rows.length > 0
 }
 
-interface Given {
+interface Fixture {
   ada: Employer
   /** one of her contractors, and the path that accepts its invite */
   id: string
@@ -62,7 +62,7 @@ interface Given {
 const lockOrganisation = (tx: Database, { organisation }: Employer) =>
   tx.select().from(organisations).where(eq(organisations.id, organisation)).for('no key update')
 
-test.each<[string, string, (tx: Database, given: Given) => Promise<unknown>, (given: Given) => Promise<Answer>]>([
+test.each<[string, string, (tx: Database, given: Fixture) => Promise<unknown>, (given: Fixture) => Promise<Answer>]>([
   [
     'another user accepts an invite',
     'invite-accepted',
@@ -104,10 +104,10 @@ test.each<[string, string, (tx: Database, given: Given) => Promise<unknown>, (gi
     emailFolded: EMAIL,
   })
   const token = inviteToken(service.running.settings.invites.secret, { contractor: id, version: 1 })
-  const given = { ada, id, accept: `/invites/${token}/accept` }
+  const fixture = { ada, id, accept: `/invites/${token}/accept` }
   const answer = await during(
-    (tx) => change(tx, given),
-    () => request(given),
+    (tx) => change(tx, fixture),
+    () => request(fixture),
   )
   expect(answer.body.code).toBe(code)
 })

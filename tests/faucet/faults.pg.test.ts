@@ -54,7 +54,7 @@ describe('makes one deposit despite each failure of the RPC', () => {
       'look-ups that report the opposite of their result',
       () =>
         next('getTransaction', 12, {
-          rewrite: (found) => (found.status === 'SUCCESS' ? { ...found, status: 'FAILED' } : found),
+          rewrite: (result) => (result.status === 'SUCCESS' ? { ...result, status: 'FAILED' } : result),
         }),
     ],
     ['a simulation that fails in transit', () => next('simulateTransaction', 2, { status: 500 })],
@@ -162,10 +162,10 @@ test('does not return a grant for an RPC without the history, and does not block
     if (method !== 'getTransaction') return 'pass'
     const future = String(Math.floor(Date.now() / 1000) + 1_000)
     return {
-      rewrite: (found) => {
-        if (found.status === 'NOT_FOUND') return found
-        const { latestLedger } = found
-        return { ...notFound(found), latestLedger, latestLedgerCloseTime: future, oldestLedger: latestLedger }
+      rewrite: (result) => {
+        if (result.status === 'NOT_FOUND') return result
+        const { latestLedger } = result
+        return { ...notFound(result), latestLedger, latestLedgerCloseTime: future, oldestLedger: latestLedger }
       },
     }
   })

@@ -39,7 +39,7 @@ async function join(): Promise<Keypair> {
 }
 
 /** Makes the token's instance name another asset contract, as if the token had been deployed over that. */
-const madeOver =
+const overAsset =
   (contract: string) =>
   ({ method }: { method: string }): Fault =>
     method === 'getLedgerEntries'
@@ -84,15 +84,15 @@ describe('BRIDGE_VAULT_ADDRESS', () => {
   test('reports an account’s trustline, zero without one, and an issuer without limit', async () => {
     const keypair = await join()
     const vault = keypair.publicKey()
-    const held = async () => (await readVault(vault)).body
-    expect(await held()).toEqual({ vault, held: '0.0000000' })
+    const readHeld = async () => (await readVault(vault)).body
+    expect(await readHeld()).toEqual({ vault, held: '0.0000000' })
     await faucet.perform(keypair, Operation.changeTrust({ asset: usdc }))
-    expect(await held()).toEqual({ vault, held: '0.0000000' })
+    expect(await readHeld()).toEqual({ vault, held: '0.0000000' })
     await faucet.perform(
       service.ledger.issuer,
       Operation.payment({ destination: vault, asset: usdc, amount: '12.3456789' }),
     )
-    expect(await held()).toEqual({ vault, held: '12.3456789' })
+    expect(await readHeld()).toEqual({ vault, held: '12.3456789' })
     const { body } = await readVault(service.ledger.issuer.publicKey())
     expect(body).toEqual({ vault: service.ledger.issuer.publicKey(), held: '922337203685.4775807' })
   })
@@ -106,7 +106,7 @@ describe('BRIDGE_VAULT_ADDRESS', () => {
 describe('a token over the native asset', () => {
   test('reports an account’s balance in XLM', async () => {
     const vault = (await join()).publicKey()
-    service.ledger.proxy.rule(madeOver(native))
+    service.ledger.proxy.rule(overAsset(native))
     const { balance } = await service.ledger.network.rpc.getAccountEntry(vault)
     expect(balance).toBeGreaterThan(0n)
     const units = balance.toString().padStart(8, '0')
@@ -132,7 +132,7 @@ describe('a token over the native asset', () => {
         ],
       }),
     )
-    service.ledger.proxy.rule(madeOver(native))
+    service.ledger.proxy.rule(overAsset(native))
     expect((await readVault(token)).body).toEqual({ vault: token, held: '5.0000001' })
   })
 })
@@ -147,13 +147,13 @@ describe('refusals', () => {
 
   test('responds 501 if the configured token is another contract or missing', async () => {
     const error = 'the configured contract does not name its asset as a confidential token does'
-    for (const contract of [underlying, madeUp()]) {
+    for (const contract of [underlying, missingAsset()]) {
       expect(await readVault('', { CONFIDENTIAL_TOKEN: contract })).toMatchObject({ status: 501, body: { error } })
     }
   })
 
   test('responds 501 if the asset is not a Stellar asset', async () => {
-    service.ledger.proxy.rule(madeOver(service.ledger.devnet.deployment.contracts.verifier))
+    service.ledger.proxy.rule(overAsset(service.ledger.devnet.deployment.contracts.verifier))
     expect(await readVault('')).toMatchObject({
       status: 501,
       body: { error: 'the asset of the confidential token is not a Stellar asset', code: 'not-wired' },
@@ -181,7 +181,8 @@ describe('refusals', () => {
   })
 })
 
-const madeUp = () => new Asset('OTHER', service.ledger.issuer.publicKey()).contractId(service.ledger.network.passphrase)
+const missingAsset = () =>
+  new Asset('OTHER', service.ledger.issuer.publicKey()).contractId(service.ledger.network.passphrase)
 
 function anotherEntry() {
   const keyHash = new Uint8Array(32)

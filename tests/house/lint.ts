@@ -15,10 +15,10 @@ await runCommand({
   explain: (error) => error,
   run: async () => {
     for (const { name, violations } of [...IMPORT_RULES, ...FILE_RULES, ...MIGRATION_RULES, ...WORD_RULES]) {
-      const found = await violations()
-      if (found.length === 0) continue
+      const broken = await violations()
+      if (broken.length === 0) continue
       process.exitCode = 1
-      console.error(`${name}:\n${found.map((violation) => `  ${violation}`).join('\n')}\n`)
+      console.error(`${name}:\n${broken.map((violation) => `  ${violation}`).join('\n')}\n`)
     }
   },
 })

@@ -38,8 +38,8 @@ const STATEMENT =
 /** Every import in these files. */
 export function importsIn(read: ReadonlyMap<string, string>): Import[] {
   return [...read].flatMap(([from, source]) =>
-    [...source.matchAll(STATEMENT)].map(([, type, named, bare, dynamic]) => {
-      const specifier = named ?? bare ?? dynamic ?? ''
+    [...source.matchAll(STATEMENT)].map(([, type, bindings, bare, dynamic]) => {
+      const specifier = bindings ?? bare ?? dynamic ?? ''
       return { from, specifier, file: resolve(from, specifier), typeOnly: type !== undefined }
     }),
   )

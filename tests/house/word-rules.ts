@@ -87,8 +87,8 @@ export const WORD_RULES: Rule[] = [
         .flatMap(([file, source]) => {
           const names = new Set([file, ...(codeOf(source).match(/[A-Za-z_$][\w$]*/g) ?? [])])
           const all: Record<string, string> = { ...WORDS, ...NAMES }
-          const found = [...names].flatMap(wordsOf).filter((word) => isForbidden(word, file, all))
-          return [...new Set(found)].map((word) => `${file}: ${word}, write ${all[word]}`)
+          const forbidden = [...names].flatMap(wordsOf).filter((word) => isForbidden(word, file, all))
+          return [...new Set(forbidden)].map((word) => `${file}: ${word}, write ${all[word]}`)
         })
     },
   },
@@ -98,8 +98,8 @@ export const WORD_RULES: Rule[] = [
       return [...sources, ...testSources, ...readPages()]
         .filter(([file]) => own(file))
         .flatMap(([file, source]) => {
-          const found = new Set(wordsOf(source).filter((word) => isForbidden(word, file, WORDS)))
-          return [...found].map((word) => `${file}: ${word}, write ${WORDS[word]}`)
+          const forbidden = new Set(wordsOf(source).filter((word) => isForbidden(word, file, WORDS)))
+          return [...forbidden].map((word) => `${file}: ${word}, write ${WORDS[word]}`)
         })
     },
   },

@@ -40,10 +40,10 @@ test.each<[string, (parsed: z.ZodType) => Promise<unknown>]>([
 })
 
 test('starts one page per turn', async () => {
-  let begun = 0
-  const ask = () => proxy(new NextRequest('http://localhost:3000/sign-in')).then(() => (begun += 1))
-  expect(await mostInATurn(Promise.all(Array.from({ length: 50 }, ask)), () => begun)).toBe(1)
-  expect(begun).toBe(50)
+  let started = 0
+  const ask = () => proxy(new NextRequest('http://localhost:3000/sign-in')).then(() => (started += 1))
+  expect(await mostInATurn(Promise.all(Array.from({ length: 50 }, ask)), () => started)).toBe(1)
+  expect(started).toBe(50)
 })
 
 test.each([400, 401, 404, 429] as const)('sends one refusal (%i) per turn', async (status) => {
@@ -80,7 +80,7 @@ test('sends one large response per turn', async () => {
 test('parses a body before pages and refusals that arrived earlier', async () => {
   const { GET } = resource({})
   const done: string[] = []
-  const ask = (kind: string, asked: Promise<unknown>) => asked.then(() => done.push(kind))
+  const ask = (kind: string, request: Promise<unknown>) => request.then(() => done.push(kind))
   const others = Array.from({ length: 100 }, () => [
     ask('page', proxy(new NextRequest('http://localhost:3000/sign-in'))),
     ask('refusal', GET(new Request('http://localhost:3000/api/nowhere'), {})),
@@ -164,15 +164,15 @@ function sent(size: number, { isWhole }: { isWhole: boolean }): Request {
 
 test('refuses the oldest incomplete bodies beyond 64 MiB and reads a complete one', async () => {
   const size = MEBIBYTE / 4
-  const given: number[] = []
+  const refusedIndexes: number[] = []
   const halves = Array.from({ length: 300 }, (_, index) =>
     readJson(sent(size, { isWhole: false }), z.unknown()).catch((refused: Refusal) => {
-      given.push(index)
+      refusedIndexes.push(index)
       return [refused.code, refused.retryAfter]
     }),
   )
   const oldest = Array.from({ length: 300 - 256 }, (_, index) => index)
-  await expect.poll(() => given).toEqual(oldest)
+  await expect.poll(() => refusedIndexes).toEqual(oldest)
   expect(await Promise.all(halves.slice(0, oldest.length))).toEqual(oldest.map(() => ['busy', 1]))
   const request = sent(size, { isWhole: true })
   const whole = await readJson(request, z.unknown()).catch(({ code }: Refusal) => code)

@@ -6,12 +6,12 @@ afterEach(() => void vi.useRealTimers())
 
 test('runs three pieces of work at once, in their order, even if one fails', async () => {
   const line = openLine({ atOnce: 3 })
-  const begun: number[] = []
+  const started: number[] = []
   let running = 0
   let most = 0
   const pieces = Array.from({ length: 40 }, (_, index) =>
     inLine(line, 'one', async () => {
-      begun.push(index)
+      started.push(index)
       running += 1
       most = Math.max(most, running)
       await setImmediate()
@@ -22,43 +22,43 @@ test('runs three pieces of work at once, in their order, even if one fails', asy
   const settled = await Promise.allSettled(pieces)
   expect(settled.filter(({ status }) => status === 'rejected')).toHaveLength(10)
   expect([most, running]).toEqual([3, 0])
-  expect(begun).toEqual([...begun.keys()])
+  expect(started).toEqual([...started.keys()])
   expect(line).toEqual(openLine({ atOnce: 3 }))
 })
 
 test('takes turns between owners even if one has much work waiting', async () => {
   const line = openLine({ atOnce: 1 })
-  const begun: string[] = []
-  const ask = (owner: string) => inLine(line, owner, async () => void begun.push(owner))
+  const started: string[] = []
+  const ask = (owner: string) => inLine(line, owner, async () => void started.push(owner))
   await Promise.all(['greedy', 'greedy', 'greedy', 'greedy', 'modest', 'other'].map(ask))
-  expect(begun).toEqual(['greedy', 'greedy', 'modest', 'other', 'greedy', 'greedy'])
+  expect(started).toEqual(['greedy', 'greedy', 'modest', 'other', 'greedy', 'greedy'])
 })
 
 test('limits one owner to its share of the places', async () => {
   const line = openLine({ atOnce: 3, perOwner: 1 })
-  const held = Promise.withResolvers<void>()
-  const begun: string[] = []
+  const blocker = Promise.withResolvers<void>()
+  const started: string[] = []
   const ask = (owner: string) =>
     inLine(line, owner, async () => {
-      begun.push(owner)
-      await held.promise
+      started.push(owner)
+      await blocker.promise
     })
   const all = ['greedy', 'greedy', 'greedy', 'modest'].map(ask)
   await setImmediate()
-  expect(begun).toEqual(['greedy', 'modest'])
-  held.resolve()
+  expect(started).toEqual(['greedy', 'modest'])
+  blocker.resolve()
   await Promise.all(all)
-  expect(begun).toEqual(['greedy', 'modest', 'greedy', 'greedy'])
+  expect(started).toEqual(['greedy', 'modest', 'greedy', 'greedy'])
 })
 
 test('refuses an owner with too much waiting, and no other owner', async () => {
   const line = openLine({ atOnce: 1 })
-  const held = Promise.withResolvers<void>()
-  const all = Array.from({ length: 201 }, () => inLine(line, 'greedy', () => held.promise))
+  const blocker = Promise.withResolvers<void>()
+  const all = Array.from({ length: 201 }, () => inLine(line, 'greedy', () => blocker.promise))
   const refusal = { code: 'unavailable', retryAfter: 1 }
   await expect(inLine(line, 'greedy', async () => 'never')).rejects.toMatchObject(refusal)
   const other = inLine(line, 'modest', async () => 'served')
-  held.resolve()
+  blocker.resolve()
   expect(await other).toBe('served')
   await Promise.all(all)
 })
@@ -66,8 +66,8 @@ test('refuses an owner with too much waiting, and no other owner', async () => {
 test('refuses work that has waited for ten seconds, without running it', async () => {
   vi.useFakeTimers()
   const line = openLine({ atOnce: 1 })
-  const held = Promise.withResolvers<void>()
-  const first = inLine(line, 'slow', () => held.promise)
+  const blocker = Promise.withResolvers<void>()
+  const first = inLine(line, 'slow', () => blocker.promise)
   let hasRun = false
   const second = inLine(line, 'patient', async () => {
     hasRun = true
@@ -75,7 +75,7 @@ test('refuses work that has waited for ten seconds, without running it', async (
   const refused = expect(second).rejects.toMatchObject({ code: 'unavailable', retryAfter: 1 })
   await vi.advanceTimersByTimeAsync(10_000)
   await refused
-  held.resolve()
+  blocker.resolve()
   await first
   expect(hasRun).toBe(false)
   expect(line).toEqual(openLine({ atOnce: 1 }))

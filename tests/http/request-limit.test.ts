@@ -12,7 +12,7 @@ describe('allows a client bursts of 300 requests and 30 more each second', () =>
 
   test('tells the 301st request when to retry', () => {
     const allowances = new Map()
-    for (let asked = 0; asked < 300; asked += 1) expect(takeRequest(allowances, 'a', 0)).toBe(0)
+    for (let count = 0; count < 300; count += 1) expect(takeRequest(allowances, 'a', 0)).toBe(0)
     expect(takeRequest(allowances, 'a', 0)).toBe(1)
     expect(takeRequest(allowances, 'a', 33)).toBe(1)
     expect(takeRequest(allowances, 'a', 34)).toBe(0)
@@ -22,13 +22,13 @@ describe('allows a client bursts of 300 requests and 30 more each second', () =>
 
   test('counts each client separately', () => {
     const allowances = new Map()
-    for (let asked = 0; asked < 301; asked += 1) takeRequest(allowances, 'a', 0)
+    for (let count = 0; count < 301; count += 1) takeRequest(allowances, 'a', 0)
     expect(takeRequest(allowances, 'b', 0)).toBe(0)
   })
 
   test('allows at most 300 requests again after a pause', () => {
     const allowances = new Map()
-    for (let asked = 0; asked < 301; asked += 1) takeRequest(allowances, 'a', 0)
+    for (let count = 0; count < 301; count += 1) takeRequest(allowances, 'a', 0)
     const answers = Array.from({ length: 301 }, () => takeRequest(allowances, 'a', 60 * SECOND))
     expect(answers.filter((wait) => wait === 0)).toHaveLength(300)
   })
@@ -49,7 +49,7 @@ describe('an operation without a session', () => {
     const client = `192.0.2.${paths.indexOf(path) + 1}`
     const routesOfPath = routes(path, OPERATIONS)
     const method = OPERATIONS.find((operation) => operation.path === path)?.method ?? 'GET'
-    for (let asked = 0; asked < 300; asked += 1)
+    for (let count = 0; count < 300; count += 1)
       requireRequestLeft(new Headers({ 'x-client-address': client }), 'session', 1e12)
     const limited = new Request(`http://localhost:3000/api${path}`, {
       method,
@@ -168,11 +168,11 @@ describe('the address of a client', () => {
     const { port } = server.address() as AddressInfo
     const connection = await new Promise((resolve) => {
       const agent = new Agent({ keepAlive: true })
-      const asked = ask({ port, host: '127.0.0.1', path, method: 'POST', headers, agent }, (response) => {
+      const request = ask({ port, host: '127.0.0.1', path, method: 'POST', headers, agent }, (response) => {
         resolve(response.headers.connection)
-        asked.destroy()
+        request.destroy()
       })
-      asked.flushHeaders()
+      request.flushHeaders()
     })
     expect(connection).toBe(expected)
   })

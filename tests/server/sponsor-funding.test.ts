@@ -7,9 +7,9 @@ import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import type { Sponsor } from '#lib/transfers/sponsor.ts'
 
 const keypair = Keypair.fromRawEd25519Seed(new Uint8Array(32).fill(5))
-const asked: (string | undefined)[] = []
+const urls: (string | undefined)[] = []
 const friendbot = createServer((request, response) => {
-  asked.push(request.url)
+  urls.push(request.url)
   response.end('{}')
 })
 let url = ''
@@ -19,7 +19,7 @@ beforeAll(async () => {
 })
 afterAll(() => friendbot.close())
 beforeEach(() => {
-  asked.length = 0
+  urls.length = 0
 })
 
 /** A sponsor whose balance read fails `failures` times and then returns `balance`. */
@@ -36,12 +36,12 @@ function sponsorAfter(failures: number, balance: bigint, error: Error = new Ledg
 test('funds an empty account once the embedded ledger responds', async () => {
   const { sponsor, reads } = sponsorAfter(3, 0n)
   await fundSponsor(sponsor, url, 1)
-  expect([reads(), asked]).toEqual([4, [`/friendbot?addr=${keypair.publicKey()}`]])
+  expect([reads(), urls]).toEqual([4, [`/friendbot?addr=${keypair.publicKey()}`]])
 })
 
 test('does not fund an account with a balance', async () => {
   await fundSponsor(sponsorAfter(0, 1n).sponsor, url, 1)
-  expect(asked).toEqual([])
+  expect(urls).toEqual([])
 })
 
 test('gives up on a ledger that never responds, and on any other failure immediately', async () => {
@@ -55,6 +55,6 @@ test('gives up on a ledger that never responds, and on any other failure immedia
 
 test('waits for the funding before it reads the balance', async () => {
   const { sponsor } = sponsorAfter(0, 0n)
-  const funded = fundMeanwhile({ ...sponsor, readFloat: async () => BigInt(asked.length) } as unknown as Sponsor, url)
+  const funded = fundMeanwhile({ ...sponsor, readFloat: async () => BigInt(urls.length) } as unknown as Sponsor, url)
   expect(await Promise.all([funded.readFloat(7), funded.readFloat(8)])).toEqual([1n, 1n])
 })

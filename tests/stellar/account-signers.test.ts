@@ -89,8 +89,8 @@ describe('weighSignatures', () => {
   ]
 
   test('adds up distinct signers, in any order', () => {
-    const weighed = weighSignatures({ hash, signatures: [by(bob), by(alice)], signers })
-    expect(weighed).toEqual({ weight: 11, allValid: true, repeats: 0, signedBy: [bob.publicKey(), address] })
+    const result = weighSignatures({ hash, signatures: [by(bob), by(alice)], signers })
+    expect(result).toEqual({ weight: 11, allValid: true, repeats: 0, signedBy: [bob.publicKey(), address] })
   })
 
   test('returns weight 0 without signatures', () => {

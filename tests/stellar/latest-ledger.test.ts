@@ -13,9 +13,9 @@ afterAll(() => fake.close())
 const read = () => readLatestLedger(openNetwork({ name: 'local', passphrase: '', rpcUrl: fake.url, pollMs: 50 }))
 
 test('reads the close time from getHealth of stellar-rpc 27.1', async () => {
-  fake.asked = []
+  fake.methods = []
   expect(await read()).toEqual({ sequence: 41, closedAt: 1_777_636_800 })
-  expect(fake.asked).toEqual(['getHealth'])
+  expect(fake.methods).toEqual(['getHealth'])
 })
 
 test('reads the close time from getTransaction before stellar-rpc 27.1', async () => {

@@ -27,13 +27,13 @@ const answer = (status: unknown, errorResultXdr?: unknown): Fault => ({
 })
 
 test('sends the envelope unchanged', async () => {
-  let asked: unknown
+  let body: unknown
   proxy.rule(({ method, params }) => {
-    asked = { method, params }
+    body = { method, params }
     return answer('PENDING')
   })
   await send(network, envelope)
-  expect(asked).toEqual({ method: 'sendTransaction', params: { transaction: envelope } })
+  expect(body).toEqual({ method: 'sendTransaction', params: { transaction: envelope } })
 })
 
 test.each(['PENDING', 'DUPLICATE', 'TRY_AGAIN_LATER'])('treats %s as an unknown outcome', async (status) => {

@@ -33,7 +33,7 @@ export async function methodsOf({ path, handlers }: ApiRoute): Promise<string[]>
 
 /** Finds the route in `paths` that matches a path; the one with the fewest parameters wins. */
 export function matchPath<Path extends { path: string }>(paths: readonly Path[], pathname: string) {
-  const found = paths.flatMap((candidate) => {
+  const matches = paths.flatMap((candidate) => {
     const names = [...candidate.path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name)
     const pattern = candidate.path.replaceAll('.', '\\.').replaceAll(/\{\w+\}/g, '([^/]+)')
     const match = new RegExp(`^${pattern}$`).exec(pathname)
@@ -41,7 +41,7 @@ export function matchPath<Path extends { path: string }>(paths: readonly Path[],
     const params = Object.fromEntries(names.map((name, index) => [name, decodeURIComponent(match[index + 1] ?? '')]))
     return [{ candidate, params, count: names.length }]
   })
-  return found.sort((one, other) => one.count - other.count)[0]
+  return matches.sort((one, other) => one.count - other.count)[0]
 }
 
 /** A `fetch` that calls the exported handlers, like the running service. */

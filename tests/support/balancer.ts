@@ -5,7 +5,7 @@ import { serveLocally } from './local-server.ts'
 export interface Balancer {
   url: string
   /** the number of requests per instance */
-  given: number[]
+  counts: number[]
   /** Sends each later request to a random one of these. */
   spread(instances: readonly string[]): void
   close(): Promise<void>
@@ -18,7 +18,7 @@ export async function startBalancer(random: (below: number) => number): Promise<
     if (instances.length === 0) return void outgoing.writeHead(502).end()
     const chosen = random(instances.length)
     const target = instances[chosen] ?? ''
-    balancer.given[chosen] = (balancer.given[chosen] ?? 0) + 1
+    balancer.counts[chosen] = (balancer.counts[chosen] ?? 0) + 1
     const { hostname, port } = new URL(target)
     const { url: path, method, headers } = incoming
     const onward = request({ hostname, port, path, method, headers }, (answer) => {
@@ -30,10 +30,10 @@ export async function startBalancer(random: (below: number) => number): Promise<
   })
   const balancer: Balancer = {
     url: `http://localhost:${server.port}`,
-    given: [],
+    counts: [],
     spread: (to) => {
       instances = to
-      balancer.given = to.map(() => 0)
+      balancer.counts = to.map(() => 0)
     },
     close: server.close,
   }

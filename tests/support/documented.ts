@@ -13,13 +13,13 @@ export interface Exchange {
 }
 
 /** An operation with one of its responses, such as `POST /batches 200`, or a header of it: `GET /batches 200 Link`. */
-type Documented = string
+type ResponseName = string
 
 interface Response {
   headers?: Record<string, unknown>
   content?: Record<string, { schema?: unknown }>
 }
-interface Described {
+interface DocumentedPath {
   responses: Record<string, Response>
 }
 
@@ -48,13 +48,13 @@ export function validatorAt(...pointer: string[]): ValidateFunction {
  * @returns the names of the response and its headers
  * @throws Error naming the part that the document does not declare
  */
-export function requireDocumented({ method, path, status, headers, body }: Exchange): Documented[] {
+export function requireDocumented({ method, path, status, headers, body }: Exchange): ResponseName[] {
   const [pathname = ''] = path.split('?', 1)
   const match = matchPath(PATHS, pathname)
   if (!match) throw new Error(`the document has no path for ${pathname}`)
   const { candidate } = match
   const verb = method.toLowerCase()
-  const operation = (candidate.item as Record<string, Described | undefined>)[verb]
+  const operation = (candidate.item as Record<string, DocumentedPath | undefined>)[verb]
   const name = `${method} ${candidate.path} ${status}`
   const response = operation?.responses[status]
   if (!response) throw new Error(`the document has no ${name}: ${JSON.stringify(body)}`)
@@ -75,8 +75,8 @@ export function requireDocumented({ method, path, status, headers, body }: Excha
 }
 
 /** The name of every response in the document, and of every header of one. */
-export const DOCUMENTED: Documented[] = PATHS.flatMap(({ path, item }) =>
-  Object.entries(item as Record<string, Described>).flatMap(([method, { responses }]) =>
+export const DOCUMENTED: ResponseName[] = PATHS.flatMap(({ path, item }) =>
+  Object.entries(item as Record<string, DocumentedPath>).flatMap(([method, { responses }]) =>
     Object.entries(responses)
       .filter(([status]) => status !== 'default')
       .flatMap(([status, { headers = {} }]) => {

@@ -127,8 +127,8 @@ function answer(fake: EventRpc, method: string, params: Params): object | undefi
   if (method === 'getTransaction') {
     const envelopeXdr = fake.envelopes.get(params.hash ?? '')
     if (envelopeXdr === undefined) return { result: { status: 'NOT_FOUND', ...range } }
-    const found = { ledger: oldestLedger, createdAt: closeTimeOf(oldestLedger), envelopeXdr, resultXdr: '' }
-    return { result: { status: 'SUCCESS', ...range, ...found } }
+    const transaction = { ledger: oldestLedger, createdAt: closeTimeOf(oldestLedger), envelopeXdr, resultXdr: '' }
+    return { result: { status: 'SUCCESS', ...range, ...transaction } }
   }
   const start = params.startLedger
   if (start !== undefined && (start < oldestLedger || start > latestLedger)) {

@@ -29,7 +29,7 @@ export interface FakeRpc {
   /** the calls so far, except getNetwork; tests may reset it */
   calls: number
   /** the called methods, in order */
-  asked: string[]
+  methods: string[]
   /** the number of keys of each getLedgerEntries, in order */
   requests: number[]
   close(): Promise<void>
@@ -45,11 +45,11 @@ interface KnownEntry {
 /** The token contract of `register`. */
 export const TOKEN = StrKey.encodeContract(new Uint8Array(32).fill(7))
 
-export async function startFakeRpc(given: { latestLedger?: number; passphrase?: string } = {}): Promise<FakeRpc> {
+export async function startFakeRpc(options: { latestLedger?: number; passphrase?: string } = {}): Promise<FakeRpc> {
   const registered = new Map<string, KnownEntry>()
   const listening = await serveLocally(async (request, response) => {
     const { id, method, params } = JSON.parse(String(await readBody(request))) as JsonRpcRequest
-    fake.asked.push(method)
+    fake.methods.push(method)
     const isNetwork = method === 'getNetwork'
     if (!isNetwork) fake.calls += 1
     if (method === 'getLedgerEntries') fake.requests.push(params?.keys?.length ?? 0)
@@ -71,12 +71,12 @@ export async function startFakeRpc(given: { latestLedger?: number; passphrase?: 
     latestLedger: 7,
     closedAt: 0,
     isBefore27: false,
-    ...given,
+    ...options,
     accounts: new Map(),
     fault: undefined,
     result: undefined,
     calls: 0,
-    asked: [],
+    methods: [],
     requests: [],
     register: (address, pvk, liveUntilLedger = fake.latestLedger + 120_960) =>
       keep(
@@ -145,7 +145,9 @@ function answer(
   if (keys.length > 200) {
     return { error: { code: -32602, message: `key count (${keys.length}) exceeds maximum supported (200)` } }
   }
-  const accounts = new Map([...fake.accounts].map((known) => [presentAccount(...known).key, presentAccount(...known)]))
+  const accounts = new Map(
+    [...fake.accounts].map((account) => [presentAccount(...account).key, presentAccount(...account)]),
+  )
   // Never in the order of the request, so that a caller that relies on it gets the wrong keys.
   const entries = keys.flatMap((key) => registered.get(key) ?? accounts.get(key) ?? []).reverse()
   return { result: { latestLedger, entries } }
@@ -177,7 +179,7 @@ function contractEntry(address: string, fields: [string, xdr.ScVal][], liveUntil
 /** The ledger entry of an account; thresholds are master weight, low, medium, high. */
 export function accountEntry(
   address: string,
-  given: {
+  fields: {
     thresholds?: [number, number, number, number]
     signers?: { key: xdr.SignerKey; weight: number }[]
     sequence?: bigint
@@ -186,14 +188,14 @@ export function accountEntry(
 ): xdr.AccountEntry {
   return new xdr.AccountEntry({
     accountId: Keypair.fromPublicKey(address).xdrAccountId(),
-    balance: given.balance ?? 10_000_000n,
-    seqNum: given.sequence ?? 1n,
-    numSubEntries: given.signers?.length ?? 0,
+    balance: fields.balance ?? 10_000_000n,
+    seqNum: fields.sequence ?? 1n,
+    numSubEntries: fields.signers?.length ?? 0,
     inflationDest: null,
     flags: 0,
     homeDomain: '',
-    thresholds: Uint8Array.from(given.thresholds ?? [1, 0, 0, 0]),
-    signers: (given.signers ?? []).map((signer) => new xdr.Signer(signer)),
+    thresholds: Uint8Array.from(fields.thresholds ?? [1, 0, 0, 0]),
+    signers: (fields.signers ?? []).map((signer) => new xdr.Signer(signer)),
     ext: xdr.AccountEntryExt.v0(),
   })
 }

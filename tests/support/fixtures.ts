@@ -9,7 +9,7 @@ import { pair } from './inner-transaction.ts'
 import type { TestService } from './test-service.ts'
 
 /** The part of a service that a fixture needs: the service may be in another process. */
-type Asked = Pick<TestService, 'ask' | 'db'>
+type RequestService = Pick<TestService, 'ask' | 'db'>
 
 /** A user of the directory with a session. */
 export interface User {
@@ -28,36 +28,42 @@ export interface Employer extends User {
 }
 
 /** Signs in with this identity. */
-export async function openUser(service: Asked & Pick<TestService, 'sessionOf'>, identity: Identity): Promise<User> {
+export async function openUser(
+  service: RequestService & Pick<TestService, 'sessionOf'>,
+  identity: Identity,
+): Promise<User> {
   return userOf(service, identity, await service.sessionOf(identity))
 }
 
-function userOf({ ask }: Asked, identity: Identity, session: string): User {
+function userOf({ ask }: RequestService, identity: Identity, session: string): User {
   return { identity, session, ask: (method, path, body) => ask(method, path, { session, body }) }
 }
 
 /** Signs in with the wallet `address`, which creates its organisation. */
 export async function openEmployer(
-  service: Asked & Pick<TestService, 'sessionOf'>,
+  service: RequestService & Pick<TestService, 'sessionOf'>,
   address: string,
 ): Promise<Employer> {
   return await employ(service, await openUser(service, { kind: 'ledger', sub: address }))
 }
 
 /** Signs in an employer whose wallet key is derived from `name`. */
-export async function employerNamed(service: Asked & Pick<TestService, 'sessionOf'>, name: string): Promise<Employer> {
+export async function employerNamed(
+  service: RequestService & Pick<TestService, 'sessionOf'>,
+  name: string,
+): Promise<Employer> {
   return await openEmployer(service, pair(name).publicKey())
 }
 
 /** An employer with an existing session. */
 export async function employerWith(
-  service: Asked,
+  service: RequestService,
   { address, session }: { address: string; session: string },
 ): Promise<Employer> {
   return await employ(service, userOf(service, { kind: 'ledger', sub: address }, session))
 }
 
-async function employ({ db }: Asked, user: User): Promise<Employer> {
+async function employ({ db }: RequestService, user: User): Promise<Employer> {
   await user.ask('GET', '/payouts')
   const { kind, sub } = user.identity
   const [row] = await db
@@ -81,8 +87,8 @@ async function employ({ db }: Asked, user: User): Promise<Employer> {
         contractorId: payee.id,
         encryptedAmount: `sealed ${index}`,
       }))
-      const made = await user.ask<{ payouts: Payout[] }>('POST', `/batches/${id}/instructions`, { instructions })
-      if (made.body.payouts.length !== payees.length) throw new Error('some instructions were rejected')
+      const instructed = await user.ask<{ payouts: Payout[] }>('POST', `/batches/${id}/instructions`, { instructions })
+      if (instructed.body.payouts.length !== payees.length) throw new Error('some instructions were rejected')
       if (!draft) await user.ask('POST', `/batches/${id}/ready`)
       return (await user.ask<BatchWithPayouts>('GET', `/batches/${id}`)).body
     },

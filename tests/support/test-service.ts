@@ -132,13 +132,13 @@ export async function openTestService<Kind extends keyof Ledgers = 'none'>(
       return { status, body }
     },
     findTransfer: async (innerHash) => {
-      const found = await findTransferOfHash(db, innerHash)
+      const transfer = await findTransferOfHash(db, innerHash)
       const envelope = await db.query.envelopes.findFirst({ where: (table, { eq }) => eq(table.innerHash, innerHash) })
-      return found && envelope && { ...found.transfer, envelope }
+      return transfer && envelope && { ...transfer.transfer, envelope }
     },
     withVariables: async (changed, work) => {
-      const given = 'DATABASE_URL' in changed ? undefined : database.shared
-      const other = await startService(readEnvironment({ ...variables, ...changed }), given)
+      const sharedStore = 'DATABASE_URL' in changed ? undefined : database.shared
+      const other = await startService(readEnvironment({ ...variables, ...changed }), sharedStore)
       provideService(Promise.resolve(other))
       try {
         return await work(other)

@@ -31,10 +31,10 @@ test('ignores text that only resembles a seed', () => {
 })
 
 test.each(['S', 'SA', 'SAB'])('rarely calls the library for a body full of %s', (part) => {
-  const asked = vi.spyOn(StrKey, 'isValidEd25519SecretSeed')
+  const libraryCheck = vi.spyOn(StrKey, 'isValidEd25519SecretSeed')
   const text = part.repeat(256_000 / part.length)
   expect(containsSecretSeed(text)).toBe(false)
-  expect(asked.mock.calls.length).toBeLessThan(10)
+  expect(libraryCheck.mock.calls.length).toBeLessThan(10)
   expect(containsSecretSeed(text + seedOf(2))).toBe(true)
 })
 

@@ -21,7 +21,7 @@ export default async function AuditPage({ searchParams }: PageProps<'/audit'>) {
   const { database, settings, now } = await requireOperator(addressOf('/audit', query))
   const filters = auditFilters(query)
   const network = settings.network.name
-  const found = await readIfReachable(database, async (db) => ({
+  const data = await readIfReachable(database, async (db) => ({
     list: await listAudit(db, filters, pageNumber(query)),
     organisation: await findOrganisationName(db, filters.organisation),
   }))
@@ -32,11 +32,11 @@ export default async function AuditPage({ searchParams }: PageProps<'/audit'>) {
       network={network}
       path="/audit"
       query={query}
-      list={found?.list}
+      list={data?.list}
       nouns={['entry', 'entries']}
       searches="organisation, actor, record or detail"
       filters={[
-        ...organisationFilter(query, found?.organisation),
+        ...organisationFilter(query, data?.organisation),
         ...(filters.actor ? [{ name: 'actor', label: 'By', value: filters.actor }] : []),
       ]}
       fields={<Fields {...filters} />}

@@ -31,7 +31,7 @@ export default async function BatchesPage({ searchParams }: PageProps<'/batches'
   const query = await readQuery(searchParams)
   const { database, settings, now } = await requireOperator(addressOf('/batches', query))
   const { q = '', status = '', organisation = '' } = query
-  const found = await readIfReachable(database, async (db) => ({
+  const data = await readIfReachable(database, async (db) => ({
     list: await listBatches(db, { q, status, organisation, page: pageNumber(query) }),
     organisation: await findOrganisationName(db, organisation),
   }))
@@ -42,11 +42,11 @@ export default async function BatchesPage({ searchParams }: PageProps<'/batches'
       network={settings.network.name}
       path="/batches"
       query={query}
-      list={found?.list}
+      list={data?.list}
       nouns={['batch', 'batches']}
       searches="batch, name, email, address or hash"
       tabs={{ label: 'Status', name: 'status', tabs: TABS }}
-      filters={organisationFilter(query, found?.organisation)}
+      filters={organisationFilter(query, data?.organisation)}
       csv={{ path: '/payouts.csv', of: organisation ? 'Payouts of the organisation' : 'All payouts' }}
       columns={columnsAt(now())}
       keyOf={({ id }) => id}

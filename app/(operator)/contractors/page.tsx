@@ -29,7 +29,7 @@ export default async function ContractorsPage({ searchParams }: PageProps<'/cont
   const { database, settings, now } = await requireOperator(addressOf('/contractors', query))
   const { q = '', status = '', organisation = '' } = query
   const network = settings.network.name
-  const found = await readIfReachable(database, async (db) => ({
+  const data = await readIfReachable(database, async (db) => ({
     list: await listContractors(db, { q, status, organisation, page: pageNumber(query) }),
     organisation: await findOrganisationName(db, organisation),
   }))
@@ -40,11 +40,11 @@ export default async function ContractorsPage({ searchParams }: PageProps<'/cont
       network={network}
       path="/contractors"
       query={query}
-      list={found?.list}
+      list={data?.list}
       nouns={['contractor', 'contractors']}
       searches="name, email, address or organisation"
       tabs={{ label: 'Status', name: 'status', tabs: TABS }}
-      filters={organisationFilter(query, found?.organisation)}
+      filters={organisationFilter(query, data?.organisation)}
       columns={columnsFor(network, now())}
       keyOf={({ id }) => id}
       empty={<NoContractors />}

@@ -26,7 +26,7 @@ export default async function JobsPage({ searchParams }: PageProps<'/jobs'>) {
   const { database, settings, now } = await requireOperator(addressOf('/jobs', query))
   const { q = '', status = '', organisation = '' } = query
   const network = settings.network.name
-  const found = await readIfReachable(database, async (db) => ({
+  const data = await readIfReachable(database, async (db) => ({
     list: await listJobs(db, { q, status, organisation, page: pageNumber(query) }),
     channels: settings.token ? await listChannels(db, settings.token, now()) : ([] as ChannelLine[]),
     organisation: await findOrganisationName(db, organisation),
@@ -38,14 +38,12 @@ export default async function JobsPage({ searchParams }: PageProps<'/jobs'>) {
       network={network}
       path="/jobs"
       query={query}
-      list={found?.list}
+      list={data?.list}
       nouns={['job', 'jobs']}
       searches="name, email, address, job or hash"
       tabs={{ label: 'Status', name: 'status', tabs: TABS }}
-      filters={organisationFilter(query, found?.organisation)}
-      before={
-        found && found.channels.length > 0 && <Channels channels={found.channels} network={network} now={now()} />
-      }
+      filters={organisationFilter(query, data?.organisation)}
+      before={data && data.channels.length > 0 && <Channels channels={data.channels} network={network} now={now()} />}
       empty={<NoJobs isOn={settings.batch !== undefined} />}
     >
       {(jobs) => (

@@ -79,6 +79,6 @@ function relayLight(
   if (channels === 0) return ['bad', 'None running', embedsDatabase ? 'see the log' : 'start one: npm run relay']
   const count = channels === 1 ? 'one channel' : `${channels} channels`
   if (problem === undefined) return ['good', 'Running', count]
-  const told = String(problem).replace(/\b([A-Z2-7]{4})[A-Z2-7]{48}([A-Z2-7]{4})\b/g, '$1…$2')
-  return ok ? ['busy', 'Running', `${count}; ${told}`] : ['bad', 'Cannot pay', told]
+  const shortened = String(problem).replace(/\b([A-Z2-7]{4})[A-Z2-7]{48}([A-Z2-7]{4})\b/g, '$1…$2')
+  return ok ? ['busy', 'Running', `${count}; ${shortened}`] : ['bad', 'Cannot pay', shortened]
 }

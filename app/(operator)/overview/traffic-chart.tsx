@@ -16,12 +16,12 @@ export function TrafficChart({ traffic: { range, parts } }: { traffic: Traffic }
   const most = Math.max(1, ...parts.map(allOf))
   const [succeeded, failed, open] = [sum('succeeded'), sum('failed'), sum('open')]
   const isEmpty = succeeded + failed + open === 0
-  const said = `${groupDigits(succeeded)} succeeded, ${groupDigits(failed)} failed, ${groupDigits(open)} open`
+  const counts = `${groupDigits(succeeded)} succeeded, ${groupDigits(failed)} failed, ${groupDigits(open)} open`
   const { words } = RANGES[range]
   return (
     <Chart
       title={range === '24h' ? 'Transfers per hour' : 'Transfers per day'}
-      summary={isEmpty ? `No transfers in ${words}` : `${said} in ${words}`}
+      summary={isEmpty ? `No transfers in ${words}` : `${counts} in ${words}`}
       isEmpty={isEmpty}
       range={range}
       top={groupDigits(most)}

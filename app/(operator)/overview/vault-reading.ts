@@ -7,14 +7,14 @@ export type VaultReading = VaultState | 'none' | undefined
 
 const FRESH_MS = 5_000
 
-let known: { vault: Service['vault']; at: number; reading: Promise<VaultReading> } | undefined
+let cached: { vault: Service['vault']; at: number; reading: Promise<VaultReading> } | undefined
 
 /** Reads the vault, at most once in five seconds in this process, however many pages are open. */
 export function readVault({ vault, now }: Pick<Service, 'vault' | 'now'>): Promise<VaultReading> {
   const at = now().getTime()
-  if (known && known.vault === vault && at - known.at < FRESH_MS) return known.reading
-  known = { vault, at, reading: read(vault) }
-  return known.reading
+  if (cached && cached.vault === vault && at - cached.at < FRESH_MS) return cached.reading
+  cached = { vault, at, reading: read(vault) }
+  return cached.reading
 }
 
 async function read(vault: Service['vault']): Promise<VaultReading> {

@@ -29,7 +29,7 @@ export default async function TransfersPage({ searchParams }: PageProps<'/transf
   const { database, settings, now } = await requireOperator(addressOf('/transfers', query))
   const network = settings.network.name
   const faucet = settings.faucet?.keypair.publicKey()
-  const found = await readIfReachable(database, (db) => readFound(db, query, faucet))
+  const data = await readIfReachable(database, (db) => readFound(db, query, faucet))
   const { contractor = '' } = query
   const page = {
     here: '/transfers',
@@ -40,15 +40,15 @@ export default async function TransfersPage({ searchParams }: PageProps<'/transf
     searches: 'name, email, address or hash',
     tabs: { label: 'Result', name: 'view', tabs: TABS },
     filters: [
-      ...organisationFilter(query, found?.organisation),
-      ...(contractor ? [{ name: 'contractor', label: 'Contractor', value: found?.contractor ?? contractor }] : []),
+      ...organisationFilter(query, data?.organisation),
+      ...(contractor ? [{ name: 'contractor', label: 'Contractor', value: data?.contractor ?? contractor }] : []),
     ],
   } as const
-  if (found?.refusals) {
+  if (data?.refusals) {
     return (
       <ListView
         {...page}
-        list={{ ...found.refusals, counts: found.counts }}
+        list={{ ...data.refusals, counts: data.counts }}
         nouns={['refusal', 'refusals']}
         columns={refusalColumns(network, now())}
         keyOf={({ sequence }) => String(sequence)}
@@ -60,7 +60,7 @@ export default async function TransfersPage({ searchParams }: PageProps<'/transf
   return (
     <ListView
       {...page}
-      list={found && { ...found.transfers, counts: found.counts }}
+      list={data && { ...data.transfers, counts: data.counts }}
       nouns={['transfer', 'transfers']}
       columns={transferColumns(network, now(), faucet)}
       keyOf={({ innerHash }) => innerHash}

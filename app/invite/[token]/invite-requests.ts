@@ -39,9 +39,9 @@ async function ask(path: string, body?: object, session?: string): Promise<unkno
   }).catch(() => {
     throw new Error('The service does not respond. Try again in a moment.')
   })
-  const said: unknown = await answer.json().catch(() => undefined)
-  if (!answer.ok) throw new Error(`It did not work: ${textOf(said, 'error')}.`)
-  return said
+  const content: unknown = await answer.json().catch(() => undefined)
+  if (!answer.ok) throw new Error(`It did not work: ${textOf(content, 'error')}.`)
+  return content
 }
 
 function textOf(answer: unknown, name: string): string {

@@ -26,9 +26,9 @@ export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(
       // Otherwise any page in the user's browser could sign in as anyone.
       if (!isOwnForm(request.headers, settings.publicUrl)) return foreignForm(settings.publicUrl)
       const { email } = await readJson(request, BODY, { isOpen: true })
-      const given = { provider: requireProvider(settings.provider), sessions: settings.sessions }
+      const context = { provider: requireProvider(settings.provider), sessions: settings.sessions }
       const token = await askTestIssuer(settings.testIssuer, email)
-      return admitSession(running, await signInWithProvider(given, token, now()))
+      return admitSession(running, await signInWithProvider(context, token, now()))
     },
   },
   { readers: 'ourselves' },

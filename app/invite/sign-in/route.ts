@@ -56,8 +56,8 @@ async function acceptBy(running: Service, pending: InviteSignIn, returned: URL):
 }
 
 /** @throws Refusal idp-not-configured */
-function browserClient({ provider: given, publicUrl }: Service['settings']): BrowserClient {
-  const provider = requireProvider(given)
+function browserClient({ provider: configured, publicUrl }: Service['settings']): BrowserClient {
+  const provider = requireProvider(configured)
   const { clientId } = provider
   if (clientId === undefined)
     throw new Refusal('idp-not-configured', 'no client of the identity provider is configured')

@@ -46,11 +46,11 @@ export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(
       const { password, to } = await readForm(request, form)
       const back = isOwnPage(to) ? to : '/overview'
       const context = { settings: operator, database, now: now() }
-      const made = await signInOperator(context, { password, from, skipsWait }).catch(problemOf)
-      if (typeof made === 'string') return await refuse(made, back)
+      const result = await signInOperator(context, { password, from, skipsWait }).catch(problemOf)
+      if (typeof result === 'string') return await refuse(result, back)
       const terms = { httpOnly: true, sameSite: 'lax', secure: names.secure, path: '/' } as const
-      jar.set(names.session, made.session, { ...terms, maxAge: OPERATOR_SESSION_SECONDS })
-      jar.set(names.browser, made.browser, { ...terms, maxAge: BROWSER_SECONDS })
+      jar.set(names.session, result.session, { ...terms, maxAge: OPERATOR_SESSION_SECONDS })
+      jar.set(names.browser, result.browser, { ...terms, maxAge: BROWSER_SECONDS })
       return seeOther(back)
     },
     // A browser sends a GET when it reopens the form's address.

@@ -3,7 +3,7 @@ import { answerPrepared, type Prepared, prepare } from '#lib/http/prepared.ts'
 import type { Service } from '#lib/server/services.ts'
 import { loadViewer } from './files.ts'
 
-const made = new Map<string, Prepared>()
+const pages = new Map<string, Prepared>()
 
 /** The viewer's page. It has no inline script, so its policy can forbid them. */
 export async function referencePage(request: Request, { settings }: Service): Promise<Response> {
@@ -11,8 +11,8 @@ export async function referencePage(request: Request, { settings }: Service): Pr
   // Test sessions need an issuer that gives a token to every visitor. Only the embedded ledger's issuer does.
   const issuer = settings.testIssuer
   const key = `${version} ${issuer}`
-  const page = made.get(key) ?? prepare(pageText(version, issuer), 'text/html; charset=utf-8')
-  made.set(key, page)
+  const page = pages.get(key) ?? prepare(pageText(version, issuer), 'text/html; charset=utf-8')
+  pages.set(key, page)
   const headers = new Headers({ 'Cache-Control': 'no-cache', 'Content-Security-Policy': policy(issuer) })
   requireHttps(headers, settings.publicUrl)
   return answerPrepared(request, page, headers)

@@ -29,7 +29,7 @@ interface CachedDocument {
 }
 
 // A build may bundle the routes separately, so they share state through the process.
-const known = globalThis as { discoveries?: Map<string, CachedDocument> }
+const shared = globalThis as { discoveries?: Map<string, CachedDocument> }
 
 /**
  * Returns the issuer's discovery document (OpenID Connect Discovery 1.0 §4), cached for an hour: anyone can start a
@@ -37,13 +37,13 @@ const known = globalThis as { discoveries?: Map<string, CachedDocument> }
  * @throws Refusal `unavailable`
  */
 export async function discover(issuer: string): Promise<Discovered> {
-  known.discoveries ??= new Map()
-  const kept = known.discoveries.get(issuer)
-  const { document } = kept !== undefined && Date.now() < kept.until ? kept : keep(issuer, kept?.document)
+  shared.discoveries ??= new Map()
+  const cached = shared.discoveries.get(issuer)
+  const { document } = cached !== undefined && Date.now() < cached.until ? cached : keep(issuer, cached?.document)
   try {
     return await document
   } catch (cause) {
-    if (known.discoveries.get(issuer)?.document === document) known.discoveries.delete(issuer)
+    if (shared.discoveries.get(issuer)?.document === document) shared.discoveries.delete(issuer)
     throw unreachable(cause)
   }
 }
@@ -52,12 +52,12 @@ function keep(issuer: string, older: Promise<Discovered> | undefined): CachedDoc
   const document = fetchDocument(issuer).catch((error: unknown) => {
     if (older === undefined) throw error
     log('info', 'discovery', { failure: describeFailure(error) })
-    asked.until = Date.now() + RETRY_AFTER_MS
+    fresh.until = Date.now() + RETRY_AFTER_MS
     return older
   })
-  const asked: CachedDocument = { document, until: Date.now() + CACHE_MS }
-  known.discoveries?.set(issuer, asked)
-  return asked
+  const fresh: CachedDocument = { document, until: Date.now() + CACHE_MS }
+  shared.discoveries?.set(issuer, fresh)
+  return fresh
 }
 
 /** The document's issuer must be the requested one, byte for byte (§4.3). */

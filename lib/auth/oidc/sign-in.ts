@@ -33,12 +33,12 @@ export function requireProvider(provider: ProviderSettings | undefined): Provide
  * @throws Refusal `identity-token-invalid`; `unavailable` while the provider cannot be reached
  */
 export async function signInWithProvider(
-  given: { provider: ProviderSettings; sessions: SessionSettings },
+  context: { provider: ProviderSettings; sessions: SessionSettings },
   token: string,
   now: Date,
 ): Promise<SignedIn> {
-  const { identity, expiresAt } = await verifyAccessToken(given.provider, token, now)
-  const session = await mintSession(given.sessions, { ...identity, notAfter: expiresAt }, now)
+  const { identity, expiresAt } = await verifyAccessToken(context.provider, token, now)
+  const session = await mintSession(context.sessions, { ...identity, notAfter: expiresAt }, now)
   return { session, kind: identity.kind, sub: identity.sub }
 }
 

@@ -26,7 +26,7 @@ export const signedChallenge = z.object(
  * @throws Refusal `challenge-…` for an invalid challenge, `unavailable` while ledger or database cannot be reached
  */
 export async function signInWithWallet(
-  given: {
+  context: {
     rpc: EntryReader
     sep10: Sep10Settings
     sessions: SessionSettings
@@ -36,10 +36,10 @@ export async function signInWithWallet(
   transaction: string,
   now: Date,
 ): Promise<SignedIn> {
-  const challenge = readChallenge(given.sep10, transaction, now)
-  checkClientSignatures(given.sep10, challenge, await readAccountAuth(given.rpc, challenge.account))
-  await claimChallenge(await given.database(), challenge)
+  const challenge = readChallenge(context.sep10, transaction, now)
+  checkClientSignatures(context.sep10, challenge, await readAccountAuth(context.rpc, challenge.account))
+  await claimChallenge(await context.database(), challenge)
   const identity = { kind: 'ledger', sub: challenge.account } as const
   const id = Buffer.from(challenge.hash).toString('hex')
-  return { session: await mintSession(given.sessions, { ...identity, id }, now), ...identity }
+  return { session: await mintSession(context.sessions, { ...identity, id }, now), ...identity }
 }

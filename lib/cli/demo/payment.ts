@@ -26,13 +26,13 @@ export async function payOne(
 ): Promise<Omit<Payment, 'name' | 'sent'> & { next: Opening }> {
   const built = await buildTransfer(network, employer, { to: to.address, amount: sent, opening })
   const hash = await transfer(built.signedXdr)
-  const found = await network.rpc.getTransaction(hash)
-  if (found.status !== 'SUCCESS') throw new Error(`transaction ${hash} was not found on the ledger`)
+  const transaction = await network.rpc.getTransaction(hash)
+  if (transaction.status !== 'SUCCESS') throw new Error(`transaction ${hash} was not found on the ledger`)
   return {
     hash,
-    ledger: found.ledger,
-    feeStroops: found.resultXdr.feeCharged,
-    paidBy: feeSource(found.envelopeXdr),
+    ledger: transaction.ledger,
+    feeStroops: transaction.resultXdr.feeCharged,
+    paidBy: feeSource(transaction.envelopeXdr),
     next: built.next,
   }
 }

@@ -56,11 +56,11 @@ export async function followBatch(
   id: string,
   tell: (progress: BatchProgress) => void,
 ): Promise<BatchProgress> {
-  let told = ''
+  let lastReport = ''
   for (;;) {
     const progress = await take(client.GET('/batches/{id}/status', { params: { path: { id } } }))
-    if (JSON.stringify(progress) !== told) tell(progress)
-    told = JSON.stringify(progress)
+    if (JSON.stringify(progress) !== lastReport) tell(progress)
+    lastReport = JSON.stringify(progress)
     if (progress.status === 'completed' || progress.status === 'failed') return progress
     await new Promise((resolve) => setTimeout(resolve, 250))
   }

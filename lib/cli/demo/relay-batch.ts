@@ -40,11 +40,11 @@ export async function runRelayBatch(
   say('')
   say('Sending a batch to the relay, which pays it from several channel accounts in parallel …')
   const { jobId } = await take(client.POST('/batch', { body: { amounts: amounts.map(Number) } }))
-  const told = new Set<number>()
+  const reported = new Set<number>()
   for (;;) {
     const { status, results, error } = await take(client.GET('/batch/{jobId}', { params: { path: { jobId } } }))
-    for (const { i, hash, status: outcome } of results.filter((result) => !told.has(result.i))) {
-      told.add(i)
+    for (const { i, hash, status: outcome } of results.filter((result) => !reported.has(result.i))) {
+      reported.add(i)
       say(`  transfer ${i + 1}/${amounts.length}  ${outcome}  ${hash}`)
     }
     if (status !== 'running') {

@@ -19,9 +19,9 @@ export async function runCommand<const Options extends ParseArgsOptionsConfig>(
 ): Promise<void> {
   const { usage, options, run, explain = messageOf } = command
   try {
-    const given = parseArgs({ options: { ...options, help: { type: 'boolean' } }, allowPositionals: true })
-    if ('help' in given.values) return console.log(usage)
-    await run(given.values as Values<Options>, given.positionals)
+    const parsed = parseArgs({ options: { ...options, help: { type: 'boolean' } }, allowPositionals: true })
+    if ('help' in parsed.values) return console.log(usage)
+    await run(parsed.values as Values<Options>, parsed.positionals)
   } catch (error) {
     console.error(error instanceof ConfigurationError ? error.message : explain(error))
     process.exit(1)

@@ -61,7 +61,7 @@ function addBatch(records: Records, seeding: Seeding, employer: Employer, story:
   const { name, status, minutes, payouts: statuses } = story
   const [id, organisation] = [source.uuid(), employer.id]
   const began = now.getTime() - minutes * MINUTE_MS
-  const [made, ended] = [new Date(began - 5 * MINUTE_MS), new Date(began + statuses.length * 6_000)]
+  const [recordedAt, endedAt] = [new Date(began - 5 * MINUTE_MS), new Date(began + statuses.length * 6_000)]
   const isStarted = status !== 'draft' && status !== 'ready'
   const count = (wanted: PayoutStatus) => statuses.filter((one) => one === wanted).length
   const batch = batchRow({
@@ -72,9 +72,9 @@ function addBatch(records: Records, seeding: Seeding, employer: Employer, story:
     payoutCount: statuses.length - count('canceled'),
     settledCount: count('paid'),
     failedCount: count('failed'),
-    createdAt: made,
+    createdAt: recordedAt,
     startedAt: isStarted ? new Date(began) : null,
-    completedAt: status === 'completed' ? ended : null,
+    completedAt: status === 'completed' ? endedAt : null,
   })
   records.batches.push(batch)
   for (const [index, payoutStatus] of statuses.entries()) {
@@ -115,22 +115,22 @@ function addBatch(records: Records, seeding: Seeding, employer: Employer, story:
     const actor = { kind: 'ledger' as const, sub: employer.account }
     records.diary.push({ at, entry: { organisation, actor, action, subject: id } })
   }
-  for (const action of ['batch.created', 'batch.instructed'] as const) tell(made, action)
-  if (status !== 'draft') tell(made, 'batch.locked')
+  for (const action of ['batch.created', 'batch.instructed'] as const) tell(recordedAt, action)
+  if (status !== 'draft') tell(recordedAt, 'batch.locked')
   if (isStarted) tell(new Date(began), 'batch.started')
-  if (status === 'completed' || status === 'failed') tell(ended, `batch.${status}`)
+  if (status === 'completed' || status === 'failed') tell(endedAt, `batch.${status}`)
 }
 
 /** Adds a transfer. `insertRecords` sets its sequence number and ledger. */
 function addTransfer(
   records: Records,
   { source, sponsor }: Seeding,
-  given: Pick<SeededTransfer, 'account' | 'recipient' | 'organisation' | 'payout' | 'quotaAccount' | 'createdAt'> & {
+  fields: Pick<SeededTransfer, 'account' | 'recipient' | 'organisation' | 'payout' | 'quotaAccount' | 'createdAt'> & {
     outcome: 'succeeded' | 'failed' | 'open'
     settledAt: Date
   },
 ): SeededTransfer {
-  const { outcome, settledAt, ...of } = given
+  const { outcome, settledAt, ...of } = fields
   const [innerHash, outerHash] = [source.hash(), source.hash()]
   const isOpen = outcome === 'open'
   const hasFailed = outcome === 'failed'

@@ -47,8 +47,8 @@ export function openInstance(
 }
 
 function nameOf({ key }: xdr.ScMapEntry): string | undefined {
-  const named = key.type === 'scvVec' && key.vec?.length === 1 ? key.vec[0] : key
-  return named?.type === 'scvSymbol' ? named.value : undefined
+  const symbol = key.type === 'scvVec' && key.vec?.length === 1 ? key.vec[0] : key
+  return symbol?.type === 'scvSymbol' ? symbol.value : undefined
 }
 
 /** The key of a unit variant in a contract's storage: a vector of its name. */

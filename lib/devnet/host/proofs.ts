@@ -55,13 +55,13 @@ export function loadWhenNeeded(load: () => Promise<Verify>): Pick<Proofs, 'verif
     // The next ledger needs a verifier. If the load fails, the next verification starts another.
     ready().catch(() => undefined)
   }
-  const verify: Verify = (...given) => {
+  const verify: Verify = (...input) => {
     if (!loaded) {
       ready().catch(() => undefined)
       throw new ProofUnchecked('the proof verifier is not loaded')
     }
     try {
-      return loaded(...given)
+      return loaded(...input)
     } catch (cause) {
       replace()
       throw cause

@@ -99,7 +99,7 @@ function partsFault(types: string[], contracts: string[], topics: string[][]): s
   const unknown = contracts.findIndex((id) => !StrKey.isValidContract(id))
   if (unknown >= 0) return `contract ID ${unknown + 1} invalid`
   const faults = topics.map((topic, index) => [index + 1, topicFault(topic)] as const)
-  const [place, fault] = faults.find(([, found]) => found !== undefined) ?? []
+  const [place, fault] = faults.find(([, text]) => text !== undefined) ?? []
   return fault === undefined ? undefined : `topic ${place} invalid: ${fault}`
 }
 

@@ -26,17 +26,17 @@ export async function getEvents({ history }: Ledger, params: Params): Promise<ob
   const oldest = history.oldest()
   const endLedger = readLedger('GetEventsRequest', params, 'endLedger') ?? latest.sequence + 1
   const end = Math.min(start + SCAN_LEDGERS, endLedger, latest.sequence + 1)
-  const found: EventRecord[] = []
-  for (let sequence = Math.max(start, oldest.sequence); sequence < end && found.length < page.limit; sequence += 1) {
+  const events: EventRecord[] = []
+  for (let sequence = Math.max(start, oldest.sequence); sequence < end && events.length < page.limit; sequence += 1) {
     const ledger = history.ledger(sequence)
     if (!ledger?.events || !concerns(filters, ledger.events.contracts)) continue
     const matching = history.events(ledger).filter((event) => event.id > after && matches(event, filters))
-    found.push(...matching.slice(0, page.limit - found.length))
+    events.push(...matching.slice(0, page.limit - events.length))
     await setImmediate()
   }
-  const last = found.length === page.limit ? found.at(-1) : undefined
+  const last = events.length === page.limit ? events.at(-1) : undefined
   return {
-    events: format === 'json' ? found.map(inJson) : found,
+    events: format === 'json' ? events.map(inJson) : events,
     cursor: last?.id ?? eventId(Math.max(end - 1, 0), 1_048_575, 4095, 4_294_967_295),
     latestLedger: latest.sequence,
     oldestLedger: oldest.sequence,

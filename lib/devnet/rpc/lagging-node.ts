@@ -29,8 +29,8 @@ export function lagBehind(ledger: Ledger, lag: number): Ledger {
       latest,
       ledger: (sequence) => (sequence <= latest().sequence ? history.ledger(sequence) : undefined),
       find(hash) {
-        const found = history.find(hash)
-        return found && found.ledger.sequence <= latest().sequence ? found : undefined
+        const location = history.find(hash)
+        return location && location.ledger.sequence <= latest().sequence ? location : undefined
       },
     },
     submit(text) {

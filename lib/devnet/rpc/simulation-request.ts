@@ -45,7 +45,7 @@ export function simulate(ledger: Ledger, params: Params): object {
 
 function faultOf(params: Params, { issues: [issue] }: z.ZodError): RpcError {
   const path = issue?.path.map(String) ?? []
-  const value = path.reduce<unknown>((found, name) => (isObject(found) ? found[name] : undefined), params)
+  const value = path.reduce<unknown>((parent, name) => (isObject(parent) ? parent[name] : undefined), params)
   const field = path.join('.')
   return wrongType(value, `SimulateTransactionRequest.${field}`, GO_TYPES[field] ?? 'string')
 }

@@ -47,12 +47,17 @@ export function getTransaction({ history }: Ledger, params: Params): object {
     oldestLedger: oldest.sequence,
     oldestLedgerCloseTime: String(oldest.closeTime),
   }
-  const found = history.find(hash.toLowerCase())
-  if (!found) {
+  const location = history.find(hash.toLowerCase())
+  if (!location) {
     const nothing = { ledger: 0, createdAt: '0', applicationOrder: 0, feeBump: false, events: {} }
     return { status: 'NOT_FOUND', txHash: hash, ...range, ...nothing }
   }
-  return { ...describe(found, history, format), txHash: hash, createdAt: String(found.ledger.closeTime), ...range }
+  return {
+    ...describe(location, history, format),
+    txHash: hash,
+    createdAt: String(location.ledger.closeTime),
+    ...range,
+  }
 }
 
 /** A hash of 64 hexadecimal digits. @throws -32602 with Go's error */
@@ -77,26 +82,26 @@ export function getTransactions({ history }: Ledger, params: Params): object {
   const seen = after | 0xfffn
   const latest = history.latest()
   const oldest = history.oldest()
-  const found: LocatedTransaction[] = []
+  const located: LocatedTransaction[] = []
   let sequence = Number(after >> 32n)
   if (sequence < 0) throw invalidParams('cursor ledger sequence cannot be negative')
   if (sequence < oldest.sequence) {
     throw invalidParams(`database does not contain metadata for ledger: ${sequence}`)
   }
   const isBeyond = sequence > latest.sequence
-  for (; sequence <= latest.sequence && found.length < page.limit; sequence += 1) {
+  for (; sequence <= latest.sequence && located.length < page.limit; sequence += 1) {
     const ledger = history.ledger(sequence)
     for (const [index, transaction] of (ledger?.transactions ?? []).entries()) {
-      if (!ledger || toid(sequence, index + 1) <= seen || found.length === page.limit) continue
-      found.push({ ledger, transaction, order: index + 1 })
+      if (!ledger || toid(sequence, index + 1) <= seen || located.length === page.limit) continue
+      located.push({ ledger, transaction, order: index + 1 })
     }
   }
-  const last = found.at(-1)
-  const isFull = found.length === page.limit
+  const last = located.at(-1)
+  const isFull = located.length === page.limit
   const end =
     isFull && last ? toid(last.ledger.sequence, last.order) : toid(latest.sequence, latest.transactions.length)
   return {
-    transactions: found.map((one) => ({ ...describe(one, history, format), createdAt: one.ledger.closeTime })),
+    transactions: located.map((one) => ({ ...describe(one, history, format), createdAt: one.ledger.closeTime })),
     latestLedger: latest.sequence,
     latestLedgerCloseTimestamp: latest.closeTime,
     oldestLedger: oldest.sequence,
@@ -110,9 +115,9 @@ function toid(ledger: number, transaction: number): bigint {
   return (BigInt(ledger) << 32n) | (BigInt(transaction) << 12n)
 }
 
-function describe(found: LocatedTransaction, history: History, format: XdrFormat): object {
-  const { ledger, transaction, order } = found
-  const { envelopeXdr, resultXdr, resultMetaXdr, diagnosticEventsXdr, events } = history.body(found)
+function describe(location: LocatedTransaction, history: History, format: XdrFormat): object {
+  const { ledger, transaction, order } = location
+  const { envelopeXdr, resultXdr, resultMetaXdr, diagnosticEventsXdr, events } = history.body(location)
   return {
     status: transaction.ok ? 'SUCCESS' : 'FAILED',
     txHash: transaction.hash,

@@ -85,10 +85,10 @@ async function fund(address: string, ledger: Ledger, root: Keypair, channel: Key
   if (verdict.status !== 'PENDING') throw new Error(`friendbot's transaction was not accepted: ${verdict.status}`)
   for (let waited = 0; waited < PATIENCE; waited += 1) {
     await ledger.closed()
-    const found = ledger.history.find(envelope.hash)
-    if (!found) continue
-    if (found.transaction.ok) return { hash: envelope.hash, envelopeXdr: envelope.xdr }
-    throw new FundingRefused(describeFailure(ledger.history.body(found).resultXdr))
+    const included = ledger.history.find(envelope.hash)
+    if (!included) continue
+    if (included.transaction.ok) return { hash: envelope.hash, envelopeXdr: envelope.xdr }
+    throw new FundingRefused(describeFailure(ledger.history.body(included).resultXdr))
   }
   throw noRoom()
 }

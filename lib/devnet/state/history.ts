@@ -17,7 +17,7 @@ export interface History {
   ledger(sequence: number): LedgerRecord | undefined
   /** Finds a transaction by its hash (hex), or a fee bump also by its inner hash. */
   find(hash: string): LocatedTransaction | undefined
-  body(found: LocatedTransaction): TransactionBody
+  body(location: LocatedTransaction): TransactionBody
   events(ledger: LedgerRecord): EventRecord[]
   /** Forgets the ledgers before `sequence`. */
   forget(sequence: number): void

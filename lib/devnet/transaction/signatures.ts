@@ -42,11 +42,11 @@ export function checkSignatures(signed: Signed): SignatureChecker {
       for (const kind of KINDS) {
         const candidates = signers.filter((signer) => signer.key.type === kind)
         for (const [index, signature] of signed.signatures.entries()) {
-          const found = candidates.findIndex((signer) => verifies(signed, index, signature, signer.key))
-          const signer = candidates[found]
+          const match = candidates.findIndex((signer) => verifies(signed, index, signature, signer.key))
+          const signer = candidates[match]
           if (!signer) continue
           used[index] = true
-          candidates.splice(found, 1)
+          candidates.splice(match, 1)
           weight += capped(signer)
           if (weight >= needed) return true
         }

@@ -33,30 +33,30 @@ export default async function BatchPage({ params, searchParams }: PageProps<'/ba
   const network = service.settings.network.name
   const status = TABS.find(([value]) => value === query.status)?.[0] ?? ''
   const request = { q: query.q ?? '', status, organisation: '', page: pageNumber(query) }
-  const found = await readIfReachable(service.database, (db) => read(db, service, id, request))
-  if (found && !found.batch) notFound()
+  const data = await readIfReachable(service.database, (db) => read(db, service, id, request))
+  if (data && !data.batch) notFound()
   return (
     <ListView
       here="/batches"
-      title={found?.batch?.name ?? 'A batch'}
+      title={data?.batch?.name ?? 'A batch'}
       network={network}
       above={{ href: '/batches', name: 'Batches' }}
       path={path}
       query={query}
-      list={found?.payouts}
+      list={data?.payouts}
       nouns={['payout', 'payouts']}
       searches="contractor, address or hash"
       tabs={{ label: 'Status', name: 'status', tabs: TABS }}
       csv={{ path: '/payouts.csv', query: { batch: id }, of: 'Payouts of the batch' }}
       before={
-        found?.batch && (
+        data?.batch && (
           <>
-            {found.attention.length > 0 && (
+            {data.attention.length > 0 && (
               <section aria-label="Needs attention" className="mb-4">
-                <AttentionItems items={found.attention} network={network} now={service.now()} />
+                <AttentionItems items={data.attention} network={network} now={service.now()} />
               </section>
             )}
-            <BatchSummary batch={found.batch} now={service.now()} />
+            <BatchSummary batch={data.batch} now={service.now()} />
           </>
         )
       }
@@ -77,10 +77,10 @@ export default async function BatchPage({ params, searchParams }: PageProps<'/ba
 type Db = Parameters<typeof findBatchLine>[0]
 
 async function read(db: Db, { tracker, now }: Service, id: string, request: ListRequest) {
-  const known = await findBatchLine(db, id)
+  const beforeRefresh = await findBatchLine(db, id)
   // Reading a batch refreshes its open transfers, as in the API. On serverless hosts, nothing else refreshes them.
-  if (known?.status === 'started') await refreshTransfers(db, tracker, [known.organisation])
-  const batch = known?.status === 'started' ? await findBatchLine(db, id) : known
+  if (beforeRefresh?.status === 'started') await refreshTransfers(db, tracker, [beforeRefresh.organisation])
+  const batch = beforeRefresh?.status === 'started' ? await findBatchLine(db, id) : beforeRefresh
   if (!batch) return { attention: [] }
   const [payouts, { items: attention }] = await Promise.all([
     listPayoutsOf(db, id, request),

@@ -24,7 +24,7 @@ export default async function TransactionPage({ params }: PageProps<'/ledger/[ha
   const { database, network, settings, now } = await requireOperator(`/ledger/${encodeURIComponent(hash)}`)
   if (!/^[0-9a-f]{64}$/.test(hash)) notFound()
   const name = settings.network.name
-  const [found, transfers] = await Promise.all([
+  const [lookup, transfers] = await Promise.all([
     readIfAnswering(network, hash),
     readIfReachable(database, (db) =>
       listTransfers(db, { q: hash, organisation: '', contractor: '', view: '', page: 1 }),
@@ -41,12 +41,12 @@ export default async function TransactionPage({ params }: PageProps<'/ledger/[ha
           : { href: '/transfers', name: 'Transfers' }
       }
     >
-      {found === undefined ? (
+      {lookup === undefined ? (
         <Empty>
           <strong>The ledger cannot be reached</strong>
           <p>Nothing is lost. This page retries automatically.</p>
         </Empty>
-      ) : 'oldestLedger' in found ? (
+      ) : 'oldestLedger' in lookup ? (
         <Empty>
           <strong>This transaction was not found</strong>
           <p>
@@ -54,12 +54,12 @@ export default async function TransactionPage({ params }: PageProps<'/ledger/[ha
           </p>
           <p>
             The RPC has no record of it.
-            {found.oldestLedger > 1 &&
-              ` It may be older than ledger ${groupDigits(found.oldestLedger)}, the oldest that the RPC keeps.`}
+            {lookup.oldestLedger > 1 &&
+              ` It may be older than ledger ${groupDigits(lookup.oldestLedger)}, the oldest that the RPC keeps.`}
           </p>
         </Empty>
       ) : (
-        <Facts hash={hash} found={found} network={name} now={now()} />
+        <Facts hash={hash} transaction={lookup} network={name} now={now()} />
       )}
     </Frame>
   )
@@ -76,28 +76,28 @@ async function readIfAnswering(network: Network, hash: string) {
 
 interface FactsProps {
   hash: string
-  found: LedgerTransaction
+  transaction: LedgerTransaction
   network: string
   now: Date
 }
 
-function Facts({ hash, found, network, now }: FactsProps) {
-  const why = found.succeeded ? '' : explainResult(found)
+function Facts({ hash, transaction, network, now }: FactsProps) {
+  const why = transaction.succeeded ? '' : explainResult(transaction)
   const facts: [string, ReactNode][] = [
-    ['Result', <Status key="result" of="transfer" is={found.succeeded ? 'succeeded' : 'failed'} />],
+    ['Result', <Status key="result" of="transfer" is={transaction.succeeded ? 'succeeded' : 'failed'} />],
     ...(why ? [['Why', why] as [string, ReactNode]] : []),
     ['Hash', <Hash key="hash" value={hash} isWhole />],
-    ['Ledger', groupDigits(found.ledger)],
-    ['Closed', <Moment key="closed" at={found.closedAt} now={now} />],
-    ['Source', <Address key="source" value={found.source} network={network} />],
+    ['Ledger', groupDigits(transaction.ledger)],
+    ['Closed', <Moment key="closed" at={transaction.closedAt} now={now} />],
+    ['Source', <Address key="source" value={transaction.source} network={network} />],
     [
       'Fee',
       <span key="fee">
-        {formatUnits(found.feeCharged)} XLM, paid by <Address value={found.feeSource} network={network} />
-        {found.isFeeBump && ' (fee bump)'}
+        {formatUnits(transaction.feeCharged)} XLM, paid by <Address value={transaction.feeSource} network={network} />
+        {transaction.isFeeBump && ' (fee bump)'}
       </span>,
     ],
-    ...found.operations.map((operation, index): [string, ReactNode] => [
+    ...transaction.operations.map((operation, index): [string, ReactNode] => [
       `Operation ${index + 1}`,
       operation.call ? (
         <span key={operation.call.name}>
