@@ -43,7 +43,7 @@ test('bids for a transfer twice what simulation and rent margin add up to, and i
   const { token, auditor } = network.devnet.deployment.contracts
   const deployment = { rpc: network.server, passphrase, token, auditor, prover, now: () => network.clock.now }
   const [payer, payee, sponsor] = [keypair('payer'), keypair('payee'), Keypair.random()]
-  await network.found(payer, payee, sponsor)
+  await network.createAccounts(payer, payee, sponsor)
   const [from, to] = [openHolder(payer, token), openHolder(payee, token)]
   /** Applies a call under a fee bump of twice its fee. */
   const settle = async ({ signedXdr }: { signedXdr: string }) => {
