@@ -1,6 +1,7 @@
-import { type CsvValue, csvStream } from '#lib/dashboard/csv.ts'
+import { csvStream } from '#lib/dashboard/csv.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
 import type { Service } from '#lib/server/services.ts'
+import type { CsvValue } from '#lib/text/csv.ts'
 import { readOperator } from './require-operator.ts'
 
 /**

@@ -5,9 +5,9 @@ import { inGroup, operation } from './operation.ts'
  * Refuses an operation that needs a key on the user's device.
  * @throws Refusal `not-wired`
  */
-function notWired(what: string): never {
+function notWired(what: string, commands: string): never {
   const where = 'run it from the command-line client tooling, on the device that holds the keys'
-  throw new Refusal('not-wired', `${what} is not wired to the API: ${where}`)
+  throw new Refusal('not-wired', `${what} is not wired to the API: ${where}: ${commands}`)
 }
 
 const shared = { caller: 'session', selfContained: true } as const
@@ -19,7 +19,7 @@ export const DEVICE_OPERATIONS = inGroup('On your device', [
     route: 'POST /withdraw',
     summary: 'Withdraw (client tooling only)',
     refusals: ['not-wired'],
-    requires: () => notWired('withdraw'),
+    requires: () => notWired('withdraw', '`npm run -s wallet -- withdraw`'),
     handle: async ({ ready }) => ready,
   }),
   operation({
@@ -28,7 +28,11 @@ export const DEVICE_OPERATIONS = inGroup('On your device', [
     route: 'POST /auditor/disclose',
     summary: 'Disclose to an auditor (client tooling only)',
     refusals: ['not-wired'],
-    requires: () => notWired('auditor disclosure'),
+    requires: () =>
+      notWired(
+        'auditor disclosure',
+        '`npm run -s auditor -- disclose` (an auditor) or `npm run -s wallet -- disclose` (an account)',
+      ),
     handle: async ({ ready }) => ready,
   }),
 ])

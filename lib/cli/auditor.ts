@@ -4,12 +4,17 @@ import { environment } from '#lib/config/environment.ts'
 import { explainDisclosure } from './client/disclosure.ts'
 import { answerRequest } from './client/disclosure-answer.ts'
 import { openTestNetwork } from './client/participants.ts'
+import { makeAudit } from './client/statements.ts'
 import { runCommand } from './process/command.ts'
 
 const USAGE = `Usage: npm run -s auditor -- <command> [options]
 
   disclose --key auditor.json --request request.json [--hash …] --out bundle.json
                                         answers a request to disclose a payment or a total (docs/disclosure.md)
+
+  statement --key auditor.json [--account G…] [--from 2026-01-01] [--to 2026-07-01] [--format table|csv|json|html]
+                                        every operation of the account, or of all, with its balances afterwards; --to is
+                                        excluded
 
   --key FILE      an auditor's secret: { "secret": "<64 hex digits>" }; repeat it for keys before a rotation
                   (the embedded ledger's is .data/ledger/auditor.json)
@@ -24,6 +29,10 @@ interface Given {
   request?: string | undefined
   hash?: string | undefined
   out?: string | undefined
+  account?: string | undefined
+  from?: string | undefined
+  to?: string | undefined
+  format?: string | undefined
   archive?: string[] | undefined
   network: string
 }
@@ -33,6 +42,10 @@ const COMMANDS: Record<string, (given: Given) => Promise<string>> = {
     const files = { request: need(given.request, 'request'), out: need(given.out, 'out'), hash: given.hash }
     const auditorSecrets = await readSecrets(given)
     return await answerRequest(await openNetwork(given), { auditorSecrets }, files)
+  },
+  statement: async (given) => {
+    const secrets = await readSecrets(given)
+    return await makeAudit(await openNetwork(given), secrets, given)
   },
 }
 
@@ -64,6 +77,10 @@ await runCommand({
     request: { type: 'string' },
     hash: { type: 'string' },
     out: { type: 'string' },
+    account: { type: 'string' },
+    from: { type: 'string' },
+    to: { type: 'string' },
+    format: { type: 'string' },
     archive: { type: 'string', multiple: true },
     network: { type: 'string', default: `http://localhost:${environment().DEVNET_PORT}/deployment.json` },
   },

@@ -10,6 +10,7 @@ import {
   verifyFiles,
   writeRequest,
 } from './client/disclosure.ts'
+import { instantOf } from './client/statements.ts'
 import { runCommand } from './process/command.ts'
 
 const USAGE = `Usage: npm run -s disclosure -- <command> [options]
@@ -100,13 +101,6 @@ function readBalanceBound(text: string): { atLeast?: string; atMost?: string } {
 }
 
 const decimal = (text: string): string => formatUnits(parseUnits(text))
-
-/** A date is its beginning in UTC. */
-function instantOf(text: string): string {
-  const time = Date.parse(text)
-  if (Number.isNaN(time)) throw new Error(`${text} is no date`)
-  return new Date(time).toISOString()
-}
 
 function need(given: Given, option: Exclude<keyof Given, 'archive' | 'json'>): string {
   const value = given[option]

@@ -11,6 +11,7 @@ import type { Prover } from '#lib/wallet/prover.ts'
 import { explainDisclosure } from './client/disclosure.ts'
 import { answerRequest } from './client/disclosure-answer.ts'
 import { enrol, openTestNetwork, sendAndWait, type TestNetwork } from './client/participants.ts'
+import { makeStatement } from './client/statements.ts'
 import { signInWithWallet } from './client/wallet-session.ts'
 import { messageOf, runCommand } from './process/command.ts'
 
@@ -27,6 +28,9 @@ const USAGE = `Usage: npm run -s wallet -- <command> [options]
                                         takes an amount out into the open, to an account that trusts the asset
   disclose --secret S… --request request.json [--hash …] --out bundle.json
                                         answers a request to disclose a payment, a total or the balance (docs/disclosure.md)
+  statement --secret S… [--from 2026-01-01] [--to 2026-07-01] [--format table|csv|json|html] [--session …]
+                                        every payment received and sent; --to is excluded, and a session adds the names of
+                                        its contractors
 
   --service URL   the payroll service (${environment().PUBLIC_URL})
   --archive URL   an archive with the events that the RPC has dropped; may be repeated; none: use the RPC alone
@@ -43,6 +47,9 @@ interface Given {
   request?: string | undefined
   hash?: string | undefined
   out?: string | undefined
+  from?: string | undefined
+  format?: string | undefined
+  session?: string | undefined
   archive?: string[] | undefined
   service: string
   network: string
@@ -72,6 +79,13 @@ const COMMANDS: Record<string, (given: Given) => Promise<string>> = {
     const signer = signerOf(given)
     const network = await openNetwork(given)
     return await answerRequest(network, { holder: openHolder(signer, network.token) }, files)
+  },
+  statement: async (given) => {
+    const signer = signerOf(given)
+    const network = await openNetwork(given)
+    const { service, session } = given
+    const directory = session === undefined ? undefined : { service, session }
+    return await makeStatement(network, openHolder(signer, network.token), given, directory)
   },
 }
 
@@ -133,6 +147,9 @@ await runCommand({
     request: { type: 'string' },
     hash: { type: 'string' },
     out: { type: 'string' },
+    from: { type: 'string' },
+    format: { type: 'string' },
+    session: { type: 'string' },
     archive: { type: 'string', multiple: true },
     service: { type: 'string', default: environment().PUBLIC_URL },
     network: { type: 'string', default: `http://localhost:${environment().DEVNET_PORT}/deployment.json` },

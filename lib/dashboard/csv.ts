@@ -1,21 +1,4 @@
-/**
- * Spreadsheets run a cell that begins with one of these characters as a formula (OWASP, "CSV Injection"); a leading
- * apostrophe prevents that. Some programs first trim white space, drop characters without a glyph (DI: Default
- * Ignorable Code Point), or convert full-width forms to ASCII.
- */
-const FORMULA = /^\s*[=+\-@＝＋－＠\t\r\p{DI}]/u
-
-/** Encodes a field (RFC 4180) so that no spreadsheet runs it as a formula. */
-export function csvField(value: string | number | boolean | Date | null | undefined): string {
-  if (value === null || value === undefined) return ''
-  const text = value instanceof Date ? value.toISOString() : String(value)
-  const safe = typeof value === 'string' && FORMULA.test(text) ? `'${text}` : text
-  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
-}
-
-export type CsvValue = Parameters<typeof csvField>[0]
-
-export const csvRecord = (values: readonly CsvValue[]): string => `${values.map(csvField).join(',')}\r\n`
+import { type CsvValue, csvRecord } from '#lib/text/csv.ts'
 
 /** Streams a CSV file while its rows are read, so it can be of any size. */
 export function csvStream(head: readonly string[], parts: AsyncIterable<readonly CsvValue[][]>): ReadableStream {

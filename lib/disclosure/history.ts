@@ -1,13 +1,15 @@
-import type { rpc } from '@stellar/stellar-sdk'
+import { type rpc, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
 import type { ArchivedEvents, TokenArchive } from '#lib/wallet/archive.ts'
+import { decodeCallData, decodePayload } from '#lib/wallet/call-data.ts'
+import type { Payload } from '#lib/wallet/encryption.ts'
 import { accountFilters } from '#lib/wallet/events.ts'
 import { WalletError } from '#lib/wallet/wallet-error.ts'
 import { fromArchive, fromRpc, ledgerOf, PAGE } from './ledger-source.ts'
 import type { LedgerEvent } from './payment.ts'
 
-/** An event of the token, with the payload of its call if an archive has it (base64 XDR). */
+/** An event of the token. The payload of a call that made or used a delegation is there if a source has it. */
 export interface HistoryEvent extends LedgerEvent {
-  payload?: string | undefined
+  payload?: Payload | undefined
 }
 
 /** Events in ledger order, from when on they are complete: undefined if from the account's registration, or the token's. */
@@ -71,10 +73,46 @@ async function readOld(
         ? await archive.readToken(undefined, through)
         : await archive.readEvents(account, undefined, through)
     if (!complete) continue
-    return events.map((event) => ({ ...fromArchive(archive, event), payload: event.payload_xdr }))
+    return events.map((event) => ({ ...fromArchive(archive, event), payload: payloadOf(event.payload_xdr) }))
   }
   throw new WalletError(
     'history-incomplete',
     `no named archive has all events through ledger ${through}: ${archives.map(({ name }) => name).join(' and ')}`,
   )
+}
+
+const payloadOf = (payload: string | undefined): Payload | undefined =>
+  payload === undefined ? undefined : decodePayload(xdr.ScVal.fromXdr(payload, 'base64'))
+
+/** Base64 XDR of the symbols of the events whose calls an owner needs. */
+const DELEGATED = ['set_spender', 'spender_transfer'].map((name) => xdr.ScVal.scvSymbol(name).toXdr('base64'))
+
+/** Reads the missing payloads of delegated calls from the RPC, as far as it still has their transactions. */
+export async function readPayloads(
+  { rpc: server, passphrase }: { rpc: rpc.Server; passphrase: string },
+  events: readonly HistoryEvent[],
+): Promise<HistoryEvent[]> {
+  const complete: HistoryEvent[] = []
+  for (const event of events) {
+    const isWanted = event.payload === undefined && DELEGATED.includes(event.topics[0] ?? '')
+    const found = isWanted ? await server.getTransaction(event.transaction) : undefined
+    const payload = found && found.status !== 'NOT_FOUND' ? payloadIn(found.envelopeXdr, passphrase) : event.payload
+    complete.push({ ...event, payload })
+  }
+  return complete
+}
+
+/** The payload of the one call in an envelope; undefined if another contract has made the call. */
+function payloadIn(envelope: xdr.TransactionEnvelope, passphrase: string): Payload | undefined {
+  const transaction = TransactionBuilder.fromXdr(envelope.toXdr('base64'), passphrase)
+  const [operation] = ('innerTransaction' in transaction ? transaction.innerTransaction : transaction).operations
+  if (operation?.type !== 'invokeHostFunction' || operation.func.type !== 'hostFunctionTypeInvokeContract')
+    return undefined
+  const data = operation.func.invokeContract.args.at(-1)
+  try {
+    return data?.type === 'scvBytes' ? decodeCallData(data.bytes.toBytes()).payload : undefined
+  } catch (error) {
+    if (error instanceof WalletError) return undefined
+    throw error
+  }
 }

@@ -100,7 +100,8 @@ export function openLedgerSource(
       const [next] = later.flatMap((each) => keyChangeOf(each, auditorId) ?? [])
       if (next && !next.before) throw keyUnknown(auditorId, 'it was registered later')
       if (next?.before) return next.before
-      return await readAuditorKey({ rpc: server, passphrase: '', token, auditor: registry }, auditorId)
+      const { passphrase } = await server.getNetwork()
+      return await readAuditorKey({ rpc: server, passphrase, token, auditor: registry }, auditorId)
     },
   }
 

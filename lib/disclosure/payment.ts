@@ -73,7 +73,7 @@ export function decodePayment(topics: readonly string[], data: string): Omit<Pay
 }
 
 /** Name, addresses and fields of an event; undefined if it is not XDR, or has topics other than addresses. */
-function decodeEvent(topics: readonly string[], data: string) {
+export function decodeEvent(topics: readonly string[], data: string) {
   try {
     const [name, ...rest] = topics.map((topic) => xdr.ScVal.fromXdr(topic, 'base64'))
     if (name?.type !== 'scvSymbol' || rest.some(({ type }) => type !== 'scvAddress')) return undefined

@@ -21,11 +21,18 @@ export function encodeCallData(payload: Payload, proof: Uint8Array): Uint8Array 
 export function decodeCallData(data: Uint8Array): { payload: Payload; proof: Uint8Array } {
   const { payload, proof } = record(decode(data))
   if (!(proof instanceof Uint8Array)) throw new WalletError('malformed', 'the call carries no proof')
+  return { payload: fieldsOf(payload), proof }
+}
+
+/** The payload alone, as an archive keeps it. @throws WalletError `malformed` */
+export const decodePayload = (payload: xdr.ScVal): Payload => fieldsOf(scValToNative(payload))
+
+function fieldsOf(payload: unknown): Payload {
   const fields = Object.entries(record(payload)).map(([name, value]): [string, Uint8Array] => {
     if (!(value instanceof Uint8Array)) throw new WalletError('malformed', 'a field of the payload is not bytes')
     return [name, value]
   })
-  return { payload: Object.fromEntries(fields), proof }
+  return Object.fromEntries(fields)
 }
 
 function decode(data: Uint8Array): unknown {

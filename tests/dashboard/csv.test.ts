@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { csvField, csvRecord, csvStream } from '#lib/dashboard/csv.ts'
+import { csvStream } from '#lib/dashboard/csv.ts'
+import { csvField, csvRecord } from '#lib/text/csv.ts'
 
 test.each([
   ['=1+1', "'=1+1"],

@@ -218,19 +218,26 @@ describe('GET /ready', () => {
 })
 
 test.each([
-  ['/withdraw', 'withdraw'],
-  ['/auditor/disclose', 'auditor disclosure'],
-])('responds 501 to POST %s with a session of either kind', async (path, operation) => {
-  for (const session of [await service.wallet(address), await service.user('someone')]) {
-    expect(await service.ask('POST', path, { session })).toMatchObject({
-      status: 501,
-      body: {
-        error: `${operation} is not wired to the API: run it from the command-line client tooling, on the device that holds the keys`,
-        code: 'not-wired',
-      },
-    })
-  }
-})
+  ['/withdraw', 'withdraw', '`npm run -s wallet -- withdraw`'],
+  [
+    '/auditor/disclose',
+    'auditor disclosure',
+    '`npm run -s auditor -- disclose` (an auditor) or `npm run -s wallet -- disclose` (an account)',
+  ],
+])(
+  'responds 501 to POST %s with the command that does it, to a session of either kind',
+  async (path, operation, commands) => {
+    for (const session of [await service.wallet(address), await service.user('someone')]) {
+      expect(await service.ask('POST', path, { session })).toMatchObject({
+        status: 501,
+        body: {
+          error: `${operation} is not wired to the API: run it from the command-line client tooling, on the device that holds the keys: ${commands}`,
+          code: 'not-wired',
+        },
+      })
+    }
+  },
+)
 
 describe('an unknown path', () => {
   test.each(Object.entries({ GET, POST, PUT, PATCH, DELETE }))('%s', async (method, handler) => {

@@ -1,0 +1,85 @@
+import { checkAudit } from '#lib/disclosure/audit.ts'
+import { presentAudit } from '#lib/disclosure/audit-report.ts'
+import { readHistory, readPayloads } from '#lib/disclosure/history.ts'
+import { readAuditInWorker, readStatementInWorker } from '#lib/disclosure/node/reading.ts'
+import { decodePayment } from '#lib/disclosure/payment.ts'
+import { formatReport, REPORT_FORMATS, type ReportFormat } from '#lib/disclosure/report-format.ts'
+import { presentStatement } from '#lib/disclosure/statement.ts'
+import { isWithin } from '#lib/disclosure/verify.ts'
+import { take } from '#lib/sdk/payroll-client.ts'
+import { readConfidentialAccounts } from '#lib/wallet/account.ts'
+import type { Holder } from '#lib/wallet/keys.ts'
+import type { TestNetwork } from './participants.ts'
+import { connect } from './wallet-session.ts'
+
+/** The options of a statement, as they are given. */
+export interface StatementOptions {
+  from?: string | undefined
+  to?: string | undefined
+  format?: string | undefined
+}
+
+/** Every payment that an account has received and sent. Amounts are decrypted in this process. */
+export async function makeStatement(
+  network: TestNetwork,
+  { address, keys }: Pick<Holder, 'address' | 'keys'>,
+  options: StatementOptions,
+  directory?: { service: string; session: string } | undefined,
+): Promise<string> {
+  const { period, format } = readOptions(options)
+  const { events: all, completeFrom } = await readHistory(network, address)
+  const events = await readPayloads(network, all)
+  const payees = events.flatMap((event) => {
+    const payment = isWithin(period, event) ? decodePayment(event.topics, event.data) : undefined
+    return payment?.from === address ? payment.to : []
+  })
+  const accounts = await readConfidentialAccounts(network.rpc, network.token, [...new Set(payees)])
+  const viewingKeys = new Map([...accounts].map(([name, { viewingKey }]) => [name, viewingKey]))
+  const names = await readNames(directory)
+  const lines = await readStatementInWorker({ address, keys, events, viewingKeys, period }, sayProgress)
+  const report = presentStatement({ address, period, completeFrom }, lines, (name) => names.get(name))
+  return formatReport(report, format)
+}
+
+/** What an auditor reads of the token, or of one account. */
+export async function makeAudit(
+  network: TestNetwork,
+  secrets: readonly bigint[],
+  options: StatementOptions & { account?: string | undefined },
+): Promise<string> {
+  const { period, format } = readOptions(options)
+  const { events, completeFrom } = await readHistory(network)
+  const audit = await readAuditInWorker(events, secrets, sayProgress)
+  const entries = await readConfidentialAccounts(network.rpc, network.token, [...audit.accounts.keys()])
+  const problems = checkAudit(audit, entries)
+  const report = presentAudit(audit.lines, { account: options.account, period, completeFrom, problems })
+  return formatReport(report, format)
+}
+
+const FIRST = '1970-01-01T00:00:00.000Z'
+
+function readOptions({ from, to, format = 'table' }: StatementOptions) {
+  const known = REPORT_FORMATS.find((each) => each === format)
+  if (!known) throw new Error(`--format is one of ${REPORT_FORMATS.join(', ')}`)
+  const period = { from: from === undefined ? FIRST : instantOf(from), to: instantOf(to ?? new Date().toISOString()) }
+  return { period, format: known satisfies ReportFormat }
+}
+
+/** A date is its beginning in UTC. */
+export function instantOf(text: string): string {
+  const time = Date.parse(text)
+  if (Number.isNaN(time)) throw new Error(`${text} is no date`)
+  return new Date(time).toISOString()
+}
+
+/** The names of the contractors of the session's organisation, by address. */
+async function readNames(directory: { service: string; session: string } | undefined): Promise<Map<string, string>> {
+  if (!directory) return new Map()
+  const { contractors } = await take(connect(directory.service, directory.session).GET('/contractors'))
+  return new Map(contractors.flatMap(({ address, name }) => (address ? [[address, name] as const] : [])))
+}
+
+/** Once for each thousand. */
+function sayProgress(done: number, total: number): void {
+  if (done % 1_000 === 0) console.error(`read ${done} of ${total} events`)
+}

@@ -1,0 +1,53 @@
+import { formatUnits } from '#lib/text/money.ts'
+import type { AuditLine } from './audit.ts'
+import type { Report } from './report.ts'
+import { isWithin } from './verify.ts'
+
+/** An audit as a table: of one account, or of all. */
+export function presentAudit(
+  lines: readonly AuditLine[],
+  given: {
+    account?: string | undefined
+    period: { from: string; to: string }
+    completeFrom?: string | undefined
+    problems: readonly { account: string; problem: string }[]
+  },
+): Report {
+  const { account, period, completeFrom, problems } = given
+  const decimal = (amount: bigint | undefined) => (amount === undefined ? '' : formatUnits(amount))
+  const chosen = lines
+    .filter((line) => account === undefined || line.account === account)
+    .filter(({ date }) => isWithin(period, { closedAt: date }))
+  return {
+    title: 'Audit of confidential accounts',
+    about: [
+      ['Account', account ?? 'all'],
+      ['From', period.from],
+      ['To (excluded)', period.to],
+    ],
+    columns: [
+      { name: 'date', title: 'Date' },
+      { name: 'account', title: 'Account' },
+      { name: 'operation', title: 'Operation' },
+      { name: 'counterparty', title: 'Counterparty' },
+      { name: 'amount', title: 'Amount', isAmount: true },
+      { name: 'spendable', title: 'Spendable after', isAmount: true },
+      { name: 'receiving', title: 'Received, not merged', isAmount: true },
+      { name: 'transaction', title: 'Transaction' },
+      { name: 'note', title: 'Note' },
+    ],
+    rows: chosen.map(({ date, account: name, operation, counterparty = '', transaction, note = '', ...amounts }) => {
+      const { amount, spendable, receiving } = amounts
+      const cells = [decimal(amount), decimal(spendable), decimal(receiving)]
+      return { date, cells: [date, name, operation, counterparty, ...cells, transaction, note] }
+    }),
+    notes: [
+      ...problems
+        .filter((problem) => account === undefined || problem.account === account)
+        .map(({ account: name, problem }) => `${name}: ${problem}.`),
+      ...(completeFrom === undefined
+        ? []
+        : [`Events before ${completeFrom} are missing: the RPC has dropped them, and no archive was named.`]),
+    ],
+  }
+}

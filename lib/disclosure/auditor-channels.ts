@@ -1,0 +1,103 @@
+import { AMOUNT_LIMIT, type Opening } from '#lib/wallet/commitment.ts'
+import type { Fields } from '#lib/wallet/decryption.ts'
+import { sharedSecret } from '#lib/wallet/encryption.ts'
+import { decodeField, FIELD } from '#lib/wallet/grumpkin.ts'
+import { addressToField } from '#lib/wallet/keys.ts'
+import { hash, lanes, TAG } from '#lib/wallet/poseidon.ts'
+import { WalletError } from '#lib/wallet/wallet-error.ts'
+
+/** The amount of a payment with its blinding, from the recipient's channel. */
+export type ChannelReading = Opening
+
+/** An outgoing operation, from the sender's channel. */
+export interface AuditedBalance {
+  /** absent for a withdrawal, whose amount is public */
+  amount: bigint | undefined
+  /** the payer's spendable balance afterwards; undefined where a delegation pays */
+  balance: Opening | undefined
+  /** what is left of the delegation afterwards */
+  allowance: Opening | undefined
+}
+
+/** The field with the salt: of a delegated payment, the allowance's new one. */
+const saltOf = (fields: Fields) => ('sigma_a_new' in fields ? 'sigma_a_new' : 'sigma')
+
+/** Reads the recipient's channel with the first secret that it was encrypted to. */
+export function readPayee(secrets: readonly bigint[], fields: Fields): ChannelReading | undefined {
+  for (const secret of secrets) {
+    const read = masksOf(TAG.auditorRecipient, secret, fields)
+    const [value, blinding] = [unmask(fields, 'v_tilde_aud_r', read?.[0]), unmask(fields, 'r_tilde_aud_r', read?.[1])]
+    if (value !== undefined && blinding !== undefined && value < AMOUNT_LIMIT) return { value, blinding }
+  }
+  return undefined
+}
+
+/**
+ * Reads the sender's channel with the first secret that it was encrypted to.
+ * @param delegate the spender (G… or C…) of a `set_spender`, whose allowance has a blinding in the event
+ */
+export function readPayer(secrets: readonly bigint[], fields: Fields, delegate?: string): AuditedBalance | undefined {
+  for (const secret of secrets) {
+    const read = readSecretly(secret, fields, delegate)
+    if (read) return read
+  }
+  return undefined
+}
+
+function readSecretly(secret: bigint, fields: Fields, delegate: string | undefined): AuditedBalance | undefined {
+  const masks = masksOf(TAG.auditorSender, secret, fields)
+  const isDelegated = 'a_tilde_aud_s' in fields
+  const rest = unmask(fields, isDelegated ? 'a_tilde_aud_s' : 'b_tilde_aud_s', masks?.[1])
+  const blinding = unmask(fields, 'r_tilde_aud_s', masks?.[2])
+  // Another secret gives a value in range once in 2^127 times.
+  if (rest === undefined || blinding === undefined || rest >= AMOUNT_LIMIT) return undefined
+  const after = { value: rest, blinding }
+  const amount = unmask(fields, 'v_tilde_aud_s', masks?.[0])
+  if (isDelegated) return { amount, balance: undefined, allowance: after }
+  const allowance = delegate === undefined ? undefined : readAllowance(secret, fields, delegate, amount)
+  return { amount, balance: after, allowance }
+}
+
+/** The opening of a new delegation. Its blinding has a separate mask. */
+function readAllowance(
+  secret: bigint,
+  fields: Fields,
+  spender: string,
+  value: bigint | undefined,
+): Opening | undefined {
+  const shared = shareWith(secret, fields)
+  if (shared === undefined) return undefined
+  const blinding = unmask(fields, 'r_a_tilde_aud_s', hash(TAG.allowanceEscrow, shared, addressToField(spender)))
+  return value === undefined || blinding === undefined ? undefined : { value, blinding }
+}
+
+function masksOf(tag: bigint, secret: bigint, fields: Fields): [bigint, bigint, bigint] | undefined {
+  const shared = shareWith(secret, fields)
+  const salt = fieldIn(fields, saltOf(fields))
+  return shared === undefined || salt === undefined ? undefined : lanes(tag, shared, salt)
+}
+
+function shareWith(secret: bigint, fields: Fields): bigint | undefined {
+  const key = fields.r_e_point
+  return key instanceof Uint8Array ? attempt(() => sharedSecret(secret, key)) : undefined
+}
+
+function unmask(fields: Fields, name: string, mask: bigint | undefined): bigint | undefined {
+  const ciphertext = fieldIn(fields, name)
+  return ciphertext === undefined || mask === undefined ? undefined : (ciphertext - mask + FIELD) % FIELD
+}
+
+function fieldIn(fields: Fields, name: string): bigint | undefined {
+  const value = fields[name]
+  return value instanceof Uint8Array ? attempt(() => decodeField(value)) : undefined
+}
+
+/** An event with an invalid point or field cannot be read, which is no error of the auditor. */
+function attempt<Result>(work: () => Result): Result | undefined {
+  try {
+    return work()
+  } catch (error) {
+    if (error instanceof WalletError) return undefined
+    throw error
+  }
+}

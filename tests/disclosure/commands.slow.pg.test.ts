@@ -1,0 +1,213 @@
+import { execFile } from 'node:child_process'
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { ingest } from '#lib/archive/ingest.ts'
+import { devnetKeys } from '#lib/devnet/devnet.ts'
+import { syncBalance } from '#lib/wallet/balance.ts'
+import { buildTransfer } from '#lib/wallet/calls.ts'
+import { openTestService, type SignedInPayer, type TestService } from '../support/test-service.ts'
+
+const USDC = 1_0000000n
+const HISTORY = 500
+
+const run = promisify(execFile)
+
+let service: TestService<'embedded'>
+let employer: SignedInPayer
+let contractor: SignedInPayer
+let folder: string
+/** the hashes of the payments to the contractor */
+const hashes: string[] = []
+
+/** An RPC whose latest ledger is older than 30 s reports that it is not healthy. */
+const CLOSE_MS = 5_000
+
+/** Runs a command in a separate process. */
+async function command(name: 'disclosure' | 'wallet' | 'auditor', ...args: string[]): Promise<string> {
+  const network = `${service.ledger.devnet.url}/deployment.json`
+  service.ledger.devnet.closeLedger()
+  const closing = setInterval(service.ledger.devnet.closeLedger, CLOSE_MS)
+  const child = run(process.execPath, [`lib/cli/${name}.ts`, ...args, '--network', network], { maxBuffer: 1e8 })
+  const { stdout } = await child.finally(() => clearInterval(closing))
+  return stdout.trimEnd()
+}
+
+const file = (name: string) => path.join(folder, name)
+
+const failing = async (work: Promise<string>): Promise<{ code: number; stderr: string }> =>
+  work.then(
+    (output) => expect.fail(`succeeded: ${output}`),
+    ({ code, stderr }: { code: number; stderr: string }) => ({ code, stderr: stderr.trimEnd() }),
+  )
+
+async function whileLedgersClose<Result>(work: () => Promise<Result>): Promise<Result> {
+  const closing = setInterval(service.ledger.devnet.closeLedger, 20)
+  return await work().finally(() => clearInterval(closing))
+}
+
+async function pay(amount: bigint): Promise<void> {
+  const { spendable: opening } = await syncBalance(service.ledger.network, employer)
+  const { signedXdr } = await buildTransfer(service.ledger.network, employer, {
+    to: contractor.address,
+    amount,
+    opening,
+  })
+  const { status, body } = await whileLedgersClose(() => service.post(employer, { signedXDR: signedXdr }))
+  expect(status).toBe(200)
+  hashes.push(String(body.hash))
+}
+
+beforeAll(async () => {
+  folder = await mkdtemp(path.join(tmpdir(), 'disclosure-'))
+  service = await openTestService({
+    ledger: 'embedded',
+    closeMs: 0,
+    historyLedgers: HISTORY,
+    http: true,
+    choresEveryMs: 0,
+  })
+  await whileLedgersClose(async () => {
+    employer = await service.employ(1_000n * USDC)
+    contractor = await service.employ(0n)
+  })
+  await pay(40n * USDC)
+  await pay(2n * USDC)
+  await pay(12_5000000n)
+  const { auditor } = devnetKeys(service.ledger.network.passphrase)
+  await writeFile(file('auditor.json'), JSON.stringify({ secret: auditor.toString(16).padStart(64, '0') }))
+})
+afterAll(async () => {
+  await service.close()
+  await rm(folder, { recursive: true })
+})
+
+const day = 86_400_000
+const PERIOD = ['--from', new Date(Date.now() - day).toISOString(), '--to', new Date(Date.now() + day).toISOString()]
+const KEY = () => ['--key', file('requester.json')]
+
+const ask = (...question: string[]) =>
+  command('disclosure', 'request', '--out', file('request.json'), ...KEY(), '--account', ...question)
+
+const verify = (...given: string[]) =>
+  command(
+    'disclosure',
+    'verify',
+    '--request',
+    file('request.json'),
+    '--bundle',
+    file('bundle.json'),
+    ...KEY(),
+    ...given,
+  )
+
+const answering = () => ['--request', file('request.json'), '--out', file('bundle.json')]
+
+describe('while the RPC has the payments', () => {
+  test('a payee discloses one payment', async () => {
+    await expect(ask(contractor.address, '--role', 'recipient')).resolves.toContain('asks for one payment')
+    expect((await stat(file('requester.json'))).mode & 0o777).toBe(0o600)
+    const request = await readFile(file('request.json'), 'utf8')
+    const { secret } = JSON.parse(await readFile(file('requester.json'), 'utf8'))
+    expect(request).not.toContain(secret)
+    await command(
+      'wallet',
+      'disclose',
+      '--secret',
+      contractor.signer.secret(),
+      ...answering(),
+      '--hash',
+      hashes[2] ?? '',
+    )
+    const [outcome, payment, ...rest] = (await verify()).split('\n')
+    expect(outcome).toBe('verified (embedded ledger: anyone can forge this) 12.5000000')
+    expect(payment).toContain(`from ${employer.address}  to ${contractor.address}  ledger`)
+    expect(payment).toContain(`${hashes[2]}  read from the RPC`)
+    expect(rest).toEqual([])
+  })
+
+  test('names the step that fails, and exits with 1', async () => {
+    const bundle = await readFile(file('bundle.json'), 'utf8')
+    await ask(employer.address, '--role', 'recipient')
+    const failed = await failing(verify())
+    expect(failed).toMatchObject({ code: 1, stderr: expect.stringMatching(/^other-account: transaction [0-9a-f]{64}/) })
+    await writeFile(file('bundle.json'), bundle.replace('payment-recipient', 'payment-sender'))
+    expect(await failing(verify())).toMatchObject({ code: 1, stderr: expect.stringMatching(/^unknown-circuit: /) })
+  })
+
+  test('a payer proves that the total reaches a threshold, and reveals no more', async () => {
+    await ask(employer.address, '--role', 'sender', ...PERIOD, '--at-least', '50')
+    await command('wallet', 'disclose', '--secret', employer.signer.secret(), ...answering())
+    const verified = JSON.parse(await verify('--json'))
+    expect(verified).toMatchObject({ verified: true, forgeable: true, value: null, atLeast: '50.0000000' })
+    expect(verified.payments.map(({ transaction }: { transaction: string }) => transaction)).toEqual([
+      hashes[0],
+      hashes[2],
+    ])
+    await ask(employer.address, '--role', 'sender', ...PERIOD, '--at-least', '55')
+    const stderr = expect.stringMatching(/^not-true: the payments of this period do not reach the threshold/)
+    const secret = ['--secret', employer.signer.secret()]
+    expect(await failing(command('wallet', 'disclose', ...secret, ...answering()))).toMatchObject({ code: 1, stderr })
+  })
+
+  test('a statement lists what was sent, for people and for programs', async () => {
+    const secret = ['--secret', employer.signer.secret()]
+    const rows = JSON.parse(await command('wallet', 'statement', ...secret, '--format', 'json')).rows
+    expect(rows).toHaveLength(3)
+    expect(rows[0]).toMatchObject({ direction: 'sent', counterparty: contractor.address, sent: '40.0000000' })
+    expect(rows[2]).toMatchObject({ runningTotal: '-54.5000000', transaction: hashes[2] })
+    const csv = await command(
+      'wallet',
+      'statement',
+      '--secret',
+      contractor.signer.secret(),
+      '--format',
+      'csv',
+      ...PERIOD,
+    )
+    expect(csv.split('\r\n')[3]).toMatch(/,received,G[A-Z2-7]{55},,12.5000000,,54.5000000,[0-9a-f]{64},$/)
+  })
+
+  test('an auditor reads the balances after each operation, and finds them on the ledger', async () => {
+    const audit = ['statement', '--key', file('auditor.json'), '--account', employer.address, '--format', 'json']
+    const { rows, notes } = JSON.parse(await command('auditor', ...audit))
+    const read = rows.map(({ operation, amount, spendable }: Record<string, string>) => [operation, amount, spendable])
+    expect(read).toEqual([
+      ['register', null, '0.0000000'],
+      ['deposit', '1000.0000000', '0.0000000'],
+      ['merge', null, '1000.0000000'],
+      ['transfer sent', '40.0000000', '960.0000000'],
+      ['transfer sent', '2.0000000', '958.0000000'],
+      ['transfer sent', '12.5000000', '945.5000000'],
+    ])
+    expect(notes.filter((note: string) => note.startsWith(employer.address))).toEqual([])
+  })
+
+  test('a holder discloses its balance', async () => {
+    await ask(employer.address, '--balance', 'value')
+    await command('wallet', 'disclose', '--secret', employer.signer.secret(), ...answering())
+    expect(await verify()).toMatch(/^verified .* 945\.5000000\nbalance of G/)
+  })
+})
+
+test('an auditor discloses a total from an archive once the RPC has dropped the payments', async () => {
+  const { archive } = service.running
+  if (!archive) throw new Error('there is no archive')
+  service.ledger.devnet.closeLedger()
+  await ingest(archive)
+  for (let closed = 0; closed <= HISTORY; closed += 1) {
+    service.ledger.devnet.closeLedger()
+    if (closed % 50 === 0) await ingest(archive)
+  }
+  await ingest(archive)
+  const archived = ['--archive', `${service.base}/api/archive`]
+  await ask(contractor.address, '--role', 'auditor', ...PERIOD)
+  await command('auditor', 'disclose', '--key', file('auditor.json'), ...answering(), ...archived)
+  expect(await failing(verify())).toMatchObject({ stderr: expect.stringMatching(/^event-out-of-range: /) })
+  const [outcome, ...payments] = (await verify(...archived)).split('\n')
+  expect(outcome).toBe('verified (embedded ledger: anyone can forge this) 54.5000000')
+  expect(payments).toHaveLength(3)
+  for (const payment of payments) expect(payment).toContain(`read from ${service.base}/api/archive`)
+})
