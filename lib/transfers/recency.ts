@@ -8,6 +8,10 @@
  * A refusal based on a response older than the newest known ledger, or than the account's last settled ledger, is
  * withheld for up to DOUBT_MS while the checks are repeated; then the request is answered `unavailable`.
  *
+ * **An RPC all of whose nodes lag by a few ledgers** looks like a current one. A resource fee is compared with a need that
+ * any other payment may change: it is refused only by a ledger that closed after the request arrived, and so after the
+ * ledger on which the client simulated.
+ *
  * **A network that was reset, or whose nodes were restored under lower numbers.** A response names a lower ledger with a
  * later close time, or a higher ledger with an earlier one: number and time otherwise rise together. The ledger numbers
  * in the rows (`sent_ledger`, `refused_ledger`, `looked_up_ledger`) are hints. One above the latest known ledger counts
@@ -51,6 +55,9 @@ export async function askUntilRecent<Response>(
 
 /** How long a request waits (ms) for a response that is as recent as earlier ones. */
 export const DOUBT_MS = 5_000
+
+/** How long a request waits (ms) for a ledger that closes after its arrival, and for the nodes to show it. */
+export const NEXT_LEDGER_MS = 15_000
 
 /** An RPC whose latest ledger closed longer ago reports itself as unhealthy, and may lack the latest transactions. */
 export const SILENT_SECONDS = 30
@@ -111,3 +118,12 @@ const OF_THE_MOMENT: ReadonlySet<RefusalReason> = new Set([
 ])
 
 export const isOfTheMoment = (reason: RefusalReason): boolean => OF_THE_MOMENT.has(reason)
+
+const BY_RENT: ReadonlySet<RefusalReason> = new Set(['low-resource-fee', 'excess-resource-fee'])
+
+/** Whether a refusal depends on the rent that other payments paid. */
+export const dependsOnRent = (reason: RefusalReason): boolean => BY_RENT.has(reason)
+
+/** A refusal is based on a ledger that closed after this time (unix seconds); `now` and `arrivedAt` in unix ms. */
+export const closedAfter = (reason: RefusalReason, { now, arrivedAt }: { now: number; arrivedAt: number }): number =>
+  dependsOnRent(reason) ? Math.floor(arrivedAt / 1000) : now / 1000 - SILENT_SECONDS

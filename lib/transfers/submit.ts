@@ -10,7 +10,7 @@ import { lookUpOwnTransaction } from './look-up.ts'
 import { checkPayer } from './payer.ts'
 import { linkRepeat } from './payout-link.ts'
 import { checkTimeBounds, readIntent } from './policy.ts'
-import { DOUBT_MS, isLagging, isOfTheMoment, SILENT_SECONDS } from './recency.ts'
+import { closedAfter, DOUBT_MS, dependsOnRent, isLagging, isOfTheMoment, NEXT_LEDGER_MS } from './recency.ts'
 import { type ClientTerms, type Proposal, type RecordingTerms, recordTransfer } from './record.ts'
 import { noteRefusal } from './refusals.ts'
 import { renewSignatures } from './renew.ts'
@@ -178,13 +178,15 @@ async function verifyAndRecord(
 
 /** Verifies against the ledger until a response is recent enough to refuse or to agree on. */
 async function agree(db: Database, sponsor: Sponsor, proposal: Proposal): Promise<Sponsored> {
-  const deadline = performance.now() + DOUBT_MS
+  const beganAt = performance.now()
   for (;;) {
     proposal.signal?.throwIfAborted()
     const attempt = await verifyOnce(db, sponsor, proposal)
     if ('recorded' in attempt) return attempt
-    if (performance.now() >= deadline) {
-      throw new LedgerError('unavailable', 'the ledger has fallen behind', { cause: attempt.cause })
+    const { cause } = attempt
+    const patienceMs = cause instanceof SponsorRefusal && dependsOnRent(cause.reason) ? NEXT_LEDGER_MS : DOUBT_MS
+    if (performance.now() >= beganAt + patienceMs) {
+      throw new LedgerError('unavailable', 'the ledger has fallen behind', { cause })
     }
     await new Promise((resolve) => setTimeout(resolve, sponsor.network.pollMs))
   }
@@ -220,10 +222,11 @@ async function verifyOnce(db: Database, sponsor: Sponsor, proposal: Proposal): P
     if (meanwhile) return { recorded: meanwhile, isNew: false }
     // A refusal by the clock is based on no ledger: then it must be absent from the latest one.
     const asOf = error.asOf ?? checkedAt ?? (await tracker.readAccount(inner.source)).latestLedger
+    const since = closedAfter(error.reason, { now: now().getTime(), arrivedAt: proposal.now.getTime() })
     const own = await lookUpOwnTransaction(
       { network, recency: tracker.recency },
       { innerHash: inner.hashHex, sponsor: keypair.publicKey() },
-      { asOf, isPresent: (closedAt) => closedAt >= now().getTime() / 1000 - SILENT_SECONDS },
+      { asOf, isPresent: (closedAt) => closedAt > since },
     )
     // After that lookup, the latest known ledger is that of the network as it is, also if it was reset.
     const isStale = asOf < tracker.recency.latestLedger() || (await isBehind(asOf))

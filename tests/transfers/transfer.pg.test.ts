@@ -409,6 +409,30 @@ test.each([
   expect(stale).toBe(0)
 })
 
+test('refuses no resource fee while the whole RPC is behind the ledger of the client’s simulation', async () => {
+  const { post } = await prepare()
+  const { sequence: simulated } = await service.ledger.network.rpc.getLatestLedger()
+  let old = 0
+  let isBehind = true
+  service.ledger.proxy.rule(({ method }): Fault => {
+    if (!isBehind) return 'pass'
+    return {
+      rewrite: (result) => {
+        const latestLedger = Number(result.latestLedger) - 5
+        const latestLedgerCloseTime = String(Number(result.latestLedgerCloseTime) - 1)
+        if (method !== 'simulateTransaction') return { ...result, latestLedger, latestLedgerCloseTime }
+        isBehind = latestLedger < simulated
+        if (!isBehind) return { ...result, latestLedger }
+        old += 1
+        // Another payment has paid the rent since.
+        return { ...result, latestLedger, minResourceFee: '4000000' }
+      },
+    }
+  })
+  expect(await post()).toMatchObject({ status: 200 })
+  expect(old).toBeGreaterThan(0)
+})
+
 test.each([3, 20])(
   'responds unavailable, not final, if every simulation is from a node %i ledgers behind',
   async (lag) => {
