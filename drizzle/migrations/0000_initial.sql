@@ -191,7 +191,7 @@ CREATE TABLE "batch_items" (
 	"error" text,
 	"doubted_until" timestamp (3) with time zone,
 	"doubted_ledger" integer,
-	"queued_at" timestamp (3) with time zone NOT NULL,
+	"queued_at" timestamp (3) with time zone DEFAULT clock_timestamp() NOT NULL,
 	"sent_at" timestamp (3) with time zone,
 	"settled_at" timestamp (3) with time zone,
 	CONSTRAINT "batch_items_job_position_pk" PRIMARY KEY("job","position"),

@@ -93,7 +93,8 @@ export const batchItems = pgTable(
     doubtedUntil: instant('doubted_until'),
     /** the latest ledger at that time: only a response that cannot lag behind it fails the item */
     doubtedLedger: integer('doubted_ledger'),
-    queuedAt: instant('queued_at').notNull(),
+    /** by the database's clock, like `moved_at`: the item is suspended if it is earlier */
+    queuedAt: instant('queued_at').notNull().default(sql`clock_timestamp()`),
     /** when a transfer of the item was first recorded */
     sentAt: instant('sent_at'),
     settledAt: instant('settled_at'),

@@ -69,7 +69,6 @@ export async function startJob(
       recipient: recipients[position] ?? null,
       sealedAmount: await sealAmount(key, { job: id, position }, BigInt(amount)),
       quotaAccount: quotaAccount(user.identity),
-      queuedAt: now,
     })),
   )
   // Not inside the transaction: on PGlite, opening the queue would wait for the transaction's connection.

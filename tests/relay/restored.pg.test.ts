@@ -2,6 +2,8 @@ import { Operation, TransactionBuilder } from '@stellar/stellar-sdk'
 import { Client as Connection } from 'pg'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { sendAndWait } from '#lib/cli/client/participants.ts'
+import { isSuspended, recordProblem } from '#lib/relay/channel-state.ts'
+import { startJob } from '#lib/relay/job.ts'
 import { releaseMoved } from '#lib/relay/moved.ts'
 import type { Relay } from '#lib/relay/relay.ts'
 import { composeRelay } from '#lib/server/relay.ts'
@@ -159,4 +161,17 @@ test('does not release a channel that is unknown, or has not moved', async () =>
   expect(await releaseMoved(relay, { address, isUnverified: false })).toBe('not-moved')
   const stranger = fixture.ledger.sponsor.publicKey()
   expect(await releaseMoved(relay, { address: stranger, isUnverified: true })).toBe('unknown-channel')
+})
+
+test('suspends an item that a service with a fast clock queued before a channel had moved', async () => {
+  const { batch } = fixture.running
+  const [channel] = await readChannels()
+  if (!batch || !channel) throw new Error('no channel')
+  const user = { identity: { kind: 'ledger', sub: channel.address } as const, organisation: undefined }
+  const now = new Date(Date.now() + 300_000)
+  const { jobId } = await startJob({ db: fixture.db, batch, user, now }, { amounts: [1] })
+  await recordProblem(relay, channel.address, 'moved')
+  const [item] = await itemsOf(jobId)
+  if (!item) throw new Error('no item')
+  expect(await isSuspended(fixture.db, relay.token, item)).toBe(true)
 })
