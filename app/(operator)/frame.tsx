@@ -20,7 +20,6 @@ export interface FrameProps {
   /** the page itself, or its parent page */
   here: (typeof PAGES)[number][0]
   title: string
-  /** the name of the network */
   network: string
   /** a link to the parent, above the title */
   above?: { href: Route; name: string }

@@ -29,7 +29,6 @@ interface TableProps<Row> {
 /** On a phone a row is a card: its columns are those of the table, and the content below them is as wide as the card. */
 const CARD = 'max-sm:col-span-full max-sm:grid max-sm:grid-cols-subgrid'
 
-/** A list of records. */
 export function Table<Row>({ caption, columns, rows, keyOf }: TableProps<Row>) {
   const classOf = ({ from, isNumber }: Column<Row>) =>
     `px-3 max-sm:px-0 sm:first:pl-4 sm:last:pr-4 ${from ? SHOWN[from] : ''} ${isNumber ? 'text-right whitespace-nowrap' : 'text-left'}`

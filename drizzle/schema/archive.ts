@@ -149,7 +149,7 @@ export const archiveEventAccounts = pgTable(
 )
 
 /**
- * The payloads that only calls contain: with them, the owner of a delegation can read what was paid from it. A row is
+ * The payloads of calls that events omit. The owner of a delegation needs them to read the payments from it. A row is
  * inserted with its event. `payload` is null until it is fetched, and stays null if it is `lost`.
  */
 export const archivePayloads = pgTable(

@@ -28,7 +28,7 @@ export const ITEM_STATUSES = ['queued', 'taken', 'signed', 'paid', 'failed', 'un
 export type ItemStatus = (typeof ITEM_STATUSES)[number]
 
 /**
- * The problems that keep a channel from paying. `balance`: its balance is zero. `moved`: the ledger applied
+ * The problems that prevent a channel from paying. `balance`: its balance is zero. `moved`: the ledger applied
  * transactions that this database does not have, as after a restore from a backup; only an operator releases it.
  */
 export const CHANNEL_PROBLEMS = ['account', 'registration', 'sequence', 'balance', 'history', 'moved'] as const
@@ -58,7 +58,6 @@ export const batchJobs = pgTable(
   ],
 )
 
-/** One transfer of a job. */
 export const batchItems = pgTable(
   'batch_items',
   {
@@ -89,7 +88,7 @@ export const batchItems = pgTable(
     /** the hash of the transfer that the ledger included, or of the last attempt */
     hash: text('hash'),
     error: text('error'),
-    /** a response ruled the item out; it is not tried again before this time */
+    /** a response ruled the item out, so it is not retried before this time */
     doubtedUntil: instant('doubted_until'),
     /** the latest ledger at that time: only a response that cannot lag behind it fails the item */
     doubtedLedger: integer('doubted_ledger'),

@@ -131,7 +131,7 @@ export type Transfer = typeof transfers.$inferSelect
 export const envelopes = pgTable(
   'envelopes',
   {
-    /** hash of the account's own transaction, 64 hex digits: the key that makes a repeated request the same request */
+    /** hash of the account's own transaction, 64 hex digits: the key by which a repeated request is recognised */
     innerHash: text('inner_hash').primaryKey(),
     /** hash of its fee bump; null for a deposit, and for a transaction that the client submitted directly */
     outerHash: text('outer_hash').unique(),
@@ -148,7 +148,10 @@ export const envelopes = pgTable(
     resultCode: text('result_code'),
     /** the latest known ledger when it was first refused with a code, if it is refused. A hint */
     refusedLedger: integer('refused_ledger'),
-    /** the latest known ledger when it was last submitted. A hint; also the claim that keeps processes from submitting twice */
+    /**
+     * the latest known ledger when it was last submitted. A hint; also the claim that prevents processes from
+     * submitting twice
+     */
     sentLedger: integer('sent_ledger'),
     recordedAt: instant('recorded_at').notNull().defaultNow(),
     firstSentAt: instant('first_sent_at'),
@@ -184,7 +187,7 @@ export const quotas = pgTable(
   ],
 )
 
-/** The sum of a sponsor's open bids: what the network may still charge to its balance. */
+/** The sum of a sponsor's open bids, which the network may still charge to its balance. */
 export const sponsorFloats = pgTable(
   'sponsor_floats',
   { sponsor: text('sponsor').primaryKey(), held: stroops('held').notNull().default(sql`0`) },
@@ -206,7 +209,7 @@ export const usedChallenges = pgTable('used_challenges', {
 const GRANT_STATUSES = ['claimed', 'granted', 'returned', 'unknown'] as const
 export type GrantStatus = (typeof GRANT_STATUSES)[number]
 
-/** The last grant of each account. The faucet's own account is held by the open transfer of a grant. */
+/** The last grant of each account. The open transfer of a grant occupies the faucet's account. */
 export const grants = pgTable(
   'grants',
   {

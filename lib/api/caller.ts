@@ -21,7 +21,7 @@ interface UserPrincipal {
   user: User
 }
 
-/** What a handler receives about each kind of caller. */
+/** The properties that each kind of caller adds to a handler's input. */
 interface Principals {
   anybody: object
   /** the holder of a session */

@@ -101,17 +101,17 @@ interface OperationDocs<Path extends Route> {
   extension?: true
   /** a description of each parameter of the path */
   parameters?: Record<ParameterNames<Path>, { description: string; example: string }>
-  /** the role that the verb itself requires, where the kind of caller does not imply it */
+  /** the role that the verb itself requires, unless the kind of caller implies it */
   role?: 'employer'
   /** the codes that caller, body and query do not imply */
   refusals?: readonly RefusalCode[]
   /** the message of every 500 and 503, both of which become a 500 */
   failure?: string
-  /** what to do after a 500 `unavailable` of an operation with `failure` */
+  /** the next step after a 500 `unavailable` of an operation with `failure` */
   advice?: string
   /** the origins whose pages may read the responses, instead of CORS_ORIGINS */
   readers?: 'everybody'
-  /** whether it waits for ledgers to close: then it takes none of the user's slots */
+  /** whether it waits for ledgers to close, and so takes none of the user's slots */
   waitsForLedger?: true
   /** whether it needs neither database nor ledger */
   selfContained?: true
@@ -155,7 +155,6 @@ export interface Operation extends Omit<AnyDeclaration, 'route' | 'parameters' |
   handle(context: object): Promise<unknown>
 }
 
-/** Declares an operation. */
 export function operation<
   const Path extends Route,
   Caller extends CallerName,

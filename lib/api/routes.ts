@@ -47,7 +47,6 @@ function handlerOf(operation: Operation): Handler<unknown> {
   }
 }
 
-/** An authenticated request. */
 interface RequestContext {
   running: Service
   request: Request

@@ -11,7 +11,7 @@ interface PackedSdk {
 
 let loading: Promise<PackedSdk | undefined> | undefined
 
-/** The tarball that the build has packed, read once; undefined for a build without one. */
+/** The tarball packed by the build, read once; undefined for a build without one. */
 function loadSdk(): Promise<PackedSdk | undefined> {
   loading ??= readSdk()
   return loading

@@ -49,7 +49,7 @@ export const drawSkip = (): boolean => randomInt(SKIP_ONE_IN) === 0
 /**
  * Signs the operator in with the password. After five wrong attempts in a row, each further one must wait longer. The
  * audit log counts attempts for all processes, per browser that has signed in before and per client address. An attempt
- * during another one from the same source is refused.
+ * is refused while another one from the same source is in progress.
  * @param attempt.skipsWait whether the attempt was chosen to skip the wait
  * @throws Refusal `too-soon` with the seconds to wait, `unauthenticated`, `unavailable`
  */
@@ -102,8 +102,8 @@ async function requireAttempt(
   inProgress.add(source)
   try {
     await transactFor(await database(), owner, async (tx) => {
-      // Concurrent attempts in several processes would all see the same count. An attempt that waited here would hold a
-      // connection that other requests need.
+      // Concurrent attempts in several processes would all see the same count. An attempt that waited here would occupy
+      // a connection that other requests need.
       const lock = sql`select pg_try_advisory_xact_lock(${SIGN_IN_LOCK}::int, hashtext(${source})) as taken`
       const { rows } = (await tx.execute(lock)) as unknown as { rows: { taken: boolean }[] }
       const wait = rows[0]?.taken ? await secondsToWait(tx, source, now) : 1

@@ -61,7 +61,7 @@ export async function isOperatorSession(
   return (await read(settings, SESSION, token, now)) !== undefined
 }
 
-/** Signs the cookie that recognises a browser after a sign-in. It holds an id and is not a session. */
+/** Signs the cookie that recognises a browser after a sign-in. It contains an id and is not a session. */
 export function mintBrowser(settings: OperatorSettings, id: string, now: Date): Promise<string> {
   return mint(settings, BROWSER, id, BROWSER_SECONDS, now)
 }

@@ -94,7 +94,7 @@ export async function verifySession(settings: SessionSettings, token: string, no
   return session
 }
 
-/** The signature proves that this service wrote the claims. This checks that the current version would, too. */
+/** The signature proves that this service wrote the claims. This checks that the current version also would. */
 function sessionOf({ sub, kind, jti, exp, idp, email }: JWTPayload): Session {
   if (typeof sub !== 'string' || sub === '' || typeof jti !== 'string' || exp === undefined) throw invalid()
   const shared = { sub, id: jti, expiresAt: new Date(exp * 1000) }

@@ -17,7 +17,7 @@ RPC no longer has them it says so and changes nothing: check the payees on the l
 
 /**
  * The configuration of a relay that runs beside a service. It signs no sessions, so their secret may be random. Its
- * maintenance resumes the items of its key, whether or not this host's configuration says that the service accepts jobs.
+ * maintenance resumes the items of its key, whether or not this host's configuration enables batch jobs.
  * @throws ConfigurationError if the database or the ledger would be embedded: the service then runs a relay itself
  */
 function besideService(configuration: Environment): Environment {

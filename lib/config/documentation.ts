@@ -1,7 +1,6 @@
 import type { z } from 'zod'
 import { SECTIONS } from './variables.ts'
 
-/** The documentation of a variable. */
 interface VariableDocs {
   name: string
   about: string

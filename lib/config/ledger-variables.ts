@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { parsePrivateRelayKey, parsePublicRelayKey } from './relay-key.ts'
 import { address, amount, contract, count, list, relayKey, seed, stroops, text, webUrl, yesOrNo } from './shapes.ts'
 
-/** The functions that the service knows how to sponsor besides a transfer. */
+/** The functions, other than a transfer, that the service can sponsor. */
 const CALL_NAMES = ['register', 'merge', 'set_spender', 'revoke_spender'] as const
 
 const EXAMPLE_TOKEN = 'CDLZFC3SYJYDZT7K67VZ75HPJVIEUVNIXF47ZG2FB2RMQQVU2HHGCYSC'

@@ -5,7 +5,6 @@ import { isSeenLately } from '#lib/relay/channel-state.ts'
 import { transferRows } from './transfer-rows.ts'
 import { countShortages } from './unpaid-items.ts'
 
-/** A channel account of a relay. */
 export interface ChannelLine {
   address: string
   problem: ChannelProblem | null

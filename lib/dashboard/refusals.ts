@@ -7,7 +7,6 @@ import { REFUSALS } from '#lib/refusal/refusal.ts'
 import { type List, type ListRequest, ofOrganisation, readPage } from './list.ts'
 import { exactSearch } from './search.ts'
 
-/** A transfer that the sponsor refused. */
 export interface RefusalLine {
   sequence: number
   createdAt: Date

@@ -43,7 +43,7 @@ export function openStore(location: StoreLocation): Store {
     beginning.catch((error: unknown) => {
       // A connection that fails late must not clear a newer one.
       if (connected === beginning) connected = undefined
-      // Its callers have given up by then, so the failure is logged.
+      // Its callers have already given up, so the failure is logged.
       const isLate = patience !== undefined && performance.now() - began >= patience
       if (isLate) log('error', 'migration', { failure: describeFailure(error) })
     })
@@ -114,10 +114,9 @@ function transactionLines(): WeakMap<Database, Line> {
 }
 
 /**
- * Runs `work` in one SQL transaction, and retries it when PostgreSQL asks for it (deadlock, serialisation failure). Use
- * only `tx` inside: PGlite has one connection, and waiting for another would deadlock. A transaction that waits for a
- * row lock occupies a connection. Transactions therefore get at most half of the connections, which leaves the rest for
- * reads.
+ * Runs `work` in one SQL transaction, and retries it after a deadlock or a serialisation failure. Use only `tx` inside:
+ * PGlite has one connection, and waiting for another would deadlock. A transaction that waits for a row lock occupies a
+ * connection. Transactions therefore get at most half of the connections, which leaves the rest for reads.
  * @throws Refusal `unavailable` if the transaction can't begin
  */
 export async function transact<Result>(db: Database, work: (tx: Database) => Promise<Result>): Promise<Result> {

@@ -1,7 +1,7 @@
 import { type AnyColumn, type SQL, sql } from 'drizzle-orm'
 import { z } from 'zod'
 
-/** How many records a list holds without a `limit`. */
+/** How many records a list returns without a `limit`. */
 const WHOLE_LIST = 1_000
 const LARGEST_PAGE = 500
 
@@ -75,7 +75,6 @@ export function cursorOf({ createdAt, sequence }: Position): string {
   return Buffer.from(`${createdAt.getTime()}-${sequence}`).toString('base64url')
 }
 
-/** The columns that order a list. */
 interface Columns {
   createdAt: AnyColumn
   sequence: AnyColumn | SQL
@@ -88,7 +87,6 @@ export function afterPosition(columns: Columns, page: PageRequest): SQL | undefi
   return sql`(${columns.createdAt}, ${columns.sequence}) < (${moment}, ${page.after.sequence})`
 }
 
-/** The order of every list. */
 export function newestFirst(columns: Columns): [SQL, SQL] {
   return [sql`${columns.createdAt} desc`, sql`${columns.sequence} desc`]
 }
@@ -105,7 +103,7 @@ export function cutPage<Row extends Position>(rows: readonly Row[], page: PageRe
 
 /**
  * Reads a long result in parts of at most `size` rows. `read` gets the last row of the previous part and continues
- * after it (keyset), so rows that are inserted meanwhile cause none to be skipped or repeated.
+ * after it (keyset), so concurrent inserts cause no row to be skipped or repeated.
  */
 export async function* readInParts<Row>(
   read: (last: Row | undefined) => Promise<Row[]>,
@@ -121,8 +119,8 @@ export async function* readInParts<Row>(
 }
 
 /**
- * The Link header that leads to the page after `next` (RFC 8288): a relative reference that keeps the filters of the
- * request and works at every address of the service.
+ * The Link header to the page after `next` (RFC 8288): a relative reference that keeps the filters of the request and
+ * works at every address of the service.
  */
 export function linkTo(request: Request, next: Position): string {
   const query = new URL(request.url).searchParams

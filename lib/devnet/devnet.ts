@@ -47,8 +47,8 @@ export interface DevnetOptions {
   /** by how many ledgers each node lags; requests are sent to the nodes in turn; by default, one node that doesn't lag */
   readonly lag?: readonly number[]
   /**
-   * Separates the RPC's own node from the validator, for tests of transactions that never reach the validator: what is lost
-   * of an announcement of the transaction `hash` (hex; the outer hash of a fee bump). `attempt` counts from 1.
+   * Separates the RPC's own node from the validator, for tests of transactions that never reach the validator: the loss
+   * for an announcement of the transaction `hash` (hex; the outer hash of a fee bump). `attempt` counts from 1.
    */
   readonly loses?: CaptiveCoreOptions['loses']
   readonly passphrase: string

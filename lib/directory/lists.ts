@@ -15,7 +15,7 @@ import {
 import { preparedOnce } from '#lib/db/prepared.ts'
 import { type Row, rowsOf } from '#lib/db/rows.ts'
 
-/** The query of a list: page, status and a text `q`. `fields` names what `q` is matched against. */
+/** The query of a list: page, status and a text `q`. `fields` names the fields that `q` is matched against. */
 export function listQuery<const Statuses extends readonly [string, ...string[]]>(statuses: Statuses, fields: string) {
   return pageQuery.extend({
     status: z
@@ -64,7 +64,9 @@ export function defineList<Columns extends ListColumns>(
       ? readWhere(db, organisation, and(isOwn(organisation), filter), page)
       : firstPage(db).execute(organisation, { organisation, limit: rowsToRead(page) })
 
-  /** A page of `readOwn`, with the total if the page asks for it. `counter` is the column with the unfiltered total. */
+  /**
+   * A page of `readOwn`, with the total if the request asks for it. `counter` is the column with the unfiltered total.
+   */
   async function readPage(
     db: Database,
     organisation: string,

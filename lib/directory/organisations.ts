@@ -86,9 +86,9 @@ export async function leaveEmptyOrganisation(tx: Database, identity: IdentityNam
 const DISSOLVED = 'your organisation no longer exists: sign in again'
 
 /**
- * Requires that the actor still belongs to the organisation for which it creates a record. The caller holds the lock on
- * the organisation's row that `leaveEmptyOrganisation` takes: either that function sees the new record, or this check
- * sees that the actor has left.
+ * Requires that the actor still belongs to the organisation for which it creates a record. The caller has locked the
+ * organisation's row, which `leaveEmptyOrganisation` also locks: either that function sees the new record, or this
+ * check sees that the actor has left.
  * @throws Refusal `organisation-dissolved`
  */
 export async function requireMember(

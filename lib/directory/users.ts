@@ -32,7 +32,7 @@ export interface Employer {
   actor: Actor
 }
 
-/** The part of the directory's context that users need: jobs and grants look up users, too. */
+/** The part of the directory's context that users need: jobs and grants also look up users. */
 export interface Context {
   db: Database
   now: Date

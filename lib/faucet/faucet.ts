@@ -9,7 +9,6 @@ import type { Transfer } from '#lib/transfers/rows.ts'
 import { type Depositor, type Granting, VALIDITY } from './deposit.ts'
 import { claimGrant, findDepositHash, findGrant, returnGrant } from './grants.ts'
 
-/** The rules of the faucet. */
 export interface FaucetRules {
   /** base units of each grant */
   amount: bigint

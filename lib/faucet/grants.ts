@@ -3,7 +3,7 @@ import { grants } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { findTransfer } from '#lib/transfers/rows.ts'
 
-/** A grant as the database keeps it. */
+/** A grant's row. */
 export type Grant = typeof grants.$inferSelect
 
 /** Identifies one grant: an account has at most one at a time, and each new grant has a new `claim`. */
@@ -65,7 +65,7 @@ const isUnsigned = ({ account, claim }: Claim) =>
   and(eq(grants.account, account), eq(grants.claim, claim), eq(grants.status, 'claimed'), isNull(grants.transfer))
 
 /**
- * Links a grant to its deposit, in the SQL transaction that records it. False if the grant has been returned meanwhile.
+ * Links a grant to its deposit, in the SQL transaction that records it. False if the grant has already been returned.
  */
 export async function noteDeposit(tx: Database, claim: Claim, transfer: string): Promise<boolean> {
   const noted = await tx

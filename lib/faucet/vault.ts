@@ -9,13 +9,12 @@ export interface VaultState {
   held: string
 }
 
-/** Reads the vault from the ledger. */
 export interface Vault {
   /** @throws LedgerError */
   read(): Promise<VaultState>
 }
 
-/** @param address the contract or account that holds the asset behind `token`: the token itself, or a bridge */
+/** @param address the contract or account with the asset behind `token`: the token itself, or a bridge */
 export function openVault(options: { server: EntryReader; token: string; address: string }): Vault {
   const { server, token, address } = options
   // A token can't change its asset, so it is read once.

@@ -9,7 +9,7 @@ interface EmbeddedLedger {
   audience: string
 }
 
-/** Starts the embedded ledger as it is configured. A service with another ledger never loads this code. */
+/** Starts the embedded ledger as configured. A service with another ledger never loads this code. */
 export async function startLedger(
   configuration: Environment,
   identityKey: Parameters<typeof identityIssuer>[0]['key'],

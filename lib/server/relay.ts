@@ -9,7 +9,6 @@ import { openRelay, RELAY_TIMES, type Relay, type RelayTimes } from '#lib/relay/
 import { announceRegistrations, prepareChannel } from '#lib/relay/setup.ts'
 import type { Service } from './services.ts'
 
-/** How to run a relay. */
 interface RelayOptions {
   /** used instead of the configured one */
   prover?: LoadedProver

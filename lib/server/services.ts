@@ -25,7 +25,7 @@ export interface Service {
   vault: Vault | undefined
   /** stores the events of the token; undefined without a token */
   archive: ArchiveContext | undefined
-  /** takes batch jobs */
+  /** accepts batch jobs */
   batch: BatchContext | undefined
   now: () => Date
 }

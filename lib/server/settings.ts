@@ -53,7 +53,7 @@ export interface Settings {
   vault: { address: string; token: string } | undefined
   faucet: { keypair: Keypair; token: string; rules: FaucetRules } | undefined
   sponsor: { keypair: Keypair; rules: SponsorRules; limits: QuotaLimits } | undefined
-  /** The calls that are sponsored besides transfers, by function, and the auditor under which accounts register. */
+  /** The sponsored calls other than transfers, by function, and the auditor under which accounts register. */
   calls: { functions: ReadonlySet<string>; auditorId: number }
   /** How long a request waits for the ledger, in milliseconds. */
   transferWait: number
@@ -110,7 +110,7 @@ export function composeSettings(environment: Environment, embedded: Embedded = {
       daily: environment.INVITE_LIMIT,
     },
     mail: composeMail(environment),
-    // By default the vault is the token's contract, which holds the assets behind all confidential balances.
+    // By default the vault is the token's contract, which contains the assets behind all confidential balances.
     vault: token === undefined ? undefined : { address: environment.BRIDGE_VAULT_ADDRESS ?? token, token },
     faucet: composeFaucet(environment, embedded, token),
     sponsor: composeSponsor(environment, embedded, controlled),

@@ -31,7 +31,7 @@ const CLOSE_DEADLINE_MS = 3_000
 
 /**
  * Starts the service of this process. Invalid configuration ends the process: a half-started server would respond 500.
- * Vercel restarts a process at once without showing why it exited, so there the pages name the problem.
+ * Vercel restarts a process immediately without showing why it exited, so there the pages name the problem.
  */
 export async function boot(): Promise<void> {
   // A closed log must not end the process: each failed write would be another logged failure.

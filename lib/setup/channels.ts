@@ -23,7 +23,6 @@ export interface SetupServices {
   ): Promise<{ relay: Relay; faucet: Faucet | undefined; close(): Promise<void> }>
 }
 
-/** The input of `npm run setup`. */
 export interface Provisioning {
   document: DeploymentDocument
   services: SetupServices

@@ -6,7 +6,6 @@ import { ledgerUnreachable } from './ledger-error.ts'
 /** How long one RPC call may take. */
 const CALL_TIMEOUT_MS = 5_000
 
-/** A Stellar RPC and its network. */
 export interface Network {
   /** `local` or `testnet` */
   name: string
@@ -14,7 +13,6 @@ export interface Network {
   rpcUrl: string
   /** how often a waiting request polls the ledger, in milliseconds */
   pollMs: number
-  /** the SDK's client */
   server: rpc.Server
   /**
    * Makes one JSON-RPC call and parses its result by `schema`. Envelopes are sent as stored, without the SDK's classes.
@@ -29,7 +27,7 @@ export interface Network {
 
 export function openNetwork(options: { name: string; passphrase: string; rpcUrl: string; pollMs: number }): Network {
   const server = new rpc.Server(options.rpcUrl, { allowHttp: options.rpcUrl.startsWith('http:') })
-  // The constructor's own timeout option is ignored by the SDK.
+  // The SDK ignores the constructor's timeout option.
   server.httpClient.defaults.timeout = CALL_TIMEOUT_MS
   countCalls(server.httpClient)
   return {

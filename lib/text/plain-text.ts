@@ -4,8 +4,8 @@ import { hasStrKeyChecksum } from './seed-checksum.ts'
 
 /**
  * Whether `text` contains a Stellar secret seed, even inside a longer word or in lower case. A body full of near-seeds
- * must not keep the process busy: the version byte allows only four letters in the second place, and the slow check of
- * the library runs only if the checksum matches.
+ * must not block the process: the version byte allows only four letters in the second place, and the slow check of the
+ * library runs only if the checksum matches.
  */
 export function containsSecretSeed(text: string): boolean {
   for (const [, candidate = ''] of text.toUpperCase().matchAll(/(?=(S[A-D][A-Z2-7]{54}))/g)) {

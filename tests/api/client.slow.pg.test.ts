@@ -86,7 +86,7 @@ test.each([
   ["client.GET('/batches/{id}')", 'Expected 2 arguments'],
   ["client.POST('/everybody/pay')", 'error TS'],
   ["take(client.GET('/me')).then((me) => me.salary)", "Property 'salary' does not exist"],
-])('%s does not compile', async (call, complaint) => {
+])('rejects at compile time %s', async (call, complaint) => {
   expect(await compile(`${call}\n`)).toContain(complaint)
 })
 

@@ -298,7 +298,7 @@ describe('bodies', () => {
     ['not JSON', SECRET],
     ['not UTF-8', Uint8Array.of(0x22, 0xff, 0x22)],
     ['UTF-16', Uint8Array.of(0xff, 0xfe, 0x7b, 0, 0x7d, 0)],
-  ])('%s is 400', async (_, body) => {
+  ])('responds 400 to %s', async (_, body) => {
     const error = 'the body is not JSON in UTF-8'
     expect(await read(post(body))).toEqual({ status: 400, body: { error, code: 'body-invalid' } })
   })

@@ -25,6 +25,6 @@ test.each([
   ['a duplicate operation id', { paths: { ...paths, '/me': me, '/you': me } }, 'operation-operationId-unique'],
   ['an undeclared path parameter', { paths: { '/me/{id}': me } }, 'path-parameters-defined'],
   ['a broken reference', { components: {} }, 'no-unresolved-refs'],
-])('redocly finds %s', async (_, damage, rule) => {
+])('lets redocly find %s', async (_, damage, rule) => {
   expect(await lint({ ...sent(), ...damage })).toContain(rule)
 })

@@ -97,7 +97,7 @@ export function withSignatures(
   return xdr.TransactionEnvelope.envelopeTypeTx(changed).toXdr('base64')
 }
 
-/** The same transaction in the envelope form of before protocol 13. */
+/** The same transaction in the envelope form used before protocol 13. */
 export function asV0(text: string): string {
   const { tx, signatures, timeBounds } = openChallenge(text)
   const { fee, seqNum, memo, operations } = tx

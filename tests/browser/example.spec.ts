@@ -10,7 +10,7 @@ import { QUICK_LEDGER, type RunningProgram, runProgram } from './running-program
 
 const run = promisify(execFile)
 
-/** A project of its own: the example, outside the repository, with the package that the service serves. */
+/** A separate project outside the repository: the example, with the package that the service serves. */
 let project: string
 let program: RunningProgram
 let frontend: ViteDevServer
@@ -55,7 +55,7 @@ test('signs in, imports, proves and pays from another origin with the package fo
   await expect(page.getByRole('progressbar')).toHaveJSProperty('value', 8)
 })
 
-test('the walkthrough quotes the code of the examples', () => {
+test('is quoted in the walkthrough', () => {
   const walkthrough = readFileSync('docs/walkthrough.md', 'utf8')
   for (const file of ['node/pay.ts', 'vite/payroll.ts', 'vite/vite.config.ts']) {
     expect(walkthrough).toContain(readFileSync(`docs/examples/${file}`, 'utf8'))

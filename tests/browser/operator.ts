@@ -21,7 +21,6 @@ export const NARROWEST = { width: 360, height: 740 }
 /** The breakpoints of the lists, and common screen widths. */
 export const WIDTHS = [360, 390, 640, 768, 1024, 1280, 1440]
 
-/** Enters the password. */
 export async function signIn(page: Page, base: string, password = PASSWORD): Promise<void> {
   if (!page.url().includes('/sign-in')) await page.goto(`${base}/sign-in`)
   await page.getByLabel('Password').fill(password)

@@ -81,7 +81,7 @@ test.each<[Check, words: string]>([
     'Not started ingestion has not started: events will be lost',
   ],
   [{ ok: false, problem: 'the archive cannot be looked up' }, 'Unreachable the archive cannot be looked up'],
-])('the archive’s light of %j', (archive, words) => {
+])('shows the archive’s light for %j', (archive, words) => {
   expect(lightsOf({ archive })[3]).toBe(`Archive: ${words}`)
 })
 

@@ -163,7 +163,7 @@ test.each<[Partial<ServiceState>, what: string, words: RegExp]>([
   ],
   [{ ready: { ...QUIET.ready, relay: { ok: false, channels: 0 } } }, 'No relay is running', /npm run relay/],
   [{ channels: [{ ...CHANNEL, problem: 'registration' }] }, 'A channel cannot pay', /not registered.*npm run setup/],
-])('case %$ needs attention', (state, what, words) => {
+])('lists case %$', (state, what, words) => {
   const [item, ...others] = serviceAttention(stateOf(state))
   expect([item?.what, others]).toEqual([what, []])
   expect(`${item?.why} ${item?.remedy}`).toMatch(words)

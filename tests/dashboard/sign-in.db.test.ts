@@ -119,7 +119,7 @@ describe('signing in', () => {
     expect(JSON.stringify(noted)).not.toMatch(/horse/i)
   })
 
-  test('slows down after five wrong attempts, and attempts during the wait do not prolong it', async () => {
+  test('slows down after five wrong attempts, without prolonging the wait for attempts during it', async () => {
     for (let tries = 0; tries < 5; tries += 1) expect(await attempt('wrong', start)).toEqual(WRONG)
     expect(await attempt('wrong', start)).toEqual(wait(2))
     expect(await attempt('wrong', later(1, start))).toEqual(wait(1))

@@ -107,7 +107,7 @@ test('reports a deployment of another interface and continues', async () => {
 })
 
 describe('the faucet', () => {
-  test('is missing without a key: reports that and completes the rest', async () => {
+  test('is missing without a key, which is reported, and the rest completes', async () => {
     const { failure, output, variables } = await attempt({ environment: { FAUCET_SEED: '' }, channels: 1 })
     expect(failure).toBeUndefined()
     expect(output).toContain(
@@ -146,7 +146,7 @@ describe('the faucet', () => {
     expect(String(failure)).toContain('FAUCET_SEED: its account cannot deposit: ')
   })
 
-  test('of a token over XLM gets a separate, funded account', async () => {
+  test('gets a separate, funded account for a token over XLM', async () => {
     const native = Asset.native().contractId(Networks.TESTNET)
     proxy.rule(({ method }) =>
       method === 'getLedgerEntries' ? { rewrite: (result) => overXlm(result, native) } : 'pass',

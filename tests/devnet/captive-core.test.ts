@@ -4,7 +4,7 @@ import type { Loss } from '#lib/devnet/rpc/captive-core.ts'
 import { VALIDITY_SECONDS } from '#lib/wallet/transaction.ts'
 import { foundAccounts, hashOf, pay, perturb, shareNetwork } from './network-fixture.ts'
 
-/** what the announcements of an envelope lose, in order, by its hash */
+/** the losses of each envelope's announcements, in order, by its hash */
 const losses = new Map<string, Loss[]>()
 
 const network = shareNetwork({ loses: ({ hash, attempt }) => losses.get(hash)?.[attempt - 1] })

@@ -39,7 +39,7 @@ const transfer = {
 const withdraw = { circuit: 'withdraw', ...sender, amount: 258n, payload } satisfies Statement
 const register = { circuit: 'register', token, account, y: point(31), pvk: point(32) } satisfies Statement
 
-describe('the public inputs, in the order of the circuits', () => {
+describe('computes the public inputs in the order of the circuits', () => {
   const { c_spend_new, c_transfer, r_e_point, v_tilde, b_tilde, sigma } = payload
   const { v_tilde_aud_r, r_tilde_aud_r, v_tilde_aud_s, b_tilde_aud_s, r_tilde_aud_s } = payload
 
@@ -65,7 +65,7 @@ describe('the public inputs, in the order of the circuits', () => {
   })
 })
 
-describe('the public inputs of delegations', () => {
+describe('computes the public inputs', () => {
   const delegation = {
     ...payload,
     c_a: point(41),
@@ -98,7 +98,7 @@ describe('the public inputs of delegations', () => {
     },
   } satisfies Statement
 
-  it('of set_spender: 26 words', () => {
+  it('of set_spender, 26 words', () => {
     const state = [point(21), point(22), point(46), addressField(account), addressField(token), point(25)]
     const { c_spend_new, c_a, escrowed_dvk, b_tilde, a_tilde, sigma, sigma_a, r_e_point } = delegation
     const { v_tilde_aud_s, b_tilde_aud_s, r_tilde_aud_s, r_a_tilde_aud_s } = delegation
@@ -109,7 +109,7 @@ describe('the public inputs of delegations', () => {
     expect(inputs).toHaveLength(26 * 32)
   })
 
-  it('of spender_transfer: 25 words', () => {
+  it('of spender_transfer, 25 words', () => {
     const state = [point(41), field(44), point(46), point(23), point(24), point(25)]
     const { c_a_new, c_transfer, r_e_point, v_tilde, a_tilde_new, sigma_a_new } = spenderTransfer.payload
     const { v_tilde_aud_r, r_tilde_aud_r, v_tilde_aud_s, a_tilde_aud_s, r_tilde_aud_s } = spenderTransfer.payload

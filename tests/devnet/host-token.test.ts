@@ -343,11 +343,11 @@ describe('withdraw', () => {
 const declared = ({ instructions }: { instructions: number }) =>
   Math.max(Math.floor(instructions * 1.04), instructions + 50_000)
 
-describe('instructions, as the released contract is metered', () => {
+describe('declares the metered instructions of the released contract', () => {
   const expectNear = (result: { instructions: number }, measured: number) =>
     expect(Math.abs(declared(result) / measured - 1)).toBeLessThan(0.02)
 
-  it('of a registration, a transfer and a withdrawal', () => {
+  it('for a registration, a transfer and a withdrawal', () => {
     expectNear(apply(network, registerRequest(network, stranger, 31n)), 99_800_000)
     expectNear(apply(network, transfer()), 102_800_000)
     expectNear(apply(network, transfer()), 102_800_000)
@@ -358,7 +358,7 @@ describe('instructions, as the released contract is metered', () => {
     [0n, 1_550_000],
     [50n, 15_700_000],
     [1_000n, 16_900_000],
-  ])('of a deposit of %s base units, which grow with the bits of the amount', (value, measured) => {
+  ])('for a deposit of %s base units, growing with the bits of the amount', (value, measured) => {
     const { underlying, token } = network.contracts
     const args = [g(employer), c(token), amount(value)]
     const transferred = apply(network, { source: employer, contract: underlying, name: 'transfer', args })
@@ -367,13 +367,13 @@ describe('instructions, as the released contract is metered', () => {
     expectNear({ instructions: deposited.instructions - transferred.instructions + 186_705 }, measured)
   })
 
-  it('of a merge, fewer when a commitment is the identity', () => {
+  it('for a merge, fewer when a commitment is the identity', () => {
     expectNear(apply(network, mergeRequest(network, contractor)), 1_070_000)
     apply(network, depositRequest(network, issuer, employer, 1n))
     expectNear(apply(network, mergeRequest(network, employer)), 1_470_000)
   })
 
-  it('of a stale transfer, which fails before most of the verification', () => {
+  it('for a stale transfer, which fails before most of the verification', () => {
     const stale = transfer()
     const recorded = record(network, stale)
     if (!recorded.ok) throw new Error(recorded.error)

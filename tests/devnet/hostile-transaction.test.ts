@@ -125,7 +125,6 @@ describe('a bug in the ledger', () => {
     transaction.sign(source)
     return transaction
   }
-  /** A new account. */
   function fund(name: string): Keypair {
     const owner = keypair(name)
     const account = Operation.createAccount({ destination: owner.publicKey(), startingBalance: '1000' })

@@ -19,7 +19,7 @@ async function closeMeanwhile(ledger: Ledger, answer: Promise<object>): Promise<
   return await answer
 }
 
-test('ledgers close while a page of ledgers is being read', async () => {
+test('lets ledgers close while it reads a page of ledgers', async () => {
   const ledger = openBareLedger()
   while (ledger.history.latest().sequence < 5) ledger.close()
   const page = await closeMeanwhile(ledger, getLedgers(ledger, { startLedger: 1 }))
@@ -28,7 +28,7 @@ test('ledgers close while a page of ledgers is being read', async () => {
   ledger.stop()
 })
 
-test('ledgers close during a search for events', async () => {
+test('lets ledgers close while it searches for events', async () => {
   const ledger = openBareLedger()
   const source = new Account(root.publicKey(), String(1n << 32n))
   while (ledger.history.latest().sequence < 5) {

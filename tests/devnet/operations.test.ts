@@ -28,7 +28,7 @@ const trust = (asset = usdc, limit?: string) =>
   Operation.changeTrust(limit === undefined ? { asset } : { asset, limit })
 const balanceOf = async (account: Keypair) => (await network.server.getTrustline(account.publicKey(), usdc)).balance
 
-test('createAccount', async () => {
+test('creates accounts', async () => {
   const newcomer = keypair('made')
   const make = (startingBalance: string, to = newcomer) =>
     Operation.createAccount({ destination: to.publicKey(), startingBalance })
@@ -84,7 +84,7 @@ test('creates unauthorized trustlines if the issuer requires authorization', asy
   expect(await outcome(other, send(holder, '1', strict))).toBe('txFailed paymentNotAuthorized')
 })
 
-test('setOptions', async () => {
+test('sets options', async () => {
   const flags = (setFlags: 1 | 2 | 4 | 8) => Operation.setOptions({ setFlags })
   expect(await outcome(holder, Operation.setOptions({ inflationDest: keypair('nobody').publicKey() }))).toBe(
     'txFailed setOptionsInvalidInflation',
@@ -110,7 +110,7 @@ test('keeps at most twenty signers, sorted, with one subentry each', async () =>
   expect((await network.account(holder)).numSubEntries).toBe(19)
 })
 
-test('manageData', async () => {
+test('sets and removes data entries', async () => {
   const put = (value: string | null) => Operation.manageData({ name: 'note', value })
   expect(await outcome(holder, put(null))).toBe('txFailed manageDataNameNotFound')
   expect(await outcome(holder, put('first'))).toBe('txSuccess')

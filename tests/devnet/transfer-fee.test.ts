@@ -69,7 +69,7 @@ test('bids for a transfer twice what simulation and rent margin add up to, and i
   // Two accounts and the auditor's key.
   expect(later.fee).toBe(bare.fee + 3n * RENT_MARGIN)
   expect(later.charged).toBe(bare.charged)
-  // What simulation adds to instructions, size and refundable fees is a tenth of the charge.
+  // The simulation's margins on instructions, size and refundable fees are a tenth of the charge.
   expect(Number(bare.fee) / Number(bare.charged)).toBeLessThan(1.11)
   expect(Number(bare.bid) / Number(bare.charged)).toBeLessThan(2.21)
 })

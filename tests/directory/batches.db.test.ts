@@ -56,9 +56,12 @@ describe('POST /batches', () => {
     expect((await find((await create(ada, name)).id)).name).toBe(name)
   })
 
-  test.each([undefined, '{', '[]', '"March"', 'null', { name: 'm'.repeat(201) }])('%j: 400', async (body) => {
-    expect((await ada.ask('POST', '/batches', body)).status).toBe(400)
-  })
+  test.each([undefined, '{', '[]', '"March"', 'null', { name: 'm'.repeat(201) }])(
+    'responds 400 to %j',
+    async (body) => {
+      expect((await ada.ask('POST', '/batches', body)).status).toBe(400)
+    },
+  )
 })
 
 describe('GET /batches', () => {

@@ -262,7 +262,7 @@ describe('the token', () => {
     expect(readInviteToken(new Uint8Array(32).fill(2), token)).toBeUndefined()
   })
 
-  test('is refused with any flipped bit, and in any other spelling', () => {
+  test('is refused with any flipped bit, and in any other encoding', () => {
     const bytes = Buffer.from(token, 'base64url')
     for (let bit = 0; bit < bytes.length * 8; bit += 1) {
       const turned = Buffer.from(bytes)

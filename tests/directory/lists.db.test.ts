@@ -45,7 +45,7 @@ describe('GET /contractors', () => {
     expect(await names(query)).toEqual(expected)
   })
 
-  test.each(['status=gone', 'q=%00', 'q=a%0Ab', `q=${'x'.repeat(201)}`])('%s: 400', async (query) => {
+  test.each(['status=gone', 'q=%00', 'q=a%0Ab', `q=${'x'.repeat(201)}`])('responds 400 to %s', async (query) => {
     expect((await service.ask('GET', `/contractors?${query}`, { session })).status).toBe(400)
   })
 

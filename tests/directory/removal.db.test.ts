@@ -85,7 +85,7 @@ describe('DELETE /payouts/{id}', () => {
   test.each<['ready' | 'failed', 'started' | 'failed']>([
     ['ready', 'started'],
     ['failed', 'failed'],
-  ])('of the only unpaid payout, which is %s, moves the batch from %s to completed', async (status, from) => {
+  ])('completes the batch if the only unpaid payout is %s and the batch %s', async (status, from) => {
     const [one, two] = [await engage(), await engage()]
     const { id, payouts: prepared } = await ada.prepare([one, two])
     const paid = { status: 'paid' as const, transfer: NOBODY, txHash: 'ab'.repeat(32), paidAt: new Date() }

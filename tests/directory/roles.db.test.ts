@@ -348,7 +348,7 @@ describe('a linked contractor', () => {
     ).toEqual(['Bob', 'Ann'])
   })
 
-  test('cannot probe the addresses that its employer pays: it may set a proven address, keep the current one, or clear it', async () => {
+  test('may only set a proven address, keep the current one, or clear it, and so cannot probe the addresses that its employer pays', async () => {
     const employer = await newcomer()
     const { session, id, address } = await hired(employer.session)
     const [paid, unpaid] = [accountOf(99_010), accountOf(99_011)]
@@ -488,7 +488,7 @@ describe('POST /me/identities', () => {
     ['', 'session must be a valid session'],
     [7, 'session must be a valid session'],
     ['a.b.c', 'session must be a valid session'],
-  ])('%j is not a valid session', async (other, error) => {
+  ])('refuses %j as a session', async (other, error) => {
     const { session } = await newcomer()
     expect(refused(await join(session, other))).toEqual([400, error])
   })

@@ -218,7 +218,7 @@ test('serves each grant once while database connections break', async () => {
   await Promise.all(people.map(({ session }) => faucet.ask(session)))
   service.ledger.proxy.rule(null)
   for (const { address } of people) {
-    // A user whose claim was cut off asks again.
+    // A user whose claim was cut off retries.
     if (!(await faucet.grant(address))) await faucet.ask(people.find((person) => person.address === address)?.session)
     await expect.poll(async () => (await faucet.grant(address))?.status).toBe('granted')
     expect(await faucet.deposits(address)).toHaveLength(1)

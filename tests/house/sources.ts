@@ -1,7 +1,6 @@
 import { globSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
-/** A house rule. */
 export interface Rule {
   name: string
   /** Returns one line per violation. */

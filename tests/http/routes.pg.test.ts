@@ -38,7 +38,7 @@ afterEach(() => {
   vi.restoreAllMocks()
 })
 
-/** Sets the balance of the sponsor's account, in stroops; undefined: the account doesn't exist. */
+/** Sets the balance of the sponsor's account, in stroops; undefined if the account doesn't exist. */
 function hold(balance: bigint | undefined): void {
   ledger.accounts.clear()
   if (balance !== undefined) ledger.accounts.set(address, accountEntry(address, { balance }))

@@ -26,7 +26,7 @@ const network = () => ({
   server: fake.server,
 })
 
-test('share one request when they are concurrent', async () => {
+test('makes one request for concurrent readings', async () => {
   const read = openAccounts(network())
   const before = fake.calls
   const readings = await Promise.all([alice, bob, nobody, alice].map(read))
@@ -34,7 +34,7 @@ test('share one request when they are concurrent', async () => {
   expect(readings.map(({ account }) => account?.seqNum)).toEqual([7n, 8n, undefined, 7n])
 })
 
-test('share the next request when they follow shortly after one', async () => {
+test('makes one more request for readings that follow shortly after one', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'performance'] })
   try {
     const read = openAccounts(network())

@@ -148,7 +148,7 @@ function answer(
   const accounts = new Map(
     [...fake.accounts].map((account) => [presentAccount(...account).key, presentAccount(...account)]),
   )
-  // Never in the order of the request, so that a caller that relies on it gets the wrong keys.
+  // Always in a different order than requested, so that a caller that relies on the order gets the wrong keys.
   const entries = keys.flatMap((key) => registered.get(key) ?? accounts.get(key) ?? []).reverse()
   return { result: { latestLedger, entries } }
 }

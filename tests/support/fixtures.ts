@@ -27,7 +27,6 @@ export interface Employer extends User {
   prepare(payees: readonly { id: string }[], options?: { draft?: boolean }): Promise<BatchWithPayouts>
 }
 
-/** Signs in with this identity. */
 export async function openUser(
   service: RequestService & Pick<TestService, 'sessionOf'>,
   identity: Identity,

@@ -7,7 +7,7 @@ export interface SilentProxy {
   fall(): void
   /** Drops the client's bytes but still delivers the server's. Resolves once something was dropped. */
   deafen(): Promise<void>
-  /** Forwards the COMMIT of the next transaction with this statement, and drops what the server sends from then on. */
+  /** Forwards the COMMIT of the next transaction with this statement, and drops all responses from then on. */
   muteCommitOf(statement: string): void
   wake(): void
   /** Closes every connection. */

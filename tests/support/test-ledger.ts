@@ -26,7 +26,7 @@ export interface TestLedger {
   close(): Promise<void>
 }
 
-/** @param given.closeMs milliseconds between ledgers; 0 closes one only when the test does */
+/** @param options.closeMs milliseconds between ledgers; 0 closes one only when the test does */
 export async function startTestLedger(
   options: {
     passphrase?: string | undefined

@@ -31,7 +31,7 @@ export interface TestServiceOptions<Kind extends keyof Ledgers = 'none'> {
   lag?: readonly number[]
   /** how many ledgers the RPC of an embedded ledger keeps */
   historyLedgers?: number
-  /** what is lost between the RPC's node and the validator of an embedded ledger */
+  /** losses between the RPC's node and the validator of an embedded ledger */
   loses?: DevnetOptions['loses']
   /** overrides the configuration of the other options; an empty value removes a variable */
   variables?: Record<string, string>

@@ -17,7 +17,7 @@ export async function prepareTransfer(
   return { employer, ...built, post: () => service.post(employer, { signedXDR: built.signedXdr }) }
 }
 
-/** Requires the transfer's cost in its row and in the account's quota, with nothing left on hold. */
+/** Requires the transfer's cost in its row and in the account's quota, and no remaining reservation. */
 export async function expectSettled(
   service: TestService<'embedded'>,
   employer: SignedInPayer,

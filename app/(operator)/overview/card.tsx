@@ -2,7 +2,6 @@ import type { ReactNode } from 'react'
 
 interface CardProps {
   title: string
-  /** the main figure */
   figure: ReactNode
   unit?: string
   children?: ReactNode

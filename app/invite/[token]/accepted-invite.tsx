@@ -5,7 +5,7 @@ import { Command } from '#app/(operator)/copy-button.tsx'
 import { CopyListener } from '#app/(operator)/copy-listener.tsx'
 import { Hash } from '#app/(operator)/hash.tsx'
 
-/** The way in which a contractor accepts an invite. */
+/** How a contractor accepts an invite. */
 export type Way = 'email' | 'wallet'
 
 interface AcceptedInviteProps {

@@ -30,7 +30,7 @@ export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(
       const jar = await cookies()
       const from = { browser: jar.get(names.browser)?.value, client: clientOf(request.headers) }
       const skipsWait = drawSkip()
-      // Refusals wait for a turn. Otherwise a client that retries at once would keep the process busy.
+      // Refusals wait for a turn. Otherwise a client that retries immediately would keep the process busy.
       const refuse = async (problem: string, back = '/overview') => {
         await takeTurn('refusal')
         return seeOther(`/sign-in?${problem}&to=${encodeURIComponent(back)}`)

@@ -28,7 +28,7 @@ export function openSource(text: string): Source {
   }
 }
 
-/** The source of the records. */
+/** The inputs of the seed. */
 export interface Seeding {
   source: Source
   /** the account that pays the fees, G… */

@@ -45,7 +45,7 @@ export function applyEnvelope(envelope: Envelope, state: State, ledger: LedgerCo
   } catch (cause) {
     // The verifier is unavailable. The call must wait, because a failure would cost the sender the fee.
     if (cause instanceof ProofUnchecked) throw cause
-    // A bug here must not keep every later ledger from closing. Core's result for a bug is txINTERNAL_ERROR.
+    // A bug here must not prevent every later ledger from closing. Core's result for a bug is txINTERNAL_ERROR.
     log('error', 'transaction hit a bug', { hash: envelope.hash, failure: describeFailure(cause) })
     return rejected(inner, { code: 'txInternalError' }, changesBefore)
   }

@@ -26,7 +26,7 @@ export interface Tip {
 
 /** A complete ledger that isn't stored yet. */
 export interface Draft {
-  /** holds its changes */
+  /** contains its changes */
   readonly layer: State
   readonly closed: { readonly record: LedgerRecord; readonly body: Uint8Array }
   readonly set: TransactionSet

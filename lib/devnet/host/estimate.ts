@@ -5,7 +5,7 @@ import type { InvocationResult } from './invocation.ts'
 import { diskReadBytes, eventBytes, writeBytes } from './resources.ts'
 
 /**
- * The bytes of an envelope besides its operation and Soroban data, as the RPC estimates them: muxed sources, every
+ * The bytes of an envelope without its operation and Soroban data, as the RPC estimates them: muxed sources, every
  * precondition, a 32-byte memo, 20 signatures.
  */
 const ENVELOPE_BYTES = 4 + 44 + 4 + 8 + 272 + 36 + 4 + (4 + 44 + 4) + 4 + (4 + 20 * 72)

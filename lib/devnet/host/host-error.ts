@@ -41,12 +41,10 @@ export class HostError extends Error {
   }
 }
 
-/** A contract's own error. */
 export function contractError(code: number, message: string, ...values: xdr.ScVal[]): HostError {
   return new HostError(xdr.ScError.sceContract(code), `Error(Contract, #${code})`, message, values)
 }
 
-/** An error of the host. */
 export function hostError(
   kind: HostErrorKind,
   code: HostErrorCode,

@@ -13,14 +13,14 @@ const FLOODGATE_LEDGERS = 12
 const DEMAND_SECONDS = 60
 
 /**
- * What is lost on the way to the validator: the `announcement`, of which the validator learns nothing, or the
- * `transaction` that it then demands.
+ * Something lost on the way to the validator: the `announcement`, which the validator then never sees, or the
+ * `transaction` that it demands.
  */
 export type Loss = 'announcement' | 'transaction'
 
 export interface CaptiveCoreOptions {
   readonly limits: LedgerLimits
-  /** What is lost of an announcement of this envelope. `attempt` counts from 1. */
+  /** The loss for an announcement of this envelope. `attempt` counts from 1. */
   readonly loses: (announcement: { readonly hash: string; readonly attempt: number }) => Loss | undefined
 }
 

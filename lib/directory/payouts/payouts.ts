@@ -74,7 +74,7 @@ const LIST = defineList(payouts, { ...PAYOUT_COLUMNS, sequence: payouts.sequence
   eq(payouts.organisation, organisation),
 )
 
-/** Lists the payouts that a user makes and receives, newest first. An unknown id gives an empty list. */
+/** Lists the payouts that a user makes and receives, newest first. Returns an empty list for an unknown id. */
 export async function listPayouts(
   { db, user: { organisation, records } }: UserContext,
   query: z.output<typeof payoutsQuery>,
