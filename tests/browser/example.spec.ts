@@ -60,4 +60,6 @@ test('is quoted in the walkthrough', () => {
   for (const file of ['node/pay.ts', 'vite/payroll.ts', 'vite/vite.config.ts']) {
     expect(walkthrough).toContain(readFileSync(`docs/examples/${file}`, 'utf8'))
   }
+  const [vite, next] = ['vite', 'next/app'].map((folder) => readFileSync(`docs/examples/${folder}/payroll.ts`, 'utf8'))
+  expect(next).toBe(vite)
 })
