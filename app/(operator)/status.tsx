@@ -48,6 +48,7 @@ const SIGNS = {
     paid: ['good', 'Paid'],
     failed: ['bad', 'Failed'],
     unknown: ['bad', 'Unknown'],
+    skipped: ['off', 'Skipped'],
   },
   channel: {
     free: ['idle', 'Free'],

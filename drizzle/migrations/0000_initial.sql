@@ -161,7 +161,7 @@ CREATE TABLE "payouts" (
 	"contractor" uuid NOT NULL,
 	"status" text DEFAULT 'draft' NOT NULL,
 	"address" text,
-	"encrypted_amount" text NOT NULL,
+	"encrypted_amount" text,
 	"transfer" uuid,
 	"tx_hash" text,
 	"error" text,
@@ -170,6 +170,7 @@ CREATE TABLE "payouts" (
 	CONSTRAINT "payouts_status" CHECK ("payouts"."status" in ('draft', 'ready', 'pending', 'paid', 'failed', 'canceled')),
 	CONSTRAINT "payouts_paid" CHECK (("payouts"."status" = 'paid') = ("payouts"."paid_at" is not null)),
 	CONSTRAINT "payouts_paid_hash" CHECK ("payouts"."status" <> 'paid' or "payouts"."tx_hash" is not null),
+	CONSTRAINT "payouts_amount" CHECK ("payouts"."status" in ('paid', 'canceled') or "payouts"."encrypted_amount" is not null),
 	CONSTRAINT "payouts_pending" CHECK ("payouts"."status" <> 'pending' or "payouts"."transfer" is not null)
 );
 --> statement-breakpoint
@@ -178,6 +179,8 @@ CREATE TABLE "batch_items" (
 	"position" integer NOT NULL,
 	"status" text DEFAULT 'queued' NOT NULL,
 	"recipient" text,
+	"payout" uuid,
+	"spender" text,
 	"sealed_amount" text,
 	"quota_account" text NOT NULL,
 	"channel" text,
@@ -187,6 +190,7 @@ CREATE TABLE "batch_items" (
 	"inner_hash" text,
 	"signed_xdr" text,
 	"sealed_opening" text,
+	"submitted" boolean DEFAULT false NOT NULL,
 	"hash" text,
 	"error" text,
 	"doubted_until" timestamp (3) with time zone,
@@ -195,11 +199,12 @@ CREATE TABLE "batch_items" (
 	"sent_at" timestamp (3) with time zone,
 	"settled_at" timestamp (3) with time zone,
 	CONSTRAINT "batch_items_job_position_pk" PRIMARY KEY("job","position"),
-	CONSTRAINT "batch_items_status" CHECK ("batch_items"."status" in ('queued', 'taken', 'signed', 'paid', 'failed', 'unknown')),
-	CONSTRAINT "batch_items_settled" CHECK (("batch_items"."status" in ('paid', 'failed', 'unknown')) = ("batch_items"."settled_at" is not null)),
-	CONSTRAINT "batch_items_sealed" CHECK (("batch_items"."status" in ('paid', 'failed', 'unknown')) = ("batch_items"."sealed_amount" is null)),
+	CONSTRAINT "batch_items_status" CHECK ("batch_items"."status" in ('queued', 'taken', 'signed', 'paid', 'failed', 'unknown', 'skipped')),
+	CONSTRAINT "batch_items_settled" CHECK (("batch_items"."status" in ('paid', 'failed', 'unknown', 'skipped')) = ("batch_items"."settled_at" is not null)),
+	CONSTRAINT "batch_items_sealed" CHECK (("batch_items"."status" in ('paid', 'failed', 'unknown', 'skipped')) = ("batch_items"."sealed_amount" is null)),
 	CONSTRAINT "batch_items_signed_xdr" CHECK (("batch_items"."status" = 'signed') = ("batch_items"."signed_xdr" is not null)),
-	CONSTRAINT "batch_items_signed_opening" CHECK (("batch_items"."status" = 'signed') = ("batch_items"."sealed_opening" is not null)),
+	CONSTRAINT "batch_items_run" CHECK (("batch_items"."payout" is null) = ("batch_items"."spender" is null)),
+	CONSTRAINT "batch_items_signed_opening" CHECK (("batch_items"."status" = 'signed' and "batch_items"."payout" is null) = ("batch_items"."sealed_opening" is not null)),
 	CONSTRAINT "batch_items_signed_hash" CHECK ("batch_items"."status" <> 'signed' or "batch_items"."inner_hash" is not null),
 	CONSTRAINT "batch_items_channel" CHECK ("batch_items"."status" not in ('taken', 'signed') or "batch_items"."channel" is not null),
 	CONSTRAINT "batch_items_paid" CHECK ("batch_items"."status" <> 'paid' or "batch_items"."hash" is not null)
@@ -210,12 +215,18 @@ CREATE TABLE "batch_jobs" (
 	"user_kind" text NOT NULL,
 	"user_sub" text NOT NULL,
 	"relay_key" text NOT NULL,
+	"batch" uuid,
+	"manifest" text,
+	"signature" text,
+	"quota_day" text,
 	"status" text DEFAULT 'running' NOT NULL,
 	"error" text,
 	"created_at" timestamp (3) with time zone NOT NULL,
 	"ended_at" timestamp (3) with time zone,
 	CONSTRAINT "batch_jobs_status" CHECK ("batch_jobs"."status" in ('running', 'completed', 'failed')),
-	CONSTRAINT "batch_jobs_ended" CHECK (("batch_jobs"."status" = 'running') = ("batch_jobs"."ended_at" is null))
+	CONSTRAINT "batch_jobs_ended" CHECK (("batch_jobs"."status" = 'running') = ("batch_jobs"."ended_at" is null)),
+	CONSTRAINT "batch_jobs_run" CHECK (num_nulls("batch_jobs"."batch", "batch_jobs"."manifest", "batch_jobs"."signature", "batch_jobs"."quota_day") in (0, 4)),
+	CONSTRAINT "batch_jobs_run_of_account" CHECK ("batch_jobs"."batch" is null or "batch_jobs"."user_kind" = 'ledger')
 );
 --> statement-breakpoint
 CREATE TABLE "relay_channels" (
@@ -342,7 +353,9 @@ ALTER TABLE "contractors" ADD CONSTRAINT "contractors_linked_identity" FOREIGN K
 ALTER TABLE "identities" ADD CONSTRAINT "identities_organisation_organisations_id_fk" FOREIGN KEY ("organisation") REFERENCES "public"."organisations"("id") ON DELETE set null ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "payouts" ADD CONSTRAINT "payouts_batch" FOREIGN KEY ("organisation","batch") REFERENCES "public"."batches"("organisation","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "payouts" ADD CONSTRAINT "payouts_contractor" FOREIGN KEY ("organisation","contractor") REFERENCES "public"."contractors"("organisation","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "batch_items" ADD CONSTRAINT "batch_items_payout_payouts_id_fk" FOREIGN KEY ("payout") REFERENCES "public"."payouts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "batch_items" ADD CONSTRAINT "batch_items_job" FOREIGN KEY ("job") REFERENCES "public"."batch_jobs"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "batch_jobs" ADD CONSTRAINT "batch_jobs_batch_batches_id_fk" FOREIGN KEY ("batch") REFERENCES "public"."batches"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "relay_channels" ADD CONSTRAINT "relay_channels_item" FOREIGN KEY ("item_job","item_position") REFERENCES "public"."batch_items"("job","position") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "relay_channels" ADD CONSTRAINT "relay_channels_next_item" FOREIGN KEY ("next_job","next_position") REFERENCES "public"."batch_items"("job","position") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "envelopes" ADD CONSTRAINT "envelopes_transfer_transfers_id_fk" FOREIGN KEY ("transfer") REFERENCES "public"."transfers"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
@@ -379,8 +392,12 @@ CREATE INDEX "payouts_in_order" ON "payouts" USING btree ("batch","sequence");--
 CREATE INDEX "payouts_to_settle" ON "payouts" USING btree ("organisation","address","status","created_at","sequence") WHERE "payouts"."status" in ('ready', 'failed');--> statement-breakpoint
 CREATE UNIQUE INDEX "batch_items_one_per_channel" ON "batch_items" USING btree ("channel") WHERE "batch_items"."status" in ('taken', 'signed');--> statement-breakpoint
 CREATE INDEX "batch_items_waiting" ON "batch_items" USING btree ("queued_at","job","position") WHERE "batch_items"."status" = 'queued';--> statement-breakpoint
+CREATE INDEX "batch_items_of_spender" ON "batch_items" USING btree ("spender","quota_account","settled_at") WHERE "batch_items"."spender" is not null;--> statement-breakpoint
+CREATE INDEX "batch_items_of_payout" ON "batch_items" USING btree ("payout") WHERE "batch_items"."payout" is not null;--> statement-breakpoint
 CREATE INDEX "batch_items_failed" ON "batch_items" USING btree ("settled_at" DESC NULLS FIRST) WHERE "batch_items"."status" = 'failed';--> statement-breakpoint
-CREATE UNIQUE INDEX "batch_jobs_one_running" ON "batch_jobs" USING btree ("user_kind","user_sub") WHERE "batch_jobs"."status" = 'running';--> statement-breakpoint
+CREATE UNIQUE INDEX "batch_jobs_one_running" ON "batch_jobs" USING btree ("user_kind","user_sub") WHERE "batch_jobs"."status" = 'running' and "batch_jobs"."batch" is null;--> statement-breakpoint
+CREATE UNIQUE INDEX "batch_jobs_one_run" ON "batch_jobs" USING btree ("batch") WHERE "batch_jobs"."status" = 'running' and "batch_jobs"."batch" is not null;--> statement-breakpoint
+CREATE INDEX "batch_jobs_of_batch" ON "batch_jobs" USING btree ("batch","created_at") WHERE "batch_jobs"."batch" is not null;--> statement-breakpoint
 CREATE INDEX "batch_jobs_newest" ON "batch_jobs" USING btree ("created_at");--> statement-breakpoint
 CREATE UNIQUE INDEX "relay_channels_held" ON "relay_channels" USING btree ("item_job","item_position");--> statement-breakpoint
 CREATE UNIQUE INDEX "relay_channels_reserved" ON "relay_channels" USING btree ("next_job","next_position");--> statement-breakpoint

@@ -26,6 +26,8 @@ export const AUDIT_ACTIONS = [
   'batch.removed',
   'batch.instructed',
   'batch.locked',
+  'batch.sealed',
+  'batch.run',
   'batch.started',
   'batch.completed',
   'batch.failed',

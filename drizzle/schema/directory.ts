@@ -182,8 +182,11 @@ export const payouts = pgTable(
     status: text('status', { enum: PAYOUT_STATUSES }).notNull().default('draft'),
     /** the contractor's address when the payout was created; without one nothing can pay it */
     address: text('address'),
-    /** the amount as the client sealed it; never read, never logged */
-    encryptedAmount: text('encrypted_amount').notNull(),
+    /**
+     * the amount as the client sealed it; never logged. Null once a payout is paid or canceled whose amount was sealed to a
+     * relay
+     */
+    encryptedAmount: text('encrypted_amount'),
     /** the transfer that last claimed it */
     transfer: uuid('transfer'),
     txHash: text('tx_hash'),
@@ -206,6 +209,7 @@ export const payouts = pgTable(
     check('payouts_status', oneOf(table.status, PAYOUT_STATUSES)),
     check('payouts_paid', sql`(${table.status} = 'paid') = (${table.paidAt} is not null)`),
     check('payouts_paid_hash', sql`${table.status} <> 'paid' or ${table.txHash} is not null`),
+    check('payouts_amount', sql`${table.status} in ('paid', 'canceled') or ${table.encryptedAmount} is not null`),
     check('payouts_pending', sql`${table.status} <> 'pending' or ${table.transfer} is not null`),
     index('payouts_newest').on(table.organisation, ...newest(table)),
     index('payouts_by_status').on(table.organisation, table.status, ...newest(table)),

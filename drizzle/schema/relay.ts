@@ -13,18 +13,19 @@ import {
   uuid,
 } from 'drizzle-orm/pg-core'
 import { instant, oneOf } from './columns.ts'
-import { IDENTITY_KINDS } from './directory.ts'
+import { batches, IDENTITY_KINDS, payouts } from './directory.ts'
 
-/** A job is `running` until every item has ended; `failed` if one of them did. */
+/** A job or a run is `running` until every item has ended; `failed` if one of them did. */
 export const JOB_STATUSES = ['running', 'completed', 'failed'] as const
 export type JobStatus = (typeof JOB_STATUSES)[number]
 
 /**
  * The states of an item. `queued`: it has no channel. `taken`: its transfer is being built. `signed`: that transfer is
  * stored, and no other may pay the item until its outcome is known. The others are final. `unknown`: the ledger's
- * history no longer reaches back far enough to tell whether the item was paid.
+ * history no longer reaches back far enough to tell whether the item was paid. `skipped`: the
+ * payout of a run was canceled, or paid by another transfer.
  */
-export const ITEM_STATUSES = ['queued', 'taken', 'signed', 'paid', 'failed', 'unknown'] as const
+export const ITEM_STATUSES = ['queued', 'taken', 'signed', 'paid', 'failed', 'unknown', 'skipped'] as const
 export type ItemStatus = (typeof ITEM_STATUSES)[number]
 
 /**
@@ -34,7 +35,10 @@ export type ItemStatus = (typeof ITEM_STATUSES)[number]
 export const CHANNEL_PROBLEMS = ['account', 'registration', 'sequence', 'balance', 'history', 'moved'] as const
 export type ChannelProblem = (typeof CHANNEL_PROBLEMS)[number]
 
-/** A batch that the relay pays. Its amounts are stored sealed to the relay. */
+/**
+ * What the relay pays: a job from its own balances, or a run, which is a batch that the employer has delegated. The amounts
+ * are stored sealed to the relay.
+ */
 export const batchJobs = pgTable(
   'batch_jobs',
   {
@@ -44,6 +48,14 @@ export const batchJobs = pgTable(
     userSub: text('user_sub').notNull(),
     /** thumbprint of the key that the amounts are sealed to; the queue of the relays with that key is named after it */
     relayKey: text('relay_key').notNull(),
+    /** the batch that a run pays; null for a job */
+    batch: uuid('batch').references(() => batches.id),
+    /** the manifest of a run, as the employer has signed it; each relay checks both before it pays */
+    manifest: text('manifest'),
+    /** base64 */
+    signature: text('signature'),
+    /** UTC day whose quota a run counts against with all its items, YYYY-MM-DD */
+    quotaDay: text('quota_day'),
     status: text('status', { enum: JOB_STATUSES }).notNull().default('running'),
     /** the error of the first failed item */
     error: text('error'),
@@ -53,11 +65,23 @@ export const batchJobs = pgTable(
   (table) => [
     check('batch_jobs_status', oneOf(table.status, JOB_STATUSES)),
     check('batch_jobs_ended', sql`(${table.status} = 'running') = (${table.endedAt} is null)`),
-    uniqueIndex('batch_jobs_one_running').on(table.userKind, table.userSub).where(sql`${table.status} = 'running'`),
+    check(
+      'batch_jobs_run',
+      sql`num_nulls(${table.batch}, ${table.manifest}, ${table.signature}, ${table.quotaDay}) in (0, 4)`,
+    ),
+    check('batch_jobs_run_of_account', sql`${table.batch} is null or ${table.userKind} = 'ledger'`),
+    uniqueIndex('batch_jobs_one_running')
+      .on(table.userKind, table.userSub)
+      .where(sql`${table.status} = 'running' and ${table.batch} is null`),
+    uniqueIndex('batch_jobs_one_run')
+      .on(table.batch)
+      .where(sql`${table.status} = 'running' and ${table.batch} is not null`),
+    index('batch_jobs_of_batch').on(table.batch, table.createdAt).where(sql`${table.batch} is not null`),
     index('batch_jobs_newest').on(table.createdAt),
   ],
 )
 
+/** One transfer of a job or of a run. The owner of a run's escrow is its `quotaAccount`. */
 export const batchItems = pgTable(
   'batch_items',
   {
@@ -67,6 +91,10 @@ export const batchItems = pgTable(
     status: text('status', { enum: ITEM_STATUSES }).notNull().default('queued'),
     /** G… or C…; null: the paying channel pays another channel */
     recipient: text('recipient'),
+    /** the payout that an item of a run pays; null for an item of a job, like `spender` */
+    payout: uuid('payout').references(() => payouts.id),
+    /** the channel that the employer has delegated to: no other may pay the item */
+    spender: text('spender'),
     /** the amount as a JWE for the relay; erased when the item ends */
     sealedAmount: text('sealed_amount'),
     /** the account whose sponsor quota the transfer uses */
@@ -85,6 +113,8 @@ export const batchItems = pgTable(
     signedXdr: text('signed_xdr'),
     /** the channel's opening once that transfer has applied, as a JWE for the relay */
     sealedOpening: text('sealed_opening'),
+    /** whether a transfer of it that ended unpaid was submitted; only then does a run's item use the quota */
+    submitted: boolean('submitted').notNull().default(false),
     /** the hash of the transfer that the ledger included, or of the last attempt */
     hash: text('hash'),
     error: text('error'),
@@ -105,18 +135,26 @@ export const batchItems = pgTable(
     check('batch_items_settled', sql`(${hasEnded(table)}) = (${table.settledAt} is not null)`),
     check('batch_items_sealed', sql`(${hasEnded(table)}) = (${table.sealedAmount} is null)`),
     check('batch_items_signed_xdr', sql`(${table.status} = 'signed') = (${table.signedXdr} is not null)`),
-    check('batch_items_signed_opening', sql`(${table.status} = 'signed') = (${table.sealedOpening} is not null)`),
+    check('batch_items_run', sql`(${table.payout} is null) = (${table.spender} is null)`),
+    check(
+      'batch_items_signed_opening',
+      sql`(${table.status} = 'signed' and ${table.payout} is null) = (${table.sealedOpening} is not null)`,
+    ),
     check('batch_items_signed_hash', sql`${table.status} <> 'signed' or ${table.innerHash} is not null`),
     check('batch_items_channel', sql`${table.status} not in ('taken', 'signed') or ${table.channel} is not null`),
     check('batch_items_paid', sql`${table.status} <> 'paid' or ${table.hash} is not null`),
     uniqueIndex('batch_items_one_per_channel').on(table.channel).where(sql`${table.status} in ('taken', 'signed')`),
     index('batch_items_waiting').on(table.queuedAt, table.job, table.position).where(sql`${table.status} = 'queued'`),
+    index('batch_items_of_spender')
+      .on(table.spender, table.quotaAccount, table.settledAt)
+      .where(sql`${table.spender} is not null`),
+    index('batch_items_of_payout').on(table.payout).where(sql`${table.payout} is not null`),
     index('batch_items_failed').on(table.settledAt.desc().nullsFirst()).where(sql`${table.status} = 'failed'`),
   ],
 )
 
 function hasEnded({ status }: { status: AnyColumn }) {
-  return oneOf(status, ['paid', 'failed', 'unknown'])
+  return oneOf(status, ['paid', 'failed', 'unknown', 'skipped'])
 }
 
 /**

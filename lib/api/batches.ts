@@ -85,10 +85,10 @@ export const BATCH_OPERATIONS = inGroup('Batches', [
     caller: 'employer',
     extension: true,
     summary: 'Delete a batch none of whose payouts was ever submitted',
-    description: 'Its payouts are deleted too.',
+    description: 'Its payouts are deleted too. A batch that has had a run stays.',
     parameters,
     response: { description: 'The batch is deleted', schema: removedShape, example: { id: EXAMPLE.batchId } },
-    refusals: ['batch-not-found', 'batch-sent'],
+    refusals: ['batch-not-found', 'batch-sent', 'batch-run'],
     handle: (context) => removeBatch(context, context.params.id),
   }),
   operation({

@@ -14,6 +14,8 @@ export const EXAMPLE = {
   session: 'eyJhbGciOiJIUzI1NiIsInR5cCI6InNlc3Npb24rand0In0.eyJraW5kIjoibGVkZ2VyIn0.c2lnbmF0dXJl',
   invite: 'Xwx-CjxVSm6dDi9qH3uMEQAAAAGenp6enp6enp6enp6enp6enp6enp6enp6enp6enp6eng',
   hash: '3a7f0e6dbb0b7b0c8f9bfd0e2f1f5c0d9b1a4e7c6d5f8e9a0b1c2d3e4f5a6b7c',
+  seal: 'eyJhbGciOiJFQ0RILUVTIiwiZW5jIjoiQTI1NkdDTSIsImtpZCI6IuKApiJ9..bm9uY2Ugb2YgMTJi.c2VhbGVkIGFtb3VudC4u.MTYgYnl0ZXMgb2YgYSB0YWc',
+  runSignature: `${'c2lnbmF0dXJl'.repeat(7)}c2ln`.slice(0, 86).concat('=='),
   pvk: '1f'.repeat(64),
   created: '2026-03-02T09:00:00.000Z',
   started: '2026-03-02T09:05:00.000Z',

@@ -13,6 +13,7 @@ import { openApiDocument } from './openapi.ts'
 import { inGroup, type Operation, operation } from './operation.ts'
 import { PAYOUT_OPERATIONS } from './payouts.ts'
 import { RELAY_OPERATIONS } from './relay.ts'
+import { RUN_OPERATIONS } from './runs.ts'
 import { SERVICE_OPERATIONS } from './service.ts'
 import { SESSION_OPERATIONS } from './sessions.ts'
 import { TRANSFER_OPERATIONS } from './transfers.ts'
@@ -44,6 +45,7 @@ export const OPERATIONS: readonly Operation[] = [
   ...CONTRACTOR_OPERATIONS,
   ...INVITE_OPERATIONS,
   ...BATCH_OPERATIONS,
+  ...RUN_OPERATIONS,
   ...PAYOUT_OPERATIONS,
   ...ME_OPERATIONS,
   ...FUNDING_OPERATIONS,

@@ -133,7 +133,7 @@ interface Declaration<
    * Runs before the body is read, and returns the context's `ready`.
    * @throws Refusal 501 if a feature is not configured, or the session is not a wallet's
    */
-  requires?(service: Service, principal: Principal<Caller>): Ready
+  requires?(service: Service, principal: Principal<Caller>): Ready | Promise<Ready>
   response?: ResponseSpec<Shape>
   /** further responses that are not refusals, by status */
   otherResponses?: Record<number, ResponseSpec<Shape>>

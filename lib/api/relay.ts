@@ -55,9 +55,10 @@ export const RELAY_OPERATIONS = inGroup('Relay', [
       },
     },
     refusals: ['runs-not-wired'],
-    handle: async ({ service, settings, ready }) =>
+    handle: async ({ service, session, settings, ready }) =>
       await readRunTerms(await service.database(), {
         ...ready,
+        account: session.sub,
         network: service.network,
         maxChannels: settings.runChannels,
       }),

@@ -56,7 +56,7 @@ interface RequestContext {
 
 async function respond(operation: Operation, { running, request, session, params }: RequestContext): Promise<Response> {
   const principal = await identify(operation.caller, running, session, params)
-  const ready = operation.requires?.(running, principal)
+  const ready = await operation.requires?.(running, principal)
   const query = operation.query && readQuery(request, operation.query.schema)
   const body = await readBody(request, operation)
   const admitted = await admit(operation.caller, running, principal)

@@ -42,6 +42,7 @@ export const REFUSALS = {
     'account-unregistered': 'the account is not registered with the confidential token',
     'address-taken': 'another contractor has this address',
     'batch-locked': 'batch is locked',
+    'batch-run': 'this batch has had a run',
     'batch-sent': 'a payout of this batch has been sent',
     'contractor-accepted': 'contractor has accepted already',
     'contractor-inactive': 'contractor is inactive',
@@ -51,7 +52,10 @@ export const REFUSALS = {
     'job-running': 'a batch job is already running',
     'organisation-dissolved': 'your organisation no longer exists: sign in again',
     'organisation-in-use': "the other session's organisation has records",
+    'payout-locked': 'the payout is neither ready nor failed',
     'payout-sent': 'the payout is pending, paid or canceled',
+    'run-not-ready': 'the batch cannot be run yet',
+    'run-unfinished': 'a run of this batch is not finished',
   },
   413: { 'too-large': 'the body is larger than 256 KiB' },
   415: { 'unsupported-media': 'the body must be application/json' },
@@ -174,6 +178,9 @@ export interface FieldProblem {
   message: string
 }
 
+/** A field of a refusal's body. */
+type Detail = string | readonly Readonly<Record<string, string>>[]
+
 interface RefusalOptions {
   /** logged, never sent to the caller */
   cause?: unknown
@@ -183,8 +190,8 @@ interface RefusalOptions {
   fields?: readonly FieldProblem[]
   /** how many more fields are bad than `fields` lists */
   fieldsOmitted?: number
-  /** further fields of the body, such as `hash` or `jobId` */
-  details?: Readonly<Record<string, string>>
+  /** further fields of the body, such as `hash`, `jobId` or `errors` */
+  details?: Readonly<Record<string, Detail>>
 }
 
 class OwnRefusal extends Error {
@@ -192,7 +199,7 @@ class OwnRefusal extends Error {
   readonly retryAfter: number | undefined
   readonly fields: readonly FieldProblem[]
   readonly fieldsOmitted: number
-  readonly details: Readonly<Record<string, string>>
+  readonly details: Readonly<Record<string, Detail>>
 
   constructor(code: RefusalCode, message = messageOf(code), options: RefusalOptions = {}) {
     super(message, 'cause' in options ? { cause: options.cause } : undefined)

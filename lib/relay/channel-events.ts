@@ -8,6 +8,8 @@ export interface TokenEvent {
   /** of the transaction, the outer one under a fee bump: 64 hex digits */
   hash: string
   ledger: number
+  /** the account whose balance paid: the channel, or the owner of an escrow */
+  from: string
   /** the payee, G… or C… */
   to: string
 }
@@ -34,6 +36,7 @@ export async function readTokenEvents(
   const own = Address.fromString(channel).toScVal().toXdr('base64')
   const topics = [
     [symbol('transfer'), own, '*'],
+    [symbol('spender_transfer'), own, '*', '*'],
     [symbol('register'), own],
   ]
   const filters: rpc.Api.EventFilter[] = [{ type: 'contract', contractIds: [token], topics }]
@@ -50,7 +53,7 @@ export async function readTokenEvents(
     if (isComplete || ('cursor' in from && from.cursor === page.cursor)) {
       const isWhole = lastLedger !== undefined || events.some(({ topic }) => nameOf(topic) === 'register')
       if (!isWhole) return 'history-too-short'
-      const transfers = events.filter(({ topic }) => nameOf(topic) === 'transfer').map(decode)
+      const transfers = events.filter(({ topic }) => nameOf(topic) !== 'register').map(decode)
       return { transfers, latestLedger: page.latestLedger }
     }
     from = { cursor: page.cursor }
@@ -60,7 +63,10 @@ export async function readTokenEvents(
 const nameOf = (topics: xdr.ScVal[]): unknown => topics[0] && scValToNative(topics[0])
 
 function decode({ txHash, ledger, topic }: rpc.Api.EventResponse): TokenEvent {
-  return { hash: txHash, ledger, to: String(topic[2] && scValToNative(topic[2])) }
+  const [, ...addresses] = topic.map((each) => String(scValToNative(each)))
+  // transfer has (from, to), spender_transfer (spender, from, to).
+  const [from = '', to = ''] = addresses.slice(-2)
+  return { hash: txHash, ledger, from, to }
 }
 
 /** A cursor is an event id: its first part holds ledger, transaction and operation (SEP-35). */

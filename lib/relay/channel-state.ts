@@ -2,7 +2,7 @@ import { and, eq, exists, gte, inArray, isNull, lt, notInArray, or, sql } from '
 import { batchItems, batchJobs, type ChannelProblem, relayChannels } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { ItemError } from './item-error.ts'
-import type { Item } from './item-row.ts'
+import { type Item, OPEN_ITEM } from './item-row.ts'
 import type { Relay } from './relay.ts'
 
 /** A channel's row. Its opening and its balance are sealed. */
@@ -49,7 +49,7 @@ export function findChannels(db: Database, token: string): Promise<ChannelRecord
 }
 
 /** The problems that do not keep a channel from paying out of a delegation: it needs no balance for that. */
-const RUN_PROBLEMS: readonly ChannelProblem[] = ['balance', 'history']
+export const RUN_PROBLEMS: readonly ChannelProblem[] = ['balance', 'history']
 
 /** A channel, and whether it could pay from a delegation now. */
 interface RunChannel {
@@ -160,9 +160,17 @@ export async function adoptSequence(store: ChannelStore, address: string, sequen
     .where(and(isChannel(store.token, address), isNull(relayChannels.sequenceNumber)))
 }
 
-/** Whether a channel that has moved may have paid the item: it was queued before the problem was found. */
-export async function isSuspended(db: Database, token: string, { queuedAt }: Pick<Item, 'queuedAt'>): Promise<boolean> {
-  return (await db.$count(relayChannels, and(eq(relayChannels.token, token), gte(relayChannels.movedAt, queuedAt)))) > 0
+/**
+ * Whether a channel that has moved may have paid the item: it was queued before the problem was found. An item of a run can
+ * only be paid by its own channel.
+ */
+export async function isSuspended(
+  db: Database,
+  token: string,
+  { queuedAt, spender }: Pick<Item, 'queuedAt' | 'spender'>,
+): Promise<boolean> {
+  const mayHavePaid = spender === null ? eq(relayChannels.token, token) : isChannel(token, spender)
+  return (await db.$count(relayChannels, and(mayHavePaid, gte(relayChannels.movedAt, queuedAt)))) > 0
 }
 
 /** Whether a running relay has a channel outside `unable` that may have enough for an item. */
@@ -174,11 +182,14 @@ export async function isAnyAble(store: ChannelStore, unable: readonly string[]):
 }
 
 /** A free channel of a running relay that could pay the item now. */
-export async function findFree(store: ChannelStore, { unable }: Pick<Item, 'unable'>): Promise<string | undefined> {
+export async function findFree(
+  store: ChannelStore,
+  item: Pick<Item, 'unable' | 'spender'>,
+): Promise<string | undefined> {
   const [free] = await (await store.database())
     .select({ address: relayChannels.address })
     .from(relayChannels)
-    .where(and(isElsewhere(store, unable), IS_SEEN, isNull(relayChannels.problem), isNull(relayChannels.itemJob)))
+    .where(and(isElsewhere(store, item.unable), IS_SEEN, isFitFor(item), isNull(relayChannels.itemJob)))
     .limit(1)
   return free?.address
 }
@@ -186,16 +197,28 @@ export async function findFree(store: ChannelStore, { unable }: Pick<Item, 'unab
 const isElsewhere = ({ token }: ChannelStore, addresses: readonly string[]) =>
   and(eq(relayChannels.token, token), notInArray(relayChannels.address, [...addresses]))
 
+/**
+ * The condition under which a channel may pay an item. A run needs no balance and no history of the channel, which pays
+ * from the employer's escrow.
+ */
+export const isFitFor = ({ spender }: Pick<Item, 'spender'>) =>
+  and(
+    spender === null ? isNull(relayChannels.problem) : and(eq(relayChannels.address, spender), HAS_ACCOUNT),
+    eq(relayChannels.paused, false),
+  )
+const HAS_ACCOUNT = or(isNull(relayChannels.problem), inArray(relayChannels.problem, [...RUN_PROBLEMS]))
+
 /** Whether this relay can serve any message: one of its channels has no problem, or a transfer is still open. */
 export async function canServe(relay: Relay): Promise<boolean> {
   const db = await relay.database()
   const addresses = relay.channels.map(({ address }) => address)
-  const isFit = and(
-    eq(relayChannels.token, relay.token),
-    inArray(relayChannels.address, addresses),
-    isNull(relayChannels.problem),
-  )
-  if ((await db.$count(relayChannels, isFit)) > 0) return true
+  const isOwn = and(eq(relayChannels.token, relay.token), inArray(relayChannels.address, addresses))
+  const runs = db
+    .select({ job: batchItems.job })
+    .from(batchItems)
+    .where(and(eq(batchItems.spender, relayChannels.address), inArray(batchItems.status, OPEN_ITEM)))
+  const isFit = or(isNull(relayChannels.problem), and(HAS_ACCOUNT, exists(runs)))
+  if ((await db.$count(relayChannels, and(isOwn, isFit))) > 0) return true
   const isOurs = and(eq(batchJobs.id, batchItems.job), eq(batchJobs.relayKey, relay.queue.relayKey))
   const ours = db.select({ id: batchJobs.id }).from(batchJobs).where(isOurs)
   return (await db.$count(batchItems, and(eq(batchItems.status, 'signed'), exists(ours)))) > 0

@@ -1,7 +1,7 @@
-import { and, asc, eq, inArray, isNull, lte, not, or, sql } from 'drizzle-orm'
+import { and, asc, eq, inArray, isNotNull, isNull, lte, not, or, sql } from 'drizzle-orm'
 import { batchItems, batchJobs, relayChannels } from '#drizzle/schema/relay.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
-import { type ChannelRecord, isChannel } from './channel-state.ts'
+import { type ChannelRecord, isChannel, isFitFor, RUN_PROBLEMS } from './channel-state.ts'
 import { type HeldItem, type Item, type ItemId, isItem, oldestFirst } from './item-row.ts'
 import type { Relay, RelayStore } from './relay.ts'
 
@@ -30,7 +30,9 @@ export async function acquire(tx: Database, relay: Relay, item: Item): Promise<{
   const { token, channels } = relay
   await tx.update(relayChannels).set(NO_NEXT).where(isReservedFor(item))
   const own = channels.map(({ address }) => address).filter((address) => !item.unable.includes(address))
-  const isFit = and(eq(relayChannels.token, token), inArray(relayChannels.address, own), isNull(relayChannels.problem))
+  const isFit = and(eq(relayChannels.token, token), inArray(relayChannels.address, own), isFitFor(item))
+  // Its channel may be free, but it is the turn of another employer, whose item is on its way.
+  if (item.spender !== null && (await ownerInTurn(tx, relay, item.spender)) !== item.quotaAccount) return 'busy'
   const [free] = await tx
     .select({ address: relayChannels.address })
     .from(relayChannels)
@@ -58,7 +60,7 @@ export async function release(tx: Database, store: RelayStore, item: ItemId, sea
   const problem = sealedOpening !== undefined && channel.problem !== 'moved' ? null : channel.problem
   const next = nextOf(channel)
   const isSame = waiting && next?.job === waiting.job && next.position === waiting.position
-  const hasNext = isSame && problem === null && (await takeNext(tx, next, address))
+  const hasNext = isSame && (await takeNext(tx, next, { ...channel, problem }))
   await tx
     .update(relayChannels)
     .set({
@@ -68,23 +70,66 @@ export async function release(tx: Database, store: RelayStore, item: ItemId, sea
       ...(sealedOpening !== undefined && { sealedOpening }),
     })
     .where(isChannel(token, address))
-  if (!hasNext && problem === null) await hurryOldest(tx, store, address)
+  if (!hasNext) await hurryOldest(tx, store, { ...channel, problem })
 }
 
 function nextOf({ nextJob, nextPosition }: ChannelRecord): ItemId | undefined {
   return nextJob !== null && nextPosition !== null ? { job: nextJob, position: nextPosition } : undefined
 }
 
-async function takeNext(tx: Database, next: ItemId, channel: string): Promise<boolean> {
+/** The condition for the items that a channel with this problem may pay. */
+function isPayableBy({ problem, paused }: Pick<ChannelRecord, 'problem' | 'paused'>) {
+  if (paused) return sql`false`
+  if (problem === null) return undefined
+  return RUN_PROBLEMS.includes(problem) ? isNotNull(batchItems.spender) : sql`false`
+}
+
+async function takeNext(tx: Database, next: ItemId, channel: ChannelRecord): Promise<boolean> {
   const taken = await tx
     .update(batchItems)
-    .set({ status: 'taken', channel })
-    .where(and(isItem(next), eq(batchItems.status, 'queued')))
+    .set({ status: 'taken', channel: channel.address })
+    .where(and(isItem(next), eq(batchItems.status, 'queued'), isPayableBy(channel)))
     .returning({ job: batchItems.job })
   return taken.length > 0
 }
 
-async function hurryOldest(tx: Database, { queue }: RelayStore, channel: string): Promise<void> {
+/**
+ * The employer whose item a channel pays next: the one that has waited longest for a payment of this channel. Undefined
+ * without a waiting item of a run.
+ * @param held the employer whose item holds the channel, which comes last
+ */
+async function ownerInTurn(
+  tx: Database,
+  { queue }: Pick<RelayStore, 'queue'>,
+  channel: string,
+  held = '',
+): Promise<string | undefined> {
+  const settled = sql`(select max(settled.settled_at) from ${batchItems} as settled
+    where settled.spender = ${channel} and settled.quota_account = ${batchItems.quotaAccount})`
+  const [next] = await tx
+    .select({ owner: batchItems.quotaAccount })
+    .from(batchItems)
+    .innerJoin(batchJobs, eq(batchJobs.id, batchItems.job))
+    .where(and(eq(batchItems.spender, channel), eq(batchJobs.relayKey, queue.relayKey), IS_WAITING))
+    .groupBy(batchItems.quotaAccount)
+    .orderBy(
+      sql`${batchItems.quotaAccount} = ${held}`,
+      sql`${settled} asc nulls first`,
+      sql`min(${batchItems.queuedAt})`,
+      batchItems.quotaAccount,
+    )
+    .limit(1)
+  return next?.owner
+}
+
+const IS_WAITING = and(
+  eq(batchItems.status, 'queued'),
+  or(isNull(batchItems.doubtedUntil), lte(batchItems.doubtedUntil, sql`clock_timestamp()`)),
+)
+
+async function hurryOldest(tx: Database, { queue }: RelayStore, channel: ChannelRecord): Promise<void> {
+  const owner = await ownerInTurn(tx, { queue }, channel.address)
+  const isInTurn = and(eq(batchItems.spender, channel.address), eq(batchItems.quotaAccount, owner ?? ''))
   const reserved = sql`EXISTS (SELECT 1 FROM ${relayChannels}
     WHERE ${relayChannels.nextJob} = ${batchItems.job} AND ${relayChannels.nextPosition} = ${batchItems.position})`
   const [oldest] = await tx
@@ -93,10 +138,11 @@ async function hurryOldest(tx: Database, { queue }: RelayStore, channel: string)
     .innerJoin(batchJobs, eq(batchJobs.id, batchItems.job))
     .where(
       and(
-        eq(batchItems.status, 'queued'),
+        IS_WAITING,
         eq(batchJobs.relayKey, queue.relayKey),
-        sql`NOT (${channel} = ANY(${batchItems.unable}))`,
-        or(isNull(batchItems.doubtedUntil), lte(batchItems.doubtedUntil, sql`clock_timestamp()`)),
+        sql`NOT (${channel.address} = ANY(${batchItems.unable}))`,
+        or(isNull(batchItems.spender), isInTurn),
+        isPayableBy(channel),
         not(reserved),
       ),
     )
@@ -117,6 +163,9 @@ export async function reserve(relay: Relay, item: Item, held: HeldItem): Promise
       .where(and(isItem(item), eq(batchItems.status, 'queued'), eq(batchItems.attempt, item.attempt)))
       .returning()
     if (!reserved) return undefined
+    const isBound = item.spender !== null
+    if (isBound && (await ownerInTurn(tx, relay, held.channel, held.quotaAccount)) !== item.quotaAccount)
+      return undefined
     const isOwn = isReservedFor(item)
     await tx
       .select({ address: relayChannels.address })

@@ -21,17 +21,40 @@ export type ItemErrorCode =
   | 'call-failed'
   | 'ledger-stalled'
   | 'relay-closing'
+  /** the payout of a run was canceled, or another transfer paid it */
+  | 'payout-gone'
+  /** another transfer may pay the payout of a run: its outcome is awaited */
+  | 'payout-busy'
+  | RunErrorCode
+
+/** Why a payout of a run fails. The payout's error is the code. */
+export type RunErrorCode =
+  /** the rows are not those that the employer has signed: the payout stays as it is */
+  | 'manifest-invalid'
+  | 'seal-invalid'
+  | 'allowance-short'
+  | 'delegation-ended'
+  | 'delegation-revoked'
+  | 'recipient-unregistered'
+  | 'account-frozen'
 
 export class ItemError extends Error {
   readonly code: ItemErrorCode
   /** set for `channel-unfit` */
   readonly problem: ChannelProblem | undefined
+  /** whether it rests on a response of the RPC that may come from a lagging node */
+  readonly isDoubtful: boolean
 
-  constructor(code: ItemErrorCode, message: string, options: { cause?: unknown; problem?: ChannelProblem } = {}) {
+  constructor(
+    code: ItemErrorCode,
+    message: string,
+    options: { cause?: unknown; problem?: ChannelProblem; isDoubtful?: boolean } = {},
+  ) {
     super(message, { cause: options.cause })
     this.name = 'ItemError'
     this.code = code
     this.problem = options.problem
+    this.isDoubtful = options.isDoubtful ?? false
   }
 }
 

@@ -16,12 +16,13 @@ export type HeldItem = Item & { channel: string }
 
 /** Every legal move. Only releasing a channel after a restore pays an item that is `queued`. */
 export const ITEM_MOVES = {
-  queued: ['taken', 'paid', 'failed'],
-  taken: ['signed', 'queued', 'failed'],
-  signed: ['paid', 'queued', 'failed', 'unknown'],
+  queued: ['taken', 'paid', 'failed', 'skipped'],
+  taken: ['signed', 'queued', 'failed', 'skipped'],
+  signed: ['paid', 'queued', 'failed', 'unknown', 'skipped'],
   paid: [],
   failed: [],
   unknown: [],
+  skipped: [],
 } as const satisfies Record<ItemStatus, readonly ItemStatus[]>
 
 const STATUSES = Object.entries(ITEM_MOVES) as [ItemStatus, readonly ItemStatus[]][]

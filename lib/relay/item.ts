@@ -1,10 +1,13 @@
 import { and, asc, eq, sql } from 'drizzle-orm'
 import { batchItems, batchJobs, type ItemStatus } from '#drizzle/schema/relay.ts'
+import { envelopes } from '#drizzle/schema/transfers.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
+import { failPayout } from '#lib/directory/payouts/failure.ts'
+import { releaseCount } from '#lib/transfers/quota.ts'
 import { findTransferOfHash } from '#lib/transfers/rows.ts'
 import { acquire, type NotAcquired, release } from './channel.ts'
 import { claimSequence, isSuspended } from './channel-state.ts'
-import { ItemError } from './item-error.ts'
+import { ItemError, type RunErrorCode } from './item-error.ts'
 import { type HeldItem, type Item, type ItemId, isItem, isOpen, mayMove } from './item-row.ts'
 import type { Relay, RelayStore } from './relay.ts'
 
@@ -52,7 +55,7 @@ export async function take(relay: Relay, id: ItemId): Promise<HeldItem | NotTake
 export async function storeSigned(
   relay: Pick<Relay, 'database' | 'token'>,
   item: HeldItem,
-  signed: { innerHash: string; signedXdr: string; sealedOpening: string; sequenceNumber: bigint },
+  signed: { innerHash: string; signedXdr: string; sealedOpening: string | null; sequenceNumber: bigint },
 ): Promise<HeldItem> {
   const { sequenceNumber, ...columns } = signed
   return await transact(await relay.database(), async (tx) => {
@@ -91,6 +94,8 @@ export type RequeueReason =
   | { because: 'balance-short' }
   /** every channel is tried again after a pause, once no node can lag behind this ledger */
   | { because: 'doubted'; ledger: number; pauseSeconds: number }
+  /** another transfer may pay its payout: it is looked at again after a pause */
+  | { because: 'payout-busy'; pauseSeconds: number }
   /** its transfer failed on the ledger under this hash */
   | { because: 'transfer-failed'; hash: string }
 
@@ -113,6 +118,8 @@ function columnsOf(item: Item, reason: RequeueReason) {
         doubtedLedger: reason.ledger,
         doubtedUntil: sql`${CLOCK} + make_interval(secs => ${reason.pauseSeconds})`,
       }
+    case 'payout-busy':
+      return { doubtedUntil: sql`${CLOCK} + make_interval(secs => ${reason.pauseSeconds})` }
     case 'transfer-failed':
       return { hash: reason.hash, failures: sql`${batchItems.failures} + 1` }
     default:
@@ -128,7 +135,7 @@ async function moveToQueue(
 ): Promise<void> {
   await tx
     .update(batchItems)
-    .set({ status: 'queued', channel: null, ...UNSIGNED, ...columns })
+    .set({ status: 'queued', channel: null, submitted: WAS_SUBMITTED, ...UNSIGNED, ...columns })
     .where(mayMove(item, 'queued'))
   await release(tx, store, item)
 }
@@ -138,6 +145,8 @@ export type Ending =
   | { status: 'paid'; hash: string; innerHash?: string }
   | { status: 'failed'; error: string; unable?: string[] }
   | { status: 'unknown'; hash?: string }
+  /** the payout of a run was canceled, or paid by another transfer */
+  | { status: 'skipped' }
 
 /**
  * Ends an item, releases its channel and closes its job with the last item, in one SQL transaction. False if it has
@@ -157,16 +166,24 @@ export async function endWithin(tx: Database, store: RelayStore, item: Item, end
   const error = 'error' in ending ? ending.error : ending.status === 'unknown' ? HISTORY_LOST : null
   const [ended] = await tx
     .update(batchItems)
-    .set({ ...ending, error, settledAt: now, sealedAmount: null, ...UNSIGNED })
+    .set({ ...ending, error, submitted: isPaid || WAS_SUBMITTED, settledAt: now, sealedAmount: null, ...UNSIGNED })
     .where(mayMove(item, ending.status))
     .returning({ job: batchItems.job })
   if (!ended) return false
+  // A manifest that does not hold says nothing about the payout.
+  if (ending.status === 'failed' && item.payout !== null && ending.error !== MANIFEST_INVALID) {
+    await failPayout({ db: tx, now }, { id: item.payout, error: ending.error })
+  }
   await release(tx, store, item, isPaid && item.sealedOpening !== null ? item.sealedOpening : undefined)
   await closeJob(tx, item.job, now)
   return true
 }
 
 const CLOCK = sql`clock_timestamp()`
+const MANIFEST_INVALID = 'manifest-invalid' satisfies RunErrorCode
+/** Whether an envelope of the item was submitted, up to now. */
+const WAS_SUBMITTED = sql<boolean>`${batchItems.submitted} or exists (select 1 from ${envelopes}
+  where ${envelopes.innerHash} = ${batchItems.innerHash} and ${envelopes.firstSentAt} is not null)`
 const UNSIGNED = { signedXdr: null, sealedOpening: null }
 const HISTORY_LOST = 'the ledger’s history no longer shows whether it was paid'
 
@@ -197,10 +214,16 @@ async function closeJob(tx: Database, job: string, now: Date): Promise<void> {
     .where(eq(batchItems.job, job))
     .orderBy(asc(batchItems.position))
   if (items.some(isOpen)) return
-  const unpaid = items.find(({ status }) => status !== 'paid')
+  const unpaid = items.find(({ status }) => status !== 'paid' && status !== 'skipped')
   const error = unpaid && `transfer ${unpaid.position}: ${unpaid.error}`
-  await tx
+  const [closed] = await tx
     .update(batchJobs)
     .set(error ? { status: 'failed', endedAt: now, error } : { status: 'completed', endedAt: now })
     .where(and(eq(batchJobs.id, job), eq(batchJobs.status, 'running')))
+    .returning({ account: batchJobs.userSub, day: batchJobs.quotaDay })
+  if (!closed || closed.day === null) return
+  const { account, day } = closed
+  // A run has used the quota for all its items when it was queued.
+  const count = await tx.$count(batchItems, and(eq(batchItems.job, job), eq(batchItems.submitted, false)))
+  await releaseCount(tx, { account, day, count })
 }

@@ -120,14 +120,18 @@ async function recordAndSettle(
   const signed = TransactionBuilder.fromXdr(event.signedXDR, relay.network.passphrase)
   const paid = { status: 'paid', hash: event.hash, innerHash: Buffer.from(signed.hash()).toString('hex') } as const
   for (;;) {
-    const item = await findPaid(relay, event.to)
+    const item = await findPaid(relay, channel, event)
     const confirm = async (tx: Parameters<typeof endWithin>[0]) => {
       if (!item || (await endWithin(tx, relay, item, paid))) return
       throw new ItemError('item-gone', 'a worker has taken the item')
     }
     try {
-      const quotaAccount = item?.quotaAccount ?? channel
-      await sponsorChannel(context, { channel, quotaAccount, signedXDR: event.signedXDR, confirm })
+      // Without its run, a payment from an escrow pays a payout of the owner's organisation that fits, if there is one.
+      const quotaAccount = item?.quotaAccount ?? event.from
+      const delegated = event.from !== channel && {
+        delegated: item?.payout ? { payoutId: item.payout } : {},
+      }
+      await sponsorChannel(context, { channel, quotaAccount, signedXDR: event.signedXDR, confirm, ...delegated })
       return item
     } catch (error) {
       if (!isItemError(error, 'item-gone')) throw error
@@ -135,16 +139,23 @@ async function recordAndSettle(
   }
 }
 
-/** The item that a transfer to `payee` paid: of the unpaid ones the oldest. A worker that has it loses it. */
-async function findPaid(relay: Relay, payee: string): Promise<Item | undefined> {
+/**
+ * The item that a transfer of the channel paid: of the unpaid ones for its payee the oldest. For a payment from an escrow
+ * it is an item of a run that the escrow's owner has delegated to the channel. A worker that has it loses it.
+ */
+async function findPaid(relay: Relay, channel: string, { from, to }: TokenEvent): Promise<Item | undefined> {
   const db = await relay.database()
-  const isOfPayee = eq(batchItems.recipient, payee)
-  // An item without a recipient pays one of the channels.
-  const paysChannel = (await findChannel(relay, payee)) ? or(isOfPayee, isNull(batchItems.recipient)) : isOfPayee
+  const isOfPayee = eq(batchItems.recipient, to)
+  // An item of a job without a recipient pays one of the channels.
+  const isOfJob = and(
+    isNull(batchItems.payout),
+    (await findChannel(relay, to)) ? or(isOfPayee, isNull(batchItems.recipient)) : isOfPayee,
+  )
+  const isOfRun = and(isOfPayee, eq(batchItems.spender, channel), eq(batchItems.quotaAccount, from))
   const [item] = await db
     .select()
     .from(batchItems)
-    .where(and(paysChannel, inArray(batchItems.status, ['queued', 'taken'])))
+    .where(and(from === channel ? isOfJob : isOfRun, inArray(batchItems.status, ['queued', 'taken'])))
     .orderBy(...oldestFirst)
     .limit(1)
   if (item?.status !== 'taken') return item

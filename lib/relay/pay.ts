@@ -6,14 +6,14 @@ import { type RefusalReason, SponsorRefusal } from '#lib/refusal/sponsor-refusal
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import { sponsorChannel } from '#lib/transfers/channel.ts'
 import { isBehindAll, isOfTheMoment } from '#lib/transfers/recency.ts'
-import type { Opening } from '#lib/wallet/commitment.ts'
 import { isAnyAble, recordProblem, storeBalance } from './channel-state.ts'
 import { checkChannels } from './check.ts'
 import { confirmItem, type Ending, end, type RequeueReason, requeue } from './item.ts'
-import { ItemError } from './item-error.ts'
+import { ItemError, isItemError } from './item-error.ts'
 import { findItem, type HeldItem, type Item } from './item-row.ts'
 import type { Channel, Relay } from './relay.ts'
-import { type AheadProof, signItem } from './sign.ts'
+import { requireUnpaid } from './run-item.ts'
+import { type AheadProof, type PaymentStart, signItem } from './sign.ts'
 
 /**
  * The outcome of a step. `ended`: the item has ended, or another worker has it. `requeued`: the item has no channel any
@@ -28,8 +28,8 @@ interface Step {
   channel: Channel | undefined
   /** a transfer that was proved ahead */
   proof: AheadProof | undefined
-  /** receives the opening that the channel's balance will have once the item's transfer has applied */
-  onSigned(next: Opening): void
+  /** receives what the channel's next payment starts from once the item's transfer has applied */
+  onSigned(next: PaymentStart): void
 }
 
 /** Takes an item one step towards its payment. Throws only while the database cannot be reached. */
@@ -81,6 +81,7 @@ async function submit(relay: Relay, item: HeldItem): Promise<Outcome> {
     quotaAccount,
     signedXDR,
     confirm: (tx) => confirmItem(tx, item),
+    ...(item.payout !== null && { delegated: { payoutId: item.payout } }),
   })
   switch (submitted.status) {
     case 'open':
@@ -123,17 +124,25 @@ async function answerError(relay: Relay, item: HeldItem, error: ItemError): Prom
       return await doubt(relay, item, error.message)
     case 'balance-stale':
       // The RPC sees another balance than the stored one, and either may be behind: the balance is read again.
-      await storeBalance(relay, item.channel, { readAt: null })
+      if (item.payout === null) await storeBalance(relay, item.channel, { readAt: null })
       return await giveBack(relay, item, { because: 'balance-stale' })
     case 'amount-sealed':
       log('error', 'amount cannot be opened', nameOf(item))
       return 'hand-over'
+    case 'payout-gone':
+      return await skip(relay, item)
+    case 'payout-busy':
+      return await postponePayout(relay, item)
     case 'call-expired':
     case 'call-failed':
     case 'ledger-stalled':
     case 'relay-closing':
       log('info', 'item waits', { ...nameOf(item), failure: error.message })
       return 'wait'
+    default:
+      // Why a payout of a run fails: the rows may have been tampered with.
+      log('error', 'payout of a run', { ...nameOf(item), code: error.code, failure: error.message })
+      return error.isDoubtful ? await doubt(relay, item, error.code) : await fail(relay, item, error.code)
   }
 }
 
@@ -152,10 +161,36 @@ const PASSING: ReadonlySet<RefusalReason> = new Set([
 async function answerRefusal(relay: Relay, item: Item, { reason, message }: SponsorRefusal): Promise<Outcome> {
   // The sponsor's float is short, or the channel has another open transfer. Both pass, and the item is not at fault.
   if (reason === 'float' || reason === 'another-open') return 'wait'
+  if (reason === 'payout') return await answerTakenPayout(relay, item)
   if (PASSING.has(reason)) return await giveBack(relay, item, { because: 'transfer-expired' })
   if (isOfTheMoment(reason)) return await doubt(relay, item, message)
   if (!FINAL.has(reason)) log('error', 'sponsor refuses the relay', { ...nameOf(item), reason })
   return await fail(relay, item, message)
+}
+
+/** The item's payout could not be claimed: it was canceled, or another transfer was faster. */
+async function answerTakenPayout(relay: Relay, item: Item): Promise<Outcome> {
+  try {
+    await requireUnpaid(await relay.database(), item)
+  } catch (error) {
+    if (isItemError(error, 'payout-gone')) return await skip(relay, item)
+    if (isItemError(error, 'payout-busy')) return await postponePayout(relay, item)
+    throw error
+  }
+  // The payout is unpaid, and yet the transfer does not fit it: its row has changed since the transfer was signed.
+  return await fail(relay, item, 'manifest-invalid')
+}
+
+/** Ends an item whose payout is paid or canceled. */
+async function skip(relay: Relay, item: Item): Promise<Outcome> {
+  const hasEnded = await end(relay, item, { status: 'skipped' })
+  if (hasEnded) log('info', 'item skipped', nameOf(item))
+  return hasEnded || !(await isStillOurs(relay, item)) ? 'ended' : 'wait'
+}
+
+async function postponePayout(relay: Relay, item: Item): Promise<Outcome> {
+  const busy = { because: 'payout-busy', pauseSeconds: relay.times.rest } as const
+  return (await requeue(relay, item, busy)) ? 'requeued' : 'ended'
 }
 
 /** Queues the item again after a pause, because the obstacle may be temporary. */

@@ -1,11 +1,11 @@
 import { PGlite } from '@electric-sql/pglite'
 import { type SQL, sql } from 'drizzle-orm'
-import { calculateJwkThumbprint } from 'jose'
 import { fromDrizzle, PgBoss } from 'pg-boss'
 import type { PublicRelayKey } from '#lib/config/relay-key.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { sqlRunner } from '#lib/db/sql-runner.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
+import { keyIdOf } from '#lib/wallet/seal.ts'
 import type { ItemId } from './item-row.ts'
 import { openListener } from './wake-up.ts'
 
@@ -140,7 +140,7 @@ export function openQueue(given: {
 
 /** The thumbprint (RFC 7638) of the key that amounts are sealed to. */
 export function thumbprintOf(key: PublicRelayKey): Promise<string> {
-  return calculateJwkThumbprint(key)
+  return keyIdOf(key)
 }
 
 const keyOf = ({ job, position }: ItemId) => `${job}/${position}`

@@ -1,9 +1,12 @@
+import { and, count, desc, eq, inArray, isNotNull } from 'drizzle-orm'
+import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
 import type { PublicRelayKey } from '#lib/config/relay-key.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
 import { readLatestLedger } from '#lib/stellar/latest-ledger.ts'
 import type { Network } from '#lib/stellar/network.ts'
 import { findRunChannels } from './channel-state.ts'
+import { OPEN_ITEM } from './item-row.ts'
 import { RELAY_TIMES } from './relay.ts'
 
 /** What a client needs to delegate to the relay's channels. */
@@ -33,9 +36,29 @@ export const ledgersPerPayout = (network: Pick<Network, 'name'>): number =>
 export const validityLedgers = (network: Pick<Network, 'name'>): number =>
   Math.ceil(RELAY_TIMES.validity / ledgerSecondsOf(network))
 
-/** How many ledgers a delegation must last beyond those of its own payouts. */
-export async function readMarginLedgers(_db: Database, network: Pick<Network, 'name'>): Promise<number> {
-  return validityLedgers(network)
+/**
+ * How many ledgers a delegation must last beyond those of its own payouts: the last envelope must expire before it, and the
+ * payouts that are queued already on the busiest channel come first.
+ */
+export async function readMarginLedgers(db: Database, network: Pick<Network, 'name'>): Promise<number> {
+  const [busiest] = await db
+    .select({ queued: count() })
+    .from(batchItems)
+    .where(and(isNotNull(batchItems.spender), inArray(batchItems.status, OPEN_ITEM)))
+    .groupBy(batchItems.spender)
+    .orderBy(desc(count()))
+    .limit(1)
+  return validityLedgers(network) + (busiest?.queued ?? 0) * ledgersPerPayout(network)
+}
+
+/** The channels that an unfinished run of this account names: their escrow belongs to that run. */
+async function findBusyChannels(db: Database, account: string): Promise<Set<string>> {
+  const busy = await db
+    .selectDistinct({ channel: batchItems.spender })
+    .from(batchItems)
+    .innerJoin(batchJobs, eq(batchJobs.id, batchItems.job))
+    .where(and(eq(batchJobs.status, 'running'), eq(batchItems.quotaAccount, account)))
+  return new Set(busy.flatMap(({ channel }) => (channel === null ? [] : [channel])))
 }
 
 /**
@@ -44,17 +67,38 @@ export async function readMarginLedgers(_db: Database, network: Pick<Network, 'n
  */
 export async function readRunTerms(
   db: Database,
-  { token, network, key, maxChannels }: { token: string; network: Network; key: PublicRelayKey; maxChannels: number },
+  given: { account: string; token: string; network: Network; key: PublicRelayKey; maxChannels: number },
 ): Promise<RunTerms> {
+  const { account, token, network, key, maxChannels } = given
   const channels = await findRunChannels(db, token)
   if (!channels.some(({ isWired }) => isWired)) throw new Refusal('runs-not-wired')
+  const busy = await findBusyChannels(db, account)
   const { sequence: latestLedger } = await readLatestLedger(network)
   return {
     publicKey: key,
-    channels: channels.map(({ address, isAvailable: available }) => ({ address, available })),
+    channels: channels.map(({ address, isAvailable }) => ({ address, available: isAvailable && !busy.has(address) })),
     maxChannels,
     latestLedger,
     ledgersPerPayout: ledgersPerPayout(network),
     marginLedgers: await readMarginLedgers(db, network),
   }
+}
+
+/** @throws Refusal `runs-not-wired` if no running relay can pay a run */
+export async function requireRuns(db: Database, token: string): Promise<void> {
+  if (!(await findRunChannels(db, token)).some(({ isWired }) => isWired)) throw new Refusal('runs-not-wired')
+}
+
+/** Every channel, with the reason why a run of this account cannot use it, or null. */
+export async function judgeChannels(
+  db: Database,
+  { token, account }: { token: string; account: string },
+): Promise<Map<string, 'channel-busy' | 'channel-unavailable' | null>> {
+  const busy = await findBusyChannels(db, account)
+  return new Map(
+    (await findRunChannels(db, token)).map(({ address, isAvailable }) => {
+      if (busy.has(address)) return [address, 'channel-busy']
+      return [address, isAvailable ? null : 'channel-unavailable']
+    }),
+  )
 }

@@ -1,12 +1,12 @@
 import { CompactEncrypt, compactDecrypt, importJWK } from 'jose'
-import type { PrivateRelayKey, PublicRelayKey } from '#lib/config/relay-key.ts'
+import { type PrivateRelayKey, type PublicRelayKey, publicHalf } from '#lib/config/relay-key.ts'
 import type { SyncedBalance } from '#lib/wallet/balance.ts'
 import type { Opening } from '#lib/wallet/commitment.ts'
 import { ORDER } from '#lib/wallet/grumpkin.ts'
+import { AMOUNT_DIGITS, keyIdOf, type SealBinding } from '#lib/wallet/seal.ts'
 import type { ItemId } from './item-row.ts'
 
 // Plaintexts are padded, so that the length of a JWE reveals no amount.
-const AMOUNT_DIGITS = 16
 /** 2^127 has 39 digits, the group order 77. */
 const VALUE_DIGITS = 39
 const BLINDING_DIGITS = ORDER.toString().length
@@ -21,6 +21,14 @@ export function sealAmount(key: PublicRelayKey, { job, position }: ItemId, amoun
 /** The amount in base units. Throws for a JWE of another item or another key. */
 export async function unsealAmount(key: PrivateRelayKey, { job, position }: ItemId, sealed: string): Promise<bigint> {
   return BigInt(await unseal(key, { job, item: position }, sealed))
+}
+
+/** The amount of a run's payout in base units. Throws for a seal of another payout, channel or key, and for no amount. */
+export async function unsealPayout(key: PrivateRelayKey, binding: SealBinding, sealed: string): Promise<bigint> {
+  const { batch, contractor, spender } = binding
+  const amount = await unseal(key, { kid: await keyIdOf(publicHalf(key)), batch, contractor, spender }, sealed)
+  if (!/^\d{16}$/.test(amount) || BigInt(amount) === 0n) throw new Error('the seal holds no amount')
+  return BigInt(amount)
 }
 
 /** Seals the opening of a channel's balance, bound to the channel. */

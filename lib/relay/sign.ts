@@ -4,16 +4,17 @@ import { STALE_PROOF } from '#lib/stellar/confidential-token.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import { buildTransfer, proveTransferAhead, type SignedSpending, signSpending } from '#lib/wallet/calls.ts'
 import type { Opening } from '#lib/wallet/commitment.ts'
-import type { Spending } from '#lib/wallet/spending.ts'
+import { type Allowance, proveDelegatedTransfer, type Spending } from '#lib/wallet/spending.ts'
 import { WalletError } from '#lib/wallet/wallet-error.ts'
 import { isConflict, openBalance, readBalance } from './balance.ts'
 import { findChannels } from './channel-state.ts'
 import { diagnose, isRegistered } from './check.ts'
 import { storeSigned } from './item.ts'
-import { ItemError, isItemError } from './item-error.ts'
+import { ItemError, isItemError, type RunErrorCode } from './item-error.ts'
 import type { HeldItem, Item } from './item-row.ts'
 import { sequenceNumberOf } from './own-call.ts'
 import type { Channel, Relay } from './relay.ts'
+import { openEscrow, readLine, requireCover } from './run-item.ts'
 import { sealOpening, unsealAmount } from './sealing.ts'
 
 /** The payee of an item's transfer (G… or C…), and its amount (base units). */
@@ -22,12 +23,16 @@ interface Terms {
   amount: bigint
 }
 
-/** A transfer that was proved ahead. It is valid for these terms and this opening of the channel's balance only. */
-export interface AheadProof extends Terms {
-  channel: string
-  opening: Opening
-  spending: Spending
-}
+/** What a channel's next payment starts from: its own balance, or the escrow of an employer. */
+export type PaymentStart = { opening: Opening } | { allowance: Allowance }
+
+/** A payment that was proved ahead. It is valid for these terms and this start only. */
+export type AheadProof = Terms & { channel: string } & (
+    | { opening: Opening; spending: Spending }
+    | { allowance: Allowance; spending: DelegatedSpending }
+  )
+
+type DelegatedSpending = Awaited<ReturnType<typeof proveDelegatedTransfer>>
 
 /**
  * Makes the transfer that is to pay an item, and stores it before it is submitted. A proof contains one salt, so the
@@ -40,23 +45,78 @@ export async function signItem(
   channel: Channel,
   item: HeldItem,
   proof?: AheadProof,
-): Promise<{ item: HeldItem; next: Opening }> {
+): Promise<{ item: HeldItem; next: PaymentStart }> {
+  if (item.payout !== null) return await signRunItem(relay, channel, item, proof)
   const terms = await readTerms(relay, channel, item)
   try {
     const opening = await openBalance(relay, channel, terms.amount)
     if (!opening) throw new ItemError('balance-short', 'the channel has too little')
     const built =
-      proof && isFor(proof, channel, terms, opening)
+      proof && 'opening' in proof && isFor(proof, channel, terms) && isSameOpening(proof.opening, opening)
         ? await signSpending(await relay.deployment(), channel, proof.spending, { seconds: relay.times.validity })
         : await relay.showProgress(await relay.database(), item, () => build(relay, channel, terms, opening))
     const sealedOpening = await sealOpening(publicHalf(relay.key), item.channel, built.next)
     const { hash: innerHash, signedXdr } = built
     const sequenceNumber = sequenceNumberOf(signedXdr, relay.network.passphrase)
     const signed = await storeSigned(relay, item, { innerHash, signedXdr, sealedOpening, sequenceNumber })
-    return { item: signed, next: built.next }
+    return { item: signed, next: { opening: built.next } }
   } catch (error) {
     throw await explain(relay, { channel: channel.address, to: terms.to }, error)
   }
+}
+
+/** `signItem` for an item of a run: everything that the employer has signed is checked first. */
+async function signRunItem(
+  relay: Relay,
+  channel: Channel,
+  item: HeldItem,
+  proof: AheadProof | undefined,
+): Promise<{ item: HeldItem; next: PaymentStart }> {
+  const run = await readLine(relay, channel, item)
+  const terms = { to: run.line.address, amount: run.amount }
+  try {
+    const escrow = await openEscrow(relay, channel, run)
+    const { allowance, source } = escrow
+    await requireCover(relay, item, run, allowance)
+    const deployment = await relay.deployment()
+    const isProved = proof && 'allowance' in proof && isFor(proof, channel, terms) && isSame(proof.allowance, allowance)
+    const spending = isProved
+      ? proof.spending
+      : await relay.showProgress(await relay.database(), item, () =>
+          proveDelegatedTransfer(deployment, channel, allowance, { ...escrow, ...terms }),
+        )
+    const built = await signSpending(deployment, channel, spending, { seconds: relay.times.validity, source })
+    const { hash: innerHash, signedXdr } = built
+    const sequenceNumber = sequenceNumberOf(signedXdr, relay.network.passphrase)
+    const signed = await storeSigned(relay, item, { innerHash, signedXdr, sealedOpening: null, sequenceNumber })
+    return { item: signed, next: { allowance: spending.rest } }
+  } catch (error) {
+    throw await explainRun(relay, channel.address, error)
+  }
+}
+
+/** Whether two readings are of the same allowance: each payment leaves a new random salt. */
+const isSame = (one: Allowance, other: Allowance) =>
+  one.owner === other.owner && one.salt === other.salt && isSameOpening(one.opening, other.opening)
+
+/** `proveAhead` for an item of a run. The escrow of another employer than the start's is read from the ledger. */
+async function proveRunItemAhead(
+  relay: Relay,
+  channel: Channel,
+  item: Item,
+  start: PaymentStart,
+): Promise<AheadProof | undefined> {
+  const run = await readLine(relay, channel, item)
+  const terms = { to: run.line.address, amount: run.amount }
+  const escrow = await openEscrow(relay, channel, run)
+  const follows = 'allowance' in start && start.allowance.owner === run.owner
+  const allowance = follows ? start.allowance : escrow.allowance
+  if (terms.amount > allowance.opening.value) return undefined
+  const deployment = await relay.deployment()
+  const spending = await relay.showProgress(await relay.database(), item, () =>
+    proveDelegatedTransfer(deployment, channel, allowance, { ...escrow, ...terms }),
+  )
+  return { ...terms, channel: channel.address, allowance, spending }
 }
 
 /**
@@ -68,8 +128,12 @@ export async function proveAhead(
   relay: Relay,
   channel: Channel,
   item: Item,
-  opening: Opening,
+  start: PaymentStart,
 ): Promise<AheadProof | undefined> {
+  if (item.payout !== null) return await proveRunItemAhead(relay, channel, item, start)
+  // A payment from an escrow leaves the channel's own balance as it was, and this process may not know it.
+  if (!('opening' in start)) return undefined
+  const { opening } = start
   const terms = await readTerms(relay, channel, item)
   if (terms.amount > opening.value) return undefined
   const deployment = await relay.deployment()
@@ -87,10 +151,11 @@ async function readTerms(relay: Relay, channel: Channel, item: Item): Promise<Te
   return { to, amount }
 }
 
-function isFor(proof: AheadProof, channel: Channel, { to, amount }: Terms, opening: Opening): boolean {
-  const isSameBalance = proof.opening.value === opening.value && proof.opening.blinding === opening.blinding
-  return isSameBalance && proof.channel === channel.address && proof.to === to && proof.amount === amount
+function isFor(proof: AheadProof, channel: Channel, { to, amount }: Terms): boolean {
+  return proof.channel === channel.address && proof.to === to && proof.amount === amount
 }
+
+const isSameOpening = (one: Opening, other: Opening) => one.value === other.value && one.blinding === other.blinding
 
 async function build(relay: Relay, channel: Channel, terms: Terms, opening: Opening): Promise<SignedSpending> {
   const deployment = await relay.deployment()
@@ -124,6 +189,31 @@ async function explain(
   if (contractError === STALE_PROOF) return new ItemError('balance-stale', 'the proof is stale', { cause: error })
   if (code === 'balance-too-low') return new ItemError('balance-short', 'the channel has too little', { cause: error })
   log('info', 'item cannot be paid', { channel, code, contractError })
+  return new ItemError('unpayable', `the transfer would fail: contract error ${contractError ?? code}`)
+}
+
+/** The contract's errors for a payment from an escrow (interface 0.8.0). */
+const DELEGATION_ERRORS: Record<number, RunErrorCode> = {
+  3501: 'recipient-unregistered',
+  3504: 'delegation-revoked',
+  3505: 'delegation-ended',
+  3601: 'account-frozen',
+  3602: 'account-frozen',
+  3603: 'account-frozen',
+}
+
+/** The reason why no payment from an escrow could be made. Any other error is kept. */
+async function explainRun(relay: Relay, channel: string, error: unknown): Promise<unknown> {
+  if (error instanceof ItemError || (error instanceof LedgerError && error.code === 'unavailable')) return error
+  const problem = await diagnose(relay, channel)
+  if (problem) return new ItemError('channel-unfit', `the channel lacks: ${problem}`, { problem })
+  if (!(error instanceof WalletError)) return error
+  const { code, contractError } = error
+  // The escrow changed between reading and simulating, or the node that simulates lags behind.
+  if (contractError === STALE_PROOF) return new ItemError('balance-stale', 'the proof is stale', { cause: error })
+  log('info', 'item cannot be paid', { channel, code, contractError })
+  const reason = contractError === undefined ? undefined : DELEGATION_ERRORS[contractError]
+  if (reason) return new ItemError(reason, error.message, { cause: error, isDoubtful: true })
   return new ItemError('unpayable', `the transfer would fail: contract error ${contractError ?? code}`)
 }
 

@@ -1,6 +1,5 @@
 import { transact } from '#lib/db/connection.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
-import type { Opening } from '#lib/wallet/commitment.ts'
 import { cancelReservation, reserve } from './channel.ts'
 import { findFree } from './channel-state.ts'
 import { requeue, take } from './item.ts'
@@ -9,13 +8,13 @@ import { findItem, type HeldItem, type Item } from './item-row.ts'
 import { advanceItem, type Outcome } from './pay.ts'
 import type { ItemMessage } from './queue.ts'
 import type { Relay } from './relay.ts'
-import { type AheadProof, proveAhead } from './sign.ts'
+import { type AheadProof, type PaymentStart, proveAhead } from './sign.ts'
 
 /** An item that this process is paying. */
 interface Payment {
   item: HeldItem
-  /** the channel's opening once the item is paid; undefined if this process has not signed the item's transfer */
-  next: PromiseWithResolvers<Opening | undefined>
+  /** what the next payment starts from once the item is paid; undefined if this process has not signed the item's transfer */
+  next: PromiseWithResolvers<PaymentStart | undefined>
   end: PromiseWithResolvers<void>
   /** whether the next item's proof is being generated ahead, or can't be */
   hasFollower: boolean
@@ -155,16 +154,17 @@ async function follow(
   if (!item) return undefined
   for (const channel of relay.channels) {
     const payment = payments.get(channel.address)
-    if (!payment || payment.hasFollower || item.unable.includes(channel.address)) continue
+    const isUnable = item.unable.includes(channel.address) || (item.spender ?? channel.address) !== channel.address
+    if (!payment || payment.hasFollower || isUnable) continue
     payment.hasFollower = true
     let follows = false
     try {
       const reserved = await reserve(relay, item, payment.item)
       if (!reserved) return undefined
-      const opening = await payment.next.promise
-      const proof = opening && (await tryToProve(() => proveAhead(relay, channel, reserved, opening), reserved))
-      // After a failed proof another item may follow. Without an opening none can, and the channel stays marked.
-      follows = proof !== undefined || opening === undefined
+      const start = await payment.next.promise
+      const proof = start && (await tryToProve(() => proveAhead(relay, channel, reserved, start), reserved))
+      // After a failed proof another item may follow. Without a start none can, and the channel stays marked.
+      follows = proof !== undefined || start === undefined
       if (proof) await payment.end.promise
       else await cancelReservation(relay, reserved)
       return follows ? { proof } : undefined

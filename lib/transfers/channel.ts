@@ -13,6 +13,8 @@ export interface ChannelTransfer {
   signedXDR: string
   /** Runs in the SQL transaction that records the transfer, and throws if this transfer may no longer pay the item. */
   confirm(tx: Database): Promise<void>
+  /** set if the channel pays from the escrow of a delegation, with the payout that it pays, if that is recorded */
+  delegated?: { payoutId?: string }
 }
 
 /**
@@ -28,6 +30,14 @@ type ChannelOutcome =
   | { status: 'expired' }
   | { status: 'unknown'; hash: string }
 
+/** What a channel may call when it pays from an escrow. */
+const DELEGATED = {
+  functions: new Set(['confidential_transfer_from']),
+  channels: new Set<string>(),
+  auditorId: 0,
+  marginLedgers: 0,
+}
+
 /**
  * The relay's only way to the sponsor: submits the transfer that a channel signed, waits at most `waitMs` for its
  * outcome, and resolves to its state. The policy is that of a client's transfer, except that the channel may pay although
@@ -38,11 +48,14 @@ type ChannelOutcome =
  */
 export async function sponsorChannel(
   context: TransferContext,
-  { channel, signedXDR, quotaAccount, confirm }: ChannelTransfer,
+  { channel, signedXDR, quotaAccount, confirm, delegated }: ChannelTransfer,
 ): Promise<ChannelOutcome> {
   const inner = decodeInner(signedXDR, context.tracker.network.passphrase)
   if (inner.source !== channel) throw new Refusal('source-mismatch', 'transaction source is not the channel')
-  const { outcome, hash: sent } = await submit(context, inner, { terms: { quotaAccount, confirm }, channel })
+  const { outcome, hash: sent } = await submit(context, inner, {
+    terms: { quotaAccount, confirm, ...(delegated && { ...delegated, calls: DELEGATED }) },
+    channel,
+  })
   if (outcome.kind === 'open') return { status: 'open' }
   if (outcome.kind === 'refused') return { status: 'refused', resultCode: outcome.resultCode }
   const { status, hash, applied, resultCode, contractError } = outcome.transfer

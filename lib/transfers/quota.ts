@@ -21,7 +21,10 @@ export interface Claim {
   sponsor: string
   /** stroops */
   bid: bigint
-  /** the number of transfers added to the day, or returned to it: none for a rival that only bids more */
+  /**
+   * the number of transfers added to the day, or returned to it: none for a rival that only bids more, and none for an item
+   * of a run, which adds all its items when it is queued
+   */
   count: 0 | 1
 }
 
@@ -39,6 +42,15 @@ const isBudgeted = ({ kind }: Pick<Claim, 'kind'>) => kind === 'register' || kin
 /** The UTC day of a timestamp, YYYY-MM-DD. */
 export function quotaDay(now: Date): string {
   return now.toISOString().slice(0, 10)
+}
+
+/** The database's UTC day, YYYY-MM-DD. */
+export async function readQuotaDay(tx: Database): Promise<string> {
+  const [row] = await tx
+    .select({ now: sql<number>`extract(epoch FROM clock_timestamp()) * 1000`.mapWith(Number) })
+    .from(sql`(VALUES (1)) AS one`)
+  if (!row) throw new Error('the database returned no time')
+  return quotaDay(new Date(row.now))
 }
 
 /**
@@ -63,7 +75,7 @@ export async function reserve(tx: Database, claim: Claim, limits: QuotaLimits, a
 
 async function hold(
   tx: Database,
-  { bid, day, count }: Claim,
+  { bid, day, count }: Pick<Claim, 'bid' | 'day'> & { count: number },
   account: string,
   limit: { stroops: bigint; transfers?: number },
 ): Promise<boolean> {
@@ -81,6 +93,35 @@ async function hold(
     })
     .returning({ account: quotas.account })
   return held.length === 1
+}
+
+/** How many transfers a run adds to an account's day. */
+interface RunClaim {
+  account: string
+  /** YYYY-MM-DD, UTC */
+  day: string
+  count: number
+}
+
+/** Adds all items of a run to the account's day, in the SQL transaction that queues them. False if they exceed its quota. */
+export async function reserveCount(tx: Database, claim: RunClaim, limits: QuotaLimits): Promise<boolean> {
+  const used = { ...claim, bid: 0n }
+  const isHeld = await hold(tx, used, claim.account, {
+    stroops: limits.stroopsPerAccount,
+    transfers: limits.transfersPerAccount,
+  })
+  return isHeld && (await hold(tx, used, EVERYBODY, { stroops: limits.dailyBudget }))
+}
+
+/** Returns the items of a run that were never submitted to the day that the run was queued on. */
+export async function releaseCount(tx: Database, { account, day, count }: RunClaim): Promise<void> {
+  // In the order in which every transaction locks them.
+  for (const holder of [account, EVERYBODY]) {
+    await tx
+      .update(quotas)
+      .set({ count: sql`${quotas.count} - ${count}` })
+      .where(and(eq(quotas.account, holder), eq(quotas.day, day)))
+  }
 }
 
 async function holdFloat(tx: Database, { sponsor, bid }: Claim, available: bigint): Promise<boolean> {

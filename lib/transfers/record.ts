@@ -95,7 +95,7 @@ export function recordTransfer(
       day: transfer.quotaDay,
       sponsor: transfer.sponsor ?? sponsor,
       bid: recording.extra,
-      count: recording.kind === 'begun' ? (1 as const) : (0 as const),
+      count: recording.kind === 'begun' && intent.kind !== 'delegated' ? (1 as const) : (0 as const),
     }
     await reserve(tx, claim, limits, available)
     return { ...recording, transfer }

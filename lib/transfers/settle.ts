@@ -5,6 +5,7 @@ import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
 import { statusesBefore } from '#lib/db/moves.ts'
 import { countPayouts, hasPayout, lockBatches, PAYOUT_MOVES } from '#lib/directory/batches/progress.ts'
+import { removeSeals } from '#lib/directory/payouts/seals.ts'
 import type { Decision } from './decide.ts'
 import { release } from './quota.ts'
 import { findEnvelopes, setOf } from './rows.ts'
@@ -58,7 +59,9 @@ export async function settle(tx: Database, id: string, decision: Decision, now: 
   if (sponsor !== null) {
     const charged = status === 'unknown' ? bid : (transfer.feeCharged ?? 0n)
     // A relay's item that expired without ever being submitted doesn't count against its user's transfers.
-    const count = quotaAccount !== null && status === 'expired' && !(await wasSubmitted(tx, id)) ? 1 : 0
+    // A run's item does not count by its transfers: the run returns what it has not used when it ends.
+    const isCounted = quotaAccount !== null && kind !== 'delegated'
+    const count = isCounted && status === 'expired' && !(await wasSubmitted(tx, id)) ? 1 : 0
     await release(tx, { kind, account: quotaAccount ?? account, day: quotaDay, sponsor, bid, count }, charged)
   }
 
@@ -94,7 +97,8 @@ export async function settlePayout(tx: Database, transfer: Transfer, now: Date):
     .update(payouts)
     .set({ error: null, ...outcome, ...(outcome.status === 'paid' && { paidAt: now }) })
     .where(and(isPayout, eq(payouts.transfer, id), inArray(payouts.status, from)))
-    .returning({ organisation: payouts.organisation })
+    .returning({ organisation: payouts.organisation, encryptedAmount: payouts.encryptedAmount })
+  if (moved && outcome.status === 'paid') await removeSeals(tx, [{ ...moved, id: payout }])
   if (moved && outcome.status !== 'pending') {
     await recordAudit(tx, now, {
       organisation: moved.organisation,

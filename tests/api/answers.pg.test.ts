@@ -26,6 +26,9 @@ const raise = (message: string): never => {
   throw new Error(message)
 }
 
+/** A time at which a channel still counts as announced, however long the tests take. */
+const FAR = '2999-01-01T00:00:00Z'
+
 const NOBODY = '00000000-0000-4000-8000-000000000000'
 
 let service: FullService
@@ -56,6 +59,15 @@ describe.each(OPERATIONS.map((operation) => [operation.id, operation] as const))
     scheduler: () => TOKENS.CRON_SECRET,
   }
   const token = () => tokenOf[operation.caller]()
+
+  // Without a channel that can pay from a delegation, a run is refused before its body is read.
+  if (operation.id === 'startRun') {
+    beforeAll(async () => {
+      const channel = { token: service.ledger.network.token, address: 'G', seenAt: new Date(FAR), runs: true }
+      await service.db.insert(relayChannels).values(channel)
+    })
+    afterAll(async () => void (await service.db.delete(relayChannels)))
+  }
 
   if (operation.caller !== 'anybody') {
     test('responds with 401 to a request without valid credentials', async () => {
@@ -211,6 +223,45 @@ test('sponsors a merge, and refuses invalid calls', async () => {
     expect(await send({ signedXDR: merge.signedXdr })).toBe(500)
   })
   expect(await send({ signedXDR: merge.signedXdr })).toBe(200)
+})
+
+test('replaces the seals of payouts that are ready, and runs a batch that has some', async () => {
+  const contractorId = await service.hire(ada, { name: 'Ada', address: ada.address })
+  const { body: batch } = await ask('POST', '/batches', as(ada, { name: 'sealed' }))
+  const path = `/batches/${batch.id}`
+  const instructions = [{ contractorId, encryptedAmount: 'a note' }]
+  const { body: made } = await ask('POST', `${path}/instructions`, as(ada, { instructions }))
+  const [payout] = made.payouts as { id: string }[]
+  const seals = [{ payoutId: payout?.id, encryptedAmount: 'another note' }]
+  const refused = await ask('POST', `${path}/seals`, as(ada, { seals }))
+  expect([refused.status, refused.body.code]).toEqual([409, 'payout-locked'])
+  await ask('POST', `${path}/ready`, as(ada))
+  const { status, body } = await ask('POST', `${path}/seals`, as(ada, { seals }))
+  expect([status, body.payouts]).toMatchObject([200, [{ id: payout?.id, encryptedAmount: 'another note' }]])
+  expect((await ask('POST', `${path}/seals`, as(ada, { seals: [...seals, ...seals] }))).body.code).toBe('seals-invalid')
+  for (const [id, payoutId, code] of [
+    [NOBODY, payout?.id, 'batch-not-found'],
+    [batch.id, NOBODY, 'payout-not-found'],
+  ]) {
+    const unknown = { seals: [{ payoutId, encryptedAmount: 'a note' }] }
+    expect((await ask('POST', `/batches/${id}/seals`, as(ada, unknown))).body.code).toBe(code)
+  }
+
+  const signature = Buffer.alloc(64).toString('base64')
+  const run = (id: unknown) => ask('POST', `/batches/${id}/run`, as(ada, { signature }))
+  expect((await run(batch.id)).body.code).toBe('runs-not-wired')
+  const { token } = service.ledger.network
+  await service.db.insert(relayChannels).values({ token, address: 'G', seenAt: new Date(FAR), runs: true })
+  expect((await run(NOBODY)).body.code).toBe('batch-not-found')
+  const { body: notReady } = await run(batch.id)
+  expect(notReady).toMatchObject({
+    code: 'run-not-ready',
+    errors: [{ payoutId: payout?.id, reason: 'seal-malformed' }],
+  })
+  await ask('DELETE', `/payouts/${payout?.id}`, as(ada))
+  // Nothing is left to pay.
+  expect(await run(batch.id)).toMatchObject({ status: 200, body: { payoutCount: 0 } })
+  await service.db.delete(relayChannels)
 })
 
 test('names the channels of running relays that can pay from a delegation', async () => {

@@ -51,6 +51,8 @@ test('marks operations and fields beyond the specification', () => {
     'get /relay',
     'patch /me',
     'post /auth/sep10',
+    'post /batches/{id}/run',
+    'post /batches/{id}/seals',
     'post /calls',
     'post /invites/{token}/accept',
     'post /me/identities',

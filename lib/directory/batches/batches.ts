@@ -1,6 +1,7 @@
 import { and, eq, gt, inArray } from 'drizzle-orm'
 import { z } from 'zod'
 import { BATCH_STATUSES, type BatchStatus, batches, payouts } from '#drizzle/schema/directory.ts'
+import { batchJobs } from '#drizzle/schema/relay.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
 import { transactFor } from '#lib/db/connection.ts'
 import { statusesBefore } from '#lib/db/moves.ts'
@@ -146,8 +147,8 @@ export async function lockBatch({ db, employer, now }: EmployerContext, id: stri
 const isUnsent = (status: BatchStatus) => status === 'draft' || status === 'ready'
 
 /**
- * Deletes a batch and its payouts, provided that none was ever sent.
- * @throws Refusal `batch-not-found`; `batch-sent`
+ * Deletes a batch and its payouts, provided that none was ever sent and no run was ever started.
+ * @throws Refusal `batch-not-found`; `batch-sent`, `batch-run`
  */
 export async function removeBatch({ db, employer, now }: EmployerContext, id: string): Promise<{ id: string }> {
   if (!isId(id)) throw batchNotFound()
@@ -156,6 +157,7 @@ export async function removeBatch({ db, employer, now }: EmployerContext, id: st
     const [batch] = await lockBatches(tx, isOwnBatch(employer, id))
     if (!batch) throw batchNotFound()
     if (!isUnsent(batch.status)) throw new Refusal('batch-sent')
+    if ((await tx.$count(batchJobs, eq(batchJobs.batch, id))) > 0) throw new Refusal('batch-run')
     const deleted = await tx.delete(payouts).where(eq(payouts.batch, id)).returning({ id: payouts.id })
     await tx.delete(batches).where(eq(batches.id, id))
     const detail = { payouts: deleted.length }

@@ -6,7 +6,8 @@ import type { Database } from '#lib/db/connection.ts'
 /** The statuses that a batch may move to, from each status. */
 export const BATCH_MOVES = {
   draft: ['ready'],
-  ready: ['started'],
+  // A run may fail every payout before it pays one.
+  ready: ['started', 'failed'],
   started: ['completed', 'failed'],
   // A payout is sent again, or every failed payout is canceled.
   failed: ['started', 'completed'],
@@ -16,7 +17,8 @@ export const BATCH_MOVES = {
 /** The statuses that a payout may move to, from each status. */
 export const PAYOUT_MOVES = {
   draft: ['ready', 'canceled'],
-  ready: ['pending', 'canceled'],
+  // A run fails a payout that it cannot pay, without a transfer.
+  ready: ['pending', 'failed', 'canceled'],
   // Only the employer cancels a pending payout, and only if its transfer is `unknown`.
   pending: ['paid', 'failed', 'canceled'],
   // A failed payout may be sent again.
@@ -57,7 +59,7 @@ interface CounterChanges {
   payouts?: number
   settled?: number
   failed?: number
-  /** a payout has become `pending`, which starts a `ready` batch */
+  /** a payout has become `pending`, or a run has failed it: either starts a `ready` batch */
   sending?: boolean
 }
 

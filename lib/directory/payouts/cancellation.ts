@@ -7,6 +7,7 @@ import { Refusal } from '#lib/refusal/refusal.ts'
 import { countPayouts, hasPayout, lockBatches, PAYOUT_MOVES } from '../batches/progress.ts'
 import type { EmployerContext } from '../context.ts'
 import { isId } from '../ids.ts'
+import { removeSeals } from './seals.ts'
 
 /**
  * Cancels a `draft`, `ready` or `failed` payout. Also cancels a `pending` payout with an error: its transfer is `unknown`
@@ -26,8 +27,9 @@ export async function cancelPayout({ db, employer, now }: EmployerContext, id: s
       .update(payouts)
       .set({ status: 'canceled', error: null })
       .where(and(isOwn, inArray(payouts.status, statusesBefore(PAYOUT_MOVES, 'canceled')), isCancelable))
-      .returning({ id: payouts.id })
+      .returning({ id: payouts.id, encryptedAmount: payouts.encryptedAmount })
     if (!canceled) throw new Refusal('payout-sent', `payout is ${payout.status}`)
+    await removeSeals(tx, [canceled])
     await recordAudit(tx, now, { ...employer, action: 'payout.canceled', subject: id })
     await countPayouts(tx, locked, { payouts: -1, failed: payout.status === 'failed' ? -1 : 0 }, { actor, now })
     return { id }
@@ -54,7 +56,8 @@ export async function cancelPayouts(
     .update(payouts)
     .set({ status: 'canceled' })
     .where(isUnsent)
-    .returning({ id: payouts.id, batch: payouts.batch })
+    .returning({ id: payouts.id, batch: payouts.batch, encryptedAmount: payouts.encryptedAmount })
+  await removeSeals(tx, canceled)
   const entry = { organisation: contractor.organisation, actor, action: 'payout.canceled' as const }
   await recordAudit(tx, now, ...canceled.map(({ id }) => ({ ...entry, subject: id })))
   // A batch has at most one payout per contractor that is not canceled, so each of these batches counts one less.

@@ -18,7 +18,9 @@ export const payoutShape = z.object({
   error: z.string().optional().meta({
     description: 'why it failed; on a pending payout, that its transfer’s outcome can no longer be determined',
   }),
-  encryptedAmount: z.string().optional().meta({ description: 'returned as it was sent; opaque to the service' }),
+  encryptedAmount: z.string().optional().meta({
+    description: 'returned as it was sent; removed once it is paid or canceled if it was sealed to the relay',
+  }),
   paidAt: z.iso.datetime().optional(),
 })
 export type Payout = z.output<typeof payoutShape>
@@ -120,7 +122,7 @@ export function presentPayout(row: PayoutRow): Payout {
     ...(address !== null && { address }),
     ...(txHash !== null && { txHash }),
     ...(error !== null && { error }),
-    encryptedAmount,
+    ...(encryptedAmount !== null && { encryptedAmount }),
     ...(paidAt && { paidAt: paidAt.toISOString() }),
   }
 }

@@ -1,0 +1,186 @@
+import { Account } from '@stellar/stellar-sdk'
+import { and, eq, inArray, isNotNull } from 'drizzle-orm'
+import { payouts } from '#drizzle/schema/directory.ts'
+import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
+import { transfers } from '#drizzle/schema/transfers.ts'
+import type { Database } from '#lib/db/connection.ts'
+import { RUNNABLE } from '#lib/directory/payouts/seals.ts'
+import { authOf } from '#lib/stellar/account.ts'
+import { isLagging } from '#lib/transfers/recency.ts'
+import { lastLedgerOf } from '#lib/transfers/rows.ts'
+import { readDelegations } from '#lib/wallet/account.ts'
+import { hashSeal, isSignedManifest, type Manifest, type ManifestPayout, parseManifest } from '#lib/wallet/manifest.ts'
+import { readParties } from '#lib/wallet/parties.ts'
+import { type Allowance, openAllowance } from '#lib/wallet/spending.ts'
+import { WalletError } from '#lib/wallet/wallet-error.ts'
+import { ItemError } from './item-error.ts'
+import type { Item } from './item-row.ts'
+import type { Channel, Relay } from './relay.ts'
+import { validityLedgers } from './run-terms.ts'
+import { unsealPayout } from './sealing.ts'
+
+/** An item of a run with everything that the employer has signed about it, and its amount (base units). */
+export interface RunLine {
+  job: typeof batchJobs.$inferSelect
+  signature: string
+  manifest: Manifest
+  line: ManifestPayout
+  /** the account whose escrow pays, G… */
+  owner: string
+  amount: bigint
+}
+
+/**
+ * Reads what an item of a run is to pay, and compares the rows with the manifest: an attacker who can write to the
+ * database must not be able to redirect a payment. The signature is checked by `openEscrow`, because it takes the ledger.
+ * @throws ItemError `payout-gone`, `payout-busy`, `manifest-invalid`, `seal-invalid`
+ */
+export async function readLine(relay: Relay, channel: Channel, item: Item): Promise<RunLine> {
+  const db = await relay.database()
+  const { job, payout } = await findRun(db, item)
+  const invalid = (problem: string) => new ItemError('manifest-invalid', problem)
+  if (!job || job.manifest === null || job.signature === null) throw invalid('the run has no signed manifest')
+  if (!payout) throw invalid('there is no such payout')
+  await requireUnpaid(db, item)
+  const manifest = parseManifest(job.manifest)
+  if (!manifest) throw invalid('the manifest cannot be read')
+  const line = manifest.payouts.find((each) => each.payout === item.payout)
+  if (!line) throw invalid('the manifest does not name the payout')
+  const isHere =
+    manifest.passphrase === relay.network.passphrase &&
+    manifest.token === relay.token &&
+    manifest.batch === job.batch &&
+    manifest.batch === payout.batch &&
+    manifest.account === job.userSub &&
+    manifest.account === item.quotaAccount
+  const isSame =
+    line.channel === channel.address &&
+    line.channel === item.spender &&
+    line.address === item.recipient &&
+    line.address === payout.address &&
+    line.contractor === payout.contractor &&
+    line.sealHash === hashSeal(item.sealedAmount ?? '')
+  if (!isHere || !isSame) throw invalid('a row differs from the manifest')
+  const binding = { batch: manifest.batch, contractor: line.contractor, spender: line.channel }
+  const amount = await unsealPayout(relay.key, binding, item.sealedAmount ?? '').catch(() => undefined)
+  if (amount === undefined) throw new ItemError('seal-invalid', 'the seal cannot be opened, or is bound elsewhere')
+  return { job, signature: job.signature, manifest, line, owner: manifest.account, amount }
+}
+
+async function findRun(db: Database, item: Item) {
+  const [job] = await db.select().from(batchJobs).where(eq(batchJobs.id, item.job))
+  const { batch, contractor, address } = payouts
+  const [payout] = await db
+    .select({ batch, contractor, address })
+    .from(payouts)
+    .where(eq(payouts.id, item.payout ?? ''))
+  return { job, payout }
+}
+
+/**
+ * Requires that nothing else pays the item's payout. A payment that this database has recorded counts even
+ * if the payout's status denies it.
+ * @throws ItemError `payout-gone` if it was paid or canceled, `payout-busy` while another transfer may still pay it
+ */
+export async function requireUnpaid(db: Database, { payout: id }: Pick<Item, 'payout'>): Promise<void> {
+  if (id === null) throw new Error('an item of a job has no payout')
+  const [payout] = await db.select({ status: payouts.status }).from(payouts).where(eq(payouts.id, id))
+  const paying = await db
+    .select({ status: transfers.status })
+    .from(transfers)
+    .where(and(eq(transfers.payout, id), inArray(transfers.status, ['open', 'succeeded', 'unknown'])))
+  if (paying.some(({ status }) => status === 'open')) throw new ItemError('payout-busy', 'another transfer pays it')
+  const isRunnable = RUNNABLE.some((status) => status === payout?.status)
+  if (paying.length > 0 || (payout && !isRunnable)) throw new ItemError('payout-gone', 'the payout is paid or canceled')
+}
+
+/** The escrow that an item is paid from, and what the ledger says about the item's payment. */
+export interface Escrow {
+  allowance: Allowance
+  /** of the payee */
+  viewingKey: Uint8Array
+  auditorRecipient: Uint8Array
+  auditorSender: Uint8Array
+  /** the channel's account, with its present sequence number */
+  source: Account
+}
+
+/**
+ * Reads from the ledger what an item needs: the employer's signers, who must have signed the manifest; the delegation,
+ * which must be the signed one and must last until the payment has expired; the channel's allowance; and the payee.
+ * @throws ItemError `manifest-invalid`, `delegation-revoked`, `delegation-ended`, `recipient-unregistered`,
+ *   `balance-stale` if the RPC lags behind the channel's last payment; LedgerError
+ */
+export async function openEscrow(relay: Relay, channel: Channel, run: RunLine): Promise<Escrow> {
+  const { owner, manifest, line, signature } = run
+  const { sponsor, network } = relay
+  const deployment = await relay.deployment()
+  const [employer, own, { delegations, latestLedger }] = await Promise.all([
+    sponsor.tracker.readAccount(owner),
+    sponsor.tracker.readAccount(channel.address),
+    readDelegations(deployment, [{ owner, spender: channel.address }]),
+  ])
+  const last = await lastLedgerOf(await relay.database(), channel.address)
+  if (isLagging(Math.min(latestLedger, own.latestLedger), last)) {
+    throw new ItemError('balance-stale', 'the RPC lags behind the last payment')
+  }
+  const doubtful = (code: 'manifest-invalid' | 'delegation-revoked' | 'recipient-unregistered', problem: string) =>
+    new ItemError(code, problem, { isDoubtful: true })
+  const isSigned = employer.account && isSignedManifest(manifest, signature, authOf(owner, employer.account))
+  if (!isSigned) throw doubtful('manifest-invalid', 'no signer of the account has signed the manifest')
+  const [delegation] = delegations
+  if (!delegation) throw doubtful('delegation-revoked', 'there is no delegation')
+  const signed = manifest.delegations.find((each) => each.channel === line.channel)
+  if (signed?.liveUntilLedger !== delegation.live_until_ledger) {
+    throw doubtful('manifest-invalid', 'the delegation is not the one of the manifest')
+  }
+  if (delegation.live_until_ledger < latestLedger + validityLedgers(network)) {
+    throw new ItemError('delegation-ended', 'the delegation ends before the payment would')
+  }
+  const allowance = openAllowance(channel, owner, delegation)
+  if (!allowance) throw doubtful('delegation-revoked', 'the delegation cannot be opened')
+  if (!own.account) throw new ItemError('channel-unfit', 'the channel has no account', { problem: 'account' })
+  const party = await readParties(deployment, [owner, line.address]).catch((error: unknown) => {
+    const isMissing = error instanceof WalletError && error.code === 'not-registered'
+    throw isMissing ? doubtful('recipient-unregistered', 'the payee is not registered') : error
+  })
+  const payee = party(line.address)
+  return {
+    allowance,
+    viewingKey: payee.account.viewingKey,
+    auditorRecipient: payee.auditor,
+    auditorSender: party(owner).auditor,
+    source: new Account(channel.address, own.account.seqNum.toString()),
+  }
+}
+
+/**
+ * Before the first payment of a run from a channel, requires that the escrow covers all of its payouts: an employer who
+ * has delegated too little must not find some of them paid. Later an escrow can only fall short of a single payout.
+ * @throws ItemError `allowance-short`
+ */
+export async function requireCover(relay: Relay, item: Item, run: RunLine, allowance: Allowance): Promise<void> {
+  const { manifest, amount, line } = run
+  const short = () => new ItemError('allowance-short', 'the escrow does not cover the payouts', { isDoubtful: true })
+  if (amount > allowance.opening.value) throw short()
+  const db = await relay.database()
+  const isOfChannel = and(eq(batchItems.job, item.job), eq(batchItems.spender, line.channel))
+  if ((await db.$count(batchItems, and(isOfChannel, isNotNull(batchItems.sentAt)))) > 0) return
+  const lines = new Map(
+    manifest.payouts.filter(({ channel }) => channel === line.channel).map((each) => [each.payout, each]),
+  )
+  const { id, encryptedAmount } = payouts
+  const sealed = await db
+    .select({ id, encryptedAmount })
+    .from(payouts)
+    .where(inArray(id, [...lines.keys()]))
+  let total = 0n
+  for (const { id, encryptedAmount } of sealed) {
+    const each = lines.get(id)
+    // A payout that was paid or canceled meanwhile has no seal any more. One that cannot be opened fails by itself.
+    if (!each || encryptedAmount === null || hashSeal(encryptedAmount) !== each.sealHash) continue
+    const binding = { batch: manifest.batch, contractor: each.contractor, spender: each.channel }
+    total += await unsealPayout(relay.key, binding, encryptedAmount).catch(() => 0n)
+  }
+  if (total > allowance.opening.value) throw short()
+}

@@ -1,0 +1,180 @@
+import { randomUUID } from 'node:crypto'
+import { sql } from 'drizzle-orm'
+import { relayChannels } from '#drizzle/schema/relay.ts'
+import { enrol, sendAndWait } from '#lib/cli/client/participants.ts'
+import { publicHalf } from '#lib/config/relay-key.ts'
+import type { BatchWithPayouts } from '#lib/directory/batches/batches.ts'
+import type { BatchProgress } from '#lib/directory/batches/status.ts'
+import { readDelegations } from '#lib/wallet/account.ts'
+import { syncBalance } from '#lib/wallet/balance.ts'
+import { buildDelegation, buildRevocation, buildTransfer } from '#lib/wallet/calls.ts'
+import type { Holder } from '#lib/wallet/keys.ts'
+import { hashSeal, type Manifest, signManifest } from '#lib/wallet/manifest.ts'
+import { readSeal, sealPayout } from '#lib/wallet/seal.ts'
+import { keypairSigner } from '#lib/wallet/signer.ts'
+import type { SignedInPayer } from '../support/test-service.ts'
+import type { RelayService } from './relay-service.ts'
+
+type Payout = BatchWithPayouts['payouts'][number]
+
+/** A batch of an employer, with its amounts sealed to the channels. */
+export interface RunBatch {
+  id: string
+  employer: SignedInPayer
+  payees: Holder[]
+  payouts: Payout[]
+}
+
+export type RunFixture = ReturnType<typeof openRunFixture>
+
+/** What an employer does before a run, and the run itself, on the service of `fixture`. */
+export function openRunFixture(fixture: RelayService) {
+  const { network } = fixture.ledger
+  const [first] = fixture.channels
+  if (!first) throw new Error('a run needs a channel')
+  const defaultChannel = first.publicKey()
+
+  const seal = (batch: string, contractor: string, amount: bigint, spender = defaultChannel, key = fixture.key) =>
+    sealPayout(publicHalf(key), { batch, contractor, spender }, amount)
+
+  async function ask<Body = Record<string, unknown>>(
+    { session }: Pick<SignedInPayer, 'session'>,
+    method: 'GET' | 'POST' | 'DELETE',
+    path: string,
+    body?: unknown,
+  ) {
+    const answer = await fixture.ask<Body>(method, path, { session, ...(body !== undefined && { body }) })
+    return { status: answer.status, body: answer.body }
+  }
+
+  /** A batch that is `ready`, with a payout to a new payee for each amount; `channels` are used in turn. */
+  async function batchOf(
+    employer: SignedInPayer,
+    amounts: readonly bigint[],
+    given: { channels?: readonly string[]; payees?: readonly Holder[] } = {},
+  ): Promise<RunBatch> {
+    const { channels = [defaultChannel] } = given
+    const payees = given.payees ?? (await Promise.all(amounts.map(() => enrol(network))))
+    const contractors = await Promise.all(
+      payees.map(async ({ address }) => {
+        const { body } = await ask<{ id: string }>(employer, 'POST', '/contractors', { name: randomUUID(), address })
+        return body.id
+      }),
+    )
+    const { body: batch } = await ask<{ id: string }>(employer, 'POST', '/batches', { name: 'a run' })
+    const instructions = await Promise.all(
+      amounts.map(async (amount, index) => {
+        const contractorId = contractors[index] ?? ''
+        const channel = channels[index % channels.length]
+        return { contractorId, encryptedAmount: await seal(batch.id, contractorId, amount, channel) }
+      }),
+    )
+    await ask(employer, 'POST', `/batches/${batch.id}/instructions`, { instructions })
+    await ask(employer, 'POST', `/batches/${batch.id}/ready`)
+    const { payouts } = await read({ id: batch.id, employer })
+    return { id: batch.id, employer, payees: [...payees], payouts }
+  }
+
+  async function read({ id, employer }: Pick<RunBatch, 'id' | 'employer'>): Promise<BatchWithPayouts> {
+    return (await ask<BatchWithPayouts>(employer, 'GET', `/batches/${id}`)).body
+  }
+
+  /** Delegates an amount to a channel, until `ledgers` after the latest one. Resolves to the last of them. */
+  async function delegate(
+    employer: Holder,
+    amount: bigint,
+    channel = defaultChannel,
+    ledgers = 2_000,
+  ): Promise<number> {
+    const { sequence } = await network.rpc.getLatestLedger()
+    const { spendable } = await syncBalance(network, employer)
+    const delegation = { spender: channel, amount, liveUntilLedger: sequence + ledgers, opening: spendable }
+    await sendAndWait(network, (await buildDelegation(network, employer, delegation)).signedXdr)
+    return sequence + ledgers
+  }
+
+  async function revoke(employer: Holder, channel = defaultChannel): Promise<void> {
+    await sendAndWait(network, (await buildRevocation(network, employer.signer, channel)).signedXdr)
+  }
+
+  /** The manifest of what a batch has left to pay, as its employer builds it. */
+  async function manifestOf(batch: RunBatch): Promise<Manifest> {
+    const { payouts } = await read(batch)
+    const left = payouts.filter(({ status }) => status === 'ready' || status === 'failed')
+    const lines = left.map(({ id: payout, contractorId: contractor, address = '', encryptedAmount = '' }) => {
+      const channel = readSeal(encryptedAmount)?.spender ?? ''
+      return { payout, contractor, address, channel, sealHash: hashSeal(encryptedAmount) }
+    })
+    const channels = [...new Set(lines.map(({ channel }) => channel))].filter((channel) => channel !== '')
+    const owner = batch.employer.address
+    const pairs = channels.map((spender) => ({ owner, spender }))
+    const { delegations } = pairs.length > 0 ? await readDelegations(network, pairs) : { delegations: [] }
+    return {
+      passphrase: network.passphrase,
+      token: network.token,
+      batch: batch.id,
+      account: owner,
+      delegations: channels.map((channel, index) => {
+        return { channel, liveUntilLedger: delegations[index]?.live_until_ledger ?? 0 }
+      }),
+      payouts: lines,
+    }
+  }
+
+  /** Signs the manifest and asks for the run. */
+  async function run<Body = BatchProgress>(batch: RunBatch, changes: Partial<Manifest> = {}) {
+    const manifest = { ...(await manifestOf(batch)), ...changes }
+    const signature = await signManifest(keypairSigner(batch.employer.signer), manifest)
+    // The relay may have stopped: its channels count as announced, however long ago that was.
+    await fixture.db.update(relayChannels).set({ seenAt: sql`clock_timestamp()` })
+    return await ask<Body>(batch.employer, 'POST', `/batches/${batch.id}/run`, { signature })
+  }
+
+  const jobsOf = (batch: Pick<RunBatch, 'id'>) =>
+    fixture.db.query.batchJobs.findMany({ where: (job, { eq }) => eq(job.batch, batch.id) })
+
+  async function itemsOf(batch: Pick<RunBatch, 'id'>) {
+    const ids = (await jobsOf(batch)).map(({ id }) => id)
+    return await fixture.db.query.batchItems.findMany({
+      where: (item, { inArray }) => inArray(item.job, ids),
+      orderBy: (item, { asc }) => asc(item.position),
+    })
+  }
+
+  return {
+    fixture,
+    network,
+    channel: defaultChannel,
+    seal,
+    ask,
+    batchOf,
+    read,
+    delegate,
+    revoke,
+    manifestOf,
+    run,
+    jobsOf,
+    itemsOf,
+    employer: (balance?: bigint) => fixture.employ(balance),
+    cancel: ({ employer }: RunBatch, { id }: Payout) => ask(employer, 'DELETE', `/payouts/${id}`),
+    /** Waits until every run of the batch has ended; resolves to the batch. */
+    ended: async (batch: RunBatch): Promise<BatchWithPayouts> => {
+      for (;;) {
+        if ((await jobsOf(batch)).every(({ status }) => status !== 'running')) return await read(batch)
+        await new Promise((resolve) => setTimeout(resolve, 50))
+      }
+    },
+    received: ({ payees }: RunBatch) => Promise.all(payees.map((payee) => fixture.received(payee))),
+    /** The spendable balance of an employer, by the ledger. */
+    spendable: async (employer: Holder) => (await syncBalance(network, employer)).spendable.value,
+    /** Pays a payout from the employer's own balance. */
+    pay: async (employer: SignedInPayer, payout: Payout, amount: bigint) => {
+      const { spendable: opening } = await syncBalance(network, employer)
+      const signed = await buildTransfer(network, employer, { to: payout.address ?? '', amount, opening })
+      return await fixture.ask('POST', '/transfer', {
+        session: employer.session,
+        body: { signedXDR: signed.signedXdr, payoutId: payout.id },
+      })
+    },
+  }
+}

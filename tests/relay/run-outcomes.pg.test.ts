@@ -1,0 +1,236 @@
+import { Keypair, TransactionBuilder } from '@stellar/stellar-sdk'
+import { eq } from 'drizzle-orm'
+import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
+import { payouts as payoutRows } from '#drizzle/schema/directory.ts'
+import { relayChannels } from '#drizzle/schema/relay.ts'
+import { hashSeal, signManifest } from '#lib/wallet/manifest.ts'
+import { keypairSigner } from '#lib/wallet/signer.ts'
+import type { Fault } from '../support/fault-proxy.ts'
+import { openRelayService, type RelayService } from './relay-service.ts'
+import { openRunFixture, type RunBatch, type RunFixture } from './run-fixture.ts'
+import { SHORT_TIMES } from './short-times.ts'
+
+let service: RelayService
+let runs: RunFixture
+beforeAll(async () => {
+  service = await openRelayService({ channels: 2 })
+  runs = openRunFixture(service)
+  await using _relay = await service.relay()
+  const areAnnounced = async () => (await service.db.query.relayChannels.findMany()).every((one) => one.runs)
+  await vi.waitUntil(areAnnounced, { timeout: 30_000 })
+})
+afterAll(() => service?.close())
+afterEach(() => service.ledger.proxy.rule(null))
+
+const OFTEN = { ...SHORT_TIMES, lag: 0.2 }
+const outcomes = async (batch: RunBatch) => (await runs.read(batch)).payouts.map(({ status, error }) => error ?? status)
+const quotaOf = async (account: string) => {
+  const rows = await service.db.query.quotas.findMany()
+  return rows.find((row) => row.account === account)
+}
+
+test('pays through several channels, also through one without a balance of its own', async () => {
+  const channels = service.channels.map((channel) => channel.publicKey())
+  const employer = await runs.employer()
+  const batch = await runs.batchOf(employer, [1n, 2n, 4n, 8n], { channels })
+  for (const [index, amount] of [5n, 10n].entries()) await runs.delegate(employer, amount, channels[index])
+  await service.db
+    .update(relayChannels)
+    .set({ problem: 'balance' })
+    .where(eq(relayChannels.address, channels[0] ?? ''))
+  expect(await runs.run(batch)).toMatchObject({ status: 200 })
+  await using _relay = await service.relay()
+  expect(await runs.ended(batch)).toMatchObject({ status: 'completed' })
+  expect(await runs.received(batch)).toEqual([1n, 2n, 4n, 8n])
+  expect((await runs.itemsOf(batch)).map(({ channel }) => channel)).toEqual([...channels, ...channels])
+})
+
+test('lets two employers take turns on one channel', async () => {
+  const employers = await Promise.all([runs.employer(), runs.employer()])
+  const batches = []
+  for (const employer of employers) {
+    const batch = await runs.batchOf(employer, [1n, 2n, 4n])
+    await runs.delegate(employer, 7n)
+    expect(await runs.run(batch)).toMatchObject({ status: 200 })
+    batches.push(batch)
+  }
+  await using _relay = await service.relay()
+  for (const batch of batches) expect(await runs.ended(batch)).toMatchObject({ status: 'completed' })
+  const items = (await Promise.all(batches.map(runs.itemsOf))).flat()
+  const paid = items.toSorted((one, other) => (one.settledAt?.getTime() ?? 0) - (other.settledAt?.getTime() ?? 0))
+  const [first, second] = [paid[0]?.quotaAccount, paid[1]?.quotaAccount]
+  expect(second).not.toBe(first)
+  expect(paid.map(({ quotaAccount }) => quotaAccount)).toEqual([first, second, first, second, first, second])
+})
+
+test('pays a payout once that the employer pays at the same time, whichever comes first', async () => {
+  const employer = await runs.employer()
+  const batch = await runs.batchOf(employer, [1n, 2n, 4n])
+  const [first, , third] = batch.payouts
+  await runs.delegate(employer, 7n)
+  if (!first || !third) throw new Error('no payouts')
+  await runs.run(batch)
+  expect(await runs.pay(employer, first, 1n)).toMatchObject({ status: 200 })
+  await using _relay = await service.relay()
+  const late = await runs.pay(employer, third, 4n)
+  expect(await runs.ended(batch)).toMatchObject({ status: 'completed', settledCount: 3 })
+  const items = (await runs.itemsOf(batch)).map(({ status }) => status)
+  expect(items.slice(0, 2)).toEqual(['skipped', 'paid'])
+  expect(items[2]).toBe(late.status === 200 ? 'skipped' : 'paid')
+  expect(await runs.received(batch)).toEqual([1n, 2n, 4n])
+  const [job] = await runs.jobsOf(batch)
+  expect(job).toMatchObject({ status: 'completed', error: null })
+})
+
+test('skips a payout that is canceled while it is queued', async () => {
+  const employer = await runs.employer()
+  const batch = await runs.batchOf(employer, [1n, 2n])
+  await runs.delegate(employer, 3n)
+  await runs.run(batch)
+  const [first] = batch.payouts
+  if (!first) throw new Error('no payout')
+  expect(await runs.cancel(batch, first)).toMatchObject({ status: 200 })
+  await using _relay = await service.relay()
+  expect(await runs.ended(batch)).toMatchObject({ status: 'completed', payoutCount: 1, settledCount: 1 })
+  expect(await runs.itemsOf(batch)).toMatchObject([{ status: 'skipped', hash: null, error: null }, { status: 'paid' }])
+  expect(await runs.received(batch)).toEqual([0n, 2n])
+  // Only the payment counts against the quota, once the run has ended.
+  expect(await quotaOf(employer.address)).toMatchObject({ count: 1, held: 0n })
+})
+
+test('drops a signed envelope whose payout is canceled before it is recorded', async () => {
+  const employer = await runs.employer()
+  const batch = await runs.batchOf(employer, [1n])
+  await runs.delegate(employer, 1n)
+  const [payout] = batch.payouts
+  if (!payout) throw new Error('no payout')
+  let simulations = 0
+  service.ledger.proxy.rule(async ({ method, params }): Promise<Fault> => {
+    if (method !== 'simulateTransaction') return 'pass'
+    if (TransactionBuilder.fromXdr(String(params.transaction), runs.network.passphrase).toXdr().length < 10_000)
+      return 'pass'
+    simulations += 1
+    // The first is the wallet's, before it signs; the second the sponsor's.
+    if (simulations === 2) expect(await runs.cancel(batch, payout)).toMatchObject({ status: 200 })
+    return 'pass'
+  })
+  await runs.run(batch)
+  await using _relay = await service.relay()
+  await runs.ended(batch)
+  expect(await runs.itemsOf(batch)).toMatchObject([{ status: 'skipped', hash: null }])
+  expect(await runs.received(batch)).toEqual([0n])
+  expect(await quotaOf(employer.address)).toMatchObject({ count: 0, held: 0n })
+})
+
+test('fails every payout of a channel whose escrow covers only some', async () => {
+  const employer = await runs.employer()
+  const batch = await runs.batchOf(employer, [1n, 2n, 4n])
+  await runs.delegate(employer, 6n)
+  await runs.run(batch)
+  {
+    await using _relay = await service.relay({ times: OFTEN })
+    expect(await runs.ended(batch)).toMatchObject({ status: 'failed', failedCount: 3 })
+  }
+  expect(await outcomes(batch)).toEqual(['allowance-short', 'allowance-short', 'allowance-short'])
+  expect(await runs.received(batch)).toEqual([0n, 0n, 0n])
+  // With a larger escrow the same seals are paid.
+  await runs.revoke(employer)
+  await runs.delegate(employer, 7n)
+  expect(await runs.run(batch)).toMatchObject({ status: 200 })
+  await using _relay = await service.relay()
+  expect(await runs.ended(batch)).toMatchObject({ status: 'completed', failedCount: 0 })
+  expect(await runs.received(batch)).toEqual([1n, 2n, 4n])
+})
+
+test('fails what is left when the delegation is revoked midway', async () => {
+  const employer = await runs.employer()
+  const batch = await runs.batchOf(employer, [1n, 2n])
+  await runs.delegate(employer, 3n)
+  await runs.run(batch)
+  await using _relay = await service.relay({ times: OFTEN })
+  await vi.waitUntil(async () => (await runs.itemsOf(batch)).some(({ status }) => status === 'paid'), {
+    timeout: 60_000,
+    interval: 10,
+  })
+  await runs.revoke(employer)
+  await runs.ended(batch)
+  const [paid, ...others] = await outcomes(batch)
+  expect(paid).toBe('paid')
+  // The second payment may have been faster than the revocation.
+  expect(['paid', 'delegation-revoked']).toContain(others[0])
+  const received = await runs.received(batch)
+  expect(received).toEqual([1n, others[0] === 'paid' ? 2n : 0n])
+})
+
+test('sends nothing that could outlive the delegation', async () => {
+  const employer = await runs.employer()
+  const batch = await runs.batchOf(employer, [1n])
+  // Long enough to start a run, and too short for the lifetime of an envelope.
+  await runs.delegate(employer, 1n, undefined, 60)
+  expect(await runs.run(batch)).toMatchObject({ status: 200 })
+  await using _relay = await service.relay({ times: OFTEN })
+  expect(await runs.ended(batch)).toMatchObject({ status: 'failed' })
+  expect(await outcomes(batch)).toEqual(['delegation-ended'])
+  expect(await runs.received(batch)).toEqual([0n])
+})
+
+test('fails a payout alone whose payee is not registered', async () => {
+  const employer = await runs.employer()
+  const batch = await runs.batchOf(employer, [1n, 2n])
+  await runs.delegate(employer, 3n)
+  const [first] = batch.payouts
+  const nobody = Keypair.random().publicKey()
+  await service.db
+    .update(payoutRows)
+    .set({ address: nobody })
+    .where(eq(payoutRows.id, first?.id ?? ''))
+  expect(await runs.run(batch)).toMatchObject({ status: 200 })
+  await using _relay = await service.relay({ times: OFTEN })
+  expect(await runs.ended(batch)).toMatchObject({ status: 'failed', settledCount: 1, failedCount: 1 })
+  expect(await outcomes(batch)).toEqual(['recipient-unregistered', 'paid'])
+})
+
+test('fails a payout that the token refuses because an account is frozen', async () => {
+  const employer = await runs.employer()
+  const batch = await runs.batchOf(employer, [1n])
+  await runs.delegate(employer, 1n)
+  service.ledger.proxy.rule(({ method, params }): Fault => {
+    if (method !== 'simulateTransaction') return 'pass'
+    const isPayment =
+      TransactionBuilder.fromXdr(String(params.transaction), runs.network.passphrase).toXdr().length > 10_000
+    return isPayment ? { answer: { latestLedger: 1, error: 'HostError: Error(Contract, #3601)' } } : 'pass'
+  })
+  await runs.run(batch)
+  await using _relay = await service.relay({ times: OFTEN })
+  expect(await runs.ended(batch)).toMatchObject({ status: 'failed' })
+  expect(await outcomes(batch)).toEqual(['account-frozen'])
+})
+
+test('is not started by a signature of a key that is no signer of the account', async () => {
+  const employer = await runs.employer()
+  const batch = await runs.batchOf(employer, [1n])
+  await runs.delegate(employer, 1n)
+  const manifest = await runs.manifestOf(batch)
+  const stranger = Keypair.random()
+  const signature = await signManifest(keypairSigner(stranger), manifest)
+  expect(await runs.ask(employer, 'POST', `/batches/${batch.id}/run`, { signature })).toMatchObject({
+    status: 409,
+    body: { errors: [{ reason: 'manifest' }] },
+  })
+  expect(hashSeal(batch.payouts[0]?.encryptedAmount ?? '')).toBe(manifest.payouts[0]?.sealHash)
+})
+
+test('has its employer merge and pay others meanwhile', async () => {
+  const employer = await runs.employer()
+  const before = await runs.spendable(employer)
+  const [batch, other] = [await runs.batchOf(employer, [1n, 2n, 4n]), await runs.batchOf(employer, [8n])]
+  const [payout] = other.payouts
+  if (!payout) throw new Error('no payout')
+  await runs.delegate(employer, 7n)
+  await runs.run(batch)
+  await using _relay = await service.relay()
+  expect(await runs.pay(employer, payout, 8n)).toMatchObject({ status: 200 })
+  expect(await runs.ended(batch)).toMatchObject({ status: 'completed' })
+  expect(await runs.received(batch)).toEqual([1n, 2n, 4n])
+  expect(await runs.spendable(employer)).toBe(before - 15n)
+})

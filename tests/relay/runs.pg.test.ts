@@ -1,0 +1,215 @@
+import { Keypair } from '@stellar/stellar-sdk'
+import { eq, sql } from 'drizzle-orm'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { payouts as payoutRows } from '#drizzle/schema/directory.ts'
+import { generateRelayKey } from '#lib/config/relay-key.ts'
+import { hashSeal, type Manifest } from '#lib/wallet/manifest.ts'
+import { openRelayService, type RelayService } from './relay-service.ts'
+import { openRunFixture, type RunBatch, type RunFixture } from './run-fixture.ts'
+
+let service: RelayService
+let runs: RunFixture
+beforeAll(async () => {
+  service = await openRelayService({ channels: 2 })
+  runs = openRunFixture(service)
+})
+afterAll(() => service?.close())
+afterEach(() => service.ledger.proxy.rule(null))
+
+test('pays every payout of a batch once, from the employer’s delegation', async () => {
+  await using _relay = await service.relay()
+  const employer = await runs.employer()
+  const before = await runs.spendable(employer)
+  const batch = await runs.batchOf(employer, [1n, 2n, 4n])
+  await runs.delegate(employer, 10n)
+  expect(await runs.run(batch)).toMatchObject({ status: 200, body: { settledCount: 0, payoutCount: 3 } })
+  const ended = await runs.ended(batch)
+  expect(ended).toMatchObject({ status: 'completed', settledCount: 3, failedCount: 0 })
+  expect(await runs.received(batch)).toEqual([1n, 2n, 4n])
+  expect(ended.payouts.map(({ encryptedAmount }) => encryptedAmount)).toEqual([undefined, undefined, undefined])
+  expect(await runs.itemsOf(batch)).toMatchObject(ended.payouts.map(({ txHash }) => ({ status: 'paid', hash: txHash })))
+  await runs.revoke(employer)
+  expect(await runs.spendable(employer)).toBe(before - 7n)
+})
+
+const _errorsOf = async (batch: RunBatch) =>
+  (await runs.read(batch)).payouts.map(({ status, error }) => error ?? status)
+const quotaOf = async (account: string) => {
+  const rows = await service.db.query.quotas.findMany()
+  return rows.find((row) => row.account === account)
+}
+/** A channel of a relay that ran before. */
+const channelAt = (index: number) => service.channels[index]?.publicKey() ?? ''
+
+describe('starts a run', () => {
+  test('once, however often it is asked for', async () => {
+    const employer = await runs.employer()
+    const batch = await runs.batchOf(employer, [1n, 2n])
+    await runs.delegate(employer, 3n)
+    const answers = await Promise.all([runs.run(batch), runs.run(batch)])
+    expect(answers.map(({ status }) => status)).toEqual([200, 200])
+    expect(await runs.run(batch)).toMatchObject({ status: 200 })
+    expect(await runs.jobsOf(batch)).toHaveLength(1)
+    expect(await runs.itemsOf(batch)).toHaveLength(2)
+    expect(await quotaOf(employer.address)).toMatchObject({ count: 2 })
+    await using _relay = await service.relay()
+    expect(await runs.ended(batch)).toMatchObject({ status: 'completed' })
+    expect(await runs.run(batch)).toMatchObject({ status: 200, body: { status: 'completed', settledCount: 2 } })
+    expect(await runs.jobsOf(batch)).toHaveLength(1)
+    expect(await quotaOf(employer.address)).toMatchObject({ count: 2, held: 0n })
+  })
+
+  test('not from a draft, and not for a user without a wallet', async () => {
+    const employer = await runs.employer()
+    const { body: draft } = await runs.ask<{ id: string }>(employer, 'POST', '/batches', { name: 'a draft' })
+    const signature = Buffer.alloc(64).toString('base64')
+    const path = `/batches/${draft.id}/run`
+    expect(await runs.ask(employer, 'POST', path, { signature })).toMatchObject({
+      status: 409,
+      body: { code: 'run-not-ready' },
+    })
+    const session = await service.user('somebody')
+    expect(await runs.ask({ session }, 'POST', path, { signature })).toMatchObject({
+      status: 501,
+      body: { code: 'wallet-required' },
+    })
+    for (const [given, code] of [
+      [{}, 'signature-required'],
+      [{ signature: 'AAAA' }, 'signature-invalid'],
+    ] as const) {
+      expect(await runs.ask(employer, 'POST', path, given)).toMatchObject({ status: 400, body: { code } })
+    }
+  })
+
+  test.each<[string, (batch: RunBatch) => Promise<Partial<Manifest> | undefined>]>([
+    [
+      'seal-malformed',
+      async ({ id, employer, payouts }) => {
+        const seals = payouts.map(({ id: payoutId }) => ({ payoutId, encryptedAmount: 'a note' }))
+        await runs.ask(employer, 'POST', `/batches/${id}/seals`, { seals })
+        return undefined
+      },
+    ],
+    ['seal-key', async (batch) => await reseal(batch, { key: generateRelayKey() })],
+    ['seal-elsewhere', async (batch) => await reseal(batch, { batch: NOWHERE })],
+    ['seal-elsewhere', async (batch) => await reseal(batch, { contractor: NOWHERE })],
+    ['channel-unknown', async (batch) => await reseal(batch, { spender: Keypair.random().publicKey() })],
+    ['delegation-missing', async (batch) => await reseal(batch, { spender: channelAt(1) })],
+    [
+      'delegation-too-short',
+      async ({ employer }) => {
+        await runs.revoke(employer)
+        await runs.delegate(employer, 9n, undefined, 20)
+        return undefined
+      },
+    ],
+    [
+      'channel-unavailable',
+      async () => {
+        await service.db.execute(sql`UPDATE relay_channels SET paused = true WHERE address = ${channelAt(0)}`)
+        return undefined
+      },
+    ],
+    [
+      'no-address',
+      async ({ payouts }) => {
+        await service.db
+          .update(payoutRows)
+          .set({ address: null })
+          .where(eq(payoutRows.id, payouts[0]?.id ?? ''))
+        return undefined
+      },
+    ],
+    [
+      'quota-transfers',
+      async ({ employer: { address } }) => {
+        await service.db.execute(
+          sql`INSERT INTO quotas (account, day, count) VALUES (${address}, to_char(now() at time zone 'utc', 'YYYY-MM-DD'), 499)`,
+        )
+        return undefined
+      },
+    ],
+    [
+      'manifest',
+      async ({ payouts }) => ({
+        payouts: payouts.map(({ id: payout, contractorId: contractor, address = '', encryptedAmount = '' }) => {
+          return {
+            payout,
+            contractor,
+            address: address.replace(/.$/, 'A'),
+            channel: channelAt(0),
+            sealHash: hashSeal(encryptedAmount),
+          }
+        }),
+      }),
+    ],
+    [
+      'manifest',
+      async ({ employer }) => ({
+        account: employer.address,
+        delegations: [{ channel: channelAt(0), liveUntilLedger: 1 }],
+      }),
+    ],
+  ])('not if the reason is %s, and nothing stays behind', async (reason, spoil) => {
+    const employer = await runs.employer()
+    const batch = await runs.batchOf(employer, [1n, 2n])
+    await runs.delegate(employer, 3n)
+    const changes = await spoil(batch)
+    const answer = await runs.run<{ code: string; errors: { reason: string }[] }>(batch, changes)
+    await service.db.execute(sql`UPDATE relay_channels SET paused = false`)
+    expect(answer).toMatchObject({ status: 409, body: { code: 'run-not-ready' } })
+    expect(answer.body.errors.map((error) => error.reason)).toContain(reason)
+    expect(await runs.jobsOf(batch)).toEqual([])
+    const used = await quotaOf(employer.address)
+    expect(used?.count ?? 0).toBe(reason === 'quota-transfers' ? 499 : 0)
+    expect(await service.db.$count(sql`pgboss.job`, sql`state < 'completed'`)).toBe(0)
+  })
+
+  test('not on a channel that an unfinished run of the account names', async () => {
+    const employer = await runs.employer()
+    const [first, second] = [await runs.batchOf(employer, [1n]), await runs.batchOf(employer, [2n])]
+    await runs.delegate(employer, 3n)
+    expect(await runs.run(first)).toMatchObject({ status: 200 })
+    expect(await runs.run(second)).toMatchObject({ status: 409, body: { errors: [{ reason: 'channel-busy' }] } })
+    await using _relay = await service.relay()
+    await runs.ended(first)
+    expect(await runs.run(second)).toMatchObject({ status: 200 })
+    await runs.ended(second)
+    expect([await runs.received(first), await runs.received(second)]).toEqual([[1n], [2n]])
+  })
+
+  test('and keeps its batch and its seals until it has ended', async () => {
+    const employer = await runs.employer()
+    const batch = await runs.batchOf(employer, [1n])
+    await runs.delegate(employer, 1n)
+    await runs.run(batch)
+    const seals = [{ payoutId: batch.payouts[0]?.id, encryptedAmount: 'a note' }]
+    expect(await runs.ask(employer, 'POST', `/batches/${batch.id}/seals`, { seals })).toMatchObject({
+      status: 409,
+      body: { code: 'run-unfinished' },
+    })
+    expect(await runs.ask(employer, 'DELETE', `/batches/${batch.id}`)).toMatchObject({
+      status: 409,
+      body: { code: 'batch-run' },
+    })
+    await using _relay = await service.relay()
+    await runs.ended(batch)
+  })
+})
+
+const NOWHERE = '00000000-0000-4000-8000-000000000000'
+
+/** Replaces the seals of a batch by others. */
+async function reseal(
+  { id, employer, payouts }: RunBatch,
+  changed: { batch?: string; contractor?: string; spender?: string; key?: ReturnType<typeof generateRelayKey> },
+): Promise<undefined> {
+  const { batch = id, contractor, spender, key } = changed
+  const seals = await Promise.all(
+    payouts.map(async ({ id: payoutId, contractorId }) => {
+      return { payoutId, encryptedAmount: await runs.seal(batch, contractor ?? contractorId, 1n, spender, key) }
+    }),
+  )
+  const answer = await runs.ask(employer, 'POST', `/batches/${id}/seals`, { seals })
+  expect(answer.status).toBe(200)
+}
