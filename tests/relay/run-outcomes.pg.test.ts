@@ -63,7 +63,7 @@ test('lets two employers take turns on one channel', async () => {
   expect(paid.map(({ quotaAccount }) => quotaAccount)).toEqual([first, second, first, second, first, second])
 })
 
-test('pays a payout once that the employer pays at the same time, whichever comes first', async () => {
+test('pays a payout once that the employer pays at the same time', async () => {
   const employer = await runs.employer()
   const batch = await runs.batchOf(employer, [1n, 2n, 4n])
   const [first, , third] = batch.payouts
