@@ -52,7 +52,7 @@ ${own.map(({ cells }) => `<tr>${columns.map((column, at) => `<td${classOf(column
 <tfoot><tr>${columns.map((column, at) => `<td${classOf(column)}>${sumOf(column, own, at)}</td>`).join('')}</tr></tfoot>
 </table>
 ${index === pages.length - 1 ? notes.map((note) => `<p class="note">${escapeHtml(note)}</p>`).join('\n') : ''}
-<footer>Page ${index + 1} of ${pages.length}</footer>
+<footer>Part ${index + 1} of ${pages.length}</footer>
 </section>`
   return `<!doctype html>
 <html lang="en">
@@ -71,9 +71,12 @@ ${pages.map(section).join('\n')}
 
 const classOf = ({ isAmount }: ReportColumn): string => (isAmount ? ' class="amount"' : '')
 
-/** An address or a hash wraps anywhere; other text between words. */
-const cell = (text: string): string =>
-  /^(G[A-Z2-7]{55}|C[A-Z2-7]{55}|[0-9a-f]{64})$/.test(text) ? `<code>${text}</code>` : escapeHtml(text)
+/** Addresses and hashes wrap anywhere, other text between words. A time is shown to the minute. */
+function cell(text: string): string {
+  const time = /^(\d{4}-\d\d-\d\d)T(\d\d:\d\d):[\d.]+Z$/.exec(text)
+  if (time) return `<time datetime="${text}">${time[1]}<br>${time[2]} UTC</time>`
+  return escapeHtml(text).replace(/\b([GC][A-Z2-7]{55}|[0-9a-f]{64})\b/g, '<code>$1</code>')
+}
 
 function sumOf({ isSummed }: ReportColumn, rows: readonly ReportRow[], at: number): string {
   if (at === 0) return 'Total'
@@ -91,27 +94,30 @@ const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (character
 const STYLE = `
 :root { color-scheme: light; --line: #d4d4d8; --quiet: #52525b; }
 * { box-sizing: border-box; }
-body { margin: 0; background: #f4f4f5; color: #18181b; font: 13px/1.45 system-ui, sans-serif; }
-section { max-width: 297mm; margin: 16px auto; padding: 14mm; background: #fff; }
+body { margin: 0; background: #f4f4f5; color: #18181b; font: 12px/1.45 system-ui, sans-serif; }
+section { max-width: 297mm; margin: 16px auto; padding: 12mm; overflow-x: auto; background: #fff; }
 h1 { margin: 0 0 8px; font-size: 20px; }
 h2 { margin: 20px 0 8px; font-size: 15px; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: 2px 16px; margin: 0; color: var(--quiet); }
 dd { margin: 0; overflow-wrap: anywhere; }
 table { width: 100%; border-collapse: collapse; }
-th, td { padding: 5px 8px 5px 0; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
+th, td { padding: 5px 10px 5px 0; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
 th { color: var(--quiet); font-weight: 600; }
-code { font: 11px/1.4 ui-monospace, monospace; overflow-wrap: anywhere; }
-.amount { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
+code { display: block; min-width: 22ch; font: 10px/1.4 ui-monospace, monospace; overflow-wrap: anywhere; }
+time, .amount { white-space: nowrap; }
+.amount { text-align: right; font-variant-numeric: tabular-nums; }
 tfoot td { border-bottom: 0; font-weight: 600; }
 .note { margin: 12px 0 0; color: var(--quiet); }
 footer { margin-top: 16px; color: var(--quiet); font-size: 11px; }
 thead { display: table-header-group; }
 tfoot { display: table-row-group; }
 tr { break-inside: avoid; }
-@page { size: A4 landscape; margin: 12mm; }
+@page { size: A4 landscape; margin: 10mm; }
 @media print {
-  body { background: none; }
-  section { max-width: none; margin: 0; padding: 0; }
+  body { background: none; font-size: 10.5px; }
+  code { font-size: 9px; }
+  th, td { padding-top: 3px; padding-bottom: 3px; }
+  section { max-width: none; margin: 0; padding: 0; overflow: visible; }
   section + section { break-before: page; }
 }
 `
