@@ -3,16 +3,23 @@ import { environment } from '#lib/config/environment.ts'
 import { DisclosureError } from '#lib/disclosure/disclosure-error.ts'
 import { loadProver, proverSettings } from '#lib/prover/node/loading.ts'
 import { announceProofs } from '#lib/prover/progress.ts'
+import { PayrollError } from '#lib/sdk/payroll-client.ts'
 import { formatUnits, parseUnits } from '#lib/text/money.ts'
 import { syncBalance } from '#lib/wallet/balance.ts'
 import { buildMerge, buildTransfer, buildWithdraw } from '#lib/wallet/calls.ts'
 import { type Holder, openHolder } from '#lib/wallet/keys.ts'
 import type { Prover } from '#lib/wallet/prover.ts'
+import {
+  DELEGATION_OPTIONS,
+  DELEGATION_USAGE,
+  type DelegationOptions,
+  delegationCommands,
+} from './client/delegation-commands.ts'
 import { explainDisclosure } from './client/disclosure.ts'
 import { answerRequest } from './client/disclosure-answer.ts'
-import { enrol, openTestNetwork, sendAndWait, type TestNetwork } from './client/participants.ts'
+import { enrol, openTestNetwork, type SubmitCall, sendAndWait, type TestNetwork } from './client/participants.ts'
 import { makeStatement } from './client/statements.ts'
-import { signInWithWallet } from './client/wallet-session.ts'
+import { connectWallet, signInWithWallet, sponsorCall } from './client/wallet-session.ts'
 import { messageOf, runCommand } from './process/command.ts'
 
 const USAGE = `Usage: npm run -s wallet -- <command> [options]
@@ -31,7 +38,7 @@ const USAGE = `Usage: npm run -s wallet -- <command> [options]
   statement --secret S… [--from 2026-01-01] [--to 2026-07-01] [--format table|csv|json|html] [--session …]
                                         every payment received and sent; --to is excluded, and a session adds the names of
                                         its contractors
-
+${DELEGATION_USAGE}
   --service URL   the payroll service (${environment().PUBLIC_URL})
   --archive URL   an archive with the events that the RPC has dropped; may be repeated; none: use the RPC alone
                   (default: the archive in the deployment document)
@@ -40,7 +47,7 @@ const USAGE = `Usage: npm run -s wallet -- <command> [options]
 `
 
 /** The options of a command. */
-interface Given {
+interface Given extends DelegationOptions {
   secret?: string | undefined
   to?: string | undefined
   amount?: string | undefined
@@ -57,7 +64,13 @@ interface Given {
 
 /** The client side on the command line: keys and amounts stay in this process. */
 const COMMANDS: Record<string, (given: Given) => Promise<string>> = {
-  new: (given) => proving(given, async (network) => (await enrol(network)).signer.secret()),
+  ...delegationCommands<Given>({ need, signerOf, openNetwork, proving }),
+  new: (given) =>
+    proving(given, async (network) => {
+      const signer = Keypair.random()
+      await enrol(network, signer, sponsored(given, network, signer))
+      return signer.secret()
+    }),
   address: async (given) => signerOf(given).publicKey(),
   session: async (given) => await signInWithWallet(given.service, signerOf(given)),
   balance: async (given) => {
@@ -69,7 +82,8 @@ const COMMANDS: Record<string, (given: Given) => Promise<string>> = {
   merge: async (given) => {
     const signer = signerOf(given)
     const network = await openNetwork(given)
-    return await send(network, (await buildMerge(network, signer)).signedXdr)
+    await sponsored(given, network, signer)((await buildMerge(network, signer)).signedXdr)
+    return 'done'
   },
   transfer: (given) => spending(given, async (network, ...of) => (await buildTransfer(network, ...of)).signedXdr),
   withdraw: (given) =>
@@ -90,12 +104,13 @@ const COMMANDS: Record<string, (given: Given) => Promise<string>> = {
 }
 
 /** The network of a command, with the archives that it names. */
-const openNetwork = ({ network, archive }: Given, prover?: Prover) =>
-  openTestNetwork(
+function openNetwork({ network, archive }: Given, prover?: Prover): Promise<TestNetwork> {
+  return openTestNetwork(
     network,
     prover,
     archive?.filter((url) => url !== 'none'),
   )
+}
 
 /**
  * Runs a command that generates a proof. Configuration errors are found before any request to the network. Messages about
@@ -125,13 +140,30 @@ function spending(
 
 type Payment = Parameters<typeof buildTransfer>[2]
 
-function need(given: Given, option: 'secret' | 'to' | 'amount' | 'request' | 'out'): string {
+/** Submits calls through the service, or at the account's own cost if the service sponsors none. */
+function sponsored(given: Given, network: TestNetwork, signer: Keypair): SubmitCall {
+  return async (signedXdr) => {
+    try {
+      return await sponsorCall(await connectWallet(given.service, signer), signedXdr)
+    } catch (error) {
+      if (!(error instanceof PayrollError) || error.status !== 501) throw error
+      console.error('the service sponsors no calls: the account pays the fee itself')
+      return await sendAndWait(network, signedXdr)
+    }
+  }
+}
+
+type Option = Exclude<keyof Given, 'service' | 'network' | 'archive'>
+
+function need(given: Given, option: Option): string {
   const value = given[option]
   if (value === undefined) throw new Error(`--${option} is missing\n\n${USAGE}`)
   return value
 }
 
-const signerOf = (given: Given) => Keypair.fromSecret(need(given, 'secret'))
+function signerOf(given: Given): Keypair {
+  return Keypair.fromSecret(need(given, 'secret'))
+}
 
 async function send(network: TestNetwork, signedXdr: string): Promise<string> {
   await sendAndWait(network, signedXdr)
@@ -151,6 +183,7 @@ await runCommand({
     format: { type: 'string' },
     session: { type: 'string' },
     archive: { type: 'string', multiple: true },
+    ...DELEGATION_OPTIONS,
     service: { type: 'string', default: environment().PUBLIC_URL },
     network: { type: 'string', default: `http://localhost:${environment().DEVNET_PORT}/deployment.json` },
   },

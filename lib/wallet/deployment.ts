@@ -29,6 +29,16 @@ export interface Deployment extends TokenOnNetwork {
   random?: RandomSource
 }
 
+const coordinate = z.string().regex(/^[\w-]{43}$/)
+
+export const RELAY_DOCUMENT = z.object({
+  publicKey: z.object({ kty: z.literal('EC'), crv: z.literal('P-256'), x: coordinate, y: coordinate }),
+  channels: z.array(z.string().regex(/^G[A-Z2-7]{55}$/)).min(1),
+})
+
+/** The key that a relay opens amounts with, a JWK, and the accounts that it pays from, G… */
+export type RelayDocument = z.output<typeof RELAY_DOCUMENT>
+
 const DOCUMENT = z.object({
   rpcUrl: z.string(),
   friendbotUrl: z.string().optional(),
@@ -36,6 +46,7 @@ const DOCUMENT = z.object({
   contracts: z.object({ token: z.string(), auditor: z.string(), verifier: z.string() }),
   auditor: z.object({ id: z.number() }),
   archiveUrl: z.string().optional(),
+  relay: RELAY_DOCUMENT.optional(),
 })
 
 /** What a wallet reads of a deployment document: the addresses of a network's confidential token. */

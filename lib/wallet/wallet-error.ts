@@ -24,6 +24,8 @@ export type WalletErrorCode =
   | 'signer-refused'
   /** a signer returned a signature of another account, or of something else */
   | 'signature-invalid'
+  /** a relay's key or channel is not in the document that the user trusts */
+  | 'relay-unknown'
   /** the simulation failed; see `contractError` */
   | 'would-fail'
 

@@ -8,7 +8,13 @@ import type { TokenArchive } from '#lib/wallet/archive.ts'
 import { EMPTY } from '#lib/wallet/balance.ts'
 import { buildDeposit, buildMerge, buildRegister } from '#lib/wallet/calls.ts'
 import type { Opening } from '#lib/wallet/commitment.ts'
-import { type Deployment, fetchDeployment, openDeployment, parseDeployment } from '#lib/wallet/deployment.ts'
+import {
+  type Deployment,
+  fetchDeployment,
+  openDeployment,
+  parseDeployment,
+  type RelayDocument,
+} from '#lib/wallet/deployment.ts'
 import { type Holder, openHolder } from '#lib/wallet/keys.ts'
 import type { Prover } from '#lib/wallet/prover.ts'
 
@@ -17,6 +23,8 @@ export interface TestNetwork extends Deployment {
   friendbotUrl: string
   auditorId: number
   archives: readonly TokenArchive[]
+  /** the relay that the document names */
+  relay?: RelayDocument | undefined
 }
 
 /**
@@ -31,10 +39,10 @@ export async function openTestNetwork(
 ): Promise<TestNetwork> {
   const isUrl = /^https?:\/\//.test(source)
   const document = isUrl ? await fetchDeployment(source) : parseDeployment(source, await readFile(source, 'utf8'))
-  const { friendbotUrl } = document
+  const { friendbotUrl, relay } = document
   if (friendbotUrl === undefined) throw new Error(`${source} lacks friendbotUrl`)
   const deployment = openDeployment(document, prover ?? standIn, archiveUrls)
-  const network: TestNetwork = { ...deployment, friendbotUrl, auditorId: document.auditor.id }
+  const network: TestNetwork = { ...deployment, friendbotUrl, auditorId: document.auditor.id, relay }
   if (prover) await requireSameKeys(network, document.contracts.verifier, prover)
   return network
 }
@@ -63,20 +71,42 @@ export async function sendAndWait(network: TestNetwork, signedXdr: string): Prom
   }
 }
 
-/** A new account with XLM from friendbot, registered with the confidential token. */
-export async function enrol(network: TestNetwork, signer = Keypair.random()): Promise<Holder> {
+/** Submits a signed call, and resolves once it has been applied. */
+export type SubmitCall = (signedXdr: string) => Promise<unknown>
+
+/**
+ * A new account with XLM from friendbot, registered with the confidential token.
+ * @param submit submits the registration, by default at the account's own cost
+ */
+export async function enrol(
+  network: TestNetwork,
+  signer = Keypair.random(),
+  submit: SubmitCall = (signedXdr) => sendAndWait(network, signedXdr),
+): Promise<Holder> {
   await requestFriendbot(network.friendbotUrl, signer.publicKey())
+  return await registerHolder(network, signer, submit)
+}
+
+/** Registers an existing account with the confidential token. */
+export async function registerHolder(network: TestNetwork, signer: Keypair, submit: SubmitCall): Promise<Holder> {
   const holder = openHolder(signer, network.token)
   const { signedXdr } = await buildRegister(network, holder, { auditorId: network.auditorId })
-  await sendAndWait(network, signedXdr)
+  await submit(signedXdr)
   return holder
 }
 
 /**
  * Gives `holder` a confidential balance of `amount` (base units): a deposit signed by the asset's issuer, then a merge,
  * which makes it spendable. Resolves to the opening of that balance.
+ * @param submit submits the merge, by default at the holder's own cost
  */
-export async function endow(network: TestNetwork, issuer: Keypair, holder: Holder, amount: bigint): Promise<Opening> {
+export async function endow(
+  network: TestNetwork,
+  issuer: Keypair,
+  holder: Holder,
+  amount: bigint,
+  submit: SubmitCall = (signedXdr) => sendAndWait(network, signedXdr),
+): Promise<Opening> {
   for (let turn = 1; ; turn += 1) {
     const deposit = await buildDeposit(network, issuer, { to: holder.address, amount })
     const refusal = await sendAndWait(network, deposit.signedXdr).catch((error: unknown) => error)
@@ -86,7 +116,7 @@ export async function endow(network: TestNetwork, issuer: Keypair, holder: Holde
   }
   const received = { spendable: EMPTY.spendable, receiving: { value: amount, blinding: 0n } }
   const merge = await buildMerge(network, holder.signer, received)
-  await sendAndWait(network, merge.signedXdr)
+  await submit(merge.signedXdr)
   if (!merge.next) throw new Error('the merge does not open the balance')
   return merge.next
 }

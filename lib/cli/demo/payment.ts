@@ -45,7 +45,7 @@ function feeSource(envelope: xdr.TransactionEnvelope): string {
 }
 
 /** An account's balance of XLM, in stroops. */
-export async function nativeBalance(network: TestNetwork, { address }: Holder): Promise<bigint> {
+export async function nativeBalance(network: TestNetwork, address: string): Promise<bigint> {
   return (await network.rpc.getAccountEntry(address)).balance
 }
 

@@ -1,11 +1,13 @@
+import { Keypair } from '@stellar/stellar-sdk'
 import { devnetKeys } from '#lib/devnet/devnet.ts'
 import type { BatchProgress } from '#lib/directory/batches/status.ts'
 import { announceProofs } from '#lib/prover/progress.ts'
+import { requestFriendbot } from '#lib/stellar/friendbot.ts'
 import { formatUnits, parseUnits } from '#lib/text/money.ts'
 import type { Holder } from '#lib/wallet/keys.ts'
 import type { Prover } from '#lib/wallet/prover.ts'
-import { endow, enrol, openTestNetwork } from '../client/participants.ts'
-import { connectWallet, readSponsorAddress, sponsorTransfer } from '../client/wallet-session.ts'
+import { endow, openTestNetwork, registerHolder } from '../client/participants.ts'
+import { connectWallet, readSponsorAddress, sponsorCall, sponsorTransfer } from '../client/wallet-session.ts'
 import { decryptedBalance, nativeBalance, type Payment, payOne, table } from './payment.ts'
 import {
   acceptInvite,
@@ -64,14 +66,24 @@ export async function runPayroll(
   const sponsor = await readSponsorAddress(base)
 
   say('Creating accounts for an employer and five contractors …')
-  const [employer, ...holders] = await Promise.all([enrol(network), ...PAYROLL.map(() => enrol(network))])
+  const signers = Array.from({ length: 1 + PAYROLL.length }, () => Keypair.random())
+  await Promise.all(signers.map((signer) => requestFriendbot(network.friendbotUrl, signer.publicKey())))
+  const reserves = await Promise.all(signers.map((signer) => nativeBalance(network, signer.publicKey())))
+  const [employer, ...holders] = await Promise.all(
+    signers.map(async (signer) => {
+      const own = await connectWallet(base, signer)
+      return await registerHolder(network, signer, (signedXdr) => sponsorCall(own, signedXdr))
+    }),
+  )
   if (!employer) throw new Error('no employer')
+  const client = await connectWallet(base, employer.signer)
   const total = PAYROLL.reduce((sum, { pay }) => sum + parseUnits(pay), 0n)
   say(`Depositing ${formatUnits(2n * total)} test USDC into the employer’s confidential balance …`)
-  let opening = await endow(network, devnetKeys(network.passphrase).issuer, employer, 2n * total)
+  let opening = await endow(network, devnetKeys(network.passphrase).issuer, employer, 2n * total, (signedXdr) =>
+    sponsorCall(client, signedXdr),
+  )
 
   say('Signing in with the wallet (SEP-10), importing and inviting the contractors …')
-  const client = await connectWallet(base, employer.signer)
   const invited = await importAndInvite(client, PAYROLL)
   const hired = PAYROLL.map((payee, index) => ({ ...payee, ...requireBoth(invited[index], holders[index]) }))
   const statuses = await Promise.all(hired.map(({ holder, token }) => acceptInvite(base, holder.signer, token)))
@@ -82,7 +94,6 @@ export async function runPayroll(
     encryptedAmount: sealAmount(employer.keys.vk, pay),
   }))
   const batch = await prepareBatch(client, 'The payroll', instructions)
-  const before = await nativeBalance(network, employer)
   const ended = followBatch(client, batch.id, (progress) => say(`  ${describe(progress)}`))
   const payments: Payment[] = []
   for (const [index, { name, pay, holder }] of hired.entries()) {
@@ -94,7 +105,8 @@ export async function runPayroll(
     payments.push({ name, sent, ...payment })
   }
   const { status } = await ended
-  const after = await nativeBalance(network, employer)
+  const left = await Promise.all(signers.map((signer) => nativeBalance(network, signer.publicKey())))
+  const [before = 0n, after = 0n] = [reserves[0], left[0]]
 
   say()
   say(table(payments))
@@ -121,6 +133,9 @@ export async function runPayroll(
       .map(({ name }) => `the relay paid ${name} a different amount`),
     ...(status === 'completed' ? [] : [`the batch is ${status}`]),
     ...(before === after ? [] : ['the employer spent XLM']),
+    ...holders
+      .filter((_, index) => left[index + 1] !== reserves[index + 1])
+      .map(({ address }) => `${address} spent XLM`),
     ...payments
       .filter(({ sent }, index) => received[index] !== sent)
       .map(({ name }) => `${name} decrypts a different amount`),
