@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { enrol } from '#lib/cli/client/participants.ts'
-import { buildTransfer } from '#lib/wallet/calls.ts'
+import { buildMerge, buildTransfer } from '#lib/wallet/calls.ts'
 import { findContradictions } from '../directory/bookkeeping.ts'
 import { findBatch } from '../directory/payment.ts'
 import { openApiClient } from '../support/api-client.ts'
@@ -10,6 +10,7 @@ import { openProgramService, type Program, startProgram } from '../support/progr
 import type { SignedInPayer, TestService } from '../support/test-service.ts'
 import { countFeeBumps, expectSettled } from '../support/transfers.ts'
 import { type NamedStep, openSteps, type Steps } from './crash-steps.ts'
+import { findDiscrepancies } from './quota-ledger.ts'
 
 let service: TestService<'embedded'>
 let payee: string
@@ -29,8 +30,12 @@ afterAll(async () => {
   await service?.close()
 })
 
-async function post(employer: SignedInPayer, signedXDR: string): Promise<{ status: number; body: unknown }> {
-  const response = await fetch(`${base}/api/transfer`, {
+async function post(
+  employer: SignedInPayer,
+  signedXDR: string,
+  path = '/transfer',
+): Promise<{ status: number; body: unknown }> {
+  const response = await fetch(`${base}/api${path}`, {
     method: 'POST',
     headers: { Authorization: `Bearer ${employer.session}`, 'Content-Type': 'application/json' },
     body: JSON.stringify({ signedXDR }),
@@ -125,6 +130,32 @@ test.each(STEPS)('SIGKILL %s: the same transaction gets the true result', async 
   expect(await findContradictions(service.db)).toEqual([])
   const floats = await service.db.query.sponsorFloats.findMany()
   expect(floats.map(({ held }) => held)).toEqual([0n])
+})
+
+/** A call without a payee takes all steps but those of a payout. */
+const STEPS_OF_CALLS = STEPS.filter(([name]) => !/^between the (row|contractor)/.test(name))
+
+test.each(STEPS_OF_CALLS)('SIGKILL %s: the same call gets the true result', async (_, step) => {
+  const employer = await service.employ()
+  await service.db.execute(
+    sql`INSERT INTO quotas (account, day) VALUES ('*', ${new Date().toISOString().slice(0, 10)}) ON CONFLICT DO NOTHING`,
+  )
+  const { signedXdr, hash } = await buildMerge(service.ledger.network, employer.signer)
+  const { reached, letGo } = step(steps, { innerHash: hash, employer })
+  const cut = post(employer, signedXdr, '/calls').catch(() => 'cut')
+  await reached
+  await program.kill()
+  expect(await cut).toBe('cut')
+  await letGo()
+  program = await startProgram(base, service.variables)
+
+  const answer = await post(employer, signedXdr, '/calls')
+  expect(answer).toMatchObject({ status: 200, body: { status: 'SUCCESS' } })
+  expect(await post(employer, signedXdr, '/calls')).toEqual(answer)
+  expect(await countFeeBumps(service, hash)).toBe(1)
+  expect(await service.findTransfer(hash)).toMatchObject({ kind: 'merge', status: 'succeeded' })
+  await expectSettled(service, employer, hash)
+  expect(await findDiscrepancies(service.db)).toEqual([])
 })
 
 test('settles a transfer that was open at a SIGKILL in the next process without a request', async () => {
