@@ -10,6 +10,7 @@ import {
   enforce,
   g,
   hostFunctionOf,
+  issuer,
   label,
   ledger,
   type Network,
@@ -19,7 +20,14 @@ import {
   record,
   stranger,
 } from './host-fixture.ts'
-import { depositRequest, fund, mergeRequest, registerRequest, transferRequest } from './host-payload.ts'
+import {
+  depositRequest,
+  fund,
+  mergeRequest,
+  registerRequest,
+  transferRequest,
+  withdrawRequest,
+} from './host-payload.ts'
 
 const WITHOUT_ACCOUNT = 'GAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAWHF'
 
@@ -90,6 +98,25 @@ describe('a simulated call', () => {
     expect(Math.abs(fee() / 456_342 - 1)).toBeLessThan(0.01)
     apply(network, depositRequest(network, employer, contractor, 1n))
     expect(Math.abs(fee() / 244_749 - 1)).toBeLessThan(0.01)
+  })
+
+  it('names the resource fees that the released contracts need', () => {
+    const fresh = openNetwork()
+    apply(fresh, registerRequest(fresh, stranger, 31n))
+    apply(network, depositRequest(network, employer, contractor, 1n))
+    const fees: [Network, Request, number][] = [
+      [fresh, registerRequest(fresh, employer, 32n), 295_964],
+      [fresh, depositRequest(fresh, issuer, stranger, 1_000n), 358_882],
+      [network, depositRequest(network, issuer, contractor, 0n), 24_474],
+      [network, depositRequest(network, employer, contractor, 50n), 39_252],
+      [network, mergeRequest(network, contractor), 17_925],
+      [network, withdrawRequest(network, { from: employer, to: contractor, value: 250n }), 244_872],
+    ]
+    for (const [on, request, measured] of fees) {
+      network = on
+      const { minResourceFee } = success({ transaction: transactionOf(request) })
+      expect([request.name, Math.abs(Number(minResourceFee) / measured - 1) < 0.005]).toEqual([request.name, true])
+    }
   })
 
   it('returns resources that cover the assembled transaction with twenty signatures', () => {

@@ -132,6 +132,26 @@ describe('instructions of the asset contract', () => {
   })
 })
 
+describe('fees of the asset contract', () => {
+  test('are within one percent of those charged by the network', async () => {
+    const { payer, owner } = accounts
+    const token = network.devnet.deployment.contracts.token
+    const chargeOf = async (source: Keypair, operation: xdr.Operation) => {
+      const prepared = await network.prepare(source, operation)
+      prepared.sign(source)
+      const found = await network.settle(prepared)
+      return found.status === 'SUCCESS' ? Number(found.resultXdr.feeCharged) : Number.NaN
+    }
+    await network.settle(await network.build(owner, Operation.changeTrust({ asset: usdc })))
+    const charges = [
+      [await chargeOf(payer, callTransfer(payer, owner, 1n)), 13_771],
+      [await chargeOf(payer, assetCall(Asset.native(), 'transfer', g(payer), c(token), amount(5n))), 108_368],
+      [await chargeOf(issuer, assetCall(usdc, 'mint', g(owner), amount(5n))), 9_103],
+    ] as const
+    for (const [charged, real] of charges) expect(Math.abs(charged / real - 1)).toBeLessThan(0.01)
+  })
+})
+
 describe('malformed transactions', () => {
   const soroban = async () =>
     sorobanDataOf(await network.prepare(accounts.payer, callTransfer(accounts.payer, accounts.owner, 1n)))
