@@ -23,7 +23,7 @@ export interface ResourceOptions {
    * `internal error`, and an unreachable dependency 503.
    */
   failure?: string
-  /** With `failure`: a field of the body of a 500 `unavailable`, for people. */
+  /** A field for people in the body of a 500 `unavailable`. Used only with `failure`. */
   advice?: string
   /** The path in metrics, with `{name}` for a parameter. Without it requests are not measured. */
   route?: string

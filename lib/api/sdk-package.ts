@@ -32,7 +32,7 @@ export async function redirectToSdk(): Promise<Response | undefined> {
   return sdk && new Response(null, { status: 302, headers: { Location: sdk.path } })
 }
 
-/** The tarball; undefined for a path that is not that of this version. */
+/** The tarball; undefined for the path of another version. */
 export async function sdkFile(request: Request): Promise<Response | undefined> {
   const sdk = await loadSdk()
   if (!sdk || new URL(request.url).pathname !== sdk.path) return undefined

@@ -17,7 +17,7 @@ export function requireSecret(
   if (!isSameSecret(token, secret)) throw new Refusal('bearer-invalid', refusals.wrong)
 }
 
-/** Compares in constant time for any lengths. */
+/** Compares two secrets of any length in constant time. */
 export function isSameSecret(one: string, other: string): boolean {
   return timingSafeEqual(digest(one), digest(other))
 }

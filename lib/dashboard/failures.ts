@@ -168,7 +168,7 @@ export async function listFailedJobs(db: Database, now: Date): Promise<Attention
   })
 }
 
-/** Finds the contractors, of any organisation, with the recipients' addresses of unpaid items, by job. */
+/** Finds, by job, the contractors of any organisation whose addresses are the recipients of unpaid items. */
 async function findUnpaid(db: Database, jobs: readonly string[]) {
   if (jobs.length === 0) return new Map<string, never>()
   const rows = await db

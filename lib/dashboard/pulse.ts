@@ -6,7 +6,7 @@ import type { Database } from '#lib/db/connection.ts'
 
 /** The state that an open page polls to decide whether to reload. */
 export interface Pulse {
-  /** changes with every record */
+  /** changes whenever a record does */
   version: string
   /** a batch or job is in progress, so changes are likely soon */
   isOpen: boolean

@@ -128,7 +128,7 @@ export async function startDevnet(options: DevnetOptions): Promise<Devnet> {
       'request',
       answerRequests({ nextNode, ready: proofs.ready, friendbot, deployment, ...(identity ? { identity } : {}) }),
     )
-    const stop = keepClosing(core, closeMs)
+    const stop = closePeriodically(core, closeMs)
     return {
       url,
       rpcUrl,
@@ -213,7 +213,7 @@ function holdsKeys({ state }: Ledger, { contracts }: Deployment, { keys }: Proof
 }
 
 /** Closes a ledger every `closeMs`, and one immediately, so that a network that was down becomes healthy again. */
-function keepClosing(ledger: Ledger, closeMs: number): () => void {
+function closePeriodically(ledger: Ledger, closeMs: number): () => void {
   if (closeMs === 0) return () => {}
   const close = () => {
     try {

@@ -10,7 +10,7 @@ import { findOpenTransfer, type RecordedTransfer } from '#lib/transfers/rows.ts'
 import type { Tracker } from '#lib/transfers/track.ts'
 import { buildDeposit } from '#lib/wallet/calls.ts'
 import { WalletError } from '#lib/wallet/wallet-error.ts'
-import { type Claim, noteDeposit, returnGrant } from './grants.ts'
+import { type Claim, linkDeposit, returnGrant } from './grants.ts'
 
 /**
  * How long (seconds) a signed deposit is valid: long enough for several ledgers, short enough to learn of its expiry
@@ -100,9 +100,9 @@ export function openGranting(depositor: Depositor & { tracker: Tracker }): Grant
 
   async function grant(db: Database, claim: Claim & { amount: bigint }, patience: number) {
     const deadline = now().getTime() + patience
-    const mine = turn.then(() => attempt(db, claim, deadline))
-    turn = mine.catch(() => undefined)
-    return await Promise.race([mine, elapse(patience)])
+    const outcome = turn.then(() => attempt(db, claim, deadline))
+    turn = outcome.catch(() => undefined)
+    return await Promise.race([outcome, elapse(patience)])
   }
 
   async function attempt(
@@ -176,7 +176,7 @@ export function openGranting(depositor: Depositor & { tracker: Tracker }): Grant
     return transact(db, async (tx): Promise<RecordedTransfer | 'returned' | 'taken'> => {
       const recording = await recordEnvelope(tx, transfer, { innerHash, outerHash: null, signed, bid: 0n, maxTime })
       if (recording.kind !== 'begun') throw new Taken()
-      if (!(await noteDeposit(tx, claim, recording.transfer.id))) throw new Returned()
+      if (!(await linkDeposit(tx, claim, recording.transfer.id))) throw new Returned()
       return recording
     }).catch((error: unknown) => {
       if (error instanceof Taken) return 'taken' as const

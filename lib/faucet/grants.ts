@@ -67,7 +67,7 @@ const isUnsigned = ({ account, claim }: Claim) =>
 /**
  * Links a grant to its deposit, in the SQL transaction that records it. False if the grant has already been returned.
  */
-export async function noteDeposit(tx: Database, claim: Claim, transfer: string): Promise<boolean> {
+export async function linkDeposit(tx: Database, claim: Claim, transfer: string): Promise<boolean> {
   const noted = await tx
     .update(grants)
     .set({ transfer })

@@ -25,7 +25,7 @@ const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
  * in full, and normalises the others. It finds the server at its first connection, since Next doesn't expose it.
  * @param port the port of Next's server; other servers of the process only ignore Upgrade
  */
-export function standInFront(port: number): () => void {
+export function installFrontListener(port: number): () => void {
   const seen = new WeakSet<NetServer>()
   const prepare = (server: unknown) => {
     if (!(server instanceof Server) || seen.has(server)) return
@@ -61,7 +61,7 @@ export function intercept(server: Server): void {
     response.setHeader('X-Request-Id', requestId)
     // Node drops the bytes that a client sent after a request with Upgrade.
     if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false
-    const reply = judge(request)
+    const reply = screenRequest(request)
     withLogFields({ requestId }, () => {
       if (reply) void send(request, response, reply)
       else for (const listener of listeners) Reflect.apply(listener, server, [request, response])
@@ -81,7 +81,7 @@ interface Reply {
  * Rewrites the request so that Next can route it.
  * @returns the response to a request that Next must not see
  */
-export function judge(request: IncomingMessage): Reply | undefined {
+export function screenRequest(request: IncomingMessage): Reply | undefined {
   const { method = '', headers } = request
   const target = originForm(request.url ?? '')
   if (target === '*' && method === 'OPTIONS') return { status: 204, text: '', headers: { Allow: METHODS.join(', ') } }

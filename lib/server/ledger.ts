@@ -2,7 +2,7 @@ import { dataPath, OtherVersion } from '#lib/config/data-directory.ts'
 import { ConfigurationError, type Environment } from '#lib/config/environment.ts'
 import type { identityIssuer, startDevnet } from '#lib/devnet/devnet.ts'
 
-/** The embedded ledger, and its issuer that issues access tokens for any email. */
+/** The embedded ledger, and its issuer of access tokens for any email. */
 interface EmbeddedLedger {
   devnet: Awaited<ReturnType<typeof startDevnet>>
   issuer: string

@@ -6,7 +6,7 @@ import { openStore, type Store, type StoreLocation } from '#lib/db/connection.ts
 import { openGranting } from '#lib/faucet/deposit.ts'
 import { openVault } from '#lib/faucet/vault.ts'
 import { watchClients } from '#lib/http/client-address.ts'
-import { standInFront } from '#lib/http/front.ts'
+import { installFrontListener } from '#lib/http/front.ts'
 import { captureConsole, describeFailure, log } from '#lib/observability/log.ts'
 import { openQueue, thumbprintOf } from '#lib/relay/queue.ts'
 import { guardNetwork, openNetwork } from '#lib/stellar/network.ts'
@@ -37,7 +37,7 @@ export async function boot(): Promise<void> {
   // A closed log must not end the process: each failed write would be another logged failure.
   for (const output of [process.stdout, process.stderr]) output.on('error', () => undefined)
   const starting = (async () => {
-    standInFront(environment().PORT)
+    installFrontListener(environment().PORT)
     return await startService(environment())
   })()
   provideService(starting)
@@ -48,8 +48,8 @@ export async function boot(): Promise<void> {
     captureConsole()
   } catch (error) {
     // A database that fails to open is a Refusal with a short message, so its cause is logged as well.
-    const saysAll = error instanceof Error && error.cause === undefined
-    log('error', 'boot', { failure: saysAll ? error.message : describeFailure(error) })
+    const isSelfExplanatory = error instanceof Error && error.cause === undefined
+    log('error', 'boot', { failure: isSelfExplanatory ? error.message : describeFailure(error) })
     if (isSet('VERCEL') && isConfigurationError(error)) return
     if (!(error instanceof Error) || error.name === 'Error') console.error(error)
     process.exit(1)

@@ -56,10 +56,10 @@ export function writeEnvFile(file: string, text: string): void {
     if ((statSync(file).mode & 0o077) !== 0) chmodSync(file, 0o600)
     return
   }
-  const aside = `${file}.new`
-  rmSync(aside, { force: true })
-  writeFileSync(aside, text, { mode: 0o600, flush: true })
-  renameSync(aside, file)
+  const temporaryFile = `${file}.new`
+  rmSync(temporaryFile, { force: true })
+  writeFileSync(temporaryFile, text, { mode: 0o600, flush: true })
+  renameSync(temporaryFile, file)
 }
 
 /**

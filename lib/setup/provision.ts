@@ -18,7 +18,9 @@ const XLM = 10_000_000n
  */
 const SPONSOR_XLM = 1_000n * XLM
 const FAUCET_XLM = 100n * XLM
-/** A faucet that grants XLM is funded below `least` stroops and grants `amount` XLM, so that it lasts for many. */
+/**
+ * A faucet that grants XLM is funded below `least` stroops and grants `amount` XLM, so that it can make many grants.
+ */
 const NATIVE_FAUCET = { least: 2_000n * XLM, amount: '100' }
 /** The version of the confidential token that lib/wallet implements. */
 const INTERFACE = '0.8.0'
@@ -30,8 +32,8 @@ const LOCAL_PASSPHRASE = 'Standalone Network ; February 2017'
  * Idempotent. Resolves to the text of the environment file.
  * @throws ConfigurationError for an invalid document, key or file, before anything is changed; LedgerError
  */
-export async function provision(wanted: Provisioning): Promise<string> {
-  const { document, say } = wanted
+export async function provision(input: Provisioning): Promise<string> {
+  const { document, say } = input
   const { network: name, passphrase, rpcUrl } = document
   const network = openNetwork({ name, passphrase, rpcUrl, pollMs: name === 'local' ? 250 : 1000 })
   say(`network  ${name}, ${rpcUrl}`)
@@ -41,16 +43,16 @@ export async function provision(wanted: Provisioning): Promise<string> {
   if (document.interface && document.interface !== INTERFACE) {
     say(`         of version ${document.interface}: relays need ${INTERFACE} and may fail; everything else works`)
   }
-  const existing = readVariables(wanted.envText)
-  const faucet = await planFaucet(network, deployed, wanted.keys.FAUCET_SEED ?? existing.FAUCET_SEED)
-  const text = completeEnv(wanted.envText, composeSections(wanted, deployed, faucet), {
-    file: wanted.file,
+  const existing = readVariables(input.envText)
+  const faucet = await planFaucet(network, deployed, input.keys.FAUCET_SEED ?? existing.FAUCET_SEED)
+  const text = completeEnv(input.envText, composeSections(input, deployed, faucet), {
+    file: input.file,
     growing: ['CHANNEL_SEEDS'],
   })
   // Rejects settings that startup would reject, such as one key with two roles.
   const environment = readEnvironment(readVariables(text))
-  const settings = wanted.services.composeSettings(environment)
-  wanted.keep(text)
+  const settings = input.services.composeSettings(environment)
+  input.keep(text)
   const funder = { network, friendbotUrl: deployed.friendbotUrl }
   const sponsor = settings.sponsor?.keypair.publicKey() ?? ''
   say(`sponsor  ${sponsor}${(await ensureXlm(funder, sponsor, SPONSOR_XLM)) ? ', funded by friendbot' : ''}`)
@@ -64,11 +66,11 @@ export async function provision(wanted: Provisioning): Promise<string> {
     say(`faucet   ${address}, ${does}${isFunded ? ', funded by friendbot' : ''}`)
   }
   const held = 'none' in faucet ? undefined : await readFaucetFunds(network, deployed, faucet)
-  const funds = shareOf(held, wanted.channels)
+  const funds = shareOf(held, input.channels)
   if (held !== undefined) say(`faucet   has ${formatUnits(held)}; each channel gets ${formatUnits(funds)}`)
-  const databaseUrl = wanted.keys.DATABASE_URL
+  const databaseUrl = input.keys.DATABASE_URL
   const hasFaucet = !('none' in faucet)
-  await provisionChannels({ ...wanted, databaseUrl, environment, funder, deployed, hasFaucet, funds })
+  await provisionChannels({ ...input, databaseUrl, environment, funder, deployed, hasFaucet, funds })
   return text
 }
 
@@ -80,9 +82,9 @@ function shareOf(held: bigint | undefined, channels: number): bigint {
 }
 
 /** The lines of the environment. Keys come from the file, else from the environment, else they are generated. */
-function composeSections(wanted: Provisioning, deployed: DeployedToken, faucet: FaucetPlan): Section[] {
-  const { document, keys, channels } = wanted
-  const existing = readVariables(wanted.envText)
+function composeSections(input: Provisioning, deployed: DeployedToken, faucet: FaucetPlan): Section[] {
+  const { document, keys, channels } = input
+  const existing = readVariables(input.envText)
   const { network, rpcUrl, passphrase, bridgeVault } = document
   const isNative = deployed.asset.asset.isNative()
   const sections: Section[] = [
@@ -109,7 +111,7 @@ function composeSections(wanted: Provisioning, deployed: DeployedToken, faucet: 
   ]
   return channels === 0
     ? sections
-    : [...sections, ...composeRelaySections(wanted, deployed, existing, !('none' in faucet))]
+    : [...sections, ...composeRelaySections(input, deployed, existing, !('none' in faucet))]
 }
 
 /** The variables that choose a relay's prover. */

@@ -143,13 +143,13 @@ interface Asker {
 
 /** Reads accounts. Concurrent requests share a call, so that many payers cost few calls. */
 export function openAccounts(network: Network): ReadAccount {
-  const askers: Asker[] = []
+  const waiting: Asker[] = []
   let askedAt = Number.NEGATIVE_INFINITY
 
   async function ask(): Promise<void> {
     askedAt = performance.now()
-    const asking = askers.splice(0, MOST_KEYS)
-    if (askers.length > 0) setTimeout(ask, 0)
+    const asking = waiting.splice(0, MOST_KEYS)
+    if (waiting.length > 0) setTimeout(ask, 0)
     const addresses = [...new Set(asking.map(({ address }) => address))]
     try {
       const { accounts, latestLedger } = await readAccounts(network.server, addresses)
@@ -162,8 +162,8 @@ export function openAccounts(network: Network): ReadAccount {
 
   return (address) =>
     new Promise((resolve, reject) => {
-      askers.push({ address, resolve, reject })
+      waiting.push({ address, resolve, reject })
       const pause = Math.max(GATHER_MS, askedAt + APART_MS - performance.now())
-      if (askers.length === 1) setTimeout(ask, pause)
+      if (waiting.length === 1) setTimeout(ask, pause)
     })
 }

@@ -16,9 +16,9 @@ export async function readEntries(
   server: EntryReader,
   keys: readonly xdr.LedgerKey[],
 ): Promise<{ entries: (rpc.Api.LedgerEntryResult | undefined)[]; latestLedger: number }> {
-  const wanted = keys.map((key) => [key.toXdr('base64'), key] as const)
+  const keyed = keys.map((key) => [key.toXdr('base64'), key] as const)
   // The RPC rejects a request with a duplicate key.
-  const distinct = new Map(wanted)
+  const distinct = new Map(keyed)
   const { entries, latestLedger } = await server.getLedgerEntries(...distinct.values()).catch((cause: unknown) => {
     throw ledgerUnreachable(cause)
   })
@@ -28,7 +28,7 @@ export async function readEntries(
   if ([...byKey].some(([name, { val }]) => distinct.get(name)?.type !== val.type)) {
     throw ledgerUnreachable(new Error('the RPC returned an entry that was not requested'))
   }
-  return { entries: wanted.map(([name]) => byKey.get(name)), latestLedger }
+  return { entries: keyed.map(([name]) => byKey.get(name)), latestLedger }
 }
 
 /** The key of a persistent entry of a contract (C…). */

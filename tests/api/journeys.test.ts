@@ -37,7 +37,7 @@ test('shows only responses that match a schema', () => {
   const examples = [...page.matchAll(/```json\n\s*(.*?)\n\s*```/gs)].map(([, text = '']) => JSON.parse(text) as unknown)
   expect(examples.length).toBeGreaterThan(8)
   // A schema omits unknown fields.
-  const isGiven = (example: unknown) =>
+  const isPresent = (example: unknown) =>
     ANSWERS.some((schema) => isDeepStrictEqual(schema.safeParse(example).data, example))
-  expect(examples.filter((example) => !isGiven(example))).toEqual([])
+  expect(examples.filter((example) => !isPresent(example))).toEqual([])
 })

@@ -30,14 +30,17 @@ const TEXTS = ['', 'wrong', 'a\u0007b', SEED, `${SEED}@example.com`, 'x'.repeat(
 const OTHERS = [undefined, null, 0, 7, true, {}, []]
 
 /** Copies of `example`, each with one value replaced. */
-function spoil(example: unknown): unknown[] {
+function corrupt(example: unknown): unknown[] {
   const whole = [...TEXTS, ...OTHERS]
   if (Array.isArray(example)) {
-    return [...whole, ...spoil(example[0]).map((first) => [first, ...example.slice(1)])]
+    return [...whole, ...corrupt(example[0]).map((first) => [first, ...example.slice(1)])]
   }
   if (typeof example !== 'object' || example === null) return whole
   const fields = Object.entries(example)
-  return [...whole, ...fields.flatMap(([name, value]) => spoil(value).map((other) => ({ ...example, [name]: other })))]
+  return [
+    ...whole,
+    ...fields.flatMap(([name, value]) => corrupt(value).map((other) => ({ ...example, [name]: other }))),
+  ]
 }
 
 /** Bodies that are refused before they are parsed. */
@@ -62,7 +65,7 @@ async function answersOf(operation: Operation): Promise<Set<string>> {
     answers.add(String(answer.body.code))
     expect(String(answer.body.error)).not.toMatch(/Invalid|expected|received|undefined/)
   }
-  for (const spoilt of body ? spoil(body.example) : []) await ask(path, { body: JSON.stringify(spoilt) ?? '' })
+  for (const corrupted of body ? corrupt(body.example) : []) await ask(path, { body: JSON.stringify(corrupted) ?? '' })
   for (const broken of body ? BROKEN : []) await ask(path, broken)
   for (const name of Object.keys(query?.example ?? {})) {
     for (const text of TEXTS) await ask(`${path}?${new URLSearchParams({ [name]: text })}`, {})

@@ -480,19 +480,19 @@ describe('the log', () => {
     ['x'.repeat(65), false],
     ['a b', false],
     ['', false],
-  ])('accepts the request ID %j', async (requestId, isKept) => {
+  ])('accepts the request ID %j', async (requestId, isAccepted) => {
     const headers = { 'x-request-id': requestId }
     const handlers = resource({ POST: () => Promise.reject(new Error('bug')) })
     for (const method of ['POST', 'GET', 'OPTIONS'] as const) {
       const answer = await handlers[method](new Request(url, { method, headers }), {})
       const id = answer.headers.get('x-request-id') ?? ''
-      if (isKept) expect(id).toBe(requestId)
+      if (isAccepted) expect(id).toBe(requestId)
       else expect(id).toMatch(/^[0-9a-f-]{36}$/)
     }
     const ids = logged.map((line) => JSON.parse(line).requestId)
     expect(ids).toHaveLength(3)
     expect(ids[0]).toBe(ids[1])
-    expect(ids.includes(requestId)).toBe(isKept)
+    expect(ids.includes(requestId)).toBe(isAccepted)
   })
 
   test('logs no body, query, token or header', async () => {

@@ -13,12 +13,12 @@ const INSTALLED = [
 
 /** Finds an installed browser, or else Playwright's. */
 export function findChromium(): string {
-  return INSTALLED.find(isThere) ?? chromium.executablePath()
+  return INSTALLED.find(isFile) ?? chromium.executablePath()
 }
 
 /** Installs a browser if `findChromium` finds none: Playwright's, or else Debian's. */
 export function installChromium(): void {
-  if (isThere(findChromium())) return
+  if (isFile(findChromium())) return
   const playwright = fileURLToPath(import.meta.resolve('@playwright/test/cli'))
   const ways: [string, string[]][] = [
     [process.execPath, [playwright, 'install', '--with-deps', 'chromium-headless-shell', 'chromium']],
@@ -26,13 +26,13 @@ export function installChromium(): void {
     ['apt-get', ['install', '-y', '--no-install-recommends', 'chromium']],
   ]
   for (const [program, args] of ways) {
-    if (isThere(findChromium())) return
+    if (isFile(findChromium())) return
     spawnSync(program, args, { stdio: 'inherit' })
   }
-  if (!isThere(findChromium())) throw new Error('no Chromium was found, and none could be installed')
+  if (!isFile(findChromium())) throw new Error('no Chromium was found, and none could be installed')
 }
 
-function isThere(file: string): boolean {
+function isFile(file: string): boolean {
   try {
     accessSync(file, constants.X_OK)
     return true

@@ -171,7 +171,7 @@ test('links a hash to its transaction, and copies the full address', async ({ pa
   await page.clock.install()
   await visit(page, program, '/transfers?view=succeeded')
   await expect(page.getByText('Live', { exact: true })).toBeVisible()
-  // 'Copied' disappears after two seconds: they do not pass while the clock is paused.
+  // 'Copied' disappears after two seconds, which do not pass while the clock is paused.
   await page.clock.pauseAt(Date.now() + 60_000)
   const account = payroll.employer.signer.publicKey()
   await page

@@ -80,14 +80,14 @@ async function walkByTab(page: Page): Promise<{ targets: number; unreached: stri
     ;(document.activeElement as HTMLElement | null)?.blur()
     return all.length
   })
-  const tell = () =>
+  const report = () =>
     page.evaluate(() => (Reflect.get(window, 'tellWalk') as () => never)()) as ReturnType<typeof walkByTab>
   for (let pressed = 0; pressed < targets; pressed += 1) await page.keyboard.press('Tab')
   // A date field takes several presses, so there are more presses than targets.
-  let walk = await tell()
+  let walk = await report()
   for (let more = 0; more < 40 && walk.unreached.length > 0; more += 1) {
     await page.keyboard.press('Tab')
-    walk = await tell()
+    walk = await report()
   }
   return walk
 }

@@ -1,5 +1,5 @@
 import { readEnvironment } from '#lib/config/environment.ts'
-import { standInFront } from '#lib/http/front.ts'
+import { installFrontListener } from '#lib/http/front.ts'
 import { provideService } from '#lib/server/services.ts'
 import { startService } from '#lib/server/start.ts'
 import { openApi } from '../support/api.ts'
@@ -7,7 +7,7 @@ import { listen } from '../support/listen.ts'
 
 /** A service in a separate process, which can be killed and paused. */
 const configuration = readEnvironment(process.env)
-standInFront(configuration.PORT)
+installFrontListener(configuration.PORT)
 provideService(startService(configuration))
 const { server } = await listen(configuration.PORT, await openApi())
 // Next has such a listener, too: it does nothing for paths that are no routes of its own.

@@ -204,11 +204,11 @@ test('replaces a connection that the server closes at BEGIN', async () => {
     await db.execute(sql`SELECT 1`)
     const swallowed = proxy.deafen()
     const ended = transact(db, (tx) => tx.execute(sql`SELECT 1`))
-    const judged = expect(ended).rejects.toThrowError(Refusal)
+    const assertion = expect(ended).rejects.toThrowError(Refusal)
     await swallowed
     await other.execute(sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
       WHERE datname = current_database() AND pid <> pg_backend_pid()`)
-    await judged
+    await assertion
     proxy.wake()
   }
   expect(await transact(db, async () => 'again')).toBe('again')

@@ -11,7 +11,7 @@ beforeAll(async () => {
 })
 afterAll(() => store.close())
 
-async function engage(contractors: number): Promise<void> {
+async function insertContractors(contractors: number): Promise<void> {
   await db.execute(sql`WITH organisation AS (INSERT INTO organisations (name) VALUES ('Acme') RETURNING id)
     INSERT INTO contractors (organisation, name, status, email, email_folded, invite_expires_at)
     SELECT id, 'n' || n, 'invited', n || '@b.example', n || '@b.example', now()
@@ -27,12 +27,12 @@ async function planOf(email: string): Promise<string> {
 
 test('analyzes a table on PGlite each time it has doubled', async () => {
   expect(await analyzeGrownTables(db)).toEqual([])
-  await engage(5_000)
+  await insertContractors(5_000)
   expect(await analyzeGrownTables(db)).toEqual(['contractors'])
   expect(await analyzeGrownTables(db)).toEqual([])
   expect(await planOf('7@b.example')).toContain('contractors_unlinked_email')
-  await engage(1_000)
+  await insertContractors(1_000)
   expect(await analyzeGrownTables(db)).toEqual([])
-  await engage(5_000)
+  await insertContractors(5_000)
   expect(await analyzeGrownTables(db)).toEqual(['contractors'])
 })

@@ -57,7 +57,7 @@ test('limits the service and its relay to connections from this machine with an 
   if (hasIpv6) expect((await fetch(`http://[::1]:${port}/api/health`)).status).toBe(200)
 })
 
-test('opens both to other machines with LISTEN_HOST', async () => {
+test('accepts connections from other machines with LISTEN_HOST', async () => {
   const { port, relayPort } = await start({ LISTEN_HOST: '0.0.0.0' })
   for (const each of [port, relayPort]) await expect.poll(() => accepts(reachable ?? '127.0.0.1', each)).toBe(true)
 })

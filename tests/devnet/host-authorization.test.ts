@@ -121,7 +121,7 @@ const withAccount =
     putAccount(network.state, contractor.publicKey(), fields)
     return changes
   }
-const withBend = (bend: (items: xdr.ScVal[]) => xdr.ScVal[]) => ({
+const withSignature = (bend: (items: xdr.ScVal[]) => xdr.ScVal[]) => ({
   bend: (signature: xdr.ScVal) => xdr.ScVal.scvVec(bend(itemsOf(signature))),
 })
 /** Makes the entry authorize a different call. */
@@ -198,12 +198,12 @@ describe('an entry signed by the address', () => {
     ],
     ['no signature', () => ({ signers: [] })],
     ['a void signature', () => ({ bend: () => xdr.ScVal.scvVoid() })],
-    ['the signature twice', () => withBend((items) => [...items, ...items])],
+    ['the signature twice', () => withSignature((items) => [...items, ...items])],
     [
       'signatures in descending order',
       withAccount(
         { signers: [signerWithWeight(stranger, 1)] },
-        { signers: [stranger, contractor], ...withBend((items) => items.toReversed()) },
+        { signers: [stranger, contractor], ...withSignature((items) => items.toReversed()) },
       ),
     ],
     [
@@ -223,7 +223,7 @@ describe('an entry signed by the address', () => {
     [
       'a third field in a signature',
       () =>
-        withBend(([first]) => {
+        withSignature(([first]) => {
           const extra = new xdr.ScMapEntry({ key: xdr.ScVal.scvSymbol('weight'), val: amount(1n) })
           return [xdr.ScVal.scvMap([...(first?.type === 'scvMap' ? (first.map ?? []) : []), extra])]
         }),

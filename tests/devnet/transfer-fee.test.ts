@@ -49,9 +49,9 @@ test('bids for a transfer twice what simulation and rent margin add up to, and i
   const settle = async ({ signedXdr }: { signedXdr: string }) => {
     const inner = TransactionBuilder.fromXdr(signedXdr, passphrase) as Transaction
     const bid = 2n * BigInt(inner.fee)
-    const found = await network.settle(wrap(inner, sponsor, bid))
-    if (found.status !== 'SUCCESS') throw new Error(found.status)
-    return { fee: BigInt(inner.fee), bid, charged: found.resultXdr.feeCharged }
+    const outcome = await network.settle(wrap(inner, sponsor, bid))
+    if (outcome.status !== 'SUCCESS') throw new Error(outcome.status)
+    return { fee: BigInt(inner.fee), bid, charged: outcome.resultXdr.feeCharged }
   }
   for (const holder of [from, to]) await settle(await buildRegister(deployment, holder, { auditorId: 0 }))
   await settle(await buildDeposit(deployment, issuer, { to: from.address, amount: 100n }))

@@ -332,7 +332,7 @@ describe('a claimed payout', () => {
     expect(settledCount + failedCount).toBe(1)
   })
 
-  test('does not move the contractor’s last payment back for an older payment', async () => {
+  test('keeps the contractor’s last payment when an older one settles', async () => {
     const { ada, payee } = await setUp()
     await ada.prepare([payee])
     const [one, two] = [await record(ada, payee), await record(ada, payee)]

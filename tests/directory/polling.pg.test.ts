@@ -22,7 +22,7 @@ afterEach(async () => {
 })
 
 /** An applied transfer whose submitting process exited before it learned the outcome. */
-async function leaveBehind() {
+async function leaveOpenTransfer() {
   const prepared = await preparePayment(service, address)
   service.ledger.proxy.rule(({ method }) => (method === 'getTransaction' ? { rewrite: notFound } : 'pass'))
   await service.running.tracker.stop()
@@ -56,14 +56,14 @@ const polls: [string, (employer: Employer, batch: { id: string }) => Promise<unk
   ],
 ]
 test.each(polls)('%s', async (_, poll) => {
-  const { employer, batch, hash, posted } = await leaveBehind()
+  const { employer, batch, hash, posted } = await leaveOpenTransfer()
   expect((await service.findTransfer(hash))?.status).toBe('open')
   await expect.poll(() => poll(employer, batch)).toBe('paid')
   expect(await posted).toMatchObject({ status: 500 })
 })
 
 test('does not settle the transfer on a poll by another organisation', async () => {
-  const { hash, employer, batch, posted } = await leaveBehind()
+  const { hash, employer, batch, posted } = await leaveOpenTransfer()
   const stranger = await openEmployer(service, (await service.employ(1n)).address)
   await stranger.ask('GET', '/payouts')
   expect((await service.findTransfer(hash))?.status).toBe('open')
@@ -72,7 +72,7 @@ test('does not settle the transfer on a poll by another organisation', async () 
 })
 
 test('makes at most four look-ups for twenty concurrent polls, and responds while the RPC is down', async () => {
-  const { employer, batch, hash, posted } = await leaveBehind()
+  const { employer, batch, hash, posted } = await leaveOpenTransfer()
   service.ledger.proxy.rule(() => ({ status: 503 }))
   expect((await findBatch(employer, batch)).payouts[0]?.status).toBe('pending')
   let calls = 0

@@ -151,12 +151,12 @@ test('deposits once for twenty concurrent calls of one user to two services, and
 test('ends the cool-down by the database’s clock, and adds the second grant to the first', async () => {
   const person = await faucet.settle()
   expect(await faucet.ask(person.session)).toMatchObject({ status: 200 })
-  await wind(person.address, 3_590)
+  await ageGrant(person.address, 3_590)
   const early = await faucet.ask(person.session)
   expect(early.status).toBe(429)
   expect(Number(early.retryAfter)).toBeGreaterThanOrEqual(1)
   expect(Number(early.retryAfter)).toBeLessThanOrEqual(10)
-  await wind(person.address, 10)
+  await ageGrant(person.address, 10)
   expect(await faucet.ask(person.session)).toMatchObject({ status: 200 })
   expect(await faucet.deposits(person.address)).toHaveLength(2)
   expect(await faucet.spendable(person)).toBe(2n * AMOUNT)
@@ -210,7 +210,7 @@ test('marks every grant as granted once all deposits are settled', async () => {
 })
 
 /** Makes the account's grant older by that many seconds. */
-const wind = (address: string, seconds: number) =>
+const ageGrant = (address: string, seconds: number) =>
   service.db.execute(
     sql`UPDATE grants SET claimed_at = claimed_at - make_interval(secs => ${seconds}) WHERE account = ${address}`,
   )

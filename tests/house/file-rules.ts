@@ -29,7 +29,7 @@ function faultOfRoute(file: string): string | undefined {
 }
 
 /** Whether an operator page requires the operator before it awaits anything except its parameters. */
-function asksFirst(file: string): boolean {
+function requiresOperatorFirst(file: string): boolean {
   const [, body = ''] = (sources.get(file) ?? '').split(/^export default async function /m)
   const awaited = [...body.matchAll(/await ([\w.]+)/g)].map(([, what]) => what)
   return awaited.filter((what) => what !== 'readQuery' && what !== 'params')[0] === 'requireOperator'
@@ -91,7 +91,8 @@ export const FILE_RULES: Rule[] = [
   },
   {
     name: 'an operator page requires the operator before anything else',
-    violations: () => files.filter((file) => /^app\/\(operator\)\/.*page\.tsx$/.test(file) && !asksFirst(file)),
+    violations: () =>
+      files.filter((file) => /^app\/\(operator\)\/.*page\.tsx$/.test(file) && !requiresOperatorFirst(file)),
   },
   {
     name: 'a route file exports the operations of its path, and nothing else',

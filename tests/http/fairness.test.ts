@@ -14,12 +14,12 @@ const post = (body: string, type = 'application/json') =>
 
 /** The maximum growth of `count` within one turn of the event loop, until `all` are done. */
 async function mostInATurn(all: Promise<unknown>, count: () => number): Promise<number> {
-  let isOver = false
+  let isDone = false
   all.finally(() => {
-    isOver = true
+    isDone = true
   })
   let most = 0
-  for (let before = count(); !isOver; before = count()) {
+  for (let before = count(); !isDone; before = count()) {
     await setImmediate()
     most = Math.max(most, count() - before)
   }
@@ -132,12 +132,12 @@ test('reads one chunk of all large bodies per turn', async () => {
 
 test('does not wait for a turn without a body', async () => {
   const waiting = takeTurn('large body')
-  let isOver = false
+  let isDone = false
   waiting.finally(() => {
-    isOver = true
+    isDone = true
   })
   await readJson(new Request('http://localhost:3000/api/things', { method: 'POST' }), z.unknown())
-  expect(isOver).toBe(false)
+  expect(isDone).toBe(false)
   await waiting
 })
 

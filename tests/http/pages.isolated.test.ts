@@ -14,7 +14,7 @@ const page = (init: { method?: string; headers?: Record<string, string> } = {}) 
 
 const hasPolicy = (path: string) => doesMatch({ config, nextConfig: {}, url: path })
 
-describe('sets the policy of a page', () => {
+describe('the policy of a page', () => {
   test.each([
     ...['/', '/sign-in', '/sign-in/', '/nowhere', '/overview', '/invite/token', '/invite/accepted', '/batches/1'],
     ...['/docs/x', '/docs/a/b/c', '/docsx', '/iconx', '/icon', '/.well-known/x', '/.well-known/stellar.toml/x'],
@@ -58,14 +58,14 @@ test('responds 503 while 256 pages are waiting', async () => {
 })
 
 test('sends one refusal per turn of the event loop', async () => {
-  let isOver = false
+  let isDone = false
   let answered = 0
   let most = 0
   const all = Promise.all(Array.from({ length: 50 }, () => page({ method: 'POST' }).then(() => (answered += 1))))
   all.finally(() => {
-    isOver = true
+    isDone = true
   })
-  for (let before = 0; !isOver; before = answered) {
+  for (let before = 0; !isDone; before = answered) {
     await setImmediate()
     most = Math.max(most, answered - before)
   }

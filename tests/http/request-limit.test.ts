@@ -7,7 +7,7 @@ import { clientOf, watchClients } from '#lib/http/client-address.ts'
 import { requireRequestLeft, takeRequest } from '#lib/http/request-limit.ts'
 import { captureLog } from '../support/console.ts'
 
-describe('allows a client bursts of 300 requests and 30 more each second', () => {
+describe('the limit of 30 requests a second and 300 in a burst', () => {
   const SECOND = 1_000
 
   test('tells the 301st request when to retry', () => {

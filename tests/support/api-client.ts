@@ -66,11 +66,11 @@ function composeRequest(url: string, method: Method, sent: Sent): Request {
       ...(body !== undefined && { 'Content-Type': type }),
       ...headers,
     },
-    ...(body !== undefined && { body: meanwhile ? whenRead(bytes, meanwhile) : bytes, duplex: 'half' }),
+    ...(body !== undefined && { body: meanwhile ? streamAfter(bytes, meanwhile) : bytes, duplex: 'half' }),
   })
 }
 
-function whenRead(bytes: Uint8Array, meanwhile: () => Promise<unknown>): ReadableStream {
+function streamAfter(bytes: Uint8Array, meanwhile: () => Promise<unknown>): ReadableStream {
   const pull = async (controller: ReadableStreamDefaultController<Uint8Array>) => {
     await meanwhile()
     controller.enqueue(bytes)

@@ -21,12 +21,12 @@ export async function startBalancer(random: (below: number) => number): Promise<
     balancer.counts[chosen] = (balancer.counts[chosen] ?? 0) + 1
     const { hostname, port } = new URL(target)
     const { url: path, method, headers } = incoming
-    const onward = request({ hostname, port, path, method, headers }, (answer) => {
+    const upstream = request({ hostname, port, path, method, headers }, (answer) => {
       outgoing.writeHead(answer.statusCode ?? 502, answer.headers)
       answer.pipe(outgoing)
     })
-    onward.on('error', () => outgoing.destroy())
-    incoming.pipe(onward)
+    upstream.on('error', () => outgoing.destroy())
+    incoming.pipe(upstream)
   })
   const balancer: Balancer = {
     url: `http://localhost:${server.port}`,

@@ -147,7 +147,7 @@ function Details({ entry: { detail } }: { entry: AuditLine }) {
 function Subject({ entry: { subjectKind, subjectId }, network }: { entry: AuditLine; network: string }) {
   const [, newcomer] = /^a new browser of (\w+)$/.exec(subjectId) ?? []
   const isLong = /^\S{21,}$/.test(subjectId)
-  // The details have the transfer's id: several transactions may have been signed for it.
+  // The details contain the transfer's id: several transactions may have been signed for it.
   const isHash = subjectKind === 'transfer' && subjectId.length === 64
   return (
     <span className="xl:whitespace-nowrap">

@@ -133,12 +133,12 @@ export function AcceptInvite({ token, email, problem, contract, isLocal, childre
 
 /** The progress or the problem, shown below the button that was clicked. */
 function Progress({ state, of }: { state: Exclude<State, { name: 'accepted' }>; of: Way }) {
-  const isOf = state.by === of
-  const problem = isOf && state.name === 'open' ? state.problem : ''
+  const isCurrent = state.by === of
+  const problem = isCurrent && state.name === 'open' ? state.problem : ''
   return (
     <>
       <p role="status" className="mt-2 text-soft empty:hidden">
-        {isOf && state.name === 'working' ? state.words : ''}
+        {isCurrent && state.name === 'working' ? state.words : ''}
       </p>
       {problem !== '' && (
         <p role="alert" className="mt-2 rounded-md bg-bad-wash px-4 py-3 text-bad">

@@ -111,14 +111,14 @@ function addBatch(records: Records, seeding: Seeding, employer: Employer, story:
     )
     if (payoutStatus === 'paid') payee.lastPaidAt = settledAt
   }
-  const tell = (at: Date, action: AuditEntry['action']) => {
+  const addEntry = (at: Date, action: AuditEntry['action']) => {
     const actor = { kind: 'ledger' as const, sub: employer.account }
     records.diary.push({ at, entry: { organisation, actor, action, subject: id } })
   }
-  for (const action of ['batch.created', 'batch.instructed'] as const) tell(recordedAt, action)
-  if (status !== 'draft') tell(recordedAt, 'batch.locked')
-  if (isStarted) tell(new Date(began), 'batch.started')
-  if (status === 'completed' || status === 'failed') tell(endedAt, `batch.${status}`)
+  for (const action of ['batch.created', 'batch.instructed'] as const) addEntry(recordedAt, action)
+  if (status !== 'draft') addEntry(recordedAt, 'batch.locked')
+  if (isStarted) addEntry(new Date(began), 'batch.started')
+  if (status === 'completed' || status === 'failed') addEntry(endedAt, `batch.${status}`)
 }
 
 /** Adds a transfer. `insertRecords` sets its sequence number and ledger. */

@@ -49,7 +49,7 @@ export function applyLedger(
     const charge = charges[index]
     if (!application || !charge) throw new Error('every transaction is charged and applied')
     const layer = state.fork()
-    const refund = giveBack(envelope, application, layer, ledger)
+    const refund = refundUnused(envelope, application, layer, ledger)
     fees += charge.amount - refund
     const finished = finish(envelope, application, charge.amount, refund, ledger)
     return { ...finished, feeChanges: charge.changes, refundChanges: commit(layer) }
@@ -81,7 +81,7 @@ function takeFee(envelope: Envelope, baseFee: bigint, state: State, { sequence }
 }
 
 /** Refunds the unused resource fee to the fee source, unless that account was removed or its balance would overflow. */
-function giveBack(envelope: Envelope, { soroban }: Application, state: State, { sequence }: LedgerContext): bigint {
+function refundUnused(envelope: Envelope, { soroban }: Application, state: State, { sequence }: LedgerContext): bigint {
   if (!soroban) return 0n
   const refund = envelope.resourceFee - soroban.charge.nonRefundable - soroban.charge.refundable
   const payer = readAccount(state, envelope.feeSource)

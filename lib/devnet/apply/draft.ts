@@ -92,10 +92,10 @@ export function draftWaiting(steps: {
     } catch (cause) {
       if (orderOf(set).length === 0) throw cause
       for (const [envelope, fault] of findFaults(set, draft, cause)) {
-        const isLeft = fault instanceof ProofUnchecked
-        const event = isLeft ? 'call left for a later ledger' : 'transaction dropped'
-        log(isLeft ? 'info' : 'error', event, { hash: envelope.hash, failure: describeFailure(fault) })
-        if (isLeft) left.add(envelope)
+        const isPostponed = fault instanceof ProofUnchecked
+        const event = isPostponed ? 'call left for a later ledger' : 'transaction dropped'
+        log(isPostponed ? 'info' : 'error', event, { hash: envelope.hash, failure: describeFailure(fault) })
+        if (isPostponed) left.add(envelope)
         else drop(envelope)
       }
     }

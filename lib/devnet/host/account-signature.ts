@@ -10,8 +10,8 @@ import type { Storage } from './storage.ts'
 const MAXIMUM_SIGNATURES = 20
 
 /**
- * Instructions to authenticate an account by one signature, nonce included, as the network meters them; and for each
- * further signature, by the cost model: one verification and one public key.
+ * Instructions to authenticate an account by one signature, including the nonce, as the network meters them, and for
+ * each further signature, by the cost model: one verification and one public key.
  */
 const AUTHENTICATION = 494_275
 const FURTHER_SIGNATURE = 418_800

@@ -8,7 +8,7 @@ export interface Frame {
   readonly args: xdr.ScVal[]
 }
 
-/** The authorizations of one host function. Every contract call enters and leaves. */
+/** The authorizations of one host function. Call `enter` and `leave` around every contract call. */
 export interface Authorization {
   enter(): void
   leave(): void

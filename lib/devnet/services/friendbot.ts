@@ -26,19 +26,19 @@ export interface Funding {
   readonly envelopeXdr: string
 }
 
-/** Friendbot's refusal. `field` names a malformed parameter. `isForNow`: the network may have room later. */
+/** Friendbot's refusal. `field` names a malformed parameter. `isTemporary`: the network may have room later. */
 export class FundingRefused extends Error {
   readonly field: string | undefined
-  readonly isForNow: boolean
-  constructor(detail: string, { field, isForNow = false }: { field?: string; isForNow?: boolean } = {}) {
+  readonly isTemporary: boolean
+  constructor(detail: string, { field, isTemporary = false }: { field?: string; isTemporary?: boolean } = {}) {
     super(detail)
     this.name = 'FundingRefused'
     this.field = field
-    this.isForNow = isForNow
+    this.isTemporary = isTemporary
   }
 }
 
-const noRoom = () => new FundingRefused('The network has no room for the transaction.', { isForNow: true })
+const noRoom = () => new FundingRefused('The network has no room for the transaction.', { isTemporary: true })
 
 const STARTING_XLM = '10000'
 const STARTING_BALANCE = 10_000n * 10_000_000n
@@ -60,7 +60,7 @@ export function openFriendbot(ledger: Ledger, root: Keypair): (address: string) 
     queue.push(resolve)
     return await promise
   }
-  const giveBack = (index: number) => {
+  const releaseChannel = (index: number) => {
     const next = queue.shift()
     if (next) next(index)
     else free.push(index)
@@ -71,7 +71,7 @@ export function openFriendbot(ledger: Ledger, root: Keypair): (address: string) 
     try {
       return await fund(address, ledger, root, friendbotChannel(ledger.passphrase, index))
     } finally {
-      giveBack(index)
+      releaseChannel(index)
     }
   }
 }

@@ -86,10 +86,10 @@ async function serveFriendbot(
     send(response, 200, { successful: true, hash, envelope_xdr: envelopeXdr })
   } catch (cause) {
     if (!(cause instanceof FundingRefused)) throw cause
-    const { message: detail, field, isForNow } = cause
-    if (isForNow) response.setHeader('Retry-After', 5)
+    const { message: detail, field, isTemporary } = cause
+    if (isTemporary) response.setHeader('Retry-After', 5)
     const problem = {
-      ...(isForNow ? OVER_CAPACITY : BAD_REQUEST),
+      ...(isTemporary ? OVER_CAPACITY : BAD_REQUEST),
       detail,
       ...(field === undefined ? {} : { extras: { invalid_field: field } }),
     }

@@ -1,6 +1,6 @@
 import type { xdr } from '@stellar/stellar-sdk'
 
-/** One ledger entry. `data` is immutable: a write puts a new entry. */
+/** One ledger entry. `data` is immutable: a write replaces the entry. */
 export interface StoredEntry {
   /** base64 XDR of the LedgerKey */
   readonly key: string

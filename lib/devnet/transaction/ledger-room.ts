@@ -95,7 +95,7 @@ export const add = (left: Room, right: Room): Room => combine(left, right, (one,
 export const subtract = (left: Room, right: Room): Room =>
   combine(left, right, (one, other) => Math.max(0, one - other))
 export const fits = (room: Room, limit: Room): boolean => RESOURCES.every((name) => room[name] <= limit[name])
-export const isNothing = (room: Room): boolean => fits(room, NOTHING)
+export const isEmpty = (room: Room): boolean => fits(room, NOTHING)
 
 function combine(left: Room, right: Room, join: (left: number, right: number) => number): Room {
   const joined: Record<keyof Room, number> = { ...NOTHING }
@@ -109,7 +109,7 @@ export function compareRates(left: Envelope, right: Envelope): number {
   return difference < 0n ? -1 : difference > 0n ? 1 : 0
 }
 
-/** The whole fee with which `envelope` bids just more than `other` per operation (core's computeBetterFee). */
+/** The total fee at which `envelope` just outbids `other` per operation (core's computeBetterFee). */
 export function betterFee(envelope: Envelope, other: Envelope): bigint {
   const inclusion = (inclusionFee(other) * BigInt(envelope.operations)) / BigInt(other.operations) + 1n
   return inclusion + envelope.resourceFee

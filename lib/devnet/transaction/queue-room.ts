@@ -1,5 +1,5 @@
 import type { Envelope } from './envelope.ts'
-import { add, betterFee, compareRates, fits, isNothing, NOTHING, type Room, roomOf, subtract } from './ledger-room.ts'
+import { add, betterFee, compareRates, fits, isEmpty, NOTHING, type Room, roomOf, subtract } from './ledger-room.ts'
 
 /** The room of a queue: a higher bid per operation replaces the lowest ones (core's limiter). */
 interface QueueRoom {
@@ -29,13 +29,13 @@ export function openQueueRoom(limit: Room): QueueRoom {
       if (!fits(wanted, limit)) return { needed: 0n }
       const evicted: Envelope[] = []
       let missing = subtract(add(taken, wanted), limit)
-      if (isNothing(missing)) return { evicted }
+      if (isEmpty(missing)) return { evicted }
       for (const cheapest of Array.from(pending).toSorted(byRate)) {
         if (compareRates(cheapest, envelope) >= 0) return { needed: betterFee(envelope, cheapest) }
         if (cheapest.inner.source === envelope.inner.source) return { needed: 0n }
         evicted.push(cheapest)
         missing = subtract(missing, roomOf(cheapest))
-        if (isNothing(missing)) return { evicted }
+        if (isEmpty(missing)) return { evicted }
       }
       return { needed: 0n }
     },
