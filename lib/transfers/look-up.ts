@@ -38,15 +38,18 @@ interface Round {
   resubmit(recorded: RecordedTransfer, ledger: number): Promise<void>
 }
 
-/** Looks up one transfer to learn whether a ledger has closed, a different one each time, and only then all of them. */
+/**
+ * Looks up one transfer to learn whether a ledger has closed, a different one each time, and only then all of them.
+ * Resolves to those that are left for the next round.
+ */
 export async function lookUpAll(
   context: TrackingContext,
   open: readonly RecordedTransfer[],
   round: Round,
-): Promise<void> {
+): Promise<RecordedTransfer[]> {
   const { recency } = context
   const [probe] = open
-  if (!probe) return
+  if (!probe) return []
   const isProbeOver = await lookUpProbe(context, probe, round)
   const latest = recency.latestLedger()
   const lookedUp = ({ transfer }: RecordedTransfer) => recency.hint(transfer.lookedUpLedger) ?? -1
@@ -58,9 +61,12 @@ export async function lookUpAll(
     recent.length > FEW
       ? await lookUpInPages(context, recent, Math.min(...recent.map(lookedUp)) + 1, round)
       : new Set<RecordedTransfer>()
-  const rest = due.filter((one) => !walked.has(one)).slice(0, MOST)
+  const isRequested = ({ transfer }: RecordedTransfer) => Number(round.isRequested(transfer.id))
+  const separate = due.filter((one) => !walked.has(one)).toSorted((one, other) => isRequested(other) - isRequested(one))
+  const rest = separate.slice(0, MOST)
   for (const { transfer } of rest) round.putLast(transfer.id)
   await Promise.all(rest.map((one) => round.attempt(one.transfer.id, () => lookUpOne(context, one, round))))
+  return separate.slice(MOST)
 }
 
 /** Looks up one hash of a transfer, which also shows the latest ledger. True if that ended the transfer's round. */

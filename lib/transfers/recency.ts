@@ -38,6 +38,28 @@ export const isLagging = (ledger: number, known: number): boolean => ledger < kn
  */
 export const isBehindAll = (since: number, ledger: number): boolean => ledger >= since + 2 * LAG || ledger < since - LAG
 
+/**
+ * A contested refusal may mean that the network already has the same transaction, or a rival. It is trusted only once it
+ * was repeated after this many ledgers.
+ */
+const CONTESTED_LEDGERS = 2
+
+/**
+ * True if a refusal of ledger `since` was repeated late enough to be trusted. Undefined stands for a ledger that this
+ * process doesn't know yet: another process has just received that refusal.
+ */
+export const isRepeatedRefusal = (since: number | undefined, repeated: number | undefined): boolean =>
+  since !== undefined && repeated !== undefined && repeated >= since + CONTESTED_LEDGERS
+
+/**
+ * A transfer that no process has looked up for so many ledgers is not tracked: its process exited, or lost the database.
+ */
+const FORGOTTEN_LEDGERS = 3
+
+/** True if no process tracks a transfer that was last looked up in `lookedUpLedger`. */
+export const isForgotten = (lookedUpLedger: number | null, latest: number): boolean =>
+  lookedUpLedger === null || lookedUpLedger > latest || lookedUpLedger < latest - FORGOTTEN_LEDGERS
+
 /** The times a hash is looked up in a row, since each call may reach another node. */
 const ATTEMPTS = 4
 
@@ -73,23 +95,31 @@ export interface Recency {
   observe(ledger: number, closedAt: number): void
   /** A ledger number from a row, or undefined if it is null or above the latest known ledger. */
   hint(ledger: number | null): number | undefined
+  /**
+   * The highest number above `ledger` that a row may have from a process that is ahead of this one. Higher ones are of a
+   * network that was reset, and so are all above `ledger` once this process has seen the numbers fall.
+   */
+  aheadOf(ledger: number): number
 }
 
 /** @param now unix milliseconds */
 export function openRecency(now: () => number): Recency {
   let latest = { ledger: 0, closedAt: 0, namedAt: 0 }
+  let highest = 0
 
   function observe(ledger: number, closedAt: number): void {
     const isSame = ledger === latest.ledger && closedAt === latest.closedAt
     const isOlder = ledger <= latest.ledger && closedAt <= latest.closedAt
     const isForgotten = now() - latest.namedAt >= FORGET_MS
     if (isSame || !isOlder || isForgotten) latest = { ledger, closedAt, namedAt: now() }
+    highest = Math.max(highest, latest.ledger)
   }
 
   return {
     latestLedger: () => latest.ledger,
     observe,
     hint: (ledger) => (ledger === null || ledger > latest.ledger ? undefined : ledger),
+    aheadOf: (ledger) => (highest > ledger ? ledger : ledger + LAG),
   }
 }
 

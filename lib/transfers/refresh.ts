@@ -1,6 +1,7 @@
 import type { Database } from '#lib/db/connection.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { readLatestLedger } from '#lib/stellar/latest-ledger.ts'
+import { isForgotten } from './recency.ts'
 import { findOpenTransfers, findOpenTransfersOf } from './rows.ts'
 import type { Tracker } from './track.ts'
 
@@ -25,11 +26,6 @@ export async function refreshTransfers(
 }
 
 /**
- * A transfer that no process has looked up for so many ledgers is not tracked: its process exited, or lost the database.
- */
-const FORGOTTEN_LEDGERS = 3
-
-/**
  * Tracks the open transfers that no process looks up. A process that hasn't seen a ledger yet takes them all: its rounds
  * still look up only those that no other process has looked up in the same ledger. Resolves to how many there were.
  * @throws LedgerError `unavailable`
@@ -42,9 +38,7 @@ export async function adoptTransfers(db: Database, tracker: Tracker): Promise<nu
   const { sequence, closedAt } = await readLatestLedger(tracker.network)
   tracker.recency.observe(sequence, closedAt)
   const latest = tracker.recency.latestLedger()
-  const forgotten = open.filter(
-    ({ lookedUpLedger: ledger }) => isNew || ledger === null || ledger > latest || ledger < latest - FORGOTTEN_LEDGERS,
-  )
+  const forgotten = open.filter(({ lookedUpLedger }) => isNew || isForgotten(lookedUpLedger, latest))
   await tracker.refresh(
     forgotten.map(({ id }) => id),
     REFRESH_MS,

@@ -1,10 +1,10 @@
-import { and, eq, inArray, isNull, sql } from 'drizzle-orm'
+import { and, eq, gt, inArray, isNull, lt, or, sql } from 'drizzle-orm'
 import { envelopes, transfers } from '#drizzle/schema/transfers.ts'
 import { log } from '#lib/observability/log.ts'
 import { isContested, send } from '#lib/stellar/transaction.ts'
 import type { Decision } from './decide.ts'
 import { lookUpWithAccount, type TrackingContext } from './look-up.ts'
-import { isLagging, type Recency } from './recency.ts'
+import { isLagging, isRepeatedRefusal, type Recency } from './recency.ts'
 import { ENVELOPE_STATE, type Envelope, findTransfer, type RecordedTransfer } from './rows.ts'
 
 /**
@@ -69,8 +69,8 @@ async function submitEnvelope(
     outerHash === null ? isNull(envelopes.outerHash) : eq(envelopes.outerHash, outerHash),
   )
   const { sentLedger, firstSentAt } = envelopes
-  // A higher number than the latest known ledger is that of a network that was reset.
-  const isDue = sql`${sentLedger} is distinct from ${ledger}`
+  // A process that lags leaves the envelope to the process that has submitted it in a later ledger.
+  const isDue = or(isNull(sentLedger), lt(sentLedger, ledger), gt(sentLedger, recency.aheadOf(ledger)))
   // The lock keeps the transfer from being settled as never submitted.
   const isOpen = inArray(
     envelopes.transfer,
@@ -103,7 +103,8 @@ async function submitEnvelope(
   const [noted] = await db
     .update(envelopes)
     .set({ sentLedger: seen, resultCode, refusedLedger })
-    .where(isIt)
+    // A slow response says nothing about a later submission.
+    .where(and(isIt, eq(sentLedger, ledger)))
     .returning(ENVELOPE_STATE)
   return noted
 }
@@ -117,28 +118,33 @@ function pickEnvelope(competing: readonly Envelope[]): Envelope | undefined {
   return first
 }
 
-/**
- * A contested refusal may mean that the network already has the same transaction, or a rival. It is trusted only after
- * this many ledgers.
- */
-const CONTESTED_LEDGERS = 2
+/** A refusal of an envelope by the network. */
+interface NetworkRefusal {
+  resultCode: string
+  sentLedger: number | null
+  /** whether another envelope may still make the transfer */
+  hasRival: boolean
+  /** whether another envelope is resubmitted in its place */
+  isIdle: boolean
+}
 
 /**
- * The code with which the network refuses an envelope, if that is certain and no other envelope may still make the
- * transfer.
+ * The refusal of an envelope, if it is certain.
+ * @param isStuck whether no envelope of the transfer can be submitted
  */
 export function refusalOf(
   innerHash: string,
   competing: readonly Envelope[],
   recency: Recency,
-): { resultCode: string; sentLedger: number | null } | undefined {
-  const hasRival = competing.some((one) => one.innerHash !== innerHash && one.isSendable && one.resultCode === null)
+  isStuck = false,
+): NetworkRefusal | undefined {
   const envelope = competing.find((one) => one.innerHash === innerHash)
-  if (!envelope || envelope.resultCode === null || hasRival) return undefined
+  if (!envelope || envelope.resultCode === null) return undefined
   const { resultCode, sentLedger, refusedLedger } = envelope
-  const since = recency.hint(refusedLedger)
-  // A ledger that this process doesn't know yet is a refusal that another process has just received.
-  const isOld = since !== undefined && recency.latestLedger() >= since + CONTESTED_LEDGERS
-  const isCertain = !isContested(resultCode) || isOld
-  return isCertain ? { resultCode, sentLedger } : undefined
+  const hasRival = competing.some((one) => one !== envelope && one.isSendable && one.resultCode === null)
+  const isIdle = pickEnvelope(competing) !== envelope
+  // Nothing repeats the refusal of an envelope that isn't resubmitted.
+  const repeated = isIdle || isStuck ? recency.latestLedger() : recency.hint(sentLedger)
+  const isCertain = !isContested(resultCode) || isRepeatedRefusal(recency.hint(refusedLedger), repeated)
+  return isCertain ? { resultCode, sentLedger, hasRival, isIdle } : undefined
 }

@@ -46,8 +46,8 @@ export function openTracker(
   const tracked = new Set<string>()
   /** the transfers that the next round always looks up, and the events their callers wait for */
   let requested = new Map<string, PromiseWithResolvers<void>>()
-  /** the transfers of which a new envelope is being submitted: no round looks them up meanwhile */
-  const submitting = new Set<string>()
+  /** how many new envelopes of a transfer are being submitted: no round looks it up meanwhile */
+  const submitting = new Map<string, number>()
   let running: Promise<void> | undefined
   let isStopped = false
 
@@ -68,11 +68,13 @@ export function openTracker(
 
   async function submitNew(recorded: RecordedTransfer, envelope: Envelope, ledger: number): Promise<void> {
     const { id } = recorded.transfer
-    submitting.add(id)
+    submitting.set(id, (submitting.get(id) ?? 0) + 1)
     try {
       await end(await submitOnce(context, recorded, envelope, ledger))
     } finally {
-      submitting.delete(id)
+      const others = (submitting.get(id) ?? 1) - 1
+      if (others > 0) submitting.set(id, others)
+      else submitting.delete(id)
     }
   }
 
@@ -131,16 +133,26 @@ export function openTracker(
         else forget(id, row?.transfer)
       }
       for (const recorded of open) waiters.tellRefused(recorded)
-      await lookUpAll(context, open, {
+      const later = await lookUpAll(context, open, {
         isRequested: (id) => asked.has(id),
         putLast,
         attempt,
         settle,
         resubmit: async (recorded, ledger) => await end(await resubmit(context, recorded, ledger)),
       })
+      for (const { transfer } of later) postpone(transfer.id, asked)
     } finally {
       for (const { resolve } of asked.values()) resolve()
     }
+  }
+
+  /** Leaves a request to the next round. */
+  function postpone(id: string, asked: typeof requested): void {
+    const request = asked.get(id)
+    if (!request || !asked.delete(id)) return
+    const newer = requested.get(id)
+    if (newer) void newer.promise.then(request.resolve)
+    else requested.set(id, request)
   }
 
   function putLast(id: string): void {
@@ -214,15 +226,17 @@ function openWaiters(recency: Recency) {
   }
 
   /**
-   * Notifies the requests that wait for an envelope that the network rejected it. A rejection from before the wait is
-   * used only if the transfer `isStuck`, so that nothing is submitted again for now.
+   * Notifies the requests that wait for an envelope that the network rejected it. While a rival may decide the transfer,
+   * a rejection doesn't end the wait in which it arrives. A rejection from before the wait is used only if the envelope
+   * isn't resubmitted: another one is in its place, or the transfer `isStuck`, so that none is for now.
    */
   function tellRefused({ transfer, envelopes }: RecordedTransfer, { isStuck } = { isStuck: false }): void {
     for (const { envelope, finish } of [...(waiting.get(transfer.id) ?? [])]) {
-      const refusal = envelope && refusalOf(envelope.innerHash, envelopes, recency)
+      const refusal = envelope && refusalOf(envelope.innerHash, envelopes, recency, isStuck)
       if (!refusal) continue
+      const { hasRival, isIdle } = refusal
       const isNews = envelope.resultCode === null || envelope.sentLedger !== refusal.sentLedger
-      if (isNews || isStuck) finish({ kind: 'refused', resultCode: refusal.resultCode })
+      if (hasRival ? !isNews : isNews || isIdle || isStuck) finish({ kind: 'refused', resultCode: refusal.resultCode })
     }
   }
 

@@ -85,12 +85,22 @@ test('does not adopt a transfer that another process looks up', async () => {
 })
 
 test.each([
-  ['above the latest known ledger', 120, undefined],
-  ['of the latest ledger', 100, undefined],
-  ['two ledgers old', 98, 'txBadSeq'],
-])('takes a contested refusal %s as final only after two ledgers', (_, refusedLedger, resultCode) => {
+  ['above the latest known ledger', { refusedLedger: 120, sentLedger: 120 }, undefined],
+  ['of the latest ledger', { refusedLedger: 100, sentLedger: 100 }, undefined],
+  ['that was not repeated since', { refusedLedger: 98, sentLedger: 98 }, undefined],
+  ['repeated after two ledgers', { refusedLedger: 98, sentLedger: 100 }, 'txBadSeq'],
+])('takes a contested refusal %s as final only if it was repeated after two ledgers', (_, ledgers, resultCode) => {
   const recency = openRecency(() => 0)
   recency.observe(100, 1_000)
-  const envelope = { innerHash: 'inner', resultCode: 'txBadSeq', refusedLedger, sentLedger: refusedLedger } as Envelope
+  const envelope = { innerHash: 'inner', resultCode: 'txBadSeq', isSendable: true, ...ledgers } as Envelope
   expect(refusalOf('inner', [envelope], recency)?.resultCode).toBe(resultCode)
+})
+
+test('takes a contested refusal as final after two ledgers in which a rival was submitted instead', () => {
+  const recency = openRecency(() => 0)
+  recency.observe(100, 1_000)
+  const isRefused = { resultCode: 'txBadSeq', refusedLedger: 98, sentLedger: 98 }
+  const envelope = { innerHash: 'inner', isSendable: true, ...isRefused } as Envelope
+  const rival = { innerHash: 'rival', isSendable: true, resultCode: null } as Envelope
+  expect(refusalOf('inner', [envelope, rival], recency)).toMatchObject({ resultCode: 'txBadSeq', hasRival: true })
 })

@@ -1,6 +1,6 @@
-import { sql } from 'drizzle-orm'
+import { eq, sql } from 'drizzle-orm'
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest'
-import { transfers } from '#drizzle/schema/transfers.ts'
+import { type Envelope, envelopes, transfers } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { type Network, openNetwork } from '#lib/stellar/network.ts'
 import { wrapInFeeBump } from '#lib/transfers/fee-bump.ts'
@@ -298,6 +298,85 @@ test('does not take a refusal of replaced signatures for one of the new signatur
   expect(sends()).toBe(2)
 })
 
+/** The envelope as another process has left it. */
+const leave = (innerHash: string, columns: Partial<Envelope>) =>
+  db.update(envelopes).set(columns).where(eq(envelopes.innerHash, innerHash))
+
+test('does not overwrite a newer submission with the slow response to an older one', async () => {
+  const { innerHash } = await record(90_560)
+  const ledger = openLedger()
+  const asked = Promise.withResolvers<void>()
+  const goOn = Promise.withResolvers<void>()
+  ledger.fault = async (method) => {
+    if (method !== 'sendTransaction') return undefined
+    asked.resolve()
+    await goOn.promise
+    return undefined
+  }
+  const tracker = open()
+  const ending = tracker.submit(await find(innerHash), { innerHash, isNew: true, waitMs: 60_000 })
+  await asked.promise
+  const newer = { sentLedger: RECORDED + 1, resultCode: 'txBadAuth', refusedLedger: RECORDED + 1 }
+  await leave(innerHash, newer)
+  goOn.resolve()
+  // The next round looks the transfer up only once the response is handled.
+  await expect.poll(async () => (await find(innerHash)).transfer.lookedUpLedger).toBe(RECORDED)
+  await tracker.lookUp([(await find(innerHash)).transfer.id], 60_000)
+  expect((await find(innerHash)).envelopes).toMatchObject([newer])
+  void ending
+})
+
+test('leaves an envelope to the process that has submitted it in a later ledger', async () => {
+  const { innerHash } = await record(90_560)
+  openLedger()
+  await leave(innerHash, { sentLedger: RECORDED + 1, firstSentAt: now, lastSentAt: now })
+  const tracker = open()
+  const { id } = (await find(innerHash)).transfer
+  for (let round = 0; round < 2; round += 1) await tracker.lookUp([id], 60_000)
+  expect(sends()).toBe(0)
+  expect((await find(innerHash)).envelopes).toMatchObject([{ sentLedger: RECORDED + 1 }])
+})
+
+test('does not look a transfer up while one of two new envelopes is still being submitted', async () => {
+  const [first, second] = [await record(90_560), await record(90_562)]
+  const ledger = openLedger()
+  const goOn = Promise.withResolvers<void>()
+  let submitted = 0
+  let lookups = 0
+  ledger.fault = async (method) => {
+    if (method === 'getTransaction') lookups += 1
+    if (method !== 'sendTransaction') return undefined
+    submitted += 1
+    if (submitted === 1) await goOn.promise
+    return undefined
+  }
+  const tracker = open()
+  void tracker.submit(await find(first.innerHash), { ...first, isNew: true, waitMs: 60_000 })
+  await expect.poll(() => submitted).toBe(1)
+  void tracker.submit(await find(second.innerHash), { ...second, isNew: true, waitMs: 60_000 })
+  await expect.poll(async () => (await find(second.innerHash)).envelopes[1]?.sentLedger).toBe(RECORDED)
+  const { id } = (await find(first.innerHash)).transfer
+  for (let round = 0; round < 2; round += 1) await tracker.lookUp([id], 60_000)
+  expect(lookups).toBe(0)
+  goOn.resolve()
+  await tracker.lookUp([id], 60_000)
+  await expect.poll(() => lookups).toBeGreaterThan(0)
+})
+
+test.each([
+  ['pending', {}],
+  ['refused', { resultCode: 'txInsufficientBalance', refusedLedger: RECORDED }],
+])('tells a repeated request that its envelope is refused, while a %s rival is resubmitted', async (_, outcome) => {
+  const [refused, rival] = [await record(90_560), await record(90_562)]
+  openLedger(RECORDED + 2)
+  const columns = { resultCode: 'txInsufficientBalance', refusedLedger: RECORDED, sentLedger: RECORDED }
+  await leave(refused.innerHash, { ...columns, firstSentAt: now, lastSentAt: now })
+  await leave(rival.innerHash, { ...outcome, sentLedger: RECORDED, firstSentAt: now, lastSentAt: now })
+  const { innerHash } = refused
+  const told = await open().submit(await find(innerHash), { innerHash, isNew: false, waitMs: 20_000 })
+  expect(told).toEqual({ kind: 'refused', resultCode: 'txInsufficientBalance' })
+})
+
 /** Open transfers, each of a different account. */
 async function recordMany(count: number): Promise<Transfer[]> {
   const recorded: Transfer[] = []
@@ -350,6 +429,37 @@ test('settles a transfer behind any number of others about which the RPC contrad
   expect(ended?.kind).toBe('settled')
   expect(await statusOf(39)).toBe('expired')
   expect(await statusOf(0)).toBe('open')
+})
+
+test('looks up requested transfers before others that are due', async () => {
+  const all = await recordMany(30)
+  const [requested] = all.slice(-1)
+  if (!requested) throw new Error('nothing was recorded')
+  const lookedUp = new Set<string>()
+  proxy.rule(({ method, params }) => {
+    if (method !== 'getTransaction') return { status: 500 }
+    lookedUp.add(String(params.hash))
+    return { answer: { ...over, latestLedgerCloseTime: 1 } }
+  })
+  const tracker = open()
+  for (const transfer of all.slice(0, -1)) void tracker.waitFor(transfer, 10)
+  await tracker.lookUp([requested.id], 60_000)
+  expect(lookedUp).toContain(transferNamed('29').innerHash)
+})
+
+test('keeps the requests beyond one round for the next', async () => {
+  const all = await recordMany(30)
+  const lookedUp = new Set<string>()
+  proxy.rule(({ method, params }) => {
+    if (method !== 'getTransaction') return { status: 500 }
+    lookedUp.add(String(params.hash))
+    return { answer: { ...over, latestLedgerCloseTime: 1 } }
+  })
+  await open().lookUp(
+    all.map(({ id }) => id),
+    60_000,
+  )
+  for (let index = 0; index < 30; index += 1) expect(lookedUp).toContain(transferNamed(String(index)).innerHash)
 })
 
 test('ends a lookup without a response when its caller stops waiting', async () => {
