@@ -1,6 +1,7 @@
 import { Address, type rpc, scValToNative, xdr } from '@stellar/stellar-sdk'
 import { z } from 'zod'
 import { ledgerUnreachable } from '#lib/stellar/ledger-error.ts'
+import type { Fields } from '#lib/wallet/decryption.ts'
 import type { Relay } from './relay.ts'
 
 /** A transfer that a channel made, as the ledger's events show it. */
@@ -12,6 +13,8 @@ export interface TokenEvent {
   from: string
   /** the payee, G… or C… */
   to: string
+  /** the encrypted fields by name */
+  fields: Fields
 }
 
 /** Largest page of getEvents. */
@@ -62,11 +65,11 @@ export async function readTokenEvents(
 
 const nameOf = (topics: xdr.ScVal[]): unknown => topics[0] && scValToNative(topics[0])
 
-function decode({ txHash, ledger, topic }: rpc.Api.EventResponse): TokenEvent {
+function decode({ txHash, ledger, topic, value }: rpc.Api.EventResponse): TokenEvent {
   const [, ...addresses] = topic.map((each) => String(scValToNative(each)))
   // transfer has (from, to), spender_transfer (spender, from, to).
   const [from = '', to = ''] = addresses.slice(-2)
-  return { hash: txHash, ledger, from, to }
+  return { hash: txHash, ledger, from, to, fields: scValToNative(value) }
 }
 
 /** A cursor is an event id: its first part holds ledger, transaction and operation (SEP-35). */

@@ -8,12 +8,15 @@ import { decodeEnvelope } from '#lib/stellar/envelope.ts'
 import { lookUp } from '#lib/stellar/transaction.ts'
 import { sponsorChannel } from '#lib/transfers/channel.ts'
 import { findOpenTransfer } from '#lib/transfers/rows.ts'
+import { readConfidentialAccount } from '#lib/wallet/account.ts'
+import { decryptSent } from '#lib/wallet/decryption.ts'
 import { readTokenEvents, type TokenEvent } from './channel-events.ts'
 import { findChannel, isChannel } from './channel-state.ts'
 import { endWithin, requeue } from './item.ts'
 import { ItemError, isItemError } from './item-error.ts'
 import { findItem, type Item, oldestFirst } from './item-row.ts'
 import type { Relay } from './relay.ts'
+import { unsealAmount } from './sealing.ts'
 
 /** Why a channel is not released. Nothing has changed then, except for the payments recorded so far. */
 export type NotReleased =
@@ -36,7 +39,7 @@ export interface Released {
 /**
  * Releases a channel with the problem `moved`: adopts the ledger's sequence number and audits that. Unless `isUnverified`, it
  * first reads the channel's transfers since its last recorded transfer, records those that have no row, and settles the
- * item that each one paid: the oldest unpaid item for its payee. May be repeated after a failure.
+ * item that each one paid: the oldest unpaid item with its payee and amount. May be repeated after a failure.
  * @throws LedgerError, SponsorRefusal
  */
 export async function releaseMoved(
@@ -119,8 +122,9 @@ async function recordAndSettle(
   const context = { sponsor, tracker: sponsor.tracker, waitMs: 0 }
   const signed = TransactionBuilder.fromXdr(event.signedXDR, relay.network.passphrase)
   const paid = { status: 'paid', hash: event.hash, innerHash: Buffer.from(signed.hash()).toString('hex') } as const
+  const amount = await readAmount(relay, channel, event)
   for (;;) {
-    const item = await findPaid(relay, channel, event)
+    const item = await findPaid(relay, channel, { ...event, amount })
     const confirm = async (tx: Parameters<typeof endWithin>[0]) => {
       if (!item || (await endWithin(tx, relay, item, paid))) return
       throw new ItemError('item-gone', 'a worker has taken the item')
@@ -140,10 +144,29 @@ async function recordAndSettle(
 }
 
 /**
- * The item that a transfer of the channel paid: of the unpaid ones for its payee the oldest. For a payment from an escrow
- * it is an item of a run that the escrow's owner has delegated to the channel. A worker that has it loses it.
+ * The amount that the channel paid from its own balance, in base units. Undefined for a payment from an escrow, and on a
+ * host without the channel's seed. @throws LedgerError
  */
-async function findPaid(relay: Relay, channel: string, { from, to }: TokenEvent): Promise<Item | undefined> {
+async function readAmount(
+  relay: Relay,
+  address: string,
+  { from, to, fields }: TokenEvent,
+): Promise<bigint | undefined> {
+  const channel = relay.channels.find((own) => own.address === address && own.address === from)
+  const payee = channel && (await readConfidentialAccount(relay.network.server, relay.token, to))
+  return payee && decryptSent(channel.keys.vk, payee.viewingKey, fields)
+}
+
+/**
+ * The item that a transfer of the channel paid: of the unpaid ones for its payee, and with its amount if that is known, the
+ * oldest; none if it was lost with its job. For a payment from an escrow it is an item of a run that the escrow's owner has
+ * delegated to the channel. A worker that has it loses it.
+ */
+async function findPaid(
+  relay: Relay,
+  channel: string,
+  { from, to, amount }: TokenEvent & { amount: bigint | undefined },
+): Promise<Item | undefined> {
   const db = await relay.database()
   const isOfPayee = eq(batchItems.recipient, to)
   // An item of a job without a recipient pays one of the channels.
@@ -152,15 +175,19 @@ async function findPaid(relay: Relay, channel: string, { from, to }: TokenEvent)
     (await findChannel(relay, to)) ? or(isOfPayee, isNull(batchItems.recipient)) : isOfPayee,
   )
   const isOfRun = and(isOfPayee, eq(batchItems.spender, channel), eq(batchItems.quotaAccount, from))
-  const [item] = await db
+  const candidates = await db
     .select()
     .from(batchItems)
     .where(and(from === channel ? isOfJob : isOfRun, inArray(batchItems.status, ['queued', 'taken'])))
     .orderBy(...oldestFirst)
-    .limit(1)
-  if (item?.status !== 'taken') return item
-  await requeue(relay, item, { because: 'handed-over' })
-  return await findItem(db, item)
+  for (const item of candidates) {
+    const due = amount && (await unsealAmount(relay.key, item, item.sealedAmount ?? '').catch(() => null))
+    if (due !== amount) continue
+    if (item.status !== 'taken') return item
+    await requeue(relay, item, { because: 'handed-over' })
+    return await findItem(db, item)
+  }
+  return undefined
 }
 
 export const isChannelAddress = (text: string | undefined): text is string =>

@@ -1,5 +1,5 @@
 import { AMOUNT_LIMIT, type Opening } from './commitment.ts'
-import { sharedSecret } from './encryption.ts'
+import { deriveEphemeral, sharedSecret } from './encryption.ts'
 import { decodeField, FIELD } from './grumpkin.ts'
 import { hash, TAG } from './poseidon.ts'
 import { WalletError } from './wallet-error.ts'
@@ -16,6 +16,17 @@ export function decryptTransfer(vk: bigint, fields: Fields): Opening | undefined
   const salt = fieldOf(fields, ...SALTS)
   const value = unmask(fields, hash(TAG.transferAmount, secret, salt), 'v_tilde')
   return plausible({ value, blinding: hash(TAG.transferBlinding, secret, salt) })
+}
+
+/**
+ * The amount of a transfer in base units, from its sender's `vk` and its recipient's viewing key. Undefined if another wallet
+ * made it, which may choose its ephemeral key in another way.
+ */
+export function decryptSent(vk: bigint, recipientKey: Uint8Array, fields: Fields): bigint | undefined {
+  const salt = fieldOf(fields, ...SALTS)
+  const secret = sharedSecret(deriveEphemeral(vk, salt), recipientKey)
+  const value = unmask(fields, hash(TAG.transferAmount, secret, salt), 'v_tilde')
+  return value < AMOUNT_LIMIT ? value : undefined
 }
 
 /** The sender's balance after a transfer, a withdrawal or a delegation, from the sender's `vk`; undefined for another key. */

@@ -120,6 +120,30 @@ test('pays no item again after a restore, and settles it when its channel is rel
   expect(await fixture.received(payee)).toBe(31n)
 })
 
+test('settles the item with the amount that a moved channel paid, not an older one of the same payee', async () => {
+  const { client, payee } = await fixture.engaged()
+  const job = await fixture.begin(client, 32, 64)
+  const restore = await backUp()
+  await connection.query(
+    `UPDATE batch_items SET doubted_until = now() + interval '1 hour' WHERE job = $1 AND position = 0`,
+    [job],
+  )
+  {
+    await using _host = await fixture.relay()
+    await expect
+      .poll(async () => (await itemsOf(job)).map(({ status }) => status).toSorted())
+      .toEqual(['paid', 'queued'])
+  }
+  await restore()
+  await using _host = await fixture.relay()
+  await expect.poll(findMoved).not.toEqual([])
+  for (const { address } of await findMoved()) {
+    expect(await releaseMoved(relay, { address, isUnverified: false })).toEqual({ recorded: 1, settled: 1 })
+  }
+  expect(await fixture.ended(client, job)).toMatchObject({ status: 'completed' })
+  expect(await fixture.received(payee)).toBe(96n)
+})
+
 test('signs nothing for a channel that has moved, after checks and restarts too', async () => {
   const address = await signElsewhere(0)
   const readSequence = async () => (await fixture.ledger.network.rpc.getAccount(address)).sequenceNumber()
