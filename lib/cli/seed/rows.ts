@@ -90,7 +90,7 @@ export function jobRow(fields: Partial<Job> = {}) {
 
 export function itemRow(fields: Partial<Item> & { job: string }) {
   const { queuedAt = new Date(), status = 'queued' } = fields
-  const hasEnded = status === 'paid' || status === 'failed' || status === 'unknown'
+  const hasEnded = status === 'paid' || status === 'failed' || status === 'unknown' || status === 'skipped'
   return {
     position: 0,
     quotaAccount: 'idp:ada',

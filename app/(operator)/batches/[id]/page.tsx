@@ -1,5 +1,6 @@
 import type { Metadata } from 'next'
 import { notFound } from 'next/navigation'
+import { findBatchRun } from '#lib/dashboard/batch-run.ts'
 import { findBatchLine, listPayoutsOf } from '#lib/dashboard/batches.ts'
 import type { ListRequest } from '#lib/dashboard/list.ts'
 import { readAttention } from '#lib/dashboard/overview.ts'
@@ -12,6 +13,7 @@ import { addressOf, pageNumber, readQuery } from '../../query.ts'
 import { requireOperator } from '../../require-operator.ts'
 import { BatchSummary } from './batch-summary.tsx'
 import { payoutColumns } from './payout-columns.tsx'
+import { RunSummary } from './run-summary.tsx'
 
 export const metadata: Metadata = { title: 'A batch' }
 
@@ -57,6 +59,7 @@ export default async function BatchPage({ params, searchParams }: PageProps<'/ba
               </section>
             )}
             <BatchSummary batch={data.batch} now={service.now()} />
+            <RunSummary run={data.run} network={network} now={service.now()} />
           </>
         )
       }
@@ -82,9 +85,10 @@ async function read(db: Db, { tracker, now }: Service, id: string, request: List
   if (beforeRefresh?.status === 'started') await refreshTransfers(db, tracker, [beforeRefresh.organisation])
   const batch = beforeRefresh?.status === 'started' ? await findBatchLine(db, id) : beforeRefresh
   if (!batch) return { attention: [] }
-  const [payouts, { items: attention }] = await Promise.all([
+  const [payouts, run, { items: attention }] = await Promise.all([
     listPayoutsOf(db, id, request),
+    findBatchRun(db, id, now()),
     readAttention(db, [batch], now(), id),
   ])
-  return { batch, payouts, attention }
+  return { batch, payouts, run, attention }
 }

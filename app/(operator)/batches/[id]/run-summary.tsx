@@ -1,0 +1,36 @@
+import type { BatchRun } from '#lib/dashboard/batch-run.ts'
+import { Moment } from '../../figures.tsx'
+import { Address } from '../../hash.tsx'
+import { Status } from '../../status.tsx'
+
+/** How a batch is paid: by the client, or by the relay through channels that the employer has delegated to. */
+export function RunSummary({ run, network, now }: { run: BatchRun | undefined; network: string; now: Date }) {
+  return (
+    <section aria-label="Payment" className="mb-6 rounded-lg border border-line bg-surface p-4 shadow-card sm:p-5">
+      {run ? (
+        <>
+          <p className="flex flex-wrap gap-x-3">
+            Paid by the relay, from the delegations of <Address value={run.account} network={network} />
+            <Status of="job" is={run.status} />
+            <span className="text-faint">
+              since <Moment at={run.createdAt} now={now} />
+            </span>
+          </p>
+          <ul className="mt-3 space-y-2">
+            {run.channels.map(({ address, liveUntilLedger, paid, left, waitsFor }) => (
+              <li key={address}>
+                <Address value={address} network={network} />
+                <span className="ml-2 text-soft">
+                  {paid} paid, {left} left, delegated until ledger {liveUntilLedger}
+                </span>
+                {waitsFor && <p className="text-xs text-faint">waits for {waitsFor}</p>}
+              </li>
+            ))}
+          </ul>
+        </>
+      ) : (
+        <p>Paid by the client, one transfer for each payout.</p>
+      )}
+    </section>
+  )
+}

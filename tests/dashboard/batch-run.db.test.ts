@@ -1,0 +1,84 @@
+import { Networks, StrKey } from '@stellar/stellar-sdk'
+import { createElement } from 'react'
+import { renderToStaticMarkup } from 'react-dom/server'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { RunSummary } from '#app/(operator)/batches/[id]/run-summary.tsx'
+import { relayChannels } from '#drizzle/schema/relay.ts'
+import { batchRow, contractorRow, insertRows, itemRow, jobRow, organisationRow, payoutRow } from '#lib/cli/seed/rows.ts'
+import { findBatchRun } from '#lib/dashboard/batch-run.ts'
+import type { Database } from '#lib/db/connection.ts'
+import { formatManifest, hashSeal } from '#lib/wallet/manifest.ts'
+import { cloneDatabase } from '../support/database.ts'
+
+const NOW = new Date('2026-11-20T12:30:00Z')
+const account = (digit: number) => StrKey.encodeEd25519PublicKey(new Uint8Array(32).fill(digit))
+const TOKEN = StrKey.encodeContract(new Uint8Array(32))
+const CHANNELS = [account(1), account(2), account(3)] as const
+const SEAL = 'a sealed amount'
+
+let clone: Awaited<ReturnType<typeof cloneDatabase>>
+let db: Database
+beforeAll(async () => {
+  clone = await cloneDatabase()
+  db = await clone.store.database()
+})
+afterAll(() => clone.drop())
+
+test('shows the channels of a run, until when they may pay and what each waits for, and no amount', async () => {
+  const organisation = organisationRow()
+  const batch = batchRow({ organisation: organisation.id, status: 'ready' })
+  const contractors = [1, 2, 3, 4].map(() => contractorRow({ organisation: organisation.id }))
+  const payouts = contractors.map(({ id: contractor }) =>
+    payoutRow({ organisation: organisation.id, batch: batch.id, contractor, status: 'ready', encryptedAmount: SEAL }),
+  )
+  await insertRows(db, { organisations: [organisation], batches: [batch], contractors, payouts })
+  expect(await findBatchRun(db, batch.id, NOW)).toBeUndefined()
+  const spenders = [CHANNELS[0], CHANNELS[0], CHANNELS[1], CHANNELS[2]]
+  const manifest = formatManifest({
+    passphrase: Networks.TESTNET,
+    token: TOKEN,
+    batch: batch.id,
+    account: account(9),
+    delegations: CHANNELS.map((channel, index) => ({ channel, liveUntilLedger: 1_000 + index })),
+    payouts: payouts.map(({ id, contractor }, index) => {
+      return { payout: id, contractor, address: account(8), channel: spenders[index] ?? '', sealHash: hashSeal(SEAL) }
+    }),
+  })
+  const run = { batch: batch.id, manifest, signature: 'signature', quotaDay: '2026-11-20' }
+  const job = jobRow({ userKind: 'ledger', userSub: account(9), createdAt: NOW, ...run })
+  const statuses = ['paid', 'signed', 'queued', 'queued'] as const
+  const items = payouts.map(({ id: payout }, position) => {
+    const status = statuses[position]
+    const signed = status === 'signed' && { channel: CHANNELS[0], signedXdr: 'signed', innerHash: 'inner' }
+    return itemRow({
+      job: job.id,
+      position,
+      payout,
+      spender: spenders[position],
+      queuedAt: NOW,
+      ...(status && { status }),
+      ...signed,
+    })
+  })
+  await insertRows(db, { jobs: [job], items })
+  await db.insert(relayChannels).values([
+    { token: TOKEN, address: CHANNELS[0], seenAt: NOW },
+    { token: TOKEN, address: CHANNELS[1], seenAt: NOW, paused: true },
+    { token: TOKEN, address: CHANNELS[2], seenAt: new Date(NOW.getTime() - 61_000) },
+  ])
+  const found = await findBatchRun(db, batch.id, NOW)
+  expect(found).toMatchObject({
+    status: 'running',
+    account: account(9),
+    channels: [
+      { address: CHANNELS[0], liveUntilLedger: 1_000, paid: 1, left: 1, waitsFor: 'the ledger' },
+      { address: CHANNELS[1], liveUntilLedger: 1_001, left: 1, waitsFor: 'an operator, who has paused the channel' },
+      { address: CHANNELS[2], liveUntilLedger: 1_002, left: 1, waitsFor: 'a relay with the key of this channel' },
+    ],
+  })
+  const shown = renderToStaticMarkup(createElement(RunSummary, { run: found, network: 'local', now: NOW }))
+  expect(shown).toContain('delegated until ledger 1000')
+  expect(shown).not.toContain(SEAL)
+  const unpaid = renderToStaticMarkup(createElement(RunSummary, { run: undefined, network: 'local', now: NOW }))
+  expect(unpaid).toContain('Paid by the client')
+})

@@ -1,0 +1,88 @@
+import { Client } from 'pg'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { startChild } from '../relay/relay-child.ts'
+import { openRelayService, type RelayService } from '../relay/relay-service.ts'
+import { openRunFixture, type RunBatch, type RunFixture } from '../relay/run-fixture.ts'
+import { type NamedStep, openSteps, type Steps } from './crash-steps.ts'
+
+let service: RelayService
+let runs: RunFixture
+let steps: Steps
+let watcher: Client
+beforeAll(async () => {
+  service = await openRelayService({ channels: 1 })
+  runs = openRunFixture(service)
+  watcher = new Client({ connectionString: service.database.url })
+  await watcher.connect()
+  steps = await openSteps(service.ledger.proxy, service.database.url)
+})
+afterAll(async () => {
+  await steps?.close()
+  await watcher?.end()
+  await service?.close()
+})
+afterEach(() => service.ledger.proxy.rule(null))
+
+const payoutOf = ({ payouts }: RunBatch) => payouts[0]?.id ?? ''
+const lockItem = (batch: RunBatch) => `SELECT 1 FROM batch_items WHERE payout = '${payoutOf(batch)}' FOR UPDATE`
+const lockJob = (batch: RunBatch) => `SELECT 1 FROM batch_jobs WHERE batch = '${batch.id}' FOR UPDATE`
+const lockBatch = (batch: RunBatch) => `SELECT 1 FROM batches WHERE id = '${batch.id}' FOR UPDATE`
+const lockTransfer = (batch: RunBatch) => `SELECT 1 FROM transfers WHERE payout = '${payoutOf(batch)}' FOR UPDATE`
+const LOCK_CHANNEL = 'SELECT 1 FROM relay_channels FOR UPDATE'
+
+const before = (nth = 1) => ({ delivered: false, nth })
+const after = (nth = 1) => ({ delivered: true, nth })
+
+// Simulations: the auditor's key, the payment as the wallet runs it, the payment as the sponsor runs it.
+const STEPS: NamedStep<RunBatch>[] = [
+  ['before the delegation is read', ({ atCall }) => atCall('getLedgerEntries', before())],
+  ['before the auditor is known', ({ atCall }) => atCall('simulateTransaction', before())],
+  ['before the wallet has simulated it', ({ atCall }) => atCall('simulateTransaction', after(2))],
+  [
+    'before the signed payment is stored',
+    ({ atLock }, batch) => atLock(lockItem(batch), { from: 'simulateTransaction', nth: 2 }),
+  ],
+  [
+    'with the signed payment stored, before the sponsor sees it',
+    ({ atCall }) => atCall('simulateTransaction', before(3)),
+  ],
+  [
+    'before the payout is claimed',
+    ({ atLock }, batch) => atLock(lockBatch(batch), { from: 'simulateTransaction', nth: 3 }),
+  ],
+  ['after the sponsor is bound to it, before it is sent', ({ atCall }) => atCall('sendTransaction', before())],
+  ['after it is sent, before the answer', ({ atCall }) => atCall('sendTransaction', after())],
+  ['before the payment is settled', ({ atLock }, batch) => atLock(lockTransfer(batch), { from: 'getTransaction' })],
+  ['before the payout is settled', ({ atLock }, batch) => atLock(lockBatch(batch), { from: 'getTransaction' })],
+  [
+    'with the payout settled, before the item is',
+    ({ atLock }, batch) => atLock(lockJob(batch), { from: 'sendTransaction' }),
+  ],
+  ['in the middle of settling the item', ({ atLock }) => atLock(LOCK_CHANNEL, { from: 'sendTransaction' })],
+]
+
+test.each(STEPS)('SIGKILL %s: another relay takes over, and the payout is paid once', async (_, step) => {
+  const employer = await runs.employer()
+  const batch = await runs.batchOf(employer, [7n])
+  await runs.delegate(employer, 9n)
+  const child = await startChild(service.variables)
+  const areAnnounced = async () => (await service.db.query.relayChannels.findMany()).every(({ runs }) => runs)
+  await expect.poll(areAnnounced, { timeout: 60_000 }).toBe(true)
+  const signed = await runs.prepare(batch)
+  const { reached, letGo } = step(steps, batch)
+  const started = await signed.send()
+  await reached
+  await child.kill()
+  await letGo()
+  expect(started.status).toBe(200)
+  // As if the ten seconds without a heartbeat had passed already.
+  await watcher.query(`UPDATE pgboss.job SET heartbeat_on = heartbeat_on - interval '10 s' WHERE state = 'active'`)
+
+  await using _other = await service.relay()
+  expect(await runs.ended(batch)).toMatchObject({ status: 'completed', settledCount: 1, failedCount: 0 })
+  expect(await runs.received(batch)).toEqual([7n])
+  expect(await runs.itemsOf(batch)).toMatchObject([{ status: 'paid' }])
+  const quotas = await service.db.query.quotas.findMany()
+  expect(quotas.find(({ account }) => account === employer.address)).toMatchObject({ held: 0n, count: 1 })
+  await runs.revoke(employer)
+})
