@@ -54,6 +54,13 @@ export function readPayment({ topics, data, contract, ...event }: LedgerEvent, t
   return { ...event, ...payment }
 }
 
+/** The payments among the events of a transaction, which emits others beside them. @throws as `readPayment` */
+export function paymentsIn(events: readonly LedgerEvent[], token: string): Payment[] {
+  return events
+    .filter(({ topics, data }) => decodePayment(topics, data) !== undefined)
+    .map((event) => readPayment(event, token))
+}
+
 /** A payment from an event's XDR; undefined for any other event of the token. */
 export function decodePayment(topics: readonly string[], data: string): Omit<Payment, keyof LedgerEvent> | undefined {
   const decoded = decodeEvent(topics, data)

@@ -11,7 +11,12 @@ const CIRCUITS = `${ROOT}lib/prover/circuits`
 const STRING = `${ROOT}lib/prover/reference-string`
 
 /** The entries of the package: the name after its own, and the source in this folder. */
-const ENTRIES = { '.': 'payroll-client', './wallet': 'wallet', './prover': 'prover' } as const
+const ENTRIES = {
+  '.': 'payroll-client',
+  './wallet': 'wallet',
+  './prover': 'prover',
+  './disclosure': 'disclosure',
+} as const
 
 const { version, license, dependencies } = JSON.parse(readFileSync(`${ROOT}package.json`, 'utf8')) as {
   version: string
@@ -62,26 +67,34 @@ async function emitModules(): Promise<void> {
   }
 }
 
-/** Turns the files of circuits and reference string into modules. */
+/** Turns the files of circuits and reference string into modules, which `assets.d.ts` declares. */
 function assets(): Plugin {
-  const circuit = (name: string) => {
-    const artifact = JSON.stringify(readFileSync(`${CIRCUITS}/${name}.json`, 'utf8'))
-    return `export const artifact = ${artifact}\nexport const key = '${base64(CIRCUITS, `${name}.vk`)}'`
-  }
-  const names = globSync('*.vk', { cwd: CIRCUITS }).map((file) => file.replace(/\.vk$/, ''))
-  const modules: Record<string, () => string> = {
-    'embedded:string': () =>
+  const text = (file: string) => JSON.stringify(readFileSync(`${CIRCUITS}/${file}`, 'utf8'))
+  const circuits = namesOf('*.vk')
+  const disclosure = namesOf('disclosure/*.json')
+  const modules = new Map([
+    [
+      'string',
       `export const g1 = '${base64(STRING, 'bn254_g1.dat')}'\nexport const g2 = '${base64(STRING, 'bn254_g2.dat')}'`,
-    'embedded:assets': () => {
-      const cases = names.toSorted().map((name) => `'${name}': () => import('embedded:${name}')`)
-      return [
-        `const circuits = { ${cases.join(', ')} }`,
-        'export const loadCircuit = (name) => circuits[name]()',
-        "export const loadReferenceString = () => import('embedded:string')",
-      ].join('\n')
-    },
-    ...Object.fromEntries(names.map((name) => [`embedded:${name}`, () => circuit(name)])),
-  }
+    ],
+    ...circuits.map((name): [string, string] => [
+      name,
+      `export const artifact = ${text(`${name}.json`)}\nexport const key = '${base64(CIRCUITS, `${name}.vk`)}'`,
+    ]),
+    ...disclosure.map((name): [string, string] => [name, `export const content = ${text(`${name}.json`)}`]),
+  ])
+  const table = (names: string[]) =>
+    `{ ${names.map((name) => `'${name}': () => import('embedded:${name}')`).join(', ')} }`
+  modules.set(
+    'assets',
+    [
+      `const circuits = ${table(circuits)}`,
+      `const disclosure = ${table(disclosure)}`,
+      'export const loadCircuit = (name) => circuits[name]()',
+      "export const loadDisclosureFile = (name) => disclosure['disclosure/' + name]()",
+      "export const loadReferenceString = () => import('embedded:string')",
+    ].join('\n'),
+  )
   return {
     name: 'embedded-assets',
     enforce: 'pre',
@@ -89,9 +102,15 @@ function assets(): Plugin {
       if (specifier === './assets.js') return '\0embedded:assets'
       return specifier.startsWith('embedded:') ? `\0${specifier}` : undefined
     },
-    load: (id) => modules[id.slice(1)]?.(),
+    load: (id) => (id.startsWith('\0embedded:') ? modules.get(id.slice('\0embedded:'.length)) : undefined),
   }
 }
+
+/** The circuits' files of a pattern, without their extension. */
+const namesOf = (pattern: string): string[] =>
+  globSync(pattern, { cwd: CIRCUITS })
+    .map((file) => file.replace(/\.\w+$/, ''))
+    .toSorted()
 
 const base64 = (folder: string, name: string) => readFileSync(`${folder}/${name}`).toString('base64')
 
@@ -116,7 +135,7 @@ function manifest() {
   const imported = new Set<string>()
   for (const file of [...filesOf('js'), ...filesOf('ts')]) {
     const code = readFileSync(file, 'utf8')
-    for (const [, specifier = ''] of code.matchAll(/(?:from|import)\s*\(?\s*['"]([^'".][^'"]*)['"]/g)) {
+    for (const [, specifier = ''] of code.matchAll(/(?:from|import)\s*\(?\s*['"]([@a-z][\w@./-]*)['"]/g)) {
       const [first = '', second = ''] = specifier.split('/')
       imported.add(first.startsWith('@') ? `${first}/${second}` : first)
     }

@@ -1,9 +1,8 @@
 import { openBackend, type ReferenceString } from '#lib/prover/backend.ts'
 import { CIRCUIT_NAMES, type CircuitName, type Circuits, type NamedFile, parseCircuit } from '#lib/prover/circuits.ts'
 import { createProver, type RealProver } from '#lib/prover/prover.ts'
-import { ProverError } from '#lib/prover/prover-error.ts'
-import { decodeBase64 } from '#lib/text/base64.ts'
-import { loadCircuit, loadReferenceString } from './assets.js'
+import { loadCircuit } from './assets.js'
+import { decodeAsset, defaultThreads, loadEmbeddedString } from './embedded-string.ts'
 
 export type { ReferenceString } from '#lib/prover/backend.ts'
 export type { CircuitName } from '#lib/prover/circuits.ts'
@@ -53,26 +52,10 @@ export async function openProver(options: ProverOptions = {}): Promise<RealProve
 
 const file = (name: string, content: Uint8Array): NamedFile => ({ name, content })
 
-function defaultThreads(): number {
-  const canShareMemory = globalThis.crossOriginIsolated ?? true
-  return canShareMemory ? Math.min(globalThis.navigator?.hardwareConcurrency ?? 1, 8) : 1
-}
-
 async function loadEmbedded(): Promise<Record<CircuitName, CircuitFiles>> {
   const parts = CIRCUIT_NAMES.map(async (name) => {
     const { artifact, key } = await loadCircuit(name)
-    return [name, { artifact: new TextEncoder().encode(artifact), key: decode(key) }] as const
+    return [name, { artifact: new TextEncoder().encode(artifact), key: decodeAsset(key) }] as const
   })
   return Object.fromEntries(await Promise.all(parts)) as Record<CircuitName, CircuitFiles>
-}
-
-async function loadEmbeddedString(): Promise<ReferenceString> {
-  const { g1, g2 } = await loadReferenceString()
-  return { g1: decode(g1), g2: decode(g2) }
-}
-
-function decode(text: string): Uint8Array {
-  const bytes = decodeBase64(text)
-  if (!bytes) throw new ProverError('files-invalid', 'the package is damaged')
-  return bytes
 }

@@ -37,11 +37,13 @@ test.afterAll(async () => {
   if (project) rmSync(project, { recursive: true, force: true })
 })
 
-test('signs in, imports, proves and pays from another origin with the package for frontends', async ({ page }) => {
+test('signs in, imports, proves, pays and discloses from another origin with the package for frontends', async ({
+  page,
+}) => {
   const query = new URLSearchParams({ service: program.base, network: program.deploymentUrl })
   await page.goto(`${origin}/?${query}`)
   const steps = page.getByRole('listitem')
-  await expect(steps.filter({ hasText: /the contractor reads|Error/ })).toBeVisible({ timeout: 500_000 })
+  await expect(steps.filter({ hasText: /the bank has verified|Error/ })).toBeVisible({ timeout: 500_000 })
   expect(await steps.allTextContents()).toEqual([
     'proving 1 of 3',
     expect.stringMatching(/^proving 2 of 3, about \d+ s left$/),
@@ -51,8 +53,9 @@ test('signs in, imports, proves and pays from another origin with the package fo
     expect.stringMatching(/^proving 3 of 3, about \d+ s left$/),
     expect.stringMatching(/^paid: SUCCESS [0-9a-f]{64}$/),
     'the contractor reads 125000000 base units',
+    'the bank has verified 125000000 base units',
   ])
-  await expect(page.getByRole('progressbar')).toHaveJSProperty('value', 8)
+  await expect(page.getByRole('progressbar')).toHaveJSProperty('value', 9)
 })
 
 test('is quoted in the walkthrough', () => {

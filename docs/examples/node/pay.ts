@@ -1,4 +1,4 @@
-import { Keypair, TransactionBuilder } from '@stellar/stellar-sdk'
+import { Keypair } from '@stellar/stellar-sdk'
 import { createPayrollClient, take } from 'confidential-payroll-sdk'
 import { openProver } from 'confidential-payroll-sdk/prover'
 import {
@@ -19,18 +19,14 @@ const document = await fetchDeployment(network)
 const prover = await openProver()
 const deployment = openDeployment(document, prover)
 
-// Two accounts: friendbot creates them, then they register with the confidential token.
-const employer = await enrol()
-const contractor = await enrol()
-
-// Sign in: the wallet signs a challenge (SEP-10). The client sends the session from now on.
-let session = ''
-const client = createPayrollClient({ baseUrl: `${service}/api`, session: () => session })
-session = await signIn(client, employer.signer)
+// Two accounts: friendbot creates them, then they sign in and register with the confidential token.
+const { holder: employer, client } = await enrol()
+const { holder: contractor } = await enrol()
 
 // Test USDC; a merge makes it spendable.
 await take(client.POST('/funding/faucet'))
-await send((await buildMerge(deployment, employer.signer)).signedXdr)
+const merge = await buildMerge(deployment, employer.signer)
+await take(client.POST('/calls', { body: { signedXDR: merge.signedXdr } }))
 
 // Proved and signed here; the service pays the fee.
 const { spendable } = await syncBalance(deployment, employer)
@@ -42,15 +38,15 @@ const { receiving } = await syncBalance(deployment, contractor)
 console.log('received, in base units:', receiving.value)
 await prover.destroy()
 
+/** Signs in: the wallet signs a challenge (SEP-10). The service pays the fees, also for the registration. */
 async function enrol() {
   const signer = keypairSigner(Keypair.random())
   await deployment.rpc.fundAddress(signer.address)
+  let session = ''
+  const client = createPayrollClient({ baseUrl: `${service}/api`, session: () => session })
+  session = await signIn(client, signer)
   const holder = await openWallet(signer, deployment.token)
-  await send((await buildRegister(deployment, holder, { auditorId: document.auditor.id })).signedXdr)
-  return holder
-}
-
-async function send(envelope: string) {
-  const { hash } = await deployment.rpc.sendTransaction(TransactionBuilder.fromXdr(envelope, deployment.passphrase))
-  await deployment.rpc.pollTransaction(hash, { attempts: 60 })
+  const { signedXdr } = await buildRegister(deployment, holder, { auditorId: document.auditor.id })
+  await take(client.POST('/calls', { body: { signedXDR: signedXdr } }))
+  return { holder, client }
 }

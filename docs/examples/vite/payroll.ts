@@ -1,5 +1,15 @@
-import { Keypair, TransactionBuilder } from '@stellar/stellar-sdk'
+import { Keypair } from '@stellar/stellar-sdk'
 import { createPayrollClient, take } from 'confidential-payroll-sdk'
+import {
+  createRequest,
+  disclosePayments,
+  disclosureFiles,
+  drawRequesterKey,
+  openDisclosureProver,
+  openLedgerSource,
+  paymentsIn,
+  verifyDisclosure,
+} from 'confidential-payroll-sdk/disclosure'
 import { announceProofs, openProver } from 'confidential-payroll-sdk/prover'
 import {
   buildMerge,
@@ -14,24 +24,19 @@ import {
 } from 'confidential-payroll-sdk/wallet'
 
 /**
- * Pays a contractor from a browser, and says each step. `service` is the origin of the API, `network` the address of a
- * deployment document.
+ * Pays a contractor from a browser, and says each step. `origin` is that of the API, `deploymentUrl` the address of the
+ * network's deployment document.
  */
-export async function runPayroll(service: string, network: string, say: (step: string) => void): Promise<void> {
-  const document = await fetchDeployment(network)
+export async function runPayroll(origin: string, deploymentUrl: string, say: (step: string) => void): Promise<void> {
+  const document = await fetchDeployment(deploymentUrl)
   // Proofs are generated in a worker; the page stays responsive.
   const prover = await openProver()
   const deployment = openDeployment(document, announceProofs(prover, 3, say))
 
-  // Two throwaway wallets: friendbot creates them, then they register with the confidential token, each with a proof.
+  // Two throwaway wallets: friendbot creates the accounts, which then sign in and register with the confidential token.
   // For a wallet extension: openSep43Signer(await import('@stellar/freighter-api'), document.passphrase)
-  const employer = await enrol()
-  const contractor = await enrol()
-
-  // Sign in: the wallet signs a challenge (SEP-10). The client sends the session from now on.
-  let session = ''
-  const client = createPayrollClient({ baseUrl: `${service}/api`, session: () => session })
-  session = await signIn(client, employer.signer)
+  const { holder: employer, client } = await enrol()
+  const { holder: contractor } = await enrol()
   say(`signed in as ${employer.address}`)
 
   // Import contractors. Rows are independent: `errors` lists the invalid ones.
@@ -51,7 +56,8 @@ export async function runPayroll(service: string, network: string, say: (step: s
 
   // Request test USDC; a merge makes it spendable.
   await take(client.POST('/funding/faucet'))
-  await send((await buildMerge(deployment, employer.signer)).signedXdr)
+  const merge = await buildMerge(deployment, employer.signer)
+  await take(client.POST('/calls', { body: { signedXDR: merge.signedXdr } }))
 
   // Prove and sign in this page; the service pays the fee.
   const { spendable } = await syncBalance(deployment, employer)
@@ -66,16 +72,31 @@ export async function runPayroll(service: string, network: string, say: (step: s
   say(`the contractor reads ${receiving.value} base units`)
   await prover.destroy()
 
+  // A bank asks the contractor about one payment. The answer proves the amount to the bank only.
+  const random = (size: number) => crypto.getRandomValues(new Uint8Array(size))
+  const secret = drawRequesterKey(random)
+  const { passphrase: network, contracts } = document
+  const question = { network, token: contracts.token, account: contractor.address } as const
+  const request = createRequest(secret, { ...question, statement: 'payment', role: 'recipient' }, random)
+  if (request.statement !== 'payment') throw new Error('the request asks for one payment')
+  const source = openLedgerSource(deployment.rpc, contracts.token)
+  const payments = paymentsIn(await source.readTransaction(paid.hash), contracts.token)
+  const discloser = openDisclosureProver(network)
+  const { bundles } = await disclosePayments({ source, prover: discloser, random }, request, contractor, payments)
+  const verified = await verifyDisclosure({ source, files: disclosureFiles }, { request, secret, bundles })
+  say(`the bank has verified ${verified.value} base units`)
+  await discloser.destroy()
+
+  /** Signs in: the wallet signs a challenge (SEP-10). The service pays the fees, also for the registration. */
   async function enrol() {
     const signer = keypairSigner(Keypair.random())
     await deployment.rpc.fundAddress(signer.address)
+    let session = ''
+    const client = createPayrollClient({ baseUrl: `${origin}/api`, session: () => session })
+    session = await signIn(client, signer)
     const holder = await openWallet(signer, deployment.token)
-    await send((await buildRegister(deployment, holder, { auditorId: document.auditor.id })).signedXdr)
-    return holder
-  }
-
-  async function send(envelope: string) {
-    const { hash } = await deployment.rpc.sendTransaction(TransactionBuilder.fromXdr(envelope, deployment.passphrase))
-    await deployment.rpc.pollTransaction(hash, { attempts: 60 })
+    const { signedXdr } = await buildRegister(deployment, holder, { auditorId: document.auditor.id })
+    await take(client.POST('/calls', { body: { signedXDR: signedXdr } }))
+    return { holder, client }
   }
 }

@@ -7,7 +7,7 @@ import { DisclosureError } from '#lib/disclosure/disclosure-error.ts'
 import { readHistory } from '#lib/disclosure/history.ts'
 import { openLedgerSource } from '#lib/disclosure/ledger-source.ts'
 import { openDisclosureProver } from '#lib/disclosure/node/prover.ts'
-import { decodePayment, type Payment, readPayment } from '#lib/disclosure/payment.ts'
+import { type Payment, paymentsIn } from '#lib/disclosure/payment.ts'
 import { type Discloser, disclosePayments } from '#lib/disclosure/payment-disclosure.ts'
 import { type DisclosureRequest, parseRequest } from '#lib/disclosure/request.ts'
 import { formatUnits } from '#lib/text/money.ts'
@@ -80,17 +80,14 @@ async function findPayments(
   if (request.statement === 'payment') {
     if (hash === undefined) throw new Error('The request asks for one payment: name its transaction with --hash')
     const events = await source.readTransaction(hash)
-    return events.filter(isPayment).map((event) => readPayment(event, network.token))
+    return paymentsIn(events, network.token)
   }
   if (hash !== undefined) throw new Error('The request asks for a total over a period: leave --hash out')
   const { events, completeFrom } = await readHistory(network, request.account)
   if (completeFrom !== undefined && Date.parse(completeFrom) > Date.parse(request.period.from)) {
     console.error(`payments before ${completeFrom} are missing: the RPC has dropped them, and no archive is named`)
   }
-  return events.filter(isPayment).map((event) => readPayment(event, network.token))
+  return paymentsIn(events, network.token)
 }
-
-const isPayment = ({ topics, data }: { topics: readonly string[]; data: string }) =>
-  decodePayment(topics, data) !== undefined
 
 const discloserOf = (by: Answering): Discloser => ('holder' in by ? { keys: by.holder.keys } : by)

@@ -15,7 +15,7 @@ export default function Page() {
       <button type="button" onClick={pay}>
         Pay
       </button>
-      <progress aria-label="Progress" value={steps.length} max={8} />
+      <progress aria-label="Progress" value={steps.length} max={9} />
       <ol>
         {steps.map((step) => (
           <li key={step}>{step}</li>
