@@ -52,11 +52,11 @@ export interface Expected {
  * Reads the record found under a hash of an envelope, outer or inner.
  * @throws LedgerError `unavailable` if the response contradicts itself and is therefore unusable
  */
-export function readRecord(found: FoundTransaction, { innerHash, sponsor, passphrase }: Expected): LedgerRecord {
-  const { hashHex, feeBump } = decode(found.envelopeXdr, passphrase)
-  const result = decodeResult(found.resultXdr)
+export function readRecord(transaction: FoundTransaction, { innerHash, sponsor, passphrase }: Expected): LedgerRecord {
+  const { hashHex, feeBump } = decode(transaction.envelopeXdr, passphrase)
+  const result = decodeResult(transaction.resultXdr)
   const inner = innerResultOf(result)
-  const succeeded = found.status === 'SUCCESS'
+  const succeeded = transaction.status === 'SUCCESS'
   const resultCode = resultCodeOf(result)
   const consistent =
     hashHex === innerHash &&
@@ -70,11 +70,11 @@ export function readRecord(found: FoundTransaction, { innerHash, sponsor, passph
     consumed: succeeded || !NOT_CONSUMED.has(resultCode),
     applied: innerHash,
     hash: ownBump?.hashHex ?? innerHash,
-    ledger: found.ledger,
-    closedAt: found.createdAt,
+    ledger: transaction.ledger,
+    closedAt: transaction.createdAt,
     feeCharged: ownBump || isOwnDeposit ? result.feeCharged : 0n,
     resultCode,
-    contractError: succeeded ? null : contractErrorOf(found.diagnosticEventsXdr ?? []),
+    contractError: succeeded ? null : contractErrorOf(transaction.diagnosticEventsXdr ?? []),
   }
 }
 
@@ -91,7 +91,7 @@ const contradiction = (cause?: unknown) => new LedgerError('unavailable', 'the R
 /** One response of the RPC for one hash, with the range of ledgers that it covers. */
 export interface HashAnswer {
   /** undefined: NOT_FOUND */
-  found: LedgerRecord | undefined
+  record: LedgerRecord | undefined
   latestLedger: number
   /** when the latest ledger closed, unix seconds */
   closedAt: number
@@ -133,7 +133,7 @@ export type Decision =
  * the outcome `expired` to `failed`.
  */
 export function decide({ sequenceNumber, recordedLedger, maxTime, answers, account }: Evidence): Decision | undefined {
-  const records = distinct(answers.flatMap(({ found }) => found ?? []))
+  const records = distinct(answers.flatMap(({ record }) => record ?? []))
   const applied = records.find(({ consumed }) => consumed)
   if (applied) return { status: applied.succeeded ? 'succeeded' : 'failed', ...settled(applied, records) }
   if (answers.length === 0) return undefined

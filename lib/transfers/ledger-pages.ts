@@ -58,9 +58,9 @@ export async function walkLedgers(network: Network, sought: RecordedTransfer[], 
   for (let pages = 0; pages < MOST_PAGES; pages += 1) {
     const page = await network.call('getTransactions', params, PAGE)
     for (const transaction of page.transactions) {
-      const found = byHash.get(transaction.txHash)
-      if (!found) continue
-      const { recorded, envelope } = found
+      const match = byHash.get(transaction.txHash)
+      if (!match) continue
+      const { recorded, envelope } = match
       const { sponsor } = recorded.transfer
       const record = tryToRead(transaction, { innerHash: envelope.innerHash, sponsor, passphrase: network.passphrase })
       // If a transfer has several records, the record that used the sequence number counts.
@@ -83,9 +83,9 @@ export async function walkLedgers(network: Network, sought: RecordedTransfer[], 
   throw new LedgerError('unavailable', 'the pages of the RPC have no end')
 }
 
-function tryToRead(found: FoundTransaction, expected: Expected): LedgerRecord | null {
+function tryToRead(transaction: FoundTransaction, expected: Expected): LedgerRecord | null {
   try {
-    return readRecord(found, expected)
+    return readRecord(transaction, expected)
   } catch (error) {
     log('error', 'submission', { hash: expected.innerHash, failure: describeFailure(error) })
     return null

@@ -192,8 +192,9 @@ export function lookUpHashes(
     const { latestLedger, latestLedgerCloseTime: closedAt, oldestLedger } = response
     recency.observe(latestLedger, closedAt)
     const { passphrase } = network
-    const found = response.status === 'NOT_FOUND' ? undefined : readRecord(response, { innerHash, sponsor, passphrase })
-    return { latestLedger, closedAt, oldestLedger, found }
+    const record =
+      response.status === 'NOT_FOUND' ? undefined : readRecord(response, { innerHash, sponsor, passphrase })
+    return { latestLedger, closedAt, oldestLedger, record }
   }
   return Promise.all(envelopes.flatMap((envelope) => hashesOf(envelope).map((hash) => ask(hash, envelope.innerHash))))
 }
@@ -207,7 +208,7 @@ async function lookUpRivals(
   recorded: RecordedTransfer,
   answers: HashAnswer[],
 ): Promise<HashAnswer[]> {
-  const applied = answers.find(({ found }) => found?.consumed)?.found
+  const applied = answers.find(({ record }) => record?.consumed)?.record
   if (!applied || isAlone(recorded, applied)) return answers
   const isBehind = answers.some(({ latestLedger }) => latestLedger < applied.ledger)
   return isBehind ? await lookUpHashes(context, recorded, applied.ledger) : answers

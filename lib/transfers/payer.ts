@@ -29,17 +29,17 @@ export function checkPayer(inner: SignedTransaction, { account, latestLedger }: 
  * @throws SponsorRefusal
  */
 export function checkSignatures(inner: SignedTransaction, account: AccountAuth, asOf?: number): void {
-  const found = asOf === undefined ? {} : { asOf }
-  if (!account.exists) throw sponsorRefused('no-account', found)
+  const basis = asOf === undefined ? {} : { asOf }
+  if (!account.exists) throw sponsorRefused('no-account', basis)
   const { signers, thresholds } = account
   const enough = Math.max(thresholds.low, thresholds.medium)
   const signatures = signaturesOf(inner)
   const { weight, allValid, repeats } = weighSignatures({ hash: inner.hash, signatures, signers })
-  if (!allValid) throw sponsorRefused('bad-signature', found)
-  if (weight < enough) throw sponsorRefused('too-little-weight', found)
-  if (repeats > 0) throw sponsorRefused('extra-signature', found)
+  if (!allValid) throw sponsorRefused('bad-signature', basis)
+  if (weight < enough) throw sponsorRefused('too-little-weight', basis)
+  if (repeats > 0) throw sponsorRefused('extra-signature', basis)
   const withoutLast = weighSignatures({ hash: inner.hash, signatures: signatures.slice(0, -1), signers })
-  if (signatures.length > 1 && withoutLast.weight >= enough) throw sponsorRefused('extra-signature', found)
+  if (signatures.length > 1 && withoutLast.weight >= enough) throw sponsorRefused('extra-signature', basis)
 }
 
 function signaturesOf(inner: SignedTransaction): HintedSignature[] {

@@ -213,8 +213,8 @@ async function join(
 ): Promise<Recording> {
   // The envelope may be recorded already, for this transfer or for an earlier one: a second request can be verified
   // before the first is answered.
-  const known = await findTransferOfHash(tx, envelope.innerHash)
-  if (known) return { kind: 'known', ...known }
+  const existing = await findTransferOfHash(tx, envelope.innerHash)
+  if (existing) return { kind: 'known', ...existing }
   const rivals = await findEnvelopes(tx, [open.id])
   const refused = (reason: (Recording & { kind: 'refused' })['reason']): Recording => ({
     kind: 'refused',
@@ -233,7 +233,7 @@ async function join(
 }
 
 async function joinKnown(tx: Database, { innerHash }: NewEnvelope): Promise<Recording> {
-  const known = await findTransferOfHash(tx, innerHash)
-  if (!known) throw new Error('the outer hash is taken by another envelope')
-  return { kind: 'known', ...known }
+  const existing = await findTransferOfHash(tx, innerHash)
+  if (!existing) throw new Error('the outer hash is taken by another envelope')
+  return { kind: 'known', ...existing }
 }

@@ -153,11 +153,12 @@ const SPARE_ENTRIES = 4
 
 function checkFootprint(declared: xdr.LedgerFootprint, needed: xdr.LedgerFootprint): void {
   const writable = new Set(declared.readWrite.map(nameOf))
-  const known = new Set([...declared.readOnly.map(nameOf), ...writable])
+  const covering = new Set([...declared.readOnly.map(nameOf), ...writable])
   const covered =
-    needed.readWrite.every((key) => writable.has(nameOf(key))) && needed.readOnly.every((key) => known.has(nameOf(key)))
+    needed.readWrite.every((key) => writable.has(nameOf(key))) &&
+    needed.readOnly.every((key) => covering.has(nameOf(key)))
   if (!covered) throw sponsorRefused('too-few-resources')
-  if (known.size > needed.readOnly.length + needed.readWrite.length + SPARE_ENTRIES) {
+  if (covering.size > needed.readOnly.length + needed.readWrite.length + SPARE_ENTRIES) {
     throw sponsorRefused('excess-footprint')
   }
 }

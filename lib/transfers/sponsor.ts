@@ -25,13 +25,13 @@ export interface Sponsor {
 }
 
 export function openSponsor(
-  given: Pick<Sponsor, 'keypair' | 'rules' | 'limits' | 'network' | 'tracker' | 'now'>,
+  parts: Pick<Sponsor, 'keypair' | 'rules' | 'limits' | 'network' | 'tracker' | 'now'>,
 ): Sponsor {
-  const { tracker, now } = given
-  const address = given.keypair.publicKey()
+  const { tracker, now } = parts
+  const address = parts.keypair.publicKey()
   return {
-    ...given,
-    controlledAddresses: openControlledAddresses(given.rules.controlled, now),
+    ...parts,
+    controlledAddresses: openControlledAddresses(parts.rules.controlled, now),
     readFloat: openFloat(tracker.readAccount, address),
     readBalance: () => readAvailableBalance(tracker.readAccount, address),
   }
@@ -41,11 +41,11 @@ export function openSponsor(
 const REREAD_MS = 30_000
 
 /**
- * Every address that the service controls: those of the keys that this process has, `known`, and the channels of all
+ * Every address that the service controls: those of the keys that this process has, `own`, and the channels of all
  * relays, whose keys it may not have. None of them may pay, sign or be called.
  */
 function openControlledAddresses(
-  known: ReadonlySet<string>,
+  own: ReadonlySet<string>,
   now: () => Date,
 ): (db: Database) => Promise<ReadonlySet<string>> {
   let read: { at: number; addresses: ReadonlySet<string> } | undefined
@@ -53,7 +53,7 @@ function openControlledAddresses(
     const at = now().getTime()
     if (!read || at - read.at > REREAD_MS) {
       const channels = await db.selectDistinct({ address: relayChannels.address }).from(relayChannels)
-      read = { at, addresses: new Set([...known, ...channels.map(({ address }) => address)]) }
+      read = { at, addresses: new Set([...own, ...channels.map(({ address }) => address)]) }
     }
     return read.addresses
   }
@@ -95,7 +95,7 @@ export function availableBalance(account: xdr.AccountEntry): bigint {
  * reflect later fees, so an older reading never replaces a newer one.
  */
 export function openFloat(read: ReadAccount, sponsor: string): (ledger: number) => Promise<bigint> {
-  let known: { ledger: number; balance: Promise<bigint> } | undefined
+  let latest: { ledger: number; balance: Promise<bigint> } | undefined
   let newest: Reading | undefined
 
   async function readNewest(): Promise<bigint> {
@@ -105,13 +105,13 @@ export function openFloat(read: ReadAccount, sponsor: string): (ledger: number) 
   }
 
   return (ledger) => {
-    if (!known || (known.ledger !== ledger && !isLagging(ledger, known.ledger))) {
+    if (!latest || (latest.ledger !== ledger && !isLagging(ledger, latest.ledger))) {
       const reading = { ledger, balance: readNewest() }
-      known = reading
+      latest = reading
       reading.balance.catch(() => {
-        if (known === reading) known = undefined
+        if (latest === reading) latest = undefined
       })
     }
-    return known.balance
+    return latest.balance
   }
 }

@@ -76,9 +76,9 @@ async function submitInTime(
   context: TransferContext,
   inner: SignedTransaction,
   terms: RecordingTerms,
-): Promise<Submitted> {
+): Promise<Submission> {
   const time = new AbortController()
-  const late = Promise.withResolvers<Submitted>()
+  const late = Promise.withResolvers<Submission>()
   let recordedAs: string | undefined
   const timer = setTimeout(() => {
     const refusal = new Refusal('unavailable', 'the time was up before the transfer was recorded')
@@ -94,7 +94,7 @@ async function submitInTime(
 }
 
 /** How a transfer ended for its caller, and the hash under which the caller's own transaction was submitted. */
-export interface Submitted {
+interface Submission {
   outcome: Outcome
   hash: string
 }
@@ -112,7 +112,7 @@ export async function submit(
   context: TransferContext,
   inner: SignedTransaction,
   { terms, channel, signal, onRecorded }: SubmitOptions,
-): Promise<Submitted> {
+): Promise<Submission> {
   const { tracker, sponsor, waitMs } = context
   const db = await tracker.database()
   const innerHash = inner.hashHex

@@ -119,7 +119,7 @@ export function openTracker(
   }
 
   async function runRound(): Promise<void> {
-    const asked = requested
+    const requests = requested
     requested = new Map()
     try {
       // What is tracked while the rows are read is for the next round.
@@ -134,22 +134,22 @@ export function openTracker(
       }
       for (const recorded of open) waiters.tellRefused(recorded)
       const later = await lookUpAll(context, open, {
-        isRequested: (id) => asked.has(id),
+        isRequested: (id) => requests.has(id),
         putLast,
         attempt,
         settle,
         resubmit: async (recorded, ledger) => await end(await resubmit(context, recorded, ledger)),
       })
-      for (const { transfer } of later) postpone(transfer.id, asked)
+      for (const { transfer } of later) postpone(transfer.id, requests)
     } finally {
-      for (const { resolve } of asked.values()) resolve()
+      for (const { resolve } of requests.values()) resolve()
     }
   }
 
   /** Leaves a request to the next round. */
-  function postpone(id: string, asked: typeof requested): void {
-    const request = asked.get(id)
-    if (!request || !asked.delete(id)) return
+  function postpone(id: string, requests: typeof requested): void {
+    const request = requests.get(id)
+    if (!request || !requests.delete(id)) return
     const newer = requested.get(id)
     if (newer) void newer.promise.then(request.resolve)
     else requested.set(id, request)

@@ -7,7 +7,7 @@ const RECORDED = 50
 
 /** A NOT_FOUND response, by default as of a ledger before maxTime, with the full history. */
 const unknown = (given: Partial<HashAnswer> = {}): HashAnswer => ({
-  found: undefined,
+  record: undefined,
   latestLedger: 60,
   closedAt: 900,
   oldestLedger: 1,
@@ -15,7 +15,7 @@ const unknown = (given: Partial<HashAnswer> = {}): HashAnswer => ({
 })
 /** A NOT_FOUND response whose latest ledger closed after maxTime. */
 const over = (given: Partial<HashAnswer> = {}) => unknown({ latestLedger: 80, closedAt: MAX_TIME + 1, ...given })
-const found = (record: HashAnswer['found'], given: Partial<HashAnswer> = {}) => unknown({ found: record, ...given })
+const found = (record: HashAnswer['record'], given: Partial<HashAnswer> = {}) => unknown({ record, ...given })
 
 const evidence = (given: Partial<Evidence>): Evidence => ({
   sequenceNumber: 8n,

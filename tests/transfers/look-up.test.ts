@@ -78,8 +78,8 @@ describe('lookUpHashes', () => {
   test('returns one response for each hash, with its range of history', async () => {
     const asked = script({ outer: [missing({ latestLedger: 108 })], inner: [missing({ oldestLedger: 7 })] })
     expect(await lookUpHashes({ network, recency: openRecency(() => 0) }, recorded)).toEqual([
-      { found: undefined, latestLedger: 108, closedAt: maxTime - 60, oldestLedger: 1 },
-      { found: undefined, latestLedger: 110, closedAt: maxTime - 60, oldestLedger: 7 },
+      { record: undefined, latestLedger: 108, closedAt: maxTime - 60, oldestLedger: 1 },
+      { record: undefined, latestLedger: 110, closedAt: maxTime - 60, oldestLedger: 7 },
     ])
     expect(asked.toSorted()).toEqual(['inner', 'outer'])
   })
@@ -87,7 +87,7 @@ describe('lookUpHashes', () => {
   test('finds the service’s fee bump by both hashes, with its cost', async () => {
     script({ outer: [ours], inner: [ours] })
     const answers = await lookUpHashes({ network, recency: openRecency(() => 0) }, recorded)
-    expect(answers.map((answer) => answer.found)).toMatchObject([
+    expect(answers.map((answer) => answer.record)).toMatchObject([
       { hash: outerHash, applied: innerHash, feeCharged: 87_654n },
       { hash: outerHash, applied: innerHash, feeCharged: 87_654n },
     ])
@@ -95,7 +95,7 @@ describe('lookUpHashes', () => {
 
   test('identifies the service’s fee bump by the inner hash if a ledger closes between the two lookups', async () => {
     script({ outer: [missing()], inner: [ours] })
-    expect((await lookUpHashes({ network, recency: openRecency(() => 0) }, recorded))[1]?.found).toMatchObject({
+    expect((await lookUpHashes({ network, recency: openRecency(() => 0) }, recorded))[1]?.record).toMatchObject({
       hash: outerHash,
       feeCharged: 87_654n,
     })
@@ -103,7 +103,7 @@ describe('lookUpHashes', () => {
 
   test('finds the client’s inner transaction by its hash, at no cost to the sponsor', async () => {
     script({ outer: [missing()], inner: [found(signedXDR, plainResult('success'))] })
-    expect((await lookUpHashes({ network, recency: openRecency(() => 0) }, recorded))[1]?.found).toMatchObject({
+    expect((await lookUpHashes({ network, recency: openRecency(() => 0) }, recorded))[1]?.record).toMatchObject({
       hash: innerHash,
       feeCharged: 0n,
     })
