@@ -153,7 +153,7 @@ function sponsored(given: Given, network: TestNetwork, signer: Keypair): SubmitC
   }
 }
 
-type Option = Exclude<keyof Given, 'service' | 'network' | 'archive'>
+type Option = Exclude<keyof Given, 'service' | 'network' | 'archive' | 'revoke'>
 
 function need(given: Given, option: Option): string {
   const value = given[option]

@@ -1,12 +1,19 @@
+import { readFile } from 'node:fs/promises'
 import type { Keypair } from '@stellar/stellar-sdk'
+import type { PayrollClient } from '#lib/sdk/payroll-client.ts'
 import { formatUnits, parseUnits } from '#lib/text/money.ts'
 import { buildRevocation } from '#lib/wallet/calls.ts'
 import { RELAY_DOCUMENT } from '#lib/wallet/deployment.ts'
 import { openHolder } from '#lib/wallet/keys.ts'
 import { sealPayout } from '#lib/wallet/seal.ts'
+import { readAmounts } from './amounts-file.ts'
 import { readOwnDelegations, readPastDelegations, signDelegation } from './delegations.ts'
+import { openSeals } from './own-seals.ts'
 import type { TestNetwork } from './participants.ts'
+import { matchPayees, type Payee } from './payees.ts'
 import { readRelayDocument, requireTrusted } from './relay-document.ts'
+import { runBatch } from './run.ts'
+import { signRun } from './run-manifest.ts'
 import { connectWallet, sponsorCall } from './wallet-session.ts'
 
 export const DELEGATION_USAGE = `
@@ -17,6 +24,13 @@ export const DELEGATION_USAGE = `
   call     --secret S… --signed-xdr …   has a signed delegate or revoke sponsored; prints its hash
   seal     --relay KEY --batch … --contractor … --spender G… --amount 12.5
                                         seals an amount to the relay's public key (a JWK); prints the encryptedAmount
+  manifest --secret S… --batch … [--amounts amounts.csv --seals amounts.csv.seals]
+                                        signs a run whose seals and delegations exist; prints the body of POST …/run
+  run      --secret S… --batch … --amounts amounts.csv [--channels 2] [--revoke]
+                                        has the relay pay a batch: seals, delegates, signs, starts and follows it. May be
+                                        interrupted and repeated at any point. amounts.csv has contractor (id, email or
+                                        address), amount and, if you keep it, the payee's address; your own seals are
+                                        remembered in amounts.csv.seals
 
   --relay-document FILE_OR_URL
                   the relay whose key and channels are trusted (default: the one in the deployment document)`
@@ -27,13 +41,17 @@ export const DELEGATION_OPTIONS = {
   relay: { type: 'string' },
   batch: { type: 'string' },
   contractor: { type: 'string' },
+  amounts: { type: 'string' },
+  seals: { type: 'string' },
+  channels: { type: 'string' },
   'signed-xdr': { type: 'string' },
   'relay-document': { type: 'string' },
+  revoke: { type: 'boolean' },
 } as const
 
-type OptionName = keyof typeof DELEGATION_OPTIONS
+type OptionName = Exclude<keyof typeof DELEGATION_OPTIONS, 'revoke'>
 
-export type DelegationOptions = { [Name in OptionName]?: string | undefined }
+export type DelegationOptions = { [Name in OptionName]?: string | undefined } & { revoke?: boolean | undefined }
 
 /** What the commands have in common with the others. */
 interface Tools<Given> {
@@ -56,6 +74,17 @@ export function delegationCommands<Given extends DelegationOptions & { service: 
   openNetwork,
   proving,
 }: Tools<Given>): Record<string, (given: Given) => Promise<string>> {
+  const openRun = async (given: Given, network: TestNetwork) => {
+    const [signer, batch] = [signerOf(given), need(given, 'batch')]
+    const relay = await trustedRelay(given, network)
+    return {
+      network,
+      batch,
+      relay,
+      client: await connectWallet(given.service, signer),
+      holder: openHolder(signer, network.token),
+    }
+  }
   return {
     delegate: (given) =>
       proving(given, async (network) => {
@@ -92,7 +121,34 @@ export function delegationCommands<Given extends DelegationOptions & { service: 
       await requireTrusted(trusted, { publicKey, channels: [spender] })
       return await sealPayout(publicKey, { batch, contractor, spender }, parseUnits(need(given, 'amount')))
     },
+    manifest: async (given) => {
+      const run = await openRun(given, await openNetwork(given))
+      const { amounts, seals } = given
+      if (amounts === undefined || seals === undefined) {
+        console.error('Without --amounts and --seals, the payees and seals are those that the API has.')
+        return await signRun(run)
+      }
+      return await signRun(run, { payees: await readPayees(run.client, amounts), seals: openSeals(seals, run.holder) })
+    },
+    run: (given) =>
+      proving(given, async (network) => {
+        const amounts = need(given, 'amounts')
+        const channels = positive(given.channels ?? '1', '--channels')
+        const run = await openRun(given, network)
+        return await runBatch({
+          ...run,
+          payees: await readPayees(run.client, amounts),
+          seals: openSeals(given.seals ?? `${amounts}.seals`, run.holder),
+          channels,
+          revokes: given.revoke ?? false,
+          say: (line) => console.error(line),
+        })
+      }),
   }
+}
+
+async function readPayees(client: PayrollClient, amounts: string): Promise<Payee[]> {
+  return await matchPayees(client, readAmounts(await readFile(amounts, 'utf8')))
 }
 
 function positive(text: string, option: string): number {

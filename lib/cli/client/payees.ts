@@ -1,0 +1,59 @@
+import { type components, type PayrollClient, pages, take } from '#lib/sdk/payroll-client.ts'
+import type { AmountRow } from './amounts-file.ts'
+
+type Contractor = components['schemas']['Contractor']
+type Payout = components['schemas']['Payout']
+
+/** A batch as the service has it. */
+export interface BatchState {
+  status: components['schemas']['Batch']['status']
+  payouts: Payout[]
+}
+
+/** What the employer's list says about one contractor. */
+export interface Payee {
+  contractor: string
+  /** base units */
+  amount: bigint
+  /** the payee's address: that of the list, if it has one, or else the API's */
+  address: string
+}
+
+export async function readBatch(client: PayrollClient, id: string): Promise<BatchState> {
+  const { status } = await take(client.GET('/batches/{id}', { params: { path: { id } } }))
+  const payouts: Payout[] = []
+  for await (const page of pages((query) => client.GET('/batches/{id}', { params: { path: { id }, query } }))) {
+    payouts.push(...page.payouts)
+  }
+  return { status, payouts }
+}
+
+/**
+ * Finds the contractor of each row, by id, email or address.
+ * @throws Error for a contractor that is not there or listed twice, and for an address that differs from the API's
+ */
+export async function matchPayees(client: PayrollClient, rows: readonly AmountRow[]): Promise<Payee[]> {
+  const contractors: Contractor[] = []
+  for await (const page of pages((query) => client.GET('/contractors', { params: { query } }))) {
+    contractors.push(...page.contractors)
+  }
+  const payees = rows.map((row) => matchPayee(row, contractors))
+  const twice = payees.find(
+    ({ contractor }, index) => payees.findIndex((one) => one.contractor === contractor) !== index,
+  )
+  if (twice) throw new Error(`the list of amounts has contractor ${twice.contractor} twice`)
+  return payees
+}
+
+function matchPayee({ contractor: named, amount, address }: AmountRow, contractors: readonly Contractor[]): Payee {
+  const found = contractors.find(
+    (one) => one.id === named || one.email?.toLowerCase() === named.toLowerCase() || one.address === named,
+  )
+  if (!found) throw new Error(`there is no contractor ${named}`)
+  if (found.address === undefined) throw new Error(`contractor ${named} has no address yet`)
+  const expected = address ?? (found.address === named ? named : undefined)
+  if (expected !== undefined && expected !== found.address) {
+    throw new Error(`the API has another address of contractor ${named} than the list: ${found.address}`)
+  }
+  return { contractor: found.id, amount, address: found.address }
+}

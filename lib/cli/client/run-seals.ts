@@ -1,0 +1,118 @@
+import { type PayrollClient, PayrollError, take } from '#lib/sdk/payroll-client.ts'
+import { readSeal, sealPayout } from '#lib/wallet/seal.ts'
+import { type BatchState, type Payee, readBatch } from './payees.ts'
+import { requireTrusted } from './relay-document.ts'
+import type { Line, RunRequest } from './run-request.ts'
+
+/** Adds the instructions of a draft, sealed for its channels, and locks it. */
+export async function makeReady(request: RunRequest): Promise<void> {
+  const { client, batch, payees, say } = request
+  const state = await readBatch(client, batch)
+  requireSame(state, payees)
+  if (state.status !== 'draft') return
+  const present = new Set(activeOf(state).map(({ contractorId }) => contractorId))
+  const missing = payees.filter(({ contractor }) => !present.has(contractor))
+  const params = { path: { id: batch } }
+  if (missing.length > 0) {
+    say(`Adding ${missing.length} payouts`)
+    const spenders = await chooseChannels(request)
+    const instructions = []
+    for (const [index, payee] of missing.entries()) {
+      const channel = spenders[index % spenders.length] ?? ''
+      instructions.push({ contractorId: payee.contractor, encryptedAmount: await seal(request, payee, channel) })
+    }
+    const { errors } = await take(client.POST('/batches/{id}/instructions', { params, body: { instructions } }))
+    const [problem] = errors
+    if (problem) throw new Error(`contractor ${problem.contractorId} cannot be paid: ${problem.reason}`)
+  }
+  await take(client.POST('/batches/{id}/ready', { params }))
+}
+
+const activeOf = ({ payouts }: BatchState) => payouts.filter(({ status }) => status !== 'canceled')
+
+/** @throws Error if a payout is not in the list, or, once the batch is locked, a line of the list has no payout */
+function requireSame(state: BatchState, payees: readonly Payee[]): void {
+  const listed = new Map(payees.map((payee) => [payee.contractor, payee]))
+  const active = activeOf(state)
+  for (const { contractorId, address, status } of active) {
+    const payee = listed.get(contractorId)
+    if (!payee) {
+      if (status !== 'paid') throw new Error(`the list of amounts lacks contractor ${contractorId}`)
+    } else if (status !== 'paid' && address !== payee.address) {
+      throw new Error(`the payout of contractor ${contractorId} goes to another address: ${address}`)
+    }
+  }
+  const paid = new Set(active.map(({ contractorId }) => contractorId))
+  const unpaid = payees.find(({ contractor }) => !paid.has(contractor))
+  if (state.status !== 'draft' && unpaid) throw new Error(`the batch has no payout of contractor ${unpaid.contractor}`)
+}
+
+export const readTerms = (client: PayrollClient) => take(client.GET('/relay'))
+
+/** The channels to divide a run among: available, and in the document that the employer trusts. */
+async function chooseChannels({ client, relay, channels }: RunRequest): Promise<string[]> {
+  const terms = await readTerms(client)
+  await requireTrusted(relay, { publicKey: terms.publicKey, channels: [] })
+  const available = terms.channels.filter(({ available }) => available).map(({ address }) => address)
+  const chosen = available.slice(0, Math.min(channels, terms.maxChannels))
+  if (chosen.length === 0) throw new Error('no channel of the relay is available now')
+  await requireTrusted(relay, { channels: chosen })
+  return chosen
+}
+
+/** Seals an amount for a channel, and remembers the seal before anybody else has it. */
+async function seal(
+  { batch, relay, seals }: RunRequest,
+  { contractor, amount }: Pick<Payee, 'contractor' | 'amount'>,
+  channel: string,
+): Promise<string> {
+  const { publicKey } = await requireTrusted(relay, { channels: [channel] })
+  const encryptedAmount = await sealPayout(publicKey, { batch, contractor, spender: channel }, amount)
+  seals.add({ batch, contractor, channel, amount }, encryptedAmount)
+  return encryptedAmount
+}
+
+/** The line of a payout whose seal is this employer's own, for the amount of the list. */
+export function recognize(
+  { batch, payees, relay, seals }: Pick<RunRequest, 'batch' | 'payees' | 'relay' | 'seals'>,
+  payout: BatchState['payouts'][number],
+): Line | undefined {
+  const { id, contractorId: contractor, encryptedAmount = '' } = payout
+  const payee = payees.find((one) => one.contractor === contractor)
+  const channel = readSeal(encryptedAmount)?.spender
+  if (!payee || channel === undefined || !relay?.channels.includes(channel)) return undefined
+  const { amount, address } = payee
+  if (payout.address !== address) return undefined
+  if (!seals.recognizes({ batch, contractor, channel, amount }, encryptedAmount)) return undefined
+  return { payout: id, contractor, address, channel, amount, encryptedAmount }
+}
+
+/** Keeps the seals that can be used, and replaces the others. Undefined if the batch has changed. */
+export async function sealAgain(request: RunRequest, unpaid: BatchState['payouts']): Promise<Line[] | undefined> {
+  const { client, batch, payees, say } = request
+  const spenders = await chooseChannels(request)
+  const usable = new Set((await readTerms(client)).channels.filter((one) => one.available).map((one) => one.address))
+  const kept = unpaid.flatMap((payout) => recognize(request, payout) ?? []).filter(({ channel }) => usable.has(channel))
+  const others = unpaid.filter(({ id }) => !kept.some(({ payout }) => payout === id))
+  if (others.length === 0) return kept
+  say(`Sealing ${others.length} amounts`)
+  const replaced: Line[] = []
+  for (const [index, { id, contractorId: contractor }] of others.entries()) {
+    const payee = payees.find((one) => one.contractor === contractor)
+    if (!payee) return undefined
+    const channel = spenders[index % spenders.length] ?? ''
+    const encryptedAmount = await seal(request, payee, channel)
+    replaced.push({ ...payee, payout: id, channel, encryptedAmount })
+  }
+  const seals = replaced.map(({ payout: payoutId, encryptedAmount }) => ({ payoutId, encryptedAmount }))
+  try {
+    await take(client.POST('/batches/{id}/seals', { params: { path: { id: batch } }, body: { seals } }))
+  } catch (error) {
+    if (error instanceof PayrollError && MAY_CHANGE.has(error.code)) return undefined
+    throw error
+  }
+  return [...kept, ...replaced]
+}
+
+/** A payout was paid or claimed meanwhile, or a run is under way. */
+const MAY_CHANGE: ReadonlySet<string> = new Set(['payout-locked', 'run-unfinished'])

@@ -1,0 +1,123 @@
+import { type PayrollClient, PayrollError, take } from '#lib/sdk/payroll-client.ts'
+import { formatUnits } from '#lib/text/money.ts'
+import { signManifest } from '#lib/wallet/manifest.ts'
+import { keypairSigner } from '#lib/wallet/signer.ts'
+import { ensureEscrow, readOwnDelegations, revokeAll } from './delegations.ts'
+import { type BatchState, readBatch } from './payees.ts'
+import { manifestOf } from './run-manifest.ts'
+import type { Line, RunRequest } from './run-request.ts'
+import { makeReady, readTerms, recognize, sealAgain } from './run-seals.ts'
+import { sponsorCall } from './wallet-session.ts'
+
+/**
+ * Seals, delegates, signs, starts a run and follows it. Each step begins with what the service, the ledger and the file of
+ * own seals have, so after an interruption at any point a second call goes on, and neither pays nor delegates twice.
+ */
+export async function runBatch(request: RunRequest): Promise<string> {
+  const { client, batch } = request
+  await makeReady(request)
+  for (let attempt = 1; ; attempt += 1) {
+    const { payouts } = await readBatch(client, batch)
+    const isLeft = payouts.some(({ status }) => status === 'ready' || status === 'failed')
+    if (!isLeft) break
+    if (await start(request, payouts)) break
+    if (attempt === STARTS) throw new Error('the batch could not be started')
+  }
+  await follow(request)
+  return await finish(request)
+}
+
+/** How often the progress is read (ms), and how often a failed batch whose channels are taken may stay as it is. */
+const POLL_MS = 500
+const STILL_POLLS = 120
+
+/** Shows the progress of the batch until it ends. A failed batch stays failed until its next run pays something. */
+async function follow({ client, batch, seals, say }: RunRequest): Promise<void> {
+  let last = ''
+  for (let still = 0; still < STILL_POLLS; still += 1) {
+    const progress = await take(client.GET('/batches/{id}/status', { params: { path: { id: batch } } }))
+    const { status, settledCount, failedCount, payoutCount } = progress
+    const line = `${status}: ${settledCount} of ${payoutCount} paid${failedCount > 0 ? `, ${failedCount} failed` : ''}`
+    if (line !== last) say(line)
+    if (status === 'completed') return
+    if (status === 'failed') {
+      const own = new Set(seals.channelsOf(batch))
+      const { channels } = await readTerms(client)
+      if (channels.every(({ address, available }) => available || !own.has(address))) return
+    }
+    if (line !== last || status !== 'failed') still = 0
+    last = line
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS))
+  }
+}
+
+/** How often the terms may change while a run is being prepared. */
+const STARTS = 3
+
+const submitTo = (client: PayrollClient) => (signedXdr: string) => sponsorCall(client, signedXdr)
+
+/** Starts the run, after seals and delegations are in place. False if something has changed meanwhile. */
+async function start(request: RunRequest, payouts: BatchState['payouts']): Promise<boolean> {
+  const { client, network, holder, batch, say } = request
+  const unpaid = payouts.filter(({ status }) => status === 'ready' || status === 'failed')
+  const sealed = unpaid.flatMap((payout) => recognize(request, payout) ?? [])
+  // While a run is unfinished, nothing may be sealed or delegated again: it needs both. The service says whether one is.
+  if (sealed.length === unpaid.length && (await tryStart(request, sealed))) return true
+  const lines = await sealAgain(request, unpaid)
+  if (!lines) return false
+  const { marginLedgers: margin, ledgersPerPayout } = await readTerms(client)
+  for (const [channel, part] of Map.groupBy(lines, (line) => line.channel)) {
+    const needed = ledgersPerPayout * part.length
+    const escrow = {
+      spender: channel,
+      amount: part.reduce((sum, { amount }) => sum + amount, 0n),
+      // Half of the margin may pass while a command is interrupted and repeated: it need not delegate again for that.
+      leastLedgers: needed + Math.ceil(margin / 2),
+      ledgers: margin + 2 * needed,
+    }
+    await ensureEscrow(network, holder, escrow, { submit: submitTo(client), say })
+  }
+  say(`Starting the run of batch ${batch}`)
+  return await tryStart(request, lines)
+}
+
+/** Posts the signed manifest. False if the service finds that something is not in place. */
+async function tryStart(request: RunRequest, lines: readonly Line[]): Promise<boolean> {
+  const { client, network, holder, batch, say } = request
+  const manifest = await manifestOf(request, lines)
+  if (!manifest) return false
+  const escrows = await readOwnDelegations(
+    network,
+    holder,
+    manifest.delegations.map(({ channel }) => channel),
+  )
+  const isShort = escrows.delegations.some(({ spender, left = 0n }) => {
+    const needed = lines.filter(({ channel }) => channel === spender).reduce((sum, { amount }) => sum + amount, 0n)
+    return left < needed
+  })
+  // A run that is under way has spent part of the escrow. Without one, this one would fail: an empty manifest asks only.
+  const signed = isShort ? { ...manifest, payouts: [] } : manifest
+  const signature = await signManifest(keypairSigner(holder.signer), signed)
+  try {
+    await take(client.POST('/batches/{id}/run', { params: { path: { id: batch } }, body: { signature } }))
+    return true
+  } catch (error) {
+    if (!(error instanceof PayrollError) || error.code !== 'run-not-ready') throw error
+    if (!isShort) say(`Not ready yet: ${JSON.stringify(error.details.errors ?? error.message)}`)
+    return false
+  }
+}
+
+/** Returns what is left, and reports what was paid. */
+async function finish({ network, client, holder, batch, seals, revokes, say }: RunRequest): Promise<string> {
+  const { payouts } = await readBatch(client, batch)
+  for (const { id, status, error } of payouts) if (status === 'failed') say(`Payout ${id} failed: ${error}`)
+  if (revokes) {
+    const returned = await revokeAll(network, holder, seals.channelsOf(batch), submitTo(client))
+    say(`Revoked: ${formatUnits(returned)} returned`)
+  }
+  const paid = payouts.filter(({ status }) => status === 'paid').length
+  const failed = payouts.filter(({ status }) => status === 'failed').length
+  if (failed > 0) throw new Error(`${failed} payouts failed: run the command again to pay them`)
+  return `${paid} payouts paid`
+}

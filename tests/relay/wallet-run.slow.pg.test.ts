@@ -1,0 +1,193 @@
+import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { readAmounts } from '#lib/cli/client/amounts-file.ts'
+import { readOwnDelegations, readPastDelegations } from '#lib/cli/client/delegations.ts'
+import { openSeals } from '#lib/cli/client/own-seals.ts'
+import { matchPayees } from '#lib/cli/client/payees.ts'
+import { runBatch } from '#lib/cli/client/run.ts'
+import { signRun } from '#lib/cli/client/run-manifest.ts'
+import type { RunRequest } from '#lib/cli/client/run-request.ts'
+import { publicHalf } from '#lib/config/relay-key.ts'
+import { createPayrollClient } from '#lib/sdk/payroll-client.ts'
+import { formatUnits } from '#lib/text/money.ts'
+import { syncBalance } from '#lib/wallet/balance.ts'
+import type { Holder } from '#lib/wallet/keys.ts'
+import { openApi } from '../support/api.ts'
+import type { SignedInPayer } from '../support/test-service.ts'
+import { openRelayService, type RelayService } from './relay-service.ts'
+
+let service: RelayService
+let call: (request: Request) => Promise<Response>
+let payees: Holder[]
+let relay: Awaited<ReturnType<RelayService['relay']>>
+const folder = mkdtempSync(join(tmpdir(), 'wallet-run-'))
+beforeAll(async () => {
+  service = await openRelayService({ channels: 2 })
+  const api = await openApi()
+  // The test's ledger closes ten times a second, and a delegation must not end because a test is slow.
+  call = async (request) => {
+    const response = await api(request)
+    if (!request.url.endsWith('/relay') || !response.ok) return response
+    return Response.json({ ...(await response.json()), marginLedgers: 50_000 })
+  }
+  payees = [await service.payee(), await service.payee(), await service.payee()]
+  relay = await service.relay()
+})
+afterAll(async () => {
+  await relay?.close()
+  await service?.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const AMOUNTS = [1_0000000n, 2_5000000n, 4n]
+const TOTAL = AMOUNTS.reduce((sum, amount) => sum + amount, 0n)
+
+interface Payroll {
+  employer: SignedInPayer
+  batch: string
+  list: string
+  file: string
+}
+
+/** An employer with three contractors, a list of amounts, and a draft batch without payouts. */
+async function prepare(): Promise<Payroll> {
+  const employer = await service.employ(100_0000000n)
+  const post = async (path: string, body: unknown) => {
+    const { body: answer } = await service.ask('POST', path, { session: employer.session, body })
+    return String(answer.id)
+  }
+  for (const [index, { address }] of payees.entries()) await post('/contractors', { name: `Payee ${index}`, address })
+  const batch = await post('/batches', { name: 'a run' })
+  const rows = payees.map(({ address }, index) => `${address},${formatUnits(AMOUNTS[index] ?? 0n)},${address}`)
+  return { employer, batch, list: ['contractor,amount,address', ...rows].join('\n'), file: join(folder, batch) }
+}
+
+/** A `fetch` that loses the nth POST, before or after the service has handled it, and every request from then on. */
+function interruptAt(nth: number, when: 'before' | 'after') {
+  let posts = 0
+  const state = { isCut: false }
+  const fetch = async (request: Request): Promise<Response> => {
+    if (state.isCut) throw new Error('interrupted')
+    if (request.method === 'POST') posts += 1
+    state.isCut = posts === nth
+    if (state.isCut && when === 'before') throw new Error('interrupted')
+    const response = await call(request)
+    if (state.isCut) throw new Error('interrupted')
+    return response
+  }
+  return { fetch, state }
+}
+
+async function requestOf(payroll: Payroll, fetch = call, changes: Partial<RunRequest> = {}): Promise<RunRequest> {
+  const { employer, batch, list, file } = payroll
+  const client = createPayrollClient({ baseUrl: 'http://localhost:3000/api', session: employer.session, fetch })
+  return {
+    network: service.ledger.network,
+    client,
+    holder: employer,
+    relay: { publicKey: publicHalf(service.key), channels: service.channels.map((channel) => channel.publicKey()) },
+    batch,
+    payees: await matchPayees(client, readAmounts(list)),
+    seals: openSeals(file, employer),
+    channels: 2,
+    revokes: true,
+    say: () => undefined,
+    ...changes,
+  }
+}
+
+const receivedBy = () => Promise.all(payees.map((payee) => service.received(payee)))
+
+/** Requires each payee's payment once, one delegation per channel, and everything else back with the employer. */
+async function expectPaidOnce({ employer, file, batch }: Payroll, before: readonly bigint[]): Promise<void> {
+  const { network } = service.ledger
+  expect((await receivedBy()).map((received, index) => received - (before[index] ?? 0n))).toEqual(AMOUNTS)
+  const { body } = await service.ask('GET', `/batches/${batch}`, { session: employer.session })
+  expect(body).toMatchObject({ status: 'completed', settledCount: 3 })
+  const past = await readPastDelegations(network, employer)
+  expect([...past.values()].map((ledgers) => ledgers.length)).toEqual([1, 1])
+  expect((await readOwnDelegations(network, employer, [...past.keys()])).delegations).toEqual([])
+  expect((await syncBalance(network, employer)).spendable.value).toBe(100_0000000n - TOTAL)
+  expect(statSync(file).mode & 0o777).toBe(0o600)
+  for (const amount of AMOUNTS) expect(readFileSync(file, 'utf8')).not.toContain(` ${amount} `)
+}
+
+/** Instructions, lock, two delegations, start, two revocations. */
+const POSTS = 7
+
+test('does everything with seven requests, and nothing when it is repeated', async () => {
+  const payroll = await prepare()
+  const before = await receivedBy()
+  const { fetch, state } = interruptAt(POSTS + 1, 'before')
+  expect(await runBatch(await requestOf(payroll, fetch))).toBe('3 payouts paid')
+  await expectPaidOnce(payroll, before)
+  expect(await runBatch(await requestOf(payroll, fetch))).toBe('3 payouts paid')
+  expect(state.isCut).toBe(false)
+  await expectPaidOnce(payroll, before)
+})
+
+describe.each(['before', 'after'] as const)('goes on after an interruption %s', (when) => {
+  test.each(Array.from({ length: POSTS }, (_, index) => index + 1))('request %d', async (nth) => {
+    const payroll = await prepare()
+    const before = await receivedBy()
+    const { fetch, state } = interruptAt(nth, when)
+    await expect(requestOf(payroll, fetch).then(runBatch)).rejects.toThrow()
+    expect(state.isCut).toBe(true)
+    expect(await runBatch(await requestOf(payroll))).toBe('3 payouts paid')
+    await expectPaidOnce(payroll, before)
+  })
+})
+
+test('seals again what it does not recognize, and pays the amounts of the list', async () => {
+  const payroll = await prepare()
+  const before = await receivedBy()
+  const { fetch } = interruptAt(3, 'before')
+  await expect(requestOf(payroll, fetch).then(runBatch)).rejects.toThrow()
+  // Someone else's seals, whose amounts are not those of the list.
+  const forger = await prepare()
+  await expect(
+    requestOf(
+      { ...payroll, file: forger.file, list: payroll.list.replaceAll(/,\d+\.\d+,/g, ',9,') },
+      interruptAt(2, 'before').fetch,
+    ).then(runBatch),
+  ).rejects.toThrow()
+  expect(await runBatch(await requestOf(payroll))).toBe('3 payouts paid')
+  await expectPaidOnce(payroll, before)
+})
+
+test('neither seals nor delegates if the API names another key or channel than the document', async () => {
+  const payroll = await prepare()
+  const [channel] = service.channels
+  const other = { ...publicHalf(service.key), x: publicHalf(service.key).y }
+  const relays = [
+    undefined,
+    { publicKey: other, channels: service.channels.map((each) => each.publicKey()) },
+    { publicKey: publicHalf(service.key), channels: [channel?.publicKey() ?? ''] },
+  ]
+  for (const untrusted of relays) {
+    const request = await requestOf(payroll, call, { relay: untrusted })
+    await expect(runBatch(request)).rejects.toMatchObject({ code: 'relay-unknown' })
+    expect(request.seals.channelsOf(payroll.batch)).toEqual([])
+  }
+  expect([...(await readPastDelegations(service.ledger.network, payroll.employer)).keys()]).toEqual([])
+})
+
+test('refuses another address than that of the list, and signs nothing that it did not seal', async () => {
+  const payroll = await prepare()
+  const [first = '', second = ''] = payees.map(({ address }) => address)
+  await expect(requestOf({ ...payroll, list: `${first},1,${second}` })).rejects.toThrow('another address')
+  await expect(requestOf({ ...payroll, list: `${first},1\n${first},2` })).rejects.toThrow('twice')
+  const { fetch } = interruptAt(5, 'before')
+  await expect(requestOf(payroll, fetch).then(runBatch)).rejects.toThrow()
+  const request = await requestOf(payroll)
+  const own = { payees: request.payees, seals: request.seals }
+  expect(JSON.parse(await signRun(request, own)).signature).toMatch(/^[\w+/]{86}==$/)
+  const dearer = request.payees.map((payee) => ({ ...payee, amount: payee.amount + 1n }))
+  await expect(signRun(request, { ...own, payees: dearer })).rejects.toThrow('no seal of your own')
+})
+
+test.each(['a,0', 'a,1.12345678', 'a,-1', 'a', 'a,1,b,c', ''])('refuses %j as a list of amounts', (text) => {
+  expect(() => readAmounts(text)).toThrow()
+})
