@@ -1,0 +1,88 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { asc } from 'drizzle-orm'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { archiveEvents, archiveStreams } from '#drizzle/schema/archive.ts'
+import { idOf } from '#lib/archive/event.ts'
+import { openArchive } from '#lib/archive/history.ts'
+import { CHILD_VARIABLES } from '../support/child-variables.ts'
+import { cloneDatabase, type TestDatabase } from '../support/database.ts'
+import { accountAt, CONTRACTS, type EventRpc, startEventRpc } from '../support/event-rpc.ts'
+import { seededRandom } from '../transfers/random.ts'
+
+const PROCESSES = 3
+const KILLS = 10
+const EVENTS = 2_000
+/** A process dies at most so long (ms) after a page was requested: before its response, or while it is stored. */
+const MAX_DELAY_MS = 25
+
+let database: TestDatabase
+let rpc: EventRpc
+beforeAll(async () => {
+  database = await cloneDatabase()
+  rpc = await startEventRpc()
+  rpc.scan = 5
+})
+afterAll(async () => {
+  await rpc?.close()
+  await database?.drop()
+})
+
+test('keeps every event once and in order while three processes are killed again and again', async () => {
+  const random = seededRandom(1)
+  const db = await database.store.database()
+  for (let index = 0; index < EVENTS; index += 1) {
+    rpc.add(2 + Math.floor(index / 3), 'transfer', [accountAt(index % 5), accountAt((index + 1) % 7)])
+  }
+  const children: ChildProcess[] = []
+  const start = () => {
+    const env = { ...CHILD_VARIABLES, DATABASE_URL: database.url, RPC_URL: rpc.url } as unknown as NodeJS.ProcessEnv
+    return fork(new URL('ingest-process.ts', import.meta.url), { env, stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
+  }
+  let kills = 0
+  let pages = 1 + random(20)
+  const killing = new Set<Promise<void>>()
+  /** Kills a process a moment later, and starts another. */
+  const kill = async (index: number, delayMs: number) => {
+    await new Promise((resolve) => setTimeout(resolve, delayMs))
+    const child = children[index]
+    const gone = child && once(child, 'exit')
+    child?.kill('SIGKILL')
+    await gone
+    children[index] = start()
+  }
+  rpc.distort = (answer) => {
+    pages -= 1
+    if (pages > 0 || kills >= KILLS || killing.size > 0) return answer
+    kills += 1
+    pages = 1 + random(20)
+    const killed = kill(random(PROCESSES), random(MAX_DELAY_MS)).finally(() => killing.delete(killed))
+    killing.add(killed)
+    return answer
+  }
+  // A killed process leaves its claim: without the claims, the conditional writes alone keep the rows right.
+  const freed = setInterval(
+    () =>
+      void db
+        .update(archiveStreams)
+        .set({ claimedUntil: null })
+        .catch(() => undefined),
+    10,
+  )
+  while (children.length < PROCESSES) children.push(start())
+  try {
+    await expect.poll(async () => (await openArchive(db, CONTRACTS.token))?.ingestedThrough).toBe(rpc.latestLedger)
+  } finally {
+    clearInterval(freed)
+    rpc.distort = undefined
+    await Promise.all(killing)
+    for (const child of children) child.kill('SIGKILL')
+  }
+  expect(kills).toBe(KILLS)
+  const { toid, eventIndex } = archiveEvents
+  const stored = await db.select({ toid, eventIndex }).from(archiveEvents).orderBy(asc(toid), asc(eventIndex))
+  expect(stored.map((event) => idOf(event.toid, event.eventIndex))).toEqual(rpc.events.map(({ id }) => id))
+  expect((await openArchive(db, CONTRACTS.token))?.ranges).toMatchObject([
+    { fromLedger: 1, throughLedger: rpc.latestLedger },
+  ])
+})
