@@ -18,7 +18,7 @@ interface AssetCall {
 }
 
 interface AssetVector {
-  setup?: {
+  given?: {
     accounts?: Record<string, { balance: string }>
     lines?: Record<string, { balance: string; limit?: string; flags?: number }>
   }
@@ -38,10 +38,10 @@ describe('the Stellar asset contract', () => {
 
   test.each(readVectors<AssetVector>('asset-contract'))('$name ($source)', (vector) => {
     const network = host.openNetwork()
-    for (const [name, { balance }] of Object.entries(vector.setup?.accounts ?? {})) {
+    for (const [name, { balance }] of Object.entries(vector.given?.accounts ?? {})) {
       host.putAccount(network.state, person(name).publicKey(), { balance: BigInt(balance) })
     }
-    for (const [name, { balance, limit, flags }] of Object.entries(vector.setup?.lines ?? {})) {
+    for (const [name, { balance, limit, flags }] of Object.entries(vector.given?.lines ?? {})) {
       host.putTrustline(network.state, person(name).publicKey(), BigInt(balance), {
         ...(limit !== undefined && { limit: BigInt(limit) }),
         ...(flags !== undefined && { flags }),
