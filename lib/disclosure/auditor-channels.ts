@@ -65,21 +65,29 @@ function readAllowance(
   spender: string,
   value: bigint | undefined,
 ): Opening | undefined {
-  const shared = shareWith(secret, fields)
-  if (shared === undefined) return undefined
-  const blinding = unmask(fields, 'r_a_tilde_aud_s', hash(TAG.allowanceEscrow, shared, addressToField(spender)))
+  const escrow = shareWith(secret, fields)
+  if (escrow === undefined) return undefined
+  const blinding = unmask(fields, 'r_a_tilde_aud_s', hash(TAG.allowanceEscrow, escrow, addressToField(spender)))
   return value === undefined || blinding === undefined ? undefined : { value, blinding }
 }
 
 function masksOf(tag: bigint, secret: bigint, fields: Fields): [bigint, bigint, bigint] | undefined {
-  const shared = shareWith(secret, fields)
+  const own = shareWith(secret, fields)
   const salt = fieldIn(fields, saltOf(fields))
-  return shared === undefined || salt === undefined ? undefined : lanes(tag, shared, salt)
+  return own === undefined || salt === undefined ? undefined : lanes(tag, own, salt)
 }
 
+/** Both channels of an event have one ephemeral key, and a multiplication takes milliseconds. */
+const shared = new WeakMap<Fields, Map<bigint, bigint | undefined>>()
+
 function shareWith(secret: bigint, fields: Fields): bigint | undefined {
+  const ofEvent = shared.get(fields) ?? new Map<bigint, bigint | undefined>()
+  shared.set(fields, ofEvent)
   const key = fields.r_e_point
-  return key instanceof Uint8Array ? attempt(() => sharedSecret(secret, key)) : undefined
+  if (!ofEvent.has(secret)) {
+    ofEvent.set(secret, key instanceof Uint8Array ? attempt(() => sharedSecret(secret, key)) : undefined)
+  }
+  return ofEvent.get(secret)
 }
 
 function unmask(fields: Fields, name: string, mask: bigint | undefined): bigint | undefined {

@@ -3,6 +3,7 @@ import { freePort } from '../support/port.ts'
 import { measureArchive } from './archive.ts'
 import { measureDemo } from './demo.ts'
 import { type Figure, measureDirectory } from './directory.ts'
+import { measureDisclosure } from './disclosure.ts'
 import { measureHostile } from './hostile.ts'
 import { measureLedger } from './ledger.ts'
 import { measurePayroll } from './payroll.ts'
@@ -49,6 +50,7 @@ const PARTS: Record<string, (databaseUrl: string, only?: string) => Promise<void
   'proving-relay': async (databaseUrl) => tell(await measureProvingRelay(databaseUrl)),
   ledger: async () => tellAll(await measureLedger()),
   prover: async () => tellAll(await measureProver()),
+  disclosure: async () => tellAll(await measureDisclosure()),
   demo: async () => tell(await measureDemo()),
   payroll: async () => tellAll(await measurePayroll()),
   polling: async (databaseUrl) => tellAll(await measurePolling(databaseUrl)),

@@ -6,6 +6,7 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ingest } from '#lib/archive/ingest.ts'
 import { devnetKeys } from '#lib/devnet/devnet.ts'
+import { openHttpArchive } from '#lib/wallet/archive.ts'
 import { syncBalance } from '#lib/wallet/balance.ts'
 import { buildTransfer } from '#lib/wallet/calls.ts'
 import { openTestService, type SignedInPayer, type TestService } from '../support/test-service.ts'
@@ -49,7 +50,8 @@ async function whileLedgersClose<Result>(work: () => Promise<Result>): Promise<R
 }
 
 async function pay(amount: bigint): Promise<void> {
-  const { spendable: opening } = await syncBalance(service.ledger.network, employer)
+  const archives = [openHttpArchive(`${service.base}/api/archive`, service.ledger.network.token)]
+  const { spendable: opening } = await syncBalance({ ...service.ledger.network, archives }, employer)
   const { signedXdr } = await buildTransfer(service.ledger.network, employer, {
     to: contractor.address,
     amount,
@@ -192,22 +194,46 @@ describe('while the RPC has the payments', () => {
   })
 })
 
-test('an auditor discloses a total from an archive once the RPC has dropped the payments', async () => {
-  const { archive } = service.running
-  if (!archive) throw new Error('there is no archive')
-  service.ledger.devnet.closeLedger()
-  await ingest(archive)
-  for (let closed = 0; closed <= HISTORY; closed += 1) {
+describe('once the RPC has dropped the first payments', () => {
+  const archived = () => ['--archive', `${service.base}/api/archive`]
+
+  beforeAll(async () => {
+    const { archive } = service.running
+    if (!archive) throw new Error('there is no archive')
     service.ledger.devnet.closeLedger()
-    if (closed % 50 === 0) await ingest(archive)
-  }
-  await ingest(archive)
-  const archived = ['--archive', `${service.base}/api/archive`]
-  await ask(contractor.address, '--role', 'auditor', ...PERIOD)
-  await command('auditor', 'disclose', '--key', file('auditor.json'), ...answering(), ...archived)
-  expect(await failing(verify())).toMatchObject({ stderr: expect.stringMatching(/^event-out-of-range: /) })
-  const [outcome, ...payments] = (await verify(...archived)).split('\n')
-  expect(outcome).toBe('verified (embedded ledger: anyone can forge this) 54.5000000')
-  expect(payments).toHaveLength(3)
-  for (const payment of payments) expect(payment).toContain(`read from ${service.base}/api/archive`)
+    await ingest(archive)
+    for (let closed = 0; closed <= HISTORY; closed += 1) {
+      service.ledger.devnet.closeLedger()
+      if (closed % 50 === 0) await ingest(archive)
+    }
+    await ingest(archive)
+    await pay(10n * USDC)
+  })
+
+  test('a contractor proves its income to a bank that names the archive', async () => {
+    await ask(contractor.address, '--role', 'recipient', ...PERIOD)
+    const secret = ['--secret', contractor.signer.secret()]
+    await command('wallet', 'disclose', ...secret, ...answering(), ...archived())
+    expect(await failing(verify())).toMatchObject({ stderr: expect.stringMatching(/^event-out-of-range: /) })
+    const [outcome, ...payments] = (await verify(...archived())).split('\n')
+    expect(outcome).toBe('verified (embedded ledger: anyone can forge this) 64.5000000')
+    expect(payments.map((payment) => payment.replace(/.*read from /, ''))).toEqual([
+      ...Array(3).fill(`${service.base}/api/archive`),
+      'the RPC',
+    ])
+  })
+
+  test('an auditor discloses the same total', async () => {
+    await ask(contractor.address, '--role', 'auditor', ...PERIOD)
+    await command('auditor', 'disclose', '--key', file('auditor.json'), ...answering(), ...archived())
+    expect(await verify(...archived())).toMatch(/^verified .* 64\.5000000\n/)
+  })
+
+  test('a statement without an archive says what is missing', async () => {
+    const statement = ['statement', '--secret', contractor.signer.secret(), '--format', 'json', ...archived()]
+    expect(JSON.parse(await command('wallet', ...statement))).toMatchObject({ rows: { length: 4 }, notes: [] })
+    const { rows, notes } = JSON.parse(await command('wallet', ...statement.slice(0, -1), 'none'))
+    expect(rows).toHaveLength(1)
+    expect(notes).toEqual([expect.stringMatching(/^Payments before .* are missing/)])
+  })
 })

@@ -13,13 +13,12 @@ export const PERIOD = { from: '2026-01-01T00:00:00Z', to: '2026-07-01T00:00:00Z'
 export const REQUESTER = 4_711n
 export const BALANCE = { value: 500n, blinding: 99n }
 
-/** An employer that paid a contractor three times, and once before the period. */
-export function openCase() {
+/** An employer that paid a contractor these amounts, and one before the period. */
+export function openCase(amounts = [7n, 30n, 500n]) {
   const ledger = new FakeLedger()
   const employer = ledger.enrol('employer', BALANCE)
   const contractor = ledger.enrol('contractor')
   const stranger = ledger.enrol('stranger')
-  const amounts = [7n, 30n, 500n]
   const paid = amounts.map((amount) => ledger.pay(employer, contractor, amount))
   const early = ledger.pay(employer, contractor, 9n, '2025-12-31T23:59:59Z')
   const elsewhere = ledger.pay(stranger, stranger, 11n)
