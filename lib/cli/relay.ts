@@ -1,19 +1,29 @@
 import { randomBytes } from 'node:crypto'
+import { Keypair } from '@stellar/stellar-sdk'
+import { readKeys } from '#lib/config/embedded-keys.ts'
 import { ConfigurationError, type Environment, environment } from '#lib/config/environment.ts'
+import { DisclosureError } from '#lib/disclosure/disclosure-error.ts'
 import { isChannelAddress, type NotReleased, releaseMoved } from '#lib/relay/moved.ts'
 import { composeRelay, startRelay } from '#lib/server/relay.ts'
 import { startService } from '#lib/server/start.ts'
+import { discloseForOwner } from './client/delegated-disclosure.ts'
+import { explainDisclosure } from './client/disclosure.ts'
+import { openTestNetwork } from './client/participants.ts'
 import { runCommand } from './process/command.ts'
 
 const USAGE = `npm run relay
 npm run relay -- release G... [--unverified]
+npm run -s relay -- disclose --request FILE --hash ... --signature ... --out FILE [--archive URL] [--network URL]
 
 Without arguments: runs a relay beside a service that shares its database, until SIGTERM. It pays the items of batch jobs
 from the accounts in CHANNEL_SEEDS. See docs/configuration.md for its variables; npm run setup generates them.
 
 release: releases a channel that is held because the ledger has transactions of it that the database lacks, as after a
 restore from a backup. First records those transfers and settles the items that they paid, from the RPC's events. If the
-RPC no longer has them it says so and changes nothing: check the payees on the ledger yourself, then pass --unverified.`
+RPC no longer has them it says so and changes nothing: check the payees on the ledger yourself, then pass --unverified.
+
+disclose: answers a request to disclose payments that a channel in CHANNEL_SEEDS made from a delegation, if the owner has
+signed it (npm run wallet -- authorize-disclosure). Repeat --hash for several. See docs/disclosure.md.`
 
 /**
  * The configuration of a relay that runs beside a service. It signs no sessions, so their secret may be random. Its
@@ -65,15 +75,54 @@ async function release(address: string, isUnverified: boolean): Promise<void> {
   }
 }
 
+/** The channels of this host, or of the embedded service in DATA_DIR. */
+function channelsOf({ CHANNEL_SEEDS, DATA_DIR }: Environment): Keypair[] {
+  const seeds = CHANNEL_SEEDS.length > 0 ? CHANNEL_SEEDS : readKeys(DATA_DIR)?.channelSeeds
+  if (!seeds) throw new ConfigurationError('CHANNEL_SEEDS', 'is needed: the keys of the channels that have paid')
+  return seeds.map((seed) => Keypair.fromSecret(seed))
+}
+
+interface Disclosing {
+  request?: string | undefined
+  hash?: string[] | undefined
+  signature?: string | undefined
+  out?: string | undefined
+  archive?: string[] | undefined
+  network: string
+}
+
+async function disclose({ request, hash: hashes, signature, out, archive, network }: Disclosing): Promise<void> {
+  if (!request || !hashes || !signature || !out) {
+    throw new ConfigurationError(
+      'npm run relay -- disclose',
+      `needs --request, --hash, --signature and --out\n\n${USAGE}`,
+    )
+  }
+  const channels = channelsOf(environment())
+  const archives = archive?.filter((url) => url !== 'none')
+  const opened = await openTestNetwork(network, undefined, archives)
+  console.log(await discloseForOwner(opened, channels, { request, hashes, signature, out }))
+}
+
 await runCommand({
   usage: USAGE,
-  options: { unverified: { type: 'boolean', default: false } },
-  explain: (error) => error,
-  run: async ({ unverified }, [verb, address]) => {
+  options: {
+    unverified: { type: 'boolean', default: false },
+    request: { type: 'string' },
+    hash: { type: 'string', multiple: true },
+    signature: { type: 'string' },
+    out: { type: 'string' },
+    archive: { type: 'string', multiple: true },
+    network: { type: 'string', default: `http://localhost:${environment().DEVNET_PORT}/deployment.json` },
+  },
+  explain: (error) => (error instanceof DisclosureError ? explainDisclosure(error) : error),
+  run: async (given, [verb, address]) => {
     if (verb === undefined) return await run()
+    if (verb === 'disclose') return await disclose(given)
     if (verb !== 'release' || !isChannelAddress(address)) {
-      throw new ConfigurationError('npm run relay', `takes no argument, or release and a channel’s address\n\n${USAGE}`)
+      const verbs = 'takes no argument, release and a channel’s address, or disclose'
+      throw new ConfigurationError('npm run relay', `${verbs}\n\n${USAGE}`)
     }
-    await release(address, unverified)
+    await release(address, given.unverified)
   },
 })

@@ -9,6 +9,7 @@ import { syncBalance } from '#lib/wallet/balance.ts'
 import { buildMerge, buildTransfer, buildWithdraw } from '#lib/wallet/calls.ts'
 import { type Holder, openHolder } from '#lib/wallet/keys.ts'
 import type { Prover } from '#lib/wallet/prover.ts'
+import { authorize } from './client/delegated-disclosure.ts'
 import {
   DELEGATION_OPTIONS,
   DELEGATION_USAGE,
@@ -35,6 +36,9 @@ const USAGE = `Usage: npm run -s wallet -- <command> [options]
                                         takes an amount out into the open, to an account that trusts the asset
   disclose --secret S… --request request.json [--hash …] --out bundle.json
                                         answers a request to disclose a payment, a total or the balance (docs/disclosure.md)
+  authorize-disclosure --secret S… --request request.json --hash … --spender G…
+                                        lets the channel that paid from a delegation disclose these payments; prints the
+                                        signature for npm run relay -- disclose
   statement --secret S… [--from 2026-01-01] [--to 2026-07-01] [--format table|csv|json|html] [--session …]
                                         every payment received and sent; --to is excluded, and a session adds the names of
                                         its contractors
@@ -52,7 +56,7 @@ interface Given extends DelegationOptions {
   to?: string | undefined
   amount?: string | undefined
   request?: string | undefined
-  hash?: string | undefined
+  hash?: string[] | undefined
   out?: string | undefined
   from?: string | undefined
   format?: string | undefined
@@ -89,10 +93,15 @@ const COMMANDS: Record<string, (given: Given) => Promise<string>> = {
   withdraw: (given) =>
     spending(given, async (network, ...of) => send(network, (await buildWithdraw(network, ...of)).signedXdr)),
   disclose: async (given) => {
-    const files = { request: need(given, 'request'), out: need(given, 'out'), hash: given.hash }
+    const files = { request: need(given, 'request'), out: need(given, 'out'), hash: given.hash?.[0] }
     const signer = signerOf(given)
     const network = await openNetwork(given)
     return await answerRequest(network, { holder: openHolder(signer, network.token) }, files)
+  },
+  'authorize-disclosure': async (given) => {
+    const files = { request: need(given, 'request'), spender: need(given, 'spender'), hashes: given.hash ?? [] }
+    const signer = signerOf(given)
+    return await authorize(await openNetwork(given), signer, files)
   },
   statement: async (given) => {
     const signer = signerOf(given)
@@ -153,7 +162,7 @@ function sponsored(given: Given, network: TestNetwork, signer: Keypair): SubmitC
   }
 }
 
-type Option = Exclude<keyof Given, 'service' | 'network' | 'archive' | 'revoke'>
+type Option = Exclude<keyof Given, 'service' | 'network' | 'archive' | 'hash' | 'revoke'>
 
 function need(given: Given, option: Option): string {
   const value = given[option]
@@ -177,7 +186,7 @@ await runCommand({
     to: { type: 'string' },
     amount: { type: 'string' },
     request: { type: 'string' },
-    hash: { type: 'string' },
+    hash: { type: 'string', multiple: true },
     out: { type: 'string' },
     from: { type: 'string' },
     format: { type: 'string' },

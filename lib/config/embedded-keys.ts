@@ -38,14 +38,8 @@ export type EmbeddedKeys = z.output<typeof KEYS>
  */
 export async function keepKeys(directory: string, makeIdentityKey: () => Promise<unknown>): Promise<EmbeddedKeys> {
   const file = dataPath(directory, 'keys.json')
-  const stored = readIfExists(file)
-  if (stored !== undefined) {
-    try {
-      return KEYS.parse(JSON.parse(stored))
-    } catch {
-      throw new ConfigurationError('DATA_DIR', `${file} cannot be read; restore it, or remove the directory`)
-    }
-  }
+  const stored = readKeys(directory)
+  if (stored) return stored
   const keys = KEYS.parse({
     sessionSecret: randomBytes(32).toString('base64url'),
     sponsorSeed: Keypair.random().secret(),
@@ -56,6 +50,18 @@ export async function keepKeys(directory: string, makeIdentityKey: () => Promise
   writeFileSync(`${file}.new`, JSON.stringify(keys, null, 2), { mode: 0o600, flush: true })
   renameSync(`${file}.new`, file)
   return keys
+}
+
+/** The keys in `directory`, if a service has generated them. @throws ConfigurationError if the file is invalid */
+export function readKeys(directory: string): EmbeddedKeys | undefined {
+  const file = dataPath(directory, 'keys.json')
+  const stored = readIfExists(file)
+  if (stored === undefined) return undefined
+  try {
+    return KEYS.parse(JSON.parse(stored))
+  } catch {
+    throw new ConfigurationError('DATA_DIR', `${file} cannot be read; restore it, or remove the directory`)
+  }
 }
 
 function readIfExists(file: string): string | undefined {

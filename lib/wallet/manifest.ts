@@ -109,18 +109,24 @@ interface WeightedSigner {
   weight: number
 }
 
+/** Signers of an account with their weights, and the weight that a payment needs. */
+export interface AuthorizedSigners {
+  signers: readonly WeightedSigner[]
+  thresholds: { medium: number }
+}
+
 /**
  * Whether the signature (base64) is one of a signer of the account whose weight alone reaches the medium threshold,
  * which is what the ledger asks of a payment.
  */
-export function isSignedManifest(
-  manifest: Manifest,
-  signature: string,
-  account: { signers: readonly WeightedSigner[]; thresholds: { medium: number } },
-): boolean {
+export function isSignedManifest(manifest: Manifest, signature: string, account: AuthorizedSigners): boolean {
+  return isSignedBy(runMessage(manifest), signature, account)
+}
+
+/** Whether a signer whose weight alone reaches the medium threshold has signed `message` (SEP-53, base64). */
+export function isSignedBy(message: string, signature: string, account: AuthorizedSigners): boolean {
   const bytes = decodeBase64(signature)
   if (bytes?.length !== 64) return false
-  const message = runMessage(manifest)
   return account.signers.some(
     ({ key, weight }) =>
       weight >= account.thresholds.medium && Keypair.fromPublicKey(key).verifyMessage(message, bytes),

@@ -1,0 +1,141 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import type { Keypair } from '@stellar/stellar-sdk'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { authorize, discloseForOwner } from '#lib/cli/client/delegated-disclosure.ts'
+import { presentVerified, verifyFiles, writeRequest } from '#lib/cli/client/disclosure.ts'
+import { sendAndWait } from '#lib/cli/client/participants.ts'
+import { makeStatement } from '#lib/cli/client/statements.ts'
+import { disclosureMessage } from '#lib/disclosure/authorization.ts'
+import type { Question } from '#lib/disclosure/request.ts'
+import { readDelegations } from '#lib/wallet/account.ts'
+import { buildDelegation, signSpending } from '#lib/wallet/calls.ts'
+import { readParties } from '#lib/wallet/parties.ts'
+import { openAllowance, proveDelegatedTransfer } from '#lib/wallet/spending.ts'
+import { type Payer, startTestLedger, type TestLedger } from '../support/test-ledger.ts'
+
+let ledger: TestLedger
+let owner: Payer
+let channel: Payer
+let payee: Payer
+let folder: string
+const hashes: string[] = []
+
+const file = (name: string) => path.join(folder, name)
+
+/** The channel pays `amount` from the owner's delegation. */
+async function payDelegated(amount: bigint): Promise<void> {
+  const { network } = ledger
+  const { delegations } = await readDelegations(network, [{ owner: owner.address, spender: channel.address }])
+  const allowance = delegations[0] && openAllowance(channel, owner.address, delegations[0])
+  if (!allowance) throw new Error('there is no allowance')
+  const party = await readParties(network, [owner.address, payee.address])
+  const proved = await proveDelegatedTransfer(network, channel, allowance, {
+    to: payee.address,
+    amount,
+    viewingKey: party(payee.address).account.viewingKey,
+    auditorRecipient: party(payee.address).auditor,
+    auditorSender: party(owner.address).auditor,
+  })
+  const { signedXdr, hash } = await signSpending(network, channel, proved)
+  await sendAndWait(network, signedXdr)
+  hashes.push(hash)
+}
+
+beforeAll(async () => {
+  folder = await mkdtemp(path.join(tmpdir(), 'delegated-'))
+  ledger = await startTestLedger()
+  const { network } = ledger
+  owner = await ledger.endowPayer(1_000n)
+  channel = await ledger.endowPayer(0n)
+  payee = await ledger.endowPayer(0n)
+  const { sequence } = await network.rpc.getLatestLedger()
+  const delegation = { spender: channel.address, amount: 100n, liveUntilLedger: sequence + 100_000 }
+  const { signedXdr } = await buildDelegation(network, owner, { ...delegation, opening: owner.opening })
+  await sendAndWait(network, signedXdr)
+  await payDelegated(40n)
+  await payDelegated(25n)
+  const { passphrase, token } = network
+  const period = { from: '2020-01-01T00:00:00Z', to: '2100-01-01T00:00:00Z' }
+  const question: Question = {
+    network: passphrase,
+    token,
+    account: owner.address,
+    statement: 'total',
+    role: 'sender',
+    period,
+  }
+  await writeRequest(question, { out: file('request.json'), key: file('requester.json') })
+})
+afterAll(async () => {
+  await ledger.close()
+  await rm(folder, { recursive: true })
+})
+
+const disclose = (signature: string, paid: readonly string[] = hashes, channels: Keypair[] = [channel.signer]) =>
+  discloseForOwner(ledger.network, channels, {
+    request: file('request.json'),
+    hashes: paid,
+    signature,
+    out: file('bundle.json'),
+  })
+
+const authorizing = (by: Payer, paid: readonly string[] = hashes) =>
+  authorize(ledger.network, by.signer, { request: file('request.json'), hashes: paid, spender: channel.address })
+
+test('a channel discloses what it paid, if the owner has signed exactly that', async () => {
+  const signature = await authorizing(owner)
+  const said = await disclose(signature)
+  expect(said).not.toMatch(/0\.0000065|65/)
+  const { request, verified } = await verifyFiles({
+    request: file('request.json'),
+    key: file('requester.json'),
+    bundle: file('bundle.json'),
+    network: `${ledger.devnet.url}/deployment.json`,
+    archives: [],
+  })
+  const [outcome, ...payments] = presentVerified(request, verified).split('\n')
+  expect(outcome).toMatch(/^verified .* 0\.0000065$/)
+  expect(payments).toHaveLength(2)
+  for (const payment of payments) expect(payment).toContain(`paid by ${channel.address}`)
+})
+
+test('a channel discloses nothing else', async () => {
+  const signature = await authorizing(owner, hashes.slice(0, 1))
+  const refused = { name: 'DisclosureError', code: 'not-authorized' }
+  await expect(disclose(signature)).rejects.toMatchObject(refused)
+  await expect(disclose('')).rejects.toMatchObject(refused)
+  const otherRequest = await readFile(file('request.json'), 'utf8')
+  const { passphrase } = ledger.network
+  const message = disclosureMessage({
+    passphrase,
+    account: owner.address,
+    channel: channel.address,
+    request: otherRequest,
+    payments: [],
+  })
+  await expect(disclose(payee.signer.signMessage(message).toString())).rejects.toMatchObject(refused)
+  await expect(disclose(signature, hashes, [payee.signer])).rejects.toMatchObject({ code: 'other-keys' })
+  await expect(authorizing(payee)).rejects.toMatchObject({ code: 'other-keys' })
+})
+
+test('the signed message names the request and the sorted payments by their hashes', () => {
+  const payments = [
+    { transaction: 'b'.repeat(64), eventIndex: 0 },
+    { transaction: 'a'.repeat(64), eventIndex: 2 },
+  ]
+  expect(disclosureMessage({ passphrase: 'Net', account: 'GA', channel: 'GB', request: '{}\n', payments })).toBe(
+    'Disclose 2 payments of GA by GB on Net: ' +
+      'request ca3d163bab055381827226140568f3bef7eaac187cebd76878e0b63e9e442356, ' +
+      'payments e77ed8e6328327a21c686efd7efb711543b78dbf84c953c21a24a4f737f0bb3e',
+  )
+})
+
+test('the owner’s statement has what the channel paid', async () => {
+  const { rows } = JSON.parse(await makeStatement(ledger.network, owner, { format: 'json' }))
+  expect(rows.map(({ sent, note }: Record<string, string>) => [sent, note])).toEqual([
+    ['0.0000040', `paid by channel ${channel.address}`],
+    ['0.0000025', `paid by channel ${channel.address}`],
+  ])
+})
