@@ -1,4 +1,3 @@
-import { z } from 'zod'
 import { environment } from '#lib/config/environment.ts'
 import type { Question } from '#lib/disclosure/request.ts'
 import type { DisclosureRole } from '#lib/prover/disclosure-circuits.ts'
@@ -10,6 +9,7 @@ import {
   verifyFiles,
   writeRequest,
 } from './client/disclosure.ts'
+import { readDeployment } from './client/participants.ts'
 import { instantOf } from './client/statements.ts'
 import { runCommand } from './process/command.ts'
 
@@ -31,7 +31,8 @@ made for the first request and can serve for all.
 
   --archive URL   reads events that the RPC has dropped; several archives must agree. Choose operators whom you trust, and
                   never the party that discloses: a trusted archive can invent a payment
-  --network URL   the deployment document of the network; verify uses its RPC only
+  --network FILE_OR_URL
+                  the deployment document of the network; verify uses its RPC only
                   (http://localhost:${environment().DEVNET_PORT}/deployment.json)
 `
 
@@ -62,12 +63,8 @@ const COMMANDS: Record<string, (given: Given) => Promise<string>> = {
   },
 }
 
-const DOCUMENT = z.object({ passphrase: z.string(), contracts: z.object({ token: z.string() }) })
-
 async function readQuestion(given: Given): Promise<Question> {
-  const response = await fetch(given.network)
-  if (!response.ok) throw new Error(`${given.network} responded with status ${response.status}`)
-  const { passphrase: network, contracts } = DOCUMENT.parse(await response.json())
+  const { passphrase: network, contracts } = await readDeployment(given.network)
   const shared = { network, token: contracts.token, account: need(given, 'account') }
   if (given.balance !== undefined) return { ...shared, statement: 'balance', ...readBalanceBound(given.balance) }
   const role = readRole(need(given, 'role'), given.channel ?? 'recipient')

@@ -16,6 +16,7 @@ import { type Verified, verifyDisclosure } from '#lib/disclosure/verify.ts'
 import { formatUnits } from '#lib/text/money.ts'
 import { openHttpArchive } from '#lib/wallet/archive.ts'
 import { decodeField, encodeField } from '#lib/wallet/grumpkin.ts'
+import { readDeployment } from './participants.ts'
 
 export const systemRandom = (size: number) => crypto.getRandomValues(new Uint8Array(size))
 
@@ -59,12 +60,8 @@ export function describeQuestion(request: DisclosureRequest): string {
 }
 
 /** The RPC of a deployment document, the only part of it that a verifier uses. */
-const DOCUMENT = z.object({ rpcUrl: z.string() })
-
-export async function readRpc(url: string): Promise<rpc.Server> {
-  const response = await fetch(url)
-  if (!response.ok) throw new Error(`${url} responded with status ${response.status}`)
-  const { rpcUrl } = DOCUMENT.parse(await response.json())
+async function openRpc(source: string): Promise<rpc.Server> {
+  const { rpcUrl } = await readDeployment(source)
   return new rpc.Server(rpcUrl, { allowHttp: rpcUrl.startsWith('http:') })
 }
 
@@ -80,7 +77,7 @@ export async function verifyFiles(given: {
   const secret = await readRequesterKey(given.key)
   const bundles = parseBundles(await readFile(given.bundle, 'utf8'))
   const archives = given.archives.map((url) => openHttpArchive(url, request.token))
-  const source = openLedgerSource(await readRpc(given.network), request.token, archives)
+  const source = openLedgerSource(await openRpc(given.network), request.token, archives)
   return {
     request,
     verified: await verifyDisclosure({ source, files: DISCLOSURE_FILES }, { request, secret, bundles }),

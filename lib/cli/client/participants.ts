@@ -27,6 +27,12 @@ export interface TestNetwork extends Deployment {
   relay?: RelayDocument | undefined
 }
 
+/** The deployment document at `source`, a file or an http(s) URL. */
+export async function readDeployment(source: string) {
+  const isUrl = /^https?:\/\//.test(source)
+  return isUrl ? await fetchDeployment(source) : parseDeployment(source, await readFile(source, 'utf8'))
+}
+
 /**
  * Opens the network of the deployment document at `source`, a file or an http(s) URL, with the document's archive.
  * @param archiveUrls replaces that archive
@@ -37,8 +43,7 @@ export async function openTestNetwork(
   prover?: Prover,
   archiveUrls?: readonly string[],
 ): Promise<TestNetwork> {
-  const isUrl = /^https?:\/\//.test(source)
-  const document = isUrl ? await fetchDeployment(source) : parseDeployment(source, await readFile(source, 'utf8'))
+  const document = await readDeployment(source)
   const { friendbotUrl, relay } = document
   if (friendbotUrl === undefined) throw new Error(`${source} lacks friendbotUrl`)
   const deployment = openDeployment(document, prover ?? standIn, archiveUrls)
