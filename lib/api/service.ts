@@ -39,7 +39,7 @@ const READY = {
   ledger: { ok: true, latestLedger: 1_204_331, age: 3 },
   sponsor: { ok: true, address: EXAMPLE.employer, availableXlm: '9998.1234500' },
   relay: { ok: true, channels: 3 },
-  archive: { ok: true, ingestedThrough: 1_204_331, behind: 0, gaps: 0 },
+  archive: { ok: true, ingestedThrough: 1_204_331, behind: 0, historyLeft: 120_960, gaps: 0 },
 }
 const METRICS_EXAMPLE = `# HELP payroll_transfers_total Decided sponsored transfers, by outcome.
 # TYPE payroll_transfers_total counter

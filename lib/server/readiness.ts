@@ -124,16 +124,18 @@ async function checkArchive({ archive: context, database }: Service): Promise<Ch
   const coverage = archive && (await readCoverage(db, archive))
   const through = coverage?.ingestedThrough ?? oldestLedger - 1
   const behind = Math.max(0, latestLedger - through)
+  /** the ledgers that the RPC drops before the first that is not stored */
+  const historyLeft = Math.max(0, through + 1 - oldestLedger)
   const window = latestLedger - oldestLedger
   const isLate = window >= SHORTEST_WINDOW && through - oldestLedger < window * LEAST_HISTORY_LEFT
   if (!coverage) {
     const problem = isLate ? 'ingestion has not started: events will be lost' : 'nothing is archived yet'
-    return { ok: !isLate, behind, problem }
+    return { ok: !isLate, behind, historyLeft, problem }
   }
   const { ingestedThrough, gaps } = coverage
   const problem = [
     ...(isLate ? ['ingestion is far behind: events will be lost'] : []),
     ...(gaps > 0 ? ['ledgers are missing'] : []),
   ].join('; ')
-  return { ok: !isLate, ingestedThrough, behind, gaps, ...(problem && { problem }) }
+  return { ok: !isLate, ingestedThrough, behind, historyLeft, gaps, ...(problem && { problem }) }
 }

@@ -124,9 +124,9 @@ const CHANNEL = {
 
 test.each<[Partial<ServiceState>, what: string, words: RegExp]>([
   [
-    { ready: { ...QUIET.ready, archive: { ok: false, ingestedThrough: 7, behind: 900, gaps: 0 } } },
+    { ready: { ...QUIET.ready, archive: { ok: false, ingestedThrough: 7, behind: 900, historyLeft: 80, gaps: 0 } } },
     'The archive is far behind',
-    /900 ledgers.*cron/,
+    /900 ledgers.*in 80 ledgers.*cron/,
   ],
   [
     { ready: { ...QUIET.ready, archive: { ok: false, behind: 900, problem: 'ingestion has not started' } } },

@@ -120,7 +120,7 @@ describe('GET /ready', () => {
         ledger: { ok: true, latestLedger: 41, age: 3 },
         sponsor: { ok: true, address, availableXlm: '50.0000000' },
         relay: { ok: true, configured: false },
-        archive: { ok: true, behind: 41, problem: 'nothing is archived yet' },
+        archive: { ok: true, behind: 41, historyLeft: 0, problem: 'nothing is archived yet' },
       },
     })
   })

@@ -25,18 +25,19 @@ async function readArchive(): Promise<unknown> {
 
 test('reports an archive whose ingestion has not started, or is far behind', async () => {
   const problem = 'ingestion has not started: events will be lost'
-  expect(await readArchive()).toEqual({ ok: false, behind: 5_000, problem })
+  expect(await readArchive()).toEqual({ ok: false, behind: 5_000, historyLeft: 0, problem })
   const { archive } = service.running
   if (!archive) throw new Error('there is no archive')
   await ingest(archive)
-  expect(await readArchive()).toEqual({ ok: true, ingestedThrough: 5_000, behind: 0, gaps: 0 })
+  expect(await readArchive()).toEqual({ ok: true, ingestedThrough: 5_000, behind: 0, historyLeft: 5_000, gaps: 0 })
   rpc.latestLedger = 20_000
   const late = 'ingestion is far behind: events will be lost'
-  expect(await readArchive()).toEqual({ ok: false, ingestedThrough: 5_000, behind: 15_000, gaps: 0, problem: late })
+  const left = { ingestedThrough: 5_000, behind: 15_000, historyLeft: 5_000 }
+  expect(await readArchive()).toEqual({ ok: false, ...left, gaps: 0, problem: late })
 })
 
 test('reports nothing archived as no problem while the RPC has little history', async () => {
   await service.db.execute('TRUNCATE archive_generations, archive_streams, archive_ranges, archive_events CASCADE')
   Object.assign(rpc, { oldestLedger: 19_500 })
-  expect(await readArchive()).toEqual({ ok: true, behind: 501, problem: 'nothing is archived yet' })
+  expect(await readArchive()).toEqual({ ok: true, behind: 501, historyLeft: 0, problem: 'nothing is archived yet' })
 })

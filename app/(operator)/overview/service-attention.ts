@@ -114,7 +114,7 @@ function archived({ ready: { archive } }: ServiceState): Attention[] {
     why:
       archive.ingestedThrough === undefined
         ? 'ingestion has not started'
-        : `${archive.behind} ledgers are not stored yet`,
+        : `${archive.behind} ledgers are not stored yet; the RPC drops the first of them in ${archive.historyLeft} ledgers`,
     remedy: 'Search the log for “archive”. On serverless hosts, a scheduler must call /api/cron/sweep.',
   })
   const gap = item('archiveGap', {
