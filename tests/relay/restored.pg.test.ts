@@ -1,6 +1,7 @@
 import { Operation, TransactionBuilder } from '@stellar/stellar-sdk'
 import { Client as Connection } from 'pg'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { relayChannels } from '#drizzle/schema/relay.ts'
 import { sendAndWait } from '#lib/cli/client/participants.ts'
 import { isSuspended, recordProblem } from '#lib/relay/channel-state.ts'
 import { startJob } from '#lib/relay/job.ts'
@@ -8,6 +9,7 @@ import { releaseMoved } from '#lib/relay/moved.ts'
 import type { Relay } from '#lib/relay/relay.ts'
 import { composeRelay } from '#lib/server/relay.ts'
 import { openRelayService, type RelayService } from './relay-service.ts'
+import { openRunFixture } from './run-fixture.ts'
 
 let fixture: RelayService
 let relay: Relay
@@ -25,6 +27,8 @@ afterAll(async () => {
 afterEach(() => fixture.ledger.proxy.rule(null))
 
 const TABLES = [
+  'batches',
+  'payouts',
   'batch_jobs',
   'batch_items',
   'relay_channels',
@@ -198,4 +202,55 @@ test('suspends an item that a service with a fast clock queued before a channel 
   const [item] = await itemsOf(jobId)
   if (!item) throw new Error('no item')
   expect(await isSuspended(fixture.db, relay.token, item)).toBe(true)
+})
+
+/** Releases every channel that has moved; resolves to how many items and payments that settled and recorded. */
+async function releaseAll(): Promise<{ recorded: number; settled: number }> {
+  const sum = { recorded: 0, settled: 0 }
+  for (const { address } of await findMoved()) {
+    const released = await releaseMoved(relay, { address, isUnverified: false })
+    if (typeof released === 'string') throw new Error(released)
+    sum.recorded += released.recorded
+    sum.settled += released.settled
+  }
+  return sum
+}
+
+test.each([
+  ['a moment within the run', 2],
+  ['a moment before it', 0],
+])('pays no payout of a run again after a restore to %s', async (_, settled) => {
+  // As if an operator had released the channels that the tests above have moved.
+  await fixture.db.update(relayChannels).set({ problem: null, movedAt: null, sequenceNumber: null, runs: true })
+  {
+    await using _host = await fixture.relay()
+    const areAdopted = async () => (await readChannels()).every(({ sequenceNumber }) => sequenceNumber !== null)
+    await expect.poll(areAdopted, { timeout: 60_000 }).toBe(true)
+  }
+  await fixture.running.batch?.queue.open()
+  const runs = openRunFixture(fixture)
+  const employer = await runs.employer()
+  const batch = await runs.batchOf(employer, [4n, 8n])
+  await runs.delegate(employer, 20n)
+  if (settled > 0) expect(await runs.run(batch)).toMatchObject({ status: 200 })
+  const restore = await backUp()
+  if (settled === 0) expect(await runs.run(batch)).toMatchObject({ status: 200 })
+  {
+    await using _host = await fixture.relay()
+    expect(await runs.ended(batch)).toMatchObject({ status: 'completed' })
+  }
+  const paid = (await runs.read(batch)).payouts.map(({ txHash }) => txHash)
+  await restore()
+  expect((await runs.read(batch)).payouts.map(({ status }) => status)).toEqual(['ready', 'ready'])
+  await using _host = await fixture.relay()
+  await expect.poll(findMoved, { timeout: 60_000 }).not.toEqual([])
+  await pass(20)
+  expect(await runs.received(batch)).toEqual([4n, 8n])
+  const released = await releaseAll()
+  expect(released.settled).toBe(settled)
+  expect(released.recorded).toBeGreaterThanOrEqual(2)
+  // The payments are recorded for their payouts, also where the restored database lacks the run.
+  await expect.poll(async () => (await runs.read(batch)).payouts.map(({ txHash }) => txHash)).toEqual(paid)
+  expect(await runs.read(batch)).toMatchObject({ status: 'completed', settledCount: 2 })
+  expect(await runs.received(batch)).toEqual([4n, 8n])
 })

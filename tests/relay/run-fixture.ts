@@ -121,17 +121,14 @@ export function openRunFixture(fixture: RelayService) {
     }
   }
 
-  /** Signs the manifest; `send` asks for the run. */
-  async function prepare<Body = BatchProgress>(batch: RunBatch, changes: Partial<Manifest> = {}) {
+  /** Signs the manifest and asks for the run. */
+  async function run<Body = BatchProgress>(batch: RunBatch, changes: Partial<Manifest> = {}) {
     const manifest = { ...(await manifestOf(batch)), ...changes }
     const signature = await signManifest(keypairSigner(batch.employer.signer), manifest)
     // The relay may have stopped: its channels count as announced, however long ago that was.
     await fixture.db.update(relayChannels).set({ seenAt: sql`clock_timestamp()` })
-    return { send: () => ask<Body>(batch.employer, 'POST', `/batches/${batch.id}/run`, { signature }) }
+    return await ask<Body>(batch.employer, 'POST', `/batches/${batch.id}/run`, { signature })
   }
-
-  const run = async <Body = BatchProgress>(batch: RunBatch, changes: Partial<Manifest> = {}) =>
-    await (await prepare<Body>(batch, changes)).send()
 
   const jobsOf = (batch: Pick<RunBatch, 'id'>) =>
     fixture.db.query.batchJobs.findMany({ where: (job, { eq }) => eq(job.batch, batch.id) })
@@ -155,7 +152,6 @@ export function openRunFixture(fixture: RelayService) {
     delegate,
     revoke,
     manifestOf,
-    prepare,
     run,
     jobsOf,
     itemsOf,
