@@ -19,7 +19,7 @@ import { loadZeroKnowledgeVerifier } from '#lib/prover/verifier.ts'
 import { encodeField } from '#lib/wallet/grumpkin.ts'
 import { seeded, TOKEN } from '../wallet/fixtures.ts'
 import { OTHER_TOKEN } from './fake-ledger.ts'
-import { discloseAll, type Honest, openCase, REQUESTER } from './honest.ts'
+import { disclose, discloseAll, type Honest, openCase, REQUESTER } from './honest.ts'
 
 const given = openCase()
 let honest: Map<string, Honest>
@@ -346,4 +346,19 @@ test('refuses a proof without zero knowledge under the same key', async () => {
   } finally {
     await backend.destroy()
   }
+})
+
+test('a total under two keys of an auditor has a proof for each, and its subtotals are shown', async () => {
+  const rotated = openCase([7n])
+  rotated.ledger.rotateAuditor()
+  rotated.paid.push(rotated.ledger.pay(rotated.employer, rotated.contractor, 40n))
+  const { request, bundles } = await disclose(rotated, prover, 'auditor-recipient', { statement: 'total' })
+  const source = rotated.ledger.source()
+  expect(bundles).toHaveLength(2)
+  expect(await verify({ request, bundles, source })).toMatchObject({ value: 47n, subtotals: [7n, 40n] })
+  const [first, second] = bundles
+  const together = { ...first, events: bundles.flatMap(({ events }) => events) } as Bundle
+  await expect(verify({ request, bundles: [together], source })).rejects.toMatchObject({ code: 'bundle-invalid' })
+  const swapped = { ...first, events: second?.events ?? [] } as Bundle
+  await expect(verify({ request, bundles: [swapped], source })).rejects.toMatchObject({ code: 'proof-invalid' })
 })
