@@ -9,7 +9,10 @@ import {
   batchRow,
   contractorRow,
   envelopeRow,
+  identityRow,
   insertRows,
+  itemRow,
+  jobRow,
   organisationRow,
   payoutRow,
   transferRow,
@@ -228,27 +231,19 @@ test('reads traffic for 24 hours or 30 days, and counts an expired transfer as f
 })
 
 test('lists a failed or stalled relay job with its organisation and users, until it is paid', async () => {
-  await database.pool.query(
-    `INSERT INTO identities (kind, sub, issuer, email, organisation) VALUES ('idp', 'ada', 'i', 'ada@northwind.example', $1)`,
-    [organisation],
-  )
-  await database.pool.query(
-    `INSERT INTO contractors (organisation, name, address, status, invite_expires_at) VALUES ($1, 'Hedy', 'GHEDY', 'ready', now())`,
-    [organisation],
-  )
-  await database.pool.query(
-    `INSERT INTO batch_jobs (id, user_kind, user_sub, relay_key, status, error, created_at, ended_at) VALUES
-     ('00000000-0000-4000-8000-000000000001', 'idp', 'ada', 'key', 'failed', 'transfer 0: no channel has enough', $1, $1),
-     ('00000000-0000-4000-8000-000000000002', 'idp', 'bob', 'key', 'running', NULL, $1, NULL)`,
-    [before(20)],
-  )
-  await database.pool.query(
-    `INSERT INTO batch_items (job, position, status, sealed_amount, quota_account, recipient, error, unable, queued_at, settled_at) VALUES
-     ('00000000-0000-4000-8000-000000000001', 0, 'failed', NULL, 'idp:ada', 'GHEDY', 'no channel has enough', '{GONE,GTWO}', $1, $1),
-     ('00000000-0000-4000-8000-000000000001', 1, 'failed', NULL, 'idp:ada', 'GHEDY', 'no channel has enough', '{GONE,GTWO}', $1, $1),
-     ('00000000-0000-4000-8000-000000000002', 0, 'queued', 'x', 'x', 'GHEDY', NULL, '{}', $1, NULL)`,
-    [before(20)],
-  )
+  const failedJob = jobRow({ status: 'failed', error: 'transfer 0: no channel has enough', createdAt: before(20) })
+  const stalledJob = jobRow({ userSub: 'bob', createdAt: before(20) })
+  const short = { status: 'failed' as const, error: 'no channel has enough', unable: ['GONE', 'GTWO'] }
+  const item = { recipient: 'GHEDY', queuedAt: before(20) }
+  await insertRows(db, {
+    identities: [identityRow({ kind: 'idp', sub: 'ada', email: 'ada@northwind.example', organisation })],
+    contractors: [contractorRow({ organisation, name: 'Hedy', address: 'GHEDY' })],
+    jobs: [failedJob, stalledJob],
+    items: [
+      ...[0, 1].map((position) => itemRow({ ...item, ...short, job: failedJob.id, position })),
+      itemRow({ ...item, job: stalledJob.id, quotaAccount: 'x' }),
+    ],
+  })
   const jobs = async () => (await readAttention(db, [], NOW)).items.filter(({ page }) => page.startsWith('/jobs'))
   const [failed, still, ...others] = (await jobs()).toSorted((one, other) => one.what.localeCompare(other.what))
   expect(others).toEqual([])
@@ -266,12 +261,10 @@ test('lists a failed or stalled relay job with its organisation and users, until
   const shortages = async () => Object.fromEntries(await countShortages(db, NOW))
   expect(await shortages()).toEqual({ GONE: 2, GTWO: 2 })
 
-  const send = (account: string, quotaAccount: string | null, recipient: string, hash: string, minutes: number) =>
-    database.pool.query(
-      `INSERT INTO transfers (kind, account, owner, quota_account, recipient, bid, sequence_number, quota_day, recorded_ledger, status, hash, created_at, settled_at)
-       VALUES ('transfer', $1, $1, $2, $3, 1, 1, 'd', 1, 'succeeded', $4, $5, $5)`,
-      [account, quotaAccount, recipient, hash, before(minutes)],
-    )
+  const send = (account: string, quotaAccount: string | null, recipient: string, hash: string, minutes: number) => {
+    const sent = { account, quotaAccount, recipient, hash, createdAt: before(minutes) }
+    return insertRows(db, { transfers: [transferRow({ ...sent, status: 'succeeded' })] })
+  }
   const failures = async () =>
     (await jobs()).flatMap(({ what, actor }) => (what.includes('failed') ? [`${what}: ${actor}`] : []))
   await send('GEARLY', 'idp:ada', 'GHEDY', 'early', 21)
