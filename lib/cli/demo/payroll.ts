@@ -8,6 +8,7 @@ import type { Holder } from '#lib/wallet/keys.ts'
 import type { Prover } from '#lib/wallet/prover.ts'
 import { endow, openTestNetwork, registerHolder } from '../client/participants.ts'
 import { connectWallet, readSponsorAddress, sponsorCall, sponsorTransfer } from '../client/wallet-session.ts'
+import { showRun } from './delegated-run.ts'
 import { decryptedBalance, nativeBalance, type Payment, payOne, table } from './payment.ts'
 import {
   acceptInvite,
@@ -41,6 +42,9 @@ export function closingLines({ failures, skipped }: Outcome): string[] {
 
 /** Bonuses in test USDC that the relay pays from its channels, by contractor. */
 const BONUSES = ['100', '80.5', '120.25', '75', '60.0000001']
+
+/** Amounts in test USDC that the relay pays from the employer's delegation, by contractor. */
+const RUN_AMOUNTS = ['300', '250.5', '275.25', '310', '240.0000001']
 
 const PAYROLL: readonly Payee[] = [
   { name: 'Ada Lovelace', pay: '4250' },
@@ -125,8 +129,18 @@ export async function runPayroll(
   const bonuses = hasRelay ? BONUSES.map((bonus) => parseUnits(bonus)) : []
   const relayed = hasRelay ? await runRelayBatch(client, bonuses, say) : 'completed'
   const rewarded = await Promise.all(holders.map((holder) => decryptedBalance(network, holder)))
-  const skipped = hasRelay ? [] : [`the relay's job (${noRelay})`]
+  const runFailures = hasRelay
+    ? await showRun(
+        { base, deploymentUrl, network, client, employer },
+        hired.map(({ id, name, holder }, index) => {
+          return { contractorId: id, name, holder, amount: RUN_AMOUNTS[index] ?? '1' }
+        }),
+        say,
+      )
+    : []
+  const skipped = hasRelay ? [] : [`the relay's job and run (${noRelay})`]
   const failures = [
+    ...runFailures,
     ...(relayed === 'completed' ? [] : [`the relay's job is ${relayed}`]),
     ...payments
       .filter(({ sent }, index) => hasRelay && rewarded[index] !== sent + (bonuses[index] ?? 0n))

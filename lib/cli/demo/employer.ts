@@ -1,0 +1,74 @@
+import { text } from 'node:stream/consumers'
+import { Keypair } from '@stellar/stellar-sdk'
+import { z } from 'zod'
+import { environment } from '#lib/config/environment.ts'
+import { loadProver, proverSettings } from '#lib/prover/node/loading.ts'
+import { announceProofs } from '#lib/prover/progress.ts'
+import { take } from '#lib/sdk/payroll-client.ts'
+import { parseUnits } from '#lib/text/money.ts'
+import { syncBalance } from '#lib/wallet/balance.ts'
+import { buildDelegation } from '#lib/wallet/calls.ts'
+import { openHolder } from '#lib/wallet/keys.ts'
+import { sealPayout } from '#lib/wallet/seal.ts'
+import { openTestNetwork } from '../client/participants.ts'
+import { requireTrusted } from '../client/relay-document.ts'
+import { signRun } from '../client/run-manifest.ts'
+import { connectWallet, sponsorCall } from '../client/wallet-session.ts'
+
+// The employer's process of the demo: it delegates, signs and starts one run, and ends. It reads its task from standard
+// input, because the task has a secret key.
+
+const TASK = z.object({
+  base: z.string(),
+  deploymentUrl: z.string(),
+  secret: z.string(),
+  batch: z.string(),
+  escrow: z.string(),
+  payments: z.array(z.object({ contractorId: z.string(), amount: z.string() })),
+})
+
+const { base, deploymentUrl, secret, batch, escrow, payments } = TASK.parse(JSON.parse(await text(process.stdin)))
+const say = (line: string) => console.log(`  the employer: ${line}`)
+const prover = await loadProver(proverSettings(environment()), say)
+const network = await openTestNetwork(deploymentUrl, announceProofs(prover, 1, say))
+const signer = Keypair.fromSecret(secret)
+const client = await connectWallet(base, signer)
+
+// The key that reads the amounts and the channel that gets the escrow must be those of the deployment document.
+const relay = await take(client.GET('/relay'))
+const { publicKey } = relay
+const trusted = await requireTrusted(network.relay, { publicKey, channels: [] })
+const channel = relay.channels.find(
+  ({ address, available }) => available && trusted.channels.includes(address),
+)?.address
+if (channel === undefined) throw new Error('no channel of the deployment document can take a run now')
+
+const instructions = await Promise.all(
+  payments.map(async ({ contractorId: contractor, amount }) => {
+    const sealed = await sealPayout(relay.publicKey, { batch, contractor, spender: channel }, parseUnits(amount))
+    return { contractorId: contractor, encryptedAmount: sealed }
+  }),
+)
+const params = { path: { id: batch } }
+const { errors } = await take(client.POST('/batches/{id}/instructions', { params, body: { instructions } }))
+if (errors.length > 0) throw new Error(`some contractors cannot be paid: ${JSON.stringify(errors)}`)
+await take(client.POST('/batches/{id}/ready', { params }))
+
+const holder = openHolder(signer, network.token)
+const { spendable: opening } = await syncBalance(network, holder)
+const ledgers = relay.marginLedgers + 2 * relay.ledgersPerPayout * payments.length
+const delegation = {
+  spender: channel,
+  amount: parseUnits(escrow),
+  liveUntilLedger: relay.latestLedger + ledgers,
+  opening,
+}
+await sponsorCall(client, (await buildDelegation(network, holder, delegation)).signedXdr)
+say(`has delegated ${escrow} test USDC to ${channel} until ledger ${delegation.liveUntilLedger}`)
+
+const body = JSON.parse(await signRun({ network, client, holder, relay: trusted, batch }))
+await take(client.POST('/batches/{id}/run', { params, body }))
+say('has signed and started the run, and its process ends')
+// For the parent, which revokes what is left.
+console.log(JSON.stringify({ channel }))
+await prover.destroy?.()
