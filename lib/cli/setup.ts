@@ -1,7 +1,8 @@
 import { StrKey } from '@stellar/stellar-sdk'
-import { ConfigurationError, environment } from '#lib/config/environment.ts'
-import { fetchDocument } from '#lib/setup/document.ts'
-import { readEnvFile, writeEnvFile } from '#lib/setup/env-file.ts'
+import { ConfigurationError, environment, readEnvironment } from '#lib/config/environment.ts'
+import { describeRelay } from '#lib/server/relay-document.ts'
+import { fetchDocument, writeRelay } from '#lib/setup/document.ts'
+import { readEnvFile, readVariables, writeEnvFile } from '#lib/setup/env-file.ts'
 import { provision } from '#lib/setup/provision.ts'
 import { runCommand } from './process/command.ts'
 import { setupServices } from './setup/services.ts'
@@ -10,7 +11,7 @@ const USAGE = `npm run setup -- --deployment FILE_OR_URL [--channels N] [--env F
 
 Creates or checks the accounts that a service needs on the network of a confidential token: a sponsor funded by
 friendbot, a faucet, and N channels for relays (3). The document was written by the token's deployment; its
-secrets are not read.
+secrets are not read. If it is a file, the relay's public key and channels are added to it, for wallets.
 
 Writes the environment for the service and relays to FILE (.env), readable only by its owner, before it asks the network
 for anything. Existing lines are kept, so you can run the command again at any time, even after an interruption. With
@@ -54,6 +55,16 @@ await runCommand({
       },
       say: (line) => console.error(line),
     })
+    // Keys that go to standard output are generated each time.
+    const relay = toFile ? describeRelay(readEnvironment(readVariables(text)), {}) : undefined
+    if (relay && /^https?:/.test(deployment)) {
+      console.error(
+        `\nWallets trust the relay once the deployment document has this field:\n"relay": ${JSON.stringify(relay)}`,
+      )
+    } else if (relay) {
+      writeRelay(deployment, relay)
+      console.error(`\nThe relay's key and channels are in ${deployment}, for wallets`)
+    }
     if (toFile) console.error(`\nThe environment is in ${file}`)
     else process.stdout.write(text)
   },

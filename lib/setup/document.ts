@@ -1,3 +1,4 @@
+import { readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { Networks, StrKey } from '@stellar/stellar-sdk'
 import { z } from 'zod'
@@ -58,6 +59,16 @@ async function readSource(source: string): Promise<string> {
   const response = await fetch(source, { signal: AbortSignal.timeout(30_000) })
   if (!response.ok) throw new Error(`its server responded with ${response.status}`)
   return await response.text()
+}
+
+/** Adds the relay to the document in `file`, from which wallets take its key and channels. Keeps everything else. */
+export function writeRelay(file: string, relay: { publicKey: object; channels: readonly string[] }): void {
+  const document = JSON.parse(readFileSync(file, 'utf8')) as object
+  const next = `${file}.next`
+  writeFileSync(next, `${JSON.stringify({ ...document, relay }, undefined, 2)}\n`, {
+    mode: statSync(file).mode & 0o777,
+  })
+  renameSync(next, file)
 }
 
 /**

@@ -97,6 +97,7 @@ function composeSections(input: Provisioning, deployed: DeployedToken, faucet: F
         ...(network === 'local' && keys.DEVNET_PROOFS !== 'real' && { DEVNET_PROOFS: keys.DEVNET_PROOFS }),
         CONFIDENTIAL_TOKEN: deployed.token,
         ...(bridgeVault && { BRIDGE_VAULT_ADDRESS: bridgeVault }),
+        ...(document.auditor.id !== 0 && { AUDITOR_ID: String(document.auditor.id) }),
       },
     },
     {

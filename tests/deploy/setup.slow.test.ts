@@ -180,3 +180,18 @@ test.each([
   expect(stderr).toContain(problem)
   expect(existsSync(file)).toBe(false)
 })
+
+test('adds the relay to a deployment document that is a file, and keeps the rest', async () => {
+  const document = join(directory, 'deployment.json')
+  const served = { ...devnet.deployment, extra: { auditor: 'kept' } }
+  writeFileSync(document, JSON.stringify(served), { mode: 0o640 })
+  const { code } = await run(['--deployment', document, '--channels', '1', '--env', file])
+  expect(code).toBe(0)
+  const relay = {
+    publicKey: JSON.parse(variables().RELAY_PUBLIC_KEY ?? ''),
+    channels: channels().map((each) => each.publicKey()),
+  }
+  expect(JSON.parse(readFileSync(document, 'utf8'))).toEqual({ ...served, relay })
+  expect(statSync(document).mode & 0o777).toBe(0o640)
+  expect((await openTestNetwork(document)).relay).toEqual(relay)
+})

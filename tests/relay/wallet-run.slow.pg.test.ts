@@ -121,9 +121,9 @@ test('does everything with seven requests, and nothing when it is repeated', asy
   const payroll = await prepare()
   const before = await receivedBy()
   const { fetch, state } = interruptAt(POSTS + 1, 'before')
-  expect(await runBatch(await requestOf(payroll, fetch))).toBe('3 payouts paid')
+  expect(await runBatch(await requestOf(payroll, fetch))).toBe('3 of 3 payouts paid')
   await expectPaidOnce(payroll, before)
-  expect(await runBatch(await requestOf(payroll, fetch))).toBe('3 payouts paid')
+  expect(await runBatch(await requestOf(payroll, fetch))).toBe('3 of 3 payouts paid')
   expect(state.isCut).toBe(false)
   await expectPaidOnce(payroll, before)
 })
@@ -135,7 +135,7 @@ describe.each(['before', 'after'] as const)('goes on after an interruption %s', 
     const { fetch, state } = interruptAt(nth, when)
     await expect(requestOf(payroll, fetch).then(runBatch)).rejects.toThrow()
     expect(state.isCut).toBe(true)
-    expect(await runBatch(await requestOf(payroll))).toBe('3 payouts paid')
+    expect(await runBatch(await requestOf(payroll))).toBe('3 of 3 payouts paid')
     await expectPaidOnce(payroll, before)
   })
 })
@@ -153,7 +153,7 @@ test('seals again what it does not recognize, and pays the amounts of the list',
       interruptAt(2, 'before').fetch,
     ).then(runBatch),
   ).rejects.toThrow()
-  expect(await runBatch(await requestOf(payroll))).toBe('3 payouts paid')
+  expect(await runBatch(await requestOf(payroll))).toBe('3 of 3 payouts paid')
   await expectPaidOnce(payroll, before)
 })
 

@@ -119,5 +119,5 @@ async function finish({ network, client, holder, batch, seals, revokes, say }: R
   const paid = payouts.filter(({ status }) => status === 'paid').length
   const failed = payouts.filter(({ status }) => status === 'failed').length
   if (failed > 0) throw new Error(`${failed} payouts failed: run the command again to pay them`)
-  return `${paid} payouts paid`
+  return `${paid} of ${payouts.filter(({ status }) => status !== 'canceled').length} payouts paid`
 }
