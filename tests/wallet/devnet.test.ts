@@ -248,6 +248,19 @@ describe('on a ledger', () => {
     expect(delegations).toEqual([undefined])
   })
 
+  test.each([
+    ['transfer', buildTransfer, () => address(contractor(0))],
+    // The issuer needs no trustline.
+    ['withdrawal', buildWithdraw, () => devnetKeys(PASSPHRASE).issuer.publicKey()],
+  ] as const)('a %s that is built again has a new salt', async (_, build, payee) => {
+    const { spendable: opening } = await sync(employer)
+    const payment = { to: payee(), amount: 1n, opening }
+    const payloads = await Promise.all([1, 2].map(async () => payloadOf(await build(deployment, employer, payment))))
+    const [first, second] = payloads.map(({ sigma }) => hex(sigma ?? new Uint8Array()))
+    expect(first).toMatch(/^[0-9a-f]{64}$/)
+    expect(first).not.toBe(second)
+  })
+
   test('a delegation that is built again has new salts', async () => {
     const { spendable: opening } = await sync(employer)
     const delegation = { spender: address(contractor(2)), amount: 1n, liveUntilLedger: 1_000_000, opening }
