@@ -1,9 +1,12 @@
 import { StrKey } from '@stellar/stellar-sdk'
 import type { ChannelProblem } from '#drizzle/schema/relay.ts'
+import { log } from '#lib/observability/log.ts'
 import type { Tracker } from '#lib/transfers/track.ts'
 import { readConfidentialAccount, readConfidentialAccounts } from '#lib/wallet/account.ts'
 import { isConflict, opensBalance, readBalance } from './balance.ts'
 import { adoptSequence, type ChannelRecord, findChannels, recordMove, recordProblem } from './channel-state.ts'
+import type { Item } from './item-row.ts'
+import { sequenceNumberOf } from './own-call.ts'
 import type { Channel, Relay } from './relay.ts'
 
 /** The highest sequence number: an account that has reached it can sign nothing more. */
@@ -63,6 +66,26 @@ export async function compareSequences(relay: Relay): Promise<void> {
     if (sequenceNumber === undefined) continue
     if (recorded === null) await adoptSequence(relay, address, sequenceNumber)
     else if (recorded < sequenceNumber) await recordMove(relay, address, sequenceNumber)
+  }
+}
+
+/** How often an account is read: a node that lags shows an earlier number. */
+const READINGS = 4
+
+/**
+ * Records the problem `moved` for the channel of an item whose transfer cannot be applied any more, if another transaction
+ * has used the transfer's sequence number. This database lacks that transaction, as after a restore from a backup, and it
+ * may have paid the item.
+ * @throws LedgerError
+ */
+export async function suspectMove(relay: Relay, { channel, signedXdr }: Item): Promise<void> {
+  if (channel === null || signedXdr === null) return
+  const number = sequenceNumberOf(signedXdr, relay.network.passphrase)
+  for (let reading = 0; reading < READINGS; reading += 1) {
+    const { account } = await relay.sponsor.tracker.readAccount(channel)
+    if (!account || account.seqNum < number) continue
+    log('error', 'channel moved', { channel })
+    return await recordProblem(relay, channel, 'moved')
   }
 }
 

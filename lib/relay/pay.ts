@@ -7,7 +7,7 @@ import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import { sponsorChannel } from '#lib/transfers/channel.ts'
 import { isBehindAll, isOfTheMoment } from '#lib/transfers/recency.ts'
 import { isAnyAble, recordProblem, storeBalance } from './channel-state.ts'
-import { checkChannels } from './check.ts'
+import { checkChannels, suspectMove } from './check.ts'
 import { confirmItem, type Ending, end, type RequeueReason, requeue } from './item.ts'
 import { ItemError, isItemError } from './item-error.ts'
 import { findItem, type HeldItem, type Item } from './item-row.ts'
@@ -195,6 +195,7 @@ async function postponePayout(relay: Relay, item: Item): Promise<Outcome> {
 
 /** Queues the item again after a pause, because the obstacle may be temporary. */
 async function giveBack(relay: Relay, item: Item, reason: RequeueReason): Promise<Outcome> {
+  if (reason.because === 'transfer-expired') await suspectMove(relay, item)
   return (await requeue(relay, item, reason)) || (await isStillOurs(relay, item)) ? 'wait' : 'ended'
 }
 

@@ -8,6 +8,7 @@ import { startJob } from '#lib/relay/job.ts'
 import { releaseMoved } from '#lib/relay/moved.ts'
 import type { Relay } from '#lib/relay/relay.ts'
 import { composeRelay } from '#lib/server/relay.ts'
+import { sendAnswer } from '../support/transfers.ts'
 import { openRelayService, type RelayService } from './relay-service.ts'
 import { openRunFixture } from './run-fixture.ts'
 
@@ -182,6 +183,33 @@ test('releases a channel whose history the RPC has lost only unverified', async 
   const onLedger = (await fixture.ledger.network.rpc.getAccount(address)).sequenceNumber()
   const released = (await readChannels()).find((one) => one.address === address)
   expect(released?.sequenceNumber).toBeGreaterThanOrEqual(BigInt(onLedger))
+})
+
+test('pays no item again whose transfer expired because an unknown transaction used its number', async () => {
+  const { client, payee } = await fixture.engaged()
+  fixture.ledger.proxy.rule(({ method }) => (method === 'sendTransaction' ? { answer: sendAnswer('PENDING') } : 'pass'))
+  await using _host = await fixture.relay()
+  const job = await fixture.begin(client, 128)
+  const channelOf = async () =>
+    (await itemsOf(job)).find(({ status, sentAt }) => status === 'signed' && sentAt)?.channel
+  await expect.poll(channelOf).toBeTruthy()
+  const address = await channelOf()
+  const signer = fixture.channels.find((channel) => channel.publicKey() === address)
+  if (!address || !signer) throw new Error('no channel')
+  const source = await fixture.ledger.network.rpc.getAccount(address)
+  const unknown = new TransactionBuilder(source, { fee: '100', networkPassphrase: fixture.ledger.network.passphrase })
+    .addOperation(Operation.manageData({ name: 'unknown', value: '1' }))
+    .setTimeout(60)
+    .build()
+  unknown.sign(signer)
+  await sendAndWait(fixture.ledger.network, unknown.toXdr())
+  fixture.ledger.proxy.rule(null)
+  await expect.poll(findMoved).toMatchObject([{ address }])
+  await pass(20)
+  expect((await itemsOf(job)).map(({ status }) => status)).toEqual(['queued'])
+  expect(await releaseMoved(relay, { address, isUnverified: false })).toMatchObject({ settled: 0 })
+  expect(await fixture.ended(client, job)).toMatchObject({ status: 'completed' })
+  expect(await fixture.received(payee)).toBe(128n)
 })
 
 test('does not release a channel that is unknown, or has not moved', async () => {
