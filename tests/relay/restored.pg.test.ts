@@ -1,7 +1,8 @@
 import { Operation, TransactionBuilder } from '@stellar/stellar-sdk'
+import { eq } from 'drizzle-orm'
 import { Client as Connection } from 'pg'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { relayChannels } from '#drizzle/schema/relay.ts'
+import { batchItems, batchJobs, relayChannels } from '#drizzle/schema/relay.ts'
 import { sendAndWait } from '#lib/cli/client/participants.ts'
 import { isSuspended, recordProblem } from '#lib/relay/channel-state.ts'
 import { startJob } from '#lib/relay/job.ts'
@@ -230,6 +231,9 @@ test('suspends an item that a service with a fast clock queued before a channel 
   const [item] = await itemsOf(jobId)
   if (!item) throw new Error('no item')
   expect(await isSuspended(fixture.db, relay.token, item)).toBe(true)
+  // No later host is to pay it.
+  await fixture.db.delete(batchItems).where(eq(batchItems.job, jobId))
+  await fixture.db.delete(batchJobs).where(eq(batchJobs.id, jobId))
 })
 
 /** Releases every channel that has moved; resolves to how many items and payments that settled and recorded. */
