@@ -10,7 +10,7 @@ export function refusalsOf(operation: Operation): Map<number, RefusalCode[]> {
   const codes = new Set<RefusalCode>([
     ...CALLERS[caller].refusals,
     ...(query ? fieldCodes(query, isRestricted) : []),
-    ...(body ? fieldCodes(body) : []),
+    ...(body ? fieldCodes(body, isRefused) : []),
     ...(body ? (['body-invalid', 'body-incomplete', 'unsupported-media', 'busy'] as const) : []),
     ...refusals,
     // An operation without a response refuses every request before reading its body.
@@ -38,14 +38,18 @@ interface JsonSchema {
   minLength?: number
   description?: string
   'x-extension'?: boolean
+  /** An invalid value is an error of its row, in a response with status 200. */
+  'x-row-error'?: boolean
 }
 
 /** Whether a query parameter, which is always a string, can have an invalid value. */
 const isRestricted = ({ type, description: _, 'x-extension': __, ...limits }: JsonSchema) =>
   type !== 'string' || Object.keys(limits).length > 0
 
+const isRefused = (field: JsonSchema) => field['x-row-error'] !== true
+
 /** The codes of the fields of a body or query, limited to fields for which `counts` returns true. */
-function fieldCodes({ schema }: RequestSpec<z.ZodType>, counts = (_: JsonSchema) => true): RefusalCode[] {
+function fieldCodes({ schema }: RequestSpec<z.ZodType>, counts: (field: JsonSchema) => boolean): RefusalCode[] {
   return codesWithin(z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }) as JsonSchema, counts)
 }
 

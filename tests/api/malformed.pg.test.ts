@@ -1,5 +1,6 @@
 import { Keypair, Transaction } from '@stellar/stellar-sdk'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { relayChannels } from '#drizzle/schema/relay.ts'
 import { OPERATIONS } from '#lib/api/interface.ts'
 import type { Operation } from '#lib/api/operation.ts'
 import { refusalsOf } from '#lib/api/operation-refusals.ts'
@@ -18,6 +19,9 @@ let places: Record<string, string>
 beforeAll(async () => {
   service = await openFullService()
   ada = await service.employ()
+  const { token } = service.ledger.network
+  const seenAt = new Date(Date.now() + 3_600_000)
+  await service.db.insert(relayChannels).values({ token, address: 'G', seenAt, runs: true })
   const contractor = await service.hire(ada)
   const batch = await service.ask('POST', '/batches', { session: ada.session, body: { name: 'March' } })
   places = { '/contractors/{id}': `/contractors/${contractor}` }

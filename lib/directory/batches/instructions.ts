@@ -30,6 +30,7 @@ type InstructionReason = (typeof INSTRUCTION_REASONS)[number]
 /** Accepts any value: a bad amount is an error of that row only, and the other rows still become payouts. */
 const encryptedAmount = z.unknown().optional().meta({
   type: 'string',
+  'x-row-error': true,
   description: 'opaque to the service, 1 to 4096 characters; a row without a valid one is an error',
 })
 
