@@ -4,7 +4,7 @@ import { decodeCallData, decodePayload } from '#lib/wallet/call-data.ts'
 import type { Payload } from '#lib/wallet/encryption.ts'
 import { accountFilters } from '#lib/wallet/events.ts'
 import { WalletError } from '#lib/wallet/wallet-error.ts'
-import { fromArchive, fromRpc, ledgerOf, PAGE } from './ledger-source.ts'
+import { eventsOf, FLOOR_MARGIN, fromArchive, ledgerOf, MARGIN, PAGE } from './ledger-source.ts'
 import type { LedgerEvent } from './payment.ts'
 
 /** An event of the token. The payload of a call that made or used a delegation is there if a source has it. */
@@ -25,16 +25,13 @@ export interface HistorySource {
   archives: readonly TokenArchive[]
 }
 
-/** The RPC drops ledgers while it is read, so archives are read this far above its oldest. */
-const MARGIN = 100
-
 /**
  * Every event of the token that names `account`, or all of them. Old events come from the first archive that has all.
  * @throws WalletError `archive-unavailable`, or `history-incomplete` if archives are named and none of them is complete
  */
 export async function readHistory({ rpc: server, token, archives }: HistorySource, account?: string): Promise<History> {
   const { oldestLedger, latestLedger } = await server.getHealth()
-  const floor = Math.min(oldestLedger + 2, latestLedger)
+  const floor = Math.min(oldestLedger + FLOOR_MARGIN, latestLedger)
   const seam = archives.length === 0 ? floor : Math.min(oldestLedger + MARGIN, latestLedger)
   const whole: rpc.Api.EventFilter[] = [{ type: 'contract', contractIds: [token] }]
   const filters = account === undefined ? whole : accountFilters(token, account)
@@ -56,7 +53,7 @@ async function readRecent(server: rpc.Server, filters: rpc.Api.EventFilter[], st
   let page = await server.getEvents({ filters, limit: PAGE, startLedger })
   const from = new Date(Number(page.oldestLedgerCloseTime) * 1_000).toISOString()
   for (;;) {
-    events.push(...page.events.map(fromRpc))
+    events.push(...eventsOf(page))
     if (page.events.length < PAGE && ledgerOf(page.cursor) >= page.latestLedger) return { events, from }
     page = await server.getEvents({ filters, limit: PAGE, cursor: page.cursor })
   }

@@ -5,7 +5,7 @@ import { type ConfidentialAccount, readAuditorKey, readConfidentialAccounts } fr
 import type { ArchivedEvent, TokenArchive } from '#lib/wallet/archive.ts'
 import type { EventReference } from './bundle.ts'
 import { DisclosureError } from './disclosure-error.ts'
-import type { LedgerEvent } from './payment.ts'
+import { isKey, type LedgerEvent } from './payment.ts'
 
 /** Where a verifier reads. It trusts these sources: nothing on the ledger contradicts an archive that invents an event. */
 export interface DisclosureSource {
@@ -30,8 +30,11 @@ export type DisclosureRpc = Pick<
 /** Largest page of getEvents (stellar-rpc's limit). */
 export const PAGE = 10_000
 
-/** The oldest ledgers may be dropped while they are read, so archives are read this far above them. */
-const MARGIN = 100
+/** The RPC drops ledgers while it is read. Requests start this far above its oldest one. */
+export const FLOOR_MARGIN = 2
+
+/** Archives are read this far above the RPC's oldest ledger. */
+export const MARGIN = 100
 
 /**
  * Reads from an RPC what it still has, and older events from archives.
@@ -58,7 +61,7 @@ export function openLedgerSource(
     const events: LedgerEvent[] = []
     const range = { startLedger: found.ledger, endLedger: found.ledger + 1 }
     for (let page = await server.getEvents({ filters: [], limit: PAGE, ...range }); ; ) {
-      events.push(...page.events.filter(({ id, txHash }) => txHash === transaction && isOfOperation(id)).map(fromRpc))
+      events.push(...eventsOf(page).filter(({ id, transaction: own }) => own === transaction && isOfOperation(id)))
       if (page.events.length < PAGE) return events
       page = await server.getEvents({ filters: [], limit: PAGE, cursor: page.cursor })
     }
@@ -108,13 +111,14 @@ export function openLedgerSource(
   /** The registry's events from the ledger of `event` on, in ledger order. */
   async function readRegistryEvents(registry: string, { ledger }: Pick<LedgerEvent, 'ledger'>): Promise<LedgerEvent[]> {
     const { oldestLedger, latestLedger } = await server.getHealth()
-    const seam = Math.min(oldestLedger + MARGIN, latestLedger)
+    const margin = archives.length === 0 ? FLOOR_MARGIN : MARGIN
+    const seam = Math.min(oldestLedger + margin, latestLedger)
     const isRecent = ledger >= seam
     const recent: LedgerEvent[] = []
     const filters: rpc.Api.EventFilter[] = [{ type: 'contract', contractIds: [registry] }]
     let page = await server.getEvents({ filters, limit: PAGE, startLedger: isRecent ? ledger : seam })
     for (;;) {
-      recent.push(...page.events.map(fromRpc))
+      recent.push(...eventsOf(page))
       if (page.events.length < PAGE && ledgerOf(page.cursor) >= page.latestLedger) break
       page = await server.getEvents({ filters, limit: PAGE, cursor: page.cursor })
     }
@@ -155,11 +159,19 @@ function keyChangeOf({ topics, data }: LedgerEvent, auditorId: number): { before
   if (name !== 'auditor_rotated') return undefined
   const fields: unknown = scValToNative(xdr.ScVal.fromXdr(data, 'base64'))
   const before = typeof fields === 'object' && fields !== null && 'old_point' in fields ? fields.old_point : undefined
-  if (!(before instanceof Uint8Array) || before.length !== 64) throw keyUnknown(auditorId, 'its rotation is unreadable')
+  if (!(before instanceof Uint8Array) || !isKey(before)) throw keyUnknown(auditorId, 'its rotation is unreadable')
   return { before: new Uint8Array(before) }
 }
 
-export function fromRpc(event: rpc.Api.EventResponse): LedgerEvent {
+/**
+ * The events in a page of the RPC. Some nodes also return those of calls that were rolled back inside a successful
+ * transaction: a contract could make one up with its payer, so they count as absent.
+ */
+export function eventsOf({ events }: rpc.Api.GetEventsResponse): LedgerEvent[] {
+  return events.filter(({ inSuccessfulContractCall }) => inSuccessfulContractCall !== false).map(fromRpc)
+}
+
+function fromRpc(event: rpc.Api.EventResponse): LedgerEvent {
   return {
     id: event.id,
     contract: event.contractId?.toString() ?? '',

@@ -99,12 +99,16 @@ function fieldIn(fields: Record<string, unknown>, name: string): Uint8Array | un
 
 function pointIn(fields: Record<string, unknown>, name: string): Uint8Array | undefined {
   const value = fields[name]
+  return value instanceof Uint8Array && isKey(value) ? new Uint8Array(value) : undefined
+}
+
+/** Whether these are the bytes of a public key: a point of the curve other than the identity. */
+export function isKey(bytes: Uint8Array): boolean {
   try {
-    if (!(value instanceof Uint8Array)) return undefined
-    decodeKey(value)
-    return new Uint8Array(value)
+    decodeKey(bytes)
+    return true
   } catch {
-    return undefined
+    return false
   }
 }
 
