@@ -1,4 +1,4 @@
-import { type rpc, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
+import { Address, type rpc, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
 import type { ArchivedEvents, TokenArchive } from '#lib/wallet/archive.ts'
 import { decodeCallData, decodePayload } from '#lib/wallet/call-data.ts'
 import type { Payload } from '#lib/wallet/encryption.ts'
@@ -86,26 +86,35 @@ const DELEGATED = ['set_spender', 'spender_transfer'].map((name) => xdr.ScVal.sc
 
 /** Reads the missing payloads of delegated calls from the RPC, as far as it still has their transactions. */
 export async function readPayloads(
-  { rpc: server, passphrase }: { rpc: rpc.Server; passphrase: string },
+  { rpc: server, token, passphrase }: Pick<HistorySource, 'rpc' | 'token'> & { passphrase: string },
   events: readonly HistoryEvent[],
 ): Promise<HistoryEvent[]> {
   const complete: HistoryEvent[] = []
   for (const event of events) {
     const isWanted = event.payload === undefined && DELEGATED.includes(event.topics[0] ?? '')
     const found = isWanted ? await server.getTransaction(event.transaction) : undefined
-    const payload = found && found.status !== 'NOT_FOUND' ? payloadIn(found.envelopeXdr, passphrase) : event.payload
+    const payload =
+      found && found.status !== 'NOT_FOUND' ? payloadIn(found.envelopeXdr, { token, passphrase }) : event.payload
     complete.push({ ...event, payload })
   }
   return complete
 }
 
-/** The payload of the one call in an envelope; undefined if another contract has made the call. */
-function payloadIn(envelope: xdr.TransactionEnvelope, passphrase: string): Payload | undefined {
+/**
+ * The payload of the one call in an envelope. Undefined if it calls another contract, which may pass other data to the
+ * token than it was given.
+ */
+function payloadIn(
+  envelope: xdr.TransactionEnvelope,
+  { token, passphrase }: { token: string; passphrase: string },
+): Payload | undefined {
   const transaction = TransactionBuilder.fromXdr(envelope.toXdr('base64'), passphrase)
   const [operation] = ('innerTransaction' in transaction ? transaction.innerTransaction : transaction).operations
   if (operation?.type !== 'invokeHostFunction' || operation.func.type !== 'hostFunctionTypeInvokeContract')
     return undefined
-  const data = operation.func.invokeContract.args.at(-1)
+  const { contractAddress, args } = operation.func.invokeContract
+  if (Address.fromScAddress(contractAddress).toString() !== token) return undefined
+  const data = args.at(-1)
   try {
     return data?.type === 'scvBytes' ? decodeCallData(data.bytes.toBytes()).payload : undefined
   } catch (error) {

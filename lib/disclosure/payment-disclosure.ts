@@ -23,6 +23,7 @@ export type Discloser =
 /**
  * Answers a request about payments. Leaves out payments of other accounts, of a sender's those that a channel has paid from
  * a delegation, and for a total those outside its period.
+ * @returns the proofs, their payments, and how many payments of the account channels have made
  * @throws DisclosureError `not-true` if nothing is left, `not-disclosable`, `too-many-payments`, `other-keys`
  */
 export async function disclosePayments(
@@ -30,7 +31,7 @@ export async function disclosePayments(
   request: PaymentRequest,
   discloser: Discloser,
   payments: readonly Payment[],
-): Promise<{ bundles: Bundle[]; payments: OpenedPayment[] }> {
+): Promise<{ bundles: Bundle[]; payments: OpenedPayment[]; byChannels: number }> {
   const concerned = payments
     .filter((payment) => accountOf(payment, request.role) === request.account)
     .filter((payment) => request.statement === 'payment' || isWithin(request.period, payment))
@@ -43,7 +44,8 @@ export async function disclosePayments(
   for (const { part, group } of chosen) {
     bundles.push(await proveParts(context, request, { part, group, viewingKeys }))
   }
-  return { bundles, payments: chosen.flatMap(({ part }) => part.payments) }
+  const byChannels = concerned.length - groups.flatMap((group) => group.payments).length
+  return { bundles, payments: chosen.flatMap(({ part }) => part.payments), byChannels }
 }
 
 /** Payments that one proof can cover: those of a sender, of a recipient, or under one key of an auditor. */

@@ -27,14 +27,16 @@ const hashes: string[] = []
 const CLOSE_MS = 5_000
 
 /** Runs a command in a separate process. */
-async function command(name: 'disclosure' | 'wallet' | 'auditor', ...args: string[]): Promise<string> {
+async function execute(name: 'disclosure' | 'wallet' | 'auditor', ...args: string[]) {
   const network = `${service.ledger.devnet.url}/deployment.json`
   service.ledger.devnet.closeLedger()
   const closing = setInterval(service.ledger.devnet.closeLedger, CLOSE_MS)
   const child = run(process.execPath, [`lib/cli/${name}.ts`, ...args, '--network', network], { maxBuffer: 1e8 })
-  const { stdout } = await child.finally(() => clearInterval(closing))
-  return stdout.trimEnd()
+  return await child.finally(() => clearInterval(closing))
 }
+
+const command = async (...args: Parameters<typeof execute>): Promise<string> =>
+  (await execute(...args)).stdout.trimEnd()
 
 const file = (name: string) => path.join(folder, name)
 
@@ -172,6 +174,16 @@ describe('while the RPC has the payments', () => {
     expect(csv.split('\r\n')[3]).toMatch(/,received,G[A-Z2-7]{55},,12.5000000,,54.5000000,[0-9a-f]{64},$/)
   })
 
+  test('a statement has the names of a session’s contractors', async () => {
+    const { session } = employer
+    const body = { name: 'Ada', address: contractor.address }
+    expect(await service.ask('POST', '/contractors', { session, body })).toMatchObject({ status: 200 })
+    const secret = ['--secret', employer.signer.secret()]
+    const own = ['--service', service.base, '--session', session]
+    const { rows } = JSON.parse(await command('wallet', 'statement', ...secret, ...own, '--format', 'json'))
+    expect(rows.map(({ name }: { name: string }) => name)).toEqual(['Ada', 'Ada', 'Ada'])
+  })
+
   test('an auditor reads the balances after each operation, and finds them on the ledger', async () => {
     const audit = ['statement', '--key', file('auditor.json'), '--account', employer.address, '--format', 'json']
     const { rows, notes } = JSON.parse(await command('auditor', ...audit))
@@ -235,5 +247,7 @@ describe('once the RPC has dropped the first payments', () => {
     const { rows, notes } = JSON.parse(await command('wallet', ...statement.slice(0, -1), 'none'))
     expect(rows).toHaveLength(1)
     expect(notes).toEqual([expect.stringMatching(/^Payments before .* are missing/)])
+    const csv = ['statement', '--secret', contractor.signer.secret(), '--format', 'csv', '--archive', 'none']
+    expect((await execute('wallet', ...csv)).stderr).toMatch(/^Payments before .* are missing/m)
   })
 })

@@ -5,15 +5,19 @@ import type { Keypair } from '@stellar/stellar-sdk'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { authorize, discloseForOwner } from '#lib/cli/client/delegated-disclosure.ts'
 import { presentVerified, verifyFiles, writeRequest } from '#lib/cli/client/disclosure.ts'
+import { answerRequest } from '#lib/cli/client/disclosure-answer.ts'
 import { sendAndWait } from '#lib/cli/client/participants.ts'
 import { makeStatement } from '#lib/cli/client/statements.ts'
 import { disclosureMessage } from '#lib/disclosure/authorization.ts'
+import { readHistory, readPayloads } from '#lib/disclosure/history.ts'
 import type { Question } from '#lib/disclosure/request.ts'
 import { readDelegations } from '#lib/wallet/account.ts'
-import { buildDelegation, signSpending } from '#lib/wallet/calls.ts'
+import { syncBalance } from '#lib/wallet/balance.ts'
+import { buildDelegation, buildTransfer, signSpending } from '#lib/wallet/calls.ts'
 import { readParties } from '#lib/wallet/parties.ts'
 import { openAllowance, proveDelegatedTransfer } from '#lib/wallet/spending.ts'
 import { type Payer, startTestLedger, type TestLedger } from '../support/test-ledger.ts'
+import { OTHER_TOKEN } from './fake-ledger.ts'
 
 let ledger: TestLedger
 let owner: Payer
@@ -132,10 +136,30 @@ test('the signed message names the request and the sorted payments by their hash
   )
 })
 
+test('the owner’s total says how many payments the channel has made', async () => {
+  const { network } = ledger
+  const { spendable: opening } = await syncBalance(network, owner)
+  const { signedXdr } = await buildTransfer(network, owner, { to: payee.address, amount: 7n, opening })
+  await sendAndWait(network, signedXdr)
+  const files = { request: file('request.json'), out: file('own.json') }
+  const said = await answerRequest(network, { holder: owner }, files)
+  expect(said).toMatch(/: 1 payment, 0\.0000007, in 1 proof\nwithout 2 payments by channels/)
+})
+
+test('reads the payloads of calls of the token only', async () => {
+  const { network } = ledger
+  const { events } = await readHistory(network, owner.address)
+  const countOf = async (token: string) =>
+    (await readPayloads({ ...network, token }, events)).filter(({ payload }) => payload).length
+  expect(await countOf(network.token)).toBe(3)
+  expect(await countOf(OTHER_TOKEN)).toBe(0)
+})
+
 test('the owner’s statement has what the channel paid', async () => {
   const { rows } = JSON.parse(await makeStatement(ledger.network, owner, { format: 'json' }))
   expect(rows.map(({ sent, note }: Record<string, string>) => [sent, note])).toEqual([
     ['0.0000040', `paid by channel ${channel.address}`],
     ['0.0000025', `paid by channel ${channel.address}`],
+    ['0.0000007', null],
   ])
 })

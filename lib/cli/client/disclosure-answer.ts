@@ -49,7 +49,9 @@ export async function answerRequest(
     await writeFile(files.out, encodeBundles(disclosed.bundles))
     const total = disclosed.payments.reduce((sum, { value }) => sum + value, 0n)
     const proofs = count(disclosed.bundles.length, 'proof')
-    return `${files.out} discloses ${describeQuestion(request)}: ${count(disclosed.payments.length, 'payment')}, ${formatUnits(total)}, in ${proofs}`
+    const said = `${files.out} discloses ${describeQuestion(request)}: ${count(disclosed.payments.length, 'payment')}, ${formatUnits(total)}, in ${proofs}`
+    if (disclosed.byChannels === 0) return said
+    return `${said}\nwithout ${count(disclosed.byChannels, 'payment')} by channels, which only they can disclose: see wallet authorize-disclosure`
   } finally {
     await prover.destroy()
   }

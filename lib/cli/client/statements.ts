@@ -3,10 +3,11 @@ import { presentAudit } from '#lib/disclosure/audit-report.ts'
 import { readHistory, readPayloads } from '#lib/disclosure/history.ts'
 import { readAuditInWorker, readStatementInWorker } from '#lib/disclosure/node/reading.ts'
 import { decodePayment } from '#lib/disclosure/payment.ts'
+import type { Report } from '#lib/disclosure/report.ts'
 import { formatReport, REPORT_FORMATS, type ReportFormat } from '#lib/disclosure/report-format.ts'
 import { presentStatement } from '#lib/disclosure/statement.ts'
 import { isWithin } from '#lib/disclosure/verify.ts'
-import { take } from '#lib/sdk/payroll-client.ts'
+import { pages } from '#lib/sdk/payroll-client.ts'
 import { readConfidentialAccounts } from '#lib/wallet/account.ts'
 import type { Holder } from '#lib/wallet/keys.ts'
 import type { TestNetwork } from './participants.ts'
@@ -37,8 +38,10 @@ export async function makeStatement(
   const viewingKeys = new Map([...accounts].map(([name, { viewingKey }]) => [name, viewingKey]))
   const names = await readNames(directory)
   const lines = await readStatementInWorker({ address, keys, events, viewingKeys, period }, sayProgress)
-  const report = presentStatement({ address, period, completeFrom }, lines, (name) => names.get(name))
-  return formatReport(report, format)
+  return printReport(
+    presentStatement({ address, period, completeFrom }, lines, (name) => names.get(name)),
+    format,
+  )
 }
 
 /** What an auditor reads of the token, or of one account. */
@@ -52,7 +55,12 @@ export async function makeAudit(
   const audit = await readAuditInWorker(events, secrets, sayProgress)
   const entries = await readConfidentialAccounts(network.rpc, network.token, [...audit.accounts.keys()])
   const problems = checkAudit(audit, entries)
-  const report = presentAudit(audit.lines, { account: options.account, period, completeFrom, problems })
+  return printReport(presentAudit(audit.lines, { account: options.account, period, completeFrom, problems }), format)
+}
+
+/** CSV has no place for notes, such as missing events: they are printed beside it. */
+function printReport(report: Report, format: ReportFormat): string {
+  if (format === 'csv') for (const note of report.notes) console.error(note)
   return formatReport(report, format)
 }
 
@@ -75,8 +83,12 @@ export function instantOf(text: string): string {
 /** The names of the contractors of the session's organisation, by address. */
 async function readNames(directory: { service: string; session: string } | undefined): Promise<Map<string, string>> {
   if (!directory) return new Map()
-  const { contractors } = await take(connect(directory.service, directory.session).GET('/contractors'))
-  return new Map(contractors.flatMap(({ address, name }) => (address ? [[address, name] as const] : [])))
+  const client = connect(directory.service, directory.session)
+  const names = new Map<string, string>()
+  for await (const { contractors } of pages((query) => client.GET('/contractors', { params: { query } }), 500)) {
+    for (const { address, name } of contractors) if (address) names.set(address, name)
+  }
+  return names
 }
 
 /** Once for each thousand. */
