@@ -25,9 +25,18 @@ export interface AuditedAccount {
   receiving: Opening | undefined
 }
 
+/** What is left of a delegation, as far as the auditor has read it. */
+export interface AuditedDelegation {
+  owner: string
+  spender: string
+  rest: Opening | undefined
+}
+
 export interface Audit {
   lines: AuditLine[]
   accounts: Map<string, AuditedAccount>
+  /** those that are not revoked */
+  delegations: AuditedDelegation[]
 }
 
 const UNREAD = 'encrypted to another auditor, or to a key that was not given'
@@ -56,7 +65,7 @@ export function readAudit(
     }
     onProgress(index + 1, events.length)
   }
-  return { lines, accounts: books.accounts }
+  return { lines, accounts: books.accounts, delegations: [...books.delegations.values()] }
 }
 
 type Entry = Pick<AuditLine, 'account' | 'operation' | 'counterparty' | 'amount' | 'note'>
@@ -65,7 +74,7 @@ type Decoded = NonNullable<ReturnType<typeof decodeEvent>>
 /** The balances so far, and what is left of each delegation. */
 class Books {
   readonly accounts = new Map<string, AuditedAccount>()
-  readonly allowances = new Map<string, Opening | undefined>()
+  readonly delegations = new Map<string, AuditedDelegation>()
 
   of(account: string): AuditedAccount {
     return this.accounts.get(account) ?? { spendable: undefined, receiving: undefined }
@@ -84,6 +93,17 @@ class Books {
   merge(account: string): void {
     const { spendable, receiving } = this.of(account)
     this.accounts.set(account, { spendable: sum(spendable, receiving), receiving: NOTHING })
+  }
+
+  delegate(owner: string, spender: string, rest: Opening | undefined): void {
+    this.delegations.set(`${owner} ${spender}`, { owner, spender, rest })
+  }
+
+  /** Ends a delegation. @returns what was left of it */
+  revoke(owner: string, spender: string): Opening | undefined {
+    const rest = this.delegations.get(`${owner} ${spender}`)?.rest
+    this.delegations.delete(`${owner} ${spender}`)
+    return rest
   }
 
   /** An outgoing operation contains the whole balance, if the auditor can read it. */
@@ -121,7 +141,7 @@ function enter(books: Books, secrets: readonly bigint[], event: Decoded): Entry[
     case 'set_spender': {
       const payer = readPayer(secrets, fields, second)
       books.checkpoint(first, payer?.balance)
-      books.allowances.set(delegationOf(first, second), payer?.allowance)
+      books.delegate(first, second, payer?.allowance)
       return [
         { account: first, operation, counterparty: second, amount: payer?.amount, note: payer ? undefined : UNREAD },
       ]
@@ -135,15 +155,13 @@ function enter(books: Books, secrets: readonly bigint[], event: Decoded): Entry[
     }
     case 'spender_transfer': {
       const payer = readPayer(secrets, fields)
-      books.allowances.set(delegationOf(second, first), payer?.allowance)
+      books.delegate(second, first, payer?.allowance)
       return pay(books, { operation, from: second, to: third, payer, payee: readPayee(secrets, fields) })
     }
     default:
       return []
   }
 }
-
-const delegationOf = (owner: string, spender: string): string => `${owner} ${spender}`
 
 /** The payer's line and the payee's. Their channels are compared where both can be read. */
 function pay(
@@ -168,8 +186,7 @@ function pay(
 
 /** Adds the rest of the delegation. Without its last event, the balance is unknown from here on. */
 function revoke(books: Books, owner: string, spender: string): Entry {
-  const rest = books.allowances.get(delegationOf(owner, spender))
-  books.allowances.delete(delegationOf(owner, spender))
+  const rest = books.revoke(owner, spender)
   books.checkpoint(owner, sum(books.of(owner).spendable, rest))
   const note = rest ? undefined : UNKNOWN_ALLOWANCE
   return { account: owner, operation: 'revoke_spender', counterparty: spender, amount: rest?.value, note }
@@ -201,5 +218,21 @@ export function checkAudit(
       return opens(opening, entry[part]) ? [] : [`the ${part} balance is not that of the ledger`]
     })
     return problems.map((problem) => ({ account, problem }))
+  })
+}
+
+/**
+ * The delegations whose rest differs from the commitment on the ledger, or is unknown.
+ * @param entries of `delegations` in their order, undefined where the ledger has none
+ */
+export function checkDelegations(
+  delegations: readonly AuditedDelegation[],
+  entries: readonly ({ allowance_commitment: Uint8Array } | undefined)[],
+): { account: string; problem: string }[] {
+  return delegations.flatMap(({ owner, spender, rest }, index) => {
+    const entry = entries[index]
+    if (!entry || (rest && opens(rest, entry.allowance_commitment))) return []
+    const fault = rest ? 'is not that of the ledger' : 'is unknown'
+    return [{ account: owner, problem: `the rest of the delegation to ${spender} ${fault}` }]
   })
 }

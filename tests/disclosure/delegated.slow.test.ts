@@ -7,7 +7,8 @@ import { authorize, discloseForOwner } from '#lib/cli/client/delegated-disclosur
 import { presentVerified, verifyFiles, writeRequest } from '#lib/cli/client/disclosure.ts'
 import { answerRequest } from '#lib/cli/client/disclosure-answer.ts'
 import { sendAndWait } from '#lib/cli/client/participants.ts'
-import { makeStatement } from '#lib/cli/client/statements.ts'
+import { makeAudit, makeStatement } from '#lib/cli/client/statements.ts'
+import { devnetKeys } from '#lib/devnet/devnet.ts'
 import { disclosureMessage } from '#lib/disclosure/authorization.ts'
 import { readHistory, readPayloads } from '#lib/disclosure/history.ts'
 import type { Question } from '#lib/disclosure/request.ts'
@@ -153,6 +154,14 @@ test('reads the payloads of calls of the token only', async () => {
     (await readPayloads({ ...network, token }, events)).filter(({ payload }) => payload).length
   expect(await countOf(network.token)).toBe(3)
   expect(await countOf(OTHER_TOKEN)).toBe(0)
+})
+
+test('the auditor finds what is left of the delegation on the ledger', async () => {
+  const { network } = ledger
+  const { auditor } = devnetKeys(network.passphrase)
+  const { rows, notes } = JSON.parse(await makeAudit(network, [auditor], { account: owner.address, format: 'json' }))
+  expect(rows.map(({ operation }: Record<string, string>) => operation)).toContain('set_spender')
+  expect(notes).toEqual([])
 })
 
 test('the owner’s statement has what the channel paid', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { checkAudit, readAudit } from '#lib/disclosure/audit.ts'
+import { checkAudit, checkDelegations, readAudit } from '#lib/disclosure/audit.ts'
 import type { HistoryEvent } from '#lib/disclosure/history.ts'
 import { openAsSender } from '#lib/disclosure/opening.ts'
 import { readPayment } from '#lib/disclosure/payment.ts'
@@ -151,6 +151,24 @@ describe('an audit', () => {
     expect(checkAudit(audit, new Map([[owner.address, wrong]]))).toEqual([
       { account: owner.address, problem: 'the spendable balance is not that of the ledger' },
     ])
+  })
+
+  test('compares what is left of each delegation with the ledger', () => {
+    const { ledger, owner, channel, rest } = openPayroll()
+    const { secret } = auditor('auditor')
+    const isOpen = ledger.events.slice(0, -1)
+    const { delegations } = readAudit(isOpen, [secret])
+    expect(delegations).toEqual([{ owner: owner.address, spender: channel.address, rest }])
+    const entryOf = (value: bigint) => ({ allowance_commitment: encodePoint(commit({ ...rest, value })) })
+    expect(checkDelegations(delegations, [entryOf(rest.value)])).toEqual([])
+    const wrong = {
+      account: owner.address,
+      problem: expect.stringMatching(/delegation to G.* is not that of the ledger/),
+    }
+    expect(checkDelegations(delegations, [entryOf(rest.value + 1n)])).toEqual([wrong])
+    const unknown = { account: owner.address, problem: expect.stringMatching(/delegation to G.* is unknown/) }
+    expect(checkDelegations(readAudit(isOpen, []).delegations, [entryOf(rest.value)])).toEqual([unknown])
+    expect(readAudit(ledger.events, [secret]).delegations).toEqual([])
   })
 
   test('does not carry a balance on from a delegation that it has not seen', () => {

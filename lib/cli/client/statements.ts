@@ -1,4 +1,4 @@
-import { checkAudit } from '#lib/disclosure/audit.ts'
+import { checkAudit, checkDelegations } from '#lib/disclosure/audit.ts'
 import { presentAudit } from '#lib/disclosure/audit-report.ts'
 import { readHistory, readPayloads } from '#lib/disclosure/history.ts'
 import { readAuditInWorker, readStatementInWorker } from '#lib/disclosure/node/reading.ts'
@@ -8,7 +8,8 @@ import { formatReport, REPORT_FORMATS, type ReportFormat } from '#lib/disclosure
 import { presentStatement } from '#lib/disclosure/statement.ts'
 import { isWithin } from '#lib/disclosure/verify.ts'
 import { pages } from '#lib/sdk/payroll-client.ts'
-import { readConfidentialAccounts } from '#lib/wallet/account.ts'
+import type { DelegationEntry } from '#lib/stellar/confidential-token.ts'
+import { readConfidentialAccounts, readDelegations } from '#lib/wallet/account.ts'
 import type { Holder } from '#lib/wallet/keys.ts'
 import type { TestNetwork } from './participants.ts'
 import { connect } from './wallet-session.ts'
@@ -54,9 +55,23 @@ export async function makeAudit(
   const { events, completeFrom } = await readHistory(network)
   const audit = await readAuditInWorker(events, secrets, sayProgress)
   const entries = await readConfidentialAccounts(network.rpc, network.token, [...audit.accounts.keys()])
-  const problems = checkAudit(audit, entries)
+  const problems = [
+    ...checkAudit(audit, entries),
+    ...checkDelegations(audit.delegations, await readDelegationEntries(network, audit.delegations)),
+  ]
   return printReport(presentAudit(audit.lines, { account: options.account, period, completeFrom, problems }), format)
 }
+
+async function readDelegationEntries(network: TestNetwork, pairs: readonly { owner: string; spender: string }[]) {
+  const entries: (DelegationEntry | undefined)[] = []
+  for (let start = 0; start < pairs.length; start += MOST_DELEGATIONS) {
+    entries.push(...(await readDelegations(network, pairs.slice(start, start + MOST_DELEGATIONS))).delegations)
+  }
+  return entries
+}
+
+/** The ledger entries in one request. */
+const MOST_DELEGATIONS = 200
 
 /** CSV has no place for notes, such as missing events: they are printed beside it. */
 function printReport(report: Report, format: ReportFormat): string {
