@@ -4,6 +4,7 @@ import { batchItems, relayChannels } from '#drizzle/schema/relay.ts'
 import { envelopes, transfers } from '#drizzle/schema/transfers.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
 import { transact } from '#lib/db/connection.ts'
+import { SponsorRefusal } from '#lib/refusal/sponsor-refusal.ts'
 import { decodeEnvelope } from '#lib/stellar/envelope.ts'
 import { lookUp } from '#lib/stellar/transaction.ts'
 import { sponsorChannel } from '#lib/transfers/channel.ts'
@@ -98,7 +99,8 @@ async function recordMissing(relay: Relay, address: string, untilLedger: number)
 async function isRecorded(relay: Relay, hash: string): Promise<boolean> {
   const db = await relay.database()
   const isKnown = or(eq(envelopes.innerHash, hash), eq(envelopes.outerHash, hash))
-  return (await db.$count(envelopes, isKnown)) > 0
+  // The envelope of a payment that an earlier release recorded has no outer hash: only its transfer does.
+  return (await db.$count(transfers, eq(transfers.hash, hash))) > 0 || (await db.$count(envelopes, isKnown)) > 0
 }
 
 /** The signed transaction (base64 XDR) inside the fee bump of this hash; undefined if the RPC no longer has it. */
@@ -121,24 +123,27 @@ async function recordAndSettle(
   const { sponsor } = relay
   const context = { sponsor, tracker: sponsor.tracker, waitMs: 0 }
   const signed = TransactionBuilder.fromXdr(event.signedXDR, relay.network.passphrase)
-  const paid = { status: 'paid', hash: event.hash, innerHash: Buffer.from(signed.hash()).toString('hex') } as const
+  const ending = { status: 'paid', hash: event.hash, innerHash: Buffer.from(signed.hash()).toString('hex') } as const
   const amount = await readAmount(relay, channel, event)
+  let isRefused = false
   for (;;) {
     const item = await findPaid(relay, channel, { ...event, amount })
     const confirm = async (tx: Parameters<typeof endWithin>[0]) => {
-      if (!item || (await endWithin(tx, relay, item, paid))) return
+      if (!item || (await endWithin(tx, relay, item, ending))) return
       throw new ItemError('item-gone', 'a worker has taken the item')
     }
     try {
       // Without its run, a payment from an escrow pays a payout of the owner's organisation that fits, if there is one.
       const quotaAccount = item?.quotaAccount ?? event.from
-      const delegated = event.from !== channel && {
-        delegated: item?.payout ? { payoutId: item.payout } : {},
-      }
+      const paid = isRefused ? { paysNone: true as const } : item?.payout ? { payoutId: item.payout } : {}
+      const delegated = event.from !== channel && { delegated: paid }
       await sponsorChannel(context, { channel, quotaAccount, signedXDR: event.signedXDR, confirm, ...delegated })
       return item
     } catch (error) {
-      if (!isItemError(error, 'item-gone')) throw error
+      // Since the restore the payout was canceled, or paid again. The payment is recorded without it.
+      const isTaken = error instanceof SponsorRefusal && error.reason === 'payout' && !isRefused
+      if (isTaken) isRefused = true
+      else if (!isItemError(error, 'item-gone')) throw error
     }
   }
 }

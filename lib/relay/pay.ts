@@ -177,8 +177,9 @@ async function answerTakenPayout(relay: Relay, item: Item): Promise<Outcome> {
     if (isItemError(error, 'payout-busy')) return await postponePayout(relay, item)
     throw error
   }
-  // The payout is unpaid, and yet the transfer does not fit it: its row has changed since the transfer was signed.
-  return await fail(relay, item, 'manifest-invalid')
+  // The payout is unpaid, and yet the transfer does not fit it: its row has changed since the transfer was signed, or the
+  // transfer that had claimed it has expired meanwhile. The next attempt compares the rows with the manifest again.
+  return await doubt(relay, item, 'manifest-invalid')
 }
 
 /** Ends an item whose payout is paid or canceled. */

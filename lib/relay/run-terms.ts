@@ -1,5 +1,6 @@
-import { and, count, desc, eq, inArray, isNotNull } from 'drizzle-orm'
-import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
+import { and, count, desc, eq, gte, inArray, isNotNull, ne } from 'drizzle-orm'
+import { batches } from '#drizzle/schema/directory.ts'
+import { batchItems, batchJobs, relayChannels } from '#drizzle/schema/relay.ts'
 import type { PublicRelayKey } from '#lib/config/relay-key.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
@@ -51,13 +52,19 @@ export async function readMarginLedgers(db: Database, network: Pick<Network, 'na
   return validityLedgers(network) + (busiest?.queued ?? 0) * ledgersPerPayout(network)
 }
 
-/** The channels that an unfinished run of this account names: their escrow belongs to that run. */
-async function findBusyChannels(db: Database, account: string): Promise<Set<string>> {
+/** The channels that an unfinished run of this account names, other than `except`: their escrow belongs to that run. */
+export async function findBusyChannels(db: Database, account: string, except?: string): Promise<Set<string>> {
   const busy = await db
     .selectDistinct({ channel: batchItems.spender })
     .from(batchItems)
     .innerJoin(batchJobs, eq(batchJobs.id, batchItems.job))
-    .where(and(eq(batchJobs.status, 'running'), eq(batchItems.quotaAccount, account)))
+    .where(
+      and(
+        eq(batchJobs.status, 'running'),
+        eq(batchItems.quotaAccount, account),
+        except === undefined ? undefined : ne(batchJobs.id, except),
+      ),
+    )
   return new Set(busy.flatMap(({ channel }) => (channel === null ? [] : [channel])))
 }
 
@@ -101,4 +108,19 @@ export async function judgeChannels(
       return [address, isAvailable ? null : 'channel-unavailable']
     }),
   )
+}
+
+/**
+ * A channel that has moved may have paid this batch in a run which a restored database has lost: until its release, another
+ * channel could pay it again.
+ * @throws Refusal `run-not-ready`
+ */
+export async function requireNoneMoved(db: Database, token: string, batch: string): Promise<void> {
+  const moved = await db
+    .select({ channel: relayChannels.address })
+    .from(relayChannels)
+    .innerJoin(batches, eq(batches.id, batch))
+    .where(and(eq(relayChannels.token, token), gte(relayChannels.movedAt, batches.createdAt)))
+  const errors = moved.map(({ channel }) => ({ channel, reason: 'channel-unavailable' as const }))
+  if (errors.length > 0) throw new Refusal('run-not-ready', undefined, { details: { errors } })
 }

@@ -22,7 +22,7 @@ import { readDelegations } from '#lib/wallet/account.ts'
 import { formatManifest, hashSeal, isSignedManifest, type Manifest } from '#lib/wallet/manifest.ts'
 import { readSeal } from '#lib/wallet/seal.ts'
 import type { BatchContext } from './job.ts'
-import { judgeChannels, ledgersPerPayout } from './run-terms.ts'
+import { findBusyChannels, judgeChannels, ledgersPerPayout, requireNoneMoved } from './run-terms.ts'
 
 /** The body of POST /batches/{id}/run. */
 export const runRequest = z.object({
@@ -84,7 +84,7 @@ export async function startRun(
     const reason = channels.get(channel)
     return reason === null ? [] : [{ channel, reason: reason ?? ('channel-unknown' as const) }]
   })
-  // Only the delegations to channels are read.
+  await requireNoneMoved(db, token, id)
   if (used.length === 0 || unusable.some(({ reason }) => reason === 'channel-unknown'))
     throw notReady([...unsealed, ...unusable])
   const pairs = used.map((spender) => ({ owner: account, spender }))
@@ -190,11 +190,10 @@ async function queueRun(
   context: RunContext,
   { manifest, signature, payouts: sealed }: { manifest: Manifest; signature: string; payouts: readonly Sealed[] },
 ): Promise<BatchProgress> {
-  const { db, employer, session, batch, limits, now } = context
-  const { queue } = batch
+  const { db, employer, session, limits, now, batch } = context
   const job = randomUUID()
   // Not inside the transaction: on PGlite, opening the queue would wait for the transaction's connection.
-  await queue.open()
+  await batch.queue.open()
   return await transactFor(db, employer.organisation, async (tx) => {
     // Locks in this order: batch, payouts, job, items, quota. A job that is being closed locks itself first, so the insert
     // must not wait for one: while the batch is locked, no other run of it can begin.
@@ -213,7 +212,7 @@ async function queueRun(
       id: job,
       userKind: session.kind,
       userSub: session.sub,
-      relayKey: queue.relayKey,
+      relayKey: batch.queue.relayKey,
       batch: manifest.batch,
       manifest: formatManifest(manifest),
       signature,
@@ -232,13 +231,17 @@ async function queueRun(
     for (const part of partsOf(items)) await tx.insert(batchItems).values(part)
     const claim = { account: session.sub, day, count: items.length }
     if (!(await reserveCount(tx, claim, limits))) throw notReady([{ reason: 'quota-transfers' }])
+    // A second run that the account starts at the same time waits for the quota's row, and sees the first.
+    const busy = await findBusyChannels(tx, session.sub, job)
+    const shared = sealed.find(({ channel }) => busy.has(channel))?.channel
+    if (shared) throw notReady([{ channel: shared, reason: 'channel-busy' }])
     await recordAudit(tx, now, {
       ...employer,
       action: 'batch.run',
       subject: manifest.batch,
       detail: { payouts: items.length },
     })
-    await queue.send(tx, items)
+    await batch.queue.send(tx, items)
     const [progress] = await tx.select(PROGRESS).from(batches).where(isOwnBatch(employer, manifest.batch))
     if (!progress) throw batchNotFound()
     return progress

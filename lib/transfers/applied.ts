@@ -67,7 +67,8 @@ async function settleApplied(tx: Database, proposal: Proposal, record: LedgerRec
     await tx.delete(transfers).where(eq(transfers.id, written.id))
     return true
   }
-  const linked = await linkEarlierPayout(tx, written, { payoutId: terms.payoutId, createdBefore: closeOf(record) }, now)
+  const limits = { payoutId: terms.payoutId, createdBefore: closeOf(record) }
+  const linked = terms.paysNone ? written : await linkEarlierPayout(tx, written, limits, now)
   if (!linked) throw sponsorRefused('payout')
   await auditRecorded(tx, linked, inner, now)
   await settle(tx, linked.id, decision, now)

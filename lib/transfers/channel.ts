@@ -1,6 +1,7 @@
 import type { Database } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
 import { decodeInner } from './policy.ts'
+import type { RecordingTerms } from './record.ts'
 import { submit, type TransferContext } from './submit.ts'
 
 /** A transfer of a relay's channel account, which pays an item of a user's batch job. */
@@ -14,7 +15,7 @@ export interface ChannelTransfer {
   /** Runs in the SQL transaction that records the transfer, and throws if this transfer may no longer pay the item. */
   confirm(tx: Database): Promise<void>
   /** set if the channel pays from the escrow of a delegation, with the payout that it pays, if that is recorded */
-  delegated?: { payoutId?: string }
+  delegated?: Pick<RecordingTerms, 'payoutId' | 'paysNone'>
 }
 
 /**

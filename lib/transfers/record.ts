@@ -25,6 +25,8 @@ export interface RecordingTerms {
   calls?: CallRules | undefined
   /** the payout that the client names, if it does */
   payoutId?: string
+  /** it pays no payout, although one may fit: that of a payment which the ledger applied was canceled meanwhile */
+  paysNone?: true
   /** the account whose quota it counts against, if it isn't the payer's */
   quotaAccount?: string
   /** runs in the transaction that records it, and throws to stop it */
@@ -85,7 +87,7 @@ export function recordTransfer(
     }
     await terms.confirm?.(tx)
     // A rival claims no payout by itself.
-    const claims = recording.kind === 'begun' || payoutId !== undefined
+    const claims = !terms.paysNone && (recording.kind === 'begun' || payoutId !== undefined)
     const transfer = claims ? await linkPayout(tx, recording.transfer, { payoutId }, now) : recording.transfer
     if (!transfer) throw sponsorRefused('payout')
     await auditRecorded(tx, transfer, inner, now)

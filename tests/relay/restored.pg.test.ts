@@ -248,25 +248,35 @@ async function releaseAll(): Promise<{ recorded: number; settled: number }> {
   return sum
 }
 
-test.each([
-  ['a moment within the run', 2],
-  ['a moment before it', 0],
-])('pays no payout of a run again after a restore to %s', async (_, settled) => {
+/**
+ * A batch of two that a run has paid, in a database that is restored to a moment within or before that run; and the next
+ * batch, which has a payout to the first payee.
+ */
+async function restoreRun(isWithin: boolean) {
   // As if an operator had released the channels that the tests above have moved.
   await fixture.db.update(relayChannels).set({ problem: null, movedAt: null, sequenceNumber: null, runs: true })
   {
     await using _host = await fixture.relay()
     const areAdopted = async () => (await readChannels()).every(({ sequenceNumber }) => sequenceNumber !== null)
     await expect.poll(areAdopted, { timeout: 60_000 }).toBe(true)
+    // A test above leaves a job, whose payment would be one more to record.
+    const isIdle = async () => (await fixture.db.query.batchJobs.findMany()).every(({ status }) => status !== 'running')
+    await expect.poll(isIdle, { timeout: 60_000 }).toBe(true)
   }
   await fixture.running.batch?.queue.open()
   const runs = openRunFixture(fixture)
   const employer = await runs.employer()
   const batch = await runs.batchOf(employer, [4n, 8n])
+  const { body: created } = await runs.ask<{ id: string }>(employer, 'POST', '/batches', { name: 'next' })
+  const instructions = batch.payouts
+    .slice(0, 1)
+    .map(({ contractorId }) => ({ contractorId, encryptedAmount: 'to be sealed' }))
+  await runs.ask(employer, 'POST', `/batches/${created.id}/instructions`, { instructions })
+  await runs.ask(employer, 'POST', `/batches/${created.id}/ready`)
   await runs.delegate(employer, 20n)
-  if (settled > 0) expect(await runs.run(batch)).toMatchObject({ status: 200 })
+  if (isWithin) expect(await runs.run(batch)).toMatchObject({ status: 200 })
   const restore = await backUp()
-  if (settled === 0) expect(await runs.run(batch)).toMatchObject({ status: 200 })
+  if (!isWithin) expect(await runs.run(batch)).toMatchObject({ status: 200 })
   {
     await using _host = await fixture.relay()
     expect(await runs.ended(batch)).toMatchObject({ status: 'completed' })
@@ -274,15 +284,59 @@ test.each([
   const paid = (await runs.read(batch)).payouts.map(({ txHash }) => txHash)
   await restore()
   expect((await runs.read(batch)).payouts.map(({ status }) => status)).toEqual(['ready', 'ready'])
+  return { runs, batch, paid, next: { id: created.id, employer } }
+}
+
+test.each([
+  ['a moment within the run', 2],
+  ['a moment before it', 0],
+])('pays no payout of a run again after a restore to %s', async (_, settled) => {
+  const { runs, batch, paid } = await restoreRun(settled > 0)
   await using _host = await fixture.relay()
   await expect.poll(findMoved, { timeout: 60_000 }).not.toEqual([])
   await pass(20)
   expect(await runs.received(batch)).toEqual([4n, 8n])
   const released = await releaseAll()
   expect(released.settled).toBe(settled)
-  expect(released.recorded).toBeGreaterThanOrEqual(2)
+  expect(released.recorded).toBe(2)
   // The payments are recorded for their payouts, also where the restored database lacks the run.
   await expect.poll(async () => (await runs.read(batch)).payouts.map(({ txHash }) => txHash)).toEqual(paid)
   expect(await runs.read(batch)).toMatchObject({ status: 'completed', settledCount: 2 })
   expect(await runs.received(batch)).toEqual([4n, 8n])
+})
+
+test('starts no run of an older batch while another channel may have paid it', async () => {
+  const { runs, batch } = await restoreRun(false)
+  await using _host = await fixture.relay()
+  await expect.poll(findMoved, { timeout: 60_000 }).toMatchObject([{ address: runs.channel }])
+  const other = fixture.channels[1]?.publicKey() ?? ''
+  const seals = await Promise.all(
+    batch.payouts.map(async ({ id, contractorId }) => {
+      return { payoutId: id, encryptedAmount: await runs.seal(batch.id, contractorId, 4n, other) }
+    }),
+  )
+  expect(await runs.ask(batch.employer, 'POST', `/batches/${batch.id}/seals`, { seals })).toMatchObject({ status: 200 })
+  await runs.delegate(batch.employer, 8n, other)
+  expect(await runs.run<unknown>(batch)).toMatchObject({
+    status: 409,
+    body: { errors: [{ channel: runs.channel, reason: 'channel-unavailable' }] },
+  })
+  expect(await releaseAll()).toEqual({ recorded: 2, settled: 0 })
+  expect(await runs.run(batch)).toMatchObject({ status: 200, body: { status: 'completed', settledCount: 2 } })
+  expect(await runs.received(batch)).toEqual([4n, 8n])
+})
+
+test('releases a channel that has paid a payout which was canceled after the restore', async () => {
+  const { runs, batch, next, paid } = await restoreRun(true)
+  const [canceled] = batch.payouts
+  if (!canceled) throw new Error('no payout')
+  await using _host = await fixture.relay()
+  await expect.poll(findMoved, { timeout: 60_000 }).not.toEqual([])
+  expect(await runs.cancel(batch, canceled)).toMatchObject({ status: 200 })
+  expect(await releaseAll()).toEqual({ recorded: 2, settled: 2 })
+  const hashes = (await runs.itemsOf(batch)).map(({ status, hash }) => `${status} ${hash}`)
+  expect(hashes).toEqual(paid.map((hash) => `paid ${hash}`))
+  expect((await runs.read(batch)).payouts.map(({ status }) => status)).toEqual(['canceled', 'paid'])
+  // Another payout to the same payee that the payment would fit stays unpaid.
+  expect(await runs.read(next)).toMatchObject({ payouts: [{ status: 'ready' }] })
 })

@@ -122,6 +122,48 @@ test('drops a signed envelope whose payout is canceled before it is recorded', a
   expect(await quotaOf(employer.address)).toMatchObject({ count: 0, held: 0n })
 })
 
+test('tries a payout again whose claim was refused, and which is unpaid', async () => {
+  const employer = await runs.employer()
+  const batch = await runs.batchOf(employer, [1n])
+  await runs.delegate(employer, 1n)
+  const [payout] = batch.payouts
+  if (!payout) throw new Error('no payout')
+  const setAddress = (address: string | undefined) =>
+    service.db.update(payoutRows).set({ address }).where(eq(payoutRows.id, payout.id))
+  let simulations = 0
+  service.ledger.proxy.rule(async ({ method, params }): Promise<Fault> => {
+    if (method !== 'simulateTransaction') return 'pass'
+    if (TransactionBuilder.fromXdr(String(params.transaction), runs.network.passphrase).toXdr().length < 10_000)
+      return 'pass'
+    simulations += 1
+    // The sponsor's: no claim fits for a moment, as while another transfer has the payout.
+    if (simulations === 2) await setAddress(employer.address)
+    return 'pass'
+  })
+  await runs.run(batch)
+  await using _relay = await service.relay({ times: { ...SHORT_TIMES, lag: 2 } })
+  await vi.waitUntil(async () => (await runs.itemsOf(batch)).some((item) => item.doubtedLedger !== null), {
+    timeout: 60_000,
+    interval: 20,
+  })
+  await setAddress(payout.address)
+  expect(await runs.ended(batch)).toMatchObject({ status: 'completed' })
+  expect(await runs.received(batch)).toEqual([1n])
+})
+
+test('starts one of two runs on the same channel that are started at once', async () => {
+  const employer = await runs.employer()
+  const batches = [await runs.batchOf(employer, [1n]), await runs.batchOf(employer, [2n])]
+  await runs.delegate(employer, 3n)
+  const answers = await Promise.all(batches.map((batch) => runs.run<unknown>(batch)))
+  expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 409])
+  expect(answers.find(({ status }) => status === 409)?.body).toMatchObject({
+    errors: [{ channel: runs.channel, reason: 'channel-busy' }],
+  })
+  await using _relay = await service.relay()
+  await Promise.all(batches.map(runs.ended))
+})
+
 test('fails every payout of a channel whose escrow covers only some', async () => {
   const employer = await runs.employer()
   const batch = await runs.batchOf(employer, [1n, 2n, 4n])
