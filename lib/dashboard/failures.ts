@@ -119,6 +119,13 @@ const SHORT = {
     'Send more USDC to the relay’s channels: the Jobs page shows which, and how. Then ask the employer to start a new job for the failed transfers.',
 } as const
 
+const TAMPERED = {
+  actor: 'operator',
+  why: 'manifest-invalid: the database differs from what the employer has signed, or the delegation was replaced',
+  remedy:
+    'Compare the rows of the run with its manifest: unless the employer has delegated anew, somebody has changed them.',
+} as const
+
 /** Lists the relay jobs that failed recently, except those whose failed items were all paid by later transfers. */
 export async function listFailedJobs(db: Database, now: Date): Promise<Attention[]> {
   const jobs = await db
@@ -133,6 +140,7 @@ export async function listFailedJobs(db: Database, now: Date): Promise<Attention
       wasShort: sql<boolean>`bool_or(${isUnpaid} and cardinality(${batchItems.unable}) > 0)`,
       isShort: sql<boolean>`bool_or(${isUnpaid} and ${isShort})`,
       isUnknown: sql<boolean>`bool_or(${batchItems.status} = 'unknown')`,
+      isTampered: sql<boolean>`bool_or(${isUnpaid} and ${batchItems.error} = 'manifest-invalid')`,
       all: count(),
     })
     .from(batchJobs)
@@ -147,7 +155,7 @@ export async function listFailedJobs(db: Database, now: Date): Promise<Attention
     db,
     jobs.map(({ id }) => id),
   )
-  return jobs.map(({ id, kind, sub, error, endedAt, failed, wasShort, isShort, isUnknown, all }) => {
+  return jobs.map(({ id, kind, sub, error, endedAt, failed, wasShort, isShort, isUnknown, isTampered, all }) => {
     const organisation = users.get(`${kind}:${sub}`)
     const contractors = (unpaid.get(id) ?? []).filter((one) => one.organisation === organisation?.id)
     return {
@@ -156,7 +164,7 @@ export async function listFailedJobs(db: Database, now: Date): Promise<Attention
       since: endedAt ?? undefined,
       what: `${failed} of ${counted(all, 'transfer', 'transfers')} of a relay job failed`,
       why: wasShort ? 'no channel of the relay had enough USDC' : (error ?? ''),
-      ...(isUnknown ? UNKNOWN : isShort ? SHORT : wasShort ? FILLED : FAILED),
+      ...(isTampered ? TAMPERED : isUnknown ? UNKNOWN : isShort ? SHORT : wasShort ? FILLED : FAILED),
       ...(endedAt && {
         until: { event: 'later transfers pay the same people', at: new Date(endedAt.getTime() + LISTED_FOR_MS) },
       }),

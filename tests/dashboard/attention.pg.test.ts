@@ -280,6 +280,22 @@ test('lists a failed or stalled relay job with its organisation and users, until
   expect(rows[0]?.items.map(({ paidLater }) => paidLater)).toEqual(['first', 'second'])
 })
 
+test('names a run whose rows differ from its manifest, for the operator', async () => {
+  const run = jobRow({ status: 'failed', error: 'transfer 0: allowance-short', createdAt: before(20) })
+  const errors = ['allowance-short', 'manifest-invalid']
+  const items = errors.map((error, position) =>
+    itemRow({ job: run.id, position, recipient: 'GRUN', queuedAt: before(20), status: 'failed', error }),
+  )
+  await insertRows(db, { jobs: [run], items })
+  const { items: listed } = await readAttention(db, [], NOW)
+  expect(listed.find(({ key }) => key === `job ${run.id}`)).toMatchObject({
+    what: '2 of 2 transfers of a relay job failed',
+    why: expect.stringContaining('manifest-invalid'),
+    remedy: expect.stringContaining('manifest'),
+    actor: 'operator',
+  })
+})
+
 test('changes the pulse with every record, and reports whether work is in progress', async () => {
   const before = await readPulse(db)
   expect(before.isOpen).toBe(true)
