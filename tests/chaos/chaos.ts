@@ -175,13 +175,16 @@ async function runHistories(histories: number, firstSeed: number): Promise<void>
         hasBackup = true
       }),
     restore: async () => {
-      if (!hasBackup || isAway) return false
+      // A release under way would go on with what it has read from the database that is replaced.
+      if (!hasBackup || isAway || isReleasing) return false
+      isReleasing = true
       const starts = await Promise.all([...instances, ...relays].map(({ halt }) => halt()))
       const isRestored = await withoutDatabase(async () => {
         await admin.query('DROP DATABASE chaos WITH (FORCE)')
         await admin.query('CREATE DATABASE chaos TEMPLATE backup')
       })
       await Promise.all(starts.map((start) => start()))
+      isReleasing = false
       if (isRestored) restores += 1
       return isRestored
     },
