@@ -66,7 +66,7 @@ describe('the images', () => {
   })
 })
 
-test('copies only the migrations and the viewer into a standalone build', () => {
+test('copies only the migrations, the viewer and the package into a standalone build', () => {
   // A standalone build copies the files in these traces. Every build writes a trace for each entry.
   const traces = globSync('.next/server/**/*.nft.json')
   expect(traces).toContain('.next/server/instrumentation.js.nft.json')
@@ -79,7 +79,10 @@ test('copies only the migrations and the viewer into a standalone build', () => 
   expect(own).toContain('lib/api/viewer/viewer.js')
   expect(
     [...own].filter(
-      (file) => !/^(drizzle\/migrations\/|lib\/api\/viewer\/[\w-]+\.(js|css)$|package\.json$)/.test(file),
+      (file) =>
+        !/^(drizzle\/migrations\/|lib\/api\/viewer\/[\w-]+\.(js|css)$|lib\/sdk\/dist\/[\w.-]+\.tgz$|package\.json$)/.test(
+          file,
+        ),
     ),
   ).toEqual([])
   // Only relays and clients prove, and only the embedded ledger verifies, so functions on Vercel must not include these

@@ -116,12 +116,14 @@ test('runs the demo with its requests spread over two instances', async () => {
     })
   }
   const code = await new Promise((resolve) => demo.once('close', resolve))
-  expect(output).toContain('All as promised: five confidential payments')
+  // This ledger's document names no relay, so the demo cannot delegate to one.
+  expect(output).toContain('SKIPPED: the run (the deployment document names no relay)')
+  expect(output).toContain('What was shown is as promised: five confidential payments')
   expect(output).toContain("The relay's batch is completed")
   expect(code).toBe(0)
   expect(Math.min(...balancer.counts)).toBeGreaterThanOrEqual(15)
   const sponsored = (await fixture.db.query.transfers.findMany()).filter(({ sponsor }) => sponsor !== null)
-  expect(sponsored).toHaveLength(10)
+  expect(sponsored.filter(({ kind }) => kind === 'transfer')).toHaveLength(10)
   await expectOneTruth()
 })
 

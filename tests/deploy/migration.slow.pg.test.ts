@@ -143,7 +143,7 @@ describe('npm run migrate', () => {
   }
 
   test('migrates', async () => {
-    expect(await run({})).toEqual({ code: 0, said: 'the database is migrated\n' })
+    expect(await run({})).toEqual({ code: 0, output: 'the database is migrated\n' })
     expect(await tables()).toContain('organisations')
   })
 

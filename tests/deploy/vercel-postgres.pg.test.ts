@@ -141,7 +141,8 @@ describe('transactions', () => {
 
   test.each(QUOTA_CASES)('records as many of 60 concurrent transfers as fit ($name)', async (quotaCase) => {
     const attempts = Array.from({ length: 60 }, async (_, index) => {
-      const transfer = transferNamed(String(index), { quotaAccount: `payer ${index % quotaCase.payers}` })
+      const { kind = 'transfer', payers } = quotaCase
+      const transfer = transferNamed(String(index), { kind, quotaAccount: `payer ${index % payers}` })
       try {
         await recordNamed(
           [db, other][index % 2] ?? db,

@@ -31,7 +31,10 @@ beforeAll(async () => {
 })
 afterAll(() => service.close())
 
-const addressed = OPERATIONS.filter(({ path, caller }) => path.includes('{id}') && 'role' in CALLERS[caller])
+// This service has no relay, so it refuses a run before it looks for the batch: tests/relay/runs covers that.
+const addressed = OPERATIONS.filter(
+  ({ id, path, caller }) => path.includes('{id}') && 'role' in CALLERS[caller] && id !== 'startRun',
+)
 const byRole = OPERATIONS.filter(({ caller }) => 'role' in CALLERS[caller])
 
 const cases = (operations: readonly Operation[]) =>

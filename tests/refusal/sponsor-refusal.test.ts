@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { REFUSALS } from '#lib/refusal/refusal.ts'
 import { type RefusalReason, SponsorRefusal, sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
 import { CLAIM_CASES } from '../directory/claim-cases.ts'
+import { INVALID_CALLS } from '../transfers/call-cases.ts'
 import { POLICY_CASES } from '../transfers/policy-cases.ts'
 import { QUOTA_CASES } from '../transfers/quota-cases.ts'
 import { RIVAL_CASES } from '../transfers/rival-cases.ts'
@@ -21,6 +22,9 @@ test('covers every reason in a table of cases', () => {
     QUOTA_CASES,
     CLAIM_CASES,
     RIVAL_CASES,
+    INVALID_CALLS,
+    // Of a delegation: tests/transfers/policy.test.ts.
+    [{ reason: 'live-until' }],
   ]
   const asserted = new Set<string>(tables.flat().flatMap(({ reason }) => (reason ? [reason] : [])))
   if (HOST_ERRORS.length > 0) asserted.add('would-fail')

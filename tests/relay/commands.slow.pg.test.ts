@@ -71,7 +71,7 @@ test('relay serves two pages and nothing else, and exits on SIGTERM', async () =
     .poll(() => get('/health?x=1'))
     .toEqual({
       status: 200,
-      body: { ok: false, ledger: true, clockOffsetSeconds: expect.any(Number), problems },
+      body: { ok: false, ledger: true, clockOffsetSeconds: expect.any(Number), problems, runs: true },
     })
   expect((await fetch(`http://localhost:${port}/health`, { method: 'HEAD' })).status).toBe(200)
   expect(await get('/.well-known/disbursement-relay')).toEqual({

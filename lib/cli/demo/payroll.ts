@@ -4,6 +4,7 @@ import type { BatchProgress } from '#lib/directory/batches/status.ts'
 import { announceProofs } from '#lib/prover/progress.ts'
 import { requestFriendbot } from '#lib/stellar/friendbot.ts'
 import { formatUnits, parseUnits } from '#lib/text/money.ts'
+import { fetchDeployment } from '#lib/wallet/deployment.ts'
 import type { Holder } from '#lib/wallet/keys.ts'
 import type { Prover } from '#lib/wallet/prover.ts'
 import { endow, openTestNetwork, registerHolder } from '../client/participants.ts'
@@ -129,16 +130,21 @@ export async function runPayroll(
   const bonuses = hasRelay ? BONUSES.map((bonus) => parseUnits(bonus)) : []
   const relayed = hasRelay ? await runRelayBatch(client, bonuses, say) : 'completed'
   const rewarded = await Promise.all(holders.map((holder) => decryptedBalance(network, holder)))
-  const runFailures = hasRelay
-    ? await showRun(
-        { base, deploymentUrl, network, client, employer },
-        hired.map(({ id, name, holder }, index) => {
-          return { contractorId: id, name, holder, amount: RUN_AMOUNTS[index] ?? '1' }
-        }),
-        say,
-      )
-    : []
-  const skipped = hasRelay ? [] : [`the relay's job and run (${noRelay})`]
+  const namesRelay = (await fetchDeployment(deploymentUrl)).relay !== undefined
+  const runFailures =
+    hasRelay && namesRelay
+      ? await showRun(
+          { base, deploymentUrl, network, client, employer },
+          hired.map(({ id, name, holder }, index) => {
+            return { contractorId: id, name, holder, amount: RUN_AMOUNTS[index] ?? '1' }
+          }),
+          say,
+        )
+      : []
+  const skipped = [
+    ...(hasRelay ? [] : [`the relay's job and run (${noRelay})`]),
+    ...(hasRelay && !namesRelay ? ['the run (the deployment document names no relay)'] : []),
+  ]
   const failures = [
     ...runFailures,
     ...(relayed === 'completed' ? [] : [`the relay's job is ${relayed}`]),
