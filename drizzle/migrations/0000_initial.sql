@@ -240,6 +240,7 @@ CREATE TABLE "relay_channels" (
 	"next_job" uuid,
 	"next_position" integer,
 	"sequence_number" bigint,
+	"own_call_sequence" bigint,
 	"moved_at" timestamp (3) with time zone,
 	"paused" boolean DEFAULT false NOT NULL,
 	"runs" boolean DEFAULT false NOT NULL,

@@ -182,6 +182,8 @@ export const relayChannels = pgTable(
      * the first check adopts the ledger's
      */
     sequenceNumber: bigint('sequence_number', { mode: 'bigint' }),
+    /** the highest one that a registration or a merge has used: no transfer records it */
+    ownCallSequence: bigint('own_call_sequence', { mode: 'bigint' }),
     /** when the problem `moved` was found: until the release no channel pays an item that was queued before */
     movedAt: instant('moved_at'),
     /** an operator has paused the channel: it begins no item. Not a problem, which the next check would clear */

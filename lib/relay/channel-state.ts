@@ -1,4 +1,5 @@
 import { and, eq, exists, gte, inArray, isNull, lt, notInArray, or, sql } from 'drizzle-orm'
+import type { PgColumn } from 'drizzle-orm/pg-core'
 import { batchItems, batchJobs, type ChannelProblem, relayChannels } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { ItemError } from './item-error.ts'
@@ -110,17 +111,19 @@ export async function recordProblem(
  * Records the sequence number of a transaction that the channel signs, before the transaction is submitted. The number
  * before it is the ledger's: if that is higher than the recorded one, transactions were applied that this database
  * does not have, as after a restore from a backup.
+ * @param call.isOwnCall whether it is a registration or a merge, which no transfer records
  * @throws ItemError `channel-unfit`, with the problem `moved`: the transaction must not be submitted
  */
 export async function claimSequence(
   db: Database,
   token: string,
-  { address, sequenceNumber }: { address: string; sequenceNumber: bigint },
+  { address, sequenceNumber, isOwnCall = false }: { address: string; sequenceNumber: bigint; isOwnCall?: boolean },
 ): Promise<void> {
-  const recorded = relayChannels.sequenceNumber
+  const { sequenceNumber: recorded, ownCallSequence } = relayChannels
+  const highest = (column: PgColumn) => sql`greatest(${column}, ${sequenceNumber})`
   const claimed = await db
     .update(relayChannels)
-    .set({ sequenceNumber: sql`greatest(${recorded}, ${sequenceNumber})` })
+    .set({ sequenceNumber: highest(recorded), ...(isOwnCall && { ownCallSequence: highest(ownCallSequence) }) })
     .where(
       and(
         isChannel(token, address),

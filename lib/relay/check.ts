@@ -1,11 +1,20 @@
 import { StrKey } from '@stellar/stellar-sdk'
+import { and, eq, inArray, notExists } from 'drizzle-orm'
 import type { ChannelProblem } from '#drizzle/schema/relay.ts'
+import { envelopes, transfers } from '#drizzle/schema/transfers.ts'
 import { log } from '#lib/observability/log.ts'
 import type { Tracker } from '#lib/transfers/track.ts'
 import { readConfidentialAccount, readConfidentialAccounts } from '#lib/wallet/account.ts'
 import { isConflict, opensBalance, readBalance } from './balance.ts'
-import { adoptSequence, type ChannelRecord, findChannels, recordMove, recordProblem } from './channel-state.ts'
-import type { Item } from './item-row.ts'
+import {
+  adoptSequence,
+  type ChannelRecord,
+  findChannel,
+  findChannels,
+  recordMove,
+  recordProblem,
+} from './channel-state.ts'
+import type { HeldItem, Item } from './item-row.ts'
 import { sequenceNumberOf } from './own-call.ts'
 import type { Channel, Relay } from './relay.ts'
 
@@ -73,20 +82,39 @@ export async function compareSequences(relay: Relay): Promise<void> {
 const READINGS = 4
 
 /**
- * Records the problem `moved` for the channel of an item whose transfer cannot be applied any more, if another transaction
- * has used the transfer's sequence number. This database lacks that transaction, as after a restore from a backup, and it
- * may have paid the item.
+ * Records the problem `moved` for the channel of an item whose transfer cannot be applied any more, if a transaction that
+ * this database lacks has used the transfer's sequence number, as after a restore from a backup: it may have paid the item.
  * @throws LedgerError
  */
-export async function suspectMove(relay: Relay, { channel, signedXdr }: Item): Promise<void> {
+export async function suspectMove(relay: Relay, item: Item): Promise<void> {
+  const { channel, signedXdr } = item
   if (channel === null || signedXdr === null) return
   const number = sequenceNumberOf(signedXdr, relay.network.passphrase)
   for (let reading = 0; reading < READINGS; reading += 1) {
     const { account } = await relay.sponsor.tracker.readAccount(channel)
     if (!account || account.seqNum < number) continue
+    if (await isKnownUse(relay, { ...item, channel }, number)) return
     log('error', 'channel moved', { channel })
     return await recordProblem(relay, channel, 'moved')
   }
+}
+
+/**
+ * Whether a merge of the channel has used the number, or a recorded transfer other than the item's. The item's transfer was
+ * then signed with the number that a lagging node showed.
+ */
+async function isKnownUse(relay: Relay, { channel, innerHash }: HeldItem, number: bigint): Promise<boolean> {
+  const { ownCallSequence = null } = (await findChannel(relay, channel)) ?? {}
+  if (ownCallSequence !== null && number <= ownCallSequence) return true
+  const db = await relay.database()
+  const isItems = and(eq(envelopes.transfer, transfers.id), eq(envelopes.innerHash, innerHash ?? ''))
+  const isOther = and(
+    eq(transfers.account, channel),
+    eq(transfers.sequenceNumber, number),
+    inArray(transfers.status, ['succeeded', 'failed', 'unknown']),
+    notExists(db.select().from(envelopes).where(isItems)),
+  )
+  return (await db.$count(transfers, isOther)) > 0
 }
 
 /**

@@ -24,7 +24,7 @@ export async function submitOwnCall(
 ): Promise<void> {
   const { network, signal } = relay
   const sequenceNumber = sequenceNumberOf(call.signedXdr, network.passphrase)
-  await claimSequence(await relay.database(), relay.token, { address: channel, sequenceNumber })
+  await claimSequence(await relay.database(), relay.token, { address: channel, sequenceNumber, isOwnCall: true })
   let sentLedger = -1
   let ledger = -1
   let changedAt = performance.now()

@@ -7,7 +7,7 @@ import { Refusal } from '#lib/refusal/refusal.ts'
 import { requestFriendbot } from '#lib/stellar/friendbot.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import { readConfidentialAccounts } from '#lib/wallet/account.ts'
-import { buildMerge, buildRegister } from '#lib/wallet/calls.ts'
+import { buildRegister } from '#lib/wallet/calls.ts'
 import { readBalance } from './balance.ts'
 import { announceChannels, recordProblem } from './channel-state.ts'
 import { diagnose } from './check.ts'
@@ -44,7 +44,7 @@ const INFO = z.object({ friendbotUrl: z.string().optional() })
 
 /**
  * Makes every channel of the relay fit to pay: an account with XLM from friendbot, registered with the token, and with
- * a spendable confidential balance from the faucet. Finished steps are skipped, so it may run again, also after an
+ * a confidential balance from the faucet. Finished steps are skipped, so it may run again, also after an
  * interruption. Waits for an RPC that lags, and for a deposit that another process began.
  * @throws ConfigurationError where the network has no friendbot, or the service no faucet; the last failure of a
  *   channel that makes no progress for five minutes
@@ -122,20 +122,19 @@ export function announceRegistrations(relay: Relay, say: (line: string) => void)
   return { ...relay, deployment }
 }
 
+/**
+ * Funds a channel that has less than a tenth of `funds`. The deposit is not merged here: a running relay may be using the
+ * channel's next sequence number. A payment that needs the deposit merges it.
+ */
 async function fillUp({ relay, faucet, say, funds = CHANNEL_FUNDS }: Preparation, channel: Channel): Promise<void> {
-  const before = await readBalance(relay, channel)
-  const received = before.receiving.value
-  if (before.spendable.value + received < funds / 10n) {
-    if (!faucet)
-      throw new ConfigurationError('FAUCET_SEED', 'channels are funded by the faucet, and none is configured')
-    say(channel.address, 'asking the faucet for a confidential balance')
-    const rules = { amount: funds, coolDown: 0, patience: FAUCET_PATIENCE_MS }
-    await fund(await relay.database(), { ...faucet, rules }, channel.address)
-  } else if (received === 0n) return
-  say(channel.address, 'making it spendable')
-  const balance = await readBalance(relay, channel)
-  await submitOwnCall(relay, channel.address, await buildMerge(await relay.deployment(), channel.signer, balance))
-  await readBalance(relay, channel)
+  const { spendable, receiving } = await readBalance(relay, channel)
+  if (spendable.value + receiving.value >= funds / 10n) return
+  if (!faucet) {
+    throw new ConfigurationError('FAUCET_SEED', 'channels are funded by the faucet, and none is configured')
+  }
+  say(channel.address, 'asking the faucet for a confidential balance')
+  const rules = { amount: funds, coolDown: 0, patience: FAUCET_PATIENCE_MS }
+  await fund(await relay.database(), { ...faucet, rules }, channel.address)
 }
 
 async function requestXlm({ network }: Relay, address: string): Promise<void> {

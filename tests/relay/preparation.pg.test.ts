@@ -20,8 +20,8 @@ test('waits for the deposit of a process that was killed, and continues', async 
   await prepareChannels({ relay, faucet: fixture.running.faucet, say: (_, step) => steps.push(step) })
   expect(steps.some((step) => step.startsWith('waiting: '))).toBe(true)
   expect(steps.at(-1)).toBe('ready')
-  const { spendable } = await syncBalance(fixture.ledger.network, channel)
-  expect(spendable.value).toBe(CHANNEL_FUNDS)
+  const { receiving } = await syncBalance(fixture.ledger.network, channel)
+  expect(receiving.value).toBe(CHANNEL_FUNDS)
 })
 
 test('prepares every channel while one node of two lags', async () => {
