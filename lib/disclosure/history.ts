@@ -2,9 +2,9 @@ import { Address, type rpc, TransactionBuilder, xdr } from '@stellar/stellar-sdk
 import type { ArchivedEvents, TokenArchive } from '#lib/wallet/archive.ts'
 import { decodeCallData, decodePayload } from '#lib/wallet/call-data.ts'
 import type { Payload } from '#lib/wallet/encryption.ts'
-import { accountFilters } from '#lib/wallet/events.ts'
+import { accountFilters, limitsOf } from '#lib/wallet/events.ts'
 import { WalletError } from '#lib/wallet/wallet-error.ts'
-import { eventsOf, FLOOR_MARGIN, fromArchive, ledgerOf, MARGIN, PAGE } from './ledger-source.ts'
+import { eventsOf, fromArchive, ledgerOf, PAGE } from './ledger-source.ts'
 import type { LedgerEvent } from './payment.ts'
 
 /** An event of the token. The payload of a call that made or used a delegation is there if a source has it. */
@@ -30,15 +30,14 @@ export interface HistorySource {
  * @throws WalletError `archive-unavailable`, or `history-incomplete` if archives are named and none of them is complete
  */
 export async function readHistory({ rpc: server, token, archives }: HistorySource, account?: string): Promise<History> {
-  const { oldestLedger, latestLedger } = await server.getHealth()
-  const floor = Math.min(oldestLedger + FLOOR_MARGIN, latestLedger)
-  const seam = archives.length === 0 ? floor : Math.min(oldestLedger + MARGIN, latestLedger)
+  const health = await server.getHealth()
+  const { floor, seam } = limitsOf(health)
   const whole: rpc.Api.EventFilter[] = [{ type: 'contract', contractIds: [token] }]
   const filters = account === undefined ? whole : accountFilters(token, account)
-  const recent = await readRecent(server, filters, seam)
+  const recent = await readRecent(server, filters, archives.length === 0 ? floor : seam)
   if (archives.length === 0) {
     const isRegistered = account !== undefined && recent.events.some(({ topics }) => topics[0] === REGISTER)
-    const isWhole = isRegistered || oldestLedger <= 1
+    const isWhole = isRegistered || health.oldestLedger <= 1
     return isWhole ? { events: recent.events } : { events: recent.events, completeFrom: recent.from }
   }
   const old = await readOld(archives, account, seam - 1)

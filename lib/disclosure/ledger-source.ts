@@ -3,6 +3,7 @@ import { readInstance, settingOf } from '#lib/stellar/asset.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import { type ConfidentialAccount, readAuditorKey, readConfidentialAccounts } from '#lib/wallet/account.ts'
 import type { ArchivedEvent, TokenArchive } from '#lib/wallet/archive.ts'
+import { limitsOf } from '#lib/wallet/events.ts'
 import type { EventReference } from './bundle.ts'
 import { DisclosureError } from './disclosure-error.ts'
 import { isKey, type LedgerEvent } from './payment.ts'
@@ -29,12 +30,6 @@ export type DisclosureRpc = Pick<
 
 /** Largest page of getEvents (stellar-rpc's limit). */
 export const PAGE = 10_000
-
-/** The RPC drops ledgers while it is read. Requests start this far above its oldest one. */
-export const FLOOR_MARGIN = 2
-
-/** Archives are read this far above the RPC's oldest ledger. */
-export const MARGIN = 100
 
 /**
  * Reads from an RPC what it still has, and older events from archives.
@@ -110,9 +105,8 @@ export function openLedgerSource(
 
   /** The registry's events from the ledger of `event` on, in ledger order. */
   async function readRegistryEvents(registry: string, { ledger }: Pick<LedgerEvent, 'ledger'>): Promise<LedgerEvent[]> {
-    const { oldestLedger, latestLedger } = await server.getHealth()
-    const margin = archives.length === 0 ? FLOOR_MARGIN : MARGIN
-    const seam = Math.min(oldestLedger + margin, latestLedger)
+    const limits = limitsOf(await server.getHealth())
+    const seam = archives.length === 0 ? limits.floor : limits.seam
     const isRecent = ledger >= seam
     const recent: LedgerEvent[] = []
     const filters: rpc.Api.EventFilter[] = [{ type: 'contract', contractIds: [registry] }]

@@ -1,8 +1,6 @@
-import { and, eq, exists, gte, inArray, isNull, lt, notInArray, or, sql } from 'drizzle-orm'
-import type { PgColumn } from 'drizzle-orm/pg-core'
+import { and, eq, exists, gte, inArray, isNull, notInArray, or, sql } from 'drizzle-orm'
 import { batchItems, batchJobs, type ChannelProblem, relayChannels } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { ItemError } from './item-error.ts'
 import { type Item, OPEN_ITEM } from './item-row.ts'
 import type { Relay } from './relay.ts'
 
@@ -10,7 +8,7 @@ import type { Relay } from './relay.ts'
 export type ChannelRecord = typeof relayChannels.$inferSelect
 
 /** The part of a relay's context that finds a channel's row. */
-type ChannelStore = Pick<Relay, 'database' | 'token'>
+export type ChannelStore = Pick<Relay, 'database' | 'token'>
 
 /** A channel that no relay has announced for this long (ms) belongs to no running relay. */
 export const STALE_AFTER_MS = 60_000
@@ -105,62 +103,6 @@ export async function recordProblem(
         sql`${relayChannels.problem} IS DISTINCT FROM ${problem}`,
       ),
     )
-}
-
-/**
- * Records the sequence number of a transaction that the channel signs, before the transaction is submitted. The number
- * before it is the ledger's: if that is higher than the recorded one, transactions were applied that this database
- * does not have, as after a restore from a backup.
- * @param call.isOwnCall whether it is a registration or a merge, which no transfer records
- * @throws ItemError `channel-unfit`, with the problem `moved`: the transaction must not be submitted
- */
-export async function claimSequence(
-  db: Database,
-  token: string,
-  { address, sequenceNumber, isOwnCall = false }: { address: string; sequenceNumber: bigint; isOwnCall?: boolean },
-): Promise<void> {
-  const { sequenceNumber: recorded, ownCallSequence } = relayChannels
-  const highest = (column: PgColumn) => sql`greatest(${column}, ${sequenceNumber})`
-  const claimed = await db
-    .update(relayChannels)
-    .set({ sequenceNumber: highest(recorded), ...(isOwnCall && { ownCallSequence: highest(ownCallSequence) }) })
-    .where(
-      and(
-        isChannel(token, address),
-        sql`${relayChannels.problem} IS DISTINCT FROM 'moved'`,
-        sql`coalesce(${recorded} >= ${sequenceNumber - 1n}, true)`,
-      ),
-    )
-    .returning({ address: relayChannels.address })
-  if (claimed.length > 0) return
-  throw new ItemError('channel-unfit', `channel ${address} has moved: see npm run relay -- --help`, {
-    problem: 'moved',
-  })
-}
-
-/**
- * Records the problem `moved` if the ledger's sequence number is higher than the recorded one. One statement compares and
- * records: an operator may release the channel at the same time.
- */
-export async function recordMove(store: ChannelStore, address: string, sequenceNumber: bigint): Promise<void> {
-  await (await store.database())
-    .update(relayChannels)
-    .set({ problem: 'moved', movedAt: sql`clock_timestamp()` })
-    .where(
-      and(
-        isChannel(store.token, address),
-        sql`${relayChannels.problem} IS DISTINCT FROM 'moved'`,
-        lt(relayChannels.sequenceNumber, sequenceNumber),
-      ),
-    )
-}
-
-/** Adopts the ledger's sequence number for a channel that has none. */
-export async function adoptSequence(store: ChannelStore, address: string, sequenceNumber: bigint): Promise<void> {
-  await (await store.database())
-    .update(relayChannels)
-    .set({ sequenceNumber })
-    .where(and(isChannel(store.token, address), isNull(relayChannels.sequenceNumber)))
 }
 
 /**

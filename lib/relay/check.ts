@@ -1,21 +1,8 @@
-import { StrKey } from '@stellar/stellar-sdk'
-import { and, eq, inArray, notExists } from 'drizzle-orm'
 import type { ChannelProblem } from '#drizzle/schema/relay.ts'
-import { envelopes, transfers } from '#drizzle/schema/transfers.ts'
-import { log } from '#lib/observability/log.ts'
 import type { Tracker } from '#lib/transfers/track.ts'
 import { readConfidentialAccount, readConfidentialAccounts } from '#lib/wallet/account.ts'
 import { isConflict, opensBalance, readBalance } from './balance.ts'
-import {
-  adoptSequence,
-  type ChannelRecord,
-  findChannel,
-  findChannels,
-  recordMove,
-  recordProblem,
-} from './channel-state.ts'
-import type { HeldItem, Item } from './item-row.ts'
-import { sequenceNumberOf } from './own-call.ts'
+import { type ChannelRecord, findChannels, recordProblem } from './channel-state.ts'
 import type { Channel, Relay } from './relay.ts'
 
 /** The highest sequence number: an account that has reached it can sign nothing more. */
@@ -52,69 +39,6 @@ export async function diagnose(relay: LedgerReader, address: string): Promise<Ch
 /** Whether an address (G… or C…) is registered with the token, and so can be paid. @throws LedgerError */
 export async function isRegistered(relay: Pick<Relay, 'network' | 'token'>, address: string): Promise<boolean> {
   return (await readConfidentialAccount(relay.network.server, relay.token, address)) !== undefined
-}
-
-/** One malformed row must not keep every relay from comparing the others. */
-const isAccount = (address: string): boolean => StrKey.isValidEd25519PublicKey(address)
-
-/**
- * Compares the sequence numbers of all relays' channels with the ledger's: a higher one there means that this database
- * lacks transactions, as after a restore from a backup. A relay takes no item before it has done so, because another
- * relay's channel may have paid that item.
- * @throws LedgerError
- */
-export async function compareSequences(relay: Relay): Promise<void> {
-  const { token, sponsor } = relay
-  const db = await relay.database()
-  const addresses = (await findChannels(db, token)).map(({ address }) => address).filter(isAccount)
-  const readings = await Promise.all(addresses.map(sponsor.tracker.readAccount))
-  const onLedger = new Map(addresses.map((address, index) => [address, readings[index]?.account?.seqNum]))
-  // Read after the ledger: a sequence number is recorded before it is used.
-  for (const { address, sequenceNumber: recorded } of await findChannels(db, token)) {
-    const sequenceNumber = onLedger.get(address)
-    if (sequenceNumber === undefined) continue
-    if (recorded === null) await adoptSequence(relay, address, sequenceNumber)
-    else if (recorded < sequenceNumber) await recordMove(relay, address, sequenceNumber)
-  }
-}
-
-/** How often an account is read: a node that lags shows an earlier number. */
-const READINGS = 4
-
-/**
- * Records the problem `moved` for the channel of an item whose transfer cannot be applied any more, if a transaction that
- * this database lacks has used the transfer's sequence number, as after a restore from a backup: it may have paid the item.
- * @throws LedgerError
- */
-export async function suspectMove(relay: Relay, item: Item): Promise<void> {
-  const { channel, signedXdr } = item
-  if (channel === null || signedXdr === null) return
-  const number = sequenceNumberOf(signedXdr, relay.network.passphrase)
-  for (let reading = 0; reading < READINGS; reading += 1) {
-    const { account } = await relay.sponsor.tracker.readAccount(channel)
-    if (!account || account.seqNum < number) continue
-    if (await isKnownUse(relay, { ...item, channel }, number)) return
-    log('error', 'channel moved', { channel })
-    return await recordProblem(relay, channel, 'moved')
-  }
-}
-
-/**
- * Whether a merge of the channel has used the number, or a recorded transfer other than the item's. The item's transfer was
- * then signed with the number that a lagging node showed.
- */
-async function isKnownUse(relay: Relay, { channel, innerHash }: HeldItem, number: bigint): Promise<boolean> {
-  const { ownCallSequence = null } = (await findChannel(relay, channel)) ?? {}
-  if (ownCallSequence !== null && number <= ownCallSequence) return true
-  const db = await relay.database()
-  const isItems = and(eq(envelopes.transfer, transfers.id), eq(envelopes.innerHash, innerHash ?? ''))
-  const isOther = and(
-    eq(transfers.account, channel),
-    eq(transfers.sequenceNumber, number),
-    inArray(transfers.status, ['succeeded', 'failed', 'unknown']),
-    notExists(db.select().from(envelopes).where(isItems)),
-  )
-  return (await db.$count(transfers, isOther)) > 0
 }
 
 /**

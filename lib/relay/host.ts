@@ -6,10 +6,11 @@ import { publicHalf } from '#lib/config/relay-key.ts'
 import { acceptIpv6Loopback } from '#lib/http/loopback.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { announceChannels, canServe } from './channel-state.ts'
-import { checkChannels, compareSequences } from './check.ts'
+import { checkChannels } from './check.ts'
 import { describeOffset } from './ledger.ts'
 import type { ItemMessage } from './queue.ts'
 import type { Channel, Relay } from './relay.ts'
+import { compareSequences } from './sequence.ts'
 import { concurrencyOf, openWorker } from './worker.ts'
 
 /** A running relay. */

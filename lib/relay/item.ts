@@ -6,10 +6,11 @@ import { failPayout } from '#lib/directory/payouts/failure.ts'
 import { releaseCount } from '#lib/transfers/quota.ts'
 import { findTransferOfHash } from '#lib/transfers/rows.ts'
 import { acquire, type NotAcquired, release } from './channel.ts'
-import { claimSequence, isSuspended } from './channel-state.ts'
+import { isSuspended } from './channel-state.ts'
 import { ItemError, type RunErrorCode } from './item-error.ts'
 import { type HeldItem, type Item, type ItemId, isItem, isOpen, mayMove } from './item-row.ts'
 import type { Relay, RelayStore } from './relay.ts'
+import { claimSequence } from './sequence.ts'
 
 /** Why a worker gets no item. `doubted`: its pause is not over. `suspended`: a channel that has moved may have paid it. */
 export type NotTaken = 'ended' | 'doubted' | 'suspended' | NotAcquired

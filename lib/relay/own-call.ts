@@ -1,9 +1,8 @@
-import { decodeEnvelope } from '#lib/stellar/envelope.ts'
 import { isContested, lookUp, send } from '#lib/stellar/transaction.ts'
 import type { SignedCall } from '#lib/wallet/transaction.ts'
-import { claimSequence } from './channel-state.ts'
 import { ItemError } from './item-error.ts'
 import type { Relay } from './relay.ts'
+import { claimSequence, sequenceNumberOf } from './sequence.ts'
 
 /** A ledger closes every few seconds: an RPC that shows no new one for this long (ms) is given up. */
 const STALL_MS = 60_000
@@ -51,9 +50,4 @@ async function resubmit({ network }: Pick<Relay, 'network'>, call: SignedCall, l
     throw new ItemError('call-failed', `the network refused the call: ${sent.resultCode}`)
   }
   return sent.latestLedger ?? ledger
-}
-
-/** The source account's sequence number that a signed transaction (base64 XDR) uses. */
-export function sequenceNumberOf(signedXdr: string, passphrase: string): bigint {
-  return decodeEnvelope(signedXdr, passphrase).envelope.tx.seqNum
 }

@@ -7,12 +7,13 @@ import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import { sponsorChannel } from '#lib/transfers/channel.ts'
 import { isBehindAll, isOfTheMoment } from '#lib/transfers/recency.ts'
 import { isAnyAble, recordProblem, storeBalance } from './channel-state.ts'
-import { checkChannels, suspectMove } from './check.ts'
+import { checkChannels } from './check.ts'
 import { confirmItem, type Ending, end, type RequeueReason, requeue } from './item.ts'
 import { ItemError, isItemError } from './item-error.ts'
 import { findItem, type HeldItem, type Item } from './item-row.ts'
 import type { Channel, Relay } from './relay.ts'
 import { requireUnpaid } from './run-item.ts'
+import { suspectMove } from './sequence.ts'
 import { type AheadProof, type PaymentStart, signItem } from './sign.ts'
 
 /**
@@ -74,8 +75,7 @@ const PATIENCE_MS = 2_000
 async function submit(relay: Relay, item: HeldItem): Promise<Outcome> {
   const { channel, signedXdr: signedXDR, quotaAccount } = item
   if (signedXDR === null) throw new Error('a signed item has no transfer')
-  const { sponsor } = relay
-  const context = { sponsor, tracker: sponsor.tracker, waitMs: PATIENCE_MS }
+  const context = { sponsor: relay.sponsor, tracker: relay.sponsor.tracker, waitMs: PATIENCE_MS }
   const submitted = await sponsorChannel(context, {
     channel,
     quotaAccount,

@@ -12,10 +12,10 @@ import { diagnose, isRegistered } from './check.ts'
 import { storeSigned } from './item.ts'
 import { ItemError, isItemError, type RunErrorCode } from './item-error.ts'
 import type { HeldItem, Item } from './item-row.ts'
-import { sequenceNumberOf } from './own-call.ts'
 import type { Channel, Relay } from './relay.ts'
 import { openEscrow, readLine, requireCover } from './run-item.ts'
 import { sealOpening, unsealAmount } from './sealing.ts'
+import { sequenceNumberOf } from './sequence.ts'
 
 /** The payee of an item's transfer (G… or C…), and its amount (base units). */
 interface Terms {

@@ -33,16 +33,13 @@ export async function readAccountEvents(
   since?: string,
 ): Promise<AccountHistory> {
   const { archives = [], rpc: server } = deployment
-  const { oldestLedger, latestLedger } = await reachLedger(server.getHealth())
-  // The floor rises with every ledger, and a start below it is an error.
-  const floor = Math.min(oldestLedger + FLOOR_MARGIN, latestLedger)
+  const { floor, seam } = limitsOf(await reachLedger(server.getHealth()))
   const isRecent = since !== undefined && (archives.length === 0 || ledgerOf(since) >= floor)
   const recent = await readRecentEvents(deployment, address, isRecent ? { cursor: since } : { startLedger: floor })
   if (archives.length === 0) return recent
   const isRegistration = ({ name, addresses }: AccountEvent) => name === 'register' && addresses[0] === address
   if (isRecent || recent.events.some(isRegistration)) return recent
   // The floor moved while the RPC was read, so events just above it are also taken from the archive.
-  const seam = Math.max(floor, Math.min(oldestLedger + SEAM_MARGIN, Math.floor((oldestLedger + latestLedger) / 2)))
   const { archive, events: old } = await readOldEvents(archives, address, { since, through: seam - 1 })
   const events = [...old, ...recent.events.filter(({ id }) => ledgerOf(id) >= seam)]
   return { events: events.filter(({ id }) => id > (since ?? '')), cursor: recent.cursor, archive }
@@ -58,6 +55,16 @@ interface AccountHistory {
 /** The RPC drops ledgers while it is read. Requests start so many above its oldest; the archives are read up to the seam. */
 const FLOOR_MARGIN = 2
 const SEAM_MARGIN = 100
+
+/**
+ * The first ledger to request from an RPC, below which a start soon is an error, and the first one for which its events
+ * are used although there are archives: at most half of what it has is taken from them, because they lag behind.
+ */
+export function limitsOf({ oldestLedger, latestLedger }: { oldestLedger: number; latestLedger: number }) {
+  const floor = Math.min(oldestLedger + FLOOR_MARGIN, latestLedger)
+  const middle = Math.floor((oldestLedger + latestLedger) / 2)
+  return { floor, seam: Math.max(floor, Math.min(oldestLedger + SEAM_MARGIN, middle)) }
+}
 
 /**
  * The events through `through` from the first archive that knows the start of the replay and is complete. If an archive

@@ -1,0 +1,136 @@
+import { StrKey } from '@stellar/stellar-sdk'
+import { and, eq, inArray, isNull, lt, notExists, sql } from 'drizzle-orm'
+import type { PgColumn } from 'drizzle-orm/pg-core'
+import { relayChannels } from '#drizzle/schema/relay.ts'
+import { envelopes, transfers } from '#drizzle/schema/transfers.ts'
+import type { Database } from '#lib/db/connection.ts'
+import { log } from '#lib/observability/log.ts'
+import { decodeEnvelope } from '#lib/stellar/envelope.ts'
+import { type ChannelStore, findChannel, findChannels, isChannel, recordProblem } from './channel-state.ts'
+import { ItemError } from './item-error.ts'
+import type { HeldItem, Item } from './item-row.ts'
+import type { Relay } from './relay.ts'
+
+/** The source account's sequence number that a signed transaction (base64 XDR) uses. */
+export function sequenceNumberOf(signedXdr: string, passphrase: string): bigint {
+  return decodeEnvelope(signedXdr, passphrase).envelope.tx.seqNum
+}
+
+/**
+ * Records the sequence number of a transaction that the channel signs, before the transaction is submitted. The number
+ * before it is the ledger's: if that is higher than the recorded one, transactions were applied that this database
+ * does not have, as after a restore from a backup.
+ * @param call.isOwnCall whether it is a registration or a merge, which no transfer records
+ * @throws ItemError `channel-unfit`, with the problem `moved`: the transaction must not be submitted
+ */
+export async function claimSequence(
+  db: Database,
+  token: string,
+  { address, sequenceNumber, isOwnCall = false }: { address: string; sequenceNumber: bigint; isOwnCall?: boolean },
+): Promise<void> {
+  const { sequenceNumber: recorded, ownCallSequence } = relayChannels
+  const highest = (column: PgColumn) => sql`greatest(${column}, ${sequenceNumber})`
+  const claimed = await db
+    .update(relayChannels)
+    .set({ sequenceNumber: highest(recorded), ...(isOwnCall && { ownCallSequence: highest(ownCallSequence) }) })
+    .where(
+      and(
+        isChannel(token, address),
+        sql`${relayChannels.problem} IS DISTINCT FROM 'moved'`,
+        sql`coalesce(${recorded} >= ${sequenceNumber - 1n}, true)`,
+      ),
+    )
+    .returning({ address: relayChannels.address })
+  if (claimed.length > 0) return
+  throw new ItemError('channel-unfit', `channel ${address} has moved: see npm run relay -- --help`, {
+    problem: 'moved',
+  })
+}
+
+/**
+ * Records the problem `moved` if the ledger's sequence number is higher than the recorded one. One statement compares and
+ * records: an operator may release the channel at the same time.
+ */
+export async function recordMove(store: ChannelStore, address: string, sequenceNumber: bigint): Promise<void> {
+  await (await store.database())
+    .update(relayChannels)
+    .set({ problem: 'moved', movedAt: sql`clock_timestamp()` })
+    .where(
+      and(
+        isChannel(store.token, address),
+        sql`${relayChannels.problem} IS DISTINCT FROM 'moved'`,
+        lt(relayChannels.sequenceNumber, sequenceNumber),
+      ),
+    )
+}
+
+/** Adopts the ledger's sequence number for a channel that has none. */
+export async function adoptSequence(store: ChannelStore, address: string, sequenceNumber: bigint): Promise<void> {
+  await (await store.database())
+    .update(relayChannels)
+    .set({ sequenceNumber })
+    .where(and(isChannel(store.token, address), isNull(relayChannels.sequenceNumber)))
+}
+
+/** One malformed row must not keep every relay from comparing the others. */
+const isAccount = (address: string): boolean => StrKey.isValidEd25519PublicKey(address)
+
+/**
+ * Compares the sequence numbers of all relays' channels with the ledger's: a higher one there means that this database
+ * lacks transactions, as after a restore from a backup. A relay takes no item before it has done so, because another
+ * relay's channel may have paid that item.
+ * @throws LedgerError
+ */
+export async function compareSequences(relay: Relay): Promise<void> {
+  const { token, sponsor } = relay
+  const db = await relay.database()
+  const addresses = (await findChannels(db, token)).map(({ address }) => address).filter(isAccount)
+  const readings = await Promise.all(addresses.map(sponsor.tracker.readAccount))
+  const onLedger = new Map(addresses.map((address, index) => [address, readings[index]?.account?.seqNum]))
+  // Read after the ledger: a sequence number is recorded before it is used.
+  for (const { address, sequenceNumber: recorded } of await findChannels(db, token)) {
+    const sequenceNumber = onLedger.get(address)
+    if (sequenceNumber === undefined) continue
+    if (recorded === null) await adoptSequence(relay, address, sequenceNumber)
+    else if (recorded < sequenceNumber) await recordMove(relay, address, sequenceNumber)
+  }
+}
+
+/** How often an account is read: a node that lags shows an earlier number. */
+const READINGS = 4
+
+/**
+ * Records the problem `moved` for the channel of an item whose transfer cannot be applied any more, if a transaction that
+ * this database lacks has used the transfer's sequence number, as after a restore from a backup: it may have paid the item.
+ * @throws LedgerError
+ */
+export async function suspectMove(relay: Relay, item: Item): Promise<void> {
+  const { channel, signedXdr } = item
+  if (channel === null || signedXdr === null) return
+  const number = sequenceNumberOf(signedXdr, relay.network.passphrase)
+  for (let reading = 0; reading < READINGS; reading += 1) {
+    const { account } = await relay.sponsor.tracker.readAccount(channel)
+    if (!account || account.seqNum < number) continue
+    if (await isKnownUse(relay, { ...item, channel }, number)) return
+    log('error', 'channel moved', { channel })
+    return await recordProblem(relay, channel, 'moved')
+  }
+}
+
+/**
+ * Whether a merge of the channel has used the number, or a recorded transfer other than the item's. The item's transfer was
+ * then signed with the number that a lagging node showed.
+ */
+async function isKnownUse(relay: Relay, { channel, innerHash }: HeldItem, number: bigint): Promise<boolean> {
+  const { ownCallSequence = null } = (await findChannel(relay, channel)) ?? {}
+  if (ownCallSequence !== null && number <= ownCallSequence) return true
+  const db = await relay.database()
+  const isItems = and(eq(envelopes.transfer, transfers.id), eq(envelopes.innerHash, innerHash ?? ''))
+  const isOther = and(
+    eq(transfers.account, channel),
+    eq(transfers.sequenceNumber, number),
+    inArray(transfers.status, ['succeeded', 'failed', 'unknown']),
+    notExists(db.select().from(envelopes).where(isItems)),
+  )
+  return (await db.$count(transfers, isOther)) > 0
+}
