@@ -1,7 +1,7 @@
 import { Address, type xdr } from '@stellar/stellar-sdk'
 import { z } from 'zod'
-import { decodeEnvelope } from '#lib/stellar/envelope.ts'
 import type { Network } from '#lib/stellar/network.ts'
+import { decodeEnvelope } from '#lib/stellar/node/envelope.ts'
 import { contractErrorOf, decodeResult, resultCodeOf } from '#lib/stellar/transaction.ts'
 
 /** A transaction as a ledger included it. Shows only address arguments: the others are the client's proof. */

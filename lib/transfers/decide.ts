@@ -1,5 +1,5 @@
-import { type DecodedEnvelope, decodeEnvelope } from '#lib/stellar/envelope.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
+import { type DecodedEnvelope, decodeEnvelope } from '#lib/stellar/node/envelope.ts'
 import {
   contractErrorOf,
   decodeResult,

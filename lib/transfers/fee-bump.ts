@@ -1,6 +1,11 @@
 import { type Keypair, xdr } from '@stellar/stellar-sdk'
-import { signEd25519 } from '#lib/stellar/ed25519.ts'
-import { type DecodedEnvelope, decodeEnvelope, hashFeeBump, type SignedTransaction } from '#lib/stellar/envelope.ts'
+import { signEd25519 } from '#lib/stellar/node/ed25519.ts'
+import {
+  type DecodedEnvelope,
+  decodeEnvelope,
+  hashFeeBump,
+  type SignedTransaction,
+} from '#lib/stellar/node/envelope.ts'
 
 /** The outer fee of a fee bump in stroops: exactly twice the inner fee, resource fee included. */
 export function outerFee(innerFee: bigint): bigint {

@@ -1,12 +1,7 @@
 import { sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
-import {
-  type AccountAuth,
-  type AccountReading,
-  authOf,
-  type HintedSignature,
-  weighSignatures,
-} from '#lib/stellar/account.ts'
-import type { SignedTransaction } from '#lib/stellar/envelope.ts'
+import { type AccountAuth, type AccountReading, authOf } from '#lib/stellar/account.ts'
+import type { SignedTransaction } from '#lib/stellar/node/envelope.ts'
+import { type HintedSignature, weighSignatures } from '#lib/stellar/node/signature-weight.ts'
 
 /**
  * Reads the payer's account each time, even if its master key signed: that key may have lost its weight, and simulation

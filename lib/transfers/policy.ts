@@ -1,7 +1,7 @@
 import { Address, type xdr } from '@stellar/stellar-sdk'
 import { Refusal } from '#lib/refusal/refusal.ts'
 import { sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
-import { baseAccount, decodeEnvelope, type SignedTransaction } from '#lib/stellar/envelope.ts'
+import { baseAccount, decodeEnvelope, type SignedTransaction } from '#lib/stellar/node/envelope.ts'
 import { type Call, type CallRules, readArguments } from './call-table.ts'
 import { outerFee } from './fee-bump.ts'
 

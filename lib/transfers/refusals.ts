@@ -5,7 +5,7 @@ import { type Database, transactFor } from '#lib/db/connection.ts'
 import { organisationOfWallet } from '#lib/directory/payouts/claims.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import type { RefusalReason } from '#lib/refusal/sponsor-refusal.ts'
-import type { SignedTransaction } from '#lib/stellar/envelope.ts'
+import type { SignedTransaction } from '#lib/stellar/node/envelope.ts'
 
 /**
  * Logs a refusal and counts it by account, hour and reason. The first of each hour is also added to the audit log. It

@@ -2,9 +2,9 @@ import { xdr } from '@stellar/stellar-sdk'
 import { z } from 'zod'
 import { sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
 import { isExtendable } from '#lib/stellar/entries.ts'
-import type { SignedTransaction } from '#lib/stellar/envelope.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import type { Network } from '#lib/stellar/network.ts'
+import type { SignedTransaction } from '#lib/stellar/node/envelope.ts'
 
 const SIMULATION = z.object({
   latestLedger: z.number().int(),

@@ -115,12 +115,12 @@ export const IMPORT_RULES: Rule[] = [
       ),
   },
   {
-    name: 'the parts of wallet, prover and disclosure that a browser loads import no Node built-in, and no folder that does',
+    name: 'the parts of wallet, prover, disclosure and stellar that a browser loads import no Node built-in, and no folder that does',
     violations: () =>
       describe(
         imports.filter(({ from, specifier, file }) => {
-          if (!/^lib\/(wallet|prover|disclosure)\/[^/]+\.ts$/.test(from)) return false
-          return specifier.startsWith('node:') || /^lib\/(wallet|prover|disclosure)\/node\//.test(file ?? '')
+          if (!/^lib\/(wallet|prover|disclosure|stellar)\/[^/]+\.ts$/.test(from)) return false
+          return specifier.startsWith('node:') || /^lib\/(wallet|prover|disclosure|stellar)\/node\//.test(file ?? '')
         }),
       ),
   },

@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto'
 import { Keypair, xdr } from '@stellar/stellar-sdk'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { readAccountAuth, weighSignatures } from '#lib/stellar/account.ts'
+import { readAccountAuth } from '#lib/stellar/account.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
+import { weighSignatures } from '#lib/stellar/node/signature-weight.ts'
 import { accountEntry, type FakeRpc, type RpcFault, signerKey, startFakeRpc } from '../support/fake-rpc.ts'
 
 const pair = (name: string) => Keypair.fromRawEd25519Seed(createHash('sha256').update(name).digest())

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { ed25519 } from '@noble/curves/ed25519.js'
 import { Keypair } from '@stellar/stellar-sdk'
 import { describe, expect, test } from 'vitest'
-import { signEd25519, verifyEd25519 } from '#lib/stellar/ed25519.ts'
+import { signEd25519, verifyEd25519 } from '#lib/stellar/node/ed25519.ts'
 
 const hex = (text: string) => new Uint8Array(Buffer.from(text, 'hex'))
 

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { Account, BASE_FEE, type Keypair, Operation, StrKey, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
 import { z } from 'zod'
 import { Refusal } from '#lib/refusal/refusal.ts'
-import { signEd25519 } from '#lib/stellar/ed25519.ts'
+import { signEd25519 } from '#lib/stellar/node/ed25519.ts'
 
 /**
  * The identity of this server for wallets (SEP-10). `homeDomain` and `webAuthDomain` are hosts with an optional port.

@@ -1,7 +1,7 @@
 import type { xdr } from '@stellar/stellar-sdk'
 import { Refusal } from '#lib/refusal/refusal.ts'
-import type { HintedSignature } from '#lib/stellar/account.ts'
-import { type DecodedEnvelope, decodeEnvelope } from '#lib/stellar/envelope.ts'
+import { type DecodedEnvelope, decodeEnvelope } from '#lib/stellar/node/envelope.ts'
+import type { HintedSignature } from '#lib/stellar/node/signature-weight.ts'
 
 /** In bytes of base64. A challenge has about 520, and 100 more per signature. Decoding costs many times its input. */
 const MAX_ENVELOPE_LENGTH = 8192

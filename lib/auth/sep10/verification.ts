@@ -1,7 +1,8 @@
 import { StrKey, type xdr } from '@stellar/stellar-sdk'
 import { Refusal } from '#lib/refusal/refusal.ts'
-import { type AccountAuth, type HintedSignature, weighSignatures } from '#lib/stellar/account.ts'
-import { verifyEd25519 } from '#lib/stellar/ed25519.ts'
+import type { AccountAuth } from '#lib/stellar/account.ts'
+import { verifyEd25519 } from '#lib/stellar/node/ed25519.ts'
+import { type HintedSignature, weighSignatures } from '#lib/stellar/node/signature-weight.ts'
 import type { Sep10Settings } from './challenge.ts'
 import { type ChallengeEnvelope, decodeChallenge, invalidChallenge } from './envelope.ts'
 

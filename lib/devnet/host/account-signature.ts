@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { StrKey, type xdr } from '@stellar/stellar-sdk'
-import { verifyEd25519 } from '#lib/stellar/ed25519.ts'
+import { verifyEd25519 } from '#lib/stellar/node/ed25519.ts'
 import type { Budget } from './budget.ts'
 import { accountKey } from './entry-key.ts'
 import { contractError, hostError } from './host-error.ts'

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { xdr } from '@stellar/stellar-sdk'
-import { verifyEd25519 } from '#lib/stellar/ed25519.ts'
+import { verifyEd25519 } from '#lib/stellar/node/ed25519.ts'
 import type { Signed } from './envelope.ts'
 
 /** stellar-core's SignatureChecker: one per signed transaction, because it records which signatures were used. */
