@@ -4,11 +4,13 @@ import { DisclosureError } from '#lib/disclosure/disclosure-error.ts'
 import { loadProver, proverSettings } from '#lib/prover/node/loading.ts'
 import { announceProofs } from '#lib/prover/progress.ts'
 import { PayrollError } from '#lib/sdk/payroll-client.ts'
+import { sponsorCall } from '#lib/sdk/sponsored-call.ts'
 import { formatUnits, parseUnits } from '#lib/text/money.ts'
 import { syncBalance } from '#lib/wallet/balance.ts'
 import { buildMerge, buildTransfer, buildWithdraw } from '#lib/wallet/calls.ts'
 import { type Holder, openHolder } from '#lib/wallet/keys.ts'
 import type { Prover } from '#lib/wallet/prover.ts'
+import type { SubmitCall } from '#lib/wallet/transaction.ts'
 import { authorize } from './client/delegated-disclosure.ts'
 import {
   DELEGATION_OPTIONS,
@@ -18,9 +20,9 @@ import {
 } from './client/delegation-commands.ts'
 import { explainDisclosure } from './client/disclosure.ts'
 import { answerRequest } from './client/disclosure-answer.ts'
-import { enrol, openTestNetwork, type SubmitCall, sendAndWait, type TestNetwork } from './client/participants.ts'
+import { enrol, openTestNetwork, sendAndWait, type TestNetwork } from './client/participants.ts'
 import { makeStatement } from './client/statements.ts'
-import { connectWallet, signInWithWallet, sponsorCall } from './client/wallet-session.ts'
+import { connectWallet, signInWithWallet } from './client/wallet-session.ts'
 import { messageOf, runCommand } from './process/command.ts'
 
 const USAGE = `Usage: npm run -s wallet -- <command> [options]

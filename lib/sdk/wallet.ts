@@ -1,4 +1,4 @@
-/** What an account does with the confidential token: keys, balances, and calls that a signer signs. */
+/** What an account does with the confidential token: keys, balances, calls that a signer signs, and runs of batches. */
 export { type ConfidentialAccount, readConfidentialAccount } from '#lib/wallet/account.ts'
 export { type EventArchive, openHttpArchive } from '#lib/wallet/archive.ts'
 export { type Balance, type SyncedBalance, syncBalance } from '#lib/wallet/balance.ts'
@@ -18,7 +18,9 @@ export {
   type DeploymentDocument,
   fetchDeployment,
   openDeployment,
+  type RelayDocument,
 } from '#lib/wallet/deployment.ts'
+export { type Delegation, readOwnDelegations, revokeAll } from '#lib/wallet/escrow.ts'
 export { type AnyHolder, type ConfidentialKeys, type Holder, openWallet } from '#lib/wallet/keys.ts'
 export {
   formatManifest,
@@ -31,7 +33,13 @@ export {
 export type { Prover } from '#lib/wallet/prover.ts'
 export { type SealBinding, sealPayout } from '#lib/wallet/seal.ts'
 export { keypairSigner, type Signer } from '#lib/wallet/signer.ts'
-export type { CallOptions, SignedCall } from '#lib/wallet/transaction.ts'
+export type { CallOptions, SignedCall, SubmitCall } from '#lib/wallet/transaction.ts'
 export { WalletError, type WalletErrorCode } from '#lib/wallet/wallet-error.ts'
+export { type OwnSeals, openSeals, type SealedPayment, type SealStore } from './own-seals.ts'
+export { type AmountRow, matchPayees, type Payee } from './payees.ts'
+export { type RunResult, runBatch } from './run.ts'
+export { RunError, type RunErrorCode } from './run-error.ts'
+export type { RunRequest } from './run-request.ts'
 export { openSep43Signer, type Sep43Wallet } from './sep43.ts'
 export { signIn } from './sign-in.ts'
+export { sponsorCall } from './sponsored-call.ts'

@@ -31,6 +31,9 @@ export function keypairSigner(keypair: Keypair): Signer {
 /** Whether something is a Signer rather than a key of this process. */
 export const isSigner = (by: Keypair | Signer): by is Signer => 'signTransaction' in by
 
+/** The signer of a key, or the signer itself. */
+export const signerOf = (by: Keypair | Signer): Signer => (isSigner(by) ? by : keypairSigner(by))
+
 /** G… */
 export const addressOf = (by: Keypair | Signer): string => (isSigner(by) ? by.address : by.publicKey())
 

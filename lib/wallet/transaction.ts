@@ -54,6 +54,9 @@ export interface SignedCall {
   maxTime: number
 }
 
+/** Submits a signed call, and resolves once it has been applied. */
+export type SubmitCall = (signedXdr: string) => Promise<unknown>
+
 /**
  * The source account for the next call of `signer`. Reads its entry, because the SDK's `getAccount` also reports "not found"
  * while the RPC is away.

@@ -1,18 +1,21 @@
 import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Keypair } from '@stellar/stellar-sdk'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { relayChannels } from '#drizzle/schema/relay.ts'
 import { readAmounts } from '#lib/cli/client/amounts-file.ts'
-import { readOwnDelegations, readPastDelegations } from '#lib/cli/client/delegations.ts'
-import { openSeals } from '#lib/cli/client/own-seals.ts'
-import { matchPayees } from '#lib/cli/client/payees.ts'
-import { runBatch } from '#lib/cli/client/run.ts'
-import { signRun } from '#lib/cli/client/run-manifest.ts'
-import type { RunRequest } from '#lib/cli/client/run-request.ts'
+import { signRun } from '#lib/cli/client/run-signature.ts'
+import { sealsFile } from '#lib/cli/client/seals-file.ts'
 import { publicHalf } from '#lib/config/relay-key.ts'
+import { openSeals } from '#lib/sdk/own-seals.ts'
+import { matchPayees } from '#lib/sdk/payees.ts'
 import { createPayrollClient } from '#lib/sdk/payroll-client.ts'
+import { runBatch } from '#lib/sdk/run.ts'
+import type { RunRequest } from '#lib/sdk/run-request.ts'
 import { formatUnits } from '#lib/text/money.ts'
 import { syncBalance } from '#lib/wallet/balance.ts'
+import { readOwnDelegations, readPastDelegations } from '#lib/wallet/escrow.ts'
 import type { Holder } from '#lib/wallet/keys.ts'
 import { openApi } from '../support/api.ts'
 import type { SignedInPayer } from '../support/test-service.ts'
@@ -84,13 +87,13 @@ async function requestOf(payroll: Payroll, fetch = call, changes: Partial<RunReq
   const { employer, batch, list, file } = payroll
   const client = createPayrollClient({ baseUrl: 'http://localhost:3000/api', session: employer.session, fetch })
   return {
-    network: service.ledger.network,
+    deployment: service.ledger.network,
     client,
     holder: employer,
     relay: { publicKey: publicHalf(service.key), channels: service.channels.map((channel) => channel.publicKey()) },
     batch,
     payees: await matchPayees(client, readAmounts(list)),
-    seals: openSeals(file, employer),
+    seals: openSeals(employer, sealsFile(file)),
     channels: 2,
     revokes: true,
     say: () => undefined,
@@ -121,9 +124,9 @@ test('does everything with seven requests, and nothing when it is repeated', asy
   const payroll = await prepare()
   const before = await receivedBy()
   const { fetch, state } = interruptAt(POSTS + 1, 'before')
-  expect(await runBatch(await requestOf(payroll, fetch))).toBe('3 of 3 payouts paid')
+  expect(await runBatch(await requestOf(payroll, fetch))).toEqual({ paid: 3, payouts: 3 })
   await expectPaidOnce(payroll, before)
-  expect(await runBatch(await requestOf(payroll, fetch))).toBe('3 of 3 payouts paid')
+  expect(await runBatch(await requestOf(payroll, fetch))).toEqual({ paid: 3, payouts: 3 })
   expect(state.isCut).toBe(false)
   await expectPaidOnce(payroll, before)
 })
@@ -135,7 +138,7 @@ describe.each(['before', 'after'] as const)('goes on after an interruption %s', 
     const { fetch, state } = interruptAt(nth, when)
     await expect(requestOf(payroll, fetch).then(runBatch)).rejects.toThrow()
     expect(state.isCut).toBe(true)
-    expect(await runBatch(await requestOf(payroll))).toBe('3 of 3 payouts paid')
+    expect(await runBatch(await requestOf(payroll))).toEqual({ paid: 3, payouts: 3 })
     await expectPaidOnce(payroll, before)
   })
 })
@@ -153,7 +156,7 @@ test('seals again what it does not recognize, and pays the amounts of the list',
       interruptAt(2, 'before').fetch,
     ).then(runBatch),
   ).rejects.toThrow()
-  expect(await runBatch(await requestOf(payroll))).toBe('3 of 3 payouts paid')
+  expect(await runBatch(await requestOf(payroll))).toEqual({ paid: 3, payouts: 3 })
   await expectPaidOnce(payroll, before)
 })
 
@@ -177,7 +180,10 @@ test('neither seals nor delegates if the API names another key or channel than t
 test('refuses another address than that of the list, and signs nothing that it did not seal', async () => {
   const payroll = await prepare()
   const [first = '', second = ''] = payees.map(({ address }) => address)
-  await expect(requestOf({ ...payroll, list: `${first},1,${second}` })).rejects.toThrow('another address')
+  await expect(requestOf({ ...payroll, list: `${first},1,${second}` })).rejects.toMatchObject({
+    code: 'list-differs',
+    message: expect.stringContaining('another address'),
+  })
   await expect(requestOf({ ...payroll, list: `${first},1\n${first},2` })).rejects.toThrow('twice')
   const { fetch } = interruptAt(5, 'before')
   await expect(requestOf(payroll, fetch).then(runBatch)).rejects.toThrow()
@@ -185,7 +191,29 @@ test('refuses another address than that of the list, and signs nothing that it d
   const own = { payees: request.payees, seals: request.seals }
   expect(JSON.parse(await signRun(request, own)).signature).toMatch(/^[\w+/]{86}==$/)
   const dearer = request.payees.map((payee) => ({ ...payee, amount: payee.amount + 1n }))
-  await expect(signRun(request, { ...own, payees: dearer })).rejects.toThrow('no seal of your own')
+  await expect(signRun(request, { ...own, payees: dearer })).rejects.toMatchObject({ code: 'not-started' })
+})
+
+test('starts nothing while no channel of the relay is available', async () => {
+  const payroll = await prepare()
+  const { network } = service.ledger
+  await service.db.update(relayChannels).set({ paused: true })
+  const run = runBatch(await requestOf(payroll))
+  await expect(run.finally(() => service.db.update(relayChannels).set({ paused: false }))).rejects.toMatchObject({
+    code: 'no-channel',
+  })
+  expect([...(await readPastDelegations(network, payroll.employer)).keys()]).toEqual([])
+})
+
+test('reports payouts that failed, and returns what they would have cost', async () => {
+  const payroll = await prepare()
+  const stranger = Keypair.random().publicKey()
+  await service.hire(payroll.employer, [stranger])
+  const list = `${payroll.list}\n${stranger},5,${stranger}`
+  const run = runBatch(await requestOf({ ...payroll, list }))
+  await expect(run).rejects.toMatchObject({ code: 'payouts-failed', message: expect.stringContaining('1 of 4') })
+  const { spendable } = await syncBalance(service.ledger.network, payroll.employer)
+  expect(spendable.value).toBe(100_0000000n - TOTAL)
 })
 
 test.each(['a,0', 'a,1.12345678', 'a,-1', 'a', 'a,1,b,c', ''])('refuses %j as a list of amounts', (text) => {

@@ -1,14 +1,5 @@
+import type { AmountRow } from '#lib/sdk/payees.ts'
 import { parseUnits } from '#lib/text/money.ts'
-
-/** A line of the employer's list. */
-export interface AmountRow {
-  /** an id, an email or an address of a contractor */
-  contractor: string
-  /** base units */
-  amount: bigint
-  /** the payee's address as the employer knows it; undefined if the list has none */
-  address: string | undefined
-}
 
 /**
  * Reads the employer's list: `contractor,amount` or `contractor,amount,address` on each line, with or without such a

@@ -1,20 +1,25 @@
 import { readFile } from 'node:fs/promises'
 import type { Keypair } from '@stellar/stellar-sdk'
+import { openSeals } from '#lib/sdk/own-seals.ts'
+import { matchPayees, type Payee } from '#lib/sdk/payees.ts'
 import type { PayrollClient } from '#lib/sdk/payroll-client.ts'
+import { runBatch } from '#lib/sdk/run.ts'
+import { sponsorCall } from '#lib/sdk/sponsored-call.ts'
 import { formatUnits, parseUnits } from '#lib/text/money.ts'
-import { buildRevocation } from '#lib/wallet/calls.ts'
-import { RELAY_DOCUMENT } from '#lib/wallet/deployment.ts'
+import { syncBalance } from '#lib/wallet/balance.ts'
+import { buildDelegation, buildRevocation } from '#lib/wallet/calls.ts'
+import { RELAY_DOCUMENT, type RelayDocument } from '#lib/wallet/deployment.ts'
+import { readOwnDelegations, readPastDelegations } from '#lib/wallet/escrow.ts'
 import { openHolder } from '#lib/wallet/keys.ts'
 import { sealPayout } from '#lib/wallet/seal.ts'
+import { requireTrusted } from '#lib/wallet/trusted-relay.ts'
+import { WalletError } from '#lib/wallet/wallet-error.ts'
 import { readAmounts } from './amounts-file.ts'
-import { readOwnDelegations, readPastDelegations, signDelegation } from './delegations.ts'
-import { openSeals } from './own-seals.ts'
 import type { TestNetwork } from './participants.ts'
-import { matchPayees, type Payee } from './payees.ts'
-import { readRelayDocument, requireTrusted } from './relay-document.ts'
-import { runBatch } from './run.ts'
-import { signRun } from './run-manifest.ts'
-import { connectWallet, sponsorCall } from './wallet-session.ts'
+import { readRelayDocument } from './relay-document.ts'
+import { signRun } from './run-signature.ts'
+import { sealsFile } from './seals-file.ts'
+import { connectWallet } from './wallet-session.ts'
 
 export const DELEGATION_USAGE = `
   delegate --secret S… --spender G… --amount 12.5 --ledgers 2000
@@ -63,9 +68,15 @@ interface Tools<Given> {
   proving(given: Given, command: (network: TestNetwork) => Promise<string>): Promise<string>
 }
 
-/** The relay that the user trusts: that of its own document, or of the deployment document. */
-const trustedRelay = async (given: DelegationOptions, network: TestNetwork) =>
-  given['relay-document'] === undefined ? network.relay : await readRelayDocument(given['relay-document'])
+/**
+ * The relay that the user trusts: that of its own document, or of the deployment document.
+ * @throws WalletError `relay-unknown`
+ */
+async function trustedRelay(given: DelegationOptions, network: TestNetwork): Promise<RelayDocument> {
+  if (given['relay-document'] !== undefined) return await readRelayDocument(given['relay-document'])
+  if (network.relay) return network.relay
+  throw new WalletError('relay-unknown', 'the deployment document names no relay: use --relay-document')
+}
 
 /** The commands about delegations to the relay's channels, by name. */
 export function delegationCommands<Given extends DelegationOptions & { service: string }>({
@@ -78,7 +89,7 @@ export function delegationCommands<Given extends DelegationOptions & { service: 
     const [signer, batch] = [signerOf(given), need(given, 'batch')]
     const relay = await trustedRelay(given, network)
     return {
-      network,
+      deployment: network,
       batch,
       relay,
       client: await connectWallet(given.service, signer),
@@ -92,7 +103,11 @@ export function delegationCommands<Given extends DelegationOptions & { service: 
         await requireTrusted(await trustedRelay(given, network), { channels: [spender] })
         const holder = openHolder(signerOf(given), network.token)
         const ledgers = positive(need(given, 'ledgers'), '--ledgers')
-        return await signDelegation(network, holder, { spender, amount: need(given, 'amount'), ledgers })
+        const { spendable: opening } = await syncBalance(network, holder)
+        const { sequence } = await network.rpc.getLatestLedger()
+        const amount = parseUnits(need(given, 'amount'))
+        const delegation = { spender, amount, liveUntilLedger: sequence + ledgers, opening }
+        return (await buildDelegation(network, holder, delegation)).signedXdr
       }),
     revoke: async (given) => {
       const [signer, spender] = [signerOf(given), need(given, 'spender')]
@@ -128,21 +143,25 @@ export function delegationCommands<Given extends DelegationOptions & { service: 
         console.error('Without --amounts and --seals, the payees and seals are those that the API has.')
         return await signRun(run)
       }
-      return await signRun(run, { payees: await readPayees(run.client, amounts), seals: openSeals(seals, run.holder) })
+      return await signRun(run, {
+        payees: await readPayees(run.client, amounts),
+        seals: openSeals(run.holder, sealsFile(seals)),
+      })
     },
     run: (given) =>
       proving(given, async (network) => {
         const amounts = need(given, 'amounts')
         const channels = positive(given.channels ?? '1', '--channels')
         const run = await openRun(given, network)
-        return await runBatch({
+        const { paid, payouts } = await runBatch({
           ...run,
           payees: await readPayees(run.client, amounts),
-          seals: openSeals(given.seals ?? `${amounts}.seals`, run.holder),
+          seals: openSeals(run.holder, sealsFile(given.seals ?? `${amounts}.seals`)),
           channels,
           revokes: given.revoke ?? false,
           say: (line) => console.error(line),
         })
+        return `${paid} of ${payouts} payouts paid`
       }),
   }
 }

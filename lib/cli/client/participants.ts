@@ -17,6 +17,7 @@ import {
 } from '#lib/wallet/deployment.ts'
 import { type Holder, openHolder } from '#lib/wallet/keys.ts'
 import type { Prover } from '#lib/wallet/prover.ts'
+import type { SubmitCall } from '#lib/wallet/transaction.ts'
 
 /** A test network with a confidential token, and its friendbot. */
 export interface TestNetwork extends Deployment {
@@ -75,9 +76,6 @@ export async function sendAndWait(network: TestNetwork, signedXdr: string): Prom
     throw new Error(`transaction ${sent.hash} did not succeed: ${why}`)
   }
 }
-
-/** Submits a signed call, and resolves once it has been applied. */
-export type SubmitCall = (signedXdr: string) => Promise<unknown>
 
 /**
  * A new account with XLM from friendbot, registered with the confidential token.

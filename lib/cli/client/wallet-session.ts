@@ -1,5 +1,5 @@
 import type { Keypair } from '@stellar/stellar-sdk'
-import { createPayrollClient, type PayrollClient, PayrollError, take } from '#lib/sdk/payroll-client.ts'
+import { createPayrollClient, type PayrollClient, take } from '#lib/sdk/payroll-client.ts'
 import { signIn } from '#lib/sdk/sign-in.ts'
 import { keypairSigner } from '#lib/wallet/signer.ts'
 
@@ -25,24 +25,6 @@ export async function connectWallet(base: string, wallet: Keypair): Promise<Payr
 export async function sponsorTransfer(client: PayrollClient, signedXDR: string, payoutId?: string): Promise<string> {
   const body = { signedXDR, ...(payoutId !== undefined && { payoutId }) }
   return (await take(client.POST('/transfer', { body }))).hash
-}
-
-/** How often an undecided call is posted again, each time for as long as the service waits. */
-const POSTS = 10
-
-/**
- * Has another signed call of the token sponsored. Resolves to its hash on the ledger.
- * @throws PayrollError
- */
-export async function sponsorCall(client: PayrollClient, signedXDR: string): Promise<string> {
-  for (let post = 1; ; post += 1) {
-    try {
-      return (await take(client.POST('/calls', { body: { signedXDR } }))).hash
-    } catch (error) {
-      // The same transaction is the same request: it is paid for once.
-      if (!(error instanceof PayrollError) || error.code !== 'transfer-open' || post === POSTS) throw error
-    }
-  }
 }
 
 /** The account that pays the fees, as the service reports it. */

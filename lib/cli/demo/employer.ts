@@ -5,15 +5,16 @@ import { environment } from '#lib/config/environment.ts'
 import { loadProver, proverSettings } from '#lib/prover/node/loading.ts'
 import { announceProofs } from '#lib/prover/progress.ts'
 import { take } from '#lib/sdk/payroll-client.ts'
+import { sponsorCall } from '#lib/sdk/sponsored-call.ts'
 import { parseUnits } from '#lib/text/money.ts'
 import { syncBalance } from '#lib/wallet/balance.ts'
 import { buildDelegation } from '#lib/wallet/calls.ts'
 import { openHolder } from '#lib/wallet/keys.ts'
 import { sealPayout } from '#lib/wallet/seal.ts'
+import { requireTrusted } from '#lib/wallet/trusted-relay.ts'
 import { openTestNetwork } from '../client/participants.ts'
-import { requireTrusted } from '../client/relay-document.ts'
-import { signRun } from '../client/run-manifest.ts'
-import { connectWallet, sponsorCall } from '../client/wallet-session.ts'
+import { signRun } from '../client/run-signature.ts'
+import { connectWallet } from '../client/wallet-session.ts'
 
 // The employer's process of the demo: it delegates, signs and starts one run, and ends. It reads its task from standard
 // input, because the task has a secret key.
@@ -66,7 +67,7 @@ const delegation = {
 await sponsorCall(client, (await buildDelegation(network, holder, delegation)).signedXdr)
 say(`has delegated ${escrow} test USDC to ${channel} until ledger ${delegation.liveUntilLedger}`)
 
-const body = JSON.parse(await signRun({ network, client, holder, relay: trusted, batch }))
+const body = JSON.parse(await signRun({ deployment: network, client, holder, relay: trusted, batch }))
 await take(client.POST('/batches/{id}/run', { params, body }))
 say('has signed and started the run, and its process ends')
 // For the parent, which revokes what is left.

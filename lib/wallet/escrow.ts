@@ -1,12 +1,12 @@
-import { parseUnits } from '#lib/text/money.ts'
-import { readDelegations } from '#lib/wallet/account.ts'
-import { syncBalance } from '#lib/wallet/balance.ts'
-import { buildDelegation, buildMerge, buildRevocation } from '#lib/wallet/calls.ts'
-import { decryptAllowance } from '#lib/wallet/decryption.ts'
-import { readAccountEvents } from '#lib/wallet/events.ts'
-import { deriveDelegationKey, type Holder } from '#lib/wallet/keys.ts'
-import { WalletError } from '#lib/wallet/wallet-error.ts'
-import type { SubmitCall, TestNetwork } from './participants.ts'
+import { readDelegations } from './account.ts'
+import { syncBalance } from './balance.ts'
+import { buildDelegation, buildMerge, buildRevocation } from './calls.ts'
+import { decryptAllowance } from './decryption.ts'
+import type { Deployment } from './deployment.ts'
+import { readAccountEvents } from './events.ts'
+import { type AnyHolder, deriveDelegationKey } from './keys.ts'
+import type { SubmitCall } from './transaction.ts'
+import { WalletError } from './wallet-error.ts'
 
 /** A delegation as its owner reads it. */
 export interface Delegation {
@@ -19,12 +19,12 @@ export interface Delegation {
 
 /** The owner's delegations to these spenders, and the ledger of the response. */
 export async function readOwnDelegations(
-  network: TestNetwork,
-  { address, keys }: Holder,
+  deployment: Deployment,
+  { address, keys }: Pick<AnyHolder, 'address' | 'keys'>,
   spenders: readonly string[],
 ): Promise<{ delegations: Delegation[]; latestLedger: number }> {
   const pairs = spenders.map((spender) => ({ owner: address, spender }))
-  const { delegations, latestLedger } = await readDelegations(network, pairs)
+  const { delegations, latestLedger } = await readDelegations(deployment, pairs)
   return {
     latestLedger,
     delegations: spenders.flatMap((spender, index) => {
@@ -38,11 +38,11 @@ export async function readOwnDelegations(
 
 /** Every spender that the owner has delegated to, with the last ledgers of those delegations. */
 export async function readPastDelegations(
-  network: TestNetwork,
-  { address }: Pick<Holder, 'address'>,
+  deployment: Deployment,
+  { address }: Pick<AnyHolder, 'address'>,
 ): Promise<Map<string, number[]>> {
   const past = new Map<string, number[]>()
-  const { events } = await readAccountEvents(network, address)
+  const { events } = await readAccountEvents(deployment, address)
   for (const { name, addresses, fields } of events) {
     const [owner, spender] = addresses
     if (name !== 'set_spender' || owner !== address || spender === undefined) continue
@@ -50,18 +50,6 @@ export async function readPastDelegations(
     past.set(spender, [...(past.get(spender) ?? []), ...(typeof ledger === 'number' ? [ledger] : [])])
   }
   return past
-}
-
-/** Builds and signs a delegation of an amount (a decimal string) for the next `ledgers` ledgers. Sends nothing. */
-export async function signDelegation(
-  network: TestNetwork,
-  holder: Holder,
-  { spender, amount, ledgers }: { spender: string; amount: string; ledgers: number },
-): Promise<string> {
-  const { spendable: opening } = await syncBalance(network, holder)
-  const { sequence } = await network.rpc.getLatestLedger()
-  const delegation = { spender, amount: parseUnits(amount), liveUntilLedger: sequence + ledgers, opening }
-  return (await buildDelegation(network, holder, delegation)).signedXdr
 }
 
 /** The escrow that a channel needs for its payouts. */
@@ -82,29 +70,29 @@ const ATTEMPTS = 6
  * revoked, and a new one is made. After an interruption, a second call goes on from what the ledger has.
  */
 export async function ensureEscrow(
-  network: TestNetwork,
-  holder: Holder,
+  deployment: Deployment,
+  holder: AnyHolder,
   { spender, amount, leastLedgers, ledgers }: Escrow,
   { submit, say }: { submit: SubmitCall; say: (line: string) => void },
 ): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
-    const { delegations, latestLedger } = await readOwnDelegations(network, holder, [spender])
+    const { delegations, latestLedger } = await readOwnDelegations(deployment, holder, [spender])
     const [existing] = delegations
     const isEnough = existing?.left !== undefined && existing.left >= amount
     if (isEnough && existing.liveUntilLedger >= latestLedger + leastLedgers) return
     try {
       if (existing) {
         say(`Revoking the delegation to ${spender}`)
-        await submit((await buildRevocation(network, holder.signer, spender)).signedXdr)
+        await submit((await buildRevocation(deployment, holder.signer, spender)).signedXdr)
         continue
       }
-      const opening = await ensureSpendable(network, holder, amount, submit)
+      const opening = await ensureSpendable(deployment, holder, amount, submit)
       // A manifest names a delegation by this ledger, so no two delegations of a pair may have the same one.
-      const past = (await readPastDelegations(network, holder)).get(spender) ?? []
+      const past = (await readPastDelegations(deployment, holder)).get(spender) ?? []
       const liveUntilLedger = Math.max(latestLedger + ledgers, ...past.map((ledger) => ledger + 1))
       say(`Delegating to ${spender} until ledger ${liveUntilLedger}`)
       const delegation = { spender, amount, liveUntilLedger, opening }
-      await submit((await buildDelegation(network, holder, delegation)).signedXdr)
+      await submit((await buildDelegation(deployment, holder, delegation)).signedXdr)
     } catch (error) {
       // A call of an interrupted attempt may have been applied meanwhile: the next round finds out.
       if (attempt === ATTEMPTS || (error instanceof WalletError && !MAY_PASS.has(error.code))) throw error
@@ -119,25 +107,25 @@ const RETRY_MS = 500
 const MAY_PASS: ReadonlySet<string> = new Set(['would-fail', 'balance-changed'])
 
 /** The opening of a spendable balance of at least `amount`, after a merge if that is needed. */
-async function ensureSpendable(network: TestNetwork, holder: Holder, amount: bigint, submit: SubmitCall) {
-  const balance = await syncBalance(network, holder)
+async function ensureSpendable(deployment: Deployment, holder: AnyHolder, amount: bigint, submit: SubmitCall) {
+  const balance = await syncBalance(deployment, holder)
   if (balance.spendable.value >= amount || balance.receiving.value === 0n) return balance.spendable
-  await submit((await buildMerge(network, holder.signer)).signedXdr)
-  return (await syncBalance(network, holder)).spendable
+  await submit((await buildMerge(deployment, holder.signer)).signedXdr)
+  return (await syncBalance(deployment, holder)).spendable
 }
 
 /** Revokes the delegations to these spenders that still exist. Resolves to what came back, in base units. */
 export async function revokeAll(
-  network: TestNetwork,
-  holder: Holder,
+  deployment: Deployment,
+  holder: AnyHolder,
   spenders: readonly string[],
   submit: SubmitCall,
 ): Promise<bigint> {
   let returned = 0n
   for (const spender of spenders) {
-    const [existing] = (await readOwnDelegations(network, holder, [spender])).delegations
+    const [existing] = (await readOwnDelegations(deployment, holder, [spender])).delegations
     if (!existing) continue
-    await submit((await buildRevocation(network, holder.signer, spender)).signedXdr)
+    await submit((await buildRevocation(deployment, holder.signer, spender)).signedXdr)
     returned += existing.left ?? 0n
   }
   return returned

@@ -1,16 +1,15 @@
-import type { PayrollClient } from '#lib/sdk/payroll-client.ts'
-import type { RelayDocument } from '#lib/wallet/deployment.ts'
-import type { Holder } from '#lib/wallet/keys.ts'
+import type { Deployment, RelayDocument } from '#lib/wallet/deployment.ts'
+import type { AnyHolder } from '#lib/wallet/keys.ts'
 import type { OwnSeals } from './own-seals.ts'
-import type { TestNetwork } from './participants.ts'
 import type { Payee } from './payees.ts'
+import type { PayrollClient } from './payroll-client.ts'
 
-/** A run that the employer wants: everything but the state, which is the service's, the ledger's and the file's. */
+/** A run that the employer wants: everything but the state, which is the service's, the ledger's and that of the seals. */
 export interface RunRequest {
-  network: TestNetwork
+  deployment: Deployment
   client: PayrollClient
-  holder: Holder
-  /** the relay that the employer trusts */
+  holder: AnyHolder
+  /** the relay that the employer trusts, such as the deployment document's */
   relay: RelayDocument | undefined
   batch: string
   payees: readonly Payee[]

@@ -1,19 +1,27 @@
-import { type PayrollClient, PayrollError, take } from '#lib/sdk/payroll-client.ts'
 import { formatUnits } from '#lib/text/money.ts'
+import { ensureEscrow, readOwnDelegations, revokeAll } from '#lib/wallet/escrow.ts'
 import { signManifest } from '#lib/wallet/manifest.ts'
-import { keypairSigner } from '#lib/wallet/signer.ts'
-import { ensureEscrow, readOwnDelegations, revokeAll } from './delegations.ts'
+import { signerOf } from '#lib/wallet/signer.ts'
 import { type BatchState, readBatch } from './payees.ts'
+import { type PayrollClient, PayrollError, take } from './payroll-client.ts'
+import { RunError } from './run-error.ts'
 import { manifestOf } from './run-manifest.ts'
 import type { Line, RunRequest } from './run-request.ts'
 import { makeReady, readTerms, recognize, sealAgain } from './run-seals.ts'
-import { sponsorCall } from './wallet-session.ts'
+import { sponsorCall } from './sponsored-call.ts'
+
+/** How a run ended: how many payouts of the batch are paid, of how many that are not canceled. */
+export interface RunResult {
+  paid: number
+  payouts: number
+}
 
 /**
  * Seals, delegates, signs, starts a run and follows it. Each step begins with what the service, the ledger and the file of
  * own seals have, so after an interruption at any point a second call goes on, and neither pays nor delegates twice.
+ * @throws RunError; WalletError `relay-unknown` before anything is sealed or delegated; PayrollError
  */
-export async function runBatch(request: RunRequest): Promise<string> {
+export async function runBatch(request: RunRequest): Promise<RunResult> {
   const { client, batch } = request
   await makeReady(request)
   for (let attempt = 1; ; attempt += 1) {
@@ -21,7 +29,7 @@ export async function runBatch(request: RunRequest): Promise<string> {
     const isLeft = payouts.some(({ status }) => status === 'ready' || status === 'failed')
     if (!isLeft) break
     if (await start(request, payouts)) break
-    if (attempt === STARTS) throw new Error('the batch could not be started')
+    if (attempt === STARTS) throw new RunError('not-started', 'the batch could not be started')
   }
   await follow(request)
   return await finish(request)
@@ -58,7 +66,7 @@ const submitTo = (client: PayrollClient) => (signedXdr: string) => sponsorCall(c
 
 /** Starts the run, after seals and delegations are in place. False if something has changed meanwhile. */
 async function start(request: RunRequest, payouts: BatchState['payouts']): Promise<boolean> {
-  const { client, network, holder, batch, say } = request
+  const { client, deployment, holder, batch, say } = request
   const unpaid = payouts.filter(({ status }) => status === 'ready' || status === 'failed')
   const sealed = unpaid.flatMap((payout) => recognize(request, payout) ?? [])
   // While a run is unfinished, nothing may be sealed or delegated again: it needs both. The service says whether one is.
@@ -75,7 +83,7 @@ async function start(request: RunRequest, payouts: BatchState['payouts']): Promi
       leastLedgers: needed + Math.ceil(margin / 2),
       ledgers: margin + 2 * needed,
     }
-    await ensureEscrow(network, holder, escrow, { submit: submitTo(client), say })
+    await ensureEscrow(deployment, holder, escrow, { submit: submitTo(client), say })
   }
   say(`Starting the run of batch ${batch}`)
   return await tryStart(request, lines)
@@ -83,11 +91,11 @@ async function start(request: RunRequest, payouts: BatchState['payouts']): Promi
 
 /** Posts the signed manifest. False if the service finds that something is not in place. */
 async function tryStart(request: RunRequest, lines: readonly Line[]): Promise<boolean> {
-  const { client, network, holder, batch, say } = request
+  const { client, deployment, holder, batch, say } = request
   const manifest = await manifestOf(request, lines)
   if (!manifest) return false
   const escrows = await readOwnDelegations(
-    network,
+    deployment,
     holder,
     manifest.delegations.map(({ channel }) => channel),
   )
@@ -97,7 +105,7 @@ async function tryStart(request: RunRequest, lines: readonly Line[]): Promise<bo
   })
   // A run that is under way has spent part of the escrow. Without one, this one would fail: an empty manifest asks only.
   const signed = isShort ? { ...manifest, payouts: [] } : manifest
-  const signature = await signManifest(keypairSigner(holder.signer), signed)
+  const signature = await signManifest(signerOf(holder.signer), signed)
   try {
     await take(client.POST('/batches/{id}/run', { params: { path: { id: batch } }, body: { signature } }))
     return true
@@ -109,15 +117,20 @@ async function tryStart(request: RunRequest, lines: readonly Line[]): Promise<bo
 }
 
 /** Returns what is left, and reports what was paid. */
-async function finish({ network, client, holder, batch, seals, revokes, say }: RunRequest): Promise<string> {
+async function finish({ deployment, client, holder, batch, seals, revokes, say }: RunRequest): Promise<RunResult> {
   const { payouts } = await readBatch(client, batch)
   for (const { id, status, error } of payouts) if (status === 'failed') say(`Payout ${id} failed: ${error}`)
   if (revokes) {
-    const returned = await revokeAll(network, holder, seals.channelsOf(batch), submitTo(client))
+    const returned = await revokeAll(deployment, holder, seals.channelsOf(batch), submitTo(client))
     say(`Revoked: ${formatUnits(returned)} returned`)
   }
   const paid = payouts.filter(({ status }) => status === 'paid').length
+  const active = payouts.filter(({ status }) => status !== 'canceled')
   const failed = payouts.filter(({ status }) => status === 'failed').length
-  if (failed > 0) throw new Error(`${failed} payouts failed: run the command again to pay them`)
-  return `${paid} of ${payouts.filter(({ status }) => status !== 'canceled').length} payouts paid`
+  if (failed > 0)
+    throw new RunError(
+      'payouts-failed',
+      `${failed} of ${active.length} payouts failed: run the batch again to pay them`,
+    )
+  return { paid, payouts: active.length }
 }

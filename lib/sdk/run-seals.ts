@@ -1,7 +1,8 @@
-import { type PayrollClient, PayrollError, take } from '#lib/sdk/payroll-client.ts'
 import { readSeal, sealPayout } from '#lib/wallet/seal.ts'
+import { requireTrusted } from '#lib/wallet/trusted-relay.ts'
 import { type BatchState, type Payee, readBatch } from './payees.ts'
-import { requireTrusted } from './relay-document.ts'
+import { type PayrollClient, PayrollError, take } from './payroll-client.ts'
+import { RunError } from './run-error.ts'
 import type { Line, RunRequest } from './run-request.ts'
 
 /** Adds the instructions of a draft, sealed for its channels, and locks it. */
@@ -14,7 +15,7 @@ export async function makeReady(request: RunRequest): Promise<void> {
   const missing = payees.filter(({ contractor }) => !present.has(contractor))
   const params = { path: { id: batch } }
   if (missing.length > 0) {
-    say(`Adding ${missing.length} payouts`)
+    say(`Adding ${missing.length} payout${missing.length === 1 ? '' : 's'}`)
     const spenders = await chooseChannels(request)
     const instructions = []
     for (const [index, payee] of missing.entries()) {
@@ -23,28 +24,31 @@ export async function makeReady(request: RunRequest): Promise<void> {
     }
     const { errors } = await take(client.POST('/batches/{id}/instructions', { params, body: { instructions } }))
     const [problem] = errors
-    if (problem) throw new Error(`contractor ${problem.contractorId} cannot be paid: ${problem.reason}`)
+    if (problem)
+      throw new RunError('list-differs', `contractor ${problem.contractorId} cannot be paid: ${problem.reason}`)
   }
   await take(client.POST('/batches/{id}/ready', { params }))
 }
 
 const activeOf = ({ payouts }: BatchState) => payouts.filter(({ status }) => status !== 'canceled')
 
-/** @throws Error if a payout is not in the list, or, once the batch is locked, a line of the list has no payout */
+/** @throws RunError `list-differs` if a payout is not in the list, or, once the batch is locked, a line of the list has no payout */
 function requireSame(state: BatchState, payees: readonly Payee[]): void {
   const listed = new Map(payees.map((payee) => [payee.contractor, payee]))
   const active = activeOf(state)
   for (const { contractorId, address, status } of active) {
     const payee = listed.get(contractorId)
     if (!payee) {
-      if (status !== 'paid') throw new Error(`the list of amounts lacks contractor ${contractorId}`)
+      if (status !== 'paid') throw new RunError('list-differs', `the list of amounts lacks contractor ${contractorId}`)
     } else if (status !== 'paid' && address !== payee.address) {
-      throw new Error(`the payout of contractor ${contractorId} goes to another address: ${address}`)
+      throw new RunError('list-differs', `the payout of contractor ${contractorId} goes to another address: ${address}`)
     }
   }
   const paid = new Set(active.map(({ contractorId }) => contractorId))
   const unpaid = payees.find(({ contractor }) => !paid.has(contractor))
-  if (state.status !== 'draft' && unpaid) throw new Error(`the batch has no payout of contractor ${unpaid.contractor}`)
+  if (state.status !== 'draft' && unpaid) {
+    throw new RunError('list-differs', `the batch has no payout of contractor ${unpaid.contractor}`)
+  }
 }
 
 export const readTerms = (client: PayrollClient) => take(client.GET('/relay'))
@@ -55,7 +59,7 @@ async function chooseChannels({ client, relay, channels }: RunRequest): Promise<
   await requireTrusted(relay, { publicKey: terms.publicKey, channels: [] })
   const available = terms.channels.filter(({ available }) => available).map(({ address }) => address)
   const chosen = available.slice(0, Math.min(channels, terms.maxChannels))
-  if (chosen.length === 0) throw new Error('no channel of the relay is available now')
+  if (chosen.length === 0) throw new RunError('no-channel', 'no channel of the relay is available now')
   await requireTrusted(relay, { channels: chosen })
   return chosen
 }
@@ -95,7 +99,7 @@ export async function sealAgain(request: RunRequest, unpaid: BatchState['payouts
   const kept = unpaid.flatMap((payout) => recognize(request, payout) ?? []).filter(({ channel }) => usable.has(channel))
   const others = unpaid.filter(({ id }) => !kept.some(({ payout }) => payout === id))
   if (others.length === 0) return kept
-  say(`Sealing ${others.length} amounts`)
+  say(`Sealing ${others.length} amount${others.length === 1 ? '' : 's'} again`)
   const replaced: Line[] = []
   for (const [index, { id, contractorId: contractor }] of others.entries()) {
     const payee = payees.find((one) => one.contractor === contractor)

@@ -1,5 +1,5 @@
-import { type components, type PayrollClient, pages, take } from '#lib/sdk/payroll-client.ts'
-import type { AmountRow } from './amounts-file.ts'
+import { type components, type PayrollClient, pages, take } from './payroll-client.ts'
+import { RunError } from './run-error.ts'
 
 type Contractor = components['schemas']['Contractor']
 type Payout = components['schemas']['Payout']
@@ -8,6 +8,16 @@ type Payout = components['schemas']['Payout']
 export interface BatchState {
   status: components['schemas']['Batch']['status']
   payouts: Payout[]
+}
+
+/** A line of the employer's list. */
+export interface AmountRow {
+  /** an id, an email or an address of a contractor */
+  contractor: string
+  /** base units */
+  amount: bigint
+  /** the payee's address as the employer knows it; undefined if the list has none */
+  address?: string | undefined
 }
 
 /** What the employer's list says about one contractor. */
@@ -30,7 +40,7 @@ export async function readBatch(client: PayrollClient, id: string): Promise<Batc
 
 /**
  * Finds the contractor of each row, by id, email or address.
- * @throws Error for a contractor that is not there or listed twice, and for an address that differs from the API's
+ * @throws RunError `list-differs` for a contractor that is not there or listed twice, and for an address that differs from the API's
  */
 export async function matchPayees(client: PayrollClient, rows: readonly AmountRow[]): Promise<Payee[]> {
   const contractors: Contractor[] = []
@@ -41,7 +51,7 @@ export async function matchPayees(client: PayrollClient, rows: readonly AmountRo
   const twice = payees.find(
     ({ contractor }, index) => payees.findIndex((one) => one.contractor === contractor) !== index,
   )
-  if (twice) throw new Error(`the list of amounts has contractor ${twice.contractor} twice`)
+  if (twice) throw new RunError('list-differs', `the list of amounts has contractor ${twice.contractor} twice`)
   return payees
 }
 
@@ -49,11 +59,14 @@ function matchPayee({ contractor: named, amount, address }: AmountRow, contracto
   const found = contractors.find(
     (one) => one.id === named || one.email?.toLowerCase() === named.toLowerCase() || one.address === named,
   )
-  if (!found) throw new Error(`there is no contractor ${named}`)
-  if (found.address === undefined) throw new Error(`contractor ${named} has no address yet`)
+  if (!found) throw new RunError('list-differs', `there is no contractor ${named}`)
+  if (found.address === undefined) throw new RunError('list-differs', `contractor ${named} has no address yet`)
   const expected = address ?? (found.address === named ? named : undefined)
   if (expected !== undefined && expected !== found.address) {
-    throw new Error(`the API has another address of contractor ${named} than the list: ${found.address}`)
+    throw new RunError(
+      'list-differs',
+      `the API has another address of contractor ${named} than the list: ${found.address}`,
+    )
   }
   return { contractor: found.id, amount, address: found.address }
 }
