@@ -12,6 +12,7 @@ import { startPostgres } from './postgres.ts'
 import { measureProver } from './prover.ts'
 import { measureProvingRelay, measureRelay } from './relay.ts'
 import { measureRequestLog } from './request-log.ts'
+import { measureRuns } from './runs.ts'
 import { measureSep10 } from './sep10.ts'
 import { type Stage, setStage } from './stage.ts'
 import { measureStart } from './start.ts'
@@ -48,6 +49,7 @@ const PARTS: Record<string, (databaseUrl: string, only?: string) => Promise<void
     onStage(databaseUrl, async (stage) => tellAll(await measureDirectory(stage, databaseUrl))),
   relay: async (databaseUrl) => tellAll(await measureRelay(databaseUrl)),
   'proving-relay': async (databaseUrl) => tell(await measureProvingRelay(databaseUrl)),
+  runs: async (databaseUrl) => tellAll(await measureRuns(databaseUrl)),
   ledger: async () => tellAll(await measureLedger()),
   prover: async () => tellAll(await measureProver()),
   disclosure: async () => tellAll(await measureDisclosure()),

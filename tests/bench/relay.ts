@@ -1,19 +1,11 @@
-import { type ChildProcess, fork } from 'node:child_process'
-import { once } from 'node:events'
-import { createInterface } from 'node:readline'
 import { Keypair } from '@stellar/stellar-sdk'
-import { readEnvironment } from '#lib/config/environment.ts'
-import { generateRelayKey } from '#lib/config/relay-key.ts'
-import { startDevnet } from '#lib/devnet/devnet.ts'
-import { loadProver } from '#lib/prover/node/loading.ts'
 import { type PresentedJob, readJob, startJob } from '#lib/relay/job.ts'
-import { prepareChannels } from '#lib/relay/setup.ts'
-import { composeRelay } from '#lib/server/relay.ts'
-import { type RunningService, startService } from '#lib/server/start.ts'
+import type { RunningService } from '#lib/server/start.ts'
 import { lookUp } from '#lib/stellar/transaction.ts'
 import { startCountingGate } from './counting-gate.ts'
 import { startCountingProxy } from './counting-proxy.ts'
 import type { Figure } from './directory.ts'
+import { type Host, onLedger, span, startHost } from './relay-stage.ts'
 
 const CHANNELS = 10
 /** Channels of a relay whose questions are counted beside one item. */
@@ -28,62 +20,27 @@ const EACH = 3
  * host.
  */
 export async function measureRelay(databaseUrl: string): Promise<Figure[]> {
-  return await onLedger(databaseUrl, { proofs: 'stand-in', closeMs: 1000 }, async (service, variables) => {
-    const seeds = variables.CHANNEL_SEEDS.split(',')
-    const withChannels = (count: number) => ({ ...variables, CHANNEL_SEEDS: seeds.slice(0, count).join() })
-    const figures: Figure[] = []
-    for (const channels of [1, 5, CHANNELS]) {
-      figures.push(await measureJob(service, channels, withChannels(channels)))
-    }
-    figures.push(await measureQuestions(service, variables))
-    return [...figures, ...(await measureHosts(service, withChannels(CHANNELS)))]
-  })
+  return await onLedger(
+    databaseUrl,
+    { proofs: 'stand-in', closeMs: 1000, channels: QUIET_CHANNELS },
+    async ({ service, variables }) => {
+      const seeds = variables.CHANNEL_SEEDS.split(',')
+      const withChannels = (count: number) => ({ ...variables, CHANNEL_SEEDS: seeds.slice(0, count).join() })
+      const figures: Figure[] = []
+      for (const channels of [1, 5, CHANNELS]) {
+        figures.push(await measureJob(service, channels, withChannels(channels)))
+      }
+      figures.push(await measureQuestions(service, variables))
+      return [...figures, ...(await measureHosts(service, withChannels(CHANNELS)))]
+    },
+  )
 }
 
 /** Measures the relay with real proofs. */
 export async function measureProvingRelay(databaseUrl: string): Promise<Figure> {
-  return await onLedger(databaseUrl, { proofs: 'real', closeMs: 5000, channels: 2 }, (service, variables) =>
+  return await onLedger(databaseUrl, { proofs: 'real', closeMs: 5000, channels: 2 }, ({ service, variables }) =>
     measureProvingAhead(service, { ...variables, CHANNEL_SEEDS: variables.CHANNEL_SEEDS.split(',')[0] ?? '' }),
   )
-}
-
-/** Runs `measure` on a separate ledger, with a service that has a sponsor, a faucet, and channels that can pay. */
-async function onLedger<Result>(
-  databaseUrl: string,
-  given: { proofs: 'real' | 'stand-in'; closeMs: number; channels?: number },
-  measure: (service: RunningService, variables: Record<string, string> & { CHANNEL_SEEDS: string }) => Promise<Result>,
-): Promise<Result> {
-  const { proofs, closeMs, channels = QUIET_CHANNELS } = given
-  const passphrase = 'Standalone Network ; February 2017'
-  const devnet = await startDevnet({ directory: null, port: 0, closeMs, passphrase, proofs })
-  const sponsor = Keypair.random()
-  await fetch(`${devnet.friendbotUrl}?addr=${sponsor.publicKey()}`)
-  const seeds = Array.from({ length: channels }, () => Keypair.random().secret())
-  const variables = {
-    DATABASE_URL: databaseUrl,
-    SESSION_SECRET: 'a secret for one run of the benchmark',
-    STELLAR_RPC_URL: devnet.rpcUrl,
-    CONFIDENTIAL_TOKEN: devnet.deployment.contracts.token,
-    DEVNET_PROOFS: proofs,
-    SPONSOR_SEED: sponsor.secret(),
-    FAUCET_SEED: devnet.issuerSecret,
-    BATCH_ENABLED: 'true',
-    RELAY_PRIVATE_KEY: JSON.stringify(generateRelayKey()),
-    RELAY_PORT: '0',
-    CHANNEL_SEEDS: seeds.join(','),
-  }
-  const service = await startService(readEnvironment(variables))
-  const prover = service.settings.relay && (await loadProver(service.settings.relay.prover, console.error))
-  try {
-    const relay = await composeRelay(service, { ...(prover && { prover }) })
-    await prepareChannels({ relay, faucet: service.faucet, say: () => undefined })
-    return await measure(service, variables)
-  } finally {
-    // The prover's worker would keep the process alive.
-    await prover?.destroy?.()
-    await service.close()
-    await devnet.close()
-  }
 }
 
 /** Items of a job whose proofs are real, on ledgers as far apart as those of testnet. */
@@ -111,8 +68,6 @@ async function ledgersOf(service: RunningService, { results }: PresentedJob): Pr
   const found = await Promise.all(paid.map(({ hash }) => lookUp(service.network, hash)))
   return found.flatMap((one) => (one.status === 'SUCCESS' ? [one.ledger] : []))
 }
-
-const span = (ledgers: readonly number[]) => Math.max(...ledgers) - Math.min(...ledgers) + 1
 
 async function measureJob(
   service: RunningService,
@@ -219,37 +174,5 @@ async function finish(service: RunningService, { id, identity }: Handed): Promis
     const job = await readJob({ db: await service.database(), session: identity }, id)
     if (job.status !== 'running') return job
     await new Promise((resolve) => setTimeout(resolve, 100))
-  }
-}
-
-interface Host {
-  /** items that it completed */
-  paid(): number
-  stop(): Promise<void>
-}
-
-/** `npm run relay`, as a separate process. */
-async function startHost(variables: Record<string, string>): Promise<Host> {
-  const child: ChildProcess = fork(new URL('../../lib/cli/relay.ts', import.meta.url), {
-    stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
-    env: { ...process.env, ...variables },
-  })
-  let paid = 0
-  const lines = child.stdout && createInterface(child.stdout)
-  const ready = new Promise<void>((resolve, reject) => {
-    lines?.on('line', (line) => {
-      if (line.startsWith('relay ')) resolve()
-      if (line.includes('"item paid"')) paid += 1
-    })
-    child.once('exit', (code) => reject(new Error(`the relay ended with code ${code}`)))
-  })
-  await ready
-  return {
-    paid: () => paid,
-    stop: async () => {
-      const gone = once(child, 'exit')
-      child.kill('SIGTERM')
-      await gone
-    },
   }
 }

@@ -1,0 +1,178 @@
+import { setTimeout } from 'node:timers/promises'
+import { Keypair } from '@stellar/stellar-sdk'
+import { and, eq } from 'drizzle-orm'
+import { payouts } from '#drizzle/schema/directory.ts'
+import { batchJobs } from '#drizzle/schema/relay.ts'
+import { transfers } from '#drizzle/schema/transfers.ts'
+import { endow, enrol, openTestNetwork, sendAndWait, type TestNetwork } from '#lib/cli/client/participants.ts'
+import { batchRow, contractorRow, insertRows, payoutRow } from '#lib/cli/seed/rows.ts'
+import { publicHalf } from '#lib/config/relay-key.ts'
+import { admitUser } from '#lib/directory/users.ts'
+import { startRun } from '#lib/relay/run.ts'
+import { buildDelegation } from '#lib/wallet/calls.ts'
+import type { Opening } from '#lib/wallet/commitment.ts'
+import type { Holder } from '#lib/wallet/keys.ts'
+import { hashSeal, type Manifest, type ManifestDelegation, signManifest } from '#lib/wallet/manifest.ts'
+import { sealPayout } from '#lib/wallet/seal.ts'
+import { keypairSigner } from '#lib/wallet/signer.ts'
+import type { CountingProxy } from './counting-proxy.ts'
+import type { Figure } from './directory.ts'
+import { onLedger, type RelayStage, span, startHost } from './relay-stage.ts'
+
+const PAYOUTS = 200
+const CHANNELS = 5
+const PROVED = 10
+const AMOUNT = 1_000n
+/** How many registrations fit into a ledger. */
+const SIDE_BY_SIDE = 8
+/** Delegations last longer than any run. */
+const LIFETIME_LEDGERS = 100_000
+
+/** Runs of a batch: how many ledgers they take, and how many calls the relay and the service make at the RPC. */
+export async function measureRuns(databaseUrl: string): Promise<Figure[]> {
+  const quick = { proofs: 'stand-in', closeMs: 1000, channels: CHANNELS } as const
+  const many = await onLedger(databaseUrl, quick, async (stage) => {
+    const payees = await enrolPayees(await openNetwork(stage), PAYOUTS)
+    return [
+      ...(await measureRun(stage, payees, { channels: CHANNELS, ledgers: 45 })),
+      ...(await measureRun(stage, payees, { channels: 1, ledgers: 205 })),
+    ]
+  })
+  const proving = { proofs: 'real', closeMs: 5000, channels: 1 } as const
+  const proved = await onLedger(databaseUrl, proving, async (stage) => {
+    const payees = await enrolPayees(await openNetwork(stage), PROVED)
+    return await measureRun(stage, payees, { channels: 1, ledgers: 12 })
+  })
+  return [...many, ...proved.slice(0, 1).map((figure) => ({ ...figure, name: `${figure.name}, real proofs, 5 s` }))]
+}
+
+const openNetwork = ({ devnet, prover }: RelayStage) => openTestNetwork(`${devnet.url}/deployment.json`, prover)
+
+async function enrolPayees(network: TestNetwork, count: number): Promise<Holder[]> {
+  const payees: Holder[] = []
+  while (payees.length < count) {
+    const size = Math.min(SIDE_BY_SIDE, count - payees.length)
+    payees.push(...(await Promise.all(Array.from({ length: size }, () => enrol(network)))))
+  }
+  return payees
+}
+
+async function measureRun(
+  stage: RelayStage,
+  payees: readonly Holder[],
+  { channels: count, ledgers }: { channels: number; ledgers: number },
+): Promise<Figure[]> {
+  const { proxy } = stage
+  const seeds = stage.variables.CHANNEL_SEEDS.split(',').slice(0, count)
+  const host = await startHost({ ...stage.variables, CHANNEL_SEEDS: seeds.join() })
+  try {
+    const channels = seeds.map((seed) => Keypair.fromSecret(seed).publicKey())
+    // The first run of a host reads what is read only once.
+    await run(stage, { payees: payees.slice(0, count), channels })
+    proxy.reset()
+    const applied = await run(stage, { payees, channels })
+    const name = `a run of ${payees.length} over ${count} channel${count === 1 ? '' : 's'}`
+    return [
+      { name, found: `${span(applied)} ledgers, ${applied.length} paid`, goal: `at most ${ledgers}, all paid` },
+      { name: `${name}: RPC calls`, found: describeCalls(proxy, applied.length), goal: 'at most 2.5 per payout' },
+    ]
+  } finally {
+    await host.stop()
+  }
+}
+
+function describeCalls(proxy: CountingProxy, paid: number): string {
+  const methods = Object.entries(proxy.methods()).toSorted(([, one], [, other]) => other - one)
+  const each = methods.map(([method, count]) => `${method} ${(count / paid).toFixed(2)}`).join(', ')
+  return `${(proxy.count() / paid).toFixed(2)} per payout: ${each}`
+}
+
+interface RunTerms {
+  payees: readonly Holder[]
+  channels: readonly string[]
+}
+
+/** Pays one batch of a new employer from its delegations; resolves to the ledgers of its payments. */
+async function run(stage: RelayStage, { payees, channels }: RunTerms): Promise<number[]> {
+  const { service, devnet } = stage
+  const { batch, settings, sponsor } = service
+  if (!batch || !sponsor || !settings.relay) throw new Error('runs are off')
+  const network = await openNetwork(stage)
+  const db = await service.database()
+  const employer = await enrol(network)
+  const opening = await endow(
+    network,
+    Keypair.fromSecret(devnet.issuerSecret),
+    employer,
+    AMOUNT * BigInt(payees.length),
+  )
+  const delegations = await delegate(network, employer, { channels, payouts: payees.length }, opening)
+  const identity = { kind: 'ledger', sub: employer.address } as const
+  const { organisation } = await admitUser({ db, now: new Date() }, identity)
+  if (!organisation) throw new Error('the employer has no organisation')
+  const contractors = payees.map(({ address }) => contractorRow({ organisation: organisation.id, address }))
+  const row = batchRow({ organisation: organisation.id, status: 'ready', payoutCount: payees.length })
+  const key = publicHalf(settings.relay.key)
+  const rows = await Promise.all(
+    payees.map(async ({ address }, index) => {
+      const contractor = contractors[index]?.id ?? ''
+      const spender = channels[index % channels.length] ?? ''
+      const encryptedAmount = await sealPayout(key, { batch: row.id, contractor, spender }, AMOUNT)
+      const fields = { contractor, encryptedAmount, organisation: organisation.id, batch: row.id, address }
+      const payout = payoutRow({ ...fields, status: 'ready' })
+      const line = { contractor, address, channel: spender, sealHash: hashSeal(encryptedAmount), payout: payout.id }
+      return { payout, line }
+    }),
+  )
+  await insertRows(db, { contractors, batches: [row], payouts: rows.map(({ payout }) => payout) })
+  const manifest: Manifest = {
+    passphrase: network.passphrase,
+    token: network.token,
+    batch: row.id,
+    account: employer.address,
+    delegations,
+    payouts: rows.map(({ line }) => line),
+  }
+  const signature = await signManifest(keypairSigner(employer.signer), manifest)
+  await startRun(
+    {
+      db,
+      employer: { organisation: organisation.id, actor: identity },
+      session: { ...identity, id: 'bench', expiresAt: new Date(Date.now() + 3_600_000) },
+      batch,
+      network: service.network,
+      token: network.token,
+      limits: sponsor.limits,
+      now: new Date(),
+    },
+    { id: row.id, signature },
+  )
+  while ((await db.$count(batchJobs, and(eq(batchJobs.batch, row.id), eq(batchJobs.status, 'running')))) > 0) {
+    await setTimeout(200)
+  }
+  const paid = await db
+    .select({ ledger: transfers.ledger })
+    .from(payouts)
+    .innerJoin(transfers, eq(transfers.id, payouts.transfer))
+    .where(and(eq(payouts.batch, row.id), eq(payouts.status, 'paid')))
+  return paid.flatMap(({ ledger }) => ledger ?? [])
+}
+
+/** One delegation per channel, one ledger after the other, for the sum of the channel's payouts. */
+async function delegate(
+  network: TestNetwork,
+  employer: Holder,
+  { channels, payouts: total }: { channels: readonly string[]; payouts: number },
+  start: Opening,
+): Promise<ManifestDelegation[]> {
+  const { sequence } = await network.rpc.getLatestLedger()
+  const liveUntilLedger = sequence + LIFETIME_LEDGERS
+  let opening = start
+  for (const [index, spender] of channels.entries()) {
+    const amount = AMOUNT * BigInt(Math.ceil((total - index) / channels.length))
+    const delegation = await buildDelegation(network, employer, { spender, amount, liveUntilLedger, opening })
+    await sendAndWait(network, delegation.signedXdr)
+    opening = delegation.next
+  }
+  return channels.map((channel) => ({ channel, liveUntilLedger }))
+}
