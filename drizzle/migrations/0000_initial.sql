@@ -244,6 +244,7 @@ CREATE TABLE "relay_channels" (
 	"moved_at" timestamp (3) with time zone,
 	"paused" boolean DEFAULT false NOT NULL,
 	"runs" boolean DEFAULT false NOT NULL,
+	"run_problem" text,
 	"seen_at" timestamp (3) with time zone NOT NULL,
 	"read_at" timestamp (3) with time zone,
 	CONSTRAINT "relay_channels_token_address_pk" PRIMARY KEY("token","address"),

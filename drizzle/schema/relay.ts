@@ -190,6 +190,8 @@ export const relayChannels = pgTable(
     paused: boolean('paused').notNull().default(false),
     /** whether the relay that announces it can prove payments from a delegation, so that the channel can serve runs */
     runs: boolean('runs').notNull().default(false),
+    /** why that relay cannot; null if it can, or does not know yet */
+    runProblem: text('run_problem'),
     /** when a relay last announced the channel, by the database's clock */
     seenAt: instant('seen_at').notNull(),
     /** when the channel's events were last read */

@@ -25,17 +25,25 @@ export const isChannel = (token: string, address: string) =>
 /**
  * Records that a running relay has the keys of its channels. A new channel has the problem `account` until its first
  * check.
- * @param runs whether it can prove payments from a delegation; undefined if that is not known yet
+ * @param runProblem why it cannot prove payments from a delegation: null if it can, undefined if that is not known yet
  */
-export async function announceChannels({ database, token, channels }: Relay, runs?: boolean): Promise<void> {
+export async function announceChannels(
+  { database, token, channels }: Relay,
+  runProblem?: string | null,
+): Promise<void> {
+  const runs = runProblem === undefined ? undefined : runProblem === null
   const seenAt = sql`clock_timestamp()`
   // Every transaction locks channels in the order of addresses, so that no two wait for each other.
   const addresses = channels.map(({ address }) => address).toSorted()
   if (addresses.length === 0) return
   await (await database())
     .insert(relayChannels)
-    .values(addresses.map((address) => ({ token, address, seenAt, problem: 'account' as const, runs: runs ?? false })))
-    .onConflictDoUpdate({ target: [relayChannels.token, relayChannels.address], set: { seenAt, runs } })
+    .values(
+      addresses.map((address) => {
+        return { token, address, seenAt, problem: 'account' as const, runs: runs ?? false, runProblem }
+      }),
+    )
+    .onConflictDoUpdate({ target: [relayChannels.token, relayChannels.address], set: { seenAt, runs, runProblem } })
 }
 
 export async function findChannel(store: ChannelStore, address: string): Promise<ChannelRecord | undefined> {
@@ -179,14 +187,22 @@ interface RelayState {
   problems: string[]
   /** whether any channel can pay at all */
   canPay: boolean
+  /** whether any running relay can pay runs */
+  runs: boolean
+  /** why none can, in the words of the relays; empty if one can, or none has found out yet */
+  runProblems: string[]
 }
 
 export async function readRelayState(db: Database, token: string, now: Date): Promise<RelayState> {
   const channels = (await findChannels(db, token)).filter(({ seenAt }) => isSeenLately(seenAt, now))
+  const runs = channels.some((channel) => channel.runs)
+  const runProblems = runs ? [] : channels.flatMap(({ runProblem }) => runProblem ?? [])
   return {
     isRunning: channels.length > 0,
     channels: channels.length,
     problems: channels.flatMap(({ address, problem }) => (problem === null ? [] : [`${address}: ${problem}`])),
     canPay: channels.some(({ problem }) => problem === null),
+    runs,
+    runProblems: [...new Set(runProblems)],
   }
 }

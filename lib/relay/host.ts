@@ -161,8 +161,7 @@ async function announce(relay: Relay, intake: Intake): Promise<void> {
       if (problem !== null) log('info', 'relay serves no runs', { problem })
     }, logFailure('runProblem'))
   }
-  const { runProblem } = intake
-  await announceChannels(relay, runProblem === undefined ? undefined : runProblem === null)
+  await announceChannels(relay, intake.runProblem)
 }
 
 const logFailure = (chore: string) => (error: unknown) => {

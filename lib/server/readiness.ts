@@ -101,13 +101,15 @@ async function checkSponsor({ sponsor, settings }: Service): Promise<Check> {
  */
 async function checkRelays({ settings, database, now }: Service): Promise<Check> {
   if (!settings.batch || !settings.token) return { ok: true, configured: false }
-  const { isRunning, channels, problems, canPay } = await readRelayState(await database(), settings.token, now())
+  const state = await readRelayState(await database(), settings.token, now())
+  const { isRunning, channels, problems, canPay, runs, runProblems } = state
   const problem = [
     ...(isRunning ? [] : ['no relay is running']),
     ...(canPay ? [] : ['no channel can pay']),
     ...problems,
+    ...runProblems.map((runProblem) => `no runs: ${runProblem}`),
   ].join('; ')
-  return { ok: canPay, channels, ...(problem && { problem }) }
+  return { ok: canPay, channels, runs, ...(problem && { problem }) }
 }
 
 /** An RPC with fewer ledgers has only just started to keep them. */

@@ -3,6 +3,7 @@ import { eq, sql } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { payouts as payoutRows } from '#drizzle/schema/directory.ts'
 import { generateRelayKey } from '#lib/config/relay-key.ts'
+import { STAND_IN_KEYS, prover as standIn } from '#lib/prover/stand-in.ts'
 import { hashSeal, type Manifest } from '#lib/wallet/manifest.ts'
 import { openRelayService, type RelayService } from './relay-service.ts'
 import { openRunFixture, type RunBatch, type RunFixture } from './run-fixture.ts'
@@ -195,6 +196,25 @@ describe('starts a run', () => {
     await using _relay = await service.relay()
     await runs.ended(batch)
   })
+})
+
+test('serves no runs with circuits for the first three operations only, and says why', async () => {
+  const { register, withdraw, transfer } = STAND_IN_KEYS
+  const prover = { ...standIn, verificationKeys: { register, withdraw, transfer } }
+  await using relay = await service.relay({ prover })
+  const employer = await runs.employer()
+  await expect.poll(() => runs.ask(employer, 'GET', '/relay')).toMatchObject({ body: { code: 'runs-not-wired' } })
+  const problem = expect.stringMatching(/^no runs: the prover has no circuit \w+$/)
+  const health = await fetch(`${relay.url}/health`)
+  expect(await health.json()).toMatchObject({ ok: true, runs: false, problems: [problem] })
+  const ready = () => runs.ask(employer, 'GET', '/ready')
+  await expect.poll(ready, { timeout: 10_000 }).toMatchObject({ body: { relay: { ok: true, runs: false, problem } } })
+  const batch = await runs.batchOf(employer, [1n])
+  const signature = Buffer.alloc(64).toString('base64')
+  expect(await runs.ask(employer, 'POST', `/batches/${batch.id}/run`, { signature })).toMatchObject({ status: 501 })
+  // A job needs none of the other circuits.
+  const { client } = await service.engaged()
+  expect(await service.ended(client, await service.begin(client, 1))).toMatchObject({ status: 'completed' })
 })
 
 const NOWHERE = '00000000-0000-4000-8000-000000000000'
