@@ -121,14 +121,14 @@ async function ingestStream(
     const page = await fetchEvents(network, stream.contract, gap.from)
     const through = Math.min(page.through, (gap.before ?? Number.POSITIVE_INFINITY) - 1)
     if (through < gap.from) break
-    const kept = { events: page.events.filter(({ ledger }) => ledger <= through), through }
+    const range = { events: page.events.filter(({ ledger }) => ledger <= through), through }
     const last = await readHead(through)
-    await requireSameNetwork(kept, readHead)
+    await requireSameNetwork(range, readHead)
     const continues = ranges.some(({ throughLedger }) => throughLedger === gap.from - 1)
     const beginning = continues ? undefined : await readHead(gap.from)
     // Another process was faster: read the rows that it stored.
-    if (!(await store(db, stream, { ...gap, first: beginning, last, page: kept }))) continue
-    stored += kept.events.length
+    if (!(await store(db, stream, { ...gap, first: beginning, last, page: range }))) continue
+    stored += range.events.length
     await renew()
   }
   return stored

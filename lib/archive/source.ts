@@ -24,8 +24,8 @@ const windows = new WeakMap<object, { at: number; window: Promise<Window> }>()
  * @throws LedgerError `unavailable`
  */
 export function recentWindow(network: Network): Promise<Window> {
-  const known = windows.get(network)
-  if (known && performance.now() - known.at < WINDOW_MS) return known.window
+  const cache = windows.get(network)
+  if (cache && performance.now() - cache.at < WINDOW_MS) return cache.window
   const window = readWindow(network)
   windows.set(network, { at: performance.now(), window })
   // Failures aren't cached.

@@ -43,7 +43,7 @@ export interface Environment extends Omit<Variables, Raw | 'PUBLIC_URL' | 'STELL
  * @throws ConfigurationError with the name of the first invalid variable
  */
 export function readEnvironment(variables: Record<string, string | undefined>): Environment {
-  const read = Object.fromEntries(
+  const values = Object.fromEntries(
     Object.entries(VARIABLES).map(([name, schema]) => {
       const parsed = schema.safeParse(normalize(name, variables[name]))
       if (!parsed.success) throw new ConfigurationError(name, parsed.error.issues[0]?.message ?? 'invalid')
@@ -51,26 +51,26 @@ export function readEnvironment(variables: Record<string, string | undefined>): 
     }),
   ) as Variables
   const { VERCEL_PROJECT_PRODUCTION_URL, VERCEL_ENV, VERCEL_BRANCH_URL, VERCEL_URL, POSTGRES_URL, ...environment } =
-    read
-  const publicUrl = locateService(read)
+    values
+  const publicUrl = locateService(values)
   if (!isHomeDomain(publicUrl)) {
     throw new ConfigurationError('PUBLIC_URL', `its host is longer than ${HOME_DOMAIN_BYTES} bytes (SEP-10)`)
   }
-  if (read.DEVNET_PASSPHRASE === PUBLIC_PASSPHRASE) {
+  if (values.DEVNET_PASSPHRASE === PUBLIC_PASSPHRASE) {
     throw new ConfigurationError(
       'DEVNET_PASSPHRASE',
       'is the passphrase of the main network; this service is for test networks',
     )
   }
-  checkProvider(read)
-  checkMail(read)
-  checkRelay(read)
-  checkVercel(read)
+  checkProvider(values)
+  checkMail(values)
+  checkRelay(values)
+  checkVercel(values)
   return {
     ...environment,
-    DATABASE_URL: read.DATABASE_URL ?? POSTGRES_URL,
+    DATABASE_URL: values.DATABASE_URL ?? POSTGRES_URL,
     PUBLIC_URL: publicUrl,
-    STELLAR_NETWORK: read.STELLAR_NETWORK ?? (read.VERCEL ? 'testnet' : 'local'),
+    STELLAR_NETWORK: values.STELLAR_NETWORK ?? (values.VERCEL ? 'testnet' : 'local'),
   }
 }
 

@@ -45,7 +45,7 @@ export async function findBatchRun(db: Database, batch: string, now: Date): Prom
     .select()
     .from(relayChannels)
     .where(and(eq(relayChannels.token, manifest?.token ?? ''), inArray(relayChannels.address, addresses)))
-  const held = await findOtherHolders(db, job.id)
+  const holders = await findOtherHolders(db, job.id)
   return {
     status: job.status,
     createdAt: job.createdAt,
@@ -56,7 +56,7 @@ export async function findBatchRun(db: Database, batch: string, now: Date): Prom
       const own = items.filter((item) => item.spender === address)
       const left = own.filter(isOpen)
       const channel = channels.find((each) => each.address === address)
-      const waitsFor = left.length === 0 ? '' : describeWait(left, channel, held.has(address), now)
+      const waitsFor = left.length === 0 ? '' : describeWait(left, channel, holders.has(address), now)
       return {
         address,
         liveUntilLedger,
@@ -71,8 +71,8 @@ export async function findBatchRun(db: Database, batch: string, now: Date): Prom
 /** The channels that an item of another job or run holds. */
 async function findOtherHolders(db: Database, job: string): Promise<Set<string>> {
   const { address, itemJob } = relayChannels
-  const held = await db.select({ address }).from(relayChannels).where(ne(itemJob, job))
-  return new Set(held.map((row) => row.address))
+  const rows = await db.select({ address }).from(relayChannels).where(ne(itemJob, job))
+  return new Set(rows.map((row) => row.address))
 }
 
 function describeWait(

@@ -60,20 +60,23 @@ export async function verifyDisclosure(context: VerifierContext, received: Recei
   }
   const payments = await findPayments(source, request, answers)
   const accounts = await readParties(source, request, payments.flat())
+  const statements: DisclosureStatement[] = []
+  for (const [index, { bundle, circuit }] of answers.entries()) {
+    const answer = { bundle, circuit, payments: payments[index] ?? [], addressee }
+    statements.push(await rebuildStatement({ source, request, accounts }, answer))
+  }
   const keySet = keySetOf(request.network)
   const keys = parseKeySet(keySet, await files.readKeySet(keySet))
   const verify = await load(keys.g2)
-  const values: bigint[] = []
-  for (const [index, { bundle, circuit }] of answers.entries()) {
-    const statement = await rebuildStatement(
-      { source, request, accounts },
-      { bundle, circuit, payments: payments[index] ?? [], addressee },
-    )
-    if (!holds(verify, publicInputs(statement), bundle.proof, keyOf(keys, circuit))) {
+  for (const [index, statement] of statements.entries()) {
+    const proof = bundles[index]?.proof ?? new Uint8Array()
+    if (!holds(verify, publicInputs(statement), proof, keyOf(keys, statement.circuit))) {
       throw new DisclosureError('proof-invalid', 'the proof does not hold for this request and these payments')
     }
-    if (bundle.sealed) values.push(unseal(sealTagOf(circuit), bundle.sealed, secret, addressee.nonce))
   }
+  const values = answers.flatMap(({ bundle: { sealed }, circuit }) =>
+    sealed ? [unseal(sealTagOf(circuit), sealed, secret, addressee.nonce)] : [],
+  )
   return {
     value: values.length > 0 ? sumOf(values) : undefined,
     subtotals: values,

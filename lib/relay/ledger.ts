@@ -38,9 +38,9 @@ export function watchLedger(network: Network): LedgerWatch {
   async function readLatest(): Promise<number> {
     const { sequence, closeTime } = await network.call('getLatestLedger', {}, LATEST)
     isReachable = true
-    const read = closeTime * 1000 - performance.now()
+    const reading = closeTime * 1000 - performance.now()
     // A ledger is read up to a few seconds after it closed, by a lagging node later: the freshest reading counts.
-    if (base === undefined || read > base || read < base - RESET_MS) base = read
+    if (base === undefined || reading > base || reading < base - RESET_MS) base = reading
     compare(now())
     return sequence
   }

@@ -57,8 +57,8 @@ export async function releaseMoved(
   if (held) await requeue(relay, held, { because: 'channel-unfit' })
   // The account first, the events second: a transaction in between leaves the channel moved.
   const { account, latestLedger } = await relay.sponsor.tracker.readAccount(address)
-  const done = isUnverified ? { recorded: 0, settled: 0 } : await recordMissing(relay, address, latestLedger)
-  if (typeof done === 'string') return done
+  const counts = isUnverified ? { recorded: 0, settled: 0 } : await recordMissing(relay, address, latestLedger)
+  if (typeof counts === 'string') return counts
   await transact(db, async (tx) => {
     await tx
       .update(relayChannels)
@@ -69,10 +69,10 @@ export async function releaseMoved(
       actor: { kind: 'operator', sub: 'command line' },
       action: 'channel.released',
       subject: address,
-      detail: { ...done, verified: !isUnverified },
+      detail: { ...counts, verified: !isUnverified },
     })
   })
-  return done
+  return counts
 }
 
 async function recordMissing(relay: Relay, address: string, untilLedger: number): Promise<Released | NotReleased> {
@@ -84,16 +84,16 @@ async function recordMissing(relay: Relay, address: string, untilLedger: number)
   const events = await readTokenEvents(relay, address, row?.ledger ?? undefined)
   if (events === 'history-too-short') return events
   if (events.latestLedger < untilLedger) return 'rpc-lags'
-  const done = { recorded: 0, settled: 0 }
+  const counts = { recorded: 0, settled: 0 }
   for (const event of events.transfers) {
     if (await isRecorded(relay, event.hash)) continue
     const inner = await readInner(relay, event.hash)
     if (inner === undefined) return 'history-too-short'
     const item = await recordAndSettle(relay, address, { ...event, signedXDR: inner })
-    done.recorded += 1
-    if (item) done.settled += 1
+    counts.recorded += 1
+    if (item) counts.settled += 1
   }
-  return done
+  return counts
 }
 
 async function isRecorded(relay: Relay, hash: string): Promise<boolean> {

@@ -144,8 +144,8 @@ async function readPlan(
   if (!progress) throw batchNotFound()
   if (await hasRun(db, id)) return { progress }
   if (progress.status === 'draft') throw new Refusal('run-not-ready', 'the batch is a draft: make it ready first')
-  const found = await findRunnable(db, id)
-  return found.length === 0 ? { progress } : { payouts: found }
+  const payouts = await findRunnable(db, id)
+  return payouts.length === 0 ? { progress } : { payouts }
 }
 
 /** Whether a run of the batch is unfinished. */

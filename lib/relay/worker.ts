@@ -76,11 +76,11 @@ async function handle(worker: Worker, shift: Shift): Promise<void> {
       if (shift.isStopped())
         throw new ItemError('relay-closing', 'the relay is closing, or another worker has the message')
       if (!relay.ledger.isReachable()) return await handOver(relay, shift)
-      const taken = await take(relay, message)
-      if (taken === 'ended') return
-      if (taken === 'unfit') return await leaveToOthers(relay, shift)
-      if (taken === 'doubted' || taken === 'suspended') return await deferToRest(relay, message)
-      if (taken === 'busy') {
+      const item = await take(relay, message)
+      if (item === 'ended') return
+      if (item === 'unfit') return await leaveToOthers(relay, shift)
+      if (item === 'doubted' || item === 'suspended') return await deferToRest(relay, message)
+      if (item === 'busy') {
         const follower = shift.isLate() ? undefined : await follow(worker, message)
         if (!follower && hasPaused) return await leaveToOthers(relay, shift)
         // A worker may just have taken a channel and not entered it in `payments` yet: after one pause it is there.
@@ -89,7 +89,7 @@ async function handle(worker: Worker, shift: Shift): Promise<void> {
         proof = follower?.proof
         continue
       }
-      const outcome = await pay(worker, shift, taken, proof)
+      const outcome = await pay(worker, shift, item, proof)
       proof = undefined
       if (outcome === 'ended') return
       if (outcome === 'hand-over') return await handOver(relay, shift)

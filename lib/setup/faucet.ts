@@ -35,8 +35,8 @@ export async function planFaucet(
   }
   const keypair = Keypair.fromSecret(seed)
   if (keypair.publicKey() === asset.getIssuer()) return { kind: 'issuer', keypair }
-  const held = await readBalance(network.server, underlying, keypair.publicKey())
-  if (held > 0n) return { kind: 'holder', keypair }
+  const balance = await readBalance(network.server, underlying, keypair.publicKey())
+  if (balance > 0n) return { kind: 'holder', keypair }
   const problem = `is the key of ${keypair.publicKey()}, which cannot deposit: it neither issues ${name} nor holds any`
   throw new ConfigurationError('FAUCET_SEED', problem)
 }

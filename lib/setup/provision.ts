@@ -65,9 +65,9 @@ export async function provision(input: Provisioning): Promise<string> {
     const does = { issuer: 'mints', holder: 'grants from its balance', native: 'grants XLM' }[faucet.kind]
     say(`faucet   ${address}, ${does}${isFunded ? ', funded by friendbot' : ''}`)
   }
-  const held = 'none' in faucet ? undefined : await readFaucetFunds(network, deployed, faucet)
-  const funds = shareOf(held, input.channels)
-  if (held !== undefined) say(`faucet   has ${formatUnits(held)}; each channel gets ${formatUnits(funds)}`)
+  const balance = 'none' in faucet ? undefined : await readFaucetFunds(network, deployed, faucet)
+  const funds = shareOf(balance, input.channels)
+  if (balance !== undefined) say(`faucet   has ${formatUnits(balance)}; each channel gets ${formatUnits(funds)}`)
   const databaseUrl = input.keys.DATABASE_URL
   const hasFaucet = !('none' in faucet)
   await provisionChannels({ ...input, databaseUrl, environment, funder, deployed, hasFaucet, funds })

@@ -48,8 +48,9 @@ export async function readBalance(
   if (entry.type === 'trustline') return entry.trustLine.balance
   if (entry.type !== 'contractData') throw unreadable()
   // For a contract, the asset contract stores { amount: i128, authorized, clawback }.
-  const held: unknown = scValToNative(entry.contractData.val)
-  if (typeof held === 'object' && held && 'amount' in held && typeof held.amount === 'bigint') return held.amount
+  const balance: unknown = scValToNative(entry.contractData.val)
+  if (typeof balance === 'object' && balance && 'amount' in balance && typeof balance.amount === 'bigint')
+    return balance.amount
   throw unreadable()
 }
 

@@ -34,11 +34,11 @@ export async function send(network: Network, envelope: string): Promise<Sent> {
   try {
     const answer = await network.call('sendTransaction', { transaction: envelope }, ANSWER)
     const { latestLedger, latestLedgerCloseTime } = answer
-    const seen = { latestLedger, ...(latestLedgerCloseTime !== undefined && { latestLedgerCloseTime }) }
-    if (answer.status !== 'ERROR' || !answer.errorResultXdr) return { kind: 'unknown', ...seen }
+    const reading = { latestLedger, ...(latestLedgerCloseTime !== undefined && { latestLedgerCloseTime }) }
+    if (answer.status !== 'ERROR' || !answer.errorResultXdr) return { kind: 'unknown', ...reading }
     const resultCode = resultCodeOf(decodeResult(answer.errorResultXdr))
-    if (FOR_NOW.has(resultCode)) return { kind: 'unknown', ...seen }
-    return { kind: 'error', ...seen, resultCode }
+    if (FOR_NOW.has(resultCode)) return { kind: 'unknown', ...reading }
+    return { kind: 'error', ...reading, resultCode }
   } catch (error) {
     log('error', 'send', { failure: describeFailure(error) })
     return { kind: 'unknown' }

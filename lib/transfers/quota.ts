@@ -83,7 +83,7 @@ async function hold(
   // The day's first row is inserted without the condition of the update, so its limits are checked here.
   if (bid > limit.stroops || (transfers !== undefined && transfers < count)) return false
   const fits = sql`${quotas.used} + ${quotas.held} + ${bid} <= ${limit.stroops}`
-  const held = await tx
+  const rows = await tx
     .insert(quotas)
     .values({ account, day, held: bid, count })
     .onConflictDoUpdate({
@@ -92,7 +92,7 @@ async function hold(
       setWhere: transfers === undefined ? fits : sql`${fits} AND ${quotas.count} + ${count} <= ${transfers}`,
     })
     .returning({ account: quotas.account })
-  return held.length === 1
+  return rows.length === 1
 }
 
 /** How many transfers a run adds to an account's day. */
@@ -126,7 +126,7 @@ export async function releaseCount(tx: Database, { account, day, count }: RunCla
 
 async function holdFloat(tx: Database, { sponsor, bid }: Claim, available: bigint): Promise<boolean> {
   if (bid > available) return false
-  const held = await tx
+  const rows = await tx
     .insert(sponsorFloats)
     .values({ sponsor, held: bid })
     .onConflictDoUpdate({
@@ -135,7 +135,7 @@ async function holdFloat(tx: Database, { sponsor, bid }: Claim, available: bigin
       setWhere: sql`${sponsorFloats.held} + ${bid} <= ${available}`,
     })
     .returning({ sponsor: sponsorFloats.sponsor })
-  return held.length === 1
+  return rows.length === 1
 }
 
 /** Determines which of an account's two limits is reached, only for the text of the refusal. */

@@ -96,13 +96,13 @@ async function submitEnvelope(
   const { latestLedger = ledger, latestLedgerCloseTime } = sent
   const isNewer = isLagging(ledger, latestLedger)
   if (isNewer && latestLedgerCloseTime !== undefined) recency.observe(latestLedger, latestLedgerCloseTime)
-  const seen = isNewer ? latestLedger : ledger
+  const newestLedger = isNewer ? latestLedger : ledger
   const resultCode = sent.kind === 'error' ? sent.resultCode : null
   const refusedLedger =
-    resultCode === null ? null : ((lastCode === null ? undefined : recency.hint(lastRefused)) ?? seen)
+    resultCode === null ? null : ((lastCode === null ? undefined : recency.hint(lastRefused)) ?? newestLedger)
   const [noted] = await db
     .update(envelopes)
-    .set({ sentLedger: seen, resultCode, refusedLedger })
+    .set({ sentLedger: newestLedger, resultCode, refusedLedger })
     // A slow response says nothing about a later submission.
     .where(and(isIt, eq(sentLedger, ledger)))
     .returning(ENVELOPE_STATE)

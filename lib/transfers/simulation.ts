@@ -123,10 +123,10 @@ export function checkResourceFee(
 
 /** The maximum rent, in stroops, that the call may have needed before another transaction extended the same entries. */
 function monthOfRent({ footprint, writeBytes }: xdr.SorobanResources): bigint {
-  const read = BigInt(footprint.readOnly.filter(isExtendable).length)
-  const written = BigInt(footprint.readWrite.filter(isExtendable).length)
-  const bytes = read * READ_ENTRY_BYTES + (written > 0n ? BigInt(writeBytes) : 0n)
-  return bytes * MONTH_OF_RENT.byte + (read + written) * MONTH_OF_RENT.entry
+  const readOnly = BigInt(footprint.readOnly.filter(isExtendable).length)
+  const readWrite = BigInt(footprint.readWrite.filter(isExtendable).length)
+  const bytes = readOnly * READ_ENTRY_BYTES + (readWrite > 0n ? BigInt(writeBytes) : 0n)
+  return bytes * MONTH_OF_RENT.byte + (readOnly + readWrite) * MONTH_OF_RENT.entry
 }
 
 function feeOfExcess(declared: xdr.SorobanResources, needed: xdr.SorobanResources): bigint {

@@ -48,14 +48,14 @@ function openControlledAddresses(
   own: ReadonlySet<string>,
   now: () => Date,
 ): (db: Database) => Promise<ReadonlySet<string>> {
-  let read: { at: number; addresses: ReadonlySet<string> } | undefined
+  let cache: { at: number; addresses: ReadonlySet<string> } | undefined
   return async (db) => {
     const at = now().getTime()
-    if (!read || at - read.at > REREAD_MS) {
+    if (!cache || at - cache.at > REREAD_MS) {
       const channels = await db.selectDistinct({ address: relayChannels.address }).from(relayChannels)
-      read = { at, addresses: new Set([...own, ...channels.map(({ address }) => address)]) }
+      cache = { at, addresses: new Set([...own, ...channels.map(({ address }) => address)]) }
     }
-    return read.addresses
+    return cache.addresses
   }
 }
 

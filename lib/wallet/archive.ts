@@ -85,8 +85,10 @@ export function openHttpArchive(
   const base = url.replace(/\/+$/, '')
 
   async function get<Shape extends z.ZodType>(path: string, query: Query, shape: Shape): Promise<z.output<Shape>> {
-    const given = Object.entries(query).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)]]))
-    const address = `${base}/v1/tokens/${token}${path}?${new URLSearchParams(given)}`
+    const parameters = Object.entries(query).flatMap(([name, value]) =>
+      value === undefined ? [] : [[name, String(value)]],
+    )
+    const address = `${base}/v1/tokens/${token}${path}?${new URLSearchParams(parameters)}`
     for (let attempt = 1; ; attempt += 1) {
       const response = await fetch(address, { signal: AbortSignal.timeout(TIMEOUT_MS) }).catch((cause: unknown) => {
         throw unavailable(base, 'does not respond', cause)

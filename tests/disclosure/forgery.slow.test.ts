@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Bundle } from '#lib/disclosure/bundle.ts'
-import type { DisclosureErrorCode } from '#lib/disclosure/disclosure-error.ts'
+import { DisclosureError, type DisclosureErrorCode } from '#lib/disclosure/disclosure-error.ts'
 import type { DisclosureSource } from '#lib/disclosure/ledger-source.ts'
 import { DISCLOSURE_FILES } from '#lib/disclosure/node/files.ts'
 import { openDisclosureProver } from '#lib/disclosure/node/prover.ts'
@@ -359,6 +359,20 @@ test('a total under two keys of an auditor has a proof for each, and its subtota
   const [first, second] = bundles
   const together = { ...first, events: bundles.flatMap(({ events }) => events) } as Bundle
   await expect(verify({ request, bundles: [together], source })).rejects.toMatchObject({ code: 'bundle-invalid' })
+  // Every key is read before the first proof is verified.
+  const changed = { ...first, proof: new Uint8Array(16_224) } as Bundle
+  const isLater = ({ transaction }: { transaction: string }) => transaction === second?.events[0]?.transaction
+  const unknown: DisclosureSource = {
+    ...source,
+    findAuditorKey: async (id, event) => {
+      const payment = rotated.ledger.events.find((each) => each.id === event.id)
+      if (payment && isLater(payment)) throw new DisclosureError('auditor-key-unknown', 'it was registered later')
+      return await source.findAuditorKey(id, event)
+    },
+  }
+  await expect(verify({ request, bundles: second ? [changed, second] : [], source: unknown })).rejects.toMatchObject({
+    code: 'auditor-key-unknown',
+  })
   const swapped = { ...first, events: second?.events ?? [] } as Bundle
   await expect(verify({ request, bundles: [swapped], source })).rejects.toMatchObject({ code: 'proof-invalid' })
 })

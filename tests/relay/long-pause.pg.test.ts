@@ -50,7 +50,7 @@ async function pause(): Promise<void> {
 
 test('reads what its channel received before a pause that outlasted the RPC’s history', async () => {
   const before = await readBalance(relay, channel)
-  expect(before.receiving.value).toBe(CHANNEL_FUNDS)
+  expect(before.spendable.value).toBe(CHANNEL_FUNDS)
   await receive()
   await pause()
   expect((await readBalance(relay, channel)).receiving.value).toBe(before.receiving.value + DEPOSIT)

@@ -5,9 +5,13 @@ import { contractorRow, insertRows } from '#lib/cli/seed/rows.ts'
 import { generateRelayKey, type PrivateRelayKey } from '#lib/config/relay-key.ts'
 import { devnetKeys } from '#lib/devnet/devnet.ts'
 import { admitUser } from '#lib/directory/users.ts'
+import { readBalance } from '#lib/relay/balance.ts'
+import { submitOwnCall } from '#lib/relay/own-call.ts'
+import type { Channel, Relay } from '#lib/relay/relay.ts'
 import { prepareChannels } from '#lib/relay/setup.ts'
 import { composeRelay, startRelay } from '#lib/server/relay.ts'
 import { syncBalance } from '#lib/wallet/balance.ts'
+import { buildMerge } from '#lib/wallet/calls.ts'
 import type { Holder } from '#lib/wallet/keys.ts'
 import type { Answer } from '../support/api-client.ts'
 import { disposable } from '../support/disposable.ts'
@@ -50,6 +54,13 @@ export interface RelayService extends Omit<TestService<'embedded'>, 'post'> {
   adoptSequences(): Promise<void>
   /** Starts a relay in this process, with short times by default. */
   relay(options?: Parameters<typeof startRelay>[1]): Promise<Awaited<ReturnType<typeof startRelay>> & AsyncDisposable>
+}
+
+/** A relay merges a deposit with the first payment that needs it. */
+async function mergeDeposit(relay: Relay, channel: Channel): Promise<void> {
+  const balance = await readBalance(relay, channel)
+  await submitOwnCall(relay, channel.address, await buildMerge(await relay.deployment(), channel.signer, balance))
+  await readBalance(relay, channel)
 }
 
 /** How many channels are prepared at the same time. */
@@ -97,6 +108,7 @@ export async function openRelayService(
     for (let first = 0; first < prepared; first += PREPARED_AT_ONCE) {
       const some = relay.channels.slice(first, Math.min(first + PREPARED_AT_ONCE, prepared))
       await prepareChannels({ relay: { ...relay, channels: some }, faucet: running.faucet, say: () => undefined })
+      await Promise.all(some.map((channel) => mergeDeposit(relay, channel)))
     }
   } finally {
     clearInterval(closing)

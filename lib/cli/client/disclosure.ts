@@ -52,11 +52,11 @@ export async function writeRequest(question: Question, files: { out: string; key
 export function describeQuestion(request: DisclosureRequest): string {
   const threshold = thresholdOf(request)
   const bound = 'atMost' in request && request.atMost !== undefined ? 'at most' : 'at least'
-  const kept = threshold === undefined ? '' : ` of ${bound} ${formatUnits(threshold)}`
-  if (request.statement === 'balance') return `the balance${kept} of ${request.account}`
+  const boundText = threshold === undefined ? '' : ` of ${bound} ${formatUnits(threshold)}`
+  if (request.statement === 'balance') return `the balance${boundText} of ${request.account}`
   const role = `of ${request.account}, disclosed by the ${request.role.replace('-', ' of the ')}`
   if (request.statement === 'payment') return `one payment ${role}`
-  return `the total${kept} from ${request.period.from} to ${request.period.to} ${role}`
+  return `the total${boundText} from ${request.period.from} to ${request.period.to} ${role}`
 }
 
 /** The RPC of a deployment document, the only part of it that a verifier uses. */

@@ -82,10 +82,10 @@ function printReport(report: Report, format: ReportFormat): string {
 const FIRST = '1970-01-01T00:00:00.000Z'
 
 function readOptions({ from, to, format = 'table' }: StatementOptions) {
-  const known = REPORT_FORMATS.find((each) => each === format)
-  if (!known) throw new Error(`--format is one of ${REPORT_FORMATS.join(', ')}`)
+  const reportFormat = REPORT_FORMATS.find((each) => each === format)
+  if (!reportFormat) throw new Error(`--format is one of ${REPORT_FORMATS.join(', ')}`)
   const period = { from: from === undefined ? FIRST : instantOf(from), to: instantOf(to ?? new Date().toISOString()) }
-  return { period, format: known satisfies ReportFormat }
+  return { period, format: reportFormat satisfies ReportFormat }
 }
 
 /** A date is its beginning in UTC. */

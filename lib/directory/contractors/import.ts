@@ -99,10 +99,12 @@ async function findReasons(
   const isSame = or(inArray(emailFolded, emails), inArray(address, addresses))
   const isOwn = and(eq(contractors.organisation, organisation), isNull(contractors.deletedAt))
   const rivals = await tx.select({ id, emailFolded, address }).from(contractors).where(and(isOwn, isSame))
-  const taken = new Set(rivals.flatMap((rival) => (inserted.has(rival.id) ? [] : [rival.emailFolded, rival.address])))
+  const conflicts = new Set(
+    rivals.flatMap((rival) => (inserted.has(rival.id) ? [] : [rival.emailFolded, rival.address])),
+  )
   for (const draft of drafts) {
-    const isTaken = (value: string | undefined) => value !== undefined && taken.has(value)
-    if (inserted.has(draft.id)) taken.add(draft.emailFolded ?? null).add(draft.address ?? null)
+    const isTaken = (value: string | undefined) => value !== undefined && conflicts.has(value)
+    if (inserted.has(draft.id)) conflicts.add(draft.emailFolded ?? null).add(draft.address ?? null)
     else if (isTaken(draft.emailFolded)) reasons.set(draft.id, SAME_EMAIL)
     else reasons.set(draft.id, isTaken(draft.address) ? SAME_ADDRESS : FULL)
   }
