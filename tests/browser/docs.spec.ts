@@ -1,6 +1,6 @@
 import { expect, type Page, test } from '@playwright/test'
 import { OPERATIONS } from '#lib/api/interface.ts'
-import { DESKTOP, findFaults, PHONE } from './operator.ts'
+import { DESKTOP, findFaults, NARROWEST, PHONE } from './operator.ts'
 import { type RunningProgram, runProgram } from './running-program.ts'
 
 let program: RunningProgram
@@ -43,10 +43,14 @@ for (const [kind, name] of [
   ['ledger', 'Sign in with a new wallet'],
   ['idp', 'Sign in with an email'],
 ] as const) {
-  test(`signs in a test user of kind ${kind}, and sends its session with later requests`, async ({ page }) => {
+  test(`signs in a test user of kind ${kind} on a phone, and sends its session with later requests`, async ({
+    page,
+  }) => {
+    await page.setViewportSize(PHONE)
     const { complaints } = await open(page)
     await page.getByRole('button', { name }).click()
     await expect(page.locator('.test-session').getByRole('status')).toContainText('Signed in as')
+    expect(await findFaults(page, PHONE, NARROWEST)).toEqual([])
     await expect(await send(page, 'getMe')).toContainText(`"kind": "${kind}"`)
     expect(complaints).toEqual([])
   })
