@@ -75,18 +75,20 @@ export function Live({ version, isOpen }: Pulse) {
   }, [state])
 
   return (
-    <span className="inline-flex items-center gap-1.5 text-xs whitespace-nowrap text-faint">
+    <span className="inline-flex items-center gap-1.5 text-xs whitespace-nowrap text-faint print:hidden">
       <span
         aria-hidden="true"
-        className={`size-1.5 rounded-full ${state === 'live' ? 'bg-good-fill' : state === 'lost' ? 'bg-bad-fill' : 'border border-faint'}`}
+        className={`live-dot size-1.5 rounded-full ${state === 'live' ? 'bg-good-fill' : state === 'lost' ? 'bg-bad-fill' : 'border border-faint'}`}
       />
-      {state === 'lost' ? (
-        <span className="font-medium text-bad">
-          {WORDS.lost} since {since} UTC: figures are old
-        </span>
-      ) : (
-        WORDS[state]
-      )}
+      {WORDS[state]}
+      {/* Always on the page: a screen reader announces a change of a live region, not a new one. */}
+      <span role="alert" className="fixed inset-x-4 bottom-4 z-10 mx-auto w-fit">
+        {state === 'lost' && (
+          <span className="block rounded-md border border-bad-fill bg-bad-wash px-4 py-2 text-sm font-medium whitespace-normal text-bad">
+            No connection since {since} UTC: figures are old
+          </span>
+        )}
+      </span>
     </span>
   )
 }

@@ -60,7 +60,14 @@ test('sends no requests from a hidden tab, and waits for an unreachable service'
   await page.route('**/pulse', (route) => route.abort())
   // While nothing changes, the page polls every 15 seconds.
   await page.clock.runFor(15_000)
-  await expect(page.getByText(/No connection since .* UTC/)).toBeVisible()
+  const alarm = page
+    .getByRole('main')
+    .getByRole('alert')
+    .getByText(/No connection since .* UTC/)
+  await page.evaluate(() => window.scrollTo(0, document.body.scrollHeight))
+  await expect(alarm).toBeInViewport()
+  expect(await alarm.evaluate(findFaded)).toEqual([])
+  expect(await page.getByRole('heading', { name: 'Settlement time' }).evaluate(findFaded)).not.toEqual([])
   await page.unroute('**/pulse')
   // After a failure, the page polls every 2 seconds.
   await page.clock.runFor(2_000)
@@ -84,6 +91,16 @@ test('sends no requests from a hidden tab, and waits for an unreachable service'
   await page.evaluate(() => fetch('/api/health'))
   expect(requests).toEqual([`${program.base}/api/health`])
 })
+
+/** The elements around `inner`, and itself, that are turned grey or transparent. */
+function findFaded(inner: Element): string[] {
+  const faded: string[] = []
+  for (let one: Element | null = inner; one; one = one.parentElement) {
+    const { filter, opacity } = getComputedStyle(one)
+    if (filter !== 'none' || opacity !== '1') faded.push(`${one.className}: ${filter} ${opacity}`)
+  }
+  return faded
+}
 
 /** Hides or shows the tab for each value, in order. */
 function toggle(page: Page, ...hidden: boolean[]): Promise<void> {
