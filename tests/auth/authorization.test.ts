@@ -19,7 +19,7 @@ const clientOf = (issuer: string) => ({
   clientId: 'web',
   redirectUri: 'https://pay.example/invite/sign-in',
 })
-const begin = () => beginSignIn(clientOf(server.origin))
+const begin = () => beginSignIn(clientOf(server.origin), { choosesAccount: false })
 
 test('fetches the endpoints again after a failure, and not after a success', async () => {
   await expect(begin()).rejects.toMatchObject({ code: 'unavailable' })
@@ -45,7 +45,7 @@ test('follows a provider that moves its endpoints after an hour', async () => {
     const body = { issuer: origin, jwks_uri: `${origin}/jwks`, authorization_endpoint: `${origin}${path}` }
     provider.documents.set(DISCOVERY, { body })
   }
-  const page = async () => new URL((await beginSignIn(clientOf(origin))).location).pathname
+  const page = async () => new URL((await beginSignIn(clientOf(origin), { choosesAccount: false })).location).pathname
   try {
     publish('/authorize')
     expect(await page()).toBe('/authorize')
@@ -55,6 +55,29 @@ test('follows a provider that moves its endpoints after an hour', async () => {
     vi.setSystemTime(began + 60 * 60_000)
     expect(await page()).toBe('/moved')
     expect(provider.requests).toEqual([DISCOVERY, DISCOVERY])
+  } finally {
+    await provider.close()
+  }
+})
+
+test.each([
+  ['a provider that lists no prompts', undefined, 'select_account'],
+  ['a provider that has the prompt', ['none', 'login', 'select_account'], 'select_account'],
+  ['a provider that lacks it', ['none', 'login', 'consent'], 'login'],
+])('asks %s to let the user choose an account, only if requested', async (_, prompts, expected) => {
+  const provider = await startTestProvider()
+  try {
+    const { origin } = provider
+    const body = {
+      issuer: origin,
+      jwks_uri: `${origin}/jwks`,
+      authorization_endpoint: `${origin}/authorize`,
+      ...(prompts && { prompt_values_supported: prompts }),
+    }
+    provider.documents.set(DISCOVERY, { body })
+    const promptOf = async (choosesAccount: boolean) =>
+      new URL((await beginSignIn(clientOf(origin), { choosesAccount })).location).searchParams.get('prompt')
+    expect([await promptOf(true), await promptOf(false)]).toEqual([expected, null])
   } finally {
     await provider.close()
   }
@@ -71,7 +94,7 @@ test.each([
     const endpoints = { authorization_endpoint: `${origin}/authorize`, token_endpoint: `${origin}/token` }
     provider.documents.set(DISCOVERY, { body: { issuer: origin, jwks_uri: `${origin}/jwks`, ...endpoints } })
     provider.documents.set('/token', answer)
-    const pending = await beginSignIn(clientOf(origin))
+    const pending = await beginSignIn(clientOf(origin), { choosesAccount: false })
     const returned = new URL(`https://pay.example/invite/sign-in?code=1&state=${pending.state}`)
     await expect(finishSignIn(clientOf(origin), pending, returned)).rejects.toMatchObject({ code })
     const refused = new URL(`https://pay.example/invite/sign-in?error=access_denied&state=${pending.state}`)
@@ -87,7 +110,7 @@ test('reports a provider that is down at the end of a sign-in as unavailable', a
   const { origin } = provider
   const endpoints = { authorization_endpoint: `${origin}/authorize`, token_endpoint: `${origin}/token` }
   provider.documents.set(DISCOVERY, { body: { issuer: origin, jwks_uri: `${origin}/jwks`, ...endpoints } })
-  const pending = await beginSignIn(clientOf(origin))
+  const pending = await beginSignIn(clientOf(origin), { choosesAccount: false })
   await provider.close()
   const returned = new URL(`https://pay.example/invite/sign-in?code=1&state=${pending.state}`)
   await expect(finishSignIn(clientOf(origin), pending, returned)).rejects.toMatchObject({ code: 'unavailable' })

@@ -38,7 +38,7 @@ test.afterAll(async () => {
 })
 
 test('shows the missing variables of a preview with only a database, and how to get them', async ({ page }) => {
-  for (const path of ['/', '/overview', '/batches', '/sign-in', '/docs', '/invite/any', '/invite/accepted']) {
+  for (const path of ['/', '/overview', '/batches', '/sign-in', '/docs', '/invite/any', '/invite/late']) {
     await page.goto(`${base}${path}`)
     await expect(page).toHaveURL(`${base}/`)
     const notice = page.getByRole('region', { name: 'This deployment has not started' })

@@ -45,15 +45,18 @@ test('accepts an invite with an email of the configured provider', async ({ page
     await expect(page.getByRole('button', { name })).toBeFocused()
   }
   await signInAtProvider(page, 'alice')
-  await expect(page.getByRole('heading', { name: 'You have accepted' })).toBeVisible()
+  await expect(page).toHaveURL(link)
+  await expect(page.getByRole('heading', { name: 'The invite is accepted' })).toBeVisible()
   await expect(page.getByRole('main')).toContainText('Register your account')
   expect(await findBarriers(page)).toEqual([])
   const { contractors } = (await payroll.ask('GET', '/contractors')).body as { contractors: { status: string }[] }
   expect(contractors[0]).toMatchObject({ name: 'Alice', status: 'onboarding' })
-  expect((await page.goto(link))?.status()).toBe(404)
+  expect((await page.goto(link))?.status()).toBe(200)
+  await expect(page.getByRole('heading', { name: 'The invite is accepted' })).toBeVisible()
+  await expect(page.getByRole('main')).toContainText('Register your account')
 })
 
-test('refuses another user and keeps the invite open', async ({ page }) => {
+test('refuses another user, and lets the invited one sign in at the provider instead', async ({ page }) => {
   const link = await invite('Dora', 'dora@b.example')
   await openInteractive(page, link)
   // Bob's email is unverified and differs from the invite's.
@@ -61,7 +64,19 @@ test('refuses another user and keeps the invite open', async ({ page }) => {
   await expect(page).toHaveURL(`${link}?problem=invite-for-other`)
   await expect(page.getByRole('main').getByRole('alert')).toContainText('this invite is for another email or account')
   expect(await findBarriers(page)).toEqual([])
-  expect((await page.goto(link))?.status()).toBe(200)
+  // Bob is still signed in at the provider.
+  await openInteractive(page, page.url())
+  await signInAtProvider(page, 'dora')
+  await expect(page).toHaveURL(link)
+  await expect(page.getByRole('heading', { name: 'The invite is accepted' })).toBeVisible()
+})
+
+test('takes no status from an address', async ({ page }) => {
+  for (const path of ['/invite/accepted?status=ready', '/invite/late?status=ready']) {
+    await page.goto(`${program.base}${path}`)
+    await expect(page.getByRole('heading', { level: 1 })).toHaveText(/no longer valid|took too long/)
+    await expect(page.getByRole('main')).not.toContainText(/accepted/)
+  }
 })
 
 test('returns to the invite after a cancelled sign-in at the provider', async ({ page }) => {
@@ -85,5 +100,5 @@ test('ignores a provider response that this browser did not request', async ({ p
   await expect(page).toHaveURL(`${link}?problem=identity-token-invalid`)
   // The second time, the browser has no pending sign-in.
   await page.goto(`${program.base}/invite/sign-in?code=stolen&state=made-up`)
-  await expect(page).toHaveURL(`${program.base}/invite/accepted`)
+  await expect(page).toHaveURL(`${program.base}/invite/late`)
 })

@@ -5,7 +5,7 @@ import { InviteCard } from '#app/invite/[token]/invite-card.tsx'
 import { auditLog } from '#drizzle/schema/audit.ts'
 import { contractors } from '#drizzle/schema/directory.ts'
 import { inviteToken, readInviteToken } from '#lib/directory/contractors/invite-token.ts'
-import { findOpenInvite } from '#lib/directory/contractors/invites.ts'
+import { findInvite } from '#lib/directory/contractors/invites.ts'
 import type { Answer } from '../support/api-client.ts'
 import { captureLog } from '../support/console.ts'
 import { accountOf, atNoon, contextOf, idOf, keyOf, NOW } from '../support/directory.ts'
@@ -277,19 +277,27 @@ describe('the token', () => {
 })
 
 describe('the page of an invite', () => {
-  const find = async (token: string) => findOpenInvite(await contextOf(service), token)
+  const find = async (token: string) => findInvite(await contextOf(service), token)
 
-  test('shows an open invite until it is accepted, void or expired', async () => {
+  test('shows an open invite until it expires, and an accepted one for ever, unless the contractor is deactivated', async () => {
     const id = await create({ name: 'Ann' })
     const token = await invite(id)
     expect(await find(token)).toMatchObject({ company: undefined })
     await service.ask('PATCH', '/me', { session: employer, body: { orgName: 'Acme' } })
-    expect(await find(token)).toEqual({ company: 'Acme', expiresAt: new Date(NOW.getTime() + 14 * 86_400_000) })
+    expect(await find(token)).toEqual({
+      company: 'Acme',
+      expiresAt: new Date(NOW.getTime() + 14 * 86_400_000),
+      accepted: undefined,
+    })
     expect(await find('x')).toBeUndefined()
     service.clock.now = new Date(NOW.getTime() + 14 * 86_400_000)
     expect(await find(token)).toBeUndefined()
     service.clock.now = NOW
     await accept((await newcomer()).session, token)
+    service.clock.now = new Date(NOW.getTime() + 400 * 86_400_000)
+    expect(await find(token)).toMatchObject({ company: 'Acme', accepted: { status: 'onboarding', hasAccount: true } })
+    service.clock.now = NOW
+    await service.ask('PATCH', `/contractors/${id}`, { session: employer, body: { status: 'inactive' } })
     expect(await find(token)).toBeUndefined()
   })
 

@@ -16,7 +16,7 @@ const hasPolicy = (path: string) => doesMatch({ config, nextConfig: {}, url: pat
 
 describe('the policy of a page', () => {
   test.each([
-    ...['/', '/sign-in', '/sign-in/', '/nowhere', '/overview', '/invite/token', '/invite/accepted', '/batches/1'],
+    ...['/', '/sign-in', '/sign-in/', '/nowhere', '/overview', '/invite/token', '/invite/late', '/batches/1'],
     ...['/docs/x', '/docs/a/b/c', '/docsx', '/iconx', '/icon', '/.well-known/x', '/.well-known/stellar.toml/x'],
     ...['/apix', '/sign-in/password/x', '/sign-outs', '/invite/emails', '/_next/staticx'],
   ])('%s', (path) => {

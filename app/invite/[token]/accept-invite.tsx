@@ -1,7 +1,7 @@
 'use client'
 
+import { useRouter } from 'next/navigation'
 import { type FormEvent, type ReactNode, useState } from 'react'
-import { AcceptedInvite, type Way } from './accepted-invite.tsx'
 import { acceptInvite, beginProviderSignIn, signInByEmail } from './invite-requests.ts'
 import { NoWallet, signInWithFreighter } from './wallet-sign-in.ts'
 
@@ -11,20 +11,22 @@ interface AcceptInviteProps {
   email: 'form' | 'provider' | 'application' | 'none'
   /** the problem of an earlier attempt; empty if there is none */
   problem: string
-  /** the confidential token that an account has to be registered with */
-  contract: string | undefined
-  isLocal: boolean
-  /** the description of the invite, until it is accepted */
+  /** whether to choose another account at the identity provider */
+  choosesAccount: boolean
+  /** the description of the invite */
   children: ReactNode
 }
+
+/** How a contractor accepts an invite. */
+type Way = 'email' | 'wallet'
 
 type State =
   | { name: 'open'; by: Way; problem: string; lacksWallet: boolean }
   | { name: 'working'; by: Way; words: string }
-  | { name: 'accepted'; by: Way; status: string }
 
-/** Accepts the invite with an email or wallet session, and shows the next steps. */
-export function AcceptInvite({ token, email, problem, contract, isLocal, children }: AcceptInviteProps) {
+/** Accepts the invite with an email or wallet session. The page then shows the next steps. */
+export function AcceptInvite({ token, email, problem, choosesAccount, children }: AcceptInviteProps) {
+  const router = useRouter()
   const [state, setState] = useState<State>({ name: 'open', by: 'email', problem, lacksWallet: false })
 
   const accept = async (by: Way, words: string, signIn: () => Promise<string>) => {
@@ -32,7 +34,8 @@ export function AcceptInvite({ token, email, problem, contract, isLocal, childre
     try {
       const session = await signIn()
       setState({ name: 'working', by, words: 'Accepting the invite …' })
-      setState({ name: 'accepted', by, status: await acceptInvite(token, session) })
+      await acceptInvite(token, session)
+      router.refresh()
     } catch (error) {
       const problem = error instanceof Error ? error.message : String(error)
       setState({ name: 'open', by, problem, lacksWallet: error instanceof NoWallet })
@@ -41,7 +44,7 @@ export function AcceptInvite({ token, email, problem, contract, isLocal, childre
   const goToProvider = async () => {
     setState({ name: 'working', by: 'email', words: 'Going to the sign-in …' })
     try {
-      window.location.assign(await beginProviderSignIn(token))
+      window.location.assign(await beginProviderSignIn(token, choosesAccount))
     } catch (error) {
       const problem = error instanceof Error ? error.message : String(error)
       setState({ name: 'open', by: 'email', problem, lacksWallet: false })
@@ -53,9 +56,6 @@ export function AcceptInvite({ token, email, problem, contract, isLocal, childre
     void accept('email', 'Signing in …', () => signInByEmail(address))
   }
 
-  if (state.name === 'accepted') {
-    return <AcceptedInvite status={state.status} by={state.by} contract={contract} isLocal={isLocal} />
-  }
   const isWorking = state.name === 'working'
   return (
     <>
@@ -132,7 +132,7 @@ export function AcceptInvite({ token, email, problem, contract, isLocal, childre
 }
 
 /** The progress or the problem, shown below the button that was clicked. */
-function Progress({ state, of }: { state: Exclude<State, { name: 'accepted' }>; of: Way }) {
+function Progress({ state, of }: { state: State; of: Way }) {
   const isCurrent = state.by === of
   const problem = isCurrent && state.name === 'open' ? state.problem : ''
   return (

@@ -5,26 +5,23 @@ import { Command } from '#app/(operator)/copy-button.tsx'
 import { CopyListener } from '#app/(operator)/copy-listener.tsx'
 import { Hash } from '#app/(operator)/hash.tsx'
 
-/** How a contractor accepts an invite. */
-export type Way = 'email' | 'wallet'
-
 interface AcceptedInviteProps {
-  /** the status of the contractor's record now */
+  /** the status of the contractor's record now, and whether it has an account */
   status: string
-  by: Way
+  hasAccount: boolean
   contract: string | undefined
   isLocal: boolean
 }
 
-/** The contractor's next steps after accepting an invite. */
-export function AcceptedInvite({ status, by, contract, isLocal }: AcceptedInviteProps) {
+/** The contractor's next steps once the invite is accepted. */
+export function AcceptedInvite({ status, hasAccount, contract, isLocal }: AcceptedInviteProps) {
   const heading = useRef<HTMLHeadingElement>(null)
   // The form that had the focus has been removed.
   useEffect(() => heading.current?.focus(), [])
   return (
     <section aria-labelledby="accepted" className="mt-6 rounded-lg bg-good-wash p-5">
       <h2 id="accepted" ref={heading} tabIndex={-1} className="text-lg font-semibold text-good outline-none">
-        You have accepted
+        The invite is accepted
       </h2>
       <ol className="mt-3 list-decimal space-y-3 pl-5 marker:text-faint">
         {status === 'ready' ? (
@@ -39,7 +36,7 @@ export function AcceptedInvite({ status, by, contract, isLocal }: AcceptedInvite
               </>
             )}
             {' in the application that your employer uses. '}
-            {by === 'email' && 'Also enter the account’s address there. '}
+            {!hasAccount && 'Also enter the account’s address there. '}
             Your employer then sees when you can be paid.
           </li>
         )}

@@ -7,8 +7,8 @@ export async function signInByEmail(email: string): Promise<string> {
  * Begins a sign-in at the identity provider that ends with the invite accepted. Returns the provider's address for the
  * browser.
  */
-export async function beginProviderSignIn(token: string): Promise<string> {
-  return textOf(await ask('/invite/sign-in', { token }), 'location')
+export async function beginProviderSignIn(token: string, choosesAccount: boolean): Promise<string> {
+  return textOf(await ask('/invite/sign-in', { token, choosesAccount }), 'location')
 }
 
 /** A challenge for the account to sign, and the passphrase of its network. */
@@ -22,9 +22,8 @@ export async function verifyChallenge(transaction: string): Promise<string> {
   return textOf(await ask('/api/auth/sep10/verify', { transaction }), 'session')
 }
 
-/** Accepts the invite; resolves to the status of the record. */
-export async function acceptInvite(token: string, session: string): Promise<string> {
-  return textOf(await ask(`/api/invites/${token}/accept`, {}, session), 'status')
+export async function acceptInvite(token: string, session: string): Promise<void> {
+  await ask(`/api/invites/${token}/accept`, {}, session)
 }
 
 /** @throws Error with the service's message, or with the reason why the request failed */

@@ -7,9 +7,7 @@ export const metadata: Metadata = { title: 'No invite', robots: { index: false }
 export default function NoInvite() {
   return (
     <InviteCard title="This invite is no longer valid">
-      <p className="text-base text-soft">
-        It was accepted or replaced, or it has expired. Ask your employer for a new one.
-      </p>
+      <p className="text-base text-soft">It was replaced, or it has expired. Ask your employer for a new one.</p>
     </InviteCard>
   )
 }

@@ -4,9 +4,10 @@ import { connection } from 'next/server'
 import { dayOf } from '#app/(operator)/figures.tsx'
 import { readQuery } from '#app/(operator)/query.ts'
 import { hasStarted } from '#app/(operator)/require-operator.ts'
-import { findOpenInvite } from '#lib/directory/contractors/invites.ts'
+import { findInvite } from '#lib/directory/contractors/invites.ts'
 import { directoryContext, service } from '#lib/server/services.ts'
 import { AcceptInvite } from './accept-invite.tsx'
+import { AcceptedInvite } from './accepted-invite.tsx'
 import { InviteCard } from './invite-card.tsx'
 
 // Anyone who has the URL can accept, so keep it from search engines and, as a referrer, from other sites.
@@ -28,26 +29,34 @@ export default async function InvitePage({ params, searchParams }: PageProps<'/i
   const running = await service()
   const { settings } = running
   const { token } = await params
-  const invite = await findOpenInvite(await directoryContext(running), token)
+  const invite = await findInvite(await directoryContext(running), token)
   if (!invite) notFound()
-  const { expiresAt } = invite
+  const { company, expiresAt, accepted } = invite
   const end = expiresAt.toISOString()
-  const { provider, testIssuer, network } = settings
+  const { provider, testIssuer, network, token: contract } = settings
   const { problem } = await readQuery(searchParams)
+  const title = `${company ?? 'An employer'} invites you`
+  if (accepted) {
+    return (
+      <InviteCard title={title}>
+        <AcceptedInvite {...accepted} contract={contract} isLocal={network.name === 'local'} />
+      </InviteCard>
+    )
+  }
   return (
-    <InviteCard title={`${invite.company ?? 'An employer'} invites you`}>
+    <InviteCard title={title}>
       <AcceptInvite
         token={token}
         email={testIssuer ? 'form' : provider?.clientId ? 'provider' : provider ? 'application' : 'none'}
         problem={problem === undefined ? '' : (PROBLEMS[problem] ?? 'It did not work. Try again.')}
-        contract={settings.token}
-        isLocal={network.name === 'local'}
+        // Otherwise the provider would sign the same wrong account in again.
+        choosesAccount={problem === 'invite-for-other'}
       >
         <p className="text-base text-soft">
           You are invited to be paid as a contractor. Your pay stays between you and your employer: the amount is
           encrypted on the ledger.
         </p>
-        {invite.company === undefined && (
+        {company === undefined && (
           <p className="mt-3 text-soft">
             The employer has not set a name. Accept only if you know who sent you this link.
           </p>

@@ -11,7 +11,14 @@ import { Refusal } from '#lib/refusal/refusal.ts'
 import { directoryContext, type Service, service } from '#lib/server/services.ts'
 import { type InviteSignIn, keepSignIn, takeSignIn } from '../sign-in-cookie.ts'
 
-const BODY = z.object({ token: z.string('token required').min(1, 'token required').max(200) }, 'token required')
+const BODY = z.object(
+  {
+    token: z.string('token required').min(1, 'token required').max(200),
+    /** to choose another account, even if the browser is signed in at the provider */
+    choosesAccount: z.boolean().default(false),
+  },
+  'token required',
+)
 
 /**
  * Accepts an invite with a sign-in at the identity provider: POST returns the URL of the provider, GET is the redirect
@@ -21,9 +28,9 @@ export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(
   {
     POST: async (request) => {
       requireRequestLeft(request.headers, 'session')
-      const { token } = await readJson(request, BODY, { isOpen: true })
+      const { token, choosesAccount } = await readJson(request, BODY, { isOpen: true })
       const { settings } = await service()
-      const { location, ...pending } = await beginSignIn(browserClient(settings))
+      const { location, ...pending } = await beginSignIn(browserClient(settings), { choosesAccount })
       await keepSignIn(settings.publicUrl, { ...pending, token })
       return { location }
     },
@@ -31,10 +38,10 @@ export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(
       requireRequestLeft(request.headers, 'session')
       const running = await service()
       const pending = await takeSignIn(running.settings.publicUrl)
-      if (!pending) return seeOther('/invite/accepted')
+      if (!pending) return seeOther('/invite/late')
       try {
-        const status = await acceptBy(running, pending, new URL(request.url))
-        return seeOther(`/invite/accepted?status=${status}`)
+        await acceptBy(running, pending, new URL(request.url))
+        return seeOther(`/invite/${encodeURIComponent(pending.token)}`)
       } catch (error) {
         if (!(error instanceof Refusal)) throw error
         return seeOther(`/invite/${encodeURIComponent(pending.token)}?problem=${error.code}`)
@@ -45,14 +52,13 @@ export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(
 )
 
 /** @throws Refusal */
-async function acceptBy(running: Service, pending: InviteSignIn, returned: URL): Promise<string> {
+async function acceptBy(running: Service, pending: InviteSignIn, returned: URL): Promise<void> {
   const client = browserClient(running.settings)
   const accessToken = await finishSignIn(client, pending, returned)
   const { identity } = await verifyAccessToken(client.provider, accessToken, running.now())
   const context = await directoryContext(running)
   const user = await admitUser(context, identity)
-  const { status } = await acceptInvite({ ...context, user }, pending.token)
-  return status
+  await acceptInvite({ ...context, user }, pending.token)
 }
 
 /** @throws Refusal idp-not-configured */

@@ -21,11 +21,15 @@ export interface PendingSignIn {
 
 /**
  * Begins a sign-in: resolves to the provider's page (`location`) and to the secrets for the browser.
+ * @param choosesAccount whether the user chooses an account even if the browser is signed in at the provider
  * @throws Refusal `unavailable`
  */
-export async function beginSignIn(client: BrowserClient): Promise<PendingSignIn & { location: string }> {
+export async function beginSignIn(
+  client: BrowserClient,
+  { choosesAccount }: { choosesAccount: boolean },
+): Promise<PendingSignIn & { location: string }> {
   const { provider, clientId, redirectUri } = client
-  const { authorization_endpoint: endpoint } = await discover(provider.issuer)
+  const { authorization_endpoint: endpoint, prompt_values_supported: prompts } = await discover(provider.issuer)
   if (!endpoint) throw new Refusal('unavailable', 'the identity provider has no sign-in page', { retryAfter: 3600 })
   const state = oauth.generateRandomState()
   const verifier = oauth.generateRandomCodeVerifier()
@@ -39,6 +43,8 @@ export async function beginSignIn(client: BrowserClient): Promise<PendingSignIn 
     code_challenge: await oauth.calculatePKCECodeChallenge(verifier),
     code_challenge_method: 'S256',
     ...audienceOf(provider),
+    // A provider that lists its prompts may not have this one; signing in again also lets the user choose.
+    ...(choosesAccount && { prompt: prompts?.includes('select_account') === false ? 'login' : 'select_account' }),
   }
   for (const [name, value] of Object.entries(query)) location.searchParams.set(name, value)
   return { location: location.href, state, verifier }

@@ -17,10 +17,12 @@ const DOCUMENT = z.looseObject({
   authorization_endpoint: endpoint,
   token_endpoint: endpoint,
   userinfo_endpoint: endpoint,
+  /** OpenID Connect Initiating User Registration 1.0 §3 */
+  prompt_values_supported: z.array(z.string()).optional().catch(undefined),
 })
 
 /** A discovery document. Only its `jwks_uri` is checked to be secure. */
-type Discovered = AuthorizationServer & { jwks_uri: string }
+type Discovered = AuthorizationServer & Pick<z.infer<typeof DOCUMENT>, 'jwks_uri' | 'prompt_values_supported'>
 
 interface CachedDocument {
   document: Promise<Discovered>

@@ -1,6 +1,6 @@
-import { and, eq, gt, isNull, ne, sql } from 'drizzle-orm'
+import { and, eq, gt, isNotNull, isNull, ne, or, sql } from 'drizzle-orm'
 import { auditLog } from '#drizzle/schema/audit.ts'
-import { contractors, organisations } from '#drizzle/schema/directory.ts'
+import { type ContractorStatus, contractors, organisations } from '#drizzle/schema/directory.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transactFor } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
@@ -64,36 +64,52 @@ function entryOf(employer: Employer, id: string, version: number) {
 }
 
 /** The details of an invite for the holder of its token. */
-interface OpenInvite {
+interface Invite {
   /** the employer's name; undefined until it has set one */
   company: string | undefined
   expiresAt: Date
+  /** the contractor's status once the invite is accepted, and whether its record has an account */
+  accepted: { status: ContractorStatus; hasAccount: boolean } | undefined
 }
 
-/** Returns the invite that `token` opens, or undefined if it is void, expired or accepted. */
-export async function findOpenInvite(
-  { db, settings, now }: DirectoryContext,
-  token: string,
-): Promise<OpenInvite | undefined> {
+/**
+ * Returns the invite that `token` opens, or undefined if it is void, or expired before it was accepted. An accepted
+ * invite does not expire: its holder may return to it for the next steps.
+ */
+export async function findInvite({ db, settings, now }: DirectoryContext, token: string): Promise<Invite | undefined> {
   const name = readInviteToken(settings.invites.secret, token)
   if (!name) return undefined
   const [invite] = await db
-    .select({ organisation: contractors.organisation, expiresAt: contractors.inviteExpiresAt })
+    .select({
+      organisation: contractors.organisation,
+      expiresAt: contractors.inviteExpiresAt,
+      acceptedAt: contractors.inviteAcceptedAt,
+      status: contractors.status,
+      address: contractors.address,
+    })
     .from(contractors)
-    .where(and(isValidInvite(name, now), isNull(contractors.inviteAcceptedAt)))
-  return invite && { company: await chosenName(db, invite.organisation), expiresAt: invite.expiresAt }
+    .where(and(isOfInvite(name), or(isNotNull(contractors.inviteAcceptedAt), gt(contractors.inviteExpiresAt, now))))
+  if (!invite) return undefined
+  const { organisation, expiresAt, acceptedAt, status, address } = invite
+  return {
+    company: await chosenName(db, organisation),
+    expiresAt,
+    accepted: acceptedAt === null ? undefined : { status, hasAccount: address !== null },
+  }
 }
 
 /** The condition for the record of an invite that is neither void nor expired. It may be accepted. */
-export function isValidInvite({ contractor, version }: InviteName, now: Date) {
-  return and(
+export const isValidInvite = (name: InviteName, now: Date) =>
+  and(isOfInvite(name), gt(contractors.inviteExpiresAt, now))
+
+/** The condition for the record of an invite that is not void. */
+const isOfInvite = ({ contractor, version }: InviteName) =>
+  and(
     eq(contractors.id, contractor),
     eq(contractors.inviteVersion, version),
-    gt(contractors.inviteExpiresAt, now),
     ne(contractors.status, 'inactive'),
     isNull(contractors.deletedAt),
   )
-}
 
 const DAY_MS = 86_400_000
 
