@@ -1,6 +1,7 @@
 import Link from 'next/link'
 import type { ReactNode } from 'react'
 import type { List } from '#lib/dashboard/list.ts'
+import { fileOf } from './csv-file.ts'
 import { groupDigits } from './figures.tsx'
 import { Frame, type FrameProps } from './frame.tsx'
 import { Pager } from './pager.tsx'
@@ -22,8 +23,8 @@ interface ListViewProps<Row> extends Pick<FrameProps, 'here' | 'title' | 'networ
   filters?: readonly Filter[]
   /** further fields of the search form */
   fields?: ReactNode
-  /** the address of the list as a CSV file, and its content */
-  csv?: { path: string; query?: Query; of: string }
+  /** the CSV files of the list: for the same query, and what they contain */
+  csv: { list: { name: string }; query?: Query; of: string }[]
   /** shown between the title and the list */
   before?: ReactNode
   /** the text for a list without any record, with the next step */
@@ -53,14 +54,19 @@ export function ListView<Row>(props: ListViewProps<Row>) {
         <>
           <div className="mb-2 flex flex-wrap items-baseline justify-between gap-x-6 gap-y-1 text-[0.8125rem] text-soft">
             <p role="status">{totalOf(list, props.nouns, isFiltered || isTab)}</p>
-            {csv && list.total > 0 && (
-              <a
-                href={addressOf(csv.path, { ...withoutPage(query), ...csv.query })}
-                download
-                className="text-accent underline-offset-4 hover:underline"
-              >
-                {csv.of} as CSV
-              </a>
+            {list.total > 0 && (
+              <p className="flex flex-wrap gap-x-4">
+                {csv.map((file) => (
+                  <a
+                    key={file.of}
+                    href={addressOf(fileOf(file.list), { ...withoutPage(query), ...file.query })}
+                    download
+                    className="text-accent underline-offset-4 hover:underline"
+                  >
+                    {file.of} as CSV
+                  </a>
+                ))}
+              </p>
             )}
           </div>
           {list.rows.length === 0 ? (

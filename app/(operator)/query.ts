@@ -10,6 +10,11 @@ export async function readQuery(parameters: Promise<Record<string, string | stri
   )
 }
 
+/** The search query of a request, read like that of a page. */
+export function queryOf(parameters: URLSearchParams): Query {
+  return Object.fromEntries([...parameters.keys()].map((name) => [name, (parameters.get(name) ?? '').trim()]))
+}
+
 /** The address of `path` with the parameters of `query` that are not empty. */
 export function addressOf(path: string, query: Query): Route {
   const filled = Object.entries(query).filter(([, value]) => value !== '')

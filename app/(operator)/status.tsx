@@ -61,11 +61,16 @@ const SIGNS = {
 
 type Signs = typeof SIGNS
 
+/** The label of a status, also in CSV files. */
+export function statusWord<Kind extends keyof Signs>(of: Kind, is: keyof Signs[Kind] & string): string {
+  const signs: Record<string, readonly [Tone, string]> = SIGNS[of]
+  return signs[is]?.[1] ?? is
+}
+
 /** A status as text, with a distinct shape and colour. */
 export function Status<Kind extends keyof Signs>({ of, is }: { of: Kind; is: keyof Signs[Kind] & string }) {
   const signs: Record<string, readonly [Tone, string]> = SIGNS[of]
-  const [tone, word] = signs[is] ?? (['idle', is] as const)
-  return <Sign tone={tone}>{word}</Sign>
+  return <Sign tone={signs[is]?.[0] ?? 'idle'}>{statusWord(of, is)}</Sign>
 }
 
 const TEXT: Record<Tone, string> = {

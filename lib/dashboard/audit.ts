@@ -12,7 +12,7 @@ import { organisations } from '#drizzle/schema/directory.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { readInParts } from '#lib/db/paging.ts'
 import { contains } from '#lib/db/search.ts'
-import { type List, type ListRequest, ofOrganisation, readPage } from './list.ts'
+import { type List, type ListRequest, ofOrganisation, PART_SIZE, readPage } from './list.ts'
 
 export interface AuditLine {
   sequence: number
@@ -61,7 +61,7 @@ export async function listAudit(db: Database, filters: AuditFilters, page: numbe
 }
 
 /** Reads the entries that match the filters, newest first, in parts of at most `size`. */
-export function readAudit(db: Database, filters: AuditFilters, size = 1_000): AsyncGenerator<AuditLine[]> {
+export function readAudit(db: Database, filters: AuditFilters, size = PART_SIZE): AsyncGenerator<AuditLine[]> {
   const condition = conditionOf(filters)
   const read = async (last: AuditLine | undefined) =>
     await selectAudit(db, and(condition, last && lt(auditLog.sequence, last.sequence))).limit(size)

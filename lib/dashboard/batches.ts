@@ -1,20 +1,21 @@
 import { and, asc, count, eq, inArray, or, type SQL, sql } from 'drizzle-orm'
 import { BATCH_STATUSES, batches, contractors, organisations, payouts } from '#drizzle/schema/directory.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { newestFirst } from '#lib/db/paging.ts'
+import { afterPosition, newestFirst, readInParts } from '#lib/db/paging.ts'
 import { contains } from '#lib/db/search.ts'
 import { BATCH_COLUMNS } from '#lib/directory/batches/batches.ts'
 import { isId } from '#lib/directory/ids.ts'
-import { explainTransfer } from './explanation.ts'
-import { countsOf, type List, type ListRequest, ofOrganisation, type Read, readPage } from './list.ts'
 import {
-  envelopeRows,
-  firstInnerHash,
-  outcomeOf,
-  paysPayout,
-  type TransferState,
-  transferRows,
-} from './transfer-rows.ts'
+  countsOf,
+  type Filters,
+  type List,
+  type ListRequest,
+  ofOrganisation,
+  PART_SIZE,
+  type Read,
+  readPage,
+} from './list.ts'
+import { paysPayout, transferRows } from './transfer-rows.ts'
 
 /**
  * When a payout of the batch was last sent or settled; null for a completed batch, whose transfers are not queried.
@@ -42,9 +43,7 @@ export type BatchLine = Read<typeof batches.$inferSelect, typeof COLUMNS> & {
 
 /** Lists the batches of all organisations, newest first. */
 export async function listBatches(db: Database, request: ListRequest): Promise<List<BatchLine>> {
-  const { q, organisation } = request
-  const status = BATCH_STATUSES.find((name) => name === request.status)
-  const within = and(ofOrganisation(batches.organisation, organisation), containingText(db, q))
+  const { within, shown, status } = conditionsOf(db, request)
   const counted = await db
     .select({ value: batches.status, count: count() })
     .from(batches)
@@ -52,11 +51,28 @@ export async function listBatches(db: Database, request: ListRequest): Promise<L
     .where(within)
     .groupBy(batches.status)
   return await readPage(countsOf(counted), { ...request, status: status ?? '' }, ({ limit, offset }) =>
-    selectBatches(db, and(within, status && eq(batches.status, status)))
+    selectBatches(db, shown)
       .orderBy(...newestFirst(batches))
       .limit(limit)
       .offset(offset),
   )
+}
+
+/** Reads the batches that match the filters, newest first, in parts of at most `size`. */
+export function readBatches(db: Database, filters: Filters<ListRequest>, size = PART_SIZE) {
+  const { shown } = conditionsOf(db, filters)
+  const read = async (after: BatchLine | undefined) =>
+    await selectBatches(db, and(shown, afterPosition(batches, { after })))
+      .orderBy(...newestFirst(batches))
+      .limit(size)
+  return readInParts(read, size)
+}
+
+/** The conditions of a list: with its status (`shown`) and without it (`within`). */
+function conditionsOf(db: Database, filters: Filters<ListRequest>) {
+  const status = BATCH_STATUSES.find((name) => name === filters.status)
+  const within = and(ofOrganisation(batches.organisation, filters.organisation), containingText(db, filters.q))
+  return { status, within, shown: and(within, status && eq(batches.status, status)) }
 }
 
 /** Matches a part of the batch's or organisation's name, or of the payee, address or hash of one of its payouts. */
@@ -93,67 +109,4 @@ export async function findBatchLine(db: Database, id: string): Promise<BatchLine
   if (!isId(id)) return undefined
   const [batch] = await selectBatches(db, eq(batches.id, id))
   return batch
-}
-
-const PAYOUT_COLUMNS = {
-  id: payouts.id,
-  sequence: payouts.sequence,
-  contractor: contractors.name,
-  contractorId: contractors.id,
-  status: payouts.status,
-  address: payouts.address,
-  innerHash: firstInnerHash,
-  error: payouts.error,
-  createdAt: payouts.createdAt,
-  paidAt: payouts.paidAt,
-  sentAt: transferRows.createdAt,
-  ledgerHash: transferRows.hash,
-  outcome: outcomeOf,
-}
-
-/** A payout of a batch. Its sealed amount is not queried. */
-export type PayoutLine = Read<typeof payouts.$inferSelect, typeof PAYOUT_COLUMNS> & {
-  /** the hash of the signed inner transaction, and of the applied one; null until then */
-  innerHash: string | null
-  ledgerHash: string | null
-  contractor: string
-  contractorId: string
-  /** the last transfer that claimed it */
-  transfer: { status: TransferState; createdAt: Date } | null
-  /** an explanation of the error; may be empty */
-  meaning: string
-}
-
-/** Lists the payouts of a batch, in the order of their instructions. */
-export async function listPayoutsOf(db: Database, batch: string, request: ListRequest): Promise<List<PayoutLine>> {
-  const { q, status } = request
-  const signed = db
-    .select({ transfer: envelopeRows.transfer })
-    .from(envelopeRows)
-    .where(contains(q, envelopeRows.innerHash, envelopeRows.outerHash))
-  const own = contains(q, contractors.name, contractors.email, payouts.address, payouts.txHash)
-  const within = and(eq(payouts.batch, batch), own && or(own, inArray(payouts.transfer, signed)))
-  const ofContractor = eq(contractors.id, payouts.contractor)
-  const counted = await db
-    .select({ value: payouts.status, count: count() })
-    .from(payouts)
-    .innerJoin(contractors, ofContractor)
-    .where(within)
-    .groupBy(payouts.status)
-  return await readPage(countsOf(counted), request, async ({ limit, offset }) => {
-    const rows = await db
-      .select(PAYOUT_COLUMNS)
-      .from(payouts)
-      .innerJoin(contractors, ofContractor)
-      .leftJoin(transferRows, paysPayout)
-      .where(and(within, status === '' ? undefined : sql`${payouts.status} = ${status}`))
-      .orderBy(asc(payouts.sequence))
-      .limit(limit)
-      .offset(offset)
-    return rows.map(({ outcome, sentAt, ...line }) => ({
-      ...line,
-      transfer: outcome && sentAt && { status: outcome.status, createdAt: sentAt },
-      meaning: line.status === 'failed' && outcome ? explainTransfer(outcome) : '',
-    }))
-  })
 }

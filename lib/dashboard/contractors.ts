@@ -1,9 +1,9 @@
-import { and, count, eq, isNull, sql } from 'drizzle-orm'
+import { and, count, eq, isNull, type SQL, sql } from 'drizzle-orm'
 import { CONTRACTOR_STATUSES, type ContractorStatus, contractors, organisations } from '#drizzle/schema/directory.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { newestFirst } from '#lib/db/paging.ts'
+import { afterPosition, newestFirst, readInParts } from '#lib/db/paging.ts'
 import { contains } from '#lib/db/search.ts'
-import { countsOf, type List, type ListRequest, ofOrganisation, readPage } from './list.ts'
+import { countsOf, type Filters, type List, type ListRequest, ofOrganisation, PART_SIZE, readPage } from './list.ts'
 
 const COLUMNS = {
   id: contractors.id,
@@ -21,6 +21,7 @@ const COLUMNS = {
     ),
   lastPaidAt: contractors.lastPaidAt,
   createdAt: contractors.createdAt,
+  sequence: contractors.sequence,
 }
 
 /** A contractor without its rate, which would reveal its pay to the operator. */
@@ -40,34 +41,51 @@ export interface ContractorLine {
   invitedUntil: Date | null
   lastPaidAt: Date | null
   createdAt: Date
+  sequence: number
 }
 
 /** Lists the contractors of all organisations, newest first. */
 export async function listContractors(db: Database, request: ListRequest): Promise<List<ContractorLine>> {
-  const { q, organisation } = request
-  const status = CONTRACTOR_STATUSES.find((name) => name === request.status)
-  const ofIts = eq(organisations.id, contractors.organisation)
-  const within = and(
-    isNull(contractors.deletedAt),
-    ofOrganisation(contractors.organisation, organisation),
-    contains(q, contractors.name, contractors.email, contractors.address, organisations.name),
-  )
+  const { within, shown, status } = conditionsOf(request)
   const counted = await db
     .select({ value: contractors.status, count: count() })
     .from(contractors)
-    .innerJoin(organisations, ofIts)
+    .innerJoin(organisations, ofContractor)
     .where(within)
     .groupBy(contractors.status)
   return await readPage(countsOf(counted), { ...request, status: status ?? '' }, ({ limit, offset }) =>
-    db
-      .select(COLUMNS)
-      .from(contractors)
-      .innerJoin(organisations, ofIts)
-      .where(and(within, status && eq(contractors.status, status)))
-      .orderBy(...newestFirst(contractors))
-      .limit(limit)
-      .offset(offset),
+    selectContractors(db, shown).limit(limit).offset(offset),
   )
+}
+
+/** Reads the contractors that match the filters, newest first, in parts of at most `size`. */
+export function readContractors(db: Database, filters: Filters<ListRequest>, size = PART_SIZE) {
+  const { shown } = conditionsOf(filters)
+  const read = async (after: ContractorLine | undefined) =>
+    await selectContractors(db, and(shown, afterPosition(contractors, { after }))).limit(size)
+  return readInParts(read, size)
+}
+
+const ofContractor = eq(organisations.id, contractors.organisation)
+
+function selectContractors(db: Database, condition: SQL | undefined) {
+  return db
+    .select(COLUMNS)
+    .from(contractors)
+    .innerJoin(organisations, ofContractor)
+    .where(condition)
+    .orderBy(...newestFirst(contractors))
+}
+
+/** The conditions of a list: with its status (`shown`) and without it (`within`). */
+function conditionsOf(filters: Filters<ListRequest>) {
+  const status = CONTRACTOR_STATUSES.find((name) => name === filters.status)
+  const within = and(
+    isNull(contractors.deletedAt),
+    ofOrganisation(contractors.organisation, filters.organisation),
+    contains(filters.q, contractors.name, contractors.email, contractors.address, organisations.name),
+  )
+  return { status, within, shown: and(within, status && eq(contractors.status, status)) }
 }
 
 /** Finds the name of a contractor, even a removed one. */

@@ -2,8 +2,19 @@ import { and, count, desc, eq, inArray, or, type SQL, sql } from 'drizzle-orm'
 import { contractors, identities, organisations } from '#drizzle/schema/directory.ts'
 import { batchItems, batchJobs, JOB_STATUSES } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
+import { readInParts } from '#lib/db/paging.ts'
 import { contains } from '#lib/db/search.ts'
-import { countsOf, type List, type ListRequest, ofOrganisation, type Read, readPage } from './list.ts'
+import {
+  afterRow,
+  countsOf,
+  type Filters,
+  type List,
+  type ListRequest,
+  ofOrganisation,
+  PART_SIZE,
+  type Read,
+  readPage,
+} from './list.ts'
 import { paidLater } from './unpaid-items.ts'
 
 const JOB_COLUMNS = {
@@ -55,8 +66,7 @@ const JOBS_ON_A_PAGE = 20
 
 /** Lists all jobs, newest first. A search matches a job, its user, and its items' payees, channels and hashes. */
 export async function listJobs(db: Database, request: ListRequest): Promise<List<JobLine>> {
-  const status = JOB_STATUSES.find((name) => name === request.status)
-  const within = and(ofUsersOf(db, request.organisation), containingText(db, request.q))
+  const { within, shown, status } = conditionsOf(db, request)
   const counted = await db
     .select({ value: batchJobs.status, count: count() })
     .from(batchJobs)
@@ -65,24 +75,42 @@ export async function listJobs(db: Database, request: ListRequest): Promise<List
   return await readPage(
     countsOf(counted),
     { ...request, status: status ?? '' },
-    async ({ limit, offset }) => {
-      const jobs = await db
-        .select(JOB_COLUMNS)
-        .from(batchJobs)
-        .leftJoin(identities, and(eq(identities.kind, batchJobs.userKind), eq(identities.sub, batchJobs.userSub)))
-        .leftJoin(organisations, eq(organisations.id, identities.organisation))
-        .where(and(within, status && eq(batchJobs.status, status)))
-        .orderBy(desc(batchJobs.createdAt), desc(batchJobs.id))
-        .limit(limit)
-        .offset(offset)
-      const items = await itemsOf(
-        db,
-        jobs.map(({ id }) => id),
-      )
-      return jobs.map((job) => withItems(job, items.get(job.id) ?? []))
-    },
+    async ({ limit, offset }) => await addItems(db, await selectJobs(db, shown).limit(limit).offset(offset)),
     JOBS_ON_A_PAGE,
   )
+}
+
+/** Reads the jobs that match the filters, newest first, in parts of at most `size`. */
+export function readJobs(db: Database, filters: Filters<ListRequest>, size = PART_SIZE) {
+  const { shown } = conditionsOf(db, filters)
+  const read = async (last: JobLine | undefined) =>
+    await addItems(db, await selectJobs(db, and(shown, last && afterRow(batchJobs, last))).limit(size))
+  return readInParts(read, size)
+}
+
+function selectJobs(db: Database, condition: SQL | undefined) {
+  return db
+    .select(JOB_COLUMNS)
+    .from(batchJobs)
+    .leftJoin(identities, and(eq(identities.kind, batchJobs.userKind), eq(identities.sub, batchJobs.userSub)))
+    .leftJoin(organisations, eq(organisations.id, identities.organisation))
+    .where(condition)
+    .orderBy(desc(batchJobs.createdAt), desc(batchJobs.id))
+}
+
+/** The conditions of a list: with its status (`shown`) and without it (`within`). */
+function conditionsOf(db: Database, { q, status: name, organisation }: Filters<ListRequest>) {
+  const status = JOB_STATUSES.find((one) => one === name)
+  const within = and(ofUsersOf(db, organisation), containingText(db, q))
+  return { status, within, shown: and(within, status && eq(batchJobs.status, status)) }
+}
+
+async function addItems(db: Database, jobs: Awaited<ReturnType<typeof selectJobs>>): Promise<JobLine[]> {
+  const items = await itemsOf(
+    db,
+    jobs.map(({ id }) => id),
+  )
+  return jobs.map((job) => withItems(job, items.get(job.id) ?? []))
 }
 
 function withItems(job: Omit<JobLine, 'items' | 'progressedAt'>, items: ItemLine[]): JobLine {

@@ -31,6 +31,12 @@ export interface List<Row> {
 
 export const PAGE_SIZE = 50
 
+/** How many rows an export reads at a time. */
+export const PART_SIZE = 1_000
+
+/** The filters of a list without its page: what an export of the list is given. */
+export type Filters<Request> = Omit<Request, 'page'>
+
 /** Reads a page, or the last one if the page no longer exists. */
 export async function readPage<Row>(
   counts: ReadonlyMap<string, number>,
@@ -43,6 +49,11 @@ export async function readPage<Row>(
   const shown = Math.min(Math.max(1, page), pages)
   const rows = total === 0 ? [] : await read({ limit: size, offset: (shown - 1) * size })
   return { rows, counts, total, page: shown, pages }
+}
+
+/** Matches the rows after `last` in a list that is ordered by time and then by id, newest first. */
+export function afterRow(columns: Record<'createdAt' | 'id', AnyPgColumn>, last: { createdAt: Date; id: string }): SQL {
+  return sql`(${columns.createdAt}, ${columns.id}) < (${last.createdAt.toISOString()}::timestamptz, ${last.id}::uuid)`
 }
 
 /** Counts by status, with the sum under ''. */

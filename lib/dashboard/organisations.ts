@@ -1,12 +1,13 @@
-import { and, count, desc, eq, max, or, sql } from 'drizzle-orm'
+import { and, count, desc, eq, max, or, type SQL, sql } from 'drizzle-orm'
 import { batches, contractors, identities, organisations } from '#drizzle/schema/directory.ts'
 import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
+import { readInParts } from '#lib/db/paging.ts'
 import { contains } from '#lib/db/search.ts'
 import type { OrganisationUser } from './attention.ts'
 import { lastProgress } from './batches.ts'
 import { batchLimit } from './lateness.ts'
-import { type List, type ListRequest, readPage } from './list.ts'
+import { afterRow, type List, type ListRequest, PART_SIZE, readPage } from './list.ts'
 import { findUsers } from './users.ts'
 
 /** An organisation with the numbers of its records. */
@@ -30,38 +31,62 @@ export async function listOrganisations(
   { q, page }: Pick<ListRequest, 'q' | 'page'>,
   now: Date,
 ): Promise<List<OrganisationLine>> {
+  const within = containingText(db, q)
+  const [counted] = await db.select({ count: count() }).from(organisations).where(within)
+  return await readPage(new Map([['', counted?.count ?? 0]]), { status: '', page }, async ({ limit, offset }) =>
+    addNumbers(db, await selectOrganisations(db, within).limit(limit).offset(offset), now),
+  )
+}
+
+/** Reads the organisations that match the search, newest first, in parts of at most `size`. */
+export function readOrganisations(db: Database, { q }: Pick<ListRequest, 'q'>, now: Date, size = PART_SIZE) {
+  const within = containingText(db, q)
+  const read = async (last: OrganisationLine | undefined) => {
+    const condition = and(within, last && afterRow(organisations, last))
+    return await addNumbers(db, await selectOrganisations(db, condition).limit(size), now)
+  }
+  return readInParts(read, size)
+}
+
+function selectOrganisations(db: Database, condition: SQL | undefined) {
+  return db
+    .select({ id: organisations.id, name: organisations.name, createdAt: organisations.createdAt })
+    .from(organisations)
+    .where(condition)
+    .orderBy(desc(organisations.createdAt), desc(organisations.id))
+}
+
+/** Matches a part of the name, the id, or the email or wallet of a user. */
+function containingText(db: Database, q: string): SQL | undefined {
   const ofUser = db
     .select({ id: identities.organisation })
     .from(identities)
     .where(contains(q, identities.email, identities.sub))
   const own = contains(q, organisations.name, organisations.id)
-  const within = own && or(own, sql`${organisations.id} in ${ofUser}`)
-  const [counted] = await db.select({ count: count() }).from(organisations).where(within)
-  return await readPage(new Map([['', counted?.count ?? 0]]), { status: '', page }, async ({ limit, offset }) => {
-    const shown = await db
-      .select({ id: organisations.id, name: organisations.name, createdAt: organisations.createdAt })
-      .from(organisations)
-      .where(within)
-      .orderBy(desc(organisations.createdAt), desc(organisations.id))
-      .limit(limit)
-      .offset(offset)
-    const ids = shown.map(({ id }) => id)
-    const [users, staff, work, relayPayments] = await Promise.all([
-      findUsers(db, ids),
-      contractorsOf(db, ids),
-      batchesOf(db, ids, now),
-      relayPaymentsOf(db, ids),
-    ])
-    return shown.map((organisation) => ({
-      ...organisation,
-      users: users.get(organisation.id) ?? [],
-      contractors: staff.get(organisation.id)?.count ?? 0,
-      lastPaidAt: latest(staff.get(organisation.id)?.lastPaidAt, relayPayments.get(organisation.id)),
-      batches: work.get(organisation.id)?.count ?? 0,
-      started: work.get(organisation.id)?.started ?? 0,
-      stalled: work.get(organisation.id)?.stalled ?? 0,
-    }))
-  })
+  return own && or(own, sql`${organisations.id} in ${ofUser}`)
+}
+
+async function addNumbers(
+  db: Database,
+  shown: Awaited<ReturnType<typeof selectOrganisations>>,
+  now: Date,
+): Promise<OrganisationLine[]> {
+  const ids = shown.map(({ id }) => id)
+  const [users, staff, work, relayPayments] = await Promise.all([
+    findUsers(db, ids),
+    contractorsOf(db, ids),
+    batchesOf(db, ids, now),
+    relayPaymentsOf(db, ids),
+  ])
+  return shown.map((organisation) => ({
+    ...organisation,
+    users: users.get(organisation.id) ?? [],
+    contractors: staff.get(organisation.id)?.count ?? 0,
+    lastPaidAt: latest(staff.get(organisation.id)?.lastPaidAt, relayPayments.get(organisation.id)),
+    batches: work.get(organisation.id)?.count ?? 0,
+    started: work.get(organisation.id)?.started ?? 0,
+    stalled: work.get(organisation.id)?.stalled ?? 0,
+  }))
 }
 
 async function contractorsOf(db: Database, ids: string[]) {

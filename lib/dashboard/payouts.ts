@@ -1,13 +1,32 @@
-import { and, desc, eq, lt, type SQL, sql } from 'drizzle-orm'
-import { batches, contractors, organisations, payouts } from '#drizzle/schema/directory.ts'
+import { and, asc, count, eq, gt, inArray, or, type SQL, sql } from 'drizzle-orm'
+import { batches, contractors, organisations, PAYOUT_STATUSES, payouts } from '#drizzle/schema/directory.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { readInParts } from '#lib/db/paging.ts'
+import { contains } from '#lib/db/search.ts'
 import { isId } from '#lib/directory/ids.ts'
-import { ofOrganisation } from './list.ts'
+import { explainTransfer } from './explanation.ts'
+import {
+  countsOf,
+  type Filters,
+  type List,
+  type ListRequest,
+  ofOrganisation,
+  PART_SIZE,
+  type Read,
+  readPage,
+} from './list.ts'
+import {
+  envelopeRows,
+  firstInnerHash,
+  outcomeOf,
+  paysPayout,
+  type TransferState,
+  transferRows,
+} from './transfer-rows.ts'
 
 const COLUMNS = {
-  sequence: payouts.sequence,
   id: payouts.id,
+  sequence: payouts.sequence,
   organisation: organisations.name,
   batch: batches.name,
   batchId: batches.id,
@@ -15,35 +34,96 @@ const COLUMNS = {
   contractorId: contractors.id,
   status: payouts.status,
   address: payouts.address,
-  transfer: payouts.transfer,
-  txHash: payouts.txHash,
+  innerHash: firstInnerHash,
   error: payouts.error,
   createdAt: payouts.createdAt,
   paidAt: payouts.paidAt,
+  sentAt: transferRows.createdAt,
+  ledgerHash: transferRows.hash,
+  outcome: outcomeOf,
 }
 
-interface PayoutFilters {
+/** A payout. Its sealed amount is not queried. */
+export type PayoutLine = Omit<
+  Read<typeof payouts.$inferSelect, typeof COLUMNS>,
+  'batch' | 'contractor' | 'organisation'
+> & {
   organisation: string
+  batch: string
+  batchId: string
+  contractor: string
+  contractorId: string
+  /** the hash of the signed inner transaction, and of the applied one; null until then */
+  innerHash: string | null
+  ledgerHash: string | null
+  /** the last transfer that claimed it */
+  transfer: { status: TransferState; createdAt: Date } | null
+  /** an explanation of the error; may be empty */
+  meaning: string
+}
+
+export interface PayoutRequest extends ListRequest {
+  /** id of a batch; '' for all */
   batch: string
 }
 
-/** Reads the payouts that match the filters, newest first, in parts of at most `size`, without their amounts. */
-export function readPayouts(db: Database, filters: PayoutFilters, size = 1_000) {
-  const condition = conditionOf(filters)
-  const read = async (last: { sequence: number } | undefined) =>
-    await db
-      .select(COLUMNS)
-      .from(payouts)
-      .innerJoin(batches, eq(batches.id, payouts.batch))
-      .innerJoin(contractors, eq(contractors.id, payouts.contractor))
-      .innerJoin(organisations, eq(organisations.id, payouts.organisation))
-      .where(and(condition, last && lt(payouts.sequence, last.sequence)))
-      .orderBy(desc(payouts.sequence))
-      .limit(size)
+/** Lists payouts in the order of their instructions. */
+export async function listPayouts(db: Database, request: PayoutRequest): Promise<List<PayoutLine>> {
+  const { within, shown, status } = conditionsOf(db, request)
+  const counted = await db
+    .select({ value: payouts.status, count: count() })
+    .from(payouts)
+    .innerJoin(contractors, eq(contractors.id, payouts.contractor))
+    .where(within)
+    .groupBy(payouts.status)
+  return await readPage(countsOf(counted), { ...request, status: status ?? '' }, async ({ limit, offset }) => {
+    const rows = await selectPayouts(db, shown).limit(limit).offset(offset)
+    return rows.map(presentPayout)
+  })
+}
+
+/** Reads the payouts that match the filters, in the order of their instructions, in parts of at most `size`. */
+export function readPayouts(db: Database, filters: Filters<PayoutRequest>, size = PART_SIZE) {
+  const { shown } = conditionsOf(db, filters)
+  const read = async (last: PayoutLine | undefined) => {
+    const rows = await selectPayouts(db, and(shown, last && gt(payouts.sequence, last.sequence))).limit(size)
+    return rows.map(presentPayout)
+  }
   return readInParts(read, size)
 }
 
-function conditionOf({ organisation, batch }: PayoutFilters): SQL | undefined {
-  const ofBatch = batch === '' ? undefined : isId(batch) ? eq(payouts.batch, batch) : sql`false`
-  return and(ofOrganisation(payouts.organisation, organisation), ofBatch)
+function selectPayouts(db: Database, condition: SQL | undefined) {
+  return db
+    .select(COLUMNS)
+    .from(payouts)
+    .innerJoin(batches, eq(batches.id, payouts.batch))
+    .innerJoin(contractors, eq(contractors.id, payouts.contractor))
+    .innerJoin(organisations, eq(organisations.id, payouts.organisation))
+    .leftJoin(transferRows, paysPayout)
+    .where(condition)
+    .orderBy(asc(payouts.sequence))
+}
+
+function presentPayout({ outcome, sentAt, ...line }: Awaited<ReturnType<typeof selectPayouts>>[number]): PayoutLine {
+  return {
+    ...line,
+    transfer: outcome && sentAt && { status: outcome.status, createdAt: sentAt },
+    meaning: line.status === 'failed' && outcome ? explainTransfer(outcome) : '',
+  }
+}
+
+/** The conditions of a list: with its status (`shown`) and without it (`within`). */
+function conditionsOf(db: Database, { q, status: name, batch, organisation }: Filters<PayoutRequest>) {
+  const status = PAYOUT_STATUSES.find((one) => one === name)
+  const signed = db
+    .select({ transfer: envelopeRows.transfer })
+    .from(envelopeRows)
+    .where(contains(q, envelopeRows.innerHash, envelopeRows.outerHash))
+  const own = contains(q, contractors.name, contractors.email, payouts.address, payouts.txHash)
+  const within = and(
+    batch === '' ? undefined : isId(batch) ? eq(payouts.batch, batch) : sql`false`,
+    ofOrganisation(payouts.organisation, organisation),
+    own && or(own, inArray(payouts.transfer, signed)),
+  )
+  return { status, within, shown: and(within, status && eq(payouts.status, status)) }
 }

@@ -3,10 +3,10 @@ import { type AnyPgColumn, union } from 'drizzle-orm/pg-core'
 import { batches, contractors, organisations, payouts } from '#drizzle/schema/directory.ts'
 import { batchItems } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { newestFirst } from '#lib/db/paging.ts'
+import { afterPosition, newestFirst, readInParts } from '#lib/db/paging.ts'
 import { contains } from '#lib/db/search.ts'
 import { isId } from '#lib/directory/ids.ts'
-import { type List, type ListRequest, ofOrganisation, type Read, readPage } from './list.ts'
+import { type Filters, type List, type ListRequest, ofOrganisation, PART_SIZE, type Read, readPage } from './list.ts'
 import { type ExactSearch, exactSearch } from './search.ts'
 import {
   endedEarly,
@@ -77,24 +77,42 @@ export async function listTransfers(db: Database, request: TransferRequest): Pro
   const counts = await countViews(db, and(within, exact ? matchExactly(db, exact) : containingText(db, request.q)))
   return await readPage(counts, { status: view, page }, async ({ limit, offset }) => {
     const shown = and(ofView(view), within)
-    const payee = payeeOf(db)
-    const rows = await db
-      .select({ ...COLUMNS, contractor: payee.id, contractorName: payee.name })
-      .from(transferRows)
-      .leftJoin(organisations, eq(organisations.id, transferRows.organisation))
-      .leftJoin(payouts, eq(payouts.id, transferRows.payout))
-      .leftJoin(batches, eq(batches.id, payouts.batch))
-      .leftJoinLateral(payee, sql`true`)
-      .where(exact ? newestOf(db, exact, shown, limit + offset) : and(shown, containingText(db, request.q)))
-      .orderBy(...newestFirst(transferRows))
-      .limit(limit)
-      .offset(offset)
-    const jobs = await findJobs(
-      db,
-      rows.map(({ innerHash }) => innerHash),
-    )
-    return rows.map((row) => ({ ...row, job: jobs.get(row.innerHash) ?? null }))
+    const condition = exact ? newestOf(db, exact, shown, limit + offset) : and(shown, containingText(db, request.q))
+    return await addJobs(db, await selectTransfers(db, condition).limit(limit).offset(offset))
   })
+}
+
+/** Reads the transfers that match the filters, newest first, in parts of at most `size`. */
+export function readTransfers(db: Database, filters: Filters<TransferRequest>, size = PART_SIZE) {
+  const shown = and(ofView(filters.view), filtered(db, filters))
+  const exact = exactSearch(filters.q)
+  const read = async (last: TransferLine | undefined) => {
+    const left = and(shown, afterPosition(transferRows, { after: last }))
+    const condition = exact ? newestOf(db, exact, left, size) : and(left, containingText(db, filters.q))
+    return await addJobs(db, await selectTransfers(db, condition).limit(size))
+  }
+  return readInParts(read, size)
+}
+
+function selectTransfers(db: Database, condition: SQL | undefined) {
+  const payee = payeeOf(db)
+  return db
+    .select({ ...COLUMNS, contractor: payee.id, contractorName: payee.name })
+    .from(transferRows)
+    .leftJoin(organisations, eq(organisations.id, transferRows.organisation))
+    .leftJoin(payouts, eq(payouts.id, transferRows.payout))
+    .leftJoin(batches, eq(batches.id, payouts.batch))
+    .leftJoinLateral(payee, sql`true`)
+    .where(condition)
+    .orderBy(...newestFirst(transferRows))
+}
+
+async function addJobs(db: Database, rows: Awaited<ReturnType<typeof selectTransfers>>): Promise<TransferLine[]> {
+  const jobs = await findJobs(
+    db,
+    rows.map(({ innerHash }) => innerHash),
+  )
+  return rows.map((row) => ({ ...row, job: jobs.get(row.innerHash) ?? null }))
 }
 
 /** The payee of a transfer: the contractor of its payout, or without one the contractor with the recipient's address. */
@@ -126,7 +144,7 @@ function ofView(view: TransferView | ''): SQL | undefined {
   return view === '' ? undefined : inArray(transferRows.status, [...TRANSFER_VIEWS[view]])
 }
 
-function filtered(db: Database, { organisation, contractor, faucet, q }: TransferRequest): SQL | undefined {
+function filtered(db: Database, { organisation, contractor, faucet, q }: Filters<TransferRequest>): SQL | undefined {
   return and(
     q === '' ? notOfFaucet(faucet) : undefined,
     ofOrganisation(transferRows.organisation, organisation),

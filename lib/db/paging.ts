@@ -81,7 +81,7 @@ interface Columns {
 }
 
 /** The condition for records after `page.after`, for an index on (…, createdAt desc, sequence desc). */
-export function afterPosition(columns: Columns, page: PageRequest): SQL | undefined {
+export function afterPosition(columns: Columns, page: { after?: Position | undefined }): SQL | undefined {
   if (!page.after) return undefined
   const moment = sql`${page.after.createdAt.toISOString()}::timestamptz`
   return sql`(${columns.createdAt}, ${columns.sequence}) < (${moment}, ${page.after.sequence})`

@@ -1,5 +1,6 @@
-import { lt, sql } from 'drizzle-orm'
+import { and, eq, isNull, lt, sql } from 'drizzle-orm'
 import { refusals } from '#drizzle/schema/audit.ts'
+import { contractors } from '#drizzle/schema/directory.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transactFor } from '#lib/db/connection.ts'
 import { organisationOfWallet } from '#lib/directory/payouts/claims.ts'
@@ -14,7 +15,7 @@ import type { SignedTransaction } from '#lib/stellar/node/envelope.ts'
 export async function noteRefusal(
   db: Database,
   inner: SignedTransaction,
-  reason: RefusalReason,
+  { reason, to }: { reason: RefusalReason; to?: string | undefined },
   now: Date,
 ): Promise<void> {
   const { hashHex: hash, source: account } = inner
@@ -30,17 +31,30 @@ export async function noteRefusal(
         })
         .returning({ count: refusals.count })
       if (noted?.count !== 1) return
+      const organisation = (await organisationOfWallet(tx, account)) ?? undefined
+      const contractor = organisation && to && (await findPayee(tx, organisation, to))
       await recordAudit(tx, now, {
-        organisation: (await organisationOfWallet(tx, account)) ?? undefined,
+        organisation,
         actor: { kind: 'ledger', sub: account },
         action: 'transfer.refused',
         subject: hash,
-        detail: { reason },
+        detail: { reason, ...(contractor && { contractor }) },
       })
     })
   } catch (error) {
     log('error', 'audit', { hash, failure: describeFailure(error) })
   }
+}
+
+/** The id of the contractor that a refused transfer was to pay, if it is one of the organisation's. */
+async function findPayee(tx: Database, organisation: string, address: string): Promise<string | undefined> {
+  const [payee] = await tx
+    .select({ id: contractors.id })
+    .from(contractors)
+    .where(
+      and(eq(contractors.organisation, organisation), eq(contractors.address, address), isNull(contractors.deletedAt)),
+    )
+  return payee?.id
 }
 
 /** How long counts of refusals are kept (days); their rows in the audit log stay. */

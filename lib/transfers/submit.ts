@@ -160,18 +160,18 @@ async function verifyAndRecord(
   inner: SignedTransaction,
   { terms, channel, signal }: Pick<SubmitOptions, 'terms' | 'channel' | 'signal'>,
 ): Promise<Sponsored> {
+  let to: string | undefined
   try {
     const controlled = new Set(await sponsor.controlledAddresses(db))
     if (channel !== undefined) controlled.delete(channel)
     const intent = readIntent(inner, { ...sponsor.rules, controlled, calls: terms.calls })
+    if (intent.kind === 'transfer') to = intent.to
     // An account has at most one open transfer, so settle the older one first, if possible.
     const open = await findOpenTransfer(db, intent.account)
-    if (open && !isRival(open, intent)) {
-      await sponsor.tracker.lookUp([open.id], OLDER_MS)
-    }
+    if (open && !isRival(open, intent)) await sponsor.tracker.lookUp([open.id], OLDER_MS)
     return await agree(db, sponsor, { inner, intent, terms, signal, now: sponsor.now() })
   } catch (error) {
-    if (error instanceof SponsorRefusal) await noteRefusal(db, inner, error.reason, sponsor.now())
+    if (error instanceof SponsorRefusal) await noteRefusal(db, inner, { reason: error.reason, to }, sponsor.now())
     throw error
   }
 }

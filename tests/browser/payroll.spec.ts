@@ -161,6 +161,16 @@ test('exports payouts and the audit log as CSV without formulas', async ({ page 
   expect(payouts.split('\r\n')).toHaveLength(1 + 5 + 1)
   expect(payouts).toContain('Grace Hopper')
   expect(payouts).not.toContain('sealed')
+  const [head, ...lines] = payouts
+    .trimEnd()
+    .split('\r\n')
+    .map((line) => line.split(','))
+  const [status, hash] = [head?.indexOf('Status') ?? -1, head?.indexOf('Transaction') ?? -1]
+  // The failed payout's transfer expired, so no ledger has it.
+  expect(lines.map((line) => `${line[status]} ${/^[0-9a-f]{64}$/.test(line[hash] ?? '') || line[hash]}`)).toContain(
+    'Failed ',
+  )
+  expect(lines.filter((line) => line[status] === 'Paid').every((line) => line[hash]?.length === 64)).toBe(true)
   const audit = await page.request.get(`${program.base}/audit.csv?action=batch.created`)
   expect((await audit.text()).split('\r\n')).toHaveLength(1 + 3 + 1)
   expect((await fetch(`${program.base}/payouts.csv`)).status).toBe(401)

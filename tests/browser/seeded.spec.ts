@@ -227,6 +227,36 @@ test('links a transaction to its transfer only if it has one', async ({ page }) 
   await expect(page.getByText('1 transfer found')).toBeVisible()
 })
 
+test('exports exactly the records that a list shows, with its filters', async ({ page }) => {
+  await visit(page, program, '/contractors?q=Grace')
+  const contractor = (await page.getByRole('link', { name: 'Grace Hopper' }).first().getAttribute('href')) ?? ''
+  for (const address of [
+    '/batches?q=weekend',
+    '/batches?status=failed',
+    addresses[3] ?? '',
+    `${addresses[3]}?status=failed&q=Grace`,
+    '/transfers?view=failed',
+    '/transfers?view=refused',
+    contractor,
+    `${contractor}&view=refused`,
+    '/contractors?status=ready&q=hopper',
+    '/organisations?q=light',
+    '/jobs?status=completed',
+    '/audit?action=batch.failed',
+  ]) {
+    await visit(page, program, address)
+    const found = Number(/^([\d,]+) /.exec(await page.getByRole('status').first().innerText())?.[1]?.replace(',', ''))
+    const file = await page
+      .getByRole('link', { name: /^These \w+ as CSV$/ })
+      .getAttribute('href', { timeout: 10_000 })
+      .catch(() => undefined)
+    const records = file
+      ? (await (await page.request.get(`${program.base}${file}`)).text()).trimEnd().split('\r\n').length - 1
+      : 0
+    expect(records, address).toBe(found)
+  }
+})
+
 test('sorts the seeded audit log by time', async ({ page }) => {
   await visit(page, program, '/audit')
   const times = await page

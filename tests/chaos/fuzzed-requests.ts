@@ -11,7 +11,16 @@ const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS', 'TR
 const PAGES = [
   ...['/', '/overview', '/batches', '/batches/1', '/contractors', '/organisations', '/transfers', '/jobs', '/audit'],
   ...['/audit?to=9999-12-31', '/audit?from=0000-01-01', '/sign-in', '/sign-in/password', '/sign-out', '/docs', '/nope'],
-  ...['/invite/x', '/invite/late', '/invite/email', '/invite/sign-in', '/payouts.csv', '/audit.csv', '/transfers.csv', '/pulse'],
+  ...[
+    '/invite/x',
+    '/invite/late',
+    '/invite/email',
+    '/invite/sign-in',
+    '/payouts.csv',
+    '/audit.csv',
+    '/transfers.csv',
+    '/pulse',
+  ],
   ...['/.well-known/stellar.toml', '/icon.svg', '/docs/0123456789abcdef/swagger-ui.css', '/_next/static/x.js'],
   ...['/_next/image?url=%2Ficon.svg&w=64&q=75', '/_next/x', '/_next/data/x.json', '/_next/hmr', '/favicon.ico', '*'],
 ]

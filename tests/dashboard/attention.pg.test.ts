@@ -18,12 +18,13 @@ import {
   transferRow,
 } from '#lib/cli/seed/rows.ts'
 import type { Attention } from '#lib/dashboard/attention.ts'
-import { findBatchLine, listMovingBatches, listPayoutsOf } from '#lib/dashboard/batches.ts'
+import { findBatchLine, listMovingBatches } from '#lib/dashboard/batches.ts'
 import { listOverdueTransfers } from '#lib/dashboard/delays.ts'
 import { listJobs } from '#lib/dashboard/jobs.ts'
 import { batchState, jobState, payoutState, transferState } from '#lib/dashboard/lateness.ts'
 import { listOrganisations } from '#lib/dashboard/organisations.ts'
 import { readAttention } from '#lib/dashboard/overview.ts'
+import { listPayouts } from '#lib/dashboard/payouts.ts'
 import { readPulse } from '#lib/dashboard/pulse.ts'
 import { readTraffic } from '#lib/dashboard/traffic.ts'
 import { listTransfers } from '#lib/dashboard/transfers.ts'
@@ -153,7 +154,7 @@ test('marks a late batch or transfer the same in every list', async () => {
   const overdue = rows.filter((transfer) => transferState(transfer, NOW) === 'overdue')
   expect(overdue.map(({ contractorName }) => contractorName)).toEqual(['Katherine'])
   const open = batches.find(({ name }) => name === 'Open')?.id ?? ''
-  const payouts = await listPayoutsOf(db, open, { q: '', status: '', organisation: '', page: 1 })
+  const payouts = await listPayouts(db, { batch: open, q: '', status: '', organisation: '', page: 1 })
   expect(payouts.rows.map((payout) => payoutState(payout, NOW))).toEqual(['overdue'])
   expect((await listOrganisations(db, { q: '', page: 1 }, NOW)).rows).toMatchObject([{ started: 33, stalled: 1 }])
 })
@@ -197,7 +198,7 @@ test.each(['Still', 'Open', 'Failed'])('describes a batch on its page as on the 
 
 test('explains a failed payout once, and shows the applied hash, or else the signed one', async () => {
   const { rows } = await database.pool.query(`SELECT id FROM batches WHERE name = 'Failed'`)
-  const payouts = await listPayoutsOf(db, rows[0].id, { q: '', status: '', organisation: '', page: 1 })
+  const payouts = await listPayouts(db, { batch: rows[0].id, q: '', status: '', organisation: '', page: 1 })
   const shown = payouts.rows.map((row) => {
     const cells = payoutColumns('local', NOW).map(({ head, cell, beneath }) => {
       return [head, renderToStaticMarkup(createElement('div', {}, cell(row), beneath?.(row))).replace(/<[^>]+>/g, '')]

@@ -1,19 +1,21 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { readQuery } from '#app/(operator)/query.ts'
 import { listAudit, readAudit } from '#lib/dashboard/audit.ts'
-import { listBatches, listPayoutsOf } from '#lib/dashboard/batches.ts'
-import { listContractors } from '#lib/dashboard/contractors.ts'
+import { listBatches, readBatches } from '#lib/dashboard/batches.ts'
+import { listContractors, readContractors } from '#lib/dashboard/contractors.ts'
 import { explainTransfer } from '#lib/dashboard/explanation.ts'
-import { listJobs } from '#lib/dashboard/jobs.ts'
+import { listJobs, readJobs } from '#lib/dashboard/jobs.ts'
 import { type List, type ListRequest, PAGE_SIZE } from '#lib/dashboard/list.ts'
-import { listOrganisations } from '#lib/dashboard/organisations.ts'
-import { readPayouts } from '#lib/dashboard/payouts.ts'
-import { listRefusals } from '#lib/dashboard/refusals.ts'
-import { listTransfers, type TransferRequest } from '#lib/dashboard/transfers.ts'
+import { listOrganisations, readOrganisations } from '#lib/dashboard/organisations.ts'
+import { listPayouts, readPayouts } from '#lib/dashboard/payouts.ts'
+import { listRefusals, type RefusalRequest, readRefusals } from '#lib/dashboard/refusals.ts'
+import { listTransfers, readTransfers, type TransferRequest } from '#lib/dashboard/transfers.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { type CapturedDatabase, openCaptured } from '../support/captured.ts'
 
+/** The contractor that three refused transfers were to pay. */
+const PAYEE = '00000000-0000-4000-8000-000000000077'
 const NOW = new Date('2026-11-20T12:30:00Z')
 const ALL = 10_000
 const ACCOUNT = (n: number) =>
@@ -24,7 +26,8 @@ const hashOf = (kind: string, n: number) => `${kind}${n.toString(16).padStart(63
 
 let database: CapturedDatabase
 let db: Database
-let ids: { one: string; other: string }
+let ids: { one: string; other: string; payroll: string }
+const payroll = () => ids.payroll
 
 beforeAll(async () => {
   database = await openCaptured()
@@ -33,7 +36,7 @@ beforeAll(async () => {
   const { rows } = await pool.query(
     `INSERT INTO organisations (name, created_at) VALUES ('Northwind', now()), ('Contoso_100%', now() - interval '1 day') RETURNING id`,
   )
-  ids = { one: rows[0].id, other: rows[1].id }
+  ids = { one: rows[0].id, other: rows[1].id, payroll: '' }
   await pool.query(
     `INSERT INTO identities (kind, sub, issuer, email, organisation) VALUES
      ('idp', 'ada', 'i', 'ada@northwind.example', $1), ('idp', 'user 5', 'i', 'bob@example.com', $2)`,
@@ -45,6 +48,7 @@ beforeAll(async () => {
        $3::timestamptz - n * interval '1 minute' FROM generate_series(0, ${ALL - 1}) n`,
     [ids.one, ids.other, NOW],
   )
+  ids.payroll = (await pool.query(`SELECT id FROM batches WHERE name = 'Payroll 1'`)).rows[0].id
   await pool.query(
     `INSERT INTO contractors (organisation, name, email, email_folded, address, status, invite_expires_at, created_at)
      SELECT $1, 'Contractor ' || n, 'c' || n || '@example.com', 'c' || n || '@example.com', 'GADDRESS' || n,
@@ -103,7 +107,7 @@ beforeAll(async () => {
       actor: { kind: 'ledger' as const, sub: `G${n % 100}` },
       action: n % 100 === 0 ? ('transfer.refused' as const) : ('transfer.sponsored' as const),
       subject: hashOf('d', n),
-      ...(n % 100 === 0 && { detail: { reason: 'memo' } }),
+      ...(n % 100 === 0 && { detail: { reason: 'memo', ...(n < 300 && { contractor: PAYEE }) } }),
     })),
   )
   await pool.query('ANALYZE')
@@ -119,6 +123,7 @@ const ask = (request: Partial<ListRequest> = {}): ListRequest => ({
 })
 const transfers = (request: Partial<TransferRequest> = {}) =>
   listTransfers(db, { q: '', organisation: '', contractor: '', view: '', page: 1, ...request })
+const refused = (request: Partial<RefusalRequest> = {}): RefusalRequest => ({ ...ask(), contractor: '', ...request })
 const AUDIT = { q: '', organisation: '', action: '', actor: '', from: '', to: '' }
 
 /** Every page of a list, one after the other. */
@@ -141,7 +146,7 @@ describe('returns every record exactly once across the pages of a list', () => {
     ['failed transfers, including expired ones', (page) => transfers({ view: 'failed', page }), ALL / 500],
     ['transfers to an account', (page) => transfers({ q: ACCOUNT(2), page }), ALL / 100],
     ['jobs created at once', (page) => listJobs(db, ask({ page })), 45],
-    ['refusals', (page) => listRefusals(db, ask({ page })), 25],
+    ['refusals', (page) => listRefusals(db, refused({ page })), 25],
     ['entries of an actor', (page) => listAudit(db, { ...AUDIT, actor: 'ledger:G7' }, page), 25],
   ])('%s', async (_, list, count) => {
     const rows = await readAll(list)
@@ -211,7 +216,11 @@ describe('a search finds', () => {
       (q) => listOrganisations(db, { q, page: 1 }, NOW),
       { TOSO_1: 1, 'BOB@': 1, 'SER 5': 1, 'user 6': 0 },
     ],
-    ['refusals', (q) => listRefusals(db, ask({ q })), { g0: 25, EMO: 25, [hashOf('D', 2_400).slice(30)]: 1, g1: 0 }],
+    [
+      'refusals',
+      (q) => listRefusals(db, refused({ q })),
+      { g0: 25, EMO: 25, [hashOf('D', 2_400).slice(30)]: 1, g1: 0 },
+    ],
     ['audit', (q) => listAudit(db, { ...AUDIT, q }, 1), { g77: 25, 'FER.REF': 25, EMO: 25, contoso: 0 }],
     [
       'transfers',
@@ -331,7 +340,7 @@ describe('a search finds', () => {
 
   test('a payout of a batch by part of its address, its hash or an email, or by a hash of its transfer', async () => {
     const { rows } = await database.pool.query(`SELECT id FROM batches WHERE name = 'Payroll 1'`)
-    const find = async (q: string) => (await listPayoutsOf(db, rows[0].id, ask({ q }))).rows
+    const find = async (q: string) => (await listPayouts(db, { ...ask({ q }), batch: rows[0].id })).rows
     for (const q of [ACCOUNT(11).slice(1, 30), hashOf('e', 11).slice(30), hashOf('a', 1), hashOf('b', 1)]) {
       expect(await find(q)).toMatchObject([{ contractor: 'Contractor 13', address: ACCOUNT(11) }])
     }
@@ -341,7 +350,7 @@ describe('a search finds', () => {
 
   test('payouts of a batch by the contractor, with counts by status', async () => {
     const [batch] = (await listBatches(db, ask({ q: 'Payroll 1' }))).rows.filter(({ name }) => name === 'Payroll 1')
-    const result = await listPayoutsOf(db, batch?.id ?? '', ask({ q: 'Contractor 17' }))
+    const result = await listPayouts(db, { ...ask({ q: 'Contractor 17' }), batch: batch?.id ?? '' })
     expect(result.counts.get('')).toBe(111)
     expect(result.counts.get('failed')).toBe(12)
   })
@@ -367,15 +376,80 @@ test('filters the audit log by organisation, actor, action, day and text', async
   expect(await total({ q: 'northwi' })).toBe(1_250)
 })
 
-test('exports each row once, in parts', async () => {
-  const sequences: number[] = []
-  for await (const lines of readAudit(db, AUDIT, 700)) sequences.push(...lines.map(({ sequence }) => sequence))
-  expect(new Set(sequences).size).toBe(2_500)
-  const payouts: string[] = []
-  for await (const rows of readPayouts(db, { organisation: ids.one, batch: '' }, 100)) {
-    payouts.push(...rows.map(({ contractor }) => contractor))
-  }
-  expect(new Set(payouts).size).toBe(1_111)
+test('lists the refusals of one contractor', async () => {
+  expect((await listRefusals(db, refused({ contractor: PAYEE }))).total).toBe(3)
+  expect((await listRefusals(db, refused({ contractor: PAYEE, q: 'g0' }))).total).toBe(3)
+  expect((await listRefusals(db, refused({ contractor: ids.one }))).total).toBe(0)
+  expect((await listRefusals(db, refused({ contractor: 'no id' }))).total).toBe(0)
+})
+
+describe('exports exactly the records that the pages of the list show, in their order', () => {
+  const { page: _, ...all } = ask()
+  const only = { ...all, contractor: '', view: '' as const }
+  test.each<[string, (page: number) => Promise<List<unknown>>, () => AsyncIterable<unknown[]>]>([
+    [
+      'failed batches of an organisation',
+      (page) => listBatches(db, ask({ page, organisation: ids.other, status: 'failed' })),
+      () => readBatches(db, { ...all, organisation: ids.other, status: 'failed' }, 33),
+    ],
+    [
+      'batches by a payee',
+      (page) => listBatches(db, ask({ page, q: 'Contractor 13' })),
+      () => readBatches(db, { ...all, q: 'Contractor 13' }, 1),
+    ],
+    [
+      'contractors, three created at once',
+      (page) => listContractors(db, ask({ page, q: 'tractor 77', status: 'invited' })),
+      () => readContractors(db, { ...all, q: 'tractor 77', status: 'invited' }, 7),
+    ],
+    ['organisations', (page) => listOrganisations(db, { q: '', page }, NOW), () => readOrganisations(db, all, NOW, 1)],
+    [
+      'payouts of a batch',
+      (page) => listPayouts(db, { ...ask({ page, q: 'Contractor 17', status: 'failed' }), batch: payroll() }),
+      () => readPayouts(db, { ...all, q: 'Contractor 17', status: 'failed', batch: payroll() }, 5),
+    ],
+    [
+      'payouts of no batch',
+      (page) => listPayouts(db, { ...ask({ page }), batch: 'no id' }),
+      () => readPayouts(db, { ...all, batch: 'no id' }),
+    ],
+    [
+      'failed transfers',
+      (page) => transfers({ page, view: 'failed' }),
+      () => readTransfers(db, { ...only, view: 'failed' }, 3),
+    ],
+    [
+      'transfers to an account',
+      (page) => transfers({ page, q: ACCOUNT(2) }),
+      () => readTransfers(db, { ...only, q: ACCOUNT(2) }, 30),
+    ],
+    [
+      'transfers by text',
+      (page) => transfers({ page, q: 'contractor 12' }),
+      () => readTransfers(db, { ...only, q: 'contractor 12' }),
+    ],
+    [
+      'jobs created at once',
+      (page) => listJobs(db, ask({ page, q: 'ser 3' })),
+      () => readJobs(db, { ...all, q: 'ser 3' }, 4),
+    ],
+    [
+      'refusals of a contractor',
+      (page) => listRefusals(db, refused({ page, contractor: PAYEE })),
+      () => readRefusals(db, { ...only, contractor: PAYEE }, 2),
+    ],
+    [
+      'audit entries of an actor',
+      (page) => listAudit(db, { ...AUDIT, actor: 'ledger:G7' }, page),
+      () => readAudit(db, { ...AUDIT, actor: 'ledger:G7' }, 10),
+    ],
+  ])('%s', async (name, list, parts) => {
+    const pages = await readAll(list)
+    const exported: unknown[] = []
+    for await (const rows of parts()) exported.push(...rows)
+    expect(exported).toEqual(pages)
+    expect(pages.length > 0).toBe(name !== 'payouts of no batch')
+  })
 })
 
 describe('reads the first page of a list from an index', () => {
@@ -386,7 +460,7 @@ describe('reads the first page of a list from an index', () => {
     ['a transfer', () => transfers({ q: hashOf('b', 77) })],
     ['batches', () => listBatches(db, ask())],
     ['contractors', () => listContractors(db, ask())],
-    ['refusals', () => listRefusals(db, ask())],
+    ['refusals', () => listRefusals(db, refused())],
     ['audit', () => listAudit(db, AUDIT, 1)],
   ])('%s', async (_, read) => {
     const captured = await database.capture(read)

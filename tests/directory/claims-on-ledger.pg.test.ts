@@ -251,8 +251,8 @@ describe('payoutId', () => {
   }
 })
 
-test('audits a refused sponsorship with only its user, transaction and reason', async () => {
-  const { wallet, employer, post, hash } = await prepare()
+test('audits a refused sponsorship with only its user, transaction, contractor and reason', async () => {
+  const { wallet, employer, batch, post, hash } = await prepare()
   await sendAndWait(service.ledger.network, (await build(wallet, 1n)).signedXdr)
   expect((await post()).status).toBe(422)
   const [entry, ...more] = await service.db
@@ -269,7 +269,7 @@ test('audits a refused sponsorship with only its user, transaction and reason', 
     action: 'transfer.refused',
     subjectKind: 'transfer',
     subjectId: hash,
-    detail: { reason: 'sequence' },
+    detail: { reason: 'sequence', contractor: batch.payouts[0]?.contractorId },
   })
 })
 

@@ -11,15 +11,16 @@ import { OrganisationLink } from '../record-links.tsx'
 import { requireOperator } from '../require-operator.ts'
 import { FIELD, organisationFilter } from '../search-form.tsx'
 import type { Column } from '../table.tsx'
-import { auditFilters } from './audit-filters.ts'
+import { AUDIT_LIST } from './audit-list.ts'
 
 export const metadata: Metadata = { title: 'Audit log' }
 
 /** The audit log: each entry with its actor, action, record and time. */
 export default async function AuditPage({ searchParams }: PageProps<'/audit'>) {
   const query = await readQuery(searchParams)
-  const { database, settings, now } = await requireOperator(addressOf('/audit', query))
-  const filters = auditFilters(query)
+  const service = await requireOperator(addressOf('/audit', query))
+  const { database, settings, now } = service
+  const filters = AUDIT_LIST.filters(query, service)
   const network = settings.network.name
   const data = await readIfReachable(database, async (db) => ({
     list: await listAudit(db, filters, pageNumber(query)),
@@ -40,7 +41,7 @@ export default async function AuditPage({ searchParams }: PageProps<'/audit'>) {
         ...(filters.actor ? [{ name: 'actor', label: 'By', value: filters.actor }] : []),
       ]}
       fields={<Fields {...filters} />}
-      csv={{ path: '/audit.csv', of: 'These entries' }}
+      csv={[{ list: AUDIT_LIST, of: 'These entries' }]}
       columns={columnsFor(network, now())}
       keyOf={({ sequence }) => String(sequence)}
       empty={

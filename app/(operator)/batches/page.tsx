@@ -14,6 +14,8 @@ import { organisationFilter } from '../search-form.tsx'
 import { Status } from '../status.tsx'
 import type { Column } from '../table.tsx'
 import { tookOf } from './[id]/batch-summary.tsx'
+import { PAYOUT_LIST } from './[id]/payout-list.ts'
+import { BATCH_LIST } from './batch-list.ts'
 
 export const metadata: Metadata = { title: 'Batches' }
 
@@ -29,10 +31,12 @@ const TABS = [
 /** The batches of all organisations. */
 export default async function BatchesPage({ searchParams }: PageProps<'/batches'>) {
   const query = await readQuery(searchParams)
-  const { database, settings, now } = await requireOperator(addressOf('/batches', query))
-  const { q = '', status = '', organisation = '' } = query
+  const service = await requireOperator(addressOf('/batches', query))
+  const { database, settings, now } = service
+  const filters = BATCH_LIST.filters(query, service)
+  const { q, status, organisation } = filters
   const data = await readIfReachable(database, async (db) => ({
-    list: await listBatches(db, { q, status, organisation, page: pageNumber(query) }),
+    list: await listBatches(db, { ...filters, page: pageNumber(query) }),
     organisation: await findOrganisationName(db, organisation),
   }))
   return (
@@ -47,7 +51,13 @@ export default async function BatchesPage({ searchParams }: PageProps<'/batches'
       searches="batch, name, email, address or hash"
       tabs={{ label: 'Status', name: 'status', tabs: TABS }}
       filters={organisationFilter(query, data?.organisation)}
-      csv={{ path: '/payouts.csv', of: organisation ? 'Payouts of the organisation' : 'All payouts' }}
+      csv={[
+        { list: BATCH_LIST, of: 'These batches' },
+        // A search or a status selects batches, and the file would have the payouts of others too.
+        ...(q === '' && status === ''
+          ? [{ list: PAYOUT_LIST, of: organisation ? 'Payouts of the organisation' : 'All payouts' }]
+          : []),
+      ]}
       columns={columnsAt(now())}
       keyOf={({ id }) => id}
       empty={<NoBatches network={settings.network.name} />}

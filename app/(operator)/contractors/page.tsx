@@ -3,7 +3,7 @@ import Link from 'next/link'
 import { type ContractorLine, listContractors } from '#lib/dashboard/contractors.ts'
 import { findOrganisationName } from '#lib/dashboard/list.ts'
 import { readIfReachable } from '#lib/dashboard/reading.ts'
-import { dayOf, Moment } from '../figures.tsx'
+import { Moment } from '../figures.tsx'
 import { Address } from '../hash.tsx'
 import { ListView } from '../list-view.tsx'
 import { addressOf, pageNumber, readQuery } from '../query.ts'
@@ -12,6 +12,7 @@ import { requireOperator } from '../require-operator.ts'
 import { organisationFilter } from '../search-form.tsx'
 import { Sign, Status } from '../status.tsx'
 import type { Column } from '../table.tsx'
+import { CONTRACTOR_LIST, inviteWords, registrationWords } from './contractor-list.ts'
 
 export const metadata: Metadata = { title: 'Contractors' }
 
@@ -26,12 +27,13 @@ const TABS = [
 /** The contractors of all organisations. */
 export default async function ContractorsPage({ searchParams }: PageProps<'/contractors'>) {
   const query = await readQuery(searchParams)
-  const { database, settings, now } = await requireOperator(addressOf('/contractors', query))
-  const { q = '', status = '', organisation = '' } = query
+  const service = await requireOperator(addressOf('/contractors', query))
+  const { database, settings, now } = service
+  const filters = CONTRACTOR_LIST.filters(query, service)
   const network = settings.network.name
   const data = await readIfReachable(database, async (db) => ({
-    list: await listContractors(db, { q, status, organisation, page: pageNumber(query) }),
-    organisation: await findOrganisationName(db, organisation),
+    list: await listContractors(db, { ...filters, page: pageNumber(query) }),
+    organisation: await findOrganisationName(db, filters.organisation),
   }))
   return (
     <ListView
@@ -45,6 +47,7 @@ export default async function ContractorsPage({ searchParams }: PageProps<'/cont
       searches="name, email, address or organisation"
       tabs={{ label: 'Status', name: 'status', tabs: TABS }}
       filters={organisationFilter(query, data?.organisation)}
+      csv={[{ list: CONTRACTOR_LIST, of: 'These contractors' }]}
       columns={columnsFor(network, now())}
       keyOf={({ id }) => id}
       empty={<NoContractors />}
@@ -78,20 +81,13 @@ const columnsFor = (network: string, now: Date): Column<ContractorLine>[] => [
     head: 'On the ledger',
     from: 'md',
     isRepeated: true,
-    cell: ({ address, isRegistered }) => {
-      if (isRegistered) return <Sign tone="good">Registered</Sign>
-      return <Sign tone="idle">{address ? 'Not registered' : 'No account yet'}</Sign>
-    },
+    cell: (contractor) => <Sign tone={contractor.isRegistered ? 'good' : 'idle'}>{registrationWords(contractor)}</Sign>,
   },
   {
     head: 'Invite',
     from: 'lg',
     isRepeated: true,
-    cell: ({ isLinked, invitedUntil }) => {
-      if (isLinked) return 'Accepted'
-      if (invitedUntil === null) return '–'
-      return invitedUntil > now ? `Open until ${dayOf(invitedUntil)}` : 'Expired'
-    },
+    cell: (contractor) => inviteWords(contractor, now),
   },
   {
     head: 'Last paid',

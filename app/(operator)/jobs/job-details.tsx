@@ -6,6 +6,7 @@ import { Progress } from '../progress.tsx'
 import { OrganisationLink, User } from '../record-links.tsx'
 import { Status } from '../status.tsx'
 import { ItemList } from './item-list.tsx'
+import { countItems } from './job-list.ts'
 
 interface JobDetailsProps {
   job: JobLine
@@ -17,7 +18,6 @@ interface JobDetailsProps {
 
 /** One relay job: its progress, and on demand each of its transfers. */
 export function JobDetails({ job, network, now, isOpen }: JobDetailsProps) {
-  const count = (status: string) => job.items.filter((item) => item.status === status).length
   const failed = job.items.filter(({ status }) => status === 'failed')
   const isPaidLater = failed.length > 0 && failed.every(({ paidLater }) => paidLater !== null)
   return (
@@ -33,7 +33,12 @@ export function JobDetails({ job, network, now, isOpen }: JobDetailsProps) {
           </span>
         </span>
         <span className="max-md:order-1">
-          <Progress label="Transfers" settled={count('paid')} failed={count('failed')} total={job.items.length} />
+          <Progress
+            label="Transfers"
+            settled={countItems(job, 'paid')}
+            failed={countItems(job, 'failed')}
+            total={job.items.length}
+          />
         </span>
         <span>
           <Status of="job" is={jobState(job, now)} />

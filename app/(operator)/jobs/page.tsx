@@ -10,6 +10,7 @@ import { requireOperator } from '../require-operator.ts'
 import { organisationFilter } from '../search-form.tsx'
 import { Channels } from './channels.tsx'
 import { JobDetails } from './job-details.tsx'
+import { JOB_LIST } from './job-list.ts'
 
 export const metadata: Metadata = { title: 'Jobs' }
 
@@ -23,13 +24,14 @@ const TABS = [
 /** The relay: its jobs, its channels, and the time that its items take. */
 export default async function JobsPage({ searchParams }: PageProps<'/jobs'>) {
   const query = await readQuery(searchParams)
-  const { database, settings, now } = await requireOperator(addressOf('/jobs', query))
-  const { q = '', status = '', organisation = '' } = query
+  const service = await requireOperator(addressOf('/jobs', query))
+  const { database, settings, now } = service
+  const filters = JOB_LIST.filters(query, service)
   const network = settings.network.name
   const data = await readIfReachable(database, async (db) => ({
-    list: await listJobs(db, { q, status, organisation, page: pageNumber(query) }),
+    list: await listJobs(db, { ...filters, page: pageNumber(query) }),
     channels: settings.token ? await listChannels(db, settings.token, now()) : ([] as ChannelLine[]),
-    organisation: await findOrganisationName(db, organisation),
+    organisation: await findOrganisationName(db, filters.organisation),
   }))
   return (
     <ListView
@@ -43,6 +45,7 @@ export default async function JobsPage({ searchParams }: PageProps<'/jobs'>) {
       searches="name, email, address, job or hash"
       tabs={{ label: 'Status', name: 'status', tabs: TABS }}
       filters={organisationFilter(query, data?.organisation)}
+      csv={[{ list: JOB_LIST, of: 'These jobs' }]}
       before={data && data.channels.length > 0 && <Channels channels={data.channels} network={network} now={now()} />}
       empty={<NoJobs isOn={settings.batch !== undefined} />}
     >
@@ -54,7 +57,7 @@ export default async function JobsPage({ searchParams }: PageProps<'/jobs'>) {
                 job={job}
                 network={network}
                 now={now()}
-                isOpen={job.status === 'running' || (q !== '' && jobs.length === 1)}
+                isOpen={job.status === 'running' || (filters.q !== '' && jobs.length === 1)}
               />
             </li>
           ))}

@@ -9,16 +9,18 @@ import { OrganisationLink, User } from '../record-links.tsx'
 import { requireOperator } from '../require-operator.ts'
 import { Sign } from '../status.tsx'
 import type { Column } from '../table.tsx'
+import { ORGANISATION_LIST } from './organisation-list.ts'
 
 export const metadata: Metadata = { title: 'Organisations' }
 
 /** All organisations with the numbers of their records. */
 export default async function OrganisationsPage({ searchParams }: PageProps<'/organisations'>) {
   const query = await readQuery(searchParams)
-  const { database, settings, now } = await requireOperator(addressOf('/organisations', query))
+  const service = await requireOperator(addressOf('/organisations', query))
+  const { database, settings, now } = service
   const network = settings.network.name
   const list = await readIfReachable(database, (db) =>
-    listOrganisations(db, { q: query.q ?? '', page: pageNumber(query) }, now()),
+    listOrganisations(db, { ...ORGANISATION_LIST.filters(query, service), page: pageNumber(query) }, now()),
   )
   return (
     <ListView
@@ -30,6 +32,7 @@ export default async function OrganisationsPage({ searchParams }: PageProps<'/or
       list={list}
       nouns={['organisation', 'organisations']}
       searches="name, email or wallet"
+      csv={[{ list: ORGANISATION_LIST, of: 'These organisations' }]}
       columns={columnsFor(network, now())}
       keyOf={({ id }) => id}
       empty={

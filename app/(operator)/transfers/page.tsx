@@ -4,12 +4,15 @@ import { findOrganisationName } from '#lib/dashboard/list.ts'
 import { readIfReachable } from '#lib/dashboard/reading.ts'
 import { countRefusals, listRefusals } from '#lib/dashboard/refusals.ts'
 import { listTransfers } from '#lib/dashboard/transfers.ts'
+import type { Service } from '#lib/server/services.ts'
 import { ListView } from '../list-view.tsx'
 import { addressOf, pageNumber, type Query, readQuery } from '../query.ts'
 import { requireOperator } from '../require-operator.ts'
 import { organisationFilter } from '../search-form.tsx'
 import { refusalColumns } from './refusal-columns.tsx'
+import { REFUSAL_LIST } from './refusal-list.ts'
 import { transferColumns } from './transfer-columns.tsx'
+import { TRANSFER_LIST } from './transfer-list.ts'
 
 export const metadata: Metadata = { title: 'Transfers' }
 
@@ -26,11 +29,12 @@ type Db = Parameters<typeof listTransfers>[0]
 /** The transfers that the sponsor paid for, with their recipients, and the transfers that it refused. */
 export default async function TransfersPage({ searchParams }: PageProps<'/transfers'>) {
   const query = await readQuery(searchParams)
-  const { database, settings, now } = await requireOperator(addressOf('/transfers', query))
+  const service = await requireOperator(addressOf('/transfers', query))
+  const { database, settings, now } = service
   const network = settings.network.name
-  const faucet = settings.faucet?.keypair.publicKey()
-  const data = await readIfReachable(database, (db) => readFound(db, query, faucet))
-  const { contractor = '' } = query
+  const filters = TRANSFER_LIST.filters(query, service)
+  const { contractor, faucet } = filters
+  const data = await readIfReachable(database, (db) => readFound(db, query, service))
   const page = {
     here: '/transfers',
     title: 'Transfers',
@@ -50,6 +54,7 @@ export default async function TransfersPage({ searchParams }: PageProps<'/transf
         {...page}
         list={{ ...data.refusals, counts: data.counts }}
         nouns={['refusal', 'refusals']}
+        csv={[{ list: REFUSAL_LIST, of: 'These refusals' }]}
         columns={refusalColumns(network, now())}
         keyOf={({ sequence }) => String(sequence)}
         empty={<NoRefusals />}
@@ -62,6 +67,7 @@ export default async function TransfersPage({ searchParams }: PageProps<'/transf
       {...page}
       list={data && { ...data.transfers, counts: data.counts }}
       nouns={['transfer', 'transfers']}
+      csv={[{ list: TRANSFER_LIST, of: 'These transfers' }]}
       columns={transferColumns(network, now(), faucet)}
       keyOf={({ innerHash }) => innerHash}
       empty={<NoTransfers network={network} />}
@@ -69,18 +75,17 @@ export default async function TransfersPage({ searchParams }: PageProps<'/transf
   )
 }
 
-/** A refused transfer has no payout, so refusals have no contractor. */
-async function readFound(db: Db, query: Query, faucet: string | undefined) {
-  const { q = '', organisation = '', contractor = '' } = query
-  const view = TABS.find(([value]) => value === query.view)?.[0] ?? ''
+async function readFound(db: Db, query: Query, service: Service) {
+  const filters = TRANSFER_LIST.filters(query, service)
+  const refused = REFUSAL_LIST.filters(query, service)
+  const { organisation, contractor } = filters
   const page = pageNumber(query)
-  const isRefused = view === 'refused'
-  const transfers = await listTransfers(db, { q, organisation, contractor, faucet, view: isRefused ? '' : view, page })
-  const counts = new Map(transfers.counts).set('refused', await countRefusals(db, { q, organisation }))
+  const transfers = await listTransfers(db, { ...filters, page })
+  const counts = new Map(transfers.counts).set('refused', await countRefusals(db, refused))
   return {
     transfers,
     counts,
-    refusals: isRefused ? await listRefusals(db, { q, organisation, page }) : undefined,
+    refusals: query.view === 'refused' ? await listRefusals(db, { ...refused, page }) : undefined,
     organisation: await findOrganisationName(db, organisation),
     contractor: contractor === '' ? undefined : await findContractorName(db, contractor),
   }

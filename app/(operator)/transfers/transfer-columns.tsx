@@ -1,6 +1,5 @@
 import Link from 'next/link'
-import { explainTransfer } from '#lib/dashboard/explanation.ts'
-import { transferState, WHY_OVERDUE } from '#lib/dashboard/lateness.ts'
+import { transferState } from '#lib/dashboard/lateness.ts'
 import type { TransferLine } from '#lib/dashboard/transfers.ts'
 import { formatUnits } from '#lib/text/money.ts'
 import { between, Moment } from '../figures.tsx'
@@ -10,6 +9,7 @@ import { BatchLink, ContractorLink, OrganisationLink } from '../record-links.tsx
 import { Status } from '../status.tsx'
 import type { Column } from '../table.tsx'
 import { TransferHashes } from './transfer-hashes.tsx'
+import { whyNotSucceeded } from './transfer-list.ts'
 
 interface Shown {
   transfer: TransferLine
@@ -94,7 +94,7 @@ export const transferColumns = (network: string, now: Date, faucet: string | und
 
 /** Why the transfer did not succeed, if it did not. */
 function Why({ transfer, now }: Pick<Shown, 'transfer'> & { now: Date }) {
-  const why = transferState(transfer, now) === 'overdue' ? WHY_OVERDUE : explainTransfer(transfer)
+  const why = whyNotSucceeded(transfer, now)
   return why && <p className="text-xs text-soft">{why}</p>
 }
 

@@ -1,9 +1,9 @@
 import type { Metadata } from 'next'
 import { notFound } from 'next/navigation'
 import { findBatchRun } from '#lib/dashboard/batch-run.ts'
-import { findBatchLine, listPayoutsOf } from '#lib/dashboard/batches.ts'
-import type { ListRequest } from '#lib/dashboard/list.ts'
+import { findBatchLine } from '#lib/dashboard/batches.ts'
 import { readAttention } from '#lib/dashboard/overview.ts'
+import { listPayouts, type PayoutRequest } from '#lib/dashboard/payouts.ts'
 import { readIfReachable } from '#lib/dashboard/reading.ts'
 import type { Service } from '#lib/server/services.ts'
 import { refreshTransfers } from '#lib/transfers/refresh.ts'
@@ -13,6 +13,7 @@ import { addressOf, pageNumber, readQuery } from '../../query.ts'
 import { requireOperator } from '../../require-operator.ts'
 import { BatchSummary } from './batch-summary.tsx'
 import { payoutColumns } from './payout-columns.tsx'
+import { PAYOUT_LIST } from './payout-list.ts'
 import { RunSummary } from './run-summary.tsx'
 
 export const metadata: Metadata = { title: 'A batch' }
@@ -33,8 +34,7 @@ export default async function BatchPage({ params, searchParams }: PageProps<'/ba
   const path = `/batches/${encodeURIComponent(id)}`
   const service = await requireOperator(addressOf(path, query))
   const network = service.settings.network.name
-  const status = TABS.find(([value]) => value === query.status)?.[0] ?? ''
-  const request = { q: query.q ?? '', status, organisation: '', page: pageNumber(query) }
+  const request = { ...PAYOUT_LIST.filters({ ...query, batch: id }, service), page: pageNumber(query) }
   const data = await readIfReachable(service.database, (db) => read(db, service, id, request))
   if (data && !data.batch) notFound()
   return (
@@ -49,7 +49,7 @@ export default async function BatchPage({ params, searchParams }: PageProps<'/ba
       nouns={['payout', 'payouts']}
       searches="contractor, address or hash"
       tabs={{ label: 'Status', name: 'status', tabs: TABS }}
-      csv={{ path: '/payouts.csv', query: { batch: id }, of: 'Payouts of the batch' }}
+      csv={[{ list: PAYOUT_LIST, query: { batch: id }, of: 'These payouts' }]}
       before={
         data?.batch && (
           <>
@@ -79,14 +79,14 @@ export default async function BatchPage({ params, searchParams }: PageProps<'/ba
 
 type Db = Parameters<typeof findBatchLine>[0]
 
-async function read(db: Db, { tracker, now }: Service, id: string, request: ListRequest) {
+async function read(db: Db, { tracker, now }: Service, id: string, request: PayoutRequest) {
   const beforeRefresh = await findBatchLine(db, id)
   // Reading a batch refreshes its open transfers, as in the API. On serverless hosts, nothing else refreshes them.
   if (beforeRefresh?.status === 'started') await refreshTransfers(db, tracker, [beforeRefresh.organisation])
   const batch = beforeRefresh?.status === 'started' ? await findBatchLine(db, id) : beforeRefresh
   if (!batch) return { attention: [] }
   const [payouts, run, { items: attention }] = await Promise.all([
-    listPayoutsOf(db, id, request),
+    listPayouts(db, request),
     findBatchRun(db, id, now()),
     readAttention(db, [batch], now(), id),
   ])

@@ -1,10 +1,11 @@
-import type { PayoutLine } from '#lib/dashboard/batches.ts'
-import { payoutState, WHY_OVERDUE } from '#lib/dashboard/lateness.ts'
+import { payoutState } from '#lib/dashboard/lateness.ts'
+import type { PayoutLine } from '#lib/dashboard/payouts.ts'
 import { Moment } from '../../figures.tsx'
 import { Address, Hash, TransactionHash } from '../../hash.tsx'
 import { ContractorLink } from '../../record-links.tsx'
 import { Status } from '../../status.tsx'
 import type { Column } from '../../table.tsx'
+import { whyUnpaid } from './payout-list.ts'
 
 /** The columns of a payout: its contractor, amount and status, and the reason if it failed. */
 export const payoutColumns = (network: string, now: Date): Column<PayoutLine>[] => [
@@ -15,11 +16,7 @@ export const payoutColumns = (network: string, now: Date): Column<PayoutLine>[] 
         <ContractorLink id={payout.contractorId} name={payout.contractor} />
       </span>
     ),
-    beneath: (payout) => (
-      <p className="max-w-prose text-xs text-soft">
-        {payoutState(payout, now) === 'overdue' ? WHY_OVERDUE : payout.meaning || payout.error}
-      </p>
-    ),
+    beneath: (payout) => <p className="max-w-prose text-xs text-soft">{whyUnpaid(payout, now)}</p>,
   },
   { head: 'Status', cell: (payout) => <Status of="payout" is={payoutState(payout, now)} /> },
   {

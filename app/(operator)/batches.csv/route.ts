@@ -1,0 +1,4 @@
+import { BATCH_LIST } from '../batches/batch-list.ts'
+import { csvFile } from '../csv-file.ts'
+
+export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = csvFile(BATCH_LIST)

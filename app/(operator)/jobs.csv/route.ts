@@ -1,0 +1,4 @@
+import { csvFile } from '../csv-file.ts'
+import { JOB_LIST } from '../jobs/job-list.ts'
+
+export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = csvFile(JOB_LIST)
