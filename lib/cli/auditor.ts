@@ -21,7 +21,8 @@ const USAGE = `Usage: npm run -s auditor -- <command> [options]
   --archive URL   an archive with the events that the RPC has dropped; may be repeated; none: use the RPC alone
                   (default: the archive in the deployment document)
   --network FILE_OR_URL
-                  the deployment document of the network (http://localhost:${environment().DEVNET_PORT}/deployment.json)
+                  the deployment document of the network
+                  (http://localhost:${environment().DEVNET_PORT}/deployment.json, from DEVNET_PORT)
 `
 
 interface Given {

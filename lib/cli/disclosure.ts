@@ -33,7 +33,7 @@ made for the first request and can serve for all.
                   never the party that discloses: a trusted archive can invent a payment
   --network FILE_OR_URL
                   the deployment document of the network; verify uses its RPC only
-                  (http://localhost:${environment().DEVNET_PORT}/deployment.json)
+                  (http://localhost:${environment().DEVNET_PORT}/deployment.json, from DEVNET_PORT)
 `
 
 interface Given {

@@ -45,11 +45,12 @@ const USAGE = `Usage: npm run -s wallet -- <command> [options]
                                         every payment received and sent; --to is excluded, and a session adds the names of
                                         its contractors
 ${DELEGATION_USAGE}
-  --service URL   the payroll service (${environment().PUBLIC_URL})
+  --service URL   the payroll service (${environment().PUBLIC_URL}, from PUBLIC_URL or PORT)
   --archive URL   an archive with the events that the RPC has dropped; may be repeated; none: use the RPC alone
                   (default: the archive in the deployment document)
   --network FILE_OR_URL
-                  the deployment document of the network (http://localhost:${environment().DEVNET_PORT}/deployment.json)
+                  the deployment document of the network
+                  (http://localhost:${environment().DEVNET_PORT}/deployment.json, from DEVNET_PORT)
 `
 
 /** The options of a command. */

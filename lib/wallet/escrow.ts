@@ -96,6 +96,7 @@ export async function ensureEscrow(
     } catch (error) {
       // A call of an interrupted attempt may have been applied meanwhile: the next round finds out.
       if (attempt === ATTEMPTS || (error instanceof WalletError && !MAY_PASS.has(error.code))) throw error
+      say(`Trying again: ${error instanceof Error ? error.message : error}`)
       await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
     }
   }

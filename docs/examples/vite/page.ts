@@ -1,11 +1,17 @@
-import { runPayroll } from './payroll.ts'
+import { runPayroll, type Say } from './payroll.ts'
 
 const steps = document.querySelector('#steps')
 const progress = document.querySelector('progress')
 
-function say(step: string): void {
+const say: Say = (step, link) => {
   const item = document.createElement('li')
   item.textContent = step
+  if (link !== undefined) {
+    const anchor = document.createElement('a')
+    anchor.href = link
+    anchor.textContent = link
+    item.append(': ', anchor)
+  }
   steps?.append(item)
   if (progress) progress.value += 1
 }
@@ -13,4 +19,9 @@ function say(step: string): void {
 const { searchParams } = new URL(location.href)
 const service = searchParams.get('service') ?? 'http://localhost:3000'
 const network = searchParams.get('network') ?? 'http://localhost:8000/deployment.json'
-runPayroll(service, network, say).catch((error) => say(String(error)))
+try {
+  await runPayroll(service, network, say)
+  if (progress) progress.value = progress.max
+} catch (error) {
+  say(String(error))
+}

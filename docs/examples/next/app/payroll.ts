@@ -17,21 +17,34 @@ import {
   buildTransfer,
   fetchDeployment,
   keypairSigner,
+  matchPayees,
   openDeployment,
+  openSeals,
   openWallet,
+  runBatch,
+  type SealStore,
   signIn,
   syncBalance,
 } from 'confidential-payroll-sdk/wallet'
 
+/** Says what happened, with an address to show. */
+export type Say = (step: string, link?: string) => void
+
+/** Remembers which sealed amounts are this employer's own, but no amounts: only those are signed. */
+const ownSeals: SealStore = {
+  read: () => localStorage.getItem('seals')?.split('\n') ?? [],
+  append: (line) => localStorage.setItem('seals', `${localStorage.getItem('seals') ?? ''}\n${line}`),
+}
+
 /**
- * Pays a contractor from a browser, and says each step. `origin` is that of the API, `deploymentUrl` the address of the
+ * Pays contractors from a browser, and says each step. `origin` is that of the API, `deploymentUrl` the address of the
  * network's deployment document.
  */
-export async function runPayroll(origin: string, deploymentUrl: string, say: (step: string) => void): Promise<void> {
+export async function runPayroll(origin: string, deploymentUrl: string, say: Say): Promise<void> {
   const document = await fetchDeployment(deploymentUrl)
   // Proofs are generated in a worker; the page stays responsive.
   const prover = await openProver()
-  const deployment = openDeployment(document, announceProofs(prover, 3, say))
+  const deployment = openDeployment(document, announceProofs(prover, 4, say))
 
   // Two throwaway wallets: friendbot creates the accounts, which then sign in and register with the confidential token.
   // For a wallet extension: openSep43Signer(await import('@stellar/freighter-api'), document.passphrase)
@@ -40,14 +53,20 @@ export async function runPayroll(origin: string, deploymentUrl: string, say: (st
   say(`signed in as ${employer.address}`)
 
   // Import contractors. Rows are independent: `errors` lists the invalid ones.
-  const rows = [{ name: 'Ada Lovelace', address: contractor.address }, { name: '' }]
+  const rows = [{ name: 'Ada Lovelace', address: contractor.address }, { name: 'Grace Hopper' }, { name: '' }]
   const { imported, errors } = await take(client.POST('/contractors/bulk', { body: { rows } }))
   say(`imported ${imported.length}, refused row ${errors[0]?.row}: ${errors[0]?.reason}`)
+
+  // Invite the contractor without an address: accepting with a wallet adds its account.
+  const [ada, grace] = imported
+  if (!ada || !grace) throw new Error('the import refused a contractor')
+  const { inviteUrl } = await take(client.POST('/contractors/{id}/invite', { params: { path: { id: grace.id } } }))
+  say(`invited ${grace.name}`, inviteUrl)
 
   // Create and lock a batch with one payout. The service cannot read the encrypted amount.
   const { id } = await take(client.POST('/batches', { body: { name: 'March' } }))
   const path = { id }
-  const instructions = imported.map((ada) => ({ contractorId: ada.id, encryptedAmount: 'c2VhbGVk' }))
+  const instructions = [{ contractorId: ada.id, encryptedAmount: 'c2VhbGVk' }]
   const { payouts } = await take(
     client.POST('/batches/{id}/instructions', { params: { path }, body: { instructions } }),
   )
@@ -67,6 +86,24 @@ export async function runPayroll(origin: string, deploymentUrl: string, say: (st
   const body = { signedXDR: signedXdr, ...(payout && { payoutId: payout.id }) }
   const paid = await take(client.POST('/transfer', { body }))
   say(`paid: ${paid.status} ${paid.hash}`)
+
+  // The relay pays another batch. This page seals the amounts, delegates an escrow, signs the manifest and follows the run,
+  // which goes on if the page is closed. A second call continues it, and neither pays nor delegates twice. What is left of
+  // the escrow is revoked.
+  const april = await take(client.POST('/batches', { body: { name: 'April' } }))
+  const run = await runBatch({
+    deployment,
+    client,
+    holder: employer,
+    relay: document.relay,
+    batch: april.id,
+    payees: await matchPayees(client, [{ contractor: contractor.address, amount: 3_0000000n }]),
+    seals: openSeals(employer, ownSeals),
+    channels: 1,
+    revokes: true,
+    say,
+  })
+  say(`the relay paid ${run.paid} of ${run.payouts}`)
 
   const { receiving } = await syncBalance(deployment, contractor)
   say(`the contractor reads ${receiving.value} base units`)
