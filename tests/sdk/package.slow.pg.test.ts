@@ -1,8 +1,10 @@
 import { execFile } from 'node:child_process'
-import { cp, mkdtemp, readFile, rm } from 'node:fs/promises'
+import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
+import { gzipSync } from 'node:zlib'
+import { build, type Rolldown } from 'vite'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { freePort } from '../support/port.ts'
 import { type Program, startProgram } from '../support/program.ts'
@@ -42,6 +44,62 @@ test('a project that installs nothing but the package of /sdk compiles strictly 
   expect(stdout).toContain("status: 'SUCCESS'")
   expect(stdout).toContain('received, in base units: 125000000n')
 })
+
+test('the snippets of the documentation compile in a project that tsc --init creates', async () => {
+  const project = join(directory, 'node')
+  const folder = join(project, 'snippets')
+  await mkdir(folder)
+  const { dependencies } = JSON.parse(await readFile('package.json', 'utf8'))
+  const freighter = `@stellar/freighter-api@${dependencies['@stellar/freighter-api']}`
+  await run('npm', ['install', '--no-audit', '--no-fund', freighter], { cwd: project })
+  await run(tool('tsc'), ['--init'], { cwd: folder })
+  for (const page of ['docs/api.md', 'lib/sdk/README.md']) {
+    const snippets = [...(await readFile(page, 'utf8')).matchAll(/```ts\n([\s\S]*?)```/g)]
+    expect(snippets).not.toEqual([])
+    for (const [index, [, code = '']] of snippets.entries()) {
+      await writeFile(join(folder, `${page.replaceAll('/', '-')}-${index}.ts`), code)
+    }
+  }
+  await run(tool('tsc'), ['--project', folder, '--noEmit'])
+})
+
+/** Bytes, gzipped, that a bundle of a whole entry loads before anything is asked of it. */
+async function bundledSize(entry: string): Promise<number> {
+  const { output } = (await build({
+    configFile: false,
+    root: join(directory, 'node'),
+    logLevel: 'error',
+    plugins: [
+      {
+        name: 'entry',
+        resolveId: (id) => (id === 'virtual:entry' ? '\0entry' : undefined),
+        load: (id) => (id === '\0entry' ? `export * from '${entry}'` : undefined),
+      },
+    ],
+    build: { write: false, rolldownOptions: { input: 'virtual:entry', preserveEntrySignatures: 'strict' } },
+  })) as Rolldown.RolldownOutput
+  const chunks = output.filter((part) => part.type === 'chunk')
+  const loaded = new Set(chunks.filter(({ isEntry }) => isEntry))
+  for (const { imports } of loaded) {
+    for (const chunk of chunks) if (imports.includes(chunk.fileName)) loaded.add(chunk)
+  }
+  return [...loaded].reduce((sum, { code }) => sum + gzipSync(code).length, 0)
+}
+
+/** The most kilobytes that an entry may have; the prover and disclosures load circuits and bb.js on demand. */
+const LIMITS = { '': 15, '/wallet': 250, '/prover': 50, '/disclosure': 250 }
+
+test.each(Object.entries(LIMITS))(
+  'the size of confidential-payroll-sdk%s is the documented one',
+  async (path, most) => {
+    const name = `confidential-payroll-sdk${path}`
+    const [, documented] =
+      new RegExp(`^\\| \`${name}\` \\|.*\\| (\\d+) kB`, 'm').exec(await readFile('docs/api.md', 'utf8')) ?? []
+    const size = (await bundledSize(name)) / 1000
+    expect(size).toBeLessThan(most)
+    expect(Math.abs(size - Number(documented))).toBeLessThan(Math.max(1, size / 20))
+  },
+)
 
 test('/sdk redirects to the tarball of this build, which may be kept for ever', async () => {
   const redirect = await fetch(`${base}/sdk`, { redirect: 'manual' })
