@@ -37,7 +37,7 @@ function AttentionItem({ item, network, now }: AttentionItemProps) {
             <Link
               href={page as Route}
               prefetch={false}
-              className="underline-offset-4 hover:text-accent hover:underline"
+              className="inline-block min-h-6 underline-offset-4 hover:text-accent hover:underline"
             >
               {what}
             </Link>

@@ -18,7 +18,7 @@ const PAGES = [
 
 export interface FrameProps {
   /** the page itself, or its parent page */
-  here: (typeof PAGES)[number][0]
+  here?: (typeof PAGES)[number][0]
   title: string
   network: string
   /** a link to the parent, above the title */
@@ -30,14 +30,14 @@ export interface FrameProps {
 export async function Frame({ here, title, network, above, children }: FrameProps) {
   const pulse = await readPagePulse()
   return (
-    <div className="lg:grid lg:min-h-dvh lg:grid-cols-[13.5rem_minmax(0,1fr)]">
+    <div className="print:block lg:grid lg:min-h-dvh lg:grid-cols-[13.5rem_minmax(0,1fr)]">
       <a
         href="#content"
         className="sr-only rounded-md bg-accent px-3 py-2 text-on-accent focus:not-sr-only focus:fixed focus:top-2 focus:left-2 focus:z-10"
       >
         Skip to the content
       </a>
-      <header className="border-b border-line bg-surface lg:sticky lg:top-0 lg:flex lg:h-dvh lg:flex-col lg:border-r lg:border-b-0">
+      <header className="print:hidden border-b border-line bg-surface lg:sticky lg:top-0 lg:flex lg:h-dvh lg:flex-col lg:border-r lg:border-b-0">
         <div className="flex items-center justify-between gap-3 px-4 pt-3 pb-1 sm:px-6 lg:px-5 lg:pt-5 lg:pb-4">
           <Link href="/" prefetch={false} className="flex items-center gap-2.5 py-1 font-semibold tracking-tight">
             <BrandMark />

@@ -55,7 +55,7 @@ export function ListView<Row>(props: ListViewProps<Row>) {
           <div className="mb-2 flex flex-wrap items-baseline justify-between gap-x-6 gap-y-1 text-[0.8125rem] text-soft">
             <p role="status">{totalOf(list, props.nouns, isFiltered || isTab)}</p>
             {list.total > 0 && (
-              <p className="flex flex-wrap gap-x-4">
+              <p className="flex flex-wrap gap-x-4 print:hidden">
                 {csv.map((file) => (
                   <a
                     key={file.of}

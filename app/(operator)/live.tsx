@@ -78,6 +78,7 @@ export function Live({ version, isOpen }: Pulse) {
     <span className="inline-flex items-center gap-1.5 text-xs whitespace-nowrap text-faint print:hidden">
       <span
         aria-hidden="true"
+        data-state={state}
         className={`live-dot size-1.5 rounded-full ${state === 'live' ? 'bg-good-fill' : state === 'lost' ? 'bg-bad-fill' : 'border border-faint'}`}
       />
       {WORDS[state]}

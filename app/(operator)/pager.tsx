@@ -16,7 +16,7 @@ export function Pager({ path, query, page, pages }: PagerProps) {
     (number) => number === 1 || number === pages || Math.abs(number - page) <= 1,
   )
   return (
-    <nav aria-label="Pages of the list" className="mt-4 flex flex-wrap items-center justify-between gap-3">
+    <nav aria-label="Pages of the list" className="mt-4 flex print:hidden flex-wrap items-center justify-between gap-3">
       <p className="text-[0.8125rem] text-soft">
         Page {page} of {pages}
       </p>

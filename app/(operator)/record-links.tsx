@@ -3,7 +3,7 @@ import type { OrganisationUser } from '#lib/dashboard/attention.ts'
 import { Address } from './hash.tsx'
 import { addressOf } from './query.ts'
 
-const NAME = 'underline-offset-4 [overflow-wrap:anywhere] hover:text-accent hover:underline'
+const NAME = 'inline-block min-h-6 underline-offset-4 [overflow-wrap:anywhere] hover:text-accent hover:underline'
 
 /** A user of an organisation, shown by email, so that it can be contacted, or else by wallet. */
 export function User({ sub, email, network }: OrganisationUser & { network: string }) {

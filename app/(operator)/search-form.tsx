@@ -36,7 +36,7 @@ export function SearchForm({ path, query, searches, tab, filters, children }: Se
     ([name, value]) => name !== 'page' && value !== '' && !preserved.includes(name),
   )
   return (
-    <search>
+    <search className="print:hidden">
       <form action={path} method="get" className="mb-3 flex flex-wrap items-center gap-2">
         {preserved.map((name) => query[name] && <input key={name} type="hidden" name={name} value={query[name]} />)}
         <label htmlFor="q" className="sr-only">

@@ -21,7 +21,7 @@ export function Tabs({ label, path, name, tabs, query, counts }: TabsProps) {
   const requested = query[name] ?? ''
   const selected = tabs.some(([value]) => value === requested) ? requested : ''
   return (
-    <nav aria-label={label} className="mb-4 flex flex-wrap gap-x-1 gap-y-0.5">
+    <nav aria-label={label} className="mb-4 flex flex-wrap print:hidden gap-x-1 gap-y-0.5">
       {tabs.map(([value, word]) => (
         <Link
           key={value}

@@ -30,7 +30,7 @@ export default async function SignInPage({ searchParams }: PageProps<'/sign-in'>
   )
 }
 
-/** The problems that mark the field as invalid. A hint, or the notice after signing out, is not an error. */
+/** The problems that mark the field as invalid. The notice after signing out is not an error. */
 const PROBLEMS: ReadonlySet<string> = new Set(['wrong', 'wait', 'unavailable'])
 
 function SignInForm({ message, isWrong, to }: { message: string; isWrong: boolean; to: string }) {
@@ -50,11 +50,16 @@ function SignInForm({ message, isWrong, to }: { message: string; isWrong: boolea
           autoComplete="current-password"
           required
           aria-invalid={isWrong || undefined}
-          aria-describedby="message"
+          aria-describedby={message === '' ? 'hint' : 'message hint'}
           className="w-full rounded-md border border-edge bg-surface px-3 py-2 text-base aria-[invalid]:border-bad"
         />
-        <p id="message" role={isWrong ? 'alert' : undefined} className={`mt-2 ${isWrong ? 'text-bad' : 'text-soft'}`}>
-          {message}
+        {message !== '' && (
+          <p id="message" role={isWrong ? 'alert' : undefined} className={`mt-2 ${isWrong ? 'text-bad' : 'text-soft'}`}>
+            {message}
+          </p>
+        )}
+        <p id="hint" className="mt-2 text-soft">
+          It is printed when the service starts, unless OPERATOR_PASSWORD sets one.
         </p>
       </div>
       <button
@@ -75,7 +80,7 @@ function messageOf(problem: string, seconds: string): string {
   }
   if (problem === 'unavailable') return 'The database cannot be reached. Try again in a moment.'
   if (problem === 'out') return 'You are signed out.'
-  return 'It is printed when the service starts, unless OPERATOR_PASSWORD sets one.'
+  return ''
 }
 
 function Closed() {

@@ -71,7 +71,7 @@ export async function findBarriers(page: Page): Promise<string[]> {
   // Skips frames, which no page has, and passing elements: both would take most of the time.
   const { violations } = await new AxeBuilder({ page })
     .setLegacyMode()
-    .options({ resultTypes: ['violations'] })
+    .options({ resultTypes: ['violations'], rules: { 'target-size': { enabled: true } } })
     .analyze()
   return violations.map(({ id, impact, nodes }) => `${impact} ${id}: ${nodes.map(({ target }) => target).join(' ')}`)
 }

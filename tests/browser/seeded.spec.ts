@@ -257,6 +257,45 @@ test('exports exactly the records that a list shows, with its filters', async ({
   }
 })
 
+test('keeps the frame on the page of an unknown record', async ({ page }) => {
+  for (const path of [`/batches/${crypto.randomUUID()}`, '/ledger/none']) {
+    const response = page.waitForResponse(`${program.base}${path}`)
+    await visit(page, program, path)
+    expect((await response).status()).toBe(404)
+    await expect(page.getByRole('heading', { level: 1 })).toHaveText('There is nothing here')
+    await expect(page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: 'Batches' })).toBeVisible()
+    expect(await findFaults(page, DESKTOP, PHONE)).toEqual([])
+  }
+})
+
+test('shows the current page, the current tab and the connection with forced colours', async ({ page }) => {
+  await page.emulateMedia({ forcedColors: 'active' })
+  await visit(page, program, '/batches?status=failed')
+  await expect(page.getByText('Live', { exact: true })).toBeVisible()
+  const current = page.locator('[aria-current]:not([aria-current=false])')
+  await expect(current).toHaveText(['Batches', /^Failed/])
+  for (const one of await current.all()) await expect(one).toHaveCSS('outline-style', 'solid')
+  await expect(page.locator('.live-dot')).toHaveCSS('border-top-width', '3px')
+})
+
+test('prints a record without controls, and its hashes in full', async ({ page }) => {
+  await visit(page, program, addresses[3] ?? '')
+  await page.emulateMedia({ media: 'print' })
+  await expect(page.getByRole('heading', { level: 1, name: 'Weekend shift' })).toBeVisible()
+  for (const control of [
+    page.getByRole('navigation'),
+    page.getByRole('search'),
+    page.getByText('Live', { exact: true }),
+  ]) {
+    await expect(control.filter({ visible: true })).toHaveCount(0)
+  }
+  const cut = await page
+    .locator('.hash code')
+    .filter({ visible: true })
+    .evaluateAll((all) => all.filter((code) => code.scrollWidth > code.clientWidth).length)
+  expect(cut).toBe(0)
+})
+
 test('sorts the seeded audit log by time', async ({ page }) => {
   await visit(page, program, '/audit')
   const times = await page

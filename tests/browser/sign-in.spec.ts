@@ -53,9 +53,17 @@ test('rejects a wrong password, and announces that to screen readers', async ({ 
   await expect(page.getByLabel('Password')).not.toHaveAttribute('aria-invalid')
   await signIn(page, program.base, 'Wrong password')
   await expect(page.getByRole('alert').filter({ hasText: message })).toBeVisible()
-  await expect(page.getByLabel('Password')).toHaveAccessibleDescription(message)
+  await expect(page.getByLabel('Password')).toHaveAccessibleDescription(/^Wrong password\. It is printed/)
   await page.goto(`${program.base}/overview`)
   await expect(page).toHaveURL(/\/sign-in/)
+})
+
+test('keeps the focus and the hint after a wrong password', async ({ page }) => {
+  await signIn(page, program.base, 'a wrong password')
+  await expect(page).toHaveURL(/problem=/)
+  const field = page.getByLabel('Password')
+  await expect(field).toBeFocused()
+  await expect(field).toHaveAccessibleDescription(/It is printed when the service starts/)
 })
 
 test('redirects every page without a valid cookie to the sign-in', async ({ request }) => {

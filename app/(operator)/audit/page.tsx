@@ -172,7 +172,7 @@ function Actor({ entry: { actorKind, actorSub }, network }: { entry: AuditLine; 
         href={addressOf('/audit', { actor: `${actorKind}:${actorSub}` })}
         prefetch={false}
         title={`All entries by ${actorSub}`}
-        className="text-xs text-soft underline underline-offset-4 hover:text-accent"
+        className="inline-block min-h-6 text-xs leading-6 text-soft underline underline-offset-4 hover:text-accent"
       >
         {actorKind === 'ledger' ? 'wallet' : actorKind === 'idp' ? 'email' : actorKind}
       </Link>

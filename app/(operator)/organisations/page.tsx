@@ -52,7 +52,7 @@ function Count({ id, count, path, status = '' }: { id: string; count: number; pa
     <Link
       href={addressOf(path, { organisation: id, status })}
       prefetch={false}
-      className="underline underline-offset-4 hover:text-accent"
+      className="inline-block min-h-6 min-w-6 underline underline-offset-4 hover:text-accent"
     >
       {groupDigits(count)}
     </Link>

@@ -42,7 +42,7 @@ export const transferColumns = (network: string, now: Date, faucet: string | und
           <span className="whitespace-nowrap">Bid {formatUnits(transfer.bid)} XLM</span>
         </p>
         <details className="mt-0.5 lg:hidden">
-          <summary className="w-fit py-0.5 text-xs text-soft">Hashes</summary>
+          <summary className="w-fit text-xs leading-6 text-soft">Hashes</summary>
           <TransferHashes transfer={transfer} network={network} />
         </details>
       </>

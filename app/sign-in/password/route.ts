@@ -33,7 +33,8 @@ export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(
       // Refusals wait for a turn. Otherwise a client that retries immediately would keep the process busy.
       const refuse = async (problem: string, back = '/overview') => {
         await takeTurn('refusal')
-        return seeOther(`/sign-in?${problem}&to=${encodeURIComponent(back)}`)
+        // The fragment gives the field the focus, without JavaScript too.
+        return seeOther(`/sign-in?${problem}&to=${encodeURIComponent(back)}#password`)
       }
       // Strangers at the operator's address cannot use up the attempts of a browser that has signed in before.
       if (!(await readBrowser(operator, from.browser, now()))) {
