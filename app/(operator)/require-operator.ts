@@ -1,7 +1,7 @@
 import type { Route } from 'next'
 import { cookies } from 'next/headers'
 import { redirect } from 'next/navigation'
-import { isOperatorSession } from '#lib/auth/operator.ts'
+import { readOperatorSession } from '#lib/auth/operator.ts'
 import { isConfigurationError } from '#lib/config/environment.ts'
 import { type Service, service } from '#lib/server/services.ts'
 import { operatorCookies } from './operator-cookies.ts'
@@ -31,11 +31,16 @@ export async function hasStarted(): Promise<boolean> {
 
 /** The service, if the operator is signed in. */
 export async function readOperator(): Promise<Service | undefined> {
+  return (await readOperatorName()) === undefined ? undefined : await service()
+}
+
+/** The name of the operator who is signed in. */
+export async function readOperatorName(): Promise<string | undefined> {
   const jar = await cookies()
   const running = await service()
   const { operator, publicUrl } = running.settings
   const token = jar.get(operatorCookies(publicUrl).session)?.value
-  return operator && (await isOperatorSession(operator, token, running.now())) ? running : undefined
+  return operator && (await readOperatorSession(operator, token, running.now()))
 }
 
 /** The address of the sign-in page that returns to `here`. */

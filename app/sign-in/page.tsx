@@ -13,7 +13,7 @@ export default async function SignInPage({ searchParams }: PageProps<'/sign-in'>
   await connection()
   if (!(await hasStarted())) redirect('/')
   const { settings } = await service()
-  const { problem = '', seconds = '', to = '' } = await readQuery(searchParams)
+  const { problem = '', seconds = '', to = '', name = '' } = await readQuery(searchParams)
   return (
     <main className="mx-auto flex min-h-dvh max-w-sm flex-col justify-center px-6 py-12">
       <p className="mb-8 flex items-center gap-2.5 font-medium">
@@ -22,7 +22,7 @@ export default async function SignInPage({ searchParams }: PageProps<'/sign-in'>
       </p>
       <h1 className="text-2xl font-semibold tracking-tight">Operator dashboard</h1>
       {settings.operator ? (
-        <SignInForm message={messageOf(problem, seconds)} isWrong={PROBLEMS.has(problem)} to={to} />
+        <SignInForm message={messageOf(problem, seconds)} problem={problem} name={name} to={to} />
       ) : (
         <Closed />
       )}
@@ -33,12 +33,40 @@ export default async function SignInPage({ searchParams }: PageProps<'/sign-in'>
 /** The problems that mark the field as invalid. The notice after signing out is not an error. */
 const PROBLEMS: ReadonlySet<string> = new Set(['wrong', 'wait', 'unavailable'])
 
-function SignInForm({ message, isWrong, to }: { message: string; isWrong: boolean; to: string }) {
+interface SignInFormProps {
+  message: string
+  problem: string
+  /** the name of an earlier attempt */
+  name: string
+  to: string
+}
+
+function SignInForm({ message, problem, name, to }: SignInFormProps) {
+  const isWrong = PROBLEMS.has(problem)
+  const lacksName = problem === 'name'
   return (
     <form method="post" action="/sign-in/password" className="mt-6 space-y-4">
       <input type="hidden" name="to" value={to} />
-      {/* Password managers need a user name. */}
-      <input type="text" name="username" value="operator" autoComplete="username" readOnly hidden />
+      <div>
+        <label htmlFor="name" className="mb-1.5 block font-medium">
+          Your name
+        </label>
+        <input
+          id="name"
+          name="name"
+          type="text"
+          autoComplete="username"
+          defaultValue={name}
+          maxLength={40}
+          required
+          aria-invalid={lacksName || undefined}
+          aria-describedby="who"
+          className="w-full rounded-md border border-edge bg-surface px-3 py-2 text-base aria-[invalid]:border-bad"
+        />
+        <p id="who" role={lacksName ? 'alert' : undefined} className={`mt-2 ${lacksName ? 'text-bad' : 'text-soft'}`}>
+          1 to 40 characters. The audit log shows it beside what you do.
+        </p>
+      </div>
       <div>
         <label htmlFor="password" className="mb-1.5 block font-medium">
           Password

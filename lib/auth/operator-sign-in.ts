@@ -50,22 +50,24 @@ export const drawSkip = (): boolean => randomInt(SKIP_ONE_IN) === 0
  * Signs the operator in with the password. After five wrong attempts in a row, each further one must wait longer. The
  * audit log counts attempts for all processes, per browser that has signed in before and per client address. An attempt
  * is refused while another one from the same source is in progress.
+ * @param attempt.name who the operator is: there is one password for all of them
  * @param attempt.skipsWait whether the attempt was chosen to skip the wait
  * @throws Refusal `too-soon` with the seconds to wait, `unauthenticated`, `unavailable`
  */
 export async function signInOperator(
   { settings, database, now }: SignInContext,
-  attempt: { password: string; from: AttemptOrigin; skipsWait: boolean },
+  attempt: { name: string; password: string; from: AttemptOrigin; skipsWait: boolean },
 ): Promise<OperatorCookies> {
   const browser = await readBrowser(settings, attempt.from.browser, now)
   const source = browser ?? sourceOf(settings, attempt.from.client)
+  const { name } = attempt
   const isRight = isPassword(settings, attempt.password)
   if (isRight && attempt.skipsWait)
-    await transact(await database(), (tx) => recordAttempt(tx, { source, isRight, now }))
-  else await requireAttempt(database, { source, owner: browser ?? STRANGERS, isRight, now })
+    await transact(await database(), (tx) => recordAttempt(tx, { name, source, isRight, now }))
+  else await requireAttempt(database, { name, source, owner: browser ?? STRANGERS, isRight, now })
   if (!isRight) throw new Refusal('unauthenticated', 'wrong password')
   return {
-    session: await mintOperatorSession(settings, now),
+    session: await mintOperatorSession(settings, name, now),
     browser: await mintBrowser(settings, browser ?? randomUUID(), now),
   }
 }
@@ -79,6 +81,7 @@ function sourceOf({ key }: OperatorSettings, client: string | undefined): string
 }
 
 interface Attempt {
+  name: string
   source: string
   isRight: boolean
   now: Date
@@ -115,10 +118,11 @@ async function requireAttempt(
   }
 }
 
-async function recordAttempt(tx: Database, { source, isRight, now }: Attempt): Promise<void> {
+async function recordAttempt(tx: Database, { name, source, isRight, now }: Attempt): Promise<void> {
   await recordAudit(tx, now, {
     organisation: undefined,
-    actor: { kind: 'operator', sub: 'dashboard' },
+    // A stranger may give any name.
+    actor: { kind: 'operator', sub: isRight ? name : 'dashboard' },
     action: isRight ? 'operator.admitted' : 'operator.rejected',
     subject: source,
   })

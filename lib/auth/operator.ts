@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { jwtVerify, SignJWT } from 'jose'
+import { type JWTPayload, jwtVerify, SignJWT } from 'jose'
 import { deriveKey, isSameSecret } from './shared-secret.ts'
 
 export interface OperatorSettings {
@@ -48,36 +48,42 @@ export function isPassword({ password }: OperatorSettings, tried: string): boole
 const SESSION = 'operator-session+jwt'
 const BROWSER = 'operator-browser+jwt'
 
-/** Signs the cookie of a session. */
-export function mintOperatorSession(settings: OperatorSettings, now: Date): Promise<string> {
-  return mint(settings, SESSION, randomUUID(), OPERATOR_SESSION_SECONDS, now)
+/** Signs the cookie of a session, with the name that the operator gave. */
+export function mintOperatorSession(settings: OperatorSettings, name: string, now: Date): Promise<string> {
+  return mint(settings, { typ: SESSION, id: randomUUID(), seconds: OPERATOR_SESSION_SECONDS, claims: { name } }, now)
 }
 
-export async function isOperatorSession(
-  settings: OperatorSettings,
-  token: string | undefined,
-  now: Date,
-): Promise<boolean> {
-  return (await read(settings, SESSION, token, now)) !== undefined
-}
-
-/** Signs the cookie that recognises a browser after a sign-in. It contains an id and is not a session. */
-export function mintBrowser(settings: OperatorSettings, id: string, now: Date): Promise<string> {
-  return mint(settings, BROWSER, id, BROWSER_SECONDS, now)
-}
-
-/** Returns the browser's id, or undefined if the cookie is invalid. */
-export function readBrowser(
+/** Returns the operator's name, or undefined if the cookie is invalid. */
+export async function readOperatorSession(
   settings: OperatorSettings,
   token: string | undefined,
   now: Date,
 ): Promise<string | undefined> {
-  return read(settings, BROWSER, token, now)
+  const claims = await read(settings, SESSION, token, now)
+  return typeof claims?.name === 'string' ? claims.name : undefined
 }
 
-function mint({ key }: OperatorSettings, typ: string, id: string, seconds: number, now: Date): Promise<string> {
+/** Signs the cookie that recognises a browser after a sign-in. It contains an id and is not a session. */
+export function mintBrowser(settings: OperatorSettings, id: string, now: Date): Promise<string> {
+  return mint(settings, { typ: BROWSER, id, seconds: BROWSER_SECONDS, claims: {} }, now)
+}
+
+/** Returns the browser's id, or undefined if the cookie is invalid. */
+export async function readBrowser(
+  settings: OperatorSettings,
+  token: string | undefined,
+  now: Date,
+): Promise<string | undefined> {
+  return (await read(settings, BROWSER, token, now))?.jti
+}
+
+function mint(
+  { key }: OperatorSettings,
+  { typ, id, seconds, claims }: { typ: string; id: string; seconds: number; claims: JWTPayload },
+  now: Date,
+): Promise<string> {
   const issuedAt = Math.floor(now.getTime() / 1000)
-  return new SignJWT()
+  return new SignJWT(claims)
     .setProtectedHeader({ alg: 'HS256', typ })
     .setJti(id)
     .setIssuedAt(issuedAt)
@@ -90,9 +96,9 @@ async function read(
   typ: string,
   token: string | undefined,
   now: Date,
-): Promise<string | undefined> {
+): Promise<JWTPayload | undefined> {
   if (!token || token.length > 1024) return undefined
   const options = { algorithms: ['HS256'], typ, requiredClaims: ['jti', 'iat', 'exp'], currentDate: now }
   const verified = await jwtVerify(token, key, options).catch(() => undefined)
-  return verified?.payload.jti
+  return verified?.payload
 }

@@ -80,7 +80,7 @@ export const ATTACKS: readonly Attack[] = [
         'Content-Type': 'application/x-www-form-urlencoded',
         Origin: base.replace('127.0.0.1', 'localhost'),
       }
-      return ['POST', '/sign-in/password', form, 'password=wrong']
+      return ['POST', '/sign-in/password', form, 'name=mallory&password=wrong']
     }),
   },
   {

@@ -23,6 +23,7 @@ export const WIDTHS = [360, 390, 640, 768, 1024, 1280, 1440]
 
 export async function signIn(page: Page, base: string, password = PASSWORD): Promise<void> {
   if (!page.url().includes('/sign-in')) await page.goto(`${base}/sign-in`)
+  await page.getByLabel('Your name').fill('Ada Operator')
   await page.getByLabel('Password').fill(password)
   await page.getByRole('button', { name: 'Sign in' }).click()
 }

@@ -209,6 +209,9 @@ test('links a hash to its transaction, and copies the full address', async ({ pa
 test('makes everything reachable by keyboard', async ({ page }) => {
   await page.goto(`${program.base}/sign-in`)
   await page.keyboard.press('Tab')
+  await expect(page.getByLabel('Your name')).toBeFocused()
+  await page.keyboard.type('Ada')
+  await page.keyboard.press('Tab')
   await expect(page.getByLabel('Password')).toBeFocused()
   await page.keyboard.type('a password for the tests')
   await page.keyboard.press('Enter')

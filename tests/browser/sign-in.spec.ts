@@ -63,6 +63,7 @@ test('keeps the focus and the hint after a wrong password', async ({ page }) => 
   await expect(page).toHaveURL(/problem=/)
   const field = page.getByLabel('Password')
   await expect(field).toBeFocused()
+  await expect(page.getByLabel('Your name')).toHaveValue('Ada Operator')
   await expect(field).toHaveAccessibleDescription(/It is printed when the service starts/)
 })
 

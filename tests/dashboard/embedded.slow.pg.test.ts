@@ -50,7 +50,7 @@ const cookiesOf = ({ headers }: Awaited<ReturnType<typeof send>>) =>
   })
 
 const enter = (fields: Record<string, string> = {}, headers: Record<string, string> = { Origin: PUBLIC }) =>
-  send('/sign-in/password', { password: PASSWORD, ...fields }, headers)
+  send('/sign-in/password', { name: 'Ada', password: PASSWORD, ...fields }, headers)
 
 describe('behind a proxy that does not pass the Host, so that only PUBLIC_URL names the service', () => {
   test('redirects to the requested page after sign-in', async () => {
@@ -91,11 +91,14 @@ describe('behind a proxy that does not pass the Host, so that only PUBLIC_URL na
   test('rejects a wrong password, an empty one, and one in the wrong field', async () => {
     for (const fields of [{ password: 'wrong' }, { password: '' }]) {
       const answer = await enter({ ...fields, to: '/jobs' })
-      expect([answer.status, answer.headers.location]).toEqual([303, '/sign-in?problem=wrong&to=%2Fjobs#password'])
+      expect([answer.status, answer.headers.location]).toEqual([
+        303,
+        '/sign-in?problem=wrong&name=Ada&to=%2Fjobs#password',
+      ])
       expect(cookiesOf(answer)).toEqual([])
     }
-    const misnamed = await send('/sign-in/password', { word: PASSWORD }, { Origin: PUBLIC })
-    expect(misnamed.headers.location).toBe('/sign-in?problem=wrong&to=%2Foverview#password')
+    const misnamed = await send('/sign-in/password', { name: 'Ada', word: PASSWORD }, { Origin: PUBLIC })
+    expect(misnamed.headers.location).toBe('/sign-in?problem=wrong&name=Ada&to=%2Foverview#password')
     await enter()
   })
 
@@ -188,7 +191,7 @@ test.each([
 test('accepts the right password from a new browser while others guess at the operator’s address', async () => {
   const enterWith = async (password: string) => (await enter({ password })).headers.location
   const flood = await Promise.all(Array.from({ length: 400 }, () => enterWith('wrong')))
-  expect(flood).toContain('/sign-in?problem=wait&seconds=1&to=%2Foverview#password')
+  expect(flood).toContain('/sign-in?problem=wait&seconds=1&name=Ada&to=%2Foverview#password')
   // The browser still shows the sign-in page.
   expect((await rawRequest(base, '/sign-in')).status).toBe(200)
   // One attempt in ten is drawn, and at most three drawn attempts a second are let through.

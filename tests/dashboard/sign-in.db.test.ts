@@ -3,12 +3,12 @@ import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from 
 import { auditLog } from '#drizzle/schema/audit.ts'
 import {
   composeOperator,
-  isOperatorSession,
   mintBrowser,
   mintOperatorSession,
   OPERATOR_SESSION_SECONDS,
   type OperatorSettings,
   readBrowser,
+  readOperatorSession,
 } from '#lib/auth/operator.ts'
 import { drawSkip, signInOperator, waitAfter } from '#lib/auth/operator-sign-in.ts'
 import type { Database } from '#lib/db/connection.ts'
@@ -43,10 +43,10 @@ describe('the password', () => {
 
 describe('a session', () => {
   test('is valid until it expires', async () => {
-    const token = await mintOperatorSession(settings, NOW)
-    expect(await isOperatorSession(settings, token, NOW)).toBe(true)
-    expect(await isOperatorSession(settings, token, later(OPERATOR_SESSION_SECONDS - 1))).toBe(true)
-    expect(await isOperatorSession(settings, token, later(OPERATOR_SESSION_SECONDS))).toBe(false)
+    const token = await mintOperatorSession(settings, 'Ada', NOW)
+    expect(await readOperatorSession(settings, token, NOW)).toBe('Ada')
+    expect(await readOperatorSession(settings, token, later(OPERATOR_SESSION_SECONDS - 1))).toBe('Ada')
+    expect(await readOperatorSession(settings, token, later(OPERATOR_SESSION_SECONDS))).toBeUndefined()
   })
 
   test.each<[string, () => Promise<string | undefined>]>([
@@ -54,16 +54,16 @@ describe('a session', () => {
     ['empty', async () => ''],
     ['no token', async () => 'x.y.z'],
     ['endless', async () => 'x'.repeat(100_000)],
-    ['of another password', () => mintOperatorSession(compose('another horse'), NOW)],
-    ['of another service', () => mintOperatorSession(compose('correct horse', undefined, `${SECRET}!`), NOW)],
+    ['of another password', () => mintOperatorSession(compose('another horse'), 'Ada', NOW)],
+    ['of another service', () => mintOperatorSession(compose('correct horse', undefined, `${SECRET}!`), 'Ada', NOW)],
     ['the cookie that identifies a browser', () => mintBrowser(settings, 'a browser', NOW)],
-    ['changed', async () => `${await mintOperatorSession(settings, NOW)}A`],
+    ['changed', async () => `${await mintOperatorSession(settings, 'Ada', NOW)}A`],
   ])('is not what is %s', async (_, token) => {
-    expect(await isOperatorSession(settings, await token(), NOW)).toBe(false)
+    expect(await readOperatorSession(settings, await token(), NOW)).toBeUndefined()
   })
 
   test('does not identify a browser', async () => {
-    expect(await readBrowser(settings, await mintOperatorSession(settings, NOW), NOW)).toBeUndefined()
+    expect(await readBrowser(settings, await mintOperatorSession(settings, 'Ada', NOW), NOW)).toBeUndefined()
     expect(await readBrowser(settings, await mintBrowser(settings, 'a browser', NOW), NOW)).toBe('a browser')
   })
 })
@@ -98,7 +98,7 @@ describe('signing in', () => {
   const attempt = async (password: string, now: Date, browser?: string, client?: string, skipsWait = false) => {
     try {
       const context = { settings, database: async () => db, now }
-      return await signInOperator(context, { password, from: { browser, client }, skipsWait })
+      return await signInOperator(context, { name: 'Ada', password, from: { browser, client }, skipsWait })
     } catch (error) {
       if (error instanceof Refusal) return { code: error.code, retryAfter: error.retryAfter }
       throw error
@@ -113,9 +113,11 @@ describe('signing in', () => {
     }
     const cookies = await attempt('correct horse', start)
     if (!('session' in cookies)) throw new Error('not admitted')
-    expect(await isOperatorSession(settings, cookies.session, start)).toBe(true)
+    expect(await readOperatorSession(settings, cookies.session, start)).toBe('Ada')
     const noted = await db.select().from(auditLog).where(eq(auditLog.subjectKind, 'sign-in'))
     expect(noted.map(({ action }) => action)).toEqual([...Array(4).fill('operator.rejected'), 'operator.admitted'])
+    // Only the right password vouches for a name.
+    expect(noted.map(({ actorSub }) => actorSub)).toEqual([...Array(4).fill('dashboard'), 'Ada'])
     expect(JSON.stringify(noted)).not.toMatch(/horse/i)
   })
 

@@ -33,7 +33,7 @@ test('logs the failure of a page once, as one JSON object without the parameters
   const signedIn = await rawRequest(base, '/sign-in/password', {
     method: 'POST',
     headers: { Origin: base, 'Content-Type': 'application/x-www-form-urlencoded' },
-    body: 'password=the+password+of+the+test',
+    body: 'name=Ada&password=the+password+of+the+test',
   })
   const cookie = (signedIn.headers['set-cookie'] ?? []).map((each) => each.split(';', 1)[0]).join('; ')
   expect((await rawRequest(base, `/batches?q=${SECRET}`, { headers: { Cookie: cookie } })).status).toBe(200)

@@ -2,6 +2,7 @@ import { cookies } from 'next/headers'
 import { z } from 'zod'
 import { foreignForm, seeOther } from '#app/(operator)/form-answers.ts'
 import { operatorCookies } from '#app/(operator)/operator-cookies.ts'
+import { isOwnPage } from '#app/(operator)/own-page.ts'
 import { resource } from '#lib/api/resource.ts'
 import { isOwnForm } from '#lib/auth/form-origin.ts'
 import { BROWSER_SECONDS, OPERATOR_SESSION_SECONDS, readBrowser } from '#lib/auth/operator.ts'
@@ -11,9 +12,17 @@ import { clientOf } from '#lib/http/client-address.ts'
 import { takeTurn } from '#lib/http/fairness.ts'
 import { requireRequestLeft } from '#lib/http/request-limit.ts'
 import { service } from '#lib/server/services.ts'
+import { plainText } from '#lib/text/plain-text.ts'
 import { problemOf } from './problem.ts'
 
-const form = z.object({ password: z.string().default(''), to: z.string().default('') })
+const form = z.object({
+  name: z.string().default(''),
+  password: z.string().default(''),
+  to: z.string().default(''),
+})
+
+/** Who the operator is, for the audit log. */
+const NAME = plainText('name', 40)
 
 /**
  * Signs in the operator if the password is right. Otherwise redirects to the page, which shows the reason. For form
@@ -34,7 +43,8 @@ export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(
       const refuse = async (problem: string, back = '/overview') => {
         await takeTurn('refusal')
         // The fragment gives the field the focus, without JavaScript too.
-        return seeOther(`/sign-in?${problem}&to=${encodeURIComponent(back)}#password`)
+        const field = problem === 'problem=name' ? 'name' : 'password'
+        return seeOther(`/sign-in?${problem}&to=${encodeURIComponent(back)}#${field}`)
       }
       // Strangers at the operator's address cannot use up the attempts of a browser that has signed in before.
       if (!(await readBrowser(operator, from.browser, now()))) {
@@ -44,11 +54,13 @@ export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(
           return await refuse(problemOf(error))
         }
       }
-      const { password, to } = await readForm(request, form)
+      const { password, to, ...given } = await readForm(request, form)
       const back = isOwnPage(to) ? to : '/overview'
+      const name = NAME.safeParse(given.name.trim()).data
+      if (name === undefined) return await refuse('problem=name', back)
       const context = { settings: operator, database, now: now() }
-      const result = await signInOperator(context, { password, from, skipsWait }).catch(problemOf)
-      if (typeof result === 'string') return await refuse(result, back)
+      const result = await signInOperator(context, { name, password, from, skipsWait }).catch(problemOf)
+      if (typeof result === 'string') return await refuse(`${result}&name=${encodeURIComponent(name)}`, back)
       const terms = { httpOnly: true, sameSite: 'lax', secure: names.secure, path: '/' } as const
       jar.set(names.session, result.session, { ...terms, maxAge: OPERATOR_SESSION_SECONDS })
       jar.set(names.browser, result.browser, { ...terms, maxAge: BROWSER_SECONDS })
@@ -59,10 +71,3 @@ export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(
   },
   { readers: 'ourselves' },
 )
-
-/** Whether `address` is a page of the dashboard, so that a crafted link cannot lead to another site after the sign-in. */
-function isOwnPage(address: string): boolean {
-  return /^\/(overview|batches|transfers|contractors|organisations|jobs|audit|ledger)(\/[\w-]+)?(\?[\w=&%.*+-]*)?$/.test(
-    address,
-  )
-}
