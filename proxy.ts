@@ -49,5 +49,5 @@ function presentRefusal(thrown: unknown): NextResponse {
 // excluded. So is the viewer of /docs, which sends its own policy. Every other path is a page.
 export const config = {
   matcher:
-    '/((?!api(?:/|$)|docs/?$|docs/[^/]+/[^/]+/?$|_next/static/|\\.well-known/stellar\\.toml$|icon\\.svg$|sign-in/password/?$|sign-out/?$|invite/email/?$|invite/sign-in/?$).*)',
+    '/((?!api(?:/|$)|docs/?$|docs/[^/]+/[^/]+/?$|_next/static/|\\.well-known/stellar\\.toml$|icon\\.svg$|sign-in/password/?$|sign-out/?$|act/?$|invite/email/?$|invite/sign-in/?$).*)',
 }

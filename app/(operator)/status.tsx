@@ -55,6 +55,7 @@ const SIGNS = {
     building: ['busy', 'Building'],
     sending: ['busy', 'Paying'],
     problem: ['bad', 'Problem'],
+    paused: ['off', 'Paused'],
     stopped: ['off', 'Not running'],
   },
 } as const satisfies Record<string, Record<string, readonly [Tone, string]>>

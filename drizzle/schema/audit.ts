@@ -38,9 +38,12 @@ export const AUDIT_ACTIONS = [
   'transfer.sponsored',
   'transfer.settled',
   'transfer.refused',
+  'transfer.looked-up',
   'operator.admitted',
   'operator.rejected',
   'channel.released',
+  'channel.paused',
+  'channel.resumed',
 ] as const
 export type AuditAction = (typeof AUDIT_ACTIONS)[number]
 
@@ -86,7 +89,7 @@ export const auditLog = pgTable(
   ],
 )
 
-/** Ids, statuses, field names, reasons and counts. */
+/** Ids, statuses, field names, reasons and counts, and an operator's note. */
 export type AuditDetail = Record<string, string | number | boolean | readonly string[]>
 
 /**

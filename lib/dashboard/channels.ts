@@ -8,6 +8,8 @@ import { countShortages } from './unpaid-items.ts'
 export interface ChannelLine {
   address: string
   problem: ChannelProblem | null
+  /** by an operator: it begins no item */
+  isPaused: boolean
   /** when a relay last announced the channel */
   seenAt: Date
   /** reported recently enough to assume that its relay is running */
@@ -38,6 +40,7 @@ export async function listChannels(db: Database, token: string | undefined, now:
     .select({
       address: relayChannels.address,
       problem: relayChannels.problem,
+      isPaused: relayChannels.paused,
       seenAt: relayChannels.seenAt,
       job: relayChannels.itemJob,
       position: relayChannels.itemPosition,
@@ -60,14 +63,17 @@ export async function listChannels(db: Database, token: string | undefined, now:
   }))
 }
 
-/** `problem`: a relay runs the channel, but it cannot pay. `stopped`: no relay runs it. */
-export const CHANNEL_STATES = ['free', 'building', 'sending', 'problem', 'stopped'] as const
+/**
+ * `problem`: a relay runs the channel, but it cannot pay. `paused`: an operator paused it, and it has no item. `stopped`:
+ * no relay runs it.
+ */
+export const CHANNEL_STATES = ['free', 'building', 'sending', 'problem', 'paused', 'stopped'] as const
 type ChannelState = (typeof CHANNEL_STATES)[number]
 
-export function channelState({ isRunning, problem, job, status }: ChannelLine): ChannelState {
+export function channelState({ isRunning, problem, isPaused, job, status }: ChannelLine): ChannelState {
   if (!isRunning) return 'stopped'
   if (problem !== null) return 'problem'
-  if (job === null) return 'free'
+  if (job === null) return isPaused ? 'paused' : 'free'
   return status === 'taken' ? 'building' : 'sending'
 }
 

@@ -21,6 +21,7 @@ import {
 } from './transfer-rows.ts'
 
 const COLUMNS = {
+  id: transferRows.id,
   innerHash: firstInnerHash,
   outerHash: firstOuterHash,
   ledgerHash: transferRows.hash,

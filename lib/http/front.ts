@@ -13,6 +13,7 @@ import { isRouterState } from './router-state.ts'
 export const ROUTES: readonly string[] = [
   '/sign-in/password',
   '/sign-out',
+  '/act',
   '/invite/email',
   '/invite/sign-in',
   '/.well-known/stellar.toml',

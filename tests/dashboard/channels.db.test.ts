@@ -3,11 +3,13 @@ import { createElement } from 'react'
 import { renderToStaticMarkup } from 'react-dom/server'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { Channels } from '#app/(operator)/jobs/channels.tsx'
+import { auditLog } from '#drizzle/schema/audit.ts'
 import { relayChannels } from '#drizzle/schema/relay.ts'
 import { insertRows, itemRow, jobRow, transferRow } from '#lib/cli/seed/rows.ts'
 import { listChannels } from '#lib/dashboard/channels.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { readRelayState } from '#lib/relay/channel-state.ts'
+import { pauseChannel } from '#lib/relay/pause.ts'
 import { cloneDatabase } from '../support/database.ts'
 
 const NOW = new Date('2026-11-20T12:30:00Z')
@@ -23,6 +25,7 @@ beforeAll(async () => {
     { token: TOKEN, address: 'GFREE', seenAt: before(59) },
     { token: TOKEN, address: 'GSHORT', seenAt: before(1), problem: 'balance' },
     { token: TOKEN, address: 'GBUSY', seenAt: before(1) },
+    { token: TOKEN, address: 'GPAUSED', seenAt: before(1), paused: true },
     { token: TOKEN, address: 'GGONE', seenAt: before(60) },
     { token: TOKEN, address: 'GGONE, short', seenAt: before(86_400), problem: 'balance' },
     { token: TOKEN, address: 'GGONE, with an item', seenAt: before(61) },
@@ -50,7 +53,7 @@ test('shows a channel as not running after a minute without a report, even with 
   const channels = await listChannels(db, TOKEN, NOW)
   const shown = channels.map((channel) => {
     const html = renderToStaticMarkup(createElement(Channels, { channels: [channel], network: 'local', now: NOW }))
-    return [channel.address, />(Free|Problem|Building|Paying|Not running)</.exec(html)?.[1]]
+    return [channel.address, />(Free|Problem|Paused|Building|Paying|Not running)</.exec(html)?.[1]]
   })
   expect(new Map(shown as [string, string][])).toEqual(
     new Map([
@@ -59,11 +62,32 @@ test('shows a channel as not running after a minute without a report, even with 
       ['GGONE', 'Not running'],
       ['GGONE, short', 'Not running'],
       ['GGONE, with an item', 'Not running'],
+      ['GPAUSED', 'Paused'],
       ['GSHORT', 'Problem'],
     ]),
   )
   // The relay's readiness counts the same channels.
   expect((await readRelayState(db, TOKEN, NOW)).channels).toBe(channels.filter(({ isRunning }) => isRunning).length)
+})
+
+test('pauses and resumes a channel, and audits each change with who and why', async () => {
+  const address = 'GELSEWHERE'
+  const actor = { kind: 'operator', sub: 'Ada' } as const
+  const pause = (isPaused: boolean, token = 'another') =>
+    pauseChannel({ db, now: NOW, actor }, { token, address, isPaused, note: 'a new key' })
+  const isPaused = async () => {
+    const [row] = await db.select().from(relayChannels).where(eq(relayChannels.address, address))
+    return row?.paused
+  }
+  expect([await pause(true, TOKEN), await pause(false), await isPaused()]).toEqual([false, false, false])
+  expect([await pause(true), await isPaused(), await pause(true)]).toEqual([true, true, false])
+  expect([await pause(false), await isPaused()]).toEqual([true, false])
+  const entries = await db.select().from(auditLog).where(eq(auditLog.subjectId, address)).orderBy(auditLog.sequence)
+  const entry = { actorKind: 'operator', actorSub: 'Ada', subjectKind: 'channel', detail: { note: 'a new key' } }
+  expect(entries).toMatchObject([
+    { ...entry, action: 'channel.paused' },
+    { ...entry, action: 'channel.resumed' },
+  ])
 })
 
 test('shows when a channel last received USDC, with the transaction as proof', async () => {

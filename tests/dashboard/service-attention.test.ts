@@ -114,6 +114,7 @@ const CHANNEL = {
   address: 'GCHANNEL',
   seenAt: new Date(0),
   isRunning: true,
+  isPaused: false,
   job: null,
   position: null,
   status: null,

@@ -25,7 +25,7 @@ describe('the policy of a page', () => {
 
   test.each([
     ...['/api', '/api/me', '/docs', '/docs/', '/docs/1a/swagger-ui.css', '/icon.svg', '/.well-known/stellar.toml'],
-    ...['/sign-in/password', '/sign-in/password/', '/sign-out', '/invite/email', '/invite/sign-in'],
+    ...['/sign-in/password', '/sign-in/password/', '/sign-out', '/act', '/invite/email', '/invite/sign-in'],
   ])('sets no policy for %s, which reads a body or has a separate policy', (path) => {
     expect(hasPolicy(path)).toBe(false)
   })

@@ -1,9 +1,11 @@
 import { eq, sql } from 'drizzle-orm'
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest'
+import { auditLog } from '#drizzle/schema/audit.ts'
 import { type Envelope, envelopes, transfers } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { type Network, openNetwork } from '#lib/stellar/network.ts'
 import { wrapInFeeBump } from '#lib/transfers/fee-bump.ts'
+import { lookUpForOperator } from '#lib/transfers/operator-look-up.ts'
 import { decodeInner, readIntent } from '#lib/transfers/policy.ts'
 import { recordTransfer } from '#lib/transfers/record.ts'
 import { renewEnvelope } from '#lib/transfers/renew.ts'
@@ -468,6 +470,24 @@ test('ends a lookup without a response when its caller stops waiting', async () 
   const tracker = openTracker({ network: silent, database: async () => db, now: () => new Date() })
   if (recorded) await tracker.lookUp([recorded.id], 10)
   expect(await statusOf(0)).toBe('open')
+})
+
+test('looks an open transfer up for an operator, once it is audited', async () => {
+  const { innerHash, outerHash, applied } = await record(90_560)
+  const { id } = (await find(innerHash)).transfer
+  const actor = { kind: 'operator', sub: 'Ada' } as const
+  const context = { db, now, actor, tracker: open() }
+  const ledger = openLedger(APPLIED)
+  expect(await lookUpForOperator(context, id)).toBe(true)
+  expect((await find(innerHash)).transfer.status).toBe('open')
+  for (const hash of [innerHash, outerHash]) ledger.found.set(hash, applied('success', APPLIED, 64_321n))
+  await expect
+    .poll(async () => [await lookUpForOperator(context, id), (await find(innerHash)).transfer.status])
+    .toEqual([false, 'succeeded'])
+  for (const other of [crypto.randomUUID(), 'no id']) expect(await lookUpForOperator(context, other)).toBe(false)
+  const entries = await db.select().from(auditLog).where(eq(auditLog.action, 'transfer.looked-up'))
+  expect(entries.length).toBeGreaterThanOrEqual(2)
+  for (const entry of entries) expect(entry).toMatchObject({ actorKind: 'operator', actorSub: 'Ada', subjectId: id })
 })
 
 test('makes at most one lookup per interval for consecutive requests for one transfer', async () => {

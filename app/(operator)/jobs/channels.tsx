@@ -1,5 +1,6 @@
 import Link from 'next/link'
 import { type ChannelLine, channelState, PROBLEM_EXPLANATIONS } from '#lib/dashboard/channels.ts'
+import { ActionForm } from '../action-form.tsx'
 import { Command } from '../copy-button.tsx'
 import { Moment } from '../figures.tsx'
 import { Address, TransactionHash } from '../hash.tsx'
@@ -49,6 +50,7 @@ export function Channels({ channels, network, now }: ChannelsProps) {
                   </Link>
                 </p>
               )}
+              {channel.isPaused && channel.job && <p>paused: it ends this transfer and begins no other</p>}
               <p>
                 last seen <Moment at={channel.seenAt} now={now} />
               </p>
@@ -58,6 +60,13 @@ export function Channels({ channels, network, now }: ChannelsProps) {
                   <TransactionHash hash={channel.receivedHash} network={network} />
                 </p>
               )}
+              <ActionForm
+                action={channel.isPaused ? 'resume-channel' : 'pause-channel'}
+                subject={channel.address}
+                back="/jobs"
+                label={channel.isPaused ? 'Resume' : 'Pause'}
+                why="Why, for the audit log"
+              />
             </div>
           </li>
         ))}

@@ -2,6 +2,7 @@ import Link from 'next/link'
 import { transferState } from '#lib/dashboard/lateness.ts'
 import type { TransferLine } from '#lib/dashboard/transfers.ts'
 import { formatUnits } from '#lib/text/money.ts'
+import { ActionForm } from '../action-form.tsx'
 import { between, Moment } from '../figures.tsx'
 import { Address } from '../hash.tsx'
 import { addressOf } from '../query.ts'
@@ -75,6 +76,14 @@ export const transferColumns = (network: string, now: Date, faucet: string | und
         <div className="max-w-60 max-sm:hidden">
           <Why transfer={transfer} now={now} />
         </div>
+        {transfer.status === 'open' && (
+          <ActionForm
+            action="look-up-transfer"
+            subject={transfer.id}
+            back={addressOf('/transfers', { q: transfer.innerHash })}
+            label="Look up now"
+          />
+        )}
       </>
     ),
   },

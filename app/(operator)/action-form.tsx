@@ -1,0 +1,45 @@
+interface ActionFormProps {
+  action: 'pause-channel' | 'resume-channel' | 'look-up-transfer'
+  /** the id of the record, or the address of the channel */
+  subject: string
+  /** the page to return to */
+  back: string
+  label: string
+  /** the label of the note, which says why; without it the action needs none */
+  why?: string
+}
+
+const BUTTON =
+  'min-h-6 rounded-md border border-edge bg-surface px-2 py-0.5 text-xs hover:border-accent hover:text-accent'
+
+/** A form for what an operator may do with a record. One that needs a reason is collapsed until it is wanted. */
+export function ActionForm({ action, subject, back, label, why }: ActionFormProps) {
+  const form = (
+    <form method="post" action="/act" className="mt-1 flex flex-wrap items-center gap-2 print:hidden">
+      <input type="hidden" name="action" value={action} />
+      <input type="hidden" name="subject" value={subject} />
+      <input type="hidden" name="back" value={back} />
+      {why && (
+        <input
+          name="note"
+          required
+          maxLength={200}
+          aria-label={`${why} (${label})`}
+          placeholder={why}
+          autoComplete="off"
+          className="h-8 min-w-0 flex-1 basis-40 rounded-md border border-edge bg-surface px-2 text-ink placeholder:text-faint"
+        />
+      )}
+      <button type="submit" className={BUTTON}>
+        {label}
+      </button>
+    </form>
+  )
+  if (!why) return form
+  return (
+    <details className="mt-1 print:hidden">
+      <summary className="w-fit leading-6 text-soft">{label} …</summary>
+      {form}
+    </details>
+  )
+}

@@ -1,0 +1,32 @@
+import { and, eq } from 'drizzle-orm'
+import { transfers } from '#drizzle/schema/transfers.ts'
+import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
+import { type Database, transact } from '#lib/db/connection.ts'
+import { isId } from '#lib/directory/ids.ts'
+import type { Tracker } from './track.ts'
+
+/** How long an operator waits for the lookup (ms). */
+const WAIT_MS = 5_000
+
+/**
+ * Looks an open transfer up now, even if it was looked up in this ledger. The audit log has the request, and settles the
+ * transfer's outcome as always. Resolves to false if the transfer is not open.
+ */
+export async function lookUpForOperator(
+  { db, now, actor, tracker }: { db: Database; now: Date; actor: Actor; tracker: Tracker },
+  id: string,
+): Promise<boolean> {
+  if (!isId(id)) return false
+  const isOpen = await transact(db, async (tx) => {
+    const [open] = await tx
+      .select({ organisation: transfers.organisation })
+      .from(transfers)
+      .where(and(eq(transfers.id, id), eq(transfers.status, 'open')))
+    if (!open) return false
+    const organisation = open.organisation ?? undefined
+    await recordAudit(tx, now, { organisation, actor, action: 'transfer.looked-up', subject: id })
+    return true
+  })
+  if (isOpen) await tracker.lookUp([id], WAIT_MS)
+  return isOpen
+}

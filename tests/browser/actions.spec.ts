@@ -1,0 +1,48 @@
+import { expect, test } from '@playwright/test'
+import { findBarriers, visit } from './operator.ts'
+import { type RunningProgram, runProgram } from './running-program.ts'
+
+let program: RunningProgram
+test.beforeAll(async () => {
+  program = await runProgram()
+})
+test.afterAll(() => program.stop())
+
+test('pauses and resumes a channel, and shows in the audit log who did it and why', async ({ page }) => {
+  await visit(page, program, '/jobs')
+  const channel = page.getByRole('region', { name: 'Channels' }).getByRole('listitem').first()
+  await channel.getByText('Pause …').click()
+  await channel.getByRole('textbox', { name: /^Why/ }).fill('a new <key>')
+  expect(await findBarriers(page)).toEqual([])
+  await channel.getByRole('button', { name: 'Pause' }).click()
+  await expect(page).toHaveURL(`${program.base}/jobs`)
+  await expect(channel).toContainText('Paused')
+  await channel.getByText('Resume …').click()
+  await channel.getByRole('textbox', { name: /^Why/ }).fill('it works again')
+  await channel.getByRole('button', { name: 'Resume' }).click()
+  await expect(channel.getByText('Pause …')).toBeVisible()
+  await page.goto(`${program.base}/audit?action=channel.paused`)
+  await expect(page.getByRole('row').nth(1)).toContainText(/channel\.paused.*note: a new <key>.*Ada Operator/)
+})
+
+test('refuses an action of a stranger, of another site, of a stale page, or without a reason', async ({
+  page,
+  request,
+}) => {
+  const form = { action: 'pause-channel', subject: 'G', note: 'why', back: '//evil.example' }
+  const own = { Origin: program.base }
+  const stranger = await request.post(`${program.base}/act`, { form, headers: own, maxRedirects: 0 })
+  expect([stranger.status(), stranger.headers().location]).toEqual([303, '/sign-in?to=%2Foverview'])
+  await visit(page, program)
+  const post = (fields: Partial<typeof form>, headers = own) =>
+    page.request.post(`${program.base}/act`, { form: { ...form, ...fields }, headers, maxRedirects: 0 })
+  expect((await post({}, { Origin: 'https://evil.example' })).status()).toBe(403)
+  const stale = await post({})
+  expect([stale.status(), await stale.text()]).toEqual([
+    409,
+    expect.stringMatching(/no such channel.*href="\/overview"/),
+  ])
+  expect((await post({ note: '' })).status()).toBe(409)
+  expect((await post({ action: 'look-up-transfer', note: '' })).status()).toBe(409)
+  expect((await post({ action: 'pay' })).status()).toBe(400)
+})
