@@ -9,7 +9,14 @@ import { PASSPHRASE } from '../disclosure/fake-ledger.ts'
 import { disclose, type Honest, openCase, PERIOD, REQUESTER } from '../disclosure/honest.ts'
 import type { Figure } from './directory.ts'
 
-const STATEMENT = 1_000
+/** How many payments are made: encrypting them takes longer than reading them. */
+const MADE = 1_000
+
+/** How many copies of them a statement has, and how long it may take (s); an audit of both channels may take twice that. */
+const STATEMENTS = [
+  [1, 6],
+  [10, 60],
+] as const
 
 /** Proofs of one payment and of the largest totals, their verification, and the decryption of statements. */
 export async function measureDisclosure(): Promise<Figure[]> {
@@ -48,15 +55,24 @@ export async function measureDisclosure(): Promise<Figure[]> {
   } finally {
     await prover.destroy()
   }
-  const many = openCase(Array.from({ length: STATEMENT }, (_, index) => BigInt(index + 1)))
-  const { ledger, contractor, employer } = many
+  const { ledger, contractor, employer } = openCase(Array.from({ length: MADE }, (_, index) => BigInt(index + 1)))
   const viewingKeys = new Map([...ledger.accounts].map(([name, { viewingKey }]) => [name, viewingKey]))
-  const input = { events: ledger.events, viewingKeys, period: PERIOD }
   const secrets = ledger.auditorKeys.map(({ secret }) => secret)
-  await measure(`a statement of ${STATEMENT} payments received`, '6 s', () =>
-    readStatement({ ...contractor, ...input }),
-  )
-  await measure(`a statement of ${STATEMENT} payments sent`, '6 s', () => readStatement({ ...employer, ...input }))
-  await measure(`an audit of ${STATEMENT} payments, both channels`, '12 s', () => readAudit(ledger.events, secrets))
+  for (const [copies, seconds] of STATEMENTS) {
+    // Each copy is decrypted anew.
+    const events = Array.from({ length: copies }, (_, copy) =>
+      ledger.events.map((event) => ({
+        ...event,
+        id: `${copy}-${event.id}`,
+        transaction: `${copy}${event.transaction}`,
+      })),
+    ).flat()
+    const input = { events, viewingKeys, period: PERIOD }
+    const [count, goal] = [MADE * copies, `${seconds} s`]
+    await measure(`a statement of ${count} payments received`, goal, () => readStatement({ ...contractor, ...input }))
+    await measure(`a statement of ${count} payments sent`, goal, () => readStatement({ ...employer, ...input }))
+    const audit = `an audit of ${count} payments, both channels`
+    await measure(audit, `${2 * seconds} s`, () => readAudit(events, secrets))
+  }
   return figures
 }
