@@ -1,5 +1,5 @@
 interface ActionFormProps {
-  action: 'pause-channel' | 'resume-channel' | 'look-up-transfer'
+  action: 'pause-channel' | 'resume-channel' | 'look-up-transfer' | 'resend-invite'
   /** the id of the record, or the address of the channel */
   subject: string
   /** the page to return to */

@@ -44,5 +44,7 @@ test('refuses an action of a stranger, of another site, of a stale page, or with
   ])
   expect((await post({ note: '' })).status()).toBe(409)
   expect((await post({ action: 'look-up-transfer', note: '' })).status()).toBe(409)
+  const unknown = await post({ action: 'resend-invite', subject: crypto.randomUUID() })
+  expect([unknown.status(), await unknown.text()]).toEqual([409, expect.stringContaining('contractor not found')])
   expect((await post({ action: 'pay' })).status()).toBe(400)
 })

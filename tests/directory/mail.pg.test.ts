@@ -1,9 +1,12 @@
 import type { AddressInfo } from 'node:net'
+import { eq } from 'drizzle-orm'
 import { SMTPServer } from 'smtp-server'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { auditLog } from '#drizzle/schema/audit.ts'
 import { composeInvite, sendMail } from '#lib/directory/contractors/invite-mail.ts'
+import { resendInvite } from '#lib/directory/contractors/resend-invite.ts'
 import { captureLog } from '../support/console.ts'
-import { accountOf, atNoon, idOf, NOW } from '../support/directory.ts'
+import { accountOf, atNoon, contextOf, idOf, NOW } from '../support/directory.ts'
 import { openTestService, type TestService } from '../support/test-service.ts'
 
 interface Letter {
@@ -240,4 +243,34 @@ test('keeps the previous link valid if an invite is refused', async () => {
   const contractor = await service.user('ann', 'again@b.example')
   const accepted = await service.ask('POST', `/invites/${link.split('/').at(-1)}/accept`, { session: contractor })
   expect(accepted.status).toBe(200)
+})
+
+test('resends an invite for an operator, audited with who and why, and only by mail', async () => {
+  const id = await create({ name: 'Ada', email: 'ada@lovelace.example' })
+  const silent = await create({ name: 'No email' })
+  const first = (await invite(id)).body.inviteUrl
+  letters.length = 0
+  const context = await contextOf(service)
+  const actor = { kind: 'operator', sub: 'Grace' } as const
+  const resend = (contractor: string, given: Partial<typeof context> = {}) =>
+    resendInvite({ ...context, ...given }, { id: contractor, actor, note: 'it was in the spam folder' })
+  expect(await resend(id)).toBe(true)
+  expect(letters.map(({ to }) => to)).toEqual([['ada@lovelace.example']])
+  expect(letters[0]?.raw).not.toContain(first)
+  expect(await resend(silent)).toBe(false)
+  expect(await resend(id, { settings: { ...context.settings, mail: undefined } })).toBe(false)
+  await expect(resend(crypto.randomUUID())).rejects.toMatchObject({ code: 'contractor-not-found' })
+  await expect(resend('no id')).rejects.toMatchObject({ code: 'contractor-not-found' })
+  await service.ask('PATCH', `/contractors/${id}`, { session, body: { status: 'inactive' } })
+  await expect(resend(id)).rejects.toMatchObject({ code: 'contractor-inactive' })
+  expect(letters).toHaveLength(1)
+  const entries = await context.db.select().from(auditLog).where(eq(auditLog.actorSub, 'Grace'))
+  expect(entries).toMatchObject([
+    {
+      action: 'contractor.invited',
+      actorKind: 'operator',
+      subjectId: id,
+      detail: { version: 2, mailed: true, note: 'it was in the spam folder' },
+    },
+  ])
 })

@@ -3,6 +3,7 @@ import Link from 'next/link'
 import { type ContractorLine, listContractors } from '#lib/dashboard/contractors.ts'
 import { findOrganisationName } from '#lib/dashboard/list.ts'
 import { readIfReachable } from '#lib/dashboard/reading.ts'
+import { ActionForm } from '../action-form.tsx'
 import { Moment } from '../figures.tsx'
 import { Address } from '../hash.tsx'
 import { ListView } from '../list-view.tsx'
@@ -48,14 +49,14 @@ export default async function ContractorsPage({ searchParams }: PageProps<'/cont
       tabs={{ label: 'Status', name: 'status', tabs: TABS }}
       filters={organisationFilter(query, data?.organisation)}
       csv={[{ list: CONTRACTOR_LIST, of: 'These contractors' }]}
-      columns={columnsFor(network, now())}
+      columns={columnsFor(network, now(), settings.mail !== undefined)}
       keyOf={({ id }) => id}
       empty={<NoContractors />}
     />
   )
 }
 
-const columnsFor = (network: string, now: Date): Column<ContractorLine>[] => [
+const columnsFor = (network: string, now: Date, canMail: boolean): Column<ContractorLine>[] => [
   {
     head: 'Contractor',
     cell: ({ id, name }) => (
@@ -87,7 +88,20 @@ const columnsFor = (network: string, now: Date): Column<ContractorLine>[] => [
     head: 'Invite',
     from: 'lg',
     isRepeated: true,
-    cell: (contractor) => inviteWords(contractor, now),
+    cell: (contractor) => (
+      <>
+        {inviteWords(contractor, now)}
+        {canMail && !contractor.isLinked && contractor.invitedUntil !== null && contractor.email !== null && (
+          <ActionForm
+            action="resend-invite"
+            subject={contractor.id}
+            back="/contractors"
+            label="Resend"
+            why="Why, for the audit log"
+          />
+        )}
+      </>
+    ),
   },
   {
     head: 'Last paid',

@@ -13,12 +13,17 @@ import { type InviteName, inviteExpiry, inviteToken, readInviteToken } from './i
 
 /**
  * Issues a link, which voids earlier ones, and mails it if SMTP is configured and the contractor has an email.
+ * @param note an operator's reason, for the audit log
  * @throws Refusal `contractor-not-found`, `contractor-inactive`, `contractor-accepted`, `invite-limit`;
  *   `mail-unavailable`: the next attempt issues a new link
  */
-export async function inviteContractor(context: EmployerContext, id: string): Promise<{ inviteUrl: string }> {
+export async function inviteContractor(
+  context: EmployerContext,
+  id: string,
+  note?: string,
+): Promise<{ inviteUrl: string }> {
   const { db, settings, employer, now } = context
-  const invite = await transactFor(db, employer.organisation, (tx) => issueInvite({ ...context, db: tx }, id))
+  const invite = await transactFor(db, employer.organisation, (tx) => issueInvite({ ...context, db: tx }, id, note))
   const inviteUrl = `${settings.invites.page}${inviteToken(settings.invites.secret, invite)}`
   if (settings.mail && invite.email !== null) {
     try {
@@ -31,7 +36,9 @@ export async function inviteContractor(context: EmployerContext, id: string): Pr
   return { inviteUrl }
 }
 
-async function issueInvite({ db: tx, settings: { invites, mail }, employer, now }: EmployerContext, id: string) {
+async function issueInvite(context: EmployerContext, id: string, note: string | undefined) {
+  const { db: tx, settings, employer, now } = context
+  const { invites, mail } = settings
   const [invite] = await tx
     .update(contractors)
     .set({ inviteVersion: sql`${contractors.inviteVersion} + 1`, inviteExpiresAt: inviteExpiry(now) })
@@ -47,7 +54,7 @@ async function issueInvite({ db: tx, settings: { invites, mail }, employer, now 
   await recordAudit(tx, now, {
     ...entry,
     action: 'contractor.invited',
-    detail: { ...detail, ...(mailed && { mailed }) },
+    detail: { ...detail, ...(mailed && { mailed }), ...(note !== undefined && { note }) },
   })
   return { ...invite, contractor: id, company }
 }
