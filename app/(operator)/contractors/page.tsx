@@ -88,20 +88,18 @@ const columnsFor = (network: string, now: Date, canMail: boolean): Column<Contra
     head: 'Invite',
     from: 'lg',
     isRepeated: true,
-    cell: (contractor) => (
-      <>
-        {inviteWords(contractor, now)}
-        {canMail && !contractor.isLinked && contractor.invitedUntil !== null && contractor.email !== null && (
-          <ActionForm
-            action="resend-invite"
-            subject={contractor.id}
-            back="/contractors"
-            label="Resend"
-            why="Why, for the audit log"
-          />
-        )}
-      </>
-    ),
+    cell: (contractor) => {
+      const words = inviteWords(contractor, now)
+      const { id, isLinked, invitedUntil, email } = contractor
+      if (!canMail || isLinked || invitedUntil === null || email === null) return words
+      const why = 'Why, for the audit log'
+      return (
+        <>
+          {words}
+          <ActionForm action="resend-invite" subject={id} back="/contractors" label="Resend" why={why} />
+        </>
+      )
+    },
   },
   {
     head: 'Last paid',
