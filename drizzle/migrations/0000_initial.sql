@@ -242,6 +242,7 @@ CREATE TABLE "relay_channels" (
 	"sequence_number" bigint,
 	"own_call_sequence" bigint,
 	"moved_at" timestamp (3) with time zone,
+	"moved_sequence" bigint,
 	"paused" boolean DEFAULT false NOT NULL,
 	"runs" boolean DEFAULT false NOT NULL,
 	"run_problem" text,

@@ -186,6 +186,8 @@ export const relayChannels = pgTable(
     ownCallSequence: bigint('own_call_sequence', { mode: 'bigint' }),
     /** when the problem `moved` was found: until the release no channel pays an item that was queued before */
     movedAt: instant('moved_at'),
+    /** the ledger's sequence number at that time: above it, the channel was released and has paid since the backup */
+    movedSequence: bigint('moved_sequence', { mode: 'bigint' }),
     /** an operator has paused the channel: it begins no item. Not a problem, which the next check would clear */
     paused: boolean('paused').notNull().default(false),
     /** whether the relay that announces it can prove payments from a delegation, so that the channel can serve runs */

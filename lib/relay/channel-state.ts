@@ -4,6 +4,14 @@ import type { Database } from '#lib/db/connection.ts'
 import { type Item, OPEN_ITEM } from './item-row.ts'
 import type { Relay } from './relay.ts'
 
+/** The database's clock, unix ms: hosts' clocks may be minutes off. */
+export async function readClock(db: Database): Promise<number> {
+  const now = sql<number>`extract(epoch FROM clock_timestamp()) * 1000`.mapWith(Number)
+  const [row] = await db.select({ now }).from(sql`(VALUES (1)) AS one`)
+  if (!row) throw new Error('the database returned no time')
+  return row.now
+}
+
 /** A channel's row. Its opening and its balance are sealed. */
 export type ChannelRecord = typeof relayChannels.$inferSelect
 
@@ -114,16 +122,12 @@ export async function recordProblem(
 }
 
 /**
- * Whether a channel that has moved may have paid the item: it was queued before the problem was found. An item of a run can
- * only be paid by its own channel.
+ * Whether a channel that has moved may have paid the item: it was queued before the problem was found. Another channel may
+ * have paid an item of a run too, in a later run of the batch.
  */
-export async function isSuspended(
-  db: Database,
-  token: string,
-  { queuedAt, spender }: Pick<Item, 'queuedAt' | 'spender'>,
-): Promise<boolean> {
-  const mayHavePaid = spender === null ? eq(relayChannels.token, token) : isChannel(token, spender)
-  return (await db.$count(relayChannels, and(mayHavePaid, gte(relayChannels.movedAt, queuedAt)))) > 0
+export async function isSuspended(db: Database, token: string, { queuedAt }: Pick<Item, 'queuedAt'>): Promise<boolean> {
+  const hasMovedSince = and(eq(relayChannels.token, token), gte(relayChannels.movedAt, queuedAt))
+  return (await db.$count(relayChannels, hasMovedSince)) > 0
 }
 
 /** Whether a running relay has a channel outside `unable` that may have enough for an item. */

@@ -5,7 +5,7 @@ import { setTimeout } from 'node:timers/promises'
 import { publicHalf } from '#lib/config/relay-key.ts'
 import { acceptIpv6Loopback } from '#lib/http/loopback.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
-import { announceChannels, canServe } from './channel-state.ts'
+import { announceChannels, canServe, readClock } from './channel-state.ts'
 import { checkChannels } from './check.ts'
 import { describeOffset } from './ledger.ts'
 import type { ItemMessage } from './queue.ts'
@@ -136,6 +136,7 @@ const LOOK_SECONDS = 2
  */
 async function keepUp(relay: Relay, intake: Intake): Promise<void> {
   let nextRound = 0
+  let startedAt: number | undefined
   let hasCompared = false
   do {
     const isDue = performance.now() >= nextRound
@@ -144,9 +145,12 @@ async function keepUp(relay: Relay, intake: Intake): Promise<void> {
     if (!relay.ledger.isReachable()) await intake.close().catch(logFailure('intake'))
     if (isDue) await announce(relay, intake).catch(logFailure('announceChannels'))
     if ((isDue || !hasCompared) && relay.ledger.isReachable()) {
-      await compareSequences(relay).then(() => {
+      const compare = async () => {
+        startedAt ??= await readClock(await relay.database())
+        await compareSequences(relay, hasCompared ? undefined : startedAt)
         hasCompared = true
-      }, logFailure('compareSequences'))
+      }
+      await compare().catch(logFailure('compareSequences'))
     }
     if (isDue && relay.ledger.isReachable()) await checkChannels(relay).catch(logFailure('checkChannels'))
     if (hasCompared && (isDue || !intake.isOpen())) await intake.update().catch(logFailure('intake'))

@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises'
 import { z } from 'zod'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
@@ -7,6 +8,11 @@ import type { Network } from '#lib/stellar/network.ts'
 export interface LedgerWatch {
   /** The latest ledger's sequence. @throws LedgerError `unavailable` */
   readLatest(): Promise<number>
+  /**
+   * The sequence of a ledger that closed after `time` (unix ms): responses as of it, or later, show everything that was
+   * applied until then. @throws LedgerError `unavailable`, also if no response shows such a ledger within CLOSE_WAIT_MS
+   */
+  readClosedAfter(time: number): Promise<number>
   /** Asks the RPC for its latest ledger; resolves to whether it responded. */
   check(): Promise<boolean>
   /** Whether the RPC responded to the last request. */
@@ -19,6 +25,9 @@ export interface LedgerWatch {
 
 /** A host whose clock differs by more than this (seconds) has a problem: a ledger may close up to 10 s after another. */
 export const CLOCK_TOLERANCE_SECONDS = 30
+
+/** How long (ms) a caller waits for the next ledger. */
+const CLOSE_WAIT_MS = 3_000
 
 /** Between two log lines about a clock that is wrong (ms). */
 const COMPARE_EVERY_MS = 60 * 60_000
@@ -35,15 +44,17 @@ export function watchLedger(network: Network): LedgerWatch {
   let offset: number | undefined
   let comparedAt = Number.NEGATIVE_INFINITY
 
-  async function readLatest(): Promise<number> {
+  async function read(): Promise<z.output<typeof LATEST>> {
     const { sequence, closeTime } = await network.call('getLatestLedger', {}, LATEST)
     isReachable = true
     const reading = closeTime * 1000 - performance.now()
     // A ledger is read up to a few seconds after it closed, by a lagging node later: the freshest reading counts.
     if (base === undefined || reading > base || reading < base - RESET_MS) base = reading
     compare(now())
-    return sequence
+    return { sequence, closeTime }
   }
+
+  const readLatest = async () => (await read()).sequence
 
   const now = () => (base === undefined ? Date.now() : base + performance.now())
 
@@ -57,6 +68,20 @@ export function watchLedger(network: Network): LedgerWatch {
 
   return {
     readLatest,
+    readClosedAfter: async (time) => {
+      const deadline = performance.now() + CLOSE_WAIT_MS
+      for (;;) {
+        const { sequence, closeTime } = await read()
+        if (closeTime * 1000 > time) return sequence
+        if (performance.now() > deadline) {
+          throw new LedgerError(
+            'unavailable',
+            `the RPC has no ledger that closed after ${new Date(time).toISOString()}`,
+          )
+        }
+        await setTimeout(network.pollMs)
+      }
+    },
     check: async () => {
       try {
         await readLatest()

@@ -8,6 +8,7 @@ import { SponsorRefusal } from '#lib/refusal/sponsor-refusal.ts'
 import { decodeEnvelope } from '#lib/stellar/node/envelope.ts'
 import { lookUp } from '#lib/stellar/transaction.ts'
 import { sponsorChannel } from '#lib/transfers/channel.ts'
+import { askUntilRecent } from '#lib/transfers/recency.ts'
 import { findOpenTransfer } from '#lib/transfers/rows.ts'
 import { readConfidentialAccount } from '#lib/wallet/account.ts'
 import { decryptSent } from '#lib/wallet/decryption.ts'
@@ -27,7 +28,7 @@ export type NotReleased =
   | 'transfer-open'
   /** the RPC no longer has the channel's history since its last recorded transfer */
   | 'history-too-short'
-  /** the RPC's events end below the ledger that showed the sequence number */
+  /** the RPC's account is older than the move, or its events end below the ledger that showed the sequence number */
   | 'rpc-lags'
 
 export interface Released {
@@ -56,13 +57,25 @@ export async function releaseMoved(
   if (held?.status === 'signed' || (await findOpenTransfer(db, address))) return 'transfer-open'
   if (held) await requeue(relay, held, { because: 'channel-unfit' })
   // The account first, the events second: a transaction in between leaves the channel moved.
-  const { account, latestLedger } = await relay.sponsor.tracker.readAccount(address)
+  const movedLedger = await relay.ledger.readClosedAfter(channel.movedAt?.getTime() ?? 0)
+  const { response, isRecent } = await askUntilRecent(
+    () => relay.sponsor.tracker.readAccount(address),
+    (reading) => reading.latestLedger >= movedLedger,
+  )
+  if (!isRecent) return 'rpc-lags'
+  const { account, latestLedger } = response
   const counts = isUnverified ? { recorded: 0, settled: 0 } : await recordMissing(relay, address, latestLedger)
   if (typeof counts === 'string') return counts
   await transact(db, async (tx) => {
     await tx
       .update(relayChannels)
-      .set({ problem: 'account', movedAt: null, sequenceNumber: account?.seqNum ?? null, readAt: null })
+      .set({
+        problem: 'account',
+        movedAt: null,
+        movedSequence: null,
+        sequenceNumber: account?.seqNum ?? null,
+        readAt: null,
+      })
       .where(and(isChannel(relay.token, address), eq(relayChannels.problem, 'moved')))
     await recordAudit(tx, relay.now(), {
       organisation: undefined,

@@ -1,11 +1,13 @@
 import { StrKey } from '@stellar/stellar-sdk'
-import { and, eq, inArray, isNull, lt, notExists, sql } from 'drizzle-orm'
+import { and, eq, inArray, isNull, notExists, sql } from 'drizzle-orm'
 import type { PgColumn } from 'drizzle-orm/pg-core'
 import { relayChannels } from '#drizzle/schema/relay.ts'
 import { envelopes, transfers } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { log } from '#lib/observability/log.ts'
+import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import { decodeEnvelope } from '#lib/stellar/node/envelope.ts'
+import { askUntilRecent } from '#lib/transfers/recency.ts'
 import { type ChannelStore, findChannel, findChannels, isChannel, recordProblem } from './channel-state.ts'
 import { ItemError } from './item-error.ts'
 import type { HeldItem, Item } from './item-row.ts'
@@ -49,19 +51,16 @@ export async function claimSequence(
 
 /**
  * Records the problem `moved` if the ledger's sequence number is higher than the recorded one. One statement compares and
- * records: an operator may release the channel at the same time.
+ * records: an operator may release the channel at the same time. A channel that has moved already moves again if its number
+ * has risen: it was released and has paid after the backup that was restored, so it may have paid items queued meanwhile.
  */
 export async function recordMove(store: ChannelStore, address: string, sequenceNumber: bigint): Promise<void> {
+  const { problem, movedSequence, sequenceNumber: recorded } = relayChannels
+  const known = sql`CASE WHEN ${problem} = 'moved' THEN coalesce(${movedSequence}, ${recorded}) ELSE ${recorded} END`
   await (await store.database())
     .update(relayChannels)
-    .set({ problem: 'moved', movedAt: sql`clock_timestamp()` })
-    .where(
-      and(
-        isChannel(store.token, address),
-        sql`${relayChannels.problem} IS DISTINCT FROM 'moved'`,
-        lt(relayChannels.sequenceNumber, sequenceNumber),
-      ),
-    )
+    .set({ problem: 'moved', movedAt: sql`clock_timestamp()`, movedSequence: sequenceNumber })
+    .where(and(isChannel(store.token, address), sql`${known} < ${sequenceNumber}`))
 }
 
 /** Adopts the ledger's sequence number for a channel that has none. */
@@ -77,15 +76,22 @@ const isAccount = (address: string): boolean => StrKey.isValidEd25519PublicKey(a
 
 /**
  * Compares the sequence numbers of all relays' channels with the ledger's: a higher one there means that this database
- * lacks transactions, as after a restore from a backup. A relay takes no item before it has done so, because another
- * relay's channel may have paid that item.
- * @throws LedgerError
+ * lacks transactions, as after a restore from a backup. A relay takes no item before it has done so with `since`, because
+ * another relay's channel may have paid that item.
+ * @param since when the relay started, unix ms by the database's clock: the responses must show every transaction until
+ *   then
+ * @throws LedgerError, also until a ledger has closed after `since`
  */
-export async function compareSequences(relay: Relay): Promise<void> {
+export async function compareSequences(relay: Relay, since?: number): Promise<void> {
   const { token, sponsor } = relay
   const db = await relay.database()
+  const ledger = since === undefined ? 0 : await relay.ledger.readClosedAfter(since)
   const addresses = (await findChannels(db, token)).map(({ address }) => address).filter(isAccount)
-  const readings = await Promise.all(addresses.map(sponsor.tracker.readAccount))
+  const { response: readings, isRecent } = await askUntilRecent(
+    () => Promise.all(addresses.map(sponsor.tracker.readAccount)),
+    (responses) => responses.every(({ latestLedger }) => latestLedger >= ledger),
+  )
+  if (!isRecent) throw new LedgerError('unavailable', 'the RPC lags behind the start of the relay')
   const onLedger = new Map(addresses.map((address, index) => [address, readings[index]?.account?.seqNum]))
   // Read after the ledger: a sequence number is recorded before it is used.
   for (const { address, sequenceNumber: recorded } of await findChannels(db, token)) {

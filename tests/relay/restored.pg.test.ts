@@ -1,5 +1,5 @@
 import { Operation, TransactionBuilder } from '@stellar/stellar-sdk'
-import { eq } from 'drizzle-orm'
+import { eq, ne } from 'drizzle-orm'
 import { Client as Connection } from 'pg'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { batchItems, batchJobs, relayChannels } from '#drizzle/schema/relay.ts'
@@ -211,6 +211,46 @@ test('pays no item again whose transfer expired because an unknown transaction u
   expect(await releaseMoved(relay, { address, isUnverified: false })).toMatchObject({ settled: 0 })
   expect(await fixture.ended(client, job)).toMatchObject({ status: 'completed' })
   expect(await fixture.received(payee)).toBe(128n)
+})
+
+test('suspends what was queued while a channel was held, if it was released and has paid it since the backup', async () => {
+  const address = await signElsewhere(0)
+  {
+    await using _host = await fixture.relay()
+    await expect.poll(findMoved).toMatchObject([{ address }])
+  }
+  const { client, payee } = await fixture.engaged()
+  const job = await fixture.begin(client, 128)
+  const restore = await backUp()
+  expect(await releaseMoved(relay, { address, isUnverified: false })).toEqual({ recorded: 0, settled: 0 })
+  await fixture.db.update(relayChannels).set({ paused: true }).where(ne(relayChannels.address, address))
+  {
+    await using _host = await fixture.relay()
+    expect(await fixture.ended(client, job)).toMatchObject({ status: 'completed' })
+  }
+  await restore()
+  await using _host = await fixture.relay()
+  await pass(20)
+  expect(await releaseAll()).toEqual({ recorded: 1, settled: 1 })
+  expect(await fixture.ended(client, job)).toMatchObject({ status: 'completed' })
+  expect(await fixture.received(payee)).toBe(128n)
+})
+
+test('takes no item before the RPC shows what was applied until its start', async () => {
+  const { client, payee } = await fixture.engaged()
+  const job = await fixture.begin(client, 256)
+  // A node that lags by some ledgers.
+  const fallBack = (latest: Record<string, unknown>) => ({
+    ...latest,
+    closeTime: String(Number(latest.closeTime) - 12),
+  })
+  fixture.ledger.proxy.rule(({ method }) => (method === 'getLatestLedger' ? { rewrite: fallBack } : 'pass'))
+  await using _host = await fixture.relay()
+  await pass(25)
+  expect((await itemsOf(job)).map(({ status }) => status)).toEqual(['queued'])
+  fixture.ledger.proxy.rule(null)
+  expect(await fixture.ended(client, job)).toMatchObject({ status: 'completed' })
+  expect(await fixture.received(payee)).toBe(256n)
 })
 
 test('does not release a channel that is unknown, or has not moved', async () => {
