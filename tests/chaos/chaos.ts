@@ -6,10 +6,11 @@ import { mintSession } from '#lib/auth/session.ts'
 import { endow, enrol, type TestNetwork } from '#lib/cli/client/participants.ts'
 import { runCommand } from '#lib/cli/process/command.ts'
 import { readEnvironment } from '#lib/config/environment.ts'
-import { generateRelayKey } from '#lib/config/relay-key.ts'
+import { generateRelayKey, publicHalf } from '#lib/config/relay-key.ts'
 import { type Database, openStore } from '#lib/db/connection.ts'
 import { composeSettings } from '#lib/server/settings.ts'
 import { openNetwork } from '#lib/stellar/network.ts'
+import type { Holder } from '#lib/wallet/keys.ts'
 import { startPostgres } from '../bench/postgres.ts'
 import { openApiClient } from '../support/api-client.ts'
 import { startFaultProxy } from '../support/fault-proxy.ts'
@@ -22,19 +23,26 @@ import { type Pair, type Party, runHistory, type Told } from './history.ts'
 import { findUntrueItems } from './items.ts'
 import { openLedgerPages } from './ledger-pages.ts'
 import { startInstance, startRelayProcess, unasked } from './processes.ts'
+import { findUntrueRuns } from './run-truth.ts'
+import { openRunEmployer, openRuns, outcomes, type RunEmployer } from './runs.ts'
 import { findUntruths } from './truth.ts'
 
 /** Histories that run at once, and how much happens in each. */
 const PARTIES = 20
-const STEPS = 14
+const STEPS = 20
 const CHANNELS = 4
+/** Employers of runs, and contractors that all of them pay. */
+const EMPLOYERS = 5
+const CONTRACTORS = 5
+/** A transaction that is in flight when the relays stop applies within so many ledgers, or never. */
+const IN_FLIGHT = 3
 /** Milliseconds between two ledgers when nothing delays them. */
 const CLOSE_MS = 200
 
 const USAGE = `npm run chaos -- [--histories N] [--seed S]
 
 Seeded histories with two services and two relays on PostgreSQL, each a process behind an RPC that lies. ${PARTIES} histories run
-at once. Beside them run a relay whose channels have no account, and one that cannot reach its RPC. Processes are killed
+at once, and ${EMPLOYERS} employers have batches paid by the relays. Beside them run a relay whose channels have no account, and one that cannot reach its RPC. Processes are killed
 and stopped, and restart with clocks that are 300 s off. The database goes away, or is restored from a backup, after which
 the moved channels are released. The ledger stands still or hurries. Nodes lag, drop, cut short, refuse, and are restored
 from a backup. Some requests ask for an upgrade. Every answer, row and payee is compared with the ledger; a difference is
@@ -99,18 +107,19 @@ async function runHistories(histories: number, firstSeed: number): Promise<void>
   for (const channel of channels) {
     await endow(ledger.network, ledger.issuer, await enrol(ledger.network, channel), 1_000_000_0000000n)
   }
+  const relayKey = generateRelayKey()
   const variables = {
     PUBLIC_URL: 'http://localhost:3000',
     DATABASE_URL: databaseUrl,
     SESSION_SECRET: 'a secret for tests, long enough for HS256',
     SESSION_TTL: '86400',
-    TRANSFER_WAIT: '4',
+    TRANSFER_WAIT: '15',
     // The quotas suffice for a long run, and are compared with the charged fees.
     SPONSOR_QUOTA_TRANSFERS: '1000000',
     SPONSOR_QUOTA_STROOPS: '100000000000',
     SPONSOR_DAILY_BUDGET: '100000000000',
     BATCH_ENABLED: 'true',
-    RELAY_PRIVATE_KEY: JSON.stringify(generateRelayKey()),
+    RELAY_PRIVATE_KEY: JSON.stringify(relayKey),
     RELAY_PORT: '0',
     CHANNEL_SEEDS: channels.map((channel) => channel.secret()).join(','),
     ...describeLedger(ledger),
@@ -148,8 +157,24 @@ async function runHistories(histories: number, firstSeed: number): Promise<void>
       isAway = false
     }
   }
+  /** Waits until the ledger has closed so many more ledgers, and proxies have delivered what they delay. */
+  async function waitForLedgers(count: number): Promise<void> {
+    const read = async () => (await ledger.network.rpc.getLatestLedger()).sequence
+    const first = await read()
+    do await new Promise((resolve) => setTimeout(resolve, 1_000))
+    while ((await read()) < first + count)
+  }
   let isReleasing = false
   let hasBackup = false
+  /** whether the database was restored, and a channel may not be released yet */
+  let isIncomplete = false
+  /** unix ms */
+  let backedUpAt = 0
+  /** The moments that explain an untruth, with the latest ledger of each. */
+  const moments: string[] = []
+  const note = async (what: string) => {
+    moments.push(`${what} ${(await ledger.network.rpc.getLatestLedger()).sequence}`)
+  }
   let restores = 0
   let releases = 0
   const pair: Pair = {
@@ -170,20 +195,29 @@ async function runHistories(histories: number, firstSeed: number): Promise<void>
     },
     backUp: () =>
       withoutDatabase(async () => {
+        backedUpAt = Date.now()
         await admin.query('DROP DATABASE IF EXISTS backup')
         await admin.query('CREATE DATABASE backup TEMPLATE chaos')
+        await note('backup')
         hasBackup = true
       }),
     restore: async () => {
       // A release under way would go on with what it has read from the database that is replaced.
       if (!hasBackup || isAway || isReleasing) return false
       isReleasing = true
-      const starts = await Promise.all([...instances, ...relays].map(({ halt }) => halt()))
+      isIncomplete = true
+      const [services, hosts] = await Promise.all(
+        [instances, relays].map((processes) => Promise.all(processes.map(({ halt }) => halt()))),
+      )
       const isRestored = await withoutDatabase(async () => {
+        await waitForLedgers(IN_FLIGHT)
         await admin.query('DROP DATABASE chaos WITH (FORCE)')
         await admin.query('CREATE DATABASE chaos TEMPLATE backup')
+        await note('restore')
       })
-      await Promise.all(starts.map((start) => start()))
+      await Promise.all((services ?? []).map((start) => start()))
+      await runs.reconcile(backedUpAt)
+      await Promise.all((hosts ?? []).map((start) => start()))
       isReleasing = false
       if (isRestored) restores += 1
       return isRestored
@@ -197,6 +231,8 @@ async function runHistories(histories: number, firstSeed: number): Promise<void>
           STELLAR_RPC_URL: third.url,
         })
         releases += released
+        if (released > 0) await note(`${released} released`)
+        if (isDone) isIncomplete = false
         return isDone
       } finally {
         isReleasing = false
@@ -234,6 +270,30 @@ async function runHistories(histories: number, firstSeed: number): Promise<void>
     return { party, prepare }
   }
 
+  /** The last contractor of an employer has an account on the ledger's network, but is not registered with the token. */
+  async function makeRunEmployer() {
+    const endowed = await ledger.endowPayer(1_000_0000000n)
+    const identity = { kind: 'ledger', sub: endowed.address } as const
+    const payer = { ...endowed, session: await mintSession(sessions, identity, new Date()) }
+    const employer = await employerWith(api, payer)
+    const contractors = []
+    for (const { address } of payees) contractors.push(await employer.engage(address, { address }))
+    return openRunEmployer(payer, [...contractors, await employer.engage('not registered')])
+  }
+  const payees: Holder[] = []
+  while (payees.length < CONTRACTORS) payees.push(await enrol(ledger.network))
+  const employers: RunEmployer[] = []
+  while (employers.length < EMPLOYERS) employers.push(await makeRunEmployer())
+  const runs = openRuns({
+    network: ledger.network,
+    relay: { publicKey: publicHalf(relayKey), channels: channels.map((channel) => channel.publicKey()) },
+    issuer: ledger.issuer,
+    employers,
+    bases: instances.map(({ base }) => base),
+    isIncomplete: () => isIncomplete,
+  })
+  pair.runs = runs
+
   const made: Awaited<ReturnType<typeof makeParty>>[] = []
   // A few at a time: a ledger has room for few calls of the token.
   while (made.length < PARTIES) made.push(...(await Promise.all(Array.from({ length: 5 }, makeParty))))
@@ -252,11 +312,13 @@ async function runHistories(histories: number, firstSeed: number): Promise<void>
     const untruths = [
       ...(await findUntruths(pair, happened, ledger.sponsor.publicKey())),
       ...(await findUntrueItems(pair, parties)),
+      ...(await findUntrueRuns(pair, runs, payees)),
       ...(await findUntrueEvents(archive)),
       ...unasked.splice(0),
     ]
     untrue += untruths.length
     for (const untruth of untruths) console.error(`seed ${seed}: ${untruth}`)
+    if (untruths.length > 0) console.error(`seed ${seed}: ledgers: ${moments.join(', ')}`)
     console.log(
       `seed ${seed}: ${(round + 1) * PARTIES} histories, ${told.length} answers, ${faults} faults, ${untrue} untruths so far`,
     )
@@ -267,6 +329,10 @@ async function runHistories(histories: number, firstSeed: number): Promise<void>
       .join(', ')
   console.log(`transfers: ${ends(await db.query.transfers.findMany())}`)
   console.log(`items: ${ends(await db.query.batchItems.findMany())}`)
+  const [inRuns, allPayouts] = [await db.query.batchItems.findMany(), await db.query.payouts.findMany()]
+  const isOfRun = new Set(inRuns.map(({ payout }) => payout))
+  console.log(`payouts of runs: ${ends(allPayouts.filter(({ id }) => isOfRun.has(id)))}`)
+  for (const [outcome, times] of [...outcomes].toSorted()) console.log(`${times} × ${outcome}`)
   console.log(`restores of the database: ${restores}, channels released: ${releases}`)
   console.log(`answers: ${ends(told.map(({ status, body }) => ({ status: `${status} ${body.code ?? ''}`.trim() })))}`)
   for (const { end } of [...instances, ...relays]) end()

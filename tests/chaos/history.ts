@@ -11,6 +11,7 @@ import type { SignedInPayer } from '../support/test-service.ts'
 import { seededRandom } from '../transfers/random.ts'
 import type { ReadLedger } from './ledger-pages.ts'
 import { openLiar } from './lies.ts'
+import type { Runs } from './runs.ts'
 
 /** The response to a request. */
 export interface Answer {
@@ -45,6 +46,8 @@ export interface Pair {
   network: TestNetwork
   readLedger: ReadLedger
   db: Database
+  /** employers whose batches the relays pay */
+  runs?: Runs
   /**
    * Breaks every connection to the database, and accepts none for this many milliseconds; undefined if that isn't
    * possible.
@@ -108,6 +111,8 @@ const FORGOTTEN_AFTER = 40_000
 const CLOCK_SHIFTS_MS = [-300_000, 0, 300_000]
 /** One request in so many offers another protocol. */
 const UPGRADES = 5
+/** How long employers go on with their runs once nothing lies any more. */
+const GRACE_MS = 15_000
 /** A client that posts again chooses among this many of its latest envelopes. */
 const RECENT = 8
 
@@ -227,7 +232,7 @@ export async function runHistory(
       if (random(3) === 0) begin(pair.backUp?.().then(countIf))
     },
     async () => {
-      if (random(4) !== 0 || !(await pair.restore?.())) return
+      if (random(2) !== 0 || !(await pair.restore?.())) return
       count()
       // A transfer may have succeeded with an envelope that the copy lacks: then it expires.
       happened.ends.clear()
@@ -243,6 +248,7 @@ export async function runHistory(
     async () => begin(pick(pair.instances).poll(pick(parties).payer)),
     async () => begin(noteEnds(pair.db, happened.ends)),
     () => wait(random(1_000)),
+    ...(pair.runs?.actions(random) ?? []).map((action) => async () => begin(action())),
   ]
 
   for (const [index, proxy] of pair.proxies.entries()) proxy.rule(liars[index]?.rule ?? null)
@@ -251,6 +257,8 @@ export async function runHistory(
     await wait(random(150))
   }
   for (const proxy of pair.proxies) proxy.rule(null)
+  await Promise.race([Promise.all(running), wait(GRACE_MS)])
+  pair.runs?.stop()
   while (running.size > 0) await Promise.all(running)
   await untilSettled(pair, parties)
   return happened

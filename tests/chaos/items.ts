@@ -23,6 +23,7 @@ export function nextAmount(): number {
 const balances = new Map<string, SyncedBalance>()
 
 interface Payment {
+  /** whose balance or escrow paid */
   sender: string | undefined
   amount: bigint
   /** of the fee bump */
@@ -33,11 +34,13 @@ interface Payment {
 const received = new Map<string, Payment[]>()
 
 /** Adds what the payee has received since the last call, and checks the sum against its balance on the ledger. */
-async function readPayments(network: TestNetwork, { address, keys }: Holder): Promise<Payment[]> {
+export async function readPayments(network: TestNetwork, { address, keys }: Holder): Promise<Payment[]> {
   const { events } = await readAccountEvents(network, address, balances.get(address)?.cursor)
   const balance = await syncBalance(network, { address, keys }, balances.get(address))
-  const added = events.flatMap(({ name, addresses: [sender, to], fields, transaction: hash }) => {
-    const opening = name === 'transfer' && to === address ? decryptTransfer(keys.vk, fields) : undefined
+  const added = events.flatMap(({ name, addresses, fields, transaction: hash }) => {
+    // The spender comes first in the event of a payment from an escrow.
+    const [sender, to] = name === 'spender_transfer' ? addresses.slice(1) : name === 'transfer' ? addresses : []
+    const opening = to === address ? decryptTransfer(keys.vk, fields) : undefined
     return opening ? [{ sender, amount: opening.value, hash }] : []
   })
   const payments = [...(received.get(address) ?? []), ...added]
@@ -62,13 +65,14 @@ export async function findUntrueItems({ db, network, readLedger }: Pair, parties
     const found = standing(innerHash)
     if (status === 'paid' && found?.hash !== hash)
       untruths.push(`${name} is paid by ${hash}, which does not stand there`)
-    if (status === 'failed' && found) untruths.push(`${name} failed (${error}), and was paid`)
+    if ((status === 'failed' || status === 'skipped') && found)
+      untruths.push(`${name} is ${status} (${error}), and was paid`)
     if (status === 'unknown') untruths.push(`${name} is unknown, though the ledger has all its history`)
-    if (!['paid', 'failed', 'unknown'].includes(status)) untruths.push(`${name} is ${status} for ever`)
+    if (!['paid', 'failed', 'unknown', 'skipped'].includes(status)) untruths.push(`${name} is ${status} for ever`)
   }
   for (const { id, status } of jobs) {
     const own = items.filter(({ job }) => job === id)
-    const isPaid = own.every((item) => item.status === 'paid')
+    const isPaid = own.every((item) => item.status === 'paid' || item.status === 'skipped')
     if (status !== (isPaid ? 'completed' : 'failed')) untruths.push(`job ${id} is ${status}`)
   }
   for (const { address, itemJob, nextJob } of channels) {
@@ -92,7 +96,12 @@ export async function findUntrueItems({ db, network, readLedger }: Pair, parties
   const byHash = new Map(paid.map((item) => [item.hash, item]))
   if (byHash.size < paid.length) untruths.push(`${paid.length - byHash.size} transfers paid two items each`)
   const direct = parties.flatMap(({ signed }) => signed).filter(({ hash }) => standing(hash))
-  const amounts = new Set<bigint>()
+  const amounts = new Map<bigint, string>()
+  /** A payment, its channel and its ledger. */
+  const describe = (bump: string) => {
+    const [found] = [...ledger.values()].flat().filter(({ hash }) => hash === bump)
+    return `${bump} (${found?.source} in ledger ${found?.ledger})`
+  }
   for (const { payee } of parties) {
     const { address } = payee
     const payments = await readPayments(network, payee)
@@ -103,8 +112,11 @@ export async function findUntrueItems({ db, network, readLedger }: Pair, parties
         receivedDirectly += amount
         continue
       }
-      if (amounts.has(amount)) untruths.push(`an item was paid twice: ${amount} by ${hash}`)
-      amounts.add(amount)
+      const first = amounts.get(amount)
+      if (first !== undefined) {
+        untruths.push(`an item was paid twice: ${amount} by ${describe(first)} and ${describe(hash)}`)
+      }
+      amounts.set(amount, hash)
       const item = byHash.get(hash)
       // A released payment may be that of a job that the backup lacks: it settles the payee's oldest item.
       if (!item || released.has(hash)) continue

@@ -22,7 +22,7 @@ export const unasked: string[] = []
 const LAST_WORDS = 2_000
 
 /** How long (ms) a client waits for a response: much longer than TRANSFER_WAIT. */
-const CLIENT_WAIT_MS = 60_000
+export const CLIENT_WAIT_MS = 60_000
 
 /** Preloaded into a process, shifts its clock by CLOCK_SHIFT_MS. */
 const SHIFTED_CLOCK = new URL('../support/shifted-clock.ts', import.meta.url).href
