@@ -27,7 +27,7 @@ export interface LedgerWatch {
 export const CLOCK_TOLERANCE_SECONDS = 30
 
 /** How long (ms) a caller waits for the next ledger. */
-const CLOSE_WAIT_MS = 3_000
+const CLOSE_WAIT_MS = 8_000
 
 /** Between two log lines about a clock that is wrong (ms). */
 const COMPARE_EVERY_MS = 60 * 60_000

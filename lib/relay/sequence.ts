@@ -8,7 +8,7 @@ import { log } from '#lib/observability/log.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import { decodeEnvelope } from '#lib/stellar/node/envelope.ts'
 import { askUntilRecent } from '#lib/transfers/recency.ts'
-import { type ChannelStore, findChannel, findChannels, isChannel, recordProblem } from './channel-state.ts'
+import { type ChannelStore, findChannel, findChannels, isChannel, readClock, recordProblem } from './channel-state.ts'
 import { ItemError } from './item-error.ts'
 import type { HeldItem, Item } from './item-row.ts'
 import type { Relay } from './relay.ts'
@@ -102,25 +102,25 @@ export async function compareSequences(relay: Relay, since?: number): Promise<vo
   }
 }
 
-/** How often an account is read: a node that lags shows an earlier number. */
-const READINGS = 4
-
 /**
  * Records the problem `moved` for the channel of an item whose transfer cannot be applied any more, if a transaction that
  * this database lacks has used the transfer's sequence number, as after a restore from a backup: it may have paid the item.
- * @throws LedgerError
+ * @throws LedgerError, also while the RPC lags: the item must not be paid again before the number is known to be free
  */
 export async function suspectMove(relay: Relay, item: Item): Promise<void> {
   const { channel, signedXdr } = item
   if (channel === null || signedXdr === null) return
   const number = sequenceNumberOf(signedXdr, relay.network.passphrase)
-  for (let reading = 0; reading < READINGS; reading += 1) {
-    const { account } = await relay.sponsor.tracker.readAccount(channel)
-    if (!account || account.seqNum < number) continue
-    if (await isKnownUse(relay, { ...item, channel }, number)) return
-    log('error', 'channel moved', { channel })
-    return await recordProblem(relay, channel, 'moved')
-  }
+  const ledger = await relay.ledger.readClosedAfter(await readClock(await relay.database()))
+  const { response, isRecent } = await askUntilRecent(
+    () => relay.sponsor.tracker.readAccount(channel),
+    ({ account, latestLedger }) => latestLedger >= ledger || (account !== undefined && account.seqNum >= number),
+  )
+  if (!isRecent) throw new LedgerError('unavailable', 'the RPC lags behind the end of a transfer')
+  if (!response.account || response.account.seqNum < number) return
+  if (await isKnownUse(relay, { ...item, channel }, number)) return
+  log('error', 'channel moved', { channel })
+  await recordProblem(relay, channel, 'moved')
 }
 
 /**

@@ -22,10 +22,14 @@ test('resubmits transfers that find no room in the network’s queue, and pays e
       const { client, payee } = await fixture.engaged()
       return { client, payee }
     }),
-  ).finally(() => clearInterval(preparing))
+  )
+  await using relay = await fixture.relay({ times: { ...SHORT_TIMES, validity: 120, patience: 60 } })
+  // It takes no item before a ledger has closed.
+  const takesItems = async () => (await (await fetch(`${relay.url}/health`)).json()).ok
+  await expect.poll(takesItems, { timeout: 60_000 }).toBe(true)
+  clearInterval(preparing)
   devnet.closeLedger()
   proxy.calls.clear()
-  await using _relay = await fixture.relay({ times: { ...SHORT_TIMES, validity: 120, patience: 60 } })
   const posted = await Promise.all(
     jobs.map(async ({ client, payee }) => {
       const { jobId } = (await fixture.post(client, { amounts: AMOUNTS })).body
