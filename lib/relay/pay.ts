@@ -6,6 +6,7 @@ import { type RefusalReason, SponsorRefusal } from '#lib/refusal/sponsor-refusal
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import { sponsorChannel } from '#lib/transfers/channel.ts'
 import { isBehindAll, isOfTheMoment } from '#lib/transfers/recency.ts'
+import type { LedgerCheck } from '#lib/transfers/submit.ts'
 import { isAnyAble, recordProblem, storeBalance } from './channel-state.ts'
 import { checkChannels } from './check.ts'
 import { confirmItem, type Ending, end, type RequeueReason, requeue } from './item.ts'
@@ -44,6 +45,7 @@ export async function advanceItem(relay: Relay, { item: before, channel, proof, 
       const signed = await signItem(relay, channel, item, proof)
       onSigned(signed.next)
       item = signed.item
+      return await submit(relay, item, signed.checked)
     }
     return await submit(relay, item)
   } catch (error) {
@@ -72,7 +74,7 @@ const nameOf = ({ job, position, channel, innerHash }: Item) => ({
 const PATIENCE_MS = 2_000
 
 /** Submits the item's stored transfer through the sponsor. May be repeated: the same transfer is paid for once. */
-async function submit(relay: Relay, item: HeldItem): Promise<Outcome> {
+async function submit(relay: Relay, item: HeldItem, checked?: LedgerCheck): Promise<Outcome> {
   const { channel, signedXdr: signedXDR, quotaAccount } = item
   if (signedXDR === null) throw new Error('a signed item has no transfer')
   const context = { sponsor: relay.sponsor, tracker: relay.sponsor.tracker, waitMs: PATIENCE_MS }
@@ -80,6 +82,7 @@ async function submit(relay: Relay, item: HeldItem): Promise<Outcome> {
     channel,
     quotaAccount,
     signedXDR,
+    checked,
     confirm: (tx) => confirmItem(tx, item),
     ...(item.payout !== null && { delegated: { payoutId: item.payout } }),
   })

@@ -15,9 +15,11 @@ import { openHttpArchive } from '#lib/wallet/archive.ts'
 import type { Deployment } from '#lib/wallet/deployment.ts'
 import { type Holder, openHolder } from '#lib/wallet/keys.ts'
 import type { Prover } from '#lib/wallet/prover.ts'
+import type { Allowance } from '#lib/wallet/spending.ts'
 import { VALIDITY_SECONDS } from '#lib/wallet/transaction.ts'
 import { findForeignCircuit } from '#lib/wallet/verification-keys.ts'
 import { type LedgerWatch, watchLedger } from './ledger.ts'
+import { openPartyKeys, type PartyKeyCache } from './party-keys.ts'
 import { openProgress, type ShowProgress } from './progress.ts'
 import type { ItemQueue } from './queue.ts'
 
@@ -48,8 +50,21 @@ export interface Relay extends RelayStore {
   channels: readonly Channel[]
   times: RelayTimes
   showProgress: ShowProgress
+  memory: RelayMemory
   /** aborted when the relay closes */
   signal: AbortSignal
+}
+
+/**
+ * What this process remembers of the ledger to save requests. Nothing is paid on the strength of it alone: a payment is
+ * simulated on the ledger before it is sent, and fails there if something has changed.
+ */
+interface RelayMemory {
+  keys: PartyKeyCache
+  /** the last payment that each channel signed from an escrow: what it leaves once it is applied */
+  lastPayments: Map<string, { allowance: Allowance; sequenceNumber: bigint; liveUntilLedger: number }>
+  /** by job, the signature and manifest that the employer's signers were found to have signed; `at` from performance.now() */
+  signedRuns: Map<string, { signature: string; manifest: string | null; at: number }>
 }
 
 /** The relay's intervals, in seconds. */
@@ -103,6 +118,15 @@ export function openRelay(
   const { prover, signers, archiveUrls, times, ...rest } = given
   const ledger = watchLedger(rest.network)
   const guarded = hideMessages(prover)
+  const deployment = readOnce(async () => ({
+    ...(await readDeployment(rest.network, rest.token, guarded)),
+    now: ledger.now,
+    // The RPC drops events after a week: a relay that pauses for longer reads its balances from here.
+    archives: [
+      openLocalArchive({ ...rest, ingest: () => ingest(rest) }),
+      ...archiveUrls.map((url) => openHttpArchive(url, rest.token)),
+    ],
+  }))
   return {
     ...rest,
     ledger,
@@ -112,15 +136,8 @@ export function openRelay(
     times: { ...RELAY_TIMES, ...times },
     showProgress: openProgress(),
     runProblem: readOnce(() => findRunProblem(rest.network, rest.token, guarded)),
-    deployment: readOnce(async () => ({
-      ...(await readDeployment(rest.network, rest.token, guarded)),
-      now: ledger.now,
-      // The RPC drops events after a week: a relay that pauses for longer reads its balances from here.
-      archives: [
-        openLocalArchive({ ...rest, ingest: () => ingest(rest) }),
-        ...archiveUrls.map((url) => openHttpArchive(url, rest.token)),
-      ],
-    })),
+    deployment,
+    memory: { keys: openPartyKeys(deployment), lastPayments: new Map(), signedRuns: new Map() },
   }
 }
 

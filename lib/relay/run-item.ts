@@ -10,9 +10,9 @@ import { isLagging } from '#lib/transfers/recency.ts'
 import { lastLedgerOf } from '#lib/transfers/rows.ts'
 import { readDelegations } from '#lib/wallet/account.ts'
 import { hashSeal, isSignedManifest, type Manifest, type ManifestPayout, parseManifest } from '#lib/wallet/manifest.ts'
-import { readParties } from '#lib/wallet/parties.ts'
 import { type Allowance, openAllowance } from '#lib/wallet/spending.ts'
 import { WalletError } from '#lib/wallet/wallet-error.ts'
+import { findChannel } from './channel-state.ts'
 import { ItemError } from './item-error.ts'
 import type { Item } from './item-row.ts'
 import type { Channel, Relay } from './relay.ts'
@@ -95,63 +95,125 @@ export async function requireUnpaid(db: Database, { payout: id }: Pick<Item, 'pa
 }
 
 /** The escrow that an item is paid from, and what the ledger says about the item's payment. */
-export interface Escrow {
+export interface Escrow extends EscrowStart, PaymentKeys {}
+
+/** The allowance that a payment starts from, and the channel's sequence number. */
+interface EscrowStart {
   allowance: Allowance
+  /** the channel's account, with its present sequence number */
+  source: Account
+  /** whether both follow from the channel's last payment, and the ledger was not asked */
+  followsLast: boolean
+}
+
+/** The keys that a payment is encrypted to. */
+export interface PaymentKeys {
   /** of the payee */
   viewingKey: Uint8Array
   auditorRecipient: Uint8Array
   auditorSender: Uint8Array
-  /** the channel's account, with its present sequence number */
-  source: Account
 }
 
+const doubtful = (code: 'manifest-invalid' | 'delegation-revoked' | 'recipient-unregistered', problem: string) =>
+  new ItemError(code, problem, { isDoubtful: true })
+
 /**
- * Reads from the ledger what an item needs: the employer's signers, who must have signed the manifest; the delegation,
- * which must be the signed one and must last until the payment has expired; the channel's allowance; and the payee.
+ * Finds what an item needs: the employer's signers, who must have signed the manifest; the delegation, which must be the
+ * signed one and must last until the payment has expired; the channel's allowance; and the payee. What the channel's last
+ * payment left, and keys, are not read again: if they have changed, the simulation fails.
  * @throws ItemError `manifest-invalid`, `delegation-revoked`, `delegation-ended`, `recipient-unregistered`,
  *   `balance-stale` if the RPC lags behind the channel's last payment; LedgerError
  */
 export async function openEscrow(relay: Relay, channel: Channel, run: RunLine): Promise<Escrow> {
-  const { owner, manifest, line, signature } = run
-  const { sponsor, network } = relay
+  const [, start] = await Promise.all([
+    requireSignature(relay, run),
+    followLast(relay, channel, run).then((next) => next ?? readStart(relay, channel, run)),
+  ])
+  return { ...start, ...(await readPaymentKeys(relay, run)) }
+}
+
+/** How long a signature that was checked against the employer's signers on the ledger is not checked again (ms). */
+const SIGNED_MS = 30_000
+
+/**
+ * Requires that a signer of the employer's account has signed the manifest.
+ * @throws ItemError `manifest-invalid`; LedgerError
+ */
+export async function requireSignature(relay: Relay, { job, owner, manifest, signature }: RunLine): Promise<void> {
+  const { signedRuns } = relay.memory
+  const now = performance.now()
+  const checked = signedRuns.get(job.id)
+  const isSame = checked?.signature === signature && checked.manifest === job.manifest
+  if (isSame && now - checked.at < SIGNED_MS) return
+  const { account } = await relay.sponsor.tracker.readAccount(owner)
+  if (!account || !isSignedManifest(manifest, signature, authOf(owner, account))) {
+    throw doubtful('manifest-invalid', 'no signer of the account has signed the manifest')
+  }
+  for (const [id, { at }] of signedRuns) if (now - at >= SIGNED_MS) signedRuns.delete(id)
+  signedRuns.set(job.id, { signature, manifest: job.manifest, at: now })
+}
+
+/**
+ * The start that the channel's last payment left, if this process has made that payment from the same delegation, it was
+ * applied, and the channel has signed nothing since.
+ */
+async function followLast(relay: Relay, channel: Channel, run: RunLine): Promise<EscrowStart | undefined> {
+  const { address } = channel
+  const last = relay.memory.lastPayments.get(address)
+  if (last?.allowance.owner !== run.owner || last.liveUntilLedger !== liveUntilOf(run)) return undefined
+  const { sequenceNumber, allowance } = last
+  const record = await findChannel(relay, address)
+  if (record?.sequenceNumber !== sequenceNumber) return undefined
+  const isIt = and(eq(transfers.account, address), eq(transfers.sequenceNumber, sequenceNumber))
+  const db = await relay.database()
+  if ((await db.$count(transfers, and(isIt, eq(transfers.status, 'succeeded')))) === 0) return undefined
+  return { allowance, source: new Account(address, sequenceNumber.toString()), followsLast: true }
+}
+
+/** The last ledger of the delegation that the manifest names. */
+export const liveUntilOf = ({ manifest, line }: RunLine): number | undefined =>
+  manifest.delegations.find(({ channel }) => channel === line.channel)?.liveUntilLedger
+
+/** @throws ItemError `delegation-ended` if the ledger would charge for a payment that is applied too late */
+export function requireTime({ network }: Pick<Relay, 'network'>, run: RunLine, latestLedger: number): void {
+  if ((liveUntilOf(run) ?? 0) < latestLedger + validityLedgers(network)) {
+    throw new ItemError('delegation-ended', 'the delegation ends before the payment would')
+  }
+}
+
+async function readStart(relay: Relay, channel: Channel, run: RunLine): Promise<EscrowStart> {
+  const { owner } = run
   const deployment = await relay.deployment()
-  const [employer, own, { delegations, latestLedger }] = await Promise.all([
-    sponsor.tracker.readAccount(owner),
-    sponsor.tracker.readAccount(channel.address),
+  const [own, { delegations, latestLedger }] = await Promise.all([
+    relay.sponsor.tracker.readAccount(channel.address),
     readDelegations(deployment, [{ owner, spender: channel.address }]),
   ])
   const last = await lastLedgerOf(await relay.database(), channel.address)
   if (isLagging(Math.min(latestLedger, own.latestLedger), last)) {
     throw new ItemError('balance-stale', 'the RPC lags behind the last payment')
   }
-  const doubtful = (code: 'manifest-invalid' | 'delegation-revoked' | 'recipient-unregistered', problem: string) =>
-    new ItemError(code, problem, { isDoubtful: true })
-  const isSigned = employer.account && isSignedManifest(manifest, signature, authOf(owner, employer.account))
-  if (!isSigned) throw doubtful('manifest-invalid', 'no signer of the account has signed the manifest')
   const [delegation] = delegations
   if (!delegation) throw doubtful('delegation-revoked', 'there is no delegation')
-  const signed = manifest.delegations.find((each) => each.channel === line.channel)
-  if (signed?.liveUntilLedger !== delegation.live_until_ledger) {
+  if (liveUntilOf(run) !== delegation.live_until_ledger) {
     throw doubtful('manifest-invalid', 'the delegation is not the one of the manifest')
   }
-  if (delegation.live_until_ledger < latestLedger + validityLedgers(network)) {
-    throw new ItemError('delegation-ended', 'the delegation ends before the payment would')
-  }
+  requireTime(relay, run, latestLedger)
   const allowance = openAllowance(channel, owner, delegation)
   if (!allowance) throw doubtful('delegation-revoked', 'the delegation cannot be opened')
   if (!own.account) throw new ItemError('channel-unfit', 'the channel has no account', { problem: 'account' })
-  const party = await readParties(deployment, [owner, line.address]).catch((error: unknown) => {
+  return { allowance, source: new Account(channel.address, own.account.seqNum.toString()), followsLast: false }
+}
+
+/** @throws ItemError `recipient-unregistered`; LedgerError */
+export async function readPaymentKeys({ memory }: Relay, run: RunLine): Promise<PaymentKeys> {
+  const { owner, line, manifest } = run
+  const next = manifest.payouts.filter(({ channel }) => channel === line.channel).map(({ address }) => address)
+  const party = await memory.keys.read([owner, line.address], next).catch((error: unknown) => {
     const isMissing = error instanceof WalletError && error.code === 'not-registered'
     throw isMissing ? doubtful('recipient-unregistered', 'the payee is not registered') : error
   })
   const payee = party(line.address)
-  return {
-    allowance,
-    viewingKey: payee.account.viewingKey,
-    auditorRecipient: payee.auditor,
-    auditorSender: party(owner).auditor,
-    source: new Account(channel.address, own.account.seqNum.toString()),
-  }
+  return { viewingKey: payee.viewingKey, auditorRecipient: payee.auditor, auditorSender: party(owner).auditor }
 }
 
 /**

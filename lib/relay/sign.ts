@@ -2,7 +2,14 @@ import { publicHalf } from '#lib/config/relay-key.ts'
 import { log } from '#lib/observability/log.ts'
 import { STALE_PROOF } from '#lib/stellar/confidential-token.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
-import { buildTransfer, proveTransferAhead, type SignedSpending, signSpending } from '#lib/wallet/calls.ts'
+import type { LedgerCheck } from '#lib/transfers/submit.ts'
+import {
+  buildTransfer,
+  proveTransferAhead,
+  type SignedSpending,
+  signEnforced,
+  signSpending,
+} from '#lib/wallet/calls.ts'
 import type { Opening } from '#lib/wallet/commitment.ts'
 import { type Allowance, proveDelegatedTransfer, type Spending } from '#lib/wallet/spending.ts'
 import { WalletError } from '#lib/wallet/wallet-error.ts'
@@ -13,7 +20,15 @@ import { storeSigned } from './item.ts'
 import { ItemError, isItemError, type RunErrorCode } from './item-error.ts'
 import type { HeldItem, Item } from './item-row.ts'
 import type { Channel, Relay } from './relay.ts'
-import { openEscrow, readLine, requireCover } from './run-item.ts'
+import {
+  liveUntilOf,
+  openEscrow,
+  readLine,
+  readPaymentKeys,
+  requireCover,
+  requireSignature,
+  requireTime,
+} from './run-item.ts'
 import { sealOpening, unsealAmount } from './sealing.ts'
 import { sequenceNumberOf } from './sequence.ts'
 
@@ -34,18 +49,22 @@ export type AheadProof = Terms & { channel: string } & (
 
 type DelegatedSpending = Awaited<ReturnType<typeof proveDelegatedTransfer>>
 
+/** A signed item. */
+interface Signed {
+  item: HeldItem
+  /** what the channel's next payment starts from once the transfer has applied */
+  next: PaymentStart
+  /** what the ledger said about the transfer */
+  checked?: LedgerCheck
+}
+
 /**
  * Makes the transfer that is to pay an item, and stores it before it is submitted. A proof contains one salt, so the
  * caller passes `proof` to one attempt only. Resolves to the signed item, and to the channel's opening once the
  * transfer has applied.
  * @throws ItemError; any other error when ledger, database or prover fail. No transfer is stored then
  */
-export async function signItem(
-  relay: Relay,
-  channel: Channel,
-  item: HeldItem,
-  proof?: AheadProof,
-): Promise<{ item: HeldItem; next: PaymentStart }> {
+export async function signItem(relay: Relay, channel: Channel, item: HeldItem, proof?: AheadProof): Promise<Signed> {
   if (item.payout !== null) return await signRunItem(relay, channel, item, proof)
   const terms = await readTerms(relay, channel, item)
   try {
@@ -71,12 +90,14 @@ async function signRunItem(
   channel: Channel,
   item: HeldItem,
   proof: AheadProof | undefined,
-): Promise<{ item: HeldItem; next: PaymentStart }> {
+): Promise<Signed> {
   const run = await readLine(relay, channel, item)
   const terms = { to: run.line.address, amount: run.amount }
   try {
     const escrow = await openEscrow(relay, channel, run)
-    const { allowance, source } = escrow
+    const { allowance, source, followsLast } = escrow
+    // If anything fails from here on, the next attempt reads the ledger.
+    relay.memory.lastPayments.delete(channel.address)
     await requireCover(relay, item, run, allowance)
     const deployment = await relay.deployment()
     const isProved = proof && 'allowance' in proof && isFor(proof, channel, terms) && isSame(proof.allowance, allowance)
@@ -85,12 +106,16 @@ async function signRunItem(
       : await relay.showProgress(await relay.database(), item, () =>
           proveDelegatedTransfer(deployment, channel, allowance, { ...escrow, ...terms }),
         )
-    const built = await signSpending(deployment, channel, spending, { seconds: relay.times.validity, source })
-    const { hash: innerHash, signedXdr } = built
+    const built = await signEnforced(deployment, channel, spending, { seconds: relay.times.validity, source })
+    const { hash: innerHash, signedXdr, simulation } = built
+    requireTime(relay, run, simulation.latestLedger)
     const sequenceNumber = sequenceNumberOf(signedXdr, relay.network.passphrase)
     const signed = await storeSigned(relay, item, { innerHash, signedXdr, sealedOpening: null, sequenceNumber })
-    return { item: signed, next: { allowance: spending.rest } }
+    const liveUntilLedger = liveUntilOf(run) ?? 0
+    relay.memory.lastPayments.set(channel.address, { allowance: spending.rest, sequenceNumber, liveUntilLedger })
+    return { item: signed, next: { allowance: spending.rest }, checked: { simulation, followsLast } }
   } catch (error) {
+    relay.memory.keys.forget()
     throw await explainRun(relay, channel.address, error)
   }
 }
@@ -108,13 +133,14 @@ async function proveRunItemAhead(
 ): Promise<AheadProof | undefined> {
   const run = await readLine(relay, channel, item)
   const terms = { to: run.line.address, amount: run.amount }
-  const escrow = await openEscrow(relay, channel, run)
   const follows = 'allowance' in start && start.allowance.owner === run.owner
-  const allowance = follows ? start.allowance : escrow.allowance
+  if (follows) await requireSignature(relay, run)
+  const allowance = follows ? start.allowance : (await openEscrow(relay, channel, run)).allowance
   if (terms.amount > allowance.opening.value) return undefined
+  const keys = await readPaymentKeys(relay, run)
   const deployment = await relay.deployment()
   const spending = await relay.showProgress(await relay.database(), item, () =>
-    proveDelegatedTransfer(deployment, channel, allowance, { ...escrow, ...terms }),
+    proveDelegatedTransfer(deployment, channel, allowance, { ...keys, ...terms }),
   )
   return { ...terms, channel: channel.address, allowance, spending }
 }

@@ -2,6 +2,7 @@ import type { Database } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
 import { decodeInner } from './policy.ts'
 import type { RecordingTerms } from './record.ts'
+import type { LedgerCheck } from './submit.ts'
 import { submit, type TransferContext } from './submit.ts'
 
 /** A transfer of a relay's channel account, which pays an item of a user's batch job. */
@@ -14,6 +15,8 @@ export interface ChannelTransfer {
   signedXDR: string
   /** Runs in the SQL transaction that records the transfer, and throws if this transfer may no longer pay the item. */
   confirm(tx: Database): Promise<void>
+  /** what the caller has just read from the ledger for this transaction */
+  checked?: LedgerCheck | undefined
   /** set if the channel pays from the escrow of a delegation, with the payout that it pays, if that is recorded */
   delegated?: Pick<RecordingTerms, 'payoutId' | 'paysNone'>
 }
@@ -49,13 +52,14 @@ const DELEGATED = {
  */
 export async function sponsorChannel(
   context: TransferContext,
-  { channel, signedXDR, quotaAccount, confirm, delegated }: ChannelTransfer,
+  { channel, signedXDR, quotaAccount, confirm, checked, delegated }: ChannelTransfer,
 ): Promise<ChannelOutcome> {
   const inner = decodeInner(signedXDR, context.tracker.network.passphrase)
   if (inner.source !== channel) throw new Refusal('source-mismatch', 'transaction source is not the channel')
   const { outcome, hash: sent } = await submit(context, inner, {
     terms: { quotaAccount, confirm, ...(delegated && { ...delegated, calls: DELEGATED }) },
     channel,
+    checked,
   })
   if (outcome.kind === 'open') return { status: 'open' }
   if (outcome.kind === 'refused') return { status: 'refused', resultCode: outcome.resultCode }

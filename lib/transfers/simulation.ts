@@ -5,6 +5,7 @@ import { isExtendable } from '#lib/stellar/entries.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import type { Network } from '#lib/stellar/network.ts'
 import type { SignedTransaction } from '#lib/stellar/node/envelope.ts'
+import type { CallSimulation } from '#lib/wallet/transaction.ts'
 
 const SIMULATION = z.object({
   latestLedger: z.number().int(),
@@ -13,22 +14,12 @@ const SIMULATION = z.object({
   minResourceFee: z.string().regex(/^\d+$/).optional(),
 })
 
-/** The network's response to a simulation. */
-export interface Simulation {
-  /** the resources that the call needs, the network's own margins included */
-  resources: xdr.SorobanResources
-  /** the minimum fee in stroops that the network requires for them, its own margins included */
-  minResourceFee: bigint
-  /** the ledger on whose state it ran */
-  latestLedger: number
-}
-
 /**
  * Simulates `inner` on the network's current state with authorization enforced, so that a transaction that would fail is
  * refused before it costs anything: a failed one costs the sponsor as much as a successful one.
  * @throws SponsorRefusal `would-fail` with the host's error; Refusal `unavailable`
  */
-export async function simulate(network: Network, inner: SignedTransaction): Promise<Simulation> {
+export async function simulate(network: Network, inner: SignedTransaction): Promise<CallSimulation> {
   const envelope = xdr.TransactionEnvelope.envelopeTypeTx(inner.envelope)
   const transaction = Buffer.from(envelope.toXdr()).toString('base64')
   const answer = await network.call('simulateTransaction', { transaction, authMode: 'enforce' }, SIMULATION)

@@ -3,6 +3,7 @@ import { Refusal, type RefusalCode } from '#lib/refusal/refusal.ts'
 import { SponsorRefusal } from '#lib/refusal/sponsor-refusal.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import type { SignedTransaction } from '#lib/stellar/node/envelope.ts'
+import type { CallSimulation } from '#lib/wallet/transaction.ts'
 import { recordApplied } from './applied.ts'
 import { checkLiveUntil } from './call-table.ts'
 import { wrapInFeeBump } from './fee-bump.ts'
@@ -111,7 +112,7 @@ interface Submission {
 export async function submit(
   context: TransferContext,
   inner: SignedTransaction,
-  { terms, channel, signal, onRecorded }: SubmitOptions,
+  { terms, channel, checked, signal, onRecorded }: SubmitOptions,
 ): Promise<Submission> {
   const { tracker, sponsor, waitMs } = context
   const db = await tracker.database()
@@ -124,7 +125,7 @@ export async function submit(
   if (!existing && !sponsor) throw new Refusal('sponsor-not-configured', 'no fee sponsor is configured')
   const { recorded, isNew } = existing
     ? { recorded: sponsor ? await renewSignatures(db, sponsor, inner, existing) : existing, isNew: false }
-    : await verifyAndRecord(db, { ...(sponsor as Sponsor), ...timing }, inner, { terms, channel, signal })
+    : await verifyAndRecord(db, { ...(sponsor as Sponsor), ...timing }, inner, { terms, channel, checked, signal })
   const hash = hashOf(recorded)
   onRecorded?.(hash)
   const { payoutId } = terms
@@ -137,9 +138,21 @@ export async function submit(
   return { outcome, hash }
 }
 
+/** What a caller of this process has read from the ledger for a transaction that it has just signed. */
+export interface LedgerCheck {
+  /** of the same call, with authorization enforced */
+  simulation: CallSimulation
+  /**
+   * whether the sequence number and the signature follow those of the account's last transaction, which this process has
+   * seen applied: the account need not be read then
+   */
+  followsLast: boolean
+}
+
 interface SubmitOptions {
   terms: RecordingTerms
   channel?: string
+  checked?: LedgerCheck | undefined
   signal?: AbortSignal
   onRecorded?: (hash: string) => void
 }
@@ -158,7 +171,7 @@ async function verifyAndRecord(
   db: Database,
   sponsor: Sponsor,
   inner: SignedTransaction,
-  { terms, channel, signal }: Pick<SubmitOptions, 'terms' | 'channel' | 'signal'>,
+  { terms, channel, checked, signal }: Omit<SubmitOptions, 'onRecorded'>,
 ): Promise<Sponsored> {
   let to: string | undefined
   try {
@@ -169,7 +182,7 @@ async function verifyAndRecord(
     // An account has at most one open transfer, so settle the older one first, if possible.
     const open = await findOpenTransfer(db, intent.account)
     if (open && !isRival(open, intent)) await sponsor.tracker.lookUp([open.id], OLDER_MS)
-    return await agree(db, sponsor, { inner, intent, terms, signal, now: sponsor.now() })
+    return await agree(db, sponsor, { inner, intent, terms, signal, now: sponsor.now() }, checked)
   } catch (error) {
     if (error instanceof SponsorRefusal) await noteRefusal(db, inner, { reason: error.reason, to }, sponsor.now())
     throw error
@@ -177,11 +190,16 @@ async function verifyAndRecord(
 }
 
 /** Verifies against the ledger until a response is recent enough to refuse or to agree on. */
-async function agree(db: Database, sponsor: Sponsor, proposal: Proposal): Promise<Sponsored> {
+async function agree(
+  db: Database,
+  sponsor: Sponsor,
+  proposal: Proposal,
+  given: LedgerCheck | undefined,
+): Promise<Sponsored> {
   const beganAt = performance.now()
-  for (;;) {
+  for (let checked = given; ; checked = undefined) {
     proposal.signal?.throwIfAborted()
-    const attempt = await verifyOnce(db, sponsor, proposal)
+    const attempt = await verifyOnce(db, sponsor, proposal, checked)
     if ('recorded' in attempt) return attempt
     const { cause } = attempt
     const patienceMs = cause instanceof SponsorRefusal && dependsOnRent(cause.reason) ? NEXT_LEDGER_MS : DOUBT_MS
@@ -193,7 +211,12 @@ async function agree(db: Database, sponsor: Sponsor, proposal: Proposal): Promis
 }
 
 /** Resolves to a `cause` if the network's response is too old to rely on. */
-async function verifyOnce(db: Database, sponsor: Sponsor, proposal: Proposal): Promise<Sponsored | { cause: unknown }> {
+async function verifyOnce(
+  db: Database,
+  sponsor: Sponsor,
+  proposal: Proposal,
+  checked: LedgerCheck | undefined,
+): Promise<Sponsored | { cause: unknown }> {
   const { network, tracker, keypair, now } = sponsor
   const { inner, intent, terms, signal } = proposal
   const isBehind = async (ledger: number) => isLagging(ledger, await lastLedgerOf(db, inner.source))
@@ -203,9 +226,9 @@ async function verifyOnce(db: Database, sponsor: Sponsor, proposal: Proposal): P
   let checkedAt: number | undefined
   try {
     checkTimeBounds(intent, Math.floor(now().getTime() / 1000))
-    const reading = await tracker.readAccount(inner.source)
-    checkPayer(inner, reading)
-    const needed = await simulate(network, inner)
+    const reading = checked?.followsLast ? undefined : await tracker.readAccount(inner.source)
+    if (reading) checkPayer(inner, reading)
+    const needed = checked?.simulation ?? (await simulate(network, inner))
     checkedAt = needed.latestLedger
     checkLiveUntil(intent.liveUntilLedger, terms.calls?.marginLedgers ?? 0, needed.latestLedger)
     checkResources(intent.resources, needed.resources)
@@ -214,7 +237,7 @@ async function verifyOnce(db: Database, sponsor: Sponsor, proposal: Proposal): P
       { fee: needed.minResourceFee, resources: needed.resources },
     )
     latestLedger = needed.latestLedger
-    recordedLedger = Math.min(reading.latestLedger, latestLedger)
+    recordedLedger = Math.min(reading?.latestLedger ?? latestLedger, latestLedger)
   } catch (error) {
     if (!(error instanceof SponsorRefusal) || !isOfTheMoment(error.reason)) throw error
     // The same transaction, posted twice at once, looks stale to the slower request once the faster one was applied.

@@ -9,6 +9,7 @@ import { readParties } from './parties.ts'
 import { addressOf, type Signer } from './signer.ts'
 import {
   invoke,
+  invokeAuthorized,
   proveCall,
   proveDelegation,
   proveTransfer,
@@ -19,7 +20,15 @@ import {
   scAmount,
   startFrom,
 } from './spending.ts'
-import { type CallOptions, readSource, type SignedCall, signCall, simulateCall } from './transaction.ts'
+import {
+  type CallOptions,
+  type CallSimulation,
+  prepareCall,
+  readSource,
+  type SignedCall,
+  signCall,
+  simulateCall,
+} from './transaction.ts'
 
 /** A signed call and the sender's opening after it. Store it before submitting, or the wallet must synchronise. */
 export type SignedSpending = SignedCall & { next: Opening }
@@ -143,6 +152,22 @@ export async function signSpending(
   options: CallOptions = {},
 ): Promise<SignedSpending> {
   return { ...(await call(deployment, holder.signer, name, args, options)), next }
+}
+
+/**
+ * `signSpending`, simulated under the authorization that the network will check. With the simulation, a payer of the fee
+ * need not simulate the call again. Throws as `signSpending`.
+ */
+export async function signEnforced(
+  deployment: TokenOnNetwork,
+  holder: AnyHolder,
+  { name, args, next }: Spending,
+  options: CallOptions = {},
+): Promise<SignedSpending & { simulation: CallSimulation }> {
+  const source = await readSource(deployment, holder.signer, options)
+  const operation = invokeAuthorized(deployment, name, args)
+  const { transaction, simulation } = await prepareCall(deployment, source, operation, options)
+  return { ...(await signCall(transaction, holder.signer)), next, simulation }
 }
 
 /**

@@ -216,6 +216,22 @@ export function invoke(deployment: TokenOnNetwork, name: string, args: xdr.ScVal
   return Operation.invokeContractFunction({ contract: deployment.token, function: name, args })
 }
 
+/** The call with the authorization of the transaction's source account, as the token requires it of a payer. */
+export function invokeAuthorized({ token }: TokenOnNetwork, name: string, args: xdr.ScVal[]): xdr.Operation {
+  const call = new xdr.InvokeContractArgs({
+    contractAddress: new Address(token).toScAddress(),
+    functionName: name,
+    args,
+  })
+  const rootInvocation = new xdr.SorobanAuthorizedInvocation({
+    function: xdr.SorobanAuthorizedFunction.sorobanAuthorizedFunctionTypeContractFn(call),
+    subInvocations: [],
+  })
+  const credentials = xdr.SorobanCredentials.sorobanCredentialsSourceAccount()
+  const auth = [new xdr.SorobanAuthorizationEntry({ credentials, rootInvocation })]
+  return Operation.invokeContractFunction({ contract: token, function: name, args, auth })
+}
+
 export const scAddress = (strkey: string): xdr.ScVal => new Address(strkey).toScVal()
 
 /** A public amount as i128. Callers check that it is not negative. */

@@ -78,6 +78,14 @@ export async function readSource(
   return new Account(address, String(found.val.account.seqNum))
 }
 
+/** The network's response to a simulation: what the call needs, its margins included, and the ledger that it ran on. */
+export interface CallSimulation {
+  resources: xdr.SorobanResources
+  /** stroops */
+  minResourceFee: bigint
+  latestLedger: number
+}
+
 /**
  * Builds the call, simulates it, and adopts footprint, resources, fee and authorization.
  * @throws WalletError `would-fail`; LedgerError `unavailable`
@@ -88,15 +96,37 @@ export async function simulateCall(
   operation: xdr.Operation,
   options: CallOptions,
 ): Promise<Transaction> {
+  return (await prepareCall(deployment, source, operation, options)).transaction
+}
+
+/**
+ * `simulateCall`, which also returns the simulation. If the operation has its authorization already, that is enforced as
+ * the network will do, and otherwise recorded.
+ */
+export async function prepareCall(
+  deployment: TokenOnNetwork,
+  source: Account,
+  operation: xdr.Operation,
+  options: CallOptions,
+): Promise<{ transaction: Transaction; simulation: CallSimulation }> {
   const transaction = buildCall(deployment, source, operation, options)
-  const simulation = await reachLedger(deployment.rpc.simulateTransaction(transaction))
+  const { body } = operation
+  const isAuthorized = body.type === 'invokeHostFunction' && body.invokeHostFunctionOp.auth.length > 0
+  const authMode = isAuthorized ? 'enforce' : undefined
+  const simulation = await reachLedger(deployment.rpc.simulateTransaction(transaction, undefined, authMode))
   if (rpc.Api.isSimulationError(simulation)) throw simulationFailed(simulation.error)
   const assembled = rpc.assembleTransaction(transaction, simulation)
-  const { readOnly, readWrite } = simulation.transactionData.build().resources.footprint
+  const { resources } = simulation.transactionData.build()
+  const { readOnly, readWrite } = resources.footprint
   const entries = [...readOnly, ...readWrite].filter(isExtendable).length
-  const resourceFee = BigInt(simulation.minResourceFee) + (options.margin ?? RENT_MARGIN * BigInt(entries))
+  const minResourceFee = BigInt(simulation.minResourceFee)
+  const resourceFee = minResourceFee + (options.margin ?? RENT_MARGIN * BigInt(entries))
   const data = allowForFirstUse(simulation.transactionData.setResourceFee(resourceFee).build(), transaction)
-  return assembled.setSorobanData(data).build()
+  const { latestLedger } = simulation
+  return {
+    transaction: assembled.setSorobanData(data).build(),
+    simulation: { resources, minResourceFee, latestLedger },
+  }
 }
 
 /** A simulation needs a source account and reads nothing of it. */
