@@ -34,6 +34,8 @@ interface Walk {
   absent: RecordedTransfer[]
   /** the last ledger that was read whole */
   latestLedger: number
+  /** when that ledger closed, unix seconds */
+  closedAt: number
 }
 
 /**
@@ -73,6 +75,7 @@ export async function walkLedgers(network: Network, sought: RecordedTransfer[], 
         records: new Map([...records].flatMap(([one, record]) => (record ? [[one, record]] : []))),
         absent,
         latestLedger,
+        closedAt,
       }
     }
     // A cursor that doesn't advance would fetch the same page forever.

@@ -18,8 +18,8 @@ export interface TrackingContext {
   now: () => Date
 }
 
-/** Up to this many are looked up one by one; more are found by walking the ledgers. */
-const FEW = 5
+/** Up to this many are looked up one by one, by two hashes each; more are found by walking the ledgers. */
+const FEW = 2
 
 /** A walk begins at most LONGEST_WALK ledgers back. One round looks up at most MOST transfers one by one. */
 const LONGEST_WALK = 20
@@ -39,8 +39,9 @@ interface Round {
 }
 
 /**
- * Looks up one transfer to learn whether a ledger has closed, a different one each time, and only then all of them.
- * Resolves to those that are left for the next round.
+ * Learns whether a ledger has closed, and only then looks transfers up: several by the pages of the ledgers since the last
+ * lookup; a few, or with an RPC that has no pages, by one of them, a different one each time, and then all of them. Resolves
+ * to those that are left for the next round.
  */
 export async function lookUpAll(
   context: TrackingContext,
@@ -50,19 +51,17 @@ export async function lookUpAll(
   const { recency } = context
   const [probe] = open
   if (!probe) return []
-  const isProbeOver = await lookUpProbe(context, probe, round)
-  const latest = recency.latestLedger()
+  const isRequested = ({ transfer }: RecordedTransfer) => round.isRequested(transfer.id)
   const lookedUp = ({ transfer }: RecordedTransfer) => recency.hint(transfer.lookedUpLedger) ?? -1
-  const due = open.filter(
-    (one) => !(one === probe && isProbeOver) && (round.isRequested(one.transfer.id) || lookedUp(one) < latest),
-  )
-  const recent = due.filter((one) => lookedUp(one) >= latest - LONGEST_WALK && lookedUp(one) < latest)
-  const walked =
-    recent.length > FEW
-      ? await lookUpInPages(context, recent, Math.min(...recent.map(lookedUp)) + 1, round)
-      : new Set<RecordedTransfer>()
-  const isRequested = ({ transfer }: RecordedTransfer) => Number(round.isRequested(transfer.id))
-  const separate = due.filter((one) => !walked.has(one)).toSorted((one, other) => isRequested(other) - isRequested(one))
+  const first = Math.max(0, recency.latestLedger() - LONGEST_WALK)
+  const recent = open.filter((one) => !isRequested(one) && lookedUp(one) >= first)
+  const walked = recent.length > FEW ? await lookUpInPages(context, recent, lookedUp, round) : undefined
+  const isProbeOver = walked === undefined && (await lookUpProbe(context, probe, round))
+  const latest = recency.latestLedger()
+  const isOver = (one: RecordedTransfer) => (walked ? walked.has(one) : one === probe && isProbeOver)
+  const separate = open
+    .filter((one) => !isOver(one) && (isRequested(one) || lookedUp(one) < latest))
+    .toSorted((one, other) => Number(isRequested(other)) - Number(isRequested(one)))
   const rest = separate.slice(0, MOST)
   for (const { transfer } of rest) round.putLast(transfer.id)
   await Promise.all(rest.map((one) => round.attempt(one.transfer.id, () => lookUpOne(context, one, round))))
@@ -89,24 +88,30 @@ async function lookUpProbe(context: TrackingContext, probe: RecordedTransfer, ro
   return isOver
 }
 
-/** Looks transfers up in the pages of the ledgers since `start`. Resolves to those that need no separate lookup. */
+/**
+ * Looks transfers up in the pages of the ledgers since their last lookup, that ledger included: the RPC always has it, and a
+ * later one only once it has closed. Resolves to those that need no separate lookup; undefined if there were no pages.
+ */
 async function lookUpInPages(
   context: TrackingContext,
   recent: RecordedTransfer[],
-  start: number,
+  lookedUp: (recorded: RecordedTransfer) => number,
   round: Round,
-): Promise<Set<RecordedTransfer>> {
-  const done = new Set<RecordedTransfer>()
+): Promise<Set<RecordedTransfer> | undefined> {
+  let done: Set<RecordedTransfer> | undefined
   // With an RPC that has no pages, or whose nodes lag, all of them are looked up one by one.
   await round.attempt('pages', async () => {
-    const { records, absent, latestLedger } = await walkLedgers(context.network, recent, start)
-    await noteLookedUp(await context.database(), absent, latestLedger)
-    for (const one of [...records.keys(), ...absent]) done.add(one)
+    const walk = await walkLedgers(context.network, recent, Math.min(...recent.map(lookedUp)))
+    const { records, absent, latestLedger } = walk
+    context.recency.observe(latestLedger, walk.closedAt)
+    const later = absent.filter((one) => lookedUp(one) < latestLedger)
+    if (later.length > 0) await noteLookedUp(await context.database(), later, latestLedger)
+    done = new Set([...records.keys(), ...absent])
     await Promise.all([
       ...[...records].map(([one, record]) =>
         round.attempt(one.transfer.id, () => settleRecord(context, one, record, round)),
       ),
-      ...absent.map((one) => round.attempt(one.transfer.id, () => round.resubmit(one, latestLedger))),
+      ...later.map((one) => round.attempt(one.transfer.id, () => round.resubmit(one, latestLedger))),
     ])
   })
   return done

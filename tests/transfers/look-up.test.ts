@@ -225,6 +225,7 @@ describe('walkLedgers', () => {
       records: new Map(),
       absent: sought,
       latestLedger: 110,
+      closedAt: expect.any(Number),
     })
   })
 
