@@ -94,9 +94,10 @@ test('waits while the float is exhausted, then pays the job', async () => {
 test('/ready is not ok without a running relay, and names channels that cannot pay', async () => {
   await fixture.db.execute(sql`UPDATE relay_channels SET problem = 'registration', seen_at = now()`)
   const problems = [addressOf(0), addressOf(1)].toSorted().map((address) => `${address}: registration`)
-  const unfit = { ok: false, channels: 2, problem: `no channel can pay; ${problems.join('; ')}` }
+  const unfit = { ok: false, channels: 2, runs: true, problem: `no channel can pay; ${problems.join('; ')}` }
   expect((await readiness({ ...fixture.running })).relay).toEqual(unfit)
   await fixture.db.execute(sql`UPDATE relay_channels SET seen_at = now() - interval '61 seconds'`)
   const { ok, relay } = await readiness({ ...fixture.running })
-  expect([ok, relay]).toEqual([false, { ok: false, channels: 0, problem: 'no relay is running; no channel can pay' }])
+  const problem = 'no relay is running; no channel can pay'
+  expect([ok, relay]).toEqual([false, { ok: false, channels: 0, runs: false, problem }])
 })
