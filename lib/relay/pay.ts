@@ -6,7 +6,6 @@ import { type RefusalReason, SponsorRefusal } from '#lib/refusal/sponsor-refusal
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import { sponsorChannel } from '#lib/transfers/channel.ts'
 import { isBehindAll, isOfTheMoment } from '#lib/transfers/recency.ts'
-import type { LedgerCheck } from '#lib/transfers/submit.ts'
 import { isAnyAble, recordProblem, storeBalance } from './channel-state.ts'
 import { checkChannels } from './check.ts'
 import { confirmItem, type Ending, end, type RequeueReason, requeue } from './item.ts'
@@ -15,7 +14,7 @@ import { findItem, type HeldItem, type Item } from './item-row.ts'
 import type { Channel, Relay } from './relay.ts'
 import { requireUnpaid } from './run-item.ts'
 import { suspectMove } from './sequence.ts'
-import { type AheadProof, type PaymentStart, signItem } from './sign.ts'
+import { type AheadProof, type PaymentStart, type Signed, signItem } from './sign.ts'
 
 /**
  * The outcome of a step. `ended`: the item has ended, or another worker has it. `requeued`: the item has no channel any
@@ -74,7 +73,7 @@ const nameOf = ({ job, position, channel, innerHash }: Item) => ({
 const PATIENCE_MS = 2_000
 
 /** Submits the item's stored transfer through the sponsor. May be repeated: the same transfer is paid for once. */
-async function submit(relay: Relay, item: HeldItem, checked?: LedgerCheck): Promise<Outcome> {
+async function submit(relay: Relay, item: HeldItem, checked?: Signed['checked']): Promise<Outcome> {
   const { channel, signedXdr: signedXDR, quotaAccount } = item
   if (signedXDR === null) throw new Error('a signed item has no transfer')
   const context = { sponsor: relay.sponsor, tracker: relay.sponsor.tracker, waitMs: PATIENCE_MS }
@@ -180,8 +179,6 @@ async function answerTakenPayout(relay: Relay, item: Item): Promise<Outcome> {
     if (isItemError(error, 'payout-busy')) return await postponePayout(relay, item)
     throw error
   }
-  // The payout is unpaid, and yet the transfer does not fit it: its row has changed since the transfer was signed, or the
-  // transfer that had claimed it has expired meanwhile. The next attempt compares the rows with the manifest again.
   return await doubt(relay, item, 'manifest-invalid')
 }
 

@@ -1,8 +1,5 @@
 import { publicHalf } from '#lib/config/relay-key.ts'
-import { log } from '#lib/observability/log.ts'
-import { STALE_PROOF } from '#lib/stellar/confidential-token.ts'
-import { LedgerError } from '#lib/stellar/ledger-error.ts'
-import type { LedgerCheck } from '#lib/transfers/submit.ts'
+import type { LedgerCheck } from '#lib/transfers/simulation.ts'
 import {
   buildTransfer,
   proveTransferAhead,
@@ -12,12 +9,11 @@ import {
 } from '#lib/wallet/calls.ts'
 import type { Opening } from '#lib/wallet/commitment.ts'
 import { type Allowance, proveDelegatedTransfer, type Spending } from '#lib/wallet/spending.ts'
-import { WalletError } from '#lib/wallet/wallet-error.ts'
 import { isConflict, openBalance, readBalance } from './balance.ts'
 import { findChannels } from './channel-state.ts'
-import { diagnose, isRegistered } from './check.ts'
+import { explain, explainRun } from './explain.ts'
 import { storeSigned } from './item.ts'
-import { ItemError, isItemError, type RunErrorCode } from './item-error.ts'
+import { ItemError } from './item-error.ts'
 import type { HeldItem, Item } from './item-row.ts'
 import type { Channel, Relay } from './relay.ts'
 import {
@@ -50,7 +46,7 @@ export type AheadProof = Terms & { channel: string } & (
 type DelegatedSpending = Awaited<ReturnType<typeof proveDelegatedTransfer>>
 
 /** A signed item. */
-interface Signed {
+export interface Signed {
   item: HeldItem
   /** what the channel's next payment starts from once the transfer has applied */
   next: PaymentStart
@@ -192,55 +188,6 @@ async function build(relay: Relay, channel: Channel, terms: Terms, opening: Open
     // The balance has changed since its opening was stored, for instance by a payment to the channel that was merged.
     return await from((await readBalance(relay, channel)).spendable)
   })
-}
-
-/** The reason why no transfer could be made: a problem of the channel, or of the item. Any other error is kept. */
-async function explain(
-  relay: Relay,
-  { channel, to }: { channel: string; to: string },
-  error: unknown,
-): Promise<unknown> {
-  // The merge failed, as a rule because the channel has no XLM for the fee. Other channels may be able to pay.
-  const isMergeLost = isItemError(error, 'call-failed')
-  if (error instanceof ItemError && !isMergeLost) return error
-  if (error instanceof LedgerError && error.code === 'unavailable') return error
-  const problem = await diagnose(relay, channel)
-  if (problem) return new ItemError('channel-unfit', `the channel lacks: ${problem}`, { problem })
-  if (!(await isRegistered(relay, to))) return new ItemError('unpayable', 'the recipient is not registered')
-  if (isConflict(error)) return new ItemError('balance-stale', 'the balance has changed', { cause: error })
-  if (isMergeLost) return new ItemError('balance-short', 'the merge failed', { cause: error })
-  if (!(error instanceof WalletError)) return error
-  const { code, contractError } = error
-  // The balance of the channel changed between reading and simulating, or the node that simulates lags behind.
-  if (contractError === STALE_PROOF) return new ItemError('balance-stale', 'the proof is stale', { cause: error })
-  if (code === 'balance-too-low') return new ItemError('balance-short', 'the channel has too little', { cause: error })
-  log('info', 'item cannot be paid', { channel, code, contractError })
-  return new ItemError('unpayable', `the transfer would fail: contract error ${contractError ?? code}`)
-}
-
-/** The contract's errors for a payment from an escrow (interface 0.8.0). */
-const DELEGATION_ERRORS: Record<number, RunErrorCode> = {
-  3501: 'recipient-unregistered',
-  3504: 'delegation-revoked',
-  3505: 'delegation-ended',
-  3601: 'account-frozen',
-  3602: 'account-frozen',
-  3603: 'account-frozen',
-}
-
-/** The reason why no payment from an escrow could be made. Any other error is kept. */
-async function explainRun(relay: Relay, channel: string, error: unknown): Promise<unknown> {
-  if (error instanceof ItemError || (error instanceof LedgerError && error.code === 'unavailable')) return error
-  const problem = await diagnose(relay, channel)
-  if (problem) return new ItemError('channel-unfit', `the channel lacks: ${problem}`, { problem })
-  if (!(error instanceof WalletError)) return error
-  const { code, contractError } = error
-  // The escrow changed between reading and simulating, or the node that simulates lags behind.
-  if (contractError === STALE_PROOF) return new ItemError('balance-stale', 'the proof is stale', { cause: error })
-  log('info', 'item cannot be paid', { channel, code, contractError })
-  const reason = contractError === undefined ? undefined : DELEGATION_ERRORS[contractError]
-  if (reason) return new ItemError(reason, error.message, { cause: error, isDoubtful: true })
-  return new ItemError('unpayable', `the transfer would fail: contract error ${contractError ?? code}`)
 }
 
 /** A channel that no relay has announced for this long counts as abandoned, and no other channel pays it. */

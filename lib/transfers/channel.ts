@@ -2,7 +2,7 @@ import type { Database } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
 import { decodeInner } from './policy.ts'
 import type { RecordingTerms } from './record.ts'
-import type { LedgerCheck } from './submit.ts'
+import type { LedgerCheck } from './simulation.ts'
 import { submit, type TransferContext } from './submit.ts'
 
 /** A transfer of a relay's channel account, which pays an item of a user's batch job. */

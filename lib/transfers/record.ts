@@ -18,6 +18,7 @@ import {
   type NewEnvelope,
   type RecordedTransfer,
 } from './rows.ts'
+import type { LedgerCheck } from './simulation.ts'
 
 /** The difference between recording a client's transfer and recording a relay's. */
 export interface RecordingTerms {
@@ -42,6 +43,8 @@ export interface Proposal {
   intent: Intent
   terms: RecordingTerms
   now: Date
+  /** what the caller has just read from the ledger for the transaction that it signed */
+  checked?: LedgerCheck | undefined
   /** aborts its verification */
   signal?: AbortSignal | undefined
 }

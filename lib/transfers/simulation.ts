@@ -14,6 +14,17 @@ const SIMULATION = z.object({
   minResourceFee: z.string().regex(/^\d+$/).optional(),
 })
 
+/** What a caller of this process has read from the ledger for a transaction that it has just signed. */
+export interface LedgerCheck {
+  /** of the same call, with authorization enforced */
+  simulation: CallSimulation
+  /**
+   * whether the sequence number and the signature follow those of the account's last transaction, which this process has
+   * seen applied: the account need not be read then
+   */
+  followsLast: boolean
+}
+
 /**
  * Simulates `inner` on the network's current state with authorization enforced, so that a transaction that would fail is
  * refused before it costs anything: a failed one costs the sponsor as much as a successful one.

@@ -3,7 +3,6 @@ import { Refusal, type RefusalCode } from '#lib/refusal/refusal.ts'
 import { SponsorRefusal } from '#lib/refusal/sponsor-refusal.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import type { SignedTransaction } from '#lib/stellar/node/envelope.ts'
-import type { CallSimulation } from '#lib/wallet/transaction.ts'
 import { recordApplied } from './applied.ts'
 import { checkLiveUntil } from './call-table.ts'
 import { wrapInFeeBump } from './fee-bump.ts'
@@ -23,7 +22,7 @@ import {
   lastLedgerOf,
   type RecordedTransfer,
 } from './rows.ts'
-import { checkResourceFee, checkResources, simulate } from './simulation.ts'
+import { checkResourceFee, checkResources, type LedgerCheck, simulate } from './simulation.ts'
 import type { Sponsor } from './sponsor.ts'
 import type { Outcome, Tracker } from './track.ts'
 
@@ -43,7 +42,7 @@ export interface TransferResult {
 }
 
 /**
- * Pays the network fee of the confidential transfer that a client has signed, and waits for it. Takes at most `waitMs`.
+ * Pays the network fee of the transfer that a client has signed, and waits for it, for at most `waitMs`.
  * @throws SponsorRefusal; Refusal `unavailable`, `sponsor-not-configured`; `transfer-open`, `transfer-refused`,
  *   `transfer-replaced`, `transfer-failed`, `transfer-expired`, `transfer-unknown` if it doesn't succeed
  */
@@ -70,8 +69,7 @@ const failed = (code: RefusalCode, details: { hash: string; reason?: string }) =
 
 /**
  * Submits a client's transaction until the request's time is up. From then on the transfer is open if it was recorded;
- * otherwise its verification is abandoned. A recording in progress is completed, and the same transaction, sent again,
- * joins it.
+ * otherwise its verification is abandoned. A recording in progress is completed, and joined by the same transaction.
  */
 async function submitInTime(
   context: TransferContext,
@@ -138,17 +136,6 @@ export async function submit(
   return { outcome, hash }
 }
 
-/** What a caller of this process has read from the ledger for a transaction that it has just signed. */
-export interface LedgerCheck {
-  /** of the same call, with authorization enforced */
-  simulation: CallSimulation
-  /**
-   * whether the sequence number and the signature follow those of the account's last transaction, which this process has
-   * seen applied: the account need not be read then
-   */
-  followsLast: boolean
-}
-
 interface SubmitOptions {
   terms: RecordingTerms
   channel?: string
@@ -182,7 +169,7 @@ async function verifyAndRecord(
     // An account has at most one open transfer, so settle the older one first, if possible.
     const open = await findOpenTransfer(db, intent.account)
     if (open && !isRival(open, intent)) await sponsor.tracker.lookUp([open.id], OLDER_MS)
-    return await agree(db, sponsor, { inner, intent, terms, signal, now: sponsor.now() }, checked)
+    return await agree(db, sponsor, { inner, intent, terms, checked, signal, now: sponsor.now() })
   } catch (error) {
     if (error instanceof SponsorRefusal) await noteRefusal(db, inner, { reason: error.reason, to }, sponsor.now())
     throw error
@@ -190,16 +177,11 @@ async function verifyAndRecord(
 }
 
 /** Verifies against the ledger until a response is recent enough to refuse or to agree on. */
-async function agree(
-  db: Database,
-  sponsor: Sponsor,
-  proposal: Proposal,
-  given: LedgerCheck | undefined,
-): Promise<Sponsored> {
+async function agree(db: Database, sponsor: Sponsor, given: Proposal): Promise<Sponsored> {
   const beganAt = performance.now()
-  for (let checked = given; ; checked = undefined) {
+  for (let proposal = given; ; proposal = { ...given, checked: undefined }) {
     proposal.signal?.throwIfAborted()
-    const attempt = await verifyOnce(db, sponsor, proposal, checked)
+    const attempt = await verifyOnce(db, sponsor, proposal)
     if ('recorded' in attempt) return attempt
     const { cause } = attempt
     const patienceMs = cause instanceof SponsorRefusal && dependsOnRent(cause.reason) ? NEXT_LEDGER_MS : DOUBT_MS
@@ -211,14 +193,9 @@ async function agree(
 }
 
 /** Resolves to a `cause` if the network's response is too old to rely on. */
-async function verifyOnce(
-  db: Database,
-  sponsor: Sponsor,
-  proposal: Proposal,
-  checked: LedgerCheck | undefined,
-): Promise<Sponsored | { cause: unknown }> {
+async function verifyOnce(db: Database, sponsor: Sponsor, proposal: Proposal): Promise<Sponsored | { cause: unknown }> {
   const { network, tracker, keypair, now } = sponsor
-  const { inner, intent, terms, signal } = proposal
+  const { inner, intent, terms, checked, signal } = proposal
   const isBehind = async (ledger: number) => isLagging(ledger, await lastLedgerOf(db, inner.source))
   let recordedLedger: number
   let latestLedger: number
