@@ -18,15 +18,19 @@ export async function readQuotas(db: Database): Promise<Record<string, Balance |
 /**
  * The differences between the quotas and the sums of the transfers, on one snapshot: held and float are the open bids,
  * used is the charged amount, or the whole bid for an unknown outcome, and count is everything recorded, except for a
- * relay's items that expired without ever being submitted.
+ * relay's items that expired without ever being submitted. A run counts with all its items, and once it has ended with those
+ * that were submitted, however many transfers an item took.
  */
 export async function findDiscrepancies(db: Database): Promise<unknown[]> {
   const result = await db.execute(sql`
     WITH of_accounts AS (
       SELECT coalesce(quota_account, account) AS account, kind, quota_day AS day, bid, fee_charged, status,
-          quota_account IS NULL OR status <> 'expired' OR first_sent_at IS NOT NULL AS counts
+          kind <> 'delegated' AND (quota_account IS NULL OR status <> 'expired' OR first_sent_at IS NOT NULL) AS counts
         FROM transfers LEFT JOIN (SELECT transfer, max(first_sent_at) AS first_sent_at FROM envelopes GROUP BY transfer) sent
           ON sent.transfer = transfers.id WHERE sponsor IS NOT NULL
+      UNION ALL SELECT user_sub, 'delegated', quota_day, 0, 0, 'expired', true
+        FROM batch_jobs JOIN batch_items ON batch_items.job = batch_jobs.id
+        WHERE batch IS NOT NULL AND (batch_jobs.status = 'running' OR submitted)
     ), days AS (
       SELECT * FROM of_accounts UNION ALL SELECT ${EVERYBODY}, kind, day, bid, fee_charged, status, counts FROM of_accounts
       UNION ALL SELECT ${CALLS}, kind, day, bid, fee_charged, status, counts FROM of_accounts
