@@ -47,7 +47,7 @@ export function presentAudit(
         .map(({ account: name, problem }) => `${name}: ${problem}.`),
       ...(completeFrom === undefined
         ? []
-        : [`Events before ${completeFrom} are missing: the RPC has dropped them, and no archive was named.`]),
+        : [`Events before ${completeFrom} are missing: neither the RPC nor a named archive has them.`]),
     ],
   }
 }

@@ -26,26 +26,47 @@ export interface HistorySource {
 }
 
 /**
- * Every event of the token that names `account`, or all of them. Old events come from the first archive that has all.
- * @throws WalletError `archive-unavailable`, or `history-incomplete` if archives are named and none of them is complete
+ * Every event of the token that names `account`, or all of them. Old events come from the first archive that has all of
+ * them since the registration. If none goes back that far, `completeFrom` says where the events begin.
+ * @throws WalletError `archive-unavailable`, or `history-incomplete` if every named archive has gaps
  */
 export async function readHistory({ rpc: server, token, archives }: HistorySource, account?: string): Promise<History> {
   const health = await server.getHealth()
   const { floor, seam } = limitsOf(health)
   const whole: rpc.Api.EventFilter[] = [{ type: 'contract', contractIds: [token] }]
   const filters = account === undefined ? whole : accountFilters(token, account)
-  const recent = await readRecent(server, filters, archives.length === 0 ? floor : seam)
-  if (archives.length === 0) {
-    const isRegistered = account !== undefined && recent.events.some(({ topics }) => topics[0] === REGISTER)
-    const isWhole = isRegistered || health.oldestLedger <= 1
-    return isWhole ? { events: recent.events } : { events: recent.events, completeFrom: recent.from }
-  }
+  const recent = await readRecent(server, filters, floor)
+  const isYoung = account !== undefined && beginsWithRegistration(recent.events, account)
+  if (isYoung || health.oldestLedger <= 1) return { events: recent.events }
+  if (archives.length === 0) return { events: recent.events, completeFrom: recent.from }
   const old = await readOld(archives, account, seam - 1)
-  return { events: [...old, ...recent.events] }
+  const events = [...old, ...recent.events.filter(({ ledger }) => ledger >= seam)]
+  return beginsWithRegistration(events, account)
+    ? { events }
+    : { events, completeFrom: old[0]?.closedAt ?? recent.from }
+}
+
+/**
+ * Whether the events go back to the registration of `account`, or of every account that has paid or merged: an archive that
+ * began later has other events of them.
+ */
+function beginsWithRegistration(events: readonly HistoryEvent[], account: string | undefined): boolean {
+  const registered = new Set<string | undefined>()
+  for (const { topics } of events) {
+    const [name = '', subject] = topics
+    if (name === REGISTER) registered.add(subject)
+    else if (account === undefined && SPENDING.includes(name) && !registered.has(subject)) return false
+  }
+  return account === undefined
+    ? registered.size > 0
+    : registered.has(Address.fromString(account).toScVal().toXdr('base64'))
 }
 
 /** Base64 XDR of the symbol `register`. */
 const REGISTER = 'AAAADwAAAAhyZWdpc3Rlcg=='
+
+/** Base64 XDR of the symbols of the events whose first topic after the name is a registered account. */
+const SPENDING = ['transfer', 'merge'].map((name) => xdr.ScVal.scvSymbol(name).toXdr('base64'))
 
 async function readRecent(server: rpc.Server, filters: rpc.Api.EventFilter[], startLedger: number) {
   const events: HistoryEvent[] = []
@@ -63,14 +84,18 @@ async function readOld(
   account: string | undefined,
   through: number,
 ): Promise<HistoryEvent[]> {
+  let cut: HistoryEvent[] | undefined
   for (const archive of archives) {
     const { events, complete }: ArchivedEvents =
       account === undefined
         ? await archive.readToken(undefined, through)
         : await archive.readEvents(account, undefined, through)
     if (!complete) continue
-    return events.map((event) => ({ ...fromArchive(archive, event), payload: payloadOf(event.payload_xdr) }))
+    const old = events.map((event) => ({ ...fromArchive(archive, event), payload: payloadOf(event.payload_xdr) }))
+    if (beginsWithRegistration(old, account)) return old
+    cut ??= old
   }
+  if (cut) return cut
   throw new WalletError(
     'history-incomplete',
     `no named archive has all events through ledger ${through}: ${archives.map(({ name }) => name).join(' and ')}`,

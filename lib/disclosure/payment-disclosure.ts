@@ -40,7 +40,11 @@ export async function disclosePayments(
   const viewingKeys = await readViewingKeys(context.source, request, concerned)
   const groups = await openPayments(context, request, discloser, concerned, viewingKeys)
   const bundles: Bundle[] = []
-  const chosen = groupsFor(request, groups).flatMap((group) => partsOf(request, group).map((part) => ({ part, group })))
+  const threshold = thresholdOf(request)
+  const chosen =
+    threshold === undefined
+      ? groups.flatMap((group) => partsOf(request, group).map((part) => ({ part, group })))
+      : [chooseForThreshold(request, groups, threshold)]
   for (const { part, group } of chosen) {
     bundles.push(await proveParts(context, request, { part, group, viewingKeys }))
   }
@@ -55,18 +59,32 @@ interface Group {
   secrets: Secrets
 }
 
-/** A threshold is proved under one key: the first under which the payments reach it. */
-function groupsFor(request: PaymentRequest, groups: readonly Group[]): readonly Group[] {
-  const threshold = thresholdOf(request)
-  if (threshold === undefined) return groups
-  const sumOf = ({ payments }: Group) => payments.reduce((sum, { value }) => sum + value, 0n)
-  return [groups.find((group) => sumOf(group) >= threshold), ...groups].flatMap((group) => group ?? []).slice(0, 1)
+/** A threshold is one proof, and a proof has one key of an auditor: the first under which the payments reach it. */
+function chooseForThreshold(
+  request: PaymentRequest,
+  groups: readonly Group[],
+  threshold: bigint,
+): { part: Part; group: Group } {
+  const failures: unknown[] = []
+  for (const group of groups) {
+    try {
+      return { part: choosePayments(circuitsFor(request), group.payments, threshold), group }
+    } catch (error) {
+      failures.push(error)
+    }
+  }
+  const sum = groups.flatMap(({ payments }) => payments).reduce((total, { value }) => total + value, 0n)
+  if (groups.length > 1 && sum >= threshold) {
+    throw new DisclosureError(
+      'too-many-payments',
+      'the payments under one key of the auditor do not reach the threshold, and a proof takes one key',
+    )
+  }
+  throw failures[0] ?? new DisclosureError('not-true', 'there is no payment in this period')
 }
 
 function partsOf(request: PaymentRequest, { payments }: Group): Part[] {
   const circuits = circuitsFor(request)
-  const threshold = thresholdOf(request)
-  if (threshold !== undefined) return [choosePayments(circuits, payments, threshold)]
   if (request.statement === 'total') return splitTotal(circuits, payments)
   const [circuit] = circuits
   if (!circuit || payments.length !== 1) throw new DisclosureError('not-true', 'the request asks for one payment')

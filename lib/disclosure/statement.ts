@@ -164,9 +164,7 @@ export function presentStatement(
     rows,
     notes: [
       ...(unread > 0 ? [`${unread} amounts cannot be read and are not in the totals.`] : []),
-      ...(isCut
-        ? [`Payments before ${completeFrom} are missing: the RPC has dropped them, and no archive was named.`]
-        : []),
+      ...(isCut ? [`Payments before ${completeFrom} are missing: neither the RPC nor a named archive has them.`] : []),
     ],
   }
 }

@@ -202,7 +202,7 @@ describe('while the RPC has the payments', () => {
   test('a holder discloses its balance', async () => {
     await ask(employer.address, '--balance', 'value')
     await command('wallet', 'disclose', '--secret', employer.signer.secret(), ...answering())
-    expect(await verify()).toMatch(/^verified .* 945\.5000000\nbalance of G/)
+    expect(await verify()).toMatch(/^verified .* 945\.5000000\nthe balance of G/)
   })
 })
 

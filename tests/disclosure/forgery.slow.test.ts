@@ -348,6 +348,26 @@ test('refuses a proof without zero knowledge under the same key', async () => {
   }
 })
 
+test('a threshold under two keys of an auditor is proved under the one whose payments fit a proof', async () => {
+  const rotated = openCase(Array.from({ length: 40 }, () => 1n))
+  rotated.ledger.rotateAuditor()
+  rotated.paid.push(rotated.ledger.pay(rotated.employer, rotated.contractor, 35n))
+  const prove = (atLeast: bigint) => disclose(rotated, prover, 'auditor-recipient', { statement: 'total', atLeast })
+  const { request, bundles } = await prove(35n)
+  expect(bundles.map(({ events }) => events.length)).toEqual([1])
+  await expect(verify({ request, bundles, source: rotated.ledger.source() })).resolves.toMatchObject({ subtotals: [] })
+  await expect(prove(60n)).rejects.toMatchObject({ code: 'too-many-payments', message: /under one key/ })
+  await expect(prove(80n)).rejects.toMatchObject({ code: 'not-true' })
+})
+
+test.each<{ statement: 'total'; atLeast?: bigint }>([{ statement: 'total' }, { statement: 'total', atLeast: 30n }])(
+  'refuses a file without a bundle for %o',
+  async (about) => {
+    const { request } = await disclose(openCase(), prover, 'recipient', about)
+    await expect(verify({ request, bundles: [] })).rejects.toMatchObject({ code: 'bundle-invalid' })
+  },
+)
+
 test('a total under two keys of an auditor has a proof for each, and its subtotals are shown', async () => {
   const rotated = openCase([7n])
   rotated.ledger.rotateAuditor()

@@ -87,7 +87,7 @@ async function findPayments(
   if (hash !== undefined) throw new Error('The request asks for a total over a period: leave --hash out')
   const { events, completeFrom } = await readHistory(network, request.account)
   if (completeFrom !== undefined && Date.parse(completeFrom) > Date.parse(request.period.from)) {
-    console.error(`payments before ${completeFrom} are missing: the RPC has dropped them, and no archive is named`)
+    console.error(`payments before ${completeFrom} are missing: neither the RPC nor a named archive has them`)
   }
   return paymentsIn(events, network.token)
 }

@@ -96,7 +96,7 @@ export function presentVerified(request: DisclosureRequest, verified: Verified):
       `${closedAt}  from ${from}  to ${to}${spender ? `  paid by ${spender}` : ''}  ledger ${ledger}  ${transaction}  read from ${source}`,
   )
   const parts = subtotals.length > 1 ? [`subtotals ${subtotals.map(formatUnits).join(', ')}`] : []
-  const about = request.statement === 'balance' ? [`balance of ${request.account}, as of now`] : []
+  const about = [`${describeQuestion(request)}${request.statement === 'balance' ? ', as of now' : ''}`]
   return [`${outcome} ${amount}`, ...about, ...parts, ...lines].join('\n')
 }
 
