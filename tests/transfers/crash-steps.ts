@@ -8,10 +8,19 @@ export interface Step {
   letGo(): Promise<void>
 }
 
+interface CallOptions {
+  delivered: boolean
+  nth?: number
+  since?: { method: string; nth: number }
+}
+
 /** The two ways to hold a program: at a question to the RPC, and at a lock of the database. */
 export interface Steps {
-  /** Blocks it at its nth call of this method; `delivered` forwards the call and withholds the response. */
-  atCall(method: string, options: { delivered: boolean; nth?: number }): Step
+  /**
+   * Blocks it at its nth call of this method; `delivered` forwards the call and withholds the response. With `since`, calls
+   * count from the nth call of that other method.
+   */
+  atCall(method: string, options: CallOptions): Step
   /**
    * Blocks it at a lock that `statement` takes when the program makes its nth call of the method `from`. The statement
    * may be set later, once the row to lock is known; calls are counted from now on.
@@ -37,11 +46,13 @@ export async function openSteps(proxy: FaultProxy, databaseUrl: string): Promise
     }
   }
 
-  function atCall(method: string, { delivered, nth = 1 }: { delivered: boolean; nth?: number }): Step {
+  function atCall(method: string, { delivered, nth = 1, since }: CallOptions): Step {
     let seen = 0
+    let left = since?.nth ?? 0
     const reached = new Promise<void>((resolve) => {
       proxy.rule((call): Fault => {
-        if (call.method !== method) return 'pass'
+        if (call.method === since?.method) left -= 1
+        if (call.method !== method || left > 0) return 'pass'
         seen += 1
         if (seen < nth) return 'pass'
         // Gives the network a moment to process the delivered call.
