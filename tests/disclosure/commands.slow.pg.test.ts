@@ -125,8 +125,9 @@ describe('while the RPC has the payments', () => {
       '--hash',
       hashes[2] ?? '',
     )
-    const [outcome, payment, ...rest] = (await verify()).split('\n')
+    const [outcome, question, payment, ...rest] = (await verify()).split('\n')
     expect(outcome).toBe('verified (embedded ledger: anyone can forge this) 12.5000000')
+    expect(question).toBe(`one payment of ${contractor.address}, disclosed by the recipient`)
     expect(payment).toContain(`from ${employer.address}  to ${contractor.address}  ledger`)
     expect(payment).toContain(`${hashes[2]}  read from the RPC`)
     expect(rest).toEqual([])
@@ -227,8 +228,9 @@ describe('once the RPC has dropped the first payments', () => {
     const secret = ['--secret', contractor.signer.secret()]
     await command('wallet', 'disclose', ...secret, ...answering(), ...archived())
     expect(await failing(verify())).toMatchObject({ stderr: expect.stringMatching(/^event-out-of-range: /) })
-    const [outcome, ...payments] = (await verify(...archived())).split('\n')
+    const [outcome, question, ...payments] = (await verify(...archived())).split('\n')
     expect(outcome).toBe('verified (embedded ledger: anyone can forge this) 64.5000000')
+    expect(question).toMatch(/^the total from .* to .* of G[A-Z2-7]{55}, disclosed by the recipient$/)
     expect(payments.map((payment) => payment.replace(/.*read from /, ''))).toEqual([
       ...Array(3).fill(`${service.base}/api/archive`),
       'the RPC',
