@@ -105,7 +105,7 @@ test('creates everything, prints no secret, and changes nothing when it runs aga
   expect(settings.network).toMatchObject({ name: 'local', rpcUrl: devnet.rpcUrl, passphrase: network.passphrase })
   const sponsor = settings.sponsor?.keypair ?? Keypair.random()
   for (const channel of channels())
-    expect(await balanceOf(channel)).toEqual({ spendable: CHANNEL_FUNDS, receiving: 0n })
+    expect(await balanceOf(channel)).toEqual({ spendable: 0n, receiving: CHANNEL_FUNDS })
 
   const accounts = [sponsor, Keypair.fromSecret(devnet.issuerSecret), ...channels()]
   const before = { state: await stateOf(accounts), text: readFileSync(file, 'utf8'), at: statSync(file).mtimeMs }

@@ -100,7 +100,7 @@ test('a channel discloses what it paid, if the owner has signed exactly that', a
     network: `${ledger.devnet.url}/deployment.json`,
     archives: [],
   })
-  const [outcome, ...payments] = presentVerified(request, verified).split('\n')
+  const [outcome, , ...payments] = presentVerified(request, verified).split('\n')
   expect(outcome).toMatch(/^verified .* 0\.0000065$/)
   expect(payments).toHaveLength(2)
   for (const payment of payments) expect(payment).toContain(`paid by ${channel.address}`)
