@@ -68,7 +68,7 @@ test('runs a job on PGlite right after the first start, and another one after a 
   try {
     // Posted while the channels are being prepared: the job waits for them.
     expect(await runJob(first.service, [1, 2, 3, 4])).toMatchObject({ status: 'completed' })
-    expect((await readiness({ ...first.service })).relay).toEqual({ ok: true, channels: 3 })
+    expect((await readiness({ ...first.service })).relay).toEqual({ ok: true, channels: 3, runs: true })
     const discovery = await fetch(`${first.relayUrl}/.well-known/disbursement-relay`)
     expect(await discovery.json()).toMatchObject({ network: 'local', publicKey: { kty: 'EC' } })
   } finally {
