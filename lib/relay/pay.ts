@@ -33,7 +33,10 @@ interface Step {
   onSigned(next: PaymentStart): void
 }
 
-/** Takes an item one step towards its payment. Throws only while the database cannot be reached. */
+/**
+ * Takes an item one step towards its payment. Throws only while the database or the ledger cannot be reached: the caller
+ * repeats the step.
+ */
 export async function advanceItem(relay: Relay, { item: before, channel, proof, onSigned }: Step): Promise<Outcome> {
   let item = before
   try {
@@ -179,6 +182,7 @@ async function answerTakenPayout(relay: Relay, item: Item): Promise<Outcome> {
     if (isItemError(error, 'payout-busy')) return await postponePayout(relay, item)
     throw error
   }
+  // No other transfer has it, so its row differs from the item: somebody has changed it.
   return await doubt(relay, item, 'manifest-invalid')
 }
 

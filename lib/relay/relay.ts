@@ -63,8 +63,6 @@ interface RelayMemory {
   keys: PartyKeyCache
   /** the last payment that each channel signed from an escrow: what it leaves once it is applied */
   lastPayments: Map<string, { allowance: Allowance; sequenceNumber: bigint; liveUntilLedger: number }>
-  /** by job, the signature and manifest that the employer's signers were found to have signed; `at` from performance.now() */
-  signedRuns: Map<string, { signature: string; manifest: string | null; at: number }>
 }
 
 /** The relay's intervals, in seconds. */
@@ -137,7 +135,7 @@ export function openRelay(
     showProgress: openProgress(),
     runProblem: readOnce(() => findRunProblem(rest.network, rest.token, guarded)),
     deployment,
-    memory: { keys: openPartyKeys(deployment), lastPayments: new Map(), signedRuns: new Map() },
+    memory: { keys: openPartyKeys(deployment), lastPayments: new Map() },
   }
 }
 

@@ -5,14 +5,13 @@ import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
 import { transfers } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { RUNNABLE } from '#lib/directory/payouts/seals.ts'
-import { authOf } from '#lib/stellar/account.ts'
+import { type AccountReading, authOf } from '#lib/stellar/account.ts'
 import { isLagging } from '#lib/transfers/recency.ts'
 import { lastLedgerOf } from '#lib/transfers/rows.ts'
 import { readDelegations } from '#lib/wallet/account.ts'
 import { hashSeal, isSignedManifest, type Manifest, type ManifestPayout, parseManifest } from '#lib/wallet/manifest.ts'
 import { type Allowance, openAllowance } from '#lib/wallet/spending.ts'
 import { WalletError } from '#lib/wallet/wallet-error.ts'
-import { findChannel } from './channel-state.ts'
 import { ItemError } from './item-error.ts'
 import type { Item } from './item-row.ts'
 import type { Channel, Relay } from './relay.ts'
@@ -95,15 +94,12 @@ export async function requireUnpaid(db: Database, { payout: id }: Pick<Item, 'pa
 }
 
 /** The escrow that an item is paid from, and what the ledger says about the item's payment. */
-export interface Escrow extends EscrowStart, PaymentKeys {}
-
-/** The allowance that a payment starts from, and the channel's sequence number. */
-interface EscrowStart {
+export interface Escrow extends PaymentKeys {
   allowance: Allowance
-  /** the channel's account, with its present sequence number */
+  /** the channel's account, as it was read for this payment */
+  own: AccountReading
+  /** the same account, as the source of the payment's transaction */
   source: Account
-  /** whether both follow from the channel's last payment, and the ledger was not asked */
-  followsLast: boolean
 }
 
 /** The keys that a payment is encrypted to. */
@@ -125,49 +121,36 @@ const doubtful = (code: 'manifest-invalid' | 'delegation-revoked' | 'recipient-u
  *   `balance-stale` if the RPC lags behind the channel's last payment; LedgerError
  */
 export async function openEscrow(relay: Relay, channel: Channel, run: RunLine): Promise<Escrow> {
-  const [, start] = await Promise.all([
-    requireSignature(relay, run),
-    followLast(relay, channel, run).then((next) => next ?? readStart(relay, channel, run)),
-  ])
-  return { ...start, ...(await readPaymentKeys(relay, run)) }
-}
-
-/** How long a signature that was checked against the employer's signers on the ledger is not checked again (ms). */
-const SIGNED_MS = 30_000
-
-/**
- * Requires that a signer of the employer's account has signed the manifest.
- * @throws ItemError `manifest-invalid`; LedgerError
- */
-export async function requireSignature(relay: Relay, { job, owner, manifest, signature }: RunLine): Promise<void> {
-  const { signedRuns } = relay.memory
-  const now = performance.now()
-  const checked = signedRuns.get(job.id)
-  const isSame = checked?.signature === signature && checked.manifest === job.manifest
-  if (isSame && now - checked.at < SIGNED_MS) return
-  const { account } = await relay.sponsor.tracker.readAccount(owner)
+  const { owner, manifest, signature } = run
+  const { readAccount } = relay.sponsor.tracker
+  const [{ account }, own] = await Promise.all([readAccount(owner), readAccount(channel.address)])
   if (!account || !isSignedManifest(manifest, signature, authOf(owner, account))) {
     throw doubtful('manifest-invalid', 'no signer of the account has signed the manifest')
   }
-  for (const [id, { at }] of signedRuns) if (now - at >= SIGNED_MS) signedRuns.delete(id)
-  signedRuns.set(job.id, { signature, manifest: job.manifest, at: now })
+  const allowance = (await followLast(relay, channel, run, own)) ?? (await readAllowance(relay, channel, run, own))
+  if (!own.account) throw new ItemError('channel-unfit', 'the channel has no account', { problem: 'account' })
+  const source = new Account(channel.address, own.account.seqNum.toString())
+  return { allowance, own, source, ...(await readPaymentKeys(relay, run)) }
 }
 
 /**
- * The start that the channel's last payment left, if this process has made that payment from the same delegation, it was
- * applied, and the channel has signed nothing since.
+ * The allowance that the channel's last payment left, if this process has made that payment from the same delegation, and
+ * it was applied as the channel's last transaction.
  */
-async function followLast(relay: Relay, channel: Channel, run: RunLine): Promise<EscrowStart | undefined> {
-  const { address } = channel
+async function followLast(
+  relay: Relay,
+  { address }: Channel,
+  run: RunLine,
+  own: AccountReading,
+): Promise<Allowance | undefined> {
   const last = relay.memory.lastPayments.get(address)
   if (last?.allowance.owner !== run.owner || last.liveUntilLedger !== liveUntilOf(run)) return undefined
   const { sequenceNumber, allowance } = last
-  const record = await findChannel(relay, address)
-  if (record?.sequenceNumber !== sequenceNumber) return undefined
+  if (own.account?.seqNum !== sequenceNumber) return undefined
   const isIt = and(eq(transfers.account, address), eq(transfers.sequenceNumber, sequenceNumber))
   const db = await relay.database()
   if ((await db.$count(transfers, and(isIt, eq(transfers.status, 'succeeded')))) === 0) return undefined
-  return { allowance, source: new Account(address, sequenceNumber.toString()), followsLast: true }
+  return allowance
 }
 
 /** The last ledger of the delegation that the manifest names. */
@@ -181,13 +164,10 @@ export function requireTime({ network }: Pick<Relay, 'network'>, run: RunLine, l
   }
 }
 
-async function readStart(relay: Relay, channel: Channel, run: RunLine): Promise<EscrowStart> {
+async function readAllowance(relay: Relay, channel: Channel, run: RunLine, own: AccountReading): Promise<Allowance> {
   const { owner } = run
-  const deployment = await relay.deployment()
-  const [own, { delegations, latestLedger }] = await Promise.all([
-    relay.sponsor.tracker.readAccount(channel.address),
-    readDelegations(deployment, [{ owner, spender: channel.address }]),
-  ])
+  const asked = [{ owner, spender: channel.address }]
+  const { delegations, latestLedger } = await readDelegations(await relay.deployment(), asked)
   const last = await lastLedgerOf(await relay.database(), channel.address)
   if (isLagging(Math.min(latestLedger, own.latestLedger), last)) {
     throw new ItemError('balance-stale', 'the RPC lags behind the last payment')
@@ -200,8 +180,7 @@ async function readStart(relay: Relay, channel: Channel, run: RunLine): Promise<
   requireTime(relay, run, latestLedger)
   const allowance = openAllowance(channel, owner, delegation)
   if (!allowance) throw doubtful('delegation-revoked', 'the delegation cannot be opened')
-  if (!own.account) throw new ItemError('channel-unfit', 'the channel has no account', { problem: 'account' })
-  return { allowance, source: new Account(channel.address, own.account.seqNum.toString()), followsLast: false }
+  return allowance
 }
 
 /** @throws ItemError `recipient-unregistered`; LedgerError */

@@ -8,7 +8,7 @@ import { log } from '#lib/observability/log.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import { decodeEnvelope } from '#lib/stellar/node/envelope.ts'
 import { askUntilRecent } from '#lib/transfers/recency.ts'
-import { type ChannelStore, findChannel, findChannels, isChannel, readClock, recordProblem } from './channel-state.ts'
+import { type ChannelStore, findChannel, findChannels, isChannel, recordProblem } from './channel-state.ts'
 import { ItemError } from './item-error.ts'
 import type { HeldItem, Item } from './item-row.ts'
 import type { Relay } from './relay.ts'
@@ -111,7 +111,9 @@ export async function suspectMove(relay: Relay, item: Item): Promise<void> {
   const { channel, signedXdr } = item
   if (channel === null || signedXdr === null) return
   const number = sequenceNumberOf(signedXdr, relay.network.passphrase)
-  const ledger = await relay.ledger.readClosedAfter(await readClock(await relay.database()))
+  // By the ledger's time, which the first call reads: a clock that is ahead would keep the item from ever being paid.
+  await relay.ledger.readLatest()
+  const ledger = await relay.ledger.readClosedAfter(relay.ledger.now())
   const { response, isRecent } = await askUntilRecent(
     () => relay.sponsor.tracker.readAccount(channel),
     ({ account, latestLedger }) => latestLedger >= ledger || (account !== undefined && account.seqNum >= number),

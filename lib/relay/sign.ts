@@ -16,15 +16,7 @@ import { storeSigned } from './item.ts'
 import { ItemError } from './item-error.ts'
 import type { HeldItem, Item } from './item-row.ts'
 import type { Channel, Relay } from './relay.ts'
-import {
-  liveUntilOf,
-  openEscrow,
-  readLine,
-  readPaymentKeys,
-  requireCover,
-  requireSignature,
-  requireTime,
-} from './run-item.ts'
+import { liveUntilOf, openEscrow, readLine, readPaymentKeys, requireCover, requireTime } from './run-item.ts'
 import { sealOpening, unsealAmount } from './sealing.ts'
 import { sequenceNumberOf } from './sequence.ts'
 
@@ -91,7 +83,7 @@ async function signRunItem(
   const terms = { to: run.line.address, amount: run.amount }
   try {
     const escrow = await openEscrow(relay, channel, run)
-    const { allowance, source, followsLast } = escrow
+    const { allowance, own, source } = escrow
     // If anything fails from here on, the next attempt reads the ledger.
     relay.memory.lastPayments.delete(channel.address)
     await requireCover(relay, item, run, allowance)
@@ -109,7 +101,7 @@ async function signRunItem(
     const signed = await storeSigned(relay, item, { innerHash, signedXdr, sealedOpening: null, sequenceNumber })
     const liveUntilLedger = liveUntilOf(run) ?? 0
     relay.memory.lastPayments.set(channel.address, { allowance: spending.rest, sequenceNumber, liveUntilLedger })
-    return { item: signed, next: { allowance: spending.rest }, checked: { simulation, followsLast } }
+    return { item: signed, next: { allowance: spending.rest }, checked: { simulation, account: own } }
   } catch (error) {
     relay.memory.keys.forget()
     throw await explainRun(relay, channel.address, error)
@@ -130,7 +122,6 @@ async function proveRunItemAhead(
   const run = await readLine(relay, channel, item)
   const terms = { to: run.line.address, amount: run.amount }
   const follows = 'allowance' in start && start.allowance.owner === run.owner
-  if (follows) await requireSignature(relay, run)
   const allowance = follows ? start.allowance : (await openEscrow(relay, channel, run)).allowance
   if (terms.amount > allowance.opening.value) return undefined
   const keys = await readPaymentKeys(relay, run)

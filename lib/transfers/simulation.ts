@@ -1,6 +1,7 @@
 import { xdr } from '@stellar/stellar-sdk'
 import { z } from 'zod'
 import { sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
+import type { AccountReading } from '#lib/stellar/account.ts'
 import { isExtendable } from '#lib/stellar/entries.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import type { Network } from '#lib/stellar/network.ts'
@@ -14,15 +15,12 @@ const SIMULATION = z.object({
   minResourceFee: z.string().regex(/^\d+$/).optional(),
 })
 
-/** What a caller of this process has read from the ledger for a transaction that it has just signed. */
+/** What a caller in this process has read from the ledger for a transaction that it has just signed. */
 export interface LedgerCheck {
   /** of the same call, with authorization enforced */
   simulation: CallSimulation
-  /**
-   * whether the sequence number and the signature follow those of the account's last transaction, which this process has
-   * seen applied: the account need not be read then
-   */
-  followsLast: boolean
+  /** of the source account */
+  account: AccountReading
 }
 
 /**

@@ -203,8 +203,8 @@ async function verifyOnce(db: Database, sponsor: Sponsor, proposal: Proposal): P
   let checkedAt: number | undefined
   try {
     checkTimeBounds(intent, Math.floor(now().getTime() / 1000))
-    const reading = checked?.followsLast ? undefined : await tracker.readAccount(inner.source)
-    if (reading) checkPayer(inner, reading)
+    const reading = checked?.account ?? (await tracker.readAccount(inner.source))
+    checkPayer(inner, reading)
     const needed = checked?.simulation ?? (await simulate(network, inner))
     checkedAt = needed.latestLedger
     checkLiveUntil(intent.liveUntilLedger, terms.calls?.marginLedgers ?? 0, needed.latestLedger)
@@ -214,7 +214,7 @@ async function verifyOnce(db: Database, sponsor: Sponsor, proposal: Proposal): P
       { fee: needed.minResourceFee, resources: needed.resources },
     )
     latestLedger = needed.latestLedger
-    recordedLedger = Math.min(reading?.latestLedger ?? latestLedger, latestLedger)
+    recordedLedger = Math.min(reading.latestLedger, latestLedger)
   } catch (error) {
     if (!(error instanceof SponsorRefusal) || !isOfTheMoment(error.reason)) throw error
     // The same transaction, posted twice at once, looks stale to the slower request once the faster one was applied.

@@ -1,0 +1,100 @@
+import { Account, Asset, Keypair, Networks, Operation, TransactionBuilder } from '@stellar/stellar-sdk'
+import { eq } from 'drizzle-orm'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { relayChannels } from '#drizzle/schema/relay.ts'
+import { watchLedger } from '#lib/relay/ledger.ts'
+import { releaseMoved } from '#lib/relay/moved.ts'
+import type { Relay } from '#lib/relay/relay.ts'
+import { suspectMove } from '#lib/relay/sequence.ts'
+import type { Network } from '#lib/stellar/network.ts'
+import { type ItemFixture, LATER, openItemFixture } from './item-fixture.ts'
+
+const CHANNEL = Keypair.random()
+const ADDRESS = CHANNEL.publicKey()
+
+let fixture: ItemFixture
+
+beforeAll(async () => {
+  fixture = await openItemFixture()
+})
+afterAll(() => fixture.close())
+beforeEach(() => fixture.makeChannels(ADDRESS))
+
+const problemOfChannel = async () => (await fixture.channelOf(ADDRESS))?.problem
+
+test('finds that an unknown transaction has used the number of an expired transfer', async () => {
+  await suspectMove(relayOn({ accounts: [{ sequence: 8n, behind: 0 }] }), await signedItem())
+  expect(await problemOfChannel()).toBe('moved')
+})
+
+test('takes no reading of a lagging node as proof that the number is free', async () => {
+  const lagging = { sequence: 7n, behind: 1 }
+  const item = await signedItem()
+  await suspectMove(relayOn({ accounts: [lagging, lagging, { sequence: 8n, behind: 0 }] }), item)
+  expect(await problemOfChannel()).toBe('moved')
+  await fixture.makeChannels(ADDRESS)
+  await expect(suspectMove(relayOn({ accounts: [lagging] }), item)).rejects.toThrow('the RPC lags')
+})
+
+test('measures the recency of a reading by the ledger, not by the clock of the database', async () => {
+  // The network's time is years behind the database's.
+  const closedAt = new Date('2020-01-01T00:00:00Z').getTime()
+  await suspectMove(relayOn({ closedAt, accounts: [{ sequence: 7n, behind: 0 }] }), await signedItem())
+  expect(await problemOfChannel()).toBeNull()
+})
+
+test('releases no channel on the strength of an account older than the move', async () => {
+  await fixture.db
+    .update(relayChannels)
+    .set({ problem: 'moved', movedAt: LATER })
+    .where(eq(relayChannels.address, ADDRESS))
+  const relay = relayOn({ accounts: [{ sequence: 8n, behind: 1 }] })
+  expect(await releaseMoved(relay, { address: ADDRESS, isUnverified: true })).toBe('rpc-lags')
+  expect(await problemOfChannel()).toBe('moved')
+})
+
+/** An item whose transfer uses the channel's sequence number 8. */
+async function signedItem() {
+  const transaction = new TransactionBuilder(new Account(ADDRESS, '7'), {
+    fee: '100',
+    networkPassphrase: Networks.TESTNET,
+  })
+    .addOperation(Operation.payment({ destination: ADDRESS, asset: Asset.native(), amount: '1' }))
+    .setTimeout(60)
+    .build()
+  transaction.sign(CHANNEL)
+  const item = await fixture.sign(
+    await fixture.take(await fixture.makeItem(), ADDRESS),
+    transaction.hash().toString('hex'),
+  )
+  return { ...item, signedXdr: transaction.toXdr() }
+}
+
+/**
+ * A relay on a network that closes a ledger per call. Reading n of the channel's account is the nth of `accounts`, or the
+ * last, from a node `behind` the latest ledger by so many ledgers.
+ */
+function relayOn({
+  closedAt = Date.now(),
+  accounts,
+}: {
+  closedAt?: number
+  accounts: readonly { sequence: bigint; behind: number }[]
+}): Relay {
+  let latest = 100
+  let readings = 0
+  const network = {
+    passphrase: Networks.TESTNET,
+    pollMs: 1,
+    call: async () => {
+      latest += 1
+      return { sequence: latest, closeTime: Math.floor(closedAt / 1000) + (latest - 100) * 5 }
+    },
+  } as unknown as Network
+  const readAccount = async () => {
+    const { sequence, behind } = accounts[Math.min(readings++, accounts.length - 1)] ?? { sequence: 0n, behind: 0 }
+    return { account: { seqNum: sequence }, latestLedger: latest - behind }
+  }
+  const part = { network, ledger: watchLedger(network), sponsor: { tracker: { readAccount } } }
+  return { ...fixture.relayWith(ADDRESS), ...part } as unknown as Relay
+}
