@@ -182,7 +182,7 @@ export const relayChannels = pgTable(
      * the first check adopts the ledger's
      */
     sequenceNumber: bigint('sequence_number', { mode: 'bigint' }),
-    /** the highest one that a registration or a merge has used: no transfer records it */
+    /** the highest sequence number of a registration or a merge, which no transfer records */
     ownCallSequence: bigint('own_call_sequence', { mode: 'bigint' }),
     /** when the problem `moved` was found: until the release no channel pays an item that was queued before */
     movedAt: instant('moved_at'),

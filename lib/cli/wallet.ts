@@ -158,7 +158,7 @@ function sponsored(given: Given, network: TestNetwork, signer: Keypair): SubmitC
     try {
       return await sponsorCall(await connectWallet(given.service, signer), signedXdr)
     } catch (error) {
-      // A network may have no service, or one that sponsors no calls. An answer of the service itself counts.
+      // Without a service, or with one that sponsors no calls, the account pays. Any other refusal by the service is final.
       const reason = error instanceof TypeError ? 'no service responds' : 'the service sponsors no calls'
       if (!(error instanceof TypeError) && !(error instanceof PayrollError && error.status === 501)) throw error
       console.error(`${reason}: the account pays the fee itself`)

@@ -35,7 +35,7 @@ export interface AuditedDelegation {
 export interface Audit {
   lines: AuditLine[]
   accounts: Map<string, AuditedAccount>
-  /** those that are not revoked */
+  /** the delegations that have not been revoked */
   delegations: AuditedDelegation[]
 }
 

@@ -41,7 +41,7 @@ interface Round {
 /**
  * Learns whether a ledger has closed, and only then looks transfers up: several by the pages of the ledgers since the last
  * lookup; a few, or with an RPC that has no pages, by one of them, a different one each time, and then all of them. Resolves
- * to those that are left for the next round.
+ * to the transfers that the next round has to look up.
  */
 export async function lookUpAll(
   context: TrackingContext,
@@ -90,7 +90,7 @@ async function lookUpProbe(context: TrackingContext, probe: RecordedTransfer, ro
 
 /**
  * Looks transfers up in the pages of the ledgers since their last lookup, that ledger included: the RPC always has it, and a
- * later one only once it has closed. Resolves to those that need no separate lookup; undefined if there were no pages.
+ * later one only once it has closed. Resolves to the transfers that need no separate lookup; undefined if there were no pages.
  */
 async function lookUpInPages(
   context: TrackingContext,

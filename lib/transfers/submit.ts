@@ -69,7 +69,7 @@ const failed = (code: RefusalCode, details: { hash: string; reason?: string }) =
 
 /**
  * Submits a client's transaction until the request's time is up. From then on the transfer is open if it was recorded;
- * otherwise its verification is abandoned. A recording in progress is completed, and joined by the same transaction.
+ * otherwise its verification is abandoned. A recording in progress is completed, and a repeat of the request joins it.
  */
 async function submitInTime(
   context: TransferContext,

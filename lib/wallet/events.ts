@@ -57,8 +57,9 @@ const FLOOR_MARGIN = 2
 const SEAM_MARGIN = 100
 
 /**
- * The first ledger to request from an RPC, below which a start soon is an error, and the first one for which its events
- * are used although there are archives: at most half of what it has is taken from them, because they lag behind.
+ * `floor`: the first ledger to request from an RPC; a lower start may soon be an error. `seam`: the first ledger whose events
+ * are read from the RPC although there are archives. Archives lag behind the RPC, so at most the older half of the ledgers
+ * that it still has is read from an archive.
  */
 export function limitsOf({ oldestLedger, latestLedger }: { oldestLedger: number; latestLedger: number }) {
   const floor = Math.min(oldestLedger + FLOOR_MARGIN, latestLedger)

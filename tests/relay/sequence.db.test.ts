@@ -65,7 +65,7 @@ async function signedItem() {
   transaction.sign(CHANNEL)
   const item = await fixture.sign(
     await fixture.take(await fixture.makeItem(), ADDRESS),
-    transaction.hash().toString('hex'),
+    Buffer.from(transaction.hash()).toString('hex'),
   )
   return { ...item, signedXdr: transaction.toXdr() }
 }

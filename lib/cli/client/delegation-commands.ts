@@ -69,7 +69,7 @@ interface Tools<Given> {
 }
 
 /**
- * The relay that the user trusts: that of its own document, or of the deployment document.
+ * The relay that the user trusts: it is named by --relay-document, or else by the deployment document.
  * @throws WalletError `relay-unknown`
  */
 async function trustedRelay(given: DelegationOptions, network: TestNetwork): Promise<RelayDocument> {

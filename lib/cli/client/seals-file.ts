@@ -15,7 +15,10 @@ function readLines(path: string): string[] {
   }
 }
 
-/** A line that a crash has cut recognizes no seal. The line after it begins with a line feed of its own. */
+/**
+ * Each line also begins with a line feed, so that it doesn't continue one that a crash cut short. The rest of that one
+ * matches no seal.
+ */
 function append(path: string, line: string): void {
   const file = openSync(path, 'a', 0o600)
   try {
