@@ -182,7 +182,7 @@ async function answerTakenPayout(relay: Relay, item: Item): Promise<Outcome> {
     if (isItemError(error, 'payout-busy')) return await postponePayout(relay, item)
     throw error
   }
-  // No other transfer has it, so its row differs from the item: somebody has changed it.
+  // No other transfer has it: its row was changed, and differs from the signed line.
   return await doubt(relay, item, 'manifest-invalid')
 }
 
