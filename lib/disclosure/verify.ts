@@ -114,8 +114,7 @@ interface Answer {
 /** A file has one bundle, except for a total in several parts. */
 function checkShape(request: DisclosureRequest, answers: readonly Answer[]): void {
   const isTotal = request.statement === 'total' && thresholdOf(request) === undefined
-  if (answers.length === 0 || (answers.length > 1 && !isTotal))
-    throw misshapen(answers.length === 0 ? 'the file has no bundle' : 'this request takes a single bundle')
+  if (answers.length === 0 || (answers.length > 1 && !isTotal)) throw misshapen('the number of bundles is wrong')
   for (const { bundle, circuit } of answers) {
     const count = bundle.events.length
     const fits = circuit.kind === 'total' ? count >= 1 && count <= circuit.slots : count === circuit.slots

@@ -33,10 +33,7 @@ interface Step {
   onSigned(next: PaymentStart): void
 }
 
-/**
- * Takes an item one step towards its payment. Throws only while the database or the ledger cannot be reached: the caller
- * repeats the step.
- */
+/** Takes an item one step towards its payment. If it throws, a database or ledger is out of reach: repeat the step. */
 export async function advanceItem(relay: Relay, { item: before, channel, proof, onSigned }: Step): Promise<Outcome> {
   let item = before
   try {
@@ -90,8 +87,7 @@ async function submit(relay: Relay, item: HeldItem, checked?: Signed['checked'])
   })
   switch (submitted.status) {
     case 'open':
-    // A refusal by the network decides nothing: the transfer may still apply until it expires.
-    case 'refused':
+    case 'refused': // by the network, which decides nothing: the transfer may still apply until it expires
       return 'wait'
     case 'succeeded':
       await end(relay, item, { status: 'paid', hash: submitted.hash })
@@ -173,7 +169,7 @@ async function answerRefusal(relay: Relay, item: Item, { reason, message }: Spon
   return await fail(relay, item, message)
 }
 
-/** The item's payout could not be claimed: it was canceled, or another transfer was faster. */
+/** The item's payout could not be claimed: it was canceled or changed, or another transfer was faster. */
 async function answerTakenPayout(relay: Relay, item: Item): Promise<Outcome> {
   try {
     await requireUnpaid(await relay.database(), item)
@@ -182,7 +178,6 @@ async function answerTakenPayout(relay: Relay, item: Item): Promise<Outcome> {
     if (isItemError(error, 'payout-busy')) return await postponePayout(relay, item)
     throw error
   }
-  // No other transfer has it: its row was changed, and differs from the signed line.
   return await doubt(relay, item, 'manifest-invalid')
 }
 
