@@ -1,30 +1,39 @@
+import type { Action } from './act/actions.ts'
+
 interface ActionFormProps {
-  action: 'pause-channel' | 'resume-channel' | 'look-up-transfer' | 'resend-invite'
+  action: Action
   /** the id of the record, or the address of the channel */
   subject: string
   /** the page to return to */
   back: string
   label: string
+  /** what the action is about, if the page has several forms with the label */
+  about?: string
   /** the label of the note, which says why; without it the action needs none */
   why?: string
+  /** further fields of the action */
+  fields?: Record<string, string>
 }
 
 const BUTTON =
   'min-h-6 rounded-md border border-edge bg-surface px-2 py-0.5 text-xs hover:border-accent hover:text-accent'
 
-/** A form for what an operator may do with a record. One that needs a reason is collapsed until it is wanted. */
-export function ActionForm({ action, subject, back, label, why }: ActionFormProps) {
+/** The form of an operator's action on a record. If the action needs a reason, the form is collapsed at first. */
+export function ActionForm({ action, subject, back, label, about, why, fields = {} }: ActionFormProps) {
   const form = (
     <form method="post" action="/act" className="mt-1 flex flex-wrap items-center gap-2 print:hidden">
       <input type="hidden" name="action" value={action} />
       <input type="hidden" name="subject" value={subject} />
       <input type="hidden" name="back" value={back} />
+      {Object.entries(fields).map(([name, value]) => (
+        <input key={name} type="hidden" name={name} value={value} />
+      ))}
       {why && (
         <input
           name="note"
           required
           maxLength={200}
-          aria-label={`${why} (${label})`}
+          aria-label={`${why} (${about ?? label})`}
           placeholder={why}
           autoComplete="off"
           className="h-8 min-w-0 flex-1 basis-40 rounded-md border border-edge bg-surface px-2 text-ink placeholder:text-faint"

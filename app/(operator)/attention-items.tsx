@@ -1,23 +1,26 @@
 import type { Route } from 'next'
 import Link from 'next/link'
 import type { Attention } from '#lib/dashboard/attention.ts'
-import { age, dayOf, Moment } from './figures.tsx'
+import { ActionForm } from './action-form.tsx'
+import { age, Moment } from './figures.tsx'
 import { BatchLink, ContractorLink, OrganisationLink, User } from './record-links.tsx'
 import { Shape } from './status.tsx'
 
 interface AttentionItemsProps {
   items: readonly Attention[]
+  /** the page that shows them */
+  back: string
   network: string
   now: Date
 }
 
 /** The items that need attention, each with the people it concerns, its time, its reason, and its remedy. */
-export function AttentionItems({ items, network, now }: AttentionItemsProps) {
+export function AttentionItems({ items, ...page }: AttentionItemsProps) {
   return (
     <ul className="divide-y divide-line rounded-lg border border-line bg-surface shadow-card">
       {items.map((item) => (
         <li key={item.key}>
-          <AttentionItem item={item} network={network} now={now} />
+          <AttentionItem item={item} {...page} />
         </li>
       ))}
     </ul>
@@ -26,8 +29,8 @@ export function AttentionItems({ items, network, now }: AttentionItemsProps) {
 
 type AttentionItemProps = Omit<AttentionItemsProps, 'items'> & { item: Attention }
 
-function AttentionItem({ item, network, now }: AttentionItemProps) {
-  const { level, since, until, what, why, remedy, actor, page } = item
+function AttentionItem({ item, back, network, now }: AttentionItemProps) {
+  const { level, since, what, why, remedy, actor, page } = item
   return (
     <div className="grid gap-x-6 gap-y-1 px-4 py-3 sm:grid-cols-[minmax(0,1fr)_auto] sm:px-5">
       <div className="min-w-0">
@@ -55,13 +58,8 @@ function AttentionItem({ item, network, now }: AttentionItemProps) {
         <p className="mt-1 [overflow-wrap:anywhere]">
           <span className="text-faint">{actor === 'operator' ? 'To do: ' : 'To do by the employer: '}</span>
           {remedy}
-          {until && (
-            <span className="text-faint">
-              {' '}
-              Listed until {until.event}, at most until {dayOf(until.at)}.
-            </span>
-          )}
         </p>
+        <Acknowledgement item={item} back={back} now={now} />
       </div>
       {since && (
         <p className="text-[0.8125rem] text-soft sm:text-right">
@@ -70,6 +68,32 @@ function AttentionItem({ item, network, now }: AttentionItemProps) {
         </p>
       )}
     </div>
+  )
+}
+
+/** Who has acknowledged the item and why, or else the form for it. */
+function Acknowledgement({ item, back, now }: Pick<AttentionItemProps, 'item' | 'back' | 'now'>) {
+  const { acknowledgeable, acknowledgement, what } = item
+  if (acknowledgement) {
+    return (
+      <p className="mt-1 text-soft [overflow-wrap:anywhere]">
+        <span className="text-faint">Acknowledged by </span>
+        {acknowledgement.operator} <Moment at={acknowledgement.at} now={now} />: {acknowledgement.note}
+      </p>
+    )
+  }
+  if (!acknowledgeable) return null
+  const { condition, subject, lastEvent } = acknowledgeable
+  return (
+    <ActionForm
+      action="acknowledge"
+      subject={subject}
+      back={back}
+      label="Acknowledge"
+      about={what}
+      why="Why nothing more needs to be done"
+      fields={{ condition, seen: lastEvent.toISOString() }}
+    />
   )
 }
 

@@ -63,6 +63,16 @@ CREATE TABLE "archive_streams" (
 	CONSTRAINT "archive_streams_role" CHECK ("archive_streams"."role" in ('token', 'registry'))
 );
 --> statement-breakpoint
+CREATE TABLE "acknowledgements" (
+	"condition" text NOT NULL,
+	"subject" uuid NOT NULL,
+	"note" text NOT NULL,
+	"operator" text NOT NULL,
+	"at" timestamp (3) with time zone NOT NULL,
+	"seen" timestamp (3) with time zone NOT NULL,
+	CONSTRAINT "acknowledgements_condition_subject_pk" PRIMARY KEY("condition","subject")
+);
+--> statement-breakpoint
 CREATE TABLE "audit_log" (
 	"sequence" bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY (sequence name "audit_log_sequence_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
 	"at" timestamp (3) with time zone NOT NULL,

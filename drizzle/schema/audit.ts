@@ -44,6 +44,7 @@ export const AUDIT_ACTIONS = [
   'channel.released',
   'channel.paused',
   'channel.resumed',
+  'attention.acknowledged',
 ] as const
 export type AuditAction = (typeof AUDIT_ACTIONS)[number]
 
@@ -56,6 +57,7 @@ const SUBJECT_KINDS = [
   'transfer',
   'sign-in',
   'channel',
+  'attention',
 ] as const
 export type SubjectKind = (typeof SUBJECT_KINDS)[number]
 
@@ -91,6 +93,27 @@ export const auditLog = pgTable(
 
 /** Ids, statuses, field names, reasons and counts, and an operator's note. */
 export type AuditDetail = Record<string, string | number | boolean | readonly string[]>
+
+/**
+ * The last acknowledgement of a condition of a record by an operator. The condition needs attention again once something
+ * happens after `seen`. The audit log has all acknowledgements.
+ */
+export const acknowledgements = pgTable(
+  'acknowledgements',
+  {
+    /** a key of the conditions that the overview lists */
+    condition: text('condition').notNull(),
+    /** the id of the record */
+    subject: uuid('subject').notNull(),
+    note: text('note').notNull(),
+    /** the name that the operator gave at sign-in */
+    operator: text('operator').notNull(),
+    at: instant('at').notNull(),
+    /** the last event of the condition that the operator had seen */
+    seen: instant('seen').notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.condition, table.subject] })],
+)
 
 /**
  * How often the sponsor refused an account for one reason in one hour. The first refusal is a row of the audit log. The

@@ -1,3 +1,5 @@
+import type { AcknowledgeableCondition, Acknowledgement } from './acknowledgements.ts'
+
 /** A name that links to the record's page. */
 export interface NamedRecord {
   id: string
@@ -12,9 +14,6 @@ export interface OrganisationUser {
 
 /** The maximum number of contractors that an item names. It counts the rest. */
 export const NAMES_SHOWN = 4
-
-/** Older failures are counted but not listed: an employer may never resend them. */
-export const LISTED_FOR_MS = 7 * 24 * 3_600_000
 
 /** Something that someone must handle or should know about. */
 export interface Attention {
@@ -36,8 +35,10 @@ export interface Attention {
   contractors?: readonly NamedRecord[]
   /** how many contractors `contractors` leaves out */
   moreContractors?: number
-  /** the event that resolves it, and when it leaves the list even without that event */
-  until?: { event: string; at: Date }
+  /** the condition of a record, and its last event: it can be acknowledged until something new happens */
+  acknowledgeable?: { condition: AcknowledgeableCondition; subject: string; lastEvent: Date }
+  /** set on the page of a record: the overview lists no acknowledged items */
+  acknowledgement?: Acknowledgement | null
   /** the page with the details */
   page: string
 }

@@ -3,7 +3,6 @@ import { batchItems, type ChannelProblem, type ItemStatus, relayChannels } from 
 import type { Database } from '#lib/db/connection.ts'
 import { isSeenLately } from '#lib/relay/channel-state.ts'
 import { transferRows } from './transfer-rows.ts'
-import { countShortages } from './unpaid-items.ts'
 
 export interface ChannelLine {
   address: string
@@ -21,13 +20,10 @@ export interface ChannelLine {
   /** when the last transfer to it settled, and its hash; null without one */
   receivedAt: Date | null
   receivedHash: string | null
-  /** how many recently failed, still unpaid transfers exceeded its balance; 0 once the channel has received more */
-  short: number
 }
 
 /** Lists the channels of one token or all, by address. */
 export async function listChannels(db: Database, token: string | undefined, now: Date): Promise<ChannelLine[]> {
-  const shortages = await countShortages(db, now)
   const { status, recipient, createdAt, settledAt, hash } = transferRows
   const received = db
     .select({ settledAt, hash })
@@ -56,11 +52,7 @@ export async function listChannels(db: Database, token: string | undefined, now:
     .leftJoinLateral(received, sql`true`)
     .where(token === undefined ? undefined : eq(relayChannels.token, token))
     .orderBy(sql`${relayChannels.address}`)
-  return channels.map((channel) => ({
-    ...channel,
-    isRunning: isSeenLately(channel.seenAt, now),
-    short: shortages.get(channel.address) ?? 0,
-  }))
+  return channels.map((channel) => ({ ...channel, isRunning: isSeenLately(channel.seenAt, now) }))
 }
 
 /**

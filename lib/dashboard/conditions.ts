@@ -110,7 +110,7 @@ export const CONDITIONS = {
   },
   outcomeUnknown: { notice: { level: 'bad', what: 'It is unknown whether a payout was paid' } },
   sponsorRunsDry: {
-    notice: { level: 'late', what: 'The sponsor’s balance is running out' },
+    notice: { level: 'bad', what: 'The sponsor may be unable to pay' },
     alert: {
       name: 'PayrollSponsorRunsDry',
       expr: `predict_linear(payroll_sponsor_balance_stroops[1d], ${SPONSOR_DAYS} * 86400) < 0`,

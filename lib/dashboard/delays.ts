@@ -2,9 +2,11 @@ import { and, asc, eq, inArray, lt, or, sql } from 'drizzle-orm'
 import { batches, contractors, organisations, payouts } from '#drizzle/schema/directory.ts'
 import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
-import type { Attention } from './attention.ts'
+import { ACKNOWLEDGEMENT, acknowledgementRows, acknowledges, isUnacknowledged } from './acknowledgements.ts'
+import { type Attention, NAMES_SHOWN, type NamedRecord } from './attention.ts'
+import { lastProgress } from './batches.ts'
 import { CONDITIONS } from './conditions.ts'
-import { jobLimit, transferLimit, WHY_OVERDUE } from './lateness.ts'
+import { batchLimit, jobLimit, transferLimit, WHY_OVERDUE } from './lateness.ts'
 import { firstInnerHash, refusalCode, TRANSFER_VIEWS, transferRows } from './transfer-rows.ts'
 import { findUserOrganisations } from './users.ts'
 
@@ -28,15 +30,24 @@ function describeOverdue(resultCode: string | null) {
 }
 
 /**
- * Lists the transfers, of one batch or all, that have been undecided for longer than an envelope can be valid, oldest
- * first.
+ * Lists the transfers that have been undecided for longer than an envelope can be valid, oldest first.
+ * @param only the transfer, or the batch, to report on alone, acknowledged or not
  */
-export async function listOverdueTransfers(db: Database, now: Date, only?: string): Promise<Attention[]> {
+export async function listOverdueTransfers(
+  db: Database,
+  now: Date,
+  only?: { batch: string } | { transfer: string },
+): Promise<Attention[]> {
+  const isUnknown = eq(transferRows.status, 'unknown')
+  const lastEvent = sql`coalesce(${transferRows.settledAt}, ${transferRows.createdAt})`
+  const id = transferRows.id
   const rows = await db
     .select({
+      id,
       hash: firstInnerHash,
       status: transferRows.status,
       createdAt: transferRows.createdAt,
+      lastEvent: lastEvent.mapWith(transferRows.createdAt),
       resultCode: refusalCode,
       organisation: organisations.id,
       organisationName: organisations.name,
@@ -44,20 +55,25 @@ export async function listOverdueTransfers(db: Database, now: Date, only?: strin
       batchName: batches.name,
       contractor: contractors.id,
       contractorName: contractors.name,
+      acknowledgement: ACKNOWLEDGEMENT,
     })
     .from(transferRows)
     .leftJoin(organisations, eq(organisations.id, transferRows.organisation))
     .leftJoin(payouts, eq(payouts.id, transferRows.payout))
     .leftJoin(batches, eq(batches.id, payouts.batch))
     .leftJoin(contractors, eq(contractors.id, payouts.contractor))
+    .leftJoin(
+      acknowledgementRows,
+      or(
+        and(isUnknown, acknowledges('outcomeUnknown', id, lastEvent)),
+        and(eq(transferRows.status, 'open'), acknowledges('transferOverdue', id, lastEvent)),
+      ),
+    )
     .where(
       and(
-        or(
-          inArray(transferRows.status, [...TRANSFER_VIEWS.open]),
-          and(eq(transferRows.status, 'unknown'), eq(payouts.status, 'pending')),
-        ),
+        or(inArray(transferRows.status, [...TRANSFER_VIEWS.open]), and(isUnknown, eq(payouts.status, 'pending'))),
         lt(transferRows.createdAt, transferLimit(now)),
-        only === undefined ? undefined : eq(batches.id, only),
+        only === undefined ? isUnacknowledged : 'batch' in only ? eq(batches.id, only.batch) : eq(id, only.transfer),
       ),
     )
     .orderBy(asc(transferRows.createdAt))
@@ -70,30 +86,123 @@ export async function listOverdueTransfers(db: Database, now: Date, only?: strin
     ...(row.organisation && { organisation: { id: row.organisation, name: row.organisationName ?? '' } }),
     ...(row.batch && { batch: { id: row.batch, name: row.batchName ?? '' } }),
     ...(row.contractor && { contractors: [{ id: row.contractor, name: row.contractorName ?? '' }] }),
+    acknowledgeable: {
+      condition: row.status === 'unknown' ? 'outcomeUnknown' : 'transferOverdue',
+      subject: row.id,
+      lastEvent: row.lastEvent,
+    },
+    acknowledgement: row.acknowledgement,
     page: `/transfers?q=${row.hash}`,
   }))
 }
 
-/** Lists the running jobs without recent progress. */
-export async function listStalledJobs(db: Database, now: Date): Promise<Attention[]> {
+/**
+ * Lists the batches in progress without recent progress, longest first.
+ * @param only the id of a batch to report on alone, acknowledged or not
+ */
+export async function listStalledBatches(db: Database, now: Date, only?: string): Promise<Attention[]> {
+  const rows = await db
+    .select({
+      id: batches.id,
+      name: batches.name,
+      organisation: organisations.id,
+      organisationName: organisations.name,
+      payoutCount: batches.payoutCount,
+      settledCount: batches.settledCount,
+      failedCount: batches.failedCount,
+      progressedAt: lastProgress,
+      acknowledgement: ACKNOWLEDGEMENT,
+    })
+    .from(batches)
+    .innerJoin(organisations, eq(organisations.id, batches.organisation))
+    .leftJoin(acknowledgementRows, acknowledges('batchStalled', batches.id, lastProgress))
+    .where(
+      and(
+        eq(batches.status, 'started'),
+        sql`${lastProgress} < ${batchLimit(now).toISOString()}::timestamptz`,
+        only === undefined ? isUnacknowledged : eq(batches.id, only),
+      ),
+    )
+    .orderBy(lastProgress)
+    .limit(LIMIT)
+  const contractors = await findWaiting(
+    db,
+    rows.map(({ id }) => id),
+  )
+  return rows.map((row) => {
+    const { id, name, organisation, organisationName, payoutCount, settledCount, failedCount, progressedAt } = row
+    const waiting = payoutCount - settledCount - failedCount
+    const first = contractors.get(id) ?? []
+    return {
+      ...CONDITIONS.batchStalled.notice,
+      key: `stalled ${id}`,
+      since: progressedAt ?? undefined,
+      why: `${settledCount} of ${payoutCount} paid; the employer’s application has stopped sending, and ${waiting} ${waiting === 1 ? 'payout is' : 'payouts are'} waiting`,
+      actor: 'operator',
+      remedy: 'Ask the employer to open its application and continue, or to cancel the rest.',
+      organisation: { id: organisation, name: organisationName },
+      batch: { id, name },
+      contractors: first,
+      moreContractors: Math.max(0, waiting - first.length),
+      ...(progressedAt && { acknowledgeable: { condition: 'batchStalled', subject: id, lastEvent: progressedAt } }),
+      acknowledgement: row.acknowledgement,
+      page: `/batches/${id}?status=ready`,
+    }
+  })
+}
+
+/** Finds the first few contractors of each batch whose payouts are not sent, by batch. */
+async function findWaiting(db: Database, ids: readonly string[]): Promise<Map<string, NamedRecord[]>> {
+  if (ids.length === 0) return new Map()
+  const { batch, sequence, status } = payouts
+  const place = sql<number>`row_number() over (partition by ${batch} order by ${sequence})`
+  const unsent = db
+    .select({ batch, id: contractors.id, name: contractors.name, place: place.as('place') })
+    .from(payouts)
+    .innerJoin(contractors, eq(contractors.id, payouts.contractor))
+    .where(and(inArray(batch, [...ids]), eq(status, 'ready')))
+    .as('unsent')
+  const rows = await db
+    .select()
+    .from(unsent)
+    .where(sql`${unsent.place} <= ${NAMES_SHOWN}`)
+    .orderBy(unsent.batch, unsent.place)
+  const waiting = rows.map(({ batch: of, id, name }) => ({ of, id, name }))
+  return Map.groupBy(waiting, ({ of }) => of)
+}
+
+/**
+ * Lists the running jobs without recent progress.
+ * @param only the id of a job to report on alone, acknowledged or not
+ */
+export async function listStalledJobs(db: Database, now: Date, only?: string): Promise<Attention[]> {
   const movedAt = sql`max(greatest(${batchItems.queuedAt}, ${batchItems.sentAt}, ${batchItems.settledAt}))`
-  const jobs = await db
+  const moving = db
     .select({
       id: batchJobs.id,
       kind: batchJobs.userKind,
       sub: batchJobs.userSub,
-      movedAt: movedAt.mapWith(batchItems.queuedAt),
-      left: sql`count(*) filter (where ${batchItems.settledAt} is null)`.mapWith(Number),
+      movedAt: movedAt.mapWith(batchItems.queuedAt).as('moved_at'),
+      left: sql`count(*) filter (where ${batchItems.settledAt} is null)`.mapWith(Number).as('left'),
     })
     .from(batchJobs)
     .innerJoin(batchItems, eq(batchItems.job, batchJobs.id))
-    .where(eq(batchJobs.status, 'running'))
+    .where(and(eq(batchJobs.status, 'running'), only === undefined ? undefined : eq(batchJobs.id, only)))
     .groupBy(batchJobs.id)
     .having(sql`${movedAt} < ${jobLimit(now).toISOString()}::timestamptz`)
-    .orderBy(movedAt)
+    .as('moving')
+  const jobs = await db
+    .select({ job: moving._.selectedFields, acknowledgement: ACKNOWLEDGEMENT })
+    .from(moving)
+    .leftJoin(acknowledgementRows, acknowledges('jobStalled', moving.id, moving.movedAt))
+    .where(only === undefined ? isUnacknowledged : undefined)
+    .orderBy(moving.movedAt)
     .limit(LIMIT)
-  const users = await findUserOrganisations(db, jobs)
-  return jobs.map(({ id, kind, sub, movedAt: since, left }) => {
+  const users = await findUserOrganisations(
+    db,
+    jobs.map(({ job }) => job),
+  )
+  return jobs.map(({ job: { id, kind, sub, movedAt: since, left }, acknowledgement }) => {
     const organisation = users.get(`${kind}:${sub}`)
     return {
       key: `slow ${id}`,
@@ -103,6 +212,8 @@ export async function listStalledJobs(db: Database, now: Date): Promise<Attentio
       actor: 'operator',
       remedy: 'Open the job. The channels above it show whether a relay is running, and why it cannot pay.',
       ...(organisation && { organisation }),
+      acknowledgeable: { condition: 'jobStalled', subject: id, lastEvent: since },
+      acknowledgement,
       page: `/jobs?q=${id}`,
     }
   })

@@ -26,16 +26,14 @@ export function explainTransfer(transfer: {
   contractError: number | null
   /** the code with which the network rejected the envelope */
   refusalCode: string | null
-  /** it ended long before its maxTime, because another transaction used its sequence number */
-  endedEarly: boolean
 }): string {
-  const { status, resultCode, contractError, refusalCode, endedEarly } = transfer
+  const { status, resultCode, contractError, refusalCode } = transfer
   if (status === 'succeeded' || status === 'open') return ''
   if (status === 'expired') {
     const why = refusalCode === null ? '' : `the network refused it: ${inWords(refusalCode)}; `
-    return endedEarly
-      ? `${why}another transaction of the account used its sequence number, and nothing was paid`
-      : `${why}it expired before a ledger included it, and nothing was paid`
+    return resultCode === null
+      ? `${why}it expired before a ledger included it, and nothing was paid`
+      : `${why}another transaction of the account, unknown to this service, used its sequence number: check whether it paid`
   }
   if (status === 'unknown') return 'the RPC no longer has the history that shows whether it was paid'
   return explainResult({ resultCode, contractError })

@@ -1,26 +1,25 @@
-import { and, count, desc, eq, gt, gte, inArray, isNull, lte, sql } from 'drizzle-orm'
+import { and, count, desc, eq, gt, inArray, isNull, lte, type SQL, sql } from 'drizzle-orm'
 import { batches, contractors, organisations, payouts } from '#drizzle/schema/directory.ts'
 import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { type Attention, LISTED_FOR_MS, NAMES_SHOWN } from './attention.ts'
+import { ACKNOWLEDGEMENT, acknowledgementRows, acknowledges, isUnacknowledged } from './acknowledgements.ts'
+import { type Attention, NAMES_SHOWN } from './attention.ts'
 import { CONDITIONS } from './conditions.ts'
 import { adviseOn, explainTransfer } from './explanation.ts'
 import { outcomeOf, paysPayout, transferRows } from './transfer-rows.ts'
-import { isShort, isUnpaid } from './unpaid-items.ts'
 import { findUserOrganisations } from './users.ts'
 
 const LIMIT = 20
 
 /**
- * Lists at most 20 batches with recently failed payouts, and counts the other batches with failed payouts.
- * @param only the id of a batch to list alone, however old its failures are
+ * Lists at most 20 batches with failed payouts, and counts the others. A batch that was acknowledged is listed again
+ * once another payout fails.
+ * @param only the id of a batch to list alone, acknowledged or not
  */
-export async function listFailedBatches(
-  db: Database,
-  now: Date,
-  only?: string,
-): Promise<{ items: Attention[]; others: number }> {
+export async function listFailedBatches(db: Database, only?: string): Promise<{ items: Attention[]; others: number }> {
   const failures = failuresOf(db, only)
+  const isAcknowledged = acknowledges('payoutsFailed', batches.id, failures.last)
+  const isListed = only ? undefined : isUnacknowledged
   const [rows, [all]] = await Promise.all([
     db
       .select({
@@ -36,6 +35,7 @@ export async function listFailedBatches(
         first: failures.first,
         last: failures.last,
         outcome: outcomeOf,
+        acknowledgement: ACKNOWLEDGEMENT,
       })
       .from(failures)
       .innerJoin(payouts, eq(payouts.id, failures.payout))
@@ -43,10 +43,18 @@ export async function listFailedBatches(
       .innerJoin(organisations, eq(organisations.id, batches.organisation))
       .innerJoin(contractors, eq(contractors.id, payouts.contractor))
       .leftJoin(transferRows, paysPayout)
-      .where(and(lte(failures.place, NAMES_SHOWN), only ? undefined : sql`${failures.last} >= ${recent(now)}`))
+      .leftJoin(acknowledgementRows, isAcknowledged)
+      .where(and(lte(failures.place, NAMES_SHOWN), isListed))
       .orderBy(desc(failures.last), batches.id, failures.place)
       .limit(LIMIT * NAMES_SHOWN),
-    only ? [] : db.select({ count: count() }).from(batches).where(gt(batches.failedCount, 0)),
+    only
+      ? []
+      : db
+          .select({ count: count() })
+          .from(failures)
+          .innerJoin(batches, eq(batches.id, failures.batch))
+          .leftJoin(acknowledgementRows, isAcknowledged)
+          .where(and(eq(failures.place, 1), isListed)),
   ])
   const byBatch = [...Map.groupBy(rows, ({ id }) => id).values()]
   const items = byBatch.slice(0, LIMIT).flatMap((failed): Attention[] => {
@@ -58,9 +66,6 @@ export async function listFailedBatches(
         ...CONDITIONS.payoutsFailed.notice,
         key: `failed ${newest.id}`,
         since: newest.first,
-        ...(only === undefined && {
-          until: { event: 'each is resent or canceled', at: new Date(newest.last.getTime() + LISTED_FOR_MS) },
-        }),
         what: `${newest.failedCount} of ${counted(newest.payoutCount, 'payout', 'payouts')} of a batch failed`,
         why: meaning || (newest.error ?? ''),
         remedy: `${FAILURES_SHOWN} can send ${newest.failedCount === 1 ? 'the payout' : 'the payouts'} again${newest.outcome ? adviseOn(newest.outcome) : ''}.`,
@@ -69,6 +74,8 @@ export async function listFailedBatches(
         batch: { id: newest.id, name: newest.name },
         contractors: failed.map((failure) => ({ id: failure.contractor, name: failure.contractorName })),
         moreContractors: Math.max(0, newest.failedCount - NAMES_SHOWN),
+        acknowledgeable: { condition: 'payoutsFailed', subject: newest.id, lastEvent: newest.last },
+        acknowledgement: newest.acknowledgement,
         page: `/batches/${newest.id}?status=failed`,
       },
     ]
@@ -84,6 +91,7 @@ function failuresOf(db: Database, only: string | undefined) {
   return db
     .select({
       payout: id,
+      batch,
       first: sql`min(${failedAt}) over (partition by ${batch})`.mapWith(createdAt).as('first'),
       last: sql`max(${failedAt}) over (partition by ${batch})`.mapWith(createdAt).as('last'),
       place: rank.mapWith(Number).as('place'),
@@ -108,15 +116,11 @@ const UNKNOWN = {
     'Look up the unknown hashes in an explorer of the network, and tell the employer, who then pays only what was not paid.',
 } as const
 
-const FILLED = {
-  actor: 'employer',
-  remedy: `${FAILURES_SHOWN} can start a new job for only that. The channels have received more USDC since then (see Jobs).`,
-} as const
-
 const SHORT = {
   actor: 'operator',
+  why: 'no channel of the relay had enough USDC',
   remedy:
-    'Send more USDC to the relay’s channels: the Jobs page shows which, and how. Then ask the employer to start a new job for the failed transfers.',
+    'Send more USDC to a channel of the relay, as a confidential transfer to its address. Then ask the employer to start a new job for the failed transfers.',
 } as const
 
 const TAMPERED = {
@@ -126,8 +130,21 @@ const TAMPERED = {
     'Compare the rows of the run with its manifest: unless the employer has delegated anew, somebody has changed them.',
 } as const
 
-/** Lists the relay jobs that failed recently, except those whose failed items were all paid by later transfers. */
-export async function listFailedJobs(db: Database, now: Date): Promise<Attention[]> {
+/**
+ * Whether an item still needs attention. An item of a job does, because nothing says whether the employer has paid it
+ * in another way. An item of a run does while its payout is `ready` and no later run has it: a failed payout, or one
+ * whose outcome is unknown, is listed with its batch or transfer.
+ */
+const isUnresolved: SQL = sql`(${batchItems.status} in ('failed', 'unknown') and (${batchItems.payout} is null or (
+  exists (select from ${payouts} where ${payouts.id} = ${batchItems.payout} and ${payouts.status} = 'ready')
+  and not exists (select from ${batchItems} as later join ${batchJobs} as later_job on later_job.id = later.job
+    where later.payout = ${batchItems.payout} and later_job.created_at > ${batchJobs.createdAt}))))`
+
+/**
+ * Lists at most 20 relay jobs with unresolved items that no operator has acknowledged.
+ * @param only the id of a job to list alone, acknowledged or not
+ */
+export async function listFailedJobs(db: Database, only?: string): Promise<Attention[]> {
   const jobs = await db
     .select({
       id: batchJobs.id,
@@ -136,48 +153,48 @@ export async function listFailedJobs(db: Database, now: Date): Promise<Attention
       // A job's own error counts items from 0, and the pages count from 1.
       error: sql<string | null>`coalesce(min(${batchItems.error}), ${batchJobs.error})`,
       endedAt: batchJobs.endedAt,
-      failed: sql`count(*) filter (where ${isUnpaid})`.mapWith(Number),
-      wasShort: sql<boolean>`bool_or(${isUnpaid} and cardinality(${batchItems.unable}) > 0)`,
-      isShort: sql<boolean>`bool_or(${isUnpaid} and ${isShort})`,
+      failed: sql`count(*) filter (where ${isUnresolved})`.mapWith(Number),
+      isShort: sql<boolean>`bool_or(${isUnresolved} and cardinality(${batchItems.unable}) > 0)`,
       isUnknown: sql<boolean>`bool_or(${batchItems.status} = 'unknown')`,
-      isTampered: sql<boolean>`bool_or(${isUnpaid} and ${batchItems.error} = 'manifest-invalid')`,
+      isTampered: sql<boolean>`bool_or(${isUnresolved} and ${batchItems.error} = 'manifest-invalid')`,
       all: count(),
+      acknowledgement: ACKNOWLEDGEMENT,
     })
     .from(batchJobs)
     .innerJoin(batchItems, eq(batchItems.job, batchJobs.id))
-    .where(and(eq(batchJobs.status, 'failed'), gte(batchJobs.endedAt, new Date(now.getTime() - LISTED_FOR_MS))))
-    .groupBy(batchJobs.id)
-    .having(sql`bool_or(${isUnpaid})`)
+    .leftJoin(acknowledgementRows, acknowledges('jobFailed', batchJobs.id, sql`${batchJobs.endedAt}`))
+    .where(and(eq(batchJobs.status, 'failed'), only ? eq(batchJobs.id, only) : isUnacknowledged))
+    .groupBy(batchJobs.id, acknowledgementRows.condition, acknowledgementRows.subject)
+    .having(sql`bool_or(${isUnresolved})`)
     .orderBy(sql`${batchJobs.endedAt} desc`)
     .limit(LIMIT)
   const users = await findUserOrganisations(db, jobs)
-  const unpaid = await findUnpaid(
+  const payees = await findPayees(
     db,
     jobs.map(({ id }) => id),
   )
-  return jobs.map(({ id, kind, sub, error, endedAt, failed, wasShort, isShort, isUnknown, isTampered, all }) => {
+  return jobs.map(({ id, kind, sub, error, endedAt, failed, isShort, isUnknown, isTampered, all, acknowledgement }) => {
     const organisation = users.get(`${kind}:${sub}`)
-    const contractors = (unpaid.get(id) ?? []).filter((one) => one.organisation === organisation?.id)
+    const contractors = (payees.get(id) ?? []).filter((one) => one.organisation === organisation?.id)
     return {
       ...CONDITIONS.jobFailed.notice,
       key: `job ${id}`,
       since: endedAt ?? undefined,
       what: `${failed} of ${counted(all, 'transfer', 'transfers')} of a relay job failed`,
-      why: wasShort ? 'no channel of the relay had enough USDC' : (error ?? ''),
-      ...(isTampered ? TAMPERED : isUnknown ? UNKNOWN : isShort ? SHORT : wasShort ? FILLED : FAILED),
-      ...(endedAt && {
-        until: { event: 'later transfers pay the same people', at: new Date(endedAt.getTime() + LISTED_FOR_MS) },
-      }),
+      why: error ?? '',
+      ...(isTampered ? TAMPERED : isUnknown ? UNKNOWN : isShort ? SHORT : FAILED),
       ...(organisation && { organisation }),
       contractors: contractors.slice(0, NAMES_SHOWN),
       moreContractors: Math.max(0, contractors.length - NAMES_SHOWN),
+      ...(endedAt && { acknowledgeable: { condition: 'jobFailed', subject: id, lastEvent: endedAt } }),
+      acknowledgement,
       page: `/jobs?q=${id}`,
     }
   })
 }
 
-/** Finds, by job, the contractors of any organisation whose addresses are the recipients of unpaid items. */
-async function findUnpaid(db: Database, jobs: readonly string[]) {
+/** Finds, by job, the contractors of any organisation whose addresses are the recipients of unresolved items. */
+async function findPayees(db: Database, jobs: readonly string[]) {
   if (jobs.length === 0) return new Map<string, never>()
   const rows = await db
     .selectDistinct({
@@ -189,10 +206,8 @@ async function findUnpaid(db: Database, jobs: readonly string[]) {
     .from(batchItems)
     .innerJoin(batchJobs, eq(batchJobs.id, batchItems.job))
     .innerJoin(contractors, eq(contractors.address, batchItems.recipient))
-    .where(and(inArray(batchItems.job, [...jobs]), isUnpaid, isNull(contractors.deletedAt)))
+    .where(and(inArray(batchItems.job, [...jobs]), isUnresolved, isNull(contractors.deletedAt)))
   return Map.groupBy(rows, ({ job }) => job)
 }
-
-const recent = (now: Date) => sql`${new Date(now.getTime() - LISTED_FOR_MS).toISOString()}::timestamptz`
 
 const counted = (number: number, one: string, many: string) => `${number} ${number === 1 ? one : many}`

@@ -15,7 +15,6 @@ import {
   type Read,
   readPage,
 } from './list.ts'
-import { paidLater } from './unpaid-items.ts'
 
 const JOB_COLUMNS = {
   id: batchJobs.id,
@@ -42,14 +41,10 @@ const ITEM_COLUMNS = {
   queuedAt: batchItems.queuedAt,
   sentAt: batchItems.sentAt,
   settledAt: batchItems.settledAt,
-  paidLater,
 }
 
 /** An item of a job. Its sealed amount is not queried. */
-export type ItemLine = Read<typeof batchItems.$inferSelect, typeof ITEM_COLUMNS> & {
-  /** the hash of a later transfer that paid it after it had failed */
-  paidLater: string | null
-}
+export type ItemLine = Read<typeof batchItems.$inferSelect, typeof ITEM_COLUMNS>
 
 /** A relay job with its items in order. */
 export type JobLine = Read<typeof batchJobs.$inferSelect, typeof JOB_COLUMNS> & {
@@ -155,7 +150,6 @@ async function itemsOf(db: Database, jobs: readonly string[]): Promise<Map<strin
   const rows = await db
     .select(ITEM_COLUMNS)
     .from(batchItems)
-    .innerJoin(batchJobs, eq(batchJobs.id, batchItems.job))
     .where(inArray(batchItems.job, jobs))
     .orderBy(batchItems.job, batchItems.position)
   return Map.groupBy(rows, ({ job }) => job)

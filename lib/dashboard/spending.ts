@@ -1,4 +1,4 @@
-import { and, eq, gte, min, notInArray, sql } from 'drizzle-orm'
+import { and, eq, gte, notInArray, sql } from 'drizzle-orm'
 import { quotas, sponsorFloats } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { CALLS, EVERYBODY, quotaDay } from '#lib/transfers/quota.ts'
@@ -13,25 +13,24 @@ interface QuotaUse {
   count: number
 }
 
-/** Today's use of the quotas, the reserved float and the sponsor's spending rate, in stroops. */
+/** Today's use of the quotas, the reserved float and the sponsor's recent fees, in stroops. */
 export interface Spending {
   everybody: QuotaUse
   /** the three accounts with the highest use */
   busiest: QuotaUse[]
   floatHeld: bigint
-  /** the sponsor's spending per day, at the rate of the last 24 hours, or since its first transfer if that is later */
-  perDay: bigint
+  /** the fees charged to the sponsor for the transfers of the last 24 hours */
+  spentInDay: bigint
 }
 
-const HOUR_MS = 3_600_000n
-const DAY_MS = 24n * HOUR_MS
+const DAY_MS = 24 * 3_600_000
 
 const COLUMNS = { account: quotas.account, held: quotas.held, used: quotas.used, count: quotas.count }
 
 export async function readSpending(db: Database, sponsor: string, now: Date): Promise<Spending> {
   const day = quotaDay(now)
   const today = eq(quotas.day, day)
-  const [[everybody], busiest, [float], perDay] = await Promise.all([
+  const [[everybody], busiest, [float], spentInDay] = await Promise.all([
     db
       .select(COLUMNS)
       .from(quotas)
@@ -43,35 +42,22 @@ export async function readSpending(db: Database, sponsor: string, now: Date): Pr
       .orderBy(sql`${quotas.used} + ${quotas.held} desc`, quotas.account)
       .limit(3),
     db.select({ held: sponsorFloats.held }).from(sponsorFloats).where(eq(sponsorFloats.sponsor, sponsor)),
-    readRate(db, sponsor, now),
+    readSpent(db, sponsor, now),
   ])
   return {
     everybody: everybody ?? { account: EVERYBODY, held: 0n, used: 0n, count: 0 },
     busiest,
     floatHeld: float?.held ?? 0n,
-    perDay,
+    spentInDay,
   }
 }
 
-async function readRate(db: Database, sponsor: string, now: Date): Promise<bigint> {
+/** The fees charged to a sponsor for the transfers of the last 24 hours. */
+async function readSpent(db: Database, sponsor: string, now: Date): Promise<bigint> {
   const { createdAt, feeCharged } = transferRows
-  const isOwn = eq(transferRows.sponsor, sponsor)
-  const dayAgo = new Date(now.getTime() - Number(DAY_MS))
-  const [[spent], [first]] = await Promise.all([
-    db
-      .select({ stroops: sql<string>`coalesce(sum(${feeCharged}), 0)::text` })
-      .from(transferRows)
-      .where(and(isOwn, gte(createdAt, dayAgo))),
-    db
-      .select({ at: min(createdAt) })
-      .from(transferRows)
-      .where(isOwn),
-  ])
-  const inService = BigInt(now.getTime() - (first?.at ?? dayAgo).getTime())
-  return (BigInt(spent?.stroops ?? 0) * DAY_MS) / clamp(HOUR_MS, inService, DAY_MS)
-}
-
-function clamp(least: bigint, value: bigint, most: bigint): bigint {
-  if (value < least) return least
-  return value > most ? most : value
+  const [spent] = await db
+    .select({ stroops: sql<string>`coalesce(sum(${feeCharged}), 0)::text` })
+    .from(transferRows)
+    .where(and(eq(transferRows.sponsor, sponsor), gte(createdAt, new Date(now.getTime() - DAY_MS))))
+  return BigInt(spent?.stroops ?? 0)
 }

@@ -30,17 +30,6 @@ export const firstOuterHash = ofFirstEnvelope(sql`coalesce(${envelopes.outerHash
 /** The code with which the network last refused the first envelope. */
 export const refusalCode = ofFirstEnvelope<string | null>(envelopes.resultCode)
 
-/** The largest difference between the service's clock and the ledger's. */
-const CLOCK_DIFFERENCE_SECONDS = 30
-
-/**
- * Whether a transfer ended while one of its envelopes was still valid, by more than two clocks can differ: another
- * transaction has used its sequence number. `maxTime` 0 means that the envelope never expires.
- */
-export const endedEarly = sql<boolean>`coalesce((select bool_or(${envelopes.maxTime} = 0
-  or ${envelopes.maxTime} > extract(epoch from ${transfers.settledAt}) + ${sql.raw(String(CLOCK_DIFFERENCE_SECONDS))})
-  from ${envelopes} where ${envelopes.transfer} = ${transfers.id}), false)`
-
 /** The condition that excludes the faucet's deposits, which no user requested. */
 export const notOfFaucet = (faucet: string | undefined): SQL | undefined =>
   faucet === undefined ? undefined : ne(transferRows.account, faucet)
@@ -49,7 +38,6 @@ export const notOfFaucet = (faucet: string | undefined): SQL | undefined =>
 export const outcomeOf = {
   status: transferRows.status,
   refusalCode,
-  endedEarly,
   resultCode: transferRows.resultCode,
   contractError: transferRows.contractError,
 }

@@ -9,7 +9,6 @@ import { isId } from '#lib/directory/ids.ts'
 import { type Filters, type List, type ListRequest, ofOrganisation, PART_SIZE, type Read, readPage } from './list.ts'
 import { type ExactSearch, exactSearch } from './search.ts'
 import {
-  endedEarly,
   envelopeRows,
   firstInnerHash,
   firstOuterHash,
@@ -32,7 +31,6 @@ const COLUMNS = {
   resultCode: transferRows.resultCode,
   contractError: transferRows.contractError,
   refusalCode,
-  endedEarly,
   bid: transferRows.bid,
   feeCharged: transferRows.feeCharged,
   ledger: transferRows.ledger,
@@ -51,7 +49,6 @@ export interface TransferLine extends Read<typeof transferRows.$inferSelect, typ
   outerHash: string
   ledgerHash: string | null
   refusalCode: string | null
-  endedEarly: boolean
   organisationName: string | null
   /** the batch of its payout, if it has one */
   batch: string | null

@@ -116,7 +116,7 @@ const ITEMS = [
     /1 of 4 transfers/,
     /Lighthouse Bakery \(tessa@lighthouse.example\) · Grace Hopper/,
     /no channel of the relay had enough/,
-    /(start a new job.* The channels have received more USDC|Send more USDC to the relay’s channels.* start)/,
+    /To do: Send more USDC to a channel of the relay.* start a new job/,
   ],
 ]
 
@@ -125,7 +125,6 @@ test('lists stuck records on the overview with organisation, time, reason and re
   await visit(page, program)
   const items = page.getByRole('region', { name: 'Needs attention' }).getByRole('listitem')
   await expect(items).toHaveCount(ITEMS.length)
-  // The service fills its channels soon after it starts, which moves one item from the operator to the employer.
   for (const [what, ...words] of ITEMS) {
     const item = items.filter({ hasText: what })
     for (const text of [...words, /ago.* UTC/]) await expect(item).toContainText(text)
@@ -410,3 +409,22 @@ for (const [size, walked] of [
     }
   })
 }
+
+test('acknowledges an item with a note, which the audit log and the page of the record show', async ({ page }) => {
+  await visit(page, program)
+  const item = page.getByRole('listitem').filter({ hasText: /Weekend shift/ })
+  await item.getByText('Acknowledge …').click()
+  await item.getByRole('textbox', { name: /^Why nothing more/ }).fill('Tessa resends them tonight')
+  expect(await findFaults(page, DESKTOP, PHONE)).toEqual([])
+  await item.getByRole('button', { name: 'Acknowledge' }).click()
+  await expect(page).toHaveURL(`${program.base}/overview`)
+  await expect(page.getByRole('heading', { name: /Needs attention/ })).toBeVisible()
+  await expect(item).toHaveCount(0)
+  await page.goto(`${program.base}${addresses[3]}`)
+  await expect(page.getByRole('region', { name: 'Needs attention' })).toContainText(
+    /Acknowledged by Ada Operator .*: Tessa resends them tonight/,
+  )
+  await page.goto(`${program.base}/overview`)
+  await page.getByRole('link', { name: 'Acknowledged items' }).click()
+  await expect(page.getByRole('row').nth(1)).toContainText(/attention\.acknowledged.*payoutsFailed.*Ada Operator/)
+})

@@ -17,18 +17,17 @@ import {
   payoutRow,
   transferRow,
 } from '#lib/cli/seed/rows.ts'
+import { acknowledge } from '#lib/dashboard/acknowledgements.ts'
 import type { Attention } from '#lib/dashboard/attention.ts'
-import { findBatchLine, listMovingBatches } from '#lib/dashboard/batches.ts'
+import { listMovingBatches } from '#lib/dashboard/batches.ts'
 import { listOverdueTransfers } from '#lib/dashboard/delays.ts'
-import { listJobs } from '#lib/dashboard/jobs.ts'
 import { batchState, jobState, payoutState, transferState } from '#lib/dashboard/lateness.ts'
 import { listOrganisations } from '#lib/dashboard/organisations.ts'
-import { readAttention } from '#lib/dashboard/overview.ts'
+import { readAttention, readAttentionOf } from '#lib/dashboard/overview.ts'
 import { listPayouts } from '#lib/dashboard/payouts.ts'
 import { readPulse } from '#lib/dashboard/pulse.ts'
 import { readTraffic } from '#lib/dashboard/traffic.ts'
 import { listTransfers } from '#lib/dashboard/transfers.ts'
-import { countShortages } from '#lib/dashboard/unpaid-items.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { type CapturedDatabase, openCaptured } from '../support/captured.ts'
@@ -124,8 +123,7 @@ test('lists batches in progress by their last progress, without hiding any behin
 })
 
 test('lists every failed, stalled or overdue record once, by name, with the operator’s items first', async () => {
-  const { batches } = await listMovingBatches(db, 100)
-  const { items, otherFailedBatches } = await readAttention(db, batches, NOW)
+  const { items, otherFailedBatches } = await readAttention(db, NOW)
   const lines = items.map(({ what, batch, organisation: of, contractors, since }) => [
     what,
     batch?.name,
@@ -136,14 +134,15 @@ test('lists every failed, stalled or overdue record once, by name, with the oper
   expect(lines).toEqual([
     ['The batch has stalled', 'Still', 'Northwind', 'Barbara, Radia, Donald, Tony', 180],
     ['A transfer is overdue', 'Open', 'Northwind', 'Katherine', 7],
+    ['1 of 1 payout of a batch failed', 'Old', 'Northwind', 'Joan', 15_000],
     ['2 of 2 payouts of a batch failed', 'Failed', 'Northwind', 'Alan, Edsger', 55],
   ])
   // The records contain four, all of them named; the batch counts five unsent ones.
   expect(items[0]).toMatchObject({ moreContractors: 1, why: expect.stringContaining('4 of 9 paid') })
-  expect(items[2]?.remedy).toBe('The application shows what failed and can send the payouts again.')
-  expect(items[2]?.why).toMatch(/^it expired .* nothing was paid$/)
+  expect(items[3]?.remedy).toBe('The application shows what failed and can send the payouts again.')
+  expect(items[3]?.why).toMatch(/^it expired .* nothing was paid$/)
   expect(items.every(({ remedy, page }) => remedy.endsWith('.') && page.startsWith('/'))).toBe(true)
-  expect(otherFailedBatches).toBe(1)
+  expect(otherFailedBatches).toBe(0)
 })
 
 test('marks a late batch or transfer the same in every list', async () => {
@@ -187,13 +186,9 @@ test('marks a batch, job or transfer as late one millisecond after its limit, in
 })
 
 test.each(['Still', 'Open', 'Failed'])('describes a batch on its page as on the overview: %s', async (name) => {
-  const { batches } = await listMovingBatches(db, 100)
-  const { items } = await readAttention(db, batches, NOW)
+  const { items } = await readAttention(db, NOW)
   const item = items.find(({ batch: of }) => of?.name === name)
-  const line = await findBatchLine(db, item?.batch?.id ?? '')
-  const own = await readAttention(db, line ? [line] : [], NOW, line?.id)
-  // The batch's page shows it for as long as the condition holds.
-  expect(own.items).toEqual([{ ...item, until: undefined }])
+  expect(await readAttentionOf(db, NOW, { batch: item?.batch?.id ?? '' })).toEqual([item])
 })
 
 test('explains a failed payout once, and shows the applied hash, or else the signed one', async () => {
@@ -231,7 +226,9 @@ test('reads traffic for 24 hours or 30 days, and counts an expired transfer as f
   expect([nothing.medianSeconds, nothing.parts.every(({ succeeded }) => succeeded === 0)]).toEqual([undefined, true])
 })
 
-test('lists a failed or stalled relay job with its organisation and users, until it is paid', async () => {
+const listJobItems = async () => (await readAttention(db, NOW)).items.filter(({ page }) => page.startsWith('/jobs'))
+
+test('lists a failed or stalled relay job with its organisation and users, until it is acknowledged', async () => {
   const failedJob = jobRow({ status: 'failed', error: 'transfer 0: no channel has enough', createdAt: before(20) })
   const stalledJob = jobRow({ userSub: 'bob', createdAt: before(20) })
   const short = { status: 'failed' as const, error: 'no channel has enough', unable: ['GONE', 'GTWO'] }
@@ -245,40 +242,90 @@ test('lists a failed or stalled relay job with its organisation and users, until
       itemRow({ ...item, job: stalledJob.id, quotaAccount: 'x' }),
     ],
   })
-  const jobs = async () => (await readAttention(db, [], NOW)).items.filter(({ page }) => page.startsWith('/jobs'))
-  const [failed, still, ...others] = (await jobs()).toSorted((one, other) => one.what.localeCompare(other.what))
+  const [failed, still, ...others] = (await listJobItems()).toSorted((one, other) => one.what.localeCompare(other.what))
   expect(others).toEqual([])
   expect(failed).toMatchObject({
     what: '2 of 2 transfers of a relay job failed',
     why: 'no channel of the relay had enough USDC',
     actor: 'operator',
-    remedy: expect.stringContaining('Send more USDC to the relay’s channels'),
+    remedy: expect.stringContaining('Send more USDC to a channel of the relay'),
     organisation: { name: 'Northwind' },
     users: [{ sub: 'ada', email: 'ada@northwind.example' }],
     contractors: [{ name: 'Hedy' }],
-    until: { event: 'later transfers pay the same people', at: new Date('2026-11-27T12:10:00Z') },
   })
   expect(still).toMatchObject({ what: 'A relay job has stalled', why: '1 of its transfers is unfinished', users: [] })
-  const shortages = async () => Object.fromEntries(await countShortages(db, NOW))
-  expect(await shortages()).toEqual({ GONE: 2, GTWO: 2 })
+  for (const one of [failed, still]) expect(await dismiss(one)).toBe(true)
+  expect(await listJobItems()).toEqual([])
+  expect(await readAttentionOf(db, NOW, { job: failedJob.id })).toMatchObject([
+    { what: failed?.what, acknowledgement: {} },
+  ])
+})
 
-  const send = (account: string, quotaAccount: string | null, recipient: string, hash: string, minutes: number) => {
-    const sent = { account, quotaAccount, recipient, hash, createdAt: before(minutes) }
-    return insertRows(db, { transfers: [transferRow({ ...sent, status: 'succeeded' })] })
+const ADA = { kind: 'operator', sub: 'Ada Operator' } as const
+
+/** Acknowledges an item as the overview shows it. */
+function dismiss(item: Attention | undefined) {
+  const { condition = 'jobFailed', subject = '', lastEvent = NOW } = item?.acknowledgeable ?? {}
+  return acknowledge({ db, now: NOW, actor: ADA }, { condition, subject, seen: lastEvent, note: 'told the employer' })
+}
+
+test('hides an acknowledged item until something new happens, and audits who acknowledged it and why', async () => {
+  const find = async () => (await readAttention(db, NOW)).items.find(({ batch: of }) => of?.name === 'Old')
+  const item = await find()
+  const id = item?.batch?.id ?? ''
+  expect(await dismiss(item)).toBe(true)
+  expect(await find()).toBeUndefined()
+  const acknowledgement = { note: 'told the employer', operator: 'Ada Operator', at: NOW }
+  expect(await readAttentionOf(db, NOW, { batch: id })).toEqual([{ ...item, acknowledgement }])
+  const { rows } = await database.pool.query(
+    `SELECT * FROM audit_log WHERE action = 'attention.acknowledged' AND subject_id = $1`,
+    [id],
+  )
+  expect(rows).toMatchObject([
+    {
+      organisation,
+      actor_sub: 'Ada Operator',
+      subject_kind: 'attention',
+      detail: { condition: 'payoutsFailed', note: 'told the employer' },
+    },
+  ])
+  await database.pool.query(`UPDATE batches SET failed_count = 2, payout_count = 2 WHERE id = $1`, [id])
+  await payout(id, 'Barbara', { status: 'failed', transfer: 'failed', at: 30, settled: 29, error: 'failed' })
+  expect(await find()).toMatchObject({ what: '2 of 2 payouts of a batch failed', acknowledgement: null })
+  // A page that was opened before the second failure acknowledges only what it shows.
+  await dismiss(item)
+  expect(await find()).toBeDefined()
+})
+
+test('acknowledges nothing of a record that does not exist', async () => {
+  const seen = { seen: NOW, note: 'gone' }
+  for (const condition of ['payoutsFailed', 'outcomeUnknown', 'jobStalled'] as const) {
+    for (const subject of [crypto.randomUUID(), 'x']) {
+      expect(await acknowledge({ db, now: NOW, actor: ADA }, { condition, subject, ...seen })).toBe(false)
+    }
   }
-  const failures = async () =>
-    (await jobs()).flatMap(({ what, actor }) => (what.includes('failed') ? [`${what}: ${actor}`] : []))
-  await send('GEARLY', 'idp:ada', 'GHEDY', 'early', 21)
-  await send('GOTHER', 'idp:bob', 'GHEDY', 'of another user', 19)
-  await send('GFAUCET', null, 'GTWO', 'fills a channel', 18)
-  expect(await failures()).toEqual(['2 of 2 transfers of a relay job failed: employer'])
-  expect(await shortages()).toEqual({})
-  await send('GONE', 'idp:ada', 'GHEDY', 'first', 17)
-  expect(await failures()).toEqual(['1 of 2 transfers of a relay job failed: employer'])
-  await send('GTWO', 'idp:ada', 'GHEDY', 'second', 16)
-  expect(await failures()).toEqual([])
-  const { rows } = await listJobs(db, { q: 'GHEDY', status: 'failed', organisation: '', page: 1 })
-  expect(rows[0]?.items.map(({ paidLater }) => paidLater)).toEqual(['first', 'second'])
+})
+
+test('lists a run whose payout is still ready, until a later run has it', async () => {
+  const id = await batch('Run', 'started', 2, [1, 0, 0])
+  const contractor = contractorRow({ organisation, name: 'Lynn' })
+  const ready = payoutRow({ organisation, batch: id, contractor: contractor.id, status: 'ready' })
+  const run = (status: 'failed' | 'completed', minutes: number) =>
+    jobRow({
+      ...{ status, userKind: 'ledger', batch: id, manifest: 'm', signature: 's', quotaDay: '2026-11-20' },
+      createdAt: before(minutes),
+    })
+  const [first, second] = [run('failed', 20), run('completed', 10)]
+  const item = { payout: ready.id, spender: 'G', status: 'failed', error: 'manifest-invalid' } as const
+  await insertRows(db, {
+    contractors: [contractor],
+    payouts: [ready],
+    jobs: [first],
+    items: [itemRow({ job: first.id, ...item })],
+  })
+  expect(await listJobItems()).toMatchObject([{ key: `job ${first.id}` }])
+  await insertRows(db, { jobs: [second], items: [itemRow({ job: second.id, ...item })] })
+  expect(await listJobItems()).toEqual([])
 })
 
 test('names a run whose rows differ from its manifest, for the operator', async () => {
@@ -288,7 +335,7 @@ test('names a run whose rows differ from its manifest, for the operator', async 
     itemRow({ job: run.id, position, recipient: 'GRUN', queuedAt: before(20), status: 'failed', error }),
   )
   await insertRows(db, { jobs: [run], items })
-  const { items: listed } = await readAttention(db, [], NOW)
+  const { items: listed } = await readAttention(db, NOW)
   expect(listed.find(({ key }) => key === `job ${run.id}`)).toMatchObject({
     what: '2 of 2 transfers of a relay job failed',
     why: expect.stringContaining('manifest-invalid'),
@@ -318,7 +365,7 @@ test('changes the pulse with every record, and reports whether work is in progre
 test('lists a payout whose transfer can no longer be decided', async () => {
   const id = await batch('Lost', 'started', 900, [1, 0, 0])
   await payout(id, 'Hedy', { status: 'pending', transfer: 'unknown', at: 800, settled: 700 })
-  const { items } = await readAttention(db, [], NOW)
+  const { items } = await readAttention(db, NOW)
   const [item] = items.filter(({ batch: of }) => of?.name === 'Lost')
   expect([item?.what, item?.contractors?.map(({ name }) => name)]).toEqual([
     'It is unknown whether a payout was paid',
@@ -331,7 +378,7 @@ test('counts failed batches beyond the 20 listed ones, including old ones, but n
     const id = await batch(`Many ${n}`, 'failed', 100, [1, 0, 1])
     await payout(id, 'Alonzo', { status: 'failed', transfer: 'failed', at: 10, settled: 9 - n / 10, error: 'failed' })
   }
-  const { items, otherFailedBatches } = await readAttention(db, [], NOW)
+  const { items, otherFailedBatches } = await readAttention(db, NOW)
   const listed = items.flatMap(({ key, batch: of }) => (key.startsWith('failed ') ? [of?.name] : []))
   expect(listed.toSorted()).toEqual(Array.from({ length: 20 }, (_, n) => `Many ${n + 4}`).toSorted())
   // Four of these, and the two named Failed and Old.
@@ -342,10 +389,7 @@ test('counts failed batches beyond the 20 listed ones, including old ones, but n
   expect(shown.replace(/<[^>]+>/g, '')).toMatch(/6 more batches have payouts that failed$/)
   const { rows } = await database.pool.query(`SELECT id FROM batches WHERE name = 'Many 0'`)
   const queries = await database.capture(async () => {
-    expect(await readAttention(db, [], NOW, rows[0].id)).toMatchObject({
-      items: [{ batch: { name: 'Many 0' } }],
-      otherFailedBatches: 0,
-    })
+    expect(await readAttentionOf(db, NOW, { batch: rows[0].id })).toMatchObject([{ batch: { name: 'Many 0' } }])
   })
   expect(queries.filter(({ query }) => /^select count\(\*\) from "batches"/.test(query))).toEqual([])
 })
@@ -369,12 +413,12 @@ test('counts every failed payout of a batch, however many or old, and hides no o
     const names = item?.contractors?.map(({ name: contractor }) => contractor.replace(/\d+/, 'n'))
     return [item?.what, names, item?.moreContractors, item?.since]
   }
-  const { items } = await readAttention(db, [], NOW)
+  const { items } = await readAttention(db, NOW)
   for (const [id, name, ...words] of [
     [large, 'Large', '1500 of 4000 payouts of a batch failed', Array(4).fill('Payee n'), 1_496, before(3)],
     [partly, 'Partly', '2 of 3 payouts of a batch failed', ['Late n', 'Early n'], 0, before(15_000)],
   ] as const) {
     expect(describeItem(items, name)).toEqual(words)
-    expect(describeItem((await readAttention(db, [], NOW, id)).items, name)).toEqual(words)
+    expect(describeItem(await readAttentionOf(db, NOW, { batch: id }), name)).toEqual(words)
   }
 })

@@ -490,10 +490,10 @@ test.each([
     /^the network refused it: the sequence number.*\(txBadSeq\); it expired .* nothing was paid$/,
   ],
   [
-    { status: 'expired', resultCode: null, contractError: null, endedEarly: true },
-    /^another transaction of the account used its sequence number, and nothing was paid$/,
+    { status: 'expired', resultCode: 'txBadSeq', contractError: null },
+    /^another transaction of the account, unknown to this service, .*: check whether it paid$/,
   ],
   [{ status: 'unknown', resultCode: null, contractError: null }, /^the RPC no longer has the history/],
 ] as const)('explains %j', (transfer, words) => {
-  expect(explainTransfer({ refusalCode: null, endedEarly: false, ...transfer })).toMatch(words)
+  expect(explainTransfer({ refusalCode: null, ...transfer })).toMatch(words)
 })

@@ -94,7 +94,7 @@ const QUIET: Omit<ServiceState, 'settings'> = {
     everybody: { account: '*', held: 0n, used: 79n, count: 1 },
     busiest: [],
     floatHeld: 0n,
-    perDay: 1_000_000_000n,
+    spentInDay: 0n,
   },
   limits: { transfersPerAccount: 500, stroopsPerAccount: 1n, dailyBudget: 100n, callsBudget: 100n },
   channels: [],
@@ -118,7 +118,6 @@ const CHANNEL = {
   job: null,
   position: null,
   status: null,
-  short: 0,
   receivedAt: null,
   receivedHash: null,
 }
@@ -146,18 +145,18 @@ test.each<[Partial<ServiceState>, what: string, words: RegExp]>([
     /the last ledger is old.*STELLAR_RPC_URL/,
   ],
   [
-    { ready: { ...QUIET.ready, sponsor: { ok: true, address: 'GSPONSOR', availableXlm: '699.9999999' } } },
-    'The sponsor’s balance is running out',
-    /lasts 6 days.*Send XLM to GSPONSOR/,
-  ],
-  [
-    { ready: { ...QUIET.ready, sponsor: { ok: true, address: 'GSPONSOR', availableXlm: '99.0000000' } } },
-    'The sponsor’s balance is running out',
-    /lasts less than a day/,
+    { ready: { ...QUIET.ready, sponsor: { ok: false, address: 'GSPONSOR', problem: 'the float is low' } } },
+    'The sponsor may be unable to pay',
+    /the float is low.*Send XLM to GSPONSOR/,
   ],
   [
     {
-      spending: { everybody: { account: '*', held: 1n, used: 79n, count: 1 }, busiest: [], floatHeld: 0n, perDay: 0n },
+      spending: {
+        everybody: { account: '*', held: 1n, used: 79n, count: 1 },
+        busiest: [],
+        floatHeld: 0n,
+        spentInDay: 0n,
+      },
     },
     'Today’s budget is nearly used',
     /80 % of it.*00:00 UTC/,

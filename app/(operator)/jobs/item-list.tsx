@@ -37,11 +37,6 @@ export function ItemList({ items, network }: { items: readonly ItemLine[]; netwo
               <span className="mr-2 text-faint">{item.position + 1}</span>
               <Status of="item" is={item.status} />
               {item.error && <p className="text-xs text-bad">{item.error}</p>}
-              {item.paidLater && (
-                <p className="text-xs text-soft">
-                  a later transfer to the same person: <TransactionHash hash={item.paidLater} network={network} />
-                </p>
-              )}
               <div className="text-xs text-faint lg:hidden">
                 to {item.recipient ? <Address value={item.recipient} network={network} /> : 'another channel'}
               </div>

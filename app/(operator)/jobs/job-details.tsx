@@ -18,8 +18,6 @@ interface JobDetailsProps {
 
 /** One relay job: its progress, and on demand each of its transfers. */
 export function JobDetails({ job, network, now, isOpen }: JobDetailsProps) {
-  const failed = job.items.filter(({ status }) => status === 'failed')
-  const isPaidLater = failed.length > 0 && failed.every(({ paidLater }) => paidLater !== null)
   return (
     <details open={isOpen} className="group rounded-lg border border-line bg-surface shadow-card">
       <summary className="grid list-none grid-cols-[1fr_7rem] items-center gap-x-6 gap-y-2 rounded-lg px-4 py-3 hover:bg-raised md:grid-cols-[13rem_minmax(0,1fr)_9rem_8rem] [&::-webkit-details-marker]:hidden">
@@ -42,7 +40,6 @@ export function JobDetails({ job, network, now, isOpen }: JobDetailsProps) {
         </span>
         <span>
           <Status of="job" is={jobState(job, now)} />
-          {isPaidLater && <span className="block text-xs text-faint">paid by later transfers</span>}
         </span>
         <span className="text-right whitespace-nowrap text-soft max-md:order-1 max-sm:text-xs">
           {job.endedAt ? `took ${between(job.createdAt, job.endedAt)}` : `since ${between(job.createdAt, now)}`}

@@ -23,6 +23,13 @@ export function AttentionList({ items, otherFailedBatches, network, now }: Atten
       <h2 id="attention" className="mb-2 font-semibold">
         Needs attention
         {items.length > 0 && <span className="ml-2 font-normal text-faint">{items.length}</span>}
+        <Link
+          href={addressOf('/audit', { action: 'attention.acknowledged' })}
+          prefetch={false}
+          className="ml-4 inline-block min-h-6 text-[0.8125rem] font-normal text-soft underline-offset-4 hover:text-accent hover:underline print:hidden"
+        >
+          Acknowledged items
+        </Link>
       </h2>
       {items.length === 0 ? (
         <p className="rounded-lg border border-line bg-surface px-4 py-3 text-soft shadow-card">
@@ -39,7 +46,7 @@ export function AttentionList({ items, otherFailedBatches, network, now }: Atten
                 {title} <span className="font-normal text-faint">{own.length}</span>
                 {note && <span className="ml-2 font-normal text-faint">{note}</span>}
               </h3>
-              <AttentionItems items={own} network={network} now={now} />
+              <AttentionItems items={own} back="/overview" network={network} now={now} />
             </div>
           )
         })

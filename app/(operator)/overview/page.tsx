@@ -111,7 +111,7 @@ async function readFigures(
   const [spending, traffic, attention, channels] = await Promise.all([
     payer === undefined ? undefined : readSpending(db, payer, now),
     readTraffic(db, now, range, settings.faucet?.keypair.publicKey()),
-    readAttention(db, moving.batches, now),
+    readAttention(db, now),
     settings.token === undefined ? [] : listChannels(db, settings.token, now),
   ])
   return { spending, traffic, attention, moving, channels }

@@ -1,10 +1,9 @@
 import type { Attention } from '#lib/dashboard/attention.ts'
 import { type ChannelLine, PROBLEM_EXPLANATIONS } from '#lib/dashboard/channels.ts'
-import { BUDGET_PERCENT, CONDITIONS, SPONSOR_DAYS } from '#lib/dashboard/conditions.ts'
+import { BUDGET_PERCENT, CONDITIONS } from '#lib/dashboard/conditions.ts'
 import type { Spending } from '#lib/dashboard/spending.ts'
 import type { Readiness } from '#lib/server/readiness.ts'
 import type { Settings } from '#lib/server/settings.ts'
-import { parseUnits } from '#lib/text/money.ts'
 import { paysForAnything } from '#lib/transfers/policy.ts'
 import type { QuotaLimits } from '#lib/transfers/quota.ts'
 
@@ -61,17 +60,12 @@ function reachability({ ready: { database, ledger } }: ServiceState): Attention[
 
 function sponsorship({ ready: { sponsor }, spending, limits }: ServiceState): Attention[] {
   if (sponsor.configured === false) return []
-  const balance = typeof sponsor.availableXlm === 'string' ? parseUnits(sponsor.availableXlm) : undefined
-  const days = balance === undefined || !spending || spending.perDay === 0n ? undefined : balance / spending.perDay
-  const runsDry = days !== undefined && days < BigInt(SPONSOR_DAYS)
   const used = spending ? spending.everybody.used + spending.everybody.held : 0n
   const items: Attention[] = []
-  if (!sponsor.ok || runsDry) {
-    const lasts = days === 0n ? 'less than a day' : `${days} days`
+  if (!sponsor.ok) {
     items.push(
       item('sponsorRunsDry', {
-        level: sponsor.ok ? 'late' : 'bad',
-        why: days === undefined ? `${sponsor.problem}` : `its balance lasts ${lasts}`,
+        why: `${sponsor.problem}`,
         remedy: `Send XLM to ${sponsor.address ?? 'the sponsor'}.`,
       }),
     )

@@ -40,23 +40,16 @@ function balanceOf({ sponsor }: Readiness): bigint | undefined {
 }
 
 function BalanceCard({ spending, balance }: { spending: Spending; balance: bigint | undefined }) {
-  const { floatHeld, perDay } = spending
+  const { floatHeld, spentInDay } = spending
   return (
     <Card title="Sponsor’s balance" figure={balance === undefined ? '–' : xlm(balance, 2)} unit="XLM">
       <p>
         {balance === undefined ? 'The ledger is unavailable. ' : `Float ${xlm(balance - floatHeld, 2)} XLM, `}
         {xlm(floatHeld, 4)} XLM reserved for open bids
       </p>
-      <p>{balance !== undefined && daysLeft(balance, perDay)}</p>
+      <p>{xlm(spentInDay, 4)} XLM charged in the last 24 hours</p>
     </Card>
   )
-}
-
-function daysLeft(balance: bigint, perDay: bigint): string {
-  if (perDay === 0n) return 'No fees in the last 24 hours'
-  const days = balance / perDay
-  const left = days > 3650n ? 'more than 10 years' : days === 1n ? 'about a day' : `about ${groupDigits(days)} days`
-  return `Lasts ${days === 0n ? 'less than a day' : left} at ${xlm(perDay, 4)} XLM a day`
 }
 
 interface BudgetCardProps {

@@ -2,7 +2,7 @@ import type { Metadata } from 'next'
 import { notFound } from 'next/navigation'
 import { findBatchRun } from '#lib/dashboard/batch-run.ts'
 import { findBatchLine } from '#lib/dashboard/batches.ts'
-import { readAttention } from '#lib/dashboard/overview.ts'
+import { readAttentionOf } from '#lib/dashboard/overview.ts'
 import { listPayouts, type PayoutRequest } from '#lib/dashboard/payouts.ts'
 import { readIfReachable } from '#lib/dashboard/reading.ts'
 import type { Service } from '#lib/server/services.ts'
@@ -55,7 +55,7 @@ export default async function BatchPage({ params, searchParams }: PageProps<'/ba
           <>
             {data.attention.length > 0 && (
               <section aria-label="Needs attention" className="mb-4">
-                <AttentionItems items={data.attention} network={network} now={service.now()} />
+                <AttentionItems items={data.attention} back={path} network={network} now={service.now()} />
               </section>
             )}
             <BatchSummary batch={data.batch} now={service.now()} />
@@ -85,10 +85,10 @@ async function read(db: Db, { tracker, now }: Service, id: string, request: Payo
   if (beforeRefresh?.status === 'started') await refreshTransfers(db, tracker, [beforeRefresh.organisation])
   const batch = beforeRefresh?.status === 'started' ? await findBatchLine(db, id) : beforeRefresh
   if (!batch) return { attention: [] }
-  const [payouts, run, { items: attention }] = await Promise.all([
+  const [payouts, run, attention] = await Promise.all([
     listPayouts(db, request),
     findBatchRun(db, id, now()),
-    readAttention(db, [batch], now(), id),
+    readAttentionOf(db, now(), { batch: id }),
   ])
   return { batch, payouts, run, attention }
 }

@@ -1,0 +1,70 @@
+import { z } from 'zod'
+import { ACKNOWLEDGEABLE, type AcknowledgeableCondition, acknowledge } from '#lib/dashboard/acknowledgements.ts'
+import type { Actor } from '#lib/db/audit-log.ts'
+import type { Database } from '#lib/db/connection.ts'
+import { resendInvite } from '#lib/directory/contractors/resend-invite.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
+import { pauseChannel } from '#lib/relay/pause.ts'
+import { directoryContext, type Service } from '#lib/server/services.ts'
+import { plainText } from '#lib/text/plain-text.ts'
+import { lookUpForOperator } from '#lib/transfers/operator-look-up.ts'
+
+const ACTIONS = ['acknowledge', 'pause-channel', 'resume-channel', 'look-up-transfer', 'resend-invite'] as const
+export type Action = (typeof ACTIONS)[number]
+
+const CONDITIONS = Object.keys(ACKNOWLEDGEABLE) as [AcknowledgeableCondition]
+
+export const ACTION_FORM = z.object({
+  action: z.enum(ACTIONS, 'unknown action'),
+  /** the id of the record, or the address of the channel */
+  subject: z.string('subject required').min(1, 'subject required').max(100, 'subject too long'),
+  note: z.union([z.literal(''), plainText('note', 200)]).default(''),
+  back: z.string().default(''),
+  /** of `acknowledge`: the condition, and the last event that the page showed */
+  condition: z.enum(CONDITIONS, 'unknown condition').optional(),
+  seen: z.iso.datetime('seen must be a time').optional(),
+})
+
+type ActionInput = z.output<typeof ACTION_FORM>
+
+interface ActionContext {
+  db: Database
+  now: Date
+  actor: Actor
+}
+
+/** Does what an operator asks for. Resolves to the reason why nothing was done, if so. */
+export async function act(service: Service, operator: string, input: ActionInput): Promise<string | undefined> {
+  const { database, tracker, settings, now } = service
+  const { action, subject, note } = input
+  const context: ActionContext = { db: await database(), now: now(), actor: { kind: 'operator', sub: operator } }
+  if (action === 'look-up-transfer') {
+    return (await lookUpForOperator({ ...context, tracker }, subject))
+      ? undefined
+      : 'The transfer is not open any more.'
+  }
+  if (note === '') return 'Say why: the note goes to the audit log.'
+  if (action === 'acknowledge') return await acknowledgeItem(context, input)
+  if (action === 'resend-invite') return await resend(service, { id: subject, actor: context.actor, note })
+  const isPaused = action === 'pause-channel'
+  if (await pauseChannel(context, { token: settings.token ?? '', address: subject, isPaused, note })) return undefined
+  return `There is no such channel, or it is ${isPaused ? 'paused' : 'running'} already.`
+}
+
+async function acknowledgeItem(
+  context: ActionContext,
+  { subject, note, condition, seen }: ActionInput,
+): Promise<string | undefined> {
+  const isDone = condition && seen && (await acknowledge(context, { condition, subject, note, seen: new Date(seen) }))
+  return isDone ? undefined : 'There is no such record.'
+}
+
+async function resend(service: Service, input: Parameters<typeof resendInvite>[1]): Promise<string | undefined> {
+  try {
+    const isSent = await resendInvite(await directoryContext(service), input)
+    return isSent ? undefined : 'No mail can be sent: SMTP_URL is not set, or the contractor has no email.'
+  } catch (error) {
+    if (error instanceof Refusal && error.code !== 'unavailable') return `It did not work: ${error.message}.`
+    throw error
+  }
+}
