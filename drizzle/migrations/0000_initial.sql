@@ -253,6 +253,11 @@ CREATE TABLE "relay_channels" (
 	"own_call_sequence" bigint,
 	"moved_at" timestamp (3) with time zone,
 	"moved_sequence" bigint,
+	"release_requested_at" timestamp (3) with time zone,
+	"release_requested_by" text,
+	"release_note" text,
+	"release_tried_at" timestamp (3) with time zone,
+	"release_refusal" text,
 	"paused" boolean DEFAULT false NOT NULL,
 	"runs" boolean DEFAULT false NOT NULL,
 	"run_problem" text,
@@ -263,6 +268,8 @@ CREATE TABLE "relay_channels" (
 	CONSTRAINT "relay_channels_next_whole" CHECK (("relay_channels"."next_job" is null) = ("relay_channels"."next_position" is null)),
 	CONSTRAINT "relay_channels_next_follows" CHECK ("relay_channels"."next_job" is null or "relay_channels"."item_job" is not null),
 	CONSTRAINT "relay_channels_problem" CHECK ("relay_channels"."problem" in ('account', 'registration', 'sequence', 'balance', 'history', 'moved')),
+	CONSTRAINT "relay_channels_release_refusal" CHECK ("relay_channels"."release_refusal" in ('unknown-channel', 'not-moved', 'transfer-open', 'history-too-short', 'rpc-lags')),
+	CONSTRAINT "relay_channels_release" CHECK (num_nulls("relay_channels"."release_requested_at", "relay_channels"."release_requested_by", "relay_channels"."release_note") in (0, 3)),
 	CONSTRAINT "relay_channels_moved" CHECK (("relay_channels"."problem" is not distinct from 'moved') = ("relay_channels"."moved_at" is not null))
 );
 --> statement-breakpoint

@@ -41,6 +41,8 @@ export const AUDIT_ACTIONS = [
   'transfer.looked-up',
   'operator.admitted',
   'operator.rejected',
+  'channel.release-requested',
+  'channel.release-refused',
   'channel.released',
   'channel.paused',
   'channel.resumed',

@@ -36,6 +36,19 @@ export const CHANNEL_PROBLEMS = ['account', 'registration', 'sequence', 'balance
 export type ChannelProblem = (typeof CHANNEL_PROBLEMS)[number]
 
 /**
+ * Why a channel is not released. `transfer-open`: a transfer signed before the restore is still open. `rpc-lags`: the
+ * RPC's account is older than the move, or its events end below the ledger that showed the sequence number.
+ */
+export const RELEASE_REFUSALS = [
+  'unknown-channel',
+  'not-moved',
+  'transfer-open',
+  'history-too-short',
+  'rpc-lags',
+] as const
+export type ReleaseRefusal = (typeof RELEASE_REFUSALS)[number]
+
+/**
  * What the relay pays: a job from its own balances, or a run, which is a batch that the employer has delegated. The amounts
  * are stored sealed to the relay.
  */
@@ -188,6 +201,13 @@ export const relayChannels = pgTable(
     movedAt: instant('moved_at'),
     /** the ledger's sequence number at that time: above it, the channel was released and has paid since the backup */
     movedSequence: bigint('moved_sequence', { mode: 'bigint' }),
+    /** when an operator last asked for the release, by what name and why; null after the release */
+    releaseRequestedAt: instant('release_requested_at'),
+    releaseRequestedBy: text('release_requested_by'),
+    releaseNote: text('release_note'),
+    /** when a relay last tried, which keeps the others from trying too, and why it could not; null before that */
+    releaseTriedAt: instant('release_tried_at'),
+    releaseRefusal: text('release_refusal', { enum: RELEASE_REFUSALS }),
     /** an operator has paused the channel: it begins no item. Not a problem, which the next check would clear */
     paused: boolean('paused').notNull().default(false),
     /** whether the relay that announces it can prove payments from a delegation, so that the channel can serve runs */
@@ -217,6 +237,11 @@ export const relayChannels = pgTable(
     uniqueIndex('relay_channels_held').on(table.itemJob, table.itemPosition),
     uniqueIndex('relay_channels_reserved').on(table.nextJob, table.nextPosition),
     check('relay_channels_problem', oneOf(table.problem, CHANNEL_PROBLEMS)),
+    check('relay_channels_release_refusal', oneOf(table.releaseRefusal, RELEASE_REFUSALS)),
+    check(
+      'relay_channels_release',
+      sql`num_nulls(${table.releaseRequestedAt}, ${table.releaseRequestedBy}, ${table.releaseNote}) in (0, 3)`,
+    ),
     check(
       'relay_channels_moved',
       sql`(${table.problem} is not distinct from 'moved') = (${table.movedAt} is not null)`,

@@ -3,7 +3,8 @@ import { Keypair } from '@stellar/stellar-sdk'
 import { readKeys } from '#lib/config/embedded-keys.ts'
 import { ConfigurationError, type Environment, environment } from '#lib/config/environment.ts'
 import { DisclosureError } from '#lib/disclosure/disclosure-error.ts'
-import { isChannelAddress, type NotReleased, releaseMoved } from '#lib/relay/moved.ts'
+import { isChannelAddress, releaseMoved } from '#lib/relay/moved.ts'
+import { RELEASE_REFUSAL_EXPLANATIONS } from '#lib/relay/release-request.ts'
 import { composeRelay, startRelay } from '#lib/server/relay.ts'
 import { startService } from '#lib/server/start.ts'
 import { discloseForOwner } from './client/delegated-disclosure.ts'
@@ -51,23 +52,12 @@ async function run(): Promise<void> {
   process.once('SIGTERM', stop)
 }
 
-const REASONS: Record<NotReleased, string> = {
-  'unknown-channel': 'the database has no such channel for this token',
-  'not-moved': 'the channel is not on hold: there is nothing to release',
-  'transfer-open': 'an earlier transfer of the channel is not decided yet: try again in a minute',
-  'history-too-short':
-    'the RPC no longer has the channel’s history since its last recorded transfer, so nothing was changed. Check on the ' +
-    'ledger which payees were paid, or name an RPC with more history in STELLAR_RPC_URL. Then pass --unverified to adopt ' +
-    'the ledger’s sequence number without recording transfers',
-  'rpc-lags': 'the RPC’s events are behind its ledger: try again in a minute',
-}
-
 async function release(address: string, isUnverified: boolean): Promise<void> {
   const service = await startService(besideService(environment()), undefined, 0)
   try {
     const prover = { prove: () => Promise.reject(new Error('releasing a channel needs no proofs')) }
     const released = await releaseMoved(await composeRelay(service, { prover }), { address, isUnverified })
-    if (typeof released === 'string') throw new ConfigurationError(address, REASONS[released])
+    if (typeof released === 'string') throw new ConfigurationError(address, RELEASE_REFUSAL_EXPLANATIONS[released])
     const { recorded, settled } = released
     console.log(`released ${address}: ${recorded} missing transfers recorded, ${settled} items settled`)
   } finally {

@@ -1,5 +1,11 @@
 import { and, desc, eq, sql } from 'drizzle-orm'
-import { batchItems, type ChannelProblem, type ItemStatus, relayChannels } from '#drizzle/schema/relay.ts'
+import {
+  batchItems,
+  type ChannelProblem,
+  type ItemStatus,
+  type ReleaseRefusal,
+  relayChannels,
+} from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { isSeenLately } from '#lib/relay/channel-state.ts'
 import { transferRows } from './transfer-rows.ts'
@@ -9,6 +15,13 @@ export interface ChannelLine {
   problem: ChannelProblem | null
   /** by an operator: it begins no item */
   isPaused: boolean
+  /** since when it is held, if its problem is `moved` */
+  movedAt: Date | null
+  /** when an operator last asked for the release, by what name and why, and why no relay could carry it out */
+  releaseRequestedAt: Date | null
+  releaseRequestedBy: string | null
+  releaseNote: string | null
+  releaseRefusal: ReleaseRefusal | null
   /** when a relay last announced the channel */
   seenAt: Date
   /** reported recently enough to assume that its relay is running */
@@ -37,6 +50,11 @@ export async function listChannels(db: Database, token: string | undefined, now:
       address: relayChannels.address,
       problem: relayChannels.problem,
       isPaused: relayChannels.paused,
+      movedAt: relayChannels.movedAt,
+      releaseRequestedAt: relayChannels.releaseRequestedAt,
+      releaseRequestedBy: relayChannels.releaseRequestedBy,
+      releaseNote: relayChannels.releaseNote,
+      releaseRefusal: relayChannels.releaseRefusal,
       seenAt: relayChannels.seenAt,
       job: relayChannels.itemJob,
       position: relayChannels.itemPosition,
@@ -86,6 +104,6 @@ export const PROBLEM_EXPLANATIONS: Record<ChannelProblem, { meaning: string; rem
   },
   moved: {
     meaning: 'The ledger has transactions of it that are missing from this database, as after a restore from a backup',
-    remedy: 'Run npm run relay -- release with its address, once open transfers are decided',
+    remedy: 'Release it: its relay first records the missing transfers, and settles the items that they paid',
   },
 }

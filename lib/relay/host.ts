@@ -10,6 +10,7 @@ import { checkChannels } from './check.ts'
 import { describeOffset } from './ledger.ts'
 import type { ItemMessage } from './queue.ts'
 import type { Channel, Relay } from './relay.ts'
+import { carryOutReleases } from './release-request.ts'
 import { compareSequences } from './sequence.ts'
 import { concurrencyOf, openWorker } from './worker.ts'
 
@@ -152,6 +153,7 @@ async function keepUp(relay: Relay, intake: Intake): Promise<void> {
       }
       await compare().catch(logFailure('compareSequences'))
     }
+    if (hasCompared && relay.ledger.isReachable()) await carryOutReleases(relay).catch(logFailure('carryOutReleases'))
     if (isDue && relay.ledger.isReachable()) await checkChannels(relay).catch(logFailure('checkChannels'))
     if (hasCompared && (isDue || !intake.isOpen())) await intake.update().catch(logFailure('intake'))
   } while (await rest(relay, Math.min(LOOK_SECONDS, relay.times.chores)))

@@ -1,6 +1,6 @@
 import { StrKey, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
 import { and, eq, inArray, isNull, max, or } from 'drizzle-orm'
-import { batchItems, relayChannels } from '#drizzle/schema/relay.ts'
+import { batchItems, type ReleaseRefusal, relayChannels } from '#drizzle/schema/relay.ts'
 import { envelopes, transfers } from '#drizzle/schema/transfers.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
 import { transact } from '#lib/db/connection.ts'
@@ -20,22 +20,19 @@ import { findItem, type Item, oldestFirst } from './item-row.ts'
 import type { Relay } from './relay.ts'
 import { unsealAmount } from './sealing.ts'
 
-/** Why a channel is not released. Nothing has changed then, except for the payments recorded so far. */
-export type NotReleased =
-  | 'unknown-channel'
-  | 'not-moved'
-  /** a transfer that was signed before the restore is still open */
-  | 'transfer-open'
-  /** the RPC no longer has the channel's history since its last recorded transfer */
-  | 'history-too-short'
-  /** the RPC's account is older than the move, or its events end below the ledger that showed the sequence number */
-  | 'rpc-lags'
-
 export interface Released {
   /** transfers of the channel that no row had */
   recorded: number
   /** items that those transfers had paid */
   settled: number
+}
+
+const NO_RELEASE_REQUEST = {
+  releaseRequestedAt: null,
+  releaseRequestedBy: null,
+  releaseNote: null,
+  releaseTriedAt: null,
+  releaseRefusal: null,
 }
 
 /**
@@ -46,8 +43,13 @@ export interface Released {
  */
 export async function releaseMoved(
   relay: Relay,
-  { address, isUnverified }: { address: string; isUnverified: boolean },
-): Promise<Released | NotReleased> {
+  {
+    address,
+    isUnverified,
+    operator = 'command line',
+    note,
+  }: { address: string; isUnverified: boolean; operator?: string; note?: string },
+): Promise<Released | ReleaseRefusal> {
   const db = await relay.database()
   const channel = await findChannel(relay, address)
   if (!channel) return 'unknown-channel'
@@ -66,8 +68,8 @@ export async function releaseMoved(
   const { account, latestLedger } = response
   const counts = isUnverified ? { recorded: 0, settled: 0 } : await recordMissing(relay, address, latestLedger)
   if (typeof counts === 'string') return counts
-  await transact(db, async (tx) => {
-    await tx
+  return await transact(db, async (tx) => {
+    const released = await tx
       .update(relayChannels)
       .set({
         problem: 'account',
@@ -75,20 +77,23 @@ export async function releaseMoved(
         movedSequence: null,
         sequenceNumber: account?.seqNum ?? null,
         readAt: null,
+        ...NO_RELEASE_REQUEST,
       })
       .where(and(isChannel(relay.token, address), eq(relayChannels.problem, 'moved')))
+      .returning({ address: relayChannels.address })
+    if (released.length === 0) return 'not-moved'
     await recordAudit(tx, relay.now(), {
       organisation: undefined,
-      actor: { kind: 'operator', sub: 'command line' },
+      actor: { kind: 'operator', sub: operator },
       action: 'channel.released',
       subject: address,
-      detail: { ...counts, verified: !isUnverified },
+      detail: { ...counts, verified: !isUnverified, ...(note && { note }) },
     })
+    return counts
   })
-  return counts
 }
 
-async function recordMissing(relay: Relay, address: string, untilLedger: number): Promise<Released | NotReleased> {
+async function recordMissing(relay: Relay, address: string, untilLedger: number): Promise<Released | ReleaseRefusal> {
   const db = await relay.database()
   const [row] = await db
     .select({ ledger: max(transfers.ledger) })

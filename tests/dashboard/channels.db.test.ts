@@ -97,3 +97,19 @@ test('shows when a channel last received USDC, with the transaction as proof', a
   const html = renderToStaticMarkup(createElement(Channels, { channels: received, network: 'local', now: NOW }))
   expect(html).toMatch(/last received .*4 min.* ago.*href="\/ledger\/300"/)
 })
+
+test.each([
+  [null, null, /Release …/],
+  [NOW, null, /Release pending since .* by Ada: the relays were stopped.*within half a minute/],
+  [NOW, 'rpc-lags', /Release pending .*behind its ledger/],
+  [NOW, 'history-too-short', /Release refused .*no longer has the channel’s history.*Release again …/],
+] as const)('shows the release of a held channel: %s, %s', async (releaseRequestedAt, releaseRefusal, words) => {
+  const request = releaseRequestedAt && { releaseRequestedBy: 'Ada', releaseNote: 'the relays were stopped' }
+  const held = { problem: 'moved' as const, movedAt: NOW, releaseRequestedAt, releaseRefusal, ...request }
+  await db.update(relayChannels).set(held).where(eq(relayChannels.address, 'GELSEWHERE'))
+  const channels = await listChannels(db, 'another', NOW)
+  const html = renderToStaticMarkup(createElement(Channels, { channels, network: 'local', now: NOW }))
+  const text = html.replace(/<[^>]+>/g, '')
+  expect(text).toMatch(words)
+  expect(text.includes('Release again …') || text.includes('Release …')).toBe(!/pending/.test(text))
+})

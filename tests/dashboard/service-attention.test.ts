@@ -120,6 +120,11 @@ const CHANNEL = {
   status: null,
   receivedAt: null,
   receivedHash: null,
+  movedAt: null,
+  releaseRequestedAt: null,
+  releaseRequestedBy: null,
+  releaseNote: null,
+  releaseRefusal: null,
 }
 
 test.each<[Partial<ServiceState>, what: string, words: RegExp]>([

@@ -8,6 +8,7 @@ import { isSuspended, recordProblem } from '#lib/relay/channel-state.ts'
 import { startJob } from '#lib/relay/job.ts'
 import { releaseMoved } from '#lib/relay/moved.ts'
 import type { Relay } from '#lib/relay/relay.ts'
+import { carryOutReleases, releaseState, requestRelease } from '#lib/relay/release-request.ts'
 import { composeRelay } from '#lib/server/relay.ts'
 import { sendAnswer } from '../support/transfers.ts'
 import { openRelayService, type RelayService } from './relay-service.ts'
@@ -62,8 +63,16 @@ const findMoved = async () => (await readChannels()).filter(({ problem }) => pro
 const itemsOf = (job: string) => fixture.db.query.batchItems.findMany({ where: (item, { eq }) => eq(item.job, job) })
 const releasesOf = (address: string) =>
   fixture.db.query.auditLog.findMany({
-    where: (row, { and, eq }) => and(eq(row.action, 'channel.released'), eq(row.subjectId, address)),
+    where: (row, { and, eq }) => and(eq(row.subjectKind, 'channel'), eq(row.subjectId, address)),
+    orderBy: (row) => row.sequence,
   })
+
+/** Asks for a release as an operator at the dashboard does. */
+const request = (address: string, note: string) =>
+  requestRelease(
+    { db: fixture.db, now: new Date(), actor: { kind: 'operator', sub: 'Ada' } },
+    { token: relay.token, address, note },
+  )
 
 /** Resolves after this many ledgers. */
 async function pass(ledgers: number): Promise<void> {
@@ -109,16 +118,19 @@ test('pays no item again after a restore, and settles it when its channel is rel
   expect((await itemsOf(job)).map(({ status }) => status)).toEqual(['queued', 'queued'])
   expect(await fixture.received(payee)).toBe(15n)
   const moved = await findMoved()
-  let settled = 0
   for (const { address } of moved) {
-    const released = await releaseMoved(relay, { address, isUnverified: false })
-    if (typeof released === 'string') throw new Error(released)
-    settled += released.settled
+    const note = { note: 'the old relays were stopped' }
+    expect(await request(address, note.note)).toBe(true)
+    await expect.poll(async () => (await findMoved()).map((channel) => channel.address)).not.toContain(address)
     expect(await releasesOf(address)).toMatchObject([
-      { actorKind: 'operator', detail: { ...released, verified: true } },
+      { actorKind: 'operator', actorSub: 'Ada', action: 'channel.release-requested', detail: note },
+      { actorKind: 'operator', actorSub: 'Ada', action: 'channel.released', detail: { verified: true, ...note } },
     ])
   }
-  expect(settled).toBe(2)
+  const settled = await Promise.all(
+    moved.map(async ({ address }) => (await releasesOf(address)).at(-1)?.detail.settled),
+  )
+  expect(settled.reduce((sum: number, count) => sum + Number(count), 0)).toBe(2)
   expect(await fixture.ended(client, job)).toMatchObject({ status: 'completed' })
   const settledBy = (await itemsOf(job)).map(({ hash, innerHash }) => `${innerHash} ${hash}`)
   expect(new Set(settledBy)).toEqual(new Set(paid))
@@ -165,6 +177,13 @@ test('signs nothing for a channel that has moved, after checks and restarts too'
   expect(await readSequence()).toBe(before)
 })
 
+const REQUEST = {
+  releaseRequestedAt: expect.any(Date),
+  releaseRequestedBy: 'Ada',
+  releaseNote: 'after a restore',
+  releaseTriedAt: expect.any(Date),
+}
+
 test('releases a channel whose history the RPC has lost only unverified', async () => {
   const [channel] = await findMoved()
   if (!channel) throw new Error('no channel has moved')
@@ -173,11 +192,24 @@ test('releases a channel whose history the RPC has lost only unverified', async 
   fixture.ledger.proxy.rule(({ method }) =>
     method === 'getHealth' ? { rewrite: (health) => ({ ...health, oldestLedger: sequence }) } : 'pass',
   )
-  expect(await releaseMoved(relay, { address, isUnverified: false })).toBe('history-too-short')
-  expect(await findMoved()).toEqual([channel])
+  expect([await request(address, 'after a restore'), await request(address, 'twice')]).toEqual([true, false])
+  await carryOutReleases(relay)
+  const [refused] = await findMoved()
+  expect(refused).toMatchObject({ ...channel, ...REQUEST, releaseRefusal: 'history-too-short' })
+  expect(refused && releaseState(refused)).toBe('refused')
+  expect((await releasesOf(address)).at(-1)).toMatchObject({
+    action: 'channel.release-refused',
+    detail: { reason: 'history-too-short' },
+  })
+  // Nothing retries it until an operator asks again.
+  await fixture.db.update(relayChannels).set({ releaseTriedAt: new Date(0) })
+  await carryOutReleases(relay)
+  expect((await findMoved())[0]?.releaseTriedAt).toEqual(new Date(0))
+  expect(await request(address, 'another RPC')).toBe(true)
   expect(await releaseMoved(relay, { address, isUnverified: true })).toEqual({ recorded: 0, settled: 0 })
   const last = (await releasesOf(address)).at(-1)
-  expect(last).toMatchObject({ detail: { verified: false } })
+  expect(last).toMatchObject({ actorSub: 'command line', detail: { verified: false } })
+  expect((await readChannels()).map(releaseState)).toEqual(['none', 'none'])
   fixture.ledger.proxy.rule(null)
   await using _host = await fixture.relay()
   await expect.poll(readChannels).toMatchObject([{ problem: null }, { problem: null }])

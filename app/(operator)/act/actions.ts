@@ -5,11 +5,19 @@ import type { Database } from '#lib/db/connection.ts'
 import { resendInvite } from '#lib/directory/contractors/resend-invite.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
 import { pauseChannel } from '#lib/relay/pause.ts'
+import { requestRelease } from '#lib/relay/release-request.ts'
 import { directoryContext, type Service } from '#lib/server/services.ts'
 import { plainText } from '#lib/text/plain-text.ts'
 import { lookUpForOperator } from '#lib/transfers/operator-look-up.ts'
 
-const ACTIONS = ['acknowledge', 'pause-channel', 'resume-channel', 'look-up-transfer', 'resend-invite'] as const
+const ACTIONS = [
+  'acknowledge',
+  'pause-channel',
+  'resume-channel',
+  'release-channel',
+  'look-up-transfer',
+  'resend-invite',
+] as const
 export type Action = (typeof ACTIONS)[number]
 
 const CONDITIONS = Object.keys(ACKNOWLEDGEABLE) as [AcknowledgeableCondition]
@@ -46,8 +54,12 @@ export async function act(service: Service, operator: string, input: ActionInput
   if (note === '') return 'Say why: the note goes to the audit log.'
   if (action === 'acknowledge') return await acknowledgeItem(context, input)
   if (action === 'resend-invite') return await resend(service, { id: subject, actor: context.actor, note })
+  const channel = { token: settings.token ?? '', address: subject, note }
+  if (action === 'release-channel') {
+    return (await requestRelease(context, channel)) ? undefined : 'The channel is not held, or its release is pending.'
+  }
   const isPaused = action === 'pause-channel'
-  if (await pauseChannel(context, { token: settings.token ?? '', address: subject, isPaused, note })) return undefined
+  if (await pauseChannel(context, { ...channel, isPaused })) return undefined
   return `There is no such channel, or it is ${isPaused ? 'paused' : 'running'} already.`
 }
 

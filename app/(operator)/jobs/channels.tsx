@@ -1,5 +1,6 @@
 import Link from 'next/link'
 import { type ChannelLine, channelState, PROBLEM_EXPLANATIONS } from '#lib/dashboard/channels.ts'
+import { RELEASE_REFUSAL_EXPLANATIONS, releaseState } from '#lib/relay/release-request.ts'
 import { ActionForm } from '../action-form.tsx'
 import { Moment } from '../figures.tsx'
 import { Address, TransactionHash } from '../hash.tsx'
@@ -33,6 +34,7 @@ export function Channels({ channels, network, now }: ChannelsProps) {
                   <p className="text-soft">{PROBLEM_EXPLANATIONS[channel.problem].remedy}</p>
                 </>
               )}
+              {channel.problem === 'moved' && <Release channel={channel} now={now} />}
               {channel.job && channel.position !== null && (
                 <p>
                   transfer {channel.position + 1} of{' '}
@@ -63,5 +65,33 @@ export function Channels({ channels, network, now }: ChannelsProps) {
         ))}
       </ul>
     </section>
+  )
+}
+
+/** The release of a held channel: the form, or the request that its relay will carry out or has refused. */
+function Release({ channel, now }: { channel: ChannelLine; now: Date }) {
+  const { address, releaseRequestedAt, releaseRequestedBy, releaseNote, releaseRefusal } = channel
+  const state = releaseState(channel)
+  return (
+    <div className="my-1 text-soft [overflow-wrap:anywhere]">
+      {releaseRequestedAt && (
+        <p>
+          Release {state} since <Moment at={releaseRequestedAt} now={now} />, by {releaseRequestedBy}: {releaseNote}
+        </p>
+      )}
+      {releaseRefusal && (
+        <p className={state === 'refused' ? 'text-bad' : ''}>{RELEASE_REFUSAL_EXPLANATIONS[releaseRefusal]}.</p>
+      )}
+      {state === 'pending' && !releaseRefusal && <p>Its relay releases it within half a minute.</p>}
+      {state !== 'pending' && (
+        <ActionForm
+          action="release-channel"
+          subject={address}
+          back="/jobs"
+          label={state === 'refused' ? 'Release again' : 'Release'}
+          why="Why it is safe, for the audit log"
+        />
+      )}
+    </div>
   )
 }

@@ -83,13 +83,13 @@ function sponsorship({ ready: { sponsor }, spending, limits }: ServiceState): At
 
 function relays({ ready: { relay, database }, settings, channels, startsRelay }: ServiceState): Attention[] {
   if (relay.configured === false || !database.ok || startsRelay) return []
-  const items = channels.flatMap(({ address, isRunning, problem, seenAt }) => {
+  const items = channels.flatMap(({ address, isRunning, problem, movedAt }) => {
     if (!isRunning || problem === null) return []
     const { meaning, remedy } = PROBLEM_EXPLANATIONS[problem]
     return item('channelProblem', {
       key: `channel ${address}`,
       level: relay.ok ? 'late' : 'bad',
-      since: seenAt,
+      since: movedAt ?? undefined,
       why: `${address.slice(0, 4)}…${address.slice(-4)}: ${meaning}`,
       remedy: `${remedy}.`,
       page: '/jobs',
