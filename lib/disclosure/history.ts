@@ -1,10 +1,11 @@
 import { Address, type rpc, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
+import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import type { ArchivedEvents, TokenArchive } from '#lib/wallet/archive.ts'
 import { decodeCallData, decodePayload } from '#lib/wallet/call-data.ts'
 import type { Payload } from '#lib/wallet/encryption.ts'
 import { accountFilters, limitsOf } from '#lib/wallet/events.ts'
 import { WalletError } from '#lib/wallet/wallet-error.ts'
-import { eventsOf, fromArchive, ledgerOf, PAGE } from './ledger-source.ts'
+import { fromArchive, readRecentEvents } from './ledger-event.ts'
 import type { LedgerEvent } from './payment.ts'
 
 /** An event of the token. The payload of a call that made or used a delegation is there if a source has it. */
@@ -35,15 +36,25 @@ export async function readHistory({ rpc: server, token, archives }: HistorySourc
   const { floor, seam } = limitsOf(health)
   const whole: rpc.Api.EventFilter[] = [{ type: 'contract', contractIds: [token] }]
   const filters = account === undefined ? whole : accountFilters(token, account)
-  const recent = await readRecent(server, filters, floor)
-  const isYoung = account !== undefined && beginsWithRegistration(recent.events, account)
-  if (isYoung || health.oldestLedger <= 1) return { events: recent.events }
-  if (archives.length === 0) return { events: recent.events, completeFrom: recent.from }
+  const recent: HistoryEvent[] = await readRecentEvents(server, filters, floor)
+  const isYoung = account !== undefined && beginsWithRegistration(recent, account)
+  if (isYoung || health.oldestLedger <= 1) return { events: recent }
+  if (archives.length === 0) return { events: recent, completeFrom: await readCloseTime(server, floor) }
   const old = await readOld(archives, account, seam - 1)
-  const events = [...old, ...recent.events.filter(({ ledger }) => ledger >= seam)]
+  const events = [...old, ...recent.filter(({ ledger }) => ledger >= seam)]
   return beginsWithRegistration(events, account)
     ? { events }
-    : { events, completeFrom: old[0]?.closedAt ?? recent.from }
+    : { events, completeFrom: old[0]?.closedAt ?? (await readCloseTime(server, floor)) }
+}
+
+/** When a ledger closed. The RPC may have dropped it meanwhile: then the oldest that it has counts. */
+async function readCloseTime(server: rpc.Server, ledger: number): Promise<string> {
+  const { oldestLedger } = await server.getHealth()
+  const startLedger = Math.max(ledger, oldestLedger)
+  const { ledgers } = await server.getLedgers({ startLedger, pagination: { limit: 1 } })
+  const [first] = ledgers
+  if (!first) throw new LedgerError('unavailable', `the RPC has no ledger ${startLedger}`)
+  return new Date(Number(first.ledgerCloseTime) * 1_000).toISOString()
 }
 
 /**
@@ -67,17 +78,6 @@ const REGISTER = 'AAAADwAAAAhyZWdpc3Rlcg=='
 
 /** Base64 XDR of the symbols of the events whose first topic after the name is a registered account. */
 const SPENDING = ['transfer', 'merge'].map((name) => xdr.ScVal.scvSymbol(name).toXdr('base64'))
-
-async function readRecent(server: rpc.Server, filters: rpc.Api.EventFilter[], startLedger: number) {
-  const events: HistoryEvent[] = []
-  let page = await server.getEvents({ filters, limit: PAGE, startLedger })
-  const from = new Date(Number(page.oldestLedgerCloseTime) * 1_000).toISOString()
-  for (;;) {
-    events.push(...eventsOf(page))
-    if (page.events.length < PAGE && ledgerOf(page.cursor) >= page.latestLedger) return { events, from }
-    page = await server.getEvents({ filters, limit: PAGE, cursor: page.cursor })
-  }
-}
 
 async function readOld(
   archives: readonly TokenArchive[],

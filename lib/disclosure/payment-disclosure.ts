@@ -132,9 +132,9 @@ async function openAudited(
     secrets: { k },
     payments: [] as OpenedPayment[],
   }))
-  for (const payment of payments) {
-    const key = await source.findAuditorKey(auditorId, payment)
-    const group = groups.find((each) => isSame(each.key, key))
+  const keys = await source.findAuditorKeys(auditorId, payments)
+  for (const [index, payment] of payments.entries()) {
+    const group = groups.find((each) => isSame(keys[index], each.key))
     if (!group) throw otherKeys(`the auditor of ${account} at the time of transaction ${payment.transaction}`)
     group.payments.push(openAsAuditor(group.secrets.k, payment, role) ?? unreadable(payment))
   }

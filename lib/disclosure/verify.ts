@@ -221,13 +221,11 @@ async function findSharedAuditorKey(
   account: ConfidentialAccount | undefined,
   payments: readonly Payment[],
 ): Promise<Uint8Array> {
-  let shared: Uint8Array | undefined
-  for (const payment of payments) {
-    const key = await source.findAuditorKey(account?.auditorId ?? 0, payment)
-    shared ??= key
-    if (!equalBytes(shared, key)) throw misshapen('its payments were encrypted to two keys of the auditor')
-  }
+  const [shared, ...others] = await source.findAuditorKeys(account?.auditorId ?? 0, payments)
   if (!shared) throw misshapen('no payment')
+  if (others.some((key) => !equalBytes(key, shared))) {
+    throw misshapen('its payments were encrypted to two keys of the auditor')
+  }
   return shared
 }
 

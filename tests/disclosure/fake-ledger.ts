@@ -107,11 +107,12 @@ export class FakeLedger {
         throw new DisclosureError('event-not-found', 'there is no such event')
       },
       readTransaction: async (hash) => this.events.filter(({ transaction }) => transaction === hash),
-      findAuditorKey: async (_, { ledger }) => {
-        const key = this.auditorKeys.findLast(({ from }) => from <= ledger)?.key
-        if (key) return key
-        throw new DisclosureError('auditor-key-unknown', 'the auditor had no key')
-      },
+      findAuditorKeys: async (_, events) =>
+        events.map(({ ledger }) => {
+          const key = this.auditorKeys.findLast(({ from }) => from <= ledger)?.key
+          if (key) return key
+          throw new DisclosureError('auditor-key-unknown', 'the auditor had no key')
+        }),
     }
   }
 

@@ -137,7 +137,7 @@ const withKeySwapped = reading({
       [...accounts].map(([name, account]) => [name, { ...account, viewingKey: given.stranger.keys.viewingKey }]),
     )
   },
-  findAuditorKey: async () => given.stranger.keys.viewingKey,
+  findAuditorKeys: async (_, events) => events.map(() => given.stranger.keys.viewingKey),
 })
 
 const withSealed =
@@ -384,10 +384,10 @@ test('a total under two keys of an auditor has a proof for each, and its subtota
   const isLater = ({ transaction }: { transaction: string }) => transaction === second?.events[0]?.transaction
   const unknown: DisclosureSource = {
     ...source,
-    findAuditorKey: async (id, event) => {
-      const payment = rotated.ledger.events.find((each) => each.id === event.id)
-      if (payment && isLater(payment)) throw new DisclosureError('auditor-key-unknown', 'it was registered later')
-      return await source.findAuditorKey(id, event)
+    findAuditorKeys: async (id, events) => {
+      const payments = rotated.ledger.events.filter((each) => events.some((event) => event.id === each.id))
+      if (payments.some(isLater)) throw new DisclosureError('auditor-key-unknown', 'it was registered later')
+      return await source.findAuditorKeys(id, events)
     },
   }
   await expect(verify({ request, bundles: second ? [changed, second] : [], source: unknown })).rejects.toMatchObject({

@@ -1,0 +1,75 @@
+import type { rpc } from '@stellar/stellar-sdk'
+import type { ArchivedEvent, TokenArchive } from '#lib/wallet/archive.ts'
+import type { LedgerEvent } from './payment.ts'
+
+/** Largest page of getEvents (stellar-rpc's limit). */
+export const PAGE = 10_000
+
+/** The events that match a filter, from a ledger that the RPC still has to the latest, in ledger order. */
+export async function readRecentEvents(
+  server: Pick<rpc.Server, 'getEvents'>,
+  filters: rpc.Api.EventFilter[],
+  startLedger: number,
+): Promise<LedgerEvent[]> {
+  const events: LedgerEvent[] = []
+  let page = await server.getEvents({ filters, limit: PAGE, startLedger })
+  for (;;) {
+    events.push(...eventsOf(page))
+    // A page that is not full may still end early: one request scans a limited number of ledgers.
+    if (page.events.length < PAGE && ledgerOf(page.cursor) >= page.latestLedger) return events
+    page = await server.getEvents({ filters, limit: PAGE, cursor: page.cursor })
+  }
+}
+
+/**
+ * The events in a page of the RPC. Some nodes also return those of calls that were rolled back inside a successful
+ * transaction: a contract could make one up with its payer, so they count as absent.
+ */
+export function eventsOf({ events }: rpc.Api.GetEventsResponse): LedgerEvent[] {
+  return events.filter(({ inSuccessfulContractCall }) => inSuccessfulContractCall !== false).map(fromRpc)
+}
+
+function fromRpc(event: rpc.Api.EventResponse): LedgerEvent {
+  return {
+    id: event.id,
+    contract: event.contractId?.toString() ?? '',
+    ledger: event.ledger,
+    closedAt: new Date(event.ledgerClosedAt).toISOString(),
+    transaction: event.txHash,
+    eventIndex: indexOf(event.id),
+    topics: event.topic.map((topic) => topic.toXdr('base64')),
+    data: event.value.toXdr('base64'),
+    source: 'the RPC',
+  }
+}
+
+export function fromArchive({ name }: TokenArchive, event: ArchivedEvent): LedgerEvent {
+  return {
+    id: event.id,
+    contract: event.contract_id,
+    ledger: ledgerOf(event.id),
+    closedAt: new Date(event.ledger_close_time).toISOString(),
+    transaction: event.tx_hash,
+    eventIndex: indexOf(event.id),
+    topics: event.topics_xdr,
+    data: event.data_xdr,
+    source: name,
+  }
+}
+
+/** Everything that sources must agree about. */
+export function digest(event: LedgerEvent | undefined): string {
+  if (!event) return 'none'
+  const { source: _, ...content } = event
+  return JSON.stringify(Object.entries(content).toSorted(([one], [other]) => (one < other ? -1 : 1)))
+}
+
+/** An event id's first part holds the ledger (SEP-35), its second the event's place in the operation. */
+export const ledgerOf = (id: string): number => Number(BigInt(id.split('-')[0] ?? '0') >> 32n)
+const indexOf = (id: string): number => Number(id.split('-')[1])
+
+/** The network's fee events have a transaction's hash, and places before and after all transactions of the ledger. */
+export function isOfOperation(id: string): boolean {
+  const order = Number((BigInt(id.split('-')[0] ?? '0') >> 12n) & 0xf_ffffn)
+  return order > 0 && order < 0xf_ffff
+}
