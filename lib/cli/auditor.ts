@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { environment } from '#lib/config/environment.ts'
 import { explainDisclosure } from './client/disclosure.ts'
 import { answerRequest } from './client/disclosure-answer.ts'
-import { openTestNetwork } from './client/participants.ts'
+import { openNetwork } from './client/participants.ts'
 import { makeAudit } from './client/statements.ts'
 import { runCommand } from './process/command.ts'
 
@@ -42,17 +42,17 @@ const COMMANDS: Record<string, (given: Given) => Promise<string>> = {
   disclose: async (given) => {
     const files = { request: need(given.request, 'request'), out: need(given.out, 'out'), hash: given.hash }
     const auditorSecrets = await readSecrets(given)
-    return await answerRequest(await openNetwork(given), { auditorSecrets }, files)
+    return await answerRequest(await openNetworkOf(given), { auditorSecrets }, files)
   },
   statement: async (given) => {
     const secrets = await readSecrets(given)
-    return await makeAudit(await openNetwork(given), secrets, given)
+    return await makeAudit(await openNetworkOf(given), secrets, given)
   },
 }
 
 /** The network, with the named archives or its own. */
-const openNetwork = ({ network, archive }: Given) =>
-  openTestNetwork(
+const openNetworkOf = ({ network, archive }: Given) =>
+  openNetwork(
     network,
     undefined,
     archive?.filter((url) => url !== 'none'),

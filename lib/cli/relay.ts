@@ -9,7 +9,7 @@ import { composeRelay, startRelay } from '#lib/server/relay.ts'
 import { startService } from '#lib/server/start.ts'
 import { discloseForOwner } from './client/delegated-disclosure.ts'
 import { explainDisclosure } from './client/disclosure.ts'
-import { openTestNetwork } from './client/participants.ts'
+import { openNetwork } from './client/participants.ts'
 import { runCommand } from './process/command.ts'
 
 const USAGE = `npm run relay
@@ -90,7 +90,7 @@ async function disclose({ request, hash: hashes, signature, out, archive, networ
   }
   const channels = channelsOf(environment())
   const archives = archive?.filter((url) => url !== 'none')
-  const opened = await openTestNetwork(network, undefined, archives)
+  const opened = await openNetwork(network, undefined, archives)
   console.log(await discloseForOwner(opened, channels, { request, hashes, signature, out }))
 }
 

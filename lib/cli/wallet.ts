@@ -20,7 +20,7 @@ import {
 } from './client/delegation-commands.ts'
 import { explainDisclosure } from './client/disclosure.ts'
 import { answerRequest } from './client/disclosure-answer.ts'
-import { enrol, openTestNetwork, sendAndWait, type TestNetwork } from './client/participants.ts'
+import { type ClientNetwork, enrol, openNetwork, requireFriendbot, sendAndWait } from './client/participants.ts'
 import { makeStatement } from './client/statements.ts'
 import { connectWallet, signInWithWallet } from './client/wallet-session.ts'
 import { messageOf, runCommand } from './process/command.ts'
@@ -71,24 +71,24 @@ interface Given extends DelegationOptions {
 
 /** The client side on the command line: keys and amounts stay in this process. */
 const COMMANDS: Record<string, (given: Given) => Promise<string>> = {
-  ...delegationCommands<Given>({ need, signerOf, openNetwork, proving }),
+  ...delegationCommands<Given>({ need, signerOf, openNetwork: openNetworkOf, proving }),
   new: (given) =>
     proving(given, async (network) => {
       const signer = Keypair.random()
-      await enrol(network, signer, sponsored(given, network, signer))
+      await enrol(requireFriendbot(network), signer, sponsored(given, network, signer))
       return signer.secret()
     }),
   address: async (given) => signerOf(given).publicKey(),
   session: async (given) => await signInWithWallet(given.service, signerOf(given)),
   balance: async (given) => {
     const signer = signerOf(given)
-    const network = await openNetwork(given)
+    const network = await openNetworkOf(given)
     const { spendable, receiving } = await syncBalance(network, openHolder(signer, network.token))
     return `spendable ${formatUnits(spendable.value)}  received ${formatUnits(receiving.value)}`
   },
   merge: async (given) => {
     const signer = signerOf(given)
-    const network = await openNetwork(given)
+    const network = await openNetworkOf(given)
     await sponsored(given, network, signer)((await buildMerge(network, signer)).signedXdr)
     return 'done'
   },
@@ -98,17 +98,17 @@ const COMMANDS: Record<string, (given: Given) => Promise<string>> = {
   disclose: async (given) => {
     const files = { request: need(given, 'request'), out: need(given, 'out'), hash: given.hash?.[0] }
     const signer = signerOf(given)
-    const network = await openNetwork(given)
+    const network = await openNetworkOf(given)
     return await answerRequest(network, { holder: openHolder(signer, network.token) }, files)
   },
   'authorize-disclosure': async (given) => {
     const files = { request: need(given, 'request'), spender: need(given, 'spender'), hashes: given.hash ?? [] }
     const signer = signerOf(given)
-    return await authorize(await openNetwork(given), signer, files)
+    return await authorize(await openNetworkOf(given), signer, files)
   },
   statement: async (given) => {
     const signer = signerOf(given)
-    const network = await openNetwork(given)
+    const network = await openNetworkOf(given)
     const { service, session } = given
     const directory = session === undefined ? undefined : { service, session }
     return await makeStatement(network, openHolder(signer, network.token), given, directory)
@@ -116,8 +116,8 @@ const COMMANDS: Record<string, (given: Given) => Promise<string>> = {
 }
 
 /** The network of a command, with the archives that it names. */
-function openNetwork({ network, archive }: Given, prover?: Prover): Promise<TestNetwork> {
-  return openTestNetwork(
+function openNetworkOf({ network, archive }: Given, prover?: Prover): Promise<ClientNetwork> {
+  return openNetwork(
     network,
     prover,
     archive?.filter((url) => url !== 'none'),
@@ -128,10 +128,10 @@ function openNetwork({ network, archive }: Given, prover?: Prover): Promise<Test
  * Runs a command that generates a proof. Configuration errors are found before any request to the network. Messages about
  * proofs go to standard error, so that standard output contains only the result.
  */
-async function proving(given: Given, command: (network: TestNetwork) => Promise<string>): Promise<string> {
+async function proving(given: Given, command: (network: ClientNetwork) => Promise<string>): Promise<string> {
   const prover = await loadProver(proverSettings(environment()), console.error)
   try {
-    return await command(await openNetwork(given, announceProofs(prover, 1, console.error)))
+    return await command(await openNetworkOf(given, announceProofs(prover, 1, console.error)))
   } finally {
     await prover.destroy?.()
   }
@@ -140,7 +140,7 @@ async function proving(given: Given, command: (network: TestNetwork) => Promise<
 /** Runs a command that pays from the balance of --secret. */
 function spending(
   given: Given,
-  command: (network: TestNetwork, holder: Holder, payment: Payment) => Promise<string>,
+  command: (network: ClientNetwork, holder: Holder, payment: Payment) => Promise<string>,
 ): Promise<string> {
   const signer = signerOf(given)
   return proving(given, async (network) => {
@@ -153,7 +153,7 @@ function spending(
 type Payment = Parameters<typeof buildTransfer>[2]
 
 /** Submits calls through the service, or at the account's own cost if the service sponsors none. */
-function sponsored(given: Given, network: TestNetwork, signer: Keypair): SubmitCall {
+function sponsored(given: Given, network: ClientNetwork, signer: Keypair): SubmitCall {
   return async (signedXdr) => {
     try {
       return await sponsorCall(await connectWallet(given.service, signer), signedXdr)
@@ -179,7 +179,7 @@ function signerOf(given: Given): Keypair {
   return Keypair.fromSecret(need(given, 'secret'))
 }
 
-async function send(network: TestNetwork, signedXdr: string): Promise<string> {
+async function send(network: ClientNetwork, signedXdr: string): Promise<string> {
   await sendAndWait(network, signedXdr)
   return 'done'
 }

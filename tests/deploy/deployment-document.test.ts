@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { Networks } from '@stellar/stellar-sdk'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { openTestNetwork } from '#lib/cli/client/participants.ts'
+import { openNetwork, requireFriendbot } from '#lib/cli/client/participants.ts'
 import { ConfigurationError } from '#lib/config/environment.ts'
 import { readDocument } from '#lib/setup/document.ts'
 
@@ -79,8 +79,14 @@ describe('the wallet command', () => {
     onTestFinished(() => rm(folder, { recursive: true }))
     const file = path.join(folder, 'deployment.json')
     await writeFile(file, JSON.stringify(document))
-    return await openTestNetwork(file)
+    return await openNetwork(file)
   }
+
+  test('needs no friendbot to read', async () => {
+    const network = await open({ ...COMPLETE, friendbotUrl: undefined })
+    expect(network).toMatchObject({ token, friendbotUrl: undefined })
+    expect(() => requireFriendbot(network)).toThrow(/friendbotUrl/)
+  })
 
   test('reads the document from a file', async () => {
     expect(await open(COMPLETE)).toMatchObject({
@@ -92,7 +98,6 @@ describe('the wallet command', () => {
   })
 
   test.each([
-    ['friendbotUrl', { friendbotUrl: undefined }],
     ['contracts.auditor', { contracts: { token, verifier: token } }],
     ['contracts.verifier', { contracts: { token, auditor: token } }],
     ['contracts.token', { contracts: { auditor: token, verifier: token } }],

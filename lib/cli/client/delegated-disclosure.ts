@@ -13,13 +13,13 @@ import { readAccountAuth } from '#lib/stellar/account.ts'
 import { openHolder } from '#lib/wallet/keys.ts'
 import { keypairSigner } from '#lib/wallet/signer.ts'
 import { describeQuestion, systemRandom } from './disclosure.ts'
-import type { TestNetwork } from './participants.ts'
+import type { ClientNetwork } from './participants.ts'
 
 type SenderRequest = Exclude<DisclosureRequest, { statement: 'balance' }>
 
 /** The owner's signature that lets a channel disclose payments which it made from the owner's delegation. */
 export async function authorize(
-  network: TestNetwork,
+  network: ClientNetwork,
   owner: Keypair,
   given: { request: string; hashes: readonly string[]; spender: string },
 ): Promise<string> {
@@ -41,7 +41,7 @@ export async function authorize(
 
 /** Discloses payments of a channel, after checking the owner's signature. Prints no amount. */
 export async function discloseForOwner(
-  network: TestNetwork,
+  network: ClientNetwork,
   channels: readonly Keypair[],
   given: { request: string; hashes: readonly string[]; signature: string; out: string },
 ): Promise<string> {
@@ -76,7 +76,7 @@ export async function discloseForOwner(
   }
 }
 
-function requireSenderRequest(content: string, network: TestNetwork): SenderRequest {
+function requireSenderRequest(content: string, network: ClientNetwork): SenderRequest {
   const request = parseRequest(content)
   if (request.network !== network.passphrase || request.token !== network.token) {
     throw new DisclosureError('other-network', 'the request is about another network or another token: see --network')

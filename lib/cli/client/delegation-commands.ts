@@ -15,7 +15,7 @@ import { sealPayout } from '#lib/wallet/seal.ts'
 import { requireTrusted } from '#lib/wallet/trusted-relay.ts'
 import { WalletError } from '#lib/wallet/wallet-error.ts'
 import { readAmounts } from './amounts-file.ts'
-import type { TestNetwork } from './participants.ts'
+import type { ClientNetwork } from './participants.ts'
 import { readRelayDocument } from './relay-document.ts'
 import { signRun } from './run-signature.ts'
 import { sealsFile } from './seals-file.ts'
@@ -63,16 +63,16 @@ interface Tools<Given> {
   /** the value of an option that must be there */
   need(given: Given, option: OptionName | 'amount'): string
   signerOf(given: Given): Keypair
-  openNetwork(given: Given): Promise<TestNetwork>
+  openNetwork(given: Given): Promise<ClientNetwork>
   /** runs a command that proves something */
-  proving(given: Given, command: (network: TestNetwork) => Promise<string>): Promise<string>
+  proving(given: Given, command: (network: ClientNetwork) => Promise<string>): Promise<string>
 }
 
 /**
  * The relay that the user trusts: it is named by --relay-document, or else by the deployment document.
  * @throws WalletError `relay-unknown`
  */
-async function trustedRelay(given: DelegationOptions, network: TestNetwork): Promise<RelayDocument> {
+async function trustedRelay(given: DelegationOptions, network: ClientNetwork): Promise<RelayDocument> {
   if (given['relay-document'] !== undefined) return await readRelayDocument(given['relay-document'])
   if (network.relay) return network.relay
   throw new WalletError('relay-unknown', 'the deployment document names no relay: use --relay-document')
@@ -85,7 +85,7 @@ export function delegationCommands<Given extends DelegationOptions & { service: 
   openNetwork,
   proving,
 }: Tools<Given>): Record<string, (given: Given) => Promise<string>> {
-  const openRun = async (given: Given, network: TestNetwork) => {
+  const openRun = async (given: Given, network: ClientNetwork) => {
     const [signer, batch] = [signerOf(given), need(given, 'batch')]
     const relay = await trustedRelay(given, network)
     return {

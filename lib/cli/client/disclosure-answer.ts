@@ -14,14 +14,14 @@ import { formatUnits } from '#lib/text/money.ts'
 import { type Balance, syncBalance } from '#lib/wallet/balance.ts'
 import type { Holder } from '#lib/wallet/keys.ts'
 import { describeQuestion, systemRandom } from './disclosure.ts'
-import type { TestNetwork } from './participants.ts'
+import type { ClientNetwork } from './participants.ts'
 
 /** The party that answers a request: an account, or an auditor. */
 export type Answering = { holder: Pick<Holder, 'address' | 'keys'> } | { auditorSecrets: readonly bigint[] }
 
 /** Answers a request file with a bundle file. Resolves to what it says. */
 export async function answerRequest(
-  network: TestNetwork,
+  network: ClientNetwork,
   by: Answering,
   files: { request: string; hash?: string | undefined; out: string },
 ): Promise<string> {
@@ -64,7 +64,7 @@ function requireOwnAccount(by: Answering, account: string): Pick<Holder, 'addres
   throw new DisclosureError('other-keys', `only ${account} can disclose its balance`)
 }
 
-async function readOwnBalance(network: TestNetwork, holder: Pick<Holder, 'address' | 'keys'>): Promise<Balance> {
+async function readOwnBalance(network: ClientNetwork, holder: Pick<Holder, 'address' | 'keys'>): Promise<Balance> {
   const balance = await syncBalance(network, holder)
   if (balance.receiving.value > 0n) {
     console.error(`${formatUnits(balance.receiving.value)} is received and not merged: a balance does not include it`)
@@ -74,7 +74,7 @@ async function readOwnBalance(network: TestNetwork, holder: Pick<Holder, 'addres
 
 /** The payments that a request may be about: that of one transaction, or all of the account. */
 async function findPayments(
-  network: TestNetwork,
+  network: ClientNetwork,
   source: ReturnType<typeof openLedgerSource>,
   request: Exclude<DisclosureRequest, { statement: 'balance' }>,
   hash: string | undefined,

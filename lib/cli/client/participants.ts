@@ -19,13 +19,19 @@ import { type Holder, openHolder } from '#lib/wallet/keys.ts'
 import type { Prover } from '#lib/wallet/prover.ts'
 import type { SubmitCall } from '#lib/wallet/transaction.ts'
 
-/** A test network with a confidential token, and its friendbot. */
-export interface TestNetwork extends Deployment {
-  friendbotUrl: string
+/** A network with a confidential token, as its deployment document describes it. */
+export interface ClientNetwork extends Deployment {
+  /** of a test network */
+  friendbotUrl?: string | undefined
   auditorId: number
   archives: readonly TokenArchive[]
   /** the relay that the document names */
   relay?: RelayDocument | undefined
+}
+
+/** A network whose friendbot creates accounts. */
+export interface TestNetwork extends ClientNetwork {
+  friendbotUrl: string
 }
 
 /** The deployment document at `source`, a file or an http(s) URL. */
@@ -39,18 +45,29 @@ export async function readDeployment(source: string) {
  * @param archiveUrls replaces that archive
  * @throws ConfigurationError before anything is created there, if its verifier wouldn't accept this prover's proofs
  */
-export async function openTestNetwork(
+export async function openNetwork(
   source: string,
   prover?: Prover,
   archiveUrls?: readonly string[],
-): Promise<TestNetwork> {
+): Promise<ClientNetwork> {
   const document = await readDeployment(source)
   const { friendbotUrl, relay } = document
-  if (friendbotUrl === undefined) throw new Error(`${source} lacks friendbotUrl`)
   const deployment = openDeployment(document, prover ?? standIn, archiveUrls)
-  const network: TestNetwork = { ...deployment, friendbotUrl, auditorId: document.auditor.id, relay }
+  const network: ClientNetwork = { ...deployment, friendbotUrl, auditorId: document.auditor.id, relay }
   if (prover) await requireSameKeys(network, document.contracts.verifier, prover)
   return network
+}
+
+/** Opens a network like `openNetwork`, whose document names a friendbot. */
+export async function openTestNetwork(...given: Parameters<typeof openNetwork>): Promise<TestNetwork> {
+  return requireFriendbot(await openNetwork(...given))
+}
+
+export function requireFriendbot(network: ClientNetwork): TestNetwork {
+  const { friendbotUrl } = network
+  if (friendbotUrl === undefined)
+    throw new Error('the deployment document lacks friendbotUrl: no account can be created')
+  return { ...network, friendbotUrl }
 }
 
 /** The network rejected a transaction, so it will never be applied. */
@@ -66,7 +83,7 @@ const TURNS = 60
 const TURN_MS = 250
 
 /** Submits a signed transaction, paid by its source account, and waits until a ledger includes it. */
-export async function sendAndWait(network: TestNetwork, signedXdr: string): Promise<void> {
+export async function sendAndWait(network: ClientNetwork, signedXdr: string): Promise<void> {
   const transaction = TransactionBuilder.fromXdr(signedXdr, network.passphrase)
   const sent = await reachLedger(network.rpc.sendTransaction(transaction))
   if (sent.status !== 'PENDING') throw new NotTaken(sent.status)
@@ -91,7 +108,7 @@ export async function enrol(
 }
 
 /** Registers an existing account with the confidential token. */
-export async function registerHolder(network: TestNetwork, signer: Keypair, submit: SubmitCall): Promise<Holder> {
+export async function registerHolder(network: ClientNetwork, signer: Keypair, submit: SubmitCall): Promise<Holder> {
   const holder = openHolder(signer, network.token)
   const { signedXdr } = await buildRegister(network, holder, { auditorId: network.auditorId })
   await submit(signedXdr)
@@ -104,7 +121,7 @@ export async function registerHolder(network: TestNetwork, signer: Keypair, subm
  * @param submit submits the merge, by default at the holder's own cost
  */
 export async function endow(
-  network: TestNetwork,
+  network: ClientNetwork,
   issuer: Keypair,
   holder: Holder,
   amount: bigint,

@@ -11,7 +11,7 @@ import { pages } from '#lib/sdk/payroll-client.ts'
 import type { DelegationEntry } from '#lib/stellar/confidential-token.ts'
 import { readConfidentialAccounts, readDelegations } from '#lib/wallet/account.ts'
 import type { Holder } from '#lib/wallet/keys.ts'
-import type { TestNetwork } from './participants.ts'
+import type { ClientNetwork } from './participants.ts'
 import { connect } from './wallet-session.ts'
 
 /** The options of a statement, as they are given. */
@@ -23,7 +23,7 @@ export interface StatementOptions {
 
 /** Every payment that an account has received and sent. Amounts are decrypted in this process. */
 export async function makeStatement(
-  network: TestNetwork,
+  network: ClientNetwork,
   { address, keys }: Pick<Holder, 'address' | 'keys'>,
   options: StatementOptions,
   directory?: { service: string; session: string } | undefined,
@@ -47,7 +47,7 @@ export async function makeStatement(
 
 /** What an auditor reads of the token, or of one account. */
 export async function makeAudit(
-  network: TestNetwork,
+  network: ClientNetwork,
   secrets: readonly bigint[],
   options: StatementOptions & { account?: string | undefined },
 ): Promise<string> {
@@ -62,7 +62,7 @@ export async function makeAudit(
   return printReport(presentAudit(audit.lines, { account: options.account, period, completeFrom, problems }), format)
 }
 
-async function readDelegationEntries(network: TestNetwork, pairs: readonly { owner: string; spender: string }[]) {
+async function readDelegationEntries(network: ClientNetwork, pairs: readonly { owner: string; spender: string }[]) {
   const entries: (DelegationEntry | undefined)[] = []
   for (let start = 0; start < pairs.length; start += MOST_DELEGATIONS) {
     entries.push(...(await readDelegations(network, pairs.slice(start, start + MOST_DELEGATIONS))).delegations)
