@@ -22,9 +22,9 @@ export type Discloser =
 
 /**
  * Answers a request about payments. Leaves out payments of other accounts, of a sender's those that a channel has paid from
- * a delegation, and for a total those outside its period.
+ * a delegation, and for a total those outside its period. A threshold also leaves out payments that cannot be disclosed.
  * @returns the proofs, their payments, and how many payments of the account channels have made
- * @throws DisclosureError `not-true` if nothing is left, `not-disclosable`, `too-many-payments`, `other-keys`
+ * @throws DisclosureError `not-true` if nothing is left, `not-disclosable`, `not-registered`, `too-many-payments`, `other-keys`
  */
 export async function disclosePayments(
   context: DiscloserContext,
@@ -37,20 +37,33 @@ export async function disclosePayments(
     .filter((payment) => request.statement === 'payment' || isWithin(request.period, payment))
   const [first] = concerned
   if (!first) throw new DisclosureError('not-true', `there is no such payment of ${request.account}`)
-  const viewingKeys = await readViewingKeys(context.source, request, concerned)
-  const groups = await openPayments(context, request, discloser, concerned, viewingKeys)
-  const bundles: Bundle[] = []
   const threshold = thresholdOf(request)
+  const leftOut: DisclosureError[] = []
+  const openOne: OpenOne = (open) => {
+    try {
+      return [open()]
+    } catch (error) {
+      if (threshold === undefined || !(error instanceof DisclosureError)) throw error
+      leftOut.push(error)
+      return []
+    }
+  }
+  const viewingKeys = await readViewingKeys(context.source, request, concerned)
+  const groups = await openPayments(context, request, discloser, { payments: concerned, viewingKeys, openOne })
+  const bundles: Bundle[] = []
   const chosen =
     threshold === undefined
       ? groups.flatMap((group) => partsOf(request, group).map((part) => ({ part, group })))
-      : [chooseForThreshold(request, groups, threshold)]
+      : [chooseForThreshold(request, groups, threshold, leftOut)]
   for (const { part, group } of chosen) {
     bundles.push(await proveParts(context, request, { part, group, viewingKeys }))
   }
-  const byChannels = concerned.length - groups.flatMap((group) => group.payments).length
+  const byChannels = concerned.length - leftOut.length - groups.flatMap((group) => group.payments).length
   return { bundles, payments: chosen.flatMap(({ part }) => part.payments), byChannels }
 }
+
+/** Opens a payment. Returns nothing for one that is left out because it cannot be disclosed. */
+type OpenOne = (open: () => OpenedPayment) => OpenedPayment[]
 
 /** Payments that one proof can cover: those of a sender, of a recipient, or under one key of an auditor. */
 interface Group {
@@ -64,6 +77,7 @@ function chooseForThreshold(
   request: PaymentRequest,
   groups: readonly Group[],
   threshold: bigint,
+  leftOut: readonly DisclosureError[],
 ): { part: Part; group: Group } {
   const failures: unknown[] = []
   for (const group of groups) {
@@ -80,7 +94,9 @@ function chooseForThreshold(
       'the payments under one key of the auditor do not reach the threshold, and a proof takes one key',
     )
   }
-  throw failures[0] ?? new DisclosureError('not-true', 'there is no payment in this period')
+  // Without the payments that are left out, nobody can tell whether the total reaches the threshold.
+  const [reason] = sum < threshold ? [...leftOut, ...failures] : [...failures, ...leftOut]
+  throw reason
 }
 
 function partsOf(request: PaymentRequest, { payments }: Group): Part[] {
@@ -91,17 +107,25 @@ function partsOf(request: PaymentRequest, { payments }: Group): Part[] {
   return [{ circuit, payments }]
 }
 
+interface Opening {
+  payments: readonly Payment[]
+  viewingKeys: ReadonlyMap<string, Uint8Array>
+  openOne: OpenOne
+}
+
 async function openPayments(
   { source }: DiscloserContext,
   request: PaymentRequest,
   discloser: Discloser,
-  payments: readonly Payment[],
-  viewingKeys: ReadonlyMap<string, Uint8Array>,
+  opening: Opening,
 ): Promise<Group[]> {
+  const { payments, viewingKeys, openOne } = opening
   if (request.role === 'recipient') {
     const { keys } = requireKeys(discloser)
     if (!isSame(viewingKeys.get(request.account), keys.viewingKey)) throw otherKeys(request.account)
-    const opened = payments.map((payment) => openAsRecipient(keys.vk, payment) ?? unreadable(payment))
+    const opened = payments.flatMap((payment) =>
+      openOne(() => openAsRecipient(keys.vk, payment) ?? unreadable(payment)),
+    )
     return [{ payments: opened, key: keys.viewingKey, secrets: { sk: keys.sk } }]
   }
   if (request.role === 'sender') {
@@ -109,11 +133,17 @@ async function openPayments(
     const own = payments.filter((payment) => isSame(viewingKeys.get(payerOf(payment)), keys.viewingKey))
     const [first] = payments
     if (first && own.length === 0) throw otherPayer(first)
-    const opened = own.map((payment) => openAsSender(keys, payment, viewingKeys.get(payment.to) ?? new Uint8Array()))
+    const opened = own.flatMap((payment) =>
+      openOne(() => {
+        const viewingKey = viewingKeys.get(payment.to)
+        if (!viewingKey) throw notRegistered(payment.to)
+        return openAsSender(keys, payment, viewingKey)
+      }),
+    )
     return [{ payments: opened, secrets: {} }]
   }
   if (!('auditorSecrets' in discloser)) throw otherKeys('the auditor')
-  return await openAudited(source, request, discloser.auditorSecrets, payments)
+  return await openAudited(source, request, discloser.auditorSecrets, opening)
 }
 
 /** A group for each key of the auditor. */
@@ -121,7 +151,7 @@ async function openAudited(
   source: DisclosureSource,
   request: PaymentRequest,
   secrets: readonly bigint[],
-  payments: readonly Payment[],
+  { payments, openOne }: Opening,
 ): Promise<Group[]> {
   const { role, account } = request
   if (role !== 'auditor-recipient' && role !== 'auditor-sender') throw new Error('no auditor discloses this')
@@ -135,8 +165,11 @@ async function openAudited(
   const keys = await source.findAuditorKeys(auditorId, payments)
   for (const [index, payment] of payments.entries()) {
     const group = groups.find((each) => isSame(keys[index], each.key))
-    if (!group) throw otherKeys(`the auditor of ${account} at the time of transaction ${payment.transaction}`)
-    group.payments.push(openAsAuditor(group.secrets.k, payment, role) ?? unreadable(payment))
+    const opened = openOne(() => {
+      if (!group) throw otherKeys(`the auditor of ${account} at the time of transaction ${payment.transaction}`)
+      return openAsAuditor(group.secrets.k, payment, role) ?? unreadable(payment)
+    })
+    group?.payments.push(...opened)
   }
   return groups.filter((group) => group.payments.length > 0)
 }
@@ -181,12 +214,12 @@ async function proveParts(
   return { circuit: circuit.name, events, proof, sealed }
 }
 
+/** The keys of the registered accounts: a sender's statement needs those of both parties. */
 async function readViewingKeys(source: DisclosureSource, request: PaymentRequest, payments: readonly Payment[]) {
   const isSender = request.role === 'sender'
-  const names = isSender ? payments.flatMap((payment) => [payerOf(payment), payment.to]) : [request.account]
-  const accounts = await source.readAccounts([...new Set(names)])
-  const missing = names.find((name) => !accounts.has(name))
-  if (missing !== undefined) throw notRegistered(missing)
+  const names = isSender ? payments.flatMap((payment) => [payerOf(payment), payment.to]) : []
+  const accounts = await source.readAccounts([...new Set([request.account, ...names])])
+  if (!accounts.has(request.account)) throw notRegistered(request.account)
   return new Map([...accounts].map(([name, { viewingKey }]) => [name, viewingKey]))
 }
 

@@ -1,58 +1,111 @@
+import { equalBytes } from '@noble/curves/utils.js'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Bundle } from '#lib/disclosure/bundle.ts'
-import { DisclosureError, type DisclosureErrorCode } from '#lib/disclosure/disclosure-error.ts'
-import type { DisclosureSource } from '#lib/disclosure/ledger-source.ts'
 import { DISCLOSURE_FILES } from '#lib/disclosure/node/files.ts'
-import { openDisclosureProver } from '#lib/disclosure/node/prover.ts'
-import { type LedgerEvent, readPayment } from '#lib/disclosure/payment.ts'
-import { solve } from '#lib/disclosure/prover.ts'
-import { publicInputs } from '#lib/disclosure/public-inputs.ts'
-import { createRequest, type DisclosureRequest } from '#lib/disclosure/request.ts'
-import { seal } from '#lib/disclosure/sealing.ts'
+import { createDisclosureProver, type DisclosureProver, keyOf, solve } from '#lib/disclosure/prover.ts'
 import { verifyDisclosure } from '#lib/disclosure/verify.ts'
 import { openBackend } from '#lib/prover/backend.ts'
 import { parseProgram, unpackBytecode } from '#lib/prover/circuits.ts'
-import { DISCLOSURE_ROLES, findDisclosureCircuit } from '#lib/prover/disclosure-circuits.ts'
+import { DISCLOSURE_ROLES } from '#lib/prover/disclosure-circuits.ts'
+import { parseKeySet } from '#lib/prover/key-set.ts'
 import { readReferenceString } from '#lib/prover/node/reference-string.ts'
 import { watchWorker } from '#lib/prover/node/worker.ts'
 import { loadZeroKnowledgeVerifier } from '#lib/prover/verifier.ts'
-import { encodeField } from '#lib/wallet/grumpkin.ts'
-import { seeded, TOKEN } from '../wallet/fixtures.ts'
-import { OTHER_TOKEN } from './fake-ledger.ts'
-import { disclose, discloseAll, type Honest, openCase, REQUESTER } from './honest.ts'
+import { archivedOf, archivedSource, type Forgery, forgeriesOf, type Received } from './forgeries.ts'
+import { discloseAll, type Honest, openCase, REQUESTER } from './honest.ts'
+
+/** The statements, each by every role except for a balance, and the forgeries with the code that each ends in. */
+const MATRIX = `
+forgery                                               | payment             | total               | at least            | balance         | balance at least | balance at most
+a bundle of another statement                         | unknown-circuit     | unknown-circuit     | unknown-circuit     | unknown-circuit | unknown-circuit  | unknown-circuit
+another secret key                                    | key-mismatch        | key-mismatch        | key-mismatch        | key-mismatch    | key-mismatch     | key-mismatch
+no bundle                                             | bundle-invalid      | bundle-invalid      | bundle-invalid      | bundle-invalid  | bundle-invalid   | bundle-invalid
+the bundle twice                                      | bundle-invalid      | event-repeated      | bundle-invalid      | bundle-invalid  | bundle-invalid   | bundle-invalid
+a repeated event                                      | bundle-invalid      | event-repeated      | event-repeated      |                 |                  |
+one event behind two references                       |                     | event-repeated      | event-repeated      |                 |                  |
+an event beside a balance                             |                     |                     |                     | bundle-invalid  | bundle-invalid   | bundle-invalid
+no sealed value                                       | bundle-invalid      | bundle-invalid      |                     | bundle-invalid  |                  |
+a sealed value beside a threshold                     |                     |                     | bundle-invalid      |                 | bundle-invalid   | bundle-invalid
+another network                                       | other-network       | other-network       | other-network       | other-network   | other-network    | other-network
+an event that does not exist                          | event-not-found     | event-not-found     | event-not-found     |                 |                  |
+an event that the RPC has dropped, and no archive     | event-out-of-range  | event-out-of-range  | event-out-of-range  |                 |                  |
+an event that no archive has                          | event-not-found     | event-not-found     | event-not-found     |                 |                  |
+an event that one of two archives invents             | archives-differ     | archives-differ     | archives-differ     |                 |                  |
+an event that one of two archives changes             | archives-differ     | archives-differ     | archives-differ     |                 |                  |
+an event that one of two archives withholds           | archives-differ     | archives-differ     | archives-differ     |                 |                  |
+an archive’s event in a ledger that the RPC still has | archives-differ     | archives-differ     | archives-differ     |                 |                  |
+an event of another contract                          | other-contract      | other-contract      | other-contract      |                 |                  |
+an event that is no payment                           | wrong-event         | wrong-event         | wrong-event         |                 |                  |
+a payment of strangers                                | other-account       | other-account       | other-account       |                 |                  |
+a payment in the other direction                      | other-account       | other-account       | other-account       |                 |                  |
+a payment outside the period                          |                     | outside-period      | outside-period      |                 |                  |
+an unregistered account                               | not-registered      | not-registered      | not-registered      | not-registered  | not-registered   | not-registered
+an unregistered payee                                 | not-registered      | not-registered      | not-registered      |                 |                  |
+an auditor whose key is unknown                       | auditor-key-unknown | auditor-key-unknown | auditor-key-unknown |                 |                  |
+payments under two keys of the auditor                |                     | bundle-invalid      | bundle-invalid      |                 |                  |
+another event                                         | proof-invalid       | proof-invalid       | proof-invalid       |                 |                  |
+fewer payments than were proved                       |                     | proof-invalid       | proof-invalid       |                 |                  |
+a slot that is filled and not counted                 |                     | proof-invalid       | proof-invalid       |                 |                  |
+the statement’s circuit of another size               |                     | proof-invalid       | proof-invalid       |                 |                  |
+another nonce                                         | proof-invalid       | proof-invalid       | proof-invalid       | proof-invalid   | proof-invalid    | proof-invalid
+another requester                                     | proof-invalid       | proof-invalid       | proof-invalid       | proof-invalid   | proof-invalid    | proof-invalid
+the key of another account                            | proof-invalid       | proof-invalid       | proof-invalid       | proof-invalid   | proof-invalid    | proof-invalid
+a balance that has changed                            |                     |                     |                     | proof-invalid   | proof-invalid    | proof-invalid
+a lower threshold                                     |                     |                     | proof-invalid       |                 | proof-invalid    | proof-invalid
+a higher threshold                                    |                     |                     | proof-invalid       |                 | proof-invalid    | proof-invalid
+another sealing key                                   | proof-invalid       | proof-invalid       |                     | proof-invalid   |                  |
+another sealed value                                  | proof-invalid       | proof-invalid       |                     | proof-invalid   |                  |
+a changed proof                                       | proof-invalid       | proof-invalid       | proof-invalid       | proof-invalid   | proof-invalid    | proof-invalid
+a proof without zero knowledge                        | proof-invalid       | proof-invalid       | proof-invalid       | proof-invalid   | proof-invalid    | proof-invalid
+a value of no amount, under a forged proof            | cannot-decrypt      | cannot-decrypt      |                     | cannot-decrypt  |                  |
+`
+
+const [[, ...STATEMENTS] = [], ...ROWS] = MATRIX.trim()
+  .split('\n')
+  .map((line) => line.split('|').map((cell) => cell.trim()))
+const rolesOf = (statement: string): readonly string[] => (statement.startsWith('balance') ? [''] : DISCLOSURE_ROLES)
 
 const given = openCase()
 let honest: Map<string, Honest>
-let prover: Awaited<ReturnType<typeof openDisclosureProver>>
+let forgeries: Record<string, Forgery>
 
-const PAYMENTS = DISCLOSURE_ROLES.map((role) => `payment ${role}`)
-const TOTALS = DISCLOSURE_ROLES.map((role) => `total ${role}`)
-const TOTAL_THRESHOLDS = DISCLOSURE_ROLES.map((role) => `at least ${role}`)
-const BALANCES = ['balance', 'balance at least', 'balance at most']
-const OF_PAYMENTS = [...PAYMENTS, ...TOTALS, ...TOTAL_THRESHOLDS]
-const ALL = [...OF_PAYMENTS, ...BALANCES]
+const backend = openBackend({
+  referenceString: () => readReferenceString('lib/prover/reference-string'),
+  threads: 2,
+  limitMs: 120_000,
+  watchWorker,
+})
+
+/** Proves with the same key, but without zero knowledge. */
+const provePlainly: DisclosureProver['prove'] = async (circuit, inputs, secrets) => {
+  const { RawBuffer } = await import('@aztec/bb.js')
+  const { name, content } = await DISCLOSURE_FILES.readCircuit(circuit.name)
+  const program = parseProgram(name, new TextDecoder().decode(content))
+  const acir = await unpackBytecode(name, program.bytecode)
+  const witness = await solve(program, inputs, secrets)
+  const key = keyOf(parseKeySet('embedded', await DISCLOSURE_FILES.readKeySet('embedded')), circuit)
+  return await backend.run(async (api) => {
+    const output = await api.acirProveUltraKeccakHonk(acir, witness)
+    expect(equalBytes(output.subarray(0, inputs.length), inputs)).toBe(true)
+    expect(await api.acirVerifyUltraKeccakHonk(output, new RawBuffer(key))).toBe(true)
+    return new Uint8Array(output.subarray(inputs.length))
+  })
+}
 
 beforeAll(async () => {
-  prover = await openDisclosureProver('Standalone Network ; February 2017', {}, () => undefined)
+  const prover = createDisclosureProver({ files: DISCLOSURE_FILES, backend, keySet: 'embedded' })
   honest = await discloseAll(given, prover)
+  forgeries = forgeriesOf(given, { prover, provePlainly, all: honest })
 })
-afterAll(() => prover.destroy())
+afterAll(() => backend.destroy())
 
-/** Verifiers are kept: each takes half a second to load. */
-const verifier = Promise.withResolvers<Awaited<ReturnType<typeof loadZeroKnowledgeVerifier>>>()
-let isLoaded = false
-const load = (g2: Uint8Array) => {
-  if (!isLoaded) loadZeroKnowledgeVerifier(g2).then(verifier.resolve, verifier.reject)
-  isLoaded = true
-  return verifier.promise
+/** The verifier is kept: it takes half a second to load. */
+let loading: ReturnType<typeof loadZeroKnowledgeVerifier> | undefined
+const loadOnce = (g2: Uint8Array) => {
+  loading ??= loadZeroKnowledgeVerifier(g2)
+  return loading
 }
 
-interface Received extends Honest {
-  secret?: bigint
-  source?: DisclosureSource
-}
-
-function verify({ request, bundles, secret = REQUESTER, source = given.ledger.source() }: Received) {
+function verify({ request, bundles, secret = REQUESTER, source = given.ledger.source(), load = loadOnce }: Received) {
   return verifyDisclosure({ source, files: DISCLOSURE_FILES, load }, { request, secret, bundles })
 }
 
@@ -62,22 +115,21 @@ function honestly(name: string): Honest {
   return found
 }
 
+const variantsOf = (statement: string, roles = rolesOf(statement)) =>
+  roles.map((role) => [statement, role].filter(Boolean).join(' '))
+
 describe('verifies an honest disclosure', () => {
-  test.each(PAYMENTS)('%s', async (name) => {
-    const verified = await verify(honestly(name))
-    expect(verified).toMatchObject({
-      value: 30n,
-      forgeable: true,
-      payments: [{ transaction: given.paid[1]?.transaction }],
-    })
+  test.each(variantsOf('payment'))('%s', async (name) => {
+    const payments = [{ transaction: given.paid[1]?.transaction }]
+    expect(await verify(honestly(name))).toMatchObject({ value: 30n, forgeable: true, payments })
   })
 
-  test.each(TOTALS)('%s', async (name) => {
+  test.each(variantsOf('total'))('%s', async (name) => {
     const { value, subtotals, payments } = await verify(honestly(name))
     expect([value, subtotals, payments.length]).toEqual([537n, [537n], 3])
   })
 
-  test.each([...TOTAL_THRESHOLDS, 'balance at least', 'balance at most'])('%s', async (name) => {
+  test.each([...variantsOf('at least'), 'balance at least', 'balance at most'])('%s', async (name) => {
     expect(await verify(honestly(name))).toMatchObject({ value: undefined, subtotals: [] })
   })
 
@@ -86,313 +138,33 @@ describe('verifies an honest disclosure', () => {
   })
 })
 
-/** The honest disclosure with one part changed. */
-type Forge = (honest: Honest) => Received
-
-const first = <Item>([item]: readonly Item[]): Item => {
-  if (item === undefined) throw new Error('nothing there')
-  return item
-}
-const changed =
-  (bundle: Partial<Bundle>): Forge =>
-  ({ request, bundles }) => ({
-    request,
-    bundles: [{ ...first(bundles), ...bundle }],
-  })
-const asked =
-  (part: Partial<DisclosureRequest>): Forge =>
-  (received) => ({
-    ...received,
-    request: { ...received.request, ...part } as DisclosureRequest,
-  })
-const reading =
-  (part: Partial<DisclosureSource>): Forge =>
-  (received) => ({
-    ...received,
-    source: { ...given.ledger.source(), ...part },
-  })
-/** The source has another event at every place. */
-const finding = (change: (event: LedgerEvent) => LedgerEvent) =>
-  reading({ findEvent: async (reference) => change(await given.ledger.source().findEvent(reference)) })
-const referenceTo = ({ transaction, eventIndex }: LedgerEvent) => ({ transaction, eventIndex })
-
-/** Another payment of the same account. */
-const anotherEvent: Forge = ({ request, bundles }) => {
-  const [bundle] = bundles
-  if (!bundle) throw new Error('nothing there')
-  const wanted = given.paid.find(({ transaction }) => bundle.events.every((event) => event.transaction !== transaction))
-  const events = wanted ? [referenceTo(wanted), ...bundle.events.slice(1)] : bundle.events.toReversed()
-  return { request, bundles: [{ ...bundle, events }] }
-}
-
-const repeated: Forge = ({ request, bundles }) => {
-  const bundle = first(bundles)
-  return { request, bundles: [{ ...bundle, events: [first(bundle.events), ...bundle.events] }] }
-}
-
-const withKeySwapped = reading({
-  readAccounts: async (names) => {
-    const accounts = await given.ledger.source().readAccounts(names)
-    return new Map(
-      [...accounts].map(([name, account]) => [name, { ...account, viewingKey: given.stranger.keys.viewingKey }]),
-    )
-  },
-  findAuditorKeys: async (_, events) => events.map(() => given.stranger.keys.viewingKey),
+test('the matrix has every forgery, and every statement has a column', () => {
+  expect(ROWS.map(([name]) => name).toSorted()).toEqual(Object.keys(forgeries).toSorted())
+  expect(STATEMENTS.flatMap((statement) => variantsOf(statement)).toSorted()).toEqual([...honest.keys()].toSorted())
 })
 
-const withSealed =
-  (part: 'key' | 'value'): Forge =>
-  ({ request, bundles }) => {
-    const bundle = first(bundles)
-    if (!bundle.sealed) throw new Error('nothing is sealed')
-    const other = { key: given.stranger.keys.viewingKey, value: encodeField(5n) }
-    return { request, bundles: [{ ...bundle, sealed: { ...bundle.sealed, [part]: other[part] } }] }
-  }
+describe.each(ROWS)('refuses %s', (name, ...codes) => {
+  const cells = codes.flatMap((code, index) => (code ? [[STATEMENTS[index] ?? '', code] as const] : []))
 
-const flipped: Forge = ({ request, bundles }) => {
-  const bundle = first(bundles)
-  const proof = bundle.proof.slice()
-  proof[5_000] = (proof[5_000] ?? 0) ^ 1
-  return { request, bundles: [{ ...bundle, proof }] }
-}
-
-const anotherRequester: Forge = ({ request, bundles }) => {
-  const { key } = createRequest(4_712n, request, seeded('another requester'))
-  return { request: { ...request, key }, secret: 4_712n, bundles }
-}
-
-const FORGERIES: [string, DisclosureErrorCode, readonly string[], Forge][] = [
-  ['a request for another circuit', 'unknown-circuit', ALL, changed({ circuit: 'payment-nobody' })],
-  ['a circuit of another statement', 'unknown-circuit', PAYMENTS, changed({ circuit: 'balance-value' })],
-  [
-    'the larger circuit of the same total',
-    'proof-invalid',
-    ['total recipient'],
-    changed({ circuit: 'total-recipient-27' }),
-  ],
-  ['another secret key', 'key-mismatch', ALL, (received) => ({ ...received, secret: 4_712n })],
-  ['a repeated event', 'event-repeated', [...TOTALS, ...TOTAL_THRESHOLDS], repeated],
-  ['two payments in place of one', 'bundle-invalid', PAYMENTS, repeated],
-  [
-    'a threshold in two bundles',
-    'bundle-invalid',
-    TOTAL_THRESHOLDS,
-    ({ request, bundles }) => ({ request, bundles: [...bundles, ...bundles] }),
-  ],
-  ['no sealed value', 'bundle-invalid', [...PAYMENTS, ...TOTALS, 'balance'], changed({ sealed: undefined })],
-  [
-    'an event repeated in another bundle',
-    'event-repeated',
-    TOTALS,
-    ({ request, bundles }) => ({ request, bundles: [...bundles, ...bundles] }),
-  ],
-  ['another network', 'other-network', ALL, reading({ readPassphrase: async () => 'Another Network' })],
-  [
-    'an event that does not exist',
-    'event-not-found',
-    PAYMENTS,
-    changed({ events: [{ transaction: '0'.repeat(64), eventIndex: 0 }] }),
-  ],
-  [
-    'an event of another contract',
-    'other-contract',
-    OF_PAYMENTS,
-    finding((event) => ({ ...event, contract: OTHER_TOKEN })),
-  ],
-  [
-    'an event that is no payment',
-    'wrong-event',
-    OF_PAYMENTS,
-    finding((event) => ({ ...event, topics: event.topics.slice(0, 2) })),
-  ],
-  ['a payment of two strangers', 'other-account', PAYMENTS, changed({ events: [referenceTo(given.elsewhere)] })],
-  [
-    'a payment outside the period',
-    'outside-period',
-    TOTALS,
-    ({ request, bundles }) => ({
-      request,
-      bundles: [{ ...first(bundles), events: [referenceTo(given.early), ...first(bundles).events.slice(1)] }],
-    }),
-  ],
-  [
-    'an unregistered account',
-    'not-registered',
-    ['payment recipient', 'total sender', 'balance'],
-    reading({ readAccounts: async () => new Map() }),
-  ],
-  ['another event', 'proof-invalid', OF_PAYMENTS, anotherEvent],
-  ['another nonce', 'proof-invalid', ALL, asked({ nonce: '0'.repeat(63).concat('7') })],
-  ['another requester', 'proof-invalid', ALL, anotherRequester],
-  ['the key of another account', 'proof-invalid', ALL, withKeySwapped],
-  ['a changed proof', 'proof-invalid', ALL, flipped],
-  ['a proof of zeros', 'proof-invalid', ['payment recipient'], changed({ proof: new Uint8Array(16_224) })],
-  ['another sealing key', 'proof-invalid', [...PAYMENTS, ...TOTALS, 'balance'], withSealed('key')],
-  ['another sealed value', 'proof-invalid', [...PAYMENTS, ...TOTALS, 'balance'], withSealed('value')],
-  ['a lower threshold', 'proof-invalid', [...TOTAL_THRESHOLDS, 'balance at least'], asked({ atLeast: '0.0000001' })],
-  ['a higher threshold', 'proof-invalid', ['balance at most'], asked({ atMost: '1.0000000' })],
-  [
-    'fewer payments than were proved',
-    'proof-invalid',
-    [...TOTALS, ...TOTAL_THRESHOLDS],
-    ({ request, bundles }) => ({
-      request,
-      bundles: [{ ...first(bundles), events: first(bundles).events.slice(1) }],
-    }),
-  ],
-  [
-    'a balance that has changed',
-    'proof-invalid',
-    BALANCES,
-    reading({
-      readAccounts: async (names) =>
-        new Map(
-          [...(await given.ledger.source().readAccounts(names))].map(([name, account]) => [
-            name,
-            { ...account, spendable: given.stranger.keys.viewingKey },
-          ]),
-        ),
-    }),
-  ],
-]
-
-describe.each(FORGERIES)('refuses %s: %s', (_, code, names, forge) => {
-  test.each(names)('%s', async (name) => {
-    await expect(verify(forge(honestly(name)))).rejects.toMatchObject({ name: 'DisclosureError', code })
-  })
-})
-
-test('refuses a slot that is filled but not counted', async () => {
-  const { request, bundles } = honestly('total recipient')
-  const bundle = first(bundles)
-  const circuit = findDisclosureCircuit(bundle.circuit)
-  if (!circuit || !bundle.sealed) throw new Error('nothing there')
-  const payments = bundle.events.map(({ transaction }) => {
-    const event = given.paid.find((each) => each.transaction === transaction)
-    return readPayment(event ?? given.early, TOKEN)
-  })
-  const { keys } = given.contractor
-  const addressee = {
-    key: new Uint8Array(Buffer.from(request.key, 'hex')),
-    nonce: new Uint8Array(Buffer.from(request.nonce, 'hex')),
-  }
-  const threshold = {
-    circuit: findDisclosureCircuit('total-at-least-recipient-10') ?? circuit,
-    disclosed: { threshold: 30n },
-  } as const
-  const statement = { ...threshold, token: TOKEN, key: keys.viewingKey, payments, viewingKeys: new Map(), addressee }
-  const inputs = publicInputs(statement)
-  // The count follows the token and the account's key.
-  inputs.set(encodeField(2n), 3 * 32)
-  const values = [...given.amounts.slice(0, 2), ...Array.from({ length: 8 }, () => 0n)]
-  const proof = await prover.prove(statement.circuit, inputs, { sk: keys.sk, v: values })
-  const asking = {
-    ...honestly('at least recipient').request,
-    nonce: request.nonce,
-    atLeast: '0.0000030',
-  } as DisclosureRequest
-  const forged = { circuit: statement.circuit.name, events: bundle.events.slice(0, 2), proof }
-  await expect(verify({ request: asking, bundles: [forged] })).rejects.toMatchObject({ code: 'proof-invalid' })
-  // Without the third payment, the same proof would count.
-  const clean = publicInputs({ ...statement, payments: payments.slice(0, 2) })
-  const honestProof = await prover.prove(statement.circuit, clean, { sk: keys.sk, v: values })
-  await expect(verify({ request: asking, bundles: [{ ...forged, proof: honestProof }] })).resolves.toMatchObject({
-    payments: [{}, {}],
-  })
-})
-
-test('refuses a proof without zero knowledge under the same key', async () => {
-  const { request, bundles } = honestly('payment recipient')
-  const bundle = first(bundles)
-  const backend = openBackend({
-    referenceString: () => readReferenceString('lib/prover/reference-string'),
-    threads: 1,
-    limitMs: 120_000,
-    watchWorker,
-  })
-  try {
-    const { name, content } = await DISCLOSURE_FILES.readCircuit('payment-recipient')
-    const program = parseProgram(name, new TextDecoder().decode(content))
-    const acir = await unpackBytecode(name, program.bytecode)
-    const payment = readPayment(first(given.paid.slice(1)), TOKEN)
-    const circuit = findDisclosureCircuit('payment-recipient')
-    if (!circuit || !bundle.sealed) throw new Error('nothing there')
-    const addressee = {
-      key: new Uint8Array(Buffer.from(request.key, 'hex')),
-      nonce: new Uint8Array(Buffer.from(request.nonce, 'hex')),
+  test.each(cells)('%s: %s', async (statement, code) => {
+    const { forge, roles } = forgeries[name] ?? { forge: () => expect.fail(`${name} is not forged`) }
+    for (const variant of variantsOf(statement, roles ?? rolesOf(statement))) {
+      const outcome = verify(await forge(honestly(variant)))
+      await expect(outcome, variant).rejects.toMatchObject({ name: 'DisclosureError', code })
     }
-    const sealed = seal(16n, 30n, addressee, 5n)
-    const { keys } = given.contractor
-    const inputs = publicInputs({
-      circuit,
-      token: TOKEN,
-      key: keys.viewingKey,
-      payments: [payment],
-      viewingKeys: new Map(),
-      addressee,
-      disclosed: { sealed },
-    })
-    const witness = await solve(program, inputs, { sk: keys.sk, v: [30n], r_d: 5n })
-    const plain = await backend.run((api) => api.acirProveUltraKeccakHonk(acir, witness))
-    const proof = new Uint8Array(plain.subarray(inputs.length))
-    expect(proof.length).toBe(14_592)
-    await expect(verify({ request, bundles: [{ ...bundle, sealed, proof }] })).rejects.toMatchObject({
-      code: 'proof-invalid',
-    })
-    const zeroKnowledge = await prover.prove(circuit, inputs, { sk: keys.sk, v: [30n], r_d: 5n })
-    await expect(verify({ request, bundles: [{ ...bundle, sealed, proof: zeroKnowledge }] })).resolves.toMatchObject({
-      value: 30n,
-    })
-  } finally {
-    await backend.destroy()
-  }
-})
-
-test('a threshold under two keys of an auditor is proved under the one whose payments fit a proof', async () => {
-  const rotated = openCase(Array.from({ length: 40 }, () => 1n))
-  rotated.ledger.rotateAuditor()
-  rotated.paid.push(rotated.ledger.pay(rotated.employer, rotated.contractor, 35n))
-  const prove = (atLeast: bigint) => disclose(rotated, prover, 'auditor-recipient', { statement: 'total', atLeast })
-  const { request, bundles } = await prove(35n)
-  expect(bundles.map(({ events }) => events.length)).toEqual([1])
-  await expect(verify({ request, bundles, source: rotated.ledger.source() })).resolves.toMatchObject({ subtotals: [] })
-  await expect(prove(60n)).rejects.toMatchObject({ code: 'too-many-payments', message: /under one key/ })
-  await expect(prove(80n)).rejects.toMatchObject({ code: 'not-true' })
-})
-
-test.each<{ statement: 'total'; atLeast?: bigint }>([{ statement: 'total' }, { statement: 'total', atLeast: 30n }])(
-  'refuses a file without a bundle for %o',
-  async (about) => {
-    const { request } = await disclose(openCase(), prover, 'recipient', about)
-    await expect(verify({ request, bundles: [] })).rejects.toMatchObject({ code: 'bundle-invalid' })
-  },
-)
-
-test('a total under two keys of an auditor has a proof for each, and its subtotals are shown', async () => {
-  const rotated = openCase([7n])
-  rotated.ledger.rotateAuditor()
-  rotated.paid.push(rotated.ledger.pay(rotated.employer, rotated.contractor, 40n))
-  const { request, bundles } = await disclose(rotated, prover, 'auditor-recipient', { statement: 'total' })
-  const source = rotated.ledger.source()
-  expect(bundles).toHaveLength(2)
-  expect(await verify({ request, bundles, source })).toMatchObject({ value: 47n, subtotals: [7n, 40n] })
-  const [first, second] = bundles
-  const together = { ...first, events: bundles.flatMap(({ events }) => events) } as Bundle
-  await expect(verify({ request, bundles: [together], source })).rejects.toMatchObject({ code: 'bundle-invalid' })
-  // Every key is read before the first proof is verified.
-  const changed = { ...first, proof: new Uint8Array(16_224) } as Bundle
-  const isLater = ({ transaction }: { transaction: string }) => transaction === second?.events[0]?.transaction
-  const unknown: DisclosureSource = {
-    ...source,
-    findAuditorKeys: async (id, events) => {
-      const payments = rotated.ledger.events.filter((each) => events.some((event) => event.id === each.id))
-      if (payments.some(isLater)) throw new DisclosureError('auditor-key-unknown', 'it was registered later')
-      return await source.findAuditorKeys(id, events)
-    },
-  }
-  await expect(verify({ request, bundles: second ? [changed, second] : [], source: unknown })).rejects.toMatchObject({
-    code: 'auditor-key-unknown',
   })
-  const swapped = { ...first, events: second?.events ?? [] } as Bundle
-  await expect(verify({ request, bundles: [swapped], source })).rejects.toMatchObject({ code: 'proof-invalid' })
+})
+
+/** The RPC has dropped the payments, and nothing on the ledger contradicts an archive. */
+describe.each(['payment', 'total', 'at least'])('a %s over payments that archives have', (statement) => {
+  const events = given.ledger.events.map(archivedOf)
+
+  test.each([1, 2])('verifies and names its sources: %i', async (count) => {
+    const source = archivedSource(given, Array(count).fill(events))
+    for (const variant of variantsOf(statement)) {
+      const { payments } = await verify({ ...honestly(variant), source })
+      const names = ['https://archive-0.example', 'https://archive-1.example'].slice(0, count).join(' and ')
+      expect(new Set(payments.map((payment) => payment.source))).toEqual(new Set([names]))
+    }
+  })
 })

@@ -13,7 +13,7 @@ export const PERIOD = { from: '2026-01-01T00:00:00Z', to: '2026-07-01T00:00:00Z'
 export const REQUESTER = 4_711n
 export const BALANCE = { value: 500n, blinding: 99n }
 
-/** An employer that paid a contractor these amounts, and one before the period. */
+/** An employer that paid a contractor these amounts, and one before the period; some of it was paid back. */
 export function openCase(amounts = [7n, 30n, 500n]) {
   const ledger = new FakeLedger()
   const employer = ledger.enrol('employer', BALANCE)
@@ -22,7 +22,8 @@ export function openCase(amounts = [7n, 30n, 500n]) {
   const paid = amounts.map((amount) => ledger.pay(employer, contractor, amount))
   const early = ledger.pay(employer, contractor, 9n, '2025-12-31T23:59:59Z')
   const elsewhere = ledger.pay(stranger, stranger, 11n)
-  return { ledger, employer, contractor, stranger, amounts, paid, early, elsewhere }
+  const back = ledger.pay(contractor, employer, 2n)
+  return { ledger, employer, contractor, stranger, amounts, paid, early, elsewhere, back }
 }
 
 export type Case = ReturnType<typeof openCase>
@@ -31,6 +32,18 @@ export type Case = ReturnType<typeof openCase>
 export interface Honest {
   request: DisclosureRequest
   bundles: Bundle[]
+  /** what the prover was given for each bundle */
+  proved: Parameters<DisclosureProver['prove']>[]
+}
+
+/** A prover that keeps what it is given. */
+function recording(prover: DisclosureProver) {
+  const proved: Honest['proved'] = []
+  const prove: DisclosureProver['prove'] = async (...given) => {
+    proved.push(given)
+    return await prover.prove(...given)
+  }
+  return { prover: { prove }, proved }
 }
 
 const shared = { network: PASSPHRASE, token: TOKEN }
@@ -68,9 +81,10 @@ export async function disclose(
   if (request.statement === 'balance') throw new Error('unreachable')
   const events = about.statement === 'payment' ? paid.slice(1, 2) : paid.slice(0, about.payments)
   const payments = events.map((event) => readPayment(event, TOKEN))
-  const context = { source: ledger.source(), prover, random }
+  const { proved, prover: recorder } = recording(prover)
+  const context = { source: ledger.source(), prover: recorder, random }
   const { bundles } = await disclosePayments(context, request, discloserOf(given, role), payments)
-  return { request, bundles: parseBundles(encodeBundles(bundles)) }
+  return { request, bundles: parseBundles(encodeBundles(bundles)), proved }
 }
 
 export async function discloseOwnBalance(
@@ -82,8 +96,9 @@ export async function discloseOwnBalance(
   const question = { ...shared, account: employer.address, statement: 'balance', ...threshold } as const
   const request = createRequest(REQUESTER, question, random)
   if (request.statement !== 'balance') throw new Error('unreachable')
-  const context = { source: ledger.source(), prover, random }
-  return { request, bundles: [await discloseBalance(context, request, employer.keys, BALANCE)] }
+  const { proved, prover: recorder } = recording(prover)
+  const context = { source: ledger.source(), prover: recorder, random }
+  return { request, bundles: [await discloseBalance(context, request, employer.keys, BALANCE)], proved }
 }
 
 /** An honest disclosure of every statement, with the smaller circuit of each total. */

@@ -66,30 +66,31 @@ export interface Registries {
   keys: Readonly<Record<string, readonly Uint8Array[]>>
 }
 
-/** An RPC that has the ledgers from OLDEST on. */
-export function serverWith(events: readonly ArchivedEvent[], registries?: Registries): rpc.Server {
+/** An RPC that has the ledgers from `oldest` on. */
+export function serverWith(events: readonly ArchivedEvent[], registries?: Registries, oldest = OLDEST): rpc.Server {
   const server = new rpc.Server('http://localhost:1', { allowHttp: true })
   const matching = (filters: readonly rpc.Api.EventFilter[], startLedger: number) =>
     events.filter((event) => event.ledger_seq >= startLedger && filters.some((filter) => isMatch(event, filter)))
   return Object.assign(server, {
-    getHealth: async () => ({ status: 'healthy', oldestLedger: OLDEST, latestLedger: LATEST }),
+    getHealth: async () => ({ status: 'healthy', oldestLedger: oldest, latestLedger: LATEST }),
     getNetwork: async () => ({ passphrase: PASSPHRASE }),
     getEvents: async ({
       filters = [],
-      startLedger = OLDEST,
+      startLedger = oldest,
     }: {
       filters?: rpc.Api.EventFilter[]
       startLedger?: number
     }) => {
-      if (startLedger < OLDEST) throw new Error('startLedger must be within the ledger range')
+      if (startLedger < oldest) throw new Error('startLedger must be within the ledger range')
       return {
         events: matching(filters, startLedger).map(asRpcEvent),
         cursor: idOf(LATEST),
         latestLedger: LATEST,
-        oldestLedger: OLDEST,
-        oldestLedgerCloseTime: String(OLDEST * DAY * 10),
+        oldestLedger: oldest,
+        oldestLedgerCloseTime: String(oldest * DAY * 10),
       }
     },
+    getTransaction: async () => ({ status: 'NOT_FOUND' }),
     getLedgers: async ({ startLedger }: { startLedger: number }) => ({
       ledgers: [{ sequence: startLedger, ledgerCloseTime: String(startLedger * DAY * 10) }],
     }),
