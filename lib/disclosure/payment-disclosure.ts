@@ -94,7 +94,7 @@ function chooseForThreshold(
       'the payments under one key of the auditor do not reach the threshold, and a proof takes one key',
     )
   }
-  // Without the payments that are left out, nobody can tell whether the total reaches the threshold.
+  // Whether the total reaches the threshold depends on the payments that are left out.
   const [reason] = sum < threshold ? [...leftOut, ...failures] : [...failures, ...leftOut]
   throw reason
 }

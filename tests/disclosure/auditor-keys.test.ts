@@ -172,7 +172,7 @@ describe('an auditor’s key at a payment', () => {
     ],
     ['the registry does not know the auditor', 'auditor-key-unknown', { keys: {} }],
     [
-      'the registry was replaced and nobody saw the one before named',
+      'the registry was replaced and no source saw the one before named',
       'auditor-key-unknown',
       { current: NEW, events: [replaced] },
     ],

@@ -221,7 +221,7 @@ export function forgeriesOf(given: Case, { prover, provePlainly, all }: ForgerTo
     'a proof without zero knowledge': {
       forge: changed(async (_, { proved }) => ({ proof: await provePlainly(...first(proved)) })),
     },
-    // Whoever knows tau of the embedded ledger's string can prove anything. This verifier stands for such a proof.
+    // With tau of the embedded ledger's string anything can be proved. This verifier stands for such a proof.
     'a value of no amount, under a forged proof': {
       forge: async (honest) => ({
         ...(await changed(({ sealed }) => ({ sealed: sealed && { ...sealed, value: encodeField(5n) } }))(honest)),
