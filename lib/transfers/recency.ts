@@ -87,12 +87,22 @@ export const SILENT_SECONDS = 30
 /** A latest ledger that no response has named for this long (ms) is forgotten: the RPC was mistaken. */
 const FORGET_MS = 30_000
 
+/** How many ledgers the pace is measured over, at least and at most: close times are whole seconds. */
+const PACE_LEDGERS = { fewest: 8, most: 30 }
+
+/** The part of the interval between two ledgers after which the next one is due. */
+const EARLY = 0.9
+
+const LONGEST_PAUSE_MS = 5_000
+
 /** What a process has learned about the network's latest ledger. */
 export interface Recency {
   /** the latest known ledger; 0 before the first response */
   latestLedger(): number
   /** Takes note of the latest ledger that a response names; `closedAt` in unix seconds. */
   observe(ledger: number, closedAt: number): void
+  /** How long (ms) until the next ledger is due, a little early, by the pace of the last ones; at most LONGEST_PAUSE_MS. */
+  dueIn(): number
   /** A ledger number from a row, or undefined if it is null or above the latest known ledger. */
   hint(ledger: number | null): number | undefined
   /**
@@ -106,18 +116,35 @@ export interface Recency {
 export function openRecency(now: () => number): Recency {
   let latest = { ledger: 0, closedAt: 0, namedAt: 0 }
   let highest = 0
+  /** the latest ledgers in their order; `seenAt`: when each was first named, by the monotonic clock */
+  let steps: { ledger: number; closedAt: number; seenAt: number }[] = []
 
   function observe(ledger: number, closedAt: number): void {
     const isSame = ledger === latest.ledger && closedAt === latest.closedAt
     const isOlder = ledger <= latest.ledger && closedAt <= latest.closedAt
     const isForgotten = now() - latest.namedAt >= FORGET_MS
     if (isSame || !isOlder || isForgotten) latest = { ledger, closedAt, namedAt: now() }
+    if (latest.ledger !== steps.at(-1)?.ledger) note(latest)
     highest = Math.max(highest, latest.ledger)
+  }
+
+  function note({ ledger, closedAt }: { ledger: number; closedAt: number }): void {
+    const last = steps.at(-1)
+    if (last && (ledger < last.ledger || closedAt < last.closedAt)) steps = []
+    steps = [...steps, { ledger, closedAt, seenAt: performance.now() }].slice(-PACE_LEDGERS.most)
+  }
+
+  function dueIn(): number {
+    const [first, last] = [steps[0], steps.at(-1)]
+    if (!first || !last || last.ledger - first.ledger < PACE_LEDGERS.fewest) return 0
+    const intervalMs = ((last.closedAt - first.closedAt) / (last.ledger - first.ledger)) * 1000
+    return Math.max(0, Math.min(last.seenAt + EARLY * intervalMs - performance.now(), LONGEST_PAUSE_MS))
   }
 
   return {
     latestLedger: () => latest.ledger,
     observe,
+    dueIn,
     hint: (ledger) => (ledger === null || ledger > latest.ledger ? undefined : ledger),
     aheadOf: (ledger) => (highest > ledger ? ledger : ledger + LAG),
   }

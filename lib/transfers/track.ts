@@ -16,7 +16,7 @@ export interface Tracker extends TrackingContext {
    * Submits an envelope that was just recorded, or tracks one that any process recorded before, and waits up to `waitMs`
    * for the outcome of its transfer. A transfer is tracked until it is settled, even if no caller waits for it.
    */
-  submit(recorded: RecordedTransfer, options: { innerHash: string; isNew: boolean; waitMs: number }): Promise<Outcome>
+  submit(recorded: RecordedTransfer, options: SubmitOptions): Promise<Outcome>
   /** Waits up to `waitMs` for the end of a transfer, by any of its envelopes. */
   waitFor(transfer: Transfer, waitMs: number): Promise<Outcome>
   /** Looks transfers up in the next round, even if a process has done so in this ledger, and waits up to `waitMs`. */
@@ -26,6 +26,8 @@ export interface Tracker extends TrackingContext {
   /** Ends the tracking; resolves when the round in progress is over. */
   stop(): Promise<void>
 }
+
+type SubmitOptions = { innerHash: string; isNew: boolean; waitMs: number }
 
 /** How a transfer ended for the caller who waited: settled, refused by the network, or still open when time was up. */
 export type Outcome =
@@ -49,28 +51,25 @@ export function openTracker(
   /** how many new envelopes of a transfer are being submitted: no round looks it up meanwhile */
   const submitting = new Map<string, number>()
   let running: Promise<void> | undefined
+  let wake = new AbortController() // ends the pause until the next ledger is due
   let isStopped = false
 
-  async function submit(
-    recorded: RecordedTransfer,
-    { innerHash, isNew, waitMs }: { innerHash: string; isNew: boolean; waitMs: number },
-  ): Promise<Outcome> {
+  async function submit(recorded: RecordedTransfer, { innerHash, isNew, waitMs }: SubmitOptions): Promise<Outcome> {
     const { transfer, envelopes } = recorded
     if (transfer.status !== 'open') return { kind: 'settled', transfer }
     const envelope = envelopes.find((one) => one.innerHash === innerHash)
     const ending = waiters.wait(transfer.id, { envelope, waitMs })
-    const ledger = Math.max(recency.latestLedger(), transfer.recordedLedger)
     // An envelope that the network refused is submitted again by the next round: once per ledger, not per request.
-    if (envelope && isNew) void attempt(transfer.id, () => submitNew(recorded, envelope, ledger))
+    if (envelope && isNew) void attempt(transfer.id, () => submitNew(recorded, envelope))
     track(transfer.id)
     return await ending
   }
 
-  async function submitNew(recorded: RecordedTransfer, envelope: Envelope, ledger: number): Promise<void> {
-    const { id } = recorded.transfer
+  async function submitNew(recorded: RecordedTransfer, envelope: Envelope): Promise<void> {
+    const { id, recordedLedger } = recorded.transfer
     submitting.set(id, (submitting.get(id) ?? 0) + 1)
     try {
-      await end(await submitOnce(context, recorded, envelope, ledger))
+      await end(await submitOnce(context, recorded, envelope, Math.max(recency.latestLedger(), recordedLedger)))
     } finally {
       const others = (submitting.get(id) ?? 1) - 1
       if (others > 0) submitting.set(id, others)
@@ -92,6 +91,7 @@ export function openTracker(
       track(id)
       return round.promise
     })
+    wake.abort()
     await Promise.race([Promise.all(rounds), pause(waitMs, undefined, { ref: false })])
   }
 
@@ -99,6 +99,7 @@ export function openTracker(
     const untracked = ids.filter((id) => !tracked.has(id))
     const endings = untracked.map((id) => waiters.wait(id, { waitMs }))
     untracked.forEach(track)
+    if (endings.length > 0) wake.abort()
     await Promise.all(endings)
   }
 
@@ -112,8 +113,11 @@ export function openTracker(
     // The caller has yet to begin its wait.
     await Promise.resolve()
     while (tracked.size > 0 && !isStopped) {
+      wake = new AbortController()
       await attempt('all', runRound)
-      if (tracked.size > 0 && !isStopped) await pause(network.pollMs)
+      if (tracked.size === 0 || isStopped) break
+      await pause(network.pollMs)
+      await pause(recency.dueIn(), undefined, { signal: wake.signal }).catch(() => undefined)
     }
     running = undefined
   }
@@ -171,8 +175,8 @@ export function openTracker(
     const lookedUp = setOf(envelopes)
     const settled = await settleDecided(await database(), transfer.id, { decision, lookedUp, now: now() })
     if (!settled) return
-    const { id, status, account } = settled
     const [hash, ledger, code] = [settled.hash, settled.ledger, settled.resultCode].map((value) => value ?? undefined)
+    const { id, status, account } = settled
     log('info', 'transfer settled', { transfer: id, account, status, hash, ledger, code })
     forget(id, settled)
     if (archive) ingestSoon(archive)
@@ -185,6 +189,7 @@ export function openTracker(
 
   const stop = async () => {
     isStopped = true
+    wake.abort()
     await running
   }
 
