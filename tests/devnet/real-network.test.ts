@@ -4,6 +4,7 @@ import {
   Contract,
   type Keypair,
   Operation,
+  SorobanDataBuilder,
   scValToNative,
   type Transaction,
   xdr,
@@ -178,6 +179,19 @@ describe('malformed transactions', () => {
       accounts.payer,
     )
     expect(await sent(cheap)).toEqual(['txMalformed', 210])
+  })
+
+  test('reports the fee by the first operation if classic operations and contract calls are mixed', async () => {
+    const call = callTransfer(accounts.payer, accounts.owner, 1n)
+    const prepared = await network.prepare(accounts.payer, call)
+    const data = new SorobanDataBuilder(sorobanDataOf(prepared)).setResourceFee(10n).build()
+    const fields = { ext: xdr.TransactionExt.sorobanData(data), fee: 1_000 }
+    const callFirst = await network.draft(accounts.payer, [call, pay()])
+    expect(await sent(perturb(callFirst, fields, accounts.payer))).toEqual(['txMalformed', 210])
+    const paymentFirst = await network.draft(accounts.payer, [pay(), call])
+    for (const other of [{}, fields]) {
+      expect(await sent(perturb(paymentFirst, other, accounts.payer))).toEqual(['txMalformed', 200])
+    }
   })
 
   test('reports the base fee for a repeated extra signer', async () => {

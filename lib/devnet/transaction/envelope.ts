@@ -22,6 +22,7 @@ export interface Inner extends Signed {
   readonly source: string
   /** size of its V1 envelope in bytes */
   readonly size: number
+  /** by its first operation, like core, although a transaction that mixes them is malformed */
   readonly isSoroban: boolean
   readonly soroban: xdr.SorobanTransactionData | undefined
 }
@@ -54,6 +55,8 @@ export interface Envelope {
 }
 
 const SOROBAN = new Set(['invokeHostFunction', 'extendFootprintTtl', 'restoreFootprint'])
+
+export const isSorobanOperation = ({ body }: xdr.Operation): boolean => SOROBAN.has(body.type)
 
 /**
  * Decodes a base64 TransactionEnvelope; V0 becomes V1, as stellar-core does before any check.
@@ -119,7 +122,7 @@ function readInner(envelope: xdr.TransactionV1Envelope, size: number, networkId:
     verified: new Map(),
     source: baseAccountId(tx.sourceAccount),
     size,
-    isSoroban: tx.operations.some((operation) => SOROBAN.has(operation.body.type)),
+    isSoroban: tx.operations.slice(0, 1).some(isSorobanOperation),
     soroban: tx.ext.type === 'sorobanData' ? tx.ext.sorobanData : undefined,
   }
 }

@@ -2,7 +2,7 @@ import { xdr } from '@stellar/stellar-sdk'
 import { availableBalance, readAccount } from '../state/account.ts'
 import { baseAccountId, publicKey } from '../state/ledger-key.ts'
 import type { State } from '../state/state.ts'
-import type { Inner } from './envelope.ts'
+import { type Inner, isSorobanOperation } from './envelope.ts'
 import { checkOperation, isSupported, resultsWith } from './operations/operation.ts'
 import type { Moment } from './preconditions.ts'
 import { isBadSequence, isTooEarly, isTooLate, isTooSoonForAccount, preconditionsOf } from './preconditions.ts'
@@ -89,7 +89,8 @@ function checkForm(inner: Inner, { moment, isInsideFeeBump }: Judgement): Failur
   const { tx } = inner
   if (!hasFeeShape(inner) || !hasSoundExtraSigners(inner)) return { code: 'txMalformed' }
   if (tx.operations.length === 0) return { code: 'txMissingOperation' }
-  if (inner.isSoroban ? tx.operations.length > 1 : inner.soroban) return { code: 'txMalformed' }
+  const isMixed = tx.operations.some((operation) => isSorobanOperation(operation) !== inner.isSoroban)
+  if (isMixed || (inner.isSoroban ? tx.operations.length > 1 : inner.soroban)) return { code: 'txMalformed' }
   const soroban = inner.isSoroban ? checkSoroban(inner, isInsideFeeBump) : undefined
   if (soroban) return soroban
   if (isTooEarly(inner, moment)) return { code: 'txTooEarly' }
