@@ -222,6 +222,13 @@ test('keeps batch jobs off on a local network with another verifier and no circu
   }
 })
 
+test('names DEVNET_PROOFS if the ledger accepts stand-ins and the relay would make real proofs', async () => {
+  const change = { document: { network: 'local' }, channels: 1, environment: { DEVNET_PROOFS: 'real' } }
+  expect(String((await attempt(change)).failure)).toContain(
+    'DEVNET_PROOFS: the ledger accepts stand-in proofs only: set it to stand-in here, too',
+  )
+})
+
 describe('keys and files', () => {
   test('rejects one key with two roles before it creates anything', async () => {
     const { failure, texts } = await attempt({ environment: { SPONSOR_SEED: devnet.issuerSecret } })

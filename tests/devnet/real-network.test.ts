@@ -71,14 +71,17 @@ async function errorEvents(source: Keypair, operation: xdr.Operation) {
   }
 }
 
-/** A transfer of `from`'s XLM in a transaction of `source`, signed by both, with the resources of its simulation. */
-async function foreignTransfer(source: Keypair, from: Keypair): Promise<Transaction> {
+/**
+ * A transfer of `from`'s XLM in a transaction of `source`, signed by both, with the resources of its simulation. `from`'s
+ * signature is valid for this many ledgers, by default for as many as the network allows.
+ */
+async function foreignTransfer(source: Keypair, from: Keypair, ledgers = 3_110_398): Promise<Transaction> {
   const latest = (await network.server.getHealth()).latestLedger
   const prepared = await network.prepare(source, callTransfer(from, source, 1n))
   const operation = prepared.operations[0]
   if (operation?.type !== 'invokeHostFunction') throw new Error('no call')
   const auth = await Promise.all(
-    (operation.auth ?? []).map((entry) => authorizeEntry(entry, from, latest + 3_110_398, passphrase)),
+    (operation.auth ?? []).map((entry) => authorizeEntry(entry, from, latest + ledgers, passphrase)),
   )
   const body = xdr.OperationBody.invokeHostFunction(
     new xdr.InvokeHostFunctionOp({ hostFunction: operation.func, auth }),
@@ -137,17 +140,24 @@ describe('fees of the asset contract', () => {
   test('are within one percent of those charged by the network', async () => {
     const { payer, owner } = accounts
     const token = network.devnet.deployment.contracts.token
+    const settle = async (transaction: Transaction) => {
+      const found = await network.settle(transaction)
+      return found.status === 'SUCCESS' ? Number(found.resultXdr.feeCharged) : Number.NaN
+    }
     const chargeOf = async (source: Keypair, operation: xdr.Operation) => {
       const prepared = await network.prepare(source, operation)
       prepared.sign(source)
-      const found = await network.settle(prepared)
-      return found.status === 'SUCCESS' ? Number(found.resultXdr.feeCharged) : Number.NaN
+      return await settle(prepared)
     }
     await network.settle(await network.build(owner, Operation.changeTrust({ asset: usdc })))
+    await chargeOf(issuer, assetCall(usdc, 'approve', g(issuer), g(payer), amount(9n), number(1_000)))
     const charges = [
       [await chargeOf(payer, callTransfer(payer, owner, 1n)), 13_771],
       [await chargeOf(payer, assetCall(Asset.native(), 'transfer', g(payer), c(token), amount(5n))), 108_368],
       [await chargeOf(issuer, assetCall(usdc, 'mint', g(owner), amount(5n))), 9_103],
+      // From an allowance of the issuer, which has no trustline.
+      [await chargeOf(payer, assetCall(usdc, 'transfer_from', g(payer), g(issuer), g(owner), amount(5n))), 13_721],
+      [await settle(await foreignTransfer(payer, owner, 100)), 20_487],
     ] as const
     for (const [charged, real] of charges) expect(Math.abs(charged / real - 1)).toBeLessThan(0.01)
   })

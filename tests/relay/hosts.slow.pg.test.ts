@@ -81,16 +81,27 @@ test('completes a job after its prover failed, and never logs the error’s mess
   expect(lines.filter((line) => line.includes('8642097531'))).toEqual([])
 })
 
-test("refuses to start if the network's verifier has another key, and names the circuit", async () => {
+const otherKey = new Uint8Array(1_760).fill(1)
+
+test.each([
+  [
+    'the circuit',
+    { transfer: otherKey },
+    "PROVER_CIRCUITS: the network's verifier has another key, or none, for the circuit transfer",
+  ],
+  [
+    'stand-in proofs',
+    { register: otherKey, withdraw: otherKey, transfer: otherKey },
+    'DEVNET_PROOFS: the ledger accepts stand-in proofs only: set it to stand-in here, too',
+  ],
+])("refuses to start if the network's verifier has another key, and names %s", async (_, keys, reason) => {
   const destroy = vi.fn(async () => undefined)
   const foreign = {
     ...prover,
-    verificationKeys: { ...prover.verificationKeys, transfer: new Uint8Array(1_760).fill(1) },
+    verificationKeys: { ...prover.verificationKeys, ...keys },
     destroy,
   } as typeof prover
-  await expect(startWith(foreign)).rejects.toThrow(
-    "PROVER_CIRCUITS: the network's verifier has another key, or none, for the circuit transfer",
-  )
+  await expect(startWith(foreign)).rejects.toThrow(reason)
   // The prover's worker would keep the process alive.
   expect(destroy).toHaveBeenCalledTimes(1)
 })
