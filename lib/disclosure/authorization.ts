@@ -48,10 +48,8 @@ export function requireAuthorization(
 ): void {
   if (isSignedBy(disclosureMessage(authorization), signature, signers)) return
   const { account, payments } = authorization
-  throw new DisclosureError(
-    'not-authorized',
-    `${account} has not signed the disclosure of these ${payments.length} payments for this request`,
-  )
+  const these = payments.length === 1 ? 'this payment' : `these ${payments.length} payments`
+  throw new DisclosureError('not-authorized', `${account} has not signed the disclosure of ${these} for this request`)
 }
 
 const hashText = (text: string): string => bytesToHex(sha256(utf8ToBytes(text)))

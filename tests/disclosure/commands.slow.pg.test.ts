@@ -10,6 +10,7 @@ import { openHttpArchive } from '#lib/wallet/archive.ts'
 import { syncBalance } from '#lib/wallet/balance.ts'
 import { buildTransfer } from '#lib/wallet/calls.ts'
 import { openTestService, type SignedInPayer, type TestService } from '../support/test-service.ts'
+import { delegate, payFromDelegation } from './delegation.ts'
 
 const USDC = 1_0000000n
 const HISTORY = 500
@@ -19,6 +20,10 @@ const run = promisify(execFile)
 let service: TestService<'embedded'>
 let employer: SignedInPayer
 let contractor: SignedInPayer
+/** pays from the delegation of `owner`, once */
+let channel: SignedInPayer
+let owner: SignedInPayer
+let delegatedHash: string
 let folder: string
 /** the hashes of the payments to the contractor */
 const hashes: string[] = []
@@ -27,11 +32,12 @@ const hashes: string[] = []
 const CLOSE_MS = 5_000
 
 /** Runs a command in a separate process. */
-async function execute(name: 'disclosure' | 'wallet' | 'auditor', ...args: string[]) {
+async function execute(name: 'disclosure' | 'wallet' | 'auditor' | 'relay', ...args: string[]) {
   service.ledger.devnet.closeLedger()
   const closing = setInterval(service.ledger.devnet.closeLedger, CLOSE_MS)
   const child = run(process.execPath, [`lib/cli/${name}.ts`, ...args, '--network', file('deployment.json')], {
     maxBuffer: 1e8,
+    env: { ...process.env, CHANNEL_SEEDS: channel.signer.secret() },
   })
   return await child.finally(() => clearInterval(closing))
 }
@@ -77,6 +83,11 @@ beforeAll(async () => {
   await whileLedgersClose(async () => {
     employer = await service.employ(1_000n * USDC)
     contractor = await service.employ(0n)
+    channel = await service.employ(0n)
+    owner = await service.employ(100n * USDC)
+    const { network } = service.ledger
+    await delegate(network, owner, channel.address, 60n * USDC)
+    delegatedHash = await payFromDelegation(network, { owner, channel, to: channel.address, amount: 25n * USDC })
   })
   await pay(40n * USDC)
   await pay(2n * USDC)
@@ -209,6 +220,40 @@ describe('while the RPC has the payments', () => {
     await ask(employer.address, '--balance', 'value')
     await command('wallet', 'disclose', '--secret', employer.signer.secret(), ...answering())
     expect(await verify()).toMatch(/^verified .* 945\.5000000\nthe balance of G/)
+  })
+
+  test('a wallet warns of money that a balance does not include', async () => {
+    await ask(contractor.address, '--balance', 'at-most:1')
+    const secret = ['--secret', contractor.signer.secret()]
+    const { stderr } = await execute('wallet', 'disclose', ...secret, ...answering())
+    expect(stderr).toContain('54.5000000 is received and not merged: a balance does not include it')
+    expect(await verify()).toMatch(/^verified .* at most 1\.0000000\n/)
+  })
+
+  test('a channel discloses a delegated payment with its owner’s signature', async () => {
+    await ask(owner.address, '--role', 'sender')
+    const payment = ['--request', file('request.json'), '--hash', delegatedHash]
+    const secret = ['--secret', owner.signer.secret()]
+    const signature = await command(
+      'wallet',
+      'authorize-disclosure',
+      ...secret,
+      ...payment,
+      '--spender',
+      channel.address,
+    )
+    const out = ['--out', file('bundle.json')]
+    const said = await command('relay', 'disclose', ...payment, '--signature', signature, ...out)
+    expect(said).toBe(`${file('bundle.json')} discloses one payment of ${owner.address}, disclosed by the sender`)
+    const [outcome, , line] = (await verify()).split('\n')
+    expect(outcome).toMatch(/^verified .* 25\.0000000$/)
+    expect(line).toContain(`paid by ${channel.address}`)
+    await ask(owner.address, '--role', 'sender')
+    const stderr = expect.stringMatching(
+      /^not-authorized: .* has not signed the disclosure of this payment for this request/,
+    )
+    const again = failing(command('relay', 'disclose', ...payment, '--signature', signature, ...out))
+    expect(await again).toMatchObject({ code: 1, stderr })
   })
 })
 

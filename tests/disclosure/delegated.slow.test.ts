@@ -12,12 +12,10 @@ import { devnetKeys } from '#lib/devnet/devnet.ts'
 import { disclosureMessage } from '#lib/disclosure/authorization.ts'
 import { readHistory, readPayloads } from '#lib/disclosure/history.ts'
 import type { Question } from '#lib/disclosure/request.ts'
-import { readDelegations } from '#lib/wallet/account.ts'
 import { syncBalance } from '#lib/wallet/balance.ts'
-import { buildDelegation, buildTransfer, signSpending } from '#lib/wallet/calls.ts'
-import { readParties } from '#lib/wallet/parties.ts'
-import { openAllowance, proveDelegatedTransfer } from '#lib/wallet/spending.ts'
+import { buildTransfer } from '#lib/wallet/calls.ts'
 import { type Payer, startTestLedger, type TestLedger } from '../support/test-ledger.ts'
+import { delegate, payFromDelegation } from './delegation.ts'
 import { OTHER_TOKEN } from './fake-ledger.ts'
 
 let ledger: TestLedger
@@ -29,24 +27,8 @@ const hashes: string[] = []
 
 const file = (name: string) => path.join(folder, name)
 
-/** The channel pays `amount` from the owner's delegation. */
-async function payDelegated(amount: bigint): Promise<void> {
-  const { network } = ledger
-  const { delegations } = await readDelegations(network, [{ owner: owner.address, spender: channel.address }])
-  const allowance = delegations[0] && openAllowance(channel, owner.address, delegations[0])
-  if (!allowance) throw new Error('there is no allowance')
-  const party = await readParties(network, [owner.address, payee.address])
-  const proved = await proveDelegatedTransfer(network, channel, allowance, {
-    to: payee.address,
-    amount,
-    viewingKey: party(payee.address).account.viewingKey,
-    auditorRecipient: party(payee.address).auditor,
-    auditorSender: party(owner.address).auditor,
-  })
-  const { signedXdr, hash } = await signSpending(network, channel, proved)
-  await sendAndWait(network, signedXdr)
-  hashes.push(hash)
-}
+const payDelegated = async (amount: bigint) =>
+  hashes.push(await payFromDelegation(ledger.network, { owner, channel, to: payee.address, amount }))
 
 beforeAll(async () => {
   folder = await mkdtemp(path.join(tmpdir(), 'delegated-'))
@@ -55,10 +37,7 @@ beforeAll(async () => {
   owner = await ledger.endowPayer(1_000n)
   channel = await ledger.endowPayer(0n)
   payee = await ledger.endowPayer(0n)
-  const { sequence } = await network.rpc.getLatestLedger()
-  const delegation = { spender: channel.address, amount: 100n, liveUntilLedger: sequence + 100_000 }
-  const { signedXdr } = await buildDelegation(network, owner, { ...delegation, opening: owner.opening })
-  await sendAndWait(network, signedXdr)
+  await delegate(network, owner, channel.address, 100n)
   await payDelegated(40n)
   await payDelegated(25n)
   const { passphrase, token } = network
