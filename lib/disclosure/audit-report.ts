@@ -1,6 +1,6 @@
 import { formatUnits } from '#lib/text/money.ts'
 import type { AuditLine } from './audit.ts'
-import type { Report } from './report.ts'
+import { aboutReport, type Report, type ReportedToken } from './report.ts'
 import { isWithin } from './verify.ts'
 
 /** An audit as a table: of one account, or of all. */
@@ -11,20 +11,17 @@ export function presentAudit(
     period: { from: string; to: string }
     completeFrom?: string | undefined
     problems: readonly { account: string; problem: string }[]
+    reported?: ReportedToken | undefined
   },
 ): Report {
-  const { account, period, completeFrom, problems } = given
+  const { account, period, completeFrom, problems, reported } = given
   const decimal = (amount: bigint | undefined) => (amount === undefined ? '' : formatUnits(amount))
   const chosen = lines
     .filter((line) => account === undefined || line.account === account)
     .filter(({ date }) => isWithin(period, { closedAt: date }))
   return {
     title: 'Audit of confidential accounts',
-    about: [
-      ['Account', account ?? 'all'],
-      ['From', period.from],
-      ['To (excluded)', period.to],
-    ],
+    about: aboutReport(account ?? 'all', period, reported),
     columns: [
       { name: 'date', title: 'Date' },
       { name: 'account', title: 'Account' },

@@ -6,7 +6,7 @@ import type { HistoryEvent } from './history.ts'
 import { openAsRecipient, openAsSender } from './opening.ts'
 import { decodeEvent, decodePayment, type Payment, payerOf } from './payment.ts'
 import type { ViewingKeys } from './public-inputs.ts'
-import type { Report } from './report.ts'
+import { aboutReport, type Report, type ReportedToken } from './report.ts'
 import { isWithin } from './verify.ts'
 
 /** One payment of an account's statement. */
@@ -124,7 +124,10 @@ function restIn(vk: bigint, spender: string, { payload }: HistoryEvent, call: 's
 
 /** A statement as a table. `nameOf` gives a counterparty's name, if it has one. */
 export function presentStatement(
-  given: Pick<StatementInput, 'address' | 'period'> & { completeFrom?: string | undefined },
+  given: Pick<StatementInput, 'address' | 'period'> & {
+    completeFrom?: string | undefined
+    reported?: ReportedToken | undefined
+  },
   lines: readonly StatementLine[],
   nameOf: (address: string) => string | undefined,
 ): Report {
@@ -138,18 +141,15 @@ export function presentStatement(
     return {
       date,
       cells: [date, direction, counterparty, name, received, sent, formatUnits(total), transaction, remark],
+      unread: amount === undefined ? direction : undefined,
     }
   })
-  const { address, period, completeFrom } = given
+  const { address, period, completeFrom, reported } = given
   const isCut = completeFrom !== undefined && Date.parse(completeFrom) > Date.parse(period.from)
   const unread = lines.filter(({ amount }) => amount === undefined).length
   return {
     title: 'Statement of confidential payments',
-    about: [
-      ['Account', address],
-      ['From', period.from],
-      ['To (excluded)', period.to],
-    ],
+    about: aboutReport(address, period, reported),
     columns: [
       { name: 'date', title: 'Date' },
       { name: 'direction', title: 'Direction' },
@@ -163,7 +163,7 @@ export function presentStatement(
     ],
     rows,
     notes: [
-      ...(unread > 0 ? [`${unread} amounts cannot be read and are not in the totals.`] : []),
+      ...(unread > 0 ? [`Amounts that cannot be read, and are not in the totals: ${unread}.`] : []),
       ...(isCut ? [`Payments before ${completeFrom} are missing: neither the RPC nor a named archive has them.`] : []),
     ],
   }

@@ -43,6 +43,7 @@ const DOCUMENT = z.object({
   rpcUrl: z.string(),
   friendbotUrl: z.string().optional(),
   passphrase: z.string(),
+  asset: z.object({ code: z.string() }).optional(),
   contracts: z.object({ token: z.string(), auditor: z.string(), verifier: z.string() }),
   auditor: z.object({ id: z.number() }),
   archiveUrl: z.string().optional(),

@@ -93,6 +93,34 @@ describe('a statement', () => {
     expect(formatReport(report, 'table')).toContain('=Ada "A" <b>')
   })
 
+  test('prints a page per month, whose table repeats its month and account', () => {
+    const address = openPayroll().owner.address
+    const line = { direction: 'sent', counterparty: address, transaction: 'a'.repeat(64) } as const
+    const lines = [
+      { ...line, date: '2026-01-31T23:59:59.000Z', amount: 12_345_0000000n },
+      { ...line, date: '2026-02-01T00:00:00.000Z', amount: 5_0000000n },
+      { ...line, date: '2026-02-02T00:00:00.000Z', amount: undefined, note: 'amount known to the channel' },
+    ]
+    const reported = { passphrase: 'A Network', token: TOKEN, asset: 'USDC' }
+    const html = formatReport(
+      presentStatement({ address, period, reported }, lines, () => undefined),
+      'html',
+    )
+    const [head = '', ...pages] = html.split('<section>')
+    expect(head).toContain('section + section { break-before: page; }')
+    expect(pages).toHaveLength(2)
+    for (const [index, month] of ['January 2026', 'February 2026'].entries()) {
+      const [thead] = pages[index]?.split('</thead>') ?? []
+      expect(thead?.split('<thead>')[1]).toContain(`${month}<span>${address}</span>`)
+      expect(pages[index]).toContain('<dt>Amounts in</dt><dd>USDC</dd>')
+      expect(pages[index]).toContain('<dt>To (excluded)</dt><dd>2026-07-01 00:00 UTC</dd>')
+    }
+    expect(pages[0]).toMatch(/Total<\/td>.*<div>12,345\.0000000<\/div>/)
+    expect(pages[1]).toMatch(/data-title="Sent"><div><em>unknown<\/em><\/div>/)
+    expect(pages[1]).toContain('One amount is unknown and not in the total.')
+    expect(pages[1]).toMatch(/Total of all months<\/td>.*<div>12,350\.0000000<\/div>/)
+  })
+
   test('reads what a channel paid from the payloads of its calls', () => {
     const { ledger, owner, channel, events } = openPayroll()
     const lines = readStatement({ ...owner, events, viewingKeys: viewingKeysOf(ledger), period })

@@ -23,6 +23,8 @@ import type { SubmitCall } from '#lib/wallet/transaction.ts'
 export interface ClientNetwork extends Deployment {
   /** of a test network */
   friendbotUrl?: string | undefined
+  /** the code of the token's asset */
+  asset?: string | undefined
   auditorId: number
   archives: readonly TokenArchive[]
   /** the relay that the document names */
@@ -51,9 +53,15 @@ export async function openNetwork(
   archiveUrls?: readonly string[],
 ): Promise<ClientNetwork> {
   const document = await readDeployment(source)
-  const { friendbotUrl, relay } = document
+  const { friendbotUrl, relay, asset } = document
   const deployment = openDeployment(document, prover ?? standIn, archiveUrls)
-  const network: ClientNetwork = { ...deployment, friendbotUrl, auditorId: document.auditor.id, relay }
+  const network: ClientNetwork = {
+    ...deployment,
+    friendbotUrl,
+    asset: asset?.code,
+    auditorId: document.auditor.id,
+    relay,
+  }
   if (prover) await requireSameKeys(network, document.contracts.verifier, prover)
   return network
 }

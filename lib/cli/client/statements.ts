@@ -40,7 +40,7 @@ export async function makeStatement(
   const names = await readNames(directory)
   const lines = await readStatementInWorker({ address, keys, events, viewingKeys, period }, sayProgress)
   return printReport(
-    presentStatement({ address, period, completeFrom }, lines, (name) => names.get(name)),
+    presentStatement({ address, period, completeFrom, reported: network }, lines, (name) => names.get(name)),
     format,
   )
 }
@@ -59,7 +59,10 @@ export async function makeAudit(
     ...checkAudit(audit, entries),
     ...checkDelegations(audit.delegations, await readDelegationEntries(network, audit.delegations)),
   ]
-  return printReport(presentAudit(audit.lines, { account: options.account, period, completeFrom, problems }), format)
+  return printReport(
+    presentAudit(audit.lines, { account: options.account, period, completeFrom, problems, reported: network }),
+    format,
+  )
 }
 
 async function readDelegationEntries(network: ClientNetwork, pairs: readonly { owner: string; spender: string }[]) {
