@@ -117,7 +117,8 @@ export const REFUSALS = {
     'deposit-failed': 'the deposit failed: nothing was granted',
     'transfer-open': 'the transfer is not decided yet: send the same `signedXDR` again',
     'transfer-refused': 'the network rejected the transaction; `reason` is its result code',
-    'transfer-replaced': 'another transaction with the same sequence number was applied; `hash` names it',
+    'transfer-replaced':
+      'another transaction with the same sequence number was applied; `hash` names it, or yours if `reason` is `unknown-transaction`',
     'transfer-failed': 'the transfer failed on the ledger; `hash` names the transaction',
     'transfer-expired': 'the transfer was not applied and never will be: build a new one',
     'transfer-unknown': "the ledger's history no longer reaches back to the transfer",

@@ -1,9 +1,11 @@
+import { readFile } from 'node:fs/promises'
 import { Keypair, type Transaction, TransactionBuilder } from '@stellar/stellar-sdk'
 import { expect, test } from 'vitest'
 import { auditorKeyKey } from '#lib/devnet/host/auditor-registry.ts'
 import { confidentialAccountKey } from '#lib/devnet/host/token/account.ts'
 import { delegationKey } from '#lib/devnet/host/token/delegation.ts'
 import { rentFee } from '#lib/devnet/transaction/fees.ts'
+import { BASE_FEE } from '#lib/devnet/transaction/validity.ts'
 import { prover } from '#lib/prover/stand-in.ts'
 import { syncBalance } from '#lib/wallet/balance.ts'
 import { buildDeposit, buildMerge, buildRegister, buildTransfer } from '#lib/wallet/calls.ts'
@@ -72,4 +74,15 @@ test('bids for a transfer twice what simulation and rent margin add up to, and i
   // The simulation's margins on instructions, size and refundable fees are a tenth of the charge.
   expect(Number(bare.fee) / Number(bare.charged)).toBeLessThan(1.11)
   expect(Number(bare.bid) / Number(bare.charged)).toBeLessThan(2.21)
+  // The table of the documentation: simulation, inner fee, bid, charge.
+  const documented = await readFile('docs/decisions.md', 'utf8')
+  const simulated = ({ fee }: typeof first) => fee - BASE_FEE - 3n * RENT_MARGIN
+  for (const [one, other] of [
+    [simulated(first), simulated(later)],
+    [first.fee, later.fee],
+    [first.bid, later.bid],
+    [first.charged, later.charged],
+  ] as const) {
+    expect(documented).toContain(`| ${one.toLocaleString('en-US')} | ${other.toLocaleString('en-US')} |`)
+  }
 })
