@@ -17,7 +17,8 @@ import {
   checkpointShape,
   MAX_PAGE,
   pageShape,
-  rangeQuery,
+  type rangeQuery,
+  registryQuery,
   tokenQuery,
 } from '#lib/archive/schema.ts'
 import { recentWindow } from '#lib/archive/source.ts'
@@ -195,12 +196,13 @@ export const ARCHIVE_OPERATIONS = inGroup('Archive', [
     summary: 'List the events of the verifier and auditor registries that the token has named',
     description: 'Rotated keys are in these events only: a registry does not store them.',
     parameters: CONTRACT,
-    query: { schema: rangeQuery, example: RANGE_EXAMPLE },
+    query: { schema: registryQuery, example: { ...RANGE_EXAMPLE, registry: EXAMPLE.contract } },
     response: { description: 'A page of events', schema: pageShape, example: PAGE_EXAMPLE },
     refusals: ['archive-not-found', 'rate-limited'],
     handle: async ({ service, params, query }) => {
       const { db, archive } = await requireArchive(service, params, query.generation)
-      return answerEvents(archive, query, await readRegistryEvents(db, archive, rangeOf(archive, query)))
+      const page = await readRegistryEvents(db, archive, rangeOf(archive, query), query.registry)
+      return answerEvents(archive, query, page)
     },
   }),
 ])

@@ -110,24 +110,34 @@ export async function readTokenEvents(db: Database, archive: Archive, query: Eve
   return await present(db, archive, query, page, rows.length > query.limit ? page.at(-1) : undefined)
 }
 
-/** The events of the verifier and the auditor registries that the token has named. */
-export async function readRegistryEvents(db: Database, archive: Archive, query: EventQuery): Promise<ArchivedPage> {
-  const streams = await Promise.all(archive.registries.map((stream) => readStream(db, stream, query)))
+/**
+ * The events of the verifier and the auditor registries that the token has named, or of one of them. The archive lacks the
+ * early events of a registry that was named late, so a reader of an earlier one asks for that alone.
+ */
+export async function readRegistryEvents(
+  db: Database,
+  archive: Archive,
+  query: EventQuery,
+  registry?: string | undefined,
+): Promise<ArchivedPage> {
+  const registries = archive.registries.filter(({ contract }) => registry === undefined || contract === registry)
+  const streams = await Promise.all(registries.map((stream) => readStream(db, stream, query)))
   const rows = streams.flat().sort((one, other) => compare(one, other))
   const page = rows.slice(0, query.limit)
   const ranges = await findRanges(
     db,
-    archive.registries.map(({ id }) => id),
+    registries.map(({ id }) => id),
   )
-  const complete = archive.registries.every(({ id }) =>
+  const complete = registries.every(({ id }) =>
     covers(
       ranges.filter(({ stream }) => stream === id),
       query.fromLedger,
       query.toLedger,
     ),
   )
+  const isKnown = registry === undefined || registries.length > 0
   const rest = await present(db, archive, query, page, rows.length > query.limit ? page.at(-1) : undefined)
-  return { ...rest, complete: complete && rest.complete }
+  return { ...rest, complete: isKnown && complete && rest.complete }
 }
 
 /** All events of one transaction (64 hex digits) in the token's stream. */

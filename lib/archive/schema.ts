@@ -105,6 +105,14 @@ export const tokenQuery = z.object({
     .optional()
     .meta({ description: 'return all events of this transaction' }),
 })
+export const registryQuery = z.object({
+  ...rangeFields,
+  registry: z
+    .string()
+    .regex(/^C[A-Z2-7]{55}$/, 'registry must be a contract')
+    .optional()
+    .meta({ description: 'only events of this registry, and `complete` about it alone' }),
+})
 export const checkpointQuery = z.object({
   at_ledger: ledger('at_ledger', 'as of this ledger; by default the last of the archive'),
   generation,

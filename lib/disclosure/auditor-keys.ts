@@ -33,7 +33,8 @@ export async function findAuditorKeys(
   const registries = await findRegistries(sources, events, from)
   const histories = new Map<string, KeyHistory>()
   for (const registry of new Set(registries)) {
-    histories.set(registry, await readKeyHistory(sources, { registry, auditorId, from }))
+    const ledgers = events.filter((_, index) => registries[index] === registry).map(({ ledger }) => ledger)
+    histories.set(registry, await readKeyHistory(sources, { registry, auditorId, from: Math.min(...ledgers) }))
   }
   return events.map(({ id }, index) => {
     const history = histories.get(registries[index] ?? '')
@@ -66,10 +67,7 @@ async function readKeyHistory(
   )
   const events = await readSince(sources, from, {
     filter: { type: 'contract', contractIds: [registry] },
-    readArchived: async (archive, first, last) => {
-      const { events: all, complete } = await archive.readRegistry(first, last)
-      return { complete, events: all.filter(({ contract_id }) => contract_id === registry) }
-    },
+    readArchived: (archive, first, last) => archive.readRegistry(registry, first, last),
   })
   return { present, changes: events.flatMap((event) => keyChangeOf(event, auditorId) ?? []) }
 }

@@ -24,6 +24,7 @@ export const FIELDS = [
   'payout-id',
   'q',
   'rate',
+  'registry',
   'rows',
   'seals',
   'session',

@@ -42,8 +42,8 @@ export interface TokenArchive extends EventArchive {
   readTransaction(hash: string): Promise<ArchivedEvents>
   /** Every event of the token, from one ledger to another. @throws WalletError `archive-unavailable` */
   readToken(fromLedger: number | undefined, toLedger: number): Promise<ArchivedEvents>
-  /** The events of the registries that the token has named. @throws WalletError `archive-unavailable` */
-  readRegistry(fromLedger: number | undefined, toLedger: number): Promise<ArchivedEvents>
+  /** The events of a registry that the token has named. @throws WalletError `archive-unavailable` */
+  readRegistry(registry: string, fromLedger: number | undefined, toLedger: number): Promise<ArchivedEvents>
 }
 
 /** `complete`: none of the requested events is missing. */
@@ -133,7 +133,11 @@ export function openHttpArchive(
     readEvents: (account, from, to) => readPages(`/accounts/${account}/events`, {}, { from, to }),
     readTransaction: (hash) => readPages('/events', { tx_hash: hash }, {}),
     readToken: (from, to) => readPages('/events', {}, { from, to }),
-    readRegistry: (from, to) => readPages('/registry', {}, { from, to }),
+    readRegistry: async (registry, from, to) => {
+      // An archive may ignore the query and return the events of every registry.
+      const { events, complete } = await readPages('/registry', { registry }, { from, to })
+      return { events: events.filter(({ contract_id }) => contract_id === registry), complete }
+    },
   }
 }
 

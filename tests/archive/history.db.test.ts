@@ -166,6 +166,25 @@ test('keeps a separate stream for the registries', async () => {
   expect(own.events.map(({ type }) => type)).toEqual(['auditor_set', 'verifier_set'])
 })
 
+test('a registry that was named late does not make an earlier one incomplete', async () => {
+  fake.add(2, 'auditor_set', [CONTRACTS.auditor])
+  fake.add(3, 'rotate_key', [], CONTRACTS.auditor)
+  fake.latestLedger = 100
+  await ingest(context)
+  await ingest(context)
+  fake.oldestLedger = 50
+  fake.add(101, 'verifier_set', [CONTRACTS.verifier])
+  await ingest(context)
+  await ingest(context)
+  const archive = await ingested()
+  const completeOf = async (registry?: string) =>
+    (await readRegistryEvents(db, archive, everything(archive), registry)).complete
+  expect(await completeOf(CONTRACTS.auditor)).toBe(true)
+  expect(await completeOf(CONTRACTS.verifier)).toBe(false)
+  expect(await completeOf(CONTRACTS.token)).toBe(false)
+  expect(await completeOf()).toBe(false)
+})
+
 describe('payloads', () => {
   const KEY = Buffer.alloc(64, 7)
   const struct = (fields: Record<string, xdr.ScVal>) =>

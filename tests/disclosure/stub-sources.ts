@@ -44,19 +44,19 @@ export function archived(
 
 /** An archive of these events. `complete`: whether it says so. */
 export function archiveOf(events: readonly ArchivedEvent[], complete = true, name = 'archive'): TokenArchive {
-  const read = async (own: boolean, from = 0, through = Number.POSITIVE_INFINITY) => ({
+  const read = async (contract: string, from = 0, through = Number.POSITIVE_INFINITY) => ({
     events: events.filter(
-      ({ ledger_seq, contract_id }) => ledger_seq >= from && ledger_seq <= through && (contract_id === TOKEN) === own,
+      ({ ledger_seq, contract_id }) => ledger_seq >= from && ledger_seq <= through && contract_id === contract,
     ),
     complete,
   })
   return {
     name,
     findStart: async () => undefined,
-    readEvents: (_, from, through) => read(true, from, through),
+    readEvents: (_, from, through) => read(TOKEN, from, through),
     readTransaction: async (hash) => ({ events: events.filter(({ tx_hash }) => tx_hash === hash), complete }),
-    readToken: (from, through) => read(true, from, through),
-    readRegistry: (from, through) => read(false, from, through),
+    readToken: (from, through) => read(TOKEN, from, through),
+    readRegistry: read,
   }
 }
 
