@@ -1,24 +1,21 @@
 import { StrKey, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
-import { and, eq, inArray, isNull, max, or } from 'drizzle-orm'
-import { batchItems, type ReleaseRefusal, relayChannels } from '#drizzle/schema/relay.ts'
+import { and, eq, max, or } from 'drizzle-orm'
+import { type ReleaseRefusal, relayChannels } from '#drizzle/schema/relay.ts'
 import { envelopes, transfers } from '#drizzle/schema/transfers.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
 import { transact } from '#lib/db/connection.ts'
-import { SponsorRefusal } from '#lib/refusal/sponsor-refusal.ts'
 import { decodeEnvelope } from '#lib/stellar/node/envelope.ts'
 import { lookUp } from '#lib/stellar/transaction.ts'
 import { sponsorChannel } from '#lib/transfers/channel.ts'
 import { askUntilRecent } from '#lib/transfers/recency.ts'
 import { findOpenTransfer } from '#lib/transfers/rows.ts'
-import { readConfidentialAccount } from '#lib/wallet/account.ts'
-import { decryptSent } from '#lib/wallet/decryption.ts'
 import { readTokenEvents, type TokenEvent } from './channel-events.ts'
 import { findChannel, isChannel } from './channel-state.ts'
 import { endWithin, requeue } from './item.ts'
 import { ItemError, isItemError } from './item-error.ts'
-import { findItem, type Item, oldestFirst } from './item-row.ts'
+import { findItem, type Item } from './item-row.ts'
+import { findPaidItem, findPaidPayout, readAmount } from './lost-payment.ts'
 import type { Relay } from './relay.ts'
-import { unsealAmount } from './sealing.ts'
 
 export interface Released {
   /** transfers of the channel that no row had */
@@ -142,75 +139,23 @@ async function recordAndSettle(
   const context = { sponsor, tracker: sponsor.tracker, waitMs: 0 }
   const signed = TransactionBuilder.fromXdr(event.signedXDR, relay.network.passphrase)
   const ending = { status: 'paid', hash: event.hash, innerHash: Buffer.from(signed.hash()).toString('hex') } as const
-  const amount = await readAmount(relay, channel, event)
-  let isRefused = false
+  const payment = { ...event, amount: await readAmount(relay, channel, event) }
   for (;;) {
-    const item = await findPaid(relay, channel, { ...event, amount })
+    const item = await findPaidItem(relay, channel, payment)
     const confirm = async (tx: Parameters<typeof endWithin>[0]) => {
       if (!item || (await endWithin(tx, relay, item, ending))) return
       throw new ItemError('item-gone', 'a worker has taken the item')
     }
     try {
-      // Without its run, a payment from an escrow pays a payout of the owner's organisation that fits, if there is one.
       const quotaAccount = item?.quotaAccount ?? event.from
-      const paid = isRefused ? { paysNone: true as const } : item?.payout ? { payoutId: item.payout } : {}
-      const delegated = event.from !== channel && { delegated: paid }
+      const payoutId = item ? item.payout : await findPaidPayout(relay, channel, payment)
+      const delegated = event.from !== channel && { delegated: payoutId ? { payoutId } : {} }
       await sponsorChannel(context, { channel, quotaAccount, signedXDR: event.signedXDR, confirm, ...delegated })
       return item
     } catch (error) {
-      // Since the restore the payout was canceled, or paid again. The payment is recorded without it.
-      const isTaken = error instanceof SponsorRefusal && error.reason === 'payout' && !isRefused
-      if (isTaken) isRefused = true
-      else if (!isItemError(error, 'item-gone')) throw error
+      if (!isItemError(error, 'item-gone')) throw error
     }
   }
-}
-
-/**
- * The amount that the channel paid from its own balance, in base units. Undefined for a payment from an escrow, and on a
- * host without the channel's seed. @throws LedgerError
- */
-async function readAmount(
-  relay: Relay,
-  address: string,
-  { from, to, fields }: TokenEvent,
-): Promise<bigint | undefined> {
-  const channel = relay.channels.find((own) => own.address === address && own.address === from)
-  const payee = channel && (await readConfidentialAccount(relay.network.server, relay.token, to))
-  return payee && decryptSent(channel.keys.vk, payee.viewingKey, fields)
-}
-
-/**
- * The item that a transfer of the channel paid: of the unpaid ones for its payee, and with its amount if that is known, the
- * oldest; none if it was lost with its job. For a payment from an escrow it is an item of a run that the escrow's owner has
- * delegated to the channel. A worker that has it loses it.
- */
-async function findPaid(
-  relay: Relay,
-  channel: string,
-  { from, to, amount }: TokenEvent & { amount: bigint | undefined },
-): Promise<Item | undefined> {
-  const db = await relay.database()
-  const isOfPayee = eq(batchItems.recipient, to)
-  // An item of a job without a recipient pays one of the channels.
-  const isOfJob = and(
-    isNull(batchItems.payout),
-    (await findChannel(relay, to)) ? or(isOfPayee, isNull(batchItems.recipient)) : isOfPayee,
-  )
-  const isOfRun = and(isOfPayee, eq(batchItems.spender, channel), eq(batchItems.quotaAccount, from))
-  const candidates = await db
-    .select()
-    .from(batchItems)
-    .where(and(from === channel ? isOfJob : isOfRun, inArray(batchItems.status, ['queued', 'taken'])))
-    .orderBy(...oldestFirst)
-  for (const item of candidates) {
-    const due = amount && (await unsealAmount(relay.key, item, item.sealedAmount ?? '').catch(() => null))
-    if (due !== amount) continue
-    if (item.status !== 'taken') return item
-    await requeue(relay, item, { because: 'handed-over' })
-    return await findItem(db, item)
-  }
-  return undefined
 }
 
 export const isChannelAddress = (text: string | undefined): text is string =>

@@ -13,7 +13,8 @@ import { columnsOf, settle } from './settle.ts'
  * Records a successful transaction that the client submitted directly. Its bid is zero, because the client paid the fee.
  * If a transfer of this sequence number to the same recipient is open, the transaction is its payment: it joins as an
  * envelope, and the next poll settles the transfer. Otherwise it becomes a separate settled transfer and pays a payout
- * that was created before the ledger closed, preferring the payout of an earlier transfer with this number.
+ * that was created before the ledger closed, preferring the payout of an earlier transfer with this number. A payment from an
+ * escrow is recorded even if its payout was canceled or paid otherwise since the database was restored from a backup.
  * @throws SponsorRefusal if the payout that the client names doesn't fit
  */
 export async function recordApplied(db: Database, proposal: Proposal, record: LedgerRecord): Promise<RecordedTransfer> {
@@ -41,7 +42,7 @@ async function joinApplied(tx: Database, open: Transfer, proposal: Proposal, rec
   const limits = { payoutId, createdBefore: closeOf(record) }
   const linked = payoutId === undefined ? open : await linkPayout(tx, open, limits, now)
   await auditRecorded(tx, linked ?? open, inner, now)
-  return linked !== undefined
+  return linked !== undefined || open.kind === 'delegated'
 }
 
 /** @throws SponsorRefusal, which rolls everything back, if the payout that the client names does not fit */
@@ -68,7 +69,8 @@ async function settleApplied(tx: Database, proposal: Proposal, record: LedgerRec
     return true
   }
   const limits = { payoutId: terms.payoutId, createdBefore: closeOf(record) }
-  const linked = terms.paysNone ? written : await linkEarlierPayout(tx, written, limits, now)
+  const isDelegated = written.kind === 'delegated'
+  const linked = (await linkEarlierPayout(tx, written, limits, now)) ?? (isDelegated ? written : undefined)
   if (!linked) throw sponsorRefused('payout')
   await auditRecorded(tx, linked, inner, now)
   await settle(tx, linked.id, decision, now)

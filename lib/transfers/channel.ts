@@ -18,7 +18,7 @@ export interface ChannelTransfer {
   /** what the caller has just read from the ledger for this transaction */
   checked?: LedgerCheck | undefined
   /** set if the channel pays from the escrow of a delegation, with the payout that it pays, if that is recorded */
-  delegated?: Pick<RecordingTerms, 'payoutId' | 'paysNone'>
+  delegated?: Pick<RecordingTerms, 'payoutId'>
 }
 
 /**

@@ -1,5 +1,5 @@
 import { eq } from 'drizzle-orm'
-import { type Transfer, type TransferKind, transfers } from '#drizzle/schema/transfers.ts'
+import { type Transfer, transfers } from '#drizzle/schema/transfers.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
 import { claimPayout, organisationOfWallet, type PayoutClaim } from '#lib/directory/payouts/claims.ts'
@@ -26,8 +26,6 @@ export interface RecordingTerms {
   calls?: CallRules | undefined
   /** the payout that the client names, if it does */
   payoutId?: string
-  /** it pays no payout, although one may fit: that of a payment which the ledger applied was canceled meanwhile */
-  paysNone?: true
   /** the account whose quota it counts against, if it isn't the payer's */
   quotaAccount?: string
   /** runs in the transaction that records it, and throws to stop it */
@@ -90,7 +88,7 @@ export function recordTransfer(
     }
     await terms.confirm?.(tx)
     // A rival claims no payout by itself.
-    const claims = !terms.paysNone && (recording.kind === 'begun' || payoutId !== undefined)
+    const claims = recording.kind === 'begun' || payoutId !== undefined
     const transfer = claims ? await linkPayout(tx, recording.transfer, { payoutId }, now) : recording.transfer
     if (!transfer) throw sponsorRefused('payout')
     await auditRecorded(tx, transfer, inner, now)
@@ -118,15 +116,13 @@ export const rowOf = (intent: Intent, now: Date) => ({
   createdAt: now,
 })
 
-/** Only these calls pay their recipient: the recipient of a merge is its own account, which may be a payee, too. */
-const PAYING: ReadonlySet<TransferKind> = new Set(['transfer', 'delegated'])
-
 /** The payouts that a transfer may claim: the one that the client names, and those created before a given time. */
 export type PayoutLimits = Pick<PayoutClaim, 'payoutId' | 'createdBefore'>
 
 /**
- * Claims a payout for a transfer, if one fits. A transfer with a payout keeps it.
- * Undefined if the client names one that doesn't fit.
+ * Claims a payout for a transfer, if one fits: the named one, or any for a client's transfer that names none. Other calls
+ * pay no payout: the recipient of a merge is its own account, which may be a payee, too. A transfer with a payout keeps it.
+ * Undefined if the named one doesn't fit.
  */
 export async function linkPayout(
   tx: Database,
@@ -137,7 +133,7 @@ export async function linkPayout(
   const { id, kind, organisation, recipient } = transfer
   const { payoutId = transfer.payout } = limits
   if (transfer.payout !== null) return payoutId === transfer.payout ? transfer : undefined
-  const canPay = organisation !== null && PAYING.has(kind)
+  const canPay = organisation !== null && (kind === 'transfer' || (kind === 'delegated' && payoutId !== null))
   const claim = { transfer: id, organisation: organisation ?? '', recipient, ...limits }
   const payout = canPay ? await claimPayout({ db: tx, now }, claim) : undefined
   if (payout === undefined) return payoutId === null ? transfer : undefined

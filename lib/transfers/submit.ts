@@ -127,9 +127,9 @@ export async function submit(
   const hash = hashOf(recorded)
   onRecorded?.(hash)
   const { payoutId } = terms
-  // A request that recorded its transfer has claimed its payout then.
+  // A request that recorded its transfer has claimed its payout then, and so has the relay.
   const transfer =
-    isNew || payoutId === undefined
+    isNew || payoutId === undefined || recorded.transfer.kind === 'delegated'
       ? recorded.transfer
       : await linkRepeat(db, recorded.transfer.id, { payoutId, hash, now: clock() })
   const outcome = await tracker.submit({ ...recorded, transfer }, { innerHash, isNew, waitMs })

@@ -13,15 +13,17 @@ export async function findContradictions(db: Database): Promise<unknown[]> {
         count(p.id) FILTER (WHERE p.status = 'ready') AS ready,
         count(p.id) FILTER (WHERE p.status = 'pending') AS pending,
         count(p.id) FILTER (WHERE p.status = 'paid') AS paid,
-        count(p.id) FILTER (WHERE p.status = 'failed') AS failures
+        count(p.id) FILTER (WHERE p.status = 'failed') AS failures,
+        count(p.id) FILTER (WHERE p.status = 'canceled') AS canceled
       FROM batches b LEFT JOIN payouts p ON p.batch = b.id GROUP BY b.id
     ), expected AS (
       SELECT *, CASE
         WHEN status = 'draft' AND ready + pending + paid + failures = 0 THEN 'draft'
         WHEN drafts > 0 THEN 'no drafts outside of one'
-        WHEN pending + paid + failures = 0 THEN 'ready'
+        -- A batch that was started stays so, even if every payout that was sent has failed and was canceled.
+        WHEN pending + paid + failures = 0 AND (canceled = 0 OR started_at IS NULL) THEN 'ready'
         WHEN ready + pending > 0 THEN 'started'
-        WHEN failures > 0 THEN 'failed'
+        WHEN failures > 0 OR payouts = 0 THEN 'failed'
         ELSE 'completed' END AS should_be
       FROM counts
     )

@@ -338,7 +338,9 @@ async function restoreRun(isWithin: boolean) {
   await fixture.running.batch?.queue.open()
   const runs = openRunFixture(fixture)
   const employer = await runs.employer()
-  const batch = await runs.batchOf(employer, [4n, 8n])
+  // Older payouts to the same payees, of other amounts, which nobody pays.
+  const older = await runs.batchOf(employer, [16n, 32n])
+  const batch = await runs.batchOf(employer, [4n, 8n], { like: older })
   const { body: created } = await runs.ask<{ id: string }>(employer, 'POST', '/batches', { name: 'next' })
   const instructions = batch.payouts
     .slice(0, 1)
@@ -356,14 +358,14 @@ async function restoreRun(isWithin: boolean) {
   const paid = (await runs.read(batch)).payouts.map(({ txHash }) => txHash)
   await restore()
   expect((await runs.read(batch)).payouts.map(({ status }) => status)).toEqual(['ready', 'ready'])
-  return { runs, batch, paid, next: { id: created.id, employer } }
+  return { runs, batch, paid, older, next: { id: created.id, employer } }
 }
 
 test.each([
   ['a moment within the run', 2],
   ['a moment before it', 0],
 ])('pays no payout of a run again after a restore to %s', async (_, settled) => {
-  const { runs, batch, paid } = await restoreRun(settled > 0)
+  const { runs, batch, paid, older } = await restoreRun(settled > 0)
   await using _host = await fixture.relay()
   await expect.poll(findMoved, { timeout: 60_000 }).not.toEqual([])
   await pass(20)
@@ -374,6 +376,7 @@ test.each([
   // The payments are recorded for their payouts, also where the restored database lacks the run.
   await expect.poll(async () => (await runs.read(batch)).payouts.map(({ txHash }) => txHash)).toEqual(paid)
   expect(await runs.read(batch)).toMatchObject({ status: 'completed', settledCount: 2 })
+  expect((await runs.read(older)).payouts.map(({ status }) => status)).toEqual(['ready', 'ready'])
   expect(await runs.received(batch)).toEqual([4n, 8n])
 })
 

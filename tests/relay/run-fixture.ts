@@ -51,16 +51,16 @@ export function openRunFixture(fixture: RelayService) {
   async function batchOf(
     employer: SignedInPayer,
     amounts: readonly bigint[],
-    given: { channels?: readonly string[]; payees?: readonly Holder[] } = {},
+    given: { channels?: readonly string[]; payees?: readonly Holder[]; like?: RunBatch } = {},
   ): Promise<RunBatch> {
     const { channels = [defaultChannel] } = given
-    const payees = given.payees ?? (await Promise.all(amounts.map(() => enrol(network))))
-    const contractors = await Promise.all(
-      payees.map(async ({ address }) => {
-        const { body } = await ask<{ id: string }>(employer, 'POST', '/contractors', { name: randomUUID(), address })
-        return body.id
-      }),
-    )
+    const payees = given.like?.payees ?? given.payees ?? (await Promise.all(amounts.map(() => enrol(network))))
+    const engage = async ({ address }: Holder) => {
+      const { body } = await ask<{ id: string }>(employer, 'POST', '/contractors', { name: randomUUID(), address })
+      return body.id
+    }
+    const contractors =
+      given.like?.payouts.map(({ contractorId }) => contractorId) ?? (await Promise.all(payees.map(engage)))
     const { body: batch } = await ask<{ id: string }>(employer, 'POST', '/batches', { name: 'a run' })
     const instructions = await Promise.all(
       amounts.map(async (amount, index) => {

@@ -3,6 +3,7 @@ import { eq } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { payouts as payoutRows } from '#drizzle/schema/directory.ts'
 import { relayChannels } from '#drizzle/schema/relay.ts'
+import { sendAndWait } from '#lib/cli/client/participants.ts'
 import { hashSeal, signManifest } from '#lib/wallet/manifest.ts'
 import { keypairSigner } from '#lib/wallet/signer.ts'
 import type { Fault } from '../support/fault-proxy.ts'
@@ -126,6 +127,38 @@ test('drops a signed envelope whose payout is canceled before it is recorded', a
   expect(await runs.itemsOf(batch)).toMatchObject([{ status: 'skipped', hash: null }])
   expect(await runs.received(batch)).toEqual([0n])
   expect(await quotaOf(employer.address)).toMatchObject({ count: 0, held: 0n })
+})
+
+test('records a payment that the ledger applied although its payout was canceled, as after a restore', async () => {
+  const employer = await runs.employer()
+  const batch = await runs.batchOf(employer, [1n])
+  await runs.delegate(employer, 1n)
+  const [payout] = batch.payouts
+  if (!payout) throw new Error('no payout')
+  // The transaction reaches the ledger, and the database knows nothing of it.
+  const pass = onceSigned(batch, async () => {
+    const [item] = await runs.itemsOf(batch)
+    await sendAndWait(service.ledger.network, item?.signedXdr ?? '')
+    expect(await runs.cancel(batch, payout)).toMatchObject({ status: 200 })
+  })
+  let isLost = false
+  service.ledger.proxy.rule(async (call): Promise<Fault> => {
+    const before = (await runs.read(batch)).payouts[0]?.status
+    await pass(call)
+    const after = (await runs.read(batch)).payouts[0]?.status
+    if (before === after || isLost) return 'pass'
+    isLost = true
+    return { status: 503 }
+  })
+  await runs.run(batch)
+  await using _relay = await service.relay()
+  await runs.ended(batch)
+  const [item] = await runs.itemsOf(batch)
+  expect(item).toMatchObject({ status: 'paid' })
+  expect(
+    await service.db.query.transfers.findMany({ where: (row, { eq }) => eq(row.hash, item?.hash ?? '') }),
+  ).toMatchObject([{ status: 'succeeded', kind: 'delegated', payout: null }])
+  expect(await runs.received(batch)).toEqual([1n])
 })
 
 test('tries a payout again whose claim was refused, and which is unpaid', async () => {
