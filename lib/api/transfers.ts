@@ -54,7 +54,7 @@ export async function sponsorSigned(
   const inner = decodeInner(signedXDR, tracker.network.passphrase)
   if (inner.source !== payer) throw new Refusal('source-mismatch')
   const context = { tracker, sponsor, waitMs: settings.transferWait }
-  return await sponsorTransfer(context, inner, await readTerms())
+  return await sponsorTransfer(context, inner, readTerms())
 }
 
 export const TRANSFER_OPERATIONS = inGroup('Transfers', [

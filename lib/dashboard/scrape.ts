@@ -1,5 +1,6 @@
 import type { Keypair } from '@stellar/stellar-sdk'
 import type { ArchiveContext } from '#lib/archive/ingest.ts'
+import { readPresent } from '#lib/db/clock.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { exposeMetrics, type Family } from '#lib/observability/metrics.ts'
@@ -31,7 +32,7 @@ export async function scrape({ database, network, sponsor, archive, settings, no
         ...(await stateFamilies(db, now())),
       ]
     }),
-    attempt(() => ledgerFamilies(network, now())),
+    attempt(async () => ledgerFamilies(network, await readPresent({ database, now }))),
     sponsor ? attempt(async () => balanceFamilies(sponsor, await sponsor.readBalance())) : [],
     archive ? attempt(() => archiveFamilies(archive)) : [],
   ])

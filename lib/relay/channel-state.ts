@@ -4,14 +4,6 @@ import type { Database } from '#lib/db/connection.ts'
 import { type Item, OPEN_ITEM } from './item-row.ts'
 import type { Relay } from './relay.ts'
 
-/** The database's clock, unix ms: hosts' clocks may be minutes off. */
-export async function readClock(db: Database): Promise<number> {
-  const now = sql<number>`extract(epoch FROM clock_timestamp()) * 1000`.mapWith(Number)
-  const [row] = await db.select({ now }).from(sql`(VALUES (1)) AS one`)
-  if (!row) throw new Error('the database returned no time')
-  return row.now
-}
-
 /** A channel's row. Its opening and its balance are sealed. */
 export type ChannelRecord = typeof relayChannels.$inferSelect
 

@@ -77,8 +77,8 @@ async function findRun(db: Database, item: Item) {
 }
 
 /**
- * Requires that nothing else pays the item's payout. A payment that this database has recorded counts even
- * if the payout's status denies it.
+ * Requires that nothing else pays the item's payout. A payment that this database has recorded, as a transfer or as an
+ * item, counts even if the payout's status denies it.
  * @throws ItemError `payout-gone` if it was paid or canceled, `payout-busy` while another transfer may still pay it
  */
 export async function requireUnpaid(db: Database, { payout: id }: Pick<Item, 'payout'>): Promise<void> {
@@ -89,8 +89,11 @@ export async function requireUnpaid(db: Database, { payout: id }: Pick<Item, 'pa
     .from(transfers)
     .where(and(eq(transfers.payout, id), inArray(transfers.status, ['open', 'succeeded', 'unknown'])))
   if (paying.some(({ status }) => status === 'open')) throw new ItemError('payout-busy', 'another transfer pays it')
+  const isPaid = and(eq(batchItems.payout, id), eq(batchItems.status, 'paid'))
+  const hasPaidItem = (await db.$count(batchItems, isPaid)) > 0
   const isRunnable = RUNNABLE.some((status) => status === payout?.status)
-  if (paying.length > 0 || (payout && !isRunnable)) throw new ItemError('payout-gone', 'the payout is paid or canceled')
+  if (hasPaidItem || paying.length > 0 || (payout && !isRunnable))
+    throw new ItemError('payout-gone', 'the payout is paid or canceled')
 }
 
 /** The escrow that an item is paid from, and what the ledger says about the item's payment. */

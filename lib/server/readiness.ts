@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { openArchive, readCoverage } from '#lib/archive/history.ts'
 import { LEAST_HISTORY_LEFT } from '#lib/archive/ranges.ts'
 import { readWindow } from '#lib/archive/source.ts'
+import { readPresent } from '#lib/db/clock.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { readRelayState } from '#lib/relay/channel-state.ts'
 import { readLatestLedger } from '#lib/stellar/latest-ledger.ts'
@@ -73,12 +74,12 @@ async function checkDatabase(service: Service): Promise<Check> {
   return { ok: true }
 }
 
-async function checkLedger({ network, now }: Service): Promise<Check> {
+async function checkLedger({ network, database, now }: Service): Promise<Check> {
   const { sequence: latestLedger, closedAt } = await readLatestLedger(network)
-  const age = Math.max(0, Math.round(now().getTime() / 1000) - closedAt)
-  if (age > SILENT_SECONDS)
-    return { ok: false, problem: 'the last ledger is old, or this clock is fast', latestLedger, age }
-  return { ok: true, latestLedger, age }
+  const present = await readPresent({ database, now })
+  const age = Math.max(0, Math.round(present.getTime() / 1000) - closedAt)
+  const isOld = age > SILENT_SECONDS
+  return { ok: !isOld, ...(isOld && { problem: 'the last ledger is old' }), latestLedger, age }
 }
 
 async function checkSponsor({ sponsor, settings }: Service): Promise<Check> {

@@ -49,7 +49,7 @@ export interface TransferResult {
 export async function sponsorTransfer(
   context: TransferContext,
   inner: SignedTransaction,
-  terms: ClientTerms = {},
+  terms: ClientTerms | Promise<ClientTerms> = {},
 ): Promise<TransferResult> {
   const { outcome, hash: sent } = await submitInTime(context, inner, terms)
   if (outcome.kind === 'open') throw failed('transfer-open', { hash: sent })
@@ -74,7 +74,7 @@ const failed = (code: RefusalCode, details: { hash: string; reason?: string }) =
 async function submitInTime(
   context: TransferContext,
   inner: SignedTransaction,
-  terms: RecordingTerms,
+  terms: ClientTerms | Promise<ClientTerms>,
 ): Promise<Submission> {
   const time = new AbortController()
   const late = Promise.withResolvers<Submission>()
@@ -88,8 +88,8 @@ async function submitInTime(
   const onRecorded = (hash: string) => {
     recordedAs = hash
   }
-  const submitted = submit(context, inner, { terms, signal: time.signal, onRecorded })
-  return await Promise.race([submitted, late.promise]).finally(() => clearTimeout(timer))
+  const read = async () => await submit(context, inner, { terms: await terms, signal: time.signal, onRecorded })
+  return await Promise.race([read(), late.promise]).finally(() => clearTimeout(timer))
 }
 
 /** How a transfer ended for its caller, and the hash under which the caller's own transaction was submitted. */

@@ -338,7 +338,7 @@ async function restoreRun(isWithin: boolean) {
   await fixture.running.batch?.queue.open()
   const runs = openRunFixture(fixture)
   const employer = await runs.employer()
-  // Older payouts to the same payees, of other amounts, which nobody pays.
+  // Older payouts to the same payees, of other amounts, that stay unpaid.
   const older = await runs.batchOf(employer, [16n, 32n])
   const batch = await runs.batchOf(employer, [4n, 8n], { like: older })
   const { body: created } = await runs.ask<{ id: string }>(employer, 'POST', '/batches', { name: 'next' })

@@ -3,6 +3,7 @@ import { eq } from 'drizzle-orm'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { payouts as payoutRows } from '#drizzle/schema/directory.ts'
 import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
+import { transfers } from '#drizzle/schema/transfers.ts'
 import { enrol } from '#lib/cli/client/participants.ts'
 import { formatManifest, signManifest } from '#lib/wallet/manifest.ts'
 import { keypairSigner } from '#lib/wallet/signer.ts'
@@ -188,7 +189,7 @@ describe('someone who can write to the database', () => {
     expect(received).toEqual([1n, 2n])
   })
 
-  test('has no payout paid again that is set to ready', async () => {
+  test.each(['', ' and whose transfer is deleted'])('has no payout paid again that is set to ready%s', async (more) => {
     const { batch, item, payout, job } = await queueRun([1n], 9n)
     expect(await outcomeOf(batch)).toMatchObject({ items: ['paid'], received: [1n] })
     await setPayout(payout, {
@@ -198,6 +199,7 @@ describe('someone who can write to the database', () => {
       transfer: null,
       encryptedAmount: payout.encryptedAmount ?? null,
     })
+    if (more !== '') await service.db.delete(transfers).where(eq(transfers.payout, payout.id))
     await setJob(job, { status: 'running', endedAt: null })
     await service.db.insert(batchItems).values({ ...item, position: 7 })
     await service.running.batch?.queue.send(service.db, [{ job: job.id, position: 7 }])

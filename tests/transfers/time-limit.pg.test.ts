@@ -68,8 +68,10 @@ test('responds in time while the database swallows packets', async () => {
       () => undefined,
       () => undefined,
     )
-    const response = await Promise.race([service.post(employer, { signedXDR: signedXdr }), query])
-    expect(response).toEqual(unavailable)
+    const post = (path: string) =>
+      service.ask('POST', path, { session: employer.session, body: { signedXDR: signedXdr } })
+    const responses = await Promise.all(['/transfer', '/calls'].map((path) => Promise.race([post(path), query])))
+    expect(responses).toMatchObject([unavailable, { status: 500, body: { code: 'unavailable' } }])
     silent.cut()
   })
   silent.wake()
