@@ -96,7 +96,9 @@ const COMMANDS: Record<string, (given: Given) => Promise<string>> = {
   withdraw: (given) =>
     spending(given, async (network, ...of) => send(network, (await buildWithdraw(network, ...of)).signedXdr)),
   disclose: async (given) => {
-    const files = { request: need(given, 'request'), out: need(given, 'out'), hash: given.hash?.[0] }
+    const [hash, ...more] = given.hash ?? []
+    if (more.length > 0) throw new Error('A request asks for one payment or for a total: give one --hash at most')
+    const files = { request: need(given, 'request'), out: need(given, 'out'), hash }
     const signer = signerOf(given)
     const network = await openNetworkOf(given)
     return await answerRequest(network, { holder: openHolder(signer, network.token) }, files)

@@ -182,7 +182,7 @@ async function readSince({ server, archives }: KeySources, from: number, reading
   return [...first, ...recent]
 }
 
-const differ = () => new DisclosureError('archives-differ', 'the archives have different events of the auditor’s key')
+const differ = () => new DisclosureError('archives-differ', 'the archives disagree about the auditor’s key')
 
 const keyUnknown = (auditorId: number | undefined, reason: string) =>
   new DisclosureError(

@@ -7,6 +7,7 @@ export function formatHtml(report: Report): string {
   const months = [...Map.groupBy(rows, ({ date }) => date.slice(0, 7))]
   const pages = months.length > 0 ? months : [['', []] as [string, ReportRow[]]]
   const facts = about.map(([name, value]) => `<dt>${escapeHtml(name)}</dt><dd>${textOf(value)}</dd>`).join('')
+  const subject = about.slice(0, 1).flat().join(': ')
   const section = ([month, own]: [string, ReportRow[]], index: number) => {
     const name = month ? monthName(month) : 'No payments'
     const isLast = index === pages.length - 1
@@ -17,7 +18,7 @@ export function formatHtml(report: Report): string {
 <header><h1>${escapeHtml(title)}</h1><dl>${facts}</dl></header>
 <table>
 <thead>
-<tr class="month"><th colspan="${columns.length}">${escapeHtml(name)}<span>${escapeHtml(about[0]?.[1] ?? '')}</span></th></tr>
+<tr class="month"><th colspan="${columns.length}">${escapeHtml(name)}<span>${escapeHtml(subject)}</span></th></tr>
 <tr>${columns.map((column) => `<th${classOf(column)}>${escapeHtml(column.title)}</th>`).join('')}</tr>
 </thead>
 <tbody>

@@ -98,17 +98,17 @@ describe('an auditor’s key at a payment', () => {
     ],
     ['needs no archive while the RPC has the ledgers since', { events: [rotation], archives: [] }, first],
     [
-      'is that of the registry which the token named then',
+      'comes from the registry that the token named at the time',
       { current: NEW, events: [named(1_200, OLD), replaced] },
       second,
     ],
     [
-      'is that of a registry named in the event’s data',
+      'comes from a registry that is named in the event’s data',
       { current: NEW, events: [namedInData(1_200, OLD), namedInData(1_700, NEW)] },
       second,
     ],
     [
-      'was rotated in the registry of then',
+      'follows the rotations of the earlier registry, not of the present one',
       {
         current: NEW,
         events: [named(1_200, OLD), rotation, rotated(1_650, [foreign, third], { contract: NEW }), replaced],
@@ -116,17 +116,17 @@ describe('an auditor’s key at a payment', () => {
       first,
     ],
     [
-      'is that of the present registry, named before the payment',
+      'comes from the present registry if it was named before the payment',
       { current: NEW, events: [named(1_200, OLD), named(1_400, NEW)] },
       third,
     ],
     [
-      'is that of a registry which only the archive saw named',
+      'comes from a registry whose naming only the archive has',
       { current: NEW, events: [named(50, OLD), replaced] },
       second,
     ],
     [
-      'is found in archives alone',
+      'comes from archives alone for an old payment',
       { paid: BEFORE, current: NEW, events: [named(50, OLD), oldRotation, named(800, NEW)] },
       first,
     ],
@@ -172,7 +172,7 @@ describe('an auditor’s key at a payment', () => {
     ],
     ['the registry does not know the auditor', 'auditor-key-unknown', { keys: {} }],
     [
-      'the registry was replaced and no source saw the one before named',
+      'the registry was replaced and no source has the naming of the earlier one',
       'auditor-key-unknown',
       { current: NEW, events: [replaced] },
     ],
@@ -182,7 +182,7 @@ describe('an auditor’s key at a payment', () => {
       { current: NEW, events: [named(50, OLD), replaced], archives: [] },
     ],
     [
-      'the registry of then is not named by an address',
+      'the earlier registry is not named by an address',
       'auditor-key-unknown',
       { current: NEW, events: [archived(1_200, 'auditor_set', []), replaced] },
     ],
@@ -192,7 +192,7 @@ describe('an auditor’s key at a payment', () => {
       { current: NEW, events: [replaced], archives: [archiveOf([named(50, OLD)]), archiveOf([])] },
     ],
     [
-      'two archives saw different registries named',
+      'two archives name different earlier registries',
       'archives-differ',
       { current: NEW, events: [replaced], archives: [archiveOf([named(50, OLD)]), archiveOf([named(50, OTHER)])] },
     ],

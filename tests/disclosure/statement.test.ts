@@ -111,7 +111,7 @@ describe('a statement', () => {
     expect(pages).toHaveLength(2)
     for (const [index, month] of ['January 2026', 'February 2026'].entries()) {
       const [thead] = pages[index]?.split('</thead>') ?? []
-      expect(thead?.split('<thead>')[1]).toContain(`${month}<span>${address}</span>`)
+      expect(thead?.split('<thead>')[1]).toContain(`${month}<span>Account: ${address}</span>`)
       expect(pages[index]).toContain('<dt>Amounts in</dt><dd>USDC</dd>')
       expect(pages[index]).toContain('<dt>To (excluded)</dt><dd>2026-07-01 00:00 UTC</dd>')
     }
