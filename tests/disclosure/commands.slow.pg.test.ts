@@ -175,7 +175,12 @@ describe('while the RPC has the payments', () => {
 
   test('a statement lists what was sent, for people and for programs', async () => {
     const secret = ['--secret', employer.signer.secret()]
-    const rows = JSON.parse(await command('wallet', 'statement', ...secret, '--format', 'json')).rows
+    const { rows, ...about } = JSON.parse(await command('wallet', 'statement', ...secret, '--format', 'json'))
+    expect(about).toMatchObject({
+      Account: employer.address,
+      'Amounts in': 'USDC',
+      Token: service.ledger.network.token,
+    })
     expect(rows).toHaveLength(3)
     expect(rows[0]).toMatchObject({ direction: 'sent', counterparty: contractor.address, sent: '40.0000000' })
     expect(rows[2]).toMatchObject({ runningTotal: '-54.5000000', transaction: hashes[2] })
