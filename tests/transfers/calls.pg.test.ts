@@ -1,10 +1,10 @@
-import { Keypair } from '@stellar/stellar-sdk'
+import { Keypair, Operation, TransactionBuilder } from '@stellar/stellar-sdk'
 import { sql } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { relayChannels } from '#drizzle/schema/relay.ts'
-import { enrol, registerHolder } from '#lib/cli/client/participants.ts'
-import { requestFriendbot } from '#lib/stellar/friendbot.ts'
-import { buildDelegation, buildMerge, buildRegister, buildRevocation } from '#lib/wallet/calls.ts'
+import { endow, enrol, registerHolder, sendAndWait } from '#lib/cli/client/participants.ts'
+import { syncBalance } from '#lib/wallet/balance.ts'
+import { buildDelegation, buildMerge, buildRegister, buildRevocation, buildTransfer } from '#lib/wallet/calls.ts'
 import { ensureEscrow, readOwnDelegations, revokeAll } from '#lib/wallet/escrow.ts'
 import type { Holder } from '#lib/wallet/keys.ts'
 import { openApiClient } from '../support/api-client.ts'
@@ -33,16 +33,38 @@ const submitAs = (payer: { session: string }) => async (signedXdr: string) => {
 
 const stroopsOf = async (address: string) => (await service.ledger.network.rpc.getAccountEntry(address)).balance
 
-test('registers an account at no cost to it', async () => {
-  const { network } = service.ledger
+/** Creates an account with exactly the minimum reserve, one XLM, and registers it. */
+async function enrolPoor() {
+  const { network, issuer } = service.ledger
   const signer = Keypair.random()
-  await requestFriendbot(network.friendbotUrl, signer.publicKey())
-  const before = await stroopsOf(signer.publicKey())
-  const session = await service.wallet(signer.publicKey())
-  const holder = await registerHolder(network, signer, submitAs({ session }))
-  expect(await stroopsOf(signer.publicKey())).toBe(before)
-  const again = await buildRegister(network, holder, { auditorId: network.auditorId }).catch((error: unknown) => error)
+  const address = signer.publicKey()
+  const source = await network.rpc.getAccount(issuer.publicKey())
+  const creation = new TransactionBuilder(source, { fee: '100', networkPassphrase: network.passphrase })
+    .addOperation(Operation.createAccount({ destination: address, startingBalance: '1' }))
+    .setTimeout(60)
+    .build()
+  creation.sign(issuer)
+  await sendAndWait(network, creation.toXdr())
+  const session = await service.wallet(address)
+  return { ...(await registerHolder(network, signer, submitAs({ session }))), session }
+}
+
+test('lets accounts with nothing but the minimum reserve register, merge, pay, delegate and revoke', async () => {
+  const { network, issuer } = service.ledger
+  const [payer, payee] = [await enrolPoor(), await enrolPoor()]
+  const again = await buildRegister(network, payer, { auditorId: network.auditorId }).catch((error: unknown) => error)
   expect(again).toMatchObject({ contractError: 3500 })
+  const opening = await endow(network, issuer, payer, 9n, submitAs(payer))
+  const transfer = await buildTransfer(network, payer, { to: payee.address, amount: 4n, opening })
+  expect(await service.post(payer, { signedXDR: transfer.signedXdr })).toMatchObject({ status: 200 })
+  const { sequence } = await network.rpc.getLatestLedger()
+  const delegation = { spender: channel.address, amount: 3n, liveUntilLedger: sequence + 5000, opening: transfer.next }
+  await submitAs(payer)((await buildDelegation(network, payer, delegation)).signedXdr)
+  await submitAs(payer)((await buildRevocation(network, payer.signer, channel.address)).signedXdr)
+  await submitAs(payee)((await buildMerge(network, payee.signer)).signedXdr)
+  const balances = await Promise.all([payer, payee].map((holder) => syncBalance(network, holder)))
+  expect(balances.map(({ spendable }) => spendable.value)).toEqual([5n, 4n])
+  expect(await Promise.all([payer, payee].map(({ address }) => stroopsOf(address)))).toEqual([1_0000000n, 1_0000000n])
 })
 
 test('sponsors a delegation and its revocation once each, however often they are posted', async () => {
