@@ -5,7 +5,7 @@ import { payouts as payoutRows } from '#drizzle/schema/directory.ts'
 import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
 import { transfers } from '#drizzle/schema/transfers.ts'
 import { enrol } from '#lib/cli/client/participants.ts'
-import { formatManifest, signManifest } from '#lib/wallet/manifest.ts'
+import { formatManifest, type Manifest, signManifest } from '#lib/wallet/manifest.ts'
 import { keypairSigner } from '#lib/wallet/signer.ts'
 import { openRelayService, type RelayService } from './relay-service.ts'
 import { openRunFixture, type RunBatch, type RunFixture } from './run-fixture.ts'
@@ -141,6 +141,18 @@ describe('someone who can write to the database', () => {
   })
 
   test('moves no payout to another batch', async () => {
+    const { batch, employer, payout } = await queueRun()
+    const other = await runs.batchOf(employer, [1n])
+    await setPayout(payout, { batch: other.id })
+    const { items, received } = await outcomeOf(batch)
+    expect([items, received]).toEqual([
+      ['manifest-invalid', 'paid'],
+      [0n, 2n],
+    ])
+    expect((await runs.read(other)).payouts.map(({ status }) => status)).toEqual(['ready', 'ready'])
+  })
+
+  test('moves no run to another batch', async () => {
     const { batch, employer, job } = await queueRun()
     const other = await runs.batchOf(employer, [1n])
     await setJob(job, { batch: other.id })
@@ -151,24 +163,33 @@ describe('someone who can write to the database', () => {
     await setJob(job, { batch: batch.id })
   })
 
+  const sign = async (given: RunBatch, by = given.employer, changes: Partial<Manifest> = {}) => {
+    const manifest = { ...(await runs.manifestOf(given)), ...changes }
+    const signature = await signManifest(keypairSigner(by.signer), manifest)
+    return { manifest: formatManifest(manifest), signature }
+  }
+
+  test('moves no run to an account of the thief, who signs it', async () => {
+    const { batch, item, job } = await queueRun()
+    const thief = await runs.employer()
+    const { address } = thief
+    await setJob(job, { ...(await sign(batch, thief, { account: address })), userSub: address })
+    await setItem(item, { quotaAccount: address }, false)
+    expect(await outcomeOf(batch)).toMatchObject({ received: [0n, 0n] })
+  })
+
   test('replaces no manifest by that of another batch, an earlier run or another account', async () => {
     const employer = await runs.employer()
     const other = await runs.batchOf(employer, [8n])
-    const sign = async (given: RunBatch, by = given.employer) => {
-      const manifest = await runs.manifestOf(given)
-      const signature = await signManifest(keypairSigner(by.signer), manifest)
-      return { manifest: formatManifest(manifest), signature }
-    }
     const thief = await runs.employer()
     for (const replacement of [
       async () => await sign(other),
       async ({ batch }: Queued) => await sign(batch, thief),
+      async ({ batch }: Queued) => await sign(batch, thief, { account: thief.address }),
       async ({ batch }: Queued) => {
-        const manifest = await runs.manifestOf(batch)
-        const earlier = manifest.delegations.map((one) => ({ ...one, liveUntilLedger: one.liveUntilLedger - 1 }))
-        const former = { ...manifest, delegations: earlier }
-        const signature = await signManifest(keypairSigner(batch.employer.signer), former)
-        return { manifest: formatManifest(former), signature }
+        const { delegations } = await runs.manifestOf(batch)
+        const earlier = delegations.map((one) => ({ ...one, liveUntilLedger: one.liveUntilLedger - 1 }))
+        return await sign(batch, batch.employer, { delegations: earlier })
       },
     ]) {
       const queued = await queueRun()
