@@ -235,6 +235,18 @@ test('fails what is left when the delegation is revoked midway', async () => {
   expect(await runs.received(batch)).toEqual(amounts.map((amount, index) => (ends[index] === 'paid' ? amount : 0n)))
 })
 
+test('fails every payout of a delegation that is revoked before the first', async () => {
+  const employer = await runs.employer()
+  const batch = await runs.batchOf(employer, [1n, 2n])
+  await runs.delegate(employer, 3n)
+  await runs.run(batch)
+  await runs.revoke(employer)
+  await using _relay = await service.relay({ times: OFTEN })
+  expect(await runs.ended(batch)).toMatchObject({ status: 'failed', failedCount: 2 })
+  expect(await outcomes(batch)).toEqual(['delegation-revoked', 'delegation-revoked'])
+  expect(await runs.received(batch)).toEqual([0n, 0n])
+})
+
 test('sends nothing that could outlive the delegation', async () => {
   const employer = await runs.employer()
   const batch = await runs.batchOf(employer, [1n])
