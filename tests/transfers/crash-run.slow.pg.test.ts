@@ -27,26 +27,25 @@ afterAll(async () => {
 })
 afterEach(() => service.ledger.proxy.rule(null))
 
-const payoutOf = ({ payouts }: RunBatch) => payouts[0]?.id ?? ''
-const lockItem = (batch: RunBatch) => `SELECT 1 FROM batch_items WHERE payout = '${payoutOf(batch)}' FOR UPDATE`
+// Either item may have the channel first. The other one is proved ahead, and chained to it.
+const LOCK_ITEM = `SELECT 1 FROM batch_items item JOIN relay_channels channel
+  ON channel.item_job = item.job AND channel.item_position = item.position FOR UPDATE OF item`
 const lockJob = (batch: RunBatch) => `SELECT 1 FROM batch_jobs WHERE batch = '${batch.id}' FOR UPDATE`
 const lockBatch = (batch: RunBatch) => `SELECT 1 FROM batches WHERE id = '${batch.id}' FOR UPDATE`
-const lockTransfer = (batch: RunBatch) => `SELECT 1 FROM transfers WHERE payout = '${payoutOf(batch)}' FOR UPDATE`
+const LOCK_TRANSFER = `SELECT 1 FROM transfers WHERE status = 'open' FOR UPDATE`
 const LOCK_CHANNEL = 'SELECT 1 FROM relay_channels FOR UPDATE'
 
 const before = (nth = 1) => ({ delivered: false, nth })
 const after = (nth = 1) => ({ delivered: true, nth })
 
-// Simulations: the auditor's key, and the payment. The sponsor uses the relay's and reads the channel's account.
+// Simulations: the auditor's key, and each payment. The sponsor uses the relay's and reads the channel's account.
 const SIMULATED = { method: 'simulateTransaction', nth: 2 }
+const CHAINED = { method: 'simulateTransaction', nth: 3 }
 const STEPS: NamedStep<RunBatch>[] = [
   ['before the delegation is read', ({ atCall }) => atCall('getLedgerEntries', before())],
   ['before the auditor is known', ({ atCall }) => atCall('simulateTransaction', before())],
   ['before the wallet has simulated it', ({ atCall }) => atCall('simulateTransaction', after(2))],
-  [
-    'before the signed payment is stored',
-    ({ atLock }, batch) => atLock(lockItem(batch), { from: 'simulateTransaction', nth: 2 }),
-  ],
+  ['before the signed payment is stored', ({ atLock }) => atLock(LOCK_ITEM, { from: 'simulateTransaction', nth: 2 })],
   [
     'with the signed payment stored, before the sponsor sees it',
     ({ atCall }) => atCall('getLedgerEntries', { ...before(), since: SIMULATED }),
@@ -57,22 +56,24 @@ const STEPS: NamedStep<RunBatch>[] = [
   ],
   ['after the sponsor is bound to it, before it is sent', ({ atCall }) => atCall('sendTransaction', before())],
   ['after it is sent, before the answer', ({ atCall }) => atCall('sendTransaction', after())],
-  [
-    'before the row says that it was sent',
-    ({ atLock }, batch) => atLock(lockTransfer(batch), { from: 'sendTransaction' }),
-  ],
+  ['before the row says that it was sent', ({ atLock }) => atLock(LOCK_TRANSFER, { from: 'sendTransaction' })],
   ['before the payout is settled', ({ atLock }, batch) => atLock(lockBatch(batch), { from: 'sendTransaction' })],
   [
     'with the payout settled, before the item is',
     ({ atLock }, batch) => atLock(lockJob(batch), { from: 'sendTransaction' }),
   ],
   ['in the middle of settling the item', ({ atLock }) => atLock(LOCK_CHANNEL, { from: 'sendTransaction' })],
+  [
+    'before the chained payment is stored',
+    ({ atLock }) => atLock(LOCK_ITEM, { from: 'simulateTransaction', nth: CHAINED.nth }),
+  ],
+  ['after the chained payment is sent', ({ atCall }) => atCall('sendTransaction', { ...after(), since: CHAINED })],
 ]
 
-test.each(STEPS)('SIGKILL %s: another relay takes over, and the payout is paid once', async (_, step) => {
+test.each(STEPS)('SIGKILL %s: another relay takes over, and each payout is paid once', async (_, step) => {
   const employer = await runs.employer()
-  const batch = await runs.batchOf(employer, [7n])
-  await runs.delegate(employer, 9n)
+  const batch = await runs.batchOf(employer, [7n, 8n])
+  await runs.delegate(employer, 15n)
   expect(await runs.run(batch)).toMatchObject({ status: 200 })
   // The calls of the service and of a relay that starts are not counted: the item is taken once the channel is resumed.
   await service.db.update(relayChannels).set({ paused: true, seenAt: new Date(0) })
@@ -88,10 +89,10 @@ test.each(STEPS)('SIGKILL %s: another relay takes over, and the payout is paid o
   await watcher.query(`UPDATE pgboss.job SET heartbeat_on = heartbeat_on - interval '10 s' WHERE state = 'active'`)
 
   await using _other = await service.relay()
-  expect(await runs.ended(batch)).toMatchObject({ status: 'completed', settledCount: 1, failedCount: 0 })
-  expect(await runs.received(batch)).toEqual([7n])
-  expect(await runs.itemsOf(batch)).toMatchObject([{ status: 'paid' }])
+  expect(await runs.ended(batch)).toMatchObject({ status: 'completed', settledCount: 2, failedCount: 0 })
+  expect(await runs.received(batch)).toEqual([7n, 8n])
+  expect(await runs.itemsOf(batch)).toMatchObject([{ status: 'paid' }, { status: 'paid' }])
   const quotas = await service.db.query.quotas.findMany()
-  expect(quotas.find(({ account }) => account === employer.address)).toMatchObject({ held: 0n, count: 1 })
+  expect(quotas.find(({ account }) => account === employer.address)).toMatchObject({ held: 0n, count: 2 })
   await runs.revoke(employer)
 })
