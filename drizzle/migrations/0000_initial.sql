@@ -96,6 +96,12 @@ CREATE TABLE "refusals" (
 	CONSTRAINT "refusals_account_hour_reason_pk" PRIMARY KEY("account","hour","reason")
 );
 --> statement-breakpoint
+CREATE TABLE "chores" (
+	"name" text PRIMARY KEY NOT NULL,
+	"begun_at" timestamp (3) with time zone NOT NULL,
+	"after" bigint DEFAULT 0 NOT NULL
+);
+--> statement-breakpoint
 CREATE TABLE "batches" (
 	"id" uuid PRIMARY KEY DEFAULT gen_random_uuid() NOT NULL,
 	"sequence" bigint GENERATED ALWAYS AS IDENTITY (sequence name "batches_sequence_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
@@ -411,7 +417,7 @@ CREATE INDEX "payouts_by_batch" ON "payouts" USING btree ("batch","created_at" D
 CREATE INDEX "payouts_in_order" ON "payouts" USING btree ("batch","sequence");--> statement-breakpoint
 CREATE INDEX "payouts_to_settle" ON "payouts" USING btree ("organisation","address","status","created_at","sequence") WHERE "payouts"."status" in ('ready', 'failed');--> statement-breakpoint
 CREATE UNIQUE INDEX "batch_items_one_per_channel" ON "batch_items" USING btree ("channel") WHERE "batch_items"."status" in ('taken', 'signed');--> statement-breakpoint
-CREATE INDEX "batch_items_waiting" ON "batch_items" USING btree ("queued_at","job","position") WHERE "batch_items"."status" = 'queued';--> statement-breakpoint
+CREATE INDEX "batch_items_open" ON "batch_items" USING btree ("queued_at","job","position") WHERE "batch_items"."status" in ('queued', 'taken', 'signed');--> statement-breakpoint
 CREATE INDEX "batch_items_of_spender" ON "batch_items" USING btree ("spender","quota_account","settled_at") WHERE "batch_items"."spender" is not null;--> statement-breakpoint
 CREATE INDEX "batch_items_of_payout" ON "batch_items" USING btree ("payout") WHERE "batch_items"."payout" is not null;--> statement-breakpoint
 CREATE INDEX "batch_items_failed" ON "batch_items" USING btree ("settled_at" DESC NULLS FIRST) WHERE "batch_items"."status" = 'failed';--> statement-breakpoint
@@ -435,7 +441,6 @@ CREATE INDEX "transfers_hash" ON "transfers" USING btree ("hash") WHERE "transfe
 CREATE INDEX "transfers_open_of_organisation" ON "transfers" USING btree ("organisation","created_at") WHERE "transfers"."status" = 'open';--> statement-breakpoint
 CREATE INDEX "transfers_payout" ON "transfers" USING btree ("payout");--> statement-breakpoint
 CREATE UNIQUE INDEX "transfers_one_of_payout" ON "transfers" USING btree ("payout") WHERE "transfers"."status" in ('open', 'succeeded', 'unknown');--> statement-breakpoint
-CREATE INDEX "transfers_sponsor" ON "transfers" USING btree ("sponsor","created_at");--> statement-breakpoint
 CREATE INDEX "transfers_failures" ON "transfers" USING btree ("settled_at" DESC NULLS FIRST) WHERE "transfers"."status" in ('failed', 'expired', 'unknown');--> statement-breakpoint
 CREATE INDEX "transfers_newest" ON "transfers" USING btree ("created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
 CREATE INDEX "transfers_newest_of_status" ON "transfers" USING btree ("status","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint

@@ -157,7 +157,9 @@ export const batchItems = pgTable(
     check('batch_items_channel', sql`${table.status} not in ('taken', 'signed') or ${table.channel} is not null`),
     check('batch_items_paid', sql`${table.status} <> 'paid' or ${table.hash} is not null`),
     uniqueIndex('batch_items_one_per_channel').on(table.channel).where(sql`${table.status} in ('taken', 'signed')`),
-    index('batch_items_waiting').on(table.queuedAt, table.job, table.position).where(sql`${table.status} = 'queued'`),
+    index('batch_items_open')
+      .on(table.queuedAt, table.job, table.position)
+      .where(sql`${table.status} in ('queued', 'taken', 'signed')`),
     index('batch_items_of_spender')
       .on(table.spender, table.quotaAccount, table.settledAt)
       .where(sql`${table.spender} is not null`),

@@ -112,7 +112,6 @@ export const transfers = pgTable(
     uniqueIndex('transfers_one_of_payout')
       .on(table.payout)
       .where(sql`${table.status} in ('open', 'succeeded', 'unknown')`),
-    index('transfers_sponsor').on(table.sponsor, table.createdAt),
     index('transfers_failures')
       .on(table.settledAt.desc().nullsFirst())
       .where(sql`${table.status} in ('failed', 'expired', 'unknown')`),
@@ -138,7 +137,7 @@ export const envelopes = pgTable(
     transfer: uuid('transfer')
       .notNull()
       .references(() => transfers.id, { onDelete: 'cascade' }),
-    /** the signed envelope, base64 XDR, sent again unchanged; null when there is nothing to send, and 30 days after the end */
+    /** the signed envelope, base64 XDR, sent again unchanged; null when there is nothing to send, and a day after the end */
     signed: text('signed'),
     /** the maximum fee that the network may charge for it, in stroops */
     bid: stroops('bid').notNull(),

@@ -1,3 +1,5 @@
+import { eq, sql } from 'drizzle-orm'
+import { chores } from '#drizzle/schema/chores.ts'
 import { ingest, ROUND_MS } from '#lib/archive/ingest.ts'
 import { purgeUsedChallenges } from '#lib/auth/sep10/claim.ts'
 import { analyzeGrownTables } from '#lib/db/statistics.ts'
@@ -10,14 +12,15 @@ import { eraseOldEnvelopes } from '#lib/transfers/rows.ts'
 import { directoryContext, type Service } from './services.ts'
 
 /**
- * Periodic work that no request waits for. Each chore resolves to how much it did. Every process runs all of them; on
- * serverless hosts, where no process lasts, the cron route does. Chores may run concurrently in several processes.
+ * Periodic work that no request waits for. Each chore resolves to how much it did, and may run concurrently in several
+ * processes. Of those that last, one runs a SHARED chore in each interval, and each runs the others; on serverless hosts,
+ * where no process lasts, the cron route runs all of them.
  */
 const CHORES = {
   /** Tracks the transfers that a process left open when it exited or when the database's response was lost. */
   transfers: async ({ tracker, database }) => await adoptTransfers(await database(), tracker),
   envelopes: async ({ database, now }) => await eraseOldEnvelopes(await database(), now()),
-  contractors: async (service) => await sweepRegistrations(await directoryContext(service)),
+  contractors: sweepContractors,
   items: async ({ database, batch, now }) => (batch ? await resumeItems({ database, queue: batch.queue, now }) : 0),
   challenges: async ({ database, now }) => await purgeUsedChallenges(await database(), now()),
   refusals: async ({ database, now }) => await purgeRefusals(await database(), now()),
@@ -27,6 +30,31 @@ const CHORES = {
 
 type Chore = keyof typeof CHORES
 const NAMES = Object.keys(CHORES) as Chore[]
+
+const SHARED: ReadonlySet<Chore> = new Set(['envelopes', 'contractors', 'items', 'challenges', 'refusals'])
+
+/** A round looks up some of the waiting contractors, and the next round goes on behind them. */
+async function sweepContractors(service: Service): Promise<number> {
+  const db = await service.database()
+  const name = 'contractors' satisfies Chore
+  const [row] = await db.select({ after: chores.after }).from(chores).where(eq(chores.name, name))
+  const { activated, after } = await sweepRegistrations(await directoryContext(service), row?.after)
+  await db.update(chores).set({ after }).where(eq(chores.name, name))
+  return activated
+}
+
+/** Claims a shared chore for this process. False if a process has begun it in this interval. */
+async function claimChore({ database }: Service, name: Chore, everyMs: number): Promise<boolean> {
+  const begunAt = sql`clock_timestamp()`
+  // Timers are not exact: a little less than the interval has to be over.
+  const isDue = sql`${chores.begunAt} <= clock_timestamp() - make_interval(secs => ${(everyMs * 0.9) / 1000})`
+  const claimed = await (await database())
+    .insert(chores)
+    .values({ name, begunAt })
+    .onConflictDoUpdate({ target: chores.name, set: { begunAt }, setWhere: isDue })
+    .returning({ name: chores.name })
+  return claimed.length > 0
+}
 
 /** How many records each chore processed; null if it failed. */
 export type ChoreReport = Record<Chore, number | null>
@@ -38,8 +66,12 @@ export async function runChores(service: Service): Promise<ChoreReport> {
   return report as ChoreReport
 }
 
-async function runChore(service: Service, name: Chore): Promise<number | null> {
-  return await CHORES[name](service).catch((error: unknown) => {
+async function runChore(service: Service, name: Chore, everyMs?: number): Promise<number | null> {
+  const run = async () => {
+    const isElsewhere = everyMs !== undefined && SHARED.has(name) && !(await claimChore(service, name, everyMs))
+    return isElsewhere ? 0 : await CHORES[name](service)
+  }
+  return await run().catch((error: unknown) => {
     log('error', 'chore', { chore: name, failure: describeFailure(error) })
     return null
   })
@@ -57,7 +89,7 @@ export function startMaintenance(service: Service, everyMs = CHORES_EVERY_MS): (
   const runRound = async () => {
     for (const name of NAMES) {
       if (hasEnded) return
-      await runChore(service, name)
+      await runChore(service, name, everyMs)
     }
   }
   const run = () => {

@@ -181,17 +181,27 @@ export async function noteLookedUp(db: Database, lookedUp: readonly RecordedTran
   })
 }
 
-/** How long the XDR of envelopes is kept after their transfer ends, in days. It is never submitted again. */
-const KEPT_DAYS = 30
+/** How long the XDR of envelopes is kept after their transfer ends (ms). It is never submitted again. */
+const KEPT_MS = 24 * 60 * 60_000
 
-/** Erases the XDR of envelopes whose transfers ended long ago. Resolves to how many it erased. */
+/** How many envelopes a round erases at most: more are recorded in half a minute by no service. */
+const MOST_ERASED = 1_000
+
+/** Erases the XDR of the oldest envelopes whose transfers ended a day ago. Resolves to how many it erased. */
 export async function eraseOldEnvelopes(db: Database, now: Date): Promise<number> {
-  const before = new Date(now.getTime() - KEPT_DAYS * 86_400_000)
-  const ended = db.select({ id: transfers.id }).from(transfers).where(lt(transfers.settledAt, before))
+  const before = new Date(now.getTime() - KEPT_MS)
+  // The limit keeps the plan to the index of the envelopes that still have their XDR.
+  const oldest = db
+    .select({ innerHash: envelopes.innerHash })
+    .from(envelopes)
+    .innerJoin(transfers, and(eq(transfers.id, envelopes.transfer), lt(transfers.settledAt, before)))
+    .where(and(isNotNull(envelopes.signed), lt(envelopes.recordedAt, before)))
+    .orderBy(envelopes.recordedAt)
+    .limit(MOST_ERASED)
   const erased = await db
     .update(envelopes)
     .set({ signed: null })
-    .where(and(isNotNull(envelopes.signed), lt(envelopes.recordedAt, before), inArray(envelopes.transfer, ended)))
+    .where(inArray(envelopes.innerHash, oldest))
     .returning({ innerHash: envelopes.innerHash })
   return erased.length
 }

@@ -1,6 +1,7 @@
 import { eq } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { refusals } from '#drizzle/schema/audit.ts'
+import { chores } from '#drizzle/schema/chores.ts'
 import { contractors } from '#drizzle/schema/directory.ts'
 import { usedChallenges } from '#drizzle/schema/transfers.ts'
 import { runChores, startMaintenance } from '#lib/server/maintenance.ts'
@@ -67,6 +68,31 @@ test('logs a failed chore by name and runs the others', async () => {
   expect(logged.map((line) => JSON.parse(line))).toContainEqual(
     expect.objectContaining({ level: 'error', event: 'chore', chore: 'contractors' }),
   )
+})
+
+test('runs a shared chore once in an interval, however many processes there are', async () => {
+  const id = await leaveChores()
+  await service.db.delete(chores)
+  service.ledger.requests.length = 0
+  const ends = Array.from({ length: 3 }, () => startMaintenance(service.running, 60_000))
+  await expect.poll(() => statusOf(id)).toBe('ready')
+  await Promise.all(ends.map((end) => end()))
+  expect(service.ledger.requests).toHaveLength(1)
+  expect(await service.db.query.chores.findMany()).toHaveLength(5)
+})
+
+test('goes on behind the last contractor that a sweep looked up', async () => {
+  const id = await leaveChores()
+  const [row] = await service.db.select().from(contractors).where(eq(contractors.id, id))
+  await service.db
+    .insert(chores)
+    .values({ name: 'contractors', begunAt: new Date(), after: row?.sequence ?? 0 })
+    .onConflictDoUpdate({
+      target: chores.name,
+      set: { after: row?.sequence ?? 0 },
+    })
+  expect(await runChores(service.running)).toMatchObject({ contractors: 0 })
+  expect(await runChores(service.running)).toMatchObject({ contractors: 1 })
 })
 
 test('runs the chores again after one has failed', async () => {

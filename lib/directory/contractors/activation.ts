@@ -2,7 +2,6 @@ import { and, asc, desc, eq, exists, gt, inArray, isNotNull, isNull, lte, or, ty
 import { contractors, organisations } from '#drizzle/schema/directory.ts'
 import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
-import { readInParts } from '#lib/db/paging.ts'
 import type { DirectoryContext, EmployerContext } from '../context.ts'
 import { isId } from '../ids.ts'
 import { findViewingKeys, lookUpViewingKeys, type ViewingKeys } from './registration.ts'
@@ -75,20 +74,29 @@ export async function activateBeforeReading(
 
 const MAINTENANCE: Actor = { kind: 'service', sub: 'registration sweep' }
 const SWEEP_SIZE = 200
+/** How many parts a sweep reads at most, with one call of the RPC each. */
+const SWEEP_PARTS = 5
 
 /**
- * Looks up all waiting contractors, 200 at a time, and activates those with a registered address. Resolves to how many.
+ * Looks up the next 1,000 waiting contractors, 200 at a time, and activates those with a registered address.
+ * @param after the sequence of the last contractor that an earlier sweep has looked up; 0 to begin with the oldest
+ * @returns how many it activated, and where the next sweep goes on: at the oldest again if none is left
  * @throws LedgerError `unavailable` while the ledger cannot be reached
  */
-export async function sweepRegistrations(context: DirectoryContext): Promise<number> {
+export async function sweepRegistrations(
+  context: DirectoryContext,
+  after = 0,
+): Promise<{ activated: number; after: number }> {
   let activated = 0
-  const read = (last: Candidate | undefined) =>
-    findCandidates(context.db, last && gt(contractors.sequence, last.sequence), SWEEP_SIZE)
-  for await (const candidates of readInParts(read, SWEEP_SIZE)) {
+  let last = after
+  for (let part = 0; part < SWEEP_PARTS; part += 1) {
+    const candidates = await findCandidates(context.db, gt(contractors.sequence, last), SWEEP_SIZE)
     const viewingKeys = await lookUpViewingKeys(context.accounts, candidates.map(addressOf))
     activated += await activate(context, candidates, viewingKeys, MAINTENANCE)
+    last = candidates.at(-1)?.sequence ?? 0
+    if (candidates.length < SWEEP_SIZE) return { activated, after: 0 }
   }
-  return activated
+  return { activated, after: last }
 }
 
 interface Candidate {
