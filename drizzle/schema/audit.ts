@@ -47,6 +47,7 @@ export const AUDIT_ACTIONS = [
   'channel.paused',
   'channel.resumed',
   'attention.acknowledged',
+  'audit.dropped',
 ] as const
 export type AuditAction = (typeof AUDIT_ACTIONS)[number]
 
@@ -60,12 +61,13 @@ const SUBJECT_KINDS = [
   'sign-in',
   'channel',
   'attention',
+  'audit',
 ] as const
 export type SubjectKind = (typeof SUBJECT_KINDS)[number]
 
 /**
  * One entry for each action on a record: actor, subject and time. Append-only: a trigger refuses UPDATE, DELETE and
- * TRUNCATE. Entries outlive their subjects, hence no foreign keys. They contain only ids: no names, addresses of
+ * TRUNCATE, except for months that the table's owner has exported. Entries outlive their subjects, hence no foreign keys. They contain only ids: no names, addresses of
  * people, amounts or secrets.
  */
 export const auditLog = pgTable(

@@ -1,0 +1,81 @@
+import { open } from 'node:fs/promises'
+import { and, asc, gt, inArray, lt, lte, sql } from 'drizzle-orm'
+import { auditLog } from '#drizzle/schema/audit.ts'
+import { recordAudit } from './audit-log.ts'
+import { type Database, transact } from './connection.ts'
+import { readInParts } from './paging.ts'
+
+const PART = 1_000
+/** Entries that one SQL transaction deletes: no other entry can be written meanwhile. */
+const DELETED_AT_ONCE = 10_000
+
+/**
+ * Writes the entries before a moment to a new file, a JSON object per line in their order, and syncs it to disk.
+ * @returns how many entries it wrote, and the sequence of the last one; 0 if there is none
+ * @throws the error of the file system, EEXIST if the file exists
+ */
+export async function exportAudit(
+  db: Database,
+  { before, path }: { before: Date; path: string },
+): Promise<{ count: number; last: number }> {
+  const file = await open(path, 'wx', 0o600)
+  let [count, last] = [0, 0]
+  try {
+    const read = (previous: typeof auditLog.$inferSelect | undefined) =>
+      db
+        .select()
+        .from(auditLog)
+        .where(and(lt(auditLog.at, before), previous && gt(auditLog.sequence, previous.sequence)))
+        .orderBy(asc(auditLog.sequence))
+        .limit(PART)
+    for await (const entries of readInParts(read, PART)) {
+      await file.write(entries.map((entry) => `${JSON.stringify(entry)}\n`).join(''))
+      count += entries.length
+      last = entries.at(-1)?.sequence ?? last
+    }
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+  return { count, last }
+}
+
+/**
+ * Deletes the exported entries, and records that. Only the owner of the table can: the service's own statements never do, and
+ * the trigger that refuses them is off only inside of these transactions, which lock the table.
+ * @param last the sequence of the last exported entry
+ */
+export async function dropAudit(
+  db: Database,
+  { before, last, actor, now }: { before: Date; last: number; actor: string; now: Date },
+): Promise<number> {
+  let count = 0
+  const isExported = and(lt(auditLog.at, before), lte(auditLog.sequence, last))
+  for (;;) {
+    const deleted = await transact(db, async (tx) => {
+      await tx.execute(sql`ALTER TABLE ${auditLog} DISABLE TRIGGER audit_log_append_only`)
+      const part = tx
+        .select({ sequence: auditLog.sequence })
+        .from(auditLog)
+        .where(isExported)
+        .orderBy(asc(auditLog.sequence))
+        .limit(DELETED_AT_ONCE)
+      const { length } = await tx
+        .delete(auditLog)
+        .where(inArray(auditLog.sequence, part))
+        .returning({ sequence: auditLog.sequence })
+      await tx.execute(sql`ALTER TABLE ${auditLog} ENABLE TRIGGER audit_log_append_only`)
+      return length
+    })
+    count += deleted
+    if (deleted < DELETED_AT_ONCE) break
+  }
+  await recordAudit(db, now, {
+    organisation: undefined,
+    actor: { kind: 'operator', sub: actor },
+    action: 'audit.dropped',
+    subject: before.toISOString().slice(0, 7),
+    detail: { entries: count },
+  })
+  return count
+}

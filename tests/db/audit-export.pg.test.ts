@@ -1,0 +1,89 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { sql } from 'drizzle-orm'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { auditLog } from '#drizzle/schema/audit.ts'
+import { dropAudit, exportAudit } from '#lib/db/audit-export.ts'
+import { recordAudit } from '#lib/db/audit-log.ts'
+import type { Database } from '#lib/db/connection.ts'
+import { cloneDatabase, type TestDatabase } from '../support/database.ts'
+
+const BEFORE = new Date('2026-06-01T00:00:00Z')
+let database: TestDatabase
+let db: Database
+let folder: string
+beforeAll(async () => {
+  database = await cloneDatabase()
+  db = await database.store.database()
+  folder = await mkdtemp(join(tmpdir(), 'payroll-audit-'))
+})
+afterAll(async () => {
+  await database?.drop()
+  await rm(folder, { recursive: true, force: true })
+})
+
+const write = (at: string, count: number) =>
+  recordAudit(
+    db,
+    new Date(at),
+    ...Array.from({ length: count }, (_, index) => ({
+      organisation: undefined,
+      actor: { kind: 'service', sub: 'settlement' } as const,
+      action: 'payout.paid' as const,
+      subject: `${at} ${index}`,
+    })),
+  )
+
+test('exports the months before one, deletes them, and leaves the log append-only', async () => {
+  await write('2026-04-30T23:59:59Z', 1_500)
+  await write('2026-05-31T23:59:59Z', 2)
+  await write('2026-06-01T00:00:00Z', 3)
+  const path = join(folder, 'audit.ndjson')
+  const exported = await exportAudit(db, { before: BEFORE, path })
+  expect(exported.count).toBe(1_502)
+  const lines = (await readFile(path, 'utf8')).trim().split('\n')
+  expect(lines).toHaveLength(1_502)
+  expect(JSON.parse(lines.at(-1) ?? '')).toMatchObject({ action: 'payout.paid', subjectId: '2026-05-31T23:59:59Z 1' })
+  await expect(exportAudit(db, { before: BEFORE, path })).rejects.toMatchObject({ code: 'EEXIST' })
+
+  const now = new Date('2026-06-02T00:00:00Z')
+  const last = { before: BEFORE, last: exported.last, actor: 'command line', now }
+  expect(await dropAudit(db, last)).toBe(1_502)
+  const left = await db.select().from(auditLog).orderBy(auditLog.sequence)
+  expect(left.map(({ action }) => action)).toEqual(['payout.paid', 'payout.paid', 'payout.paid', 'audit.dropped'])
+  expect(left.at(-1)).toMatchObject({ subjectKind: 'audit', subjectId: '2026-06', detail: { entries: 1_502 } })
+  for (const change of [
+    sql`DELETE FROM audit_log`,
+    sql`UPDATE audit_log SET actor_sub = ''`,
+    sql`TRUNCATE audit_log`,
+  ]) {
+    await expect(db.execute(change)).rejects.toMatchObject({ cause: { message: 'audit_log is append-only' } })
+  }
+})
+
+test('deletes nothing for a role that does not own the table, and nothing that was not exported', async () => {
+  await write('2026-04-01T00:00:00Z', 2)
+  const path = join(folder, 'more.ndjson')
+  const { last } = await exportAudit(db, { before: BEFORE, path })
+  await write('2026-04-01T00:00:00Z', 1)
+  const given = { before: BEFORE, last, actor: 'command line', now: BEFORE }
+  await db.execute(sql`CREATE ROLE payroll_auditor`)
+  await db.execute(sql`GRANT ALL ON ALL TABLES IN SCHEMA public TO payroll_auditor`)
+  await db
+    .transaction(async (tx) => {
+      await tx.execute(sql`SET LOCAL ROLE payroll_auditor`)
+      await expect(dropAudit(tx as unknown as Database, given)).rejects.toMatchObject({ cause: { code: '42501' } })
+      throw new Error('rolled back')
+    })
+    .catch((error: Error) => expect(error.message).toBe('rolled back'))
+  expect(await dropAudit(db, given)).toBe(2)
+  const { rows } = (await db.execute(
+    sql`SELECT count(*)::int AS left FROM audit_log WHERE at < ${BEFORE.toISOString()}`,
+  )) as unknown as {
+    rows: unknown[]
+  }
+  expect(rows).toEqual([{ left: 1 }])
+  await db.execute(sql`DROP OWNED BY payroll_auditor`)
+  await db.execute(sql`DROP ROLE payroll_auditor`)
+})
