@@ -1,10 +1,14 @@
-import { Keypair } from '@stellar/stellar-sdk'
+import { Keypair, TransactionBuilder } from '@stellar/stellar-sdk'
 import { eq, sql } from 'drizzle-orm'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { payouts as payoutRows } from '#drizzle/schema/directory.ts'
+import { relayChannels } from '#drizzle/schema/relay.ts'
 import { generateRelayKey } from '#lib/config/relay-key.ts'
 import { STAND_IN_KEYS, prover as standIn } from '#lib/prover/stand-in.ts'
 import { hashSeal, type Manifest } from '#lib/wallet/manifest.ts'
+import { CIRCUIT_TYPES } from '#lib/wallet/statement.ts'
+import { captureLog } from '../support/console.ts'
+import type { Call, Fault } from '../support/fault-proxy.ts'
 import { openRelayService, type RelayService } from './relay-service.ts'
 import { openRunFixture, type RunBatch, type RunFixture } from './run-fixture.ts'
 
@@ -198,20 +202,60 @@ describe('starts a run', () => {
   })
 })
 
-test('serves no runs with circuits for the first three operations only, and says why', async () => {
-  const { register, withdraw, transfer } = STAND_IN_KEYS
-  const prover = { ...standIn, verificationKeys: { register, withdraw, transfer } }
-  await using relay = await service.relay({ prover })
+/** The circuit type whose key a simulated call reads from the network's verifier. */
+function readKeyType({ method, params }: Call): number | undefined {
+  if (method !== 'simulateTransaction') return undefined
+  const [operation] = TransactionBuilder.fromXdr(String(params.transaction), runs.network.passphrase).operations
+  if (operation?.type !== 'invokeHostFunction' || operation.func.type !== 'hostFunctionTypeInvokeContract') return
+  const { functionName, args } = operation.func.invokeContract
+  const [type] = args
+  return functionName.toString() === 'get_verification_key' && type?.type === 'scvU32' ? type.u32 : undefined
+}
+
+const { register, withdraw, transfer } = STAND_IN_KEYS
+
+test.each([
+  {
+    what: 'circuits for the first three operations only',
+    verificationKeys: { register, withdraw, transfer },
+    verifierKeys: STAND_IN_KEYS,
+    why: /^the prover has no circuit \w+$/,
+  },
+  {
+    what: 'a verifier that has only their keys',
+    verificationKeys: STAND_IN_KEYS,
+    verifierKeys: { register, withdraw, transfer },
+    why: /^the network's verifier has another key, or none, for the circuit \w+$/,
+  },
+])('serves no runs with $what, and says why', async ({ verificationKeys, verifierKeys, why }) => {
+  const lines = captureLog()
+  onTestFinished(() => void vi.restoreAllMocks())
+  const types: number[] = Object.keys(verifierKeys).map(
+    (circuit) => CIRCUIT_TYPES[circuit as keyof typeof CIRCUIT_TYPES],
+  )
+  service.ledger.proxy.rule((call): Fault => {
+    const type = readKeyType(call)
+    if (type === undefined || types.includes(type)) return 'pass'
+    return { answer: { latestLedger: 1, error: 'HostError: Error(Contract, #3401)' } }
+  })
+  // What an earlier relay has announced.
+  await service.db.update(relayChannels).set({ runs: true, runProblem: null })
+  await using relay = await service.relay({ prover: { ...standIn, verificationKeys } })
   const employer = await runs.employer()
   await expect.poll(() => runs.ask(employer, 'GET', '/relay')).toMatchObject({ body: { code: 'runs-not-wired' } })
-  const problem = expect.stringMatching(/^no runs: the prover has no circuit \w+$/)
+  const logged = lines.find((line) => line.includes('relay serves no runs')) ?? '{}'
+  expect(JSON.parse(logged).problem).toMatch(why)
+  const problem = expect.stringMatching(new RegExp(why.source.replace('^', '^no runs: ')))
   const readHealth = async () => await (await fetch(`${relay.url}/health`)).json()
   await expect.poll(readHealth, { timeout: 20_000 }).toMatchObject({ ok: true, runs: false, problems: [problem] })
   const ready = () => runs.ask(employer, 'GET', '/ready')
   await expect.poll(ready, { timeout: 10_000 }).toMatchObject({ body: { relay: { ok: true, runs: false, problem } } })
   const batch = await runs.batchOf(employer, [1n])
   const signature = Buffer.alloc(64).toString('base64')
-  expect(await runs.ask(employer, 'POST', `/batches/${batch.id}/run`, { signature })).toMatchObject({ status: 501 })
+  expect(await runs.ask(employer, 'POST', `/batches/${batch.id}/run`, { signature })).toMatchObject({
+    status: 501,
+    body: { code: 'runs-not-wired' },
+  })
   // A job needs none of the other circuits.
   const { client } = await service.engaged()
   expect(await service.ended(client, await service.begin(client, 1))).toMatchObject({ status: 'completed' })
