@@ -321,10 +321,11 @@ async function releaseAll(): Promise<{ recorded: number; settled: number }> {
 }
 
 /**
- * A batch of two that a run has paid, in a database that is restored to a moment within or before that run; and the next
- * batch, which has a payout to the first payee.
+ * A batch of two that a run has paid, in a database that is restored to a moment within that run, before it, or before the
+ * batch; and the next batch, which has a payout to the first payee.
  */
-async function restoreRun(isWithin: boolean) {
+async function restoreRun(moment: 'within the run' | 'before the run' | 'before the batch') {
+  const isWithin = moment === 'within the run'
   // As if an operator had released the channels that the tests above have moved.
   await fixture.db.update(relayChannels).set({ problem: null, movedAt: null, sequenceNumber: null, runs: true })
   {
@@ -340,6 +341,7 @@ async function restoreRun(isWithin: boolean) {
   const employer = await runs.employer()
   // Older payouts to the same payees, of other amounts, that stay unpaid.
   const older = await runs.batchOf(employer, [16n, 32n])
+  const restoreOlder = moment === 'before the batch' ? await backUp() : undefined
   const batch = await runs.batchOf(employer, [4n, 8n], { like: older })
   const { body: created } = await runs.ask<{ id: string }>(employer, 'POST', '/batches', { name: 'next' })
   const instructions = batch.payouts
@@ -349,7 +351,7 @@ async function restoreRun(isWithin: boolean) {
   await runs.ask(employer, 'POST', `/batches/${created.id}/ready`)
   await runs.delegate(employer, 20n)
   if (isWithin) expect(await runs.run(batch)).toMatchObject({ status: 200 })
-  const restore = await backUp()
+  const restore = restoreOlder ?? (await backUp())
   if (!isWithin) expect(await runs.run(batch)).toMatchObject({ status: 200 })
   {
     await using _host = await fixture.relay()
@@ -357,15 +359,15 @@ async function restoreRun(isWithin: boolean) {
   }
   const paid = (await runs.read(batch)).payouts.map(({ txHash }) => txHash)
   await restore()
-  expect((await runs.read(batch)).payouts.map(({ status }) => status)).toEqual(['ready', 'ready'])
+  if (!restoreOlder) expect((await runs.read(batch)).payouts.map(({ status }) => status)).toEqual(['ready', 'ready'])
   return { runs, batch, paid, older, next: { id: created.id, employer } }
 }
 
 test.each([
-  ['a moment within the run', 2],
-  ['a moment before it', 0],
-])('pays no payout of a run again after a restore to %s', async (_, settled) => {
-  const { runs, batch, paid, older } = await restoreRun(settled > 0)
+  ['within the run', 2],
+  ['before the run', 0],
+] as const)('pays no payout of a run again after a restore to a moment %s', async (moment, settled) => {
+  const { runs, batch, paid, older } = await restoreRun(moment)
   await using _host = await fixture.relay()
   await expect.poll(findMoved, { timeout: 60_000 }).not.toEqual([])
   await pass(20)
@@ -380,8 +382,22 @@ test.each([
   expect(await runs.received(batch)).toEqual([4n, 8n])
 })
 
+test('records the payments of a batch that the restored database lacks for no payout', async () => {
+  const { runs, batch, paid, older } = await restoreRun('before the batch')
+  expect(await runs.ask(older.employer, 'GET', `/batches/${batch.id}`)).toMatchObject({ status: 404 })
+  await using _host = await fixture.relay()
+  await expect.poll(findMoved, { timeout: 60_000 }).toMatchObject([{ address: runs.channel }])
+  expect(await releaseAll()).toEqual({ recorded: 2, settled: 0 })
+  const transfers = await fixture.db.query.transfers.findMany()
+  const recorded = transfers.filter(({ owner, kind }) => owner === older.employer.address && kind === 'delegated')
+  expect(recorded.map(({ hash }) => hash).toSorted()).toEqual(paid.toSorted())
+  expect(recorded.map(({ status, payout }) => [status, payout])).toEqual(paid.map(() => ['succeeded', null]))
+  expect((await runs.read(older)).payouts.map(({ status }) => status)).toEqual(['ready', 'ready'])
+  expect(await runs.received(batch)).toEqual([4n, 8n])
+})
+
 test('starts no run of an older batch while another channel may have paid it', async () => {
-  const { runs, batch } = await restoreRun(false)
+  const { runs, batch } = await restoreRun('before the run')
   await using _host = await fixture.relay()
   await expect.poll(findMoved, { timeout: 60_000 }).toMatchObject([{ address: runs.channel }])
   const other = fixture.channels[1]?.publicKey() ?? ''
@@ -402,7 +418,7 @@ test('starts no run of an older batch while another channel may have paid it', a
 })
 
 test('releases a channel that has paid a payout which was canceled after the restore', async () => {
-  const { runs, batch, next, paid } = await restoreRun(true)
+  const { runs, batch, next, paid } = await restoreRun('within the run')
   const [canceled] = batch.payouts
   if (!canceled) throw new Error('no payout')
   await using _host = await fixture.relay()
