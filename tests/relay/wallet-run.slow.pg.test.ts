@@ -2,9 +2,10 @@ import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Keypair } from '@stellar/stellar-sdk'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { relayChannels } from '#drizzle/schema/relay.ts'
 import { readAmounts } from '#lib/cli/client/amounts-file.ts'
+import { endow, enrol, sendAndWait } from '#lib/cli/client/participants.ts'
 import { signRun } from '#lib/cli/client/run-signature.ts'
 import { sealsFile } from '#lib/cli/client/seals-file.ts'
 import { publicHalf } from '#lib/config/relay-key.ts'
@@ -15,9 +16,11 @@ import { runBatch } from '#lib/sdk/run.ts'
 import type { RunRequest } from '#lib/sdk/run-request.ts'
 import { formatUnits } from '#lib/text/money.ts'
 import { syncBalance } from '#lib/wallet/balance.ts'
+import { buildDelegation } from '#lib/wallet/calls.ts'
 import { readOwnDelegations, readPastDelegations } from '#lib/wallet/escrow.ts'
 import type { Holder } from '#lib/wallet/keys.ts'
 import { openApi } from '../support/api.ts'
+import type { Fault } from '../support/fault-proxy.ts'
 import type { SignedInPayer } from '../support/test-service.ts'
 import { openRelayService, type RelayService } from './relay-service.ts'
 
@@ -49,22 +52,43 @@ const TOTAL = AMOUNTS.reduce((sum, amount) => sum + amount, 0n)
 
 interface Payroll {
   employer: SignedInPayer
+  contractors: string[]
   batch: string
   list: string
   file: string
 }
 
 /** An employer with three contractors, a list of amounts, and a draft batch without payouts. */
-async function prepare(): Promise<Payroll> {
-  const employer = await service.employ(100_0000000n)
+async function prepare(balance = 100_0000000n): Promise<Payroll> {
+  const employer = await service.employ(balance)
   const post = async (path: string, body: unknown) => {
     const { body: answer } = await service.ask('POST', path, { session: employer.session, body })
     return String(answer.id)
   }
-  for (const [index, { address }] of payees.entries()) await post('/contractors', { name: `Payee ${index}`, address })
+  const contractors = []
+  for (const [index, { address }] of payees.entries()) {
+    contractors.push(await post('/contractors', { name: `Payee ${index}`, address }))
+  }
   const batch = await post('/batches', { name: 'a run' })
   const rows = payees.map(({ address }, index) => `${address},${formatUnits(AMOUNTS[index] ?? 0n)},${address}`)
-  return { employer, batch, list: ['contractor,amount,address', ...rows].join('\n'), file: join(folder, batch) }
+  const list = ['contractor,amount,address', ...rows].join('\n')
+  return { employer, contractors, batch, list, file: join(folder, batch) }
+}
+
+/** The same with a locked batch and its seals to replace, a delegation that is too short, and a balance to merge. */
+async function prepareDifferently(): Promise<Payroll> {
+  const { network, issuer } = service.ledger
+  const payroll = await prepare(5n)
+  const { employer, contractors, batch } = payroll
+  const instructions = contractors.map((contractorId) => ({ contractorId, encryptedAmount: 'a note' }))
+  await service.ask('POST', `/batches/${batch}/instructions`, { session: employer.session, body: { instructions } })
+  await service.ask('POST', `/batches/${batch}/ready`, { session: employer.session })
+  const spender = service.channels[0]?.publicKey() ?? ''
+  const { sequence } = await network.rpc.getLatestLedger()
+  const short = { spender, amount: 5n, opening: employer.opening, liveUntilLedger: sequence + 60 }
+  await sendAndWait(network, (await buildDelegation(network, employer, short)).signedXdr)
+  await endow(network, issuer, employer, 100_0000000n - 5n, async () => undefined)
+  return payroll
 }
 
 /** A `fetch` that loses the nth POST, before or after the service has handled it, and every request from then on. */
@@ -103,14 +127,18 @@ async function requestOf(payroll: Payroll, fetch = call, changes: Partial<RunReq
 
 const receivedBy = () => Promise.all(payees.map((payee) => service.received(payee)))
 
-/** Requires each payee's payment once, one delegation per channel, and everything else back with the employer. */
-async function expectPaidOnce({ employer, file, batch }: Payroll, before: readonly bigint[]): Promise<void> {
+/** Requires each payee's payment once, these numbers of delegations, and everything else back with the employer. */
+async function expectPaidOnce(
+  { employer, file, batch }: Payroll,
+  before: readonly bigint[],
+  delegations = [1, 1],
+): Promise<void> {
   const { network } = service.ledger
   expect((await receivedBy()).map((received, index) => received - (before[index] ?? 0n))).toEqual(AMOUNTS)
   const { body } = await service.ask('GET', `/batches/${batch}`, { session: employer.session })
   expect(body).toMatchObject({ status: 'completed', settledCount: 3 })
   const past = await readPastDelegations(network, employer)
-  expect([...past.values()].map((ledgers) => ledgers.length)).toEqual([1, 1])
+  expect([...past.values()].map((ledgers) => ledgers.length).toSorted()).toEqual(delegations)
   expect((await readOwnDelegations(network, employer, [...past.keys()])).delegations).toEqual([])
   expect((await syncBalance(network, employer)).spendable.value).toBe(100_0000000n - TOTAL)
   expect(statSync(file).mode & 0o777).toBe(0o600)
@@ -131,16 +159,84 @@ test('does everything with seven requests, and nothing when it is repeated', asy
   await expectPaidOnce(payroll, before)
 })
 
-describe.each(['before', 'after'] as const)('goes on after an interruption %s', (when) => {
-  test.each(Array.from({ length: POSTS }, (_, index) => index + 1))('request %d', async (nth) => {
-    const payroll = await prepare()
+// To the service, a later request that is lost on its way is the same as the response to the one before.
+const INTERRUPTIONS = [
+  ['before', 1] as const,
+  ...Array.from({ length: POSTS }, (_, index) => ['after', index + 1] as const),
+]
+
+test.each(INTERRUPTIONS)('goes on after an interruption %s request %d', async (when, nth) => {
+  const payroll = await prepare()
+  const before = await receivedBy()
+  const { fetch, state } = interruptAt(nth, when)
+  await expect(requestOf(payroll, fetch).then(runBatch)).rejects.toThrow()
+  expect(state.isCut).toBe(true)
+  expect(await runBatch(await requestOf(payroll))).toEqual({ paid: 3, payouts: 3 })
+  await expectPaidOnce(payroll, before)
+})
+
+test.each([1, 2, 3, 4, 5])(
+  'replaces seals and a delegation, and merges, once each after request %d is cut',
+  async (nth) => {
+    const payroll = await prepareDifferently()
     const before = await receivedBy()
-    const { fetch, state } = interruptAt(nth, when)
+    const { fetch, state } = interruptAt(nth, 'after')
     await expect(requestOf(payroll, fetch).then(runBatch)).rejects.toThrow()
     expect(state.isCut).toBe(true)
     expect(await runBatch(await requestOf(payroll))).toEqual({ paid: 3, payouts: 3 })
-    await expectPaidOnce(payroll, before)
+    await expectPaidOnce(payroll, before, [1, 2])
+    // The short delegation was not sent through the service.
+    const calls = ['merge', 'revoke_spender', 'revoke_spender', 'revoke_spender', 'set_spender', 'set_spender']
+    expect(await callsOf(payroll)).toEqual(calls)
+  },
+)
+
+/** What the service has sponsored for the employer, other than payments. */
+async function callsOf({ employer }: Payroll): Promise<string[]> {
+  const transfers = await service.db.query.transfers.findMany()
+  const own = transfers.filter(({ account, status }) => account === employer.address && status === 'succeeded')
+  return own.map(({ kind }) => kind).toSorted()
+}
+
+test('delegates once although the service is still sending its call when the client dies', async () => {
+  const payroll = await prepare()
+  const before = await receivedBy()
+  const [sending, arrival] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  service.ledger.proxy.rule(async ({ method }): Promise<Fault> => {
+    if (method === 'sendTransaction') {
+      sending.resolve()
+      await arrival.promise
+    }
+    return 'pass'
   })
+  onTestFinished(() => {
+    arrival.resolve()
+    service.ledger.proxy.rule(null)
+  })
+  const isCall = ({ method, url }: Request) => method === 'POST' && url.endsWith('/calls')
+  let abandoned: Promise<Response> | undefined
+  const dying = async (request: Request) => {
+    if (!isCall(request)) return await call(request)
+    abandoned = call(request)
+    await sending.promise
+    throw new Error('interrupted')
+  }
+  await expect(requestOf(payroll, dying).then(runBatch)).rejects.toThrow()
+  const rivals = async () => (await service.db.query.envelopes.findMany()).length
+  const count = await rivals()
+  const second = async (request: Request) => {
+    const response = call(request)
+    if (isCall(request)) {
+      const isRecorded = vi.waitUntil(async () => (await rivals()) > count, { timeout: 30_000, interval: 20 })
+      await Promise.race([response, isRecorded])
+      arrival.resolve()
+    }
+    return await response
+  }
+  expect(await runBatch(await requestOf(payroll, second))).toEqual({ paid: 3, payouts: 3 })
+  await abandoned
+  await expectPaidOnce(payroll, before)
+  expect(await callsOf(payroll)).toEqual(['revoke_spender', 'revoke_spender', 'set_spender', 'set_spender'])
 })
 
 test('seals again what it does not recognize, and pays the amounts of the list', async () => {
@@ -205,15 +301,26 @@ test('starts nothing while no channel of the relay is available', async () => {
   expect([...(await readPastDelegations(network, payroll.employer)).keys()]).toEqual([])
 })
 
-test('reports payouts that failed, and returns what they would have cost', async () => {
+test('reports payouts that failed, returns what they would have cost, and pays them in another run', async () => {
   const payroll = await prepare()
-  const stranger = Keypair.random().publicKey()
-  await service.hire(payroll.employer, [stranger])
-  const list = `${payroll.list}\n${stranger},5,${stranger}`
-  const run = runBatch(await requestOf({ ...payroll, list }))
+  const before = await receivedBy()
+  const stranger = Keypair.random()
+  const address = stranger.publicKey()
+  await service.hire(payroll.employer, [address])
+  const all = { ...payroll, list: `${payroll.list}\n${address},5,${address}` }
+  const run = runBatch(await requestOf(all))
   await expect(run).rejects.toMatchObject({ code: 'payouts-failed', message: expect.stringContaining('1 of 4') })
-  const { spendable } = await syncBalance(service.ledger.network, payroll.employer)
-  expect(spendable.value).toBe(100_0000000n - TOTAL)
+  const { network } = service.ledger
+  const balance = async () => (await syncBalance(network, payroll.employer)).spendable.value
+  expect(await balance()).toBe(100_0000000n - TOTAL)
+  // Once the payee has registered, another run pays what is left, also after an interruption of its delegation.
+  const registered = await enrol(network, stranger)
+  await expect(requestOf(all, interruptAt(1, 'after').fetch).then(runBatch)).rejects.toThrow()
+  expect(await runBatch(await requestOf(all))).toEqual({ paid: 4, payouts: 4 })
+  expect((await receivedBy()).map((received, index) => received - (before[index] ?? 0n))).toEqual(AMOUNTS)
+  expect(await service.received(registered)).toBe(5_0000000n)
+  expect(await balance()).toBe(100_0000000n - TOTAL - 5_0000000n)
+  expect((await callsOf(payroll)).filter((kind) => kind === 'set_spender')).toHaveLength(3)
 })
 
 test.each(['a,0', 'a,1.12345678', 'a,-1', 'a', 'a,1,b,c', ''])('refuses %j as a list of amounts', (text) => {
