@@ -4,6 +4,8 @@ import { get as ask, type IncomingMessage } from 'node:http'
 import { Keypair } from '@stellar/stellar-sdk'
 import { sql } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { relayChannels } from '#drizzle/schema/relay.ts'
+import { enrol } from '#lib/cli/client/participants.ts'
 import { insertRows, itemRow, jobRow } from '#lib/cli/seed/rows.ts'
 import { generateRelayKey, publicHalf } from '#lib/config/relay-key.ts'
 import { thumbprintOf } from '#lib/relay/queue.ts'
@@ -134,4 +136,23 @@ test('relay release names the reason why it does not release a channel', async (
   })
   const wrong = await run('relay', ['release', 'G1'], { ...variables, ...keys })
   expect(wrong).toEqual({ code: 1, output: expect.stringContaining('release and a channel’s address') })
+})
+
+test('relay release adopts the sequence number of a channel that has moved', async () => {
+  const { network } = service.ledger
+  const [seed = ''] = seeds
+  const { address } = await enrol(network, Keypair.fromSecret(seed))
+  const moved = { problem: 'moved' as const, movedAt: new Date(), sequenceNumber: 1n }
+  await service.db
+    .insert(relayChannels)
+    .values({ token: network.token, address, seenAt: new Date(), ...moved })
+    .onConflictDoUpdate({ target: [relayChannels.token, relayChannels.address], set: moved })
+  expect(await run('relay', ['release', address], { ...variables, ...keys })).toEqual({
+    code: 0,
+    output: expect.stringContaining(`released ${address}: 0 missing transfers recorded, 0 items settled`),
+  })
+  const channels = await service.db.query.relayChannels.findMany()
+  const sequenceNumber = BigInt((await network.rpc.getAccount(address)).sequenceNumber())
+  // Until the next check of a relay.
+  expect(channels.find((channel) => channel.address === address)).toMatchObject({ problem: 'account', sequenceNumber })
 })
