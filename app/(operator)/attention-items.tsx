@@ -106,7 +106,7 @@ function Of({ item, network }: Pick<AttentionItemProps, 'item' | 'network'>) {
   const contacts = emailable.length > 0 ? emailable : users
   return (
     <p className="text-soft">
-      {organisation && <OrganisationLink {...organisation} path="/batches" />}
+      {organisation && <OrganisationLink {...organisation} />}
       {contacts.map((user, index) => (
         <span key={user.sub}>
           {index === 0 ? ' (' : ', '}

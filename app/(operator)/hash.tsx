@@ -36,15 +36,27 @@ function Leading({ href, children }: { href: string; children: ReactNode }) {
 const EXPLORERS: Record<string, string> = { testnet: 'https://stellar.expert/explorer/testnet' }
 
 /** A G- or C-address, linked to the network's explorer if there is one. */
-export function Address({ value, network }: { value: string; network: string }) {
+export function Address({ value, network, isWhole = false }: { value: string; network: string; isWhole?: boolean }) {
   const explorer = EXPLORERS[network]
   const kind = value.startsWith('C') ? 'contract' : 'account'
   const isAddress = /^[GC][A-Z2-7]{55}$/.test(value)
-  return explorer && isAddress ? <Hash value={value} href={`${explorer}/${kind}/${value}`} /> : <Hash value={value} />
+  return explorer && isAddress ? (
+    <Hash value={value} href={`${explorer}/${kind}/${value}`} isWhole={isWhole} />
+  ) : (
+    <Hash value={value} isWhole={isWhole} />
+  )
 }
 
 /** The hash of a transaction, linked to the network's explorer, or else to a page of this service. */
-export function TransactionHash({ hash, network }: { hash: string; network: string }) {
+export function TransactionHash({
+  hash,
+  network,
+  isWhole = false,
+}: {
+  hash: string
+  network: string
+  isWhole?: boolean
+}) {
   const explorer = EXPLORERS[network]
-  return <Hash value={hash} href={explorer ? `${explorer}/tx/${hash}` : `/ledger/${hash}`} />
+  return <Hash value={hash} href={explorer ? `${explorer}/tx/${hash}` : `/ledger/${hash}`} isWhole={isWhole} />
 }

@@ -27,19 +27,34 @@ interface ListViewProps<Row> extends Pick<FrameProps, 'here' | 'title' | 'networ
   csv: { list: { name: string }; query?: Query; of: string }[]
   /** shown between the title and the list */
   before?: ReactNode
+  /** shown below the list */
+  after?: ReactNode
   /** the text for a list without any record, with the next step */
   empty: ReactNode
   /** the text for a chosen tab without any record */
   emptyTab?: ReactNode
-  /** the records, as a table or in a custom layout */
-  columns?: readonly Column<Row>[]
-  keyOf?: (row: Row) => string
-  children?: (rows: readonly Row[]) => ReactNode
+  columns: readonly Column<Row>[]
+  keyOf: (row: Row) => string
 }
 
 /** Every list of the dashboard: search, filters, tabs with counts, the records, totals and pages. */
 export function ListView<Row>(props: ListViewProps<Row>) {
-  const { here, title, network, above, path, query, list, searches, tabs, filters = [], fields, csv, before } = props
+  const {
+    here,
+    title,
+    network,
+    above,
+    path,
+    query,
+    list,
+    searches,
+    tabs,
+    filters = [],
+    fields,
+    csv,
+    before,
+    after,
+  } = props
   const isSet = (name: string) => name !== 'page' && query[name] !== undefined && query[name] !== ''
   const isFiltered = Object.keys(query).some((name) => name !== tabs?.name && isSet(name))
   const isTab = tabs !== undefined && isSet(tabs.name) && !isFiltered
@@ -79,14 +94,12 @@ export function ListView<Row>(props: ListViewProps<Row>) {
                 props.empty
               )}
             </Empty>
-          ) : props.children ? (
-            props.children(list.rows)
           ) : (
             <Table
               caption={`${title}, page ${list.page} of ${list.pages}`}
-              columns={props.columns ?? []}
+              columns={props.columns}
               rows={list.rows}
-              keyOf={props.keyOf ?? String}
+              keyOf={props.keyOf}
             />
           )}
           <Pager path={path} query={query} page={list.page} pages={list.pages} />
@@ -94,6 +107,7 @@ export function ListView<Row>(props: ListViewProps<Row>) {
       ) : (
         <Unreachable />
       )}
+      {after && <div className="mt-8">{after}</div>}
     </Frame>
   )
 }

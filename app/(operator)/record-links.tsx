@@ -1,3 +1,4 @@
+import type { Route } from 'next'
 import Link from 'next/link'
 import type { OrganisationUser } from '#lib/dashboard/attention.ts'
 import { Address } from './hash.tsx'
@@ -17,29 +18,41 @@ export function User({ sub, email, network }: OrganisationUser & { network: stri
   return sub.length > 40 ? <Address value={sub} network={network} /> : sub
 }
 
-/** The name of an organisation, linked to its records in the list at `path`. */
-export function OrganisationLink({ id, name, path }: { id: string; name: string; path: string }) {
+export type RecordType = 'transfer' | 'payout' | 'batch' | 'job' | 'contractor' | 'organisation'
+
+const PATHS: Record<RecordType, string> = {
+  transfer: '/transfers',
+  payout: '/payouts',
+  batch: '/batches',
+  job: '/jobs',
+  contractor: '/contractors',
+  organisation: '/organisations',
+}
+
+/** The page of a record. */
+export const recordPath = (type: RecordType, id: string): Route => addressOf(`${PATHS[type]}/${id}`, {})
+
+interface RecordLinkProps {
+  id: string
+  name: string
+}
+
+function RecordLink({ type, id, name }: RecordLinkProps & { type: RecordType }) {
   return (
-    <Link href={addressOf(path, { organisation: id })} prefetch={false} className={NAME}>
+    <Link href={recordPath(type, id)} prefetch={false} className={NAME}>
       {name}
     </Link>
   )
 }
 
-/** The name of a contractor, linked to the transfers that paid it. */
-export function ContractorLink({ id, name }: { id: string; name: string }) {
-  return (
-    <Link href={addressOf('/transfers', { contractor: id })} prefetch={false} className={NAME}>
-      {name}
-    </Link>
-  )
-}
+export const OrganisationLink = (props: RecordLinkProps) => <RecordLink type="organisation" {...props} />
 
-/** The name of a batch, linked to its page. */
-export function BatchLink({ id, name }: { id: string; name: string }) {
-  return (
-    <Link href={addressOf(`/batches/${id}`, {})} prefetch={false} className={`${NAME} font-medium`}>
-      {name}
-    </Link>
-  )
-}
+export const ContractorLink = (props: RecordLinkProps) => <RecordLink type="contractor" {...props} />
+
+export const BatchLink = (props: RecordLinkProps) => <RecordLink type="batch" {...props} />
+
+export const TransferLink = (props: RecordLinkProps) => <RecordLink type="transfer" {...props} />
+
+export const PayoutLink = (props: RecordLinkProps) => <RecordLink type="payout" {...props} />
+
+export const JobLink = (props: RecordLinkProps) => <RecordLink type="job" {...props} />

@@ -21,6 +21,7 @@ const COLUMNS = {
     ),
   lastPaidAt: contractors.lastPaidAt,
   createdAt: contractors.createdAt,
+  deletedAt: contractors.deletedAt,
   sequence: contractors.sequence,
 }
 
@@ -41,6 +42,8 @@ export interface ContractorLine {
   invitedUntil: Date | null
   lastPaidAt: Date | null
   createdAt: Date
+  /** when the employer removed it */
+  deletedAt: Date | null
   sequence: number
 }
 
@@ -56,6 +59,12 @@ export async function listContractors(db: Database, request: ListRequest): Promi
   return await readPage(countsOf(counted), { ...request, status: status ?? '' }, ({ limit, offset }) =>
     selectContractors(db, shown).limit(limit).offset(offset),
   )
+}
+
+/** Finds a contractor, even a removed one. */
+export async function findContractorLine(db: Database, id: string): Promise<ContractorLine | undefined> {
+  const [contractor] = await selectContractors(db, eq(contractors.id, id))
+  return contractor
 }
 
 /** Reads the contractors that match the filters, newest first, in parts of at most `size`. */

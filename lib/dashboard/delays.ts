@@ -7,7 +7,7 @@ import { type Attention, NAMES_SHOWN, type NamedRecord } from './attention.ts'
 import { lastProgress } from './batches.ts'
 import { CONDITIONS } from './conditions.ts'
 import { batchLimit, jobLimit, transferLimit, WHY_OVERDUE } from './lateness.ts'
-import { firstInnerHash, refusalCode, TRANSFER_VIEWS, transferRows } from './transfer-rows.ts'
+import { refusalCode, TRANSFER_VIEWS, transferRows } from './transfer-rows.ts'
 import { findUserOrganisations } from './users.ts'
 
 const LIMIT = 20
@@ -44,7 +44,6 @@ export async function listOverdueTransfers(
   const rows = await db
     .select({
       id,
-      hash: firstInnerHash,
       status: transferRows.status,
       createdAt: transferRows.createdAt,
       lastEvent: lastEvent.mapWith(transferRows.createdAt),
@@ -79,7 +78,7 @@ export async function listOverdueTransfers(
     .orderBy(asc(transferRows.createdAt))
     .limit(LIMIT)
   return rows.map((row) => ({
-    key: `open ${row.hash}`,
+    key: `open ${row.id}`,
     since: row.createdAt,
     actor: 'operator',
     ...(row.status === 'unknown' ? UNKNOWN_OUTCOME : describeOverdue(row.resultCode)),
@@ -92,7 +91,7 @@ export async function listOverdueTransfers(
       lastEvent: row.lastEvent,
     },
     acknowledgement: row.acknowledgement,
-    page: `/transfers?q=${row.hash}`,
+    page: `/transfers/${row.id}`,
   }))
 }
 
@@ -210,11 +209,11 @@ export async function listStalledJobs(db: Database, now: Date, only?: string): P
       since,
       why: `${left} of its transfers ${left === 1 ? 'is' : 'are'} unfinished`,
       actor: 'operator',
-      remedy: 'Open the job. The channels above it show whether a relay is running, and why it cannot pay.',
+      remedy: 'Open Jobs: the channels show whether a relay is running, and why it cannot pay.',
       ...(organisation && { organisation }),
       acknowledgeable: { condition: 'jobStalled', subject: id, lastEvent: since },
       acknowledgement,
-      page: `/jobs?q=${id}`,
+      page: `/jobs/${id}`,
     }
   })
 }

@@ -188,7 +188,7 @@ export async function listFailedJobs(db: Database, only?: string): Promise<Atten
       moreContractors: Math.max(0, contractors.length - NAMES_SHOWN),
       ...(endedAt && { acknowledgeable: { condition: 'jobFailed', subject: id, lastEvent: endedAt } }),
       acknowledgement,
-      page: `/jobs?q=${id}`,
+      page: `/jobs/${id}`,
     }
   })
 }

@@ -1,5 +1,5 @@
 import { and, count, desc, eq, inArray, or, type SQL, sql } from 'drizzle-orm'
-import { contractors, identities, organisations } from '#drizzle/schema/directory.ts'
+import { batches, contractors, identities, organisations } from '#drizzle/schema/directory.ts'
 import { batchItems, batchJobs, JOB_STATUSES } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { readInParts } from '#lib/db/paging.ts'
@@ -15,6 +15,7 @@ import {
   type Read,
   readPage,
 } from './list.ts'
+import { envelopeRows } from './transfer-rows.ts'
 
 const JOB_COLUMNS = {
   id: batchJobs.id,
@@ -24,6 +25,8 @@ const JOB_COLUMNS = {
   organisation: organisations.id,
   organisationName: organisations.name,
   status: batchJobs.status,
+  batch: batchJobs.batch,
+  batchName: batches.name,
   error: batchJobs.error,
   createdAt: batchJobs.createdAt,
   endedAt: batchJobs.endedAt,
@@ -32,6 +35,8 @@ const JOB_COLUMNS = {
 const ITEM_COLUMNS = {
   job: batchItems.job,
   position: batchItems.position,
+  payout: batchItems.payout,
+  transfer: envelopeRows.transfer,
   status: batchItems.status,
   recipient: batchItems.recipient,
   channel: batchItems.channel,
@@ -44,11 +49,16 @@ const ITEM_COLUMNS = {
 }
 
 /** An item of a job. Its sealed amount is not queried. */
-export type ItemLine = Read<typeof batchItems.$inferSelect, typeof ITEM_COLUMNS>
+export type ItemLine = Read<typeof batchItems.$inferSelect, typeof ITEM_COLUMNS> & {
+  /** the id of its last transfer, if one was recorded */
+  transfer: string | null
+}
 
 /** A relay job with its items in order. */
 export type JobLine = Read<typeof batchJobs.$inferSelect, typeof JOB_COLUMNS> & {
   userEmail: string | null
+  /** of the batch that a run pays; null for a job */
+  batchName: string | null
   organisation: string | null
   organisationName: string | null
   items: ItemLine[]
@@ -75,6 +85,11 @@ export async function listJobs(db: Database, request: ListRequest): Promise<List
   )
 }
 
+export async function findJobLine(db: Database, id: string): Promise<JobLine | undefined> {
+  const [job] = await addItems(db, await selectJobs(db, eq(batchJobs.id, id)))
+  return job
+}
+
 /** Reads the jobs that match the filters, newest first, in parts of at most `size`. */
 export function readJobs(db: Database, filters: Filters<ListRequest>, size = PART_SIZE) {
   const { shown } = conditionsOf(db, filters)
@@ -89,6 +104,7 @@ function selectJobs(db: Database, condition: SQL | undefined) {
     .from(batchJobs)
     .leftJoin(identities, and(eq(identities.kind, batchJobs.userKind), eq(identities.sub, batchJobs.userSub)))
     .leftJoin(organisations, eq(organisations.id, identities.organisation))
+    .leftJoin(batches, eq(batches.id, batchJobs.batch))
     .where(condition)
     .orderBy(desc(batchJobs.createdAt), desc(batchJobs.id))
 }
@@ -150,6 +166,7 @@ async function itemsOf(db: Database, jobs: readonly string[]): Promise<Map<strin
   const rows = await db
     .select(ITEM_COLUMNS)
     .from(batchItems)
+    .leftJoin(envelopeRows, eq(envelopeRows.innerHash, batchItems.innerHash))
     .where(inArray(batchItems.job, jobs))
     .orderBy(batchItems.job, batchItems.position)
   return Map.groupBy(rows, ({ job }) => job)

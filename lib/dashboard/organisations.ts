@@ -38,6 +38,11 @@ export async function listOrganisations(
   )
 }
 
+export async function findOrganisationLine(db: Database, id: string, now: Date): Promise<OrganisationLine | undefined> {
+  const [organisation] = await addNumbers(db, await selectOrganisations(db, eq(organisations.id, id)), now)
+  return organisation
+}
+
 /** Reads the organisations that match the search, newest first, in parts of at most `size`. */
 export function readOrganisations(db: Database, { q }: Pick<ListRequest, 'q'>, now: Date, size = PART_SIZE) {
   const within = containingText(db, q)

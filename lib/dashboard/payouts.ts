@@ -1,7 +1,7 @@
 import { and, asc, count, eq, gt, inArray, or, type SQL, sql } from 'drizzle-orm'
 import { batches, contractors, organisations, PAYOUT_STATUSES, payouts } from '#drizzle/schema/directory.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { readInParts } from '#lib/db/paging.ts'
+import { newestFirst, readInParts } from '#lib/db/paging.ts'
 import { contains } from '#lib/db/search.ts'
 import { isId } from '#lib/directory/ids.ts'
 import { explainTransfer } from './explanation.ts'
@@ -28,6 +28,7 @@ const COLUMNS = {
   id: payouts.id,
   sequence: payouts.sequence,
   organisation: organisations.name,
+  organisationId: organisations.id,
   batch: batches.name,
   batchId: batches.id,
   contractor: contractors.name,
@@ -38,6 +39,7 @@ const COLUMNS = {
   error: payouts.error,
   createdAt: payouts.createdAt,
   paidAt: payouts.paidAt,
+  transferId: transferRows.id,
   sentAt: transferRows.createdAt,
   ledgerHash: transferRows.hash,
   outcome: outcomeOf,
@@ -49,6 +51,7 @@ export type PayoutLine = Omit<
   'batch' | 'contractor' | 'organisation'
 > & {
   organisation: string
+  organisationId: string
   batch: string
   batchId: string
   contractor: string
@@ -57,6 +60,7 @@ export type PayoutLine = Omit<
   innerHash: string | null
   ledgerHash: string | null
   /** the last transfer that claimed it */
+  transferId: string | null
   transfer: { status: TransferState; createdAt: Date } | null
   /** an explanation of the error; may be empty */
   meaning: string
@@ -92,7 +96,13 @@ export function readPayouts(db: Database, filters: Filters<PayoutRequest>, size 
   return readInParts(read, size)
 }
 
-function selectPayouts(db: Database, condition: SQL | undefined) {
+/** Finds the newest payouts that match a condition, newest first. */
+export async function findPayoutLines(db: Database, condition: SQL, limit: number): Promise<PayoutLine[]> {
+  const rows = await selectPayouts(db, condition, newestFirst(payouts)).limit(limit)
+  return rows.map(presentPayout)
+}
+
+function selectPayouts(db: Database, condition: SQL | undefined, order: readonly SQL[] = [asc(payouts.sequence)]) {
   return db
     .select(COLUMNS)
     .from(payouts)
@@ -101,7 +111,7 @@ function selectPayouts(db: Database, condition: SQL | undefined) {
     .innerJoin(organisations, eq(organisations.id, payouts.organisation))
     .leftJoin(transferRows, paysPayout)
     .where(condition)
-    .orderBy(asc(payouts.sequence))
+    .orderBy(...order)
 }
 
 function presentPayout({ outcome, sentAt, ...line }: Awaited<ReturnType<typeof selectPayouts>>[number]): PayoutLine {

@@ -24,7 +24,9 @@ const COLUMNS = {
   innerHash: firstInnerHash,
   outerHash: firstOuterHash,
   ledgerHash: transferRows.hash,
+  kind: transferRows.kind,
   account: transferRows.account,
+  owner: transferRows.owner,
   recipient: transferRows.recipient,
   quotaAccount: transferRows.quotaAccount,
   status: transferRows.status,
@@ -37,6 +39,7 @@ const COLUMNS = {
   createdAt: transferRows.createdAt,
   settledAt: transferRows.settledAt,
   sequence: transferRows.sequence,
+  payout: transferRows.payout,
   organisation: transferRows.organisation,
   organisationName: organisations.name,
   batch: batches.id,
@@ -78,6 +81,17 @@ export async function listTransfers(db: Database, request: TransferRequest): Pro
     const condition = exact ? newestOf(db, exact, shown, limit + offset) : and(shown, containingText(db, request.q))
     return await addJobs(db, await selectTransfers(db, condition).limit(limit).offset(offset))
   })
+}
+
+export async function findTransferLine(db: Database, id: string): Promise<TransferLine | undefined> {
+  const [transfer] = await addJobs(db, await selectTransfers(db, eq(transferRows.id, id)))
+  return transfer
+}
+
+/** The id of the transfer that a hash, inner or outer, belongs to. */
+export async function findTransferOfHash(db: Database, hash: string): Promise<string | undefined> {
+  const [transfer] = await db.select({ id: transferRows.id }).from(transferRows).where(hasHash(db, hash)).limit(1)
+  return transfer?.id
 }
 
 /** Reads the transfers that match the filters, newest first, in parts of at most `size`. */

@@ -35,7 +35,6 @@ test('shows a failed payout with its reason, here and among the attention items'
   await expect(page.getByRole('region', { name: 'Summary' })).toContainText('1 failed')
   const row = rowOf(page, 'Grace Hopper')
   await expect(row).toContainText('Failed')
-  await expect(row.getByTitle(/^[0-9a-f]{64}$/).filter({ visible: true })).toHaveCount(1)
   await expect(row).toContainText('another transaction of the account')
   // The reason appears once.
   await expect(row).not.toContainText('the transfer expired before it reached the ledger')
@@ -52,6 +51,8 @@ test('shows a failed payout with its reason, here and among the attention items'
     'To do by the employer: The application shows what failed and can send the payout again.',
   )
   await attention.getByRole('link', { name: 'Grace Hopper' }).click()
+  await expect(page.getByRole('heading', { level: 1, name: 'Grace Hopper' })).toBeVisible()
+  await page.getByRole('link', { name: /^All transfers/ }).click()
   await expect(page.getByRole('link', { name: 'Remove the filter Contractor: Grace Hopper' })).toBeVisible()
   // An expired transfer is shown as failed.
   await page.getByRole('link', { name: 'Failed 1' }).click()
@@ -73,7 +74,7 @@ test('shows figures on the overview, and charts as tables too', async ({ page })
   await expect(main).toContainText('4 succeeded, 1 failed, 0 open in the last 24 hours')
   await expect(main).toContainText('5 transfers today')
   await expect(main).toContainText(/Half within \d\.\d s, 95 of 100 within \d\.\d s/)
-  await expect(main).toContainText(/Lasts (about|more than)/)
+  await expect(main).toContainText(/0\.\d+ XLM charged in the last 24 hours/)
   await expect(main).toContainText(/Vault balance[\d,]+\.00USDC/)
   await page.getByText('As a table').first().click()
   // The hour may turn during the test, so the transfers may be in two rows.
@@ -96,12 +97,13 @@ test('shows a relay job with its channels and timings', async ({ page }) => {
   expect((await payroll.ask('POST', '/batch', { amounts: [1, 2] })).status).toBe(200)
   await visit(page, program, '/jobs')
   await expect(page.getByRole('region', { name: 'Channels' }).getByRole('listitem')).toHaveCount(3)
-  const job = page.getByRole('list', { name: 'Jobs, newest first' }).getByRole('group')
+  const job = page.getByRole('row').nth(1)
   await expect(job).toContainText('Completed')
   await expect(job).toContainText('2/2')
-  if (!(await job.getAttribute('open'))) await job.locator('summary').click()
-  await expect(job.getByRole('row')).toHaveCount(3)
-  await expect(job.getByRole('row').last()).toContainText(/Paid.*\d\.\d s.*\d\.\d s/)
+  await job.getByRole('link', { name: /^Job / }).click()
+  await expect(page.getByRole('heading', { level: 1, name: /^Job / })).toBeVisible()
+  await expect(page.getByRole('row')).toHaveCount(3)
+  await expect(page.getByRole('row').last()).toContainText(/Paid.*\d\.\d s.*\d\.\d s/)
 })
 
 test('escapes names that look like markup', async ({ page }) => {
@@ -179,7 +181,7 @@ test('exports payouts and the audit log as CSV without formulas', async ({ page 
 test('links a hash to its transaction, and copies the full address', async ({ page, context }) => {
   await context.grantPermissions(['clipboard-read', 'clipboard-write'])
   await page.clock.install()
-  await visit(page, program, '/transfers?view=succeeded')
+  await visit(page, program, '/transfers?view=refused')
   await expect(page.getByText('Live', { exact: true })).toBeVisible()
   // 'Copied' disappears after two seconds, which do not pass while the clock is paused.
   await page.clock.pauseAt(Date.now() + 60_000)
@@ -196,7 +198,9 @@ test('links a hash to its transaction, and copies the full address', async ({ pa
   expect(await page.evaluate(() => getSelection()?.toString())).toBe(account)
   // A double click expands it.
   expect(await code.evaluate((element) => element.scrollWidth <= element.clientWidth)).toBe(true)
-  await page.locator('td a[href^="/ledger/"]').filter({ visible: true }).first().click()
+  await page.goto(`${program.base}/transfers?view=succeeded`)
+  await page.locator('tbody a[href^="/transfers/"]').filter({ visible: true }).first().click()
+  await page.locator('dl a[href^="/ledger/"]').first().click()
   await expect(page.getByRole('heading', { level: 1, name: 'Transaction' })).toBeVisible()
   const main = page.getByRole('main')
   await expect(main).toContainText('Succeeded')

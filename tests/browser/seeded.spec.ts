@@ -18,12 +18,21 @@ test.beforeAll(async ({ browser }) => {
   const page = await browser.newPage()
   await visit(page, program, '/batches?status=failed')
   const failed = (await page.getByRole('link', { name: 'Weekend shift' }).getAttribute('href')) ?? ''
+  const records = []
+  for (const list of ['/transfers?view=failed', '/jobs?status=failed', '/contractors?status=ready', '/organisations']) {
+    await page.goto(`${program.base}${list}`)
+    const path = new URL(list, program.base).pathname
+    records.push((await page.locator(`tbody a[href^="${path}/"]`).first().getAttribute('href')) ?? '')
+  }
+  await page.goto(`${program.base}${failed}`)
+  records.push((await page.locator('tbody a[href^="/payouts/"]').last().getAttribute('href')) ?? '')
   await page.close()
   addresses = [
     '/overview',
     '/overview?range=30d',
     '/batches?status=started',
     failed,
+    ...records,
     '/transfers?view=failed',
     '/transfers?view=refused',
     '/transfers?q=nobody',
@@ -138,7 +147,8 @@ test('links its items to a batch’s last progress and a job’s failures', asyn
   await expect(page.getByRole('region', { name: 'Summary' })).toContainText(/Last progress3 h ago/)
   await page.goto(`${program.base}/overview`)
   await page.getByRole('link', { name: '1 of 4 transfers' }).click()
-  const first = page.getByRole('group').getByRole('row').nth(1)
+  await expect(page.getByRole('heading', { level: 1, name: /^Job / })).toBeVisible()
+  const first = page.getByRole('row').nth(1)
   await expect(first).toContainText(/^2Failed.*no channel has enough to pay it.*to G/)
 })
 
@@ -221,14 +231,16 @@ test('links a transaction to its transfer only if it has one', async ({ page }) 
   expect(await hash.evaluate((code) => code.clientWidth)).toBeGreaterThan(100)
   await page.setViewportSize(DESKTOP)
   await page.goto(`${program.base}/transfers?view=failed`)
-  await page.getByRole('main').locator('a[href^="/ledger/"]').filter({ visible: true }).first().click()
+  await page.locator('tbody a[href^="/transfers/"]').filter({ visible: true }).first().click()
+  await page.getByRole('main').locator('a[href^="/ledger/"]').first().click()
   await page.getByRole('link', { name: 'Its transfer' }).click()
-  await expect(page.getByText('1 transfer found')).toBeVisible()
+  await expect(page.getByRole('heading', { level: 1, name: /^Transfer / })).toBeVisible()
 })
 
 test('exports exactly the records that a list shows, with its filters', async ({ page }) => {
   await visit(page, program, '/contractors?q=Grace')
-  const contractor = (await page.getByRole('link', { name: 'Grace Hopper' }).first().getAttribute('href')) ?? ''
+  await page.getByRole('link', { name: 'Grace Hopper' }).first().click()
+  const contractor = (await page.getByRole('link', { name: /^All transfers/ }).getAttribute('href')) ?? ''
   for (const address of [
     '/batches?q=weekend',
     '/batches?status=failed',
@@ -278,9 +290,9 @@ test('shows the current page, the current tab and the connection with forced col
 })
 
 test('prints a record without controls, and its hashes in full', async ({ page }) => {
-  await visit(page, program, addresses[3] ?? '')
+  await visit(page, program, addresses[4] ?? '')
   await page.emulateMedia({ media: 'print' })
-  await expect(page.getByRole('heading', { level: 1, name: 'Weekend shift' })).toBeVisible()
+  await expect(page.getByRole('heading', { level: 1, name: /^Transfer / })).toBeVisible()
   for (const control of [
     page.getByRole('navigation'),
     page.getByRole('search'),
@@ -353,12 +365,37 @@ test('breaks no line between figure and unit or inside a short email on a phone'
 test('shows the recipient and channel of each transfer of a job on a phone', async ({ page }) => {
   await page.setViewportSize(PHONE)
   await visit(page, program, '/jobs?status=completed')
-  const job = page.getByRole('group').first()
-  await job.locator('summary').click()
-  const rows = job.getByRole('row').filter({ hasText: 'Paid' })
+  await page.locator('tbody a[href^="/jobs/"]').first().click()
+  await expect(page.getByRole('heading', { name: 'Timeline' })).toBeVisible()
+  const rows = page.getByRole('row').filter({ hasText: 'Paid' })
+  expect(await rows.count()).toBe(4)
   for (const row of await rows.all()) {
     await expect(row.getByText(/^to G/).filter({ visible: true })).toHaveCount(1)
     await expect(row.getByText(/^via G/).filter({ visible: true })).toHaveCount(1)
+  }
+})
+
+test('links a payout to its transfer, contractor, batch and organisation, and shows its timeline', async ({ page }) => {
+  await visit(page, program, addresses[8] ?? '')
+  await expect(page.getByRole('heading', { level: 1, name: 'Payout to Barbara Liskov' })).toBeVisible()
+  const timeline = page.getByRole('region', { name: 'Timeline' }).getByRole('listitem')
+  await expect(timeline).toContainText([
+    /Settled: failed.*transfer:\s*[0-9a-f]{8}/,
+    /Sent to the network.*hash:/,
+    /Recorded.*inner hash:/,
+    /Payout created/,
+  ])
+  const links = page.getByRole('main').locator('dl').getByRole('link')
+  const hrefs = await links.evaluateAll((all) => all.map((one) => one.getAttribute('href') ?? ''))
+  for (const [path, title] of [
+    ['/transfers/', /^Transfer /],
+    ['/contractors/', 'Barbara Liskov'],
+    ['/batches/', 'Weekend shift'],
+    ['/organisations/', 'Lighthouse Bakery'],
+  ] as const) {
+    await page.goto(`${program.base}${hrefs.find((href) => href.startsWith(path))}`)
+    await expect(page.getByRole('heading', { level: 1, name: title })).toBeVisible()
+    await expect(page.getByRole('region', { name: 'Timeline' })).toBeVisible()
   }
 })
 
@@ -377,7 +414,7 @@ test('starts an audit entry with its action, and lets the filters be cleared, on
 
 test('clips no list at any width', async ({ page }) => {
   const cut: string[] = []
-  for (const address of ['/batches', '/contractors', '/organisations', '/audit', '/transfers?view=failed']) {
+  for (const address of ['/batches', '/contractors', '/organisations', '/audit', '/jobs', '/transfers?view=failed']) {
     await visit(page, program, address)
     for (const width of WIDTHS) {
       await page.setViewportSize({ width, height: 800 })

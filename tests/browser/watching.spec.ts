@@ -30,13 +30,12 @@ test('follows a batch from ready to completed without a reload', async ({ page }
   page.on('load', () => {
     loads += 1
   })
-  const first = await payroll.pay(ada)
+  await payroll.pay(ada)
   // While nothing changes, the page polls every 15 seconds.
   await page.clock.runFor(15_000)
   await expect(summary).toContainText('Started')
   await expect(summary).toContainText('1/3')
   await expect(rowOf(page, 'Ada Lovelace')).toContainText('Paid')
-  await expect(rowOf(page, 'Ada Lovelace').getByTitle(first).filter({ visible: true })).toHaveCount(1)
   await expect(rowOf(page, 'Grace Hopper')).toContainText('Ready')
   await payroll.pay(grace)
   await payroll.pay(alan)

@@ -3,11 +3,12 @@ import Link from 'next/link'
 import { AUDIT_ACTION_NAMES, type AuditLine, listAudit } from '#lib/dashboard/audit.ts'
 import { findOrganisationName } from '#lib/dashboard/list.ts'
 import { readIfReachable } from '#lib/dashboard/reading.ts'
+import { Details } from '../details.tsx'
 import { Moment } from '../figures.tsx'
-import { Address, Hash } from '../hash.tsx'
+import { Address } from '../hash.tsx'
 import { ListView } from '../list-view.tsx'
 import { addressOf, pageNumber, readQuery } from '../query.ts'
-import { OrganisationLink } from '../record-links.tsx'
+import { OrganisationLink, recordPath } from '../record-links.tsx'
 import { requireOperator } from '../require-operator.ts'
 import { FIELD, organisationFilter } from '../search-form.tsx'
 import type { Column } from '../table.tsx'
@@ -96,7 +97,7 @@ const columnsFor = (network: string, now: Date): Column<AuditLine>[] => [
     ),
     beneath: (entry) => (
       <div className="sm:hidden">
-        <Details entry={entry} />
+        <Details detail={entry.detail} network={network} />
       </div>
     ),
   },
@@ -106,7 +107,7 @@ const columnsFor = (network: string, now: Date): Column<AuditLine>[] => [
     cell: (entry) => (
       <>
         <span className="font-medium">{entry.action}</span>
-        <Details entry={entry} />
+        <Details detail={entry.detail} network={network} />
       </>
     ),
   },
@@ -118,7 +119,7 @@ const columnsFor = (network: string, now: Date): Column<AuditLine>[] => [
       organisation === null || organisationName === null ? (
         '–'
       ) : (
-        <OrganisationLink id={organisation} name={organisationName} path="/audit" />
+        <OrganisationLink id={organisation} name={organisationName} />
       ),
   },
   { head: 'By', from: 'sm', isRepeated: true, cell: (entry) => <Actor entry={entry} network={network} /> },
@@ -130,23 +131,26 @@ const columnsFor = (network: string, now: Date): Column<AuditLine>[] => [
   },
 ]
 
-function Details({ entry: { detail } }: { entry: AuditLine }) {
-  return (
-    <div className="text-xs [overflow-wrap:anywhere] text-faint">
-      {Object.entries(detail).map(([name, value]) => (
-        <span key={name} className="mr-3">
-          {name}: <Detail value={Array.isArray(value) ? value.join(', ') : String(value)} />
-        </span>
-      ))}
-    </div>
-  )
-}
+/** The kinds of subjects that have a page. */
+const SUBJECT_TYPES = ['organisation', 'contractor', 'batch', 'payout', 'transfer'] as const
 
 /**
  * The subject of an entry. A sign-in shows its browser; one from a new browser shows a digest of the client's address.
  */
 function Subject({ entry: { subjectKind, subjectId }, network }: { entry: AuditLine; network: string }) {
   const [, newcomer] = /^a new browser of (\w+)$/.exec(subjectId) ?? []
+  const type = SUBJECT_TYPES.find((one) => one === subjectKind)
+  if (type && /^[0-9a-f-]{36}$/.test(subjectId)) {
+    return (
+      <Link
+        href={recordPath(type, subjectId)}
+        prefetch={false}
+        className="inline-block min-h-6 underline underline-offset-4 hover:text-accent"
+      >
+        {subjectKind} {subjectId.slice(0, 8)}
+      </Link>
+    )
+  }
   const isLong = /^\S{21,}$/.test(subjectId)
   // The details contain the transfer's id: several transactions may have been signed for it.
   const isHash = subjectKind === 'transfer' && subjectId.length === 64
@@ -156,11 +160,6 @@ function Subject({ entry: { subjectKind, subjectId }, network }: { entry: AuditL
       {newcomer || isLong ? <Address value={newcomer ?? subjectId} network={network} /> : subjectId}
     </span>
   )
-}
-
-/** Shortens an id or a hash, and shows anything else unchanged. */
-function Detail({ value }: { value: string }) {
-  return /^[0-9a-f-]{36,64}$/.test(value) ? <Hash value={value} /> : value
 }
 
 function Actor({ entry: { actorKind, actorSub }, network }: { entry: AuditLine; network: string }) {

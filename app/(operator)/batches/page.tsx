@@ -6,6 +6,7 @@ import { findOrganisationName } from '#lib/dashboard/list.ts'
 import { readIfReachable } from '#lib/dashboard/reading.ts'
 import { Moment } from '../figures.tsx'
 import { ListView } from '../list-view.tsx'
+import { PAYOUT_LIST } from '../payouts/payout-list.ts'
 import { Progress } from '../progress.tsx'
 import { addressOf, pageNumber, readQuery } from '../query.ts'
 import { BatchLink, OrganisationLink } from '../record-links.tsx'
@@ -14,7 +15,6 @@ import { organisationFilter } from '../search-form.tsx'
 import { Status } from '../status.tsx'
 import type { Column } from '../table.tsx'
 import { tookOf } from './[id]/batch-summary.tsx'
-import { PAYOUT_LIST } from './[id]/payout-list.ts'
 import { BATCH_LIST } from './batch-list.ts'
 
 export const metadata: Metadata = { title: 'Batches' }
@@ -69,18 +69,21 @@ const columnsAt = (now: Date): Column<BatchLine>[] => [
   {
     head: 'Batch',
     cell: (batch) => (
-      <div className="max-w-72">
+      <span className="font-medium">
         <BatchLink id={batch.id} name={batch.name} />
-        <div className="text-xs text-soft">
-          <OrganisationLink id={batch.organisation} name={batch.organisationName} path="/batches" />
-        </div>
-      </div>
+      </span>
     ),
     beneath: (batch) => (
       <div className="my-1 md:hidden">
         <BatchProgress batch={batch} />
       </div>
     ),
+  },
+  {
+    head: 'Organisation',
+    from: 'xl',
+    isRepeated: true,
+    cell: ({ organisation, organisationName }) => <OrganisationLink id={organisation} name={organisationName} />,
   },
   { head: 'Status', cell: (batch) => <Status of="batch" is={batchState(batch, now)} /> },
   { head: 'Paid', from: 'md', cell: (batch) => <BatchProgress batch={batch} /> },

@@ -3,7 +3,6 @@ import Link from 'next/link'
 import { type ContractorLine, listContractors } from '#lib/dashboard/contractors.ts'
 import { findOrganisationName } from '#lib/dashboard/list.ts'
 import { readIfReachable } from '#lib/dashboard/reading.ts'
-import { ActionForm } from '../action-form.tsx'
 import { Moment } from '../figures.tsx'
 import { Address } from '../hash.tsx'
 import { ListView } from '../list-view.tsx'
@@ -49,14 +48,14 @@ export default async function ContractorsPage({ searchParams }: PageProps<'/cont
       tabs={{ label: 'Status', name: 'status', tabs: TABS }}
       filters={organisationFilter(query, data?.organisation)}
       csv={[{ list: CONTRACTOR_LIST, of: 'These contractors' }]}
-      columns={columnsFor(network, now(), settings.mail !== undefined)}
+      columns={columnsFor(network, now())}
       keyOf={({ id }) => id}
       empty={<NoContractors />}
     />
   )
 }
 
-const columnsFor = (network: string, now: Date, canMail: boolean): Column<ContractorLine>[] => [
+const columnsFor = (network: string, now: Date): Column<ContractorLine>[] => [
   {
     head: 'Contractor',
     cell: ({ id, name }) => (
@@ -67,7 +66,7 @@ const columnsFor = (network: string, now: Date, canMail: boolean): Column<Contra
     beneath: ({ email, organisation, organisationName }) => (
       <div className="text-xs text-soft">
         {email && <Email email={email} />}
-        <OrganisationLink id={organisation} name={organisationName} path="/contractors" />
+        <OrganisationLink id={organisation} name={organisationName} />
       </div>
     ),
   },
@@ -88,18 +87,7 @@ const columnsFor = (network: string, now: Date, canMail: boolean): Column<Contra
     head: 'Invite',
     from: 'lg',
     isRepeated: true,
-    cell: (contractor) => {
-      const words = inviteWords(contractor, now)
-      const { id, isLinked, invitedUntil, email } = contractor
-      if (!canMail || isLinked || invitedUntil === null || email === null) return words
-      const why = 'Why, for the audit log'
-      return (
-        <>
-          {words}
-          <ActionForm action="resend-invite" subject={id} back="/contractors" label="Resend" why={why} />
-        </>
-      )
-    },
+    cell: (contractor) => inviteWords(contractor, now),
   },
   {
     head: 'Last paid',

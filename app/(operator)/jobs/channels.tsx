@@ -4,7 +4,7 @@ import { RELEASE_REFUSAL_EXPLANATIONS, releaseState } from '#lib/relay/release-r
 import { ActionForm } from '../action-form.tsx'
 import { Moment } from '../figures.tsx'
 import { Address, TransactionHash } from '../hash.tsx'
-import { addressOf } from '../query.ts'
+import { recordPath } from '../record-links.tsx'
 import { Status } from '../status.tsx'
 
 interface ChannelsProps {
@@ -38,7 +38,7 @@ export function Channels({ channels, network, now }: ChannelsProps) {
               {channel.job && channel.position !== null && (
                 <p>
                   transfer {channel.position + 1} of{' '}
-                  <Link href={addressOf('/jobs', { q: channel.job })} prefetch={false} className="underline">
+                  <Link href={recordPath('job', channel.job)} prefetch={false} className="underline">
                     its job
                   </Link>
                 </p>

@@ -1,6 +1,7 @@
 import type { ItemLine } from '#lib/dashboard/jobs.ts'
 import { between } from '../figures.tsx'
 import { Address, TransactionHash } from '../hash.tsx'
+import { PayoutLink, TransferLink } from '../record-links.tsx'
 import { Status } from '../status.tsx'
 
 /**
@@ -24,7 +25,7 @@ export function ItemList({ items, network }: { items: readonly ItemLine[]; netwo
             Recipient
           </th>
           <th scope="col" className="max-sm:hidden">
-            Transaction
+            Transfer
           </th>
           <th scope="col">Waited</th>
           <th scope="col">Settled in</th>
@@ -36,6 +37,11 @@ export function ItemList({ items, network }: { items: readonly ItemLine[]; netwo
             <td>
               <span className="mr-2 text-faint">{item.position + 1}</span>
               <Status of="item" is={item.status} />
+              {item.payout && (
+                <div className="text-xs">
+                  <PayoutLink id={item.payout} name="its payout" />
+                </div>
+              )}
               {item.error && <p className="text-xs text-bad">{item.error}</p>}
               <div className="text-xs text-faint lg:hidden">
                 to {item.recipient ? <Address value={item.recipient} network={network} /> : 'another channel'}
@@ -45,18 +51,16 @@ export function ItemList({ items, network }: { items: readonly ItemLine[]; netwo
                   via <Address value={item.channel} network={network} />
                 </div>
               )}
-              {item.hash && (
-                <div className="sm:hidden">
-                  <TransactionHash hash={item.hash} network={network} />
-                </div>
-              )}
+              <div className="sm:hidden">
+                <Transfer item={item} network={network} />
+              </div>
             </td>
             <td className="max-md:hidden">{item.channel ? <Address value={item.channel} network={network} /> : '–'}</td>
             <td className="max-lg:hidden">
               {item.recipient ? <Address value={item.recipient} network={network} /> : 'another channel'}
             </td>
             <td className="max-sm:hidden">
-              {item.hash ? <TransactionHash hash={item.hash} network={network} /> : '–'}
+              <Transfer item={item} network={network} />
             </td>
             <td className="whitespace-nowrap">{item.sentAt ? between(item.queuedAt, item.sentAt) : '–'}</td>
             <td className="whitespace-nowrap">
@@ -67,4 +71,10 @@ export function ItemList({ items, network }: { items: readonly ItemLine[]; netwo
       </tbody>
     </table>
   )
+}
+
+/** The record of the item's transfer, or a transaction that this service has no record of. */
+function Transfer({ item: { transfer, hash }, network }: { item: ItemLine; network: string }) {
+  if (transfer) return <TransferLink id={transfer} name={transfer.slice(0, 8)} />
+  return hash ? <TransactionHash hash={hash} network={network} /> : '–'
 }

@@ -1,16 +1,21 @@
 import type { Metadata, Route } from 'next'
 import Link from 'next/link'
 import { type ChannelLine, listChannels } from '#lib/dashboard/channels.ts'
-import { listJobs } from '#lib/dashboard/jobs.ts'
+import { type JobLine, listJobs } from '#lib/dashboard/jobs.ts'
+import { jobState } from '#lib/dashboard/lateness.ts'
 import { findOrganisationName } from '#lib/dashboard/list.ts'
 import { readIfReachable } from '#lib/dashboard/reading.ts'
+import { between, Moment } from '../figures.tsx'
 import { ListView } from '../list-view.tsx'
+import { Progress } from '../progress.tsx'
 import { addressOf, pageNumber, readQuery } from '../query.ts'
+import { JobLink, OrganisationLink } from '../record-links.tsx'
 import { requireOperator } from '../require-operator.ts'
 import { organisationFilter } from '../search-form.tsx'
+import { Status } from '../status.tsx'
+import type { Column } from '../table.tsx'
 import { Channels } from './channels.tsx'
-import { JobDetails } from './job-details.tsx'
-import { JOB_LIST } from './job-list.ts'
+import { countItems, JOB_LIST } from './job-list.ts'
 
 export const metadata: Metadata = { title: 'Jobs' }
 
@@ -48,23 +53,48 @@ export default async function JobsPage({ searchParams }: PageProps<'/jobs'>) {
       csv={[{ list: JOB_LIST, of: 'These jobs' }]}
       before={data && data.channels.length > 0 && <Channels channels={data.channels} network={network} now={now()} />}
       empty={<NoJobs isOn={settings.batch !== undefined} />}
-    >
-      {(jobs) => (
-        <ol aria-label="Jobs, newest first" className="space-y-3">
-          {jobs.map((job) => (
-            <li key={job.id}>
-              <JobDetails
-                job={job}
-                network={network}
-                now={now()}
-                isOpen={job.status === 'running' || (filters.q !== '' && jobs.length === 1)}
-              />
-            </li>
-          ))}
-        </ol>
-      )}
-    </ListView>
+      columns={columnsAt(now())}
+      keyOf={({ id }) => id}
+    />
   )
+}
+
+const columnsAt = (now: Date): Column<JobLine>[] => [
+  {
+    head: 'Job',
+    cell: ({ id, batch, batchName }) => (
+      <span className="font-medium">
+        <JobLink id={id} name={batch ? `Run of ${batchName}` : `Job ${id.slice(0, 8)}`} />
+      </span>
+    ),
+    beneath: (job) => (
+      <div className="my-1 md:hidden">
+        <JobProgress job={job} />
+      </div>
+    ),
+  },
+  {
+    head: 'Organisation',
+    from: 'xl',
+    isRepeated: true,
+    cell: ({ organisation, organisationName }) =>
+      organisation === null ? '–' : <OrganisationLink id={organisation} name={organisationName ?? ''} />,
+  },
+  { head: 'Status', cell: (job) => <Status of="job" is={jobState(job, now)} /> },
+  { head: 'Paid', from: 'md', cell: (job) => <JobProgress job={job} /> },
+  { head: 'Started', from: 'sm', isRepeated: true, cell: ({ createdAt }) => <Moment at={createdAt} now={now} /> },
+  {
+    head: 'Took',
+    from: 'xl',
+    isRepeated: true,
+    isNumber: true,
+    cell: ({ createdAt, endedAt }) => (endedAt ? between(createdAt, endedAt) : `${between(createdAt, now)} so far`),
+  },
+]
+
+function JobProgress({ job }: { job: JobLine }) {
+  const [settled, failed] = [countItems(job, 'paid'), countItems(job, 'failed')]
+  return <Progress label="Transfers" settled={settled} failed={failed} total={job.items.length} />
 }
 
 function NoJobs({ isOn }: { isOn: boolean }) {

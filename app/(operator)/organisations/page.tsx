@@ -1,14 +1,14 @@
 import type { Metadata } from 'next'
-import Link from 'next/link'
 import { listOrganisations, type OrganisationLine } from '#lib/dashboard/organisations.ts'
 import { readIfReachable } from '#lib/dashboard/reading.ts'
-import { groupDigits, Moment } from '../figures.tsx'
+import { Moment } from '../figures.tsx'
 import { ListView } from '../list-view.tsx'
 import { addressOf, pageNumber, readQuery } from '../query.ts'
 import { OrganisationLink, User } from '../record-links.tsx'
 import { requireOperator } from '../require-operator.ts'
 import { Sign } from '../status.tsx'
 import type { Column } from '../table.tsx'
+import { Count } from './count.tsx'
 import { ORGANISATION_LIST } from './organisation-list.ts'
 
 export const metadata: Metadata = { title: 'Organisations' }
@@ -45,26 +45,12 @@ export default async function OrganisationsPage({ searchParams }: PageProps<'/or
   )
 }
 
-/** A count that links to the records. */
-function Count({ id, count, path, status = '' }: { id: string; count: number; path: string; status?: string }) {
-  if (count === 0) return <span className="text-faint">0</span>
-  return (
-    <Link
-      href={addressOf(path, { organisation: id, status })}
-      prefetch={false}
-      className="inline-block min-h-6 min-w-6 underline underline-offset-4 hover:text-accent"
-    >
-      {groupDigits(count)}
-    </Link>
-  )
-}
-
 const columnsFor = (network: string, now: Date): Column<OrganisationLine>[] => [
   {
     head: 'Organisation',
     cell: ({ id, name }) => (
       <span className="font-medium">
-        <OrganisationLink id={id} name={name} path="/batches" />
+        <OrganisationLink id={id} name={name} />
       </span>
     ),
   },

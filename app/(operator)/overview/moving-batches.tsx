@@ -37,7 +37,7 @@ export function MovingBatches({ batches, total, now }: MovingBatchesProps) {
               <div className="min-w-0">
                 <BatchLink id={batch.id} name={batch.name} />
                 <div className="text-xs text-faint">
-                  <OrganisationLink id={batch.organisation} name={batch.organisationName} path="/batches" />
+                  <OrganisationLink id={batch.organisation} name={batch.organisationName} />
                 </div>
               </div>
               <Status of="batch" is={batchState(batch, now)} />

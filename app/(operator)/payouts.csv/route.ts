@@ -1,4 +1,4 @@
-import { PAYOUT_LIST } from '../batches/[id]/payout-list.ts'
 import { csvFile } from '../csv-file.ts'
+import { PAYOUT_LIST } from '../payouts/payout-list.ts'
 
 export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = csvFile(PAYOUT_LIST)

@@ -33,7 +33,7 @@ export default async function TransfersPage({ searchParams }: PageProps<'/transf
   const { database, settings, now } = service
   const network = settings.network.name
   const filters = TRANSFER_LIST.filters(query, service)
-  const { contractor, faucet } = filters
+  const { contractor } = filters
   const data = await readIfReachable(database, (db) => readFound(db, query, service))
   const page = {
     here: '/transfers',
@@ -68,8 +68,8 @@ export default async function TransfersPage({ searchParams }: PageProps<'/transf
       list={data && { ...data.transfers, counts: data.counts }}
       nouns={['transfer', 'transfers']}
       csv={[{ list: TRANSFER_LIST, of: 'These transfers' }]}
-      columns={transferColumns(network, now(), faucet)}
-      keyOf={({ innerHash }) => innerHash}
+      columns={transferColumns(now())}
+      keyOf={({ id }) => id}
       empty={<NoTransfers network={network} />}
     />
   )

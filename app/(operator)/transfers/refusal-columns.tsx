@@ -26,7 +26,7 @@ export const refusalColumns = (network: string, now: Date): Column<RefusalLine>[
       organisation === null || organisationName === null ? (
         '–'
       ) : (
-        <OrganisationLink id={organisation} name={organisationName} path="/transfers" />
+        <OrganisationLink id={organisation} name={organisationName} />
       ),
   },
   {

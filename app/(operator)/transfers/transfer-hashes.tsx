@@ -23,13 +23,13 @@ export function TransferHashes({ transfer: { innerHash, outerHash, ledgerHash },
     <ul>
       {hashes.map(([role, hash]) =>
         hash === ledgerHash ? (
-          <li key={role} className="xl:whitespace-nowrap">
-            <TransactionHash hash={hash} network={network} /> <span className="text-xs text-faint">{role}</span>
+          <li key={role}>
+            <TransactionHash hash={hash} network={network} isWhole /> <span className="text-xs text-faint">{role}</span>
             <span className="sr-only">, on the ledger</span>
           </li>
         ) : (
-          <li key={role} className="text-faint xl:whitespace-nowrap">
-            <Hash value={hash} /> <span className="text-xs">{role}</span>
+          <li key={role} className="text-faint">
+            <Hash value={hash} isWhole /> <span className="text-xs">{role}</span>
           </li>
         ),
       )}

@@ -12,6 +12,16 @@ export function whyNotSucceeded(transfer: TransferLine, now: Date): string {
   return transferState(transfer, now) === 'overdue' ? WHY_OVERDUE : explainTransfer(transfer)
 }
 
+export const KIND_WORDS: Record<TransferLine['kind'], string> = {
+  transfer: 'Confidential transfer',
+  delegated: 'Delegated transfer',
+  register: 'Registration',
+  merge: 'Merge',
+  set_spender: 'Delegation',
+  revoke_spender: 'Revocation',
+  deposit: 'Deposit of the faucet',
+}
+
 const isView = (view: string): view is TransferView => Object.hasOwn(TRANSFER_VIEWS, view)
 
 export const TRANSFER_LIST: ListFile<Filters<TransferRequest>, TransferLine> = {

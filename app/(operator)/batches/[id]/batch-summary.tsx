@@ -1,5 +1,6 @@
 import type { BatchLine } from '#lib/dashboard/batches.ts'
 import { batchState } from '#lib/dashboard/lateness.ts'
+import { Facts } from '../../facts.tsx'
 import { between, Moment } from '../../figures.tsx'
 import { Progress } from '../../progress.tsx'
 import { OrganisationLink } from '../../record-links.tsx'
@@ -8,35 +9,24 @@ import { Status } from '../../status.tsx'
 /** The organisation of a batch, and its progress. */
 export function BatchSummary({ batch, now }: { batch: BatchLine; now: Date }) {
   const { settledCount, failedCount, payoutCount, startedAt, createdAt, progressedAt } = batch
-  const facts = [
-    [
-      'Organisation',
-      <OrganisationLink key="organisation" id={batch.organisation} name={batch.organisationName} path="/batches" />,
-    ],
-    ['Status', <Status key="status" of="batch" is={batchState(batch, now)} />],
-    ['Created', <Moment key="created" at={createdAt} now={now} />],
-    ['Started', startedAt ? <Moment key="started" at={startedAt} now={now} /> : '–'],
-    ...(progressedAt ? [['Last progress', <Moment key="progressed" at={progressedAt} now={now} />] as const] : []),
-    [
-      'Took',
-      <span key="took" className="whitespace-nowrap">
-        {tookOf(batch, now)}
-      </span>,
-    ],
-  ] as const
+  const { id } = batch
   return (
-    <section aria-label="Summary" className="mb-6 rounded-lg border border-line bg-surface p-4 shadow-card sm:p-5">
-      <dl className="grid grid-cols-2 gap-x-8 gap-y-4 sm:flex sm:flex-wrap">
-        {facts.map(([term, value]) => (
-          <div key={term} className="min-w-0">
-            <dt className="text-xs text-faint">{term}</dt>
-            <dd className="mt-0.5 break-words max-sm:[&>time>span]:block">{value}</dd>
-          </div>
-        ))}
-      </dl>
-      <div className="mt-5">
-        <Progress label="Payouts" settled={settledCount} failed={failedCount} total={payoutCount} />
-      </div>
+    <section aria-label="Summary">
+      <Facts
+        facts={[
+          ['Status', <Status key={id} of="batch" is={batchState(batch, now)} />],
+          [
+            'Paid',
+            <Progress key={id} label="Payouts" settled={settledCount} failed={failedCount} total={payoutCount} />,
+          ],
+          ['Organisation', <OrganisationLink key={id} id={batch.organisation} name={batch.organisationName} />],
+          ['Created', <Moment key={id} at={createdAt} now={now} />],
+          ...(startedAt ? [['Started', <Moment key={id} at={startedAt} now={now} />] as const] : []),
+          ...(progressedAt ? [['Last progress', <Moment key={id} at={progressedAt} now={now} />] as const] : []),
+          ['Took', tookOf(batch, now)],
+          ['Batch id', <code key={id}>{id}</code>],
+        ]}
+      />
     </section>
   )
 }

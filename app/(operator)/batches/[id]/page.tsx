@@ -2,18 +2,19 @@ import type { Metadata } from 'next'
 import { notFound } from 'next/navigation'
 import { findBatchRun } from '#lib/dashboard/batch-run.ts'
 import { findBatchLine } from '#lib/dashboard/batches.ts'
-import { readAttentionOf } from '#lib/dashboard/overview.ts'
 import { listPayouts, type PayoutRequest } from '#lib/dashboard/payouts.ts'
 import { readIfReachable } from '#lib/dashboard/reading.ts'
+import { readBatchPage } from '#lib/dashboard/record-pages.ts'
 import type { Service } from '#lib/server/services.ts'
 import { refreshTransfers } from '#lib/transfers/refresh.ts'
-import { AttentionItems } from '../../attention-items.tsx'
 import { ListView } from '../../list-view.tsx'
+import { payoutColumns } from '../../payouts/payout-columns.tsx'
+import { PAYOUT_LIST } from '../../payouts/payout-list.ts'
 import { addressOf, pageNumber, readQuery } from '../../query.ts'
+import { RecordAttention } from '../../record-view.tsx'
 import { requireOperator } from '../../require-operator.ts'
+import { Timeline } from '../../timeline.tsx'
 import { BatchSummary } from './batch-summary.tsx'
-import { payoutColumns } from './payout-columns.tsx'
-import { PAYOUT_LIST } from './payout-list.ts'
 import { RunSummary } from './run-summary.tsx'
 
 export const metadata: Metadata = { title: 'A batch' }
@@ -35,12 +36,12 @@ export default async function BatchPage({ params, searchParams }: PageProps<'/ba
   const service = await requireOperator(addressOf(path, query))
   const network = service.settings.network.name
   const request = { ...PAYOUT_LIST.filters({ ...query, batch: id }, service), page: pageNumber(query) }
-  const data = await readIfReachable(service.database, (db) => read(db, service, id, request))
-  if (data && !data.batch) notFound()
+  const data = await readIfReachable(service.database, async (db) => ({ ...(await read(db, service, id, request)) }))
+  if (data && !data.page) notFound()
   return (
     <ListView
       here="/batches"
-      title={data?.batch?.name ?? 'A batch'}
+      title={data?.page?.record.name ?? 'A batch'}
       network={network}
       above={{ href: '/batches', name: 'Batches' }}
       path={path}
@@ -51,19 +52,18 @@ export default async function BatchPage({ params, searchParams }: PageProps<'/ba
       tabs={{ label: 'Status', name: 'status', tabs: TABS }}
       csv={[{ list: PAYOUT_LIST, query: { batch: id }, of: 'These payouts' }]}
       before={
-        data?.batch && (
+        data?.page && (
           <>
-            {data.attention.length > 0 && (
-              <section aria-label="Needs attention" className="mb-4">
-                <AttentionItems items={data.attention} back={path} network={network} now={service.now()} />
-              </section>
-            )}
-            <BatchSummary batch={data.batch} now={service.now()} />
+            <RecordAttention page={data.page} path={path} network={network} now={service.now()} />
+            <BatchSummary batch={data.page.record} now={service.now()} />
             <RunSummary run={data.run} network={network} now={service.now()} />
           </>
         )
       }
-      columns={payoutColumns(network, service.now())}
+      after={
+        data?.page && <Timeline timeline={data.page.timeline} older={{ q: id }} network={network} now={service.now()} />
+      }
+      columns={payoutColumns('contractor', service.now())}
       keyOf={(payout) => payout.id}
       empty={
         <>
@@ -83,12 +83,8 @@ async function read(db: Db, { tracker, now }: Service, id: string, request: Payo
   const beforeRefresh = await findBatchLine(db, id)
   // Reading a batch refreshes its open transfers, as in the API. On serverless hosts, nothing else refreshes them.
   if (beforeRefresh?.status === 'started') await refreshTransfers(db, tracker, [beforeRefresh.organisation])
-  const batch = beforeRefresh?.status === 'started' ? await findBatchLine(db, id) : beforeRefresh
-  if (!batch) return { attention: [] }
-  const [payouts, run, attention] = await Promise.all([
-    listPayouts(db, request),
-    findBatchRun(db, id, now()),
-    readAttentionOf(db, now(), { batch: id }),
-  ])
-  return { batch, payouts, run, attention }
+  const page = await readBatchPage(db, id, now())
+  if (!page) return undefined
+  const [payouts, run] = await Promise.all([listPayouts(db, request), findBatchRun(db, id, now())])
+  return { page, payouts, run }
 }

@@ -1,17 +1,17 @@
 import type { Metadata } from 'next'
 import { notFound } from 'next/navigation'
-import type { ReactNode } from 'react'
 import { explainResult } from '#lib/dashboard/explanation.ts'
 import { type LedgerTransaction, readLedgerTransaction } from '#lib/dashboard/ledger-transaction.ts'
 import { readIfReachable } from '#lib/dashboard/reading.ts'
-import { listTransfers } from '#lib/dashboard/transfers.ts'
+import { findTransferOfHash } from '#lib/dashboard/transfers.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import type { Network } from '#lib/stellar/network.ts'
 import { formatUnits } from '#lib/text/money.ts'
+import { type Fact, Facts } from '../../facts.tsx'
 import { groupDigits, Moment } from '../../figures.tsx'
 import { Frame } from '../../frame.tsx'
 import { Address, Hash } from '../../hash.tsx'
-import { addressOf } from '../../query.ts'
+import { recordPath } from '../../record-links.tsx'
 import { requireOperator } from '../../require-operator.ts'
 import { Status } from '../../status.tsx'
 import { Empty } from '../../table.tsx'
@@ -24,11 +24,9 @@ export default async function TransactionPage({ params }: PageProps<'/ledger/[ha
   const { database, network, settings, now } = await requireOperator(`/ledger/${encodeURIComponent(hash)}`)
   if (!/^[0-9a-f]{64}$/.test(hash)) notFound()
   const name = settings.network.name
-  const [lookup, transfers] = await Promise.all([
+  const [lookup, transfer] = await Promise.all([
     readIfAnswering(network, hash),
-    readIfReachable(database, (db) =>
-      listTransfers(db, { q: hash, organisation: '', contractor: '', view: '', page: 1 }),
-    ),
+    readIfReachable(database, (db) => findTransferOfHash(db, hash)),
   ])
   return (
     <Frame
@@ -36,8 +34,8 @@ export default async function TransactionPage({ params }: PageProps<'/ledger/[ha
       title="Transaction"
       network={name}
       above={
-        transfers?.total
-          ? { href: addressOf('/transfers', { q: hash }), name: 'Its transfer' }
+        transfer
+          ? { href: recordPath('transfer', transfer), name: 'Its transfer' }
           : { href: '/transfers', name: 'Transfers' }
       }
     >
@@ -59,7 +57,7 @@ export default async function TransactionPage({ params }: PageProps<'/ledger/[ha
           </p>
         </Empty>
       ) : (
-        <Facts hash={hash} transaction={lookup} network={name} now={now()} />
+        <TransactionFacts hash={hash} transaction={lookup} network={name} now={now()} />
       )}
     </Frame>
   )
@@ -74,18 +72,18 @@ async function readIfAnswering(network: Network, hash: string) {
   }
 }
 
-interface FactsProps {
+interface TransactionFactsProps {
   hash: string
   transaction: LedgerTransaction
   network: string
   now: Date
 }
 
-function Facts({ hash, transaction, network, now }: FactsProps) {
+function TransactionFacts({ hash, transaction, network, now }: TransactionFactsProps) {
   const why = transaction.succeeded ? '' : explainResult(transaction)
-  const facts: [string, ReactNode][] = [
+  const facts: Fact[] = [
     ['Result', <Status key="result" of="transfer" is={transaction.succeeded ? 'succeeded' : 'failed'} />],
-    ...(why ? [['Why', why] as [string, ReactNode]] : []),
+    ...(why ? [['Why', why] as Fact] : []),
     ['Hash', <Hash key="hash" value={hash} isWhole />],
     ['Ledger', groupDigits(transaction.ledger)],
     ['Closed', <Moment key="closed" at={transaction.closedAt} now={now} />],
@@ -97,30 +95,23 @@ function Facts({ hash, transaction, network, now }: FactsProps) {
         {transaction.isFeeBump && ' (fee bump)'}
       </span>,
     ],
-    ...transaction.operations.map((operation, index): [string, ReactNode] => [
-      `Operation ${index + 1}`,
-      operation.call ? (
-        <span key={operation.call.name}>
-          <code>{operation.call.name}</code> of <Address value={operation.call.contract} network={network} />
-          {[...new Set(operation.call.addresses)].map((address) => (
-            <span key={address} className="block text-soft">
-              argument <Address value={address} network={network} />
-            </span>
-          ))}
-        </span>
-      ) : (
-        <code key={operation.type}>{operation.type}</code>
-      ),
-    ]),
+    ...transaction.operations.map(
+      (operation, index): Fact => [
+        `Operation ${index + 1}`,
+        operation.call ? (
+          <span key={operation.call.name}>
+            <code>{operation.call.name}</code> of <Address value={operation.call.contract} network={network} />
+            {[...new Set(operation.call.addresses)].map((address) => (
+              <span key={address} className="block text-soft">
+                argument <Address value={address} network={network} />
+              </span>
+            ))}
+          </span>
+        ) : (
+          <code key={operation.type}>{operation.type}</code>
+        ),
+      ],
+    ),
   ]
-  return (
-    <dl className="divide-y divide-line rounded-lg border border-line bg-surface px-4 shadow-card sm:px-5">
-      {facts.map(([term, value]) => (
-        <div key={term} className="grid gap-x-6 gap-y-0.5 py-3 sm:grid-cols-[8rem_minmax(0,1fr)]">
-          <dt className="text-soft">{term}</dt>
-          <dd className="min-w-0">{value}</dd>
-        </div>
-      ))}
-    </dl>
-  )
+  return <Facts facts={facts} />
 }

@@ -1,8 +1,8 @@
 import { payoutState, WHY_OVERDUE } from '#lib/dashboard/lateness.ts'
 import type { Filters } from '#lib/dashboard/list.ts'
 import { type PayoutLine, type PayoutRequest, readPayouts } from '#lib/dashboard/payouts.ts'
-import type { ListFile } from '../../csv-file.ts'
-import { statusWord } from '../../status.tsx'
+import type { ListFile } from '../csv-file.ts'
+import { statusWord } from '../status.tsx'
 
 /** Why a payout is not paid, if there is a reason. */
 export function whyUnpaid(payout: PayoutLine, now: Date): string | null {

@@ -1,0 +1,80 @@
+import type { Metadata } from 'next'
+import { notFound } from 'next/navigation'
+import type { JobLine } from '#lib/dashboard/jobs.ts'
+import { jobState } from '#lib/dashboard/lateness.ts'
+import { readIfReachable } from '#lib/dashboard/reading.ts'
+import { readJobPage } from '#lib/dashboard/record-pages.ts'
+import type { Fact } from '../../facts.tsx'
+import { between, Moment } from '../../figures.tsx'
+import { Progress } from '../../progress.tsx'
+import { BatchLink, OrganisationLink, recordPath, User } from '../../record-links.tsx'
+import { RecordView } from '../../record-view.tsx'
+import { requireOperator } from '../../require-operator.ts'
+import { Status } from '../../status.tsx'
+import { ItemList } from '../item-list.tsx'
+import { countItems } from '../job-list.ts'
+
+export const metadata: Metadata = { title: 'A job' }
+
+/** A relay job or a run, with its transfers. */
+export default async function JobPage({ params }: PageProps<'/jobs/[id]'>) {
+  const { id } = await params
+  const path = recordPath('job', encodeURIComponent(id))
+  const { database, settings, now } = await requireOperator(path)
+  const found = await readIfReachable(database, async (db) => ({ page: await readJobPage(db, id, now()) }))
+  if (found && !found.page) notFound()
+  const network = settings.network.name
+  const job = found?.page?.record
+  return (
+    <RecordView
+      here="/jobs"
+      title={`${job?.batch ? 'Run' : 'Job'} ${id.slice(0, 8)}`}
+      network={network}
+      above={{ href: '/jobs', name: 'Jobs' }}
+      path={path}
+      now={now()}
+      page={found?.page}
+      facts={(record) => factsOf(record, network, now())}
+      older={{ q: id }}
+    >
+      {job && (
+        <section aria-labelledby="transfers" className="mb-8">
+          <h2 id="transfers" className="mb-2 font-semibold">
+            Transfers
+          </h2>
+          <div className="rounded-lg border border-line bg-surface px-4 py-3 shadow-card sm:px-5">
+            <ItemList items={job.items} network={network} />
+            <p className="mt-3 text-xs text-faint">The amounts are sealed to the relay.</p>
+          </div>
+        </section>
+      )}
+    </RecordView>
+  )
+}
+
+function factsOf(job: JobLine, network: string, now: Date): Fact[] {
+  const { id, organisation, organisationName, userSub, userEmail, batch, batchName, error, createdAt, endedAt } = job
+  const isNamed = job.items.some((item) => item.error)
+  return [
+    ['Status', <Status key={id} of="job" is={jobState(job, now)} />],
+    ...(error && !isNamed ? [['Why', error] as Fact] : []),
+    [
+      'Transfers',
+      <Progress
+        key={id}
+        label="Transfers"
+        settled={countItems(job, 'paid')}
+        failed={countItems(job, 'failed')}
+        total={job.items.length}
+      />,
+    ],
+    ...(batch ? [['Pays the batch', <BatchLink key={id} id={batch} name={batchName ?? ''} />] as Fact] : []),
+    ...(organisation
+      ? [['Organisation', <OrganisationLink key={id} id={organisation} name={organisationName ?? ''} />] as Fact]
+      : []),
+    ['For', <User key={id} sub={userSub} email={userEmail} network={network} />],
+    ['Started', <Moment key={id} at={createdAt} now={now} />],
+    [endedAt ? 'Took' : 'Runs for', between(createdAt, endedAt ?? now)],
+    ['Job id', <code key={id}>{id}</code>],
+  ]
+}

@@ -1,0 +1,86 @@
+import type { Metadata } from 'next'
+import Link from 'next/link'
+import { notFound } from 'next/navigation'
+import type { OrganisationLine } from '#lib/dashboard/organisations.ts'
+import { readIfReachable } from '#lib/dashboard/reading.ts'
+import { readOrganisationPage } from '#lib/dashboard/record-pages.ts'
+import type { Fact } from '../../facts.tsx'
+import { Moment } from '../../figures.tsx'
+import { addressOf } from '../../query.ts'
+import { recordPath, User } from '../../record-links.tsx'
+import { RecordView } from '../../record-view.tsx'
+import { requireOperator } from '../../require-operator.ts'
+import { Sign } from '../../status.tsx'
+import { Count } from '../count.tsx'
+
+export const metadata: Metadata = { title: 'An organisation' }
+
+/** An organisation, with links to its records in the lists. */
+export default async function OrganisationPage({ params }: PageProps<'/organisations/[id]'>) {
+  const { id } = await params
+  const path = recordPath('organisation', encodeURIComponent(id))
+  const { database, settings, now } = await requireOperator(path)
+  const found = await readIfReachable(database, async (db) => ({ page: await readOrganisationPage(db, id, now()) }))
+  if (found && !found.page) notFound()
+  const network = settings.network.name
+  return (
+    <RecordView
+      here="/organisations"
+      title={found?.page?.record.name ?? 'An organisation'}
+      network={network}
+      above={{ href: '/organisations', name: 'Organisations' }}
+      path={path}
+      now={now()}
+      page={found?.page}
+      facts={(organisation) => factsOf(organisation, network, now())}
+      older={{ organisation: id }}
+    />
+  )
+}
+
+function factsOf(organisation: OrganisationLine, network: string, now: Date): Fact[] {
+  const { id, users, contractors, batches, started, stalled, lastPaidAt, createdAt } = organisation
+  return [
+    [
+      'Users',
+      users.length === 0
+        ? '–'
+        : users.map((user) => (
+            <span key={user.sub} className="block">
+              <User {...user} network={network} />
+            </span>
+          )),
+    ],
+    ['Contractors', <Count key={id} id={id} count={contractors} path="/contractors" />],
+    ['Batches', <Count key={id} id={id} count={batches} path="/batches" />],
+    [
+      'In progress',
+      <span key={id}>
+        <Count id={id} count={started} path="/batches" status="started" />
+        {stalled > 0 && (
+          <span className="ml-3">
+            <Sign tone="late">{stalled} stalled</Sign>
+          </span>
+        )}
+      </span>,
+    ],
+    [
+      'Payments',
+      <span key={id} className="flex flex-wrap gap-x-4 print:hidden">
+        {(['/transfers', '/jobs'] as const).map((path) => (
+          <Link
+            key={path}
+            href={addressOf(path, { organisation: id })}
+            prefetch={false}
+            className="inline-block min-h-6 underline underline-offset-4 hover:text-accent"
+          >
+            {path === '/jobs' ? 'Relay jobs' : 'Transfers'}
+          </Link>
+        ))}
+      </span>,
+    ],
+    ['Last paid', lastPaidAt ? <Moment key={id} at={lastPaidAt} now={now} /> : 'Never'],
+    ['Founded', <Moment key={id} at={createdAt} now={now} />],
+    ['Organisation id', <code key={id}>{id}</code>],
+  ]
+}

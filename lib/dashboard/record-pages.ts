@@ -1,0 +1,120 @@
+import { eq } from 'drizzle-orm'
+import { payouts } from '#drizzle/schema/directory.ts'
+import { batchJobs } from '#drizzle/schema/relay.ts'
+import type { Database } from '#lib/db/connection.ts'
+import { isId } from '#lib/directory/ids.ts'
+import type { Attention } from './attention.ts'
+import { type BatchLine, findBatchLine } from './batches.ts'
+import { type ContractorLine, findContractorLine } from './contractors.ts'
+import { findJobLine, type JobLine } from './jobs.ts'
+import { findOrganisationLine, type OrganisationLine } from './organisations.ts'
+import { readAttentionOf } from './overview.ts'
+import { findPayoutLines, type PayoutLine } from './payouts.ts'
+import {
+  jobEvents,
+  ofOrganisationRecords,
+  ofRecord,
+  readTimeline,
+  readTransferEvents,
+  type Timeline,
+  type TimelineEvent,
+  TRANSFER_ACTIONS,
+} from './timeline.ts'
+import { envelopeRows, transferRows } from './transfer-rows.ts'
+import { findTransferLine, type TransferLine } from './transfers.ts'
+
+/** The common content of all pages of records. */
+export interface RecordPage<Row> {
+  record: Row
+  timeline: Timeline
+  attention: Attention[]
+}
+
+export async function readTransferPage(
+  db: Database,
+  id: string,
+  now: Date,
+): Promise<RecordPage<TransferLine> | undefined> {
+  const record = isId(id) ? await findTransferLine(db, id) : undefined
+  if (!record) return undefined
+  const hashes = await db
+    .select({ hash: envelopeRows.innerHash })
+    .from(envelopeRows)
+    .where(eq(envelopeRows.transfer, id))
+  const events = await readTransferEvents(db, eq(transferRows.id, id))
+  // The id of this transfer says nothing on its own page.
+  const own = events.map(({ detail: { transfer: _, ...detail }, ...event }): TimelineEvent => ({ ...event, detail }))
+  const entries = ofRecord('transfer', id, ...hashes.map(({ hash }) => hash))
+  const [timeline, attention] = await Promise.all([
+    readTimeline(db, entries, { events: own, without: TRANSFER_ACTIONS }),
+    readAttentionOf(db, now, { transfer: id }),
+  ])
+  return { record, timeline, attention }
+}
+
+export async function readPayoutPage(db: Database, id: string): Promise<RecordPage<PayoutLine> | undefined> {
+  const [record] = isId(id) ? await findPayoutLines(db, eq(payouts.id, id), 1) : []
+  if (!record) return undefined
+  const created = { at: record.createdAt, what: 'Payout created', detail: {} }
+  const events = await readTransferEvents(db, eq(transferRows.payout, id))
+  return {
+    record,
+    timeline: await readTimeline(db, ofRecord('payout', id), { events: [created, ...events] }),
+    attention: [],
+  }
+}
+
+export async function readBatchPage(db: Database, id: string, now: Date): Promise<RecordPage<BatchLine> | undefined> {
+  const record = await findBatchLine(db, id)
+  if (!record) return undefined
+  const [timeline, attention] = await Promise.all([
+    readTimeline(db, ofRecord('batch', id), { events: await readRunEvents(db, id), without: ['batch.run'] }),
+    readAttentionOf(db, now, { batch: id }),
+  ])
+  return { record, timeline, attention }
+}
+
+async function readRunEvents(db: Database, batch: string): Promise<TimelineEvent[]> {
+  const { id, status, createdAt, endedAt } = batchJobs
+  const runs = await db.select({ id, status, createdAt, endedAt }).from(batchJobs).where(eq(batchJobs.batch, batch))
+  return runs.flatMap((run) => [
+    { at: run.createdAt, what: 'Run started', detail: { job: run.id } },
+    ...(run.endedAt ? [{ at: run.endedAt, what: `Run ${run.status}`, detail: { job: run.id } }] : []),
+  ])
+}
+
+export async function readJobPage(db: Database, id: string, now: Date): Promise<RecordPage<JobLine> | undefined> {
+  const record = isId(id) ? await findJobLine(db, id) : undefined
+  if (!record) return undefined
+  const [timeline, attention] = await Promise.all([
+    readTimeline(db, ofRecord('attention', id), { events: jobEvents(record) }),
+    readAttentionOf(db, now, { job: id }),
+  ])
+  return { record, timeline, attention }
+}
+
+/** A contractor with its newest payouts. A removed one still has a page: its payouts refer to it. */
+export async function readContractorPage(
+  db: Database,
+  id: string,
+): Promise<(RecordPage<ContractorLine> & { payouts: PayoutLine[] }) | undefined> {
+  const record = isId(id) ? await findContractorLine(db, id) : undefined
+  if (!record) return undefined
+  const [timeline, newest] = await Promise.all([
+    readTimeline(db, ofRecord('contractor', id)),
+    findPayoutLines(db, eq(payouts.contractor, id), NEWEST_PAYOUTS),
+  ])
+  return { record, timeline, attention: [], payouts: newest }
+}
+
+export const NEWEST_PAYOUTS = 20
+
+export async function readOrganisationPage(
+  db: Database,
+  id: string,
+  now: Date,
+): Promise<RecordPage<OrganisationLine> | undefined> {
+  const record = isId(id) ? await findOrganisationLine(db, id, now) : undefined
+  if (!record) return undefined
+  return { record, timeline: await readTimeline(db, ofOrganisationRecords(id), { subjects: 'many' }), attention: [] }
+}

@@ -1,0 +1,206 @@
+import { and, desc, eq, inArray, notInArray, or, type SQL } from 'drizzle-orm'
+import {
+  type ActorKind,
+  type AuditAction,
+  type AuditDetail,
+  auditLog,
+  type SubjectKind,
+} from '#drizzle/schema/audit.ts'
+import type { batchItems } from '#drizzle/schema/relay.ts'
+import type { Database } from '#lib/db/connection.ts'
+import type { JobLine } from './jobs.ts'
+import { envelopeRows, transferRows } from './transfer-rows.ts'
+
+/** Something that happened to a record. */
+export interface TimelineEvent {
+  at: Date
+  what: string
+  /** the colour of an end, good or bad */
+  tone?: 'good' | 'bad'
+  /** ids of other records, hashes, codes, reasons and notes, by name */
+  detail: AuditDetail
+  /** who did it, if the audit log says so */
+  actor?: { kind: ActorKind; sub: string }
+}
+
+/** The newest events of a record first. */
+export interface Timeline {
+  events: TimelineEvent[]
+  /** whether there are older ones */
+  hasMore: boolean
+}
+
+const EVENTS_SHOWN = 50
+
+const WORDS: Record<AuditAction, string> = {
+  'organisation.founded': 'Organisation founded',
+  'organisation.named': 'Organisation renamed',
+  'organisation.dissolved': 'Organisation dissolved',
+  'identity.joined': 'Identity joined',
+  'contractor.created': 'Contractor added',
+  'contractor.updated': 'Contractor changed',
+  'contractor.activated': 'Registered with the token: ready',
+  'contractor.invited': 'Invited',
+  'contractor.mail-failed': 'The invite could not be mailed',
+  'contractor.linked': 'Invite accepted',
+  'contractor.removed': 'Contractor removed',
+  'batch.created': 'Batch created',
+  'batch.removed': 'Batch deleted',
+  'batch.instructed': 'Payouts added',
+  'batch.locked': 'Locked: ready to be paid',
+  'batch.sealed': 'Amounts sealed to the relay',
+  'batch.run': 'Run started',
+  'batch.started': 'First payment sent',
+  'batch.completed': 'Completed',
+  'batch.failed': 'Failed',
+  'payout.claimed': 'Claimed by a transfer',
+  'payout.paid': 'Paid',
+  'payout.failed': 'Failed',
+  'payout.canceled': 'Canceled',
+  'transfer.sponsored': 'Transfer recorded',
+  'transfer.settled': 'Transfer settled',
+  'transfer.refused': 'Refused by the sponsor',
+  'transfer.looked-up': 'Looked up for an operator',
+  'operator.admitted': 'Operator signed in',
+  'operator.rejected': 'Operator sign-in rejected',
+  'channel.release-requested': 'Release requested',
+  'channel.release-refused': 'Release refused',
+  'channel.released': 'Released',
+  'channel.paused': 'Paused',
+  'channel.resumed': 'Resumed',
+  'attention.acknowledged': 'Acknowledged',
+  'audit.dropped': 'Older entries deleted from the audit log',
+}
+
+const TONES: Partial<Record<AuditAction, 'good' | 'bad'>> = {
+  'batch.completed': 'good',
+  'batch.failed': 'bad',
+  'payout.paid': 'good',
+  'payout.failed': 'bad',
+  'transfer.refused': 'bad',
+  'contractor.activated': 'good',
+  'contractor.mail-failed': 'bad',
+}
+
+/** The audit entries of one record. Operators' acknowledgements have its id, too. */
+export function ofRecord(kind: SubjectKind, ...ids: string[]): SQL | undefined {
+  const isOwn = and(eq(auditLog.subjectKind, kind), inArray(auditLog.subjectId, ids))
+  return or(isOwn, and(eq(auditLog.subjectKind, 'attention'), inArray(auditLog.subjectId, ids)))
+}
+
+/** The audit entries of everything that belongs to an organisation. */
+export const ofOrganisationRecords = (id: string): SQL => eq(auditLog.organisation, id)
+
+/**
+ * Reads a record's timeline: its entries in the audit log, and the events that its rows show.
+ * @param given.events in the order in which they happened
+ * @param given.without actions that `events` include
+ * @param given.subjects `many`: the entries are about several records, so each names its own
+ */
+export async function readTimeline(
+  db: Database,
+  entries: SQL | undefined,
+  {
+    events = [],
+    without = [],
+    subjects = 'one',
+  }: { events?: readonly TimelineEvent[]; without?: readonly AuditAction[]; subjects?: 'one' | 'many' } = {},
+): Promise<Timeline> {
+  const { at, action, detail, actorKind, actorSub, subjectKind, subjectId, sequence } = auditLog
+  const rows = await db
+    .select({ at, action, detail, actorKind, actorSub, subjectKind, subjectId })
+    .from(auditLog)
+    .where(and(entries, without.length > 0 ? notInArray(action, [...without]) : undefined))
+    .orderBy(desc(sequence))
+    .limit(EVENTS_SHOWN + 1)
+  const audited = rows.map((row): TimelineEvent => {
+    const tone = TONES[row.action]
+    const actor = { kind: row.actorKind, sub: row.actorSub }
+    const subject = subjects === 'many' ? { [row.subjectKind]: row.subjectId } : {}
+    return { at: row.at, what: WORDS[row.action], detail: { ...subject, ...row.detail }, actor, ...(tone && { tone }) }
+  })
+  const all = [...events, ...audited.toReversed()].sort((one, other) => one.at.getTime() - other.at.getTime())
+  return { events: all.toReversed().slice(0, EVENTS_SHOWN), hasMore: all.length > EVENTS_SHOWN }
+}
+
+/** The actions of the audit log that the rows of a transfer show as well. */
+export const TRANSFER_ACTIONS = ['transfer.sponsored', 'transfer.settled'] as const satisfies AuditAction[]
+
+type TransferRow = typeof transferRows.$inferSelect
+type EnvelopeRow = typeof envelopeRows.$inferSelect
+
+/** The events of a transfer and its envelopes, oldest first. */
+export function transferEvents(transfer: TransferRow, envelopes: readonly EnvelopeRow[]): TimelineEvent[] {
+  const { id, status, hash, ledger, appliedAt, settledAt, resultCode, contractError } = transfer
+  const of = { transfer: id }
+  const signed = envelopes.flatMap((envelope): TimelineEvent[] => {
+    const { innerHash, outerHash, recordedAt, firstSentAt, lastSentAt, resultCode: code, refusedLedger } = envelope
+    const sent = { ...of, hash: outerHash ?? innerHash }
+    const isRepeated = firstSentAt && lastSentAt && lastSentAt > firstSentAt
+    return [
+      { at: recordedAt, what: 'Recorded', detail: { ...of, 'inner hash': innerHash } },
+      ...(firstSentAt ? [{ at: firstSentAt, what: 'Sent to the network', detail: sent }] : []),
+      ...(isRepeated ? [{ at: lastSentAt, what: 'Last resubmitted', detail: sent }] : []),
+      ...(code === null
+        ? []
+        : [
+            {
+              at: lastSentAt ?? recordedAt,
+              what: 'Refused by the network',
+              tone: 'bad' as const,
+              detail: { ...of, code, ...(refusedLedger !== null && { ledger: refusedLedger }) },
+            },
+          ]),
+    ]
+  })
+  const result = {
+    ...(resultCode !== null && { result: resultCode }),
+    ...(contractError !== null && { 'contract error': contractError }),
+  }
+  const tone = status === 'succeeded' ? 'good' : 'bad'
+  return [
+    ...signed,
+    ...(appliedAt && ledger !== null
+      ? [{ at: appliedAt, what: `Included in ledger ${ledger}`, detail: { ...of, ...(hash && { hash }), ...result } }]
+      : []),
+    ...(settledAt ? [{ at: settledAt, what: `Settled: ${status}`, tone, detail: of } as const] : []),
+  ]
+}
+
+/** The events of transfers, by a condition on their rows. */
+export async function readTransferEvents(db: Database, condition: SQL): Promise<TimelineEvent[]> {
+  const rows = await db
+    .select({ transfer: transferRows, envelope: envelopeRows })
+    .from(transferRows)
+    .leftJoin(envelopeRows, eq(envelopeRows.transfer, transferRows.id))
+    .where(condition)
+    .orderBy(transferRows.createdAt, envelopeRows.recordedAt, envelopeRows.innerHash)
+  return [...Map.groupBy(rows, ({ transfer }) => transfer.id).values()].flatMap((group) => {
+    const [first] = group
+    const envelopes = group.flatMap(({ envelope }) => envelope ?? [])
+    return first ? transferEvents(first.transfer, envelopes) : []
+  })
+}
+
+type Item = Pick<typeof batchItems.$inferSelect, 'position' | 'status' | 'sentAt' | 'settledAt' | 'error' | 'hash'>
+
+/** The events of a relay job and its items, oldest first. */
+export function jobEvents(job: Omit<JobLine, 'items'> & { items: readonly Item[] }): TimelineEvent[] {
+  const items = job.items.flatMap(({ position, status, sentAt, settledAt, error, hash }): TimelineEvent[] => {
+    const name = `Transfer ${position + 1}`
+    const tone = status === 'paid' ? 'good' : 'bad'
+    const detail = { ...(hash && { hash }), ...(error !== null && { error }) }
+    return [
+      ...(sentAt ? [{ at: sentAt, what: `${name} recorded`, detail: {} }] : []),
+      ...(settledAt ? [{ at: settledAt, what: `${name}: ${status}`, tone, detail } as const] : []),
+    ]
+  })
+  const { createdAt, endedAt, status } = job
+  return [
+    { at: createdAt, what: 'Job started', detail: {} },
+    ...items,
+    ...(endedAt
+      ? [{ at: endedAt, what: `Job ${status}`, tone: status === 'completed' ? 'good' : 'bad', detail: {} } as const]
+      : []),
+  ]
+}

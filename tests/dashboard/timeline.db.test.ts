@@ -1,0 +1,136 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import {
+  batchRow,
+  contractorRow,
+  envelopeRow,
+  insertRows,
+  itemRow,
+  jobRow,
+  organisationRow,
+  payoutRow,
+  transferRow,
+} from '#lib/cli/seed/rows.ts'
+import {
+  readBatchPage,
+  readContractorPage,
+  readJobPage,
+  readOrganisationPage,
+  readPayoutPage,
+  readTransferPage,
+} from '#lib/dashboard/record-pages.ts'
+import type { Timeline } from '#lib/dashboard/timeline.ts'
+import { recordAudit } from '#lib/db/audit-log.ts'
+import type { Database } from '#lib/db/connection.ts'
+import { cloneDatabase } from '../support/database.ts'
+
+const NOW = new Date('2026-11-20T12:30:00Z')
+const at = (seconds: number) => new Date(NOW.getTime() + seconds * 1000)
+const INNER = 'a'.repeat(64)
+const OUTER = 'b'.repeat(64)
+
+const organisation = organisationRow()
+const contractor = contractorRow({ organisation: organisation.id, createdAt: NOW })
+const batch = batchRow({ organisation: organisation.id })
+const transfer = transferRow({
+  status: 'failed',
+  hash: OUTER,
+  ledger: 7,
+  appliedAt: at(8),
+  settledAt: at(9),
+  createdAt: at(0),
+  resultCode: 'txFailed',
+  contractError: 3506,
+  organisation: organisation.id,
+})
+const payout = payoutRow({
+  organisation: organisation.id,
+  batch: batch.id,
+  contractor: contractor.id,
+  status: 'failed',
+  transfer: transfer.id,
+  error: 'failed',
+  createdAt: at(-5),
+})
+const job = jobRow({ status: 'failed', createdAt: at(0), endedAt: at(9) })
+
+let clone: Awaited<ReturnType<typeof cloneDatabase>>
+let db: Database
+beforeAll(async () => {
+  clone = await cloneDatabase()
+  db = await clone.store.database()
+  const times = { recordedAt: at(0), firstSentAt: at(1), lastSentAt: at(6), refusedLedger: 5, resultCode: 'txBadSeq' }
+  await insertRows(db, {
+    organisations: [organisation],
+    contractors: [contractor],
+    batches: [batch],
+    payouts: [payout],
+    transfers: [{ ...transfer, payout: payout.id }],
+    envelopes: [envelopeRow({ innerHash: INNER, outerHash: OUTER, transfer: transfer.id, ...times })],
+    jobs: [job],
+    items: [itemRow({ job: job.id, status: 'failed', error: 'no channel', queuedAt: at(0), settledAt: at(8) })],
+  })
+  const of = { organisation: organisation.id, actor: { kind: 'operator', sub: 'Ada' } as const }
+  await recordAudit(db, at(3), { ...of, action: 'transfer.looked-up', subject: transfer.id })
+  await recordAudit(db, at(0), { ...of, action: 'transfer.sponsored', subject: INNER })
+  await recordAudit(db, at(9), { ...of, action: 'payout.failed', subject: payout.id })
+  await recordAudit(db, at(20), {
+    ...of,
+    action: 'attention.acknowledged',
+    subject: batch.id,
+    detail: { note: 'known' },
+  })
+})
+afterAll(() => clone.drop())
+
+const whats = (page: { timeline: Timeline } | undefined) => page?.timeline.events.map(({ what }) => what)
+
+test('tells how a transfer was recorded, sent, refused, included and settled, newest first', async () => {
+  const page = await readTransferPage(db, transfer.id, NOW)
+  expect(page?.timeline.events).toMatchObject([
+    { at: at(9), what: 'Settled: failed', tone: 'bad', detail: {} },
+    { at: at(8), what: 'Included in ledger 7', detail: { hash: OUTER, result: 'txFailed', 'contract error': 3506 } },
+    { at: at(6), what: 'Refused by the network', detail: { code: 'txBadSeq', ledger: 5 } },
+    { at: at(6), what: 'Last resubmitted', detail: { hash: OUTER } },
+    { at: at(3), what: 'Looked up for an operator', actor: { kind: 'operator', sub: 'Ada' } },
+    { at: at(1), what: 'Sent to the network', detail: { hash: OUTER } },
+    { at: at(0), what: 'Recorded', detail: { 'inner hash': INNER } },
+  ])
+  expect(page?.record).toMatchObject({ id: transfer.id, payout: payout.id, contractorName: contractor.name })
+})
+
+test('shows the transfers of a payout, the acknowledgements of a batch, and the items of a job', async () => {
+  expect(whats(await readPayoutPage(db, payout.id))).toEqual([
+    'Failed',
+    'Settled: failed',
+    'Included in ledger 7',
+    'Refused by the network',
+    'Last resubmitted',
+    'Sent to the network',
+    'Recorded',
+    'Payout created',
+  ])
+  expect(whats(await readBatchPage(db, batch.id, NOW))).toEqual(['Acknowledged'])
+  expect(whats(await readJobPage(db, job.id, NOW))).toEqual(['Job failed', 'Transfer 1: failed', 'Job started'])
+  expect((await readContractorPage(db, contractor.id))?.payouts).toMatchObject([{ id: payout.id }])
+})
+
+test('names the record of each event of an organisation', async () => {
+  const page = await readOrganisationPage(db, organisation.id, NOW)
+  expect(page?.timeline.events.map(({ detail }) => detail)).toEqual([
+    { attention: batch.id, note: 'known' },
+    { payout: payout.id },
+    { transfer: transfer.id },
+    { transfer: INNER },
+  ])
+})
+
+test('has no page for an unknown id', async () => {
+  for (const id of [crypto.randomUUID(), 'x']) {
+    expect(await readTransferPage(db, id, NOW)).toBeUndefined()
+    expect(await readPayoutPage(db, id)).toBeUndefined()
+    expect(await readBatchPage(db, id, NOW)).toBeUndefined()
+    expect(await readJobPage(db, id, NOW)).toBeUndefined()
+    expect(await readContractorPage(db, id)).toBeUndefined()
+    expect(await readOrganisationPage(db, id, NOW)).toBeUndefined()
+  }
+})
