@@ -19,11 +19,14 @@ beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'payroll-readme-'))
   ports = { service: await freePort(), devnet: await freePort() }
   program = await startProgram(`http://localhost:${ports.service}`, variables())
-  const pages = ['README.md', 'docs/walkthrough.md', 'docs/runs.md'].map((page) => readFile(join(root, page), 'utf8'))
+  const pages = ['README.md', 'docs/walkthrough.md', 'docs/runs.md', 'docs/disclosure.md'].map((page) =>
+    readFile(join(root, page), 'utf8'),
+  )
   const text = (await Promise.all(pages)).join('\n')
   readme = text
     .replaceAll('localhost:3000', `localhost:${ports.service}`)
     .replaceAll('localhost:8000', `localhost:${ports.devnet}`)
+    .replaceAll('=.data/', `=${directory}/data/`)
 })
 afterAll(async () => {
   await program?.kill()
@@ -32,7 +35,7 @@ afterAll(async () => {
 
 /**
  * The ledgers that the RPC keeps, and how fast they close (ms): more than a minute and a half, while the archive may lag by
- * 75 s. The relay expects one ledger a second: if they closed faster, a delegation would end before its payout is proved.
+ * 50 s. The relay expects one ledger a second: if they closed faster, a delegation would end before its payout is proved.
  */
 const [HISTORY, CLOSE_MS] = [100, 1000]
 
@@ -74,7 +77,7 @@ test('the shell blocks work as printed', async () => {
   expect(script.length).toBeGreaterThan(0)
   // The wallet runs in the project's folder; files written by the commands are elsewhere.
   const lines = withPassingMonths(script).replaceAll(
-    /\b(transfer|request|requester|bundle|statement|amounts|delegate|revoke|run)\.(xdr|json|html|csv)\b/g,
+    /\b(transfer|request|requester|bundle|statement|audit|amounts|delegate|revoke|run)\.(xdr|json|html|csv)\b/g,
     `${directory}/$&`,
   )
   const { stdout } = await run('bash', ['-euo', 'pipefail', '-c', lines], {
