@@ -29,6 +29,8 @@ export interface Embedded {
 /** The complete configuration, parsed. Undefined parts are not configured, and their features are off. */
 export interface Settings {
   publicUrl: string
+  /** the employer's application, if the deployment names it */
+  frontendUrl: string | undefined
   /** Whether the database is PGlite in this process. */
   embedsDatabase: boolean
   network: { name: 'local' | 'testnet'; passphrase: string; rpcUrl: string; pollMs: number }
@@ -91,6 +93,7 @@ export function composeSettings(environment: Environment, embedded: Embedded = {
   const controlled = collectAddresses(environment, embedded, signer)
   return {
     publicUrl: environment.PUBLIC_URL,
+    frontendUrl: environment.FRONTEND_URL,
     embedsDatabase: environment.DATABASE_URL === undefined,
     network,
     sessions: {

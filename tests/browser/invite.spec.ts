@@ -72,6 +72,7 @@ test('accepts an invite with an email in any script, and shows the next steps', 
   await openInteractive(page, await invite({ name: 'Ada Lovelace', email: 'jörg@bücher.example' }))
   await expect(page.getByRole('heading', { level: 1, name: `${COMPANY} invites you` })).toBeVisible()
   await expect(page.getByRole('main')).toContainText(ASKED)
+  await expect(page.getByText('This invite is for j…@bücher.example.')).toBeVisible()
   await expect(page.getByText(/accepted once, until \d+ \w{3} \d{4}, \d\d:\d\d UTC/)).toBeVisible()
   await page.getByRole('textbox', { name: 'Accept with your email' }).fill('bob@example.com')
   await page.keyboard.press('Enter')
@@ -115,7 +116,11 @@ test('reports that the wallet refused, and keeps the invite open', async ({ page
 test('links to the wallet extension if it is missing', async ({ page }) => {
   await openInteractive(page, await invite({ name: 'Radia Perlman' }))
   await page.getByRole('button', { name: 'Accept with Freighter' }).click()
+  await expect(page.getByText('This invite is for Radia Perlman.')).toBeVisible()
   await expect(page.getByRole('link', { name: 'Get it at freighter.app' })).toBeVisible()
+  await expect(page.getByRole('main').getByRole('alert')).toContainText(
+    'Browsers on phones have no wallet extensions: open this link on a computer, or accept with your email.',
+  )
   expect(await findBarriers(page)).toEqual([])
 })
 

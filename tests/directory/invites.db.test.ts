@@ -286,10 +286,13 @@ describe('the page of an invite', () => {
     await service.ask('PATCH', '/me', { session: employer, body: { orgName: 'Acme' } })
     expect(await find(token)).toEqual({
       company: 'Acme',
+      invited: 'Ann',
       expiresAt: new Date(NOW.getTime() + 14 * 86_400_000),
       accepted: undefined,
     })
     expect(await find('x')).toBeUndefined()
+    const mailed = await invite(await create({ name: 'Ada', email: 'ada@b.example' }))
+    expect(await find(mailed)).toMatchObject({ invited: 'a…@b.example' })
     service.clock.now = new Date(NOW.getTime() + 14 * 86_400_000)
     expect(await find(token)).toBeUndefined()
     service.clock.now = NOW

@@ -84,7 +84,7 @@ export function AcceptInvite({ token, email, problem, choosesAccount, children }
                 Accept by email
               </button>
             </div>
-            <Progress state={state} of="email" />
+            <Progress state={state} of="email" canUseEmail />
             <p className="mt-1.5 text-[0.8125rem] text-faint">
               This is a test network: its identity provider accepts any address.
             </p>
@@ -96,7 +96,7 @@ export function AcceptInvite({ token, email, problem, choosesAccount, children }
             <button type="button" disabled={isWorking} className={PRIMARY} onClick={goToProvider}>
               Sign in with your email
             </button>
-            <Progress state={state} of="email" />
+            <Progress state={state} of="email" canUseEmail />
             <p className="mt-1.5 text-[0.8125rem] text-faint">
               You sign in with this service’s identity provider. When you return, the invite is accepted.
             </p>
@@ -118,7 +118,7 @@ export function AcceptInvite({ token, email, problem, choosesAccount, children }
           >
             Accept with Freighter
           </button>
-          <Progress state={state} of="wallet" />
+          <Progress state={state} of="wallet" canUseEmail={email !== 'none'} />
           <p className="mt-1.5 text-[0.8125rem] text-faint">
             The wallet signs a challenge, which moves no funds. You are paid to its account.
           </p>
@@ -132,7 +132,7 @@ export function AcceptInvite({ token, email, problem, choosesAccount, children }
 }
 
 /** The progress or the problem, shown below the button that was clicked. */
-function Progress({ state, of }: { state: State; of: Way }) {
+function Progress({ state, of, canUseEmail }: { state: State; of: Way; canUseEmail: boolean }) {
   const isCurrent = state.by === of
   const problem = isCurrent && state.name === 'open' ? state.problem : ''
   return (
@@ -149,7 +149,8 @@ function Progress({ state, of }: { state: State; of: Way }) {
               <a href="https://www.freighter.app" rel="noreferrer" className="underline underline-offset-4">
                 Get it at freighter.app
               </a>
-              , add it to this browser, create an account on the test network, and reload this page.
+              , add it to this browser, create an account on the test network, and reload this page. Browsers on phones
+              have no wallet extensions: open this link on a computer{canUseEmail && ', or accept with your email'}.
             </>
           )}
         </p>

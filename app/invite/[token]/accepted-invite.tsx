@@ -10,11 +10,13 @@ interface AcceptedInviteProps {
   status: string
   hasAccount: boolean
   contract: string | undefined
+  /** the address of the employer's application, if the deployment has one */
+  application: string | undefined
   isLocal: boolean
 }
 
 /** The contractor's next steps once the invite is accepted. */
-export function AcceptedInvite({ status, hasAccount, contract, isLocal }: AcceptedInviteProps) {
+export function AcceptedInvite({ status, hasAccount, contract, application, isLocal }: AcceptedInviteProps) {
   const heading = useRef<HTMLHeadingElement>(null)
   // The form that had the focus has been removed.
   useEffect(() => heading.current?.focus(), [])
@@ -35,14 +37,16 @@ export function AcceptedInvite({ status, hasAccount, contract, isLocal }: Accept
                 <Hash value={contract} />
               </>
             )}
-            {' in the application that your employer uses. '}
+            {' in '}
+            <Application address={application} />
+            {'. '}
             {!hasAccount && 'Also enter the account’s address there. '}
             Your employer then sees when you can be paid.
           </li>
         )}
         <li>
-          <span className="font-medium">See what you were paid</span> in that application: each payment is listed with
-          its transaction. The amount is encrypted: only your wallet can read it.
+          <span className="font-medium">See what you were paid</span> there, too: each payment is listed with its
+          transaction. The amount is encrypted: only your wallet can read it.
         </li>
       </ol>
       <details className="mt-4 text-soft">
@@ -60,5 +64,14 @@ export function AcceptedInvite({ status, hasAccount, contract, isLocal }: Accept
       </details>
       <CopyListener />
     </section>
+  )
+}
+
+function Application({ address }: { address: string | undefined }) {
+  if (address === undefined) return 'the application that your employer uses'
+  return (
+    <a href={address} className="text-accent underline underline-offset-4">
+      your employer’s application
+    </a>
   )
 }

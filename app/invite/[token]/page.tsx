@@ -31,7 +31,7 @@ export default async function InvitePage({ params, searchParams }: PageProps<'/i
   const { token } = await params
   const invite = await findInvite(await directoryContext(running), token)
   if (!invite) notFound()
-  const { company, expiresAt, accepted } = invite
+  const { company, invited, expiresAt, accepted } = invite
   const end = expiresAt.toISOString()
   const { provider, testIssuer, network, token: contract } = settings
   const { problem } = await readQuery(searchParams)
@@ -39,7 +39,12 @@ export default async function InvitePage({ params, searchParams }: PageProps<'/i
   if (accepted) {
     return (
       <InviteCard title={title}>
-        <AcceptedInvite {...accepted} contract={contract} isLocal={network.name === 'local'} />
+        <AcceptedInvite
+          {...accepted}
+          contract={contract}
+          application={settings.frontendUrl}
+          isLocal={network.name === 'local'}
+        />
       </InviteCard>
     )
   }
@@ -55,6 +60,9 @@ export default async function InvitePage({ params, searchParams }: PageProps<'/i
         <p className="text-base text-soft">
           You are invited to be paid as a contractor. Your pay stays between you and your employer: the amount is
           encrypted on the ledger.
+        </p>
+        <p className="mt-3 text-soft">
+          This invite is for <span className="font-medium [overflow-wrap:anywhere] text-ink">{invited}</span>.
         </p>
         {company === undefined && (
           <p className="mt-3 text-soft">

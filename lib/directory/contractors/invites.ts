@@ -74,6 +74,8 @@ function entryOf(employer: Employer, id: string, version: number) {
 interface Invite {
   /** the employer's name; undefined until it has set one */
   company: string | undefined
+  /** the invited email, masked, or the invited name without one */
+  invited: string
   expiresAt: Date
   /** the contractor's status once the invite is accepted, and whether its record has an account */
   accepted: { status: ContractorStatus; hasAccount: boolean } | undefined
@@ -89,6 +91,8 @@ export async function findInvite({ db, settings, now }: DirectoryContext, token:
   const [invite] = await db
     .select({
       organisation: contractors.organisation,
+      name: contractors.name,
+      email: contractors.email,
       expiresAt: contractors.inviteExpiresAt,
       acceptedAt: contractors.inviteAcceptedAt,
       status: contractors.status,
@@ -97,12 +101,22 @@ export async function findInvite({ db, settings, now }: DirectoryContext, token:
     .from(contractors)
     .where(and(isOfInvite(name), or(isNotNull(contractors.inviteAcceptedAt), gt(contractors.inviteExpiresAt, now))))
   if (!invite) return undefined
-  const { organisation, expiresAt, acceptedAt, status, address } = invite
+  const { organisation, name: person, email, expiresAt, acceptedAt, status, address } = invite
   return {
     company: await chosenName(db, organisation),
+    invited: email === null ? person : maskEmail(email),
     expiresAt,
     accepted: acceptedAt === null ? undefined : { status, hasAccount: address !== null },
   }
+}
+
+/**
+ * Masks an email, so that its owner recognizes it: the link may have been forwarded to another person. `ada@b.example`
+ * becomes `a…@b.example`.
+ */
+function maskEmail(email: string): string {
+  const [first = ''] = email
+  return `${first}…${email.slice(email.lastIndexOf('@'))}`
 }
 
 /** The condition for the record of an invite that is neither void nor expired. It may be accepted. */
