@@ -17,7 +17,7 @@ import { openEmployer } from '../support/fixtures.ts'
 import { openTestService, type TestService } from '../support/test-service.ts'
 
 /** All histories run on PostgreSQL, where instances can wait for a row of each other; fewer run on PGlite. */
-const HISTORIES = inject('postgres') ? 30 : 5
+const HISTORIES = inject('postgres') ? 20 : 5
 const AT_ONCE = 5
 const STEPS = 14
 
