@@ -117,7 +117,7 @@ describe('GET /ready', () => {
       body: {
         ok: true,
         database: { ok: true },
-        ledger: { ok: true, latestLedger: 41, age: 3 },
+        ledger: { ok: true, latestLedger: 41, age: expect.any(Number) },
         sponsor: { ok: true, address, availableXlm: '50.0000000' },
         relay: { ok: true, configured: false },
         archive: { ok: true, behind: 41, historyLeft: 0, problem: 'nothing is archived yet' },
@@ -128,7 +128,7 @@ describe('GET /ready', () => {
   test('responds 200 with an RPC whose getHealth has no close time', async () => {
     ledger.isBefore27 = true
     try {
-      expect((await get()).body).toMatchObject({ ledger: { ok: true, latestLedger: 41, age: 3 } })
+      expect((await get()).body).toMatchObject({ ledger: { ok: true, latestLedger: 41, age: expect.any(Number) } })
     } finally {
       ledger.isBefore27 = false
     }
