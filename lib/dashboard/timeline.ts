@@ -158,10 +158,13 @@ export function transferEvents(transfer: TransferRow, envelopes: readonly Envelo
     ...(contractError !== null && { 'contract error': contractError }),
   }
   const tone = status === 'succeeded' ? 'good' : 'bad'
+  // The ledger cuts its close time to whole seconds, which may be before the transfer was sent.
+  const endOfSecond = (appliedAt?.getTime() ?? 0) + 999
+  const includedAt = new Date(Math.min(endOfSecond, settledAt?.getTime() ?? endOfSecond))
   return [
     ...signed,
     ...(appliedAt && ledger !== null
-      ? [{ at: appliedAt, what: `Included in ledger ${ledger}`, detail: { ...of, ...(hash && { hash }), ...result } }]
+      ? [{ at: includedAt, what: `Included in ledger ${ledger}`, detail: { ...of, ...(hash && { hash }), ...result } }]
       : []),
     ...(settledAt ? [{ at: settledAt, what: `Settled: ${status}`, tone, detail: of } as const] : []),
   ]

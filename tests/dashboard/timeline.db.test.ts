@@ -88,7 +88,11 @@ test('tells how a transfer was recorded, sent, refused, included and settled, ne
   const page = await readTransferPage(db, transfer.id, NOW)
   expect(page?.timeline.events).toMatchObject([
     { at: at(9), what: 'Settled: failed', tone: 'bad', detail: {} },
-    { at: at(8), what: 'Included in ledger 7', detail: { hash: OUTER, result: 'txFailed', 'contract error': 3506 } },
+    {
+      at: new Date(at(8).getTime() + 999),
+      what: 'Included in ledger 7',
+      detail: { hash: OUTER, result: 'txFailed', 'contract error': 3506 },
+    },
     { at: at(6), what: 'Refused by the network', detail: { code: 'txBadSeq', ledger: 5 } },
     { at: at(6), what: 'Last resubmitted', detail: { hash: OUTER } },
     { at: at(3), what: 'Looked up for an operator', actor: { kind: 'operator', sub: 'Ada' } },
