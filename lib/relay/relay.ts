@@ -19,7 +19,6 @@ import type { Allowance } from '#lib/wallet/spending.ts'
 import { VALIDITY_SECONDS } from '#lib/wallet/transaction.ts'
 import { findForeignCircuit } from '#lib/wallet/verification-keys.ts'
 import { type LedgerWatch, watchLedger } from './ledger.ts'
-import { openLedgerAccounts, type ReadLedgerAccount } from './ledger-accounts.ts'
 import { openPartyKeys, type PartyKeyCache } from './party-keys.ts'
 import { openProgress, type ShowProgress } from './progress.ts'
 import type { ItemQueue } from './queue.ts'
@@ -62,7 +61,6 @@ export interface Relay extends RelayStore {
  */
 interface RelayMemory {
   keys: PartyKeyCache
-  readAccount: ReadLedgerAccount
   /** the last payment that each channel signed from an escrow: what it leaves once it is applied */
   lastPayments: Map<string, { allowance: Allowance; sequenceNumber: bigint; liveUntilLedger: number }>
 }
@@ -137,14 +135,7 @@ export function openRelay(
     showProgress: openProgress(),
     runProblem: readOnce(() => findRunProblem(rest.network, rest.token, guarded)),
     deployment,
-    memory: {
-      keys: openPartyKeys(deployment),
-      readAccount: openLedgerAccounts(
-        rest.sponsor.tracker,
-        signers.map((signer) => signer.publicKey()),
-      ),
-      lastPayments: new Map(),
-    },
+    memory: { keys: openPartyKeys(deployment), lastPayments: new Map() },
   }
 }
 

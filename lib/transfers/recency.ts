@@ -91,7 +91,7 @@ const FORGET_MS = 30_000
 const PACE_LEDGERS = { fewest: 8, most: 30 }
 
 /** The part of the interval between two ledgers after which the next one is due. */
-const EARLY = 0.95
+const EARLY = 0.9
 
 const LONGEST_PAUSE_MS = 5_000
 
