@@ -51,10 +51,11 @@ export async function findPaidItem(relay: Relay, channel: string, payment: LostP
     .orderBy(...oldestFirst)
   for (const { item, payout } of candidates) {
     const sealed = item.sealedAmount ?? ''
-    const due = payout
-      ? unsealPayout(relay.key, { ...payout, spender: channel }, sealed)
-      : unsealAmount(relay.key, item, sealed)
-    if (amount !== undefined && (await due.catch(() => undefined)) !== amount) continue
+    const unseal = async () =>
+      payout
+        ? await unsealPayout(relay.key, { ...payout, spender: channel }, sealed)
+        : await unsealAmount(relay.key, item, sealed)
+    if (amount !== undefined && (await unseal().catch(() => undefined)) !== amount) continue
     if (item.status !== 'taken') return item
     await requeue(relay, item, { because: 'handed-over' })
     return await findItem(db, item)
@@ -63,9 +64,9 @@ export async function findPaidItem(relay: Relay, channel: string, payment: LostP
 }
 
 /**
- * The payout that a payment from an escrow paid, if its run was lost: of the owner's unpaid payouts for the payee that no
- * run is to pay, the one that is sealed for the channel with this amount, or else one whose amount is unknown. The oldest
- * that is ready comes first, then the newest that failed.
+ * The payout that a payment from an escrow paid, if its run was lost. It is one of the owner's unpaid payouts for the payee,
+ * and not part of another run: if possible one whose seal for this channel holds this amount, otherwise one whose amount is
+ * unknown. Ready payouts come first, oldest first, then failed ones, newest first.
  */
 export async function findPaidPayout(
   relay: Relay,
