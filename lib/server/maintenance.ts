@@ -13,8 +13,8 @@ import { directoryContext, type Service } from './services.ts'
 
 /**
  * Periodic work that no request waits for. Each chore resolves to how much it did, and may run concurrently in several
- * processes. Of those that last, one runs a SHARED chore in each interval, and each runs the others; on serverless hosts,
- * where no process lasts, the cron route runs all of them.
+ * processes. Every process that keeps running runs the chores; a SHARED one is run by only one of them in each interval.
+ * On serverless hosts, where no process keeps running, the cron route runs them all.
  */
 const CHORES = {
   /** Tracks the transfers that a process left open when it exited or when the database's response was lost. */
@@ -31,7 +31,8 @@ const CHORES = {
 type Chore = keyof typeof CHORES
 const NAMES = Object.keys(CHORES) as Chore[]
 
-const SHARED: ReadonlySet<Chore> = new Set(['envelopes', 'contractors', 'items', 'challenges', 'refusals'])
+/** These do the same in every process. Each process resumes the items of its own relay key. */
+const SHARED: ReadonlySet<Chore> = new Set(['envelopes', 'contractors', 'challenges', 'refusals'])
 
 /** A round looks up some of the waiting contractors, and the next round goes on behind them. */
 async function sweepContractors(service: Service): Promise<number> {
@@ -39,7 +40,11 @@ async function sweepContractors(service: Service): Promise<number> {
   const name = 'contractors' satisfies Chore
   const [row] = await db.select({ after: chores.after }).from(chores).where(eq(chores.name, name))
   const { activated, after } = await sweepRegistrations(await directoryContext(service), row?.after)
-  await db.update(chores).set({ after }).where(eq(chores.name, name))
+  // Where only the cron route runs chores, nothing claims them.
+  await db
+    .insert(chores)
+    .values({ name, begunAt: service.now(), after })
+    .onConflictDoUpdate({ target: chores.name, set: { after } })
   return activated
 }
 
@@ -56,6 +61,14 @@ async function claimChore({ database }: Service, name: Chore, everyMs: number): 
   return claimed.length > 0
 }
 
+/** Makes a chore due at once, also for the processes that can do it although this one cannot. */
+async function giveBackChore({ database }: Service, name: Chore): Promise<void> {
+  await (await database())
+    .update(chores)
+    .set({ begunAt: new Date(0) })
+    .where(eq(chores.name, name))
+}
+
 /** How many records each chore processed; null if it failed. */
 export type ChoreReport = Record<Chore, number | null>
 
@@ -66,16 +79,28 @@ export async function runChores(service: Service): Promise<ChoreReport> {
   return report as ChoreReport
 }
 
-async function runChore(service: Service, name: Chore, everyMs?: number): Promise<number | null> {
-  const run = async () => {
-    const isElsewhere = everyMs !== undefined && SHARED.has(name) && !(await claimChore(service, name, everyMs))
-    return isElsewhere ? 0 : await CHORES[name](service)
-  }
-  return await run().catch((error: unknown) => {
-    log('error', 'chore', { chore: name, failure: describeFailure(error) })
+async function runChore(service: Service, name: Chore): Promise<number | null> {
+  try {
+    return await CHORES[name](service)
+  } catch (error) {
+    logFailure(name, error)
     return null
-  })
+  }
 }
+
+/** Runs a chore of this process, or a shared one if no process has begun it in this interval. */
+async function runIfDue(service: Service, name: Chore, everyMs: number): Promise<void> {
+  try {
+    if (!SHARED.has(name)) await runChore(service, name)
+    else if ((await claimChore(service, name, everyMs)) && (await runChore(service, name)) === null) {
+      await giveBackChore(service, name)
+    }
+  } catch (error) {
+    logFailure(name, error)
+  }
+}
+
+const logFailure = (chore: Chore, error: unknown) => log('error', 'chore', { chore, failure: describeFailure(error) })
 
 export const CHORES_EVERY_MS = 30_000
 
@@ -89,7 +114,7 @@ export function startMaintenance(service: Service, everyMs = CHORES_EVERY_MS): (
   const runRound = async () => {
     for (const name of NAMES) {
       if (hasEnded) return
-      await runChore(service, name, everyMs)
+      await runIfDue(service, name, everyMs)
     }
   }
   const run = () => {

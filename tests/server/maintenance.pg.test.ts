@@ -78,7 +78,33 @@ test('runs a shared chore once in an interval, however many processes there are'
   await expect.poll(() => statusOf(id)).toBe('ready')
   await Promise.all(ends.map((end) => end()))
   expect(service.ledger.requests).toHaveLength(1)
-  expect(await service.db.query.chores.findMany()).toHaveLength(5)
+  expect(await service.db.query.chores.findMany()).toHaveLength(4)
+})
+
+test('leaves a shared chore that has failed to the other processes at once', async () => {
+  const id = await leaveChores()
+  await service.db.delete(chores)
+  service.ledger.fault = 'http-503'
+  const end = startMaintenance(service.running, 60_000)
+  await expect.poll(() => logged.filter((line) => line.includes('"contractors"')).length).toBe(1)
+  await end()
+  service.ledger.fault = undefined
+  const endOther = startMaintenance(service.running, 60_000)
+  await expect.poll(() => statusOf(id), { timeout: 10_000 }).toBe('ready')
+  await endOther()
+})
+
+test('reaches every waiting contractor by the cron route alone, 1,000 in a round', async () => {
+  await service.db.delete(chores)
+  for (const first of [80_000, 80_500]) {
+    const rows = Array.from({ length: 500 }, (_, n) => ({ name: `n${n}`, address: accountOf(first + n) }))
+    expect(await service.ask('POST', '/contractors/bulk', { session, body: { rows } })).toMatchObject({ status: 200 })
+  }
+  const id = await leaveChores()
+  const counts = [await runChores(service.running), await runChores(service.running)]
+  expect(counts.map((report) => report.contractors)).toEqual([0, 1])
+  expect(await statusOf(id)).toBe('ready')
+  await service.db.delete(contractors)
 })
 
 test('goes on behind the last contractor that a sweep looked up', async () => {
