@@ -67,8 +67,8 @@ export type SubjectKind = (typeof SUBJECT_KINDS)[number]
 
 /**
  * One entry for each action on a record: actor, subject and time. Append-only: a trigger refuses UPDATE, DELETE and
- * TRUNCATE, except for months that the table's owner has exported. Entries outlive their subjects, hence no foreign keys. They contain only ids: no names, addresses of
- * people, amounts or secrets.
+ * TRUNCATE, which the table's owner turns off to delete exported months. Entries outlive their subjects, hence no foreign
+ * keys. They contain only ids: no names, addresses of people, amounts or secrets.
  */
 export const auditLog = pgTable(
   'audit_log',

@@ -10,13 +10,18 @@ Writes the audit log's entries from before a month (UTC) to a new file, one JSON
 it then deletes them from the PostgreSQL of DATABASE_URL, which must name the role that owns the table, and records that in
 the audit log. The service itself can neither change nor delete an entry.`
 
-/** The first moment of a month that has begun; the entries before it don't change any more. */
+/** The transactions that were open at the end of a month have long been committed after this time (ms). */
+const COMMITTED_MS = 60 * 60_000
+
+/** The first moment of a month, by which all entries of the months before it have been written. */
 function readMonth(text: string | undefined): Date {
   const month = new Date(`${text}-01T00:00:00Z`)
   if (!/^\d{4}-\d{2}$/.test(text ?? '') || Number.isNaN(month.getTime())) {
     throw new ConfigurationError('--before', 'must be a month, YYYY-MM')
   }
-  if (month.getTime() > Date.now()) throw new ConfigurationError('--before', 'must not be a future month')
+  if (month.getTime() > Date.now() - COMMITTED_MS) {
+    throw new ConfigurationError('--before', 'must be a month that began at least an hour ago')
+  }
   return month
 }
 

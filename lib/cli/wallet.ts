@@ -160,7 +160,7 @@ function sponsored(given: Given, network: ClientNetwork, signer: Keypair): Submi
     try {
       return await sponsorCall(await connectWallet(given.service, signer), signedXdr)
     } catch (error) {
-      // Without a service, or with one that sponsors no calls, the account pays. Any other refusal by the service is final.
+      // The account pays the fee itself only if there is no service, or if it sponsors no calls.
       const reason = error instanceof TypeError ? 'no service responds' : 'the service sponsors no calls'
       if (!(error instanceof TypeError) && !(error instanceof PayrollError && error.status === 501)) throw error
       console.error(`${reason}: the account pays the fee itself`)

@@ -10,7 +10,7 @@ const PART = 1_000
 const DELETED_AT_ONCE = 10_000
 
 /**
- * Writes the entries before a moment to a new file, a JSON object per line in their order, and syncs it to disk.
+ * Writes the entries before a moment to a new file, one JSON object per line, oldest first, and syncs it to disk.
  * @returns how many entries it wrote, and the sequence of the last one; 0 if there is none
  * @throws the error of the file system, EEXIST if the file exists
  */
@@ -29,7 +29,7 @@ export async function exportAudit(
         .orderBy(asc(auditLog.sequence))
         .limit(PART)
     for await (const entries of readInParts(read, PART)) {
-      await file.write(entries.map((entry) => `${JSON.stringify(entry)}\n`).join(''))
+      await file.appendFile(entries.map((entry) => `${JSON.stringify(entry)}\n`).join(''))
       count += entries.length
       last = entries.at(-1)?.sequence ?? last
     }
@@ -41,8 +41,8 @@ export async function exportAudit(
 }
 
 /**
- * Deletes the exported entries, and records that. Only the owner of the table can: the service's own statements never do, and
- * the trigger that refuses them is off only inside of these transactions, which lock the table.
+ * Deletes the exported entries, and records that. Only the owner of the table can do this: it turns off the trigger that
+ * refuses deletions, inside of transactions that lock the table.
  * @param last the sequence of the last exported entry
  */
 export async function dropAudit(

@@ -62,7 +62,7 @@ export async function disclosePayments(
   return { bundles, payments: chosen.flatMap(({ part }) => part.payments), byChannels }
 }
 
-/** Opens a payment. Returns nothing for one that is left out because it cannot be disclosed. */
+/** Opens a payment; an empty list if it cannot be disclosed and may be left out. */
 type OpenOne = (open: () => OpenedPayment) => OpenedPayment[]
 
 /** Payments that one proof can cover: those of a sender, of a recipient, or under one key of an auditor. */

@@ -16,8 +16,8 @@ function readLines(path: string): string[] {
 }
 
 /**
- * Each line also begins with a line feed, so that it doesn't continue one that a crash cut short. The rest of that one
- * matches no seal.
+ * Begins with a line feed: a crash may have left the last line incomplete, and the new one must not continue it. Incomplete
+ * lines match no seal.
  */
 function append(path: string, line: string): void {
   const file = openSync(path, 'a', 0o600)
