@@ -15,8 +15,8 @@ interface ActionFormProps {
   fields?: Record<string, string>
 }
 
-const BUTTON =
-  'min-h-6 rounded-md border border-edge bg-surface px-2 py-0.5 text-xs hover:border-accent hover:text-accent'
+export const BUTTON =
+  'inline-block min-h-6 rounded-md border border-edge bg-surface px-2 py-0.5 text-xs hover:border-accent hover:text-accent'
 
 /** The form of an operator's action on a record. If the action needs a reason, the form is collapsed at first. */
 export function ActionForm({ action, subject, back, label, about, why, fields = {} }: ActionFormProps) {
@@ -46,7 +46,7 @@ export function ActionForm({ action, subject, back, label, about, why, fields = 
   )
   if (!why) return form
   return (
-    <details className="mt-1 print:hidden">
+    <details className="mt-1 open:basis-full print:hidden">
       <summary className="w-fit leading-6 text-soft">{label} …</summary>
       {form}
     </details>

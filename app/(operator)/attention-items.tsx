@@ -1,8 +1,10 @@
 import type { Route } from 'next'
 import Link from 'next/link'
+import type { ReactNode } from 'react'
 import type { Attention } from '#lib/dashboard/attention.ts'
-import { ActionForm } from './action-form.tsx'
-import { age, Moment } from './figures.tsx'
+import { ActionForm, BUTTON } from './action-form.tsx'
+import { mailAbout, titleOf } from './attention-words.ts'
+import { Moment } from './figures.tsx'
 import { BatchLink, ContractorLink, OrganisationLink, User } from './record-links.tsx'
 import { Shape } from './status.tsx'
 
@@ -14,7 +16,7 @@ interface AttentionItemsProps {
   now: Date
 }
 
-/** The items that need attention, each with the people it concerns, its time, its reason, and its remedy. */
+/** The items that need attention: what, since when, for whom, why, and the next step with its action. */
 export function AttentionItems({ items, ...page }: AttentionItemsProps) {
   return (
     <ul className="divide-y divide-line rounded-lg border border-line bg-surface shadow-card">
@@ -30,82 +32,114 @@ export function AttentionItems({ items, ...page }: AttentionItemsProps) {
 type AttentionItemProps = Omit<AttentionItemsProps, 'items'> & { item: Attention }
 
 function AttentionItem({ item, back, network, now }: AttentionItemProps) {
-  const { level, since, what, why, remedy, actor, page } = item
+  const { level, since, why, remedy, page, acknowledgement } = item
+  const title = titleOf(item, now)
+  const isOfRecord = item.organisation || item.batch || item.contractors?.length
   return (
-    <div className="grid gap-x-6 gap-y-1 px-4 py-3 sm:grid-cols-[minmax(0,1fr)_auto] sm:px-5">
-      <div className="min-w-0">
-        <p className="font-medium">
+    <div className="px-4 py-3 sm:px-5">
+      <p className="flex font-medium [overflow-wrap:anywhere]">
+        <span>
           <Shape tone={level} />
-          {page ? (
-            <Link
-              href={page as Route}
-              prefetch={false}
-              className="inline-block min-h-6 underline-offset-4 hover:text-accent hover:underline"
-            >
-              {what}
-            </Link>
-          ) : (
-            what
-          )}
-        </p>
-        <Of item={item} network={network} />
-        {why && (
-          <p className="text-soft [overflow-wrap:anywhere]">
-            <span className="text-faint">Why: </span>
-            {why}
-          </p>
+        </span>
+        {page ? (
+          <Link
+            href={page as Route}
+            prefetch={false}
+            className="min-h-6 underline-offset-4 hover:text-accent hover:underline"
+          >
+            {title}
+          </Link>
+        ) : (
+          title
         )}
-        <p className="mt-1 [overflow-wrap:anywhere]">
-          <span className="text-faint">{actor === 'operator' ? 'To do: ' : 'To do by the employer: '}</span>
-          {remedy}
-        </p>
-        <Acknowledgement item={item} back={back} now={now} />
-      </div>
-      {since && (
-        <p className="text-[0.8125rem] text-soft sm:text-right">
-          <span className="sr-only">for {age(since, now)}, </span>
-          <Moment at={since} now={now} />
-        </p>
+      </p>
+      <dl className="mt-1 grid grid-cols-[3.25rem_minmax(0,1fr)] items-baseline gap-y-0.5 text-soft [overflow-wrap:anywhere]">
+        {since && (
+          <Row term="Since">
+            <Moment at={since} now={now} />
+          </Row>
+        )}
+        {isOfRecord && (
+          <Row term="For">
+            <People item={item} network={network} />
+          </Row>
+        )}
+        {why && <Row term="Why">{why}</Row>}
+        <Row term="Next">
+          <span className="text-ink">{remedy}</span>
+        </Row>
+        {acknowledgement && (
+          <Row term="Seen">
+            Acknowledged by {acknowledgement.operator} <Moment at={acknowledgement.at} now={now} />:{' '}
+            {acknowledgement.note}
+          </Row>
+        )}
+      </dl>
+      <Actions item={item} title={title} back={back} now={now} />
+    </div>
+  )
+}
+
+function Row({ term, children }: { term: string; children: ReactNode }) {
+  return (
+    <>
+      <dt className="text-faint">{term}</dt>
+      <dd>{children}</dd>
+    </>
+  )
+}
+
+interface ActionsProps extends Pick<AttentionItemProps, 'item' | 'back' | 'now'> {
+  title: string
+}
+
+/** What an operator can do about the item. */
+function Actions({ item, title, back, now }: ActionsProps) {
+  const { acknowledgeable, acknowledgement, heldChannel } = item
+  const mail = mailAbout(item, now)
+  return (
+    <div className="mt-1.5 flex flex-wrap items-start gap-x-3 gap-y-1 empty:hidden sm:pl-13 print:hidden">
+      {acknowledgeable?.condition === 'transferOverdue' && (
+        <ActionForm action="look-up-transfer" subject={acknowledgeable.subject} back={back} label="Look up now" />
+      )}
+      {mail && (
+        <a href={mail} className={`${BUTTON} mt-1 leading-5`}>
+          Email the employer<span className="sr-only">: {title}</span>
+        </a>
+      )}
+      {heldChannel && (
+        <ActionForm
+          action="release-channel"
+          subject={heldChannel}
+          back={back}
+          label="Release"
+          about={title}
+          why="Why it is safe, for the audit log"
+        />
+      )}
+      {acknowledgeable && !acknowledgement && (
+        <ActionForm
+          action="acknowledge"
+          subject={acknowledgeable.subject}
+          back={back}
+          label="Acknowledge"
+          about={title}
+          why="Why nothing more needs to be done"
+          fields={{ condition: acknowledgeable.condition, seen: acknowledgeable.lastEvent.toISOString() }}
+        />
       )}
     </div>
   )
 }
 
-/** Who has acknowledged the item and why, or else the form for it. */
-function Acknowledgement({ item, back, now }: Pick<AttentionItemProps, 'item' | 'back' | 'now'>) {
-  const { acknowledgeable, acknowledgement, what } = item
-  if (acknowledgement) {
-    return (
-      <p className="mt-1 text-soft [overflow-wrap:anywhere]">
-        <span className="text-faint">Acknowledged by </span>
-        {acknowledgement.operator} <Moment at={acknowledgement.at} now={now} />: {acknowledgement.note}
-      </p>
-    )
-  }
-  if (!acknowledgeable) return null
-  const { condition, subject, lastEvent } = acknowledgeable
-  return (
-    <ActionForm
-      action="acknowledge"
-      subject={subject}
-      back={back}
-      label="Acknowledge"
-      about={what}
-      why="Why nothing more needs to be done"
-      fields={{ condition, seen: lastEvent.toISOString() }}
-    />
-  )
-}
-
 /** The organisation, users, batch and contractors that an item concerns; each name links to its records. */
-function Of({ item, network }: Pick<AttentionItemProps, 'item' | 'network'>) {
+function People({ item, network }: Pick<AttentionItemProps, 'item' | 'network'>) {
   const { organisation, users = [], batch, contractors = [], moreContractors = 0 } = item
-  if (!organisation && !batch && contractors.length === 0) return null
   const emailable = users.filter(({ email }) => email !== null)
   // A wallet can't be emailed, so show it only if there is no email.
   const contacts = emailable.length > 0 ? emailable : users
   return (
-    <p className="text-soft">
+    <>
       {organisation && <OrganisationLink {...organisation} />}
       {contacts.map((user, index) => (
         <span key={user.sub}>
@@ -127,6 +161,6 @@ function Of({ item, network }: Pick<AttentionItemProps, 'item' | 'network'>) {
         </span>
       ))}
       {moreContractors > 0 && ` and ${moreContractors} more`}
-    </p>
+    </>
   )
 }

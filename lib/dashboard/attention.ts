@@ -21,11 +21,18 @@ export interface Attention {
   level: 'bad' | 'late'
   /** undefined for a condition without a start time, such as a missing key */
   since: Date | undefined
+  /** the condition in a few words. The title puts the names of the records before it: 'Night shift · Acme: 4 of 7 unpaid' */
   what: string
-  /** the cause; empty if unknown or if `what` includes it */
+  /** what the item is about, if neither a batch nor an organisation names it */
+  name?: string
+  /** whether the condition has lasted since `since`, so that the title shows for how long */
+  isOngoing?: true
+  /** the facts behind it; empty if unknown or if `what` includes them */
   why: string
-  /** the next step, in one sentence */
+  /** the next step, in one sentence without conditions */
   remedy: string
+  /** the same step, as an email asks the employer for it */
+  request?: string
   /** who has to act; an operator only needs to know about an employer's items */
   actor: 'operator' | 'employer'
   organisation?: NamedRecord
@@ -39,6 +46,8 @@ export interface Attention {
   acknowledgeable?: { condition: AcknowledgeableCondition; subject: string; lastEvent: Date }
   /** set on the page of a record: the overview lists no acknowledged items */
   acknowledgement?: Acknowledgement | null
+  /** the address of a channel that an operator can release */
+  heldChannel?: string
   /** the page with the details */
   page: string
 }

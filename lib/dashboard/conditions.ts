@@ -14,7 +14,8 @@ interface Alert {
 /** How the overview shows a condition. */
 interface Notice {
   level: 'bad' | 'late'
-  what: string
+  /** undefined if each item words it with the names and counts of its record */
+  what?: string
 }
 
 interface Condition {
@@ -99,7 +100,7 @@ export const CONDITIONS = {
     },
   },
   transferOverdue: {
-    notice: { level: 'late', what: 'A transfer is overdue' },
+    notice: { level: 'late' },
     alert: {
       name: 'PayrollTransferOpen',
       expr: `payroll_oldest_open_seconds{of="transfer"} > ${TRANSFER_OVERDUE_AFTER_SECONDS}`,
@@ -108,7 +109,7 @@ export const CONDITIONS = {
       summary: 'A transfer has been open for {{ $value | humanizeDuration }}',
     },
   },
-  outcomeUnknown: { notice: { level: 'bad', what: 'It is unknown whether a payout was paid' } },
+  outcomeUnknown: { notice: { level: 'bad' } },
   sponsorRunsDry: {
     notice: { level: 'bad', what: 'The sponsor may be unable to pay' },
     alert: {
@@ -130,7 +131,7 @@ export const CONDITIONS = {
     },
   },
   channelProblem: {
-    notice: { level: 'late', what: 'A channel cannot pay' },
+    notice: { level: 'late', what: 'cannot pay' },
     alert: {
       name: 'PayrollChannelProblem',
       expr: 'payroll_channels{state="problem"} > 0',
@@ -150,7 +151,7 @@ export const CONDITIONS = {
     },
   },
   jobStalled: {
-    notice: { level: 'late', what: 'A relay job has stalled' },
+    notice: { level: 'late' },
     alert: {
       name: 'PayrollJobStalled',
       expr: `payroll_oldest_open_seconds{of="job"} > ${JOB_STALLED_AFTER_SECONDS}`,
@@ -160,7 +161,7 @@ export const CONDITIONS = {
     },
   },
   batchStalled: {
-    notice: { level: 'late', what: 'The batch has stalled' },
+    notice: { level: 'late' },
     alert: {
       name: 'PayrollBatchStalled',
       expr: `payroll_oldest_open_seconds{of="batch"} > ${BATCH_STALLED_AFTER_SECONDS}`,
@@ -170,7 +171,7 @@ export const CONDITIONS = {
     },
   },
   payoutsFailed: {
-    notice: { level: 'bad', what: 'Payouts of a batch failed' },
+    notice: { level: 'bad' },
     alert: {
       name: 'PayrollPayoutsFail',
       expr: 'delta(payroll_payouts{state="failed"}[30m]) > 0',
@@ -179,7 +180,7 @@ export const CONDITIONS = {
       summary: '{{ $value }} payouts failed in the last half hour',
     },
   },
-  jobFailed: { notice: { level: 'bad', what: 'Transfers of a relay job failed' } },
+  jobFailed: { notice: { level: 'bad' } },
   sponsorMissing: { notice: { level: 'late', what: 'No fees are paid: every transfer is refused' } },
   nothingSponsored: { notice: { level: 'late', what: 'Every transfer is refused: no contract is sponsored' } },
   tokenMissing: { notice: { level: 'late', what: 'No contractor becomes ready, and there is no vault' } },

@@ -1,6 +1,7 @@
 import { and, asc, eq, inArray, lt, or, sql } from 'drizzle-orm'
 import { batches, contractors, organisations, payouts } from '#drizzle/schema/directory.ts'
 import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
+import type { TransferStatus } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { ACKNOWLEDGEMENT, acknowledgementRows, acknowledges, isUnacknowledged } from './acknowledgements.ts'
 import { type Attention, NAMES_SHOWN, type NamedRecord } from './attention.ts'
@@ -13,19 +14,24 @@ import { findUserOrganisations } from './users.ts'
 const LIMIT = 20
 
 /** The service does not know whether the payout was paid, so it never pays again. Only the employer can cancel it. */
-const UNKNOWN_OUTCOME = {
-  ...CONDITIONS.outcomeUnknown.notice,
-  why: 'the RPC’s history begins after the transfer, so the payout stays pending',
-  remedy: 'Look up the hash in an explorer of the network, and tell the employer, who can cancel the payout.',
-} as const
+function describeUnknown(payee: string) {
+  return {
+    ...CONDITIONS.outcomeUnknown.notice,
+    what: `unknown whether ${payee} was paid`,
+    why: 'the RPC’s history begins after the transfer, so the payout stays pending',
+    remedy: 'Ask the employer to check with the contractor whether the payment arrived.',
+    request: `Please check with ${payee} whether this payment arrived. The service will not pay it again: cancel the payout, and create a new one only for what did not arrive.`,
+  } as const
+}
 
-function describeOverdue(resultCode: string | null) {
+function describeOverdue(payee: string, resultCode: string | null) {
   const response = resultCode === null ? '' : `the network’s last response was ${resultCode}; `
   return {
     ...CONDITIONS.transferOverdue.notice,
+    what: `transfer to ${payee} open`,
+    isOngoing: true,
     why: `${response}${WHY_OVERDUE}`,
-    remedy:
-      'If Ledger on the overview says “Following”, the RPC no longer has the ledgers of that time: set STELLAR_RPC_URL to an RPC that still has them, and restart the service. Otherwise restore the RPC. The service then settles the transfer itself. Until then it pays nothing twice.',
+    remedy: 'Look it up now: the service settles it with what the RPC reports, and never pays it twice.',
   } as const
 }
 
@@ -48,6 +54,7 @@ export async function listOverdueTransfers(
       createdAt: transferRows.createdAt,
       lastEvent: lastEvent.mapWith(transferRows.createdAt),
       resultCode: refusalCode,
+      recipient: transferRows.recipient,
       organisation: organisations.id,
       organisationName: organisations.name,
       batch: batches.id,
@@ -81,7 +88,7 @@ export async function listOverdueTransfers(
     key: `open ${row.id}`,
     since: row.createdAt,
     actor: 'operator',
-    ...(row.status === 'unknown' ? UNKNOWN_OUTCOME : describeOverdue(row.resultCode)),
+    ...describeUndecided(row),
     ...(row.organisation && { organisation: { id: row.organisation, name: row.organisationName ?? '' } }),
     ...(row.batch && { batch: { id: row.batch, name: row.batchName ?? '' } }),
     ...(row.contractor && { contractors: [{ id: row.contractor, name: row.contractorName ?? '' }] }),
@@ -132,13 +139,17 @@ export async function listStalledBatches(db: Database, now: Date, only?: string)
     const { id, name, organisation, organisationName, payoutCount, settledCount, failedCount, progressedAt } = row
     const waiting = payoutCount - settledCount - failedCount
     const first = contractors.get(id) ?? []
+    const rest = waiting === 1 ? 'the last payout' : `the remaining ${waiting} payouts`
     return {
       ...CONDITIONS.batchStalled.notice,
       key: `stalled ${id}`,
       since: progressedAt ?? undefined,
-      why: `${settledCount} of ${payoutCount} paid; the employer’s application has stopped sending, and ${waiting} ${waiting === 1 ? 'payout is' : 'payouts are'} waiting`,
+      what: `${payoutCount - settledCount} of ${payoutCount} unpaid`,
+      isOngoing: true,
+      why: `the employer’s application has sent nothing since; ${settledCount} paid, ${failedCount} failed, ${waiting} waiting`,
       actor: 'operator',
-      remedy: 'Ask the employer to open its application and continue, or to cancel the rest.',
+      remedy: `Ask the employer to send ${rest}, or to cancel ${waiting === 1 ? 'it' : 'them'}.`,
+      request: `Please open your payroll application and send ${rest}, or cancel ${waiting === 1 ? 'it' : 'them'}.`,
       organisation: { id: organisation, name: organisationName },
       batch: { id, name },
       contractors: first,
@@ -148,6 +159,16 @@ export async function listStalledBatches(db: Database, now: Date, only?: string)
       page: `/batches/${id}?status=ready`,
     }
   })
+}
+
+const describeUndecided = (row: {
+  status: TransferStatus
+  resultCode: string | null
+  contractorName: string | null
+  recipient: string
+}) => {
+  const payee = row.contractorName ?? `${row.recipient.slice(0, 4)}…${row.recipient.slice(-4)}`
+  return row.status === 'unknown' ? describeUnknown(payee) : describeOverdue(payee, row.resultCode)
 }
 
 /** Finds the first few contractors of each batch whose payouts are not sent, by batch. */
@@ -207,9 +228,12 @@ export async function listStalledJobs(db: Database, now: Date, only?: string): P
       key: `slow ${id}`,
       ...CONDITIONS.jobStalled.notice,
       since,
-      why: `${left} of its transfers ${left === 1 ? 'is' : 'are'} unfinished`,
+      name: `Relay job ${id.slice(0, 8)}`,
+      what: `${left} ${left === 1 ? 'transfer' : 'transfers'} unfinished`,
+      isOngoing: true,
+      why: 'none of its transfers was sent or settled since',
       actor: 'operator',
-      remedy: 'Open Jobs: the channels show whether a relay is running, and why it cannot pay.',
+      remedy: 'Open Jobs: each channel shows whether a relay runs it, and why it cannot pay.',
       ...(organisation && { organisation }),
       acknowledgeable: { condition: 'jobStalled', subject: id, lastEvent: since },
       acknowledgement,

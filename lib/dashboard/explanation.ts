@@ -39,10 +39,9 @@ export function explainTransfer(transfer: {
   return explainResult({ resultCode, contractError })
 }
 
-/** Further steps for the employer beyond resending a failed transfer; empty if there are none. */
+/** How the employer has to resend a failed transfer; empty if any way will do. */
 export function adviseOn({ contractError }: { contractError: number | null }): string {
-  if (contractError !== STALE_PROOF) return ''
-  return ', with a new proof for each. If that fails in the same way, the application generates wrong proofs, which its developer has to fix'
+  return contractError === STALE_PROOF ? ', with a new proof for each' : ''
 }
 
 /** Explains a result or contract error; empty without either. */

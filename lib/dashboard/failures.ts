@@ -61,14 +61,17 @@ export async function listFailedBatches(db: Database, only?: string): Promise<{ 
     const [newest] = failed
     if (!newest) return []
     const meaning = newest.outcome ? explainTransfer(newest.outcome) : ''
+    const failures = newest.failedCount === 1 ? 'the failed payout' : `the ${newest.failedCount} failed payouts`
+    const step = `send ${failures} again${newest.outcome ? adviseOn(newest.outcome) : ''}`
     return [
       {
         ...CONDITIONS.payoutsFailed.notice,
         key: `failed ${newest.id}`,
         since: newest.first,
-        what: `${newest.failedCount} of ${counted(newest.payoutCount, 'payout', 'payouts')} of a batch failed`,
+        what: `${newest.failedCount} of ${counted(newest.payoutCount, 'payout', 'payouts')} failed`,
         why: meaning || (newest.error ?? ''),
-        remedy: `${FAILURES_SHOWN} can send ${newest.failedCount === 1 ? 'the payout' : 'the payouts'} again${newest.outcome ? adviseOn(newest.outcome) : ''}.`,
+        remedy: `Ask the employer to ${step}.`,
+        request: `Please open your payroll application and ${step}.`,
         actor: 'employer',
         organisation: { id: newest.organisation, name: newest.organisationName },
         batch: { id: newest.id, name: newest.name },
@@ -103,31 +106,33 @@ function failuresOf(db: Database, only: string | undefined) {
     .as('failures')
 }
 
-const FAILURES_SHOWN = 'The application shows what failed and'
+const NEW_JOB = 'Please open your payroll application and start a new job for only the transfers that failed.'
 
 const FAILED = {
   actor: 'employer',
-  remedy: `${FAILURES_SHOWN} can start a new job for only that.`,
+  remedy: 'Ask the employer to start a new job for only the transfers that failed.',
+  request: NEW_JOB,
 } as const
 
 const UNKNOWN = {
   actor: 'operator',
-  remedy:
-    'Look up the unknown hashes in an explorer of the network, and tell the employer, who then pays only what was not paid.',
+  remedy: 'Ask the employer to check with the contractors which payments arrived, and to pay only the others.',
+  request: 'Please check with the contractors which of these payments arrived, and pay only the others again.',
 } as const
 
 const SHORT = {
   actor: 'operator',
   why: 'no channel of the relay had enough USDC',
   remedy:
-    'Send more USDC to a channel of the relay, as a confidential transfer to its address. Then ask the employer to start a new job for the failed transfers.',
+    'Send USDC to a channel of the relay, as a confidential transfer to its address, and ask the employer to start a new job for only the transfers that failed.',
+  request: NEW_JOB,
 } as const
 
 const TAMPERED = {
   actor: 'operator',
   why: 'manifest-invalid: the database differs from what the employer has signed, or the delegation was replaced',
-  remedy:
-    'Compare the rows of the run with its manifest: unless the employer has delegated anew, somebody has changed them.',
+  remedy: 'Compare the rows of the run with its manifest, and ask the employer whether it has delegated anew.',
+  request: 'Please tell us whether you replaced the delegation of this run after you signed it.',
 } as const
 
 /**
@@ -180,7 +185,8 @@ export async function listFailedJobs(db: Database, only?: string): Promise<Atten
       ...CONDITIONS.jobFailed.notice,
       key: `job ${id}`,
       since: endedAt ?? undefined,
-      what: `${failed} of ${counted(all, 'transfer', 'transfers')} of a relay job failed`,
+      name: `Relay job ${id.slice(0, 8)}`,
+      what: `${failed} of ${counted(all, 'transfer', 'transfers')} failed`,
       why: error ?? '',
       ...(isTampered ? TAMPERED : isUnknown ? UNKNOWN : isShort ? SHORT : FAILED),
       ...(organisation && { organisation }),

@@ -101,55 +101,97 @@ async function walkByTab(page: Page): Promise<{ targets: number; unreached: stri
   return walk
 }
 
-/** The text of each attention item: people, reason, remedy, and who acts. */
+/** The title of each attention item, and its answers: people, reason, next step, and the action next to it. */
 const ITEMS = [
   [
-    /The batch has stalled/,
-    /Lighthouse Bakery \(tessa@lighthouse.example\) · Night shift · (\w+ \w+(, )?){4}/,
-    /3 of 7 paid/,
-    /To do: Ask the employer/,
+    /Night shift · Lighthouse Bakery: 4 of 7 unpaid for 3 h/,
+    /For ?Lighthouse Bakery \(tessa@lighthouse.example\) · Night shift · (\w+ \w+(, )?){4}/,
+    /Why ?.* has sent nothing since; 3 paid/,
+    /Next ?Ask the employer to send the remaining 4 payouts.*Email the employer/,
   ],
   [
-    /A transfer is overdue/,
-    /Studio Meridian .*· Illustrators · Alan Turing/,
-    /should have settled within 6 minutes/,
-    /To do: If Ledger on the overview says/,
+    /Illustrators · Studio Meridian: transfer to Alan Turing open for \d+ min/,
+    /For ?Studio Meridian .*· Illustrators · Alan Turing/,
+    /Why ?.*should have settled within 6 minutes/,
+    /Next ?Look it up now.*Look up now/,
   ],
   [
-    /2 of 7 payouts of a batch failed/,
-    /Lighthouse Bakery .*· Weekend shift/,
-    /the proof does not match/,
-    /To do by the employer: .* can send the payouts again, with a new proof for each/,
+    /Weekend shift · Lighthouse Bakery: 2 of 7 payouts failed/,
+    /For ?Lighthouse Bakery .*· Weekend shift/,
+    /Why ?the proof does not match/,
+    /Next ?Ask the employer to send the 2 failed payouts again, with a new proof for each.*Email the employer/,
   ],
   [
-    /1 of 4 transfers/,
-    /Lighthouse Bakery \(tessa@lighthouse.example\) · Grace Hopper/,
-    /no channel of the relay had enough/,
-    /To do: Send more USDC to a channel of the relay.* start a new job/,
+    /Relay job [0-9a-f]{8} · Lighthouse Bakery: 1 of 4 transfers failed/,
+    /For ?Lighthouse Bakery \(tessa@lighthouse.example\) · Grace Hopper/,
+    /Why ?no channel of the relay had enough/,
+    /Next ?Send USDC to a channel of the relay.*start a new job.*Email the employer/,
   ],
 ]
 
-test('lists stuck records on the overview with organisation, time, reason and remedy', async ({ page }) => {
+test('answers for each stuck record what, since when, for whom, why and what next', async ({ page }) => {
   await page.setViewportSize(PHONE)
   await visit(page, program)
   const items = page.getByRole('region', { name: 'Needs attention' }).getByRole('listitem')
   await expect(items).toHaveCount(ITEMS.length)
   for (const [what, ...words] of ITEMS) {
     const item = items.filter({ hasText: what })
-    for (const text of [...words, /ago.* UTC/]) await expect(item).toContainText(text)
+    for (const text of [...words, /Since ?.*ago.* UTC/]) await expect(item).toContainText(text)
   }
+  const mail = items.filter({ hasText: 'Weekend shift' }).getByRole('link', { name: /^Email the employer/ })
+  const { pathname, searchParams } = new URL((await mail.getAttribute('href')) ?? '')
+  expect(decodeURIComponent(pathname)).toBe('tessa@lighthouse.example')
+  expect(searchParams.get('subject')).toBe('Weekend shift · Lighthouse Bakery: 2 of 7 payouts failed')
+  expect(searchParams.get('body')).toMatch(/Since: .* UTC\.\r\nWhy: the proof .*\r\n\r\nPlease open your payroll/)
+})
+
+test('looks an overdue transfer up from the overview, and returns to it', async ({ page }) => {
+  await visit(page, program)
+  await page.getByRole('button', { name: 'Look up now' }).click()
+  await expect(page).toHaveURL(`${program.base}/overview`)
+  await expect(page.getByRole('heading', { level: 1, name: 'Overview' })).toBeVisible()
+  await page.goto(`${program.base}/audit?action=transfer.looked-up`)
+  await expect(page.getByRole('row').nth(1)).toContainText('Ada Operator')
 })
 
 test('links its items to a batch’s last progress and a job’s failures', async ({ page }) => {
   await page.setViewportSize(PHONE)
   await visit(page, program)
-  await page.getByRole('link', { name: 'The batch has stalled' }).click()
+  await page.getByRole('link', { name: /^Night shift · / }).click()
   await expect(page.getByRole('region', { name: 'Summary' })).toContainText(/Last progress3 h ago/)
   await page.goto(`${program.base}/overview`)
-  await page.getByRole('link', { name: '1 of 4 transfers' }).click()
+  await page.getByRole('link', { name: /^Relay job .*1 of 4 transfers/ }).click()
   await expect(page.getByRole('heading', { level: 1, name: /^Job / })).toBeVisible()
   const first = page.getByRole('row').nth(1)
   await expect(first).toContainText(/^2Failed.*no channel has enough to pay it.*to G/)
+})
+
+test('draws charts with round ticks, the 95th percentile inside the axis, and bars that lead to a list', async ({
+  page,
+}) => {
+  for (const path of ['/overview', '/overview?range=30d']) {
+    await visit(page, program, path)
+    for (const title of [/^Transfers per /, /^Settlement time$/]) {
+      const chart = page.locator('section').filter({ has: page.getByRole('heading', { name: title }) })
+      const ticks = await chart.locator('[data-tick]').allTextContents()
+      expect([3, 4], `${path} ${ticks}`).toContain(ticks.length)
+      for (const tick of ticks.slice(1)) expect(tick).toMatch(/^[\d,]+(\.\d)?( s| min| h)?$/)
+    }
+    const line = page.locator('[data-line]')
+    await expect(line).toContainText(/^95 % within /)
+    const inside = await line.evaluate((one) => {
+      const [own, axis] = [one.getBoundingClientRect(), one.parentElement?.getBoundingClientRect() ?? new DOMRect()]
+      return own.top >= axis.top && own.bottom <= axis.bottom
+    })
+    expect(inside, path).toBe(true)
+  }
+  await page.getByText('As a table').first().click()
+  await page
+    .getByRole('table', { name: /^Transfers per/ })
+    .getByRole('link')
+    .last()
+    .click()
+  await expect(page).toHaveURL(/\/transfers\?from=.*&to=/)
 })
 
 for (const size of [DESKTOP, PHONE]) {
@@ -208,7 +250,7 @@ test('shows the amount held by open bids, and accounts that add up to the total 
   expect(counts.reduce((sum, count) => sum + count, 0)).toBe(Number(all))
 })
 
-test('shows reason, organisation and remedy on the page of a stalled batch', async ({ page }) => {
+test('shows reason, organisation and next step on the page of a stalled batch', async ({ page }) => {
   await visit(page, program, '/batches?status=started')
   await page.getByRole('link', { name: 'Night shift' }).click()
   const own = page.getByRole('region', { name: 'Needs attention' }).getByRole('listitem')

@@ -132,14 +132,14 @@ test('lists every failed, stalled or overdue record once, by name, with the oper
     since && (NOW.getTime() - since.getTime()) / 60_000,
   ])
   expect(lines).toEqual([
-    ['The batch has stalled', 'Still', 'Northwind', 'Barbara, Radia, Donald, Tony', 180],
-    ['A transfer is overdue', 'Open', 'Northwind', 'Katherine', 7],
-    ['1 of 1 payout of a batch failed', 'Old', 'Northwind', 'Joan', 15_000],
-    ['2 of 2 payouts of a batch failed', 'Failed', 'Northwind', 'Alan, Edsger', 55],
+    ['5 of 9 unpaid', 'Still', 'Northwind', 'Barbara, Radia, Donald, Tony', 180],
+    ['transfer to Katherine open', 'Open', 'Northwind', 'Katherine', 7],
+    ['1 of 1 payout failed', 'Old', 'Northwind', 'Joan', 15_000],
+    ['2 of 2 payouts failed', 'Failed', 'Northwind', 'Alan, Edsger', 55],
   ])
   // The records contain four, all of them named; the batch counts five unsent ones.
-  expect(items[0]).toMatchObject({ moreContractors: 1, why: expect.stringContaining('4 of 9 paid') })
-  expect(items[3]?.remedy).toBe('The application shows what failed and can send the payouts again.')
+  expect(items[0]).toMatchObject({ moreContractors: 1, why: expect.stringContaining('4 paid, 0 failed, 5 waiting') })
+  expect(items[3]?.remedy).toBe('Ask the employer to send the 2 failed payouts again.')
   expect(items[3]?.why).toMatch(/^it expired .* nothing was paid$/)
   expect(items.every(({ remedy, page }) => remedy.endsWith('.') && page.startsWith('/'))).toBe(true)
   expect(otherFailedBatches).toBe(0)
@@ -239,18 +239,19 @@ test('lists a failed or stalled relay job with its organisation and users, until
       itemRow({ ...item, job: stalledJob.id, quotaAccount: 'x' }),
     ],
   })
-  const [failed, still, ...others] = (await listJobItems()).toSorted((one, other) => one.what.localeCompare(other.what))
+  const [failed, still, ...others] = (await listJobItems()).toSorted((one, other) => other.what.localeCompare(one.what))
   expect(others).toEqual([])
   expect(failed).toMatchObject({
-    what: '2 of 2 transfers of a relay job failed',
+    name: `Relay job ${failedJob.id.slice(0, 8)}`,
+    what: '2 of 2 transfers failed',
     why: 'no channel of the relay had enough USDC',
     actor: 'operator',
-    remedy: expect.stringContaining('Send more USDC to a channel of the relay'),
+    remedy: expect.stringContaining('Send USDC to a channel of the relay'),
     organisation: { name: 'Northwind' },
     users: [{ sub: 'ada', email: 'ada@northwind.example' }],
     contractors: [{ name: 'Hedy' }],
   })
-  expect(still).toMatchObject({ what: 'A relay job has stalled', why: '1 of its transfers is unfinished', users: [] })
+  expect(still).toMatchObject({ what: '1 transfer unfinished', isOngoing: true, users: [] })
   for (const one of [failed, still]) expect(await dismiss(one)).toBe(true)
   expect(await listJobItems()).toEqual([])
   expect(await readAttentionOf(db, NOW, { job: failedJob.id })).toMatchObject([
@@ -288,7 +289,7 @@ test('hides an acknowledged item until something new happens, and audits who ack
   ])
   await database.pool.query(`UPDATE batches SET failed_count = 2, payout_count = 2 WHERE id = $1`, [id])
   await payout(id, 'Barbara', { status: 'failed', transfer: 'failed', at: 30, settled: 29, error: 'failed' })
-  expect(await find()).toMatchObject({ what: '2 of 2 payouts of a batch failed', acknowledgement: null })
+  expect(await find()).toMatchObject({ what: '2 of 2 payouts failed', acknowledgement: null })
   // A page that was opened before the second failure acknowledges only what it shows.
   await dismiss(item)
   expect(await find()).toBeDefined()
@@ -334,7 +335,7 @@ test('names a run whose rows differ from its manifest, for the operator', async 
   await insertRows(db, { jobs: [run], items })
   const { items: listed } = await readAttention(db, NOW)
   expect(listed.find(({ key }) => key === `job ${run.id}`)).toMatchObject({
-    what: '2 of 2 transfers of a relay job failed',
+    what: '2 of 2 transfers failed',
     why: expect.stringContaining('manifest-invalid'),
     remedy: expect.stringContaining('manifest'),
     actor: 'operator',
@@ -364,10 +365,7 @@ test('lists a payout whose transfer can no longer be decided', async () => {
   await payout(id, 'Hedy', { status: 'pending', transfer: 'unknown', at: 800, settled: 700 })
   const { items } = await readAttention(db, NOW)
   const [item] = items.filter(({ batch: of }) => of?.name === 'Lost')
-  expect([item?.what, item?.contractors?.map(({ name }) => name)]).toEqual([
-    'It is unknown whether a payout was paid',
-    ['Hedy'],
-  ])
+  expect([item?.what, item?.contractors?.map(({ name }) => name)]).toEqual(['unknown whether Hedy was paid', ['Hedy']])
 })
 
 test('counts failed batches beyond the 20 listed ones, including old ones, but not on the page of one batch', async () => {
@@ -412,8 +410,8 @@ test('counts every failed payout of a batch, however many or old, and hides no o
   }
   const { items } = await readAttention(db, NOW)
   for (const [id, name, ...words] of [
-    [large, 'Large', '1500 of 4000 payouts of a batch failed', Array(4).fill('Payee n'), 1_496, before(3)],
-    [partly, 'Partly', '2 of 3 payouts of a batch failed', ['Late n', 'Early n'], 0, before(15_000)],
+    [large, 'Large', '1500 of 4000 payouts failed', Array(4).fill('Payee n'), 1_496, before(3)],
+    [partly, 'Partly', '2 of 3 payouts failed', ['Late n', 'Early n'], 0, before(15_000)],
   ] as const) {
     expect(describeItem(items, name)).toEqual(words)
     expect(describeItem(await readAttentionOf(db, NOW, { batch: id }), name)).toEqual(words)

@@ -167,7 +167,7 @@ test.each<[Partial<ServiceState>, what: string, words: RegExp]>([
     /80 % of it.*00:00 UTC/,
   ],
   [{ ready: { ...QUIET.ready, relay: { ok: false, channels: 0 } } }, 'No relay is running', /npm run relay/],
-  [{ channels: [{ ...CHANNEL, problem: 'registration' }] }, 'A channel cannot pay', /not registered.*npm run setup/],
+  [{ channels: [{ ...CHANNEL, problem: 'registration' }] }, 'cannot pay', /not registered.*npm run setup/],
 ])('lists case %$', (state, what, words) => {
   const [item, ...others] = serviceAttention(stateOf(state))
   expect([item?.what, others]).toEqual([what, []])

@@ -1,3 +1,5 @@
+import type { Route } from 'next'
+import Link from 'next/link'
 import type { ReactNode } from 'react'
 import { RANGES, type Range } from '#lib/dashboard/traffic.ts'
 import { dayOf } from '../figures.tsx'
@@ -22,9 +24,10 @@ interface ChartProps {
   /** whether there is nothing to draw, so that the sentence is shown instead */
   isEmpty: boolean
   range: Range
-  /** the values at the top and the bottom of the drawing */
-  top: string
-  zero: string
+  /** the labels of the axis at equal distances, from the bottom of the drawing to its top */
+  ticks: readonly string[]
+  /** a horizontal line at a share of the height, with its meaning */
+  line?: { at: number; label: string }
   /** when each part begins */
   starts: readonly Date[]
   /** SVG, one unit wide per interval and HEIGHT units high */
@@ -35,11 +38,13 @@ interface ChartProps {
   /** the same as a table: heads, and a row for each part */
   heads: readonly string[]
   rows: readonly (readonly string[])[]
+  /** the list that each part counts; undefined for an empty part */
+  lists?: readonly (Route | undefined)[]
 }
 
 /** A small chart whose figures are shown under the pointer, and in a table below. */
 export function Chart(props: ChartProps) {
-  const { title, summary, range, top, zero, starts, drawing, legend, note, heads, rows } = props
+  const { title, summary, range, ticks, line, starts, drawing, legend, note, heads, rows, lists = [] } = props
   const { parts } = RANGES[range]
   if (props.isEmpty) {
     return (
@@ -66,23 +71,44 @@ export function Chart(props: ChartProps) {
       </div>
       <p className="text-[0.8125rem] text-soft">{summary}</p>
       <div className="mt-5 flex gap-2 text-[0.6875rem] text-faint" aria-hidden="true">
-        <div className="-my-1.5 flex h-31 flex-col justify-between text-right leading-3">
-          <span>{top}</span>
-          <span>{zero}</span>
+        <div className="-my-1.5 flex h-31 flex-col-reverse justify-between text-right leading-3 whitespace-nowrap">
+          {ticks.map((tick) => (
+            <span key={tick} data-tick={tick}>
+              {tick}
+            </span>
+          ))}
         </div>
         <div className="min-w-0 flex-1">
-          <div className="relative border-y border-edge">
+          <div className="relative border-b border-edge">
+            {ticks.slice(1).map((tick, index) => (
+              <div
+                key={tick}
+                className="absolute inset-x-0 border-t border-line"
+                style={{ bottom: `${(100 * (index + 1)) / (ticks.length - 1)}%` }}
+              />
+            ))}
             <svg
               aria-hidden="true"
               viewBox={`0 0 ${parts * PART} ${HEIGHT}`}
               preserveAspectRatio="none"
-              className="block h-28 w-full overflow-visible"
+              className="relative block h-28 w-full overflow-visible"
             >
               {drawing}
             </svg>
+            {line && (
+              <div
+                data-line
+                className="absolute inset-x-0 border-t border-dashed border-busy"
+                style={{ bottom: `${100 * line.at}%` }}
+              >
+                <span className={`absolute left-1 text-busy ${line.at > 0.8 ? 'top-0.5' : 'bottom-0.5'}`}>
+                  {line.label}
+                </span>
+              </div>
+            )}
             <div className="absolute inset-0 flex">
               {rows.map((row, index) => (
-                <Reading key={row[0]} heads={heads} row={row} isLate={index >= parts / 2} />
+                <Reading key={row[0]} heads={heads} row={row} isLate={index >= parts / 2} list={lists[index]} />
               ))}
             </div>
           </div>
@@ -110,10 +136,10 @@ export function Chart(props: ChartProps) {
               </tr>
             </thead>
             <tbody>
-              {rows.map((row) => (
+              {rows.map((row, index) => (
                 <tr key={row[0]}>
                   {row.map((cell, column) => (
-                    <td key={heads[column]}>{cell}</td>
+                    <td key={heads[column]}>{column === 0 ? <PartName name={cell} list={lists[index]} /> : cell}</td>
                   ))}
                 </tr>
               ))}
@@ -145,13 +171,31 @@ function AxisLabel({ part, starts, range }: { part: number; starts: readonly Dat
   )
 }
 
+/** The name of a part in the table, which leads to its list: keyboards and screen readers follow the bars here. */
+function PartName({ name, list }: { name: string; list: Route | undefined }) {
+  if (list === undefined) return name
+  return (
+    <Link href={list} prefetch={false} className="inline-block min-h-6 underline underline-offset-4 hover:text-accent">
+      {name}
+    </Link>
+  )
+}
+
+interface ReadingProps {
+  heads: readonly string[]
+  row: readonly string[]
+  isLate: boolean
+  list: Route | undefined
+}
+
 /**
  * The values of one part, shown beside it while the pointer is over it, so that the legend and the sentence stay
- * visible.
+ * visible. A click opens the list that the part counts.
  */
-function Reading({ heads, row, isLate }: { heads: readonly string[]; row: readonly string[]; isLate: boolean }) {
+function Reading({ heads, row, isLate, list }: ReadingProps) {
   return (
     <div className="group relative h-full flex-1 hover:bg-accent-wash/60">
+      {list && <Link href={list} prefetch={false} tabIndex={-1} className="absolute inset-0" />}
       <div
         className={`pointer-events-none absolute top-1 z-10 mx-1 hidden rounded-md border border-line bg-surface px-2.5 py-1.5 text-xs whitespace-nowrap text-ink shadow-card group-hover:block ${isLate ? 'right-full' : 'left-full'}`}
       >

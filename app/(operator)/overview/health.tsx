@@ -32,19 +32,16 @@ export function Health({ ready, embedsDatabase, startsRelay }: HealthProps) {
     ['Relay', relayLight(relay, { embedsDatabase, startsRelay })],
   ]
   return (
-    <section aria-labelledby="health" className="mb-4">
-      <h2 id="health" className="mb-2 font-semibold">
-        Health
-      </h2>
-      <dl className="grid grid-cols-2 rounded-lg border border-line bg-surface shadow-card lg:grid-cols-5 lg:divide-x lg:divide-line">
+    <section aria-label="Health" className="mb-6">
+      <dl className="rounded-lg border border-line bg-surface shadow-card max-sm:divide-y sm:grid sm:grid-cols-3 lg:grid-cols-5 lg:divide-x divide-line">
         {lights.map(([name, [tone, word, detail]]) => (
-          <div key={name} className="px-4 py-3.5 sm:px-5">
-            <dt className="text-xs text-faint">{name}</dt>
-            <dd className="mt-1">
+          <div key={name} className="flex flex-wrap items-baseline gap-x-2 px-4 py-1.5 sm:block sm:py-2.5">
+            <dt className="min-w-16 text-xs text-faint">{name}</dt>
+            <dd className="flex min-w-0 flex-1 flex-wrap items-baseline gap-x-2 sm:block">
               <span className="font-medium">
                 <Sign tone={tone}>{word}</Sign>
               </span>
-              <span className="block text-xs text-faint">{detail}</span>
+              <span className="block text-xs text-faint [overflow-wrap:anywhere]">{detail}</span>
             </dd>
           </div>
         ))}

@@ -30,7 +30,7 @@ const RELAY_START_SECONDS = 60
 
 const MOVING_SHOWN = 20
 
-/** The overview: the items that need attention, then the work in progress, then figures and charts. */
+/** The overview: the health of the service and the items that need attention, then the work in progress, then figures and charts. */
 export default async function OverviewPage({ searchParams }: PageProps<'/overview'>) {
   const query = await readQuery(searchParams)
   const service = await requireOperator(addressOf('/overview', query))
@@ -48,6 +48,7 @@ export default async function OverviewPage({ searchParams }: PageProps<'/overvie
   const ofService = serviceAttention({ ready, settings, spending, limits, channels, startsRelay })
   return (
     <Frame here="/overview" title="Overview" network={settings.network.name}>
+      <Health ready={ready} embedsDatabase={settings.embedsDatabase} startsRelay={startsRelay} />
       {figures && isUnused(figures) && <FirstSteps network={settings.network.name} />}
       <AttentionList
         items={[...ofService, ...(figures?.attention.items ?? [])]}
@@ -56,7 +57,6 @@ export default async function OverviewPage({ searchParams }: PageProps<'/overvie
         now={now}
       />
       {figures && <MovingBatches batches={figures.moving.batches} total={figures.moving.total} now={now} />}
-      <Health ready={ready} embedsDatabase={settings.embedsDatabase} startsRelay={startsRelay} />
       {figures ? (
         <>
           <SpendingCards

@@ -23,7 +23,7 @@ export function serviceAttention(state: ServiceState): Attention[] {
 }
 
 type NoticeName = {
-  [Name in keyof typeof CONDITIONS]: (typeof CONDITIONS)[Name] extends { notice: object } ? Name : never
+  [Name in keyof typeof CONDITIONS]: (typeof CONDITIONS)[Name] extends { notice: { what: string } } ? Name : never
 }[keyof typeof CONDITIONS]
 
 const item = (name: NoticeName, details: Partial<Attention>): Attention => ({
@@ -90,8 +90,10 @@ function relays({ ready: { relay, database }, settings, channels, startsRelay }:
       key: `channel ${address}`,
       level: relay.ok ? 'late' : 'bad',
       since: movedAt ?? undefined,
-      why: `${address.slice(0, 4)}…${address.slice(-4)}: ${meaning}`,
+      name: `Channel ${address.slice(0, 4)}…${address.slice(-4)}`,
+      why: meaning,
       remedy: `${remedy}.`,
+      ...(problem === 'moved' && { heldChannel: address }),
       page: '/jobs',
     })
   })

@@ -1,10 +1,12 @@
 import { RANGES, type Traffic } from '#lib/dashboard/traffic.ts'
 import { seconds } from '../figures.tsx'
 import { Chart, HEIGHT, labelOf, PART } from './chart.tsx'
+import { secondsLabel, ticksOf } from './ticks.ts'
 
-/** The median time from recording to settlement in each part. */
+/** The median time from recording to settlement in each part, and a line at the 95th percentile of the whole range. */
 export function SettlementChart({ traffic: { range, parts, medianSeconds, slowSeconds } }: { traffic: Traffic }) {
-  const most = Math.max(1, ...parts.map((part) => part.medianSeconds ?? 0)) * 1.15
+  const ticks = ticksOf(Math.max(slowSeconds ?? 0, ...parts.map((part) => part.medianSeconds ?? 0)), 'seconds')
+  const most = ticks.at(-1) ?? 1
   const places = parts.flatMap(({ medianSeconds: median }, position) =>
     median === undefined
       ? []
@@ -26,8 +28,10 @@ export function SettlementChart({ traffic: { range, parts, medianSeconds, slowSe
       summary={summary}
       isEmpty={places.length === 0}
       range={range}
-      top={seconds(most)}
-      zero="0 s"
+      ticks={ticks.map(secondsLabel)}
+      line={
+        slowSeconds === undefined ? undefined : { at: slowSeconds / most, label: `95 % within ${seconds(slowSeconds)}` }
+      }
       starts={parts.map(({ at }) => at)}
       legend={[{ word: 'Median, from recording to settlement', fill: 'var(--accent)' }]}
       drawing={

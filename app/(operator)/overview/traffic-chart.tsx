@@ -1,8 +1,10 @@
 import Link from 'next/link'
-import { RANGES, type Traffic, type TrafficPart } from '#lib/dashboard/traffic.ts'
+import { RANGES, type Range, type Traffic, type TrafficPart } from '#lib/dashboard/traffic.ts'
 import { groupDigits } from '../figures.tsx'
+import { addressOf } from '../query.ts'
 import { stackHeights } from './bar.ts'
 import { Chart, HEIGHT, labelOf, PART } from './chart.tsx'
+import { ticksOf } from './ticks.ts'
 
 const LEGEND = [
   { word: 'Succeeded', fill: 'var(--accent)' },
@@ -13,7 +15,8 @@ const LEGEND = [
 /** The number of transfers recorded in each part of the range, by outcome. */
 export function TrafficChart({ traffic: { range, parts } }: { traffic: Traffic }) {
   const sum = (part: 'succeeded' | 'failed' | 'open') => parts.reduce((total, one) => total + one[part], 0)
-  const most = Math.max(1, ...parts.map(allOf))
+  const ticks = ticksOf(Math.max(...parts.map(allOf)), 'count')
+  const most = ticks.at(-1) ?? 1
   const [succeeded, failed, open] = [sum('succeeded'), sum('failed'), sum('open')]
   const isEmpty = succeeded + failed + open === 0
   const counts = `${groupDigits(succeeded)} succeeded, ${groupDigits(failed)} failed, ${groupDigits(open)} open`
@@ -24,8 +27,7 @@ export function TrafficChart({ traffic: { range, parts } }: { traffic: Traffic }
       summary={isEmpty ? `No transfers in ${words}` : `${counts} in ${words}`}
       isEmpty={isEmpty}
       range={range}
-      top={groupDigits(most)}
-      zero="0"
+      ticks={ticks.map(groupDigits)}
       starts={parts.map(({ at }) => at)}
       legend={LEGEND}
       note={
@@ -47,8 +49,15 @@ export function TrafficChart({ traffic: { range, parts } }: { traffic: Traffic }
         groupDigits(part.open),
         groupDigits(part.failed),
       ])}
+      lists={parts.map((part) => (allOf(part) === 0 ? undefined : listOf(part, range)))}
     />
   )
+}
+
+/** The address of the transfers that were recorded in a part. */
+function listOf({ at }: TrafficPart, range: Range) {
+  const end = new Date(at.getTime() + RANGES[range].seconds * 1_000)
+  return addressOf('/transfers', { from: at.toISOString(), to: end.toISOString() })
 }
 
 const allOf = ({ succeeded, failed, open }: TrafficPart) => succeeded + failed + open
