@@ -82,6 +82,7 @@ CREATE TABLE "audit_log" (
 	"action" text NOT NULL,
 	"subject_kind" text NOT NULL,
 	"subject_id" text NOT NULL,
+	"request_id" text,
 	"detail" jsonb DEFAULT '{}'::jsonb NOT NULL,
 	CONSTRAINT "audit_log_actor" CHECK ("audit_log"."actor_kind" in ('ledger', 'idp', 'service', 'operator'))
 );
@@ -113,6 +114,7 @@ CREATE TABLE "batches" (
 	"failed_count" integer DEFAULT 0 NOT NULL,
 	"created_at" timestamp (3) with time zone DEFAULT now() NOT NULL,
 	"started_at" timestamp (3) with time zone,
+	"progressed_at" timestamp (3) with time zone,
 	"completed_at" timestamp (3) with time zone,
 	CONSTRAINT "batches_of_organisation" UNIQUE("organisation","id"),
 	CONSTRAINT "batches_status" CHECK ("batches"."status" in ('draft', 'ready', 'started', 'completed', 'failed')),
@@ -162,6 +164,7 @@ CREATE TABLE "identities" (
 --> statement-breakpoint
 CREATE TABLE "organisations" (
 	"id" uuid PRIMARY KEY DEFAULT gen_random_uuid() NOT NULL,
+	"sequence" bigint GENERATED ALWAYS AS IDENTITY (sequence name "organisations_sequence_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
 	"name" text NOT NULL,
 	"registrations_asked_at" timestamp (3) with time zone,
 	"batch_count" integer DEFAULT 0 NOT NULL,
@@ -228,6 +231,7 @@ CREATE TABLE "batch_items" (
 --> statement-breakpoint
 CREATE TABLE "batch_jobs" (
 	"id" uuid PRIMARY KEY NOT NULL,
+	"sequence" bigint GENERATED ALWAYS AS IDENTITY (sequence name "batch_jobs_sequence_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
 	"user_kind" text NOT NULL,
 	"user_sub" text NOT NULL,
 	"relay_key" text NOT NULL,
@@ -345,6 +349,7 @@ CREATE TABLE "transfers" (
 	"looked_up_ledger" integer,
 	"status" text DEFAULT 'open' NOT NULL,
 	"organisation" uuid,
+	"request_id" text,
 	"payout" uuid,
 	"hash" text,
 	"applied" text,
@@ -396,35 +401,51 @@ CREATE INDEX "audit_log_newest_of_action" ON "audit_log" USING btree ("action","
 CREATE INDEX "audit_log_subject" ON "audit_log" USING btree ("subject_kind","subject_id","sequence");--> statement-breakpoint
 CREATE INDEX "audit_log_mailed" ON "audit_log" USING btree ("organisation","at") WHERE "audit_log"."action" in ('contractor.invited', 'contractor.mail-failed');--> statement-breakpoint
 CREATE INDEX "audit_log_refused" ON "audit_log" USING btree ("actor_sub","sequence") WHERE "audit_log"."action" = 'transfer.refused';--> statement-breakpoint
+CREATE INDEX "audit_log_refused_of_organisation" ON "audit_log" USING btree ("organisation","sequence") WHERE "audit_log"."action" = 'transfer.refused';--> statement-breakpoint
+CREATE INDEX "audit_log_refused_contractor" ON "audit_log" USING btree (("detail" ->> 'contractor'),"sequence") WHERE "audit_log"."action" = 'transfer.refused';--> statement-breakpoint
+CREATE INDEX "audit_log_refused_reason" ON "audit_log" USING btree (("detail" ->> 'reason'),"sequence") WHERE "audit_log"."action" = 'transfer.refused';--> statement-breakpoint
+CREATE INDEX "audit_log_actor" ON "audit_log" USING btree ("actor_sub","sequence") WHERE "audit_log"."actor_kind" <> 'service';--> statement-breakpoint
+CREATE INDEX "audit_log_request" ON "audit_log" USING hash ("request_id");--> statement-breakpoint
 CREATE INDEX "batches_newest" ON "batches" USING btree ("organisation","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
 CREATE INDEX "batches_newest_of_all" ON "batches" USING btree ("created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
+CREATE INDEX "batches_newest_of_status" ON "batches" USING btree ("status","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
+CREATE INDEX "batches_name" ON "batches" USING btree (lower("name") text_pattern_ops);--> statement-breakpoint
 CREATE INDEX "batches_under_way" ON "batches" USING btree ("created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST) WHERE "batches"."status" in ('ready', 'started');--> statement-breakpoint
 CREATE UNIQUE INDEX "contractors_unique_email" ON "contractors" USING btree ("organisation","email_folded") WHERE "contractors"."deleted_at" is null;--> statement-breakpoint
 CREATE UNIQUE INDEX "contractors_unique_address" ON "contractors" USING btree ("organisation","address") WHERE "contractors"."deleted_at" is null;--> statement-breakpoint
 CREATE INDEX "contractors_newest" ON "contractors" USING btree ("organisation","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST) WHERE "contractors"."deleted_at" is null;--> statement-breakpoint
 CREATE INDEX "contractors_newest_of_all" ON "contractors" USING btree ("created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST) WHERE "contractors"."deleted_at" is null;--> statement-breakpoint
 CREATE INDEX "contractors_linked" ON "contractors" USING btree ("linked_kind","linked_sub") WHERE "contractors"."deleted_at" is null and "contractors"."linked_kind" is not null;--> statement-breakpoint
-CREATE INDEX "contractors_unlinked_email" ON "contractors" USING btree ("email_folded") WHERE "contractors"."deleted_at" is null and "contractors"."linked_kind" is null and "contractors"."status" <> 'inactive';--> statement-breakpoint
-CREATE INDEX "contractors_unlinked_address" ON "contractors" USING btree ("address") WHERE "contractors"."deleted_at" is null and "contractors"."linked_kind" is null and "contractors"."status" <> 'inactive';--> statement-breakpoint
+CREATE INDEX "contractors_newest_of_status" ON "contractors" USING btree ("status","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST) WHERE "contractors"."deleted_at" is null;--> statement-breakpoint
+CREATE INDEX "contractors_name" ON "contractors" USING btree (lower("name") text_pattern_ops) WHERE "contractors"."deleted_at" is null;--> statement-breakpoint
+CREATE INDEX "contractors_email" ON "contractors" USING btree ("email_folded" text_pattern_ops) WHERE "contractors"."deleted_at" is null;--> statement-breakpoint
+CREATE INDEX "contractors_address" ON "contractors" USING btree ("address") WHERE "contractors"."deleted_at" is null;--> statement-breakpoint
 CREATE INDEX "contractors_waiting" ON "contractors" USING btree ("organisation","sequence") WHERE "contractors"."deleted_at" is null and "contractors"."status" in ('invited', 'onboarding') and "contractors"."address" is not null;--> statement-breakpoint
 CREATE INDEX "contractors_waiting_of_all" ON "contractors" USING btree ("sequence") WHERE "contractors"."deleted_at" is null and "contractors"."status" in ('invited', 'onboarding') and "contractors"."address" is not null;--> statement-breakpoint
 CREATE INDEX "identities_organisation" ON "identities" USING btree ("organisation");--> statement-breakpoint
+CREATE INDEX "identities_email" ON "identities" USING btree ("email" text_pattern_ops);--> statement-breakpoint
+CREATE INDEX "organisations_newest" ON "organisations" USING btree ("created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
+CREATE INDEX "organisations_name" ON "organisations" USING btree (lower("name") text_pattern_ops);--> statement-breakpoint
 CREATE UNIQUE INDEX "payouts_once" ON "payouts" USING btree ("batch","contractor") WHERE "payouts"."status" <> 'canceled';--> statement-breakpoint
 CREATE INDEX "payouts_newest" ON "payouts" USING btree ("organisation","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
 CREATE INDEX "payouts_by_status" ON "payouts" USING btree ("organisation","status","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
 CREATE INDEX "payouts_by_contractor" ON "payouts" USING btree ("contractor","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
 CREATE INDEX "payouts_by_batch" ON "payouts" USING btree ("batch","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
 CREATE INDEX "payouts_in_order" ON "payouts" USING btree ("batch","sequence");--> statement-breakpoint
+CREATE INDEX "payouts_sequence" ON "payouts" USING btree ("sequence");--> statement-breakpoint
 CREATE INDEX "payouts_to_settle" ON "payouts" USING btree ("organisation","address","status","created_at","sequence") WHERE "payouts"."status" in ('ready', 'failed');--> statement-breakpoint
 CREATE UNIQUE INDEX "batch_items_one_per_channel" ON "batch_items" USING btree ("channel") WHERE "batch_items"."status" in ('taken', 'signed');--> statement-breakpoint
 CREATE INDEX "batch_items_open" ON "batch_items" USING btree ("queued_at","job","position") WHERE "batch_items"."status" in ('queued', 'taken', 'signed');--> statement-breakpoint
 CREATE INDEX "batch_items_of_spender" ON "batch_items" USING btree ("spender","quota_account","settled_at") WHERE "batch_items"."spender" is not null;--> statement-breakpoint
 CREATE INDEX "batch_items_of_payout" ON "batch_items" USING btree ("payout") WHERE "batch_items"."payout" is not null;--> statement-breakpoint
+CREATE INDEX "batch_items_hash" ON "batch_items" USING hash ("inner_hash");--> statement-breakpoint
 CREATE INDEX "batch_items_failed" ON "batch_items" USING btree ("settled_at" DESC NULLS FIRST) WHERE "batch_items"."status" = 'failed';--> statement-breakpoint
 CREATE UNIQUE INDEX "batch_jobs_one_running" ON "batch_jobs" USING btree ("user_kind","user_sub") WHERE "batch_jobs"."status" = 'running' and "batch_jobs"."batch" is null;--> statement-breakpoint
 CREATE UNIQUE INDEX "batch_jobs_one_run" ON "batch_jobs" USING btree ("batch") WHERE "batch_jobs"."status" = 'running' and "batch_jobs"."batch" is not null;--> statement-breakpoint
 CREATE INDEX "batch_jobs_of_batch" ON "batch_jobs" USING btree ("batch","created_at") WHERE "batch_jobs"."batch" is not null;--> statement-breakpoint
-CREATE INDEX "batch_jobs_newest" ON "batch_jobs" USING btree ("created_at");--> statement-breakpoint
+CREATE INDEX "batch_jobs_newest" ON "batch_jobs" USING btree ("created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
+CREATE INDEX "batch_jobs_newest_of_status" ON "batch_jobs" USING btree ("status","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
+CREATE INDEX "batch_jobs_of_user" ON "batch_jobs" USING btree ("user_sub","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
 CREATE UNIQUE INDEX "relay_channels_held" ON "relay_channels" USING btree ("item_job","item_position");--> statement-breakpoint
 CREATE UNIQUE INDEX "relay_channels_reserved" ON "relay_channels" USING btree ("next_job","next_position");--> statement-breakpoint
 CREATE INDEX "envelopes_of_transfer" ON "envelopes" USING btree ("transfer","recorded_at");--> statement-breakpoint
@@ -437,13 +458,15 @@ CREATE INDEX "transfers_last_ledger" ON "transfers" USING btree ("account","ledg
 CREATE INDEX "transfers_account" ON "transfers" USING btree ("account","created_at");--> statement-breakpoint
 CREATE INDEX "transfers_recipient" ON "transfers" USING btree ("recipient","created_at");--> statement-breakpoint
 CREATE INDEX "transfers_quota_account" ON "transfers" USING btree ("quota_account","created_at") WHERE "transfers"."quota_account" is not null;--> statement-breakpoint
-CREATE INDEX "transfers_hash" ON "transfers" USING btree ("hash") WHERE "transfers"."hash" is not null;--> statement-breakpoint
 CREATE INDEX "transfers_open_of_organisation" ON "transfers" USING btree ("organisation","created_at") WHERE "transfers"."status" = 'open';--> statement-breakpoint
 CREATE INDEX "transfers_payout" ON "transfers" USING btree ("payout");--> statement-breakpoint
 CREATE UNIQUE INDEX "transfers_one_of_payout" ON "transfers" USING btree ("payout") WHERE "transfers"."status" in ('open', 'succeeded', 'unknown');--> statement-breakpoint
 CREATE INDEX "transfers_failures" ON "transfers" USING btree ("settled_at" DESC NULLS FIRST) WHERE "transfers"."status" in ('failed', 'expired', 'unknown');--> statement-breakpoint
 CREATE INDEX "transfers_newest" ON "transfers" USING btree ("created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
-CREATE INDEX "transfers_newest_of_status" ON "transfers" USING btree ("status","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
+CREATE INDEX "transfers_newest_failed" ON "transfers" USING btree ("created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST) WHERE "transfers"."status" in ('failed', 'expired', 'unknown');--> statement-breakpoint
+CREATE INDEX "transfers_newest_of_organisation" ON "transfers" USING btree ("organisation","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
+CREATE INDEX "transfers_newest_failed_of_organisation" ON "transfers" USING btree ("organisation","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST) WHERE "transfers"."status" in ('failed', 'expired', 'unknown');--> statement-breakpoint
+CREATE INDEX "transfers_request" ON "transfers" USING hash ("request_id");--> statement-breakpoint
 CREATE FUNCTION "refuse_audit_log_change"() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
 	RAISE EXCEPTION 'audit_log is append-only' USING ERRCODE = 'integrity_constraint_violation';

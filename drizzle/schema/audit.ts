@@ -1,5 +1,16 @@
 import { sql } from 'drizzle-orm'
-import { bigint, check, index, integer, jsonb, pgTable, primaryKey, text, uuid } from 'drizzle-orm/pg-core'
+import {
+  type AnyPgColumn,
+  bigint,
+  check,
+  index,
+  integer,
+  jsonb,
+  pgTable,
+  primaryKey,
+  text,
+  uuid,
+} from 'drizzle-orm/pg-core'
 import { instant, oneOf } from './columns.ts'
 import { IDENTITY_KINDS } from './directory.ts'
 
@@ -81,6 +92,8 @@ export const auditLog = pgTable(
     action: text('action', { enum: AUDIT_ACTIONS }).notNull(),
     subjectKind: text('subject_kind', { enum: SUBJECT_KINDS }).notNull(),
     subjectId: text('subject_id').notNull(),
+    /** the id of the request that caused it, which its caller may have chosen; null for chores */
+    requestId: text('request_id'),
     detail: jsonb('detail').$type<AuditDetail>().notNull().default({}),
   },
   (table) => [
@@ -91,9 +104,21 @@ export const auditLog = pgTable(
     index('audit_log_mailed')
       .on(table.organisation, table.at)
       .where(sql`${table.action} in ('contractor.invited', 'contractor.mail-failed')`),
-    index('audit_log_refused').on(table.actorSub, table.sequence).where(sql`${table.action} = 'transfer.refused'`),
+    index('audit_log_refused').on(table.actorSub, table.sequence).where(isRefusal(table)),
+    index('audit_log_refused_of_organisation').on(table.organisation, table.sequence).where(isRefusal(table)),
+    index('audit_log_refused_contractor')
+      .on(sql`(${table.detail} ->> 'contractor')`, table.sequence)
+      .where(isRefusal(table)),
+    index('audit_log_refused_reason').on(sql`(${table.detail} ->> 'reason')`, table.sequence).where(isRefusal(table)),
+    // The service itself wrote most entries: its actors are found without an index.
+    index('audit_log_actor').on(table.actorSub, table.sequence).where(sql`${table.actorKind} <> 'service'`),
+    index('audit_log_request').using('hash', table.requestId),
   ],
 )
+
+function isRefusal({ action }: { action: AnyPgColumn }) {
+  return sql`${action} = 'transfer.refused'`
+}
 
 /** Ids, statuses, field names, reasons and counts, and an operator's note. */
 export type AuditDetail = Record<string, string | number | boolean | readonly string[]>

@@ -28,16 +28,24 @@ export type PayoutStatus = (typeof PAYOUT_STATUSES)[number]
 
 export const CURRENCIES = ['USDC'] as const
 
-export const organisations = pgTable('organisations', {
-  id: uuid('id').primaryKey().defaultRandom(),
-  name: text('name').notNull(),
-  /** when a read of its contractors last looked up their registrations in the ledger */
-  registrationsAskedAt: instant('registrations_asked_at'),
-  /** the number of its batches, and of its contractors that are not removed; triggers count them (triggers.sql) */
-  batchCount: integer('batch_count').notNull().default(0),
-  contractorCount: integer('contractor_count').notNull().default(0),
-  createdAt: instant('created_at').notNull().defaultNow(),
-})
+export const organisations = pgTable(
+  'organisations',
+  {
+    id: uuid('id').primaryKey().defaultRandom(),
+    sequence: sequence(),
+    name: text('name').notNull(),
+    /** when a read of its contractors last looked up their registrations in the ledger */
+    registrationsAskedAt: instant('registrations_asked_at'),
+    /** the number of its batches, and of its contractors that are not removed; triggers count them (triggers.sql) */
+    batchCount: integer('batch_count').notNull().default(0),
+    contractorCount: integer('contractor_count').notNull().default(0),
+    createdAt: instant('created_at').notNull().defaultNow(),
+  },
+  (table) => [index('organisations_newest').on(...newest(table)), index('organisations_name').on(prefixOf(table.name))],
+)
+
+/** An index column for the condition that a text begins with a prefix. */
+const prefixOf = (text: AnyPgColumn) => sql`lower(${text}) text_pattern_ops`
 
 /** Every user who has signed in. A user without an organisation is a contractor, or has an invite to become one. */
 export const identities = pgTable(
@@ -57,6 +65,7 @@ export const identities = pgTable(
     check('identities_kind', oneOf(table.kind, IDENTITY_KINDS)),
     check('identities_issuer', sql`(${table.kind} = 'idp') = (${table.issuer} is not null)`),
     index('identities_organisation').on(table.organisation),
+    index('identities_email').on(table.email.op('text_pattern_ops')),
   ],
 )
 
@@ -120,22 +129,19 @@ export const contractors = pgTable(
     index('contractors_linked')
       .on(table.linkedKind, table.linkedSub)
       .where(sql`${table.deletedAt} is null and ${table.linkedKind} is not null`),
-    index('contractors_unlinked_email').on(table.emailFolded).where(isUnlinked(table)),
-    index('contractors_unlinked_address').on(table.address).where(isUnlinked(table)),
+    index('contractors_newest_of_status')
+      .on(table.status, ...newest(table))
+      .where(sql`${table.deletedAt} is null`),
+    index('contractors_name').on(prefixOf(table.name)).where(sql`${table.deletedAt} is null`),
+    index('contractors_email').on(table.emailFolded.op('text_pattern_ops')).where(sql`${table.deletedAt} is null`),
+    index('contractors_address').on(table.address).where(sql`${table.deletedAt} is null`),
     index('contractors_waiting').on(table.organisation, table.sequence).where(isWaiting(table)),
     index('contractors_waiting_of_all').on(table.sequence).where(isWaiting(table)),
   ],
 )
 
-type ContractorColumns = Record<'deletedAt' | 'linkedKind' | 'status' | 'address', AnyPgColumn>
-
-/** Whether a user may still sign in and find the record's invite. */
-function isUnlinked({ deletedAt, linkedKind, status }: ContractorColumns) {
-  return sql`${deletedAt} is null and ${linkedKind} is null and ${status} <> 'inactive'`
-}
-
 /** Contractors that become ready once their address is registered. */
-function isWaiting({ deletedAt, status, address }: ContractorColumns) {
+function isWaiting({ deletedAt, status, address }: Record<'deletedAt' | 'status' | 'address', AnyPgColumn>) {
   return sql`${deletedAt} is null and ${status} in ('invited', 'onboarding') and ${address} is not null`
 }
 
@@ -155,6 +161,8 @@ export const batches = pgTable(
     failedCount: integer('failed_count').notNull().default(0),
     createdAt: instant('created_at').notNull().defaultNow(),
     startedAt: instant('started_at'),
+    /** when it started, or one of its payouts was last sent or settled */
+    progressedAt: instant('progressed_at'),
     completedAt: instant('completed_at'),
   },
   (table) => [
@@ -164,6 +172,8 @@ export const batches = pgTable(
     check('batches_ended', sql`${table.settledCount} + ${table.failedCount} <= ${table.payoutCount}`),
     index('batches_newest').on(table.organisation, ...newest(table)),
     index('batches_newest_of_all').on(...newest(table)),
+    index('batches_newest_of_status').on(table.status, ...newest(table)),
+    index('batches_name').on(prefixOf(table.name)),
     index('batches_under_way')
       .on(...newest(table))
       .where(sql`${table.status} in ('ready', 'started')`),
@@ -216,6 +226,7 @@ export const payouts = pgTable(
     index('payouts_by_contractor').on(table.contractor, ...newest(table)),
     index('payouts_by_batch').on(table.batch, ...newest(table)),
     index('payouts_in_order').on(table.batch, table.sequence),
+    index('payouts_sequence').on(table.sequence),
     index('payouts_to_settle')
       .on(table.organisation, table.address, table.status, table.createdAt, table.sequence)
       .where(sql`${table.status} in ('ready', 'failed')`),

@@ -12,7 +12,7 @@ import {
   uniqueIndex,
   uuid,
 } from 'drizzle-orm/pg-core'
-import { instant, oneOf } from './columns.ts'
+import { instant, newest, oneOf, sequence } from './columns.ts'
 import { batches, IDENTITY_KINDS, payouts } from './directory.ts'
 
 /** A job or a run is `running` until every item has ended; `failed` if one of them did. */
@@ -56,6 +56,7 @@ export const batchJobs = pgTable(
   'batch_jobs',
   {
     id: uuid('id').primaryKey(),
+    sequence: sequence(),
     /** the user who started the job */
     userKind: text('user_kind', { enum: IDENTITY_KINDS }).notNull(),
     userSub: text('user_sub').notNull(),
@@ -90,7 +91,9 @@ export const batchJobs = pgTable(
       .on(table.batch)
       .where(sql`${table.status} = 'running' and ${table.batch} is not null`),
     index('batch_jobs_of_batch').on(table.batch, table.createdAt).where(sql`${table.batch} is not null`),
-    index('batch_jobs_newest').on(table.createdAt),
+    index('batch_jobs_newest').on(...newest(table)),
+    index('batch_jobs_newest_of_status').on(table.status, ...newest(table)),
+    index('batch_jobs_of_user').on(table.userSub, ...newest(table)),
   ],
 )
 
@@ -164,6 +167,7 @@ export const batchItems = pgTable(
       .on(table.spender, table.quotaAccount, table.settledAt)
       .where(sql`${table.spender} is not null`),
     index('batch_items_of_payout').on(table.payout).where(sql`${table.payout} is not null`),
+    index('batch_items_hash').using('hash', table.innerHash),
     index('batch_items_failed').on(table.settledAt.desc().nullsFirst()).where(sql`${table.status} = 'failed'`),
   ],
 )

@@ -1,5 +1,16 @@
 import { sql } from 'drizzle-orm'
-import { bigint, check, index, integer, pgTable, primaryKey, text, uniqueIndex, uuid } from 'drizzle-orm/pg-core'
+import {
+  type AnyPgColumn,
+  bigint,
+  check,
+  index,
+  integer,
+  pgTable,
+  primaryKey,
+  text,
+  uniqueIndex,
+  uuid,
+} from 'drizzle-orm/pg-core'
 import { instant, newest, oneOf, sequence } from './columns.ts'
 import { organisations, payouts } from './directory.ts'
 
@@ -69,6 +80,8 @@ export const transfers = pgTable(
     status: text('status', { enum: TRANSFER_STATUSES }).notNull().default('open'),
     /** the organisation of the account when the transfer was recorded */
     organisation: uuid('organisation').references(() => organisations.id, { onDelete: 'set null' }),
+    /** the id of the request that began it, which its caller may have chosen; null for the relay's and the faucet's */
+    requestId: text('request_id'),
     /** the payout that the transfer pays, if it pays one */
     payout: uuid('payout').references(() => payouts.id),
     /** the applied hash: an outer one, or an inner one if the client submitted the inner transaction directly */
@@ -103,7 +116,6 @@ export const transfers = pgTable(
     index('transfers_quota_account')
       .on(table.quotaAccount, table.createdAt)
       .where(sql`${table.quotaAccount} is not null`),
-    index('transfers_hash').on(table.hash).where(sql`${table.hash} is not null`),
     index('transfers_open_of_organisation')
       .on(table.organisation, table.createdAt)
       .where(sql`${table.status} = 'open'`),
@@ -112,13 +124,22 @@ export const transfers = pgTable(
     uniqueIndex('transfers_one_of_payout')
       .on(table.payout)
       .where(sql`${table.status} in ('open', 'succeeded', 'unknown')`),
-    index('transfers_failures')
-      .on(table.settledAt.desc().nullsFirst())
-      .where(sql`${table.status} in ('failed', 'expired', 'unknown')`),
+    index('transfers_failures').on(table.settledAt.desc().nullsFirst()).where(hasFailed(table)),
     index('transfers_newest').on(...newest(table)),
-    index('transfers_newest_of_status').on(table.status, ...newest(table)),
+    index('transfers_newest_failed')
+      .on(...newest(table))
+      .where(hasFailed(table)),
+    index('transfers_newest_of_organisation').on(table.organisation, ...newest(table)),
+    index('transfers_newest_failed_of_organisation')
+      .on(table.organisation, ...newest(table))
+      .where(hasFailed(table)),
+    index('transfers_request').using('hash', table.requestId),
   ],
 )
+
+function hasFailed({ status }: { status: AnyPgColumn }) {
+  return sql`${status} in ('failed', 'expired', 'unknown')`
+}
 
 export type Transfer = typeof transfers.$inferSelect
 

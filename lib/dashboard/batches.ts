@@ -15,17 +15,12 @@ import {
   type Read,
   readPage,
 } from './list.ts'
-import { paysPayout, transferRows } from './transfer-rows.ts'
 
-/**
- * When a payout of the batch was last sent or settled; null for a completed batch, whose transfers are not queried.
- * Looks up each transfer by its key: a join would read the whole table for each batch.
- */
+/** When the batch started, or a payout of it was last sent or settled; null for a completed batch. */
 export const lastProgress =
-  sql<Date | null>`case when ${batches.status} <> 'completed' then greatest(${batches.startedAt}, (
-  select max((select greatest(${transferRows.createdAt}, ${transferRows.settledAt}) from ${transferRows} where ${paysPayout}))
-  from ${payouts} where ${payouts.batch} = ${batches.id}
-)) end`.mapWith(batches.createdAt)
+  sql<Date | null>`case when ${batches.status} <> 'completed' then coalesce(${batches.progressedAt}, ${batches.startedAt}) end`.mapWith(
+    batches.createdAt,
+  )
 
 const COLUMNS = {
   ...BATCH_COLUMNS,

@@ -5,6 +5,7 @@ import {
   auditLog,
   type SubjectKind,
 } from '#drizzle/schema/audit.ts'
+import { currentRequestId } from '#lib/observability/log.ts'
 import type { Database } from './connection.ts'
 import { partsOf } from './parts.ts'
 
@@ -25,7 +26,7 @@ export interface AuditEntry {
   detail?: AuditDetail
 }
 
-/** Appends to the audit log. `tx` is the transaction of the change itself: both are written, or neither. */
+/** Appends to the audit log, with the id of the request in progress. `tx` is the transaction of the change itself: both are written, or neither. */
 export async function recordAudit(tx: Database, at: Date, ...entries: AuditEntry[]): Promise<void> {
   for (const part of partsOf(entries)) await tx.insert(auditLog).values(part.map((entry) => rowOf(entry, at)))
 }
@@ -39,6 +40,7 @@ function rowOf({ organisation, actor, action, subject, detail }: AuditEntry, at:
     action,
     subjectKind: kindOf(action),
     subjectId: subject,
+    requestId: currentRequestId() ?? null,
     detail: detail ?? {},
   }
 }

@@ -19,6 +19,12 @@ export function withLogFields<Result>(fields: LogFields, work: () => Result): Re
   return current.run(fields, work)
 }
 
+/** The ID of the request that the current work belongs to; undefined for chores. */
+export function currentRequestId(): string | undefined {
+  const requestId = current.getStore()?.requestId
+  return typeof requestId === 'string' ? requestId : undefined
+}
+
 /** Writes a JSON line to standard output (`info`) or standard error (`error`). Long fields are truncated. */
 export function log(level: Level, event: string, fields: LogFields = {}): void {
   const line = serialize({ time: new Date().toISOString(), level, event, ...current.getStore(), ...fields })

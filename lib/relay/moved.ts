@@ -101,7 +101,7 @@ async function recordMissing(relay: Relay, address: string, untilLedger: number)
   if (events.latestLedger < untilLedger) return 'rpc-lags'
   const counts = { recorded: 0, settled: 0 }
   for (const event of events.transfers) {
-    if (await isRecorded(relay, event.hash)) continue
+    if (await isRecorded(relay, address, event)) continue
     const inner = await readInner(relay, event.hash)
     if (inner === undefined) return 'history-too-short'
     const item = await recordAndSettle(relay, address, { ...event, signedXDR: inner })
@@ -111,11 +111,12 @@ async function recordMissing(relay: Relay, address: string, untilLedger: number)
   return counts
 }
 
-async function isRecorded(relay: Relay, hash: string): Promise<boolean> {
+async function isRecorded(relay: Relay, address: string, { hash, ledger }: TokenEvent): Promise<boolean> {
   const db = await relay.database()
   const isKnown = or(eq(envelopes.innerHash, hash), eq(envelopes.outerHash, hash))
   // The envelope of a payment that an earlier release recorded has no outer hash: only its transfer does.
-  return (await db.$count(transfers, eq(transfers.hash, hash))) > 0 || (await db.$count(envelopes, isKnown)) > 0
+  const isApplied = and(eq(transfers.account, address), eq(transfers.ledger, ledger), eq(transfers.hash, hash))
+  return (await db.$count(transfers, isApplied)) > 0 || (await db.$count(envelopes, isKnown)) > 0
 }
 
 /** The signed transaction (base64 XDR) inside the fee bump of this hash; undefined if the RPC no longer has it. */

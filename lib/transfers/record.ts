@@ -3,6 +3,7 @@ import { type Transfer, transfers } from '#drizzle/schema/transfers.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
 import { claimPayout, organisationOfWallet, type PayoutClaim } from '#lib/directory/payouts/claims.ts'
+import { currentRequestId } from '#lib/observability/log.ts'
 import { sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
 import type { SignedTransaction } from '#lib/stellar/node/envelope.ts'
 import type { CallRules } from './call-table.ts'
@@ -113,6 +114,7 @@ export const rowOf = (intent: Intent, now: Date) => ({
   sequenceNumber: intent.sequenceNumber,
   recipient: intent.to,
   quotaDay: quotaDay(now),
+  requestId: currentRequestId() ?? null,
   createdAt: now,
 })
 
@@ -168,7 +170,7 @@ type NewTransfer = Pick<
   Transfer,
   'kind' | 'account' | 'owner' | 'sequenceNumber' | 'recipient' | 'quotaDay' | 'recordedLedger' | 'createdAt'
 > &
-  Partial<Pick<Transfer, 'sponsor' | 'quotaAccount' | 'organisation'>>
+  Partial<Pick<Transfer, 'sponsor' | 'quotaAccount' | 'organisation' | 'requestId'>>
 
 /**
  * The result of recording an envelope. `begun`: it started a new transfer. `joined`: it competes for the open transfer of

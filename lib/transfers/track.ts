@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Transfer } from '#drizzle/schema/transfers.ts'
 import { type ArchiveContext, ingestSoon } from '#lib/archive/ingest.ts'
-import { log, openAttempts } from '#lib/observability/log.ts'
+import { log, openAttempts, withLogFields } from '#lib/observability/log.ts'
 import { openAccounts } from '#lib/stellar/account.ts'
 import type { Decision } from './decide.ts'
 import { lookUpAll, type TrackingContext } from './look-up.ts'
@@ -105,10 +105,10 @@ export function openTracker(
 
   function track(id: string): void {
     tracked.add(id)
-    running ??= run()
+    running ??= withLogFields({}, run)
   }
 
-  /** One round per closed ledger while anything is tracked. There is no `await` between the last check and the end. */
+  /** One round per closed ledger while anything is tracked, outside any request. The last check is followed by no `await`. */
   async function run(): Promise<void> {
     // The caller has yet to begin its wait.
     await Promise.resolve()

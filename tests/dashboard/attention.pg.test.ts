@@ -1,9 +1,10 @@
+import { eq } from 'drizzle-orm'
 import { createElement } from 'react'
 import { renderToStaticMarkup } from 'react-dom/server'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { AttentionList } from '#app/(operator)/overview/attention-list.tsx'
 import { payoutColumns } from '#app/(operator)/payouts/payout-columns.tsx'
-import type { BatchStatus, PayoutStatus } from '#drizzle/schema/directory.ts'
+import { type BatchStatus, batches, type PayoutStatus } from '#drizzle/schema/directory.ts'
 import type { TransferStatus } from '#drizzle/schema/transfers.ts'
 import {
   batchRow,
@@ -84,6 +85,10 @@ async function payout(
     transfers: [{ ...paid, payout: row.id, hash: paid.hash && hash }],
     envelopes: [envelopeRow({ innerHash: hash, outerHash: `outer ${hash}`, transfer: paid.id, maxTime: 1 })],
   })
+  await db
+    .update(batches)
+    .set({ progressedAt: before(settled ?? at) })
+    .where(eq(batches.id, of))
 }
 
 /** Creates a payout that was not sent. */

@@ -74,6 +74,7 @@ function addBatch(records: Records, seeding: Seeding, employer: Employer, story:
     failedCount: count('failed'),
     createdAt: recordedAt,
     startedAt: isStarted ? new Date(began) : null,
+    progressedAt: isStarted ? endedAt : null,
     completedAt: status === 'completed' ? endedAt : null,
   })
   records.batches.push(batch)

@@ -81,6 +81,7 @@ export async function countPayouts(
   const failedCount = sql<number>`${batches.failedCount} + ${changes.failed ?? 0}`
   const isUnsent = changes.sending ? sql`${batches.status} = 'draft'` : sql`${batches.status} in ('draft', 'ready')`
   const isCompleted = sql`(not ${isUnsent} and ${payoutCount} > 0 and ${settledCount} = ${payoutCount})`
+  const isProgress = changes.sending || changes.settled !== undefined || (changes.failed ?? 0) > 0
   const moment = sql`${now.toISOString()}::timestamptz`
   const updated = await tx
     .update(batches)
@@ -93,6 +94,7 @@ export async function countPayouts(
         when ${payoutCount} = 0 then 'failed'
         when ${failedCount} > 0 and ${settledCount} + ${failedCount} = ${payoutCount} then 'failed'
         else 'started' end`,
+      ...(isProgress && { progressedAt: now }),
       startedAt: sql`case when ${isUnsent} then null else coalesce(${batches.startedAt}, ${moment}) end`,
       completedAt: sql`case when ${isCompleted} then coalesce(${batches.completedAt}, ${moment}) end`,
     })
