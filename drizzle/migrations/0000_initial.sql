@@ -115,6 +115,7 @@ CREATE TABLE "batches" (
 	"created_at" timestamp (3) with time zone DEFAULT now() NOT NULL,
 	"started_at" timestamp (3) with time zone,
 	"progressed_at" timestamp (3) with time zone,
+	"failed_at" timestamp (3) with time zone,
 	"completed_at" timestamp (3) with time zone,
 	CONSTRAINT "batches_of_organisation" UNIQUE("organisation","id"),
 	CONSTRAINT "batches_status" CHECK ("batches"."status" in ('draft', 'ready', 'started', 'completed', 'failed')),
@@ -411,6 +412,9 @@ CREATE INDEX "batches_newest_of_all" ON "batches" USING btree ("created_at" DESC
 CREATE INDEX "batches_newest_of_status" ON "batches" USING btree ("status","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
 CREATE INDEX "batches_name" ON "batches" USING btree (lower("name") text_pattern_ops);--> statement-breakpoint
 CREATE INDEX "batches_under_way" ON "batches" USING btree ("created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST) WHERE "batches"."status" in ('ready', 'started');--> statement-breakpoint
+CREATE INDEX "batches_in_progress" ON "batches" USING btree ("progressed_at","sequence") WHERE "batches"."status" = 'started';--> statement-breakpoint
+CREATE INDEX "batches_with_failures" ON "batches" USING btree ("failed_at" DESC NULLS LAST,"id") WHERE "batches"."failed_count" > 0;--> statement-breakpoint
+CREATE INDEX "batches_unfinished" ON "batches" USING btree ("status") WHERE "batches"."status" <> 'completed';--> statement-breakpoint
 CREATE UNIQUE INDEX "contractors_unique_email" ON "contractors" USING btree ("organisation","email_folded") WHERE "contractors"."deleted_at" is null;--> statement-breakpoint
 CREATE UNIQUE INDEX "contractors_unique_address" ON "contractors" USING btree ("organisation","address") WHERE "contractors"."deleted_at" is null;--> statement-breakpoint
 CREATE INDEX "contractors_newest" ON "contractors" USING btree ("organisation","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST) WHERE "contractors"."deleted_at" is null;--> statement-breakpoint
@@ -434,6 +438,7 @@ CREATE INDEX "payouts_by_batch" ON "payouts" USING btree ("batch","created_at" D
 CREATE INDEX "payouts_in_order" ON "payouts" USING btree ("batch","sequence");--> statement-breakpoint
 CREATE INDEX "payouts_sequence" ON "payouts" USING btree ("sequence");--> statement-breakpoint
 CREATE INDEX "payouts_to_settle" ON "payouts" USING btree ("organisation","address","status","created_at","sequence") WHERE "payouts"."status" in ('ready', 'failed');--> statement-breakpoint
+CREATE INDEX "payouts_unfinished" ON "payouts" USING btree ("status","batch") WHERE "payouts"."status" not in ('paid', 'canceled');--> statement-breakpoint
 CREATE UNIQUE INDEX "batch_items_one_per_channel" ON "batch_items" USING btree ("channel") WHERE "batch_items"."status" in ('taken', 'signed');--> statement-breakpoint
 CREATE INDEX "batch_items_open" ON "batch_items" USING btree ("queued_at","job","position") WHERE "batch_items"."status" in ('queued', 'taken', 'signed');--> statement-breakpoint
 CREATE INDEX "batch_items_of_spender" ON "batch_items" USING btree ("spender","quota_account","settled_at") WHERE "batch_items"."spender" is not null;--> statement-breakpoint

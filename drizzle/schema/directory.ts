@@ -161,8 +161,10 @@ export const batches = pgTable(
     failedCount: integer('failed_count').notNull().default(0),
     createdAt: instant('created_at').notNull().defaultNow(),
     startedAt: instant('started_at'),
-    /** when it started, or one of its payouts was last sent or settled */
+    /** when a payout of it was last sent, paid or failed; null until it starts */
     progressedAt: instant('progressed_at'),
+    /** when a payout of it last failed */
+    failedAt: instant('failed_at'),
     completedAt: instant('completed_at'),
   },
   (table) => [
@@ -177,6 +179,9 @@ export const batches = pgTable(
     index('batches_under_way')
       .on(...newest(table))
       .where(sql`${table.status} in ('ready', 'started')`),
+    index('batches_in_progress').on(table.progressedAt, table.sequence).where(sql`${table.status} = 'started'`),
+    index('batches_with_failures').on(table.failedAt.desc(), table.id).where(sql`${table.failedCount} > 0`),
+    index('batches_unfinished').on(table.status).where(sql`${table.status} <> 'completed'`),
   ],
 )
 
@@ -230,5 +235,6 @@ export const payouts = pgTable(
     index('payouts_to_settle')
       .on(table.organisation, table.address, table.status, table.createdAt, table.sequence)
       .where(sql`${table.status} in ('ready', 'failed')`),
+    index('payouts_unfinished').on(table.status, table.batch).where(sql`${table.status} not in ('paid', 'canceled')`),
   ],
 )

@@ -94,7 +94,7 @@ function selectBatches(db: Database, condition: SQL | undefined) {
 export async function listMovingBatches(db: Database, limit: number): Promise<{ batches: BatchLine[]; total: number }> {
   const started = eq(batches.status, 'started')
   const [rows, [all]] = await Promise.all([
-    selectBatches(db, started).orderBy(asc(lastProgress), asc(batches.sequence)).limit(limit),
+    selectBatches(db, started).orderBy(asc(batches.progressedAt), asc(batches.sequence)).limit(limit),
     db.select({ count: count() }).from(batches).where(started),
   ])
   return { batches: rows, total: all?.count ?? 0 }

@@ -1,11 +1,10 @@
-import { and, asc, eq, inArray, lt, or, sql } from 'drizzle-orm'
+import { and, asc, eq, inArray, lt, ne, or, sql } from 'drizzle-orm'
 import { batches, contractors, organisations, payouts } from '#drizzle/schema/directory.ts'
 import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
 import type { TransferStatus } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { ACKNOWLEDGEMENT, acknowledgementRows, acknowledges, isUnacknowledged } from './acknowledgements.ts'
 import { type Attention, NAMES_SHOWN, type NamedRecord } from './attention.ts'
-import { lastProgress } from './batches.ts'
 import { CONDITIONS } from './conditions.ts'
 import { batchLimit, jobLimit, transferLimit, WHY_OVERDUE } from './lateness.ts'
 import { refusalCode, TRANSFER_VIEWS, transferRows } from './transfer-rows.ts'
@@ -77,7 +76,8 @@ export async function listOverdueTransfers(
     )
     .where(
       and(
-        or(inArray(transferRows.status, [...TRANSFER_VIEWS.open]), and(isUnknown, eq(payouts.status, 'pending'))),
+        inArray(transferRows.status, [...TRANSFER_VIEWS.open, 'unknown']),
+        or(ne(transferRows.status, 'unknown'), eq(payouts.status, 'pending')),
         lt(transferRows.createdAt, transferLimit(now)),
         only === undefined ? isUnacknowledged : 'batch' in only ? eq(batches.id, only.batch) : eq(id, only.transfer),
       ),
@@ -116,20 +116,20 @@ export async function listStalledBatches(db: Database, now: Date, only?: string)
       payoutCount: batches.payoutCount,
       settledCount: batches.settledCount,
       failedCount: batches.failedCount,
-      progressedAt: lastProgress,
+      progressedAt: batches.progressedAt,
       acknowledgement: ACKNOWLEDGEMENT,
     })
     .from(batches)
     .innerJoin(organisations, eq(organisations.id, batches.organisation))
-    .leftJoin(acknowledgementRows, acknowledges('batchStalled', batches.id, lastProgress))
+    .leftJoin(acknowledgementRows, acknowledges('batchStalled', batches.id, batches.progressedAt))
     .where(
       and(
         eq(batches.status, 'started'),
-        sql`${lastProgress} < ${batchLimit(now).toISOString()}::timestamptz`,
+        lt(batches.progressedAt, batchLimit(now)),
         only === undefined ? isUnacknowledged : eq(batches.id, only),
       ),
     )
-    .orderBy(lastProgress)
+    .orderBy(asc(batches.progressedAt), asc(batches.sequence))
     .limit(LIMIT)
   const contractors = await findWaiting(
     db,

@@ -10,6 +10,8 @@ import { outcomeOf, paysPayout, transferRows } from './transfer-rows.ts'
 import { findUserOrganisations } from './users.ts'
 
 const LIMIT = 20
+/** The batches beyond the listed ones are counted up to this number. */
+const MOST_COUNTED = 1_000
 
 /**
  * Lists at most 20 batches with failed payouts, and counts the others. A batch that was acknowledged is listed again
@@ -17,9 +19,16 @@ const LIMIT = 20
  * @param only the id of a batch to list alone, acknowledged or not
  */
 export async function listFailedBatches(db: Database, only?: string): Promise<{ items: Attention[]; others: number }> {
-  const failures = failuresOf(db, only)
-  const isAcknowledged = acknowledges('payoutsFailed', batches.id, failures.last)
-  const isListed = only ? undefined : isUnacknowledged
+  const isAcknowledged = acknowledges('payoutsFailed', batches.id, batches.failedAt)
+  const unacknowledged = db
+    .select({ id: batches.id })
+    .from(batches)
+    .leftJoin(acknowledgementRows, isAcknowledged)
+    .where(and(gt(batches.failedCount, 0), isUnacknowledged))
+    .orderBy(desc(batches.failedAt), batches.id)
+    .limit(LIMIT)
+  const ids = only ? [only] : (await unacknowledged).map(({ id }) => id)
+  const failures = failuresOf(db, ids)
   const [rows, [all]] = await Promise.all([
     db
       .select({
@@ -33,7 +42,7 @@ export async function listFailedBatches(db: Database, only?: string): Promise<{ 
         contractorName: contractors.name,
         error: payouts.error,
         first: failures.first,
-        last: failures.last,
+        last: batches.failedAt,
         outcome: outcomeOf,
         acknowledgement: ACKNOWLEDGEMENT,
       })
@@ -44,20 +53,14 @@ export async function listFailedBatches(db: Database, only?: string): Promise<{ 
       .innerJoin(contractors, eq(contractors.id, payouts.contractor))
       .leftJoin(transferRows, paysPayout)
       .leftJoin(acknowledgementRows, isAcknowledged)
-      .where(and(lte(failures.place, NAMES_SHOWN), isListed))
-      .orderBy(desc(failures.last), batches.id, failures.place)
-      .limit(LIMIT * NAMES_SHOWN),
-    only
+      .where(lte(failures.place, NAMES_SHOWN))
+      .orderBy(desc(batches.failedAt), batches.id, failures.place),
+    ids.length < LIMIT
       ? []
-      : db
-          .select({ count: count() })
-          .from(failures)
-          .innerJoin(batches, eq(batches.id, failures.batch))
-          .leftJoin(acknowledgementRows, isAcknowledged)
-          .where(and(eq(failures.place, 1), isListed)),
+      : db.select({ count: count() }).from(unacknowledged.limit(MOST_COUNTED).as('unacknowledged')),
   ])
   const byBatch = [...Map.groupBy(rows, ({ id }) => id).values()]
-  const items = byBatch.slice(0, LIMIT).flatMap((failed): Attention[] => {
+  const items = byBatch.flatMap((failed): Attention[] => {
     const [newest] = failed
     if (!newest) return []
     const meaning = newest.outcome ? explainTransfer(newest.outcome) : ''
@@ -77,7 +80,9 @@ export async function listFailedBatches(db: Database, only?: string): Promise<{ 
         batch: { id: newest.id, name: newest.name },
         contractors: failed.map((failure) => ({ id: failure.contractor, name: failure.contractorName })),
         moreContractors: Math.max(0, newest.failedCount - NAMES_SHOWN),
-        acknowledgeable: { condition: 'payoutsFailed', subject: newest.id, lastEvent: newest.last },
+        ...(newest.last && {
+          acknowledgeable: { condition: 'payoutsFailed', subject: newest.id, lastEvent: newest.last },
+        }),
         acknowledgement: newest.acknowledgement,
         page: `/batches/${newest.id}?status=failed`,
       },
@@ -86,8 +91,8 @@ export async function listFailedBatches(db: Database, only?: string): Promise<{ 
   return { items, others: Math.max(0, (all?.count ?? 0) - items.length) }
 }
 
-/** Selects failed payouts with their rank in the batch, newest first, and the batch's first and last failure. */
-function failuresOf(db: Database, only: string | undefined) {
+/** Selects the failed payouts of batches with their rank in the batch, newest first, and the batch's first failure. */
+function failuresOf(db: Database, ids: readonly string[]) {
   const { id, batch, status, createdAt, sequence } = payouts
   const failedAt = sql`coalesce(${transferRows.settledAt}, ${createdAt})`
   const rank = sql`row_number() over (partition by ${batch} order by ${failedAt} desc, ${sequence})`
@@ -96,13 +101,11 @@ function failuresOf(db: Database, only: string | undefined) {
       payout: id,
       batch,
       first: sql`min(${failedAt}) over (partition by ${batch})`.mapWith(createdAt).as('first'),
-      last: sql`max(${failedAt}) over (partition by ${batch})`.mapWith(createdAt).as('last'),
       place: rank.mapWith(Number).as('place'),
     })
-    .from(batches)
-    .innerJoin(payouts, and(eq(batch, batches.id), eq(status, 'failed')))
+    .from(payouts)
     .leftJoin(transferRows, paysPayout)
-    .where(and(gt(batches.failedCount, 0), only ? eq(batches.id, only) : undefined))
+    .where(and(inArray(batch, [...ids]), eq(status, 'failed')))
     .as('failures')
 }
 

@@ -1,10 +1,9 @@
-import { eq } from 'drizzle-orm'
 import { createElement } from 'react'
 import { renderToStaticMarkup } from 'react-dom/server'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { AttentionList } from '#app/(operator)/overview/attention-list.tsx'
 import { payoutColumns } from '#app/(operator)/payouts/payout-columns.tsx'
-import { type BatchStatus, batches, type PayoutStatus } from '#drizzle/schema/directory.ts'
+import type { BatchStatus, PayoutStatus } from '#drizzle/schema/directory.ts'
 import type { TransferStatus } from '#drizzle/schema/transfers.ts'
 import {
   batchRow,
@@ -85,10 +84,16 @@ async function payout(
     transfers: [{ ...paid, payout: row.id, hash: paid.hash && hash }],
     envelopes: [envelopeRow({ innerHash: hash, outerHash: `outer ${hash}`, transfer: paid.id, maxTime: 1 })],
   })
-  await db
-    .update(batches)
-    .set({ progressedAt: before(settled ?? at) })
-    .where(eq(batches.id, of))
+  await move(of, before(settled ?? at), status === 'failed')
+}
+
+/** Records in a batch that one of its payouts was sent, paid or failed. */
+async function move(of: string, at: Date, hasFailed: boolean) {
+  await database.pool.query(
+    `UPDATE batches SET progressed_at = greatest(progressed_at, $2),
+      failed_at = CASE WHEN $3 THEN greatest(nullif(failed_at, started_at), $2) ELSE failed_at END WHERE id = $1`,
+    [of, at, hasFailed],
+  )
 }
 
 /** Creates a payout that was not sent. */
@@ -400,6 +405,7 @@ async function fail(of: string, name: string, count: number, at: number) {
   const failure = { organisation, batch: of, status: 'failed', error: 'failed', createdAt: before(at) } as const
   const payouts = contractors.map(({ id }) => payoutRow({ ...failure, contractor: id }))
   await insertRows(db, { contractors, payouts })
+  await move(of, before(at), true)
 }
 
 test('counts every failed payout of a batch, however many or old, and hides no other batch', async () => {

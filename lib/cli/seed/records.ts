@@ -74,7 +74,6 @@ function addBatch(records: Records, seeding: Seeding, employer: Employer, story:
     failedCount: count('failed'),
     createdAt: recordedAt,
     startedAt: isStarted ? new Date(began) : null,
-    progressedAt: isStarted ? endedAt : null,
     completedAt: status === 'completed' ? endedAt : null,
   })
   records.batches.push(batch)
@@ -111,6 +110,8 @@ function addBatch(records: Records, seeding: Seeding, employer: Employer, story:
       }),
     )
     if (payoutStatus === 'paid') payee.lastPaidAt = settledAt
+    if (outcome) batch.progressedAt = outcome === 'open' ? createdAt : settledAt
+    if (payoutStatus === 'failed') batch.failedAt = settledAt
   }
   const addEntry = (at: Date, action: AuditEntry['action']) => {
     const actor = { kind: 'ledger' as const, sub: employer.account }

@@ -43,7 +43,15 @@ export function contractorRow(fields: Partial<Contractor> & { organisation: stri
 }
 
 export function batchRow(fields: Partial<Batch> & { organisation: string }) {
-  return { id: randomUUID(), name: 'Payroll', ...fields }
+  const { startedAt = null, completedAt = null, failedCount = 0 } = fields
+  const progressedAt = completedAt ?? startedAt
+  return {
+    id: randomUUID(),
+    name: 'Payroll',
+    progressedAt,
+    failedAt: failedCount > 0 ? (progressedAt ?? new Date()) : null,
+    ...fields,
+  }
 }
 
 export function payoutRow(fields: Partial<Payout> & { organisation: string; batch: string; contractor: string }) {

@@ -172,7 +172,7 @@ export const isOwnBatch = ({ organisation }: Employer, id: string) =>
 
 export const batchNotFound = () => new Refusal('batch-not-found')
 
-function presentBatch(row: Omit<typeof batches.$inferSelect, 'organisation' | 'sequence' | 'progressedAt'>): Batch {
+function presentBatch(row: Pick<typeof batches.$inferSelect, keyof typeof BATCH_COLUMNS>): Batch {
   const { createdAt, startedAt, completedAt, id, name, status, payoutCount, settledCount, failedCount } = row
   return {
     id,

@@ -83,6 +83,7 @@ export async function countPayouts(
   const isCompleted = sql`(not ${isUnsent} and ${payoutCount} > 0 and ${settledCount} = ${payoutCount})`
   const isProgress = changes.sending || changes.settled !== undefined || (changes.failed ?? 0) > 0
   const moment = sql`${now.toISOString()}::timestamptz`
+  const isFailure = (changes.failed ?? 0) > 0
   const updated = await tx
     .update(batches)
     .set({
@@ -96,6 +97,7 @@ export async function countPayouts(
         else 'started' end`,
       ...(isProgress && { progressedAt: now }),
       startedAt: sql`case when ${isUnsent} then null else coalesce(${batches.startedAt}, ${moment}) end`,
+      ...(isFailure && { failedAt: now }),
       completedAt: sql`case when ${isCompleted} then coalesce(${batches.completedAt}, ${moment}) end`,
     })
     .where(inArray(batches.id, ids))
