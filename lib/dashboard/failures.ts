@@ -26,8 +26,8 @@ export async function listFailedBatches(db: Database, only?: string): Promise<{ 
     .leftJoin(acknowledgementRows, isAcknowledged)
     .where(and(gt(batches.failedCount, 0), isUnacknowledged))
     .orderBy(desc(batches.failedAt), batches.id)
-    .limit(LIMIT)
-  const ids = only ? [only] : (await unacknowledged).map(({ id }) => id)
+    .$dynamic()
+  const ids = only ? [only] : (await unacknowledged.limit(LIMIT)).map(({ id }) => id)
   const failures = failuresOf(db, ids)
   const [rows, [all]] = await Promise.all([
     db
