@@ -7,7 +7,7 @@ import { covers } from './ranges.ts'
 import { ledgerOf } from './source.ts'
 
 /** Where the replay of an account's balance begins. */
-export interface Checkpoint {
+interface Checkpoint {
   /** the last event that carries the whole spendable balance; null if the account has none */
   event: ReturnType<typeof presentEvent> | null
   /** the last merge or clawback at or before it, or the registration: from there the receiving balance is replayed */

@@ -50,7 +50,7 @@ export async function readCoverage(db: Database, { token, registries }: Archive)
 }
 
 /** The events to read: ledgers inclusive, `after` an event's id, at most `limit`. */
-export interface EventQuery {
+interface EventQuery {
   fromLedger: number
   toLedger: number
   after: string | undefined

@@ -32,7 +32,7 @@ export const JOB_STALLED_AFTER_SECONDS = 10 * 60
 /** An open transfer of this age is overdue: the longest maxTime is 330 s. */
 export const TRANSFER_OVERDUE_AFTER_SECONDS = 6 * 60
 /** The sponsor's balance should last this many days. */
-export const SPONSOR_DAYS = 7
+const SPONSOR_DAYS = 7
 /** The daily budget is nearly used from this percentage on. */
 export const BUDGET_PERCENT = 80
 

@@ -52,7 +52,7 @@ export function ignoreUpgrades(server: Server): void {
 }
 
 /** Puts a filter in front of the server's request listeners: they get only the requests that they can handle. */
-export function intercept(server: Server): void {
+function intercept(server: Server): void {
   const listeners = server.listeners('request')
   server.removeAllListeners('request')
   server.on('request', (request, response) => {
@@ -82,7 +82,7 @@ interface Reply {
  * Rewrites the request so that Next can route it.
  * @returns the response to a request that Next must not see
  */
-export function screenRequest(request: IncomingMessage): Reply | undefined {
+function screenRequest(request: IncomingMessage): Reply | undefined {
   const { method = '', headers } = request
   const target = originForm(request.url ?? '')
   if (target === '*' && method === 'OPTIONS') return { status: 204, text: '', headers: { Allow: METHODS.join(', ') } }

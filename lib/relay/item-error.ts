@@ -1,7 +1,7 @@
 import type { ChannelProblem } from '#drizzle/schema/relay.ts'
 
 /** Every reason for which an item, or one of its channel's own calls, cannot proceed. */
-export type ItemErrorCode =
+type ItemErrorCode =
   /** another worker took the item, or it ended */
   | 'item-gone'
   /** a channel that has moved may have paid the item: it waits for the channel's release */

@@ -24,7 +24,7 @@ export interface LedgerWatch {
 }
 
 /** A host whose clock differs by more than this (seconds) has a problem: a ledger may close up to 10 s after another. */
-export const CLOCK_TOLERANCE_SECONDS = 30
+const CLOCK_TOLERANCE_SECONDS = 30
 
 /** How long (ms) a caller waits for the next ledger. */
 const CLOSE_WAIT_MS = 8_000

@@ -32,7 +32,7 @@ export const runRequest = z.object({
 })
 
 /** Why a batch cannot be run yet. */
-export const RUN_REASONS = [
+const RUN_REASONS = [
   'no-address',
   'seal-malformed',
   'seal-key',
@@ -51,7 +51,7 @@ type RunReason = (typeof RUN_REASONS)[number]
 type RunProblem = { payoutId?: string; channel?: string; reason: RunReason }
 
 /** What starting a run needs. */
-export interface RunContext {
+interface RunContext {
   db: Database
   employer: Employer
   /** of the account that has delegated, and whose signer has signed */

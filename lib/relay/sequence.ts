@@ -54,7 +54,7 @@ export async function claimSequence(
  * records: an operator may release the channel at the same time. A channel that has moved already moves again if its number
  * has risen: it was released and has paid after the backup that was restored, so it may have paid items queued meanwhile.
  */
-export async function recordMove(store: ChannelStore, address: string, sequenceNumber: bigint): Promise<void> {
+async function recordMove(store: ChannelStore, address: string, sequenceNumber: bigint): Promise<void> {
   const { problem, movedSequence, sequenceNumber: recorded } = relayChannels
   const known = sql`CASE WHEN ${problem} = 'moved' THEN coalesce(${movedSequence}, ${recorded}) ELSE ${recorded} END`
   await (await store.database())
@@ -64,7 +64,7 @@ export async function recordMove(store: ChannelStore, address: string, sequenceN
 }
 
 /** Adopts the ledger's sequence number for a channel that has none. */
-export async function adoptSequence(store: ChannelStore, address: string, sequenceNumber: bigint): Promise<void> {
+async function adoptSequence(store: ChannelStore, address: string, sequenceNumber: bigint): Promise<void> {
   await (await store.database())
     .update(relayChannels)
     .set({ sequenceNumber })

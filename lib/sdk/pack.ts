@@ -29,7 +29,7 @@ const { version, license, dependencies } = JSON.parse(readFileSync(`${ROOT}packa
  * `npm run client` generates the API's types first.
  * @returns the path of the tarball
  */
-export async function packSdk(): Promise<string> {
+async function packSdk(): Promise<string> {
   rmSync(PACKAGE, { recursive: true, force: true })
   await emitModules()
   emitTypes()

@@ -3,7 +3,7 @@ import type { Network } from './network.ts'
 import { lookUp } from './transaction.ts'
 
 /** The latest ledger of an RPC. */
-export interface LatestLedger {
+interface LatestLedger {
   sequence: number
   /** when it closed, unix seconds */
   closedAt: number

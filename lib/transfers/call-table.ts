@@ -24,10 +24,6 @@ const CALL_FORMS = {
   confidential_transfer_from: { kind: 'delegated', parts: ['source', 'owner', 'payee', 'data'] },
 } as const satisfies Record<string, CallForm>
 
-/** The functions that POST /calls can sponsor. */
-export const CLIENT_CALLS = ['register', 'merge', 'set_spender', 'revoke_spender'] as const
-export type ClientCall = (typeof CLIENT_CALLS)[number]
-
 /** What the calls of a request may be, if it isn't a transfer. */
 export interface CallRules {
   functions: ReadonlySet<string>

@@ -12,7 +12,7 @@ export interface SealBinding {
 }
 
 /** The public header of a seal: its binding, and the thumbprint (RFC 7638) of the key that opens it. */
-export interface SealHeader extends SealBinding {
+interface SealHeader extends SealBinding {
   kid: string
 }
 

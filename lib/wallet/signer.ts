@@ -29,7 +29,7 @@ export function keypairSigner(keypair: Keypair): Signer {
 }
 
 /** Whether something is a Signer rather than a key of this process. */
-export const isSigner = (by: Keypair | Signer): by is Signer => 'signTransaction' in by
+const isSigner = (by: Keypair | Signer): by is Signer => 'signTransaction' in by
 
 /** The signer of a key, or the signer itself. */
 export const signerOf = (by: Keypair | Signer): Signer => (isSigner(by) ? by : keypairSigner(by))

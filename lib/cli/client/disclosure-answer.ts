@@ -17,7 +17,7 @@ import { describeQuestion, systemRandom } from './disclosure.ts'
 import type { ClientNetwork } from './participants.ts'
 
 /** The party that answers a request: an account, or an auditor. */
-export type Answering = { holder: Pick<Holder, 'address' | 'keys'> } | { auditorSecrets: readonly bigint[] }
+type Answering = { holder: Pick<Holder, 'address' | 'keys'> } | { auditorSecrets: readonly bigint[] }
 
 /** Answers a request file with a bundle file. Resolves to what it says. */
 export async function answerRequest(

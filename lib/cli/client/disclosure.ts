@@ -24,7 +24,7 @@ export const systemRandom = (size: number) => crypto.getRandomValues(new Uint8Ar
 const KEY = z.object({ secret: z.string().regex(/^[0-9a-f]{64}$/) })
 
 /** A requester's secret key, from its file. */
-export async function readRequesterKey(path: string): Promise<bigint> {
+async function readRequesterKey(path: string): Promise<bigint> {
   return decodeField(Buffer.from(KEY.parse(JSON.parse(await readFile(path, 'utf8'))).secret, 'hex'))
 }
 

@@ -15,7 +15,7 @@ import type { ClientNetwork } from './participants.ts'
 import { connect } from './wallet-session.ts'
 
 /** The options of a statement, as they are given. */
-export interface StatementOptions {
+interface StatementOptions {
   from?: string | undefined
   to?: string | undefined
   format?: string | undefined

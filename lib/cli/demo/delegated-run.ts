@@ -14,7 +14,7 @@ import { decryptedBalance, nativeBalance } from './payment.ts'
 import { followBatch, readPayoutHashes } from './payroll-steps.ts'
 
 /** A contractor who is paid in the run; `amount` is test USDC as a decimal string. */
-export interface RunPayee {
+interface RunPayee {
   contractorId: string
   name: string
   holder: Holder
