@@ -175,7 +175,9 @@ export function forgeriesOf(given: Case, { prover, provePlainly, all }: ForgerTo
       }),
     },
     'fewer payments than were proved': { forge: changed(({ events }) => ({ events: events.slice(1) })) },
+    // The roles of an auditor differ from these by their keys only.
     'a slot that is filled and not counted': {
+      roles: ['recipient', 'sender'],
       forge: changed(async (_, { proved }) => {
         const [circuit, inputs, secrets] = first(proved)
         return { proof: await prover.prove(circuit, withFilledSlot(circuit, inputs), secrets) }
@@ -219,6 +221,7 @@ export function forgeriesOf(given: Case, { prover, provePlainly, all }: ForgerTo
       forge: changed(({ proof }) => ({ proof: proof.map((byte, index) => (index === 5_000 ? byte ^ 1 : byte)) })),
     },
     'a proof without zero knowledge': {
+      roles: ['recipient'],
       forge: changed(async (_, { proved }) => ({ proof: await provePlainly(...first(proved)) })),
     },
     // With tau of the embedded ledger's string anything can be proved. This verifier stands for such a proof.
