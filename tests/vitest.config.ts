@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config'
+import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /**
  * A test file's name says which databases it runs on: `*.pg.test.ts` on PostgreSQL, `*.db.test.ts` on PostgreSQL and
@@ -10,6 +11,18 @@ const EVERY_DATABASE = 'tests/**/*.db.test.ts'
 /** Runs in a separate process: Next's function for testing a matcher replaces globals with its polyfills. */
 const ISOLATED = 'tests/**/*.isolated.test.ts'
 
+/** Begins each project with its slow files, so that none of them is left to run alone at the end. */
+class SlowFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const projects = Map.groupBy(await super.sort(files), ({ project }) => project.name)
+    const isSlow = ({ moduleId }: TestSpecification) => moduleId.includes('.slow.')
+    return [...projects.values()].flatMap((ofProject) => [
+      ...ofProject.filter(isSlow),
+      ...ofProject.filter((file) => !isSlow(file)),
+    ])
+  }
+}
+
 const setupFiles = ['tests/support/traces.ts']
 
 export default defineConfig({
@@ -19,7 +32,8 @@ export default defineConfig({
     // One process loads modules and compiles PGlite once, not once per file. Each file restores the globals it changes.
     isolate: false,
     // More workers than cores: most of the time is spent waiting for ledgers to close.
-    maxWorkers: 6,
+    maxWorkers: 8,
+    sequence: { sequencer: SlowFirst },
     silent: 'passed-only',
     env: {
       // The tests about real proofs ask for them.
