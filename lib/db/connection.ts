@@ -1,4 +1,3 @@
-import { sql } from 'drizzle-orm'
 import { inLine, type Line, openLine } from '#lib/http/fairness.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { type Connection, connectPg, connectPglite, connectVercel, isPooledNeon } from './drivers.ts'
@@ -29,7 +28,7 @@ export type StoreLocation =
 const CONNECTIONS = 10
 
 /**
- * Longer than the LIMITS that the server puts on a transaction, so that the server ends it first and reports the
+ * Longer than the limits (pool.ts) that the server puts on a transaction, so that the server ends it first and reports the
  * reason.
  */
 const SILENCE_MS = 20_000
@@ -98,13 +97,6 @@ async function inTime(connecting: Promise<Connection>, patience: number | undefi
 
 const ATTEMPTS = 3
 
-/**
- * The server's own limits on a transaction: it aborts with an error, even behind a pooler. They are shorter than the
- * silence after which a connection is closed.
- */
-const LIMITS = sql`SELECT set_config('lock_timeout', '5s', true), set_config('statement_timeout', '10s', true),
-  set_config('idle_in_transaction_session_timeout', '15s', true)`
-
 // A build may bundle routes separately, so they share state through globalThis.
 const shared = globalThis as { payrollTransactions?: WeakMap<Database, Line> }
 
@@ -143,7 +135,6 @@ async function attempt<Result>(db: Database, work: (tx: Database) => Promise<Res
     try {
       return await db.transaction(async (tx) => {
         hasBegun = true
-        await tx.execute(LIMITS)
         return await work(tx)
       }, READ_COMMITTED)
     } catch (error) {

@@ -24,6 +24,7 @@ export function guardPool(pool: Pool): void {
   pool.on('error', logBrokenConnection)
   pool.on('connect', (client) => {
     client.on('error', logBrokenConnection)
+    limitTransactions(client)
     closeIfSilent(client)
   })
   pool.connect = new Proxy(pool.connect, {
@@ -33,6 +34,28 @@ export function guardPool(pool: Pool): void {
     },
   })
 }
+
+/**
+ * The server's own limits on a transaction: it aborts with an error, even behind a pooler. They are shorter than the
+ * silence after which a connection is closed.
+ */
+const LIMITS = `SELECT set_config('lock_timeout', '5s', true), set_config('statement_timeout', '10s', true),
+  set_config('idle_in_transaction_session_timeout', '15s', true)`
+
+/** Sends the limits in one message with BEGIN, which saves each transaction a round trip. */
+function limitTransactions(client: Client): void {
+  client.query = new Proxy(client.query, {
+    apply: (query, self, args: unknown[]) => {
+      const [statement, ...others] = args
+      return Reflect.apply(query, self, [isBegin(statement) ? withLimits(statement) : statement, ...others])
+    },
+  })
+}
+
+const withLimits = (statement: unknown) =>
+  typeof statement === 'object' && statement && 'text' in statement
+    ? { ...statement, text: `${statement.text}; ${LIMITS}` }
+    : `${statement}; ${LIMITS}`
 
 /**
  * Closes a connection whose statement gets no response. drizzle releases a connection after a transaction, but not if
