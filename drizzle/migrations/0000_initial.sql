@@ -284,6 +284,29 @@ CREATE TABLE "relay_channels" (
 	CONSTRAINT "relay_channels_moved" CHECK (("relay_channels"."problem" is not distinct from 'moved') = ("relay_channels"."moved_at" is not null))
 );
 --> statement-breakpoint
+CREATE TABLE "refusal_counts" (
+	"reason" text PRIMARY KEY NOT NULL,
+	"count" bigint NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "rollups" (
+	"name" text PRIMARY KEY NOT NULL,
+	"after" bigint DEFAULT 0 NOT NULL,
+	"bound" bigint DEFAULT 0 NOT NULL,
+	"bound_xid" bigint DEFAULT 0 NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "settlement_counts" (
+	"hour" text NOT NULL,
+	"status" text NOT NULL,
+	"sponsor" text NOT NULL,
+	"bucket" integer NOT NULL,
+	"count" bigint NOT NULL,
+	"seconds" double precision NOT NULL,
+	"fees" bigint NOT NULL,
+	CONSTRAINT "settlement_counts_hour_status_sponsor_bucket_pk" PRIMARY KEY("hour","status","sponsor","bucket")
+);
+--> statement-breakpoint
 CREATE TABLE "envelopes" (
 	"inner_hash" text PRIMARY KEY NOT NULL,
 	"outer_hash" text,
@@ -361,6 +384,7 @@ CREATE TABLE "transfers" (
 	"fee_charged" bigint,
 	"created_at" timestamp (3) with time zone DEFAULT now() NOT NULL,
 	"settled_at" timestamp (3) with time zone,
+	"settlement" bigint,
 	CONSTRAINT "transfers_status" CHECK ("transfers"."status" in ('open', 'succeeded', 'failed', 'expired', 'unknown')),
 	CONSTRAINT "transfers_kind" CHECK ("transfers"."kind" in ('transfer', 'register', 'merge', 'set_spender', 'revoke_spender', 'delegated', 'deposit')),
 	CONSTRAINT "transfers_owner" CHECK ("transfers"."kind" = 'delegated' or "transfers"."owner" = "transfers"."account"),
@@ -444,6 +468,7 @@ CREATE INDEX "batch_items_open" ON "batch_items" USING btree ("queued_at","job",
 CREATE INDEX "batch_items_of_spender" ON "batch_items" USING btree ("spender","quota_account","settled_at") WHERE "batch_items"."spender" is not null;--> statement-breakpoint
 CREATE INDEX "batch_items_of_payout" ON "batch_items" USING btree ("payout") WHERE "batch_items"."payout" is not null;--> statement-breakpoint
 CREATE INDEX "batch_items_hash" ON "batch_items" USING hash ("inner_hash");--> statement-breakpoint
+CREATE INDEX "batch_items_unfinished" ON "batch_items" USING btree ("status") WHERE "batch_items"."status" not in ('paid', 'skipped');--> statement-breakpoint
 CREATE INDEX "batch_items_failed" ON "batch_items" USING btree ("settled_at" DESC NULLS FIRST) WHERE "batch_items"."status" = 'failed';--> statement-breakpoint
 CREATE UNIQUE INDEX "batch_jobs_one_running" ON "batch_jobs" USING btree ("user_kind","user_sub") WHERE "batch_jobs"."status" = 'running' and "batch_jobs"."batch" is null;--> statement-breakpoint
 CREATE UNIQUE INDEX "batch_jobs_one_run" ON "batch_jobs" USING btree ("batch") WHERE "batch_jobs"."status" = 'running' and "batch_jobs"."batch" is not null;--> statement-breakpoint
@@ -457,7 +482,7 @@ CREATE INDEX "envelopes_of_transfer" ON "envelopes" USING btree ("transfer","rec
 CREATE INDEX "envelopes_with_signed" ON "envelopes" USING btree ("recorded_at") WHERE "envelopes"."signed" is not null;--> statement-breakpoint
 CREATE INDEX "quotas_of_day" ON "quotas" USING btree ("day");--> statement-breakpoint
 CREATE UNIQUE INDEX "transfers_one_open" ON "transfers" USING btree ("account") WHERE "transfers"."status" = 'open';--> statement-breakpoint
-CREATE INDEX "transfers_open" ON "transfers" USING btree ("created_at") WHERE "transfers"."status" = 'open';--> statement-breakpoint
+CREATE INDEX "transfers_open" ON "transfers" USING btree ("created_at") WHERE "transfers"."status" in ('open', 'unknown');--> statement-breakpoint
 CREATE INDEX "transfers_of_number" ON "transfers" USING btree ("account","sequence_number");--> statement-breakpoint
 CREATE INDEX "transfers_last_ledger" ON "transfers" USING btree ("account","ledger" DESC NULLS LAST) WHERE "transfers"."ledger" is not null;--> statement-breakpoint
 CREATE INDEX "transfers_account" ON "transfers" USING btree ("account","created_at");--> statement-breakpoint
@@ -467,6 +492,7 @@ CREATE INDEX "transfers_open_of_organisation" ON "transfers" USING btree ("organ
 CREATE INDEX "transfers_payout" ON "transfers" USING btree ("payout");--> statement-breakpoint
 CREATE UNIQUE INDEX "transfers_one_of_payout" ON "transfers" USING btree ("payout") WHERE "transfers"."status" in ('open', 'succeeded', 'unknown');--> statement-breakpoint
 CREATE INDEX "transfers_failures" ON "transfers" USING btree ("settled_at" DESC NULLS FIRST) WHERE "transfers"."status" in ('failed', 'expired', 'unknown');--> statement-breakpoint
+CREATE INDEX "transfers_settlement" ON "transfers" USING btree ("settlement") WHERE "transfers"."settlement" is not null;--> statement-breakpoint
 CREATE INDEX "transfers_newest" ON "transfers" USING btree ("created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
 CREATE INDEX "transfers_newest_failed" ON "transfers" USING btree ("created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST) WHERE "transfers"."status" in ('failed', 'expired', 'unknown');--> statement-breakpoint
 CREATE INDEX "transfers_newest_of_organisation" ON "transfers" USING btree ("organisation","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
@@ -510,4 +536,14 @@ BEGIN
 	RETURN NULL;
 END
 $$;--> statement-breakpoint
-CREATE TRIGGER "contractors_removed" AFTER UPDATE OF "deleted_at" ON "contractors" FOR EACH ROW WHEN (OLD."deleted_at" IS NULL AND NEW."deleted_at" IS NOT NULL) EXECUTE FUNCTION "count_removed_contractor"();
+CREATE TRIGGER "contractors_removed" AFTER UPDATE OF "deleted_at" ON "contractors" FOR EACH ROW WHEN (OLD."deleted_at" IS NULL AND NEW."deleted_at" IS NOT NULL) EXECUTE FUNCTION "count_removed_contractor"();--> statement-breakpoint
+CREATE SEQUENCE "transfer_settlements";--> statement-breakpoint
+CREATE FUNCTION "number_settlement"() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+	-- The transaction gets its id before the number: a roll-up that waits for all earlier ids misses no number.
+	PERFORM pg_current_xact_id();
+	NEW."settlement" := nextval('transfer_settlements');
+	RETURN NEW;
+END
+$$;--> statement-breakpoint
+CREATE TRIGGER "transfers_settled" BEFORE INSERT OR UPDATE OF "status" ON "transfers" FOR EACH ROW WHEN (NEW."status" <> 'open' AND NEW."settlement" IS NULL) EXECUTE FUNCTION "number_settlement"();

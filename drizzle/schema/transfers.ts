@@ -99,6 +99,8 @@ export const transfers = pgTable(
     feeCharged: stroops('fee_charged'),
     createdAt: instant('created_at').notNull().defaultNow(),
     settledAt: instant('settled_at'),
+    /** the order in which transfers were settled, numbered by a trigger (triggers.sql); null while it is open */
+    settlement: bigint('settlement', { mode: 'number' }),
   },
   (table) => [
     check('transfers_status', oneOf(table.status, TRANSFER_STATUSES)),
@@ -108,7 +110,7 @@ export const transfers = pgTable(
     check('transfers_applied', sql`(${table.status} in ('succeeded', 'failed')) = (${table.hash} is not null)`),
     check('transfers_bid', sql`${table.bid} >= 0`),
     uniqueIndex('transfers_one_open').on(table.account).where(sql`${table.status} = 'open'`),
-    index('transfers_open').on(table.createdAt).where(sql`${table.status} = 'open'`),
+    index('transfers_open').on(table.createdAt).where(sql`${table.status} in ('open', 'unknown')`),
     index('transfers_of_number').on(table.account, table.sequenceNumber),
     index('transfers_last_ledger').on(table.account, table.ledger.desc()).where(sql`${table.ledger} is not null`),
     index('transfers_account').on(table.account, table.createdAt),
@@ -125,6 +127,7 @@ export const transfers = pgTable(
       .on(table.payout)
       .where(sql`${table.status} in ('open', 'succeeded', 'unknown')`),
     index('transfers_failures').on(table.settledAt.desc().nullsFirst()).where(hasFailed(table)),
+    index('transfers_settlement').on(table.settlement).where(sql`${table.settlement} is not null`),
     index('transfers_newest').on(...newest(table)),
     index('transfers_newest_failed')
       .on(...newest(table))

@@ -31,6 +31,7 @@ const sweptShape = z.object({
   items: swept('open job items; each has a message for the relays'),
   challenges: swept('used challenges deleted'),
   refusals: swept('refusal counts deleted after 30 days'),
+  rollups: swept('settlements and audit entries added to the counts'),
   tables: swept('tables of the embedded database analyzed'),
 }) satisfies z.ZodType<ChoreReport>
 

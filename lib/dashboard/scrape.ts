@@ -1,4 +1,3 @@
-import type { Keypair } from '@stellar/stellar-sdk'
 import type { ArchiveContext } from '#lib/archive/ingest.ts'
 import { readPresent } from '#lib/db/clock.ts'
 import type { Database } from '#lib/db/connection.ts'
@@ -15,7 +14,6 @@ interface MetricSources {
   network: LedgerReader
   sponsor: Pick<Sponsor, 'keypair' | 'limits' | 'readBalance'> | undefined
   archive: ArchiveContext | undefined
-  settings: { faucet: { keypair: Pick<Keypair, 'publicKey'> } | undefined }
   now(): Date
 }
 
@@ -23,14 +21,11 @@ interface MetricSources {
  * Returns all metrics in Prometheus's text format. While the database or the ledger cannot be reached, `payroll_up` is 0
  * for it, and the other families are still returned: they matter most during an outage.
  */
-export async function scrape({ database, network, sponsor, archive, settings, now }: MetricSources): Promise<string> {
+export async function scrape({ database, network, sponsor, archive, now }: MetricSources): Promise<string> {
   const [stored, ledger, balance, archived] = await Promise.all([
     attempt(async () => {
       const db = await database()
-      return [
-        ...(await storedFamilies(db, now(), settings.faucet?.keypair.publicKey())),
-        ...(await stateFamilies(db, now())),
-      ]
+      return [...(await storedFamilies(db, now())), ...(await stateFamilies(db, now()))]
     }),
     attempt(async () => ledgerFamilies(network, await readPresent({ database, now }))),
     sponsor ? attempt(async () => balanceFamilies(sponsor, await sponsor.readBalance())) : [],

@@ -1,7 +1,8 @@
-import { and, eq, gte, notInArray, sql } from 'drizzle-orm'
+import { and, eq, gte, lt, notInArray, sql } from 'drizzle-orm'
 import { quotas, sponsorFloats } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { CALLS, EVERYBODY, quotaDay } from '#lib/transfers/quota.ts'
+import { countSettlements } from './settlements.ts'
 import { transferRows } from './transfer-rows.ts'
 
 /** An account's use of its daily quota, in stroops and transfers. */
@@ -23,7 +24,8 @@ export interface Spending {
   spentInDay: bigint
 }
 
-const DAY_MS = 24 * 3_600_000
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
 
 const COLUMNS = { account: quotas.account, held: quotas.held, used: quotas.used, count: quotas.count }
 
@@ -52,12 +54,21 @@ export async function readSpending(db: Database, sponsor: string, now: Date): Pr
   }
 }
 
-/** The fees charged to a sponsor for the transfers of the last 24 hours. */
+/** The fees charged to a sponsor for the transfers of the last 24 hours. The first hour is not whole, so it isn't rolled up. */
 async function readSpent(db: Database, sponsor: string, now: Date): Promise<bigint> {
+  const since = new Date(now.getTime() - DAY_MS)
+  const whole = new Date(Math.ceil(since.getTime() / HOUR_MS) * HOUR_MS)
+  const settled = await countSettlements(db, whole)
   const { createdAt, feeCharged } = transferRows
-  const [spent] = await db
-    .select({ stroops: sql<string>`coalesce(sum(${feeCharged}), 0)::text` })
-    .from(transferRows)
-    .where(and(eq(transferRows.sponsor, sponsor), gte(createdAt, new Date(now.getTime() - DAY_MS))))
-  return BigInt(spent?.stroops ?? 0)
+  const [[counted], [first]] = await Promise.all([
+    db
+      .select({ stroops: sql<string>`coalesce(sum(${settled.fees}), 0)::text` })
+      .from(settled)
+      .where(eq(settled.sponsor, sponsor)),
+    db
+      .select({ stroops: sql<string>`coalesce(sum(${feeCharged}), 0)::text` })
+      .from(transferRows)
+      .where(and(eq(transferRows.sponsor, sponsor), gte(createdAt, since), lt(createdAt, whole))),
+  ])
+  return BigInt(counted?.stroops ?? 0) + BigInt(first?.stroops ?? 0)
 }

@@ -1,4 +1,4 @@
-import { count, eq, inArray, sql } from 'drizzle-orm'
+import { count, eq, inArray, ne, notInArray, sql } from 'drizzle-orm'
 import { BATCH_STATUSES, batches, PAYOUT_STATUSES, payouts } from '#drizzle/schema/directory.ts'
 import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
@@ -7,18 +7,39 @@ import { listMovingBatches } from './batches.ts'
 import { CHANNEL_STATES, channelState, listChannels } from './channels.ts'
 import { TRANSFER_VIEWS, transferRows } from './transfer-rows.ts'
 
-/** Counts the records in each state, and returns the age of the oldest unfinished one. */
+const UNFINISHED_BATCHES = BATCH_STATUSES.filter((status) => status !== 'completed')
+const UNFINISHED_PAYOUTS = PAYOUT_STATUSES.filter((status) => status !== 'paid' && status !== 'canceled')
+
+/** Counts the unfinished records in each state, and returns the age of the oldest unfinished one. */
 export async function stateFamilies(db: Database, now: Date): Promise<Family[]> {
   const [ofBatches, ofPayouts, channels, ages] = await Promise.all([
-    db.select({ state: batches.status, count: count() }).from(batches).groupBy(batches.status),
-    db.select({ state: payouts.status, count: count() }).from(payouts).groupBy(payouts.status),
+    db
+      .select({ state: batches.status, count: count() })
+      .from(batches)
+      .where(ne(batches.status, 'completed'))
+      .groupBy(batches.status),
+    db
+      .select({ state: payouts.status, count: count() })
+      .from(payouts)
+      .where(notInArray(payouts.status, ['paid', 'canceled']))
+      .groupBy(payouts.status),
     listChannels(db, undefined, now),
     readAges(db, now),
   ])
   const ofChannels = [...Map.groupBy(channels, channelState)].map(([state, own]) => ({ state, count: own.length }))
   return [
-    family('payroll_batches', 'Batches, by state.', 'state', filled(BATCH_STATUSES, ofBatches)),
-    family('payroll_payouts', 'Payouts, by state.', 'state', filled(PAYOUT_STATUSES, ofPayouts)),
+    family(
+      'payroll_batches',
+      'Batches that are not completed, by state.',
+      'state',
+      filled(UNFINISHED_BATCHES, ofBatches),
+    ),
+    family(
+      'payroll_payouts',
+      'Payouts that are neither paid nor canceled, by state.',
+      'state',
+      filled(UNFINISHED_PAYOUTS, ofPayouts),
+    ),
     family('payroll_channels', 'Channels of the relays, by state.', 'state', filled(CHANNEL_STATES, ofChannels)),
     family(
       'payroll_oldest_open_seconds',
@@ -30,7 +51,7 @@ export async function stateFamilies(db: Database, now: Date): Promise<Family[]> 
 }
 
 /** A state without records is 0: a missing series would silently resolve its alerts. */
-function filled<State extends string>(states: readonly State[], rows: readonly { state: State; count: number }[]) {
+function filled(states: readonly string[], rows: readonly { state: string; count: number }[]) {
   return states.map((state) => [state, rows.find((row) => row.state === state)?.count ?? 0] as const)
 }
 

@@ -1,93 +1,108 @@
-import { and, count, eq, sql } from 'drizzle-orm'
+import { and, count, eq, gt, inArray, notInArray, sql } from 'drizzle-orm'
+import { unionAll } from 'drizzle-orm/pg-core'
 import { auditLog } from '#drizzle/schema/audit.ts'
 import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
+import { refusalCounts, rollups } from '#drizzle/schema/rollups.ts'
 import { quotas, sponsorFloats } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
-import type { Family, Sample } from '#lib/observability/metrics.ts'
+import type { Family } from '#lib/observability/metrics.ts'
 import { EVERYBODY, quotaDay } from '#lib/transfers/quota.ts'
-import { notOfFaucet, transferRows } from './transfer-rows.ts'
+import { isCounted } from '#lib/transfers/rollups.ts'
+import { type Bucket, countBelow, countSettlements } from './settlements.ts'
+import { transferRows } from './transfer-rows.ts'
 
-const SETTLEMENT_BOUNDS = [1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60, 120, 330]
+const SETTLEMENT_BOUNDS = [1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60, 120, 330] as const
 
-/**
- * Reads the metrics that come from the database: they are the same on every instance and survive restarts.
- * @param faucet the faucet's account, whose deposits do not count as sponsored transfers
- */
-export async function storedFamilies(db: Database, now: Date, faucet: string | undefined): Promise<Family[]> {
+/** Reads the metrics that come from the database: they are the same on every instance and survive restarts. */
+export async function storedFamilies(db: Database, now: Date): Promise<Family[]> {
   return [
-    ...(await transferFamilies(db, faucet)),
+    ...(await transferFamilies(db)),
     await refusalFamily(db),
     ...(await quotaFamilies(db, now)),
     ...(await jobFamilies(db)),
   ]
 }
 
-async function transferFamilies(db: Database, faucet: string | undefined): Promise<Family[]> {
-  const byStatus = await db
-    .select({ status: transferRows.status, value: count() })
+async function transferFamilies(db: Database): Promise<Family[]> {
+  const settled = await countSettlements(db, undefined)
+  const decided = await db
+    .select({
+      status: settled.status,
+      bucket: settled.bucket,
+      count: sql`sum(${settled.count})`.mapWith(Number),
+      seconds: sql`sum(${settled.seconds})`.mapWith(Number),
+    })
+    .from(settled)
+    .groupBy(settled.status, settled.bucket)
+  const [open] = await db
+    .select({ count: count() })
     .from(transferRows)
-    .where(notOfFaucet(faucet))
-    .groupBy(transferRows.status)
-  const samples = byStatus.map(({ status, value }) => ({ labels: { status }, value }))
-  const isOpen = ({ labels: { status } }: (typeof samples)[number]) => status === 'open'
+    .where(and(eq(transferRows.status, 'open'), isCounted))
   return [
     {
       name: 'payroll_transfers_total',
       help: 'Decided sponsored transfers, by outcome.',
       type: 'counter',
-      samples: samples.filter((sample) => !isOpen(sample)),
+      samples: [...Map.groupBy(decided, ({ status }) => status)].map(([status, rows]) => ({
+        labels: { status },
+        value: sumOf(rows, 'count'),
+      })),
     },
     {
       name: 'payroll_transfers_open',
-      help: 'Undecided sponsored transfers, by status.',
+      help: 'Undecided sponsored transfers.',
       type: 'gauge',
-      samples: samples.filter(isOpen),
+      samples: [{ labels: { status: 'open' }, value: open?.count ?? 0 }],
     },
-    await settlementFamily(db, faucet),
+    settlementFamily(decided.filter(({ status }) => status === 'succeeded')),
   ]
 }
 
-async function settlementFamily(db: Database, faucet: string | undefined): Promise<Family> {
-  const { createdAt, settledAt, status } = transferRows
-  const seconds = sql`extract(epoch from ${settledAt} - ${createdAt})`
-  const bounds = sql.raw(`array[${SETTLEMENT_BOUNDS.join(', ')}]::numeric[]`)
-  // width_bucket puts a value that equals a bound into the bucket above, which does not matter for times.
-  const rows = await db
-    .select({
-      bucket: sql`width_bucket(${seconds}, ${bounds})`.mapWith(Number).as('bucket'),
-      value: count(),
-      sum: sql`sum(${seconds})`.mapWith(Number),
-    })
-    .from(transferRows)
-    .where(and(eq(status, 'succeeded'), notOfFaucet(faucet)))
-    .groupBy(sql`bucket`)
-  const counts = new Array<number>(SETTLEMENT_BOUNDS.length + 1).fill(0)
-  for (const { bucket, value } of rows) counts[bucket] = value
-  const sum = rows.reduce((total, row) => total + row.sum, 0)
+const sumOf = (rows: readonly Bucket[], of: 'count' | 'seconds') => rows.reduce((sum, row) => sum + row[of], 0)
+
+/** The buckets of a histogram are cumulative. */
+function settlementFamily(succeeded: readonly Bucket[]): Family {
+  const all = sumOf(succeeded, 'count')
+  const below = countBelow(succeeded, SETTLEMENT_BOUNDS)
+  const buckets = [...SETTLEMENT_BOUNDS, '+Inf'].map((bound, index) => ({
+    labels: { le: String(bound) },
+    value: below[index] ?? all,
+    suffix: '_bucket' as const,
+  }))
   return {
     name: 'payroll_settlement_seconds',
     help: 'Time from recording a transfer to settling it as succeeded.',
     type: 'histogram',
-    samples: distributionSamples(counts, sum),
+    samples: [
+      ...buckets,
+      { labels: {}, value: sumOf(succeeded, 'seconds'), suffix: '_sum' },
+      { labels: {}, value: all, suffix: '_count' },
+    ],
   }
 }
 
-/** The samples of a histogram, whose buckets are cumulative. */
-function distributionSamples(counts: readonly number[], sum: number): Sample[] {
-  let total = 0
-  const buckets = [...SETTLEMENT_BOUNDS, '+Inf'].map((bound, index) => {
-    total += counts[index] ?? 0
-    return { labels: { le: String(bound) }, value: total, suffix: '_bucket' as const }
-  })
-  return [...buckets, { labels: {}, value: sum, suffix: '_sum' }, { labels: {}, value: total, suffix: '_count' }]
-}
-
+/** The counts, and the entries that the roll-up has not reached. */
 async function refusalFamily(db: Database): Promise<Family> {
-  const rows = await db
-    .select({ reason: sql<string>`${auditLog.detail} ->> 'reason'`.as('reason'), value: count() })
+  const isOfRefusals = eq(rollups.name, 'refusals')
+  const [row] = await db.select({ after: rollups.after }).from(rollups).where(isOfRefusals)
+  const after = sql`coalesce((select ${rollups.after} from ${rollups} where ${isOfRefusals}), 0)`
+  const rolledUp = db.select({ reason: refusalCounts.reason, count: refusalCounts.count }).from(refusalCounts)
+  const fresh = db
+    .select({ reason: sql<string>`${auditLog.detail} ->> 'reason'`.as('reason'), count: count() })
     .from(auditLog)
-    .where(eq(auditLog.action, 'transfer.refused'))
+    .where(
+      and(
+        eq(auditLog.action, 'transfer.refused'),
+        gt(auditLog.sequence, row?.after ?? 0),
+        gt(auditLog.sequence, after),
+      ),
+    )
     .groupBy(sql`reason`)
+  const all = unionAll(rolledUp, fresh).as('refused')
+  const rows = await db
+    .select({ reason: all.reason, value: sql`sum(${all.count})`.mapWith(Number) })
+    .from(all)
+    .groupBy(all.reason)
   return {
     name: 'payroll_refusals_total',
     help: 'Transfers that the sponsor refused, by reason.',
@@ -128,21 +143,26 @@ async function quotaFamilies(db: Database, now: Date): Promise<Family[]> {
 }
 
 async function jobFamilies(db: Database): Promise<Family[]> {
-  const jobs = await db.select({ state: batchJobs.status, value: count() }).from(batchJobs).groupBy(batchJobs.status)
+  const jobs = await db
+    .select({ state: batchJobs.status, value: count() })
+    .from(batchJobs)
+    .where(inArray(batchJobs.status, ['running', 'failed']))
+    .groupBy(batchJobs.status)
   const items = await db
     .select({ state: batchItems.status, value: count() })
     .from(batchItems)
+    .where(notInArray(batchItems.status, ['paid', 'skipped']))
     .groupBy(batchItems.status)
   return [
     {
       name: 'payroll_jobs',
-      help: 'Relay jobs, by state.',
+      help: 'Relay jobs that are running or have failed, by state.',
       type: 'gauge',
       samples: jobs.map(({ state, value }) => ({ labels: { state }, value })),
     },
     {
       name: 'payroll_job_items',
-      help: 'Items of relay jobs, by state.',
+      help: 'Items of relay jobs that are neither paid nor skipped, by state.',
       type: 'gauge',
       samples: items.map(({ state, value }) => ({ labels: { state }, value })),
     },

@@ -1,6 +1,8 @@
-import { and, gte, inArray, sql } from 'drizzle-orm'
+import { and, count, eq, gte, sql } from 'drizzle-orm'
 import type { Database } from '#lib/db/connection.ts'
-import { notOfFaucet, TRANSFER_VIEWS, transferRows } from './transfer-rows.ts'
+import { hourOf, isCounted } from '#lib/transfers/rollups.ts'
+import { type Bucket, countSettlements, percentileOf } from './settlements.ts'
+import { TRANSFER_VIEWS, transferRows } from './transfer-rows.ts'
 
 /** The ranges of the charts, each in parts of equal length. Days start at midnight UTC. */
 export const RANGES = {
@@ -31,53 +33,60 @@ export interface Traffic {
   slowSeconds: number | undefined
 }
 
-/** Reads the transfers of a range in one query, without the deposits of `faucet`. */
-export async function readTraffic(
-  db: Database,
-  now: Date,
-  range: Range = '24h',
-  faucet: string | undefined = undefined,
-): Promise<Traffic> {
+/** Reads the transfers of a range, without the faucet's deposits. */
+export async function readTraffic(db: Database, now: Date, range: Range = '24h'): Promise<Traffic> {
   const { parts, seconds } = RANGES[range]
   const current = Math.floor(now.getTime() / 1000 / seconds)
-  const first = current - parts + 1
-  const { status, createdAt, settledAt } = transferRows
-  const part = sql`floor(extract(epoch from ${createdAt}) / ${sql.raw(String(seconds))})`
-  const took = sql`extract(epoch from ${settledAt} - ${createdAt})`
-  const isOne = (view: keyof typeof TRANSFER_VIEWS) => inArray(status, [...TRANSFER_VIEWS[view]])
-  const counted = (view: keyof typeof TRANSFER_VIEWS) => sql<number>`(count(*) filter (where ${isOne(view)}))::int`
-  const percentile = (share: number) =>
-    sql<
-      number | null
-    >`(percentile_cont(${sql.raw(String(share))}) within group (order by ${took}) filter (where ${isOne('succeeded')}))::float8`
-  const rows = await db
-    .select({
-      // null: the row for the whole range
-      part: sql<number | null>`${part}::int`,
-      succeeded: counted('succeeded'),
-      failed: counted('failed'),
-      open: counted('open'),
-      medianSeconds: percentile(0.5),
-      slowSeconds: percentile(0.95),
-    })
-    .from(transferRows)
-    .where(and(gte(createdAt, new Date(first * seconds * 1000)), notOfFaucet(faucet)))
-    .groupBy(sql`grouping sets ((${part}), ())`)
-  const byPart = new Map(rows.map((row) => [row.part, row]))
-  const all = byPart.get(null)
+  const starts = Array.from(
+    { length: parts },
+    (_, position) => new Date((current - parts + 1 + position) * seconds * 1000),
+  )
+  const [since = now] = starts
+  const settled = await countSettlements(db, since)
+  const recordedAt = sql`date_trunc('hour', ${transferRows.createdAt} at time zone 'UTC')`
+  const [counts, open] = await Promise.all([
+    db
+      .select({
+        hour: settled.hour,
+        status: settled.status,
+        bucket: settled.bucket,
+        count: sql`sum(${settled.count})`.mapWith(Number),
+        seconds: sql`sum(${settled.seconds})`.mapWith(Number),
+      })
+      .from(settled)
+      .groupBy(settled.hour, settled.status, settled.bucket),
+    db
+      .select({ hour: sql<string>`to_char(${recordedAt}, 'YYYY-MM-DD"T"HH24')`, count: count() })
+      .from(transferRows)
+      .where(and(eq(transferRows.status, 'open'), isCounted, gte(transferRows.createdAt, since)))
+      .groupBy(recordedAt),
+  ])
+  const keyLength = range === '24h' ? 13 : 10
+  const partOf = ({ hour }: { hour: string }) => hour.slice(0, keyLength)
+  const [countsOf, openOf] = [Map.groupBy(counts, partOf), Map.groupBy(open, partOf)]
   return {
     range,
-    parts: Array.from({ length: parts }, (_, position) => {
-      const row = byPart.get(first + position)
+    parts: starts.map((at) => {
+      const key = hourOf(at).slice(0, keyLength)
+      const own = countsOf.get(key) ?? []
       return {
-        at: new Date((first + position) * seconds * 1000),
-        succeeded: row?.succeeded ?? 0,
-        failed: row?.failed ?? 0,
-        open: row?.open ?? 0,
-        medianSeconds: row?.medianSeconds ?? undefined,
+        at,
+        succeeded: sumOf(own, 'succeeded'),
+        failed: sumOf(own, 'failed'),
+        open: (openOf.get(key) ?? []).reduce((sum, row) => sum + row.count, 0),
+        medianSeconds: percentileOf(succeededOf(own), 0.5),
       }
     }),
-    medianSeconds: all?.medianSeconds ?? undefined,
-    slowSeconds: all?.slowSeconds ?? undefined,
+    medianSeconds: percentileOf(succeededOf(counts), 0.5),
+    slowSeconds: percentileOf(succeededOf(counts), 0.95),
   }
+}
+
+type Counted = Bucket & { status: string }
+
+const succeededOf = (rows: readonly Counted[]) => rows.filter(({ status }) => status === 'succeeded')
+
+function sumOf(rows: readonly Counted[], view: keyof typeof TRANSFER_VIEWS): number {
+  const statuses: readonly string[] = TRANSFER_VIEWS[view]
+  return rows.reduce((sum, row) => sum + (statuses.includes(row.status) ? row.count : 0), 0)
 }

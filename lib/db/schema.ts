@@ -4,10 +4,11 @@ import * as audit from '#drizzle/schema/audit.ts'
 import * as chores from '#drizzle/schema/chores.ts'
 import * as directory from '#drizzle/schema/directory.ts'
 import * as relay from '#drizzle/schema/relay.ts'
+import * as rollups from '#drizzle/schema/rollups.ts'
 import * as transfers from '#drizzle/schema/transfers.ts'
 
 /** Every table of the service, except pg-boss's. */
-export const schema = { ...transfers, ...directory, ...relay, ...audit, ...archive, ...chores }
+export const schema = { ...transfers, ...directory, ...relay, ...audit, ...archive, ...chores, ...rollups }
 
 /** A database or a transaction of it; verbs take either. */
 export type Database = PgDatabase<PgQueryResultHKT, typeof schema>

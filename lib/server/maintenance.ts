@@ -8,6 +8,7 @@ import { describeFailure, log } from '#lib/observability/log.ts'
 import { resumeItems } from '#lib/relay/chores.ts'
 import { adoptTransfers } from '#lib/transfers/refresh.ts'
 import { purgeRefusals } from '#lib/transfers/refusals.ts'
+import { rollUp } from '#lib/transfers/rollups.ts'
 import { eraseOldEnvelopes } from '#lib/transfers/rows.ts'
 import { directoryContext, type Service } from './services.ts'
 
@@ -24,6 +25,7 @@ const CHORES = {
   items: async ({ database, batch, now }) => (batch ? await resumeItems({ database, queue: batch.queue, now }) : 0),
   challenges: async ({ database, now }) => await purgeUsedChallenges(await database(), now()),
   refusals: async ({ database, now }) => await purgeRefusals(await database(), now()),
+  rollups: async ({ database, now }) => await rollUp(await database(), now()),
   tables: async ({ database }) => (await analyzeGrownTables(await database())).length,
   archive: async ({ archive }) => (archive ? await ingest(archive, { maxMs: ROUND_MS }) : 0),
 } satisfies Record<string, (service: Service) => Promise<number>>
@@ -32,7 +34,7 @@ type Chore = keyof typeof CHORES
 const NAMES = Object.keys(CHORES) as Chore[]
 
 /** These do the same in every process. Each process resumes the items of its own relay key. */
-const SHARED: ReadonlySet<Chore> = new Set(['envelopes', 'contractors', 'challenges', 'refusals'])
+const SHARED: ReadonlySet<Chore> = new Set(['envelopes', 'contractors', 'challenges', 'refusals', 'rollups'])
 
 /** A round looks up some of the waiting contractors, and the next round goes on behind them. */
 async function sweepContractors(service: Service): Promise<number> {

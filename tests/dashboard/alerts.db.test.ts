@@ -56,7 +56,6 @@ test('uses only exported metrics and label values in alerts', async () => {
     network,
     sponsor,
     archive: { network: network as Network, token: 'C', database: async () => db },
-    settings: { faucet: undefined },
     now: () => NOW,
   })
   const references = rules.flatMap(({ expr }) => [...expr.matchAll(/\b(payroll_[a-z_]+)(?:\{(\w+)!?="([^"]*)"\})?/g)])

@@ -78,7 +78,7 @@ test('runs a shared chore once in an interval, however many processes there are'
   await expect.poll(() => statusOf(id)).toBe('ready')
   await Promise.all(ends.map((end) => end()))
   expect(service.ledger.requests).toHaveLength(1)
-  expect(await service.db.query.chores.findMany()).toHaveLength(4)
+  expect(await service.db.query.chores.findMany()).toHaveLength(5)
 })
 
 test('leaves a shared chore that has failed to the other processes at once', async () => {

@@ -110,7 +110,7 @@ async function readFigures(
   const moving = await listMovingBatches(db, MOVING_SHOWN)
   const [spending, traffic, attention, channels] = await Promise.all([
     payer === undefined ? undefined : readSpending(db, payer, now),
-    readTraffic(db, now, range, settings.faucet?.keypair.publicKey()),
+    readTraffic(db, now, range),
     readAttention(db, now),
     settings.token === undefined ? [] : listChannels(db, settings.token, now),
   ])
