@@ -12,10 +12,10 @@ const config: NextConfig = {
   skipTrailingSlashRedirect: true,
   // Keeps PGlite's WebAssembly out of the public assets, and the SDK and socket libraries out of the bundle.
   serverExternalPackages: ['@electric-sql/pglite', '@stellar/stellar-sdk', '@vercel/postgres', 'pg', 'ws'],
-  // The viewer of /docs and the package of /sdk are read from files, not imported.
+  // The package of /sdk and the guides of /docs are read from files, not imported.
   outputFileTracingIncludes: {
     '/sdk/**': ['./lib/sdk/dist/*.tgz'],
-    '/docs/**': ['./lib/api/viewer/*.{js,css}', './node_modules/swagger-ui-dist/swagger-ui{-bundle.js,.css}'],
+    '/docs/guides/**': ['./docs/*.md'],
   },
   // The image runs without npm. `next start` warns about a standalone build, so npm start uses an ordinary one.
   ...(process.env.BUILD_STANDALONE && { output: 'standalone' }),
@@ -26,11 +26,6 @@ const config: NextConfig = {
         { key: 'X-Content-Type-Options', value: 'nosniff' },
         { key: 'Referrer-Policy', value: 'same-origin' },
       ],
-    },
-    {
-      // lib/api/viewer/files.ts has compressed these two files.
-      source: '/docs/:version([0-9a-f]{16})/:file(swagger-ui-bundle\\.js|swagger-ui\\.css)',
-      headers: [{ key: 'Content-Encoding', value: 'gzip' }],
     },
     {
       // A header that is set here wins over the handler's, and pages of the archive may be cached.

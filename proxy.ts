@@ -46,8 +46,8 @@ function presentRefusal(thrown: unknown): NextResponse {
 }
 
 // Next silently truncates the bodies of requests that it passes to this file, so the API and the targets of forms are
-// excluded. So is the viewer of /docs, which sends its own policy. Every other path is a page.
+// excluded. Every other path is a page.
 export const config = {
   matcher:
-    '/((?!api(?:/|$)|docs/?$|docs/[^/]+/[^/]+/?$|_next/static/|\\.well-known/stellar\\.toml$|icon\\.svg$|sign-in/password/?$|sign-out/?$|act/?$|invite/email/?$|invite/sign-in/?$).*)',
+    '/((?!api(?:/|$)|_next/static/|\\.well-known/stellar\\.toml$|icon\\.svg$|sign-in/password/?$|sign-out/?$|act/?$|invite/email/?$|invite/sign-in/?$).*)',
 }

@@ -2,10 +2,15 @@ import { cookies } from 'next/headers'
 import { z } from 'zod'
 import type { PendingSignIn } from '#lib/auth/oidc/authorization.ts'
 
-const PENDING = z.object({ state: z.string(), verifier: z.string(), token: z.string() })
+const PENDING = z.object({
+  state: z.string(),
+  verifier: z.string(),
+  token: z.string(),
+  wallet: z.object({ contractor: z.string(), session: z.string() }).optional(),
+})
 
-/** A pending sign-in at the provider, and the invite to accept afterwards. */
-export type InviteSignIn = PendingSignIn & { token: string }
+/** A pending sign-in at the provider, and what to do afterwards: accept the invite, or add a wallet to the contractor. */
+export type InviteSignIn = PendingSignIn & Pick<z.output<typeof PENDING>, 'token' | 'wallet'>
 
 const MINUTES_10 = 600
 

@@ -14,7 +14,8 @@ import { presentOperation, refusalShape } from './presentation.ts'
 import { healthShape } from './service.ts'
 import { transferShape } from './transfers.ts'
 
-const DESCRIPTION = `Sessions, fee sponsorship and a payout back office for confidential payroll on the Stellar test network.
+/** What holds for every operation, as Markdown. */
+export const DESCRIPTION = `Sessions, fee sponsorship and a payout back office for confidential payroll on the Stellar test network.
 
 The amount of a sponsored transfer never appears in a request or response: it is inside the proof that the client
 builds. Two amounts do pass through the API: a contractor's \`rate\`, stored as it was sent, and the \`amounts\` of a batch
@@ -82,7 +83,7 @@ function presentPaths(operations: readonly Operation[]) {
 }
 
 /** Removes the patterns and limits that zod adds where the format or type is enough. */
-function simplify({ jsonSchema }: ZodOpenApiOverrideContext): void {
+export function simplify({ jsonSchema }: Pick<ZodOpenApiOverrideContext, 'jsonSchema'>): void {
   if (jsonSchema.format === 'date-time') delete jsonSchema.pattern
   // Numbers in a query are strings, so zod adds a pattern. Type and range are enough.
   if (jsonSchema.type === 'integer') delete jsonSchema.pattern

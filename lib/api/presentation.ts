@@ -19,7 +19,8 @@ export const refusalShape = z.looseObject({
     .meta({ description: 'how many more fields are bad: `fields` lists at most 100', 'x-extension': true }),
 })
 
-const TITLES: Record<number, string> = {
+/** The meaning of each status. */
+export const TITLES: Record<number, string> = {
   400: 'A field is missing or invalid; the message names it',
   401: 'The bearer token is missing, expired or invalid',
   403: 'The caller may not do this',

@@ -12,6 +12,7 @@ const REDIRECT = 'http://127.0.0.1/callback'
 const USERS: Record<string, { email: string; email_verified: boolean; tells: 'token' | 'userinfo' }> = {
   alice: { email: 'Alice@b.example', email_verified: true, tells: 'token' },
   bob: { email: 'bob@b.example', email_verified: false, tells: 'token' },
+  erin: { email: 'erin@b.example', email_verified: true, tells: 'token' },
   dora: { email: 'dora@b.example', email_verified: true, tells: 'token' },
   carol: { email: 'carol@b.example', email_verified: true, tells: 'userinfo' },
 }

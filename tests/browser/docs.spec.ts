@@ -1,5 +1,7 @@
 import { expect, type Page, test } from '@playwright/test'
-import { OPERATIONS } from '#lib/api/interface.ts'
+import { GUIDES } from '#lib/api/reference/guides.ts'
+import { reference } from '#lib/api/reference/reference.ts'
+import { REFUSALS } from '#lib/refusal/refusal.ts'
 import { DESKTOP, findFaults, NARROWEST, PHONE } from './operator.ts'
 import { type RunningProgram, runProgram } from './running-program.ts'
 
@@ -9,82 +11,156 @@ test.beforeAll(async () => {
 })
 test.afterAll(() => program.stop())
 
-/** Opens the reference, and collects the browser's errors and the requested origins. */
-async function open(page: Page) {
+/** Opens a page of the reference, and collects the browser's errors and the requested origins. */
+async function open(page: Page, path: string) {
   const complaints: string[] = []
   const origins = new Set<string>()
   page.on('console', (message) => message.type() === 'error' && complaints.push(message.text()))
   page.on('pageerror', (error) => complaints.push(error.message))
   page.on('request', (request) => origins.add(new URL(request.url()).origin))
-  await page.goto(`${program.base}/docs`)
-  await expect(page.locator('.opblock')).toHaveCount(OPERATIONS.length)
+  await page.goto(`${program.base}${path}`)
+  await expect(page.getByRole('searchbox', { name: 'Filter the operations' })).toBeVisible()
   return { complaints, origins }
 }
 
-const routeOf = (page: Page, id: string) => page.locator(`.opblock[id$="-${id}"]`)
+const operation = (page: Page, id: string) => page.locator(`article[id="${id}"]`)
 
-/** Expands an operation and sends its example. */
+/** Opens the form of an operation and sends its example. */
 async function send(page: Page, id: string) {
-  const route = routeOf(page, id)
-  await route.locator('.opblock-summary-control').click()
-  await route.getByRole('button', { name: 'Execute' }).click()
-  return route.locator('.live-responses-table')
+  const article = operation(page, id)
+  await article.getByText('Try it').click()
+  await article.getByRole('button', { name: 'Send the request' }).click()
+  return article.locator('[aria-live]')
 }
 
-test('lists every operation, requests only its own origin, and violates no policy', async ({ page }) => {
-  const { complaints, origins } = await open(page)
-  for (const { summary } of OPERATIONS) await expect(page.getByText(summary, { exact: true }).first()).toBeAttached()
+test('describes every operation once, requests only its own origin, and violates no policy', async ({ page }) => {
+  const { complaints, origins } = await open(page, '/docs')
+  for (const { slug, operations } of reference()) {
+    await page.goto(`${program.base}/docs/${slug}`)
+    await expect(page.locator('article')).toHaveCount(operations.length)
+    for (const { id, summary } of operations) {
+      await expect(operation(page, id).getByRole('heading', { level: 2, name: summary, exact: true })).toBeVisible()
+    }
+  }
   await expect(await send(page, 'getHealth')).toContainText('"ok": true')
   expect(complaints).toEqual([])
   expect([...origins]).toEqual([program.base])
+})
+
+test('leads from the filter and from a deep link to an operation', async ({ page }) => {
+  await open(page, '/docs')
+  const navigation = page.getByRole('navigation', { name: 'Operations' })
+  await navigation.getByRole('searchbox').fill('post batches')
+  await expect(navigation.getByRole('status')).toHaveText(/^[2-9] operations$/)
+  await expect(navigation.getByRole('link', { name: 'GET /batches', exact: true })).toHaveCount(0)
+  await navigation.getByRole('link', { name: 'POST /batches/{id}/ready' }).click()
+  await expect(page).toHaveURL(/\/docs\/batches#/)
+  const id = new URL(page.url()).hash.slice(1)
+  await page.goto(page.url())
+  await page.reload()
+  await expect(operation(page, id)).toBeInViewport()
 })
 
 for (const [kind, name] of [
   ['ledger', 'Sign in with a new wallet'],
   ['idp', 'Sign in with an email'],
 ] as const) {
-  test(`signs in a test user of kind ${kind} on a phone, and sends its session with later requests`, async ({
+  test(`signs in a test user of kind ${kind} on a phone, and keeps the session in this tab only`, async ({
     page,
+    context,
   }) => {
     await page.setViewportSize(PHONE)
-    const { complaints } = await open(page)
+    const { complaints } = await open(page, '/docs')
     await page.getByRole('button', { name }).click()
-    await expect(page.locator('.test-session').getByRole('status')).toContainText('Signed in as')
-    expect(await findFaults(page, PHONE, NARROWEST)).toEqual([])
+    const session = page.getByRole('region', { name: 'Session', exact: true })
+    await expect(session).toContainText(`(${kind})`)
+    await page.goto(`${program.base}/docs/me`)
+    await expect(session).toContainText(`(${kind})`)
     await expect(await send(page, 'getMe')).toContainText(`"kind": "${kind}"`)
+    expect(await findFaults(page, PHONE, NARROWEST)).toEqual([])
+    const other = await context.newPage()
+    await other.goto(`${program.base}/docs/me`)
+    await expect(other.getByRole('region', { name: 'Session', exact: true })).toContainText('No session')
+    await session.getByRole('button', { name: 'Forget the session' }).click()
+    await expect(session).toContainText('No session')
     expect(complaints).toEqual([])
   })
 }
 
+test('copies the request as curl before it is sent, with its values', async ({ page, context }) => {
+  await context.grantPermissions(['clipboard-read', 'clipboard-write'])
+  await open(page, '/docs/contractors')
+  const article = operation(page, 'createContractor')
+  await article.getByText('Try it').click()
+  await article.getByRole('textbox', { name: 'Body' }).fill(`{ "name": "Ada's" }`)
+  await article.getByRole('button', { name: 'Copy: curl: POST /contractors' }).click()
+  await expect(page.getByText('Copied')).toBeVisible()
+  expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(
+    [
+      `curl -X POST '${program.base}/api/contractors' \\`,
+      `  -H 'Authorization: Bearer SESSION' \\`,
+      `  -H 'Content-Type: application/json' \\`,
+      `  -d '{ "name": "Ada'\\''s" }'`,
+    ].join('\n'),
+  )
+  await article.getByRole('button', { name: 'Send the request' }).click()
+  await expect(article.locator('[aria-live]')).toContainText('missing bearer token')
+})
+
+test('lists every refusal code once, with one example for each status', async ({ page }) => {
+  await open(page, '/docs/errors')
+  const codes = await page.locator('tbody th code').allTextContents()
+  expect(codes).toEqual(Object.values(REFUSALS).flatMap(Object.keys))
+  expect(new Set(codes).size).toBe(codes.length)
+  await expect(page.locator('figure')).toHaveCount(await page.locator('section[id^="status-"]').count())
+  await page.goto(`${program.base}/docs/batches`)
+  const errors = page.locator('article').first().getByText('Errors')
+  await errors.click()
+  await page.locator('article').first().getByRole('link', { name: '401' }).click()
+  await expect(page).toHaveURL(`${program.base}/docs/errors#status-401`)
+})
+
+test('works without JavaScript: navigation, fields, errors and the command', async ({ browser }) => {
+  const page = await browser.newPage({ javaScriptEnabled: false })
+  await page.goto(`${program.base}/docs`)
+  await page
+    .getByRole('navigation', { name: 'Operations' })
+    .getByRole('link', { name: 'POST /contractors', exact: true })
+    .click()
+  const article = operation(page, 'createContractor')
+  await expect(article.getByRole('rowheader', { name: 'name required' })).toBeVisible()
+  await expect(article).toContainText(`curl -X POST '${program.base}/api/contractors'`)
+  await page.close()
+})
+
 test('has no accessibility violations and fits a phone, light and dark', async ({ page }) => {
-  await open(page)
-  await expect(await send(page, 'getHealth')).toContainText('"ok": true')
-  await routeOf(page, 'createContractor').locator('.opblock-summary-control').click()
-  await expect(routeOf(page, 'createContractor').getByRole('button', { name: 'Execute' })).toBeVisible()
-  expect(await findFaults(page, DESKTOP, PHONE)).toEqual([])
-  await page.setViewportSize(PHONE)
-  for (const { summary } of OPERATIONS) await expect(page.getByText(summary, { exact: true }).first()).toBeVisible()
-  await expect(page.getByRole('link', { name: 'Confidential payroll' })).toHaveAttribute('href', '/')
-  for (const colorScheme of ['light', 'dark'] as const) {
-    await page.emulateMedia({ colorScheme })
-    const isDark = () => page.evaluate(() => getComputedStyle(document.documentElement).colorScheme.includes('dark'))
-    await expect.poll(isDark).toBe(colorScheme === 'dark')
+  const paths = ['/docs', '/docs/errors', ...reference().map(({ slug }) => `/docs/${slug}`)]
+  const guides = Object.keys(GUIDES).map((name) => `/docs/guides/${name}`)
+  for (const path of [...paths, ...guides]) {
+    await open(page, path)
+    const closed = page.locator('main details:not([open]) > summary')
+    for (let left = await closed.count(); left > 0; left -= 1) await closed.first().click()
+    expect(await findFaults(page, DESKTOP, PHONE), path).toEqual([])
   }
 })
 
-test('serves assets that browsers cache forever', async ({ request }) => {
-  const page = await request.get(`${program.base}/docs`)
-  const etag = page.headers().etag ?? ''
-  const again = await request.get(`${program.base}/docs`, { headers: { 'If-None-Match': etag } })
-  expect([page.status(), again.status()]).toEqual([200, 304])
-  const text = await page.text()
-  const files = [...text.matchAll(/(?:src|href)="(\/docs\/[^"]+)"/g)].map(([, path]) => path)
-  expect(files).toHaveLength(5)
-  for (const file of files) {
-    const answer = await request.get(`${program.base}${file}`)
-    expect([answer.status(), answer.headers()['cache-control']]).toEqual([200, 'public, max-age=31536000, immutable'])
+test('links every guide, and the guides’ links lead to pages', async ({ page, request }) => {
+  test.slow()
+  const links = new Set<string>()
+  for (const name of Object.keys(GUIDES)) {
+    await open(page, `/docs/guides/${name}`)
+    await expect(page.getByRole('heading', { level: 1 })).toBeVisible()
+    const hrefs = await page
+      .getByRole('main')
+      .locator('a')
+      .evaluateAll((all) => all.map((one) => one.getAttribute('href') ?? ''))
+    for (const href of hrefs) {
+      if (href.startsWith('#')) await expect(page.locator(`[id="${href.slice(1)}"]`), `${name} ${href}`).toHaveCount(1)
+      else if (!href.startsWith('http')) links.add(href)
+    }
   }
-  const old = (files[0] ?? '').replace(/[0-9a-f]{16}/, '0'.repeat(16))
-  expect((await request.get(`${program.base}${old}`)).url()).toBe(`${program.base}${files[0]}`)
-  expect((await request.get(`${program.base}${(files[0] ?? '').replace(/[^/]+$/, 'other.js')}`)).status()).toBe(404)
+  for (const link of links) {
+    expect(link).toMatch(/^\//)
+    expect((await request.get(`${program.base}${link}`)).status(), link).toBe(200)
+  }
 })

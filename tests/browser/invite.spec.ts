@@ -1,5 +1,6 @@
-import { expect, type Page, test } from '@playwright/test'
-import { Keypair, TransactionBuilder } from '@stellar/stellar-sdk'
+import { expect, test } from '@playwright/test'
+import { Keypair } from '@stellar/stellar-sdk'
+import { installFreighter } from './freighter.ts'
 import { DESKTOP, findBarriers, findFaults, NARROWEST, openInteractive, PHONE } from './operator.ts'
 import { openPayroll, type Payroll } from './payroll.ts'
 import { QUICK_LEDGER, type RunningProgram, runProgram } from './running-program.ts'
@@ -20,42 +21,6 @@ async function invite(contractor: Record<string, string>): Promise<string> {
   const { id } = (await payroll.ask('POST', '/contractors', contractor)).body as { id: string }
   const { inviteUrl } = (await payroll.ask('POST', `/contractors/${id}/invite`)).body as { inviteUrl: string }
   return inviteUrl
-}
-
-/**
- * Responds like Freighter's content script, by window messages. The key stays in this process.
- * @param refuses the user rejects the request
- */
-async function installFreighter(page: Page, key: Keypair, { refuses = false } = {}): Promise<void> {
-  await page.exposeFunction('signAsFreighter', (xdr: string, passphrase: string) => {
-    const transaction = TransactionBuilder.fromXdr(xdr, passphrase)
-    transaction.sign(key)
-    return transaction.toXdr()
-  })
-  await page.addInitScript(
-    ([address, isRefusing]) => {
-      window.addEventListener('message', async ({ data, source }) => {
-        if (source !== window || data?.source !== 'FREIGHTER_EXTERNAL_MSG_REQUEST') return
-        const answer = (fields: object) =>
-          window.postMessage(
-            { source: 'FREIGHTER_EXTERNAL_MSG_RESPONSE', messagedId: data.messageId, ...fields },
-            window.location.origin,
-          )
-        const sign = Reflect.get(window, 'signAsFreighter') as (xdr: string, passphrase: string) => Promise<string>
-        if (data.type === 'REQUEST_CONNECTION_STATUS') answer({ isConnected: true })
-        else if (data.type === 'REQUEST_ACCESS') answer({ publicKey: address })
-        else if (data.type === 'SUBMIT_TRANSACTION' && isRefusing) {
-          answer({ apiError: { code: -4, message: 'The user rejected this request.' } })
-        } else if (data.type === 'SUBMIT_TRANSACTION') {
-          answer({
-            signedTransaction: await sign(data.transactionXdr, data.networkPassphrase),
-            signerAddress: address,
-          })
-        }
-      })
-    },
-    [key.publicKey(), refuses] as const,
-  )
 }
 
 const statusOf = async (name: string) => {
@@ -81,7 +46,6 @@ test('accepts an invite with an email in any script, and shows the next steps', 
   await page.getByRole('button', { name: 'Accept by email' }).click()
   await expect(page.getByRole('heading', { name: 'The invite is accepted' })).toBeFocused()
   await expect(page.getByRole('main')).toContainText('Register your account')
-  await expect(page.getByRole('main')).toContainText('enter the account’s address there')
   await expect(page.getByRole('main')).not.toContainText(ASKED)
   await expect(page.getByRole('main')).toContainText('GET /api/payouts')
   expect(await findBarriers(page)).toEqual([])
@@ -90,6 +54,27 @@ test('accepts an invite with an email in any script, and shows the next steps', 
   await expect(page.getByRole('heading', { name: 'The invite is accepted' })).toBeVisible()
   await expect(page.getByRole('main')).toContainText('Register your account')
   expect(await findFaults(page, DESKTOP, PHONE, NARROWEST)).toEqual([])
+})
+
+test('adds a wallet to the contractor who accepted by email, at any later time', async ({ page }) => {
+  const key = Keypair.random()
+  await installFreighter(page, key)
+  await openInteractive(page, await invite({ name: 'Annie Easley', email: 'annie@example.com' }))
+  await page.getByRole('textbox', { name: 'Accept with your email' }).fill('annie@example.com')
+  await page.getByRole('button', { name: 'Accept by email' }).click()
+  await expect(page.getByRole('heading', { name: 'The invite is accepted' })).toBeFocused()
+  await openInteractive(page, page.url())
+  const email = page.getByRole('textbox', { name: 'The email that you accepted with' })
+  const add = page.getByRole('button', { name: 'Add your Freighter wallet' })
+  await email.fill('eve@example.com')
+  await add.click()
+  await expect(page.getByRole('main').getByRole('alert')).toContainText('accepted with another email')
+  expect(await findFaults(page, DESKTOP, PHONE, NARROWEST)).toEqual([])
+  await email.fill('annie@example.com')
+  await add.click()
+  await expect(add).toHaveCount(0)
+  await expect(page.getByRole('main')).toContainText('Register your account')
+  expect(await statusOf('Annie Easley')).toMatchObject({ status: 'onboarding', address: key.publicKey() })
 })
 
 test('accepts an invite with a wallet, whose account becomes the address', async ({ page }) => {

@@ -1,6 +1,8 @@
 import { expect, type Page, test } from '@playwright/test'
+import { Keypair } from '@stellar/stellar-sdk'
 import { AUDIENCE, type OidcServer, openOidcServer } from '../auth/oidc-server.ts'
 import { freePort } from '../support/port.ts'
+import { installFreighter } from './freighter.ts'
 import { DESKTOP, findBarriers, findFaults, NARROWEST, openInteractive } from './operator.ts'
 import { openPayroll, type Payroll } from './payroll.ts'
 import { QUICK_LEDGER, type RunningProgram, runProgram } from './running-program.ts'
@@ -30,6 +32,10 @@ async function invite(name: string, email: string): Promise<string> {
 /** Signs in at the provider and consents. */
 async function signInAtProvider(page: Page, user: string): Promise<void> {
   await page.getByRole('button', { name: 'Sign in with your email' }).click()
+  await consent(page, user)
+}
+
+async function consent(page: Page, user: string): Promise<void> {
   await page.getByPlaceholder('Enter any login').fill(user)
   await page.getByPlaceholder('and password').fill('x')
   await page.getByRole('button', { name: 'Sign-in' }).click()
@@ -69,6 +75,37 @@ test('refuses another user, and lets the invited one sign in at the provider ins
   await signInAtProvider(page, 'dora')
   await expect(page).toHaveURL(link)
   await expect(page.getByRole('heading', { name: 'The invite is accepted' })).toBeVisible()
+})
+
+test('adds a wallet with a sign-in at the provider, for the user who accepted only', async ({ page, browser }) => {
+  const key = Keypair.random()
+  const link = await invite('Erin', 'erin@b.example')
+  await openInteractive(page, link)
+  await signInAtProvider(page, 'erin')
+  await expect(page.getByRole('heading', { name: 'The invite is accepted' })).toBeVisible()
+  const stranger = await browser.newPage()
+  await installFreighter(stranger, Keypair.random())
+  await openInteractive(stranger, link)
+  await stranger.getByRole('button', { name: 'Add your Freighter wallet' }).click()
+  await consent(stranger, 'dora')
+  await expect(stranger.getByRole('main').getByRole('alert')).toContainText('accepted with another email')
+  await stranger.close()
+  await installFreighter(page, key)
+  await openInteractive(page, link)
+  await page.getByRole('button', { name: 'Add your Freighter wallet' }).click()
+  const list = async () => ((await payroll.ask('GET', '/contractors')).body as { contractors: object[] }).contractors
+  await expect.poll(list).toContainEqual(expect.objectContaining({ name: 'Erin', address: key.publicKey() }))
+  await page.goto(link)
+  await expect(page.getByRole('main')).toContainText('Register your account')
+  await expect(page.getByText('Add your wallet')).toHaveCount(0)
+})
+
+test('refuses a page of another site that begins a sign-in', async ({ request }) => {
+  const answer = await request.post(`${program.base}/invite/sign-in`, {
+    data: { token: 'x', wallet: { contractor: 'x', session: 'x' } },
+    headers: { Origin: 'https://evil.example' },
+  })
+  expect(answer.status()).toBe(403)
 })
 
 test('takes no status from an address', async ({ page }) => {

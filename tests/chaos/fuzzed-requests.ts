@@ -21,7 +21,7 @@ const PAGES = [
     '/transfers.csv',
     '/pulse',
   ],
-  ...['/.well-known/stellar.toml', '/icon.svg', '/docs/0123456789abcdef/swagger-ui.css', '/_next/static/x.js'],
+  ...['/.well-known/stellar.toml', '/icon.svg', '/docs/guides/api', '/_next/static/x.js'],
   ...['/_next/image?url=%2Ficon.svg&w=64&q=75', '/_next/x', '/_next/data/x.json', '/_next/hmr', '/favicon.ico', '*'],
 ]
 

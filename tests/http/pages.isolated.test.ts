@@ -17,16 +17,25 @@ const hasPolicy = (path: string) => doesMatch({ config, nextConfig: {}, url: pat
 describe('the policy of a page', () => {
   test.each([
     ...['/', '/sign-in', '/sign-in/', '/nowhere', '/overview', '/invite/token', '/invite/late', '/batches/1'],
-    ...['/docs/x', '/docs/a/b/c', '/docsx', '/iconx', '/icon', '/.well-known/x', '/.well-known/stellar.toml/x'],
+    ...[
+      '/docs',
+      '/docs/contractors',
+      '/docs/a/b/c',
+      '/docsx',
+      '/iconx',
+      '/icon',
+      '/.well-known/x',
+      '/.well-known/stellar.toml/x',
+    ],
     ...['/apix', '/sign-in/password/x', '/sign-outs', '/invite/emails', '/_next/staticx'],
   ])('%s', (path) => {
     expect(hasPolicy(path)).toBe(true)
   })
 
   test.each([
-    ...['/api', '/api/me', '/docs', '/docs/', '/docs/1a/swagger-ui.css', '/icon.svg', '/.well-known/stellar.toml'],
+    ...['/api', '/api/me', '/icon.svg', '/.well-known/stellar.toml'],
     ...['/sign-in/password', '/sign-in/password/', '/sign-out', '/act', '/invite/email', '/invite/sign-in'],
-  ])('sets no policy for %s, which reads a body or has a separate policy', (path) => {
+  ])('sets no policy for %s, which reads a body or is no page', (path) => {
     expect(hasPolicy(path)).toBe(false)
   })
 })

@@ -4,8 +4,9 @@ import { useEffect, useRef } from 'react'
 import { Command } from '#app/(operator)/copy-button.tsx'
 import { CopyListener } from '#app/(operator)/copy-listener.tsx'
 import { Hash } from '#app/(operator)/hash.tsx'
+import { AddWallet, type AddWalletProps } from './add-wallet.tsx'
 
-interface AcceptedInviteProps {
+interface AcceptedInviteProps extends AddWalletProps {
   /** the status of the contractor's record now, and whether it has an account */
   status: string
   hasAccount: boolean
@@ -16,7 +17,9 @@ interface AcceptedInviteProps {
 }
 
 /** The contractor's next steps once the invite is accepted. */
-export function AcceptedInvite({ status, hasAccount, contract, application, isLocal }: AcceptedInviteProps) {
+export function AcceptedInvite(props: AcceptedInviteProps) {
+  const { status, hasAccount, contract, application, isLocal, ...signIn } = props
+  const addsHere = !hasAccount && (signIn.email === 'form' || signIn.email === 'provider')
   const heading = useRef<HTMLHeadingElement>(null)
   // The form that had the focus has been removed.
   useEffect(() => heading.current?.focus(), [])
@@ -26,6 +29,12 @@ export function AcceptedInvite({ status, hasAccount, contract, application, isLo
         The invite is accepted
       </h2>
       <ol className="mt-3 list-decimal space-y-3 pl-5 marker:text-faint">
+        {addsHere && (
+          <li>
+            <span className="font-medium">Add your wallet</span>, so that your employer can pay its account.
+            <AddWallet {...signIn} />
+          </li>
+        )}
         {status === 'ready' ? (
           <li>Your account is registered with the confidential token: you can now be paid.</li>
         ) : (
@@ -40,7 +49,7 @@ export function AcceptedInvite({ status, hasAccount, contract, application, isLo
             {' in '}
             <Application address={application} />
             {'. '}
-            {!hasAccount && 'Also enter the account’s address there. '}
+            {!hasAccount && !addsHere && 'Also enter the account’s address there. '}
             Your employer then sees when you can be paid.
           </li>
         )}

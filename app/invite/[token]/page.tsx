@@ -13,10 +13,15 @@ import { InviteCard } from './invite-card.tsx'
 // Anyone who has the URL can accept, so keep it from search engines and, as a referrer, from other sites.
 export const metadata: Metadata = { title: 'An invite', robots: { index: false }, referrer: 'no-referrer' }
 
+const OTHER_EMAIL = 'It did not work: the invite was accepted with another email. Sign in with that one.'
 /** The messages for refusals after a sign-in at the identity provider, by the code of the refusal. */
 const PROBLEMS: Partial<Record<string, string>> = {
   'invite-for-other':
     'It did not work: this invite is for another email or account. Sign in with the email that was invited.',
+  'contractor-not-found': OTHER_EMAIL,
+  'employer-required': OTHER_EMAIL,
+  'organisation-in-use': 'It did not work: this wallet belongs to an organisation with records.',
+  'address-taken': 'It did not work: another contractor of your employer has this account.',
   'own-invite': 'It did not work: this invite is from your own organisation.',
   'identity-token-invalid': 'It did not work: the identity provider did not sign you in.',
   unavailable: 'It did not work: the identity provider cannot be reached. Try again in a moment.',
@@ -36,11 +41,19 @@ export default async function InvitePage({ params, searchParams }: PageProps<'/i
   const { provider, testIssuer, network, token: contract } = settings
   const { problem } = await readQuery(searchParams)
   const title = `${company ?? 'An employer'} invites you`
+  const signIn = {
+    token,
+    email: testIssuer ? 'form' : provider?.clientId ? 'provider' : provider ? 'application' : 'none',
+    problem: problem === undefined ? '' : (PROBLEMS[problem] ?? 'It did not work. Try again.'),
+    // Otherwise the provider would sign the same wrong account in again.
+    choosesAccount: ['invite-for-other', 'contractor-not-found', 'employer-required'].includes(problem ?? ''),
+  } as const
   if (accepted) {
     return (
       <InviteCard title={title}>
         <AcceptedInvite
           {...accepted}
+          {...signIn}
           contract={contract}
           application={settings.frontendUrl}
           isLocal={network.name === 'local'}
@@ -50,13 +63,7 @@ export default async function InvitePage({ params, searchParams }: PageProps<'/i
   }
   return (
     <InviteCard title={title}>
-      <AcceptInvite
-        token={token}
-        email={testIssuer ? 'form' : provider?.clientId ? 'provider' : provider ? 'application' : 'none'}
-        problem={problem === undefined ? '' : (PROBLEMS[problem] ?? 'It did not work. Try again.')}
-        // Otherwise the provider would sign the same wrong account in again.
-        choosesAccount={problem === 'invite-for-other'}
-      >
+      <AcceptInvite {...signIn}>
         <p className="text-base text-soft">
           You are invited to be paid as a contractor. Your pay stays between you and your employer: the amount is
           encrypted on the ledger.

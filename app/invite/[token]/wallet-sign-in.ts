@@ -1,10 +1,10 @@
-import { requestChallenge, verifyChallenge } from './invite-requests.ts'
+import { requestChallenge, verifyChallenge, type WalletSession } from './invite-requests.ts'
 
 /** No wallet extension responds in this browser. */
 export class NoWallet extends Error {}
 
-/** Signs in with the account of the Freighter extension (SEP-10); resolves to the session. */
-export async function signInWithFreighter(): Promise<string> {
+/** Signs in with the account of the Freighter extension (SEP-10). */
+export async function signInWithFreighter(): Promise<WalletSession> {
   // The library uses `window` as soon as it is loaded, so the server must not load it.
   const { isConnected, requestAccess, signTransaction } = await import('@stellar/freighter-api')
   if (!(await isConnected()).isConnected) {

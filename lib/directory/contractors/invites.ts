@@ -77,8 +77,8 @@ interface Invite {
   /** the invited email, masked, or the invited name without one */
   invited: string
   expiresAt: Date
-  /** the contractor's status once the invite is accepted, and whether its record has an account */
-  accepted: { status: ContractorStatus; hasAccount: boolean } | undefined
+  /** the contractor's record once the invite is accepted, and whether it has an account */
+  accepted: { contractor: string; status: ContractorStatus; hasAccount: boolean } | undefined
 }
 
 /**
@@ -106,7 +106,7 @@ export async function findInvite({ db, settings, now }: DirectoryContext, token:
     company: await chosenName(db, organisation),
     invited: email === null ? person : maskEmail(email),
     expiresAt,
-    accepted: acceptedAt === null ? undefined : { status, hasAccount: address !== null },
+    accepted: acceptedAt === null ? undefined : { contractor: name.contractor, status, hasAccount: address !== null },
   }
 }
 

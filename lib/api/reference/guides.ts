@@ -1,0 +1,40 @@
+import { readFile } from 'node:fs/promises'
+import { dataPath } from '#lib/config/data-directory.ts'
+import { type Block, parseMarkdown } from '#lib/text/markdown.ts'
+
+/** The guides that the reference serves: files of `docs`, without their ending. */
+export const GUIDES = {
+  api: 'The three journeys',
+  walkthrough: 'Walkthrough: commands and code',
+  runs: 'Runs: the relay pays a batch',
+  disclosure: 'Disclosure and audit',
+  'embedded-ledger': 'The embedded ledger',
+  'relay-and-proofs': 'The relay and its proofs',
+  configuration: 'Configuration',
+  deploy: 'Deploy',
+  operate: 'Operate',
+  decisions: 'Decisions',
+} as const
+export type GuideName = keyof typeof GUIDES
+
+export const isGuide = (name: string): name is GuideName => Object.hasOwn(GUIDES, name)
+
+const loading = new Map<GuideName, Promise<Block[]>>()
+
+/** A guide's content, read once. */
+export function readGuide(name: GuideName): Promise<Block[]> {
+  const blocks = loading.get(name) ?? readFile(dataPath(process.cwd(), `docs/${name}.md`), 'utf8').then(parseMarkdown)
+  loading.set(name, blocks)
+  return blocks
+}
+
+/**
+ * The address of a link in a guide: other guides and the error codes are pages here. Undefined for a file that is not
+ * served.
+ */
+export function guideAddress(href: string): string | undefined {
+  if (/^(https?:|#)/.test(href)) return href
+  const [, name = '', anchor = ''] = /^([\w-]+)\.md(#.*)?$/.exec(href) ?? []
+  if (name === 'error-codes') return `/docs/errors${anchor.replace('#', '#status-')}`
+  return isGuide(name) ? `/docs/guides/${name}${anchor}` : undefined
+}
