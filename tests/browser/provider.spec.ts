@@ -93,6 +93,8 @@ test('adds a wallet with a sign-in at the provider, for the user who accepted on
   await installFreighter(page, key)
   await openInteractive(page, link)
   await page.getByRole('button', { name: 'Add your Freighter wallet' }).click()
+  // The browser is still signed in at the provider, which only asks for consent.
+  await page.getByRole('button', { name: 'Continue' }).click()
   const list = async () => ((await payroll.ask('GET', '/contractors')).body as { contractors: object[] }).contractors
   await expect.poll(list).toContainEqual(expect.objectContaining({ name: 'Erin', address: key.publicKey() }))
   await page.goto(link)
