@@ -160,5 +160,8 @@ export const refusals = pgTable(
     lastHash: text('last_hash').notNull(),
     lastAt: instant('last_at').notNull(),
   },
-  (table) => [primaryKey({ columns: [table.account, table.hour, table.reason] })],
+  (table) => [
+    primaryKey({ columns: [table.account, table.hour, table.reason] }),
+    index('refusals_oldest').on(table.lastAt),
+  ],
 )

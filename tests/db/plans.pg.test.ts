@@ -1,0 +1,105 @@
+import { Keypair } from '@stellar/stellar-sdk'
+import type { Pool } from 'pg'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { listMovingBatches } from '#lib/dashboard/batches.ts'
+import { readAttention } from '#lib/dashboard/overview.ts'
+import { readPulse } from '#lib/dashboard/pulse.ts'
+import * as pages from '#lib/dashboard/record-pages.ts'
+import { readSpending } from '#lib/dashboard/spending.ts'
+import { readTraffic } from '#lib/dashboard/traffic.ts'
+import { runChores } from '#lib/server/maintenance.ts'
+import { rollUp } from '#lib/transfers/rollups.ts'
+import { cloneDatabase, type TestDatabase } from '../support/database.ts'
+import { type FilledRecords, fillDatabase } from '../support/filled-database.ts'
+import { collectPlans, explainAll } from '../support/plans.ts'
+import { openTestService, type TestService } from '../support/test-service.ts'
+
+const TOKEN = 'a token for metrics'
+
+let database: TestDatabase
+let service: TestService<'none'>
+let records: FilledRecords
+let collected: ReturnType<typeof collectPlans>
+
+beforeAll(async () => {
+  database = await cloneDatabase()
+  records = await fillDatabase(database.url, 100_000)
+  const filled = await database.store.database()
+  await vi.waitUntil(async () => (await rollUp(filled, new Date())) === 0, { timeout: 60_000 })
+  await explainAll(database.url)
+  service = await openTestService({
+    database,
+    variables: { METRICS_TOKEN: TOKEN, SPONSOR_SEED: Keypair.random().secret() },
+  })
+  const db = await service.running.database()
+  collected = collectPlans((db as unknown as { $client: Pool }).$client)
+})
+afterAll(async () => {
+  await service?.close()
+  await database?.drop()
+})
+
+/** Requires that `work` sends statements, none of which reads all of a growing table. */
+async function expectIndexed(work: () => Promise<unknown>): Promise<void> {
+  collected.take()
+  await work()
+  const { plans, scans } = collected.take()
+  expect(plans).toBeGreaterThan(0)
+  expect(scans).toEqual([])
+}
+
+test.each([
+  ['/me'],
+  ['/contractors'],
+  ['/contractors?limit=100'],
+  ['/contractors?limit=100&q=Contractor'],
+  ['/contractors?limit=100&status=ready'],
+  ['/contractors/{contractor}'],
+  ['/batches'],
+  ['/batches?limit=100&status=completed'],
+  ['/batches/{batch}'],
+  ['/batches/{batch}/status'],
+  ['/payouts'],
+  ['/payouts?limit=100'],
+  ['/payouts?batchId={batch}'],
+  ['/payouts?contractorId={contractor}'],
+  ['/payouts?status=failed'],
+  ['/payouts?from=2026-01-01&to=2026-02-01'],
+  ['/batch/{job}'],
+])('GET %s reads no growing table whole', async (path) => {
+  const of = async (employer: string, own: Record<string, string>) => {
+    const session = await service.wallet(employer)
+    const address = path.replace(/\{(\w+)\}/, (_, name: string) => own[name] ?? '')
+    await expectIndexed(async () =>
+      expect(await service.ask('GET', address, { session })).toMatchObject({ status: 200 }),
+    )
+  }
+  await of(records.employer, { ...records })
+  if (!/contractor|job/.test(path)) await of(records.largeEmployer, { batch: records.largeBatch })
+})
+
+test('GET /metrics reads no growing table whole', () =>
+  expectIndexed(() => service.ask('GET', '/metrics', { headers: { authorization: `Bearer ${TOKEN}` } })))
+
+test('the chores read no growing table whole', () => expectIndexed(() => runChores(service.running)))
+
+test.each(
+  Object.entries({
+    overview: (db, now) => readAttention(db, now),
+    'batches in progress': (db) => listMovingBatches(db, 20),
+    'chart of a day': (db, now) => readTraffic(db, now, '24h'),
+    'chart of a month': (db, now) => readTraffic(db, now, '30d'),
+    spending: (db, now) => readSpending(db, 'GSPONSOR', now),
+    pulse: (db) => readPulse(db),
+    transfer: (db, now) => pages.readTransferPage(db, records.transfer, now),
+    payout: (db) => pages.readPayoutPage(db, records.payout),
+    batch: (db, now) => pages.readBatchPage(db, records.batch, now),
+    'large batch': (db, now) => pages.readBatchPage(db, records.largeBatch, now),
+    job: (db, now) => pages.readJobPage(db, records.job, now),
+    contractor: (db) => pages.readContractorPage(db, records.contractor),
+    organisation: (db, now) => pages.readOrganisationPage(db, records.organisation, now),
+  } satisfies Record<string, (db: Parameters<typeof readPulse>[0], now: Date) => Promise<unknown>>),
+)('the page of %s reads no growing table whole', async (_, read) => {
+  const db = await service.running.database()
+  await expectIndexed(() => read(db, new Date()))
+})
