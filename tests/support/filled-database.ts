@@ -68,7 +68,7 @@ async function dropIndexes(client: Client): Promise<{ indexdef: string }[]> {
 
 function* statements(payouts: number): Generator<string> {
   const counts = Object.fromEntries(
-    Object.entries(PAYOUTS_PER).map(([record, per]) => [record, Math.max(30, Math.ceil(payouts / per))]),
+    Object.entries(PAYOUTS_PER).map(([record, per]) => [record, Math.ceil(payouts / per)]),
   ) as typeof PAYOUTS_PER
   const { organisation, contractor, batch, job, refusal } = counts
   const at = (n: string, all: number) => `now() - interval '${DAYS} days' * (1 - (${n})::float / ${all})`

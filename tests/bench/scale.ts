@@ -1,0 +1,198 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Client } from 'pg'
+import { composeOperator, mintOperatorSession } from '#lib/auth/operator.ts'
+import { mintSession } from '#lib/auth/session.ts'
+import { startServing } from '#lib/cli/process/serve.ts'
+import { openStore } from '#lib/db/connection.ts'
+import { rollUp } from '#lib/transfers/rollups.ts'
+import { type FilledRecords, fillDatabase } from '../support/filled-database.ts'
+
+const PAYOUTS = 3_000_000
+/** The small database has a hundredth of the payouts, and enough for every page to be full. */
+const smallerThan = (payouts: number) => Math.max(10_000, Math.ceil(payouts / 100))
+const ROUNDS = 7
+const WARMING_UP = 2
+const PORT = 3930
+const SECRET = 'a secret for one run of the benchmark, long enough'
+const PASSWORD = 'the password of the benchmark'
+const TOKEN = 'the token of the benchmark'
+
+/** A filled database, and the service on it. */
+interface Filled {
+  base: string
+  records: FilledRecords
+  /** the headers of the employers' sessions, of the operator, and of the tokens */
+  headers: Record<Caller, Record<string, string>>
+  stop(): Promise<void>
+}
+
+type Caller = 'employer' | 'large employer' | 'operator' | 'token'
+
+/** Every read of the API, the pages, the first part of the files, and the chores. */
+const REQUESTS: readonly (readonly [caller: Caller, path: string, mostTimes?: number])[] = [
+  ...[
+    '/me',
+    '/contractors?limit=100',
+    '/contractors?limit=100&q=contractor',
+    '/contractors/{contractor}',
+    '/batches?limit=100',
+    '/batches/{batch}',
+    '/batches/{batch}/status',
+    '/payouts?limit=100',
+    '/payouts?contractorId={contractor}',
+    '/payouts?status=failed',
+    '/batch/{job}',
+  ].map((path) => ['employer', `/api${path}`] as const),
+  ['token', '/api/metrics'],
+  ['token', '/api/cron/sweep'],
+  ...[
+    '/overview',
+    '/overview?range=30d',
+    '/batches',
+    '/batches?status=failed',
+    '/batches/{batch}',
+    '/transfers',
+    '/transfers?view=failed',
+    '/transfers?view=refused',
+    '/transfers?organisation={organisation}',
+    '/transfers?contractor={contractor}',
+    '/transfers/{transfer}',
+    '/payouts/{payout}',
+    '/contractors',
+    '/contractors?organisation={organisation}',
+    '/contractors/{contractor}',
+    '/organisations',
+    '/organisations/{organisation}',
+    '/jobs',
+    '/jobs?organisation={organisation}',
+    '/jobs/{job}',
+    '/audit',
+    '/audit?organisation={organisation}',
+    '/pulse',
+    ...['transfers', 'batches', 'payouts', 'contractors', 'organisations', 'jobs', 'audit', 'refusals'].map(
+      (list) => `/${list}.csv`,
+    ),
+  ].map((path) => ['operator', path] as const),
+  ...['transfers', 'batches', 'contractors', 'jobs', 'audit'].flatMap((list) =>
+    ['{hash}', '{organisation}', 'Employer 7'].map((q) => ['operator', `/${list}?q=${q}`, 3] as const),
+  ),
+]
+
+/**
+ * Measures every read on a database with this many payouts against one with fewer, in turns, and prints the medians.
+ */
+export async function measureScale(databaseUrl: string, payouts = PAYOUTS): Promise<void> {
+  const filled: Filled[] = []
+  try {
+    const fewer = smallerThan(payouts)
+    for (const count of [fewer, payouts]) {
+      filled.push(await fill(databaseUrl, `scale_${count}`, count, PORT + filled.length))
+    }
+    console.log(`| request | ${fewer} payouts, ms | ${payouts}, ms | times | |\n|---|---|---|---|---|`)
+    for (const [caller, path, mostTimes = 2] of REQUESTS) {
+      const [small = 0, large = 0] = await compare(filled, caller, path)
+      const verdict = large > 300 || large > mostTimes * Math.max(small, 1) ? 'over' : ''
+      console.log(
+        `| ${path} | ${small.toFixed(1)} | ${large.toFixed(1)} | ${(large / small).toFixed(2)} | ${verdict} |`,
+      )
+    }
+  } finally {
+    for (const { stop } of filled) await stop()
+  }
+}
+
+async function fill(serverUrl: string, name: string, payouts: number, port: number): Promise<Filled> {
+  const client = new Client({ connectionString: serverUrl })
+  await client.connect()
+  await client.query(`CREATE DATABASE ${name}`)
+  await client.end()
+  const url = serverUrl.replace(/\/[^/]*$/, `/${name}`)
+  const store = openStore({ url })
+  const began = performance.now()
+  const db = await store.database()
+  const records = await fillDatabase(url, payouts)
+  while ((await rollUp(db, new Date())) > 0);
+  await store.close()
+  console.log(`${payouts} payouts filled in ${((performance.now() - began) / 1000).toFixed(0)} s: ${await sizeOf(url)}`)
+  const base = `http://127.0.0.1:${port}`
+  const directory = await mkdtemp(join(tmpdir(), 'payroll-bench-'))
+  const serving = await startServing(base, {
+    PORT: String(port),
+    DATA_DIR: directory,
+    DATABASE_URL: url,
+    SESSION_SECRET: SECRET,
+    STELLAR_RPC_URL: 'http://127.0.0.1:1',
+    OPERATOR_PASSWORD: PASSWORD,
+    METRICS_TOKEN: TOKEN,
+    CRON_SECRET: TOKEN,
+  })
+  const origin = `http://localhost:${port}`
+  const sessions = { secret: SECRET, issuer: origin, audience: `${origin}/api`, ttl: 12 * 3600 }
+  const bearer = async (sub: string) => {
+    const session = await mintSession(sessions, { kind: 'ledger', sub }, new Date())
+    return { authorization: `Bearer ${session}` }
+  }
+  const operator = composeOperator(SECRET, { password: PASSWORD, embeddedSecret: undefined })
+  if (!operator) throw new Error('the dashboard is closed')
+  return {
+    base,
+    records,
+    headers: {
+      employer: await bearer(records.employer),
+      'large employer': await bearer(records.largeEmployer),
+      operator: { cookie: `operator-${port}=${await mintOperatorSession(operator, 'Bench', new Date())}` },
+      token: { authorization: `Bearer ${TOKEN}` },
+    },
+    stop: async () => {
+      await serving.stop()
+      await rm(directory, { recursive: true, force: true })
+    },
+  }
+}
+
+/** The bytes per payout of each table with its indexes. */
+async function sizeOf(url: string): Promise<string> {
+  const client = new Client({ connectionString: url })
+  await client.connect()
+  const { rows } = await client.query(`SELECT relname AS name, pg_total_relation_size(oid) AS bytes,
+      pg_total_relation_size(oid) / (SELECT count(*) FROM payouts) AS each
+    FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace ORDER BY 2 DESC LIMIT 6`)
+  await client.end()
+  return rows
+    .map(({ name, each }) => `${name} ${each}`)
+    .join(', ')
+    .concat(' bytes per payout')
+}
+
+/** The medians of a request on each database, taken in turns. */
+async function compare(filled: readonly Filled[], caller: Caller, path: string): Promise<number[]> {
+  const times = filled.map((): number[] => [])
+  for (let round = -WARMING_UP; round < ROUNDS; round += 1) {
+    for (const [index, { base, headers, records }] of filled.entries()) {
+      const filledPath = path.replace(/\{(\w+)\}/, (_, name: keyof FilledRecords) => records[name])
+      const began = performance.now()
+      await read(`${base}${filledPath}`, headers[caller])
+      if (round >= 0) times[index]?.push(performance.now() - began)
+    }
+  }
+  return times.map((own) => own.sort((one, other) => one - other)[Math.floor(own.length / 2)] ?? 0)
+}
+
+/** Reads a response; of a file only its head and its first part. */
+async function read(url: string, headers: Record<string, string>): Promise<void> {
+  const response = await fetch(url, { headers, redirect: 'manual' })
+  if (response.status !== 200) throw new Error(`${url} responded ${response.status}`)
+  if (!url.includes('.csv')) {
+    await response.arrayBuffer()
+    return
+  }
+  const reader = response.body?.getReader()
+  for (let bytes = 0; bytes < 10_000; ) {
+    const part = await reader?.read()
+    if (!part || part.done) return
+    bytes += part.value.length
+  }
+  await reader?.cancel()
+}
