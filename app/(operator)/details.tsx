@@ -1,6 +1,7 @@
 import Link from 'next/link'
 import type { TimelineEvent } from '#lib/dashboard/timeline.ts'
 import { Hash, TransactionHash } from './hash.tsx'
+import { addressOf } from './query.ts'
 import { type RecordType, recordPath } from './record-links.tsx'
 
 /** The details of an entry or an event, with links to the records that it names. */
@@ -31,6 +32,18 @@ function Value({ name, value, network }: { name: string; value: string; network:
         className="inline-block min-h-6 font-mono leading-6 text-accent underline-offset-4 hover:underline"
       >
         {value.slice(0, 8)}
+      </Link>
+    )
+  }
+  if (name === 'request') {
+    return (
+      <Link
+        href={addressOf('/search', { q: value })}
+        prefetch={false}
+        title={value}
+        className="inline-block min-h-6 font-mono leading-6 text-accent underline-offset-4 hover:underline"
+      >
+        {value.length > 12 ? `${value.slice(0, 8)}…` : value}
       </Link>
     )
   }

@@ -5,6 +5,7 @@ import { BrandMark } from '#app/brand-mark.tsx'
 import { CopyListener } from './copy-listener.tsx'
 import { Live } from './live.tsx'
 import { readPagePulse } from './page-pulse.ts'
+import { SearchBox } from './search-box.tsx'
 
 const PAGES = [
   ['/overview', 'Overview'],
@@ -21,13 +22,15 @@ export interface FrameProps {
   here?: (typeof PAGES)[number][0]
   title: string
   network: string
+  /** the text of a search */
+  q?: string
   /** a link to the parent, above the title */
   above?: { href: Route; name: string }
   children: ReactNode
 }
 
 /** The frame of every page of the dashboard: navigation, title and content. */
-export async function Frame({ here, title, network, above, children }: FrameProps) {
+export async function Frame({ here, title, network, q, above, children }: FrameProps) {
   const pulse = await readPagePulse()
   return (
     <div className="print:block lg:grid lg:min-h-dvh lg:grid-cols-[13.5rem_minmax(0,1fr)]">
@@ -46,6 +49,9 @@ export async function Frame({ here, title, network, above, children }: FrameProp
           <span className="lg:hidden">
             <SignOut />
           </span>
+        </div>
+        <div className="px-4 py-2 sm:px-6 lg:px-3 lg:pt-0 lg:pb-4">
+          <SearchBox q={q} />
         </div>
         <nav aria-label="Pages" className="px-2 sm:px-4 lg:px-3">
           <ul className="flex flex-wrap gap-x-0.5 pb-2 lg:flex-col lg:gap-0.5">

@@ -1,27 +1,39 @@
 import Link from 'next/link'
 import type { ReactNode } from 'react'
-import type { List } from '#lib/dashboard/list.ts'
+import type { UnknownFilter } from '#lib/dashboard/filters.ts'
+import { type List, MOST_COUNTED } from '#lib/dashboard/list.ts'
 import { fileOf } from './csv-file.ts'
 import { groupDigits } from './figures.tsx'
+import { FilterForm } from './filter-form.tsx'
 import { Frame, type FrameProps } from './frame.tsx'
 import { Pager } from './pager.tsx'
-import { addressOf, type Query } from './query.ts'
-import { type Filter, SearchForm } from './search-form.tsx'
+import { addressOf, firstPage, type Query } from './query.ts'
 import { type Column, Empty, Table, Unreachable } from './table.tsx'
 import { type Tab, Tabs } from './tabs.tsx'
+
+/** The orders of a list, each with its label. The first is the usual one. */
+export type Sorts = readonly (readonly [value: string, word: string])[]
+
+export const BY_TIME = [
+  ['', 'Newest'],
+  ['oldest', 'Oldest'],
+] as const satisfies Sorts
 
 interface ListViewProps<Row> extends Pick<FrameProps, 'here' | 'title' | 'network' | 'above'> {
   path: string
   query: Query
+  /** the filters in the query, and those that the list doesn't have */
+  filters: Readonly<Record<string, string>>
+  unknown: readonly UnknownFilter[]
+  /** the names of the records by which the list is filtered */
+  names: Readonly<Record<string, string | undefined>>
   /** undefined while the database cannot be reached */
   list: List<Row> | undefined
   /** the noun for one record, and its plural */
   nouns: readonly [one: string, many: string]
-  /** the fields that a search matches */
-  searches: string
   tabs?: { label: string; name: string; tabs: readonly Tab[] }
-  filters?: readonly Filter[]
-  /** further fields of the search form */
+  sorts?: Sorts
+  /** further fields of the filter form */
   fields?: ReactNode
   /** the CSV files of the list: for the same query, and what they contain */
   csv: { list: { name: string }; query?: Query; of: string }[]
@@ -37,57 +49,34 @@ interface ListViewProps<Row> extends Pick<FrameProps, 'here' | 'title' | 'networ
   keyOf: (row: Row) => string
 }
 
-/** Every list of the dashboard: search, filters, tabs with counts, the records, totals and pages. */
+/** Every list of the dashboard: filters, tabs with counts, the records, totals and pages. */
 export function ListView<Row>(props: ListViewProps<Row>) {
-  const {
-    here,
-    title,
-    network,
-    above,
-    path,
-    query,
-    list,
-    searches,
-    tabs,
-    filters = [],
-    fields,
-    csv,
-    before,
-    after,
-  } = props
-  const isSet = (name: string) => name !== 'page' && query[name] !== undefined && query[name] !== ''
-  const isFiltered = Object.keys(query).some((name) => name !== tabs?.name && isSet(name))
+  const { here, title, network, above, path, query, filters, list, tabs, sorts = [], fields, before, after } = props
+  const isSet = (name: string) => name !== 'sort' && filters[name] !== ''
+  const isFiltered = Object.keys(filters).some((name) => name !== tabs?.name && isSet(name))
   const isTab = tabs !== undefined && isSet(tabs.name) && !isFiltered
   return (
     <Frame here={here} title={title} network={network} above={above}>
       {before}
       {tabs && <Tabs {...tabs} path={path} query={query} counts={list?.counts} />}
-      <SearchForm path={path} query={query} searches={searches} tab={tabs?.name} filters={filters}>
+      <FilterForm {...props} tab={tabs?.name}>
         {fields}
-      </SearchForm>
+      </FilterForm>
       {list ? (
         <>
           <div className="mb-2 flex flex-wrap items-baseline justify-between gap-x-6 gap-y-1 text-[0.8125rem] text-soft">
             <p role="status">{totalOf(list, props.nouns, isFiltered || isTab)}</p>
             {list.total > 0 && (
-              <p className="flex flex-wrap gap-x-4 print:hidden">
-                {csv.map((file) => (
-                  <a
-                    key={file.of}
-                    href={addressOf(fileOf(file.list), { ...withoutPage(query), ...file.query })}
-                    download
-                    className="text-accent underline-offset-4 hover:underline"
-                  >
-                    {file.of} as CSV
-                  </a>
-                ))}
-              </p>
+              <div className="flex flex-wrap gap-x-4 print:hidden">
+                {sorts.length > 0 && <SortedBy sorts={sorts} path={path} query={query} />}
+                <Files {...props} />
+              </div>
             )}
           </div>
           {list.rows.length === 0 ? (
             <Empty>
-              {isFiltered ? (
-                <NothingFound path={path} searches={searches} />
+              {isFiltered || list.previous !== undefined ? (
+                <NothingFound path={path} />
               ) : isTab ? (
                 <TabEmpty {...props} />
               ) : (
@@ -95,14 +84,9 @@ export function ListView<Row>(props: ListViewProps<Row>) {
               )}
             </Empty>
           ) : (
-            <Table
-              caption={`${title}, page ${list.page} of ${list.pages}`}
-              columns={props.columns}
-              rows={list.rows}
-              keyOf={props.keyOf}
-            />
+            <Table caption={title} columns={props.columns} rows={list.rows} keyOf={props.keyOf} />
           )}
-          <Pager path={path} query={query} page={list.page} pages={list.pages} />
+          <Pager path={path} query={query} list={list} />
         </>
       ) : (
         <Unreachable />
@@ -112,12 +96,42 @@ export function ListView<Row>(props: ListViewProps<Row>) {
   )
 }
 
-const withoutPage = ({ page: _, ...query }: Query): Query => query
+function SortedBy({ sorts, path, query }: { sorts: Sorts; path: string; query: Query }) {
+  const current = sorts.find(([value]) => value === query.sort) ?? sorts[0]
+  return (
+    <nav aria-label="Order of the list" className="flex gap-x-2">
+      {sorts.map((sort) => (
+        <Link
+          key={sort[0]}
+          href={addressOf(path, { ...firstPage(query), sort: sort[0] })}
+          prefetch={false}
+          aria-current={sort === current ? 'true' : undefined}
+          className="inline-block min-h-6 leading-6 underline-offset-4 hover:underline aria-[current]:font-medium aria-[current]:text-ink aria-[current]:underline"
+        >
+          {sort[1]}
+        </Link>
+      ))}
+    </nav>
+  )
+}
 
-function totalOf(list: List<unknown>, [one, many]: readonly [string, string], isFiltered: boolean): string {
-  const { total, page, pages } = list
-  const place = pages > 1 ? `, page ${page} of ${pages}` : ''
-  return `${groupDigits(total)} ${total === 1 ? one : many}${isFiltered ? ' found' : ''}${place}`
+function Files<Row>({ csv, filters }: Pick<ListViewProps<Row>, 'csv' | 'filters'>) {
+  return csv.map((file) => (
+    <a
+      key={file.of}
+      href={addressOf(fileOf(file.list), { ...filters, sort: '', ...file.query })}
+      download
+      className="inline-block min-h-6 leading-6 text-accent underline-offset-4 hover:underline"
+    >
+      {file.of} as CSV
+    </a>
+  ))
+}
+
+function totalOf({ total }: List<unknown>, [one, many]: readonly [string, string], isFiltered: boolean): string {
+  const found = isFiltered ? ' found' : ''
+  if (total > MOST_COUNTED) return `More than ${groupDigits(MOST_COUNTED)} ${many}${found}`
+  return `${groupDigits(total)} ${total === 1 ? one : many}${found}`
 }
 
 /** A tab may be empty while others are not. */
@@ -126,11 +140,11 @@ function TabEmpty<Row>({ list, nouns, empty, emptyTab }: ListViewProps<Row>) {
   return list?.counts.get('') ? <strong>No {nouns[0]} has this status</strong> : empty
 }
 
-function NothingFound({ path, searches }: { path: string; searches: string }) {
+function NothingFound({ path }: { path: string }) {
   return (
     <>
       <strong>Nothing found</strong>
-      <p>The search matches {searches}.</p>
+      <p>No record matches all filters.</p>
       <p>
         <Link href={addressOf(path, {})} prefetch={false}>
           Show all

@@ -1,51 +1,38 @@
 import Link from 'next/link'
-import { addressOf, type Query } from './query.ts'
+import type { List } from '#lib/dashboard/list.ts'
+import { addressOf, firstPage, type Query } from './query.ts'
 
 interface PagerProps {
   path: string
   query: Query
-  page: number
-  pages: number
+  list: Pick<List<unknown>, 'previous' | 'next'>
 }
 
-/** Links to the first page, the last page, and the pages around the current one. */
-export function Pager({ path, query, page, pages }: PagerProps) {
-  if (pages === 1) return null
-  const to = (number: number) => addressOf(path, { ...query, page: number === 1 ? '' : String(number) })
-  const near = Array.from({ length: pages }, (_, index) => index + 1).filter(
-    (number) => number === 1 || number === pages || Math.abs(number - page) <= 1,
-  )
+/** Links to the first page, and to those before and after this one. */
+export function Pager({ path, query, list: { previous, next } }: PagerProps) {
+  if (previous === undefined && next === undefined) return null
+  const to = (place: Query) => addressOf(path, { ...firstPage(query), ...place })
   return (
-    <nav aria-label="Pages of the list" className="mt-4 flex print:hidden flex-wrap items-center justify-between gap-3">
-      <p className="text-[0.8125rem] text-soft">
-        Page {page} of {pages}
-      </p>
-      <ul className="flex flex-wrap items-center gap-1">
-        {page > 1 && (
-          <li>
-            <Link href={to(page - 1)} prefetch={false} rel="prev" className={LINK}>
-              Newer
-            </Link>
-          </li>
+    <nav aria-label="Pages of the list" className="mt-4 print:hidden">
+      <ul className="flex flex-wrap items-center justify-end gap-1">
+        {previous !== undefined && (
+          <>
+            <li>
+              <Link href={to({})} prefetch={false} className={LINK}>
+                First
+              </Link>
+            </li>
+            <li>
+              <Link href={to({ before: previous })} prefetch={false} rel="prev" className={LINK}>
+                Previous
+              </Link>
+            </li>
+          </>
         )}
-        {near.map((number, index) => (
-          <li key={number} className="max-sm:hidden">
-            {number - (near[index - 1] ?? 0) > 1 && <span className="px-1 text-faint">…</span>}
-            <Link
-              href={to(number)}
-              prefetch={false}
-              aria-label={`Page ${number}`}
-              aria-current={number === page ? 'page' : undefined}
-              className={`${LINK} inline-block aria-[current]:border-accent aria-[current]:font-medium aria-[current]:text-accent`}
-            >
-              {number}
-            </Link>
-          </li>
-        ))}
-        {page < pages && (
+        {next !== undefined && (
           <li>
-            <Link href={to(page + 1)} prefetch={false} rel="next" className={LINK}>
-              Older
+            <Link href={to({ after: next })} prefetch={false} rel="next" className={LINK}>
+              Next
             </Link>
           </li>
         )}
@@ -54,4 +41,4 @@ export function Pager({ path, query, page, pages }: PagerProps) {
   )
 }
 
-const LINK = 'rounded-md border border-edge bg-surface px-2.5 py-1.5 hover:border-accent hover:text-accent'
+const LINK = 'inline-block rounded-md border border-edge bg-surface px-2.5 py-1.5 hover:border-accent hover:text-accent'

@@ -21,7 +21,5 @@ export function addressOf(path: string, query: Query): Route {
   return (filled.length === 0 ? path : `${path}?${new URLSearchParams(filled)}`) as Route
 }
 
-/** The page number of a query; 1 unless it is a whole number. */
-export function pageNumber({ page = '' }: Query): number {
-  return /^[1-9]\d{0,6}$/.test(page) ? Number(page) : 1
-}
+/** A query without the place of its page: of the first page, or of a file. */
+export const firstPage = ({ after: _, before: __, ...query }: Query): Query => query

@@ -2,15 +2,16 @@
 
 import { useEffect } from 'react'
 
-/** The `/` key focuses the search field, unless another field has the focus. */
+/** The `/` key focuses the search field, unless another field has the focus; Ctrl K and ⌘ K always do. */
 export function SearchKey() {
   useEffect(() => {
     const goToSearch = (event: KeyboardEvent) => {
-      const { target } = event
+      const { target, key, altKey } = event
       const isTyping = target instanceof HTMLElement && target.matches('input, textarea, select, [contenteditable]')
-      if (event.key !== '/' || isTyping || event.ctrlKey || event.metaKey || event.altKey) return
+      const withControl = event.ctrlKey || event.metaKey
+      const isMeant = withControl ? key.toLowerCase() === 'k' : key === '/' && !isTyping
       const field = document.querySelector<HTMLInputElement>('input[type=search]')
-      if (!field) return
+      if (!isMeant || altKey || !field) return
       event.preventDefault()
       field.focus()
       field.select()

@@ -35,11 +35,11 @@ export function Table<Row>({ caption, columns, rows, keyOf }: TableProps<Row>) {
   // Hide the head on a phone if it would name only one column: each row begins with its subject.
   const isLone = columns.filter(({ from }) => !from).length === 1
   return (
-    <div className="overflow-hidden rounded-lg border border-line bg-surface shadow-card">
+    <div className="overflow-clip rounded-lg border border-line bg-surface shadow-card">
       <table className="w-full border-collapse max-sm:grid max-sm:grid-cols-[minmax(0,1fr)_fit-content(55%)] max-sm:gap-x-4">
         <caption className="sr-only">{caption}</caption>
-        <thead className={isLone ? 'max-sm:sr-only' : CARD}>
-          <tr className={`border-b border-line max-sm:px-4 ${CARD}`}>
+        <thead className={`sticky top-0 z-[1] bg-surface ${isLone ? 'max-sm:sr-only' : CARD}`}>
+          <tr className={`shadow-[inset_0_-1px_0_var(--line)] max-sm:px-4 ${CARD}`}>
             {columns.map((column) => (
               <th
                 key={column.head}

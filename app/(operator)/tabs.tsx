@@ -1,6 +1,6 @@
 import Link from 'next/link'
-import { groupDigits } from './figures.tsx'
-import { addressOf, type Query } from './query.ts'
+import { counted } from './figures.tsx'
+import { addressOf, firstPage, type Query } from './query.ts'
 
 /** A tab of a list: its value in the query, '' for all records, and its label. */
 export type Tab = readonly [value: string, word: string]
@@ -25,7 +25,7 @@ export function Tabs({ label, path, name, tabs, query, counts }: TabsProps) {
       {tabs.map(([value, word]) => (
         <Link
           key={value}
-          href={addressOf(path, { ...query, [name]: value, page: '' })}
+          href={addressOf(path, { ...firstPage(query), sort: '', [name]: value })}
           prefetch={false}
           aria-current={value === selected ? 'true' : undefined}
           className="group rounded-full px-3 py-1 whitespace-nowrap text-soft transition-colors hover:bg-raised hover:text-ink aria-[current]:bg-ink aria-[current]:text-page"
@@ -35,7 +35,7 @@ export function Tabs({ label, path, name, tabs, query, counts }: TabsProps) {
             <>
               {' '}
               <span className="ml-0.5 text-xs text-faint group-aria-[current]:text-page">
-                {groupDigits(counts.get(value) ?? 0)}
+                {counted(counts.get(value) ?? 0)}
               </span>
             </>
           )}

@@ -62,7 +62,7 @@ export const AUDIT_ACTIONS = [
 ] as const
 export type AuditAction = (typeof AUDIT_ACTIONS)[number]
 
-const SUBJECT_KINDS = [
+export const SUBJECT_KINDS = [
   'organisation',
   'identity',
   'contractor',

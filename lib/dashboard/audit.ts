@@ -1,4 +1,4 @@
-import { and, count, desc, eq, gte, lt, lte, or, type SQL, sql } from 'drizzle-orm'
+import { and, eq, inArray, type SQL } from 'drizzle-orm'
 import {
   ACTOR_KINDS,
   type ActorKind,
@@ -6,13 +6,16 @@ import {
   type AuditAction,
   type AuditDetail,
   auditLog,
+  SUBJECT_KINDS,
   type SubjectKind,
 } from '#drizzle/schema/audit.ts'
 import { organisations } from '#drizzle/schema/directory.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { readInParts } from '#lib/db/paging.ts'
-import { contains } from '#lib/db/search.ts'
-import { type List, type ListRequest, ofOrganisation, PART_SIZE, readPage } from './list.ts'
+import type { Order } from '#lib/db/keyset.ts'
+import { isRequestId } from '#lib/http/request-id.ts'
+import { writtenBetween } from './audit-days.ts'
+import { type Filters, having, isDay, isOneOf, isRecordId } from './filters.ts'
+import { countUpTo, type List, type PageRequest, readAll, readPage, type Source, totals } from './list.ts'
 
 export interface AuditLine {
   sequence: number
@@ -24,19 +27,28 @@ export interface AuditLine {
   action: AuditAction
   subjectKind: SubjectKind
   subjectId: string
+  /** the request that caused it */
+  requestId: string | null
   detail: AuditDetail
 }
 
 export const AUDIT_ACTION_NAMES: readonly AuditAction[] = AUDIT_ACTIONS
 
-export interface AuditFilters extends Pick<ListRequest, 'q' | 'organisation'> {
-  action: string
+export const AUDIT_FILTERS = {
+  organisation: isRecordId,
+  action: isOneOf(AUDIT_ACTIONS),
   /** as `kind:sub` */
-  actor: string
-  /** from the start of this day (UTC) to the end of that day; anything else is ignored */
-  from: string
-  to: string
+  actor: (text: string) => actorOf(text) !== undefined,
+  /** the id of the entries' subject: of a record, or a hash */
+  record: (text: string) => /^[\x21-\x7e]{1,100}$/.test(text),
+  /** the id of the request that caused the entries */
+  request: isRequestId,
+  from: isDay,
+  to: isDay,
+  sort: isOneOf(['oldest']),
 }
+
+export type AuditFilters = Filters<typeof AUDIT_FILTERS>
 
 const COLUMNS = {
   sequence: auditLog.sequence,
@@ -48,66 +60,60 @@ const COLUMNS = {
   action: auditLog.action,
   subjectKind: auditLog.subjectKind,
   subjectId: auditLog.subjectId,
+  requestId: auditLog.requestId,
   detail: auditLog.detail,
 }
 
-/** Lists the audit log, newest first. */
-export async function listAudit(db: Database, filters: AuditFilters, page: number): Promise<List<AuditLine>> {
-  const condition = conditionOf(filters)
-  const [counted] = await db.select({ count: count() }).from(auditLog).where(condition)
-  return await readPage(new Map([['', counted?.count ?? 0]]), { status: '', page }, ({ limit, offset }) =>
-    selectAudit(db, condition).limit(limit).offset(offset),
-  )
+/** Lists the audit log. */
+export async function listAudit(db: Database, filters: AuditFilters, page: PageRequest): Promise<List<AuditLine>> {
+  const condition = await conditionOf(db, filters)
+  const counts = await countUpTo(db, auditLog, NEWEST, { all: condition })
+  const part = await readPage(sourceOf(db, condition, filters.sort), page)
+  return { ...part, ...totals(counts, 'all') }
 }
 
 /** Reads the entries that match the filters, newest first, in parts of at most `size`. */
-export function readAudit(db: Database, filters: AuditFilters, size = PART_SIZE): AsyncGenerator<AuditLine[]> {
-  const condition = conditionOf(filters)
-  const read = async (last: AuditLine | undefined) =>
-    await selectAudit(db, and(condition, last && lt(auditLog.sequence, last.sequence))).limit(size)
-  return readInParts(read, size)
+export async function* readAudit(db: Database, filters: AuditFilters, size?: number): AsyncGenerator<AuditLine[]> {
+  yield* readAll(sourceOf(db, await conditionOf(db, filters)), size)
 }
 
-function selectAudit(db: Database, condition: SQL | undefined) {
+const NEWEST: Order = { sequence: auditLog.sequence }
+
+function sourceOf(db: Database, condition: SQL | undefined, sort = ''): Source<AuditLine> {
+  return {
+    order: { ...NEWEST, ascending: sort === 'oldest' },
+    read: async ({ beside, order, limit }) =>
+      await selectAudit(db, and(condition, beside))
+        .orderBy(...order)
+        .limit(limit),
+    placeOf: ({ sequence }) => [0, sequence],
+  }
+}
+
+export function selectAudit(db: Database, condition: SQL | undefined) {
   return db
     .select(COLUMNS)
     .from(auditLog)
     .leftJoin(organisations, eq(organisations.id, auditLog.organisation))
     .where(condition)
-    .orderBy(desc(auditLog.sequence))
 }
 
-function conditionOf({ q, organisation, action, actor, from, to }: AuditFilters): SQL | undefined {
-  const actionName = AUDIT_ACTIONS.find((name) => name === action)
+async function conditionOf(db: Database, filters: AuditFilters): Promise<SQL | undefined> {
+  const { organisation, action, actor, record, request } = filters
+  const by = actorOf(actor)
   return and(
-    actionName && eq(auditLog.action, actionName),
-    ofOrganisation(auditLog.organisation, organisation),
-    byActor(actor),
-    byDay(from, '00:00:00.000', (start) => gte(auditLog.at, start)),
-    byDay(to, '23:59:59.999', (end) => lte(auditLog.at, end)),
-    containingText(q),
+    having(auditLog.action, action),
+    having(auditLog.organisation, organisation),
+    by && and(eq(auditLog.actorKind, by.kind), eq(auditLog.actorSub, by.sub)),
+    // The index of subjects begins with their kind.
+    record === '' ? undefined : and(inArray(auditLog.subjectKind, [...SUBJECT_KINDS]), eq(auditLog.subjectId, record)),
+    having(auditLog.requestId, request),
+    await writtenBetween(db, filters),
   )
 }
 
-/** Matches a part of an entry or of its organisation's name. */
-function containingText(q: string): SQL | undefined {
-  const own = contains(q, auditLog.actorSub, auditLog.subjectId, auditLog.action, auditLog.detail)
-  const ofOrganisation = sql`${auditLog.organisation} in (select ${organisations.id} from ${organisations} where ${contains(q, organisations.name)})`
-  return own && or(own, ofOrganisation)
-}
-
-function byActor(actor: string): SQL | undefined {
-  if (actor === '') return undefined
-  const [, kind = '', sub = ''] = /^([a-z]+):([^\0]*)$/s.exec(actor) ?? []
-  const actorKind = ACTOR_KINDS.find((name) => name === kind)
-  return actorKind ? and(eq(auditLog.actorKind, actorKind), eq(auditLog.actorSub, sub)) : sql`false`
-}
-
-/**
- * The condition for a day (YYYY-MM-DD) at a time in UTC; undefined if `day` is not a date that both PostgreSQL and
- * ISO 8601 write with four digits.
- */
-function byDay(day: string, time: string, condition: (at: Date) => SQL): SQL | undefined {
-  const at = /^(?!0000)\d{4}-\d{2}-\d{2}$/.test(day) ? new Date(`${day}T${time}Z`) : undefined
-  return at === undefined || Number.isNaN(at.getTime()) ? undefined : condition(at)
+function actorOf(actor: string): { kind: ActorKind; sub: string } | undefined {
+  const [, name = '', sub = ''] = /^([a-z]+):([^\0]{1,200})$/s.exec(actor) ?? []
+  const kind = ACTOR_KINDS.find((one) => one === name)
+  return kind && sub.isWellFormed() ? { kind, sub } : undefined
 }

@@ -1,19 +1,21 @@
-import { and, asc, count, eq, inArray, or, type SQL, sql } from 'drizzle-orm'
-import { BATCH_STATUSES, batches, contractors, organisations, payouts } from '#drizzle/schema/directory.ts'
+import { and, asc, count, eq, type SQL, sql } from 'drizzle-orm'
+import { BATCH_STATUSES, batches, organisations, payouts } from '#drizzle/schema/directory.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { afterPosition, newestFirst, readInParts } from '#lib/db/paging.ts'
-import { contains } from '#lib/db/search.ts'
+import { byTime } from '#lib/db/keyset.ts'
+import { placeOf } from '#lib/db/paging.ts'
 import { BATCH_COLUMNS } from '#lib/directory/batches/batches.ts'
 import { isId } from '#lib/directory/ids.ts'
+import { anyOf, betweenDays, type Filters, having, isDay, isOneOf, isRecordId } from './filters.ts'
 import {
-  countsOf,
-  type Filters,
+  byStatus,
+  countUpTo,
   type List,
-  type ListRequest,
-  ofOrganisation,
-  PART_SIZE,
+  type PageRequest,
   type Read,
+  readAll,
   readPage,
+  type Source,
+  totals,
 } from './list.ts'
 
 /** When the batch started, or a payout of it was last sent or settled; null for a completed batch. */
@@ -36,50 +38,50 @@ export type BatchLine = Read<typeof batches.$inferSelect, typeof COLUMNS> & {
   progressedAt: Date | null
 }
 
-/** Lists the batches of all organisations, newest first. */
-export async function listBatches(db: Database, request: ListRequest): Promise<List<BatchLine>> {
-  const { within, shown, status } = conditionsOf(db, request)
-  const counted = await db
-    .select({ value: batches.status, count: count() })
-    .from(batches)
-    .innerJoin(organisations, eq(organisations.id, batches.organisation))
-    .where(within)
-    .groupBy(batches.status)
-  return await readPage(countsOf(counted), { ...request, status: status ?? '' }, ({ limit, offset }) =>
-    selectBatches(db, shown)
-      .orderBy(...newestFirst(batches))
-      .limit(limit)
-      .offset(offset),
-  )
+export const BATCH_FILTERS = {
+  status: isOneOf(BATCH_STATUSES),
+  organisation: isRecordId,
+  contractor: isRecordId,
+  from: isDay,
+  to: isDay,
+  sort: isOneOf(['oldest']),
+}
+
+export type BatchFilters = Filters<typeof BATCH_FILTERS>
+
+/** Lists the batches of all organisations. */
+export async function listBatches(db: Database, filters: BatchFilters, page: PageRequest): Promise<List<BatchLine>> {
+  const within = conditionOf(db, filters)
+  const tabs = byStatus(BATCH_STATUSES, (status) => and(within, eq(batches.status, status)))
+  const counts = await countUpTo(db, batches, byTime(batches), tabs)
+  const part = await readPage(sourceOf(db, filters), page)
+  return { ...part, ...totals(counts, filters.status) }
 }
 
 /** Reads the batches that match the filters, newest first, in parts of at most `size`. */
-export function readBatches(db: Database, filters: Filters<ListRequest>, size = PART_SIZE) {
-  const { shown } = conditionsOf(db, filters)
-  const read = async (after: BatchLine | undefined) =>
-    await selectBatches(db, and(shown, afterPosition(batches, { after })))
-      .orderBy(...newestFirst(batches))
-      .limit(size)
-  return readInParts(read, size)
+export const readBatches = (db: Database, filters: BatchFilters, size?: number) =>
+  readAll(sourceOf(db, { ...filters, sort: '' }), size)
+
+function sourceOf(db: Database, filters: BatchFilters): Source<BatchLine> {
+  const condition = and(conditionOf(db, filters), having(batches.status, filters.status))
+  return {
+    order: { ...byTime(batches), ascending: filters.sort === 'oldest' },
+    read: async ({ beside, order, limit }) =>
+      await selectBatches(db, and(condition, beside))
+        .orderBy(...order)
+        .limit(limit),
+    placeOf,
+  }
 }
 
-/** The conditions of a list: with its status (`shown`) and without it (`within`). */
-function conditionsOf(db: Database, filters: Filters<ListRequest>) {
-  const status = BATCH_STATUSES.find((name) => name === filters.status)
-  const within = and(ofOrganisation(batches.organisation, filters.organisation), containingText(db, filters.q))
-  return { status, within, shown: and(within, status && eq(batches.status, status)) }
-}
-
-/** Matches a part of the batch's or organisation's name, or of the payee, address or hash of one of its payouts. */
-function containingText(db: Database, q: string): SQL | undefined {
-  const own = contains(q, batches.name, organisations.name, batches.id)
-  const { name, email } = contractors
-  const paying = db
-    .select({ batch: payouts.batch })
-    .from(payouts)
-    .innerJoin(contractors, eq(contractors.id, payouts.contractor))
-    .where(contains(q, name, email, payouts.address, payouts.txHash))
-  return own && or(own, inArray(batches.id, paying))
+/** The condition of a list without its status. */
+function conditionOf(db: Database, { organisation, contractor, ...days }: BatchFilters): SQL | undefined {
+  const paying = db.select({ batch: payouts.batch }).from(payouts).where(eq(payouts.contractor, contractor))
+  return and(
+    having(batches.organisation, organisation),
+    contractor === '' ? undefined : anyOf(batches.id, paying),
+    betweenDays(batches.createdAt, days),
+  )
 }
 
 function selectBatches(db: Database, condition: SQL | undefined) {

@@ -1,9 +1,10 @@
-import { and, count, eq, isNull, type SQL, sql } from 'drizzle-orm'
+import { and, eq, isNull, type SQL, sql } from 'drizzle-orm'
 import { CONTRACTOR_STATUSES, type ContractorStatus, contractors, organisations } from '#drizzle/schema/directory.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { afterPosition, newestFirst, readInParts } from '#lib/db/paging.ts'
-import { contains } from '#lib/db/search.ts'
-import { countsOf, type Filters, type List, type ListRequest, ofOrganisation, PART_SIZE, readPage } from './list.ts'
+import { byTime } from '#lib/db/keyset.ts'
+import { placeOf } from '#lib/db/paging.ts'
+import { betweenDays, type Filters, having, isDay, isOneOf, isRecordId } from './filters.ts'
+import { byStatus, countUpTo, type List, type PageRequest, readAll, readPage, type Source, totals } from './list.ts'
 
 const COLUMNS = {
   id: contractors.id,
@@ -47,18 +48,27 @@ export interface ContractorLine {
   sequence: number
 }
 
-/** Lists the contractors of all organisations, newest first. */
-export async function listContractors(db: Database, request: ListRequest): Promise<List<ContractorLine>> {
-  const { within, shown, status } = conditionsOf(request)
-  const counted = await db
-    .select({ value: contractors.status, count: count() })
-    .from(contractors)
-    .innerJoin(organisations, ofContractor)
-    .where(within)
-    .groupBy(contractors.status)
-  return await readPage(countsOf(counted), { ...request, status: status ?? '' }, ({ limit, offset }) =>
-    selectContractors(db, shown).limit(limit).offset(offset),
-  )
+export const CONTRACTOR_FILTERS = {
+  status: isOneOf(CONTRACTOR_STATUSES),
+  organisation: isRecordId,
+  from: isDay,
+  to: isDay,
+  sort: isOneOf(['oldest']),
+}
+
+export type ContractorFilters = Filters<typeof CONTRACTOR_FILTERS>
+
+/** Lists the contractors of all organisations, without removed ones. */
+export async function listContractors(
+  db: Database,
+  filters: ContractorFilters,
+  page: PageRequest,
+): Promise<List<ContractorLine>> {
+  const within = conditionOf(filters)
+  const tabs = byStatus(CONTRACTOR_STATUSES, (status) => and(within, eq(contractors.status, status)))
+  const counts = await countUpTo(db, contractors, byTime(contractors), tabs)
+  const part = await readPage(sourceOf(db, filters), page)
+  return { ...part, ...totals(counts, filters.status) }
 }
 
 /** Finds a contractor, even a removed one. */
@@ -68,40 +78,31 @@ export async function findContractorLine(db: Database, id: string): Promise<Cont
 }
 
 /** Reads the contractors that match the filters, newest first, in parts of at most `size`. */
-export function readContractors(db: Database, filters: Filters<ListRequest>, size = PART_SIZE) {
-  const { shown } = conditionsOf(filters)
-  const read = async (after: ContractorLine | undefined) =>
-    await selectContractors(db, and(shown, afterPosition(contractors, { after }))).limit(size)
-  return readInParts(read, size)
+export const readContractors = (db: Database, filters: ContractorFilters, size?: number) =>
+  readAll(sourceOf(db, { ...filters, sort: '' }), size)
+
+function sourceOf(db: Database, filters: ContractorFilters): Source<ContractorLine> {
+  const condition = and(conditionOf(filters), having(contractors.status, filters.status))
+  return {
+    order: { ...byTime(contractors), ascending: filters.sort === 'oldest' },
+    read: async ({ beside, order, limit }) =>
+      await selectContractors(db, and(condition, beside))
+        .orderBy(...order)
+        .limit(limit),
+    placeOf,
+  }
 }
+
+/** The condition of a list without its status. */
+const conditionOf = ({ organisation, ...days }: ContractorFilters): SQL | undefined =>
+  and(
+    isNull(contractors.deletedAt),
+    having(contractors.organisation, organisation),
+    betweenDays(contractors.createdAt, days),
+  )
 
 const ofContractor = eq(organisations.id, contractors.organisation)
 
 function selectContractors(db: Database, condition: SQL | undefined) {
-  return db
-    .select(COLUMNS)
-    .from(contractors)
-    .innerJoin(organisations, ofContractor)
-    .where(condition)
-    .orderBy(...newestFirst(contractors))
-}
-
-/** The conditions of a list: with its status (`shown`) and without it (`within`). */
-function conditionsOf(filters: Filters<ListRequest>) {
-  const status = CONTRACTOR_STATUSES.find((name) => name === filters.status)
-  const within = and(
-    isNull(contractors.deletedAt),
-    ofOrganisation(contractors.organisation, filters.organisation),
-    contains(filters.q, contractors.name, contractors.email, contractors.address, organisations.name),
-  )
-  return { status, within, shown: and(within, status && eq(contractors.status, status)) }
-}
-
-/** Finds the name of a contractor, even a removed one. */
-export async function findContractorName(db: Database, id: string): Promise<string | undefined> {
-  const [contractor] = await db
-    .select({ name: contractors.name })
-    .from(contractors)
-    .where(sql`${contractors.id}::text = ${id.replaceAll('\0', '')}`)
-  return contractor?.name
+  return db.select(COLUMNS).from(contractors).innerJoin(organisations, ofContractor).where(condition)
 }

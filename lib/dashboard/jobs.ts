@@ -1,24 +1,26 @@
-import { and, count, desc, eq, inArray, or, type SQL, sql } from 'drizzle-orm'
-import { batches, contractors, identities, organisations } from '#drizzle/schema/directory.ts'
+import { and, count, eq, inArray, type SQL, sql } from 'drizzle-orm'
+import { batches, identities, organisations } from '#drizzle/schema/directory.ts'
 import { batchItems, batchJobs, JOB_STATUSES } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { readInParts } from '#lib/db/paging.ts'
-import { contains } from '#lib/db/search.ts'
+import { byTime } from '#lib/db/keyset.ts'
+import { placeOf } from '#lib/db/paging.ts'
+import { anyOf, betweenDays, type Filters, having, isDay, isOneOf, isRecordId } from './filters.ts'
 import {
-  afterRow,
-  countsOf,
-  type Filters,
+  byStatus,
+  countUpTo,
   type List,
-  type ListRequest,
-  ofOrganisation,
-  PART_SIZE,
+  type PageRequest,
   type Read,
+  readAll,
   readPage,
+  type Source,
+  totals,
 } from './list.ts'
 import { envelopeRows } from './transfer-rows.ts'
 
 const JOB_COLUMNS = {
   id: batchJobs.id,
+  sequence: batchJobs.sequence,
   userKind: batchJobs.userKind,
   userSub: batchJobs.userSub,
   userEmail: identities.email,
@@ -66,23 +68,27 @@ export type JobLine = Read<typeof batchJobs.$inferSelect, typeof JOB_COLUMNS> & 
   progressedAt: Date
 }
 
-/** Fewer than other records, since a job shows its items. */
-const JOBS_ON_A_PAGE = 20
+/** A job with the numbers of its items. */
+export type JobSummary = Omit<JobLine, 'items'> & { items: { all: number; paid: number; failed: number } }
 
-/** Lists all jobs, newest first. A search matches a job, its user, and its items' payees, channels and hashes. */
-export async function listJobs(db: Database, request: ListRequest): Promise<List<JobLine>> {
-  const { within, shown, status } = conditionsOf(db, request)
-  const counted = await db
-    .select({ value: batchJobs.status, count: count() })
-    .from(batchJobs)
-    .where(within)
-    .groupBy(batchJobs.status)
-  return await readPage(
-    countsOf(counted),
-    { ...request, status: status ?? '' },
-    async ({ limit, offset }) => await addItems(db, await selectJobs(db, shown).limit(limit).offset(offset)),
-    JOBS_ON_A_PAGE,
-  )
+export const JOB_FILTERS = {
+  status: isOneOf(JOB_STATUSES),
+  organisation: isRecordId,
+  batch: isRecordId,
+  from: isDay,
+  to: isDay,
+  sort: isOneOf(['oldest']),
+}
+
+export type JobFilters = Filters<typeof JOB_FILTERS>
+
+/** Lists the jobs of all users. */
+export async function listJobs(db: Database, filters: JobFilters, page: PageRequest): Promise<List<JobSummary>> {
+  const within = conditionOf(db, filters)
+  const tabs = byStatus(JOB_STATUSES, (status) => and(within, eq(batchJobs.status, status)))
+  const counts = await countUpTo(db, batchJobs, byTime(batchJobs), tabs)
+  const part = await readPage(sourceOf(db, filters), page)
+  return { ...part, ...totals(counts, filters.status) }
 }
 
 export async function findJobLine(db: Database, id: string): Promise<JobLine | undefined> {
@@ -91,11 +97,21 @@ export async function findJobLine(db: Database, id: string): Promise<JobLine | u
 }
 
 /** Reads the jobs that match the filters, newest first, in parts of at most `size`. */
-export function readJobs(db: Database, filters: Filters<ListRequest>, size = PART_SIZE) {
-  const { shown } = conditionsOf(db, filters)
-  const read = async (last: JobLine | undefined) =>
-    await addItems(db, await selectJobs(db, and(shown, last && afterRow(batchJobs, last))).limit(size))
-  return readInParts(read, size)
+export const readJobs = (db: Database, filters: JobFilters, size?: number) =>
+  readAll(sourceOf(db, { ...filters, sort: '' }), size)
+
+function sourceOf(db: Database, filters: JobFilters): Source<JobSummary> {
+  const condition = and(conditionOf(db, filters), having(batchJobs.status, filters.status))
+  return {
+    order: { ...byTime(batchJobs), ascending: filters.sort === 'oldest' },
+    read: async ({ beside, order, limit }) => {
+      const jobs = await selectJobs(db, and(condition, beside))
+        .orderBy(...order)
+        .limit(limit)
+      return await countItems(db, jobs)
+    },
+    placeOf,
+  }
 }
 
 function selectJobs(db: Database, condition: SQL | undefined) {
@@ -106,14 +122,44 @@ function selectJobs(db: Database, condition: SQL | undefined) {
     .leftJoin(organisations, eq(organisations.id, identities.organisation))
     .leftJoin(batches, eq(batches.id, batchJobs.batch))
     .where(condition)
-    .orderBy(desc(batchJobs.createdAt), desc(batchJobs.id))
 }
 
-/** The conditions of a list: with its status (`shown`) and without it (`within`). */
-function conditionsOf(db: Database, { q, status: name, organisation }: Filters<ListRequest>) {
-  const status = JOB_STATUSES.find((one) => one === name)
-  const within = and(ofUsersOf(db, organisation), containingText(db, q))
-  return { status, within, shown: and(within, status && eq(batchJobs.status, status)) }
+/** The condition of a list without its status. */
+function conditionOf(db: Database, { organisation, batch, ...days }: JobFilters): SQL | undefined {
+  const { kind, sub } = identities
+  const isUser = eq(identities.organisation, organisation)
+  const users = db.select({ kind, sub }).from(identities).where(isUser)
+  const ofUsers = and(
+    anyOf(batchJobs.userSub, db.select({ sub }).from(identities).where(isUser)),
+    sql`(${batchJobs.userKind}, ${batchJobs.userSub}) in ${users}`,
+  )
+  return and(
+    organisation === '' ? undefined : ofUsers,
+    having(batchJobs.batch, batch),
+    betweenDays(batchJobs.createdAt, days),
+  )
+}
+
+/** Counts the items of jobs. A run has as many as its batch. */
+async function countItems(db: Database, jobs: Awaited<ReturnType<typeof selectJobs>>): Promise<JobSummary[]> {
+  const { job, status, queuedAt, sentAt, settledAt } = batchItems
+  const rows = await db
+    .select({
+      job,
+      all: count(),
+      paid: sql`count(*) filter (where ${status} = 'paid')`.mapWith(Number),
+      failed: sql`count(*) filter (where ${status} = 'failed')`.mapWith(Number),
+      movedAt: sql`max(greatest(${queuedAt}, ${sentAt}, ${settledAt}))`.mapWith(queuedAt),
+    })
+    .from(batchItems)
+    .where(anyOf(job, sql`select unnest(${`{${jobs.map(({ id }) => id).join(',')}}`}::uuid[])`))
+    .groupBy(job)
+  const counts = new Map(rows.map((row) => [row.job, row]))
+  return jobs.map((line) => {
+    const { all = 0, paid = 0, failed = 0, movedAt } = counts.get(line.id) ?? {}
+    const progressedAt = movedAt && movedAt > line.createdAt ? movedAt : line.createdAt
+    return { ...line, items: { all, paid, failed }, progressedAt }
+  })
 }
 
 async function addItems(db: Database, jobs: Awaited<ReturnType<typeof selectJobs>>): Promise<JobLine[]> {
@@ -130,35 +176,6 @@ function withItems(job: Omit<JobLine, 'items' | 'progressedAt'>, items: ItemLine
   )
   const progressedAt = times.reduce((last, at) => (at > last ? at : last), job.createdAt)
   return { ...job, items, progressedAt }
-}
-
-function ofUsersOf(db: Database, organisation: string): SQL | undefined {
-  if (organisation === '') return undefined
-  const users = db
-    .select({ kind: identities.kind, sub: identities.sub })
-    .from(identities)
-    .where(ofOrganisation(identities.organisation, organisation))
-  return sql`(${batchJobs.userKind}, ${batchJobs.userSub}) in ${users}`
-}
-
-function containingText(db: Database, q: string): SQL | undefined {
-  const own = contains(q, batchJobs.id, batchJobs.userSub)
-  if (!own) return undefined
-  const { job, recipient, channel, innerHash, hash } = batchItems
-  const paid = db
-    .select({ address: contractors.address })
-    .from(contractors)
-    .where(contains(q, contractors.name, contractors.email))
-  const items = db
-    .select({ job })
-    .from(batchItems)
-    .where(or(contains(q, recipient, channel, innerHash, hash), inArray(recipient, paid)))
-  const users = db
-    .select({ kind: identities.kind, sub: identities.sub })
-    .from(identities)
-    .leftJoin(organisations, eq(organisations.id, identities.organisation))
-    .where(contains(q, organisations.name, identities.email))
-  return or(own, inArray(batchJobs.id, items), sql`(${batchJobs.userKind}, ${batchJobs.userSub}) in ${users}`)
 }
 
 async function itemsOf(db: Database, jobs: readonly string[]): Promise<Map<string, ItemLine[]>> {

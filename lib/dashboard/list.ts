@@ -1,18 +1,12 @@
-import { eq, type SQL, sql } from 'drizzle-orm'
-import type { AnyPgColumn } from 'drizzle-orm/pg-core'
-import { organisations } from '#drizzle/schema/directory.ts'
+import { type SQL, sql } from 'drizzle-orm'
+import type { PgTable } from 'drizzle-orm/pg-core'
 import type { Database } from '#lib/db/connection.ts'
-import { isId } from '#lib/directory/ids.ts'
+import { besidePlace, type Order, orderedBy, type Place, readCursor, readInParts, writeCursor } from '#lib/db/keyset.ts'
 
-/** The filters of every list on the dashboard. An empty string filters nothing. */
-export interface ListRequest {
-  /** part of a name, an email, an address or a hash */
-  q: string
-  status: string
-  /** id of an organisation */
-  organisation: string
-  /** from 1 */
-  page: number
+/** The requested page of a list: the rows after a cursor, those before one, or the first ones. */
+export interface PageRequest {
+  after?: string | undefined
+  before?: string | undefined
 }
 
 /** The fields of a table's row that a query selects. */
@@ -21,12 +15,13 @@ export type Read<Row, Columns> = Pick<Row, keyof Row & keyof Columns>
 /** One page of a list. */
 export interface List<Row> {
   rows: Row[]
-  /** the matching records by status; '' counts all */
+  /** cursors of the pages before and after this one, if there are rows */
+  previous: string | undefined
+  next: string | undefined
+  /** the matching records by status, each at most MOST_COUNTED + 1; '' counts all */
   counts: ReadonlyMap<string, number>
-  /** the number of records on all pages */
+  /** the matching records on all pages, at most MOST_COUNTED + 1 */
   total: number
-  page: number
-  pages: number
 }
 
 export const PAGE_SIZE = 50
@@ -34,42 +29,88 @@ export const PAGE_SIZE = 50
 /** How many rows an export reads at a time. */
 export const PART_SIZE = 1_000
 
-/** The filters of a list without its page: what an export of the list is given. */
-export type Filters<Request> = Omit<Request, 'page'>
+/** Lists count up to this number of records: to count all would read all. */
+export const MOST_COUNTED = 10_000
 
-/** Reads a page, or the last one if the page no longer exists. */
+/** What a query of a list adds to its filters. */
+export interface Part {
+  beside: SQL | undefined
+  order: SQL[]
+  limit: number
+}
+
+/** A list without its filters: its order, how a part of it is read, and the place of each of its rows. */
+export interface Source<Row> {
+  order: Order
+  read: (part: Part) => Promise<Row[]>
+  placeOf: (row: Row) => Place
+}
+
+/** Reads a page and whether there are rows on either side of it. A place that no longer has rows before it is the start. */
 export async function readPage<Row>(
-  counts: ReadonlyMap<string, number>,
-  { status, page }: Pick<ListRequest, 'status' | 'page'>,
-  read: (part: { limit: number; offset: number }) => Promise<Row[]>,
+  source: Source<Row>,
+  { after, before }: PageRequest,
   size = PAGE_SIZE,
-): Promise<List<Row>> {
-  const total = counts.get(status) ?? 0
-  const pages = Math.max(1, Math.ceil(total / size))
-  const shown = Math.min(Math.max(1, page), pages)
-  const rows = total === 0 ? [] : await read({ limit: size, offset: (shown - 1) * size })
-  return { rows, counts, total, page: shown, pages }
+): Promise<Pick<List<Row>, 'rows' | 'previous' | 'next'>> {
+  const [end, start] = [after ? readCursor(after) : undefined, before ? readCursor(before) : undefined]
+  const isBackwards = start !== undefined && end === undefined
+  const { order, read } = source
+  const side = isBackwards ? 'before' : 'after'
+  const found = await read({
+    beside: besidePlace(order, end ?? start, side),
+    order: orderedBy(order, side),
+    limit: size + 1,
+  })
+  const hasMore = found.length > size
+  if (isBackwards && !hasMore) return await readPage(source, {}, size)
+  const rows = isBackwards ? found.slice(0, size).toReversed() : found.slice(0, size)
+  const cursorOf = (row: Row | undefined) => row && writeCursor(source.placeOf(row))
+  return {
+    rows,
+    previous: end || isBackwards ? (cursorOf(rows[0]) ?? after) : undefined,
+    next: isBackwards || hasMore ? cursorOf(rows.at(-1)) : undefined,
+  }
 }
 
-/** Matches the rows after `last` in a list that is ordered by time and then by id, newest first. */
-export function afterRow(columns: Record<'createdAt' | 'id', AnyPgColumn>, last: { createdAt: Date; id: string }): SQL {
-  return sql`(${columns.createdAt}, ${columns.id}) < (${last.createdAt.toISOString()}::timestamptz, ${last.id}::uuid)`
+/** Reads all rows of a list in parts of at most `size`, each after the last row of the one before. */
+export function readAll<Row>({ order, read, placeOf }: Source<Row>, size = PART_SIZE): AsyncGenerator<Row[]> {
+  return readInParts(
+    (last) =>
+      read({
+        beside: besidePlace(order, last === undefined ? undefined : placeOf(last)),
+        order: orderedBy(order),
+        limit: size,
+      }),
+    size,
+  )
 }
 
-/** Counts by status, with the sum under ''. */
-export function countsOf(rows: readonly { value: string; count: number }[]): Map<string, number> {
-  const all = rows.reduce((sum, { count }) => sum + count, 0)
-  return new Map([['', all], ...rows.map(({ value, count }) => [value, count] as const)])
+/** Counts the rows of each condition, up to one more than MOST_COUNTED, in the order of the list's index. */
+export async function countUpTo<Name extends string>(
+  db: Database,
+  table: PgTable,
+  order: Order,
+  conditions: Record<Name, SQL | undefined>,
+): Promise<Map<string, number>> {
+  const names = Object.keys(conditions) as Name[]
+  const counted = names.map((name) => {
+    const rows = sql`select 1 from ${table} where ${conditions[name] ?? sql`true`} order by ${sql.join(orderedBy(order), sql`, `)} limit ${MOST_COUNTED + 1}`
+    return [name, sql`(select count(*) from (${rows}) as counted)`.mapWith(Number)] as const
+  })
+  const [row] = await db.select(Object.fromEntries(counted)).from(sql`(values (1)) as one`)
+  return new Map(names.map((name) => [name, Number(row?.[name] ?? 0)]))
 }
 
-/** The condition for an organisation's records. Text that is not an id matches nothing. */
-export function ofOrganisation(column: AnyPgColumn, organisation: string): SQL | undefined {
-  if (organisation === '') return undefined
-  return isId(organisation) ? eq(column, organisation) : sql`false`
+/** The counts of a list with their sum under '', and the count of one status. */
+export function totals(counts: ReadonlyMap<string, number>, status: string): Pick<List<unknown>, 'counts' | 'total'> {
+  const all = [...counts.values()].reduce((sum, count) => sum + count, 0)
+  const bounded = new Map([['', Math.min(all, MOST_COUNTED + 1)], ...counts])
+  return { counts: bounded, total: bounded.get(status) ?? 0 }
 }
 
-export async function findOrganisationName(db: Database, id: string): Promise<string | undefined> {
-  if (!isId(id)) return undefined
-  const [row] = await db.select({ name: organisations.name }).from(organisations).where(eq(organisations.id, id))
-  return row?.name
-}
+/** The conditions of a list for each value of its status, by which its tabs count. */
+export const byStatus = <Status extends string>(
+  statuses: readonly Status[],
+  condition: (status: Status) => SQL | undefined,
+): Record<Status, SQL | undefined> =>
+  Object.fromEntries(statuses.map((status) => [status, condition(status)])) as Record<Status, SQL | undefined>

@@ -1,18 +1,20 @@
-import { and, count, desc, eq, max, or, type SQL, sql } from 'drizzle-orm'
+import { and, count, eq, max, type SQL, sql } from 'drizzle-orm'
 import { batches, contractors, identities, organisations } from '#drizzle/schema/directory.ts'
 import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { readInParts } from '#lib/db/paging.ts'
-import { contains } from '#lib/db/search.ts'
+import { byTime } from '#lib/db/keyset.ts'
+import { placeOf } from '#lib/db/paging.ts'
 import type { OrganisationUser } from './attention.ts'
 import { lastProgress } from './batches.ts'
+import { betweenDays, type Filters, isDay, isOneOf } from './filters.ts'
 import { batchLimit } from './lateness.ts'
-import { afterRow, type List, type ListRequest, PART_SIZE, readPage } from './list.ts'
+import { countUpTo, type List, type PageRequest, type Part, readAll, readPage, type Source, totals } from './list.ts'
 import { findUsers } from './users.ts'
 
 /** An organisation with the numbers of its records. */
 export interface OrganisationLine {
   id: string
+  sequence: number
   name: string
   createdAt: Date
   users: OrganisationUser[]
@@ -25,17 +27,21 @@ export interface OrganisationLine {
   lastPaidAt: Date | null
 }
 
-/** Lists all organisations, newest first. */
+export const ORGANISATION_FILTERS = { from: isDay, to: isDay, sort: isOneOf(['oldest']) }
+
+export type OrganisationFilters = Filters<typeof ORGANISATION_FILTERS>
+
+/** Lists all organisations. */
 export async function listOrganisations(
   db: Database,
-  { q, page }: Pick<ListRequest, 'q' | 'page'>,
+  filters: OrganisationFilters,
+  page: PageRequest,
   now: Date,
 ): Promise<List<OrganisationLine>> {
-  const within = containingText(db, q)
-  const [counted] = await db.select({ count: count() }).from(organisations).where(within)
-  return await readPage(new Map([['', counted?.count ?? 0]]), { status: '', page }, async ({ limit, offset }) =>
-    addNumbers(db, await selectOrganisations(db, within).limit(limit).offset(offset), now),
-  )
+  const all = { all: betweenDays(organisations.createdAt, filters) }
+  const counts = await countUpTo(db, organisations, byTime(organisations), all)
+  const part = await readPage(sourceOf(db, filters, now), page)
+  return { ...part, ...totals(counts, 'all') }
 }
 
 export async function findOrganisationLine(db: Database, id: string, now: Date): Promise<OrganisationLine | undefined> {
@@ -43,32 +49,35 @@ export async function findOrganisationLine(db: Database, id: string, now: Date):
   return organisation
 }
 
-/** Reads the organisations that match the search, newest first, in parts of at most `size`. */
-export function readOrganisations(db: Database, { q }: Pick<ListRequest, 'q'>, now: Date, size = PART_SIZE) {
-  const within = containingText(db, q)
-  const read = async (last: OrganisationLine | undefined) => {
-    const condition = and(within, last && afterRow(organisations, last))
-    return await addNumbers(db, await selectOrganisations(db, condition).limit(size), now)
+/** Reads the organisations that match the filters, newest first, in parts of at most `size`. */
+export const readOrganisations = (db: Database, filters: OrganisationFilters, now: Date, size?: number) =>
+  readAll(sourceOf(db, { ...filters, sort: '' }, now), size)
+
+function sourceOf(db: Database, filters: OrganisationFilters, now: Date): Source<OrganisationLine> {
+  const condition = betweenDays(organisations.createdAt, filters)
+  const read = async ({ beside, order, limit }: Part) =>
+    await selectOrganisations(db, and(condition, beside))
+      .orderBy(...order)
+      .limit(limit)
+  return {
+    order: { ...byTime(organisations), ascending: filters.sort === 'oldest' },
+    read: async (part) => await addNumbers(db, await read(part), now),
+    placeOf,
   }
-  return readInParts(read, size)
 }
 
 function selectOrganisations(db: Database, condition: SQL | undefined) {
   return db
-    .select({ id: organisations.id, name: organisations.name, createdAt: organisations.createdAt })
+    .select({
+      id: organisations.id,
+      sequence: organisations.sequence,
+      name: organisations.name,
+      createdAt: organisations.createdAt,
+      contractors: organisations.contractorCount,
+      batches: organisations.batchCount,
+    })
     .from(organisations)
     .where(condition)
-    .orderBy(desc(organisations.createdAt), desc(organisations.id))
-}
-
-/** Matches a part of the name, the id, or the email or wallet of a user. */
-function containingText(db: Database, q: string): SQL | undefined {
-  const ofUser = db
-    .select({ id: identities.organisation })
-    .from(identities)
-    .where(contains(q, identities.email, identities.sub))
-  const own = contains(q, organisations.name, organisations.id)
-  return own && or(own, sql`${organisations.id} in ${ofUser}`)
 }
 
 async function addNumbers(
@@ -77,44 +86,39 @@ async function addNumbers(
   now: Date,
 ): Promise<OrganisationLine[]> {
   const ids = shown.map(({ id }) => id)
-  const [users, staff, work, relayPayments] = await Promise.all([
-    findUsers(db, ids),
-    contractorsOf(db, ids),
-    batchesOf(db, ids, now),
-    relayPaymentsOf(db, ids),
-  ])
+  const users = await findUsers(db, ids)
+  const payments = await paymentsOf(db, ids)
+  const work = await startedBatchesOf(db, ids, now)
+  const relayPayments = await relayPaymentsOf(db, ids)
   return shown.map((organisation) => ({
     ...organisation,
     users: users.get(organisation.id) ?? [],
-    contractors: staff.get(organisation.id)?.count ?? 0,
-    lastPaidAt: latest(staff.get(organisation.id)?.lastPaidAt, relayPayments.get(organisation.id)),
-    batches: work.get(organisation.id)?.count ?? 0,
+    lastPaidAt: latest(payments.get(organisation.id), relayPayments.get(organisation.id)),
     started: work.get(organisation.id)?.started ?? 0,
     stalled: work.get(organisation.id)?.stalled ?? 0,
   }))
 }
 
-async function contractorsOf(db: Database, ids: string[]) {
+/** Returns when a payout was last paid for each organisation. */
+async function paymentsOf(db: Database, ids: string[]) {
   const rows = await db
-    .select({ organisation: contractors.organisation, count: count(), lastPaidAt: max(contractors.lastPaidAt) })
+    .select({ organisation: contractors.organisation, at: max(contractors.lastPaidAt) })
     .from(contractors)
     .where(and(sql`${contractors.organisation} = any(${asArray(ids)})`, sql`${contractors.deletedAt} is null`))
     .groupBy(contractors.organisation)
-  return new Map(rows.map((row) => [row.organisation, row]))
+  return new Map(rows.map(({ organisation, at }) => [organisation, at]))
 }
 
-async function batchesOf(db: Database, ids: string[], now: Date) {
-  const isStarted = eq(batches.status, 'started')
+async function startedBatchesOf(db: Database, ids: string[], now: Date) {
   const isStalled = sql`${lastProgress} < ${batchLimit(now).toISOString()}::timestamptz`
   const rows = await db
     .select({
       organisation: batches.organisation,
-      count: count(),
-      started: sql`count(*) filter (where ${isStarted})`.mapWith(Number),
-      stalled: sql`count(*) filter (where ${isStarted} and ${isStalled})`.mapWith(Number),
+      started: count(),
+      stalled: sql`count(*) filter (where ${isStalled})`.mapWith(Number),
     })
     .from(batches)
-    .where(sql`${batches.organisation} = any(${asArray(ids)})`)
+    .where(and(eq(batches.status, 'started'), sql`${batches.organisation} = any(${asArray(ids)})`))
     .groupBy(batches.organisation)
   return new Map(rows.map((row) => [row.organisation, row]))
 }

@@ -1,28 +1,12 @@
-import { and, asc, count, eq, gt, inArray, or, type SQL, sql } from 'drizzle-orm'
+import { and, count, eq, type SQL } from 'drizzle-orm'
 import { batches, contractors, organisations, PAYOUT_STATUSES, payouts } from '#drizzle/schema/directory.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { newestFirst, readInParts } from '#lib/db/paging.ts'
-import { contains } from '#lib/db/search.ts'
-import { isId } from '#lib/directory/ids.ts'
+import { byTime } from '#lib/db/keyset.ts'
+import { newestFirst, placeOf } from '#lib/db/paging.ts'
 import { explainTransfer } from './explanation.ts'
-import {
-  countsOf,
-  type Filters,
-  type List,
-  type ListRequest,
-  ofOrganisation,
-  PART_SIZE,
-  type Read,
-  readPage,
-} from './list.ts'
-import {
-  envelopeRows,
-  firstInnerHash,
-  outcomeOf,
-  paysPayout,
-  type TransferState,
-  transferRows,
-} from './transfer-rows.ts'
+import { betweenDays, type Filters, having, isDay, isOneOf, isRecordId } from './filters.ts'
+import { type List, type PageRequest, type Read, readAll, readPage, type Source, totals } from './list.ts'
+import { firstInnerHash, outcomeOf, paysPayout, type TransferState, transferRows } from './transfer-rows.ts'
 
 const COLUMNS = {
   id: payouts.id,
@@ -66,35 +50,53 @@ export type PayoutLine = Omit<
   meaning: string
 }
 
-export interface PayoutRequest extends ListRequest {
-  /** id of a batch; '' for all */
-  batch: string
+export const PAYOUT_FILTERS = {
+  status: isOneOf(PAYOUT_STATUSES),
+  organisation: isRecordId,
+  batch: isRecordId,
+  contractor: isRecordId,
+  from: isDay,
+  to: isDay,
 }
 
-/** Lists payouts in the order of their instructions. */
-export async function listPayouts(db: Database, request: PayoutRequest): Promise<List<PayoutLine>> {
-  const { within, shown, status } = conditionsOf(db, request)
+export type PayoutFilters = Filters<typeof PAYOUT_FILTERS>
+
+/** Lists the payouts of a batch in the order of their instructions. */
+export async function listPayouts(db: Database, filters: PayoutFilters, page: PageRequest): Promise<List<PayoutLine>> {
   const counted = await db
     .select({ value: payouts.status, count: count() })
     .from(payouts)
-    .innerJoin(contractors, eq(contractors.id, payouts.contractor))
-    .where(within)
+    .where(conditionOf(filters))
     .groupBy(payouts.status)
-  return await readPage(countsOf(counted), { ...request, status: status ?? '' }, async ({ limit, offset }) => {
-    const rows = await selectPayouts(db, shown).limit(limit).offset(offset)
-    return rows.map(presentPayout)
-  })
+  const part = await readPage(sourceOf(db, filters), page)
+  return { ...part, ...totals(new Map(counted.map(({ value, count }) => [value, count])), filters.status) }
 }
 
-/** Reads the payouts that match the filters, in the order of their instructions, in parts of at most `size`. */
-export function readPayouts(db: Database, filters: Filters<PayoutRequest>, size = PART_SIZE) {
-  const { shown } = conditionsOf(db, filters)
-  const read = async (last: PayoutLine | undefined) => {
-    const rows = await selectPayouts(db, and(shown, last && gt(payouts.sequence, last.sequence))).limit(size)
-    return rows.map(presentPayout)
+/** Reads the payouts that match the filters in parts of at most `size`. */
+export const readPayouts = (db: Database, filters: PayoutFilters, size?: number) => readAll(sourceOf(db, filters), size)
+
+/** Payouts in the order of their instructions, or those of an organisation or a contractor newest first. */
+function sourceOf(db: Database, filters: PayoutFilters): Source<PayoutLine> {
+  const condition = and(conditionOf(filters), having(payouts.status, filters.status))
+  const isOfMany = filters.batch === '' && (filters.organisation !== '' || filters.contractor !== '')
+  return {
+    order: isOfMany ? byTime(payouts) : { sequence: payouts.sequence, ascending: true },
+    read: async ({ beside, order, limit }) => {
+      const rows = await selectPayouts(db, and(condition, beside), order).limit(limit)
+      return rows.map(presentPayout)
+    },
+    placeOf: isOfMany ? placeOf : ({ sequence }) => [0, sequence],
   }
-  return readInParts(read, size)
 }
+
+/** The condition of a list without its status. */
+const conditionOf = ({ organisation, batch, contractor, ...days }: PayoutFilters): SQL | undefined =>
+  and(
+    having(payouts.batch, batch),
+    having(payouts.organisation, organisation),
+    having(payouts.contractor, contractor),
+    betweenDays(payouts.createdAt, days),
+  )
 
 /** Finds the newest payouts that match a condition, newest first. */
 export async function findPayoutLines(db: Database, condition: SQL, limit: number): Promise<PayoutLine[]> {
@@ -102,7 +104,7 @@ export async function findPayoutLines(db: Database, condition: SQL, limit: numbe
   return rows.map(presentPayout)
 }
 
-function selectPayouts(db: Database, condition: SQL | undefined, order: readonly SQL[] = [asc(payouts.sequence)]) {
+function selectPayouts(db: Database, condition: SQL | undefined, order: readonly SQL[]) {
   return db
     .select(COLUMNS)
     .from(payouts)
@@ -120,20 +122,4 @@ function presentPayout({ outcome, sentAt, ...line }: Awaited<ReturnType<typeof s
     transfer: outcome && sentAt && { status: outcome.status, createdAt: sentAt },
     meaning: line.status === 'failed' && outcome ? explainTransfer(outcome) : '',
   }
-}
-
-/** The conditions of a list: with its status (`shown`) and without it (`within`). */
-function conditionsOf(db: Database, { q, status: name, batch, organisation }: Filters<PayoutRequest>) {
-  const status = PAYOUT_STATUSES.find((one) => one === name)
-  const signed = db
-    .select({ transfer: envelopeRows.transfer })
-    .from(envelopeRows)
-    .where(contains(q, envelopeRows.innerHash, envelopeRows.outerHash))
-  const own = contains(q, contractors.name, contractors.email, payouts.address, payouts.txHash)
-  const within = and(
-    batch === '' ? undefined : isId(batch) ? eq(payouts.batch, batch) : sql`false`,
-    ofOrganisation(payouts.organisation, organisation),
-    own && or(own, inArray(payouts.transfer, signed)),
-  )
-  return { status, within, shown: and(within, status && eq(payouts.status, status)) }
 }

@@ -1,13 +1,12 @@
-import { and, count, desc, eq, lt, type SQL, sql } from 'drizzle-orm'
+import { and, eq, type SQL, sql } from 'drizzle-orm'
 import { auditLog } from '#drizzle/schema/audit.ts'
 import { organisations } from '#drizzle/schema/directory.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { readInParts } from '#lib/db/paging.ts'
-import { contains } from '#lib/db/search.ts'
-import { isId } from '#lib/directory/ids.ts'
+import type { Order } from '#lib/db/keyset.ts'
 import { REFUSALS } from '#lib/refusal/refusal.ts'
-import { type Filters, type List, type ListRequest, ofOrganisation, PART_SIZE, readPage } from './list.ts'
-import { exactSearch } from './search.ts'
+import { writtenBetween } from './audit-days.ts'
+import { type Filters, having, isAccount, isDay, isOneOf, isRecordId } from './filters.ts'
+import { countUpTo, type PageRequest, readAll, readPage, type Source } from './list.ts'
 
 export interface RefusalLine {
   sequence: number
@@ -22,28 +21,42 @@ export interface RefusalLine {
   words: string
 }
 
-export interface RefusalRequest extends Pick<ListRequest, 'q' | 'organisation' | 'page'> {
-  /** the id of the contractor that the refused transfer was to pay */
-  contractor: string
+export const REFUSAL_FILTERS = {
+  organisation: isRecordId,
+  contractor: isRecordId,
+  account: isAccount,
+  reason: isOneOf(Object.keys(REFUSALS[422])),
+  from: isDay,
+  to: isDay,
+  sort: isOneOf(['oldest']),
 }
 
-/** Lists the sponsor's refusals from the audit log, newest first. */
-export async function listRefusals(db: Database, request: RefusalRequest): Promise<List<RefusalLine>> {
-  const counts = new Map([['', await countRefusals(db, request)]])
-  return await readPage(counts, { status: '', page: request.page }, async ({ limit, offset }) => {
-    const rows = await selectRefusals(db, refusalsOf(request)).limit(limit).offset(offset)
-    return rows.map(presentRefusal)
-  })
+export type RefusalFilters = Filters<typeof REFUSAL_FILTERS>
+
+/** Lists the sponsor's refusals from the audit log. */
+export async function listRefusals(db: Database, filters: RefusalFilters, page: PageRequest) {
+  return await readPage(await sourceOf(db, filters), page)
 }
 
 /** Reads the refusals that match the filters, newest first, in parts of at most `size`. */
-export function readRefusals(db: Database, filters: Filters<RefusalRequest>, size = PART_SIZE) {
-  const condition = refusalsOf(filters)
-  const read = async (last: RefusalLine | undefined) => {
-    const rows = await selectRefusals(db, and(condition, last && lt(auditLog.sequence, last.sequence))).limit(size)
-    return rows.map(presentRefusal)
+export async function* readRefusals(db: Database, filters: RefusalFilters, size?: number) {
+  yield* readAll(await sourceOf(db, { ...filters, sort: '' }), size)
+}
+
+const NEWEST: Order = { sequence: auditLog.sequence }
+
+async function sourceOf(db: Database, filters: RefusalFilters): Promise<Source<RefusalLine>> {
+  const condition = await refusalsOf(db, filters)
+  return {
+    order: { ...NEWEST, ascending: filters.sort === 'oldest' },
+    read: async ({ beside, order, limit }) => {
+      const rows = await selectRefusals(db, and(condition, beside))
+        .orderBy(...order)
+        .limit(limit)
+      return rows.map(presentRefusal)
+    },
+    placeOf: ({ sequence }) => [0, sequence],
   }
-  return readInParts(read, size)
 }
 
 function selectRefusals(db: Database, condition: SQL | undefined) {
@@ -60,7 +73,6 @@ function selectRefusals(db: Database, condition: SQL | undefined) {
     .from(auditLog)
     .leftJoin(organisations, eq(organisations.id, auditLog.organisation))
     .where(condition)
-    .orderBy(desc(auditLog.sequence))
 }
 
 const presentRefusal = ({ detail, ...line }: Awaited<ReturnType<typeof selectRefusals>>[number]): RefusalLine => ({
@@ -68,27 +80,22 @@ const presentRefusal = ({ detail, ...line }: Awaited<ReturnType<typeof selectRef
   ...wordsOf(detail.reason),
 })
 
-export async function countRefusals(db: Database, request: Filters<RefusalRequest>): Promise<number> {
-  const [counted] = await db.select({ count: count() }).from(auditLog).where(refusalsOf(request))
-  return counted?.count ?? 0
+/** Counts the refusals that match, up to one more than MOST_COUNTED. */
+export async function countRefusals(db: Database, filters: RefusalFilters): Promise<number> {
+  const counts = await countUpTo(db, auditLog, NEWEST, { refused: await refusalsOf(db, filters) })
+  return counts.get('refused') ?? 0
 }
 
-function refusalsOf({ q, organisation, contractor }: Filters<RefusalRequest>): SQL | undefined {
-  const exact = exactSearch(q)
+async function refusalsOf(db: Database, filters: RefusalFilters): Promise<SQL | undefined> {
+  const { organisation, contractor, account, reason } = filters
   return and(
     eq(auditLog.action, 'transfer.refused'),
-    ofOrganisation(auditLog.organisation, organisation),
-    contractor === '' ? undefined : sql`${auditLog.detail} ->> 'contractor' = ${isId(contractor) ? contractor : ''}`,
-    exact
-      ? matchExactly(exact)
-      : contains(q, auditLog.actorSub, auditLog.subjectId, sql`${auditLog.detail} ->> 'reason'`),
+    having(auditLog.organisation, organisation),
+    having(auditLog.actorSub, account),
+    contractor === '' ? undefined : sql`(${auditLog.detail} ->> 'contractor') = ${contractor}`,
+    reason === '' ? undefined : sql`(${auditLog.detail} ->> 'reason') = ${reason}`,
+    await writtenBetween(db, filters),
   )
-}
-
-function matchExactly(exact: NonNullable<ReturnType<typeof exactSearch>>): SQL | undefined {
-  return 'hash' in exact
-    ? and(eq(auditLog.subjectKind, 'transfer'), eq(auditLog.subjectId, exact.hash))
-    : eq(auditLog.actorSub, exact.account)
 }
 
 function wordsOf(reason: unknown): Pick<RefusalLine, 'reason' | 'words'> {

@@ -1,8 +1,231 @@
-/** A search text that is a complete hash or address. */
-export type ExactSearch = { hash: string } | { account: string }
+import { and, eq, gte, inArray, isNull, lte, or, type SQL, sql } from 'drizzle-orm'
+import type { AnyPgColumn, PgTable } from 'drizzle-orm/pg-core'
+import { auditLog } from '#drizzle/schema/audit.ts'
+import { batches, contractors, IDENTITY_KINDS, identities, organisations, payouts } from '#drizzle/schema/directory.ts'
+import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
+import type { Database } from '#lib/db/connection.ts'
+import { isId } from '#lib/directory/ids.ts'
+import { isRequestId } from '#lib/http/request-id.ts'
+import { type AuditLine, selectAudit } from './audit.ts'
+import { envelopeRows, transferRows } from './transfer-rows.ts'
 
-/** Recognises a complete hash (64 hex digits) or address (G… or C…), in any case. There are indexes for both. */
-export function exactSearch(q: string): ExactSearch | undefined {
-  if (/^[0-9a-f]{64}$/i.test(q)) return { hash: q.toLowerCase() }
-  return /^[GC][A-Z2-7]{55}$/i.test(q) ? { account: q.toUpperCase() } : undefined
+/** A record that a search found. */
+export interface Hit {
+  type: 'transfer' | 'payout' | 'batch' | 'job' | 'contractor' | 'organisation'
+  id: string
+  /** its name, if it has one; the account of a transfer */
+  name: string | null
+  /** the property that is the text, or begins with it */
+  by: 'id' | 'hash' | 'address' | 'account' | 'email' | 'name' | 'request id'
+  organisation: { id: string; name: string } | null
+  /** when it was created */
+  at: Date
+}
+
+export interface SearchResult {
+  hits: Hit[]
+  /** the audit entries of a request or of a refused transaction, newest first */
+  entries: AuditLine[]
+  /** whether a kind of match has more records than are listed */
+  hasMore: boolean
+}
+
+/** How many records each kind of match lists. */
+export const MOST_HITS = 20
+
+const LONGEST = 200
+
+/**
+ * Finds records by a text that is recognised by its form: a hash, an address, an id or its first eight digits, an email or
+ * its beginning, the beginning of a name, or the id of a request. Each form has an index.
+ */
+export async function searchRecords(db: Database, text: string): Promise<SearchResult> {
+  const q = text.trim().slice(0, LONGEST)
+  // PostgreSQL stores neither NUL nor unpaired surrogates.
+  if (q === '' || q.includes('\0') || !q.isWellFormed()) return { hits: [], entries: [], hasMore: false }
+  const found: Found[][] = []
+  for (const search of searchesFor(db, q)) found.push(await search())
+  const written = isRequestId(q) ? await entriesWhere(db, writtenFor(q)) : []
+  const isCut = [...found, written].some((rows) => rows.length > MOST_HITS)
+  const hits = await addOrganisations(db, withoutRepeats(found.flatMap((rows) => rows.slice(0, MOST_HITS))))
+  return { hits, entries: written.slice(0, MOST_HITS), hasMore: isCut }
+}
+
+const isHash = (text: string) => /^[0-9a-f]{64}$/i.test(text)
+
+/** The queries that a text's form allows. */
+function searchesFor(db: Database, q: string): Search[] {
+  const hash = isHash(q) ? q.toLowerCase() : undefined
+  const address = /^[GC][A-Z2-7]{55}$/i.test(q) ? q.toUpperCase() : undefined
+  const ids = rangeOfIds(q.toLowerCase())
+  const email = q.includes('@') ? q.toLowerCase() : undefined
+  return [
+    ...(hash ? byHash(db, hash) : []),
+    ...(address ? byAddress(db, address) : []),
+    ...(ids ? byId(db, ids) : []),
+    ...(email ? byEmail(db, email) : []),
+    ...(isRequestId(q) ? [find(db, TRANSFERS, 'request id', eq(transferRows.requestId, q))] : []),
+    // A user of the identity provider is an account, too.
+    ...(address ? [] : [byUser(db, q)]),
+    ...(hash || address || email ? [] : byName(db, q)),
+  ]
+}
+
+/** A query of the search. They run one after the other: a transaction has one connection. */
+type Search = () => Promise<Found[]>
+
+/** A hit with the id of its organisation. */
+type Found = Omit<Hit, 'organisation'> & { organisation: string | null }
+
+interface Searched {
+  type: Hit['type']
+  table: PgTable & Record<'id' | 'createdAt', AnyPgColumn>
+  name: AnyPgColumn | SQL
+  organisation: AnyPgColumn | SQL
+}
+
+const none = sql`null`
+
+const { account, organisation: ofTransfer } = transferRows
+const TRANSFERS: Searched = { type: 'transfer', table: transferRows, name: account, organisation: ofTransfer }
+const PAYOUTS: Searched = { type: 'payout', table: payouts, name: none, organisation: payouts.organisation }
+const BATCHES: Searched = { type: 'batch', table: batches, name: batches.name, organisation: batches.organisation }
+const JOBS: Searched = { type: 'job', table: batchJobs, name: none, organisation: none }
+const { name: contractorName, organisation: ofContractor } = contractors
+const CONTRACTORS: Searched = {
+  type: 'contractor',
+  table: contractors,
+  name: contractorName,
+  organisation: ofContractor,
+}
+const ORGANISATIONS: Searched = {
+  type: 'organisation',
+  table: organisations,
+  name: organisations.name,
+  organisation: none,
+}
+
+/** The records of a kind that match a condition, newest first unless `order` says otherwise, and one more than are listed. */
+const find =
+  (db: Database, searched: Searched, by: Hit['by'], condition: SQL | undefined, order?: SQL): Search =>
+  async () => {
+    const { type, table, name, organisation } = searched
+    const rows = await db
+      .select({
+        id: sql<string>`${table.id}`,
+        name: sql<string | null>`${name}`,
+        organisation: sql<string | null>`${organisation}`,
+        at: sql<Date>`${table.createdAt}`.mapWith(transferRows.createdAt),
+      })
+      .from(table)
+      .where(condition)
+      .orderBy(order ?? sql`${table.createdAt} desc`)
+      .limit(MOST_HITS + 1)
+    return rows.map((row): Found => ({ type, by, ...row }))
+  }
+
+function byHash(db: Database, hash: string): Search[] {
+  const transfer = db
+    .select({ id: envelopeRows.transfer })
+    .from(envelopeRows)
+    .where(or(eq(envelopeRows.innerHash, hash), eq(envelopeRows.outerHash, hash)))
+  const jobs = db.select({ job: batchItems.job }).from(batchItems).where(eq(batchItems.innerHash, hash))
+  return [
+    find(db, TRANSFERS, 'hash', inArray(transferRows.id, transfer)),
+    find(
+      db,
+      PAYOUTS,
+      'hash',
+      inArray(
+        payouts.id,
+        db.select({ id: transferRows.payout }).from(transferRows).where(inArray(transferRows.id, transfer)),
+      ),
+    ),
+    find(db, JOBS, 'hash', inArray(batchJobs.id, jobs)),
+  ]
+}
+
+/** Its transfers may be millions: a filter of their list finds them. */
+function byAddress(db: Database, address: string): Search[] {
+  return [
+    byUser(db, address),
+    find(db, CONTRACTORS, 'address', and(eq(contractors.address, address), isNull(contractors.deletedAt))),
+  ]
+}
+
+function byUser(db: Database, sub: string): Search {
+  const isUser = and(inArray(identities.kind, [...IDENTITY_KINDS]), eq(identities.sub, sub))
+  const of = db.select({ id: identities.organisation }).from(identities).where(isUser)
+  return find(db, ORGANISATIONS, 'account', inArray(organisations.id, of))
+}
+
+/** The first and the last id that begin with a text, if it is an id or at least its first part. */
+function rangeOfIds(text: string): [first: string, last: string] | undefined {
+  if (isId(text)) return [text, text]
+  if (!/^[0-9a-f]{8}-?$/.test(text)) return undefined
+  const start = text.slice(0, 8)
+  return [`${start}-0000-0000-0000-000000000000`, `${start}-ffff-ffff-ffff-ffffffffffff`]
+}
+
+function byId(db: Database, [first, last]: [string, string]): Search[] {
+  return [TRANSFERS, PAYOUTS, BATCHES, JOBS, CONTRACTORS, ORGANISATIONS].map((searched) =>
+    find(db, searched, 'id', and(gte(searched.table.id, first), lte(searched.table.id, last))),
+  )
+}
+
+function byEmail(db: Database, email: string): Search[] {
+  const { emailFolded, deletedAt } = contractors
+  const users = db
+    .select({ id: identities.organisation })
+    .from(identities)
+    .where(beginsWith(identities.email, email))
+    .orderBy(inIndexOrder(identities.email))
+    .limit(MOST_HITS + 1)
+  const isTheirs = and(beginsWith(emailFolded, email), isNull(deletedAt))
+  return [
+    find(db, CONTRACTORS, 'email', isTheirs, inIndexOrder(emailFolded)),
+    find(db, ORGANISATIONS, 'email', inArray(organisations.id, users)),
+  ]
+}
+
+function byName(db: Database, name: string): Search[] {
+  const isPresent = { contractor: isNull(contractors.deletedAt) } as Partial<Record<Hit['type'], SQL>>
+  return [ORGANISATIONS, CONTRACTORS, BATCHES].map((searched) => {
+    const folded = sql`lower(${searched.name})`
+    return find(db, searched, 'name', and(beginsWith(folded, name), isPresent[searched.type]), inIndexOrder(folded))
+  })
+}
+
+/** The condition that a folded text begins with `prefix`, in any case, for an index with text_pattern_ops. */
+function beginsWith(folded: AnyPgColumn | SQL, prefix: string): SQL {
+  return sql`${folded} like lower(${prefix.replaceAll(/[\\%_]/g, '\\$&')}) || '%'`
+}
+
+/** The order of such an index: a query that reads in it stops at its limit. */
+const inIndexOrder = (folded: AnyPgColumn | SQL): SQL => sql`${folded} using ~<~`
+
+/** The entries that a request caused, and those of a transaction. */
+const writtenFor = (q: string): SQL | undefined =>
+  or(
+    eq(auditLog.requestId, q),
+    isHash(q) ? and(eq(auditLog.subjectKind, 'transfer'), eq(auditLog.subjectId, q.toLowerCase())) : undefined,
+  )
+
+async function entriesWhere(db: Database, condition: SQL | undefined): Promise<AuditLine[]> {
+  return await selectAudit(db, condition)
+    .orderBy(sql`${auditLog.sequence} desc`)
+    .limit(MOST_HITS + 1)
+}
+
+/** An id may match in several ways; the first one counts. */
+function withoutRepeats(hits: readonly Found[]): Found[] {
+  return [...new Map(hits.toReversed().map((hit) => [`${hit.type} ${hit.id}`, hit])).values()].toReversed()
+}
+
+async function addOrganisations(db: Database, hits: readonly Found[]): Promise<Hit[]> {
+  const ids = [...new Set(hits.flatMap(({ organisation }) => organisation ?? []))]
+  const { id, name } = organisations
+  const rows = ids.length === 0 ? [] : await db.select({ id, name }).from(organisations).where(inArray(id, ids))
+  const found = new Map(rows.map((row) => [row.id, row]))
+  return hits.map((hit) => ({ ...hit, organisation: found.get(hit.organisation ?? '') ?? null }))
 }

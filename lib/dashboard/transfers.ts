@@ -1,18 +1,27 @@
-import { and, count, eq, inArray, isNull, or, type SQL, sql } from 'drizzle-orm'
-import { type AnyPgColumn, union } from 'drizzle-orm/pg-core'
+import { and, eq, inArray, isNotNull, isNull, or, type SQL, sql } from 'drizzle-orm'
 import { batches, contractors, organisations, payouts } from '#drizzle/schema/directory.ts'
 import { batchItems } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { afterPosition, newestFirst, readInParts } from '#lib/db/paging.ts'
-import { contains } from '#lib/db/search.ts'
-import { isId } from '#lib/directory/ids.ts'
-import { type Filters, type List, type ListRequest, ofOrganisation, PART_SIZE, type Read, readPage } from './list.ts'
-import { type ExactSearch, exactSearch } from './search.ts'
+import { byTime, type Order, orderedBy } from '#lib/db/keyset.ts'
+import { placeOf } from '#lib/db/paging.ts'
+import {
+  byStatus,
+  countUpTo,
+  type List,
+  MOST_COUNTED,
+  type PageRequest,
+  type Part,
+  type Read,
+  readAll,
+  readPage,
+  type Source,
+  totals,
+} from './list.ts'
+import { matching, type TransferFilters } from './transfer-filters.ts'
 import {
   envelopeRows,
   firstInnerHash,
   firstOuterHash,
-  notOfFaucet,
   refusalCode,
   TRANSFER_VIEWS,
   type TransferView,
@@ -62,25 +71,72 @@ export interface TransferLine extends Read<typeof transferRows.$inferSelect, typ
   job: string | null
 }
 
-export interface TransferRequest extends Omit<ListRequest, 'status'> {
-  view: TransferView | ''
-  /** the id of its payee */
-  contractor: string
-  /** the faucet's account: its deposits are not listed, but a search finds them */
-  faucet?: string | undefined
+/** Lists the transfers of all organisations. */
+export async function listTransfers(
+  db: Database,
+  filters: TransferFilters,
+  page: PageRequest,
+): Promise<List<TransferLine>> {
+  const counts = await countUpTo(
+    db,
+    transferRows,
+    NEWEST,
+    byStatus(VIEWS, (view) => matching(db, { ...filters, view }, COUNTED)),
+  )
+  const part = await readPage(filters.sort === 'fee' ? byFee(db, filters) : sourceOf(db, filters), page)
+  return { ...part, ...totals(counts, filters.view) }
 }
 
-/** Lists the transfers of all organisations, newest first. */
-export async function listTransfers(db: Database, request: TransferRequest): Promise<List<TransferLine>> {
-  const { view, page } = request
-  const within = filtered(db, request)
-  const exact = exactSearch(request.q)
-  const counts = await countViews(db, and(within, exact ? matchExactly(db, exact) : containingText(db, request.q)))
-  return await readPage(counts, { status: view, page }, async ({ limit, offset }) => {
-    const shown = and(ofView(view), within)
-    const condition = exact ? newestOf(db, exact, shown, limit + offset) : and(shown, containingText(db, request.q))
-    return await addJobs(db, await selectTransfers(db, condition).limit(limit).offset(offset))
-  })
+/** Reads the transfers that match the filters, newest first, in parts of at most `size`. */
+export const readTransfers = (db: Database, filters: TransferFilters, size?: number) =>
+  readAll(sourceOf(db, { ...filters, sort: '' }), size)
+
+const NEWEST = byTime(transferRows)
+
+/** What the counts of a list read. */
+const COUNTED: Part = { beside: undefined, order: orderedBy(NEWEST), limit: MOST_COUNTED + 1 }
+
+const VIEWS = Object.keys(TRANSFER_VIEWS) as TransferView[]
+
+function sourceOf(db: Database, filters: TransferFilters): Source<TransferLine> {
+  return {
+    order: { ...NEWEST, ascending: filters.sort === 'oldest' },
+    read: async (part) => {
+      const rows = selectTransfers(db, matching(db, filters, part))
+        .orderBy(...part.order)
+        .limit(part.limit)
+      return await addJobs(db, await rows)
+    },
+    placeOf,
+  }
+}
+
+/** The newest MOST_COUNTED transfers that match, by what the service paid for them: the highest fee first. */
+function byFee(db: Database, filters: TransferFilters): Source<TransferLine> {
+  const { id, feeCharged, sequence } = transferRows
+  const recent = db
+    .select({ id, feeCharged, sequence })
+    .from(transferRows)
+    .where(and(matching(db, filters, COUNTED), isNotNull(feeCharged)))
+    .orderBy(...COUNTED.order)
+    .limit(MOST_COUNTED)
+    .as('recent')
+  const order: Order = { lead: { column: recent.feeCharged, type: 'bigint' }, sequence: recent.sequence }
+  return {
+    order,
+    read: async ({ beside, order: sorting, limit }) => {
+      const page = await db
+        .select({ id: recent.id })
+        .from(recent)
+        .where(beside)
+        .orderBy(...sorting)
+        .limit(limit)
+      const ids = page.map((row) => row.id)
+      const rows = ids.length === 0 ? [] : await addJobs(db, await selectTransfers(db, inArray(id, ids)))
+      return rows.toSorted((one, other) => ids.indexOf(one.id) - ids.indexOf(other.id))
+    },
+    placeOf: ({ feeCharged: fee, sequence: number }) => [Number(fee), number],
+  }
 }
 
 export async function findTransferLine(db: Database, id: string): Promise<TransferLine | undefined> {
@@ -94,18 +150,6 @@ export async function findTransferOfHash(db: Database, hash: string): Promise<st
   return transfer?.id
 }
 
-/** Reads the transfers that match the filters, newest first, in parts of at most `size`. */
-export function readTransfers(db: Database, filters: Filters<TransferRequest>, size = PART_SIZE) {
-  const shown = and(ofView(filters.view), filtered(db, filters))
-  const exact = exactSearch(filters.q)
-  const read = async (last: TransferLine | undefined) => {
-    const left = and(shown, afterPosition(transferRows, { after: last }))
-    const condition = exact ? newestOf(db, exact, left, size) : and(left, containingText(db, filters.q))
-    return await addJobs(db, await selectTransfers(db, condition).limit(size))
-  }
-  return readInParts(read, size)
-}
-
 function selectTransfers(db: Database, condition: SQL | undefined) {
   const payee = payeeOf(db)
   return db
@@ -116,7 +160,6 @@ function selectTransfers(db: Database, condition: SQL | undefined) {
     .leftJoin(batches, eq(batches.id, payouts.batch))
     .leftJoinLateral(payee, sql`true`)
     .where(condition)
-    .orderBy(...newestFirst(transferRows))
 }
 
 async function addJobs(db: Database, rows: Awaited<ReturnType<typeof selectTransfers>>): Promise<TransferLine[]> {
@@ -139,75 +182,6 @@ function payeeOf(db: Database) {
     .as('payee')
 }
 
-/** Counts the transfers of each view; '' counts all. */
-async function countViews(db: Database, condition: SQL | undefined): Promise<Map<string, number>> {
-  const rows = await db
-    .select({ status: transferRows.status, count: count() })
-    .from(transferRows)
-    .where(condition)
-    .groupBy(transferRows.status)
-  const sumOf = (statuses: readonly string[] | undefined) =>
-    rows.reduce((sum, row) => (statuses?.includes(row.status) === false ? sum : sum + row.count), 0)
-  const views = Object.entries(TRANSFER_VIEWS).map(([view, statuses]) => [view, sumOf(statuses)] as const)
-  return new Map([['', sumOf(undefined)], ...views])
-}
-
-function ofView(view: TransferView | ''): SQL | undefined {
-  return view === '' ? undefined : inArray(transferRows.status, [...TRANSFER_VIEWS[view]])
-}
-
-function filtered(db: Database, { organisation, contractor, faucet, q }: Filters<TransferRequest>): SQL | undefined {
-  return and(
-    q === '' ? notOfFaucet(faucet) : undefined,
-    ofOrganisation(transferRows.organisation, organisation),
-    contractor === '' ? undefined : isId(contractor) ? paying(db, eq(contractors.id, contractor)) : sql`false`,
-  )
-}
-
-/**
- * Matches transfers by payee: the contractor of their payout, or without one the contractor with the recipient's
- * address.
- */
-function paying(db: Database, which: SQL | undefined): SQL | undefined {
-  const paid = db
-    .select({ id: payouts.id })
-    .from(payouts)
-    .innerJoin(contractors, eq(contractors.id, payouts.contractor))
-    .where(which)
-  const { organisation, address, deletedAt } = contractors
-  const owned = db
-    .select({ organisation, address })
-    .from(contractors)
-    .where(and(which, isNull(deletedAt)))
-  return or(
-    inArray(transferRows.payout, paid),
-    and(isNull(transferRows.payout), sql`(${transferRows.organisation}, ${transferRows.recipient}) in ${owned}`),
-  )
-}
-
-/** Matches a part of a hash, an address, the batch's name, or the payee's name or email. */
-function containingText(db: Database, q: string): SQL | undefined {
-  const { id, account, recipient, quotaAccount } = transferRows
-  const signed = db
-    .select({ transfer: envelopeRows.transfer })
-    .from(envelopeRows)
-    .where(contains(q, envelopeRows.innerHash, envelopeRows.outerHash))
-  const ofBatch = db
-    .select({ id: payouts.id })
-    .from(payouts)
-    .innerJoin(batches, eq(batches.id, payouts.batch))
-    .where(contains(q, batches.name))
-  const own = contains(q, account, recipient, quotaAccount)
-  const paid = paying(db, contains(q, contractors.name, contractors.email))
-  return own && or(own, paid, inArray(id, signed), inArray(transferRows.payout, ofBatch))
-}
-
-function matchExactly(db: Database, exact: ExactSearch): SQL | undefined {
-  const { account, recipient, quotaAccount } = transferRows
-  if ('hash' in exact) return hasHash(db, exact.hash)
-  return or(eq(account, exact.account), eq(recipient, exact.account), eq(quotaAccount, exact.account))
-}
-
 /** Matches an inner or outer hash of any envelope; the applied hash is one of them. */
 function hasHash(db: Database, hash: string): SQL | undefined {
   const { innerHash, outerHash, transfer } = envelopeRows
@@ -216,23 +190,6 @@ function hasHash(db: Database, hash: string): SQL | undefined {
     .from(envelopeRows)
     .where(or(eq(innerHash, hash), eq(outerHash, hash)))
   return inArray(transferRows.id, signed)
-}
-
-/**
- * Matches the newest transfers of an account as sender, recipient and payer of the quota, `most` of each: each role has
- * an index, and the page is a subset of them.
- */
-function newestOf(db: Database, exact: ExactSearch, within: SQL | undefined, most: number): SQL | undefined {
-  if ('hash' in exact) return and(hasHash(db, exact.hash), within)
-  const { account, recipient, quotaAccount, id } = transferRows
-  const having = (part: AnyPgColumn) =>
-    db
-      .select({ id })
-      .from(transferRows)
-      .where(and(eq(part, exact.account), within))
-      .orderBy(...newestFirst(transferRows))
-      .limit(most)
-  return inArray(id, union(having(account), having(recipient), having(quotaAccount)))
 }
 
 /** Finds the relay jobs of transfers, by inner hash. */

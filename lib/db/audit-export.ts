@@ -3,7 +3,7 @@ import { and, asc, gt, inArray, lt, lte, sql } from 'drizzle-orm'
 import { auditLog } from '#drizzle/schema/audit.ts'
 import { recordAudit } from './audit-log.ts'
 import { type Database, transact } from './connection.ts'
-import { readInParts } from './paging.ts'
+import { readInParts } from './keyset.ts'
 
 const PART = 1_000
 /** Entries that one SQL transaction deletes: no other entry can be written meanwhile. */

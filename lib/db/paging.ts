@@ -1,5 +1,6 @@
-import { type AnyColumn, type SQL, sql } from 'drizzle-orm'
+import type { AnyColumn, SQL } from 'drizzle-orm'
 import { z } from 'zod'
+import { besidePlace, byTime, orderedBy, type Place, readCursor, writeCursor } from './keyset.ts'
 
 /** How many records a list returns without a `limit`. */
 const WHOLE_LIST = 1_000
@@ -59,21 +60,16 @@ export function pageRequest({ limit, cursor }: z.output<typeof pageQuery>): Page
   return { limit: limit ?? WHOLE_LIST, after: cursor, counts: limit !== undefined }
 }
 
-/** The end of the year 9999, in milliseconds: PostgreSQL cannot read the ISO form of a later year. */
-const LAST_MOMENT = Date.UTC(10_000, 0) - 1
-
 function position(cursor: string): Position | undefined {
-  const [, moment = '', sequence = ''] = /^(\d{1,15})-(\d{1,15})$/.exec(decode(cursor)) ?? []
-  if (moment === '' || Number(moment) > LAST_MOMENT) return undefined
-  return { createdAt: new Date(Number(moment)), sequence: Number(sequence) }
+  const place = readCursor(cursor)
+  return place && { createdAt: new Date(place[0]), sequence: place[1] }
 }
-
-const decode = (cursor: string) => Buffer.from(cursor, 'base64url').toString('latin1')
 
 /** A position as the `cursor` of a query, for a link to the next page. */
-export function cursorOf({ createdAt, sequence }: Position): string {
-  return Buffer.from(`${createdAt.getTime()}-${sequence}`).toString('base64url')
-}
+export const cursorOf = (row: Position): string => writeCursor(placeOf(row))
+
+/** The place of a record in a list by time. */
+export const placeOf = ({ createdAt, sequence }: Position): Place => [createdAt.getTime(), sequence]
 
 interface Columns {
   createdAt: AnyColumn
@@ -81,15 +77,10 @@ interface Columns {
 }
 
 /** The condition for records after `page.after`, for an index on (…, createdAt desc, sequence desc). */
-export function afterPosition(columns: Columns, page: { after?: Position | undefined }): SQL | undefined {
-  if (!page.after) return undefined
-  const moment = sql`${page.after.createdAt.toISOString()}::timestamptz`
-  return sql`(${columns.createdAt}, ${columns.sequence}) < (${moment}, ${page.after.sequence})`
-}
+export const afterPosition = (columns: Columns, { after }: { after?: Position | undefined }): SQL | undefined =>
+  besidePlace(byTime(columns), after && placeOf(after))
 
-export function newestFirst(columns: Columns): [SQL, SQL] {
-  return [sql`${columns.createdAt} desc`, sql`${columns.sequence} desc`]
-}
+export const newestFirst = (columns: Columns): SQL[] => orderedBy(byTime(columns))
 
 /** How many rows to read for `page`: one more than its limit, to see whether more follow. */
 export const rowsToRead = (page: PageRequest): number => page.limit + 1
@@ -99,23 +90,6 @@ export function cutPage<Row extends Position>(rows: readonly Row[], page: PageRe
   const items = rows.slice(0, page.limit)
   const last = items.at(-1)
   return { items, next: rows.length > page.limit && last ? last : undefined }
-}
-
-/**
- * Reads a long result in parts of at most `size` rows. `read` gets the last row of the previous part and continues
- * after it (keyset), so concurrent inserts cause no row to be skipped or repeated.
- */
-export async function* readInParts<Row>(
-  read: (last: Row | undefined) => Promise<Row[]>,
-  size: number,
-): AsyncGenerator<Row[]> {
-  let last: Row | undefined
-  for (;;) {
-    const rows = await read(last)
-    if (rows.length > 0) yield rows
-    last = rows.at(-1)
-    if (rows.length < size) return
-  }
 }
 
 /**

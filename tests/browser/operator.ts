@@ -12,6 +12,7 @@ export const PAGES = [
   ['/organisations', 'Organisations'],
   ['/jobs', 'Jobs'],
   ['/audit', 'Audit log'],
+  ['/search', 'Search'],
 ] as const
 
 export const DESKTOP = { width: 1440, height: 900 }

@@ -132,15 +132,22 @@ test('shows no amount on any page', async ({ page }) => {
   }
 })
 
-test('keeps filter and page in the URL', async ({ page }) => {
+test('keeps filters in the URL, and reports those that the list does not have', async ({ page }) => {
   await visit(page, program, '/audit')
   await page.getByLabel('Action').selectOption('organisation.founded')
-  await page.getByRole('button', { name: 'Search' }).click()
+  await page.getByRole('button', { name: 'Filter' }).click()
   await expect(page.getByRole('row')).toHaveCount(2)
   await page.getByRole('link', { name: 'wallet' }).filter({ visible: true }).click()
   await expect(page.getByRole('link', { name: /Remove the filter By: ledger:G/ })).toBeVisible()
-  await page.goto(`${program.base}/transfers?page=nonsense`)
-  await expect(page.getByRole('row').nth(1)).toBeVisible()
+  await page.goto(`${program.base}/transfers?page=nonsense&after=x&view=open`)
+  const ignored = page.getByRole('alert').filter({ hasText: 'page=nonsense, after=x' })
+  await ignored.getByRole('link', { name: 'Remove' }).click()
+  await expect(page).toHaveURL(`${program.base}/transfers?view=open`)
+  const file = await page.request.get(`${program.base}/transfers.csv?view=gone`)
+  expect([file.status(), await file.json()]).toEqual([
+    400,
+    { error: 'unknown filter: view=gone', code: 'filter-unknown' },
+  ])
 })
 
 test('links an organisation to its records, and filters each list by it', async ({ page }) => {
@@ -232,11 +239,14 @@ test('makes everything reachable by keyboard', async ({ page }) => {
   await expect(page.getByRole('searchbox', { name: 'Search' })).toBeFocused()
   await page.keyboard.type('bonus')
   await page.keyboard.press('Enter')
-  await expect(page.getByText('1 batch found')).toBeVisible()
-  await page.getByRole('searchbox', { name: 'Search' }).focus()
-  // Four stops: search, clear, the CSV link, the batch.
-  for (let tabs = 0; tabs < 4; tabs += 1) await page.keyboard.press('Tab')
+  await expect(page.getByText('1 record found')).toBeVisible()
+  await page.getByRole('link', { name: 'Skip to the content' }).focus()
+  await page.keyboard.press('Enter')
+  await page.keyboard.press('Tab')
   await expect(page.getByRole('link', { name: 'Bonus round' })).toBeFocused()
+  await page.keyboard.press('Control+k')
+  await expect(page.getByRole('searchbox', { name: 'Search' })).toBeFocused()
+  await page.getByRole('link', { name: 'Bonus round' }).focus()
   await page.keyboard.press('Enter')
   await expect(page.getByRole('heading', { level: 1, name: 'Bonus round' })).toBeVisible()
 })

@@ -26,11 +26,11 @@ test.afterAll(() => program.stop())
 const rowOf = (page: Page, text: string): Locator => page.getByRole('row').filter({ hasText: text })
 const seen = (place: Locator): Locator => place.filter({ visible: true })
 
-/** Searches the open part of the list for `text`. */
+/** Searches all records for `text`. */
 async function find(page: Page, text: string): Promise<void> {
   await page.getByRole('searchbox', { name: 'Search' }).fill(text)
-  await page.getByRole('button', { name: 'Search' }).click()
-  await expect(page).toHaveURL(new RegExp(`q=${text}`))
+  await page.getByRole('searchbox', { name: 'Search' }).press('Enter')
+  await expect(page).toHaveURL(new RegExp(`/search\\?q=${text}`))
 }
 
 test('shows every detail of a transfer on its page at any width', async ({ page }) => {
@@ -72,31 +72,30 @@ test('shows every detail of a refusal at any width', async ({ page }) => {
   }
 })
 
-test('finds transfers by recipient and by hash', async ({ page }) => {
-  await visit(page, program, '/transfers')
-  for (const text of [ada.address, hash]) {
-    await find(page, text)
-    await expect(page.getByRole('row')).toHaveCount(2)
-    await expect(rowOf(page, 'Ada Lovelace')).toBeVisible()
-  }
-  await page.getByRole('link', { name: 'Clear' }).click()
-  await expect(page.getByRole('row')).toHaveCount(3)
-  await expect(page.getByRole('searchbox')).toHaveValue('')
+test('finds a contractor by address, a transfer by hash, and what a request did by its id', async ({ page }) => {
+  await visit(page, program, '/batches')
+  await find(page, ada.address)
+  await page.getByRole('link', { name: 'Ada Lovelace' }).click()
+  await expect(page.getByRole('heading', { level: 1, name: 'Ada Lovelace' })).toBeVisible()
+  await find(page, hash)
+  await expect(page.getByRole('link', { name: /^Payout / })).toBeVisible()
+  await page.getByRole('link', { name: /^Transfer of G/ }).click()
+  await expect(page.getByRole('heading', { level: 1, name: /^Transfer / })).toBeVisible()
+  await page.goto(`${program.base}/audit?action=payout.claimed`)
+  await seen(page.getByRole('row').nth(1).locator('a[href^="/search?q="]')).click()
+  await expect(page.getByRole('link', { name: /^Transfer of G/ })).toBeVisible()
+  await expect(page.getByRole('table', { name: 'Entries of the audit log' })).toContainText('transfer.sponsored')
 })
 
-test('searches refusals, and keeps the search term', async ({ page }) => {
-  const account = payroll.employer.signer.publicKey()
-  await visit(page, program, '/transfers')
-  await find(page, account)
-  await page.getByRole('link', { name: /^Refused \d/ }).click()
-  await expect(page).toHaveURL(/view=refused/)
-  await expect(page.getByRole('searchbox')).toHaveValue(account)
-  await expect(page.getByRole('row')).toHaveCount(2)
-  const inner = await seen(page.getByTitle(/^[0-9a-f]{64}$/)).getAttribute('title')
-  await find(page, inner ?? 'no hash')
-  await expect(page).toHaveURL(/view=refused/)
+test('leads from an account to its transfers and refusals', async ({ page }) => {
+  await visit(page, program)
+  await find(page, payroll.employer.signer.publicKey())
+  await page.getByRole('link', { name: 'Refused transfers of this account' }).click()
   await expect(rowOf(page, 'maxTime is more than')).toBeVisible()
-  await find(page, ada.address)
+  await page.getByRole('link', { name: 'expires-too-late' }).filter({ visible: true }).click()
+  await expect(page.getByRole('link', { name: /Remove the filter Reason: expires-too-late/ })).toBeVisible()
+  await page.getByRole('link', { name: /^All \d/ }).click()
+  await expect(page).toHaveURL(/reason=expires-too-late/)
   await expect(page.getByText('Nothing found')).toBeVisible()
 })
 
@@ -116,7 +115,7 @@ test.describe('without JavaScript', () => {
   test('searches', async ({ page }) => {
     await page.setViewportSize(NARROWEST)
     await visit(page, program, '/transfers?view=refused')
-    await find(page, payroll.employer.signer.publicKey())
-    await expect(rowOf(page, 'maxTime is more than')).toBeVisible()
+    await find(page, ada.address)
+    await expect(page.getByRole('link', { name: 'Ada Lovelace' })).toBeVisible()
   })
 })

@@ -21,12 +21,14 @@ import { acknowledge } from '#lib/dashboard/acknowledgements.ts'
 import type { Attention } from '#lib/dashboard/attention.ts'
 import { listMovingBatches } from '#lib/dashboard/batches.ts'
 import { listOverdueTransfers } from '#lib/dashboard/delays.ts'
+import { readFilters } from '#lib/dashboard/filters.ts'
 import { batchState, jobState, payoutState, transferState } from '#lib/dashboard/lateness.ts'
-import { listOrganisations } from '#lib/dashboard/organisations.ts'
+import { listOrganisations, ORGANISATION_FILTERS } from '#lib/dashboard/organisations.ts'
 import { readAttention, readAttentionOf } from '#lib/dashboard/overview.ts'
-import { listPayouts } from '#lib/dashboard/payouts.ts'
+import { listPayouts, PAYOUT_FILTERS } from '#lib/dashboard/payouts.ts'
 import { readPulse } from '#lib/dashboard/pulse.ts'
 import { readTraffic } from '#lib/dashboard/traffic.ts'
+import { TRANSFER_FILTERS } from '#lib/dashboard/transfer-filters.ts'
 import { listTransfers } from '#lib/dashboard/transfers.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
 import type { Database } from '#lib/db/connection.ts'
@@ -35,6 +37,8 @@ import { type CapturedDatabase, openCaptured } from '../support/captured.ts'
 
 const NOW = new Date('2026-11-20T12:30:00Z')
 const before = (minutes: number) => new Date(NOW.getTime() - minutes * 60_000)
+
+const { filters: ALL_ORGANISATIONS } = readFilters(ORGANISATION_FILTERS, {})
 
 let database: CapturedDatabase
 let db: Database
@@ -160,18 +164,18 @@ test('marks a late batch or transfer the same in every list', async () => {
   const { batches } = await listMovingBatches(db, 100)
   const marked = batches.filter((batch) => batchState(batch, NOW) === 'stalled').map(({ name }) => name)
   expect(marked).toEqual(['Still'])
-  const { rows } = await listTransfers(db, { q: '', view: '', organisation: '', contractor: '', page: 1 })
+  const { rows } = await listTransfers(db, readFilters(TRANSFER_FILTERS, {}).filters, {})
   const overdue = rows.filter((transfer) => transferState(transfer, NOW) === 'overdue')
   expect(overdue.map(({ contractorName }) => contractorName)).toEqual(['Katherine'])
   const open = batches.find(({ name }) => name === 'Open')?.id ?? ''
-  const payouts = await listPayouts(db, { batch: open, q: '', status: '', organisation: '', page: 1 })
+  const payouts = await listPayouts(db, readFilters(PAYOUT_FILTERS, { batch: open }).filters, {})
   expect(payouts.rows.map((payout) => payoutState(payout, NOW))).toEqual(['overdue'])
-  expect((await listOrganisations(db, { q: '', page: 1 }, NOW)).rows).toMatchObject([{ started: 33, stalled: 1 }])
+  expect((await listOrganisations(db, ALL_ORGANISATIONS, {}, NOW)).rows).toMatchObject([{ started: 33, stalled: 1 }])
 })
 
 test('marks a batch, job or transfer as late one millisecond after its limit, in every list', async () => {
   const lists = async (now: Date) => {
-    const [line] = (await listOrganisations(db, { q: '', page: 1 }, now)).rows
+    const [line] = (await listOrganisations(db, ALL_ORGANISATIONS, {}, now)).rows
     return { stalled: line?.stalled, open: (await listOverdueTransfers(db, now)).length }
   }
   const stateOf = (status: 'started' | 'running' | 'open', at: Date, now: Date) => {
@@ -204,7 +208,7 @@ test.each(['Still', 'Open', 'Failed'])('describes a batch on its page as on the 
 
 test('explains a failed payout once', async () => {
   const { rows } = await database.pool.query(`SELECT id FROM batches WHERE name = 'Failed'`)
-  const payouts = await listPayouts(db, { batch: rows[0].id, q: '', status: '', organisation: '', page: 1 })
+  const payouts = await listPayouts(db, readFilters(PAYOUT_FILTERS, { batch: rows[0].id }).filters, {})
   const shown = payouts.rows.map((row) => {
     const cells = payoutColumns('contractor', NOW).map(({ head, cell, beneath }) => {
       return [head, renderToStaticMarkup(createElement('div', {}, cell(row), beneath?.(row))).replace(/<[^>]+>/g, '')]

@@ -36,10 +36,10 @@ test('logs the failure of a page once, as one JSON object without the parameters
     body: 'name=Ada&password=the+password+of+the+test',
   })
   const cookie = (signedIn.headers['set-cookie'] ?? []).map((each) => each.split(';', 1)[0]).join('; ')
-  expect((await rawRequest(base, `/batches?q=${SECRET}`, { headers: { Cookie: cookie } })).status).toBe(200)
+  expect((await rawRequest(base, `/search?q=${SECRET}`, { headers: { Cookie: cookie } })).status).toBe(200)
   await service.db.execute(sql`ALTER TABLE batches RENAME TO renamed`)
   lines.length = 0
-  const { status, text } = await rawRequest(base, `/batches?q=${SECRET}`, {
+  const { status, text } = await rawRequest(base, `/search?q=${SECRET}`, {
     headers: { Cookie: cookie, 'X-Request-Id': 'the-failing-page' },
   })
   expect([status, text.includes('Failed query')]).toEqual([500, false])

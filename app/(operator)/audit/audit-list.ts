@@ -1,16 +1,9 @@
-import { type AuditFilters, type AuditLine, readAudit } from '#lib/dashboard/audit.ts'
+import { AUDIT_FILTERS, type AuditLine, readAudit } from '#lib/dashboard/audit.ts'
 import type { ListFile } from '../csv-file.ts'
 
-export const AUDIT_LIST: ListFile<AuditFilters, AuditLine> = {
+export const AUDIT_LIST: ListFile<typeof AUDIT_FILTERS, AuditLine> = {
   name: 'audit',
-  filters: ({ q = '', organisation = '', action = '', actor = '', from = '', to = '' }) => ({
-    q,
-    organisation,
-    action,
-    actor,
-    from,
-    to,
-  }),
+  checks: AUDIT_FILTERS,
   read: (db, filters) => readAudit(db, filters),
   columns: [
     ['Number', ({ sequence }) => sequence],
@@ -22,6 +15,7 @@ export const AUDIT_LIST: ListFile<AuditFilters, AuditLine> = {
     ['Record', ({ subjectId }) => subjectId],
     ['Organisation', ({ organisationName }) => organisationName],
     ['Organisation id', ({ organisation }) => organisation],
+    ['Request', ({ requestId }) => requestId],
     ['Detail', ({ detail }) => JSON.stringify(detail)],
   ],
 }

@@ -1,12 +1,11 @@
-import { type BatchLine, readBatches } from '#lib/dashboard/batches.ts'
+import { BATCH_FILTERS, type BatchLine, readBatches } from '#lib/dashboard/batches.ts'
 import { batchState } from '#lib/dashboard/lateness.ts'
-import type { Filters, ListRequest } from '#lib/dashboard/list.ts'
 import type { ListFile } from '../csv-file.ts'
 import { statusWord } from '../status.tsx'
 
-export const BATCH_LIST: ListFile<Filters<ListRequest>, BatchLine> = {
+export const BATCH_LIST: ListFile<typeof BATCH_FILTERS, BatchLine> = {
   name: 'batches',
-  filters: ({ q = '', status = '', organisation = '' }) => ({ q, status, organisation }),
+  checks: BATCH_FILTERS,
   read: (db, filters) => readBatches(db, filters),
   columns: [
     ['Batch', ({ name }) => name],

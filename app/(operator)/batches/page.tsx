@@ -1,17 +1,17 @@
 import type { Metadata, Route } from 'next'
 import Link from 'next/link'
-import { type BatchLine, listBatches } from '#lib/dashboard/batches.ts'
+import { BATCH_FILTERS, type BatchLine, listBatches } from '#lib/dashboard/batches.ts'
+import { findFilterNames } from '#lib/dashboard/filter-names.ts'
+import { readFilters } from '#lib/dashboard/filters.ts'
 import { batchState } from '#lib/dashboard/lateness.ts'
-import { findOrganisationName } from '#lib/dashboard/list.ts'
 import { readIfReachable } from '#lib/dashboard/reading.ts'
 import { Moment } from '../figures.tsx'
-import { ListView } from '../list-view.tsx'
+import { BY_TIME, ListView } from '../list-view.tsx'
 import { PAYOUT_LIST } from '../payouts/payout-list.ts'
 import { Progress } from '../progress.tsx'
-import { addressOf, pageNumber, readQuery } from '../query.ts'
+import { addressOf, readQuery } from '../query.ts'
 import { BatchLink, OrganisationLink } from '../record-links.tsx'
 import { requireOperator } from '../require-operator.ts'
-import { organisationFilter } from '../search-form.tsx'
 import { Status } from '../status.tsx'
 import type { Column } from '../table.tsx'
 import { tookOf } from './[id]/batch-summary.tsx'
@@ -33,11 +33,10 @@ export default async function BatchesPage({ searchParams }: PageProps<'/batches'
   const query = await readQuery(searchParams)
   const service = await requireOperator(addressOf('/batches', query))
   const { database, settings, now } = service
-  const filters = BATCH_LIST.filters(query, service)
-  const { q, status, organisation } = filters
+  const { filters, unknown } = readFilters(BATCH_FILTERS, query)
   const data = await readIfReachable(database, async (db) => ({
-    list: await listBatches(db, { ...filters, page: pageNumber(query) }),
-    organisation: await findOrganisationName(db, organisation),
+    list: await listBatches(db, filters, query),
+    names: await findFilterNames(db, filters),
   }))
   return (
     <ListView
@@ -48,14 +47,16 @@ export default async function BatchesPage({ searchParams }: PageProps<'/batches'
       query={query}
       list={data?.list}
       nouns={['batch', 'batches']}
-      searches="batch, name, email, address or hash"
+      filters={filters}
+      unknown={unknown}
+      names={data?.names ?? {}}
+      sorts={BY_TIME}
       tabs={{ label: 'Status', name: 'status', tabs: TABS }}
-      filters={organisationFilter(query, data?.organisation)}
       csv={[
         { list: BATCH_LIST, of: 'These batches' },
-        // A search or a status selects batches, and the file would have the payouts of others too.
-        ...(q === '' && status === ''
-          ? [{ list: PAYOUT_LIST, of: organisation ? 'Payouts of the organisation' : 'All payouts' }]
+        // A status or a time selects batches, and the file would have the payouts of others too.
+        ...(filters.status === '' && filters.from === '' && filters.to === ''
+          ? [{ list: PAYOUT_LIST, of: filters.organisation ? 'Payouts of the organisation' : 'All payouts' }]
           : []),
       ]}
       columns={columnsAt(now())}

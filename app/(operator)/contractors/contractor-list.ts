@@ -1,5 +1,4 @@
-import { type ContractorLine, readContractors } from '#lib/dashboard/contractors.ts'
-import type { Filters, ListRequest } from '#lib/dashboard/list.ts'
+import { CONTRACTOR_FILTERS, type ContractorLine, readContractors } from '#lib/dashboard/contractors.ts'
 import type { ListFile } from '../csv-file.ts'
 import { dayOf } from '../figures.tsx'
 import { statusWord } from '../status.tsx'
@@ -16,9 +15,9 @@ export function inviteWords({ isLinked, invitedUntil }: ContractorLine, now: Dat
 }
 
 /** The contractors without their rates, which would reveal pay to the operator. */
-export const CONTRACTOR_LIST: ListFile<Filters<ListRequest>, ContractorLine> = {
+export const CONTRACTOR_LIST: ListFile<typeof CONTRACTOR_FILTERS, ContractorLine> = {
   name: 'contractors',
-  filters: ({ q = '', status = '', organisation = '' }) => ({ q, status, organisation }),
+  checks: CONTRACTOR_FILTERS,
   read: (db, filters) => readContractors(db, filters),
   columns: [
     ['Contractor', ({ name }) => name],

@@ -1,15 +1,15 @@
 import type { Metadata, Route } from 'next'
 import Link from 'next/link'
-import { type ContractorLine, listContractors } from '#lib/dashboard/contractors.ts'
-import { findOrganisationName } from '#lib/dashboard/list.ts'
+import { CONTRACTOR_FILTERS, type ContractorLine, listContractors } from '#lib/dashboard/contractors.ts'
+import { findFilterNames } from '#lib/dashboard/filter-names.ts'
+import { readFilters } from '#lib/dashboard/filters.ts'
 import { readIfReachable } from '#lib/dashboard/reading.ts'
 import { Moment } from '../figures.tsx'
 import { Address } from '../hash.tsx'
-import { ListView } from '../list-view.tsx'
-import { addressOf, pageNumber, readQuery } from '../query.ts'
+import { BY_TIME, ListView } from '../list-view.tsx'
+import { addressOf, readQuery } from '../query.ts'
 import { ContractorLink, OrganisationLink } from '../record-links.tsx'
 import { requireOperator } from '../require-operator.ts'
-import { organisationFilter } from '../search-form.tsx'
 import { Sign, Status } from '../status.tsx'
 import type { Column } from '../table.tsx'
 import { CONTRACTOR_LIST, inviteWords, registrationWords } from './contractor-list.ts'
@@ -29,11 +29,11 @@ export default async function ContractorsPage({ searchParams }: PageProps<'/cont
   const query = await readQuery(searchParams)
   const service = await requireOperator(addressOf('/contractors', query))
   const { database, settings, now } = service
-  const filters = CONTRACTOR_LIST.filters(query, service)
+  const { filters, unknown } = readFilters(CONTRACTOR_FILTERS, query)
   const network = settings.network.name
   const data = await readIfReachable(database, async (db) => ({
-    list: await listContractors(db, { ...filters, page: pageNumber(query) }),
-    organisation: await findOrganisationName(db, filters.organisation),
+    list: await listContractors(db, filters, query),
+    names: await findFilterNames(db, filters),
   }))
   return (
     <ListView
@@ -44,9 +44,11 @@ export default async function ContractorsPage({ searchParams }: PageProps<'/cont
       query={query}
       list={data?.list}
       nouns={['contractor', 'contractors']}
-      searches="name, email, address or organisation"
+      filters={filters}
+      unknown={unknown}
+      names={data?.names ?? {}}
+      sorts={BY_TIME}
       tabs={{ label: 'Status', name: 'status', tabs: TABS }}
-      filters={organisationFilter(query, data?.organisation)}
       csv={[{ list: CONTRACTOR_LIST, of: 'These contractors' }]}
       columns={columnsFor(network, now())}
       keyOf={({ id }) => id}

@@ -1,21 +1,21 @@
 import type { Metadata, Route } from 'next'
 import Link from 'next/link'
 import { type ChannelLine, listChannels } from '#lib/dashboard/channels.ts'
-import { type JobLine, listJobs } from '#lib/dashboard/jobs.ts'
+import { findFilterNames } from '#lib/dashboard/filter-names.ts'
+import { readFilters } from '#lib/dashboard/filters.ts'
+import { JOB_FILTERS, type JobSummary, listJobs } from '#lib/dashboard/jobs.ts'
 import { jobState } from '#lib/dashboard/lateness.ts'
-import { findOrganisationName } from '#lib/dashboard/list.ts'
 import { readIfReachable } from '#lib/dashboard/reading.ts'
 import { between, Moment } from '../figures.tsx'
-import { ListView } from '../list-view.tsx'
+import { BY_TIME, ListView } from '../list-view.tsx'
 import { Progress } from '../progress.tsx'
-import { addressOf, pageNumber, readQuery } from '../query.ts'
+import { addressOf, readQuery } from '../query.ts'
 import { JobLink, OrganisationLink } from '../record-links.tsx'
 import { requireOperator } from '../require-operator.ts'
-import { organisationFilter } from '../search-form.tsx'
 import { Status } from '../status.tsx'
 import type { Column } from '../table.tsx'
 import { Channels } from './channels.tsx'
-import { countItems, JOB_LIST } from './job-list.ts'
+import { JOB_LIST } from './job-list.ts'
 
 export const metadata: Metadata = { title: 'Jobs' }
 
@@ -31,12 +31,12 @@ export default async function JobsPage({ searchParams }: PageProps<'/jobs'>) {
   const query = await readQuery(searchParams)
   const service = await requireOperator(addressOf('/jobs', query))
   const { database, settings, now } = service
-  const filters = JOB_LIST.filters(query, service)
+  const { filters, unknown } = readFilters(JOB_FILTERS, query)
   const network = settings.network.name
   const data = await readIfReachable(database, async (db) => ({
-    list: await listJobs(db, { ...filters, page: pageNumber(query) }),
+    list: await listJobs(db, filters, query),
     channels: settings.token ? await listChannels(db, settings.token, now()) : ([] as ChannelLine[]),
-    organisation: await findOrganisationName(db, filters.organisation),
+    names: await findFilterNames(db, filters),
   }))
   return (
     <ListView
@@ -47,9 +47,11 @@ export default async function JobsPage({ searchParams }: PageProps<'/jobs'>) {
       query={query}
       list={data?.list}
       nouns={['job', 'jobs']}
-      searches="name, email, address, job or hash"
+      filters={filters}
+      unknown={unknown}
+      names={data?.names ?? {}}
+      sorts={BY_TIME}
       tabs={{ label: 'Status', name: 'status', tabs: TABS }}
-      filters={organisationFilter(query, data?.organisation)}
       csv={[{ list: JOB_LIST, of: 'These jobs' }]}
       before={data && data.channels.length > 0 && <Channels channels={data.channels} network={network} now={now()} />}
       empty={<NoJobs isOn={settings.batch !== undefined} />}
@@ -59,7 +61,7 @@ export default async function JobsPage({ searchParams }: PageProps<'/jobs'>) {
   )
 }
 
-const columnsAt = (now: Date): Column<JobLine>[] => [
+const columnsAt = (now: Date): Column<JobSummary>[] => [
   {
     head: 'Job',
     cell: ({ id, batch, batchName }) => (
@@ -92,9 +94,8 @@ const columnsAt = (now: Date): Column<JobLine>[] => [
   },
 ]
 
-function JobProgress({ job }: { job: JobLine }) {
-  const [settled, failed] = [countItems(job, 'paid'), countItems(job, 'failed')]
-  return <Progress label="Transfers" settled={settled} failed={failed} total={job.items.length} />
+function JobProgress({ job: { items } }: { job: JobSummary }) {
+  return <Progress label="Transfers" settled={items.paid} failed={items.failed} total={items.all} />
 }
 
 function NoJobs({ isOn }: { isOn: boolean }) {

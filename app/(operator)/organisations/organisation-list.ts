@@ -1,11 +1,10 @@
-import type { ListRequest } from '#lib/dashboard/list.ts'
-import { type OrganisationLine, readOrganisations } from '#lib/dashboard/organisations.ts'
+import { ORGANISATION_FILTERS, type OrganisationLine, readOrganisations } from '#lib/dashboard/organisations.ts'
 import type { ListFile } from '../csv-file.ts'
 
-export const ORGANISATION_LIST: ListFile<Pick<ListRequest, 'q'>, OrganisationLine> = {
+export const ORGANISATION_LIST: ListFile<typeof ORGANISATION_FILTERS, OrganisationLine> = {
   name: 'organisations',
-  filters: ({ q = '' }) => ({ q }),
-  read: (db, filters, now) => readOrganisations(db, filters, now),
+  checks: ORGANISATION_FILTERS,
+  read: (db, filters, _, now) => readOrganisations(db, filters, now),
   columns: [
     ['Organisation', ({ name }) => name],
     ['Users', ({ users }) => users.map(({ email, sub }) => email ?? sub).join(', ')],

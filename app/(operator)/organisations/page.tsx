@@ -1,9 +1,10 @@
 import type { Metadata } from 'next'
-import { listOrganisations, type OrganisationLine } from '#lib/dashboard/organisations.ts'
+import { readFilters } from '#lib/dashboard/filters.ts'
+import { listOrganisations, ORGANISATION_FILTERS, type OrganisationLine } from '#lib/dashboard/organisations.ts'
 import { readIfReachable } from '#lib/dashboard/reading.ts'
 import { Moment } from '../figures.tsx'
-import { ListView } from '../list-view.tsx'
-import { addressOf, pageNumber, readQuery } from '../query.ts'
+import { BY_TIME, ListView } from '../list-view.tsx'
+import { addressOf, readQuery } from '../query.ts'
 import { OrganisationLink, User } from '../record-links.tsx'
 import { requireOperator } from '../require-operator.ts'
 import { Sign } from '../status.tsx'
@@ -19,9 +20,8 @@ export default async function OrganisationsPage({ searchParams }: PageProps<'/or
   const service = await requireOperator(addressOf('/organisations', query))
   const { database, settings, now } = service
   const network = settings.network.name
-  const list = await readIfReachable(database, (db) =>
-    listOrganisations(db, { ...ORGANISATION_LIST.filters(query, service), page: pageNumber(query) }, now()),
-  )
+  const { filters, unknown } = readFilters(ORGANISATION_FILTERS, query)
+  const list = await readIfReachable(database, (db) => listOrganisations(db, filters, query, now()))
   return (
     <ListView
       here="/organisations"
@@ -31,7 +31,10 @@ export default async function OrganisationsPage({ searchParams }: PageProps<'/or
       query={query}
       list={list}
       nouns={['organisation', 'organisations']}
-      searches="name, email or wallet"
+      filters={filters}
+      unknown={unknown}
+      names={{}}
+      sorts={BY_TIME}
       csv={[{ list: ORGANISATION_LIST, of: 'These organisations' }]}
       columns={columnsFor(network, now())}
       keyOf={({ id }) => id}

@@ -1,6 +1,5 @@
 import { payoutState, WHY_OVERDUE } from '#lib/dashboard/lateness.ts'
-import type { Filters } from '#lib/dashboard/list.ts'
-import { type PayoutLine, type PayoutRequest, readPayouts } from '#lib/dashboard/payouts.ts'
+import { PAYOUT_FILTERS, type PayoutLine, readPayouts } from '#lib/dashboard/payouts.ts'
 import type { ListFile } from '../csv-file.ts'
 import { statusWord } from '../status.tsx'
 
@@ -10,9 +9,9 @@ export function whyUnpaid(payout: PayoutLine, now: Date): string | null {
 }
 
 /** The payouts of one batch, or of all. */
-export const PAYOUT_LIST: ListFile<Filters<PayoutRequest>, PayoutLine> = {
+export const PAYOUT_LIST: ListFile<typeof PAYOUT_FILTERS, PayoutLine> = {
   name: 'payouts',
-  filters: ({ q = '', status = '', organisation = '', batch = '' }) => ({ q, status, organisation, batch }),
+  checks: PAYOUT_FILTERS,
   read: (db, filters) => readPayouts(db, filters),
   columns: [
     ['Created (UTC)', ({ createdAt }) => createdAt],

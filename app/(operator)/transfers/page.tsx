@@ -1,18 +1,18 @@
 import type { Metadata } from 'next'
-import { findContractorName } from '#lib/dashboard/contractors.ts'
-import { findOrganisationName } from '#lib/dashboard/list.ts'
+import { findFilterNames } from '#lib/dashboard/filter-names.ts'
+import { readFilters } from '#lib/dashboard/filters.ts'
 import { readIfReachable } from '#lib/dashboard/reading.ts'
-import { countRefusals, listRefusals } from '#lib/dashboard/refusals.ts'
+import { countRefusals, listRefusals, REFUSAL_FILTERS } from '#lib/dashboard/refusals.ts'
+import { TRANSFER_FILTERS } from '#lib/dashboard/transfer-filters.ts'
 import { listTransfers } from '#lib/dashboard/transfers.ts'
 import type { Service } from '#lib/server/services.ts'
-import { ListView } from '../list-view.tsx'
-import { addressOf, pageNumber, type Query, readQuery } from '../query.ts'
+import { BY_TIME, ListView } from '../list-view.tsx'
+import { addressOf, type Query, readQuery } from '../query.ts'
 import { requireOperator } from '../require-operator.ts'
-import { organisationFilter } from '../search-form.tsx'
 import { refusalColumns } from './refusal-columns.tsx'
 import { REFUSAL_LIST } from './refusal-list.ts'
 import { transferColumns } from './transfer-columns.tsx'
-import { TRANSFER_LIST } from './transfer-list.ts'
+import { TRANSFER_LIST, withoutFaucet } from './transfer-list.ts'
 
 export const metadata: Metadata = { title: 'Transfers' }
 
@@ -24,6 +24,8 @@ const TABS = [
   ['refused', 'Refused'],
 ] as const
 
+const SORTS = [...BY_TIME, ['fee', 'Highest fee (newest 10,000)']] as const
+
 type Db = Parameters<typeof listTransfers>[0]
 
 /** The transfers that the sponsor paid for, with their recipients, and the transfers that it refused. */
@@ -32,8 +34,7 @@ export default async function TransfersPage({ searchParams }: PageProps<'/transf
   const service = await requireOperator(addressOf('/transfers', query))
   const { database, settings, now } = service
   const network = settings.network.name
-  const filters = TRANSFER_LIST.filters(query, service)
-  const { contractor } = filters
+  const { filters, unknown } = readFilters(query.view === 'refused' ? REFUSAL_LIST.checks : TRANSFER_FILTERS, query)
   const data = await readIfReachable(database, (db) => readFound(db, query, service))
   const page = {
     here: '/transfers',
@@ -41,18 +42,17 @@ export default async function TransfersPage({ searchParams }: PageProps<'/transf
     network,
     path: '/transfers',
     query,
-    searches: 'name, email, address or hash',
+    filters,
+    unknown,
+    names: data?.names ?? {},
     tabs: { label: 'Result', name: 'view', tabs: TABS },
-    filters: [
-      ...organisationFilter(query, data?.organisation),
-      ...(contractor ? [{ name: 'contractor', label: 'Contractor', value: data?.contractor ?? contractor }] : []),
-    ],
   } as const
   if (data?.refusals) {
     return (
       <ListView
         {...page}
-        list={{ ...data.refusals, counts: data.counts }}
+        list={{ ...data.refusals, counts: data.counts, total: data.counts.get('refused') ?? 0 }}
+        sorts={BY_TIME}
         nouns={['refusal', 'refusals']}
         csv={[{ list: REFUSAL_LIST, of: 'These refusals' }]}
         columns={refusalColumns(network, now())}
@@ -66,6 +66,7 @@ export default async function TransfersPage({ searchParams }: PageProps<'/transf
     <ListView
       {...page}
       list={data && { ...data.transfers, counts: data.counts }}
+      sorts={SORTS}
       nouns={['transfer', 'transfers']}
       csv={[{ list: TRANSFER_LIST, of: 'These transfers' }]}
       columns={transferColumns(now())}
@@ -76,19 +77,15 @@ export default async function TransfersPage({ searchParams }: PageProps<'/transf
 }
 
 async function readFound(db: Db, query: Query, service: Service) {
-  const filters = TRANSFER_LIST.filters(query, service)
-  const refused = REFUSAL_LIST.filters(query, service)
-  const { organisation, contractor } = filters
-  const page = pageNumber(query)
-  const transfers = await listTransfers(db, { ...filters, page })
-  const counts = new Map(transfers.counts).set('refused', await countRefusals(db, refused))
-  return {
-    transfers,
-    counts,
-    refusals: query.view === 'refused' ? await listRefusals(db, { ...refused, page }) : undefined,
-    organisation: await findOrganisationName(db, organisation),
-    contractor: contractor === '' ? undefined : await findContractorName(db, contractor),
-  }
+  const { filters } = readFilters(TRANSFER_FILTERS, query)
+  const { filters: refused } = readFilters(REFUSAL_FILTERS, query)
+  const isRefused = query.view === 'refused'
+  const transfers = await listTransfers(db, withoutFaucet(filters, service), isRefused ? {} : query)
+  // A transfer of a batch may be refused, but the log doesn't name the batch.
+  const count = filters.batch === '' ? await countRefusals(db, refused) : 0
+  const refusals = isRefused ? await listRefusals(db, refused, query) : undefined
+  const names = await findFilterNames(db, filters)
+  return { transfers, refusals, names, counts: new Map(transfers.counts).set('refused', count) }
 }
 
 function NoTransfers({ network }: { network: string }) {

@@ -1,6 +1,8 @@
+import Link from 'next/link'
 import type { RefusalLine } from '#lib/dashboard/refusals.ts'
 import { Moment } from '../figures.tsx'
 import { Address, Hash } from '../hash.tsx'
+import { addressOf } from '../query.ts'
 import { OrganisationLink } from '../record-links.tsx'
 import type { Column } from '../table.tsx'
 
@@ -13,7 +15,14 @@ export const refusalColumns = (network: string, now: Date): Column<RefusalLine>[
       <>
         {words}
         <div>
-          <code className="text-[0.8125rem] text-soft">{reason}</code>
+          <Link
+            href={addressOf('/transfers', { view: 'refused', reason })}
+            prefetch={false}
+            title="All refusals for this reason"
+            className="inline-block min-h-6 text-[0.8125rem] leading-6 text-soft underline-offset-4 hover:text-accent hover:underline"
+          >
+            <code>{reason}</code>
+          </Link>
         </div>
       </>
     ),

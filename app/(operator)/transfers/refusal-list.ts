@@ -1,10 +1,13 @@
-import type { Filters } from '#lib/dashboard/list.ts'
-import { type RefusalLine, type RefusalRequest, readRefusals } from '#lib/dashboard/refusals.ts'
+import { isOneOf } from '#lib/dashboard/filters.ts'
+import { REFUSAL_FILTERS, type RefusalLine, readRefusals } from '#lib/dashboard/refusals.ts'
 import type { ListFile } from '../csv-file.ts'
 
-export const REFUSAL_LIST: ListFile<Filters<RefusalRequest>, RefusalLine> = {
+/** The page of transfers shows the refusals in a tab. */
+const CHECKS = { ...REFUSAL_FILTERS, view: isOneOf(['refused']) }
+
+export const REFUSAL_LIST: ListFile<typeof CHECKS, RefusalLine> = {
   name: 'refusals',
-  filters: ({ q = '', organisation = '', contractor = '' }) => ({ q, organisation, contractor }),
+  checks: CHECKS,
   read: (db, filters) => readRefusals(db, filters),
   columns: [
     ['Refused (UTC)', ({ createdAt }) => createdAt],

@@ -1,7 +1,9 @@
+import Link from 'next/link'
 import { transferState } from '#lib/dashboard/lateness.ts'
 import type { TransferLine } from '#lib/dashboard/transfers.ts'
 import { formatUnits } from '#lib/text/money.ts'
 import { between, Moment } from '../figures.tsx'
+import { addressOf } from '../query.ts'
 import { BatchLink, OrganisationLink, TransferLink } from '../record-links.tsx'
 import { Status } from '../status.tsx'
 import type { Column } from '../table.tsx'
@@ -14,10 +16,21 @@ function titleOf({ kind, contractorName, recipient, account }: TransferLine): st
   return isToItself ? KIND_WORDS[kind] : `${KIND_WORDS[kind]} to ${recipient.slice(0, 4)}…${recipient.slice(-4)}`
 }
 
-/** Why it did not succeed, as a code: the page of the transfer explains it. */
-function codeOf({ status, contractError, resultCode, refusalCode }: TransferLine): string {
-  if (status === 'succeeded') return ''
-  return contractError === null ? (resultCode ?? refusalCode ?? '') : `error ${contractError}`
+/** Why it did not succeed, as a code that leads to all with this reason: the page of the transfer explains it. */
+function Code({ transfer: { status, contractError, resultCode, refusalCode } }: { transfer: TransferLine }) {
+  if (status === 'succeeded') return null
+  const reason = contractError ?? resultCode
+  if (reason === null || status === 'open') return refusalCode
+  return (
+    <Link
+      href={addressOf('/transfers', { view: 'failed', reason: String(reason) })}
+      prefetch={false}
+      title="All failed transfers with this reason"
+      className="inline-block min-h-6 leading-6 underline-offset-4 hover:text-accent hover:underline"
+    >
+      {contractError === null ? resultCode : `error ${contractError}`}
+    </Link>
+  )
 }
 
 /** One line for each transfer: when, who, what, result and fee. Its page has the rest. */
@@ -52,9 +65,11 @@ export const transferColumns = (now: Date): Column<TransferLine>[] => [
         {/* The space allows a line break between status and details in a narrow column. */}
         <Status of="transfer" is={transferState(transfer, now)} />{' '}
         <span className="inline-block text-xs whitespace-nowrap text-faint sm:ml-1">
-          {transfer.settledAt && transfer.status === 'succeeded'
-            ? between(transfer.createdAt, transfer.settledAt)
-            : codeOf(transfer)}
+          {transfer.settledAt && transfer.status === 'succeeded' ? (
+            between(transfer.createdAt, transfer.settledAt)
+          ) : (
+            <Code transfer={transfer} />
+          )}
         </span>
       </>
     ),

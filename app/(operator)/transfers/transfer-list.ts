@@ -1,8 +1,9 @@
 import { explainTransfer } from '#lib/dashboard/explanation.ts'
+import type { Filters } from '#lib/dashboard/filters.ts'
 import { transferState, WHY_OVERDUE } from '#lib/dashboard/lateness.ts'
-import type { Filters } from '#lib/dashboard/list.ts'
-import { TRANSFER_VIEWS, type TransferView } from '#lib/dashboard/transfer-rows.ts'
-import { readTransfers, type TransferLine, type TransferRequest } from '#lib/dashboard/transfers.ts'
+import { TRANSFER_FILTERS, type TransferFilters } from '#lib/dashboard/transfer-filters.ts'
+import { readTransfers, type TransferLine } from '#lib/dashboard/transfers.ts'
+import type { Service } from '#lib/server/services.ts'
 import { formatUnits } from '#lib/text/money.ts'
 import type { ListFile } from '../csv-file.ts'
 import { statusWord } from '../status.tsx'
@@ -22,18 +23,16 @@ export const KIND_WORDS: Record<TransferLine['kind'], string> = {
   deposit: 'Deposit of the faucet',
 }
 
-const isView = (view: string): view is TransferView => Object.hasOwn(TRANSFER_VIEWS, view)
+/** Transfers without the faucet's deposits, unless its account is the filter. */
+export const withoutFaucet = (
+  filters: Filters<typeof TRANSFER_FILTERS>,
+  { settings }: Pick<Service, 'settings'>,
+): TransferFilters => ({ ...filters, faucet: settings.faucet?.keypair.publicKey() })
 
-export const TRANSFER_LIST: ListFile<Filters<TransferRequest>, TransferLine> = {
+export const TRANSFER_LIST: ListFile<typeof TRANSFER_FILTERS, TransferLine> = {
   name: 'transfers',
-  filters: ({ q = '', organisation = '', contractor = '', view = '' }, { settings }) => ({
-    q,
-    organisation,
-    contractor,
-    view: isView(view) ? view : '',
-    faucet: settings.faucet?.keypair.publicKey(),
-  }),
-  read: (db, filters) => readTransfers(db, filters),
+  checks: TRANSFER_FILTERS,
+  read: (db, filters, service) => readTransfers(db, withoutFaucet(filters, service)),
   columns: [
     ['Accepted (UTC)', ({ createdAt }) => createdAt],
     ['Organisation', ({ organisationName }) => organisationName],

@@ -2,7 +2,9 @@ import type { Metadata } from 'next'
 import { notFound } from 'next/navigation'
 import { findBatchRun } from '#lib/dashboard/batch-run.ts'
 import { findBatchLine } from '#lib/dashboard/batches.ts'
-import { listPayouts, type PayoutRequest } from '#lib/dashboard/payouts.ts'
+import { findFilterNames } from '#lib/dashboard/filter-names.ts'
+import { readFilters } from '#lib/dashboard/filters.ts'
+import { listPayouts, PAYOUT_FILTERS, type PayoutFilters } from '#lib/dashboard/payouts.ts'
 import { readIfReachable } from '#lib/dashboard/reading.ts'
 import { readBatchPage } from '#lib/dashboard/record-pages.ts'
 import type { Service } from '#lib/server/services.ts'
@@ -10,7 +12,7 @@ import { refreshTransfers } from '#lib/transfers/refresh.ts'
 import { ListView } from '../../list-view.tsx'
 import { payoutColumns } from '../../payouts/payout-columns.tsx'
 import { PAYOUT_LIST } from '../../payouts/payout-list.ts'
-import { addressOf, pageNumber, readQuery } from '../../query.ts'
+import { addressOf, type Query, readQuery } from '../../query.ts'
 import { RecordAttention } from '../../record-view.tsx'
 import { requireOperator } from '../../require-operator.ts'
 import { Timeline } from '../../timeline.tsx'
@@ -35,8 +37,10 @@ export default async function BatchPage({ params, searchParams }: PageProps<'/ba
   const path = `/batches/${encodeURIComponent(id)}`
   const service = await requireOperator(addressOf(path, query))
   const network = service.settings.network.name
-  const request = { ...PAYOUT_LIST.filters({ ...query, batch: id }, service), page: pageNumber(query) }
-  const data = await readIfReachable(service.database, async (db) => ({ ...(await read(db, service, id, request)) }))
+  const { filters, unknown } = readFilters(PAYOUT_FILTERS, { ...query, batch: id })
+  const data = await readIfReachable(service.database, async (db) => ({
+    ...(await read(db, service, id, { filters, query })),
+  }))
   if (data && !data.page) notFound()
   return (
     <ListView
@@ -48,7 +52,9 @@ export default async function BatchPage({ params, searchParams }: PageProps<'/ba
       query={query}
       list={data?.payouts}
       nouns={['payout', 'payouts']}
-      searches="contractor, address or hash"
+      filters={{ ...filters, batch: '' }}
+      unknown={unknown}
+      names={data?.names ?? {}}
       tabs={{ label: 'Status', name: 'status', tabs: TABS }}
       csv={[{ list: PAYOUT_LIST, query: { batch: id }, of: 'These payouts' }]}
       before={
@@ -61,7 +67,9 @@ export default async function BatchPage({ params, searchParams }: PageProps<'/ba
         )
       }
       after={
-        data?.page && <Timeline timeline={data.page.timeline} older={{ q: id }} network={network} now={service.now()} />
+        data?.page && (
+          <Timeline timeline={data.page.timeline} older={{ record: id }} network={network} now={service.now()} />
+        )
       }
       columns={payoutColumns('contractor', service.now())}
       keyOf={(payout) => payout.id}
@@ -79,12 +87,21 @@ export default async function BatchPage({ params, searchParams }: PageProps<'/ba
 
 type Db = Parameters<typeof findBatchLine>[0]
 
-async function read(db: Db, { tracker, now }: Service, id: string, request: PayoutRequest) {
+interface Shown {
+  filters: PayoutFilters
+  query: Query
+}
+
+async function read(db: Db, { tracker, now }: Service, id: string, { filters, query }: Shown) {
   const beforeRefresh = await findBatchLine(db, id)
   // Reading a batch refreshes its open transfers, as in the API. On serverless hosts, nothing else refreshes them.
   if (beforeRefresh?.status === 'started') await refreshTransfers(db, tracker, [beforeRefresh.organisation])
   const page = await readBatchPage(db, id, now())
   if (!page) return undefined
-  const [payouts, run] = await Promise.all([listPayouts(db, request), findBatchRun(db, id, now())])
-  return { page, payouts, run }
+  const [payouts, run, names] = await Promise.all([
+    listPayouts(db, filters, query),
+    findBatchRun(db, id, now()),
+    findFilterNames(db, filters),
+  ])
+  return { page, payouts, run, names }
 }

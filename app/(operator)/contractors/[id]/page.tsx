@@ -39,7 +39,7 @@ export default async function ContractorPage({ params }: PageProps<'/contractors
       page={page}
       facts={(contractor) => factsOf(contractor, network, now())}
       actions={(contractor) => settings.mail && <ResendInvite contractor={contractor} back={path} />}
-      older={{ q: id }}
+      older={{ record: id }}
     >
       {page && page.payouts.length > 0 && (
         <section aria-labelledby="payouts" className="mb-8">

@@ -12,7 +12,6 @@ import { RecordView } from '../../record-view.tsx'
 import { requireOperator } from '../../require-operator.ts'
 import { Status } from '../../status.tsx'
 import { ItemList } from '../item-list.tsx'
-import { countItems } from '../job-list.ts'
 
 export const metadata: Metadata = { title: 'A job' }
 
@@ -35,7 +34,7 @@ export default async function JobPage({ params }: PageProps<'/jobs/[id]'>) {
       now={now()}
       page={found?.page}
       facts={(record) => factsOf(record, network, now())}
-      older={{ q: id }}
+      older={{ record: id }}
     >
       {job && (
         <section aria-labelledby="transfers" className="mb-8">
@@ -78,3 +77,5 @@ function factsOf(job: JobLine, network: string, now: Date): Fact[] {
     ['Job id', <code key={id}>{id}</code>],
   ]
 }
+
+const countItems = ({ items }: JobLine, status: string) => items.filter((item) => item.status === status).length

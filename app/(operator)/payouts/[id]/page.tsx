@@ -37,7 +37,7 @@ export default async function PayoutPage({ params }: PageProps<'/payouts/[id]'>)
       now={now()}
       page={found?.page}
       facts={(record) => factsOf(record, network, now())}
-      older={{ q: id }}
+      older={{ record: id }}
     />
   )
 }

@@ -38,7 +38,7 @@ export default async function TransferPage({ params }: PageProps<'/transfers/[id
       actions={({ status }) =>
         status === 'open' && <ActionForm action="look-up-transfer" subject={id} back={path} label="Look up now" />
       }
-      older={{ q: id }}
+      older={{ record: id }}
     />
   )
 }

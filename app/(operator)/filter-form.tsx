@@ -1,0 +1,124 @@
+import Link from 'next/link'
+import type { ReactNode } from 'react'
+import type { UnknownFilter } from '#lib/dashboard/filters.ts'
+import { addressOf, firstPage, type Query } from './query.ts'
+
+/** The filters that a link sets, with the words for their chips, in their order. */
+const LABELS: Record<string, string> = {
+  organisation: 'Organisation',
+  contractor: 'Contractor',
+  batch: 'Batch',
+  account: 'Account',
+  actor: 'By',
+  record: 'Record',
+  request: 'Request',
+  reason: 'Reason',
+}
+
+const DAYS = ['from', 'to'] as const
+
+export const FIELD = 'h-9 min-w-0 rounded-md border border-edge bg-surface px-3'
+
+interface FilterFormProps {
+  path: string
+  query: Query
+  /** the filters that the list has and that are in the query */
+  filters: Readonly<Record<string, string>>
+  unknown: readonly UnknownFilter[]
+  /** the names of the records by which the list is filtered */
+  names: Readonly<Record<string, string | undefined>>
+  /** the parameter that the tabs set */
+  tab: string | undefined
+  children?: ReactNode
+}
+
+/** The filters of a list, with or without JavaScript: days and further fields, and those that a link has set. */
+export function FilterForm({ path, query, filters, unknown, names, tab, children }: FilterFormProps) {
+  const isTime = (name: 'from' | 'to') => filters[name]?.includes('T') === true
+  const chips = Object.entries(LABELS).filter(([name]) => filters[name])
+  const times = DAYS.filter(isTime).map((name) => [name, name === 'from' ? 'From' : 'Until'] as const)
+  const preserved = [...[...chips, ...times].map(([name]) => name), 'sort', ...(tab === undefined ? [] : [tab])]
+  const isAsked = Object.entries(filters).some(([name, value]) => value !== '' && !preserved.includes(name))
+  return (
+    <div className="print:hidden">
+      <form action={path} method="get" className="mb-3 flex flex-wrap items-center gap-2" aria-label="Filters">
+        {preserved.map((name) => filters[name] && <input key={name} type="hidden" name={name} value={filters[name]} />)}
+        {children}
+        {DAYS.map((name) =>
+          isTime(name) ? null : (
+            <Day
+              key={name}
+              name={name}
+              label={name === 'from' ? 'From day (UTC)' : 'To day (UTC)'}
+              value={filters[name]}
+            />
+          ),
+        )}
+        <button
+          type="submit"
+          className="h-9 rounded-md border border-edge bg-surface px-3 hover:border-accent hover:text-accent"
+        >
+          Filter
+        </button>
+        {isAsked && (
+          <Link
+            href={addressOf(path, Object.fromEntries(preserved.map((name) => [name, filters[name] ?? ''])))}
+            prefetch={false}
+            className="px-1 text-soft underline-offset-4 hover:underline"
+          >
+            Clear
+          </Link>
+        )}
+      </form>
+      {chips.length + times.length > 0 && (
+        <ul aria-label="Filters" className="mb-3 flex flex-wrap gap-2">
+          {[...chips, ...times].map(([name, label]) => (
+            <li key={name}>
+              <Chip
+                address={addressOf(path, { ...firstPage(query), [name]: '' })}
+                label={label}
+                value={names[name] ?? filters[name] ?? ''}
+              />
+            </li>
+          ))}
+        </ul>
+      )}
+      {unknown.length > 0 && <Unknown path={path} query={query} unknown={unknown} />}
+    </div>
+  )
+}
+
+function Chip({ address, label, value }: { address: ReturnType<typeof addressOf>; label: string; value: string }) {
+  return (
+    <Link
+      href={address}
+      prefetch={false}
+      aria-label={`Remove the filter ${label}: ${value}`}
+      className="inline-flex max-w-full items-baseline gap-2 rounded-full bg-accent-wash px-3 py-1 text-[0.8125rem] text-accent-strong hover:underline"
+    >
+      <span className="min-w-0 [overflow-wrap:anywhere]">
+        {label}: <span className="font-medium">{value}</span>
+      </span>
+      <span aria-hidden="true">×</span>
+    </Link>
+  )
+}
+
+function Day({ name, label, value = '' }: { name: string; label: string; value?: string | undefined }) {
+  const className = `${FIELD} max-sm:grow`
+  return <input type="date" name={name} aria-label={label} key={value} defaultValue={value} className={className} />
+}
+
+/** The filters that the list doesn't have, which would otherwise seem to have matched everything. */
+function Unknown({ path, query, unknown }: Pick<FilterFormProps, 'path' | 'query' | 'unknown'>) {
+  const others = Object.fromEntries(unknown.map(({ name }) => [name, '']))
+  return (
+    <p role="alert" className="mb-3 rounded-md bg-bad-wash px-3 py-2 text-[0.8125rem] [overflow-wrap:anywhere]">
+      Ignored, since this list has no such filter:{' '}
+      {unknown.map(({ name, value }) => `${name}=${value.slice(0, 80)}`).join(', ')}{' '}
+      <Link href={addressOf(path, { ...query, ...others })} prefetch={false} className="underline underline-offset-4">
+        Remove
+      </Link>
+    </p>
+  )
+}

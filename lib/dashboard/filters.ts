@@ -1,0 +1,92 @@
+import { and, eq, gte, lt, type SQL, sql } from 'drizzle-orm'
+import type { AnyPgColumn } from 'drizzle-orm/pg-core'
+import { readCursor } from '#lib/db/keyset.ts'
+import { isId } from '#lib/directory/ids.ts'
+
+/** Whether a filter can have a value. */
+type Check = (value: string) => boolean
+
+/** The parameters that filter a list, each with the check of its values. */
+export type FilterChecks = Record<string, Check>
+
+/** The values of a list's filters; an empty one filters nothing. */
+export type Filters<Checks extends FilterChecks> = Record<keyof Checks, string>
+
+export const isOneOf =
+  (values: readonly string[]): Check =>
+  (value) =>
+    values.includes(value)
+
+export const isRecordId: Check = isId
+
+function isCursor(text: string): boolean {
+  return readCursor(text) !== undefined
+}
+
+/** Whether a text is a day (YYYY-MM-DD) or a time in UTC (…T12:00:00.000Z), with a year of four digits. */
+export const isDay: Check = (text) => startOf(text) !== undefined
+
+/** A G- or C-address, or the sub of a user of the identity provider. */
+export const isAccount: Check = (text) => /^[\x21-\x7e]{1,200}$/.test(text)
+
+/** A code of the network, or the number of a contract error. */
+export const isReason: Check = (text) => /^[A-Za-z0-9_-]{1,64}$/.test(text)
+
+/** The parameters of a list's pages. */
+const PAGES: FilterChecks = { after: isCursor, before: isCursor }
+
+/** A parameter of a query that a list doesn't have, or a value that its filter cannot have. */
+export interface UnknownFilter {
+  name: string
+  value: string
+}
+
+/** Reads the filters of a list from a query; those that are unknown filter nothing. */
+export function readFilters<Checks extends FilterChecks>(
+  checks: Checks,
+  query: Readonly<Record<string, string>>,
+): { filters: Filters<Checks>; unknown: UnknownFilter[] } {
+  const given = Object.entries(query).filter(([, value]) => value !== '')
+  const all: FilterChecks = { ...PAGES, ...checks }
+  const isKnown = ([name, value]: [string, string]) => Object.hasOwn(all, name) && all[name]?.(value) === true
+  const known = Object.fromEntries(given.filter(isKnown))
+  return {
+    filters: Object.fromEntries(Object.keys(checks).map((name) => [name, known[name] ?? ''])) as Filters<Checks>,
+    unknown: given.filter((entry) => !isKnown(entry)).map(([name, value]) => ({ name, value })),
+  }
+}
+
+/** The condition that a column has the value of a filter. */
+export const having = (column: AnyPgColumn, value: string): SQL | undefined =>
+  value === '' ? undefined : eq(column, value)
+
+const DAY_MS = 86_400_000
+
+/** From the start of the day `from`, or from that time on, to the end of the day `to`, or before that time, in UTC. */
+export function betweenDays(column: AnyPgColumn, { from, to }: { from: string; to: string }): SQL | undefined {
+  const [start, end] = [startOf(from), endOf(to)]
+  return and(start && gte(column, start), end && lt(column, end))
+}
+
+/** A time, or when a day begins; undefined for any other text. */
+export function startOf(text: string): Date | undefined {
+  const [, day, time] = /^((?!0000)\d{4}-\d{2}-\d{2})(T\d{2}:\d{2}:\d{2}\.\d{3}Z)?$/.exec(text) ?? []
+  const at = day === undefined ? undefined : new Date(`${day}${time ?? 'T00:00:00.000Z'}`)
+  // A Date carries 31 February over to March.
+  const isReal = at !== undefined && !Number.isNaN(at.getTime()) && at.toISOString().startsWith(day ?? '')
+  return isReal ? at : undefined
+}
+
+/** A time, or when the next day begins; undefined for any other text, and for the last day. */
+export function endOf(text: string): Date | undefined {
+  const start = startOf(text)
+  if (!start || text.includes('T')) return start
+  return text === '9999-12-31' ? undefined : new Date(start.getTime() + DAY_MS)
+}
+
+/**
+ * The values of a column in a subquery, as an array: PostgreSQL looks each up in an index. It might answer `in` by walking
+ * through the whole list instead, in the hope of an early match.
+ */
+export const anyOf = (column: AnyPgColumn, values: SQL | { getSQL(): SQL }): SQL =>
+  sql`${column} = any(array(${values}))`

@@ -1,0 +1,86 @@
+import { and, eq, inArray, isNull, or, type SQL, sql } from 'drizzle-orm'
+import { type AnyPgColumn, union } from 'drizzle-orm/pg-core'
+import { contractors, payouts } from '#drizzle/schema/directory.ts'
+import type { Database } from '#lib/db/connection.ts'
+import { anyOf, betweenDays, type Filters, having, isAccount, isDay, isOneOf, isReason, isRecordId } from './filters.ts'
+import type { Part } from './list.ts'
+import { notOfFaucet, TRANSFER_VIEWS, type TransferView, transferRows } from './transfer-rows.ts'
+
+export const TRANSFER_FILTERS = {
+  view: isOneOf(Object.keys(TRANSFER_VIEWS)),
+  organisation: isRecordId,
+  contractor: isRecordId,
+  batch: isRecordId,
+  /** the sender, the recipient, or the payer of the quota */
+  account: isAccount,
+  /** why a transfer failed */
+  reason: isReason,
+  from: isDay,
+  to: isDay,
+  sort: isOneOf(['oldest', 'fee']),
+}
+
+/** `faucet` is the faucet's account, whose deposits are listed only if its account is the filter. */
+export type TransferFilters = Filters<typeof TRANSFER_FILTERS> & { faucet?: string | undefined }
+
+/** Matches the transfers of a list, or with an `account` those that a part of it may have. */
+export function matching(db: Database, filters: TransferFilters, part: Part): SQL | undefined {
+  const { account } = filters
+  const condition = and(conditionOf(db, filters), part.beside)
+  return account === '' ? condition : ofAccount(db, account, condition, part)
+}
+
+function conditionOf(db: Database, filters: TransferFilters): SQL | undefined {
+  const { view, organisation, contractor, batch, account, reason, faucet, ...days } = filters
+  const ofBatch = db.select({ id: payouts.id }).from(payouts).where(eq(payouts.batch, batch))
+  return and(
+    view === '' ? undefined : inArray(transferRows.status, [...TRANSFER_VIEWS[view as TransferView]]),
+    account === '' ? notOfFaucet(faucet) : undefined,
+    having(transferRows.organisation, organisation),
+    contractor === '' ? undefined : paying(db, contractor),
+    batch === '' ? undefined : anyOf(transferRows.payout, ofBatch),
+    reason === '' ? undefined : hasReason(reason),
+    betweenDays(transferRows.createdAt, days),
+  )
+}
+
+/** Matches failed transfers by the network's code or the number of the contract error. */
+function hasReason(reason: string): SQL | undefined {
+  const { resultCode, contractError, status } = transferRows
+  const isReason = /^\d{1,9}$/.test(reason) ? eq(contractError, Number(reason)) : eq(resultCode, reason)
+  return and(inArray(status, [...TRANSFER_VIEWS.failed]), isReason)
+}
+
+/**
+ * Matches transfers by payee: the contractor of their payout, or without one the contractor with the recipient's
+ * address.
+ */
+function paying(db: Database, contractor: string): SQL | undefined {
+  const { id, organisation, address, deletedAt } = contractors
+  const paid = db.select({ id: payouts.id }).from(payouts).where(eq(payouts.contractor, contractor))
+  const one = and(eq(id, contractor), isNull(deletedAt))
+  return or(
+    anyOf(transferRows.payout, paid),
+    and(
+      isNull(transferRows.payout),
+      sql`${transferRows.organisation} = ${db.select({ organisation }).from(contractors).where(one)}`,
+      sql`${transferRows.recipient} = ${db.select({ address }).from(contractors).where(one)}`,
+    ),
+  )
+}
+
+/**
+ * Matches the transfers of an account as sender, recipient and payer of the quota, as many of each as the page may have:
+ * each role has an index, and a channel may have sent millions.
+ */
+function ofAccount(db: Database, name: string, condition: SQL | undefined, { order, limit }: Part): SQL {
+  const { account, recipient, quotaAccount, id } = transferRows
+  const withRole = (role: AnyPgColumn) =>
+    db
+      .select({ id })
+      .from(transferRows)
+      .where(and(eq(role, name), condition))
+      .orderBy(...order)
+      .limit(limit)
+  return anyOf(id, union(withRole(account), withRole(recipient), withRole(quotaAccount)))
+}
