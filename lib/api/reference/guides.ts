@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
+import { Marked, type Token } from 'marked'
 import { dataPath } from '#lib/config/data-directory.ts'
-import { type Block, parseMarkdown } from '#lib/text/markdown.ts'
 
 /** The guides that the reference serves: files of `docs`, without their ending. */
 export const GUIDES = {
@@ -19,14 +19,23 @@ export type GuideName = keyof typeof GUIDES
 
 export const isGuide = (name: string): name is GuideName => Object.hasOwn(GUIDES, name)
 
-const loading = new Map<GuideName, Promise<Block[]>>()
+const marked = new Marked()
+const loading = new Map<GuideName, Promise<readonly Token[]>>()
 
 /** A guide's content, read once. */
-export function readGuide(name: GuideName): Promise<Block[]> {
-  const blocks = loading.get(name) ?? readFile(dataPath(process.cwd(), `docs/${name}.md`), 'utf8').then(parseMarkdown)
-  loading.set(name, blocks)
-  return blocks
+export function readGuide(name: GuideName): Promise<readonly Token[]> {
+  const text = readFile(dataPath(process.cwd(), `docs/${name}.md`), 'utf8')
+  const tokens = loading.get(name) ?? text.then((markdown) => marked.lexer(markdown))
+  loading.set(name, tokens)
+  return tokens
 }
+
+/** The anchor that GitHub gives a heading. */
+export const anchorOf = (title: string): string =>
+  title
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N} _-]/gu, '')
+    .replaceAll(' ', '-')
 
 /**
  * The address of a link in a guide: other guides and the error codes are pages here. Undefined for a file that is not

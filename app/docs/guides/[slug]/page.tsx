@@ -16,5 +16,5 @@ export async function generateMetadata({ params }: PageProps<'/docs/guides/[slug
 /** A guide: a file of `docs`. */
 export default async function GuidePage({ params }: PageProps<'/docs/guides/[slug]'>) {
   await startedService()
-  return <Blocks blocks={await readGuide(await findName(params))} />
+  return <Blocks tokens={await readGuide(await findName(params))} />
 }
