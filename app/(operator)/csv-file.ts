@@ -2,6 +2,7 @@ import { resource } from '#lib/api/resource.ts'
 import { csvStream } from '#lib/dashboard/csv.ts'
 import { type FilterChecks, type Filters, readFilters, type UnknownFilter } from '#lib/dashboard/filters.ts'
 import type { Database } from '#lib/db/connection.ts'
+import { readOnly } from '#lib/db/read-only.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
 import type { Service } from '#lib/server/services.ts'
 import type { CsvValue } from '#lib/text/csv.ts'
@@ -38,7 +39,7 @@ export function csvFile<Checks extends FilterChecks, Row>(list: ListFile<Checks,
         // A file of all records must not pass for one of some.
         if (unknown.length > 0)
           throw new Refusal('filter-unknown', `unknown filter: ${unknown.map(wordsOf).join(', ')}`)
-        const parts = list.read(await service.database(), filters, service, now)
+        const parts = list.read(readOnly(await service.database()), filters, service, now)
         const head = list.columns.map(([name]) => name)
         return new Response(csvStream(head, records(list, parts, now)), {
           headers: {

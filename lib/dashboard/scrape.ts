@@ -1,6 +1,7 @@
 import type { ArchiveContext } from '#lib/archive/ingest.ts'
 import { readPresent } from '#lib/db/clock.ts'
 import type { Database } from '#lib/db/connection.ts'
+import { readOnly } from '#lib/db/read-only.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { exposeMetrics, type Family } from '#lib/observability/metrics.ts'
 import type { Sponsor } from '#lib/transfers/sponsor.ts'
@@ -24,7 +25,7 @@ interface MetricSources {
 export async function scrape({ database, network, sponsor, archive, now }: MetricSources): Promise<string> {
   const [stored, ledger, balance, archived] = await Promise.all([
     attempt(async () => {
-      const db = await database()
+      const db = readOnly(await database())
       return [...(await storedFamilies(db, now())), ...(await stateFamilies(db, now()))]
     }),
     attempt(async () => ledgerFamilies(network, await readPresent({ database, now }))),

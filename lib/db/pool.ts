@@ -39,7 +39,8 @@ export function guardPool(pool: Pool): void {
  * The server's own limits on a transaction: it aborts with an error, even behind a pooler. They are shorter than the
  * silence after which a connection is closed.
  */
-const LIMITS = `SELECT set_config('lock_timeout', '5s', true), set_config('statement_timeout', '10s', true),
+const limitsOf = (begin: string) => `SELECT set_config('lock_timeout', '5s', true),
+  set_config('statement_timeout', '${/\bread only\b/i.test(begin) ? '5s' : '10s'}', true),
   set_config('idle_in_transaction_session_timeout', '15s', true)`
 
 /** Sends the limits in one message with BEGIN, which saves each transaction a round trip. */
@@ -54,8 +55,8 @@ function limitTransactions(client: Client): void {
 
 const withLimits = (statement: unknown) =>
   typeof statement === 'object' && statement && 'text' in statement
-    ? { ...statement, text: `${statement.text}; ${LIMITS}` }
-    : `${statement}; ${LIMITS}`
+    ? { ...statement, text: `${statement.text}; ${limitsOf(String(statement.text))}` }
+    : `${statement}; ${limitsOf(String(statement))}`
 
 /**
  * Closes a connection whose statement gets no response. drizzle releases a connection after a transaction, but not if

@@ -1,6 +1,7 @@
 import type { AnyColumn, GetColumnData, Query } from 'drizzle-orm'
 import { inLine, type Line, openLine } from '#lib/http/fairness.ts'
 import type { Database } from './connection.ts'
+import { readOnly } from './read-only.ts'
 
 export type Row<Columns extends Record<string, AnyColumn>> = { [Name in keyof Columns]: GetColumnData<Columns[Name]> }
 
@@ -28,7 +29,7 @@ export function rowsOf<Columns extends Record<string, AnyColumn>>(
   }
   const read = (rows: unknown[][]) => rows.map(decode)
   type Prepared = { execute: Row<Columns>[]; all: never; values: never }
-  const prepared = db._.session.prepareQuery<Prepared>(query.toSQL(), undefined, name, true, read)
+  const prepared = readOnly(db)._.session.prepareQuery<Prepared>(query.toSQL(), undefined, name, true, read)
   return { execute: (owner, values) => inLine(listsLine(), owner, () => prepared.execute(values)) }
 }
 

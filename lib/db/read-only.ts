@@ -1,0 +1,48 @@
+import { VercelPool } from '@vercel/postgres'
+import type { Logger } from 'drizzle-orm'
+import { drizzle as drizzlePg } from 'drizzle-orm/node-postgres'
+import { drizzle as drizzleVercel } from 'drizzle-orm/vercel-postgres'
+import { Pool } from 'pg'
+import { type Database, schema } from './schema.ts'
+
+// A build may bundle routes separately, so they share state through globalThis.
+const shared = globalThis as { payrollReaders?: WeakMap<Database, Database> }
+
+/**
+ * The same database for lists, searches, files and metrics: each statement runs in a read-only transaction, which
+ * PostgreSQL itself ends after 5 s (`limitTransactions`), even after its client has left. PGlite has no timeouts,
+ * and a transaction reads in its own.
+ */
+export function readOnly(db: Database): Database {
+  shared.payrollReaders ??= new WeakMap()
+  const reader = shared.payrollReaders.get(db) ?? openReader(db)
+  shared.payrollReaders.set(db, reader)
+  return reader
+}
+
+function openReader(db: Database): Database {
+  const client = '$client' in db ? db.$client : undefined
+  const { logger } = db._.session as unknown as { logger: Logger }
+  if (client instanceof Pool) return drizzlePg(queryingReadOnly(client), { schema, logger })
+  if (client instanceof VercelPool) return drizzleVercel(queryingReadOnly(client), { schema, logger })
+  return db
+}
+
+/** A client that runs each query in a read-only transaction on a connection of the pool. */
+function queryingReadOnly<Client extends Pool | VercelPool>(pool: Client): Client {
+  const query = async (...args: Parameters<Pool['query']>) => {
+    const connection = await (pool as Pool).connect()
+    try {
+      await connection.query('BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY')
+      const result = await connection.query(...args)
+      await connection.query('COMMIT')
+      return result
+    } catch (error) {
+      await connection.query('ROLLBACK').catch(() => undefined)
+      throw error
+    } finally {
+      connection.release()
+    }
+  }
+  return { query } as unknown as Client
+}

@@ -1,0 +1,55 @@
+import { sql } from 'drizzle-orm'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Database, openStore, type Store, sqlState } from '#lib/db/connection.ts'
+import { readOnly } from '#lib/db/read-only.ts'
+import { cloneDatabase, type TestDatabase } from '../support/database.ts'
+import { startWebSocketProxy, type WebSocketProxy } from '../support/web-socket-proxy.ts'
+
+let database: TestDatabase
+let proxy: WebSocketProxy
+beforeAll(async () => {
+  database = await cloneDatabase()
+  proxy = await startWebSocketProxy(database.url)
+})
+afterAll(async () => {
+  await proxy?.close()
+  await database?.drop()
+})
+
+const SETTINGS = sql`SELECT current_setting('transaction_read_only') AS "readOnly",
+  current_setting('statement_timeout') AS timeout`
+
+describe.each(['pg', 'vercel'] as const)('with the driver %s', (driver) => {
+  let store: Store
+  let db: Database
+  beforeAll(async () => {
+    const vercel = { url: database.url.replace('127.0.0.1', 'localhost'), webSocketProxy: proxy.address }
+    store = openStore({ ...(driver === 'vercel' ? vercel : { url: database.url }), connections: 2 })
+    db = await store.database()
+  })
+  afterAll(() => store?.close())
+
+  test('reads in a read-only transaction whose statements the server ends after 5 seconds', async () => {
+    const { rows } = (await readOnly(db).execute(SETTINGS)) as unknown as { rows: unknown[] }
+    expect(rows).toMatchObject([{ readOnly: 'on', timeout: '5s' }])
+    const { rows: others } = (await db.execute(SETTINGS)) as unknown as { rows: unknown[] }
+    expect(others).toMatchObject([{ readOnly: 'off', timeout: '0' }])
+  })
+
+  test('refuses to write, and returns the connection after each failure', async () => {
+    for (let attempt = 0; attempt < 5; attempt += 1) {
+      const writing = readOnly(db).execute(sql`DELETE FROM quotas`)
+      await expect(writing).rejects.toSatisfy((error) => sqlState(error) === '25006')
+    }
+    expect(await readOnly(db).query.quotas.findMany()).toEqual([])
+    expect(await db.query.quotas.findMany()).toEqual([])
+  })
+
+  test('reads in the transaction that it is given', async () => {
+    await db.transaction(async (tx) => {
+      await tx.execute(sql`INSERT INTO quotas (account, day) VALUES ('G', '2026-11-20')`)
+      expect(await readOnly(tx as unknown as Database).query.quotas.findMany()).toHaveLength(1)
+      await tx.execute(sql`DELETE FROM quotas`)
+    })
+  })
+})
