@@ -89,7 +89,7 @@ export async function Frame({ here, title, network, q, above, children }: FrameP
         <main
           id="content"
           tabIndex={-1}
-          className="w-full max-w-[76rem] flex-1 px-4 py-6 outline-none sm:px-6 lg:px-10 lg:py-8"
+          className="w-full max-w-[76rem] flex-1 2xl:max-w-[108rem] px-4 py-6 outline-none sm:px-6 lg:px-10 lg:py-8"
         >
           {above && (
             <p className="mb-1">
@@ -110,7 +110,7 @@ export async function Frame({ here, title, network, q, above, children }: FrameP
           </div>
           <div className="figures">{children}</div>
         </main>
-        <footer className="max-w-[76rem] px-4 pb-8 text-xs leading-relaxed text-faint sm:px-6 lg:px-10">
+        <footer className="max-w-[76rem] 2xl:max-w-[108rem] px-4 pb-8 text-xs leading-relaxed text-faint sm:px-6 lg:px-10">
           <p className="border-t border-line pt-4 text-pretty">
             The operator cannot see pay: it is inside the client’s proof, which the service cannot read. The only
             figures here are network fees and the vault, which are public.

@@ -4,6 +4,7 @@ import type { Server as NetServer, Socket } from 'node:net'
 import { withLogFields } from '#lib/observability/log.ts'
 import { allowReaders } from './cors.ts'
 import { takeTurn } from './fairness.ts'
+import { withResponse } from './page-status.ts'
 import { requestIdOf } from './request-id.ts'
 import { isRouterState } from './router-state.ts'
 
@@ -65,7 +66,11 @@ function intercept(server: Server): void {
     const reply = screenRequest(request)
     withLogFields({ requestId }, () => {
       if (reply) void send(request, response, reply)
-      else for (const listener of listeners) Reflect.apply(listener, server, [request, response])
+      else {
+        withResponse(response, () => {
+          for (const listener of listeners) Reflect.apply(listener, server, [request, response])
+        })
+      }
     })
   })
 }

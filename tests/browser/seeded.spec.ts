@@ -325,6 +325,19 @@ test('keeps the frame on the page of an unknown record', async ({ page }) => {
   }
 })
 
+test('keeps the frame of an unknown record without JavaScript', async ({ page, browser }) => {
+  await visit(page, program)
+  const context = await browser.newContext({ javaScriptEnabled: false })
+  await context.addCookies(await page.context().cookies())
+  const plain = await context.newPage()
+  for (const path of [`/batches/${crypto.randomUUID()}`, '/transfers/none', '/ledger/none', '/docs/none']) {
+    expect((await plain.goto(`${program.base}${path}`))?.status(), path).toBe(404)
+    await expect(plain.getByRole('heading', { level: 1 })).toHaveText('There is nothing here')
+    await expect(plain.getByRole('navigation')).toBeVisible()
+  }
+  await context.close()
+})
+
 test('shows the current page, the current tab and the connection with forced colours', async ({ page }) => {
   await page.emulateMedia({ forcedColors: 'active' })
   await visit(page, program, '/batches?status=failed')

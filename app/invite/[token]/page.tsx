@@ -1,14 +1,16 @@
 import type { Metadata } from 'next'
-import { notFound, redirect } from 'next/navigation'
+import { redirect } from 'next/navigation'
 import { connection } from 'next/server'
 import { dayOf } from '#app/(operator)/figures.tsx'
 import { readQuery } from '#app/(operator)/query.ts'
 import { hasStarted } from '#app/(operator)/require-operator.ts'
+import { missing } from '#app/missing.ts'
 import { findInvite } from '#lib/directory/contractors/invites.ts'
 import { directoryContext, service } from '#lib/server/services.ts'
 import { AcceptInvite } from './accept-invite.tsx'
 import { AcceptedInvite } from './accepted-invite.tsx'
 import { InviteCard } from './invite-card.tsx'
+import NoInvite from './not-found.tsx'
 
 // Anyone who has the URL can accept, so keep it from search engines and, as a referrer, from other sites.
 export const metadata: Metadata = { title: 'An invite', robots: { index: false }, referrer: 'no-referrer' }
@@ -35,7 +37,7 @@ export default async function InvitePage({ params, searchParams }: PageProps<'/i
   const { settings } = running
   const { token } = await params
   const invite = await findInvite(await directoryContext(running), token)
-  if (!invite) notFound()
+  if (!invite) return missing(<NoInvite />)
   const { company, invited, expiresAt, accepted } = invite
   const end = expiresAt.toISOString()
   const { provider, testIssuer, network, token: contract } = settings

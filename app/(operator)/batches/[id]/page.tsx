@@ -1,5 +1,5 @@
 import type { Metadata } from 'next'
-import { notFound } from 'next/navigation'
+import { missing } from '#app/missing.ts'
 import { findBatchRun } from '#lib/dashboard/batch-run.ts'
 import { findBatchLine } from '#lib/dashboard/batches.ts'
 import { findFilterNames } from '#lib/dashboard/filter-names.ts'
@@ -10,6 +10,7 @@ import { readBatchPage } from '#lib/dashboard/record-pages.ts'
 import type { Service } from '#lib/server/services.ts'
 import { refreshTransfers } from '#lib/transfers/refresh.ts'
 import { ListView } from '../../list-view.tsx'
+import RecordNotFound from '../../not-found.tsx'
 import { payoutColumns } from '../../payouts/payout-columns.tsx'
 import { PAYOUT_LIST } from '../../payouts/payout-list.ts'
 import { addressOf, type Query, readQuery } from '../../query.ts'
@@ -41,7 +42,7 @@ export default async function BatchPage({ params, searchParams }: PageProps<'/ba
   const data = await readIfReachable(service.database, async (db) => ({
     ...(await read(db, service, id, { filters, query })),
   }))
-  if (data && !data.page) notFound()
+  if (data && !data.page) return missing(<RecordNotFound />)
   return (
     <ListView
       here="/batches"

@@ -1,12 +1,13 @@
 import type { Metadata } from 'next'
 import Link from 'next/link'
-import { notFound } from 'next/navigation'
+import { missing } from '#app/missing.ts'
 import type { ContractorLine } from '#lib/dashboard/contractors.ts'
 import { readIfReachable } from '#lib/dashboard/reading.ts'
 import { NEWEST_PAYOUTS, readContractorPage } from '#lib/dashboard/record-pages.ts'
 import type { Fact } from '../../facts.tsx'
 import { Moment } from '../../figures.tsx'
 import { Address } from '../../hash.tsx'
+import RecordNotFound from '../../not-found.tsx'
 import { payoutColumns } from '../../payouts/payout-columns.tsx'
 import { addressOf } from '../../query.ts'
 import { OrganisationLink, recordPath, User } from '../../record-links.tsx'
@@ -25,7 +26,7 @@ export default async function ContractorPage({ params }: PageProps<'/contractors
   const path = recordPath('contractor', encodeURIComponent(id))
   const { database, settings, now } = await requireOperator(path)
   const found = await readIfReachable(database, async (db) => ({ page: await readContractorPage(db, id) }))
-  if (found && !found.page) notFound()
+  if (found && !found.page) return missing(<RecordNotFound />)
   const network = settings.network.name
   const page = found?.page
   return (

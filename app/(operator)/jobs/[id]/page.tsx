@@ -1,11 +1,12 @@
 import type { Metadata } from 'next'
-import { notFound } from 'next/navigation'
+import { missing } from '#app/missing.ts'
 import type { JobLine } from '#lib/dashboard/jobs.ts'
 import { jobState } from '#lib/dashboard/lateness.ts'
 import { readIfReachable } from '#lib/dashboard/reading.ts'
 import { readJobPage } from '#lib/dashboard/record-pages.ts'
 import type { Fact } from '../../facts.tsx'
 import { between, Moment } from '../../figures.tsx'
+import RecordNotFound from '../../not-found.tsx'
 import { Progress } from '../../progress.tsx'
 import { BatchLink, OrganisationLink, recordPath, User } from '../../record-links.tsx'
 import { RecordView } from '../../record-view.tsx'
@@ -21,7 +22,7 @@ export default async function JobPage({ params }: PageProps<'/jobs/[id]'>) {
   const path = recordPath('job', encodeURIComponent(id))
   const { database, settings, now } = await requireOperator(path)
   const found = await readIfReachable(database, async (db) => ({ page: await readJobPage(db, id, now()) }))
-  if (found && !found.page) notFound()
+  if (found && !found.page) return missing(<RecordNotFound />)
   const network = settings.network.name
   const job = found?.page?.record
   return (

@@ -1,5 +1,5 @@
 import type { Metadata } from 'next'
-import { notFound } from 'next/navigation'
+import { missing } from '#app/missing.ts'
 import { explainResult } from '#lib/dashboard/explanation.ts'
 import { type LedgerTransaction, readLedgerTransaction } from '#lib/dashboard/ledger-transaction.ts'
 import { readIfReachable } from '#lib/dashboard/reading.ts'
@@ -11,6 +11,7 @@ import { type Fact, Facts } from '../../facts.tsx'
 import { groupDigits, Moment } from '../../figures.tsx'
 import { Frame } from '../../frame.tsx'
 import { Address, Hash } from '../../hash.tsx'
+import RecordNotFound from '../../not-found.tsx'
 import { recordPath } from '../../record-links.tsx'
 import { requireOperator } from '../../require-operator.ts'
 import { Status } from '../../status.tsx'
@@ -22,7 +23,7 @@ export const metadata: Metadata = { title: 'Transaction' }
 export default async function TransactionPage({ params }: PageProps<'/ledger/[hash]'>) {
   const { hash } = await params
   const { database, network, settings, now } = await requireOperator(`/ledger/${encodeURIComponent(hash)}`)
-  if (!/^[0-9a-f]{64}$/.test(hash)) notFound()
+  if (!/^[0-9a-f]{64}$/.test(hash)) return missing(<RecordNotFound />)
   const name = settings.network.name
   const [lookup, transfer] = await Promise.all([
     readIfAnswering(network, hash),

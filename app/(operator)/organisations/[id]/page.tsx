@@ -1,11 +1,12 @@
 import type { Metadata } from 'next'
 import Link from 'next/link'
-import { notFound } from 'next/navigation'
+import { missing } from '#app/missing.ts'
 import type { OrganisationLine } from '#lib/dashboard/organisations.ts'
 import { readIfReachable } from '#lib/dashboard/reading.ts'
 import { readOrganisationPage } from '#lib/dashboard/record-pages.ts'
 import type { Fact } from '../../facts.tsx'
 import { Moment } from '../../figures.tsx'
+import RecordNotFound from '../../not-found.tsx'
 import { addressOf } from '../../query.ts'
 import { recordPath, User } from '../../record-links.tsx'
 import { RecordView } from '../../record-view.tsx'
@@ -21,7 +22,7 @@ export default async function OrganisationPage({ params }: PageProps<'/organisat
   const path = recordPath('organisation', encodeURIComponent(id))
   const { database, settings, now } = await requireOperator(path)
   const found = await readIfReachable(database, async (db) => ({ page: await readOrganisationPage(db, id, now()) }))
-  if (found && !found.page) notFound()
+  if (found && !found.page) return missing(<RecordNotFound />)
   const network = settings.network.name
   return (
     <RecordView

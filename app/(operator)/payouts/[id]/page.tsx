@@ -1,5 +1,5 @@
 import type { Metadata } from 'next'
-import { notFound } from 'next/navigation'
+import { missing } from '#app/missing.ts'
 import { payoutState } from '#lib/dashboard/lateness.ts'
 import type { PayoutLine } from '#lib/dashboard/payouts.ts'
 import { readIfReachable } from '#lib/dashboard/reading.ts'
@@ -7,6 +7,7 @@ import { readPayoutPage } from '#lib/dashboard/record-pages.ts'
 import type { Fact } from '../../facts.tsx'
 import { Moment } from '../../figures.tsx'
 import { Address, TransactionHash } from '../../hash.tsx'
+import RecordNotFound from '../../not-found.tsx'
 import { BatchLink, ContractorLink, OrganisationLink, recordPath, TransferLink } from '../../record-links.tsx'
 import { RecordView } from '../../record-view.tsx'
 import { requireOperator } from '../../require-operator.ts'
@@ -20,7 +21,7 @@ export default async function PayoutPage({ params }: PageProps<'/payouts/[id]'>)
   const path = recordPath('payout', encodeURIComponent(id))
   const { database, settings, now } = await requireOperator(path)
   const found = await readIfReachable(database, async (db) => ({ page: await readPayoutPage(db, id) }))
-  if (found && !found.page) notFound()
+  if (found && !found.page) return missing(<RecordNotFound />)
   const network = settings.network.name
   const payout = found?.page?.record
   return (

@@ -1,5 +1,5 @@
 import type { Metadata } from 'next'
-import { notFound } from 'next/navigation'
+import { missing } from '#app/missing.ts'
 import { transferState } from '#lib/dashboard/lateness.ts'
 import { readIfReachable } from '#lib/dashboard/reading.ts'
 import { readTransferPage } from '#lib/dashboard/record-pages.ts'
@@ -9,6 +9,7 @@ import { ActionForm } from '../../action-form.tsx'
 import type { Fact } from '../../facts.tsx'
 import { between, groupDigits, Moment } from '../../figures.tsx'
 import { Address } from '../../hash.tsx'
+import RecordNotFound from '../../not-found.tsx'
 import { BatchLink, ContractorLink, JobLink, OrganisationLink, PayoutLink, recordPath } from '../../record-links.tsx'
 import { RecordView } from '../../record-view.tsx'
 import { requireOperator } from '../../require-operator.ts'
@@ -23,7 +24,7 @@ export default async function TransferPage({ params }: PageProps<'/transfers/[id
   const path = recordPath('transfer', encodeURIComponent(id))
   const { database, settings, now } = await requireOperator(path)
   const found = await readIfReachable(database, async (db) => ({ page: await readTransferPage(db, id, now()) }))
-  if (found && !found.page) notFound()
+  if (found && !found.page) return missing(<RecordNotFound />)
   const network = settings.network.name
   return (
     <RecordView

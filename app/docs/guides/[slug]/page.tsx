@@ -1,20 +1,23 @@
 import type { Metadata } from 'next'
-import { notFound } from 'next/navigation'
+import { missing } from '#app/missing.ts'
 import { GUIDES, type GuideName, isGuide, readGuide } from '#lib/api/reference/guides.ts'
+import { NoSuchPage } from '../../no-such-page.tsx'
 import { startedService } from '../../started-service.ts'
 import { Blocks } from '../blocks.tsx'
 
-async function findName(params: PageProps<'/docs/guides/[slug]'>['params']): Promise<GuideName> {
+async function findName(params: PageProps<'/docs/guides/[slug]'>['params']): Promise<GuideName | undefined> {
   const { slug } = await params
-  return isGuide(slug) ? slug : notFound()
+  return isGuide(slug) ? slug : undefined
 }
 
 export async function generateMetadata({ params }: PageProps<'/docs/guides/[slug]'>): Promise<Metadata> {
-  return { title: `${GUIDES[await findName(params)]} · API reference` }
+  const name = await findName(params)
+  return { title: `${name === undefined ? 'Not found' : GUIDES[name]} · API reference` }
 }
 
 /** A guide: a file of `docs`. */
 export default async function GuidePage({ params }: PageProps<'/docs/guides/[slug]'>) {
   await startedService()
-  return <Blocks tokens={await readGuide(await findName(params))} />
+  const name = await findName(params)
+  return name === undefined ? missing(<NoSuchPage />) : <Blocks tokens={await readGuide(name)} />
 }
