@@ -10,7 +10,7 @@ export function Progress({ label, settled, failed, total }: ProgressProps) {
   const part = (count: number) => (total === 0 ? 0 : (100 * count) / total)
   const words = `${settled} of ${total} paid${failed > 0 ? `, ${failed} failed` : ''}`
   return (
-    <span className="flex min-h-[1.3125rem] items-center gap-3">
+    <span className="flex max-w-lg min-h-[1.3125rem] items-center gap-3">
       <svg
         role="img"
         aria-label={`${label}: ${words}`}

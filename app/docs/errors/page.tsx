@@ -1,7 +1,8 @@
 import type { Metadata } from 'next'
 import { TITLES } from '#lib/api/presentation.ts'
+import { reference } from '#lib/api/reference/reference.ts'
 import { FIELDS } from '#lib/refusal/fields.ts'
-import { REFUSALS } from '#lib/refusal/refusal.ts'
+import { messageOf, REFUSALS } from '#lib/refusal/refusal.ts'
 import { CodeBlock } from '../code-block.tsx'
 import { Prose } from '../prose.tsx'
 import { startedService } from '../started-service.ts'
@@ -30,7 +31,7 @@ export default async function ErrorsPage() {
           <h2 id={`title-${status}`} className="text-base font-semibold">
             {status}: {TITLES[Number(status)]}
           </h2>
-          <CodeBlock label={`Example of a ${status}`} text={exampleOf(codes)} />
+          <CodeBlock label={`Example of a ${status}`} text={exampleOf(Number(status))} />
           <table className="mt-3 w-full text-[0.8125rem]">
             <caption className="sr-only">Codes with status {status}</caption>
             <thead className="sr-only">
@@ -41,11 +42,11 @@ export default async function ErrorsPage() {
             </thead>
             <tbody className="divide-y divide-line border-y border-line">
               {Object.entries(codes).map(([code, message]) => (
-                <tr key={code} id={code} className="align-baseline target:bg-accent-wash">
-                  <th scope="row" className="w-2/5 py-1 pr-4 text-left font-normal sm:w-56">
-                    <code className="[overflow-wrap:anywhere]">{code}</code>
+                <tr key={code} id={code} className="align-baseline target:bg-accent-wash max-sm:block max-sm:py-1">
+                  <th scope="row" className="py-1 pr-4 text-left font-normal max-sm:block max-sm:py-0 sm:w-64">
+                    <code>{code}</code>
                   </th>
-                  <td className="py-1 text-soft">
+                  <td className="py-1 text-soft max-sm:block max-sm:py-0">
                     <Prose text={message} />
                   </td>
                 </tr>
@@ -58,8 +59,12 @@ export default async function ErrorsPage() {
   )
 }
 
-/** The body of a refusal with the first code of a status. */
-function exampleOf(codes: Readonly<Record<string, string>>): string {
-  const [[code, error] = []] = Object.entries(codes)
-  return JSON.stringify({ error, code }, null, 2)
+/** The body of a refusal with the code of a status that most operations have. */
+function exampleOf(status: number): string {
+  const operations = reference().flatMap((group) => group.operations)
+  const codes = operations.flatMap(({ refusals }) => new Map(refusals).get(status) ?? [])
+  const [[code = 'internal'] = []] = [...Map.groupBy(codes, (one) => one)].sort(
+    ([, some], [, others]) => others.length - some.length,
+  )
+  return JSON.stringify({ error: messageOf(code), code }, null, 2)
 }
