@@ -75,8 +75,8 @@ const REQUESTS: readonly (readonly [caller: Caller, path: string, mostTimes?: nu
       (list) => `/${list}.csv`,
     ),
   ].map((path) => ['operator', path] as const),
-  ...['transfers', 'batches', 'contractors', 'jobs', 'audit'].flatMap((list) =>
-    ['{hash}', '{organisation}', 'Employer 7'].map((q) => ['operator', `/${list}?q=${q}`, 3] as const),
+  ...['{hash}', '{address}', '{organisation}', 'Employer 7', 'c7@example.com'].map(
+    (q) => ['operator', `/search?q=${q}`, 3] as const,
   ),
 ]
 

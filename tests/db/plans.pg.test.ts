@@ -1,12 +1,23 @@
 import { Keypair } from '@stellar/stellar-sdk'
 import type { Pool } from 'pg'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { listMovingBatches } from '#lib/dashboard/batches.ts'
+import { AUDIT_FILTERS, listAudit } from '#lib/dashboard/audit.ts'
+import { BATCH_FILTERS, listBatches, listMovingBatches } from '#lib/dashboard/batches.ts'
+import { CONTRACTOR_FILTERS, listContractors } from '#lib/dashboard/contractors.ts'
+import { JOB_FILTERS, listJobs } from '#lib/dashboard/jobs.ts'
+import type { PageRequest } from '#lib/dashboard/list.ts'
+import { listOrganisations, ORGANISATION_FILTERS } from '#lib/dashboard/organisations.ts'
 import { readAttention } from '#lib/dashboard/overview.ts'
+import { listPayouts, PAYOUT_FILTERS } from '#lib/dashboard/payouts.ts'
 import { readPulse } from '#lib/dashboard/pulse.ts'
 import * as pages from '#lib/dashboard/record-pages.ts'
+import { listRefusals, REFUSAL_FILTERS } from '#lib/dashboard/refusals.ts'
+import { searchRecords } from '#lib/dashboard/search.ts'
 import { readSpending } from '#lib/dashboard/spending.ts'
 import { readTraffic } from '#lib/dashboard/traffic.ts'
+import { TRANSFER_FILTERS } from '#lib/dashboard/transfer-filters.ts'
+import { listTransfers } from '#lib/dashboard/transfers.ts'
+import type { Database } from '#lib/db/connection.ts'
 import { runChores } from '#lib/server/maintenance.ts'
 import { rollUp } from '#lib/transfers/rollups.ts'
 import { cloneDatabase, type TestDatabase } from '../support/database.ts'
@@ -98,8 +109,73 @@ test.each(
     job: (db, now) => pages.readJobPage(db, records.job, now),
     contractor: (db) => pages.readContractorPage(db, records.contractor),
     organisation: (db, now) => pages.readOrganisationPage(db, records.organisation, now),
-  } satisfies Record<string, (db: Parameters<typeof readPulse>[0], now: Date) => Promise<unknown>>),
+  } satisfies Record<string, (db: Database, now: Date) => Promise<unknown>>),
 )('the page of %s reads no growing table whole', async (_, read) => {
   const db = await service.running.database()
   await expectIndexed(() => read(db, new Date()))
 })
+
+type Lists = (db: Database, filters: never, page: PageRequest, now: Date) => Promise<{ next: string | undefined }>
+
+const LISTS = {
+  audit: [AUDIT_FILTERS, listAudit],
+  batches: [BATCH_FILTERS, listBatches],
+  contractors: [CONTRACTOR_FILTERS, listContractors],
+  jobs: [JOB_FILTERS, listJobs],
+  organisations: [ORGANISATION_FILTERS, listOrganisations],
+  refusals: [REFUSAL_FILTERS, listRefusals],
+  transfers: [TRANSFER_FILTERS, listTransfers],
+} satisfies Record<string, [object, Lists]>
+
+/** A value of each filter that a list can have. */
+const valuesOfFilters = (): Record<string, string> => ({
+  ...records,
+  account: records.employer,
+  actor: `ledger:${records.employer}`,
+  record: records.transfer,
+  action: 'payout.paid',
+  request: 'a-request',
+  status: 'failed',
+  view: 'failed',
+  sort: 'oldest',
+  from: new Date(Date.now() - 40 * 86_400_000).toISOString().slice(0, 10),
+  to: new Date(Date.now() - 39 * 86_400_000).toISOString().slice(0, 10),
+})
+
+const FILTERED = Object.entries(LISTS).flatMap(([list, [checks]]) =>
+  ['', ...Object.keys(checks)].map((name) => [list, name] as const),
+)
+
+test.each(FILTERED)('the list of %s, filtered by %s, reads no growing table whole', async (list, name) => {
+  const [checks, read]: [object, Lists] = LISTS[list as keyof typeof LISTS]
+  const value =
+    name === 'reason' && list === 'refusals'
+      ? 'quota-transfers'
+      : name === 'reason'
+        ? 'txFailed'
+        : valuesOfFilters()[name]
+  const none = Object.fromEntries(Object.keys(checks).map((filter) => [filter, '']))
+  const filters = { ...none, ...(name && { [name]: value }) } as never
+  const db = await service.running.database()
+  await expectIndexed(async () => {
+    const { next } = await read(db, filters, {}, new Date())
+    if (next) await read(db, filters, { after: next }, new Date())
+  })
+})
+
+test.each(['hash', 'address', 'organisation', 'employer'] as const)(
+  'the search for an %s reads no growing table whole',
+  (name) => expectIndexed(async () => searchRecords(await service.running.database(), records[name])),
+)
+
+test.each(['Employer 7', 'c7@example.com', 'Contractor'])('the search for %s reads no growing table whole', (text) =>
+  expectIndexed(async () => searchRecords(await service.running.database(), text)),
+)
+
+test('the list of a batch’s payouts reads no growing table whole', () =>
+  expectIndexed(async () => {
+    const none = Object.fromEntries(Object.keys(PAYOUT_FILTERS).map((filter) => [filter, ''])) as Parameters<
+      typeof listPayouts
+    >[1]
+    await listPayouts(await service.running.database(), { ...none, batch: records.largeBatch }, {})
+  }))
