@@ -4,11 +4,12 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { AUDIT_FILTERS, listAudit } from '#lib/dashboard/audit.ts'
 import { BATCH_FILTERS, listBatches, listMovingBatches } from '#lib/dashboard/batches.ts'
 import { CONTRACTOR_FILTERS, listContractors } from '#lib/dashboard/contractors.ts'
+import { readFilters } from '#lib/dashboard/filters.ts'
 import { JOB_FILTERS, listJobs } from '#lib/dashboard/jobs.ts'
 import type { PageRequest } from '#lib/dashboard/list.ts'
 import { listOrganisations, ORGANISATION_FILTERS } from '#lib/dashboard/organisations.ts'
 import { readAttention } from '#lib/dashboard/overview.ts'
-import { listPayouts, PAYOUT_FILTERS } from '#lib/dashboard/payouts.ts'
+import { listPayouts, PAYOUT_FILTERS, readPayouts } from '#lib/dashboard/payouts.ts'
 import { readPulse } from '#lib/dashboard/pulse.ts'
 import * as pages from '#lib/dashboard/record-pages.ts'
 import { listRefusals, REFUSAL_FILTERS } from '#lib/dashboard/refusals.ts'
@@ -179,3 +180,33 @@ test('the list of a batch’s payouts reads no growing table whole', () =>
     >[1]
     await listPayouts(await service.running.database(), { ...none, batch: records.largeBatch }, {})
   }))
+
+/** The filters of a list, of which none is set. */
+const WITHOUT_FILTERS = {
+  payouts: { ...readFilters(PAYOUT_FILTERS, {}).filters },
+  transfers: { ...readFilters(TRANSFER_FILTERS, {}).filters },
+}
+
+test.each(['', 'organisation', 'contractor'] as const)(
+  'a part of the file of payouts, filtered by %s, reads no growing table whole',
+  async (name) => {
+    const db = await service.running.database()
+    const filters = { ...WITHOUT_FILTERS.payouts, ...(name !== '' && { [name]: records[name] }) }
+    await expectIndexed(() => readPayouts(db, filters).next())
+  },
+)
+
+test.each([
+  ['the failed transfers of an organisation', () => ({ organisation: records.largeOrganisation, view: 'failed' })],
+  ['the transfers of an organisation by fee', () => ({ organisation: records.largeOrganisation, sort: 'fee' })],
+  ['the transfers of the account that sent most', () => ({ account: records.largeEmployer })],
+  ['the transfers of the largest batch', () => ({ batch: records.largeBatch })],
+])('the page before the second of %s reads no growing table whole', async (_, query) => {
+  const db = await service.running.database()
+  const filters = { ...WITHOUT_FILTERS.transfers, ...query() }
+  await expectIndexed(async () => {
+    const { next } = await listTransfers(db, filters, {})
+    const second = await listTransfers(db, filters, { after: next })
+    await listTransfers(db, filters, { before: second.previous })
+  })
+})
