@@ -423,7 +423,8 @@ CREATE INDEX "archive_events_transaction" ON "archive_events" USING btree ("tx_h
 CREATE INDEX "archive_payloads_wanted" ON "archive_payloads" USING btree ("stream","tried","toid") WHERE "archive_payloads"."status" = 'wanted';--> statement-breakpoint
 CREATE INDEX "audit_log_newest" ON "audit_log" USING btree ("organisation","sequence" DESC NULLS FIRST);--> statement-breakpoint
 CREATE INDEX "audit_log_newest_of_action" ON "audit_log" USING btree ("action","sequence" DESC NULLS FIRST);--> statement-breakpoint
-CREATE INDEX "audit_log_subject" ON "audit_log" USING btree ("subject_kind","subject_id","sequence");--> statement-breakpoint
+CREATE INDEX "audit_log_subject" ON "audit_log" USING hash ("subject_id");--> statement-breakpoint
+CREATE INDEX "audit_log_sign_ins" ON "audit_log" USING btree ("subject_id","sequence") WHERE "audit_log"."subject_kind" = 'sign-in';--> statement-breakpoint
 CREATE INDEX "audit_log_mailed" ON "audit_log" USING btree ("organisation","at") WHERE "audit_log"."action" in ('contractor.invited', 'contractor.mail-failed');--> statement-breakpoint
 CREATE INDEX "audit_log_refused" ON "audit_log" USING btree ("actor_sub","sequence") WHERE "audit_log"."action" = 'transfer.refused';--> statement-breakpoint
 CREATE INDEX "audit_log_refused_of_organisation" ON "audit_log" USING btree ("organisation","sequence") WHERE "audit_log"."action" = 'transfer.refused';--> statement-breakpoint
@@ -484,7 +485,7 @@ CREATE INDEX "envelopes_with_signed" ON "envelopes" USING btree ("recorded_at") 
 CREATE INDEX "quotas_of_day" ON "quotas" USING btree ("day");--> statement-breakpoint
 CREATE UNIQUE INDEX "transfers_one_open" ON "transfers" USING btree ("account") WHERE "transfers"."status" = 'open';--> statement-breakpoint
 CREATE INDEX "transfers_open" ON "transfers" USING btree ("created_at") WHERE "transfers"."status" in ('open', 'unknown');--> statement-breakpoint
-CREATE INDEX "transfers_of_number" ON "transfers" USING btree ("account","sequence_number");--> statement-breakpoint
+CREATE INDEX "transfers_of_number" ON "transfers" USING hash ("sequence_number");--> statement-breakpoint
 CREATE INDEX "transfers_last_ledger" ON "transfers" USING btree ("account","ledger" DESC NULLS LAST) WHERE "transfers"."ledger" is not null;--> statement-breakpoint
 CREATE INDEX "transfers_account" ON "transfers" USING btree ("account","created_at");--> statement-breakpoint
 CREATE INDEX "transfers_recipient" ON "transfers" USING btree ("recipient","created_at");--> statement-breakpoint

@@ -111,7 +111,8 @@ export const transfers = pgTable(
     check('transfers_bid', sql`${table.bid} >= 0`),
     uniqueIndex('transfers_one_open').on(table.account).where(sql`${table.status} = 'open'`),
     index('transfers_open').on(table.createdAt).where(sql`${table.status} in ('open', 'unknown')`),
-    index('transfers_of_number').on(table.account, table.sequenceNumber),
+    // The numbers of different accounts rarely coincide.
+    index('transfers_of_number').using('hash', table.sequenceNumber),
     index('transfers_last_ledger').on(table.account, table.ledger.desc()).where(sql`${table.ledger} is not null`),
     index('transfers_account').on(table.account, table.createdAt),
     index('transfers_recipient').on(table.recipient, table.createdAt),
