@@ -69,6 +69,15 @@ describe('a channel', () => {
     expect(taken.filter((each) => each === 'busy').length).toBeGreaterThanOrEqual(10)
   })
 
+  test('is not acquired while it is paused', async () => {
+    await makeChannels('A')
+    const item = await makeItem()
+    await db.update(relayChannels).set({ paused: true })
+    expect(await takeItem(relayWith('A'), item)).toBe('unfit')
+    await db.update(relayChannels).set({ paused: false })
+    expect((await take(item, 'A')).channel).toBe('A')
+  })
+
   test('is not acquired if it has a problem, too little for the item, or another host’s seed', async () => {
     await makeChannels('A', 'B', 'C')
     await db.update(relayChannels).set({ problem: 'registration' }).where(eq(relayChannels.address, 'A'))

@@ -190,6 +190,24 @@ test('submits a new envelope once, and again only after another ledger has close
   void waiting
 })
 
+test('does not submit again once the account has used the number, while its lookups reach nodes that lag', async () => {
+  const { innerHash } = await record(90_560)
+  const ledger = openLedger()
+  const tracker = open()
+  void tracker.submit(await find(innerHash), { innerHash, isNew: true, waitMs: 60_000 })
+  await expect.poll(sends).toBe(1)
+  ledger.latest = RECORDED + 3
+  ledger.sequence = SEQUENCE
+  const lagging = { ...ledger.range(), latestLedger: RECORDED + 2, latestLedgerCloseTime: NOW + RECORDED + 2 }
+  ledger.fault = (method) => (method === 'getTransaction' ? { answer: { ...lagging, status: 'NOT_FOUND' } } : undefined)
+  const { id } = (await find(innerHash)).transfer
+  for (let round = 0; round < 3; round += 1) await tracker.lookUp([id], 60_000)
+  expect([sends(), (await find(innerHash)).transfer.status]).toEqual([1, 'open'])
+  ledger.fault = () => undefined
+  await tracker.lookUp([id], 60_000)
+  expect([sends(), (await find(innerHash)).transfer.status]).toEqual([1, 'expired'])
+})
+
 test('does not submit again because of a ledger that had closed before the submission', async () => {
   const { innerHash } = await record(90_560)
   const ledger = openLedger()
