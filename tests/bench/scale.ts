@@ -173,26 +173,28 @@ async function compare(filled: readonly Filled[], caller: Caller, path: string):
     for (const [index, { base, headers, records }] of filled.entries()) {
       const filledPath = path.replace(/\{(\w+)\}/, (_, name: keyof FilledRecords) => records[name])
       const began = performance.now()
-      await read(`${base}${filledPath}`, headers[caller])
+      const isRead = await read(`${base}${filledPath}`, headers[caller])
+      if (!isRead && round >= 0) throw new Error(`${filledPath} was refused`)
       if (round >= 0) times[index]?.push(performance.now() - began)
     }
   }
   return times.map((own) => own.sort((one, other) => one - other)[Math.floor(own.length / 2)] ?? 0)
 }
 
-/** Reads a response; of a file only its head and its first part. */
-async function read(url: string, headers: Record<string, string>): Promise<void> {
+/** Reads a response; of a file only its head and its first part. False if the service cannot reach its database yet. */
+async function read(url: string, headers: Record<string, string>): Promise<boolean> {
   const response = await fetch(url, { headers, redirect: 'manual' })
-  if (response.status !== 200) throw new Error(`${url} responded ${response.status}`)
-  if (!url.includes('.csv')) {
+  if (response.status !== 200 && response.status !== 503) throw new Error(`${url} responded ${response.status}`)
+  if (response.status === 503 || !url.includes('.csv')) {
     await response.arrayBuffer()
-    return
+    return response.status === 200
   }
   const reader = response.body?.getReader()
   for (let bytes = 0; bytes < 10_000; ) {
     const part = await reader?.read()
-    if (!part || part.done) return
+    if (!part || part.done) return true
     bytes += part.value.length
   }
   await reader?.cancel()
+  return true
 }
