@@ -192,12 +192,13 @@ test('draws charts with round ticks, the 95th percentile inside the axis, and ba
     expect(inside, path).toBe(true)
   }
   await page.getByText('As a table').first().click()
-  await page
-    .getByRole('table', { name: /^Transfers per/ })
-    .getByRole('link')
-    .last()
-    .click()
+  const parts = page.getByRole('table', { name: /^Transfers per/ }).getByRole('row')
+  const part = parts.filter({ has: page.getByRole('link') }).last()
+  const counts = (await part.getByRole('cell').allTextContents()).slice(1).map(Number)
+  await part.getByRole('link').click()
   await expect(page).toHaveURL(/\/transfers\?from=.*&to=/)
+  const all = counts.reduce((sum, count) => sum + count, 0)
+  await expect(page.getByRole('status').filter({ hasText: /found/ })).toHaveText(new RegExp(`^${all} `))
 })
 
 for (const size of [DESKTOP, PHONE]) {
