@@ -43,25 +43,26 @@ export async function readTraffic(db: Database, now: Date, range: Range = '24h')
   )
   const [since = now] = starts
   const settled = await countSettlements(db, since)
+  const keyLength = range === '24h' ? 13 : 10
+  const part = sql<string>`left(${settled.hour}, ${sql.raw(String(keyLength))})`
   const recordedAt = sql`date_trunc('hour', ${transferRows.createdAt} at time zone 'UTC')`
   const [counts, open] = await Promise.all([
     db
       .select({
-        hour: settled.hour,
+        hour: part.as('part'),
         status: settled.status,
         bucket: settled.bucket,
         count: sql`sum(${settled.count})`.mapWith(Number),
         seconds: sql`sum(${settled.seconds})`.mapWith(Number),
       })
       .from(settled)
-      .groupBy(settled.hour, settled.status, settled.bucket),
+      .groupBy(sql`part`, settled.status, settled.bucket),
     db
       .select({ hour: sql<string>`to_char(${recordedAt}, 'YYYY-MM-DD"T"HH24')`, count: count() })
       .from(transferRows)
       .where(and(eq(transferRows.status, 'open'), isCounted, gte(transferRows.createdAt, since)))
       .groupBy(recordedAt),
   ])
-  const keyLength = range === '24h' ? 13 : 10
   const partOf = ({ hour }: { hour: string }) => hour.slice(0, keyLength)
   const [countsOf, openOf] = [Map.groupBy(counts, partOf), Map.groupBy(open, partOf)]
   return {
