@@ -30,7 +30,7 @@ function describeOverdue(payee: string, resultCode: string | null) {
     what: `transfer to ${payee} open`,
     isOngoing: true,
     why: `${response}${WHY_OVERDUE}`,
-    remedy: 'Look it up now: the service settles it with what the RPC reports, and never pays it twice.',
+    remedy: 'Look it up now: the service asks the RPC for its outcome, and never pays it twice.',
   } as const
 }
 

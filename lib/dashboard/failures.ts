@@ -125,9 +125,9 @@ const UNKNOWN = {
 
 const SHORT = {
   actor: 'operator',
-  why: 'no channel of the relay had enough USDC',
+  why: 'no relay channel had enough USDC',
   remedy:
-    'Send USDC to a channel of the relay, as a confidential transfer to its address, and ask the employer to start a new job for only the transfers that failed.',
+    'Send USDC to the address of a relay channel by confidential transfer (Jobs lists them). Then ask the employer to start a new job for only the transfers that failed.',
   request: NEW_JOB,
 } as const
 

@@ -130,8 +130,8 @@ const ITEMS = [
   [
     /Relay job [0-9a-f]{8} · Lighthouse Bakery: 1 of 4 transfers failed/,
     /For ?Lighthouse Bakery \(tessa@lighthouse.example\) · Grace Hopper/,
-    /Why ?no channel of the relay had enough/,
-    /Next ?Send USDC to a channel of the relay.*start a new job.*Email the employer/,
+    /Why ?no relay channel had enough/,
+    /Next ?Send USDC to the address of a relay channel.*start a new job.*Email the employer/,
   ],
 ]
 

@@ -264,9 +264,9 @@ test('lists a failed or stalled relay job with its organisation and users, until
   expect(failed).toMatchObject({
     name: `Relay job ${failedJob.id.slice(0, 8)}`,
     what: '2 of 2 transfers failed',
-    why: 'no channel of the relay had enough USDC',
+    why: 'no relay channel had enough USDC',
     actor: 'operator',
-    remedy: expect.stringContaining('Send USDC to a channel of the relay'),
+    remedy: expect.stringContaining('Send USDC to the address of a relay channel'),
     organisation: { name: 'Northwind' },
     users: [{ sub: 'ada', email: 'ada@northwind.example' }],
     contractors: [{ name: 'Hedy' }],

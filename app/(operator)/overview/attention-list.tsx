@@ -13,7 +13,7 @@ interface AttentionListProps {
 
 const GROUPS = [
   { actor: 'operator', title: 'For you', note: '' },
-  { actor: 'employer', title: 'For the employer', note: 'only they can act: tell them' },
+  { actor: 'employer', title: 'For the employer', note: 'only the employer can act' },
 ] as const
 
 /** The items that need attention, each with its owner, time, reason and remedy; a single line when there are none. */
