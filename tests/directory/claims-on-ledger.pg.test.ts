@@ -251,7 +251,7 @@ describe('payoutId', () => {
   }
 })
 
-test('audits a refused sponsorship with only its user, transaction, contractor and reason', async () => {
+test('audits a refused sponsorship with only its user, transaction, contractor, reason and request', async () => {
   const { wallet, employer, batch, post, hash } = await prepare()
   await sendAndWait(service.ledger.network, (await build(wallet, 1n)).signedXdr)
   expect((await post()).status).toBe(422)
@@ -269,6 +269,7 @@ test('audits a refused sponsorship with only its user, transaction, contractor a
     action: 'transfer.refused',
     subjectKind: 'transfer',
     subjectId: hash,
+    requestId: expect.any(String),
     detail: { reason: 'sequence', contractor: batch.payouts[0]?.contractorId },
   })
 })
