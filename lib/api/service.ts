@@ -123,6 +123,7 @@ export const SERVICE_OPERATIONS = inGroup('Service', [
       example: {
         transfers: 0,
         envelopes: 0,
+        rollups: 0,
         contractors: 2,
         archive: 8,
         items: 0,

@@ -15,6 +15,7 @@ const lines = (file: string) =>
 
 /** The files that the builder receives. */
 const [first, ...allowed] = lines('.dockerignore')
+const isAllowed = (path = '') => allowed.some((line) => `${path}/`.startsWith(`${line.slice(1)}/`))
 
 /** The instructions of each stage of the Dockerfile, by name. */
 const stages = new Map(
@@ -38,7 +39,6 @@ describe('the images', () => {
       from?.split(' '),
     )
     expect(copied.length).toBeGreaterThan(4)
-    const isAllowed = (from = '') => allowed.some((line) => `${from}/`.startsWith(`${line.slice(1)}/`))
     expect(copied.filter((from) => from !== '.' && !isAllowed(from))).toEqual([])
   })
 
@@ -66,7 +66,7 @@ describe('the images', () => {
   })
 })
 
-test('copies only the migrations, the viewer and the package into a standalone build', () => {
+test('copies only the migrations, the guides and the package into a standalone build', () => {
   // A standalone build copies the files in these traces. Every build writes a trace for each entry.
   const traces = globSync('.next/server/**/*.nft.json')
   expect(traces).toContain('.next/server/instrumentation.js.nft.json')
@@ -76,15 +76,13 @@ test('copies only the migrations, the viewer and the package into a standalone b
   })
   const own = new Set(traced.filter((file) => !/^(node_modules|\.next)\//.test(file)))
   expect(own).toContain('drizzle/migrations/meta/_journal.json')
-  expect(own).toContain('lib/api/viewer/viewer.js')
+  expect(own).toContain('docs/walkthrough.md')
   expect(
     [...own].filter(
-      (file) =>
-        !/^(drizzle\/migrations\/|lib\/api\/viewer\/[\w-]+\.(js|css)$|lib\/sdk\/dist\/[\w.-]+\.tgz$|package\.json$)/.test(
-          file,
-        ),
+      (file) => !/^(drizzle\/migrations\/|docs\/[\w-]+\.md$|lib\/sdk\/dist\/[\w.-]+\.tgz$|package\.json$)/.test(file),
     ),
   ).toEqual([])
+  expect([...own].filter((file) => !isAllowed(file))).toEqual([])
   // Only relays and clients prove, and only the embedded ledger verifies, so functions on Vercel must not include these
   // 30 MB.
   expect(traced.filter((file) => /node_modules\/@(aztec|noir-lang)\//.test(file))).toEqual([])
