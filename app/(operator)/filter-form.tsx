@@ -46,12 +46,7 @@ export function FilterForm({ path, query, filters, unknown, names, tab, children
         {children}
         {DAYS.map((name) =>
           isTime(name) ? null : (
-            <Day
-              key={name}
-              name={name}
-              label={name === 'from' ? 'From day (UTC)' : 'To day (UTC)'}
-              value={filters[name]}
-            />
+            <Day key={name} name={name} label={name === 'from' ? 'From' : 'To'} value={filters[name]} />
           ),
         )}
         <button
@@ -105,8 +100,19 @@ function Chip({ address, label, value }: { address: ReturnType<typeof addressOf>
 }
 
 function Day({ name, label, value = '' }: { name: string; label: string; value?: string | undefined }) {
-  const className = `${FIELD} max-sm:grow`
-  return <input type="date" name={name} aria-label={label} key={value} defaultValue={value} className={className} />
+  return (
+    <label className="flex min-w-0 items-center gap-1.5 text-soft max-sm:grow">
+      {label}
+      <input
+        key={value}
+        type="date"
+        name={name}
+        aria-label={`${label} day (UTC)`}
+        defaultValue={value}
+        className={`${FIELD} text-ink max-sm:grow`}
+      />
+    </label>
+  )
 }
 
 /** The filters that the list doesn't have, which would otherwise seem to have matched everything. */
