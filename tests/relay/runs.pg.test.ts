@@ -170,6 +170,24 @@ describe('starts a run', () => {
     expect(await service.db.$count(sql`pgboss.job`, sql`state < 'completed'`)).toBe(0)
   })
 
+  test('not if a seal is replaced after the signature was checked', async () => {
+    const employer = await runs.employer()
+    const batch = await runs.batchOf(employer, [1n])
+    await runs.delegate(employer, 1n)
+    let replaced = 0
+    service.ledger.proxy.rule(async ({ method, params }): Promise<Fault> => {
+      // The account's signers are the last that the service reads.
+      const isAccount =
+        method === 'getLedgerEntries' && /^AAAAA/.test(String((params.keys as string[] | undefined)?.[0]))
+      if (isAccount && replaced++ === 0) await reseal(batch, {})
+      return 'pass'
+    })
+    const answer = await runs.run(batch)
+    expect([replaced, answer]).toMatchObject([1, { status: 409, body: { errors: [{ reason: 'manifest' }] } }])
+    expect(await runs.jobsOf(batch)).toEqual([])
+    expect((await quotaOf(employer.address))?.count ?? 0).toBe(0)
+  })
+
   test('not on a channel that an unfinished run of the account names', async () => {
     const employer = await runs.employer()
     const [first, second] = [await runs.batchOf(employer, [1n]), await runs.batchOf(employer, [2n])]

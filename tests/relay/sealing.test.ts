@@ -1,6 +1,16 @@
+import { CompactEncrypt, importJWK } from 'jose'
 import { expect, test } from 'vitest'
 import { generateRelayKey, publicHalf } from '#lib/config/relay-key.ts'
-import { sealAmount, sealBalance, sealOpening, unsealAmount, unsealBalance, unsealOpening } from '#lib/relay/sealing.ts'
+import {
+  sealAmount,
+  sealBalance,
+  sealOpening,
+  unsealAmount,
+  unsealBalance,
+  unsealOpening,
+  unsealPayout,
+} from '#lib/relay/sealing.ts'
+import { keyIdOf, sealPayout } from '#lib/wallet/seal.ts'
 
 const key = generateRelayKey()
 const to = publicHalf(key)
@@ -32,6 +42,17 @@ test('unseals only for the same item, with the same key, and unaltered', async (
   const parts = sealed.split('.')
   parts[3] = Buffer.from('0000000000000009').toString('base64url')
   await expect(unsealAmount(key, item, parts.join('.'))).rejects.toThrow()
+})
+
+test('takes no amount of a payout from a seal that holds zero, or anything but 16 digits', async () => {
+  const binding = { batch: item.job, contractor: item.job, spender: 'GA' }
+  expect(await unsealPayout(key, binding, await sealPayout(to, binding, 5n))).toBe(5n)
+  for (const plaintext of ['0'.repeat(16), '5', '-000000000000005', `${'0'.repeat(16)}5`, '']) {
+    const sealed = await new CompactEncrypt(new TextEncoder().encode(plaintext))
+      .setProtectedHeader({ alg: 'ECDH-ES', enc: 'A256GCM', kid: await keyIdOf(to), ...binding })
+      .encrypt(await importJWK(to, 'ECDH-ES'))
+    await expect(unsealPayout(key, binding, sealed), plaintext).rejects.toThrow('the seal holds no amount')
+  }
 })
 
 test('binds openings and balances to their channel and kind', async () => {
