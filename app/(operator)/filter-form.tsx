@@ -32,7 +32,7 @@ interface FilterFormProps {
   children?: ReactNode
 }
 
-/** The filters of a list, with or without JavaScript: days and further fields, and those that a link has set. */
+/** The form that filters a list by days and by `children`. It keeps the filters that a link has set, and needs no JavaScript. */
 export function FilterForm({ path, query, filters, unknown, names, tab, children }: FilterFormProps) {
   const isTime = (name: 'from' | 'to') => filters[name]?.includes('T') === true
   const chips = Object.entries(LABELS).filter(([name]) => filters[name])

@@ -22,8 +22,8 @@ export const BY_TIME = [
 interface ListViewProps<Row> extends Pick<FrameProps, 'here' | 'title' | 'network' | 'above'> {
   path: string
   query: Query
-  /** the filters in the query, and those that the list doesn't have */
   filters: Readonly<Record<string, string>>
+  /** the parameters of the query that the list doesn't have */
   unknown: readonly UnknownFilter[]
   /** the names of the records by which the list is filtered */
   names: Readonly<Record<string, string | undefined>>

@@ -4,7 +4,7 @@ import { Prose } from './prose.tsx'
 interface FieldTableProps {
   title: string
   fields: readonly (Field | Parameter)[]
-  /** of a request: marks the required fields. Of a response: marks those that may be absent */
+  /** in a request, the required fields are marked; in a response, the optional ones */
   of: 'request' | 'response'
 }
 

@@ -92,7 +92,7 @@ export const auditLog = pgTable(
     action: text('action', { enum: AUDIT_ACTIONS }).notNull(),
     subjectKind: text('subject_kind', { enum: SUBJECT_KINDS }).notNull(),
     subjectId: text('subject_id').notNull(),
-    /** the id of the request that caused it, which its caller may have chosen; null for chores */
+    /** the id of the request that caused it, which its caller may have chosen; null without one */
     requestId: text('request_id'),
     detail: jsonb('detail').$type<AuditDetail>().notNull().default({}),
   },

@@ -9,7 +9,7 @@ type Check = (value: string) => boolean
 /** The parameters that filter a list, each with the check of its values. */
 export type FilterChecks = Record<string, Check>
 
-/** The values of a list's filters; an empty one filters nothing. */
+/** The values of a list's filters, empty for those that are not set. */
 export type Filters<Checks extends FilterChecks> = Record<keyof Checks, string>
 
 export const isOneOf =
@@ -41,7 +41,7 @@ export interface UnknownFilter {
   value: string
 }
 
-/** Reads the filters of a list from a query; those that are unknown filter nothing. */
+/** Reads the filters of a list from a query. Unknown ones are reported, and do not affect the list. */
 export function readFilters<Checks extends FilterChecks>(
   checks: Checks,
   query: Readonly<Record<string, string>>,

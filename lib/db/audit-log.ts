@@ -26,7 +26,10 @@ export interface AuditEntry {
   detail?: AuditDetail
 }
 
-/** Appends to the audit log, with the id of the request in progress. `tx` is the transaction of the change itself: both are written, or neither. */
+/**
+ * Appends to the audit log, with the id of the request in progress. `tx` is the transaction of the change itself: both are
+ * written, or neither.
+ */
 export async function recordAudit(tx: Database, at: Date, ...entries: AuditEntry[]): Promise<void> {
   for (const part of partsOf(entries)) await tx.insert(auditLog).values(part.map((entry) => rowOf(entry, at)))
 }

@@ -29,7 +29,7 @@ export const SUMS = {
   fees: sql`sum(coalesce(${transfers.feeCharged}, 0))`.mapWith(BigInt),
 }
 
-/** The condition that a settled transfer belongs into the counts. */
+/** The condition for the settled transfers that are counted. */
 export const isCounted = ne(transfers.kind, 'deposit')
 
 type Rollup = (typeof rollups.$inferSelect)['name']

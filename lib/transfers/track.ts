@@ -108,7 +108,7 @@ export function openTracker(
     running ??= withLogFields({}, run)
   }
 
-  /** One round per closed ledger while anything is tracked, outside any request. The last check is followed by no `await`. */
+  /** One round per closed ledger while anything is tracked, outside any request. No `await` follows the last check. */
   async function run(): Promise<void> {
     // The caller has yet to begin its wait.
     await Promise.resolve()
