@@ -14,8 +14,8 @@ import { findChannel, isChannel } from './channel-state.ts'
 import { endWithin, requeue } from './item.ts'
 import { ItemError, isItemError } from './item-error.ts'
 import { findItem, type Item } from './item-row.ts'
-import { findPaidItem, findPaidPayout, readAmount } from './lost-payment.ts'
-import type { Relay } from './relay.ts'
+import { findPaidItem, findPaidPayout } from './lost-payment.ts'
+import type { Channel, Relay } from './relay.ts'
 
 export interface Released {
   /** transfers of the channel that no row had */
@@ -35,7 +35,7 @@ const NO_RELEASE_REQUEST = {
 /**
  * Releases a channel with the problem `moved`: adopts the ledger's sequence number and audits that. Unless `isUnverified`, it
  * first reads the channel's transfers since its last recorded transfer, records those that have no row, and settles the
- * item that each one paid: the oldest unpaid item with its payee and amount. May be repeated after a failure.
+ * item or payout that each was made for: only a host with the channel's seed can tell. May be repeated after a failure.
  * @throws LedgerError, SponsorRefusal
  */
 export async function releaseMoved(
@@ -49,7 +49,8 @@ export async function releaseMoved(
 ): Promise<Released | ReleaseRefusal> {
   const db = await relay.database()
   const channel = await findChannel(relay, address)
-  if (!channel) return 'unknown-channel'
+  const own = relay.channels.find((each) => each.address === address)
+  if (!channel || !(own || isUnverified)) return 'unknown-channel'
   if (channel.problem !== 'moved') return 'not-moved'
   const { itemJob: job, itemPosition: position } = channel
   const held = job !== null && position !== null ? await findItem(db, { job, position }) : undefined
@@ -63,7 +64,7 @@ export async function releaseMoved(
   )
   if (!isRecent) return 'rpc-lags'
   const { account, latestLedger } = response
-  const counts = isUnverified ? { recorded: 0, settled: 0 } : await recordMissing(relay, address, latestLedger)
+  const counts = own && !isUnverified ? await recordMissing(relay, own, latestLedger) : { recorded: 0, settled: 0 }
   if (typeof counts === 'string') return counts
   return await transact(db, async (tx) => {
     const released = await tx
@@ -90,7 +91,8 @@ export async function releaseMoved(
   })
 }
 
-async function recordMissing(relay: Relay, address: string, untilLedger: number): Promise<Released | ReleaseRefusal> {
+async function recordMissing(relay: Relay, channel: Channel, untilLedger: number): Promise<Released | ReleaseRefusal> {
+  const { address } = channel
   const db = await relay.database()
   const [row] = await db
     .select({ ledger: max(transfers.ledger) })
@@ -104,7 +106,7 @@ async function recordMissing(relay: Relay, address: string, untilLedger: number)
     if (await isRecorded(relay, address, event)) continue
     const inner = await readInner(relay, event.hash)
     if (inner === undefined) return 'history-too-short'
-    const item = await recordAndSettle(relay, address, { ...event, signedXDR: inner })
+    const item = await recordAndSettle(relay, channel, { ...event, signedXDR: inner })
     counts.recorded += 1
     if (item) counts.settled += 1
   }
@@ -133,25 +135,30 @@ async function readInner({ network }: Relay, hash: string): Promise<string | und
  */
 async function recordAndSettle(
   relay: Relay,
-  channel: string,
+  channel: Channel,
   event: TokenEvent & { signedXDR: string },
 ): Promise<Item | undefined> {
   const { sponsor } = relay
   const context = { sponsor, tracker: sponsor.tracker, waitMs: 0 }
   const signed = TransactionBuilder.fromXdr(event.signedXDR, relay.network.passphrase)
   const ending = { status: 'paid', hash: event.hash, innerHash: Buffer.from(signed.hash()).toString('hex') } as const
-  const payment = { ...event, amount: await readAmount(relay, channel, event) }
   for (;;) {
-    const item = await findPaidItem(relay, channel, payment)
+    const item = await findPaidItem(relay, channel, event)
     const confirm = async (tx: Parameters<typeof endWithin>[0]) => {
       if (!item || (await endWithin(tx, relay, item, ending))) return
       throw new ItemError('item-gone', 'a worker has taken the item')
     }
     try {
       const quotaAccount = item?.quotaAccount ?? event.from
-      const payoutId = item ? item.payout : await findPaidPayout(relay, channel, payment)
-      const delegated = event.from !== channel && { delegated: payoutId ? { payoutId } : {} }
-      await sponsorChannel(context, { channel, quotaAccount, signedXDR: event.signedXDR, confirm, ...delegated })
+      const payoutId = item ? item.payout : await findPaidPayout(relay, channel, event)
+      const delegated = event.from !== channel.address && { delegated: payoutId ? { payoutId } : {} }
+      await sponsorChannel(context, {
+        channel: channel.address,
+        quotaAccount,
+        signedXDR: event.signedXDR,
+        confirm,
+        ...delegated,
+      })
       return item
     } catch (error) {
       if (!isItemError(error, 'item-gone')) throw error

@@ -7,7 +7,7 @@ import { releaseMoved } from './moved.ts'
 import type { Relay } from './relay.ts'
 
 export const RELEASE_REFUSAL_EXPLANATIONS: Record<ReleaseRefusal, string> = {
-  'unknown-channel': 'the database has no such channel for this token',
+  'unknown-channel': 'the database has no such channel for this token, or this host’s CHANNEL_SEEDS lacks its seed',
   'not-moved': 'the channel is not on hold: there is nothing to release',
   'transfer-open': 'an earlier transfer of the channel is not decided yet: try again in a minute',
   'history-too-short':

@@ -15,6 +15,8 @@ import { explain, explainRun } from './explain.ts'
 import { storeSigned } from './item.ts'
 import { ItemError } from './item-error.ts'
 import type { HeldItem, Item } from './item-row.ts'
+import { requireUnpaidOnLedger } from './past-payments.ts'
+import { markSalts, purposeOf } from './payment-mark.ts'
 import type { Channel, Relay } from './relay.ts'
 import { liveUntilOf, openEscrow, readLine, readPaymentKeys, requireCover, requireTime } from './run-item.ts'
 import { sealOpening, unsealAmount } from './sealing.ts'
@@ -29,8 +31,8 @@ interface Terms {
 /** What a channel's next payment starts from: its own balance, or the escrow of an employer. */
 export type PaymentStart = { opening: Opening } | { allowance: Allowance }
 
-/** A payment that was proved ahead. It is valid for these terms and this start only. */
-export type AheadProof = Terms & { channel: string } & (
+/** A payment that was proved ahead. It is valid for this purpose, these terms and this start only. */
+export type AheadProof = Terms & { channel: string; purpose: string } & (
     | { opening: Opening; spending: Spending }
     | { allowance: Allowance; spending: DelegatedSpending }
   )
@@ -59,9 +61,9 @@ export async function signItem(relay: Relay, channel: Channel, item: HeldItem, p
     const opening = await openBalance(relay, channel, terms.amount)
     if (!opening) throw new ItemError('balance-short', 'the channel has too little')
     const built =
-      proof && 'opening' in proof && isFor(proof, channel, terms) && isSameOpening(proof.opening, opening)
+      proof && 'opening' in proof && isFor(proof, channel, item, terms) && isSameOpening(proof.opening, opening)
         ? await signSpending(await relay.deployment(), channel, proof.spending, { seconds: relay.times.validity })
-        : await relay.showProgress(await relay.database(), item, () => build(relay, channel, terms, opening))
+        : await relay.showProgress(await relay.database(), item, () => build(relay, channel, item, terms, opening))
     const sealedOpening = await sealOpening(publicHalf(relay.key), item.channel, built.next)
     const { hash: innerHash, signedXdr } = built
     const sequenceNumber = sequenceNumberOf(signedXdr, relay.network.passphrase)
@@ -80,6 +82,7 @@ async function signRunItem(
   proof: AheadProof | undefined,
 ): Promise<Signed> {
   const run = await readLine(relay, channel, item)
+  await requireUnpaidOnLedger(relay, channel, item, run.owner)
   const terms = { to: run.line.address, amount: run.amount }
   try {
     const escrow = await openEscrow(relay, channel, run)
@@ -88,11 +91,12 @@ async function signRunItem(
     relay.memory.lastPayments.delete(channel.address)
     await requireCover(relay, item, run, allowance)
     const deployment = await relay.deployment()
-    const isProved = proof && 'allowance' in proof && isFor(proof, channel, terms) && isSame(proof.allowance, allowance)
+    const isProved =
+      proof && 'allowance' in proof && isFor(proof, channel, item, terms) && isSame(proof.allowance, allowance)
     const spending = isProved
       ? proof.spending
       : await relay.showProgress(await relay.database(), item, () =>
-          proveDelegatedTransfer(deployment, channel, allowance, { ...escrow, ...terms }),
+          proveDelegatedTransfer(markSalts(deployment, channel, item), channel, allowance, { ...escrow, ...terms }),
         )
     const built = await signEnforced(deployment, channel, spending, { seconds: relay.times.validity, source })
     const { hash: innerHash, signedXdr, simulation } = built
@@ -125,11 +129,11 @@ async function proveRunItemAhead(
   const allowance = follows ? start.allowance : (await openEscrow(relay, channel, run)).allowance
   if (terms.amount > allowance.opening.value) return undefined
   const keys = await readPaymentKeys(relay, run)
-  const deployment = await relay.deployment()
+  const deployment = markSalts(await relay.deployment(), channel, item)
   const spending = await relay.showProgress(await relay.database(), item, () =>
     proveDelegatedTransfer(deployment, channel, allowance, { ...keys, ...terms }),
   )
-  return { ...terms, channel: channel.address, allowance, spending }
+  return { ...terms, channel: channel.address, purpose: purposeOf(item), allowance, spending }
 }
 
 /**
@@ -149,11 +153,11 @@ export async function proveAhead(
   const { opening } = start
   const terms = await readTerms(relay, channel, item)
   if (terms.amount > opening.value) return undefined
-  const deployment = await relay.deployment()
+  const deployment = markSalts(await relay.deployment(), channel, item)
   const spending = await relay.showProgress(await relay.database(), item, () =>
     proveTransferAhead(deployment, channel, { ...terms, opening }),
   )
-  return { ...terms, channel: channel.address, opening, spending }
+  return { ...terms, channel: channel.address, purpose: purposeOf(item), opening, spending }
 }
 
 async function readTerms(relay: Relay, channel: Channel, item: Item): Promise<Terms> {
@@ -164,14 +168,21 @@ async function readTerms(relay: Relay, channel: Channel, item: Item): Promise<Te
   return { to, amount }
 }
 
-function isFor(proof: AheadProof, channel: Channel, { to, amount }: Terms): boolean {
-  return proof.channel === channel.address && proof.to === to && proof.amount === amount
+function isFor(proof: AheadProof, channel: Channel, item: Item, { to, amount }: Terms): boolean {
+  const isSamePayment = proof.purpose === purposeOf(item) && proof.to === to && proof.amount === amount
+  return proof.channel === channel.address && isSamePayment
 }
 
 const isSameOpening = (one: Opening, other: Opening) => one.value === other.value && one.blinding === other.blinding
 
-async function build(relay: Relay, channel: Channel, terms: Terms, opening: Opening): Promise<SignedSpending> {
-  const deployment = await relay.deployment()
+async function build(
+  relay: Relay,
+  channel: Channel,
+  item: Item,
+  terms: Terms,
+  opening: Opening,
+): Promise<SignedSpending> {
+  const deployment = markSalts(await relay.deployment(), channel, item)
   const from = (balance: Opening) =>
     buildTransfer(deployment, channel, { ...terms, opening: balance }, { seconds: relay.times.validity })
   return await from(opening).catch(async (error: unknown) => {

@@ -1,5 +1,5 @@
 import { AMOUNT_LIMIT, type Opening } from './commitment.ts'
-import { deriveEphemeral, sharedSecret } from './encryption.ts'
+import { sharedSecret } from './encryption.ts'
 import { decodeField, FIELD } from './grumpkin.ts'
 import { hash, TAG } from './poseidon.ts'
 import { WalletError } from './wallet-error.ts'
@@ -13,20 +13,9 @@ export type Fields = Readonly<Record<string, unknown>>
  */
 export function decryptTransfer(vk: bigint, fields: Fields): Opening | undefined {
   const secret = sharedSecret(vk, bytesOf(fields, 'r_e_point', 'r_e'))
-  const salt = fieldOf(fields, ...SALTS)
+  const salt = saltOf(fields)
   const value = unmask(fields, hash(TAG.transferAmount, secret, salt), 'v_tilde')
   return plausible({ value, blinding: hash(TAG.transferBlinding, secret, salt) })
-}
-
-/**
- * The amount of a transfer in base units, from its sender's `vk` and its recipient's viewing key. Undefined if another wallet
- * made it, which may choose its ephemeral key in another way.
- */
-export function decryptSent(vk: bigint, recipientKey: Uint8Array, fields: Fields): bigint | undefined {
-  const salt = fieldOf(fields, ...SALTS)
-  const secret = sharedSecret(deriveEphemeral(vk, salt), recipientKey)
-  const value = unmask(fields, hash(TAG.transferAmount, secret, salt), 'v_tilde')
-  return value < AMOUNT_LIMIT ? value : undefined
 }
 
 /** The sender's balance after a transfer, a withdrawal or a delegation, from the sender's `vk`; undefined for another key. */
@@ -46,8 +35,8 @@ export function decryptAllowance(delegationKey: bigint, fields: Fields): Opening
   return plausible({ value, blinding: hash(TAG.allowanceBlinding, delegationKey, salt) })
 }
 
-/** A spender's transfer is salted by the allowance's new salt. */
-const SALTS = ['sigma', 'sigma_a_new'] as const
+/** The salt of a transfer. A spender's is the allowance's new salt. */
+export const saltOf = (fields: Fields): bigint => fieldOf(fields, 'sigma', 'sigma_a_new')
 
 const plausible = (opening: Opening): Opening | undefined => (opening.value < AMOUNT_LIMIT ? opening : undefined)
 

@@ -324,7 +324,7 @@ async function releaseAll(): Promise<{ recorded: number; settled: number }> {
  * A batch of two that a run has paid, in a database that is restored to a moment within that run, before it, or before the
  * batch; and the next batch, which has a payout to the first payee.
  */
-async function restoreRun(moment: 'within the run' | 'before the run' | 'before the batch') {
+async function restoreRun(moment: 'within the run' | 'before the run' | 'before the seals' | 'before the batch') {
   const isWithin = moment === 'within the run'
   // As if an operator had released the channels that the tests above have moved.
   await fixture.db.update(relayChannels).set({ problem: null, movedAt: null, sequenceNumber: null, runs: true })
@@ -351,7 +351,12 @@ async function restoreRun(moment: 'within the run' | 'before the run' | 'before 
   await runs.ask(employer, 'POST', `/batches/${created.id}/ready`)
   await runs.delegate(employer, 20n)
   if (isWithin) expect(await runs.run(batch)).toMatchObject({ status: 200 })
+  const ids = [batch.id, older.id]
+  const seals = batch.payouts.map(({ id, encryptedAmount }) => ({ payoutId: id, encryptedAmount }))
+  const areUnsealed = moment === 'before the seals'
+  if (areUnsealed) await connection.query(`UPDATE payouts SET encrypted_amount = 'none' WHERE batch = ANY ($1)`, [ids])
   const restore = restoreOlder ?? (await backUp())
+  if (areUnsealed) await runs.ask(employer, 'POST', `/batches/${batch.id}/seals`, { seals })
   if (!isWithin) expect(await runs.run(batch)).toMatchObject({ status: 200 })
   {
     await using _host = await fixture.relay()
@@ -366,6 +371,7 @@ async function restoreRun(moment: 'within the run' | 'before the run' | 'before 
 test.each([
   ['within the run', 2],
   ['before the run', 0],
+  ['before the seals', 0],
 ] as const)('pays no payout of a run again after a restore to a moment %s', async (moment, settled) => {
   const { runs, batch, paid, older } = await restoreRun(moment)
   await using _host = await fixture.relay()

@@ -212,22 +212,28 @@ describe('someone who can write to the database', () => {
     expect(received).toEqual([1n, 2n])
   })
 
-  test.each(['', ' and whose transfer is deleted'])('has no payout paid again that is set to ready%s', async (more) => {
-    const { batch, item, payout, job } = await queueRun([1n], 9n)
-    expect(await outcomeOf(batch)).toMatchObject({ items: ['paid'], received: [1n] })
-    await setPayout(payout, {
-      status: 'ready',
-      paidAt: null,
-      txHash: null,
-      transfer: null,
-      encryptedAmount: payout.encryptedAmount ?? null,
-    })
-    if (more !== '') await service.db.delete(transfers).where(eq(transfers.payout, payout.id))
-    await setJob(job, { status: 'running', endedAt: null })
-    await service.db.insert(batchItems).values({ ...item, position: 7 })
-    await service.running.batch?.queue.send(service.db, [{ job: job.id, position: 7 }])
-    expect(await outcomeOf(batch)).toMatchObject({ items: ['paid', 'skipped'], received: [1n] })
-  })
+  test.each(['', ' and whose transfer is deleted', ' and whose transfer and item are deleted'])(
+    'has no payout paid again that is set to ready%s',
+    async (more) => {
+      const { batch, item, payout, job } = await queueRun([1n], 9n)
+      expect(await outcomeOf(batch)).toMatchObject({ items: ['paid'], received: [1n] })
+      await setPayout(payout, {
+        status: 'ready',
+        paidAt: null,
+        txHash: null,
+        transfer: null,
+        encryptedAmount: payout.encryptedAmount ?? null,
+      })
+      if (more !== '') await service.db.delete(transfers).where(eq(transfers.payout, payout.id))
+      await setJob(job, { status: 'running', endedAt: null })
+      const isItemDeleted = more.includes('item')
+      if (isItemDeleted) await service.db.delete(batchItems).where(eq(batchItems.job, job.id))
+      await service.db.insert(batchItems).values({ ...item, position: 7 })
+      await service.running.batch?.queue.send(service.db, [{ job: job.id, position: 7 }])
+      const items = isItemDeleted ? ['skipped'] : ['paid', 'skipped']
+      expect(await outcomeOf(batch)).toMatchObject({ items, received: [1n] })
+    },
+  )
 })
 
 test('fails a payout alone whose seal it cannot open, although its employer has signed it', async () => {

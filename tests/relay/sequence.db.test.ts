@@ -1,9 +1,8 @@
 import { Account, Asset, Keypair, Networks, Operation, TransactionBuilder } from '@stellar/stellar-sdk'
 import { eq } from 'drizzle-orm'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { batchItems, relayChannels } from '#drizzle/schema/relay.ts'
+import { relayChannels } from '#drizzle/schema/relay.ts'
 import { watchLedger } from '#lib/relay/ledger.ts'
-import { findPaidItem } from '#lib/relay/lost-payment.ts'
 import { releaseMoved } from '#lib/relay/moved.ts'
 import type { Relay } from '#lib/relay/relay.ts'
 import { suspectMove } from '#lib/relay/sequence.ts'
@@ -52,14 +51,6 @@ test('releases no channel on the strength of an account older than the move', as
   const relay = relayOn({ accounts: [{ sequence: 8n, behind: 1 }] })
   expect(await releaseMoved(relay, { address: ADDRESS, isUnverified: true })).toBe('rpc-lags')
   expect(await problemOfChannel()).toBe('moved')
-})
-
-test('finds the item of a payment on a host that can open neither the payment nor the item', async () => {
-  const id = await fixture.makeItem('another key')
-  await fixture.db.update(batchItems).set({ recipient: ADDRESS }).where(eq(batchItems.job, id.job))
-  const event = { hash: '', ledger: 1, fields: {}, from: ADDRESS, to: ADDRESS }
-  const relay = relayOn({ accounts: [] })
-  expect(await findPaidItem(relay, ADDRESS, { ...event, amount: undefined })).toMatchObject(id)
 })
 
 /** An item whose transfer uses the channel's sequence number 8. */
