@@ -92,7 +92,8 @@ async function advance(db: Database, name: Rollup): Promise<number> {
     const { after } = row
     // A higher id than this transaction's comes from the server that the database was restored from.
     const isPending = row.bound > after && row.boundXid <= own
-    const { bound, boundXid } = isPending ? row : { bound: last, boundXid: own }
+    // Another process may have counted beyond `last` since it was read.
+    const { bound, boundXid } = isPending ? row : { bound: Math.max(last, after), boundXid: own }
     const isComplete = oldest >= boundXid
     const through = isComplete ? Math.min(bound, after + MOST_NUMBERS) : after
     if (through > after) await tx.execute(add(after, through))

@@ -1,10 +1,6 @@
 import { Keypair } from '@stellar/stellar-sdk'
-import { max, sql } from 'drizzle-orm'
 import type { Pool } from 'pg'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { auditLog } from '#drizzle/schema/audit.ts'
-import { rollups } from '#drizzle/schema/rollups.ts'
-import { transfers } from '#drizzle/schema/transfers.ts'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { AUDIT_FILTERS, listAudit } from '#lib/dashboard/audit.ts'
 import { BATCH_FILTERS, listBatches, listMovingBatches } from '#lib/dashboard/batches.ts'
 import { CONTRACTOR_FILTERS, listContractors } from '#lib/dashboard/contractors.ts'
@@ -25,7 +21,7 @@ import { listTransfers } from '#lib/dashboard/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { runChores } from '#lib/server/maintenance.ts'
 import { rollUp } from '#lib/transfers/rollups.ts'
-import { cloneDatabase, type TestDatabase } from '../support/database.ts'
+import { startDatabase, type TestDatabase } from '../support/database.ts'
 import { type FilledRecords, fillDatabase } from '../support/filled-database.ts'
 import { collectPlans, explainAll } from '../support/plans.ts'
 import { openTestService, type TestService } from '../support/test-service.ts'
@@ -38,10 +34,10 @@ let records: FilledRecords
 let collected: ReturnType<typeof collectPlans>
 
 beforeAll(async () => {
-  database = await cloneDatabase()
+  database = await startDatabase()
   records = await fillDatabase(database.url, 100_000)
   const filled = await database.store.database()
-  await waitForOthers(filled)
+  while ((await rollUp(filled, new Date())) > 0);
   await explainAll(database.url)
   service = await openTestService({
     database,
@@ -54,23 +50,6 @@ afterAll(async () => {
   await service?.close()
   await database?.drop()
 })
-
-/**
- * While transactions of other tests on the server are older than the filled database, the roll-up waits for them, and
- * PostgreSQL uses no index that was made of updated rows.
- */
-async function waitForOthers(db: Database): Promise<void> {
-  const [last] = await db
-    .select({ settlements: max(transfers.settlement), refusals: max(auditLog.sequence) })
-    .from(transfers)
-    .fullJoin(auditLog, sql`false`)
-  const isDone = async () => {
-    await rollUp(db, new Date())
-    const done = await db.select().from(rollups)
-    return done.length === 2 && done.every(({ name, after }) => after >= (last?.[name] ?? 0))
-  }
-  await vi.waitUntil(isDone, { timeout: 110_000, interval: 200 })
-}
 
 /** Requires that `work` sends statements, none of which reads all of a growing table. */
 async function expectIndexed(work: () => Promise<unknown>): Promise<void> {

@@ -3,7 +3,7 @@ import { drizzle } from 'drizzle-orm/node-postgres'
 import { Pool } from 'pg'
 import type { Database } from '#lib/db/connection.ts'
 import { schema } from '#lib/db/schema.ts'
-import { cloneDatabase } from './database.ts'
+import { cloneDatabase, type TestDatabase } from './database.ts'
 
 /** A query as drizzle sends it. */
 interface CapturedQuery {
@@ -21,9 +21,10 @@ export interface CapturedDatabase {
   close(): Promise<void>
 }
 
-export async function openCaptured(): Promise<CapturedDatabase> {
-  const clone = await cloneDatabase()
-  const pool = new Pool({ connectionString: clone.url })
+/** @param database a clone by default; it is dropped at the end */
+export async function openCaptured(database?: TestDatabase): Promise<CapturedDatabase> {
+  const { url, drop } = database ?? (await cloneDatabase())
+  const pool = new Pool({ connectionString: url })
   const ends: Promise<unknown>[] = []
   pool.on('connect', (client) => ends.push(once(client, 'end')))
   const captured: CapturedQuery[] = []
@@ -40,7 +41,7 @@ export async function openCaptured(): Promise<CapturedDatabase> {
       // The pool ends before its connections: dropping the database would break them, with an unhandled error.
       await pool.end()
       await Promise.all(ends)
-      await clone.drop()
+      await drop()
     },
   }
 }

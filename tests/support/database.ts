@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { Client } from 'pg'
 import { inject } from 'vitest'
 import { openStore, type Store } from '#lib/db/connection.ts'
+import { startPostgres } from './postgres-server.ts'
 import type { PostgresTemplate } from './postgres-setup.ts'
 
 /** A separate migrated database. */
@@ -26,6 +27,25 @@ export async function cloneDatabase(): Promise<TestDatabase> {
   const pglite = inject('pglite')
   if (pglite === undefined) throw new Error('this test file gets no database: name it *.pg.test.ts or *.db.test.ts')
   return await copyPglite(pglite)
+}
+
+/**
+ * A migrated database on a PostgreSQL server of its own: for tests of what waits for all transactions of a server that are
+ * older, as roll-ups and new indexes do.
+ */
+export async function startDatabase(): Promise<TestDatabase> {
+  const { url, remove } = await startPostgres()
+  const store = openStore({ url })
+  await store.database()
+  return {
+    url,
+    store,
+    shared: undefined,
+    drop: async () => {
+      await store.close()
+      await remove()
+    },
+  }
 }
 
 async function copyPglite(template: string): Promise<TestDatabase> {

@@ -1,3 +1,4 @@
+import { sql } from 'drizzle-orm'
 import { Client } from 'pg'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { insertRows, transferRow } from '#lib/cli/seed/rows.ts'
@@ -5,7 +6,7 @@ import { storedFamilies } from '#lib/dashboard/stored-metrics.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, openStore, type Store } from '#lib/db/connection.ts'
 import { rollUp } from '#lib/transfers/rollups.ts'
-import { cloneDatabase, type TestDatabase } from '../support/database.ts'
+import { startDatabase, type TestDatabase } from '../support/database.ts'
 
 const NOW = new Date('2026-11-20T12:30:00Z')
 
@@ -14,7 +15,7 @@ let db: Database
 let other: Store
 let slow: Client
 beforeAll(async () => {
-  database = await cloneDatabase()
+  database = await startDatabase()
   db = await database.store.database()
   other = openStore({ url: database.url })
   slow = new Client({ connectionString: database.url })
@@ -62,7 +63,7 @@ const countRolledUp = async () => {
   return rows[0].count
 }
 
-/** Rolls up until this many transfers are. Transactions of other databases on the server delay it, too. */
+/** Rolls up until this many transfers are. */
 const expectRolledUp = (count: number) =>
   expect
     .poll(async () => {
@@ -103,6 +104,25 @@ test('counts each transfer once however many processes roll up at the same time'
   }
   await expectRolledUp(20)
   expect(await readMetrics()).toEqual([20, 210])
+})
+
+test('goes back to no number that another process has counted meanwhile', async () => {
+  await slow.query('COMMIT')
+  await settle(5)
+  await expectRolledUp(1)
+  await slow.query('BEGIN')
+  await slow.query(`SELECT FROM rollups WHERE name = 'settlements' FOR UPDATE`)
+  // It has read the last number, and waits for the row.
+  const late = rollUp(db, NOW)
+  const second = await other.database()
+  const waiting = sql`SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
+  await expect.poll(() => second.execute(waiting)).toMatchObject({ rowCount: 1 })
+  await settle(6)
+  await slow.query(`UPDATE rollups SET after = after + 1, bound = after + 1 WHERE name = 'settlements'`)
+  await slow.query('COMMIT')
+  const { rows: before } = await slow.query(`SELECT after FROM rollups WHERE name = 'settlements'`)
+  await late
+  expect((await slow.query(`SELECT after FROM rollups WHERE name = 'settlements'`)).rows).toEqual(before)
 })
 
 test('goes on after a restore into a server whose transaction ids start again', async () => {
