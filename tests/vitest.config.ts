@@ -39,6 +39,7 @@ export default defineConfig({
       // The tests about real proofs ask for them.
       DEVNET_PROOFS: 'stand-in',
       NODE_COMPILE_CACHE: new URL('../node_modules/.cache/node', import.meta.url).pathname,
+      NODE_OPTIONS: `--import ${new URL('support/resolution.mjs', import.meta.url)}`,
     },
     testTimeout: 120_000,
     hookTimeout: 120_000,

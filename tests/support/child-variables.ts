@@ -2,4 +2,5 @@
 export const CHILD_VARIABLES = {
   PATH: process.env.PATH ?? '',
   NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? '',
+  NODE_OPTIONS: process.env.NODE_OPTIONS ?? '',
 }
