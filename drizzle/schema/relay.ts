@@ -202,7 +202,7 @@ export const relayChannels = pgTable(
      * the first check adopts the ledger's
      */
     sequenceNumber: bigint('sequence_number', { mode: 'bigint' }),
-    /** the highest sequence number of a registration or a merge, which no transfer records */
+    /** the highest sequence number of a registration, a merge, or what was adopted: no transfer records it */
     ownCallSequence: bigint('own_call_sequence', { mode: 'bigint' }),
     /** when the problem `moved` was found: until the release no channel pays an item that was queued before */
     movedAt: instant('moved_at'),

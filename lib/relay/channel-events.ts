@@ -1,5 +1,6 @@
 import { Address, type rpc, scValToNative, xdr } from '@stellar/stellar-sdk'
 import { z } from 'zod'
+import { partsOf } from '#lib/db/parts.ts'
 import { ledgerUnreachable } from '#lib/stellar/ledger-error.ts'
 import type { Network } from '#lib/stellar/network.ts'
 import type { Fields } from '#lib/wallet/decryption.ts'
@@ -9,6 +10,8 @@ export interface TokenEvent {
   /** of the transaction, the outer one under a fee bump: 64 hex digits */
   hash: string
   ledger: number
+  /** the channel that signed, G… */
+  channel: string
   /** the account whose balance paid: the channel, or the owner of an escrow */
   from: string
   /** the payee, G… or C… */
@@ -16,6 +19,18 @@ export interface TokenEvent {
   /** the encrypted fields by name */
   fields: Fields
 }
+
+/** What a process has seen of its channels' payments on the ledger. */
+export interface PastPayments {
+  /** by hash */
+  payments: Map<string, TokenEvent>
+  /** up to this ledger */
+  through: number
+  /** by job: read before this process's first payment for it */
+  jobs: Map<string, Promise<void>>
+}
+
+export const nothingPast = (): PastPayments => ({ payments: new Map(), through: 0, jobs: new Map() })
 
 /** Largest page of getEvents. */
 const PAGE = 1_000
@@ -35,25 +50,47 @@ export async function readTokenEvents(
   const { firstLedger } = await readHistory(relay)
   if (lastLedger !== undefined && lastLedger < firstLedger) return 'history-too-short'
   const own = topicOf(channel)
-  const { events, latestLedger } = await readPages(relay, lastLedger ?? firstLedger, [
+  const topics = [
     [symbol('transfer'), own, '*'],
     [symbol('spender_transfer'), own, '*', '*'],
     [symbol('register'), own],
-  ])
+  ]
+  const { events, latestLedger } = await readPages(relay, lastLedger ?? firstLedger, [topics])
   const isWhole = lastLedger !== undefined || events.some(({ topic }) => nameOf(topic) === 'register')
   if (!isWhole) return 'history-too-short'
   return { transfers: events.filter(({ topic }) => nameOf(topic) !== 'register').map(decode), latestLedger }
 }
 
-/** An RPC looks through this many ledgers in one request: about 14 hours. */
-const LOOK_BACK = 10_000
+/** Filters per request, and channels per filter: an RPC takes five of each, and a channel has two kinds of payments. */
+const MOST_FILTERS = 5
+const CHANNELS_PER_FILTER = 2
 
-/** The payments of a channel from the escrow of an owner in the last 10,000 ledgers. @throws LedgerError */
-export async function readEscrowPayments(relay: EventSource, channel: string, owner: string): Promise<TokenEvent[]> {
-  const { firstLedger, latestLedger } = await readHistory(relay)
-  const from = Math.max(firstLedger, latestLedger - LOOK_BACK)
-  const topics = [symbol('spender_transfer'), topicOf(channel), topicOf(owner), '*']
-  return (await readPages(relay, from, [topics])).events.map(decode)
+/**
+ * The transfers of channels since a ledger, or as far as the RPC's history goes back.
+ * @returns the first ledger that was read, and the latest one
+ * @throws LedgerError
+ */
+export async function readPaymentsSince(
+  source: EventSource,
+  channels: readonly string[],
+  since: (latestLedger: number) => number,
+): Promise<{ payments: TokenEvent[]; latestLedger: number }> {
+  const history = await readHistory(source)
+  const startLedger = Math.max(history.firstLedger, since(history.latestLedger))
+  const filters = partsOf(channels, CHANNELS_PER_FILTER).map((part) =>
+    part.map(topicOf).flatMap((own) => [
+      [symbol('transfer'), own, '*'],
+      [symbol('spender_transfer'), own, '*', '*'],
+    ]),
+  )
+  let { latestLedger } = history
+  const payments: TokenEvent[] = []
+  for (const part of partsOf(filters, MOST_FILTERS)) {
+    const pages = await readPages(source, startLedger, part)
+    payments.push(...pages.events.map(decode))
+    latestLedger = Math.min(latestLedger, pages.latestLedger)
+  }
+  return { payments, latestLedger }
 }
 
 /** A token on a network. */
@@ -68,9 +105,9 @@ async function readHistory({ network }: EventSource): Promise<{ firstLedger: num
   return { firstLedger: oldestLedger + 2, latestLedger }
 }
 
-/** The token's events with these topics, from a ledger up to the RPC's latest. @throws LedgerError */
-async function readPages({ network, token }: EventSource, startLedger: number, topics: string[][]) {
-  const filters: rpc.Api.EventFilter[] = [{ type: 'contract', contractIds: [token], topics }]
+/** The token's events with one of these lists of topics, from a ledger up to the RPC's latest. @throws LedgerError */
+async function readPages({ network, token }: EventSource, startLedger: number, lists: string[][][]) {
+  const filters = lists.map((topics): rpc.Api.EventFilter => ({ type: 'contract', contractIds: [token], topics }))
   const events: rpc.Api.EventResponse[] = []
   let from: { startLedger: number } | { cursor: string } = { startLedger }
   for (;;) {
@@ -92,8 +129,9 @@ const nameOf = (topics: xdr.ScVal[]): unknown => topics[0] && scValToNative(topi
 function decode({ txHash, ledger, topic, value }: rpc.Api.EventResponse): TokenEvent {
   const [, ...addresses] = topic.map((each) => String(scValToNative(each)))
   // transfer has (from, to), spender_transfer (spender, from, to).
+  const [channel = ''] = addresses
   const [from = '', to = ''] = addresses.slice(-2)
-  return { hash: txHash, ledger, from, to, fields: scValToNative(value) }
+  return { hash: txHash, ledger, channel, from, to, fields: scValToNative(value) }
 }
 
 /** A cursor is an event id: its first part holds ledger, transaction and operation (SEP-35). */

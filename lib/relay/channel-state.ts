@@ -17,7 +17,7 @@ export const STALE_AFTER_MS = 60_000
 export const isSeenLately = (seenAt: Date, now: Date): boolean => now.getTime() - seenAt.getTime() < STALE_AFTER_MS
 
 /** `isSeenLately` by the database's clock: a host's own may be minutes off. */
-const IS_SEEN = sql<boolean>`${relayChannels.seenAt} > clock_timestamp() - make_interval(secs => ${STALE_AFTER_MS / 1000})`
+export const IS_SEEN = sql<boolean>`${relayChannels.seenAt} > clock_timestamp() - make_interval(secs => ${STALE_AFTER_MS / 1000})`
 
 export const isChannel = (token: string, address: string) =>
   and(eq(relayChannels.token, token), eq(relayChannels.address, address))

@@ -1,19 +1,88 @@
-import { and, eq, inArray, isNotNull, isNull, notExists } from 'drizzle-orm'
+import { TransactionBuilder, xdr } from '@stellar/stellar-sdk'
+import { and, eq, inArray, isNotNull, isNull, or } from 'drizzle-orm'
 import { payouts } from '#drizzle/schema/directory.ts'
 import { batchItems } from '#drizzle/schema/relay.ts'
+import { envelopes, type Transfer, transfers } from '#drizzle/schema/transfers.ts'
+import type { Database } from '#lib/db/connection.ts'
 import { organisationOfWallet } from '#lib/directory/payouts/claims.ts'
 import { RUNNABLE } from '#lib/directory/payouts/seals.ts'
+import { decodeEnvelope } from '#lib/stellar/node/envelope.ts'
+import { lookUp } from '#lib/stellar/transaction.ts'
+import { sponsorChannel } from '#lib/transfers/channel.ts'
 import type { TokenEvent } from './channel-events.ts'
-import { requeue } from './item.ts'
-import { findItem, type Item } from './item-row.ts'
+import { endWithin, requeue } from './item.ts'
+import { ItemError, isItemError } from './item-error.ts'
+import { findItem, type Item, OPEN_ITEM } from './item-row.ts'
 import { isMarked, purposeOf } from './payment-mark.ts'
 import type { Channel, Relay } from './relay.ts'
 
+/** The transfer that a payment of a channel is recorded as, if it is. */
+export async function findRecorded(db: Database, { channel, hash, ledger }: TokenEvent): Promise<Transfer | undefined> {
+  const isKnown = or(eq(envelopes.innerHash, hash), eq(envelopes.outerHash, hash))
+  // The envelope of a payment that an earlier release recorded has no outer hash: only its transfer does.
+  const isApplied = and(eq(transfers.account, channel), eq(transfers.ledger, ledger), eq(transfers.hash, hash))
+  const ofEnvelope = db.select({ id: envelopes.transfer }).from(envelopes).where(isKnown)
+  const [applied] = await db.select().from(transfers).where(isApplied)
+  if (applied) return applied
+  const [known] = await db.select().from(transfers).where(inArray(transfers.id, ofEnvelope))
+  return known
+}
+
 /**
- * The unpaid item that a payment of a channel was made for, which no row of the database names; none if it was lost with its
- * job. For a payment from an escrow it is an item that pays the same payout in any run. A worker that has it loses it.
+ * Records a payment that the ledger applied and no row has, as the sponsor records any transaction that reached the ledger
+ * without it, and ends the item or settles the payout that it was made for, in the same SQL transaction. Resolves to
+ * that item. `transfer-open`: another transfer that may pay the same is not decided yet. Nothing is recorded then.
  */
-export async function findPaidItem(relay: Relay, channel: Channel, payment: TokenEvent): Promise<Item | undefined> {
+export async function recordPayment(
+  relay: Relay,
+  channel: Channel,
+  event: TokenEvent,
+): Promise<{ item: Item | undefined } | 'history-too-short' | 'transfer-open'> {
+  const { sponsor } = relay
+  const context = { sponsor, tracker: sponsor.tracker, waitMs: 0 }
+  const signedXDR = await readInner(relay, event.hash)
+  if (signedXDR === undefined) return 'history-too-short'
+  const signed = TransactionBuilder.fromXdr(signedXDR, relay.network.passphrase)
+  const ending = { status: 'paid', hash: event.hash, innerHash: Buffer.from(signed.hash()).toString('hex') } as const
+  for (;;) {
+    const item = await findPaidItem(relay, channel, event)
+    if (item?.status === 'signed') return 'transfer-open'
+    const payout = item ? undefined : await findPaidPayout(relay, channel, event)
+    if (payout?.status === 'pending') return 'transfer-open'
+    const isUnpaid = RUNNABLE.some((status) => status === payout?.status)
+    const payoutId = item?.payout ?? (isUnpaid ? payout?.id : undefined)
+    const confirm = async (tx: Parameters<typeof endWithin>[0]) => {
+      if (!item || (await endWithin(tx, relay, item, ending))) return
+      throw new ItemError('item-gone', 'a worker has taken the item')
+    }
+    try {
+      await sponsorChannel(context, {
+        channel: channel.address,
+        quotaAccount: item?.quotaAccount ?? event.from,
+        signedXDR,
+        confirm,
+        ...(event.from !== channel.address && { delegated: payoutId ? { payoutId } : {} }),
+      })
+      return { item }
+    } catch (error) {
+      if (!isItemError(error, 'item-gone')) throw error
+    }
+  }
+}
+
+/** The signed transaction (base64 XDR) inside the fee bump of this hash; undefined if the RPC no longer has it. */
+async function readInner({ network }: Relay, hash: string): Promise<string | undefined> {
+  const found = await lookUp(network, hash)
+  if (found.status === 'NOT_FOUND') return undefined
+  const { envelope } = decodeEnvelope(found.envelopeXdr, network.passphrase)
+  return xdr.TransactionEnvelope.envelopeTypeTx(envelope).toXdr('base64')
+}
+
+/**
+ * The item that a payment of a channel was made for, if it has not ended; none if it was lost with its job. For a payment from
+ * an escrow it is an item that pays the same payout, in any run. A worker that has it unsigned loses it.
+ */
+async function findPaidItem(relay: Relay, channel: Channel, payment: TokenEvent): Promise<Item | undefined> {
   const { from, to, fields } = payment
   const db = await relay.database()
   const { payout, recipient, quotaAccount, status } = batchItems
@@ -21,33 +90,21 @@ export async function findPaidItem(relay: Relay, channel: Channel, payment: Toke
   const candidates = await db
     .select()
     .from(batchItems)
-    .where(and(from === channel.address ? isNull(payout) : isOfRun, inArray(status, ['queued', 'taken'])))
+    .where(and(from === channel.address ? isNull(payout) : isOfRun, inArray(status, OPEN_ITEM)))
   const item = candidates.find((each) => isMarked(channel, fields, purposeOf(each)))
   if (item?.status !== 'taken') return item
   await requeue(relay, item, { because: 'handed-over' })
   return await findItem(db, item)
 }
 
-/** The unpaid payout that a payment from an escrow was made for, if it is not part of a run. */
-export async function findPaidPayout(
-  relay: Relay,
-  channel: Channel,
-  { from, to, fields }: TokenEvent,
-): Promise<string | undefined> {
+/** The payout that a payment from an escrow was made for. */
+async function findPaidPayout(relay: Relay, channel: Channel, { from, to, fields }: TokenEvent) {
   const db = await relay.database()
   const organisation = await organisationOfWallet(db, from)
   if (from === channel.address || organisation === null) return undefined
-  const isOfRun = and(eq(batchItems.payout, payouts.id), isNull(batchItems.settledAt))
   const candidates = await db
-    .select({ id: payouts.id })
+    .select({ id: payouts.id, status: payouts.status })
     .from(payouts)
-    .where(
-      and(
-        eq(payouts.organisation, organisation),
-        eq(payouts.address, to),
-        inArray(payouts.status, [...RUNNABLE]),
-        notExists(db.select().from(batchItems).where(isOfRun)),
-      ),
-    )
-  return candidates.find(({ id }) => isMarked(channel, fields, id))?.id
+    .where(and(eq(payouts.organisation, organisation), eq(payouts.address, to)))
+  return candidates.find(({ id }) => isMarked(channel, fields, id))
 }

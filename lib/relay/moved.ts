@@ -1,20 +1,16 @@
-import { StrKey, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
-import { and, eq, max, or } from 'drizzle-orm'
+import { StrKey } from '@stellar/stellar-sdk'
+import { and, eq, max } from 'drizzle-orm'
 import { type ReleaseRefusal, relayChannels } from '#drizzle/schema/relay.ts'
-import { envelopes, transfers } from '#drizzle/schema/transfers.ts'
+import { transfers } from '#drizzle/schema/transfers.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
 import { transact } from '#lib/db/connection.ts'
-import { decodeEnvelope } from '#lib/stellar/node/envelope.ts'
-import { lookUp } from '#lib/stellar/transaction.ts'
-import { sponsorChannel } from '#lib/transfers/channel.ts'
 import { askUntilRecent } from '#lib/transfers/recency.ts'
 import { findOpenTransfer } from '#lib/transfers/rows.ts'
-import { readTokenEvents, type TokenEvent } from './channel-events.ts'
+import { readTokenEvents } from './channel-events.ts'
 import { findChannel, isChannel } from './channel-state.ts'
-import { endWithin, requeue } from './item.ts'
-import { ItemError, isItemError } from './item-error.ts'
-import { findItem, type Item } from './item-row.ts'
-import { findPaidItem, findPaidPayout } from './lost-payment.ts'
+import { requeue } from './item.ts'
+import { findItem } from './item-row.ts'
+import { findRecorded, recordPayment } from './lost-payment.ts'
 import type { Channel, Relay } from './relay.ts'
 
 export interface Released {
@@ -74,6 +70,7 @@ export async function releaseMoved(
         movedAt: null,
         movedSequence: null,
         sequenceNumber: account?.seqNum ?? null,
+        ownCallSequence: account?.seqNum ?? null,
         readAt: null,
         ...NO_RELEASE_REQUEST,
       })
@@ -103,67 +100,13 @@ async function recordMissing(relay: Relay, channel: Channel, untilLedger: number
   if (events.latestLedger < untilLedger) return 'rpc-lags'
   const counts = { recorded: 0, settled: 0 }
   for (const event of events.transfers) {
-    if (await isRecorded(relay, address, event)) continue
-    const inner = await readInner(relay, event.hash)
-    if (inner === undefined) return 'history-too-short'
-    const item = await recordAndSettle(relay, channel, { ...event, signedXDR: inner })
+    if (await findRecorded(db, event)) continue
+    const recorded = await recordPayment(relay, channel, event)
+    if (typeof recorded === 'string') return recorded
     counts.recorded += 1
-    if (item) counts.settled += 1
+    if (recorded.item) counts.settled += 1
   }
   return counts
-}
-
-async function isRecorded(relay: Relay, address: string, { hash, ledger }: TokenEvent): Promise<boolean> {
-  const db = await relay.database()
-  const isKnown = or(eq(envelopes.innerHash, hash), eq(envelopes.outerHash, hash))
-  // The envelope of a payment that an earlier release recorded has no outer hash: only its transfer does.
-  const isApplied = and(eq(transfers.account, address), eq(transfers.ledger, ledger), eq(transfers.hash, hash))
-  return (await db.$count(transfers, isApplied)) > 0 || (await db.$count(envelopes, isKnown)) > 0
-}
-
-/** The signed transaction (base64 XDR) inside the fee bump of this hash; undefined if the RPC no longer has it. */
-async function readInner({ network }: Relay, hash: string): Promise<string | undefined> {
-  const found = await lookUp(network, hash)
-  if (found.status === 'NOT_FOUND') return undefined
-  const { envelope } = decodeEnvelope(found.envelopeXdr, network.passphrase)
-  return xdr.TransactionEnvelope.envelopeTypeTx(envelope).toXdr('base64')
-}
-
-/**
- * Records a transfer that the ledger applied, as the sponsor records any transaction that reached the ledger without
- * it, and ends the item that it paid in the same SQL transaction. Resolves to that item.
- */
-async function recordAndSettle(
-  relay: Relay,
-  channel: Channel,
-  event: TokenEvent & { signedXDR: string },
-): Promise<Item | undefined> {
-  const { sponsor } = relay
-  const context = { sponsor, tracker: sponsor.tracker, waitMs: 0 }
-  const signed = TransactionBuilder.fromXdr(event.signedXDR, relay.network.passphrase)
-  const ending = { status: 'paid', hash: event.hash, innerHash: Buffer.from(signed.hash()).toString('hex') } as const
-  for (;;) {
-    const item = await findPaidItem(relay, channel, event)
-    const confirm = async (tx: Parameters<typeof endWithin>[0]) => {
-      if (!item || (await endWithin(tx, relay, item, ending))) return
-      throw new ItemError('item-gone', 'a worker has taken the item')
-    }
-    try {
-      const quotaAccount = item?.quotaAccount ?? event.from
-      const payoutId = item ? item.payout : await findPaidPayout(relay, channel, event)
-      const delegated = event.from !== channel.address && { delegated: payoutId ? { payoutId } : {} }
-      await sponsorChannel(context, {
-        channel: channel.address,
-        quotaAccount,
-        signedXDR: event.signedXDR,
-        confirm,
-        ...delegated,
-      })
-      return item
-    } catch (error) {
-      if (!isItemError(error, 'item-gone')) throw error
-    }
-  }
 }
 
 export const isChannelAddress = (text: string | undefined): text is string =>

@@ -2,7 +2,7 @@ import { isContested, lookUp, send } from '#lib/stellar/transaction.ts'
 import type { SignedCall } from '#lib/wallet/transaction.ts'
 import { ItemError } from './item-error.ts'
 import type { Relay } from './relay.ts'
-import { claimSequence, sequenceNumberOf } from './sequence.ts'
+import { claimSequence, releaseSequence, sequenceNumberOf } from './sequence.ts'
 
 /** A ledger closes every few seconds: an RPC that shows no new one for this long (ms) is given up. */
 const STALL_MS = 60_000
@@ -22,8 +22,9 @@ export async function submitOwnCall(
   call: SignedCall,
 ): Promise<void> {
   const { network, signal } = relay
-  const sequenceNumber = sequenceNumberOf(call.signedXdr, network.passphrase)
-  await claimSequence(await relay.database(), relay.token, { address: channel, sequenceNumber, isOwnCall: true })
+  const claim = { address: channel, sequenceNumber: sequenceNumberOf(call.signedXdr, network.passphrase) }
+  const db = await relay.database()
+  await claimSequence(db, relay.token, { ...claim, isOwnCall: true })
   let sentLedger = -1
   let ledger = -1
   let changedAt = performance.now()
@@ -33,7 +34,10 @@ export async function submitOwnCall(
     ledger = found.latestLedger
     if (found.status === 'SUCCESS') return
     if (found.status !== 'NOT_FOUND') throw new ItemError('call-failed', 'the call failed on the ledger')
-    if (found.latestLedgerCloseTime > call.maxTime) throw new ItemError('call-expired', 'the call expired')
+    if (found.latestLedgerCloseTime > call.maxTime) {
+      await releaseSequence(db, relay.token, claim)
+      throw new ItemError('call-expired', 'the call expired')
+    }
     if (sentLedger < found.latestLedger) sentLedger = await resubmit(relay, call, found.latestLedger)
     if (signal.aborted) throw new ItemError('relay-closing', 'the relay is closing')
     if (performance.now() - changedAt > STALL_MS) {

@@ -1,27 +1,77 @@
-import { readEscrowPayments, type TokenEvent } from './channel-events.ts'
+import { SponsorRefusal } from '#lib/refusal/sponsor-refusal.ts'
+import { LedgerError } from '#lib/stellar/ledger-error.ts'
+import { linkRepeat } from '#lib/transfers/payout-link.ts'
+import { LAG } from '#lib/transfers/recency.ts'
+import { readPaymentsSince, type TokenEvent } from './channel-events.ts'
 import { ItemError } from './item-error.ts'
 import type { Item } from './item-row.ts'
+import { findRecorded, recordPayment } from './lost-payment.ts'
 import { isMarked, purposeOf } from './payment-mark.ts'
 import type { Channel, Relay } from './relay.ts'
 
-/** How many runs are remembered at most. */
-const MOST_RUNS = 1_000
+/** How far back the ledger is read: as far as an RPC looks in one request, about 14 hours. */
+const LOOK_BACK = 10_000
+
+/** How many jobs are remembered at most. */
+const MOST_JOBS = 1_000
 
 /**
- * Requires that the ledger shows no payment of the channel for the item's payout in the last 10,000 ledgers, even
- * if the database knows of none. A run's payments are read once per channel and process: those that follow are in the database.
- * @throws ItemError `payout-gone`; LedgerError
+ * Requires that the ledger shows no payment of this host's channels for the item in the last 10,000 ledgers, even if the
+ * database knows of none. One that it shows is recorded, and settles the item or its payout. The ledger is read once per
+ * job and process: the payments that follow are in the database.
+ * @throws ItemError `item-gone`, `payout-gone` or `payout-busy` if it was paid; LedgerError
  */
-export async function requireUnpaidOnLedger(relay: Relay, channel: Channel, item: Item, owner: string): Promise<void> {
+export async function requireUnpaidOnLedger(relay: Relay, item: Item): Promise<void> {
   const { pastPayments } = relay.memory
-  const run = `${item.job} ${channel.address}`
-  let payments: readonly TokenEvent[] | undefined = pastPayments.get(run)
-  if (!payments) {
-    payments = await readEscrowPayments(relay, channel.address, owner)
-    if (pastPayments.size >= MOST_RUNS) pastPayments.clear()
-    pastPayments.set(run, payments)
-  }
+  await readOnce(relay, item.job)
   const purpose = purposeOf(item)
-  if (payments.some(({ fields }) => isMarked(channel, fields, purpose)))
-    throw new ItemError('payout-gone', 'the ledger shows a payment for the payout')
+  for (const payment of pastPayments.payments.values()) {
+    const channel = relay.channels.find(({ address }) => address === payment.channel)
+    const isOfKind = item.payout === null ? payment.from === payment.channel : payment.from === item.quotaAccount
+    if (channel && isOfKind && isMarked(channel, payment.fields, purpose)) await settle(relay, channel, payment, item)
+  }
+}
+
+async function readOnce(relay: Relay, job: string): Promise<void> {
+  const { jobs } = relay.memory.pastPayments
+  if (jobs.size > MOST_JOBS) jobs.clear()
+  const reading = jobs.get(job) ?? readPayments(relay)
+  jobs.set(job, reading)
+  await reading.catch((error: unknown) => {
+    jobs.delete(job)
+    throw error
+  })
+}
+
+async function readPayments(relay: Relay): Promise<void> {
+  const { pastPayments: past } = relay.memory
+  const channels = relay.channels.map(({ address }) => address)
+  const since = (latest: number) => Math.max(latest - LOOK_BACK, past.through)
+  const { payments, latestLedger } = await readPaymentsSince(relay, channels, since)
+  if (latestLedger < relay.sponsor.tracker.recency.latestLedger() - LAG) {
+    throw new LedgerError('unavailable', 'the RPC’s events are behind its ledger')
+  }
+  for (const payment of payments) past.payments.set(payment.hash, payment)
+  for (const { hash, ledger } of past.payments.values()) {
+    if (ledger < latestLedger - LOOK_BACK) past.payments.delete(hash)
+  }
+  past.through = latestLedger
+}
+
+/** Settles what a payment on the ledger was made for. @throws ItemError */
+async function settle(relay: Relay, channel: Channel, payment: TokenEvent, item: Item): Promise<never> {
+  const db = await relay.database()
+  const transfer = await findRecorded(db, payment)
+  if (!transfer) {
+    const recorded = await recordPayment(relay, channel, payment)
+    if (recorded === 'transfer-open') throw new ItemError('payout-busy', 'another transfer may pay it')
+    if (typeof recorded !== 'string') throw new ItemError('item-gone', 'the ledger shows its payment')
+  } else if (item.payout !== null && transfer.payout === null) {
+    // A release has recorded it for none, because the payout could not be claimed then.
+    const claim = { payoutId: item.payout, hash: payment.hash, now: relay.now() }
+    await linkRepeat(db, transfer.id, claim).catch((error: unknown) => {
+      if (!(error instanceof SponsorRefusal)) throw error
+    })
+  }
+  throw new ItemError('payout-gone', 'the ledger shows its payment')
 }

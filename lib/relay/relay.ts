@@ -18,7 +18,7 @@ import type { Prover } from '#lib/wallet/prover.ts'
 import type { Allowance } from '#lib/wallet/spending.ts'
 import { VALIDITY_SECONDS } from '#lib/wallet/transaction.ts'
 import { findForeignCircuit } from '#lib/wallet/verification-keys.ts'
-import type { TokenEvent } from './channel-events.ts'
+import { nothingPast, type PastPayments } from './channel-events.ts'
 import { type LedgerWatch, watchLedger } from './ledger.ts'
 import { openPartyKeys, type PartyKeyCache } from './party-keys.ts'
 import { openProgress, type ShowProgress } from './progress.ts'
@@ -64,8 +64,7 @@ interface RelayMemory {
   keys: PartyKeyCache
   /** the last payment that each channel signed from an escrow: what it leaves once it is applied */
   lastPayments: Map<string, { allowance: Allowance; sequenceNumber: bigint; liveUntilLedger: number }>
-  /** by job and channel: the payments from the employer's escrow before this process's first for the job */
-  pastPayments: Map<string, readonly TokenEvent[]>
+  pastPayments: PastPayments
 }
 
 /** The relay's intervals, in seconds. */
@@ -138,7 +137,7 @@ export function openRelay(
     showProgress: openProgress(),
     runProblem: readOnce(() => findRunProblem(rest.network, rest.token, guarded)),
     deployment,
-    memory: { keys: openPartyKeys(deployment), lastPayments: new Map(), pastPayments: new Map() },
+    memory: { keys: openPartyKeys(deployment), lastPayments: new Map(), pastPayments: nothingPast() },
   }
 }
 

@@ -1,13 +1,14 @@
-import { and, eq, inArray, isNotNull, isNull, notInArray, or, sql } from 'drizzle-orm'
+import { and, eq, inArray, isNotNull, isNull, not, notInArray, or, sql } from 'drizzle-orm'
 import { type ReleaseRefusal, relayChannels } from '#drizzle/schema/relay.ts'
 import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
-import { isChannel } from './channel-state.ts'
+import { IS_SEEN, isChannel } from './channel-state.ts'
 import { releaseMoved } from './moved.ts'
 import type { Relay } from './relay.ts'
 
 export const RELEASE_REFUSAL_EXPLANATIONS: Record<ReleaseRefusal, string> = {
-  'unknown-channel': 'the database has no such channel for this token, or this host’s CHANNEL_SEEDS lacks its seed',
+  'unknown-channel':
+    'the database has no such channel for this token, or no running relay has its seed, from which alone its payments can be read',
   'not-moved': 'the channel is not on hold: there is nothing to release',
   'transfer-open': 'an earlier transfer of the channel is not decided yet: try again in a minute',
   'history-too-short':
@@ -66,13 +67,22 @@ export async function requestRelease(
   })
 }
 
+/** The condition for channels whose release is to be tried. */
+const isToRelease = (token: string) =>
+  and(
+    eq(relayChannels.token, token),
+    eq(relayChannels.problem, 'moved'),
+    isNotNull(relayChannels.releaseRequestedAt),
+    or(isNull(relayChannels.releaseRefusal), inArray(relayChannels.releaseRefusal, TRANSIENT)),
+  )
+
 /**
  * Releases the channels of this relay for which an operator has asked, at most once per round for each channel and all
- * relays. Records the reason if it cannot. @throws LedgerError
+ * relays. Records the reason if it cannot, and that no running relay has a channel's key. @throws LedgerError
  */
 export async function carryOutReleases(relay: Relay): Promise<void> {
   const db = await relay.database()
-  const { token, address, problem, releaseRequestedAt, releaseTriedAt, releaseRefusal } = relayChannels
+  const { address, releaseTriedAt } = relayChannels
   const roundAgo = sql`clock_timestamp() - make_interval(secs => ${relay.times.chores})`
   const own = relay.channels.map((channel) => channel.address)
   const requests = await db
@@ -80,15 +90,16 @@ export async function carryOutReleases(relay: Relay): Promise<void> {
     .set({ releaseTriedAt: sql`clock_timestamp()` })
     .where(
       and(
-        eq(token, relay.token),
+        isToRelease(relay.token),
         inArray(address, own),
-        eq(problem, 'moved'),
-        isNotNull(releaseRequestedAt),
-        or(isNull(releaseRefusal), inArray(releaseRefusal, TRANSIENT)),
         or(isNull(releaseTriedAt), sql`${releaseTriedAt} < ${roundAgo}`),
       ),
     )
     .returning({ address, operator: relayChannels.releaseRequestedBy, note: relayChannels.releaseNote })
+  const isNobodys = and(isToRelease(relay.token), notInArray(address, own), not(IS_SEEN))
+  for (const channel of await db.select({ address }).from(relayChannels).where(isNobodys)) {
+    await recordRefusal(relay, channel.address, 'unknown-channel')
+  }
   for (const { address: channel, operator, note } of requests) {
     const request = { address: channel, isUnverified: false, operator: operator ?? '', note: note ?? '' }
     const released = await releaseMoved(relay, request)
@@ -101,7 +112,13 @@ async function recordRefusal(relay: Relay, address: string, refusal: ReleaseRefu
     const refused = await tx
       .update(relayChannels)
       .set({ releaseRefusal: refusal })
-      .where(and(isChannel(relay.token, address), isNotNull(relayChannels.releaseRequestedAt)))
+      .where(
+        and(
+          isChannel(relay.token, address),
+          isNotNull(relayChannels.releaseRequestedAt),
+          sql`${relayChannels.releaseRefusal} is distinct from ${refusal}`,
+        ),
+      )
       .returning({ address: relayChannels.address })
     if (refused.length === 0 || !isFinal(refusal)) return
     await recordAudit(tx, relay.now(), {

@@ -49,6 +49,18 @@ export async function claimSequence(
   })
 }
 
+/** Takes back the claim of a call of the channel's own that has expired: a payment may use its number. */
+export async function releaseSequence(
+  db: Database,
+  token: string,
+  { address, sequenceNumber }: { address: string; sequenceNumber: bigint },
+): Promise<void> {
+  await db
+    .update(relayChannels)
+    .set({ ownCallSequence: sequenceNumber - 1n })
+    .where(and(isChannel(token, address), eq(relayChannels.ownCallSequence, sequenceNumber)))
+}
+
 /**
  * Records the problem `moved` if the ledger's sequence number is higher than the recorded one. One statement compares and
  * records: an operator may release the channel at the same time. A channel that has moved already moves again if its number
@@ -63,11 +75,41 @@ async function recordMove(store: ChannelStore, address: string, sequenceNumber: 
     .where(and(isChannel(store.token, address), sql`${known} < ${sequenceNumber}`))
 }
 
+/** The statuses of a transfer whose sequence number may have been used on the ledger. */
+const MAY_HAVE_USED = ['open', 'succeeded', 'failed', 'unknown'] as const
+
+/**
+ * Records the problem `moved` if the ledger's sequence number is the recorded one, and nothing that this database knows has
+ * used it: an envelope with this number was dropped, and a later one is lost, as after a restore from a backup. The
+ * number must have been read before this call: a transfer is recorded before it is sent.
+ */
+async function recordUnknownUse(store: ChannelStore, address: string, sequenceNumber: bigint): Promise<void> {
+  const db = await store.database()
+  const { problem, sequenceNumber: recorded, ownCallSequence } = relayChannels
+  const isUse = and(
+    eq(transfers.account, address),
+    eq(transfers.sequenceNumber, sequenceNumber),
+    inArray(transfers.status, [...MAY_HAVE_USED]),
+  )
+  await db
+    .update(relayChannels)
+    .set({ problem: 'moved', movedAt: sql`clock_timestamp()`, movedSequence: sequenceNumber })
+    .where(
+      and(
+        isChannel(store.token, address),
+        eq(recorded, sequenceNumber),
+        sql`${problem} IS DISTINCT FROM 'moved'`,
+        sql`coalesce(${ownCallSequence} < ${sequenceNumber}, true)`,
+        notExists(db.select().from(transfers).where(isUse)),
+      ),
+    )
+}
+
 /** Adopts the ledger's sequence number for a channel that has none. */
 async function adoptSequence(store: ChannelStore, address: string, sequenceNumber: bigint): Promise<void> {
   await (await store.database())
     .update(relayChannels)
-    .set({ sequenceNumber })
+    .set({ sequenceNumber, ownCallSequence: sequenceNumber })
     .where(and(isChannel(store.token, address), isNull(relayChannels.sequenceNumber)))
 }
 
@@ -99,6 +141,7 @@ export async function compareSequences(relay: Relay, since?: number): Promise<vo
     if (sequenceNumber === undefined) continue
     if (recorded === null) await adoptSequence(relay, address, sequenceNumber)
     else if (recorded < sequenceNumber) await recordMove(relay, address, sequenceNumber)
+    else if (recorded === sequenceNumber) await recordUnknownUse(relay, address, sequenceNumber)
   }
 }
 
@@ -137,7 +180,10 @@ async function isKnownUse(relay: Relay, { channel, innerHash }: HeldItem, number
   const isOther = and(
     eq(transfers.account, channel),
     eq(transfers.sequenceNumber, number),
-    inArray(transfers.status, ['succeeded', 'failed', 'unknown']),
+    inArray(
+      transfers.status,
+      MAY_HAVE_USED.filter((status) => status !== 'open'),
+    ),
     notExists(db.select().from(envelopes).where(isItems)),
   )
   return (await db.$count(transfers, isOther)) > 0

@@ -55,6 +55,7 @@ export interface Signed {
  * @throws ItemError; any other error when ledger, database or prover fail. No transfer is stored then
  */
 export async function signItem(relay: Relay, channel: Channel, item: HeldItem, proof?: AheadProof): Promise<Signed> {
+  await requireUnpaidOnLedger(relay, item)
   if (item.payout !== null) return await signRunItem(relay, channel, item, proof)
   const terms = await readTerms(relay, channel, item)
   try {
@@ -82,7 +83,6 @@ async function signRunItem(
   proof: AheadProof | undefined,
 ): Promise<Signed> {
   const run = await readLine(relay, channel, item)
-  await requireUnpaidOnLedger(relay, channel, item, run.owner)
   const terms = { to: run.line.address, amount: run.amount }
   try {
     const escrow = await openEscrow(relay, channel, run)

@@ -69,8 +69,10 @@ async function settleApplied(tx: Database, proposal: Proposal, record: LedgerRec
     return true
   }
   const limits = { payoutId: terms.payoutId, createdBefore: closeOf(record) }
-  const isDelegated = written.kind === 'delegated'
-  const linked = (await linkEarlierPayout(tx, written, limits, now)) ?? (isDelegated ? written : undefined)
+  const linked =
+    written.kind === 'delegated'
+      ? ((await linkPayout(tx, written, limits, now)) ?? written)
+      : await linkEarlierPayout(tx, written, limits, now)
   if (!linked) throw sponsorRefused('payout')
   await auditRecorded(tx, linked, inner, now)
   await settle(tx, linked.id, decision, now)

@@ -27,7 +27,7 @@
 import type { RefusalReason } from '#lib/refusal/sponsor-refusal.ts'
 
 /** The number of ledgers that a node may lag. A response from further behind is from a network that was reset. */
-const LAG = 10
+export const LAG = 10
 
 /** True if a response as of `ledger` is from a node that lags behind `latest`, a ledger that has closed. */
 export const isLagging = (ledger: number, latest: number): boolean => ledger < latest && ledger >= latest - LAG

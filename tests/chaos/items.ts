@@ -118,8 +118,7 @@ export async function findUntrueItems({ db, network, readLedger }: Pair, parties
       }
       amounts.set(amount, hash)
       const item = byHash.get(hash)
-      // A released payment may be that of a job that the backup lacks: it settles the payee's oldest item.
-      if (!item || released.has(hash)) continue
+      if (!item) continue
       const due = requested.get(item.job)?.[item.position]
       if (item.recipient !== address) untruths.push(`${hash} paid ${address}, and not ${item.recipient}`)
       if (due !== undefined && BigInt(due) !== amount) untruths.push(`${hash} paid ${amount}, and not ${due}`)

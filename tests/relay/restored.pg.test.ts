@@ -1,5 +1,5 @@
 import { Operation, TransactionBuilder } from '@stellar/stellar-sdk'
-import { eq, ne } from 'drizzle-orm'
+import { and, eq, ne } from 'drizzle-orm'
 import { Client as Connection } from 'pg'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { batchItems, batchJobs, relayChannels } from '#drizzle/schema/relay.ts'
@@ -324,7 +324,9 @@ async function releaseAll(): Promise<{ recorded: number; settled: number }> {
  * A batch of two that a run has paid, in a database that is restored to a moment within that run, before it, or before the
  * batch; and the next batch, which has a payout to the first payee.
  */
-async function restoreRun(moment: 'within the run' | 'before the run' | 'before the seals' | 'before the batch') {
+async function restoreRun(
+  moment: 'within the run' | 'before the run' | 'before the seals' | 'while a draft' | 'before the batch',
+) {
   const isWithin = moment === 'within the run'
   // As if an operator had released the channels that the tests above have moved.
   await fixture.db.update(relayChannels).set({ problem: null, movedAt: null, sequenceNumber: null, runs: true })
@@ -355,7 +357,14 @@ async function restoreRun(moment: 'within the run' | 'before the run' | 'before 
   const seals = batch.payouts.map(({ id, encryptedAmount }) => ({ payoutId: id, encryptedAmount }))
   const areUnsealed = moment === 'before the seals'
   if (areUnsealed) await connection.query(`UPDATE payouts SET encrypted_amount = 'none' WHERE batch = ANY ($1)`, [ids])
+  const isDraft = moment === 'while a draft'
+  const setStatus = async (status: string) => {
+    await connection.query(`UPDATE batches SET status = $2 WHERE id = $1`, [batch.id, status])
+    await connection.query(`UPDATE payouts SET status = $2 WHERE batch = $1`, [batch.id, status])
+  }
+  if (isDraft) await setStatus('draft')
   const restore = restoreOlder ?? (await backUp())
+  if (isDraft) await setStatus('ready')
   if (areUnsealed) await runs.ask(employer, 'POST', `/batches/${batch.id}/seals`, { seals })
   if (!isWithin) expect(await runs.run(batch)).toMatchObject({ status: 200 })
   {
@@ -364,7 +373,8 @@ async function restoreRun(moment: 'within the run' | 'before the run' | 'before 
   }
   const paid = (await runs.read(batch)).payouts.map(({ txHash }) => txHash)
   await restore()
-  if (!restoreOlder) expect((await runs.read(batch)).payouts.map(({ status }) => status)).toEqual(['ready', 'ready'])
+  const status = isDraft ? 'draft' : 'ready'
+  if (!restoreOlder) expect((await runs.read(batch)).payouts.map((one) => one.status)).toEqual([status, status])
   return { runs, batch, paid, older, next: { id: created.id, employer } }
 }
 
@@ -386,6 +396,42 @@ test.each([
   expect(await runs.read(batch)).toMatchObject({ status: 'completed', settledCount: 2 })
   expect((await runs.read(older)).payouts.map(({ status }) => status)).toEqual(['ready', 'ready'])
   expect(await runs.received(batch)).toEqual([4n, 8n])
+})
+
+test('pays no payout of a run again that the restored database has as a draft', async () => {
+  const { runs, batch, paid } = await restoreRun('while a draft')
+  await using _host = await fixture.relay()
+  await expect.poll(findMoved, { timeout: 60_000 }).not.toEqual([])
+  expect(await releaseAll()).toEqual({ recorded: 2, settled: 0 })
+  expect((await runs.read(batch)).payouts.map(({ status }) => status)).toEqual(['draft', 'draft'])
+  expect(await runs.ask(batch.employer, 'POST', `/batches/${batch.id}/ready`)).toMatchObject({ status: 200 })
+  const areFit = async () => (await readChannels()).every(({ problem }) => problem === null)
+  await expect.poll(areFit, { timeout: 60_000 }).toBe(true)
+  expect(await runs.run(batch)).toMatchObject({ status: 200 })
+  expect(await runs.ended(batch)).toMatchObject({ status: 'completed', settledCount: 2 })
+  expect((await runs.read(batch)).payouts.map(({ txHash }) => txHash)).toEqual(paid)
+  expect(await runs.received(batch)).toEqual([4n, 8n])
+})
+
+test('releases no channel while an item that it has paid is signed on another', async () => {
+  const { batch } = await restoreRun('within the run')
+  const [item] = await fixture.db.query.batchItems.findMany({
+    where: (row, { and, eq, isNull }) => and(eq(row.payout, batch.payouts[0]?.id ?? ''), isNull(row.settledAt)),
+  })
+  if (!item) throw new Error('no item is queued')
+  const other = fixture.channels[1]?.publicKey() ?? ''
+  const isItem = and(eq(batchItems.job, item.job), eq(batchItems.position, item.position))
+  const signed = { status: 'signed', channel: other, signedXdr: 'XDR', innerHash: 'hash', spender: other } as const
+  await recordProblem(relay, fixture.channels[0]?.publicKey() ?? '', 'moved')
+  await fixture.db.update(batchItems).set(signed).where(isItem)
+  const address = fixture.channels[0]?.publicKey() ?? ''
+  expect(await releaseMoved(relay, { address, isUnverified: false })).toBe('transfer-open')
+  expect(await releaseMoved(relay, { address, isUnverified: false })).toBe('transfer-open')
+  await fixture.db
+    .update(batchItems)
+    .set({ status: 'queued', channel: null, signedXdr: null, innerHash: null, spender: address })
+    .where(isItem)
+  expect(await releaseMoved(relay, { address, isUnverified: false })).toEqual({ recorded: 2, settled: 2 })
 })
 
 test('records the payments of a batch that the restored database lacks for no payout', async () => {

@@ -1,10 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { eq } from 'drizzle-orm'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { payouts as payoutRows } from '#drizzle/schema/directory.ts'
-import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
+import { batches as batchRows, payouts as payoutRows } from '#drizzle/schema/directory.ts'
+import { batchItems, batchJobs, type ChannelProblem } from '#drizzle/schema/relay.ts'
 import { transfers } from '#drizzle/schema/transfers.ts'
 import { enrol } from '#lib/cli/client/participants.ts'
+import { releaseMoved } from '#lib/relay/moved.ts'
+import { composeRelay } from '#lib/server/relay.ts'
 import { formatManifest, type Manifest, signManifest } from '#lib/wallet/manifest.ts'
 import { keypairSigner } from '#lib/wallet/signer.ts'
 import { openRelayService, type RelayService } from './relay-service.ts'
@@ -212,29 +214,53 @@ describe('someone who can write to the database', () => {
     expect(received).toEqual([1n, 2n])
   })
 
-  test.each(['', ' and whose transfer is deleted', ' and whose transfer and item are deleted'])(
-    'has no payout paid again that is set to ready%s',
-    async (more) => {
-      const { batch, item, payout, job } = await queueRun([1n], 9n)
-      expect(await outcomeOf(batch)).toMatchObject({ items: ['paid'], received: [1n] })
-      await setPayout(payout, {
-        status: 'ready',
-        paidAt: null,
-        txHash: null,
-        transfer: null,
-        encryptedAmount: payout.encryptedAmount ?? null,
-      })
-      if (more !== '') await service.db.delete(transfers).where(eq(transfers.payout, payout.id))
-      await setJob(job, { status: 'running', endedAt: null })
-      const isItemDeleted = more.includes('item')
-      if (isItemDeleted) await service.db.delete(batchItems).where(eq(batchItems.job, job.id))
-      await service.db.insert(batchItems).values({ ...item, position: 7 })
-      await service.running.batch?.queue.send(service.db, [{ job: job.id, position: 7 }])
-      const items = isItemDeleted ? ['skipped'] : ['paid', 'skipped']
-      expect(await outcomeOf(batch)).toMatchObject({ items, received: [1n] })
-    },
-  )
+  /** Sets the payout of a paid run to `ready`, and queues its item again. */
+  async function queueAgain({ batch, item, payout, job }: Queued): Promise<void> {
+    const seal = { encryptedAmount: payout.encryptedAmount ?? null }
+    await setPayout(payout, { status: 'ready', paidAt: null, txHash: null, transfer: null, ...seal })
+    const unpaid = { settledCount: 0, status: 'ready', startedAt: null, completedAt: null } as const
+    await service.db.update(batchRows).set(unpaid).where(eq(batchRows.id, batch.id))
+    await setJob(job, { status: 'running', endedAt: null })
+    await service.db.insert(batchItems).values({ ...item, position: 7 })
+    await service.running.batch?.queue.send(service.db, [{ job: job.id, position: 7 }])
+  }
+
+  test('has no payout paid again that is set to ready', async () => {
+    const queued = await queueRun([1n], 9n)
+    expect(await outcomeOf(queued.batch)).toMatchObject({ items: ['paid'], received: [1n] })
+    await queueAgain(queued)
+    expect(await outcomeOf(queued.batch)).toMatchObject({ items: ['paid', 'skipped'], received: [1n] })
+  })
+
+  test.each([
+    ['verified', false],
+    ['unverified', true],
+  ])('has no payout paid again whose records are deleted, also after a release that is %s', async (_, isUnverified) => {
+    const queued = await queueRun([1n], 9n)
+    const { batch, payout, job } = queued
+    expect(await outcomeOf(batch)).toMatchObject({ items: ['paid'], received: [1n] })
+    await service.db.delete(transfers).where(eq(transfers.payout, payout.id))
+    await service.db.delete(batchItems).where(eq(batchItems.job, job.id))
+    await queueAgain(queued)
+    // Nothing that is recorded has used the channel's last number.
+    await relayUntil('moved')
+    const count = isUnverified ? 0 : 1
+    const relay = await composeRelay(service.running)
+    const released = await releaseMoved(relay, { address: runs.channel, isUnverified })
+    expect(released).toEqual({ recorded: count, settled: count })
+    await relayUntil(null)
+    // After an unverified release, the relay finds the payment on the ledger before it pays.
+    expect(await outcomeOf(batch)).toEqual({ items: ['paid'], payouts: ['paid'], received: [1n] })
+  })
 })
+
+/** Runs a relay until the channel has this problem. */
+async function relayUntil(problem: ChannelProblem | null): Promise<void> {
+  await using _relay = await service.relay({ times: { ...SHORT_TIMES, lag: 0.2 } })
+  const read = () =>
+    service.db.query.relayChannels.findFirst({ where: (channel, { eq }) => eq(channel.address, runs.channel) })
+  await vi.waitUntil(async () => (await read())?.problem === problem, { timeout: 60_000 })
+}
 
 test('fails a payout alone whose seal it cannot open, although its employer has signed it', async () => {
   const employer = await runs.employer()

@@ -5,7 +5,7 @@ import { relayChannels } from '#drizzle/schema/relay.ts'
 import { watchLedger } from '#lib/relay/ledger.ts'
 import { releaseMoved } from '#lib/relay/moved.ts'
 import type { Relay } from '#lib/relay/relay.ts'
-import { suspectMove } from '#lib/relay/sequence.ts'
+import { compareSequences, suspectMove } from '#lib/relay/sequence.ts'
 import type { Network } from '#lib/stellar/network.ts'
 import { type ItemFixture, LATER, openItemFixture } from './item-fixture.ts'
 
@@ -41,6 +41,31 @@ test('measures the recency of a reading by the ledger, not by the clock of the d
   const closedAt = new Date('2020-01-01T00:00:00Z').getTime()
   await suspectMove(relayOn({ closedAt, accounts: [{ sequence: 7n, behind: 0 }] }), await signedItem())
   expect(await problemOfChannel()).toBeNull()
+})
+
+test.each([
+  ['', 'moved'],
+  ['7', 'moved'],
+  ['8', null],
+] as const)('compares the last number 8 with its known uses, such as the own call "%s"', async (ownCall, problem) => {
+  await fixture.db
+    .update(relayChannels)
+    .set({ sequenceNumber: 8n, ownCallSequence: ownCall === '' ? null : BigInt(ownCall) })
+    .where(eq(relayChannels.address, ADDRESS))
+  await compareSequences(relayOn({ accounts: [{ sequence: 8n, behind: 0 }] }))
+  expect(await problemOfChannel()).toBe(problem)
+})
+
+test('adopts the number of a channel that has none, and of one that is released', async () => {
+  await fixture.db.update(relayChannels).set({ sequenceNumber: null }).where(eq(relayChannels.address, ADDRESS))
+  const relay = relayOn({ accounts: [{ sequence: 8n, behind: 0 }] })
+  await compareSequences(relay)
+  await compareSequences(relay)
+  expect(await problemOfChannel()).toBeNull()
+  await fixture.db.update(relayChannels).set({ problem: 'moved', movedAt: new Date(0) })
+  expect(await releaseMoved(relay, { address: ADDRESS, isUnverified: true })).toEqual({ recorded: 0, settled: 0 })
+  await compareSequences(relay)
+  expect(await problemOfChannel()).toBe('account')
 })
 
 test('releases no channel on the strength of an account older than the move', async () => {
