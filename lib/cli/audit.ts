@@ -2,6 +2,7 @@ import { ConfigurationError, environment } from '#lib/config/environment.ts'
 import { dropAudit, exportAudit } from '#lib/db/audit-export.ts'
 import { openStore } from '#lib/db/connection.ts'
 import { innermostReason } from '#lib/db/errors.ts'
+import { rollUp } from '#lib/transfers/rollups.ts'
 import { runCommand } from './process/command.ts'
 
 const USAGE = `npm run audit -- export --before YYYY-MM --out FILE [--drop]
@@ -10,8 +11,11 @@ Writes the audit log's entries from before a month (UTC) to a new file, one JSON
 it then deletes them from the PostgreSQL of DATABASE_URL, which must name the role that owns the table, and records that in
 the audit log. The service itself can neither change nor delete an entry.`
 
-/** The transactions that were open at the end of a month have long been committed after this time (ms). */
-const COMMITTED_MS = 60 * 60_000
+/**
+ * The minimum age (ms) of an exported entry. The daily limit of mails counts those of the last 24 hours, and transactions
+ * that were open at the end of a month have long been committed.
+ */
+const LEAST_AGE_MS = 48 * 60 * 60_000
 
 /** The first moment of a month, by which all entries of the months before it have been written. */
 function readMonth(text: string | undefined): Date {
@@ -19,8 +23,8 @@ function readMonth(text: string | undefined): Date {
   if (!/^\d{4}-\d{2}$/.test(text ?? '') || Number.isNaN(month.getTime())) {
     throw new ConfigurationError('--before', 'must be a month, YYYY-MM')
   }
-  if (month.getTime() > Date.now() - COMMITTED_MS) {
-    throw new ConfigurationError('--before', 'must be a month that began at least an hour ago')
+  if (month.getTime() > Date.now() - LEAST_AGE_MS) {
+    throw new ConfigurationError('--before', 'must be a month that began at least two days ago')
   }
   return month
 }
@@ -41,8 +45,13 @@ await runCommand({
       const { count, last } = await exportAudit(db, { before, path: given.out })
       console.log(`${count} entries written to ${given.out}`)
       if (!given.drop || count === 0) return
+      // An entry is deleted only after the roll-up has counted it.
+      while ((await rollUp(db, new Date())) > 0);
       const dropped = await dropAudit(db, { before, last, actor: 'command line', now: new Date() })
       console.log(`${dropped} entries deleted`)
+      if (dropped < count) {
+        console.log('Transactions that are still open hold back the rest. Run the command again with another file.')
+      }
     } finally {
       await store.close()
     }

@@ -1,13 +1,8 @@
-import { and, gte, lt, type SQL, sql } from 'drizzle-orm'
+import { and, gte, lt, type SQL } from 'drizzle-orm'
 import { auditLog } from '#drizzle/schema/audit.ts'
+import { firstAround, firstBeyond } from '#lib/db/audit-sequence.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { betweenDays, endOf, startOf } from './filters.ts'
-
-/**
- * The entries are numbered as they are written, but a transaction may write its time seconds later, and the clocks of the
- * hosts differ. Within this time, the numbers say nothing about the order.
- */
-const DISORDER = sql`interval '1 hour'`
 
 /**
  * The condition for the entries of the log from the start of the day `from` to the end of the day `to`. No index has
@@ -15,26 +10,11 @@ const DISORDER = sql`interval '1 hour'`
  */
 export async function writtenBetween(db: Database, days: { from: string; to: string }): Promise<SQL | undefined> {
   const [start, end] = [startOf(days.from), endOf(days.to)]
-  const first = start && (await findFirstSince(db, start, sql`- ${DISORDER}`))
-  const last = end && (await findFirstSince(db, end, sql`+ ${DISORDER}`))
+  const first = start && (await firstAround(db, start))
+  const last = end && (await firstBeyond(db, end))
   return and(
     first === undefined ? undefined : gte(auditLog.sequence, first),
     last === undefined ? undefined : lt(auditLog.sequence, last),
     betweenDays(auditLog.at, days),
   )
-}
-
-/** The number of the first entry since a moment, or the next number if there is none. */
-async function findFirstSince(db: Database, moment: Date, more: SQL): Promise<number> {
-  const at = sql`(${moment.toISOString()}::timestamptz ${more})`
-  const isEarlier = sql`(select ${auditLog.at} from ${auditLog} where ${auditLog.sequence} >= (low + high) / 2
-    order by ${auditLog.sequence} limit 1) < ${at}`
-  const search = sql`(with recursive search(low, high) as (
-    select coalesce(min(${auditLog.sequence}), 0), coalesce(max(${auditLog.sequence}), 0) + 1 from ${auditLog}
-    union all
-    select case when is_earlier then (low + high) / 2 + 1 else low end, case when is_earlier then high else (low + high) / 2 end
-    from (select low, high, ${isEarlier} as is_earlier from search where low < high) as half
-  ) select low as number from search where low = high) as found`
-  const [found] = await db.select({ number: sql`number`.mapWith(Number) }).from(search)
-  return found?.number ?? 0
 }

@@ -1,7 +1,9 @@
 import { open } from 'node:fs/promises'
-import { and, asc, gt, inArray, lt, lte, sql } from 'drizzle-orm'
+import { and, asc, eq, gt, inArray, lt, lte, sql } from 'drizzle-orm'
 import { auditLog } from '#drizzle/schema/audit.ts'
+import { rollups } from '#drizzle/schema/rollups.ts'
 import { recordAudit } from './audit-log.ts'
+import { firstBeyond } from './audit-sequence.ts'
 import { type Database, transact } from './connection.ts'
 import { readInParts } from './keyset.ts'
 
@@ -18,6 +20,7 @@ export async function exportAudit(
   db: Database,
   { before, path }: { before: Date; path: string },
 ): Promise<{ count: number; last: number }> {
+  const beyond = await firstBeyond(db, before)
   const file = await open(path, 'wx', 0o600)
   let [count, last] = [0, 0]
   try {
@@ -25,7 +28,13 @@ export async function exportAudit(
       db
         .select()
         .from(auditLog)
-        .where(and(lt(auditLog.at, before), previous && gt(auditLog.sequence, previous.sequence)))
+        .where(
+          and(
+            lt(auditLog.at, before),
+            lt(auditLog.sequence, beyond),
+            previous && gt(auditLog.sequence, previous.sequence),
+          ),
+        )
         .orderBy(asc(auditLog.sequence))
         .limit(PART)
     for await (const entries of readInParts(read, PART)) {
@@ -41,16 +50,18 @@ export async function exportAudit(
 }
 
 /**
- * Deletes the exported entries, and records that. Only the owner of the table can do this: it turns off the trigger that
- * refuses deletions, inside of transactions that lock the table.
+ * Deletes the exported entries that the roll-up of refusals has passed. Each part is recorded in the SQL transaction that
+ * deletes it. Only the owner of the table can do this: it turns off the trigger that refuses deletions, inside of
+ * transactions that lock the table.
  * @param last the sequence of the last exported entry
  */
 export async function dropAudit(
   db: Database,
   { before, last, actor, now }: { before: Date; last: number; actor: string; now: Date },
 ): Promise<number> {
+  const [counted] = await db.select({ after: rollups.after }).from(rollups).where(eq(rollups.name, 'refusals'))
+  const isExported = and(lt(auditLog.at, before), lte(auditLog.sequence, Math.min(last, counted?.after ?? 0)))
   let count = 0
-  const isExported = and(lt(auditLog.at, before), lte(auditLog.sequence, last))
   for (;;) {
     const deleted = await transact(db, async (tx) => {
       await tx.execute(sql`ALTER TABLE ${auditLog} DISABLE TRIGGER audit_log_append_only`)
@@ -65,17 +76,17 @@ export async function dropAudit(
         .where(inArray(auditLog.sequence, part))
         .returning({ sequence: auditLog.sequence })
       await tx.execute(sql`ALTER TABLE ${auditLog} ENABLE TRIGGER audit_log_append_only`)
+      if (length === 0) return length
+      await recordAudit(tx, now, {
+        organisation: undefined,
+        actor: { kind: 'operator', sub: actor },
+        action: 'audit.dropped',
+        subject: before.toISOString().slice(0, 7),
+        detail: { entries: length },
+      })
       return length
     })
     count += deleted
-    if (deleted < DELETED_AT_ONCE) break
+    if (deleted < DELETED_AT_ONCE) return count
   }
-  await recordAudit(db, now, {
-    organisation: undefined,
-    actor: { kind: 'operator', sub: actor },
-    action: 'audit.dropped',
-    subject: before.toISOString().slice(0, 7),
-    detail: { entries: count },
-  })
-  return count
 }

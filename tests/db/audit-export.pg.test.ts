@@ -1,20 +1,21 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { sql } from 'drizzle-orm'
+import { desc, sql } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { auditLog } from '#drizzle/schema/audit.ts'
 import { dropAudit, exportAudit } from '#lib/db/audit-export.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { cloneDatabase, type TestDatabase } from '../support/database.ts'
+import { rollUp } from '#lib/transfers/rollups.ts'
+import { startDatabase, type TestDatabase } from '../support/database.ts'
 
 const BEFORE = new Date('2026-06-01T00:00:00Z')
 let database: TestDatabase
 let db: Database
 let folder: string
 beforeAll(async () => {
-  database = await cloneDatabase()
+  database = await startDatabase()
   db = await database.store.database()
   folder = await mkdtemp(join(tmpdir(), 'payroll-audit-'))
 })
@@ -48,6 +49,9 @@ test('exports the months before one, deletes them, and leaves the log append-onl
   await expect(exportAudit(db, { before: BEFORE, path })).rejects.toMatchObject({ code: 'EEXIST' })
 
   const now = new Date('2026-06-02T00:00:00Z')
+  const notYet = { before: BEFORE, last: exported.last, actor: 'command line', now }
+  expect(await dropAudit(db, notYet)).toBe(0)
+  while ((await rollUp(db, now)) > 0);
   const last = { before: BEFORE, last: exported.last, actor: 'command line', now }
   expect(await dropAudit(db, last)).toBe(1_502)
   const left = await db.select().from(auditLog).orderBy(auditLog.sequence)
@@ -62,11 +66,31 @@ test('exports the months before one, deletes them, and leaves the log append-onl
   }
 })
 
+test('records each part that it has deleted, though a later one fails', async () => {
+  const first = await write('2026-03-01T00:00:00Z', 10_000).then(() => lastEntry())
+  await write('2026-03-01T00:00:00Z', 5)
+  const last = await lastEntry()
+  while ((await rollUp(db, BEFORE)) > 0);
+  await db.execute(sql`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    IF old.sequence > ${sql.raw(String(first))} THEN RAISE 'the disk is full'; END IF; RETURN old; END $$`)
+  await db.execute(sql`CREATE TRIGGER refuse BEFORE DELETE ON audit_log FOR EACH ROW EXECUTE FUNCTION refuse()`)
+  const given = { before: BEFORE, last, actor: 'command line', now: BEFORE }
+  await expect(dropAudit(db, given)).rejects.toMatchObject({ cause: { message: 'the disk is full' } })
+  await db.execute(sql`DROP TRIGGER refuse ON audit_log`)
+  const [entry] = await db.select().from(auditLog).orderBy(desc(auditLog.sequence)).limit(1)
+  expect(entry).toMatchObject({ action: 'audit.dropped', detail: { entries: 10_000 } })
+  expect(await dropAudit(db, given)).toBe(5)
+})
+
+const lastEntry = async () =>
+  (await db.select().from(auditLog).orderBy(desc(auditLog.sequence)).limit(1))[0]?.sequence ?? 0
+
 test('deletes nothing for a role that does not own the table, and nothing that was not exported', async () => {
   await write('2026-04-01T00:00:00Z', 2)
   const path = join(folder, 'more.ndjson')
   const { last } = await exportAudit(db, { before: BEFORE, path })
   await write('2026-04-01T00:00:00Z', 1)
+  while ((await rollUp(db, BEFORE)) > 0);
   const given = { before: BEFORE, last, actor: 'command line', now: BEFORE }
   await db.execute(sql`CREATE ROLE payroll_auditor`)
   await db.execute(sql`GRANT ALL ON ALL TABLES IN SCHEMA public TO payroll_auditor`)
