@@ -164,6 +164,17 @@ test.each(FILTERED)('the list of %s, filtered by %s, reads no growing table whol
   })
 })
 
+test.each(['service:relay', 'service:registration check', 'service:registration sweep', 'operator:Ada'])(
+  'the entries of %s are found by the index of actors',
+  async (actor) => {
+    const db = await service.running.database()
+    collected.take()
+    await listAudit(db, { ...readFilters(AUDIT_FILTERS, {}).filters, actor }, {})
+    const indexes = collected.take().indexes.filter((name) => name.startsWith('audit_log'))
+    expect(new Set(indexes)).toEqual(new Set(['audit_log_actor']))
+  },
+)
+
 test.each(['hash', 'address', 'organisation', 'employer'] as const)(
   'the search for an %s reads no growing table whole',
   (name) => expectIndexed(async () => searchRecords(await service.running.database(), records[name])),

@@ -26,6 +26,7 @@ const GROWING = new Set([
 interface Node {
   'Node Type': string
   'Relation Name'?: string
+  'Index Name'?: string
   'Plan Rows': number
   Plans?: Node[]
 }
@@ -53,9 +54,10 @@ export async function explainAll(url: string): Promise<void> {
 }
 
 /** Collects the plans that a pool's connections receive from now on. */
-export function collectPlans(pool: Pool): { take(): { plans: number; scans: WholeScan[] } } {
+export function collectPlans(pool: Pool): { take(): { plans: number; scans: WholeScan[]; indexes: string[] } } {
   let plans = 0
   let scans: WholeScan[] = []
+  let indexes: string[] = []
   const watched = new WeakSet<PoolClient>()
   pool.on('acquire', (client) => {
     if (watched.has(client)) return
@@ -66,17 +68,24 @@ export function collectPlans(pool: Pool): { take(): { plans: number; scans: Whol
       const { 'Query Text': statement, Plan } = JSON.parse(json) as { 'Query Text': string; Plan: Node }
       plans += 1
       scans.push(...wholeScans(Plan, statement, false))
+      indexes.push(...indexesOf(Plan))
     })
   })
   return {
     take: () => {
-      const taken = { plans, scans }
+      const taken = { plans, scans, indexes }
       plans = 0
       scans = []
+      indexes = []
       return taken
     },
   }
 }
+
+const indexesOf = ({ 'Index Name': name, Plans = [] }: Node): string[] => [
+  ...(name === undefined ? [] : [name]),
+  ...Plans.flatMap(indexesOf),
+]
 
 /** A step below a limit ends before it has read all the rows that it could. */
 function wholeScans(node: Node, statement: string, isLimited: boolean): WholeScan[] {
