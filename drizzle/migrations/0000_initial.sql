@@ -431,7 +431,7 @@ CREATE INDEX "audit_log_refused_of_organisation" ON "audit_log" USING btree ("or
 CREATE INDEX "audit_log_refused_contractor" ON "audit_log" USING btree (("detail" ->> 'contractor'),"sequence") WHERE "audit_log"."action" = 'transfer.refused';--> statement-breakpoint
 CREATE INDEX "audit_log_refused_reason" ON "audit_log" USING btree (("detail" ->> 'reason'),"sequence") WHERE "audit_log"."action" = 'transfer.refused';--> statement-breakpoint
 CREATE INDEX "audit_log_actor" ON "audit_log" USING btree ("actor_sub","sequence") WHERE ("audit_log"."actor_kind" <> 'service' or not "audit_log"."actor_sub" in ('sponsor', 'settlement'));--> statement-breakpoint
-CREATE INDEX "audit_log_request" ON "audit_log" USING hash ("request_id");--> statement-breakpoint
+CREATE INDEX "audit_log_request" ON "audit_log" USING btree ("request_id","sequence") WHERE "audit_log"."request_id" is not null;--> statement-breakpoint
 CREATE INDEX "refusals_oldest" ON "refusals" USING btree ("last_at");--> statement-breakpoint
 CREATE INDEX "batches_newest" ON "batches" USING btree ("organisation","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
 CREATE INDEX "batches_newest_of_all" ON "batches" USING btree ("created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
@@ -498,7 +498,7 @@ CREATE INDEX "transfers_newest" ON "transfers" USING btree ("created_at" DESC NU
 CREATE INDEX "transfers_newest_failed" ON "transfers" USING btree ("created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST) WHERE "transfers"."status" in ('failed', 'expired', 'unknown');--> statement-breakpoint
 CREATE INDEX "transfers_newest_of_organisation" ON "transfers" USING btree ("organisation","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
 CREATE INDEX "transfers_newest_failed_of_organisation" ON "transfers" USING btree ("organisation","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST) WHERE "transfers"."status" in ('failed', 'expired', 'unknown');--> statement-breakpoint
-CREATE INDEX "transfers_request" ON "transfers" USING hash ("request_id");--> statement-breakpoint
+CREATE INDEX "transfers_request" ON "transfers" USING btree ("request_id") WHERE "transfers"."request_id" is not null;--> statement-breakpoint
 CREATE FUNCTION "refuse_audit_log_change"() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
 	RAISE EXCEPTION 'audit_log is append-only' USING ERRCODE = 'integrity_constraint_violation';

@@ -137,7 +137,7 @@ export const transfers = pgTable(
     index('transfers_newest_failed_of_organisation')
       .on(table.organisation, ...newest(table))
       .where(hasFailed(table)),
-    index('transfers_request').using('hash', table.requestId),
+    index('transfers_request').on(table.requestId).where(sql`${table.requestId} is not null`),
   ],
 )
 
