@@ -438,7 +438,7 @@ CREATE INDEX "batches_newest_of_all" ON "batches" USING btree ("created_at" DESC
 CREATE INDEX "batches_newest_of_status" ON "batches" USING btree ("status","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
 CREATE INDEX "batches_name" ON "batches" USING btree (lower("name") text_pattern_ops);--> statement-breakpoint
 CREATE INDEX "batches_in_progress" ON "batches" USING btree ("progressed_at","sequence") WHERE "batches"."status" = 'started';--> statement-breakpoint
-CREATE INDEX "batches_with_failures" ON "batches" USING btree ("failed_at" DESC NULLS LAST,"id") WHERE "batches"."failed_count" > 0;--> statement-breakpoint
+CREATE INDEX "batches_with_failures" ON "batches" USING btree ("failed_at" DESC NULLS FIRST,"id") WHERE "batches"."failed_count" > 0;--> statement-breakpoint
 CREATE INDEX "batches_unfinished" ON "batches" USING btree ("status") WHERE "batches"."status" <> 'completed';--> statement-breakpoint
 CREATE UNIQUE INDEX "contractors_unique_email" ON "contractors" USING btree ("organisation","email_folded") WHERE "contractors"."deleted_at" is null;--> statement-breakpoint
 CREATE UNIQUE INDEX "contractors_unique_address" ON "contractors" USING btree ("organisation","address") WHERE "contractors"."deleted_at" is null;--> statement-breakpoint

@@ -177,7 +177,9 @@ export const batches = pgTable(
     index('batches_newest_of_status').on(table.status, ...newest(table)),
     index('batches_name').on(prefixOf(table.name)),
     index('batches_in_progress').on(table.progressedAt, table.sequence).where(sql`${table.status} = 'started'`),
-    index('batches_with_failures').on(table.failedAt.desc(), table.id).where(sql`${table.failedCount} > 0`),
+    index('batches_with_failures')
+      .on(table.failedAt.desc().nullsFirst(), table.id)
+      .where(sql`${table.failedCount} > 0`),
     index('batches_unfinished').on(table.status).where(sql`${table.status} <> 'completed'`),
   ],
 )
