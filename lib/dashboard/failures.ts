@@ -153,6 +153,7 @@ const isUnresolved: SQL = sql`(${batchItems.status} in ('failed', 'unknown') and
  * @param only the id of a job to list alone, acknowledged or not
  */
 export async function listFailedJobs(db: Database, only?: string): Promise<Attention[]> {
+  const ids = only ? [only] : await findFailedJobs(db)
   const jobs = await db
     .select({
       id: batchJobs.id,
@@ -170,12 +171,11 @@ export async function listFailedJobs(db: Database, only?: string): Promise<Atten
     })
     .from(batchJobs)
     .innerJoin(batchItems, eq(batchItems.job, batchJobs.id))
-    .leftJoin(acknowledgementRows, acknowledges('jobFailed', batchJobs.id, sql`${batchJobs.endedAt}`))
-    .where(and(eq(batchJobs.status, 'failed'), only ? eq(batchJobs.id, only) : isUnacknowledged))
+    .leftJoin(acknowledgementRows, isJobAcknowledged)
+    .where(and(eq(batchJobs.status, 'failed'), inArray(batchJobs.id, ids)))
     .groupBy(batchJobs.id, acknowledgementRows.condition, acknowledgementRows.subject)
     .having(sql`bool_or(${isUnresolved})`)
-    .orderBy(sql`${batchJobs.endedAt} desc`)
-    .limit(LIMIT)
+    .orderBy(...LATEST_ENDED)
   const users = await findUserOrganisations(db, jobs)
   const payees = await findPayees(
     db,
@@ -200,6 +200,23 @@ export async function listFailedJobs(db: Database, only?: string): Promise<Atten
       page: `/jobs/${id}`,
     }
   })
+}
+
+const isJobAcknowledged = acknowledges('jobFailed', batchJobs.id, batchJobs.endedAt)
+const LATEST_ENDED = [desc(batchJobs.endedAt), batchJobs.id]
+
+/** Finds at most 20 unacknowledged jobs, starting from the few unresolved items: a job may have thousands of others. */
+async function findFailedJobs(db: Database): Promise<string[]> {
+  const jobs = await db
+    .select({ id: batchJobs.id })
+    .from(batchItems)
+    .innerJoin(batchJobs, eq(batchJobs.id, batchItems.job))
+    .leftJoin(acknowledgementRows, isJobAcknowledged)
+    .where(and(eq(batchJobs.status, 'failed'), isUnresolved, isUnacknowledged))
+    .groupBy(batchJobs.id)
+    .orderBy(...LATEST_ENDED)
+    .limit(LIMIT)
+  return jobs.map(({ id }) => id)
 }
 
 /** Finds, by job, the contractors of any organisation whose addresses are the recipients of unresolved items. */

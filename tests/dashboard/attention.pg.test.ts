@@ -21,6 +21,7 @@ import { acknowledge } from '#lib/dashboard/acknowledgements.ts'
 import type { Attention } from '#lib/dashboard/attention.ts'
 import { listMovingBatches } from '#lib/dashboard/batches.ts'
 import { listOverdueTransfers } from '#lib/dashboard/delays.ts'
+import { listFailedJobs } from '#lib/dashboard/failures.ts'
 import { readFilters } from '#lib/dashboard/filters.ts'
 import { batchState, jobState, payoutState, transferState } from '#lib/dashboard/lateness.ts'
 import { listOrganisations, ORGANISATION_FILTERS } from '#lib/dashboard/organisations.ts'
@@ -438,4 +439,22 @@ test('counts every failed payout of a batch, however many or old, and hides no o
     expect(describeItem(items, name)).toEqual(words)
     expect(describeItem(await readAttentionOf(db, NOW, { batch: id }), name)).toEqual(words)
   }
+})
+
+test('lists the 20 jobs with failed items that ended last, and reads no items of other jobs', async () => {
+  const jobs = Array.from({ length: 22 }, (_, n) =>
+    jobRow({ userSub: `user ${n}`, status: 'failed', createdAt: before(10), endedAt: before(n / 60) }),
+  )
+  const itemsOf = ({ id: job }: { id: string }) => [
+    itemRow({ job, position: 0, status: 'failed', error: 'failed' }),
+    itemRow({ job, position: 1, status: 'paid' }),
+  ]
+  await insertRows(db, { jobs, items: jobs.flatMap(itemsOf) })
+  const queries = await database.capture(async () => {
+    const listed = await listFailedJobs(db)
+    expect(listed.map(({ key }) => key)).toEqual(jobs.slice(0, 20).map(({ id }) => `job ${id}`))
+    expect(new Set(listed.map(({ what }) => what))).toEqual(new Set(['1 of 2 transfers failed']))
+  })
+  const reads = queries.filter(({ query }) => query.includes('count(*)') && query.includes('"batch_items"'))
+  expect(reads.map(({ params }) => jobs.slice(0, 20).every(({ id }) => params.includes(id)))).toEqual([true])
 })
