@@ -443,6 +443,7 @@ CREATE INDEX "batches_unfinished" ON "batches" USING btree ("status") WHERE "bat
 CREATE UNIQUE INDEX "contractors_unique_email" ON "contractors" USING btree ("organisation","email_folded") WHERE "contractors"."deleted_at" is null;--> statement-breakpoint
 CREATE UNIQUE INDEX "contractors_unique_address" ON "contractors" USING btree ("organisation","address") WHERE "contractors"."deleted_at" is null;--> statement-breakpoint
 CREATE INDEX "contractors_newest" ON "contractors" USING btree ("organisation","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST) WHERE "contractors"."deleted_at" is null;--> statement-breakpoint
+CREATE INDEX "contractors_removed" ON "contractors" USING btree ("organisation") WHERE "contractors"."deleted_at" is not null;--> statement-breakpoint
 CREATE INDEX "contractors_newest_of_all" ON "contractors" USING btree ("created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST) WHERE "contractors"."deleted_at" is null;--> statement-breakpoint
 CREATE INDEX "contractors_linked" ON "contractors" USING btree ("linked_kind","linked_sub") WHERE "contractors"."deleted_at" is null and "contractors"."linked_kind" is not null;--> statement-breakpoint
 CREATE INDEX "contractors_newest_of_status" ON "contractors" USING btree ("status","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST) WHERE "contractors"."deleted_at" is null;--> statement-breakpoint

@@ -123,6 +123,7 @@ export const contractors = pgTable(
     index('contractors_newest')
       .on(table.organisation, ...newest(table))
       .where(sql`${table.deletedAt} is null`),
+    index('contractors_removed').on(table.organisation).where(sql`${table.deletedAt} is not null`),
     index('contractors_newest_of_all')
       .on(...newest(table))
       .where(sql`${table.deletedAt} is null`),

@@ -1,4 +1,4 @@
-import { and, count, eq, max, type SQL, sql } from 'drizzle-orm'
+import { and, count, eq, isNotNull, isNull, max, type SQL, sql } from 'drizzle-orm'
 import { batches, contractors, identities, organisations } from '#drizzle/schema/directory.ts'
 import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
@@ -87,24 +87,26 @@ async function addNumbers(
 ): Promise<OrganisationLine[]> {
   const ids = shown.map(({ id }) => id)
   const users = await findUsers(db, ids)
-  const payments = await paymentsOf(db, ids)
+  // Each query has an index.
+  const payments = await paymentsOf(db, ids, isNull)
+  const formerPayments = await paymentsOf(db, ids, isNotNull)
   const work = await startedBatchesOf(db, ids, now)
   const relayPayments = await relayPaymentsOf(db, ids)
   return shown.map((organisation) => ({
     ...organisation,
     users: users.get(organisation.id) ?? [],
-    lastPaidAt: latest(payments.get(organisation.id), relayPayments.get(organisation.id)),
+    lastPaidAt: latest([payments, formerPayments, relayPayments].map((times) => times.get(organisation.id))),
     started: work.get(organisation.id)?.started ?? 0,
     stalled: work.get(organisation.id)?.stalled ?? 0,
   }))
 }
 
-/** Returns when a payout was last paid for each organisation. */
-async function paymentsOf(db: Database, ids: string[]) {
+/** Returns when a payout was last paid for each organisation, to its contractors or to those that it has removed. */
+async function paymentsOf(db: Database, ids: string[], isOfContractors: typeof isNull | typeof isNotNull) {
   const rows = await db
     .select({ organisation: contractors.organisation, at: max(contractors.lastPaidAt) })
     .from(contractors)
-    .where(and(sql`${contractors.organisation} = any(${asArray(ids)})`, sql`${contractors.deletedAt} is null`))
+    .where(and(sql`${contractors.organisation} = any(${asArray(ids)})`, isOfContractors(contractors.deletedAt)))
     .groupBy(contractors.organisation)
   return new Map(rows.map(({ organisation, at }) => [organisation, at]))
 }
@@ -123,19 +125,25 @@ async function startedBatchesOf(db: Database, ids: string[], now: Date) {
   return new Map(rows.map((row) => [row.organisation, row]))
 }
 
-/** Returns when a relay job last paid for each organisation. */
+/** Returns when a relay job last paid for each organisation. The payments of runs are those of their payouts. */
 async function relayPaymentsOf(db: Database, ids: string[]) {
   const rows = await db
     .select({ organisation: identities.organisation, at: max(batchItems.settledAt) })
     .from(identities)
     .innerJoin(batchJobs, and(eq(batchJobs.userKind, identities.kind), eq(batchJobs.userSub, identities.sub)))
     .innerJoin(batchItems, eq(batchItems.job, batchJobs.id))
-    .where(and(sql`${identities.organisation} = any(${asArray(ids)})`, eq(batchItems.status, 'paid')))
+    .where(
+      and(
+        sql`${identities.organisation} = any(${asArray(ids)})`,
+        isNull(batchJobs.batch),
+        eq(batchItems.status, 'paid'),
+      ),
+    )
     .groupBy(identities.organisation)
   return new Map(rows.map(({ organisation, at }) => [organisation, at]))
 }
 
-const latest = (one: Date | null = null, other: Date | null = null) =>
-  one === null || (other !== null && other > one) ? other : one
+const latest = (times: readonly (Date | null | undefined)[]) =>
+  times.reduce<Date | null>((last, at = null) => (last === null || (at !== null && at > last) ? at : last), null)
 
 const asArray = (ids: readonly string[]) => sql`${`{${ids.join(',')}}`}::uuid[]`
