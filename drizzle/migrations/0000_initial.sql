@@ -302,7 +302,7 @@ CREATE TABLE "settlement_counts" (
 	"sponsor" text NOT NULL,
 	"bucket" integer NOT NULL,
 	"count" bigint NOT NULL,
-	"seconds" double precision NOT NULL,
+	"milliseconds" bigint NOT NULL,
 	"fees" bigint NOT NULL,
 	CONSTRAINT "settlement_counts_hour_status_sponsor_bucket_pk" PRIMARY KEY("hour","status","sponsor","bucket")
 );

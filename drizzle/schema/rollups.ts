@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm'
-import { bigint, doublePrecision, integer, pgTable, primaryKey, text } from 'drizzle-orm/pg-core'
+import { bigint, integer, pgTable, primaryKey, text } from 'drizzle-orm/pg-core'
 
 /**
  * Settled transfers, without the faucet's deposits, counted by the hour in which they were recorded. The chore `rollups`
@@ -16,8 +16,8 @@ export const settlementCounts = pgTable(
     /** the position of the time from recording to settlement in SECONDS (lib/transfers/rollups.ts) */
     bucket: integer('bucket').notNull(),
     count: bigint('count', { mode: 'number' }).notNull(),
-    /** the sum of these times */
-    seconds: doublePrecision('seconds').notNull(),
+    /** the sum of these times. An integer, so that the sum of a counter's parts never depends on their order */
+    milliseconds: bigint('milliseconds', { mode: 'number' }).notNull(),
     /** the sum of the fees charged, in stroops */
     fees: bigint('fees', { mode: 'bigint' }).notNull(),
   },

@@ -10,8 +10,8 @@ import { DIMENSIONS, EVER, hourOf, isCounted, SECONDS, SUMS } from '#lib/transfe
  * roll-up has not reached.
  */
 export async function countSettlements(db: Database, since: Date | undefined) {
-  const { hour, status, sponsor, bucket, count, seconds, fees } = settlementCounts
-  const counts = { hour, status, sponsor, bucket, count, seconds, fees }
+  const { hour, status, sponsor, bucket, count, milliseconds, fees } = settlementCounts
+  const counts = { hour, status, sponsor, bucket, count, milliseconds, fees }
   const first = since && hourOf(since)
   const rolledUp = db
     .select(counts)
@@ -42,16 +42,16 @@ async function isNotRolledUp(db: Database): Promise<SQL | undefined> {
 export interface Bucket {
   bucket: number
   count: number
-  seconds: number
+  milliseconds: number
 }
 
-/** A percentile of settlement times: the mean of the bucket that contains it. Undefined without any. */
+/** A percentile of settlement times, in seconds: the mean of the bucket that contains it. Undefined without any. */
 export function percentileOf(buckets: readonly Bucket[], share: number): number | undefined {
   const all = buckets.reduce((sum, { count }) => sum + count, 0)
   let left = Math.max(1, Math.ceil(all * share))
   for (const { bucket, ...rest } of byBucket(buckets)) {
     left -= rest.count
-    if (left <= 0) return rest.seconds / rest.count
+    if (left <= 0) return rest.milliseconds / 1000 / rest.count
   }
   return undefined
 }
@@ -62,7 +62,7 @@ function byBucket(buckets: readonly Bucket[]): Bucket[] {
     .map(([bucket, same]) => ({
       bucket,
       count: same.reduce((sum, { count }) => sum + count, 0),
-      seconds: same.reduce((sum, { seconds }) => sum + seconds, 0),
+      milliseconds: same.reduce((sum, { milliseconds }) => sum + milliseconds, 0),
     }))
     .toSorted((one, other) => one.bucket - other.bucket)
 }

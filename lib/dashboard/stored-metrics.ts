@@ -30,7 +30,7 @@ async function transferFamilies(db: Database): Promise<Family[]> {
       status: settled.status,
       bucket: settled.bucket,
       count: sql`sum(${settled.count})`.mapWith(Number),
-      seconds: sql`sum(${settled.seconds})`.mapWith(Number),
+      milliseconds: sql`sum(${settled.milliseconds})`.mapWith(Number),
     })
     .from(settled)
     .groupBy(settled.status, settled.bucket)
@@ -58,7 +58,7 @@ async function transferFamilies(db: Database): Promise<Family[]> {
   ]
 }
 
-const sumOf = (rows: readonly Bucket[], of: 'count' | 'seconds') => rows.reduce((sum, row) => sum + row[of], 0)
+const sumOf = (rows: readonly Bucket[], of: 'count' | 'milliseconds') => rows.reduce((sum, row) => sum + row[of], 0)
 
 /** The buckets of a histogram are cumulative. */
 function settlementFamily(succeeded: readonly Bucket[]): Family {
@@ -75,7 +75,7 @@ function settlementFamily(succeeded: readonly Bucket[]): Family {
     type: 'histogram',
     samples: [
       ...buckets,
-      { labels: {}, value: sumOf(succeeded, 'seconds'), suffix: '_sum' },
+      { labels: {}, value: sumOf(succeeded, 'milliseconds') / 1000, suffix: '_sum' },
       { labels: {}, value: all, suffix: '_count' },
     ],
   }

@@ -53,7 +53,7 @@ export async function readTraffic(db: Database, now: Date, range: Range = '24h')
         status: settled.status,
         bucket: settled.bucket,
         count: sql`sum(${settled.count})`.mapWith(Number),
-        seconds: sql`sum(${settled.seconds})`.mapWith(Number),
+        milliseconds: sql`sum(${settled.milliseconds})`.mapWith(Number),
       })
       .from(settled)
       .groupBy(sql`part`, settled.status, settled.bucket),

@@ -17,6 +17,8 @@ export const EVER = 'ever'
 export const hourOf = (at: Date): string => at.toISOString().slice(0, 13)
 
 const seconds = sql`extract(epoch from ${transfers.settledAt} - ${transfers.createdAt})`
+/** The clocks of two hosts may differ by more than a transfer took. */
+const milliseconds = sql`round(greatest(0, ${seconds} * 1000))::bigint`
 const hour = sql<string>`to_char(${transfers.createdAt} at time zone 'UTC', 'YYYY-MM-DD"T"HH24')`
 const sponsor = sql<string>`coalesce(${transfers.sponsor}, '')`
 const bucket = sql`width_bucket(${seconds}, ${sql.raw(`array[${SECONDS.join(', ')}]::numeric[]`)})`
@@ -25,7 +27,7 @@ const bucket = sql`width_bucket(${seconds}, ${sql.raw(`array[${SECONDS.join(', '
 export const DIMENSIONS = { hour, status: transfers.status, sponsor, bucket }
 export const SUMS = {
   count: sql`count(*)`.mapWith(Number),
-  seconds: sql`sum(${seconds})`.mapWith(Number),
+  milliseconds: sql`sum(${milliseconds})`.mapWith(Number),
   fees: sql`sum(coalesce(${transfers.feeCharged}, 0))`.mapWith(BigInt),
 }
 
@@ -41,14 +43,14 @@ const SOURCES: Record<Rollup, { sequence: string; add: (after: number, through: 
     add: (
       after,
       through,
-    ) => sql`INSERT INTO ${settlementCounts} AS counts (hour, status, sponsor, bucket, count, seconds, fees)
-      SELECT coalesce(hour, ${EVER}), status, sponsor, bucket, count(*), sum(seconds), sum(fees) FROM (
-        SELECT ${hour} AS hour, ${transfers.status} AS status, ${sponsor} AS sponsor, ${bucket} AS bucket, ${seconds} AS seconds,
-          coalesce(${transfers.feeCharged}, 0) AS fees
+    ) => sql`INSERT INTO ${settlementCounts} AS counts (hour, status, sponsor, bucket, count, milliseconds, fees)
+      SELECT coalesce(hour, ${EVER}), status, sponsor, bucket, count(*), sum(milliseconds), sum(fees) FROM (
+        SELECT ${hour} AS hour, ${transfers.status} AS status, ${sponsor} AS sponsor, ${bucket} AS bucket,
+          ${milliseconds} AS milliseconds, coalesce(${transfers.feeCharged}, 0) AS fees
         FROM ${transfers} WHERE ${and(isCounted, gt(transfers.settlement, after), lte(transfers.settlement, through))}
       ) AS settled GROUP BY GROUPING SETS ((hour, status, sponsor, bucket), (status, sponsor, bucket))
       ON CONFLICT (hour, status, sponsor, bucket) DO UPDATE SET count = counts.count + excluded.count,
-        seconds = counts.seconds + excluded.seconds, fees = counts.fees + excluded.fees`,
+        milliseconds = counts.milliseconds + excluded.milliseconds, fees = counts.fees + excluded.fees`,
   },
   refusals: {
     sequence: 'audit_log_sequence_seq',

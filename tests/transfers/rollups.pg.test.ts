@@ -106,6 +106,24 @@ test('counts each transfer once however many processes roll up at the same time'
   expect(await readMetrics()).toEqual([20, 210])
 })
 
+test('adds up times exactly in any grouping, and counts none below zero', async () => {
+  await slow.query('COMMIT')
+  const sums = [
+    [0.1, 0.1],
+    [0.2, 0.3],
+    [0.3, 0.6],
+    [0.7, 1.3],
+    [1.1, 2.4],
+    [-5, 2.4],
+  ] as const
+  for (const [count, [seconds, sum]] of sums.entries()) {
+    await settle(seconds)
+    expect(await readMetrics()).toEqual([count + 1, sum])
+    await expectRolledUp(count + 1)
+    expect(await readMetrics()).toEqual([count + 1, sum])
+  }
+})
+
 test('goes back to no number that another process has counted meanwhile', async () => {
   await slow.query('COMMIT')
   await settle(5)
