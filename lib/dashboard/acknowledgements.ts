@@ -1,7 +1,7 @@
-import { and, eq, gte, isNull, type SQLWrapper, sql } from 'drizzle-orm'
+import { and, eq, gte, isNull, type SQL, type SQLWrapper, sql } from 'drizzle-orm'
 import { acknowledgements } from '#drizzle/schema/audit.ts'
 import { batches, identities } from '#drizzle/schema/directory.ts'
-import { batchJobs } from '#drizzle/schema/relay.ts'
+import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
 import { transfers } from '#drizzle/schema/transfers.ts'
 import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
@@ -28,6 +28,17 @@ export interface Acknowledgement {
   at: Date
 }
 
+/** The stored time of a condition's last event, which its page shows. Null for a record that never had the condition. */
+const LAST_EVENTS: Record<AcknowledgeableCondition, SQL> = {
+  payoutsFailed: sql`${batches.failedAt}`,
+  batchStalled: sql`${batches.progressedAt}`,
+  transferOverdue: sql`coalesce(${transfers.settledAt}, ${transfers.createdAt})`,
+  outcomeUnknown: sql`${transfers.settledAt}`,
+  jobFailed: sql`${batchJobs.endedAt}`,
+  jobStalled: sql`(select max(greatest(${batchItems.queuedAt}, ${batchItems.sentAt}, ${batchItems.settledAt}))
+    from ${batchItems} where ${batchItems.job} = ${batchJobs.id})`,
+}
+
 const { condition, subject, note, operator, at, seen } = acknowledgements
 
 /** The columns of an acknowledgement, for a query that joins the table. All are null if there is none. */
@@ -43,8 +54,9 @@ export function acknowledges(of: AcknowledgeableCondition, record: SQLWrapper, e
 export const isUnacknowledged = isNull(subject)
 
 /**
- * Acknowledges a condition of a record. Resolves to false if the record does not exist.
- * @param given.seen the last event that the operator's page showed. A later one reopens the condition
+ * Acknowledges a condition of a record. Resolves to false if the record does not exist or never had the condition.
+ * @param given.seen the last event that the operator's page showed. A later one reopens the condition. It is compared with
+ *   the stored event and not with a clock: hosts' clocks differ, and a forged time must not hide what happens next
  */
 export async function acknowledge(
   { db, now, actor }: { db: Database; now: Date; actor: Actor },
@@ -52,9 +64,10 @@ export async function acknowledge(
 ): Promise<boolean> {
   if (!isId(given.subject)) return false
   return await transact(db, async (tx) => {
-    const record = await findOrganisation(tx, ACKNOWLEDGEABLE[given.condition], given.subject)
-    if (!record) return false
-    const row = { ...given, seen: given.seen < now ? given.seen : now, operator: actor.sub, at: now }
+    const record = await findRecord(tx, given.condition, given.subject)
+    if (!record?.lastEvent) return false
+    const last = given.seen < record.lastEvent ? given.seen : record.lastEvent
+    const row = { ...given, seen: last, operator: actor.sub, at: now }
     await tx
       .insert(acknowledgements)
       .values(row)
@@ -73,20 +86,22 @@ export async function acknowledge(
   })
 }
 
-async function findOrganisation(
+async function findRecord(
   db: Database,
-  type: (typeof ACKNOWLEDGEABLE)[AcknowledgeableCondition],
+  of: AcknowledgeableCondition,
   id: string,
-): Promise<{ organisation: string | null } | undefined> {
+): Promise<{ organisation: string | null; lastEvent: Date | null } | undefined> {
+  const type = ACKNOWLEDGEABLE[of]
+  const lastEvent = LAST_EVENTS[of].mapWith(seen) as SQL<Date | null>
   if (type === 'job') {
     const [job] = await db
-      .select({ organisation: identities.organisation })
+      .select({ organisation: identities.organisation, lastEvent })
       .from(batchJobs)
       .leftJoin(identities, and(eq(identities.kind, batchJobs.userKind), eq(identities.sub, batchJobs.userSub)))
       .where(eq(batchJobs.id, id))
     return job
   }
   const table = type === 'batch' ? batches : transfers
-  const [row] = await db.select({ organisation: table.organisation }).from(table).where(eq(table.id, id))
+  const [row] = await db.select({ organisation: table.organisation, lastEvent }).from(table).where(eq(table.id, id))
   return row
 }

@@ -97,7 +97,8 @@ export async function countPayouts(
         else 'started' end`,
       ...(isProgress && { progressedAt: now }),
       startedAt: sql`case when ${isUnsent} then null else coalesce(${batches.startedAt}, ${moment}) end`,
-      ...(isFailure && { failedAt: now }),
+      // An acknowledgement covers failures up to `failed_at`: a new one is later, even if this process's clock is behind.
+      ...(isFailure && { failedAt: sql`greatest(${moment}, ${batches.failedAt} + interval '1 millisecond')` }),
       completedAt: sql`case when ${isCompleted} then coalesce(${batches.completedAt}, ${moment}) end`,
     })
     .where(inArray(batches.id, ids))
