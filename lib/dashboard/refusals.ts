@@ -5,8 +5,9 @@ import type { Database } from '#lib/db/connection.ts'
 import type { Order } from '#lib/db/keyset.ts'
 import { REFUSALS } from '#lib/refusal/refusal.ts'
 import { writtenBetween } from './audit-days.ts'
-import { type Filters, having, isAccount, isDay, isOneOf, isRecordId } from './filters.ts'
+import { type Filters, having, isAccount, isDay, isOneOf, isRecordId, readFilters } from './filters.ts'
 import { countUpTo, type PageRequest, readAll, readPage, type Source } from './list.ts'
+import { TRANSFER_FILTERS } from './transfer-filters.ts'
 
 export interface RefusalLine {
   sequence: number
@@ -32,6 +33,16 @@ export const REFUSAL_FILTERS = {
 }
 
 export type RefusalFilters = Filters<typeof REFUSAL_FILTERS>
+
+/**
+ * Reads the filters of the refusals from a query for transfers. Undefined if no refusal can match it: the log doesn't name
+ * the batch of a refused transfer, and a transfer that was sent fails for other reasons.
+ */
+export function refusalFiltersOf(query: Readonly<Record<string, string>>): RefusalFilters | undefined {
+  const { batch, reason } = readFilters(TRANSFER_FILTERS, query).filters
+  const { filters } = readFilters(REFUSAL_FILTERS, query)
+  return batch === '' && reason === filters.reason ? filters : undefined
+}
 
 /** Lists the sponsor's refusals from the audit log. */
 export async function listRefusals(db: Database, filters: RefusalFilters, page: PageRequest) {

@@ -9,7 +9,13 @@ import { JOB_FILTERS, listJobs, readJobs } from '#lib/dashboard/jobs.ts'
 import { type List, MOST_COUNTED, PAGE_SIZE } from '#lib/dashboard/list.ts'
 import { listOrganisations, ORGANISATION_FILTERS, readOrganisations } from '#lib/dashboard/organisations.ts'
 import { listPayouts, PAYOUT_FILTERS, readPayouts } from '#lib/dashboard/payouts.ts'
-import { countRefusals, listRefusals, REFUSAL_FILTERS, readRefusals } from '#lib/dashboard/refusals.ts'
+import {
+  countRefusals,
+  listRefusals,
+  REFUSAL_FILTERS,
+  readRefusals,
+  refusalFiltersOf,
+} from '#lib/dashboard/refusals.ts'
 import { TRANSFER_FILTERS } from '#lib/dashboard/transfer-filters.ts'
 import { listTransfers, readTransfers } from '#lib/dashboard/transfers.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
@@ -314,6 +320,20 @@ describe('lists and exports exactly the records that match, each once, in both d
       ['Contoso_100%', null, 2_500],
     ])
   })
+})
+
+test.each<[query: Given, reason: string | undefined]>([
+  [{ view: 'refused' }, ''],
+  [{ reason: 'quota-transfers' }, 'quota-transfers'],
+  [{ reason: 'txFailed' }, undefined],
+  [{ reason: '3506', view: 'refused' }, undefined],
+  [{ reason: 'no such reason' }, ''],
+  [{ batch: PAYEE }, undefined],
+  [{ batch: 'x' }, ''],
+])('reads the filters of refusals from a query for transfers: %j', (query, reason) => {
+  expect(refusalFiltersOf({ ...query, account: 'G1' })).toEqual(
+    reason === undefined ? undefined : { ...readFilters(REFUSAL_FILTERS, {}).filters, account: 'G1', reason },
+  )
 })
 
 test('reports filters that a list does not have, and ignores them', () => {

@@ -2,7 +2,7 @@ import type { Metadata } from 'next'
 import { findFilterNames } from '#lib/dashboard/filter-names.ts'
 import { readFilters } from '#lib/dashboard/filters.ts'
 import { readIfReachable } from '#lib/dashboard/reading.ts'
-import { countRefusals, listRefusals, REFUSAL_FILTERS } from '#lib/dashboard/refusals.ts'
+import { countRefusals, listRefusals, refusalFiltersOf } from '#lib/dashboard/refusals.ts'
 import { TRANSFER_FILTERS } from '#lib/dashboard/transfer-filters.ts'
 import { listTransfers } from '#lib/dashboard/transfers.ts'
 import type { Service } from '#lib/server/services.ts'
@@ -26,6 +26,15 @@ const TABS = [
 
 const SORTS = [...BY_TIME, ['fee', 'Highest fee (newest 10,000)']] as const
 
+/** The tabs share their filters: one that no refusal matches is shown, and empties the list. */
+const REFUSED_CHECKS = {
+  ...REFUSAL_LIST.checks,
+  batch: TRANSFER_FILTERS.batch,
+  reason: TRANSFER_FILTERS.reason,
+}
+
+const NO_REFUSALS: Awaited<ReturnType<typeof listRefusals>> = { rows: [], previous: undefined, next: undefined }
+
 type Db = Parameters<typeof listTransfers>[0]
 
 /** The transfers that the sponsor paid for, with their recipients, and the transfers that it refused. */
@@ -34,7 +43,7 @@ export default async function TransfersPage({ searchParams }: PageProps<'/transf
   const service = await requireOperator(addressOf('/transfers', query))
   const { database, settings, now } = service
   const network = settings.network.name
-  const { filters, unknown } = readFilters(query.view === 'refused' ? REFUSAL_LIST.checks : TRANSFER_FILTERS, query)
+  const { filters, unknown } = readFilters(query.view === 'refused' ? REFUSED_CHECKS : TRANSFER_FILTERS, query)
   const data = await readIfReachable(database, (db) => readFound(db, query, service))
   const page = {
     here: '/transfers',
@@ -78,14 +87,18 @@ export default async function TransfersPage({ searchParams }: PageProps<'/transf
 
 async function readFound(db: Db, query: Query, service: Service) {
   const { filters } = readFilters(TRANSFER_FILTERS, query)
-  const { filters: refused } = readFilters(REFUSAL_FILTERS, query)
+  const refused = refusalFiltersOf(query)
   const isRefused = query.view === 'refused'
   const transfers = await listTransfers(db, withoutFaucet(filters, service), isRefused ? {} : query)
-  // A transfer of a batch may be refused, but the log doesn't name the batch.
-  const count = filters.batch === '' ? await countRefusals(db, refused) : 0
-  const refusals = isRefused ? await listRefusals(db, refused, query) : undefined
+  const count = refused ? await countRefusals(db, refused) : 0
+  const listed = isRefused && refused ? await listRefusals(db, refused, query) : NO_REFUSALS
   const names = await findFilterNames(db, filters)
-  return { transfers, refusals, names, counts: new Map(transfers.counts).set('refused', count) }
+  return {
+    transfers,
+    refusals: isRefused ? listed : undefined,
+    names,
+    counts: new Map(transfers.counts).set('refused', count),
+  }
 }
 
 function NoTransfers({ network }: { network: string }) {
