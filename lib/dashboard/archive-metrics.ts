@@ -1,6 +1,7 @@
 import { openArchive, readCoverage } from '#lib/archive/history.ts'
 import type { ArchiveContext } from '#lib/archive/ingest.ts'
 import { readWindow } from '#lib/archive/source.ts'
+import { readOnly } from '#lib/db/read-only.ts'
 import type { Family } from '#lib/observability/metrics.ts'
 
 /**
@@ -9,7 +10,7 @@ import type { Family } from '#lib/observability/metrics.ts'
  */
 export async function archiveFamilies(archive: ArchiveContext): Promise<Family[]> {
   const { oldestLedger, latestLedger } = await readWindow(archive.network)
-  const db = await archive.database()
+  const db = readOnly(await archive.database())
   const stored = await openArchive(db, archive.token)
   const coverage = stored && (await readCoverage(db, stored))
   const through = coverage?.ingestedThrough ?? oldestLedger - 1

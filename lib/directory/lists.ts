@@ -13,6 +13,7 @@ import {
   rowsToRead,
 } from '#lib/db/paging.ts'
 import { preparedOnce } from '#lib/db/prepared.ts'
+import { readOnly } from '#lib/db/read-only.ts'
 import { type Row, rowsOf } from '#lib/db/rows.ts'
 
 /** The query of a list: page, status and a text `q`. `fields` names the fields that `q` is matched against. */
@@ -80,12 +81,16 @@ export function defineList<Columns extends ListColumns>(
     const part = cutPage(rows, page)
     if (!page.counts) return part
     if (!page.after && !part.next) return { ...part, total: part.items.length }
+    const reader = readOnly(db)
     const [total] = filter
-      ? await db
+      ? await reader
           .select({ total: count() })
           .from(table)
           .where(and(isOwn(organisation), filter))
-      : await db.select({ total: organisations[counter] }).from(organisations).where(eq(organisations.id, organisation))
+      : await reader
+          .select({ total: organisations[counter] })
+          .from(organisations)
+          .where(eq(organisations.id, organisation))
     return { ...part, ...total }
   }
 

@@ -1,7 +1,11 @@
-import { sql } from 'drizzle-orm'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { eq, sql } from 'drizzle-orm'
+import type { Pool } from 'pg'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { batches } from '#drizzle/schema/directory.ts'
+import { batchRow, insertRows, organisationRow } from '#lib/cli/seed/rows.ts'
 import { type Database, openStore, type Store, sqlState } from '#lib/db/connection.ts'
 import { readOnly } from '#lib/db/read-only.ts'
+import { defineList } from '#lib/directory/lists.ts'
 import { cloneDatabase, type TestDatabase } from '../support/database.ts'
 import { startWebSocketProxy, type WebSocketProxy } from '../support/web-socket-proxy.ts'
 
@@ -43,6 +47,28 @@ describe.each(['pg', 'vercel'] as const)('with the driver %s', (driver) => {
     }
     expect(await readOnly(db).query.quotas.findMany()).toEqual([])
     expect(await db.query.quotas.findMany()).toEqual([])
+  })
+
+  test('reads a page of a list and its total in such transactions', async () => {
+    const organisation = organisationRow()
+    await insertRows(db, {
+      organisations: [organisation],
+      batches: [1, 2].map(() => batchRow({ organisation: organisation.id })),
+    })
+    const { $client: pool } = db as unknown as { $client: Pool }
+    const query = vi.spyOn(pool, 'query')
+    const list = defineList(
+      batches,
+      { id: batches.id, createdAt: batches.createdAt, sequence: batches.sequence },
+      (own) => eq(batches.organisation, own),
+    )
+    const page = { limit: 1, after: undefined, counts: true }
+    for (const filter of [undefined, eq(batches.status, 'draft')]) {
+      const part = await list.readPage(db, organisation.id, { filter, page, counter: 'batchCount' })
+      expect([part.items.length, part.total]).toEqual([1, 2])
+    }
+    expect(query).not.toHaveBeenCalled()
+    query.mockRestore()
   })
 
   test('reads in the transaction that it is given', async () => {
