@@ -1,13 +1,17 @@
+import { execFile } from 'node:child_process'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { desc, sql } from 'drizzle-orm'
+import { promisify } from 'node:util'
+import { desc, eq, sql } from 'drizzle-orm'
+import { Client } from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { auditLog } from '#drizzle/schema/audit.ts'
 import { dropAudit, exportAudit } from '#lib/db/audit-export.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { rollUp } from '#lib/transfers/rollups.ts'
+import { CHILD_VARIABLES } from '../support/child-variables.ts'
 import { startDatabase, type TestDatabase } from '../support/database.ts'
 
 const BEFORE = new Date('2026-06-01T00:00:00Z')
@@ -110,4 +114,32 @@ test('deletes nothing for a role that does not own the table, and nothing that w
   expect(rows).toEqual([{ left: 1 }])
   await db.execute(sql`DROP OWNED BY payroll_auditor`)
   await db.execute(sql`DROP ROLE payroll_auditor`)
+})
+
+const AUGUST = '2026-08-01T00:00:00Z'
+const countIn = (at: string) => db.$count(auditLog, eq(auditLog.at, new Date(at)))
+
+test('the command deletes nothing that an open transaction keeps from being counted', async () => {
+  const run = async (before: string, file: string) => {
+    const args = ['lib/cli/audit.ts', 'export', '--before', before, '--out', join(folder, file), '--drop']
+    const env = { ...CHILD_VARIABLES, NODE_ENV: 'test' as const, DATABASE_URL: database.url }
+    return (await promisify(execFile)(process.execPath, args, { env })).stdout
+  }
+  const open = new Client({ connectionString: database.url })
+  await open.connect()
+  try {
+    await open.query('BEGIN')
+    await open.query('SELECT pg_current_xact_id()')
+    await write(AUGUST, 3)
+    expect(await run('2026-09', 'early.ndjson')).toMatch(/entries deleted\nTransactions that are still open/)
+    expect(await countIn(AUGUST)).toBe(3)
+    await open.query('COMMIT')
+  } finally {
+    await open.end()
+  }
+  expect(await run('2026-09', 'late.ndjson')).toMatch(/^(\d+) entries written.*\n\1 entries deleted\n$/)
+  expect(await countIn(AUGUST)).toBe(0)
+  await expect(run('9999-01', 'future.ndjson')).rejects.toMatchObject({
+    stderr: expect.stringContaining('two days ago'),
+  })
 })
