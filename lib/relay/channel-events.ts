@@ -67,7 +67,7 @@ const CHANNELS_PER_FILTER = 2
 
 /**
  * The transfers of channels since a ledger, or as far as the RPC's history goes back.
- * @returns the first ledger that was read, and the latest one
+ * @param since the first ledger, given the latest one
  * @throws LedgerError
  */
 export async function readPaymentsSince(
