@@ -31,17 +31,20 @@ export async function findRecorded(db: Database, { channel, hash, ledger }: Toke
 /**
  * Records a payment that the ledger applied and no row has, as the sponsor records any transaction that reached the ledger
  * without it, and ends the item or settles the payout that it was made for, in the same SQL transaction. Resolves to
- * that item. `transfer-open`: another transfer that may pay the same is not decided yet. Nothing is recorded then.
+ * that item. `transfer-open`: another transfer that may pay the same is not decided yet. `rpc-lags`: the RPC does not have
+ * the transaction yet. Nothing is recorded then.
  */
 export async function recordPayment(
   relay: Relay,
   channel: Channel,
   event: TokenEvent,
-): Promise<{ item: Item | undefined } | 'history-too-short' | 'transfer-open'> {
+): Promise<{ item: Item | undefined } | 'history-too-short' | 'rpc-lags' | 'transfer-open'> {
   const { sponsor } = relay
   const context = { sponsor, tracker: sponsor.tracker, waitMs: 0 }
-  const signedXDR = await readInner(relay, event.hash)
-  if (signedXDR === undefined) return 'history-too-short'
+  const found = await lookUp(relay.network, event.hash)
+  if (found.status === 'NOT_FOUND') return found.oldestLedger > event.ledger ? 'history-too-short' : 'rpc-lags'
+  const { envelope } = decodeEnvelope(found.envelopeXdr, relay.network.passphrase)
+  const signedXDR = xdr.TransactionEnvelope.envelopeTypeTx(envelope).toXdr('base64')
   const signed = TransactionBuilder.fromXdr(signedXDR, relay.network.passphrase)
   const ending = { status: 'paid', hash: event.hash, innerHash: Buffer.from(signed.hash()).toString('hex') } as const
   for (;;) {
@@ -68,14 +71,6 @@ export async function recordPayment(
       if (!isItemError(error, 'item-gone')) throw error
     }
   }
-}
-
-/** The signed transaction (base64 XDR) inside the fee bump of this hash; undefined if the RPC no longer has it. */
-async function readInner({ network }: Relay, hash: string): Promise<string | undefined> {
-  const found = await lookUp(network, hash)
-  if (found.status === 'NOT_FOUND') return undefined
-  const { envelope } = decodeEnvelope(found.envelopeXdr, network.passphrase)
-  return xdr.TransactionEnvelope.envelopeTypeTx(envelope).toXdr('base64')
 }
 
 /**

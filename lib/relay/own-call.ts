@@ -1,3 +1,4 @@
+import { readAccount } from '#lib/stellar/account.ts'
 import { isContested, lookUp, send } from '#lib/stellar/transaction.ts'
 import type { SignedCall } from '#lib/wallet/transaction.ts'
 import { ItemError } from './item-error.ts'
@@ -35,7 +36,10 @@ export async function submitOwnCall(
     if (found.status === 'SUCCESS') return
     if (found.status !== 'NOT_FOUND') throw new ItemError('call-failed', 'the call failed on the ledger')
     if (found.latestLedgerCloseTime > call.maxTime) {
-      await releaseSequence(db, relay.token, claim)
+      const { account, latestLedger } = await readAccount(network.server, channel)
+      // Another call with this number may have been applied, of another host or of an earlier attempt.
+      const isFree = latestLedger >= found.latestLedger && account && account.seqNum < claim.sequenceNumber
+      if (isFree) await releaseSequence(db, relay.token, claim)
       throw new ItemError('call-expired', 'the call expired')
     }
     if (sentLedger < found.latestLedger) sentLedger = await resubmit(relay, call, found.latestLedger)

@@ -46,11 +46,15 @@ async function readOnce(relay: Relay, job: string): Promise<void> {
 async function readPayments(relay: Relay): Promise<void> {
   const { pastPayments: past } = relay.memory
   const channels = relay.channels.map(({ address }) => address)
-  const since = (latest: number) => Math.max(latest - LOOK_BACK, past.through)
+  // A node may lag behind the one that was read before. Far below it, the network was reset.
+  const isReset = (latest: number) => latest + LAG < past.through
+  const since = (latest: number) =>
+    Math.max(latest - LOOK_BACK, isReset(latest) ? 0 : Math.min(past.through, latest - LAG))
   const { payments, latestLedger } = await readPaymentsSince(relay, channels, since)
   if (latestLedger < relay.sponsor.tracker.recency.latestLedger() - LAG) {
     throw new LedgerError('unavailable', 'the RPC’s events are behind its ledger')
   }
+  if (isReset(latestLedger)) past.payments.clear()
   for (const payment of payments) past.payments.set(payment.hash, payment)
   for (const { hash, ledger } of past.payments.values()) {
     if (ledger < latestLedger - LOOK_BACK) past.payments.delete(hash)
@@ -64,9 +68,10 @@ async function settle(relay: Relay, channel: Channel, payment: TokenEvent, item:
   const transfer = await findRecorded(db, payment)
   if (!transfer) {
     const recorded = await recordPayment(relay, channel, payment)
-    if (recorded === 'transfer-open') throw new ItemError('payout-busy', 'another transfer may pay it')
-    if (typeof recorded !== 'string') throw new ItemError('item-gone', 'the ledger shows its payment')
-  } else if (item.payout !== null && transfer.payout === null) {
+    if (typeof recorded === 'string') throw new ItemError('payout-busy', 'its payment cannot be recorded yet')
+    throw new ItemError('item-gone', 'the ledger shows its payment')
+  }
+  if (item.payout !== null && transfer.payout === null) {
     // A release has recorded it for none, because the payout could not be claimed then.
     const claim = { payoutId: item.payout, hash: payment.hash, now: relay.now() }
     await linkRepeat(db, transfer.id, claim).catch((error: unknown) => {
