@@ -1,7 +1,10 @@
 import { xdr } from '@stellar/stellar-sdk'
+import { eq } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { relayChannels } from '#drizzle/schema/relay.ts'
+import { sendAndWait } from '#lib/cli/client/participants.ts'
 import { submitOwnCall } from '#lib/relay/own-call.ts'
+import { sequenceNumberOf } from '#lib/relay/sequence.ts'
 import { buildMerge } from '#lib/wallet/calls.ts'
 import type { Fault } from '../support/fault-proxy.ts'
 import { openTestService, type TestService } from '../support/test-service.ts'
@@ -46,4 +49,25 @@ test('reports a call that the network rejects as call-failed', async () => {
     code: 'call-failed',
     message: 'the network refused the call: txInsufficientBalance',
   })
+})
+
+test.each([
+  ['gives up the number of a call that has expired', false],
+  ['keeps the number of a call that has expired if another call has used it', true],
+])('%s', async (_, isUsed) => {
+  const { network, proxy, endowPayer } = service.ledger
+  const payer = await endowPayer(0n)
+  const [merge, other] = [
+    await buildMerge(network, payer.signer, undefined, { seconds: 3 }),
+    await buildMerge(network, payer.signer),
+  ]
+  if (isUsed) await sendAndWait(network, other.signedXdr)
+  proxy.rule(({ method }) => (method === 'sendTransaction' ? { answer: sendAnswer('TRY_AGAIN_LATER') } : 'pass'))
+  const { network: own, database } = service.running
+  await service.db.insert(relayChannels).values({ token: network.token, address: payer.address, seenAt: new Date() })
+  const relay = { network: own, database, token: network.token, signal: new AbortController().signal }
+  await expect(submitOwnCall(relay, payer.address, merge)).rejects.toMatchObject({ code: 'call-expired' })
+  const [channel] = await service.db.select().from(relayChannels).where(eq(relayChannels.address, payer.address))
+  const number = sequenceNumberOf(merge.signedXdr, network.passphrase)
+  expect(channel).toMatchObject({ sequenceNumber: number, ownCallSequence: isUsed ? number : number - 1n })
 })
