@@ -9,7 +9,7 @@ type Check = (value: string) => boolean
 /** The parameters that filter a list, each with the check of its values. */
 export type FilterChecks = Record<string, Check>
 
-/** The values of a list's filters, empty for those that are not set. */
+/** The value of each filter of a list; empty if the filter is not set. */
 export type Filters<Checks extends FilterChecks> = Record<keyof Checks, string>
 
 export const isOneOf =

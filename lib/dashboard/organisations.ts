@@ -87,7 +87,7 @@ async function addNumbers(
 ): Promise<OrganisationLine[]> {
   const ids = shown.map(({ id }) => id)
   const users = await findUsers(db, ids)
-  // Each query has an index.
+  // Present and removed contractors have separate indexes.
   const payments = await paymentsOf(db, ids, isNull)
   const formerPayments = await paymentsOf(db, ids, isNotNull)
   const work = await startedBatchesOf(db, ids, now)
@@ -101,7 +101,10 @@ async function addNumbers(
   }))
 }
 
-/** Returns when a payout was last paid for each organisation, to its contractors or to those that it has removed. */
+/**
+ * Returns when each organisation's payouts were last paid.
+ * @param isOfContractors `isNull` for payouts to its present contractors, `isNotNull` for those to removed ones
+ */
 async function paymentsOf(db: Database, ids: string[], isOfContractors: typeof isNull | typeof isNotNull) {
   const rows = await db
     .select({ organisation: contractors.organisation, at: max(contractors.lastPaidAt) })

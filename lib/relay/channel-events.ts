@@ -20,18 +20,6 @@ export interface TokenEvent {
   fields: Fields
 }
 
-/** What a process has seen of its channels' payments on the ledger. */
-export interface PastPayments {
-  /** by hash */
-  payments: Map<string, TokenEvent>
-  /** up to this ledger */
-  through: number
-  /** by job: read before this process's first payment for it */
-  jobs: Map<string, Promise<void>>
-}
-
-export const nothingPast = (): PastPayments => ({ payments: new Map(), through: 0, jobs: new Map() })
-
 /** Largest page of getEvents. */
 const PAGE = 1_000
 
@@ -43,11 +31,11 @@ const HEALTH = z.object({ oldestLedger: z.number().int(), latestLedger: z.number
  * @throws LedgerError
  */
 export async function readTokenEvents(
-  relay: EventSource,
+  source: EventSource,
   channel: string,
   lastLedger: number | undefined,
 ): Promise<{ transfers: TokenEvent[]; latestLedger: number } | 'history-too-short'> {
-  const { firstLedger } = await readHistory(relay)
+  const { firstLedger } = await readHistory(source)
   if (lastLedger !== undefined && lastLedger < firstLedger) return 'history-too-short'
   const own = topicOf(channel)
   const topics = [
@@ -55,7 +43,7 @@ export async function readTokenEvents(
     [symbol('spender_transfer'), own, '*', '*'],
     [symbol('register'), own],
   ]
-  const { events, latestLedger } = await readPages(relay, lastLedger ?? firstLedger, [topics])
+  const { events, latestLedger } = await readPages(source, lastLedger ?? firstLedger, [topics])
   const isWhole = lastLedger !== undefined || events.some(({ topic }) => nameOf(topic) === 'register')
   if (!isWhole) return 'history-too-short'
   return { transfers: events.filter(({ topic }) => nameOf(topic) !== 'register').map(decode), latestLedger }

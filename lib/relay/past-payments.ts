@@ -16,14 +16,14 @@ const LOOK_BACK = 10_000
 const MOST_JOBS = 1_000
 
 /**
- * Requires that the ledger shows no payment of this host's channels for the item in the last 10,000 ledgers, even if the
- * database knows of none. One that it shows is recorded, and settles the item or its payout. The ledger is read once per
- * job and process: the payments that follow are in the database.
+ * Requires that no channel of this host has paid the item in the last 10,000 ledgers, as the ledger shows, even if the database
+ * has no record of it. A payment found there is recorded, and settles the item or its payout. Each process reads the ledger
+ * once per job, before its first payment for it: later payments are in the database.
  * @throws ItemError `item-gone`, `payout-gone` or `payout-busy` if it was paid; LedgerError
  */
 export async function requireUnpaidOnLedger(relay: Relay, item: Item): Promise<void> {
   const { pastPayments } = relay.memory
-  await readOnce(relay, item.job)
+  await readOnceFor(relay, item.job)
   const purpose = purposeOf(item)
   for (const payment of pastPayments.payments.values()) {
     const channel = relay.channels.find(({ address }) => address === payment.channel)
@@ -32,7 +32,7 @@ export async function requireUnpaidOnLedger(relay: Relay, item: Item): Promise<v
   }
 }
 
-async function readOnce(relay: Relay, job: string): Promise<void> {
+async function readOnceFor(relay: Relay, job: string): Promise<void> {
   const { jobs } = relay.memory.pastPayments
   if (jobs.size > MOST_JOBS) jobs.clear()
   const reading = jobs.get(job) ?? readPayments(relay)
@@ -46,7 +46,7 @@ async function readOnce(relay: Relay, job: string): Promise<void> {
 async function readPayments(relay: Relay): Promise<void> {
   const { pastPayments: past } = relay.memory
   const channels = relay.channels.map(({ address }) => address)
-  // A node may lag behind the one that was read before. Far below it, the network was reset.
+  // A node may lag behind the one that responded before. A ledger far below means that the network was reset.
   const isReset = (latest: number) => latest + LAG < past.through
   const since = (latest: number) =>
     Math.max(latest - LOOK_BACK, isReset(latest) ? 0 : Math.min(past.through, latest - LAG))
@@ -62,7 +62,7 @@ async function readPayments(relay: Relay): Promise<void> {
   past.through = latestLedger
 }
 
-/** Settles what a payment on the ledger was made for. @throws ItemError */
+/** Settles the item or payout that a payment on the ledger was made for. @throws ItemError */
 async function settle(relay: Relay, channel: Channel, payment: TokenEvent, item: Item): Promise<never> {
   const db = await relay.database()
   const transfer = await findRecorded(db, payment)

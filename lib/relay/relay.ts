@@ -18,7 +18,7 @@ import type { Prover } from '#lib/wallet/prover.ts'
 import type { Allowance } from '#lib/wallet/spending.ts'
 import { VALIDITY_SECONDS } from '#lib/wallet/transaction.ts'
 import { findForeignCircuit } from '#lib/wallet/verification-keys.ts'
-import { nothingPast, type PastPayments } from './channel-events.ts'
+import type { TokenEvent } from './channel-events.ts'
 import { type LedgerWatch, watchLedger } from './ledger.ts'
 import { openPartyKeys, type PartyKeyCache } from './party-keys.ts'
 import { openProgress, type ShowProgress } from './progress.ts'
@@ -64,7 +64,15 @@ interface RelayMemory {
   keys: PartyKeyCache
   /** the last payment that each channel signed from an escrow: what it leaves once it is applied */
   lastPayments: Map<string, { allowance: Allowance; sequenceNumber: bigint; liveUntilLedger: number }>
-  pastPayments: PastPayments
+  /** what this process has seen of its channels' payments on the ledger */
+  pastPayments: {
+    /** by hash */
+    payments: Map<string, TokenEvent>
+    /** up to this ledger */
+    through: number
+    /** by job: the reading before this process's first payment for the job */
+    jobs: Map<string, Promise<void>>
+  }
 }
 
 /** The relay's intervals, in seconds. */
@@ -137,7 +145,11 @@ export function openRelay(
     showProgress: openProgress(),
     runProblem: readOnce(() => findRunProblem(rest.network, rest.token, guarded)),
     deployment,
-    memory: { keys: openPartyKeys(deployment), lastPayments: new Map(), pastPayments: nothingPast() },
+    memory: {
+      keys: openPartyKeys(deployment),
+      lastPayments: new Map(),
+      pastPayments: { payments: new Map(), through: 0, jobs: new Map() },
+    },
   }
 }
 

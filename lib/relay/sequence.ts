@@ -75,8 +75,8 @@ async function recordMove(store: ChannelStore, address: string, sequenceNumber: 
     .where(and(isChannel(store.token, address), sql`${known} < ${sequenceNumber}`))
 }
 
-/** The statuses of a transfer whose sequence number may have been used on the ledger. */
-const MAY_HAVE_USED = ['open', 'succeeded', 'failed', 'unknown'] as const
+/** The statuses of a decided transfer that has used its sequence number on the ledger, or may have. */
+const MAY_HAVE_USED = ['succeeded', 'failed', 'unknown'] as const
 
 /**
  * Records the problem `moved` if the ledger's sequence number is the recorded one, and nothing that this database knows has
@@ -89,7 +89,7 @@ async function recordUnknownUse(store: ChannelStore, address: string, sequenceNu
   const isUse = and(
     eq(transfers.account, address),
     eq(transfers.sequenceNumber, sequenceNumber),
-    inArray(transfers.status, [...MAY_HAVE_USED]),
+    inArray(transfers.status, ['open', ...MAY_HAVE_USED]),
   )
   await db
     .update(relayChannels)
@@ -180,10 +180,7 @@ async function isKnownUse(relay: Relay, { channel, innerHash }: HeldItem, number
   const isOther = and(
     eq(transfers.account, channel),
     eq(transfers.sequenceNumber, number),
-    inArray(
-      transfers.status,
-      MAY_HAVE_USED.filter((status) => status !== 'open'),
-    ),
+    inArray(transfers.status, [...MAY_HAVE_USED]),
     notExists(db.select().from(envelopes).where(isItems)),
   )
   return (await db.$count(transfers, isOther)) > 0

@@ -33,7 +33,7 @@ const CHORES = {
 type Chore = keyof typeof CHORES
 const NAMES = Object.keys(CHORES) as Chore[]
 
-/** The chores whose result does not depend on the process. `items` does: each process resumes those of its own relay key. */
+/** The chores that one process does for all. `items` is none of them: each process resumes the items of its own relay key. */
 const SHARED: ReadonlySet<Chore> = new Set(['envelopes', 'contractors', 'challenges', 'refusals', 'rollups'])
 
 /** A round looks up some of the waiting contractors, and the next round goes on behind them. */

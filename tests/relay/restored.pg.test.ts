@@ -138,7 +138,7 @@ test('pays no item again after a restore, and settles it when its channel is rel
   expect(await fixture.received(payee)).toBe(31n)
 })
 
-test('settles the item with the amount that a moved channel paid, not an older one of the same payee', async () => {
+test('settles the item that a moved channel has paid, not an older one of the same payee', async () => {
   const { client, payee } = await fixture.engaged()
   const job = await fixture.begin(client, 32, 64)
   const restore = await backUp()

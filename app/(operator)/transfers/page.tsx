@@ -26,7 +26,7 @@ const TABS = [
 
 const SORTS = [...BY_TIME, ['fee', 'Highest fee (newest 10,000)']] as const
 
-/** The tabs share their filters: one that no refusal matches is shown, and empties the list. */
+/** The tabs share their filters. The tab Refused also shows a filter that no refusal can match; its list is then empty. */
 const REFUSED_CHECKS = {
   ...REFUSAL_LIST.checks,
   batch: TRANSFER_FILTERS.batch,
