@@ -414,7 +414,7 @@ test('pays no payout of a run again that the restored database has as a draft', 
 })
 
 test('releases no channel while an item that it has paid is signed on another', async () => {
-  const { batch } = await restoreRun('within the run')
+  const { runs, batch, paid } = await restoreRun('within the run')
   const [item] = await fixture.db.query.batchItems.findMany({
     where: (row, { and, eq, isNull }) => and(eq(row.payout, batch.payouts[0]?.id ?? ''), isNull(row.settledAt)),
   })
@@ -431,7 +431,11 @@ test('releases no channel while an item that it has paid is signed on another', 
     .update(batchItems)
     .set({ status: 'queued', channel: null, signedXdr: null, innerHash: null, spender: address })
     .where(isItem)
-  expect(await releaseMoved(relay, { address, isUnverified: false })).toEqual({ recorded: 2, settled: 2 })
+  // The releases before may have settled the other payment, if it was the first.
+  const released = await releaseMoved(relay, { address, isUnverified: false })
+  expect([1, 2].map((count) => ({ recorded: count, settled: count }))).toContainEqual(released)
+  const items = await runs.itemsOf(batch)
+  expect(items.map(({ status, hash }) => `${status} ${hash}`)).toEqual(paid.map((hash) => `paid ${hash}`))
 })
 
 test('records the payments of a batch that the restored database lacks for no payout', async () => {
