@@ -36,7 +36,7 @@ export const organisations = pgTable(
     name: text('name').notNull(),
     /** when a read of its contractors last looked up their registrations in the ledger */
     registrationsAskedAt: instant('registrations_asked_at'),
-    /** the number of its batches, and of its contractors that are not removed; triggers count them (triggers.sql) */
+    /** the number of its batches, and of its contractors that are not removed; triggers count them (functions.sql) */
     batchCount: integer('batch_count').notNull().default(0),
     contractorCount: integer('contractor_count').notNull().default(0),
     createdAt: instant('created_at').notNull().defaultNow(),

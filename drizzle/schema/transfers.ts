@@ -99,7 +99,7 @@ export const transfers = pgTable(
     feeCharged: stroops('fee_charged'),
     createdAt: instant('created_at').notNull().defaultNow(),
     settledAt: instant('settled_at'),
-    /** the order in which transfers were settled, numbered by a trigger (triggers.sql); null while it is open */
+    /** the order in which transfers were settled, numbered by a trigger (functions.sql); null while it is open */
     settlement: bigint('settlement', { mode: 'number' }),
   },
   (table) => [

@@ -2,6 +2,7 @@ import { inLine, type Line, openLine } from '#lib/http/fairness.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { type Connection, connectPg, connectPglite, connectVercel, isPooledNeon } from './drivers.ts'
 import { sqlState, unreachable } from './errors.ts'
+import { withLastStatements } from './last-statements.ts'
 import { type Database, READ_COMMITTED } from './schema.ts'
 
 export { databaseFailure, isUnreachable, sqlState, violatedConstraint } from './errors.ts'
@@ -133,10 +134,14 @@ async function attempt<Result>(db: Database, work: (tx: Database) => Promise<Res
   for (let time = 1; ; time += 1) {
     let hasBegun = false
     try {
-      return await db.transaction(async (tx) => {
-        hasBegun = true
-        return await work(tx)
-      }, READ_COMMITTED)
+      return await withLastStatements(db, (finish) =>
+        db.transaction(async (tx) => {
+          hasBegun = true
+          const result = await work(tx)
+          await finish(tx)
+          return result
+        }, READ_COMMITTED),
+      )
     } catch (error) {
       if (!hasBegun) throw unreachable(error)
       const state = sqlState(error)

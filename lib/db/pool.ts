@@ -1,5 +1,6 @@
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { sqlState } from './errors.ts'
+import { takeLastStatements } from './last-statements.ts'
 
 /** The part of a pool that both drivers share. */
 interface Pool {
@@ -26,6 +27,7 @@ export function guardPool(pool: Pool): void {
     client.on('error', logBrokenConnection)
     limitTransactions(client)
     closeIfSilent(client)
+    endTransactions(client)
   })
   pool.connect = new Proxy(pool.connect, {
     apply: (connect, self, args) => {
@@ -53,10 +55,32 @@ function limitTransactions(client: Client): void {
   })
 }
 
-const withLimits = (statement: unknown) =>
+const withLimits = (statement: unknown) => rewrite(statement, (text) => `${text}; ${limitsOf(text)}`)
+
+/** Sends the last statements of a transaction in one message with its COMMIT, and makes sure that it was committed. */
+function endTransactions(client: Client): void {
+  client.query = new Proxy(client.query, {
+    apply: (query, self, args: unknown[]) => {
+      const [statement, ...others] = args
+      if (!isCommit(statement)) return Reflect.apply(query, self, args)
+      const last = takeLastStatements()
+      const ended: unknown = Reflect.apply(query, self, [rewrite(statement, (text) => `${last}${text}`), ...others])
+      return ended instanceof Promise ? ended.then(assertCommitted) : ended
+    },
+  })
+}
+
+/** PostgreSQL answers the COMMIT of a transaction in which a statement has failed with ROLLBACK, which is no error. */
+function assertCommitted(ended: unknown): unknown {
+  const { command }: { command?: unknown } = Array.isArray(ended) ? ended.at(-1) : ended
+  if (command !== 'COMMIT') throw new Error(`the database ended a transaction with ${command}`)
+  return ended
+}
+
+const rewrite = (statement: unknown, change: (text: string) => string) =>
   typeof statement === 'object' && statement && 'text' in statement
-    ? { ...statement, text: `${statement.text}; ${limitsOf(String(statement.text))}` }
-    : `${statement}; ${limitsOf(String(statement))}`
+    ? { ...statement, text: change(String(statement.text)) }
+    : change(String(statement))
 
 /**
  * Closes a connection whose statement gets no response. drizzle releases a connection after a transaction, but not if
@@ -77,10 +101,13 @@ function closeIfSilent(client: Client): void {
   })
 }
 
+const isBegin = (statement: unknown) => /^begin\b/i.test(textOf(statement))
+const isCommit = (statement: unknown) => /^commit\b/i.test(textOf(statement))
+
 /** @param statement SQL, or a driver's query object */
-function isBegin(statement: unknown): boolean {
+function textOf(statement: unknown): string {
   const text = typeof statement === 'object' && statement && 'text' in statement ? statement.text : statement
-  return typeof text === 'string' && /^begin\b/i.test(text)
+  return typeof text === 'string' ? text : ''
 }
 
 /** Makes releasing a connection twice harmless: the pool throws the second time. */

@@ -1,6 +1,7 @@
 import { and, eq, sql } from 'drizzle-orm'
 import { quotas, sponsorFloats, type TransferKind } from '#drizzle/schema/transfers.ts'
-import type { Database } from '#lib/db/connection.ts'
+import { type Database, violatedConstraint } from '#lib/db/connection.ts'
+import { runLast } from '#lib/db/last-statements.ts'
 import { type RefusalReason, sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
 
 /** Limits per UTC day; amounts in stroops. */
@@ -56,21 +57,36 @@ export async function readQuotaDay(tx: Database): Promise<string> {
 /**
  * Reserves a bid against the account's day, the day of its kind and of all accounts, and the float, each in one conditional
  * statement, so that concurrent requests can't exceed a limit together. Rows are always locked in this order. Must run
- * inside the transaction that records the transfer: a refusal throws and rolls everything back.
+ * inside the transaction that records the transfer: a refusal rolls everything back. What all accounts share is reserved
+ * last, and fails the transaction with an error that `refuseExhausted` knows.
  * @param available how much the ledger would let the sponsor spend, in stroops
  * @throws SponsorRefusal
  */
 export async function reserve(tx: Database, claim: Claim, limits: QuotaLimits, available: bigint): Promise<void> {
-  if (claim.bid === 0n && claim.count === 0) return
+  const { account, bid, day, count, sponsor } = claim
+  if (bid === 0n && count === 0) return
   const ofAccount = { stroops: limits.stroopsPerAccount, transfers: limits.transfersPerAccount }
-  if (!(await hold(tx, claim, claim.account, ofAccount))) {
-    throw sponsorRefused(await exhausted(tx, claim, limits))
+  if (!(await hold(tx, claim, account, ofAccount))) throw sponsorRefused(await exhausted(tx, claim, limits))
+  const budgets = [
+    ...(isBudgeted(claim) ? [[CALLS, limits.callsBudget] as const] : []),
+    [EVERYBODY, limits.dailyBudget] as const,
+  ]
+  for (const [holder, limit] of budgets) {
+    await runLast(tx, sql`SELECT hold_budget(${holder}, ${day}, ${`${bid}`}, ${count}, ${`${limit}`})`)
   }
-  if (isBudgeted(claim) && !(await hold(tx, claim, CALLS, { stroops: limits.callsBudget }))) {
-    throw sponsorRefused('daily-budget')
-  }
-  if (!(await hold(tx, claim, EVERYBODY, { stroops: limits.dailyBudget }))) throw sponsorRefused('daily-budget')
-  if (!(await holdFloat(tx, claim, available))) throw sponsorRefused('float')
+  await runLast(tx, sql`SELECT hold_float(${sponsor}, ${`${bid}`}, ${`${available}`})`)
+}
+
+/** The reasons by the constraint that a failed reservation of what all accounts share names (functions.sql). */
+const SHARED_LIMITS: Record<string, RefusalReason> = { daily_budget: 'daily-budget', sponsor_float: 'float' }
+
+/**
+ * Maps the error of a transaction that reserved more than all accounts together may.
+ * @throws SponsorRefusal, or `error` itself
+ */
+export function refuseExhausted(error: unknown): never {
+  const reason = SHARED_LIMITS[violatedConstraint(error) ?? '']
+  throw reason === undefined ? error : sponsorRefused(reason)
 }
 
 async function hold(
@@ -124,20 +140,6 @@ export async function releaseCount(tx: Database, { account, day, count }: RunCla
   }
 }
 
-async function holdFloat(tx: Database, { sponsor, bid }: Claim, available: bigint): Promise<boolean> {
-  if (bid > available) return false
-  const rows = await tx
-    .insert(sponsorFloats)
-    .values({ sponsor, held: bid })
-    .onConflictDoUpdate({
-      target: sponsorFloats.sponsor,
-      set: { held: sql`${sponsorFloats.held} + ${bid}` },
-      setWhere: sql`${sponsorFloats.held} + ${bid} <= ${available}`,
-    })
-    .returning({ sponsor: sponsorFloats.sponsor })
-  return rows.length === 1
-}
-
 /** Determines which of an account's two limits is reached, only for the text of the refusal. */
 async function exhausted(tx: Database, claim: Claim, limits: QuotaLimits): Promise<RefusalReason> {
   const [row] = await tx
@@ -152,18 +154,10 @@ async function exhausted(tx: Database, claim: Claim, limits: QuotaLimits): Promi
  * inside the transaction that gives the transfer its final status.
  */
 export async function release(tx: Database, claim: Claim, charged: bigint): Promise<void> {
-  for (const account of [claim.account, ...(isBudgeted(claim) ? [CALLS] : []), EVERYBODY]) {
-    await tx
-      .update(quotas)
-      .set({
-        held: sql`${quotas.held} - ${claim.bid}`,
-        used: sql`${quotas.used} + ${charged}`,
-        count: sql`${quotas.count} - ${claim.count}`,
-      })
-      .where(and(eq(quotas.account, account), eq(quotas.day, claim.day)))
-  }
-  await tx
-    .update(sponsorFloats)
-    .set({ held: sql`${sponsorFloats.held} - ${claim.bid}` })
-    .where(eq(sponsorFloats.sponsor, claim.sponsor))
+  const { account, day, bid, count, sponsor } = claim
+  const booked = sql`held = held - ${`${bid}`}, used = used + ${`${charged}`}, count = count - ${count}`
+  const book = (holder: string) => sql`UPDATE ${quotas} SET ${booked} WHERE account = ${holder} AND day = ${day}`
+  await tx.execute(book(account))
+  for (const holder of [...(isBudgeted(claim) ? [CALLS] : []), EVERYBODY]) await runLast(tx, book(holder))
+  await runLast(tx, sql`UPDATE ${sponsorFloats} SET held = held - ${`${bid}`} WHERE sponsor = ${sponsor}`)
 }

@@ -9,7 +9,7 @@ import type { SignedTransaction } from '#lib/stellar/node/envelope.ts'
 import type { CallRules } from './call-table.ts'
 import type { FeeBump } from './fee-bump.ts'
 import type { Intent } from './policy.ts'
-import { type QuotaLimits, quotaDay, reserve } from './quota.ts'
+import { type QuotaLimits, quotaDay, refuseExhausted, reserve } from './quota.ts'
 import {
   addEnvelope,
   findEnvelopes,
@@ -103,7 +103,7 @@ export function recordTransfer(
     }
     await reserve(tx, claim, limits, available)
     return { ...recording, transfer }
-  })
+  }).catch(refuseExhausted)
 }
 
 /** The columns of a transfer that follow from its intent. */

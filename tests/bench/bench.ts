@@ -18,6 +18,7 @@ import { measureSep10 } from './sep10.ts'
 import { type Stage, setStage } from './stage.ts'
 import { measureStart } from './start.ts'
 import { type Measure, measureChain, measureCrowd } from './transfers.ts'
+import { measureWriters } from './writers.ts'
 
 /** Ratios within one run, on one machine; absolute times say little on a busy one. */
 function show({ name, ours, plain, unit, goal }: Measure): void {
@@ -61,6 +62,7 @@ const PARTS: Record<string, (databaseUrl: string, only?: string) => Promise<void
   hostile: measureHostile,
   archive: async (databaseUrl) => tellAll(await measureArchive(databaseUrl)),
   start: async () => tellAll(await measureStart()),
+  writers: async (databaseUrl) => tellAll(await measureWriters(databaseUrl)),
   scale: (databaseUrl, payouts) => measureScale(databaseUrl, payouts === undefined ? undefined : Number(payouts)),
 }
 

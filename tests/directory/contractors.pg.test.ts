@@ -252,7 +252,11 @@ describe('GET, PATCH and DELETE /contractors/{id}', () => {
 
 test('audits who changed which record, without personal data', async () => {
   const id = idOf(
-    await create({ name: 'Ann Secretname', email: 'ann@secret.example', rate: { amount: '4242.4242', currency: 'USDC' } }),
+    await create({
+      name: 'Ann Secretname',
+      email: 'ann@secret.example',
+      rate: { amount: '4242.4242', currency: 'USDC' },
+    }),
   )
   await patch(id, { name: 'Bea Secretname', rate: null })
   await service.ask('POST', `/contractors/${id}/invite`, { session })

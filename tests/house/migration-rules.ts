@@ -26,8 +26,8 @@ export const MIGRATION_RULES: Rule[] = [
     name: 'there is one migration, and it ends with the statements that drizzle-kit cannot describe',
     violations: () => {
       const others = globSync('drizzle/migrations/*.sql').filter((file) => file !== MIGRATION)
-      const isWhole = readFileSync(MIGRATION, 'utf8').endsWith(readFileSync('drizzle/triggers.sql', 'utf8'))
-      return isWhole ? others : [...others, `${MIGRATION} does not end with drizzle/triggers.sql`]
+      const isWhole = readFileSync(MIGRATION, 'utf8').endsWith(readFileSync('drizzle/functions.sql', 'utf8'))
+      return isWhole ? others : [...others, `${MIGRATION} does not end with drizzle/functions.sql`]
     },
   },
 ]

@@ -1,9 +1,11 @@
+import { sql } from 'drizzle-orm'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { transfers as table } from '#drizzle/schema/transfers.ts'
-import { type Database, openStore, type Store } from '#lib/db/connection.ts'
+import { type Database, openStore, type Store, transact } from '#lib/db/connection.ts'
 import { SponsorRefusal } from '#lib/refusal/sponsor-refusal.ts'
-import { quotaDay } from '#lib/transfers/quota.ts'
+import { quotaDay, release, reserve } from '#lib/transfers/quota.ts'
 import { cloneDatabase } from '../support/database.ts'
+import { startWebSocketProxy } from '../support/web-socket-proxy.ts'
 import {
   BID,
   DAY,
@@ -21,7 +23,7 @@ import { FAILURE, SUCCESS } from './records.ts'
 import { expectRefusal } from './refused.ts'
 
 const NOW = new Date('2026-05-01T12:00:00Z')
-/** Every case runs on PostgreSQL over 40 connections of four pools, and on the embedded database. */
+/** Every case runs on PostgreSQL over 40 connections of four pools, with each driver, and on the embedded database. */
 const stores: Record<string, { stores: Store[]; close(): Promise<void> }> = {}
 
 beforeAll(async () => {
@@ -34,11 +36,22 @@ beforeAll(async () => {
       await clone.drop()
     },
   }
+  const webSockets = await startWebSocketProxy(clone.url)
+  const vercel = { url: clone.url.replace('127.0.0.1', 'localhost'), webSocketProxy: webSockets.address }
+  const overWebSockets = [1, 2, 3, 4].map(() => openStore(vercel))
+  stores.Vercel = {
+    stores: overWebSockets,
+    close: async () => {
+      for (const store of overWebSockets) await store.close()
+      await webSockets.close()
+    },
+  }
   const embedded = openStore({ directory: null })
   stores.PGlite = { stores: [embedded], close: embedded.close }
 })
 afterAll(async () => {
-  for (const { close } of Object.values(stores)) await close()
+  // The clone of PostgreSQL, which both drivers use, last.
+  for (const name of ['PGlite', 'Vercel', 'PostgreSQL']) await stores[name]?.close()
 })
 
 /** The outcome of each of `transfers`, all recorded at once on as many connections as there are. */
@@ -64,7 +77,7 @@ const times = (count: number, transfer: (index: number) => NamedTransfer) =>
   Array.from({ length: count }, (_, index) => transfer(index))
 const numberOf = (outcomes: string[], outcome: string) => outcomes.filter((each) => each === outcome).length
 
-describe.each(['PostgreSQL', 'PGlite'])('%s', (name) => {
+describe.each(['PostgreSQL', 'Vercel', 'PGlite'])('%s', (name) => {
   let databases: Database[]
   let db: Database
   beforeEach(async () => {
@@ -269,4 +282,22 @@ test.each([
   ['2024-02-29T12:00:00Z', '2024-02-29'],
 ])('the quota day of %s is %s', (moment, day) => {
   expect(quotaDay(new Date(moment))).toBe(day)
+})
+
+test('locks what all accounts share only with the COMMIT', async () => {
+  const db = (await stores.PostgreSQL?.stores[0]?.database()) as Database
+  await clear(db)
+  await recordNamed(db, transferNamed('first'), limits, PLENTY)
+  const claim = { kind: 'transfer', account: 'payer', day: DAY, sponsor: 'sponsor', bid: BID, count: 1 } as const
+  await transact(db, async (tx) => {
+    await reserve(tx, claim, limits, PLENTY)
+    await release(tx, { ...claim, count: 0 }, 0n)
+    await db.execute(sql`SELECT 1 FROM quotas WHERE account = '*' FOR UPDATE NOWAIT`)
+    await db.execute(sql`SELECT 1 FROM sponsor_floats FOR UPDATE NOWAIT`)
+  })
+  expect(await readQuotas(db)).toEqual({
+    [`payer ${DAY}`]: [BID, 0n, 2],
+    [`* ${DAY}`]: [BID, 0n, 2],
+    'float of sponsor': BID,
+  })
 })
