@@ -3,6 +3,7 @@ import type { Logger } from 'drizzle-orm'
 import { drizzle as drizzlePg } from 'drizzle-orm/node-postgres'
 import { drizzle as drizzleVercel } from 'drizzle-orm/vercel-postgres'
 import { Pool } from 'pg'
+import { requireClient } from '#lib/http/current-response.ts'
 import { type Database, schema } from './schema.ts'
 
 // A build may bundle routes separately, so they share state through globalThis.
@@ -10,7 +11,7 @@ const shared = globalThis as { payrollReaders?: WeakMap<Database, Database> }
 
 /**
  * The same database for lists, searches, files and metrics: each statement runs in a read-only transaction, which
- * PostgreSQL itself ends after 5 s (`limitTransactions`), even after its client has left. PGlite has no timeouts,
+ * PostgreSQL itself ends after 5 s (`limitTransactions`), and none begins for a client that has left. PGlite has no timeouts,
  * and a transaction reads in its own.
  */
 export function readOnly(db: Database): Database {
@@ -31,8 +32,10 @@ function openReader(db: Database): Database {
 /** A client that runs each query in a read-only transaction on a connection of the pool. */
 function queryingReadOnly<Client extends Pool | VercelPool>(pool: Client): Client {
   const query = async (...args: Parameters<Pool['query']>) => {
+    requireClient()
     const connection = await (pool as Pool).connect()
     try {
+      requireClient()
       await connection.query('BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY')
       const result = await connection.query(...args)
       await connection.query('COMMIT')

@@ -1,12 +1,16 @@
+import { once } from 'node:events'
 import { eq, sql } from 'drizzle-orm'
 import type { Pool } from 'pg'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { batches } from '#drizzle/schema/directory.ts'
 import { batchRow, insertRows, organisationRow } from '#lib/cli/seed/rows.ts'
 import { type Database, openStore, type Store, sqlState } from '#lib/db/connection.ts'
+import { innermostReason } from '#lib/db/errors.ts'
 import { readOnly } from '#lib/db/read-only.ts'
 import { defineList } from '#lib/directory/lists.ts'
+import { withResponse } from '#lib/http/current-response.ts'
 import { cloneDatabase, type TestDatabase } from '../support/database.ts'
+import { serveLocally } from '../support/local-server.ts'
 import { startWebSocketProxy, type WebSocketProxy } from '../support/web-socket-proxy.ts'
 
 let database: TestDatabase
@@ -38,6 +42,26 @@ describe.each(['pg', 'vercel'] as const)('with the driver %s', (driver) => {
     expect(rows).toMatchObject([{ readOnly: 'on', timeout: '5s' }])
     const { rows: others } = (await db.execute(SETTINGS)) as unknown as { rows: unknown[] }
     expect(others).toMatchObject([{ readOnly: 'off', timeout: '0' }])
+  })
+
+  test('begins no statement for a client that has left', async () => {
+    const outcomes: string[] = []
+    const read = async () => {
+      const outcome = readOnly(db).execute(sql`SELECT 1`)
+      outcomes.push(await outcome.then(() => 'read').catch(innermostReason))
+    }
+    const server = await serveLocally((_, response) =>
+      withResponse(response, async () => {
+        await read()
+        response.write('the first part')
+        await once(response, 'close')
+        await read()
+      }),
+    )
+    const { body } = await fetch(server.url)
+    await body?.cancel()
+    await expect.poll(() => outcomes).toEqual(['read', 'the client has left'])
+    await server.close()
   })
 
   test('refuses to write, and returns the connection after each failure', async () => {
