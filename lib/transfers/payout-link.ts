@@ -1,6 +1,8 @@
 import { and, desc, eq, isNotNull } from 'drizzle-orm'
 import { type Transfer, type TransferStatus, transfers } from '#drizzle/schema/transfers.ts'
+import { recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
+import { SPONSOR } from '#lib/directory/payouts/claims.ts'
 import { sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
 import { linkPayout, type PayoutLimits } from './record.ts'
 import { settlePayout } from './settle.ts'
@@ -61,6 +63,13 @@ export async function linkRepeat(
         details: { hash: transfer.hash ?? hash, status, ...(payout !== null && { payoutId: payout }) },
       })
     }
+    await recordAudit(tx, now, {
+      organisation: linked.organisation ?? undefined,
+      actor: SPONSOR,
+      action: 'payout.claimed',
+      subject: payoutId,
+      detail: { transfer: id },
+    })
     if (status === 'succeeded') await settlePayout(tx, linked, now)
     return linked
   })

@@ -45,15 +45,17 @@ export async function settle(tx: Database, id: string, decision: Decision, now: 
   if (!transfer) throw new Error('a transfer that was never recorded cannot be settled')
   const { kind, account, quotaAccount, quotaDay, organisation, sponsor, bid, applied } = transfer
   const { status } = decision
-  await recordAudit(tx, now, {
-    organisation: organisation ?? undefined,
-    actor: ACTOR,
-    action: 'transfer.settled',
-    subject: applied ?? id,
-    detail: { transfer: id, status },
-  })
 
-  await settlePayout(tx, transfer, now)
+  // One entry in the audit log: that of the payout, if it has moved one.
+  if (!(await settlePayout(tx, transfer, now))) {
+    await recordAudit(tx, now, {
+      organisation: organisation ?? undefined,
+      actor: ACTOR,
+      action: 'transfer.settled',
+      subject: applied ?? id,
+      detail: { transfer: id, status },
+    })
+  }
 
   // The quota, the daily budget and the float. If the end is unknown, the ledger may have charged the whole bid.
   if (sponsor !== null) {
@@ -76,12 +78,12 @@ export async function settle(tx: Database, id: string, decision: Decision, now: 
 }
 
 /**
- * Sets the outcome of a settled transfer on its payout, with the contractor and the batch. Skips a payout that is now
- * paid by another transfer.
+ * Sets the outcome of a settled transfer on its payout, with the contractor and the batch, and audits that. False for a
+ * transfer without a payout, for one that may still be paid, and for one that another transfer pays now.
  */
-export async function settlePayout(tx: Database, transfer: Transfer, now: Date): Promise<void> {
+export async function settlePayout(tx: Database, transfer: Transfer, now: Date): Promise<boolean> {
   const { id, payout } = transfer
-  if (payout === null) return
+  if (payout === null) return false
   const outcome = payoutOutcome(transfer)
   const isPayout = eq(payouts.id, payout)
   if (outcome.status === 'paid') {
@@ -99,16 +101,16 @@ export async function settlePayout(tx: Database, transfer: Transfer, now: Date):
     .where(and(isPayout, eq(payouts.transfer, id), inArray(payouts.status, from)))
     .returning({ organisation: payouts.organisation, encryptedAmount: payouts.encryptedAmount })
   if (moved && outcome.status === 'paid') await removeSeals(tx, [{ ...moved, id: payout }])
-  if (moved && outcome.status !== 'pending') {
-    await recordAudit(tx, now, {
-      organisation: moved.organisation,
-      actor: ACTOR,
-      action: `payout.${outcome.status}`,
-      subject: payout,
-      detail: { transfer: id },
-    })
-    await countPayouts(tx, locked, outcome.status === 'paid' ? { settled: 1 } : { failed: 1 }, { actor: ACTOR, now })
-  }
+  if (!moved || outcome.status === 'pending') return false
+  await recordAudit(tx, now, {
+    organisation: moved.organisation,
+    actor: ACTOR,
+    action: `payout.${outcome.status}`,
+    subject: payout,
+    detail: { transfer: id },
+  })
+  await countPayouts(tx, locked, outcome.status === 'paid' ? { settled: 1 } : { failed: 1 }, { actor: ACTOR, now })
+  return true
 }
 
 async function wasSubmitted(tx: Database, id: string): Promise<boolean> {

@@ -81,7 +81,7 @@ test('finds a contractor by address, a transfer by hash, and what a request did 
   await expect(page.getByRole('link', { name: /^Payout / })).toBeVisible()
   await page.getByRole('link', { name: /^Transfer of G/ }).click()
   await expect(page.getByRole('heading', { level: 1, name: /^Transfer / })).toBeVisible()
-  await page.goto(`${program.base}/audit?action=payout.claimed`)
+  await page.goto(`${program.base}/audit?action=batch.started`)
   await seen(page.getByRole('row').nth(1).locator('a[href^="/search?q="]')).click()
   await expect(page.getByRole('link', { name: /^Transfer of G/ })).toBeVisible()
   await expect(page.getByRole('table', { name: 'Entries of the audit log' })).toContainText('transfer.sponsored')

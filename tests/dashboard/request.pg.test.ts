@@ -30,7 +30,6 @@ test('stores the id of a request with the transfer and the entries that it write
     .where(eq(auditLog.requestId, 'payroll-2026-03.ada'))
     .orderBy(auditLog.sequence)
   expect(entries).toEqual([
-    { action: 'payout.claimed', subject: transfer?.payout },
     { action: 'batch.started', subject: expect.any(String) },
     { action: 'transfer.sponsored', subject: hash },
   ])

@@ -283,10 +283,8 @@ test('audits every step of a payout', async () => {
     'batch.created',
     'batch.instructed',
     'batch.locked',
-    'payout.claimed',
     'batch.started',
     'transfer.sponsored',
-    'transfer.settled',
     'payout.paid',
     'batch.completed',
   ])

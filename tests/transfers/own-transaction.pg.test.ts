@@ -1,4 +1,4 @@
-import { eq } from 'drizzle-orm'
+import { inArray } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { auditLog } from '#drizzle/schema/audit.ts'
 import { enrol, sendAndWait } from '#lib/cli/client/participants.ts'
@@ -187,8 +187,12 @@ describe('a rival that a client has sent by itself pays for the open transfer of
     expect(await service.findTransfer(rival.hash)).toMatchObject({ id: row?.id, status: 'succeeded', payout: payoutId })
     expect(await now()).toMatchObject({ status: 'paid', txHash: rival.hash })
     expect(await waiting).toMatchObject({ status: 500, body: { code: 'transfer-replaced', hash: rival.hash } })
-    const noted = await service.db.select().from(auditLog).where(eq(auditLog.subjectId, rival.hash))
-    expect(noted.map(({ action }) => action).toSorted()).toEqual(['transfer.settled', 'transfer.sponsored'])
+    const noted = await service.db
+      .select()
+      .from(auditLog)
+      .where(inArray(auditLog.subjectId, [rival.hash, payoutId ?? '']))
+      .orderBy(auditLog.sequence)
+    expect(noted.map(({ action }) => action)).toEqual(['transfer.sponsored', 'payout.paid'])
   })
 
   test('responds 422 if the client names another payout, but records the payment and pays nothing again', async () => {

@@ -1,6 +1,6 @@
 import { and, asc, desc, eq, inArray, lt } from 'drizzle-orm'
 import { identities, type PayoutStatus, payouts } from '#drizzle/schema/directory.ts'
-import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
+import type { Actor } from '#lib/db/audit-log.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { statusesBefore } from '#lib/db/moves.ts'
 import { countPayouts, hasPayout, lockBatches, PAYOUT_MOVES } from '../batches/progress.ts'
@@ -28,7 +28,7 @@ export interface PayoutClaim {
   createdBefore?: Date
 }
 
-const SPONSOR: Actor = { kind: 'service', sub: 'sponsor' }
+export const SPONSOR: Actor = { kind: 'service', sub: 'sponsor' }
 
 /** Several payouts may match: the oldest `ready` one is chosen, else the newest `failed` one. */
 const PREFERENCE = [
@@ -39,7 +39,8 @@ const PREFERENCE = [
 /**
  * Moves the payout that a transfer pays to `pending` and returns its id, or undefined if none matches. The payout
  * belongs to the wallet's organisation and a locked batch, has the transfer's recipient as its address, and is the
- * named one or the first by PREFERENCE. Call it inside the SQL transaction that records the transfer.
+ * named one or the first by PREFERENCE. Call it inside the SQL transaction that records the transfer, whose entry in the
+ * audit log names the payout.
  */
 export async function claimPayout(
   { db: tx, now }: { db: Database; now: Date },
@@ -74,8 +75,6 @@ export async function claimPayout(
       .where(and(eq(payouts.id, id), eq(payouts.status, status)))
       .returning({ id: payouts.id })
     if (!claimed) continue
-    const detail = { transfer }
-    await recordAudit(tx, now, { organisation, actor: SPONSOR, action: 'payout.claimed', subject: id, detail })
     const batch = locked.filter((one) => one.id === candidate.batch)
     await countPayouts(tx, batch, { failed: status === 'failed' ? -1 : 0, sending: true }, { actor: SPONSOR, now })
     return id
