@@ -1,6 +1,6 @@
 import { eq } from 'drizzle-orm'
 import { payouts } from '#drizzle/schema/directory.ts'
-import { batchJobs } from '#drizzle/schema/relay.ts'
+import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { isId } from '#lib/directory/ids.ts'
 import type { Attention } from './attention.ts'
@@ -56,12 +56,34 @@ export async function readPayoutPage(db: Database, id: string): Promise<RecordPa
   const [record] = isId(id) ? await findPayoutLines(db, eq(payouts.id, id), 1) : []
   if (!record) return undefined
   const created = { at: record.createdAt, what: 'Payout created', detail: {} }
-  const events = await readTransferEvents(db, eq(transferRows.payout, id))
-  return {
-    record,
-    timeline: await readTimeline(db, ofRecord('payout', id), { events: [created, ...events] }),
-    attention: [],
-  }
+  const events = [
+    created,
+    ...(await readRelayEvents(db, id)),
+    ...(await readTransferEvents(db, eq(transferRows.payout, id))),
+  ]
+  return { record, timeline: await readTimeline(db, ofRecord('payout', id), { events }), attention: [] }
+}
+
+/** The runs that were to pay a payout, and those that ended without a payment. */
+async function readRelayEvents(db: Database, payout: string): Promise<TimelineEvent[]> {
+  const { job, status, error, queuedAt, settledAt } = batchItems
+  const items = await db
+    .select({ job, status, error, queuedAt, settledAt })
+    .from(batchItems)
+    .where(eq(batchItems.payout, payout))
+  return items.flatMap((item): TimelineEvent[] => [
+    { at: item.queuedAt, what: 'Queued by a run', detail: { job: item.job } },
+    ...(item.settledAt && item.status !== 'paid'
+      ? [
+          {
+            at: item.settledAt,
+            what: `Run: ${item.status}`,
+            tone: 'bad',
+            detail: { job: item.job, ...(item.error !== null && { error: item.error }) },
+          } as const,
+        ]
+      : []),
+  ])
 }
 
 export async function readBatchPage(db: Database, id: string, now: Date): Promise<RecordPage<BatchLine> | undefined> {

@@ -106,9 +106,9 @@ export async function readTimeline(
     subjects = 'one',
   }: { events?: readonly TimelineEvent[]; without?: readonly AuditAction[]; subjects?: 'one' | 'many' } = {},
 ): Promise<Timeline> {
-  const { at, action, detail, actorKind, actorSub, subjectKind, subjectId, sequence } = auditLog
+  const { at, action, detail, actorKind, actorSub, subjectKind, subjectId, requestId, sequence } = auditLog
   const rows = await db
-    .select({ at, action, detail, actorKind, actorSub, subjectKind, subjectId })
+    .select({ at, action, detail, actorKind, actorSub, subjectKind, subjectId, requestId })
     .from(auditLog)
     .where(and(entries, without.length > 0 ? notInArray(action, [...without]) : undefined))
     .orderBy(desc(sequence))
@@ -117,11 +117,16 @@ export async function readTimeline(
     const tone = TONES[row.action]
     const actor = { kind: row.actorKind, sub: row.actorSub }
     const subject = subjects === 'many' ? { [row.subjectKind]: row.subjectId } : {}
-    return { at: row.at, what: WORDS[row.action], detail: { ...subject, ...row.detail }, actor, ...(tone && { tone }) }
+    const details = { ...subject, ...row.detail, ...requestOf(row) }
+    return { at: row.at, what: WORDS[row.action], detail: details, actor, ...(tone && { tone }) }
   })
   const all = [...events, ...audited.toReversed()].sort((one, other) => one.at.getTime() - other.at.getTime())
   return { events: all.toReversed().slice(0, EVENTS_SHOWN), hasMore: all.length > EVENTS_SHOWN }
 }
+
+/** The request that caused an event, if one did. */
+const requestOf = ({ requestId }: { requestId: string | null }): AuditDetail =>
+  requestId === null ? {} : { request: requestId }
 
 /** The actions of the audit log that the rows of a transfer show as well. */
 export const TRANSFER_ACTIONS = ['transfer.sponsored', 'transfer.settled'] as const satisfies AuditAction[]
@@ -133,12 +138,17 @@ type EnvelopeRow = typeof envelopeRows.$inferSelect
 export function transferEvents(transfer: TransferRow, envelopes: readonly EnvelopeRow[]): TimelineEvent[] {
   const { id, status, hash, ledger, appliedAt, settledAt, resultCode, contractError } = transfer
   const of = { transfer: id }
-  const signed = envelopes.flatMap((envelope): TimelineEvent[] => {
+  const signed = envelopes.flatMap((envelope, index): TimelineEvent[] => {
     const { innerHash, outerHash, recordedAt, firstSentAt, lastSentAt, resultCode: code, refusedLedger } = envelope
     const sent = { ...of, hash: outerHash ?? innerHash }
     const isRepeated = firstSentAt && lastSentAt && lastSentAt > firstSentAt
     return [
-      { at: recordedAt, what: 'Recorded', detail: { ...of, 'inner hash': innerHash } },
+      // The row names the request that began the transfer, with its first envelope.
+      {
+        at: recordedAt,
+        what: 'Recorded',
+        detail: { ...of, 'inner hash': innerHash, ...(index === 0 && requestOf(transfer)) },
+      },
       ...(firstSentAt ? [{ at: firstSentAt, what: 'Sent to the network', detail: sent }] : []),
       ...(isRepeated ? [{ at: lastSentAt, what: 'Last resubmitted', detail: sent }] : []),
       ...(code === null

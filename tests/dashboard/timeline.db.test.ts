@@ -21,6 +21,7 @@ import {
 import type { Timeline } from '#lib/dashboard/timeline.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
 import type { Database } from '#lib/db/connection.ts'
+import { withLogFields } from '#lib/observability/log.ts'
 import { cloneDatabase } from '../support/database.ts'
 
 const NOW = new Date('2026-11-20T12:30:00Z')
@@ -41,6 +42,7 @@ const transfer = transferRow({
   resultCode: 'txFailed',
   contractError: 3506,
   organisation: organisation.id,
+  requestId: 'payroll-7',
 })
 const payout = payoutRow({
   organisation: organisation.id,
@@ -73,6 +75,9 @@ beforeAll(async () => {
   await recordAudit(db, at(3), { ...of, action: 'transfer.looked-up', subject: transfer.id })
   await recordAudit(db, at(0), { ...of, action: 'transfer.sponsored', subject: INNER })
   await recordAudit(db, at(9), { ...of, action: 'payout.failed', subject: payout.id })
+  await withLogFields({ requestId: 'payroll-7' }, () =>
+    recordAudit(db, at(0), { ...of, action: 'payout.claimed', subject: payout.id }),
+  )
   await recordAudit(db, at(20), {
     ...of,
     action: 'attention.acknowledged',
@@ -97,7 +102,7 @@ test('tells how a transfer was recorded, sent, refused, included and settled, ne
     { at: at(6), what: 'Last resubmitted', detail: { hash: OUTER } },
     { at: at(3), what: 'Looked up for an operator', actor: { kind: 'operator', sub: 'Ada' } },
     { at: at(1), what: 'Sent to the network', detail: { hash: OUTER } },
-    { at: at(0), what: 'Recorded', detail: { 'inner hash': INNER } },
+    { at: at(0), what: 'Recorded', detail: { 'inner hash': INNER, request: 'payroll-7' } },
   ])
   expect(page?.record).toMatchObject({ id: transfer.id, payout: payout.id, contractorName: contractor.name })
 })
@@ -110,6 +115,7 @@ test('shows the transfers of a payout, the acknowledgements of a batch, and the 
     'Refused by the network',
     'Last resubmitted',
     'Sent to the network',
+    'Claimed by a transfer',
     'Recorded',
     'Payout created',
   ])
@@ -118,12 +124,45 @@ test('shows the transfers of a payout, the acknowledgements of a batch, and the 
   expect((await readContractorPage(db, contractor.id))?.payouts).toMatchObject([{ id: payout.id }])
 })
 
+test('links a payout to the runs that were to pay it', async () => {
+  const other = payoutRow({
+    organisation: organisation.id,
+    batch: batch.id,
+    contractor: contractor.id,
+    status: 'canceled',
+  })
+  const terms = { manifest: 'm', signature: 's', quotaDay: '2026-11-20' }
+  const run = jobRow({
+    userKind: 'ledger',
+    batch: batch.id,
+    ...terms,
+    status: 'failed',
+    createdAt: at(0),
+    endedAt: at(9),
+  })
+  const ended = { status: 'failed', error: 'seal-invalid', queuedAt: at(0), settledAt: at(5) } as const
+  const item = itemRow({ job: run.id, payout: other.id, spender: 'G', ...ended })
+  await insertRows(db, { payouts: [{ ...other, createdAt: at(-1) }], jobs: [run], items: [item] })
+  expect((await readPayoutPage(db, other.id))?.timeline.events).toEqual([
+    { at: at(5), what: 'Run: failed', tone: 'bad', detail: { job: run.id, error: 'seal-invalid' } },
+    { at: at(0), what: 'Queued by a run', detail: { job: run.id } },
+    { at: at(-1), what: 'Payout created', detail: {} },
+  ])
+})
+
+test('names the request of each event that one caused', async () => {
+  const { events = [] } = (await readPayoutPage(db, payout.id))?.timeline ?? {}
+  const caused = events.filter(({ detail }) => detail.request === 'payroll-7').map(({ what }) => what)
+  expect(caused).toEqual(['Claimed by a transfer', 'Recorded'])
+})
+
 test('names the record of each event of an organisation', async () => {
   const page = await readOrganisationPage(db, organisation.id, NOW)
   expect(page?.timeline.events.map(({ detail }) => detail)).toEqual([
     { attention: batch.id, note: 'known' },
     { payout: payout.id },
     { transfer: transfer.id },
+    { payout: payout.id, request: 'payroll-7' },
     { transfer: INNER },
   ])
 })
