@@ -1,4 +1,5 @@
 import type { TransferStatus } from '#drizzle/schema/transfers.ts'
+import type { RunErrorCode } from '#lib/relay/item-error.ts'
 import { STALE_PROOF } from '#lib/stellar/confidential-token.ts'
 
 /** The confidential token's errors that a transfer can cause (interface 0.8.0), explained for an operator. */
@@ -19,14 +20,46 @@ const RESULT_CODES: Record<string, string> = {
   txSorobanInvalid: 'the declared resources are invalid',
 }
 
-/** Explains a transfer's status; empty if there is nothing to explain. */
-export function explainTransfer(transfer: {
+const NEW_DELEGATION = ' in a run with a new delegation'
+
+/** Why a run could not pay a payout (docs/runs.md, "How a payout ends"), and how to send the payout again. */
+const RUN_ERRORS: Record<RunErrorCode, { meaning: string; advice: string }> = {
+  'manifest-invalid': {
+    meaning: 'the payout, the delegation or the signature is not what the employer has signed',
+    advice: NEW_DELEGATION,
+  },
+  'seal-invalid': { meaning: 'the relay cannot open the sealed amount', advice: NEW_DELEGATION },
+  'allowance-short': { meaning: 'the escrow does not cover the payouts of its channel', advice: NEW_DELEGATION },
+  'delegation-ended': { meaning: 'the delegation would have ended before the payment', advice: NEW_DELEGATION },
+  'delegation-revoked': { meaning: 'the delegation no longer exists', advice: NEW_DELEGATION },
+  'recipient-unregistered': {
+    meaning: 'the contractor’s account is not registered with the token',
+    advice: ' after the contractor has registered with the token',
+  },
+  'account-frozen': {
+    meaning: 'the token refuses payments of the employer or to the contractor',
+    advice: ' after the token’s operator has unfrozen the account',
+  },
+}
+
+interface Outcome {
   status: TransferStatus
   resultCode: string | null
   contractError: number | null
   /** the code with which the network rejected the envelope */
   refusalCode: string | null
-}): string {
+}
+
+const isRunError = (error: string | null): error is RunErrorCode => error !== null && Object.hasOwn(RUN_ERRORS, error)
+
+/** Explains why a payout failed, by its error or by its last transfer; empty if neither has an explanation. */
+export function explainPayout({ error, outcome }: { error: string | null; outcome: Outcome | null }): string {
+  if (isRunError(error)) return `${RUN_ERRORS[error].meaning} (${error})`
+  return outcome ? explainTransfer(outcome) : ''
+}
+
+/** Explains a transfer's status; empty if there is nothing to explain. */
+export function explainTransfer(transfer: Outcome): string {
   const { status, resultCode, contractError, refusalCode } = transfer
   if (status === 'succeeded' || status === 'open') return ''
   if (status === 'expired') {
@@ -39,9 +72,10 @@ export function explainTransfer(transfer: {
   return explainResult({ resultCode, contractError })
 }
 
-/** How the employer has to resend a failed transfer; empty if any way will do. */
-export function adviseOn({ contractError }: { contractError: number | null }): string {
-  return contractError === STALE_PROOF ? ', with a new proof for each' : ''
+/** How the employer has to send a failed payout again; empty if any way will do. */
+export function adviseOn({ error, outcome }: { error: string | null; outcome: Outcome | null }): string {
+  if (isRunError(error)) return RUN_ERRORS[error].advice
+  return outcome?.contractError === STALE_PROOF ? ', with a new proof for each' : ''
 }
 
 /** Explains a result or contract error; empty without either. */

@@ -5,7 +5,7 @@ import type { Database } from '#lib/db/connection.ts'
 import { ACKNOWLEDGEMENT, acknowledgementRows, acknowledges, isUnacknowledged } from './acknowledgements.ts'
 import { type Attention, NAMES_SHOWN } from './attention.ts'
 import { CONDITIONS } from './conditions.ts'
-import { adviseOn, explainTransfer } from './explanation.ts'
+import { adviseOn, explainPayout } from './explanation.ts'
 import { outcomeOf, paysPayout, transferRows } from './transfer-rows.ts'
 import { findUserOrganisations } from './users.ts'
 
@@ -63,16 +63,15 @@ export async function listFailedBatches(db: Database, only?: string): Promise<{ 
   const items = byBatch.flatMap((failed): Attention[] => {
     const [newest] = failed
     if (!newest) return []
-    const meaning = newest.outcome ? explainTransfer(newest.outcome) : ''
     const failures = newest.failedCount === 1 ? 'the failed payout' : `the ${newest.failedCount} failed payouts`
-    const step = `send ${failures} again${newest.outcome ? adviseOn(newest.outcome) : ''}`
+    const step = `send ${failures} again${adviseOn(newest)}`
     return [
       {
         ...CONDITIONS.payoutsFailed.notice,
         key: `failed ${newest.id}`,
         since: newest.first,
         what: `${newest.failedCount} of ${counted(newest.payoutCount, 'payout', 'payouts')} failed`,
-        why: meaning || (newest.error ?? ''),
+        why: explainPayout(newest) || (newest.error ?? ''),
         remedy: `Ask the employer to ${step}.`,
         request: `Please open your payroll application and ${step}.`,
         actor: 'employer',

@@ -3,7 +3,7 @@ import { batches, contractors, organisations, PAYOUT_STATUSES, payouts } from '#
 import type { Database } from '#lib/db/connection.ts'
 import { byTime } from '#lib/db/keyset.ts'
 import { newestFirst, placeOf } from '#lib/db/paging.ts'
-import { explainTransfer } from './explanation.ts'
+import { explainPayout } from './explanation.ts'
 import { betweenDays, type Filters, having, isDay, isOneOf, isRecordId } from './filters.ts'
 import { type List, type PageRequest, type Read, readAll, readPage, type Source, totals } from './list.ts'
 import { firstInnerHash, outcomeOf, paysPayout, type TransferState, transferRows } from './transfer-rows.ts'
@@ -120,6 +120,6 @@ function presentPayout({ outcome, sentAt, ...line }: Awaited<ReturnType<typeof s
   return {
     ...line,
     transfer: outcome && sentAt && { status: outcome.status, createdAt: sentAt },
-    meaning: line.status === 'failed' && outcome ? explainTransfer(outcome) : '',
+    meaning: line.status === 'failed' ? explainPayout({ error: line.error, outcome }) : '',
   }
 }
