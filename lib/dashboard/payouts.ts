@@ -1,11 +1,12 @@
-import { and, count, eq, type SQL } from 'drizzle-orm'
+import { and, count, eq, or, type SQL, sql } from 'drizzle-orm'
 import { batches, contractors, organisations, PAYOUT_STATUSES, payouts } from '#drizzle/schema/directory.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { byTime } from '#lib/db/keyset.ts'
 import { newestFirst, placeOf } from '#lib/db/paging.ts'
 import { explainPayout } from './explanation.ts'
-import { betweenDays, type Filters, having, isDay, isOneOf, isRecordId } from './filters.ts'
+import { betweenDays, type Filters, having, isDay, isOneOf, isReason, isRecordId } from './filters.ts'
 import { type List, type PageRequest, type Read, readAll, readPage, type Source, totals } from './list.ts'
+import { hasReason } from './transfer-filters.ts'
 import { firstInnerHash, outcomeOf, paysPayout, type TransferState, transferRows } from './transfer-rows.ts'
 
 const COLUMNS = {
@@ -55,6 +56,8 @@ export const PAYOUT_FILTERS = {
   organisation: isRecordId,
   batch: isRecordId,
   contractor: isRecordId,
+  /** why it failed: the code of its error, or that of its last transfer */
+  reason: isReason,
   from: isDay,
   to: isDay,
 }
@@ -90,11 +93,20 @@ function sourceOf(db: Database, filters: PayoutFilters): Source<PayoutLine> {
 }
 
 /** The condition of a list without its status. */
-const conditionOf = ({ organisation, batch, contractor, ...days }: PayoutFilters): SQL | undefined =>
+const conditionOf = ({ organisation, batch, contractor, reason, ...days }: PayoutFilters): SQL | undefined =>
   and(
     having(payouts.batch, batch),
     having(payouts.organisation, organisation),
     having(payouts.contractor, contractor),
+    reason === ''
+      ? undefined
+      : and(
+          eq(payouts.status, 'failed'),
+          or(
+            eq(payouts.error, reason),
+            sql`exists (select from ${transferRows} where ${paysPayout} and ${hasReason(reason)})`,
+          ),
+        ),
     betweenDays(payouts.createdAt, days),
   )
 

@@ -45,7 +45,7 @@ function conditionOf(db: Database, filters: TransferFilters): SQL | undefined {
 }
 
 /** Matches failed transfers by the network's code or the number of the contract error. */
-function hasReason(reason: string): SQL | undefined {
+export function hasReason(reason: string): SQL | undefined {
   const { resultCode, contractError, status } = transferRows
   const isReason = /^\d{1,9}$/.test(reason) ? eq(contractError, Number(reason)) : eq(resultCode, reason)
   return and(inArray(status, [...TRANSFER_VIEWS.failed]), isReason)

@@ -70,7 +70,7 @@ beforeAll(async () => {
   )
   await pool.query(
     `INSERT INTO payouts (organisation, batch, contractor, encrypted_amount, status, error)
-     SELECT $1, (SELECT id FROM batches WHERE name = 'Payroll 1'), id, 'x', CASE WHEN name LIKE '%7' THEN 'failed' ELSE 'ready' END, CASE WHEN name LIKE '%7' THEN '=1+1' END
+     SELECT $1, (SELECT id FROM batches WHERE name = 'Payroll 1'), id, 'x', CASE WHEN name LIKE '%7' THEN 'failed' ELSE 'ready' END, CASE WHEN name LIKE '%7' THEN 'allowance-short' END
      FROM contractors WHERE name LIKE 'Contractor 1%'`,
     [one],
   )
@@ -101,6 +101,10 @@ beforeAll(async () => {
       [n, ACCOUNT(n + 10), hashOf('e', n + 10)],
     )
   }
+  await pool.query(
+    `UPDATE payouts p SET transfer = t.id FROM contractors c, transfers t
+     WHERE c.id = p.contractor AND c.name = 'Contractor 17' AND t.sequence_number = 3`,
+  )
   await pool.query(
     `INSERT INTO batch_jobs (id, user_kind, user_sub, relay_key, status, created_at, ended_at)
      SELECT gen_random_uuid(), 'idp', CASE WHEN n = 7 THEN 'ada' ELSE 'user ' || n END, 'key', 'failed', $1, $1 FROM generate_series(1, 120) n`,
@@ -228,6 +232,8 @@ describe('lists and exports exactly the records that match, each once, in both d
     ['organisations', () => ({ from: '2000-01-01', to: '2000-01-02' }), 0],
     ['payouts', () => ({ batch: ids.payroll, status: 'failed' }), 111],
     ['payouts', () => ({ batch: ids.payroll, contractor: ids.thirteen }), 1],
+    ['payouts', () => ({ batch: ids.payroll, reason: 'allowance-short' }), 111],
+    ['payouts', () => ({ reason: '3506' }), 1],
     ['payouts', () => ({ organisation: ids.one }), 1_112],
     ['payouts', () => ({}), 1_112],
     ['refusals', () => ({}), 25],
