@@ -32,9 +32,9 @@ export function AttentionItems({ items, ...page }: AttentionItemsProps) {
 type AttentionItemProps = Omit<AttentionItemsProps, 'items'> & { item: Attention }
 
 function AttentionItem({ item, back, network, now }: AttentionItemProps) {
-  const { level, since, why, remedy, page, acknowledgement } = item
+  const { level, since, affected, why, remedy, page, acknowledgement } = item
   const title = titleOf(item, now)
-  const isOfRecord = item.organisation || item.batch || item.contractors?.length
+  const isOfRecord = item.organisation || item.batch || item.contractors?.length || item.users?.length
   return (
     <div className="px-4 py-3 sm:px-5">
       <p className="flex font-medium [overflow-wrap:anywhere]">
@@ -59,11 +59,7 @@ function AttentionItem({ item, back, network, now }: AttentionItemProps) {
             <Moment at={since} now={now} />
           </Row>
         )}
-        {isOfRecord && (
-          <Row term="For">
-            <People item={item} network={network} />
-          </Row>
-        )}
+        {(isOfRecord || affected) && <Row term="For">{affected ?? <People item={item} network={network} />}</Row>}
         {why && <Row term="Why">{why}</Row>}
         <Row term="Next">
           <span className="text-ink">{remedy}</span>
@@ -143,9 +139,9 @@ function People({ item, network }: Pick<AttentionItemProps, 'item' | 'network'>)
       {organisation && <OrganisationLink {...organisation} />}
       {contacts.map((user, index) => (
         <span key={user.sub}>
-          {index === 0 ? ' (' : ', '}
+          {index > 0 ? ', ' : organisation && ' ('}
           <User {...user} network={network} />
-          {index === contacts.length - 1 && ')'}
+          {organisation && index === contacts.length - 1 && ')'}
         </span>
       ))}
       {batch && (

@@ -40,6 +40,8 @@ export interface Attention {
   users?: readonly OrganisationUser[]
   batch?: NamedRecord
   contractors?: readonly NamedRecord[]
+  /** whom a condition of the service itself concerns, in words */
+  affected?: string
   /** how many contractors `contractors` leaves out */
   moreContractors?: number
   /** the condition of a record, and its last event: it can be acknowledged until something new happens */

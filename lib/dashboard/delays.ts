@@ -1,14 +1,13 @@
-import { and, asc, eq, inArray, lt, ne, or, sql } from 'drizzle-orm'
+import { and, asc, eq, inArray, lt, ne, notExists, or, sql } from 'drizzle-orm'
 import { batches, contractors, organisations, payouts } from '#drizzle/schema/directory.ts'
-import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
-import type { TransferStatus } from '#drizzle/schema/transfers.ts'
+import { batchJobs } from '#drizzle/schema/relay.ts'
+import type { TransferKind, TransferStatus } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { ACKNOWLEDGEMENT, acknowledgementRows, acknowledges, isUnacknowledged } from './acknowledgements.ts'
 import { type Attention, NAMES_SHOWN, type NamedRecord } from './attention.ts'
 import { CONDITIONS } from './conditions.ts'
-import { batchLimit, jobLimit, transferLimit, WHY_OVERDUE } from './lateness.ts'
+import { batchLimit, transferLimit, WHY_OVERDUE } from './lateness.ts'
 import { refusalCode, TRANSFER_VIEWS, transferRows } from './transfer-rows.ts'
-import { findUserOrganisations } from './users.ts'
 
 const LIMIT = 20
 
@@ -23,11 +22,22 @@ function describeUnknown(payee: string) {
   } as const
 }
 
-function describeOverdue(payee: string, resultCode: string | null) {
+/** What an open transfer does, before the name of its recipient. */
+const KIND_WORDS: Record<TransferKind, string> = {
+  transfer: 'transfer to',
+  delegated: 'transfer to',
+  deposit: 'deposit to',
+  register: 'registration of',
+  merge: 'merge of',
+  set_spender: 'delegation to',
+  revoke_spender: 'revocation of the delegation to',
+}
+
+function describeOverdue(kind: TransferKind, payee: string, resultCode: string | null) {
   const response = resultCode === null ? '' : `the network’s last response was ${resultCode}; `
   return {
     ...CONDITIONS.transferOverdue.notice,
-    what: `transfer to ${payee} open`,
+    what: `${KIND_WORDS[kind]} ${payee} open`,
     isOngoing: true,
     why: `${response}${WHY_OVERDUE}`,
     remedy: 'Look it up now: the service asks the RPC for its outcome, and never pays it twice.',
@@ -49,7 +59,10 @@ export async function listOverdueTransfers(
   const rows = await db
     .select({
       id,
+      kind: transferRows.kind,
       status: transferRows.status,
+      // The relay's channel sends it, and its quota account is the user.
+      account: sql<string>`coalesce(${transferRows.quotaAccount}, ${transferRows.account})`,
       createdAt: transferRows.createdAt,
       lastEvent: lastEvent.mapWith(transferRows.createdAt),
       resultCode: refusalCode,
@@ -89,7 +102,9 @@ export async function listOverdueTransfers(
     since: row.createdAt,
     actor: 'operator',
     ...describeUndecided(row),
-    ...(row.organisation && { organisation: { id: row.organisation, name: row.organisationName ?? '' } }),
+    ...(row.organisation
+      ? { organisation: { id: row.organisation, name: row.organisationName ?? '' } }
+      : { users: [{ sub: row.account, email: null }] }),
     ...(row.batch && { batch: { id: row.batch, name: row.batchName ?? '' } }),
     ...(row.contractor && { contractors: [{ id: row.contractor, name: row.contractorName ?? '' }] }),
     acknowledgeable: {
@@ -103,10 +118,15 @@ export async function listOverdueTransfers(
 }
 
 /**
- * Lists the batches in progress without recent progress, longest first.
+ * Lists the batches in progress without recent progress, longest first. A batch that the relay is paying is listed as its
+ * run: the employer has nothing to send.
  * @param only the id of a batch to report on alone, acknowledged or not
  */
 export async function listStalledBatches(db: Database, now: Date, only?: string): Promise<Attention[]> {
+  const run = db
+    .select({ id: batchJobs.id })
+    .from(batchJobs)
+    .where(and(eq(batchJobs.batch, batches.id), eq(batchJobs.status, 'running')))
   const rows = await db
     .select({
       id: batches.id,
@@ -126,6 +146,7 @@ export async function listStalledBatches(db: Database, now: Date, only?: string)
       and(
         eq(batches.status, 'started'),
         lt(batches.progressedAt, batchLimit(now)),
+        notExists(run),
         only === undefined ? isUnacknowledged : eq(batches.id, only),
       ),
     )
@@ -162,13 +183,14 @@ export async function listStalledBatches(db: Database, now: Date, only?: string)
 }
 
 const describeUndecided = (row: {
+  kind: TransferKind
   status: TransferStatus
   resultCode: string | null
   contractorName: string | null
   recipient: string
 }) => {
   const payee = row.contractorName ?? `${row.recipient.slice(0, 4)}…${row.recipient.slice(-4)}`
-  return row.status === 'unknown' ? describeUnknown(payee) : describeOverdue(payee, row.resultCode)
+  return row.status === 'unknown' ? describeUnknown(payee) : describeOverdue(row.kind, payee, row.resultCode)
 }
 
 /** Finds the first few contractors of each batch whose payouts are not sent, by batch. */
@@ -189,55 +211,4 @@ async function findWaiting(db: Database, ids: readonly string[]): Promise<Map<st
     .orderBy(unsent.batch, unsent.place)
   const waiting = rows.map(({ batch: of, id, name }) => ({ of, id, name }))
   return Map.groupBy(waiting, ({ of }) => of)
-}
-
-/**
- * Lists the running jobs without recent progress.
- * @param only the id of a job to report on alone, acknowledged or not
- */
-export async function listStalledJobs(db: Database, now: Date, only?: string): Promise<Attention[]> {
-  const movedAt = sql`max(greatest(${batchItems.queuedAt}, ${batchItems.sentAt}, ${batchItems.settledAt}))`
-  const moving = db
-    .select({
-      id: batchJobs.id,
-      kind: batchJobs.userKind,
-      sub: batchJobs.userSub,
-      movedAt: movedAt.mapWith(batchItems.queuedAt).as('moved_at'),
-      left: sql`count(*) filter (where ${batchItems.settledAt} is null)`.mapWith(Number).as('left'),
-    })
-    .from(batchJobs)
-    .innerJoin(batchItems, eq(batchItems.job, batchJobs.id))
-    .where(and(eq(batchJobs.status, 'running'), only === undefined ? undefined : eq(batchJobs.id, only)))
-    .groupBy(batchJobs.id)
-    .having(sql`${movedAt} < ${jobLimit(now).toISOString()}::timestamptz`)
-    .as('moving')
-  const jobs = await db
-    .select({ job: moving._.selectedFields, acknowledgement: ACKNOWLEDGEMENT })
-    .from(moving)
-    .leftJoin(acknowledgementRows, acknowledges('jobStalled', moving.id, moving.movedAt))
-    .where(only === undefined ? isUnacknowledged : undefined)
-    .orderBy(moving.movedAt)
-    .limit(LIMIT)
-  const users = await findUserOrganisations(
-    db,
-    jobs.map(({ job }) => job),
-  )
-  return jobs.map(({ job: { id, kind, sub, movedAt: since, left }, acknowledgement }) => {
-    const organisation = users.get(`${kind}:${sub}`)
-    return {
-      key: `slow ${id}`,
-      ...CONDITIONS.jobStalled.notice,
-      since,
-      name: `Relay job ${id.slice(0, 8)}`,
-      what: `${left} ${left === 1 ? 'transfer' : 'transfers'} unfinished`,
-      isOngoing: true,
-      why: 'none of its transfers was sent or settled since',
-      actor: 'operator',
-      remedy: 'Open Jobs: each channel shows whether a relay runs it, and why it cannot pay.',
-      ...(organisation && { organisation }),
-      acknowledgeable: { condition: 'jobStalled', subject: id, lastEvent: since },
-      acknowledgement,
-      page: `/jobs/${id}`,
-    }
-  })
 }

@@ -1,7 +1,8 @@
 import type { Database } from '#lib/db/connection.ts'
 import type { Attention } from './attention.ts'
-import { listOverdueTransfers, listStalledBatches, listStalledJobs } from './delays.ts'
-import { listFailedBatches, listFailedJobs } from './failures.ts'
+import { listOverdueTransfers, listStalledBatches } from './delays.ts'
+import { listFailedBatches } from './failures.ts'
+import { listFailedJobs, listStalledJobs } from './job-attention.ts'
 import { findUsers } from './users.ts'
 
 /**
@@ -39,15 +40,16 @@ export async function readAttentionOf(
   if ('transfer' in record) return await addUsers(db, await listOverdueTransfers(db, now, record))
   if ('job' in record) {
     const { job } = record
-    return await addUsers(db, [...(await listFailedJobs(db, job)), ...(await listStalledJobs(db, now, job))])
+    return await addUsers(db, [...(await listFailedJobs(db, job)), ...(await listStalledJobs(db, now, record))])
   }
-  const [failed, overdue, stalled] = await Promise.all([
+  const [failed, overdue, stalled, run] = await Promise.all([
     listFailedBatches(db, record.batch),
     listOverdueTransfers(db, now, record),
     listStalledBatches(db, now, record.batch),
+    listStalledJobs(db, now, record),
   ])
   const late = failed.items.length + overdue.length === 0 ? stalled : overdue
-  return await addUsers(db, [...late, ...failed.items])
+  return await addUsers(db, [...late, ...run, ...failed.items])
 }
 
 async function addUsers(db: Database, items: readonly Attention[]): Promise<Attention[]> {
@@ -55,7 +57,7 @@ async function addUsers(db: Database, items: readonly Attention[]): Promise<Atte
     db,
     items.flatMap(({ organisation }) => organisation?.id ?? []),
   )
-  return items.map((item) => ({ ...item, users: users.get(item.organisation?.id ?? '') ?? [] }))
+  return items.map((item) => ({ ...item, users: users.get(item.organisation?.id ?? '') ?? item.users ?? [] }))
 }
 
 const rankOf = ({ actor }: Attention) => (actor === 'operator' ? 0 : 1)

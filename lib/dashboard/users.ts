@@ -1,7 +1,7 @@
 import { eq, inArray } from 'drizzle-orm'
 import { identities, organisations } from '#drizzle/schema/directory.ts'
 import type { Database } from '#lib/db/connection.ts'
-import type { NamedRecord, OrganisationUser } from './attention.ts'
+import type { Attention, OrganisationUser } from './attention.ts'
 
 /** Finds the users of organisations, by organisation. */
 export async function findUsers(db: Database, ids: readonly string[]): Promise<Map<string, OrganisationUser[]>> {
@@ -15,16 +15,27 @@ export async function findUsers(db: Database, ids: readonly string[]): Promise<M
   return new Map([...grouped].map(([id, users]) => [id, users.map(({ sub, email }) => ({ sub, email }))]))
 }
 
-/** Finds the organisations of the users of jobs, by `kind:sub`. */
-export async function findUserOrganisations(
+/** Finds who the users of jobs are: their organisations, or the users themselves without one. */
+export async function findUsersOf(
   db: Database,
-  users: readonly { sub: string }[],
-): Promise<Map<string, NamedRecord>> {
-  if (users.length === 0) return new Map()
-  const rows = await db
-    .select({ kind: identities.kind, sub: identities.sub, id: organisations.id, name: organisations.name })
-    .from(identities)
-    .innerJoin(organisations, eq(organisations.id, identities.organisation))
-    .where(inArray(identities.sub, [...new Set(users.map(({ sub }) => sub))]))
-  return new Map(rows.map(({ kind, sub, id, name }) => [`${kind}:${sub}`, { id, name }]))
+  jobs: readonly { sub: string }[],
+): Promise<(job: { kind: string; sub: string }) => Pick<Attention, 'organisation' | 'users'>> {
+  const { kind, sub, email } = identities
+  const organisation = { id: organisations.id, name: organisations.name }
+  const subs = [...new Set(jobs.map((job) => job.sub))]
+  const rows =
+    subs.length === 0
+      ? []
+      : await db
+          .select({ kind, sub, email, organisation })
+          .from(identities)
+          .leftJoin(organisations, eq(organisations.id, identities.organisation))
+          .where(inArray(sub, subs))
+  const found = new Map(rows.map((row) => [`${row.kind}:${row.sub}`, row]))
+  return (job) => {
+    const user = found.get(`${job.kind}:${job.sub}`)
+    return user?.organisation
+      ? { organisation: user.organisation }
+      : { users: [{ sub: job.sub, email: user?.email ?? null }] }
+  }
 }

@@ -21,8 +21,8 @@ import { acknowledge } from '#lib/dashboard/acknowledgements.ts'
 import type { Attention } from '#lib/dashboard/attention.ts'
 import { listMovingBatches } from '#lib/dashboard/batches.ts'
 import { listOverdueTransfers } from '#lib/dashboard/delays.ts'
-import { listFailedJobs } from '#lib/dashboard/failures.ts'
 import { readFilters } from '#lib/dashboard/filters.ts'
+import { listFailedJobs } from '#lib/dashboard/job-attention.ts'
 import { batchState, jobState, payoutState, transferState } from '#lib/dashboard/lateness.ts'
 import { listOrganisations, ORGANISATION_FILTERS } from '#lib/dashboard/organisations.ts'
 import { readAttention, readAttentionOf } from '#lib/dashboard/overview.ts'
@@ -273,7 +273,8 @@ test('lists a failed or stalled relay job with its organisation and users, until
     users: [{ sub: 'ada', email: 'ada@northwind.example' }],
     contractors: [{ name: 'Hedy' }],
   })
-  expect(still).toMatchObject({ what: '1 transfer unfinished', isOngoing: true, users: [] })
+  const bob = [{ sub: 'bob', email: null }]
+  expect(still).toMatchObject({ what: '1 transfer unfinished', isOngoing: true, users: bob })
   for (const one of [failed, still]) expect(await dismiss(one)).toBe(true)
   expect(await listJobItems()).toEqual([])
   expect(await readAttentionOf(db, NOW, { job: failedJob.id })).toMatchObject([
@@ -343,9 +344,42 @@ test('lists a run whose payout is still ready, until a later run has it', async 
     jobs: [first],
     items: [itemRow({ job: first.id, ...item })],
   })
-  expect(await listJobItems()).toMatchObject([{ key: `job ${first.id}` }])
+  expect(await listJobItems()).toMatchObject([
+    { key: `job ${first.id}`, batch: { id, name: 'Run' }, what: '1 of 1 transfer of its run failed' },
+  ])
   await insertRows(db, { jobs: [second], items: [itemRow({ job: second.id, ...item })] })
   expect(await listJobItems()).toEqual([])
+})
+
+test('lists a batch that the relay stopped paying as its run, and asks the employer for nothing', async () => {
+  const id = await batch('Relayed', 'started', 60, [1, 0, 0])
+  const contractor = contractorRow({ organisation, name: 'Jean' })
+  const ready = payoutRow({ organisation, batch: id, contractor: contractor.id, status: 'ready' })
+  const terms = { batch: id, manifest: 'm', signature: 's', quotaDay: '2026-11-20' }
+  const run = jobRow({ ...terms, userKind: 'ledger', userSub: 'GRUN', createdAt: before(60) })
+  const item = itemRow({ job: run.id, payout: ready.id, spender: 'G', queuedAt: before(40) })
+  await insertRows(db, { contractors: [contractor], payouts: [ready], jobs: [run], items: [item] })
+  const { items } = await readAttention(db, NOW)
+  const own = items.filter(({ batch: of }) => of?.id === id)
+  expect(own).toMatchObject([{ key: `slow ${run.id}`, what: '1 transfer of its run unfinished', since: before(40) }])
+  expect(own[0]).not.toHaveProperty('request')
+  expect(await readAttentionOf(db, NOW, { batch: id })).toEqual(own)
+})
+
+test('names what an overdue call does, and the account that sent it', async () => {
+  const calls = (['set_spender', 'register'] as const).map((kind) =>
+    transferRow({ kind, account: `GCALLER ${kind}`, recipient: `GAAA${'B'.repeat(48)}CCCC`, createdAt: before(9) }),
+  )
+  await insertRows(db, { transfers: calls })
+  const items = (await listOverdueTransfers(db, NOW)).filter(({ key }) => calls.some(({ id }) => key.endsWith(id)))
+  expect(items.map(({ what }) => what).sort()).toEqual([
+    'delegation to GAAA…CCCC open',
+    'registration of GAAA…CCCC open',
+  ])
+  expect(items.map(({ users }) => users?.[0]?.sub).sort()).toEqual(['GCALLER register', 'GCALLER set_spender'])
+  await database.pool.query(`UPDATE transfers SET status = 'expired', settled_at = $1 WHERE account LIKE 'GCALLER%'`, [
+    NOW,
+  ])
 })
 
 test('names a run whose rows differ from its manifest, for the operator', async () => {
