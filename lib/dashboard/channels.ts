@@ -96,7 +96,7 @@ export const PROBLEM_EXPLANATIONS: Record<ChannelProblem, { meaning: string; rem
   sequence: { meaning: 'It has no sequence numbers left', remedy: 'Replace its seed in CHANNEL_SEEDS' },
   balance: {
     meaning: 'Its balance is zero',
-    remedy: 'Send a confidential transfer to its address, or run npm run setup',
+    remedy: 'Send a confidential transfer to its address',
   },
   history: {
     meaning: 'Its balance cannot be recovered from the ledger',

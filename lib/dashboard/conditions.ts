@@ -111,7 +111,7 @@ export const CONDITIONS = {
   },
   outcomeUnknown: { notice: { level: 'bad' } },
   sponsorRunsDry: {
-    notice: { level: 'bad', what: 'The sponsor may be unable to pay' },
+    notice: { level: 'bad', what: 'The sponsor’s balance is low' },
     alert: {
       name: 'PayrollSponsorRunsDry',
       expr: `predict_linear(payroll_sponsor_balance_stroops[1d], ${SPONSOR_DAYS} * 86400) < 0`,

@@ -99,6 +99,7 @@ const QUIET: Omit<ServiceState, 'settings'> = {
   limits: { transfersPerAccount: 500, stroopsPerAccount: 1n, dailyBudget: 100n, callsBudget: 100n },
   channels: [],
   startsRelay: false,
+  now: new Date('2026-11-20T12:00:00Z'),
 }
 const stateOf = (fields: Partial<ServiceState> = {}): ServiceState => ({
   ...QUIET,
@@ -131,12 +132,12 @@ test.each<[Partial<ServiceState>, what: string, words: RegExp]>([
   [
     { ready: { ...QUIET.ready, archive: { ok: false, ingestedThrough: 7, behind: 900, historyLeft: 80, gaps: 0 } } },
     'The archive is far behind',
-    /900 ledgers.*in 80 ledgers.*cron/,
+    /900 ledgers.*in 80 ledgers.*log/,
   ],
   [
     { ready: { ...QUIET.ready, archive: { ok: false, behind: 900, problem: 'ingestion has not started' } } },
     'The archive is far behind',
-    /ingestion has not started.*cron/,
+    /ingestion has not started.*log/,
   ],
   [
     { ready: { ...QUIET.ready, archive: { ok: true, ingestedThrough: 7, behind: 0, gaps: 1 } } },
@@ -150,9 +151,14 @@ test.each<[Partial<ServiceState>, what: string, words: RegExp]>([
     /the last ledger is old.*STELLAR_RPC_URL/,
   ],
   [
-    { ready: { ...QUIET.ready, sponsor: { ok: false, address: 'GSPONSOR', problem: 'the float is low' } } },
-    'The sponsor may be unable to pay',
-    /the float is low.*Send XLM to GSPONSOR/,
+    {
+      ready: {
+        ...QUIET.ready,
+        sponsor: { ok: false, address: 'GSPONSOR', problem: 'the float is low', availableXlm: '7.5' },
+      },
+    },
+    'The sponsor’s balance is low',
+    /the float is low: 7.5 XLM.*Send XLM to GSPONSOR/,
   ],
   [
     {
@@ -172,6 +178,33 @@ test.each<[Partial<ServiceState>, what: string, words: RegExp]>([
   const [item, ...others] = serviceAttention(stateOf(state))
   expect([item?.what, others]).toEqual([what, []])
   expect(`${item?.why} ${item?.remedy}`).toMatch(words)
+  expect(item?.affected).toBeTruthy()
+  // One step without alternatives or conditions.
+  expect(item?.remedy).not.toMatch(/\b(or|if|unless)\b|^The service/)
+})
+
+test('says since when the ledger is late, and when a relay was last seen', () => {
+  const ledger = { ok: false, problem: 'the last ledger is old', latestLedger: 7, age: 600 }
+  expect(serviceAttention(stateOf({ ready: { ...QUIET.ready, ledger } }))).toMatchObject([
+    { since: new Date('2026-11-20T11:50:00Z') },
+  ])
+  const seenAt = new Date('2026-11-20T11:00:00Z')
+  const channels = [
+    { ...CHANNEL, seenAt: new Date(0), isRunning: false, problem: null },
+    { ...CHANNEL, seenAt, isRunning: false, problem: null },
+  ]
+  const stopped = { ready: { ...QUIET.ready, relay: { ok: false, channels: 0 } }, channels }
+  expect(serviceAttention(stateOf(stopped))).toMatchObject([{ what: 'No relay is running', since: seenAt }])
+})
+
+test('reports no balance of the sponsor while the ledger cannot be reached', () => {
+  const sponsor = { ok: false, problem: 'the sponsor cannot be looked up' }
+  const ledger = { ok: false, problem: 'the ledger cannot be reached' }
+  const items = serviceAttention(stateOf({ ready: { ...QUIET.ready, sponsor, ledger } }))
+  expect(items.map(({ what }) => what)).toEqual(['The ledger cannot be followed'])
+  expect(serviceAttention(stateOf({ ready: { ...QUIET.ready, sponsor } }))).toMatchObject([
+    { what: 'The sponsor’s balance is unknown', why: 'the sponsor cannot be looked up' },
+  ])
 })
 
 test('ignores a channel without a relay, and a relay that is starting', () => {

@@ -45,7 +45,7 @@ export default async function OverviewPage({ searchParams }: PageProps<'/overvie
   ])
   const limits = sponsor?.limits
   const { spending, channels = [] } = figures ?? {}
-  const ofService = serviceAttention({ ready, settings, spending, limits, channels, startsRelay })
+  const ofService = serviceAttention({ ready, settings, spending, limits, channels, startsRelay, now })
   return (
     <Frame here="/overview" title="Overview" network={settings.network.name}>
       <Health ready={ready} embedsDatabase={settings.embedsDatabase} startsRelay={startsRelay} />

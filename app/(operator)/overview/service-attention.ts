@@ -15,6 +15,7 @@ export interface ServiceState {
   channels: readonly ChannelLine[]
   /** the service starts its own relay, and has only just started itself */
   startsRelay: boolean
+  now: Date
 }
 
 /** Lists the conditions of the service itself that need attention, the worst first. */
@@ -30,6 +31,7 @@ const item = (name: NoticeName, details: Partial<Attention>): Attention => ({
   ...CONDITIONS[name].notice,
   key: name,
   since: undefined,
+  affected: 'every organisation',
   why: '',
   remedy: '',
   actor: 'operator',
@@ -37,44 +39,49 @@ const item = (name: NoticeName, details: Partial<Attention>): Attention => ({
   ...details,
 })
 
-function reachability({ ready: { database, ledger } }: ServiceState): Attention[] {
+function reachability({ ready: { database, ledger }, now }: ServiceState): Attention[] {
   const items: Attention[] = []
   if (!database.ok) {
     items.push(
       item('databaseUnreachable', {
         why: 'requests that need it respond 503, transfers 500',
-        remedy: 'Restore it, or correct DATABASE_URL. Nothing is lost: open transfers are settled afterwards.',
+        remedy: 'Restore the database at DATABASE_URL. Nothing is lost: open transfers are settled afterwards.',
       }),
     )
   }
   if (!ledger.ok) {
     items.push(
       item('ledgerUnreachable', {
+        ...(typeof ledger.age === 'number' && { since: new Date(now.getTime() - ledger.age * 1_000) }),
         why: `${ledger.problem}`,
-        remedy: 'Restore the RPC, or set STELLAR_RPC_URL to another one. Transfers stay open until then.',
+        remedy: 'Set STELLAR_RPC_URL to an RPC that follows the network, and restart. Transfers stay open until then.',
       }),
     )
   }
   return items
 }
 
-function sponsorship({ ready: { sponsor }, spending, limits }: ServiceState): Attention[] {
+function sponsorship({ ready: { sponsor, ledger }, spending, limits }: ServiceState): Attention[] {
   if (sponsor.configured === false) return []
   const used = spending ? spending.everybody.used + spending.everybody.held : 0n
   const items: Attention[] = []
-  if (!sponsor.ok) {
+  if (!sponsor.ok && sponsor.availableXlm !== undefined) {
     items.push(
       item('sponsorRunsDry', {
-        why: `${sponsor.problem}`,
-        remedy: `Send XLM to ${sponsor.address ?? 'the sponsor'}.`,
+        why: `${sponsor.problem}: ${sponsor.availableXlm} XLM`,
+        remedy: `Send XLM to ${sponsor.address}.`,
       }),
     )
+    // While the ledger cannot be followed, that is the reason.
+  } else if (!sponsor.ok && ledger.ok) {
+    const remedy = 'Search the log for “readiness”: it shows why.'
+    items.push(item('sponsorRunsDry', { what: 'The sponsor’s balance is unknown', why: `${sponsor.problem}`, remedy }))
   }
   if (limits && used * 100n >= limits.dailyBudget * BigInt(BUDGET_PERCENT)) {
     items.push(
       item('budgetNearlyUsed', {
         why: `${(used * 100n) / (limits.dailyBudget || 1n)} % of it`,
-        remedy: 'Raise SPONSOR_DAILY_BUDGET, or wait until 00:00 UTC, when the budget is reset.',
+        remedy: 'Raise SPONSOR_DAILY_BUDGET. The budget is reset at 00:00 UTC.',
       }),
     )
   }
@@ -91,6 +98,7 @@ function relays({ ready: { relay, database }, settings, channels, startsRelay }:
       level: relay.ok ? 'late' : 'bad',
       since: movedAt ?? undefined,
       name: `Channel ${address.slice(0, 4)}…${address.slice(-4)}`,
+      affected: 'jobs and runs that the channel would pay',
       why: meaning,
       remedy: `${remedy}.`,
       ...(problem === 'moved' && { heldChannel: address }),
@@ -98,22 +106,32 @@ function relays({ ready: { relay, database }, settings, channels, startsRelay }:
     })
   })
   if (relay.channels !== 0) return items
-  const remedy = settings.embedsDatabase
-    ? 'The service starts it; see its log for why it did not.'
-    : 'Start one with npm run relay.'
-  return [item('relayStopped', { why: 'jobs are waiting', remedy, page: '/jobs' }), ...items]
+  const seen = channels.map(({ seenAt }) => seenAt.getTime())
+  const stopped = item('relayStopped', {
+    since: seen.length === 0 ? undefined : new Date(Math.max(...seen)),
+    affected: 'every job and run',
+    why: 'no relay has announced a channel for a minute',
+    remedy: settings.embedsDatabase
+      ? 'Search the service’s log for “relay”: the service runs the relay itself.'
+      : 'Start one with npm run relay.',
+    page: '/jobs',
+  })
+  return [stopped, ...items]
 }
 
 function archived({ ready: { archive } }: ServiceState): Attention[] {
   if (archive.behind === undefined) return []
+  const affected = 'wallets and auditors that read the archive'
   const late = item('archiveBehind', {
+    affected,
     why:
       archive.ingestedThrough === undefined
         ? 'ingestion has not started'
         : `${archive.behind} ledgers are not stored yet; the RPC drops the first of them in ${archive.historyLeft} ledgers`,
-    remedy: 'Search the log for “archive”. On serverless hosts, a scheduler must call /api/cron/sweep.',
+    remedy: 'Search the log for “archive”: it shows what ingestion waits for.',
   })
   const gap = item('archiveGap', {
+    affected,
     why: 'the RPC dropped ledgers before they were stored',
     remedy: 'Set STELLAR_RPC_URL to an RPC that still has them. The gap is then filled.',
   })
