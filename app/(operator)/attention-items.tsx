@@ -96,7 +96,14 @@ function Actions({ item, title, back, now }: ActionsProps) {
   return (
     <div className="mt-1.5 flex flex-wrap items-start gap-x-3 gap-y-1 empty:hidden sm:pl-13 print:hidden">
       {acknowledgeable?.condition === 'transferOverdue' && (
-        <ActionForm action="look-up-transfer" subject={acknowledgeable.subject} back={back} label="Look up now" />
+        <ActionForm
+          action="look-up-transfer"
+          subject={acknowledgeable.subject}
+          back={back}
+          label="Look up now"
+          about={title}
+          why="Why, for the audit log"
+        />
       )}
       {mail && (
         <a href={mail} className={`${BUTTON} mt-1 leading-5`}>

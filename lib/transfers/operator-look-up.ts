@@ -11,10 +11,11 @@ const WAIT_MS = 5_000
 /**
  * Looks an open transfer up now, even if it was looked up in this ledger. The audit log has the request, and settles the
  * transfer's outcome as always. Resolves to false if the transfer is not open.
+ * @param given.note the operator's reason
  */
 export async function lookUpForOperator(
   { db, now, actor, tracker }: { db: Database; now: Date; actor: Actor; tracker: Tracker },
-  id: string,
+  { id, note }: { id: string; note: string },
 ): Promise<boolean> {
   if (!isId(id)) return false
   const isOpen = await transact(db, async (tx) => {
@@ -24,7 +25,7 @@ export async function lookUpForOperator(
       .where(and(eq(transfers.id, id), eq(transfers.status, 'open')))
     if (!open) return false
     const organisation = open.organisation ?? undefined
-    await recordAudit(tx, now, { organisation, actor, action: 'transfer.looked-up', subject: id })
+    await recordAudit(tx, now, { organisation, actor, action: 'transfer.looked-up', subject: id, detail: { note } })
     return true
   })
   if (isOpen) await tracker.lookUp([id], WAIT_MS)

@@ -37,7 +37,15 @@ export default async function TransferPage({ params }: PageProps<'/transfers/[id
       page={found?.page}
       facts={(transfer) => factsOf(transfer, network, now())}
       actions={({ status }) =>
-        status === 'open' && <ActionForm action="look-up-transfer" subject={id} back={path} label="Look up now" />
+        status === 'open' && (
+          <ActionForm
+            action="look-up-transfer"
+            subject={id}
+            back={path}
+            label="Look up now"
+            why="Why, for the audit log"
+          />
+        )
       }
       older={{ record: id }}
     />
