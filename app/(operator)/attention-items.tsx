@@ -1,6 +1,6 @@
 import type { Route } from 'next'
 import Link from 'next/link'
-import type { ReactNode } from 'react'
+import { Fragment, type ReactNode } from 'react'
 import type { Attention } from '#lib/dashboard/attention.ts'
 import { ActionForm, BUTTON } from './action-form.tsx'
 import { mailAbout, titleOf } from './attention-words.ts'
@@ -145,15 +145,19 @@ function People({ item, network }: Pick<AttentionItemProps, 'item' | 'network'>)
     <>
       {organisation && <OrganisationLink {...organisation} />}
       {contacts.map((user, index) => (
-        <span key={user.sub}>
-          {index > 0 ? ', ' : organisation && ' ('}
-          <User {...user} network={network} />
-          {organisation && index === contacts.length - 1 && ')'}
-        </span>
+        <Fragment key={user.sub}>
+          {index > 0 ? ', ' : ' '}
+          {/* Keeps a parenthesis on the line of its email. */}
+          <span className="inline-block max-w-full">
+            {organisation && index === 0 && '('}
+            <User {...user} network={network} />
+            {organisation && index === contacts.length - 1 && ')'}
+          </span>
+        </Fragment>
       ))}
       {batch && (
         <>
-          {organisation && ' · '}
+          {(organisation || contacts.length > 0) && ' · '}
           <BatchLink {...batch} />
         </>
       )}

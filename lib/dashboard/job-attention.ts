@@ -1,5 +1,5 @@
 import { and, count, desc, eq, inArray, isNull, type SQL, sql } from 'drizzle-orm'
-import { batches, contractors, payouts } from '#drizzle/schema/directory.ts'
+import { batches, contractors, organisations, payouts } from '#drizzle/schema/directory.ts'
 import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { ACKNOWLEDGEMENT, acknowledgementRows, acknowledges, isUnacknowledged } from './acknowledgements.ts'
@@ -61,6 +61,7 @@ export async function listFailedJobs(db: Database, only?: string): Promise<Atten
       kind: batchJobs.userKind,
       sub: batchJobs.userSub,
       batch: { id: batches.id, name: batches.name },
+      employer: { id: organisations.id, name: organisations.name },
       // A job's own error counts items from 0, and the pages count from 1.
       error: sql<string | null>`coalesce(min(${batchItems.error}), ${batchJobs.error})`,
       endedAt: batchJobs.endedAt,
@@ -74,9 +75,10 @@ export async function listFailedJobs(db: Database, only?: string): Promise<Atten
     .from(batchJobs)
     .innerJoin(batchItems, eq(batchItems.job, batchJobs.id))
     .leftJoin(batches, eq(batches.id, batchJobs.batch))
+    .leftJoin(organisations, eq(organisations.id, batches.organisation))
     .leftJoin(acknowledgementRows, isJobAcknowledged)
     .where(and(eq(batchJobs.status, 'failed'), inArray(batchJobs.id, ids)))
-    .groupBy(batchJobs.id, batches.id, acknowledgementRows.condition, acknowledgementRows.subject)
+    .groupBy(batchJobs.id, batches.id, organisations.id, acknowledgementRows.condition, acknowledgementRows.subject)
     .having(sql`bool_or(${isUnresolved})`)
     .orderBy(...LATEST_ENDED)
   const users = await findUsersOf(db, jobs)
@@ -86,7 +88,7 @@ export async function listFailedJobs(db: Database, only?: string): Promise<Atten
   )
   return jobs.map((job) => {
     const { id, error, endedAt, failed, isShort, isUnknown, isTampered, all, acknowledgement } = job
-    const user = users(job)
+    const user = job.employer ? { organisation: job.employer } : users(job)
     const contractors = (payees.get(id) ?? []).filter((one) => one.organisation === user.organisation?.id)
     return {
       ...CONDITIONS.jobFailed.notice,
@@ -172,10 +174,12 @@ export async function listStalledJobs(
     .select({
       job: moving._.selectedFields,
       batch: { id: batches.id, name: batches.name },
+      employer: { id: organisations.id, name: organisations.name },
       acknowledgement: ACKNOWLEDGEMENT,
     })
     .from(moving)
     .leftJoin(batches, eq(batches.id, moving.run))
+    .leftJoin(organisations, eq(organisations.id, batches.organisation))
     .leftJoin(acknowledgementRows, acknowledges('jobStalled', moving.id, moving.movedAt))
     .where(only ? undefined : isUnacknowledged)
     .orderBy(moving.movedAt)
@@ -184,7 +188,7 @@ export async function listStalledJobs(
     db,
     jobs.map(({ job }) => job),
   )
-  return jobs.map(({ job: { id, kind, sub, movedAt: since, left }, batch, acknowledgement }) => ({
+  return jobs.map(({ job: { id, kind, sub, movedAt: since, left }, batch, employer, acknowledgement }) => ({
     key: `slow ${id}`,
     ...CONDITIONS.jobStalled.notice,
     since,
@@ -194,7 +198,7 @@ export async function listStalledJobs(
     why: 'none of its transfers was sent or settled since',
     actor: 'operator',
     remedy: 'Open Jobs: each channel shows whether a relay runs it, and why it cannot pay.',
-    ...users({ kind, sub }),
+    ...(employer ? { organisation: employer } : users({ kind, sub })),
     acknowledgeable: { condition: 'jobStalled', subject: id, lastEvent: since },
     acknowledgement,
     page: `/jobs/${id}`,

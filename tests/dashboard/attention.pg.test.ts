@@ -345,7 +345,12 @@ test('lists a run whose payout is still ready, until a later run has it', async 
     items: [itemRow({ job: first.id, ...item })],
   })
   expect(await listJobItems()).toMatchObject([
-    { key: `job ${first.id}`, batch: { id, name: 'Run' }, what: '1 of 1 transfer of its run failed' },
+    {
+      key: `job ${first.id}`,
+      batch: { id, name: 'Run' },
+      what: '1 of 1 transfer of its run failed',
+      organisation: { id: organisation },
+    },
   ])
   await insertRows(db, { jobs: [second], items: [itemRow({ job: second.id, ...item })] })
   expect(await listJobItems()).toEqual([])
@@ -362,6 +367,7 @@ test('lists a batch that the relay stopped paying as its run, and asks the emplo
   const { items } = await readAttention(db, NOW)
   const own = items.filter(({ batch: of }) => of?.id === id)
   expect(own).toMatchObject([{ key: `slow ${run.id}`, what: '1 transfer of its run unfinished', since: before(40) }])
+  expect(own[0]?.organisation?.name).toBe('Northwind')
   expect(own[0]).not.toHaveProperty('request')
   expect(await readAttentionOf(db, NOW, { batch: id })).toEqual(own)
 })
