@@ -1,5 +1,5 @@
 import { expect, test } from '@playwright/test'
-import { findBarriers, visit } from './operator.ts'
+import { DESKTOP, findBarriers, findFaults, PHONE, visit } from './operator.ts'
 import { type RunningProgram, runProgram } from './running-program.ts'
 
 let program: RunningProgram
@@ -23,6 +23,19 @@ test('pauses and resumes a channel, and shows in the audit log who did it and wh
   await expect(channel.getByText('Pause …')).toBeVisible()
   await page.goto(`${program.base}/audit?action=channel.paused`)
   await expect(page.getByRole('row').nth(1)).toContainText(/channel\.paused.*note:\s*a new <key>.*Ada Operator/)
+})
+
+test('says on an accessible page why an action changed nothing, and leads back', async ({ page }) => {
+  await visit(page, program, '/jobs')
+  const channel = page.getByRole('region', { name: 'Channels' }).getByRole('listitem').first()
+  await channel.getByText('Pause …').click()
+  await channel.getByRole('textbox', { name: /^Why/ }).fill('a channel that is gone')
+  await channel.locator('input[name=subject]').evaluate((input) => input.setAttribute('value', 'GONE'))
+  await channel.getByRole('button', { name: 'Pause' }).click()
+  await expect(page.getByRole('heading', { level: 1, name: 'Nothing was changed' })).toBeVisible()
+  expect(await findFaults(page, DESKTOP, PHONE)).toEqual([])
+  await page.getByRole('link', { name: 'Back' }).click()
+  await expect(page).toHaveURL(`${program.base}/jobs`)
 })
 
 test('refuses an action of a stranger, of another site, of a stale page, or without a reason', async ({

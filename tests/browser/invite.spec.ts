@@ -85,6 +85,7 @@ test('accepts an invite with a wallet, whose account becomes the address', async
   await page.getByRole('button', { name: 'Accept with Freighter' }).click()
   await expect(page.getByRole('heading', { name: 'The invite is accepted' })).toBeVisible()
   await expect(page.getByRole('main')).not.toContainText('enter the account’s address')
+  expect(await findFaults(page, DESKTOP, PHONE)).toEqual([])
   expect(await statusOf('Grace Hopper')).toMatchObject({ status: 'onboarding', address: key.publicKey() })
   expect(payee?.address).not.toBe(key.publicKey())
 })
