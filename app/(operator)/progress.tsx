@@ -21,9 +21,9 @@ export function Progress({ label, settled, failed, total }: ProgressProps) {
         <rect width={part(settled)} height="6" fill="var(--good-fill)" />
         <rect x={part(settled)} width={part(failed)} height="6" fill="var(--bad-fill)" />
       </svg>
-      <span aria-hidden="true" className="min-w-13 shrink-0 text-xs leading-tight text-soft">
+      <span aria-hidden="true" className="min-w-8 shrink-0 text-xs text-soft">
         {settled}/{total}
-        {failed > 0 && <span className="block text-bad">{failed} failed</span>}
+        {failed > 0 && <span className="ml-1.5 text-bad">{failed} failed</span>}
       </span>
     </span>
   )

@@ -7,7 +7,12 @@ import { addressOf } from './query.ts'
 const NAME = 'inline-block min-h-6 underline-offset-4 [overflow-wrap:anywhere] hover:text-accent hover:underline'
 
 /** A user of an organisation, shown by email, so that it can be contacted, or else by wallet. */
-export function User({ sub, email, network }: OrganisationUser & { network: string }) {
+export function User({
+  sub,
+  email,
+  network,
+  isWhole = false,
+}: OrganisationUser & { network: string; isWhole?: boolean }) {
   if (email !== null) {
     return (
       <a href={`mailto:${email}`} className={NAME}>
@@ -15,7 +20,7 @@ export function User({ sub, email, network }: OrganisationUser & { network: stri
       </a>
     )
   }
-  return sub.length > 40 ? <Address value={sub} network={network} /> : sub
+  return sub.length > 40 ? <Address value={sub} network={network} isWhole={isWhole} /> : sub
 }
 
 export type RecordType = 'transfer' | 'payout' | 'batch' | 'job' | 'contractor' | 'organisation'

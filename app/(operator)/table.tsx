@@ -12,6 +12,8 @@ export interface Column<Row> {
   from?: 'sm' | 'md' | 'lg' | 'xl'
   isRepeated?: boolean
   isNumber?: boolean
+  /** of the name of a record: on a wide page, it has room for two or three words on a line */
+  isName?: boolean
 }
 
 const SHOWN = { sm: 'max-sm:hidden', md: 'max-md:hidden', lg: 'max-lg:hidden', xl: 'max-xl:hidden' } as const
@@ -30,8 +32,8 @@ interface TableProps<Row> {
 const CARD = 'max-sm:col-span-full max-sm:grid max-sm:grid-cols-subgrid'
 
 export function Table<Row>({ caption, columns, rows, keyOf }: TableProps<Row>) {
-  const classOf = ({ from, isNumber }: Column<Row>) =>
-    `px-3 max-sm:px-0 sm:first:pl-4 sm:last:pr-4 ${from ? SHOWN[from] : ''} ${isNumber ? 'text-right whitespace-nowrap' : 'text-left'}`
+  const classOf = ({ from, isNumber, isName }: Column<Row>) =>
+    `${isName ? 'min-[88rem]:min-w-36' : ''} px-3 max-sm:px-0 sm:first:pl-4 sm:last:pr-4 ${from ? SHOWN[from] : ''} ${isNumber ? 'text-right whitespace-nowrap' : 'text-left'}`
   // Hide the head on a phone if it would name only one column: each row begins with its subject.
   const isLone = columns.filter(({ from }) => !from).length === 1
   return (

@@ -480,6 +480,27 @@ test('starts an audit entry with its action, and lets the filters be cleared, on
   await expect(page.getByLabel('Action')).toHaveValue('')
 })
 
+test('lists each record on one line of a desktop', async ({ page }) => {
+  for (const address of ['/batches', '/transfers', '/contractors', '/jobs', '/audit?action=batch.created']) {
+    await visit(page, program, address)
+    const heights = await page
+      .locator('tbody tr')
+      .evaluateAll((rows) => rows.map((row) => Math.round(row.getBoundingClientRect().height)))
+    expect(heights.length, address).toBeGreaterThan(0)
+    expect(Math.max(...heights), address).toBeLessThan(50)
+  }
+})
+
+test('shows the addresses of a record in full on its page', async ({ page }) => {
+  for (const path of [addresses[5], addresses.find((address) => /^\/ledger\/.*[1-9a-f]/.test(address))]) {
+    await visit(page, program, path)
+    const codes = page.getByRole('main').locator('dl .hash code')
+    const cut = await codes.evaluateAll((all) => all.map((code) => code.scrollWidth - code.clientWidth))
+    expect(cut.length, path).toBeGreaterThan(0)
+    expect(Math.max(...cut), path).toBeLessThanOrEqual(0)
+  }
+})
+
 test('clips no list at any width', async ({ page }) => {
   const cut: string[] = []
   for (const address of ['/batches', '/contractors', '/organisations', '/audit', '/jobs', '/transfers?view=failed']) {

@@ -37,6 +37,7 @@ export const auditColumns = (network: string, now: Date): Column<AuditLine>[] =>
   },
   {
     head: 'Organisation',
+    isName: true,
     from: 'xl',
     isRepeated: true,
     cell: ({ organisation, organisationName }) =>

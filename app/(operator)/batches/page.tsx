@@ -14,7 +14,6 @@ import { BatchLink, OrganisationLink } from '../record-links.tsx'
 import { requireOperator } from '../require-operator.ts'
 import { Status } from '../status.tsx'
 import type { Column } from '../table.tsx'
-import { tookOf } from './[id]/batch-summary.tsx'
 import { BATCH_LIST } from './batch-list.ts'
 
 export const metadata: Metadata = { title: 'Batches' }
@@ -69,6 +68,7 @@ export default async function BatchesPage({ searchParams }: PageProps<'/batches'
 const columnsAt = (now: Date): Column<BatchLine>[] => [
   {
     head: 'Batch',
+    isName: true,
     cell: (batch) => (
       <span className="font-medium">
         <BatchLink id={batch.id} name={batch.name} />
@@ -84,6 +84,7 @@ const columnsAt = (now: Date): Column<BatchLine>[] => [
     head: 'Organisation',
     from: 'xl',
     isRepeated: true,
+    isName: true,
     cell: ({ organisation, organisationName }) => <OrganisationLink id={organisation} name={organisationName} />,
   },
   { head: 'Status', cell: (batch) => <Status of="batch" is={batchState(batch, now)} /> },
@@ -94,13 +95,6 @@ const columnsAt = (now: Date): Column<BatchLine>[] => [
     from: 'xl',
     isRepeated: true,
     cell: ({ progressedAt }) => (progressedAt ? <Moment at={progressedAt} now={now} /> : '–'),
-  },
-  {
-    head: 'Took',
-    from: 'xl',
-    isRepeated: true,
-    isNumber: true,
-    cell: (batch) => tookOf(batch, now),
   },
 ]
 

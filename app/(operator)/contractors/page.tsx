@@ -5,14 +5,13 @@ import { findFilterNames } from '#lib/dashboard/filter-names.ts'
 import { readFilters } from '#lib/dashboard/filters.ts'
 import { readIfReachable } from '#lib/dashboard/reading.ts'
 import { Moment } from '../figures.tsx'
-import { Address } from '../hash.tsx'
 import { BY_TIME, ListView } from '../list-view.tsx'
 import { addressOf, readQuery } from '../query.ts'
 import { ContractorLink, OrganisationLink } from '../record-links.tsx'
 import { requireOperator } from '../require-operator.ts'
-import { Sign, Status } from '../status.tsx'
+import { Status } from '../status.tsx'
 import type { Column } from '../table.tsx'
-import { CONTRACTOR_LIST, inviteWords, registrationWords } from './contractor-list.ts'
+import { CONTRACTOR_LIST, inviteWords } from './contractor-list.ts'
 
 export const metadata: Metadata = { title: 'Contractors' }
 
@@ -30,7 +29,6 @@ export default async function ContractorsPage({ searchParams }: PageProps<'/cont
   const service = await requireOperator(addressOf('/contractors', query))
   const { database, settings, now } = service
   const { filters, unknown } = readFilters(CONTRACTOR_FILTERS, query)
-  const network = settings.network.name
   const data = await readIfReachable(database, async (db) => ({
     list: await listContractors(db, filters, query),
     names: await findFilterNames(db, filters),
@@ -39,7 +37,7 @@ export default async function ContractorsPage({ searchParams }: PageProps<'/cont
     <ListView
       here="/contractors"
       title="Contractors"
-      network={network}
+      network={settings.network.name}
       path="/contractors"
       query={query}
       list={data?.list}
@@ -50,46 +48,47 @@ export default async function ContractorsPage({ searchParams }: PageProps<'/cont
       sorts={BY_TIME}
       tabs={{ label: 'Status', name: 'status', tabs: TABS }}
       csv={[{ list: CONTRACTOR_LIST, of: 'These contractors' }]}
-      columns={columnsFor(network, now())}
+      columns={columnsAt(now())}
       keyOf={({ id }) => id}
       empty={<NoContractors />}
     />
   )
 }
 
-const columnsFor = (network: string, now: Date): Column<ContractorLine>[] => [
+const columnsAt = (now: Date): Column<ContractorLine>[] => [
   {
     head: 'Contractor',
+    isName: true,
     cell: ({ id, name }) => (
       <span className="font-medium">
         <ContractorLink id={id} name={name} />
       </span>
     ),
-    beneath: ({ email, organisation, organisationName }) => (
-      <div className="text-xs text-soft">
-        {email && <Email email={email} />}
-        <OrganisationLink id={organisation} name={organisationName} />
-      </div>
-    ),
+    beneath: ({ email }) =>
+      email && (
+        <div className="text-xs text-soft xl:hidden">
+          <Email email={email} />
+        </div>
+      ),
+  },
+  {
+    head: 'Organisation',
+    from: 'lg',
+    isRepeated: true,
+    isName: true,
+    cell: ({ organisation, organisationName }) => <OrganisationLink id={organisation} name={organisationName} />,
+  },
+  {
+    head: 'Email',
+    from: 'xl',
+    cell: ({ email }) => (email ? <Email email={email} /> : '–'),
   },
   { head: 'Status', cell: ({ status }) => <Status of="contractor" is={status} /> },
-  {
-    head: 'Account',
-    from: 'sm',
-    isRepeated: true,
-    cell: ({ address }) => (address ? <Address value={address} network={network} /> : '–'),
-  },
-  {
-    head: 'On the ledger',
-    from: 'md',
-    isRepeated: true,
-    cell: (contractor) => <Sign tone={contractor.isRegistered ? 'good' : 'idle'}>{registrationWords(contractor)}</Sign>,
-  },
   {
     head: 'Invite',
     from: 'lg',
     isRepeated: true,
-    cell: (contractor) => inviteWords(contractor, now),
+    cell: (contractor) => <span className="xl:whitespace-nowrap">{inviteWords(contractor, now)}</span>,
   },
   {
     head: 'Last paid',
@@ -103,11 +102,11 @@ const columnsFor = (network: string, now: Date): Column<ContractorLine>[] => [
 function Email({ email }: { email: string }) {
   const at = email.lastIndexOf('@')
   return (
-    <div className="[overflow-wrap:anywhere]">
+    <span className="inline-block [overflow-wrap:anywhere] min-[88rem]:min-w-64">
       {email.slice(0, at)}
       <wbr />
       {email.slice(at)}
-    </div>
+    </span>
   )
 }
 

@@ -64,6 +64,7 @@ export default async function JobsPage({ searchParams }: PageProps<'/jobs'>) {
 const columnsAt = (now: Date): Column<JobSummary>[] => [
   {
     head: 'Job',
+    isName: true,
     cell: ({ id, batch, batchName }) => (
       <span className="font-medium">
         <JobLink id={id} name={batch ? `Run of ${batchName}` : `Job ${id.slice(0, 8)}`} />
@@ -77,6 +78,7 @@ const columnsAt = (now: Date): Column<JobSummary>[] => [
   },
   {
     head: 'Organisation',
+    isName: true,
     from: 'xl',
     isRepeated: true,
     cell: ({ organisation, organisationName }) =>

@@ -51,6 +51,7 @@ export default async function OrganisationsPage({ searchParams }: PageProps<'/or
 const columnsFor = (network: string, now: Date): Column<OrganisationLine>[] => [
   {
     head: 'Organisation',
+    isName: true,
     cell: ({ id, name }) => (
       <span className="font-medium">
         <OrganisationLink id={id} name={name} />
@@ -91,12 +92,12 @@ const columnsFor = (network: string, now: Date): Column<OrganisationLine>[] => [
     isNumber: true,
     cell: ({ id, started, stalled }) => (
       <>
-        <Count id={id} count={started} path="/batches" status="started" />
         {stalled > 0 && (
-          <span className="mt-1 block text-xs">
+          <span className="mr-3 text-xs">
             <Sign tone="late">{stalled} stalled</Sign>
           </span>
         )}
+        <Count id={id} count={started} path="/batches" status="started" />
       </>
     ),
   },

@@ -32,7 +32,7 @@ export function BatchSummary({ batch, now }: { batch: BatchLine; now: Date }) {
 }
 
 /** How long a batch took, or takes so far. */
-export function tookOf({ status, startedAt, completedAt }: BatchLine, now: Date): string {
+function tookOf({ status, startedAt, completedAt }: BatchLine, now: Date): string {
   if (startedAt && completedAt) return between(startedAt, completedAt)
   return startedAt && status === 'started' ? `${between(startedAt, now)} so far` : '–'
 }

@@ -10,7 +10,7 @@ export function RunSummary({ run, network, now }: { run: BatchRun | undefined; n
       {run ? (
         <>
           <p className="flex flex-wrap gap-x-3">
-            Paid by the relay, from the delegations of <Address value={run.account} network={network} />
+            Paid by the relay, from the delegations of <Address value={run.account} network={network} isWhole />
             <Status of="job" is={run.status} />
             <span className="text-faint">
               since <Moment at={run.createdAt} now={now} />
@@ -19,7 +19,7 @@ export function RunSummary({ run, network, now }: { run: BatchRun | undefined; n
           <ul className="mt-3 space-y-2">
             {run.channels.map(({ address, liveUntilLedger, paid, left, waitsFor }) => (
               <li key={address}>
-                <Address value={address} network={network} />
+                <Address value={address} network={network} isWhole />
                 <span className="ml-2 text-soft">
                   {paid} paid, {left} left, delegated until ledger {liveUntilLedger}
                 </span>

@@ -72,7 +72,7 @@ function factsOf(job: JobLine, network: string, now: Date): Fact[] {
     ...(organisation
       ? [['Organisation', <OrganisationLink key={id} id={organisation} name={organisationName ?? ''} />] as Fact]
       : []),
-    ['For', <User key={id} sub={userSub} email={userEmail} network={network} />],
+    ['For', <User key={id} sub={userSub} email={userEmail} network={network} isWhole />],
     ['Started', <Moment key={id} at={createdAt} now={now} />],
     [endedAt ? 'Took' : 'Runs for', between(createdAt, endedAt ?? now)],
     ['Job id', <code key={id}>{id}</code>],

@@ -88,11 +88,12 @@ function TransactionFacts({ hash, transaction, network, now }: TransactionFactsP
     ['Hash', <Hash key="hash" value={hash} isWhole />],
     ['Ledger', groupDigits(transaction.ledger)],
     ['Closed', <Moment key="closed" at={transaction.closedAt} now={now} />],
-    ['Source', <Address key="source" value={transaction.source} network={network} />],
+    ['Source', <Address key="source" value={transaction.source} network={network} isWhole />],
     [
       'Fee',
       <span key="fee">
-        {formatUnits(transaction.feeCharged)} XLM, paid by <Address value={transaction.feeSource} network={network} />
+        {formatUnits(transaction.feeCharged)} XLM, paid by{' '}
+        <Address value={transaction.feeSource} network={network} isWhole />
         {transaction.isFeeBump && ' (fee bump)'}
       </span>,
     ],
@@ -101,10 +102,10 @@ function TransactionFacts({ hash, transaction, network, now }: TransactionFactsP
         `Operation ${index + 1}`,
         operation.call ? (
           <span key={operation.call.name}>
-            <code>{operation.call.name}</code> of <Address value={operation.call.contract} network={network} />
+            <code>{operation.call.name}</code> of <Address value={operation.call.contract} network={network} isWhole />
             {[...new Set(operation.call.addresses)].map((address) => (
               <span key={address} className="block text-soft">
-                argument <Address value={address} network={network} />
+                argument <Address value={address} network={network} isWhole />
               </span>
             ))}
           </span>

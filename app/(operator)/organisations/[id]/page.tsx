@@ -48,7 +48,7 @@ function factsOf(organisation: OrganisationLine, network: string, now: Date): Fa
         ? '–'
         : users.map((user) => (
             <span key={user.sub} className="block">
-              <User {...user} network={network} />
+              <User {...user} network={network} isWhole />
             </span>
           )),
     ],
