@@ -33,7 +33,10 @@ function answerForm({ status, title }: { status: number; title: string }, text: 
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>${title} · Confidential payroll</title>
-<style>body { max-width: 34rem; margin: 15vh auto; padding: 0 1.5rem; font: 1rem/1.5 system-ui, sans-serif }</style>
+<style>
+html { background: Canvas; color: CanvasText }
+body { max-width: 34rem; margin: 15vh auto; padding: 0 1.5rem; font: 1rem/1.5 system-ui, sans-serif }
+</style>
 <main>
 <h1>${title}</h1>
 <p>${text}</p>
