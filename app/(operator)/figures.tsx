@@ -52,17 +52,20 @@ const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', '
 /** Formats a day: '3 Nov'. */
 export const dayOf = (at: Date): string => `${at.getUTCDate()} ${MONTHS[at.getUTCMonth()]}`
 
-/** How long ago, with the exact UTC time below it: today's without the date. */
-export function Moment({ at, now }: { at: Date; now: Date }) {
+/** How long ago, and unless `isShort` the exact UTC time: today's without the date. A pointer shows it in any case. */
+export function Moment({ at, now, isShort = false }: { at: Date; now: Date; isShort?: boolean }) {
   const iso = at.toISOString()
   const isToday = iso.slice(0, 10) === now.toISOString().slice(0, 10)
   const year = at.getUTCFullYear() === now.getUTCFullYear() ? '' : ` ${at.getUTCFullYear()}`
   return (
     <time dateTime={iso} title={`${iso.slice(0, 10)} ${iso.slice(11, 23)} UTC`} className="whitespace-nowrap">
-      {age(at, now)} ago{' '}
-      <span className="text-xs text-faint">
-        {isToday ? iso.slice(11, 19) : `${dayOf(at)}${year}, ${iso.slice(11, 16)}`} UTC
-      </span>
+      {age(at, now)} ago
+      {!isShort && (
+        <span className="text-xs text-faint">
+          {' '}
+          {isToday ? iso.slice(11, 19) : `${dayOf(at)}${year}, ${iso.slice(11, 16)}`} UTC
+        </span>
+      )}
     </time>
   )
 }

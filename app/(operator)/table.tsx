@@ -33,7 +33,7 @@ const CARD = 'max-sm:col-span-full max-sm:grid max-sm:grid-cols-subgrid'
 
 export function Table<Row>({ caption, columns, rows, keyOf }: TableProps<Row>) {
   const classOf = ({ from, isNumber, isName }: Column<Row>) =>
-    `${isName ? 'min-[88rem]:min-w-36' : ''} px-3 max-sm:px-0 sm:first:pl-4 sm:last:pr-4 ${from ? SHOWN[from] : ''} ${isNumber ? 'text-right whitespace-nowrap' : 'text-left'}`
+    `${isName ? 'min-[90rem]:min-w-40' : ''} px-3 max-sm:px-0 sm:first:pl-4 sm:last:pr-4 ${from ? SHOWN[from] : ''} ${isNumber ? 'text-right whitespace-nowrap' : 'text-left'}`
   // Hide the head on a phone if it would name only one column: each row begins with its subject.
   const isLone = columns.filter(({ from }) => !from).length === 1
   return (

@@ -94,7 +94,7 @@ const columnsAt = (now: Date): Column<ContractorLine>[] => [
     head: 'Last paid',
     from: 'xl',
     isRepeated: true,
-    cell: ({ lastPaidAt }) => (lastPaidAt ? <Moment at={lastPaidAt} now={now} /> : 'Never'),
+    cell: ({ lastPaidAt }) => (lastPaidAt ? <Moment at={lastPaidAt} now={now} isShort /> : 'Never'),
   },
 ]
 
@@ -102,7 +102,7 @@ const columnsAt = (now: Date): Column<ContractorLine>[] => [
 function Email({ email }: { email: string }) {
   const at = email.lastIndexOf('@')
   return (
-    <span className="inline-block [overflow-wrap:anywhere] min-[88rem]:min-w-64">
+    <span className="inline-block [overflow-wrap:anywhere] min-[90rem]:min-w-74">
       {email.slice(0, at)}
       <wbr />
       {email.slice(at)}
