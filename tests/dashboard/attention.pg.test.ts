@@ -156,6 +156,8 @@ test('lists every failed, stalled or overdue record once, by name, with the oper
   ])
   // The records contain four, all of them named; the batch counts five unsent ones.
   expect(items[0]).toMatchObject({ moreContractors: 1, why: expect.stringContaining('4 paid, 0 failed, 5 waiting') })
+  expect(items[0]?.remedy).toBe('Ask the employer to send the remaining 5 payouts.')
+  expect(items[0]?.request).toMatch(/send the remaining 5 payouts, or cancel them\.$/)
   expect(items[3]?.remedy).toBe('Ask the employer to send the 2 failed payouts again.')
   expect(items[3]?.why).toMatch(/^it expired .* nothing was paid$/)
   expect(items.every(({ remedy, page }) => remedy.endsWith('.') && page.startsWith('/'))).toBe(true)
