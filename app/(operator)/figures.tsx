@@ -58,11 +58,10 @@ export function Moment({ at, now, isShort = false }: { at: Date; now: Date; isSh
   const isToday = iso.slice(0, 10) === now.toISOString().slice(0, 10)
   const year = at.getUTCFullYear() === now.getUTCFullYear() ? '' : ` ${at.getUTCFullYear()}`
   return (
-    <time dateTime={iso} title={`${iso.slice(0, 10)} ${iso.slice(11, 23)} UTC`} className="whitespace-nowrap">
-      {age(at, now)} ago
+    <time dateTime={iso} title={`${iso.slice(0, 10)} ${iso.slice(11, 23)} UTC`}>
+      <span className="whitespace-nowrap">{age(at, now)} ago</span>{' '}
       {!isShort && (
-        <span className="text-xs text-faint">
-          {' '}
+        <span className="text-xs whitespace-nowrap text-faint">
           {isToday ? iso.slice(11, 19) : `${dayOf(at)}${year}, ${iso.slice(11, 16)}`} UTC
         </span>
       )}

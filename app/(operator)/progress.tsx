@@ -23,7 +23,7 @@ export function Progress({ label, settled, failed, total }: ProgressProps) {
       </svg>
       <span aria-hidden="true" className="min-w-8 shrink-0 text-xs text-soft">
         {settled}/{total}
-        {failed > 0 && <span className="ml-1.5 text-bad">{failed} failed</span>}
+        {failed > 0 && <span className="text-bad max-xl:block xl:ml-1.5">{failed} failed</span>}
       </span>
     </span>
   )

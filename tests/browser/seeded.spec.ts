@@ -506,6 +506,11 @@ test('clips no list at any width', async ({ page }) => {
   const cut: string[] = []
   for (const address of ['/batches', '/contractors', '/organisations', '/audit', '/jobs', '/transfers?view=failed']) {
     await visit(page, program, address)
+    await expect(page.getByText('Live', { exact: true })).toBeVisible()
+    // Times of last year are the widest.
+    await page.locator('main time > span + span').evaluateAll((times) => {
+      for (const time of times) time.textContent = '30 Nov 2025, 20:30 UTC'
+    })
     for (const width of WIDTHS) {
       await page.setViewportSize({ width, height: 800 })
       const hidden = await hiddenOf(page)
