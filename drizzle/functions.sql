@@ -68,3 +68,15 @@ BEGIN
 	END IF;
 END
 $$;
+--> statement-breakpoint
+CREATE FUNCTION "note_channel_problem"() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+	IF NEW."problem" IS NULL THEN
+		NEW."problem_since" := NULL;
+	ELSIF TG_OP = 'INSERT' OR NEW."problem" IS DISTINCT FROM OLD."problem" THEN
+		NEW."problem_since" := clock_timestamp();
+	END IF;
+	RETURN NEW;
+END
+$$;--> statement-breakpoint
+CREATE TRIGGER "relay_channels_problem_since" BEFORE INSERT OR UPDATE OF "problem" ON "relay_channels" FOR EACH ROW EXECUTE FUNCTION "note_channel_problem"();

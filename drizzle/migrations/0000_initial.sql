@@ -256,6 +256,7 @@ CREATE TABLE "relay_channels" (
 	"sealed_balance" text,
 	"sealed_opening" text,
 	"problem" text,
+	"problem_since" timestamp (3) with time zone,
 	"item_job" uuid,
 	"item_position" integer,
 	"next_job" uuid,
@@ -569,3 +570,15 @@ BEGIN
 	END IF;
 END
 $$;
+--> statement-breakpoint
+CREATE FUNCTION "note_channel_problem"() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+	IF NEW."problem" IS NULL THEN
+		NEW."problem_since" := NULL;
+	ELSIF TG_OP = 'INSERT' OR NEW."problem" IS DISTINCT FROM OLD."problem" THEN
+		NEW."problem_since" := clock_timestamp();
+	END IF;
+	RETURN NEW;
+END
+$$;--> statement-breakpoint
+CREATE TRIGGER "relay_channels_problem_since" BEFORE INSERT OR UPDATE OF "problem" ON "relay_channels" FOR EACH ROW EXECUTE FUNCTION "note_channel_problem"();

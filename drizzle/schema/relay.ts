@@ -191,6 +191,8 @@ export const relayChannels = pgTable(
     /** the current opening of the spendable commitment, as a JWE for the relay */
     sealedOpening: text('sealed_opening'),
     problem: text('problem', { enum: CHANNEL_PROBLEMS }),
+    /** since when it has this problem; set by a trigger (functions.sql) */
+    problemSince: instant('problem_since'),
     /** the item that holds the channel until it ends */
     itemJob: uuid('item_job'),
     itemPosition: integer('item_position'),

@@ -13,10 +13,10 @@ import { transferRows } from './transfer-rows.ts'
 export interface ChannelLine {
   address: string
   problem: ChannelProblem | null
+  /** since when it has this problem */
+  problemSince: Date | null
   /** by an operator: it begins no item */
   isPaused: boolean
-  /** since when it is held, if its problem is `moved` */
-  movedAt: Date | null
   /** when an operator last asked for the release, by what name and why, and why no relay could carry it out */
   releaseRequestedAt: Date | null
   releaseRequestedBy: string | null
@@ -49,8 +49,8 @@ export async function listChannels(db: Database, token: string | undefined, now:
     .select({
       address: relayChannels.address,
       problem: relayChannels.problem,
+      problemSince: relayChannels.problemSince,
       isPaused: relayChannels.paused,
-      movedAt: relayChannels.movedAt,
       releaseRequestedAt: relayChannels.releaseRequestedAt,
       releaseRequestedBy: relayChannels.releaseRequestedBy,
       releaseNote: relayChannels.releaseNote,

@@ -56,7 +56,27 @@ async function checkAll(service: Service): Promise<Readiness> {
     attempt('the archive cannot be looked up', () => checkArchive(service)),
   ])
   const parts = { database, ledger, sponsor, relay, archive }
+  noteProblems(service, parts)
   return { ok: Object.values(parts).every(({ ok }) => ok), ...parts }
+}
+
+/** Since when each part has had a problem. */
+export type ProblemTimes = Partial<Record<Exclude<keyof Readiness, 'ok'>, Date>>
+
+// A build may bundle routes and pages separately, so they share state through globalThis.
+const shared = globalThis as { payrollProblems?: WeakMap<Service['settings'], ProblemTimes> }
+shared.payrollProblems ??= new WeakMap()
+const firstFound = shared.payrollProblems
+
+/** Since when the checks of this process have found a problem with each part. They run whenever `readiness` is called. */
+export const problemTimes = ({ settings }: Pick<Service, 'settings'>): ProblemTimes => firstFound.get(settings) ?? {}
+
+function noteProblems(service: Service, parts: Omit<Readiness, 'ok'>): void {
+  const before = problemTimes(service)
+  const found = Object.entries(parts).flatMap(([part, { problem }]) =>
+    problem === undefined ? [] : [[part, before[part as keyof ProblemTimes] ?? service.now()] as const],
+  )
+  firstFound.set(service.settings, Object.fromEntries(found))
 }
 
 async function attempt(problem: string, check: () => Promise<Check>): Promise<Check> {

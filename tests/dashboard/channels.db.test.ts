@@ -90,6 +90,21 @@ test('pauses and resumes a channel, and audits each change with who and why', as
   ])
 })
 
+test('notes since when a channel has had its problem', async () => {
+  const isElsewhere = eq(relayChannels.address, 'GELSEWHERE')
+  const give = async (problem: 'balance' | 'account' | null) => {
+    await db.update(relayChannels).set({ problem, seenAt: NOW }).where(isElsewhere)
+    const [channel] = await listChannels(db, 'another', NOW)
+    return channel?.problemSince ?? null
+  }
+  expect(await give(null)).toBeNull()
+  const since = await give('balance')
+  expect(since).toBeInstanceOf(Date)
+  expect(await give('balance')).toEqual(since)
+  await expect.poll(async () => ((await give('account')) ?? 0) > (since ?? 0)).toBe(true)
+  expect(await give(null)).toBeNull()
+})
+
 test('shows when a channel last received USDC, with the transaction as proof', async () => {
   const channels = await listChannels(db, TOKEN, NOW)
   const received = channels.filter(({ receivedAt }) => receivedAt)

@@ -90,6 +90,7 @@ const QUIET: Omit<ServiceState, 'settings'> = {
     relay: { ok: true, channels: 1 },
     archive: { ok: true, ingestedThrough: 1234, behind: 0, gaps: 0 },
   },
+  since: {},
   spending: {
     everybody: { account: '*', held: 0n, used: 79n, count: 1 },
     busiest: [],
@@ -121,7 +122,7 @@ const CHANNEL = {
   status: null,
   receivedAt: null,
   receivedHash: null,
-  movedAt: null,
+  problemSince: null,
   releaseRequestedAt: null,
   releaseRequestedBy: null,
   releaseNote: null,
@@ -195,6 +196,25 @@ test('says since when the ledger is late, and when a relay was last seen', () =>
   ]
   const stopped = { ready: { ...QUIET.ready, relay: { ok: false, channels: 0 } }, channels }
   expect(serviceAttention(stateOf(stopped))).toMatchObject([{ what: 'No relay is running', since: seenAt }])
+})
+
+test('says since when a part of the service or a channel has had its problem', () => {
+  const found = new Date('2026-11-20T11:30:00Z')
+  const failed = { ok: false, problem: 'it cannot be reached' }
+  const gap = { ok: true, behind: 0, gaps: 1, problem: 'ledgers are missing' }
+  const ready = { ...QUIET.ready, database: failed, ledger: failed, archive: gap }
+  const since = { database: found, ledger: found, archive: found }
+  const dry = { ...failed, availableXlm: '1' }
+  const channel = { ...CHANNEL, problem: 'balance' as const, problemSince: found }
+  for (const state of [
+    { ready, since },
+    { ready: { ...QUIET.ready, sponsor: dry }, since: { sponsor: found } },
+    { ready: { ...QUIET.ready, relay: { ...failed, channels: 0 } }, since: { relay: found } },
+    { channels: [channel] },
+  ]) {
+    const items = serviceAttention(stateOf(state))
+    expect(new Set(items.map((item) => item.since))).toEqual(new Set([found]))
+  }
 })
 
 test('reports no balance of the sponsor while the ledger cannot be reached', () => {

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ingest } from '#lib/archive/ingest.ts'
+import { problemTimes } from '#lib/server/readiness.ts'
 import { CONTRACTS, type EventRpc, startEventRpc } from '../support/event-rpc.ts'
 import { openTestService, type TestService } from '../support/test-service.ts'
 
@@ -36,8 +37,20 @@ test('reports an archive whose ingestion has not started, or is far behind', asy
   expect(await readArchive()).toEqual({ ok: false, ...left, gaps: 0, problem: late })
 })
 
+test('remembers since when a part has had a problem, until a check finds none', async () => {
+  rpc.latestLedger = 20_000
+  await readArchive()
+  const since = problemTimes(service.running).archive
+  expect(since).toBeInstanceOf(Date)
+  await readArchive()
+  expect(problemTimes(service.running).archive).toEqual(since)
+  rpc.latestLedger = 5_000
+  await readArchive()
+  expect(problemTimes(service.running)).not.toHaveProperty('archive')
+})
+
 test('reports nothing archived as no problem while the RPC has little history', async () => {
   await service.db.execute('TRUNCATE archive_generations, archive_streams, archive_ranges, archive_events CASCADE')
-  Object.assign(rpc, { oldestLedger: 19_500 })
+  Object.assign(rpc, { oldestLedger: 19_500, latestLedger: 20_000 })
   expect(await readArchive()).toEqual({ ok: true, behind: 501, historyLeft: 0, problem: 'nothing is archived yet' })
 })

@@ -2,13 +2,15 @@ import type { Attention } from '#lib/dashboard/attention.ts'
 import { type ChannelLine, PROBLEM_EXPLANATIONS } from '#lib/dashboard/channels.ts'
 import { BUDGET_PERCENT, CONDITIONS } from '#lib/dashboard/conditions.ts'
 import type { Spending } from '#lib/dashboard/spending.ts'
-import type { Readiness } from '#lib/server/readiness.ts'
+import type { ProblemTimes, Readiness } from '#lib/server/readiness.ts'
 import type { Settings } from '#lib/server/settings.ts'
 import { paysForAnything } from '#lib/transfers/policy.ts'
 import type { QuotaLimits } from '#lib/transfers/quota.ts'
 
 export interface ServiceState {
   ready: Readiness
+  /** since when this process has found a problem with each part */
+  since: ProblemTimes
   settings: Settings
   spending: Spending | undefined
   limits: QuotaLimits | undefined
@@ -39,11 +41,12 @@ const item = (name: NoticeName, details: Partial<Attention>): Attention => ({
   ...details,
 })
 
-function reachability({ ready: { database, ledger }, now }: ServiceState): Attention[] {
+function reachability({ ready: { database, ledger }, since, now }: ServiceState): Attention[] {
   const items: Attention[] = []
   if (!database.ok) {
     items.push(
       item('databaseUnreachable', {
+        since: since.database,
         why: 'requests that need it respond 503, transfers 500',
         remedy: 'Restore the database at DATABASE_URL. Nothing is lost: open transfers are settled afterwards.',
       }),
@@ -52,7 +55,7 @@ function reachability({ ready: { database, ledger }, now }: ServiceState): Atten
   if (!ledger.ok) {
     items.push(
       item('ledgerUnreachable', {
-        ...(typeof ledger.age === 'number' && { since: new Date(now.getTime() - ledger.age * 1_000) }),
+        since: typeof ledger.age === 'number' ? new Date(now.getTime() - ledger.age * 1_000) : since.ledger,
         why: `${ledger.problem}`,
         remedy: 'Set STELLAR_RPC_URL to an RPC that follows the network, and restart. Transfers stay open until then.',
       }),
@@ -61,13 +64,14 @@ function reachability({ ready: { database, ledger }, now }: ServiceState): Atten
   return items
 }
 
-function sponsorship({ ready: { sponsor, ledger }, spending, limits }: ServiceState): Attention[] {
+function sponsorship({ ready: { sponsor, ledger }, since, spending, limits }: ServiceState): Attention[] {
   if (sponsor.configured === false) return []
   const used = spending ? spending.everybody.used + spending.everybody.held : 0n
   const items: Attention[] = []
   if (!sponsor.ok && sponsor.availableXlm !== undefined) {
     items.push(
       item('sponsorRunsDry', {
+        since: since.sponsor,
         why: `${sponsor.problem}: ${sponsor.availableXlm} XLM`,
         remedy: `Send XLM to ${sponsor.address}.`,
       }),
@@ -75,7 +79,8 @@ function sponsorship({ ready: { sponsor, ledger }, spending, limits }: ServiceSt
     // While the ledger cannot be followed, that is the reason.
   } else if (!sponsor.ok && ledger.ok) {
     const remedy = 'Search the log for “readiness”: it shows why.'
-    items.push(item('sponsorRunsDry', { what: 'The sponsor’s balance is unknown', why: `${sponsor.problem}`, remedy }))
+    const what = 'The sponsor’s balance is unknown'
+    items.push(item('sponsorRunsDry', { since: since.sponsor, what, why: `${sponsor.problem}`, remedy }))
   }
   if (limits && used * 100n >= limits.dailyBudget * BigInt(BUDGET_PERCENT)) {
     items.push(
@@ -88,15 +93,15 @@ function sponsorship({ ready: { sponsor, ledger }, spending, limits }: ServiceSt
   return items
 }
 
-function relays({ ready: { relay, database }, settings, channels, startsRelay }: ServiceState): Attention[] {
+function relays({ ready: { relay, database }, since, settings, channels, startsRelay }: ServiceState): Attention[] {
   if (relay.configured === false || !database.ok || startsRelay) return []
-  const items = channels.flatMap(({ address, isRunning, problem, movedAt }) => {
+  const items = channels.flatMap(({ address, isRunning, problem, problemSince }) => {
     if (!isRunning || problem === null) return []
     const { meaning, remedy } = PROBLEM_EXPLANATIONS[problem]
     return item('channelProblem', {
       key: `channel ${address}`,
       level: relay.ok ? 'late' : 'bad',
-      since: movedAt ?? undefined,
+      since: problemSince ?? undefined,
       name: `Channel ${address.slice(0, 4)}…${address.slice(-4)}`,
       affected: 'jobs and runs that the channel would pay',
       why: meaning,
@@ -108,7 +113,7 @@ function relays({ ready: { relay, database }, settings, channels, startsRelay }:
   if (relay.channels !== 0) return items
   const seen = channels.map(({ seenAt }) => seenAt.getTime())
   const stopped = item('relayStopped', {
-    since: seen.length === 0 ? undefined : new Date(Math.max(...seen)),
+    since: seen.length === 0 ? since.relay : new Date(Math.max(...seen)),
     affected: 'every job and run',
     why: 'no relay has announced a channel for a minute',
     remedy: settings.embedsDatabase
@@ -119,10 +124,11 @@ function relays({ ready: { relay, database }, settings, channels, startsRelay }:
   return [stopped, ...items]
 }
 
-function archived({ ready: { archive } }: ServiceState): Attention[] {
+function archived({ ready: { archive }, since }: ServiceState): Attention[] {
   if (archive.behind === undefined) return []
   const affected = 'wallets and auditors that read the archive'
   const late = item('archiveBehind', {
+    since: since.archive,
     affected,
     why:
       archive.ingestedThrough === undefined
@@ -131,6 +137,7 @@ function archived({ ready: { archive } }: ServiceState): Attention[] {
     remedy: 'Search the log for “archive”: it shows what ingestion waits for.',
   })
   const gap = item('archiveGap', {
+    since: since.archive,
     affected,
     why: 'the RPC dropped ledgers before they were stored',
     remedy: 'Set STELLAR_RPC_URL to an RPC that still has them. The gap is then filled.',
