@@ -91,7 +91,7 @@ const FORGET_MS = 30_000
 const PACE_LEDGERS = { fewest: 8, most: 30 }
 
 /** The part of the interval between two ledgers after which the next one is due. */
-const EARLY = 0.9
+const EARLY = 0.97
 
 const LONGEST_PAUSE_MS = 5_000
 
@@ -101,7 +101,12 @@ export interface Recency {
   latestLedger(): number
   /** Takes note of the latest ledger that a response names; `closedAt` in unix seconds. */
   observe(ledger: number, closedAt: number): void
-  /** How long (ms) until the next ledger is due, a little early, by the pace of the last ones; at most LONGEST_PAUSE_MS. */
+  /** `observe`, for the response of a round, which looks transfers up as of that ledger. */
+  observeRound(ledger: number, closedAt: number): void
+  /**
+   * How long (ms) until the next round: until the next ledger is due, a little early, by the pace of the last ones; at most
+   * LONGEST_PAUSE_MS. 0 if a later ledger than that of the last round is known.
+   */
   dueIn(): number
   /** A ledger number from a row, or undefined if it is null or above the latest known ledger. */
   hint(ledger: number | null): number | undefined
@@ -116,6 +121,7 @@ export interface Recency {
 export function openRecency(now: () => number): Recency {
   let latest = { ledger: 0, closedAt: 0, namedAt: 0 }
   let highest = 0
+  let lookedUp = 0
   /** the latest ledgers in their order; `seenAt`: when each was first named, by the monotonic clock */
   let steps: { ledger: number; closedAt: number; seenAt: number }[] = []
 
@@ -134,7 +140,13 @@ export function openRecency(now: () => number): Recency {
     steps = [...steps, { ledger, closedAt, seenAt: performance.now() }].slice(-PACE_LEDGERS.most)
   }
 
+  function observeRound(ledger: number, closedAt: number): void {
+    observe(ledger, closedAt)
+    lookedUp = ledger
+  }
+
   function dueIn(): number {
+    if (latest.ledger > lookedUp) return 0
     const [first, last] = [steps[0], steps.at(-1)]
     if (!first || !last || last.ledger - first.ledger < PACE_LEDGERS.fewest) return 0
     const intervalMs = ((last.closedAt - first.closedAt) / (last.ledger - first.ledger)) * 1000
@@ -144,6 +156,7 @@ export function openRecency(now: () => number): Recency {
   return {
     latestLedger: () => latest.ledger,
     observe,
+    observeRound,
     dueIn,
     hint: (ledger) => (ledger === null || ledger > latest.ledger ? undefined : ledger),
     aheadOf: (ledger) => (highest > ledger ? ledger : ledger + LAG),
