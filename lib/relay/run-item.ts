@@ -194,7 +194,7 @@ async function readAllowance(relay: Relay, channel: Channel, run: RunLine, own: 
 /** @throws ItemError `recipient-unregistered`; LedgerError */
 export async function readPaymentKeys({ memory }: Relay, run: RunLine): Promise<PaymentKeys> {
   const { owner, line, manifest } = run
-  const next = manifest.payouts.filter(({ channel }) => channel === line.channel).map(({ address }) => address)
+  const next = manifest.payouts.map(({ address }) => address)
   const party = await memory.keys.read([owner, line.address], next).catch((error: unknown) => {
     const isMissing = error instanceof WalletError && error.code === 'not-registered'
     throw isMissing ? doubtful('recipient-unregistered', 'the payee is not registered') : error
