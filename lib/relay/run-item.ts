@@ -125,12 +125,12 @@ const doubtful = (code: 'manifest-invalid' | 'delegation-revoked' | 'recipient-u
  */
 export async function openEscrow(relay: Relay, channel: Channel, run: RunLine): Promise<Escrow> {
   const { owner, manifest, signature } = run
-  const { readAccount, recency } = relay.sponsor.tracker
+  const { readAccount } = relay.memory
   const [{ account }, own] = await Promise.all([
     readAccount(owner),
     readAccount(channel.address),
     // The sponsor needs its own account as well, for the same payment: the three share a call.
-    relay.sponsor.readFloat(recency.latestLedger()),
+    relay.sponsor.readFloat(relay.sponsor.tracker.recency.latestLedger()),
   ])
   if (!account || !isSignedManifest(manifest, signature, authOf(owner, account))) {
     throw doubtful('manifest-invalid', 'no signer of the account has signed the manifest')
