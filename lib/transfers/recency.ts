@@ -87,6 +87,9 @@ export const SILENT_SECONDS = 30
 /** A latest ledger that no response has named for this long (ms) is forgotten: the RPC was mistaken. */
 const FORGET_MS = 30_000
 
+/** A latest ledger that a response has named within this time (ms) need not be asked for. */
+const CURRENT_MS = 1_500
+
 /** How many ledgers the pace is measured over, at least and at most: close times are whole seconds. */
 const PACE_LEDGERS = { fewest: 8, most: 30 }
 
@@ -99,6 +102,8 @@ const LONGEST_PAUSE_MS = 5_000
 export interface Recency {
   /** the latest known ledger; 0 before the first response */
   latestLedger(): number
+  /** Whether a response has just named the latest ledger: while transfers are looked up, one does for each ledger. */
+  isCurrent(): boolean
   /** Takes note of the latest ledger that a response names; `closedAt` in unix seconds. */
   observe(ledger: number, closedAt: number): void
   /** `observe`, for the response of a round, which looks transfers up as of that ledger. */
@@ -155,6 +160,7 @@ export function openRecency(now: () => number): Recency {
 
   return {
     latestLedger: () => latest.ledger,
+    isCurrent: () => now() - latest.namedAt < CURRENT_MS,
     observe,
     observeRound,
     dueIn,
