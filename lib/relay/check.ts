@@ -1,4 +1,5 @@
 import type { ChannelProblem } from '#drizzle/schema/relay.ts'
+import type { ReadAccount } from '#lib/stellar/account.ts'
 import type { Tracker } from '#lib/transfers/track.ts'
 import { readConfidentialAccount, readConfidentialAccounts } from '#lib/wallet/account.ts'
 import { isConflict, opensBalance, readBalance } from './balance.ts'
@@ -17,11 +18,12 @@ type LedgerReader = Pick<Relay, 'network' | 'token'> & { sponsor: { tracker: Pic
  * @throws LedgerError
  */
 async function diagnoseAll(
-  { network, token, sponsor }: LedgerReader,
+  { network, token }: Pick<Relay, 'network' | 'token'>,
   addresses: readonly string[],
+  readAccount: ReadAccount,
 ): Promise<(ChannelProblem | undefined)[]> {
   const [readings, registered] = await Promise.all([
-    Promise.all(addresses.map(sponsor.tracker.readAccount)),
+    Promise.all(addresses.map(readAccount)),
     readConfidentialAccounts(network.server, token, addresses),
   ])
   return readings.map(({ account }, index) => {
@@ -33,7 +35,7 @@ async function diagnoseAll(
 
 /** The problem that keeps one account from paying, apart from its balance. @throws LedgerError */
 export async function diagnose(relay: LedgerReader, address: string): Promise<ChannelProblem | undefined> {
-  return (await diagnoseAll(relay, [address]))[0]
+  return (await diagnoseAll(relay, [address], relay.sponsor.tracker.readAccount))[0]
 }
 
 /** Whether an address (G… or C…) is registered with the token, and so can be paid. @throws LedgerError */
@@ -47,12 +49,13 @@ export async function isRegistered(relay: Pick<Relay, 'network' | 'token'>, addr
  * @throws LedgerError
  */
 export async function checkChannels(relay: Relay): Promise<void> {
-  const { token, channels } = relay
+  const { token, channels, memory } = relay
   const rows = await findChannels(await relay.database(), token)
   const records = new Map(rows.map((record) => [record.address, record]))
   const problems = await diagnoseAll(
     relay,
     channels.map(({ address }) => address),
+    memory.readAccount,
   )
   for (const [index, channel] of channels.entries()) {
     if (relay.signal.aborted) return

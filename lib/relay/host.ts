@@ -143,7 +143,8 @@ async function keepUp(relay: Relay, intake: Intake): Promise<void> {
   do {
     const isDue = performance.now() >= nextRound
     if (isDue) nextRound = performance.now() + relay.times.chores * 1000
-    if (isDue || !relay.ledger.isReachable()) await relay.ledger.check()
+    const isKnown = relay.sponsor.tracker.recency.isCurrent()
+    if ((isDue && !isKnown) || !relay.ledger.isReachable()) await relay.ledger.check()
     if (!relay.ledger.isReachable()) await intake.close().catch(logFailure('intake'))
     if (isDue) await announce(relay, intake).catch(logFailure('announceChannels'))
     if ((isDue || !hasCompared) && relay.ledger.isReachable()) {

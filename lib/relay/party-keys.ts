@@ -1,5 +1,5 @@
 import { MOST_KEYS } from '#lib/stellar/entries.ts'
-import { readAuditorKey, readConfidentialAccounts } from '#lib/wallet/account.ts'
+import { type ConfidentialAccount, readAuditorKey, readConfidentialAccounts } from '#lib/wallet/account.ts'
 import type { Deployment } from '#lib/wallet/deployment.ts'
 import { WalletError } from '#lib/wallet/wallet-error.ts'
 
@@ -29,14 +29,18 @@ const MOST_ACCOUNTS = 5_000
  * fail, which a simulation shows, and the caller forgets it.
  */
 export function openPartyKeys(deployment: () => Promise<Deployment>): PartyKeyCache {
-  const accounts = new Map<string, { viewingKey: Uint8Array; auditorId: number }>()
+  /** undefined where an address is not registered yet: it is read again */
+  const accounts = new Map<string, Promise<ConfidentialAccount | undefined>>()
   const auditors = new Map<number, Promise<Uint8Array>>()
 
-  async function readAccounts(addresses: readonly string[]): Promise<void> {
-    const { rpc, token } = await deployment()
+  function readAccounts(addresses: readonly string[]): void {
     if (accounts.size > MOST_ACCOUNTS) accounts.clear()
-    for (const [address, { viewingKey, auditorId }] of await readConfidentialAccounts(rpc, token, addresses)) {
-      accounts.set(address, { viewingKey, auditorId })
+    const reading = deployment().then(({ rpc, token }) => readConfidentialAccounts(rpc, token, addresses))
+    for (const address of addresses) {
+      const account = reading.then((found) => found.get(address))
+      const forget = () => void (accounts.get(address) === account && accounts.delete(address))
+      account.then((found) => found ?? forget(), forget)
+      accounts.set(address, account)
     }
   }
 
@@ -51,10 +55,11 @@ export function openPartyKeys(deployment: () => Promise<Deployment>): PartyKeyCa
     read: async (addresses, others = []) => {
       const isUnknown = (address: string) => !accounts.has(address)
       const required = addresses.filter(isUnknown)
-      if (required.length > 0) await readAccounts([...required, ...others.filter(isUnknown)].slice(0, MOST_KEYS))
+      const wanted = new Set([...required, ...others.filter(isUnknown)])
+      if (required.length > 0) readAccounts([...wanted].slice(0, MOST_KEYS))
       const parties = new Map<string, PartyKeys>()
       for (const address of addresses) {
-        const account = accounts.get(address)
+        const account = await accounts.get(address)
         if (!account) throw new WalletError('not-registered', `${address} has no confidential account`)
         parties.set(address, { viewingKey: account.viewingKey, auditor: await readAuditor(account.auditorId) })
       }

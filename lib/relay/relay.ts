@@ -7,6 +7,7 @@ import type { Database } from '#lib/db/connection.ts'
 import { DELEGATION_CIRCUITS } from '#lib/prover/circuits.ts'
 import { requireSameKeys } from '#lib/prover/node/network-keys.ts'
 import { ProverError } from '#lib/prover/prover-error.ts'
+import type { ReadAccount } from '#lib/stellar/account.ts'
 import { readInstance, settingOf } from '#lib/stellar/asset.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import type { Network } from '#lib/stellar/network.ts'
@@ -20,6 +21,7 @@ import { VALIDITY_SECONDS } from '#lib/wallet/transaction.ts'
 import { findForeignCircuit } from '#lib/wallet/verification-keys.ts'
 import type { TokenEvent } from './channel-events.ts'
 import { type LedgerWatch, watchLedger } from './ledger.ts'
+import { openLedgerAccounts } from './ledger-accounts.ts'
 import { openPartyKeys, type PartyKeyCache } from './party-keys.ts'
 import { openProgress, type ShowProgress } from './progress.ts'
 import type { ItemQueue } from './queue.ts'
@@ -62,6 +64,8 @@ export interface Relay extends RelayStore {
  */
 interface RelayMemory {
   keys: PartyKeyCache
+  /** reads accounts for a payment; the payments that begin in the same ledger share a call */
+  readAccount: ReadAccount
   /** the last payment that each channel signed from an escrow: what it leaves once it is applied */
   lastPayments: Map<string, { allowance: Allowance; sequenceNumber: bigint; liveUntilLedger: number }>
   /** what this process has seen of its channels' payments on the ledger */
@@ -147,6 +151,10 @@ export function openRelay(
     deployment,
     memory: {
       keys: openPartyKeys(deployment),
+      readAccount: openLedgerAccounts(
+        rest.sponsor.tracker,
+        signers.map((signer) => signer.publicKey()),
+      ),
       lastPayments: new Map(),
       pastPayments: { payments: new Map(), through: 0, jobs: new Map() },
     },

@@ -125,12 +125,12 @@ const doubtful = (code: 'manifest-invalid' | 'delegation-revoked' | 'recipient-u
  */
 export async function openEscrow(relay: Relay, channel: Channel, run: RunLine): Promise<Escrow> {
   const { owner, manifest, signature } = run
-  const { readAccount, recency } = relay.sponsor.tracker
+  const { readAccount } = relay.memory
   const [{ account }, own] = await Promise.all([
     readAccount(owner),
     readAccount(channel.address),
     // The sponsor needs its own account as well, for the same payment: the three share a call.
-    relay.sponsor.readFloat(recency.latestLedger()),
+    relay.sponsor.readFloat(relay.sponsor.tracker.recency.latestLedger()),
   ])
   if (!account || !isSignedManifest(manifest, signature, authOf(owner, account))) {
     throw doubtful('manifest-invalid', 'no signer of the account has signed the manifest')
@@ -194,7 +194,7 @@ async function readAllowance(relay: Relay, channel: Channel, run: RunLine, own: 
 /** @throws ItemError `recipient-unregistered`; LedgerError */
 export async function readPaymentKeys({ memory }: Relay, run: RunLine): Promise<PaymentKeys> {
   const { owner, line, manifest } = run
-  const next = manifest.payouts.filter(({ channel }) => channel === line.channel).map(({ address }) => address)
+  const next = manifest.payouts.map(({ address }) => address)
   const party = await memory.keys.read([owner, line.address], next).catch((error: unknown) => {
     const isMissing = error instanceof WalletError && error.code === 'not-registered'
     throw isMissing ? doubtful('recipient-unregistered', 'the payee is not registered') : error

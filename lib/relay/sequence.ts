@@ -125,12 +125,14 @@ const isAccount = (address: string): boolean => StrKey.isValidEd25519PublicKey(a
  * @throws LedgerError, also until a ledger has closed after `since`
  */
 export async function compareSequences(relay: Relay, since?: number): Promise<void> {
-  const { token, sponsor } = relay
+  const { token } = relay
+  // Later comparisons share the readings of the payments.
+  const { readAccount } = since === undefined ? relay.memory : relay.sponsor.tracker
   const db = await relay.database()
   const ledger = since === undefined ? 0 : await relay.ledger.readClosedAfter(since)
   const addresses = (await findChannels(db, token)).map(({ address }) => address).filter(isAccount)
   const { response: readings, isRecent } = await askUntilRecent(
-    () => Promise.all(addresses.map(sponsor.tracker.readAccount)),
+    () => Promise.all(addresses.map(readAccount)),
     (responses) => responses.every(({ latestLedger }) => latestLedger >= ledger),
   )
   if (!isRecent) throw new LedgerError('unavailable', 'the RPC lags behind the start of the relay')

@@ -36,10 +36,13 @@ interface Shift {
 }
 
 /**
- * How many items may be proved ahead while they wait for a channel. Proofs run one at a time, so a higher number gains
- * nothing.
+ * How many items may be proved ahead while they wait for a channel: one for each channel of a run. A channel whose next
+ * item is in hand pays it in the next ledger.
  */
-const AHEAD = 2
+const AHEAD = 5
+
+/** How long (s) a worker takes at most to enter an item in `payments`, once the item has its channel. */
+const TAKING_SECONDS = 0.1
 
 /** How many messages a relay handles at once: an item on each channel, and a few whose proofs are made ahead. */
 export const concurrencyOf = ({ channels }: Pick<Relay, 'channels'>) =>
@@ -84,7 +87,7 @@ async function handle(worker: Worker, shift: Shift): Promise<void> {
         const follower = shift.isLate() ? undefined : await follow(worker, message)
         if (!follower && hasPaused) return await leaveToOthers(relay, shift)
         // A worker may just have taken a channel and not entered it in `payments` yet: after one pause it is there.
-        if (!follower) await shift.pause()
+        if (!follower) await shift.pause(TAKING_SECONDS)
         hasPaused = follower === undefined
         proof = follower?.proof
         continue

@@ -34,7 +34,7 @@ type Chore = keyof typeof CHORES
 const NAMES = Object.keys(CHORES) as Chore[]
 
 /** The chores that one process does for all. `items` is none of them: each process resumes the items of its own relay key. */
-const SHARED: ReadonlySet<Chore> = new Set(['envelopes', 'contractors', 'challenges', 'refusals', 'rollups'])
+const SHARED: ReadonlySet<Chore> = new Set(['envelopes', 'contractors', 'challenges', 'refusals', 'rollups', 'archive'])
 
 /** A round looks up some of the waiting contractors, and the next round goes on behind them. */
 async function sweepContractors(service: Service): Promise<number> {
@@ -92,6 +92,7 @@ async function runChore(service: Service, name: Chore): Promise<number | null> {
 
 /** Runs a chore of this process, or a shared one if no process has begun it in this interval. */
 async function runIfDue(service: Service, name: Chore, everyMs: number): Promise<void> {
+  if (name === 'archive' && !service.archive) return
   try {
     if (!SHARED.has(name)) await runChore(service, name)
     else if ((await claimChore(service, name, everyMs)) && (await runChore(service, name)) === null) {

@@ -90,7 +90,9 @@ export async function startService(
     if (!configuration.DATABASE_URL) await store.database()
     const now = () => new Date()
     const archive = settings.token ? { network, token: settings.token, database: store.database } : undefined
-    const tracker = openTracker({ network, database: store.database, now, archive })
+    // Vercel freezes a process between requests, so the chores alone don't keep the archive up to date there.
+    const hasChores = choresEveryMs > 0 && !configuration.VERCEL
+    const tracker = openTracker({ network, database: store.database, now, archive: hasChores ? undefined : archive })
     closers.push(tracker.stop)
     const unfunded = settings.sponsor && openSponsor({ ...settings.sponsor, network, tracker, now })
     const sponsor = unfunded && embedded.friendbotUrl ? fundMeanwhile(unfunded, embedded.friendbotUrl) : unfunded

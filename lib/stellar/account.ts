@@ -81,9 +81,6 @@ export interface AccountReading {
 /** @throws LedgerError `unavailable` */
 export type ReadAccount = (address: string) => Promise<AccountReading>
 
-/** Requests within this time share one RPC call. */
-const GATHER_MS = 5
-
 /**
  * The shortest time between two calls: requests in between share the later one. Requests beyond the limit of a call go
  * into another call without this delay.
@@ -118,7 +115,7 @@ export function openAccounts(network: Network): ReadAccount {
   return (address) =>
     new Promise((resolve, reject) => {
       waiting.push({ address, resolve, reject })
-      const pause = Math.max(GATHER_MS, askedAt + APART_MS - performance.now())
+      const pause = Math.max(0, askedAt + APART_MS - performance.now())
       if (waiting.length === 1) setTimeout(ask, pause)
     })
 }

@@ -7,28 +7,64 @@ export type EntryReader = Pick<rpc.Server, 'getLedgerEntries'>
 /** The maximum number of keys per call (stellar-rpc rejects more with -32602). */
 export const MOST_KEYS = 200
 
+/** Requests within this time (ms) share one RPC call. */
+const GATHER_MS = 5
+
+/** A call that further requests may still join. */
+interface Call {
+  keys: Map<string, xdr.LedgerKey>
+  response: Promise<Response>
+}
+
+interface Response {
+  entries: Map<string, rpc.Api.LedgerEntryResult>
+  latestLedger: number
+}
+
+const gathering = new WeakMap<EntryReader, Call>()
+
 /**
  * Reads the entries under `keys` (at most 200) in the same order, undefined where the ledger has none, and the ledger of the
- * response. Archived entries count: the RPC returns them with their data.
+ * response. Archived entries count: the RPC returns them with their data. Concurrent requests share a call.
  * @throws LedgerError `unavailable`, also for a response without a ledger or with an entry that was not requested
  */
 export async function readEntries(
   server: EntryReader,
   keys: readonly xdr.LedgerKey[],
 ): Promise<{ entries: (rpc.Api.LedgerEntryResult | undefined)[]; latestLedger: number }> {
-  const keyed = keys.map((key) => [key.toXdr('base64'), key] as const)
+  const named = keys.map((key) => [key.toXdr('base64'), key] as const)
   // The RPC rejects a request with a duplicate key.
-  const distinct = new Map(keyed)
-  const { entries, latestLedger } = await server.getLedgerEntries(...distinct.values()).catch((cause: unknown) => {
+  const { entries, latestLedger } = await joinCall(server, new Map(named))
+  return { entries: named.map(([name]) => entries.get(name)), latestLedger }
+}
+
+function joinCall(server: EntryReader, keys: Map<string, xdr.LedgerKey>): Promise<Response> {
+  const waiting = gathering.get(server)
+  const joint = new Map([...(waiting?.keys ?? []), ...keys])
+  if (waiting && joint.size <= MOST_KEYS) {
+    waiting.keys = joint
+    return waiting.response
+  }
+  const response = new Promise((resolve) => setTimeout(resolve, GATHER_MS)).then(() => {
+    if (gathering.get(server) === call) gathering.delete(server)
+    return requestEntries(server, call.keys)
+  })
+  const call: Call = { keys, response }
+  gathering.set(server, call)
+  return response
+}
+
+async function requestEntries(server: EntryReader, keys: ReadonlyMap<string, xdr.LedgerKey>): Promise<Response> {
+  const { entries, latestLedger } = await server.getLedgerEntries(...keys.values()).catch((cause: unknown) => {
     throw ledgerUnreachable(cause)
   })
   // The SDK turns a response without entries into an empty one.
   if (!Number.isSafeInteger(latestLedger)) throw ledgerUnreachable(new Error('the RPC response has no ledger'))
   const byKey = new Map(entries.map((entry) => [entry.key.toXdr('base64'), entry]))
-  if ([...byKey].some(([name, { val }]) => distinct.get(name)?.type !== val.type)) {
+  if ([...byKey].some(([name, { val }]) => keys.get(name)?.type !== val.type)) {
     throw ledgerUnreachable(new Error('the RPC returned an entry that was not requested'))
   }
-  return { entries: keyed.map(([name]) => byKey.get(name)), latestLedger }
+  return { entries: byKey, latestLedger }
 }
 
 /** The key of a persistent entry of a contract (C…). */

@@ -18,9 +18,6 @@ export interface TrackingContext {
   now: () => Date
 }
 
-/** Up to this many are looked up one by one, by two hashes each; more are found by walking the ledgers. */
-const FEW = 2
-
 /** A walk begins at most LONGEST_WALK ledgers back. One round looks up at most MOST transfers one by one. */
 const LONGEST_WALK = 20
 const MOST = 25
@@ -40,8 +37,8 @@ interface Round {
 
 /**
  * Learns whether a ledger has closed, and only then looks transfers up: several by the pages of the ledgers since the last
- * lookup; a few, or with an RPC that has no pages, by one of them, a different one each time, and then all of them. Resolves
- * to the transfers that the next round has to look up.
+ * lookup; a single one, or with an RPC that has no pages, by one of them, a different one each time, and then all of them.
+ * Resolves to the transfers that the next round has to look up.
  */
 export async function lookUpAll(
   context: TrackingContext,
@@ -55,7 +52,7 @@ export async function lookUpAll(
   const lookedUp = ({ transfer }: RecordedTransfer) => recency.hint(transfer.lookedUpLedger) ?? -1
   const first = Math.max(0, recency.latestLedger() - LONGEST_WALK)
   const recent = open.filter((one) => !isRequested(one) && lookedUp(one) >= first)
-  const walked = recent.length > FEW ? await lookUpInPages(context, recent, lookedUp, round) : undefined
+  const walked = recent.length > 1 ? await lookUpInPages(context, recent, lookedUp, round) : undefined
   const isProbeOver = walked === undefined && (await lookUpProbe(context, probe, round))
   const latest = recency.latestLedger()
   const isOver = (one: RecordedTransfer) => (walked ? walked.has(one) : one === probe && isProbeOver)
@@ -77,7 +74,7 @@ async function lookUpProbe(context: TrackingContext, probe: RecordedTransfer, ro
   if (!envelope) return true
   const { innerHash, outerHash } = envelope
   const response = await lookUp(network, outerHash ?? innerHash)
-  recency.observe(response.latestLedger, response.latestLedgerCloseTime)
+  recency.observeRound(response.latestLedger, response.latestLedgerCloseTime)
   if (response.status === 'NOT_FOUND') return false
   let isOver = false
   await round.attempt(transfer.id, async () => {
@@ -103,7 +100,7 @@ async function lookUpInPages(
   await round.attempt('pages', async () => {
     const walk = await walkLedgers(context.network, recent, Math.min(...recent.map(lookedUp)))
     const { records, absent, latestLedger } = walk
-    context.recency.observe(latestLedger, walk.closedAt)
+    context.recency.observeRound(latestLedger, walk.closedAt)
     const later = absent.filter((one) => lookedUp(one) < latestLedger)
     if (later.length > 0) await noteLookedUp(await context.database(), later, latestLedger)
     done = new Set([...records.keys(), ...absent])

@@ -87,11 +87,14 @@ export const SILENT_SECONDS = 30
 /** A latest ledger that no response has named for this long (ms) is forgotten: the RPC was mistaken. */
 const FORGET_MS = 30_000
 
+/** A latest ledger that a response has named within this time (ms) need not be asked for. */
+const CURRENT_MS = 1_500
+
 /** How many ledgers the pace is measured over, at least and at most: close times are whole seconds. */
 const PACE_LEDGERS = { fewest: 8, most: 30 }
 
 /** The part of the interval between two ledgers after which the next one is due. */
-const EARLY = 0.9
+const EARLY = 0.97
 
 const LONGEST_PAUSE_MS = 5_000
 
@@ -99,9 +102,16 @@ const LONGEST_PAUSE_MS = 5_000
 export interface Recency {
   /** the latest known ledger; 0 before the first response */
   latestLedger(): number
+  /** Whether a response has just named the latest ledger: while transfers are looked up, one does for each ledger. */
+  isCurrent(): boolean
   /** Takes note of the latest ledger that a response names; `closedAt` in unix seconds. */
   observe(ledger: number, closedAt: number): void
-  /** How long (ms) until the next ledger is due, a little early, by the pace of the last ones; at most LONGEST_PAUSE_MS. */
+  /** `observe`, for the response of a round, which looks transfers up as of that ledger. */
+  observeRound(ledger: number, closedAt: number): void
+  /**
+   * How long (ms) until the next round: until the next ledger is due, a little early, by the pace of the last ones; at most
+   * LONGEST_PAUSE_MS. 0 if a later ledger than that of the last round is known.
+   */
   dueIn(): number
   /** A ledger number from a row, or undefined if it is null or above the latest known ledger. */
   hint(ledger: number | null): number | undefined
@@ -116,6 +126,7 @@ export interface Recency {
 export function openRecency(now: () => number): Recency {
   let latest = { ledger: 0, closedAt: 0, namedAt: 0 }
   let highest = 0
+  let lookedUp = 0
   /** the latest ledgers in their order; `seenAt`: when each was first named, by the monotonic clock */
   let steps: { ledger: number; closedAt: number; seenAt: number }[] = []
 
@@ -134,7 +145,13 @@ export function openRecency(now: () => number): Recency {
     steps = [...steps, { ledger, closedAt, seenAt: performance.now() }].slice(-PACE_LEDGERS.most)
   }
 
+  function observeRound(ledger: number, closedAt: number): void {
+    observe(ledger, closedAt)
+    lookedUp = ledger
+  }
+
   function dueIn(): number {
+    if (latest.ledger > lookedUp) return 0
     const [first, last] = [steps[0], steps.at(-1)]
     if (!first || !last || last.ledger - first.ledger < PACE_LEDGERS.fewest) return 0
     const intervalMs = ((last.closedAt - first.closedAt) / (last.ledger - first.ledger)) * 1000
@@ -143,7 +160,9 @@ export function openRecency(now: () => number): Recency {
 
   return {
     latestLedger: () => latest.ledger,
+    isCurrent: () => now() - latest.namedAt < CURRENT_MS,
     observe,
+    observeRound,
     dueIn,
     hint: (ledger) => (ledger === null || ledger > latest.ledger ? undefined : ledger),
     aheadOf: (ledger) => (highest > ledger ? ledger : ledger + LAG),

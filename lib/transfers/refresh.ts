@@ -35,8 +35,10 @@ export async function adoptTransfers(db: Database, tracker: Tracker): Promise<nu
   if (open.length === 0) return 0
   const isNew = tracker.recency.latestLedger() === 0
   // A process that tracks nothing doesn't learn of ledgers by its lookups.
-  const { sequence, closedAt } = await readLatestLedger(tracker.network)
-  tracker.recency.observe(sequence, closedAt)
+  if (!tracker.recency.isCurrent()) {
+    const { sequence, closedAt } = await readLatestLedger(tracker.network)
+    tracker.recency.observe(sequence, closedAt)
+  }
   const latest = tracker.recency.latestLedger()
   const forgotten = open.filter(({ lookedUpLedger }) => isNew || isForgotten(lookedUpLedger, latest))
   await tracker.refresh(

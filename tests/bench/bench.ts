@@ -51,7 +51,7 @@ const PARTS: Record<string, (databaseUrl: string, only?: string) => Promise<void
     onStage(databaseUrl, async (stage) => tellAll(await measureDirectory(stage, databaseUrl))),
   relay: async (databaseUrl) => tellAll(await measureRelay(databaseUrl)),
   'proving-relay': async (databaseUrl) => tell(await measureProvingRelay(databaseUrl)),
-  runs: async (databaseUrl) => tellAll(await measureRuns(databaseUrl)),
+  runs: async (databaseUrl, only) => tellAll(await measureRuns(databaseUrl, only)),
   ledger: async () => tellAll(await measureLedger()),
   prover: async () => tellAll(await measureProver()),
   disclosure: async () => tellAll(await measureDisclosure()),
@@ -66,11 +66,12 @@ const PARTS: Record<string, (databaseUrl: string, only?: string) => Promise<void
   scale: (databaseUrl, payouts) => measureScale(databaseUrl, payouts === undefined ? undefined : Number(payouts)),
 }
 
-const USAGE = `npm run bench [-- PART [ATTACK | PAYOUTS]]
+const USAGE = `npm run bench [-- PART [ATTACK | RUN | PAYOUTS]]
 
 Measures all parts or one, on a PostgreSQL and a ledger of its own, and holds the figures to the goals. The parts:
-${Object.keys(PARTS).join(', ')}. An attack is one of hostile's, such as docs. The part
-scale, which takes an hour with its 3,000,000 payouts, runs only if it is named.`
+${Object.keys(PARTS).join(', ')}. An attack is one of hostile's, such as docs.
+A run is 5, 1 or proved: over so many channels, or with real proofs. The part scale, which takes an hour with its
+3,000,000 payouts, runs only if it is named.`
 
 await runCommand({
   usage: USAGE,

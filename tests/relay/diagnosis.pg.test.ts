@@ -26,9 +26,11 @@ afterAll(async () => {
 function relayOf(addresses: readonly string[]): Relay {
   const { name, url: rpcUrl, passphrase } = { name: 'local', ...rpc }
   const network = { ...openNetwork({ name, passphrase, rpcUrl, pollMs: 50 }), server: rpc.server }
+  const readAccount = openAccounts(network)
   const part: Partial<Relay> = {
     network,
-    sponsor: { tracker: { readAccount: openAccounts(network) } } as Sponsor,
+    sponsor: { tracker: { readAccount } } as Sponsor,
+    memory: { readAccount } as Relay['memory'],
     token: TOKEN,
     database: fixture.database.store.database,
     channels: addresses.map((address) => ({ address }) as Channel),

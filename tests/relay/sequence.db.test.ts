@@ -120,6 +120,6 @@ function relayOn({
     const { sequence, behind } = accounts[Math.min(readings++, accounts.length - 1)] ?? { sequence: 0n, behind: 0 }
     return { account: { seqNum: sequence }, latestLedger: latest - behind }
   }
-  const part = { network, ledger: watchLedger(network), sponsor: { tracker: { readAccount } } }
+  const part = { network, ledger: watchLedger(network), sponsor: { tracker: { readAccount } }, memory: { readAccount } }
   return { ...fixture.relayWith(ADDRESS), ...part } as unknown as Relay
 }

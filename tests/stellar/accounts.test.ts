@@ -34,6 +34,18 @@ test('makes one request for concurrent readings', async () => {
   expect(readings.map(({ account }) => account?.seqNum)).toEqual([7n, 8n, undefined, 7n])
 })
 
+test('reads the entries of separate callers in one request, up to 200', async () => {
+  const { server } = network()
+  const before = fake.calls
+  const [first, second] = await Promise.all([alice, bob].map((address) => readAccount(server, address)))
+  expect(fake.calls - before).toBe(1)
+  expect([first?.account?.seqNum, second?.account?.seqNum]).toEqual([7n, 8n])
+  const others = Array.from({ length: 200 }, (_, index) => addressOf(`${index}`))
+  const last = await Promise.all([...others, alice].map((address) => readAccount(server, address)))
+  expect(fake.calls - before).toBe(3)
+  expect(last.at(-1)?.account?.seqNum).toBe(7n)
+})
+
 test('makes one more request for readings that follow shortly after one', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'performance'] })
   try {

@@ -12,7 +12,7 @@ afterEach(() => {
 function closeLedgers(recency: Recency, { from, to, seconds }: { from: number; to: number; seconds: number }): void {
   for (let ledger = from; ledger <= to; ledger += 1) {
     vi.advanceTimersByTime(seconds * 1000)
-    recency.observe(ledger, 1_000_000 + ledger * seconds)
+    recency.observeRound(ledger, 1_000_000 + ledger * seconds)
   }
 }
 
@@ -20,12 +20,22 @@ describe('the next ledger', () => {
   test('is due a little before the interval of the last ones is over', () => {
     const recency = openRecency(() => 0)
     closeLedgers(recency, { from: 100, to: 110, seconds: 5 })
-    expect(recency.dueIn()).toBeCloseTo(4_500)
+    expect(recency.dueIn()).toBeCloseTo(4_850)
     vi.advanceTimersByTime(1_000)
     recency.observe(110, 1_000_550)
-    expect(recency.dueIn()).toBeCloseTo(3_500)
+    expect(recency.dueIn()).toBeCloseTo(3_850)
     vi.advanceTimersByTime(60_000)
     expect(recency.dueIn()).toBe(0)
+  })
+
+  test('is due at once if another response than that of a round has shown it', () => {
+    const recency = openRecency(() => 0)
+    closeLedgers(recency, { from: 100, to: 110, seconds: 5 })
+    expect(recency.dueIn()).toBeGreaterThan(0)
+    recency.observe(111, 1_000_555)
+    expect(recency.dueIn()).toBe(0)
+    recency.observeRound(111, 1_000_555)
+    expect(recency.dueIn()).toBeGreaterThan(0)
   })
 
   test('may be due at any time before the pace is known, and after the network was reset', () => {
@@ -35,7 +45,7 @@ describe('the next ledger', () => {
     expect(recency.dueIn()).toBe(0)
     closeLedgers(recency, { from: 108, to: 112, seconds: 5 })
     expect(recency.dueIn()).toBeGreaterThan(0)
-    recency.observe(3, 2_000_000)
+    recency.observeRound(3, 2_000_000)
     expect(recency.dueIn()).toBe(0)
   })
 

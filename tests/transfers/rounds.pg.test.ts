@@ -17,6 +17,7 @@ let database: TestDatabase
 let db: Database
 let fake: FakeRpc
 let tracker: Tracker
+let elapsedMs = 0
 
 beforeAll(async () => {
   database = await cloneDatabase()
@@ -30,7 +31,7 @@ afterAll(async () => {
 beforeEach(async () => {
   await db.execute('TRUNCATE transfers CASCADE')
   const network = openNetwork({ name: 'local', passphrase: fake.passphrase, rpcUrl: fake.url, pollMs: 20 })
-  tracker = openTracker({ network, database: async () => db, now: () => new Date() })
+  tracker = openTracker({ network, database: async () => db, now: () => new Date(Date.now() + elapsedMs) })
 })
 
 async function record(account: string, fields: Parameters<typeof transferRow>[0] = {}) {
@@ -63,6 +64,7 @@ test('an idle process adopts a transfer that no process has looked up since', as
   const orphan = await record('GORPHAN', { recordedLedger: 100, lookedUpLedger: 100 })
   tracker.recency.observe(100, 1_000)
   // Nothing is tracked, so nothing else tells the process that ledgers have closed.
+  elapsedMs += 60_000
   Object.assign(fake, { latestLedger: 120, closedAt: 1_100 })
   expect(await adoptTransfers(db, tracker)).toBe(1)
   const settled = { status: 'expired', settledAt: new Date() } as const
@@ -79,6 +81,7 @@ test('a new process adopts every open transfer', async () => {
 
 test('does not adopt a transfer that another process looks up', async () => {
   tracker.recency.observe(100, 1_000)
+  elapsedMs += 60_000
   await record('GOTHER', { recordedLedger: 100, lookedUpLedger: 119 })
   Object.assign(fake, { latestLedger: 120, closedAt: 1_100 })
   expect(await adoptTransfers(db, tracker)).toBe(0)
