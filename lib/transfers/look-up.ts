@@ -38,6 +38,7 @@ interface Round {
 /**
  * Learns whether a ledger has closed, and only then looks transfers up: several by the pages of the ledgers since the last
  * lookup; a single one, or with an RPC that has no pages, by one of them, a different one each time, and then all of them.
+ * In a process that was idle, that one shows which ledger it is, and the others are looked up in its pages.
  * Resolves to the transfers that the next round has to look up.
  */
 export async function lookUpAll(
@@ -50,14 +51,19 @@ export async function lookUpAll(
   if (!probe) return []
   const isRequested = ({ transfer }: RecordedTransfer) => round.isRequested(transfer.id)
   const lookedUp = ({ transfer }: RecordedTransfer) => recency.hint(transfer.lookedUpLedger) ?? -1
-  const first = Math.max(0, recency.latestLedger() - LONGEST_WALK)
-  const recent = open.filter((one) => !isRequested(one) && lookedUp(one) >= first)
-  const walked = recent.length > 1 ? await lookUpInPages(context, recent, lookedUp, round) : undefined
-  const isProbeOver = walked === undefined && (await lookUpProbe(context, probe, round))
+  const isRecent = (one: RecordedTransfer) =>
+    !isRequested(one) && lookedUp(one) >= Math.max(0, recency.latestLedger() - LONGEST_WALK)
+  const recent = open.filter(isRecent)
+  let done = recent.length > 1 ? await lookUpInPages(context, recent, lookedUp, round) : undefined
+  if (!done) {
+    const over = (await lookUpProbe(context, probe, round)) ? [probe] : []
+    const others = recent.length > 1 ? [] : open.filter((one) => !over.includes(one) && isRecent(one))
+    const found = others.length > 1 ? await lookUpInPages(context, others, lookedUp, round) : undefined
+    done = new Set([...over, ...(found ?? [])])
+  }
   const latest = recency.latestLedger()
-  const isOver = (one: RecordedTransfer) => (walked ? walked.has(one) : one === probe && isProbeOver)
   const separate = open
-    .filter((one) => !isOver(one) && (isRequested(one) || lookedUp(one) < latest))
+    .filter((one) => !done.has(one) && (isRequested(one) || lookedUp(one) < latest))
     .toSorted((one, other) => Number(isRequested(other)) - Number(isRequested(one)))
   const rest = separate.slice(0, MOST)
   for (const { transfer } of rest) round.putLast(transfer.id)

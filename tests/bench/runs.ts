@@ -95,7 +95,7 @@ async function measureRun(
 function describeCalls(proxy: CountingProxy, paid: number): string {
   const methods = Object.entries(proxy.methods()).toSorted(([, one], [, other]) => other - one)
   const each = methods.map(([method, count]) => `${method} ${(count / paid).toFixed(2)}`).join(', ')
-  return `${(proxy.count() / paid).toFixed(2)} per payout: ${each}`
+  return `${(proxy.count() / paid).toFixed(3)} per payout: ${each}`
 }
 
 interface RunTerms {

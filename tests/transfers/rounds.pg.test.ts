@@ -2,7 +2,7 @@ import { eq } from 'drizzle-orm'
 import { Client } from 'pg'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { transfers } from '#drizzle/schema/transfers.ts'
-import { insertRows, transferRow } from '#lib/cli/seed/rows.ts'
+import { envelopeRow, insertRows, transferRow } from '#lib/cli/seed/rows.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { openNetwork } from '#lib/stellar/network.ts'
 import { openRecency } from '#lib/transfers/recency.ts'
@@ -70,6 +70,32 @@ test('an idle process adopts a transfer that no process has looked up since', as
   const settled = { status: 'expired', settledAt: new Date() } as const
   await db.update(transfers).set(settled).where(eq(transfers.id, orphan.id))
   await tracker.stop()
+})
+
+test('a process that was idle looks transfers up in pages once a lookup has shown the ledger', async () => {
+  const open = []
+  for (const number of [1, 2, 3, 4, 5]) {
+    const transfer = await record(`GPAYER${number}`, { recordedLedger: 119, lookedUpLedger: 119 })
+    const [innerHash, outerHash] = [`${number}`.repeat(64), `${number + 5}`.repeat(64).slice(0, 64)]
+    await insertRows(db, {
+      envelopes: [envelopeRow({ transfer: transfer.id, innerHash, outerHash, maxTime: 4_000_000_000 })],
+    })
+    open.push(transfer)
+  }
+  tracker.recency.observe(20, 1_000)
+  const latest = { latestLedger: 120, latestLedgerCloseTime: '1100', latestLedgerCloseTimestamp: 1_100 }
+  const range = { oldestLedger: 1, oldestLedgerCloseTime: '1', oldestLedgerCloseTimestamp: 1 }
+  Object.assign(fake, {
+    result: { ...latest, ...range, status: 'NOT_FOUND', transactions: [], cursor: '' },
+    methods: [],
+  })
+  const outcomes = open.map((transfer) => tracker.waitFor(transfer, 60_000))
+  const lookedUp = async () => (await db.select().from(transfers)).map(({ lookedUpLedger }) => lookedUpLedger)
+  await expect.poll(lookedUp).toEqual([120, 120, 120, 120, 120])
+  expect(fake.methods.filter((method) => method === 'getTransaction')).toHaveLength(1)
+  await db.update(transfers).set({ status: 'expired', settledAt: new Date() })
+  for (const outcome of outcomes) expect((await outcome).kind).toBe('settled')
+  fake.result = undefined
 })
 
 test('a new process adopts every open transfer', async () => {
