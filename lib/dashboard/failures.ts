@@ -41,6 +41,7 @@ export async function listFailedBatches(db: Database, only?: string): Promise<{ 
         error: payouts.error,
         first: failures.first,
         last: batches.failedAt,
+        mayBePaid: failures.mayBePaid,
         outcome: outcomeOf,
         acknowledgement: ACKNOWLEDGEMENT,
       })
@@ -62,7 +63,11 @@ export async function listFailedBatches(db: Database, only?: string): Promise<{ 
     const [newest] = failed
     if (!newest) return []
     const failures = newest.failedCount === 1 ? 'the failed payout' : `the ${newest.failedCount} failed payouts`
-    const step = `send ${failures} again${adviseOn(newest)}`
+    const check =
+      newest.failedCount === 1
+        ? `check with the contractor that nothing has arrived, and then send ${failures} again`
+        : 'check with the contractors what has arrived, and send only the other failed payouts again'
+    const step = newest.mayBePaid ? check : `send ${failures} again${adviseOn(newest)}`
     return [
       {
         ...CONDITIONS.payoutsFailed.notice,
@@ -88,15 +93,21 @@ export async function listFailedBatches(db: Database, only?: string): Promise<{ 
   return { items, others: Math.max(0, (all?.count ?? 0) - items.length) }
 }
 
-/** Selects the failed payouts of batches with their rank in the batch, newest first, and the batch's first failure. */
+/**
+ * Selects the failed payouts of batches with their rank in the batch, newest first, the batch's first failure, and whether
+ * one of the batch may have been paid by a transaction that the service doesn't know.
+ */
 function failuresOf(db: Database, ids: readonly string[]) {
   const { id, batch, status, createdAt, sequence } = payouts
   const failedAt = sql`coalesce(${transferRows.settledAt}, ${createdAt})`
   const rank = sql`row_number() over (partition by ${batch} order by ${failedAt} desc, ${sequence})`
+  const mayBePaid = sql<boolean>`bool_or(coalesce(${transferRows.status} = 'expired' and ${transferRows.resultCode} is not null, false))
+    over (partition by ${batch})`
   return db
     .select({
       payout: id,
       batch,
+      mayBePaid: mayBePaid.as('may_be_paid'),
       first: sql`min(${failedAt}) over (partition by ${batch})`.mapWith(createdAt).as('first'),
       place: rank.mapWith(Number).as('place'),
     })

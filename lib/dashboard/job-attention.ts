@@ -35,7 +35,8 @@ const SHORT = {
 const TAMPERED = {
   actor: 'operator',
   why: 'manifest-invalid: the database differs from what the employer has signed, or the delegation was replaced',
-  remedy: 'Compare the rows of the run with its manifest, and ask the employer whether it has delegated anew.',
+  remedy:
+    'Ask the employer whether it has replaced the delegation of this run. Until it says so, assume that the database was tampered with, and pay nothing of this batch.',
   request: 'Please tell us whether you replaced the delegation of this run after you signed it.',
 } as const
 
@@ -51,10 +52,10 @@ const isUnresolved: SQL = sql`(${batchItems.status} in ('failed', 'unknown') and
 
 /**
  * Lists at most 20 relay jobs with unresolved items that no operator has acknowledged.
- * @param only the id of a job to list alone, acknowledged or not
+ * @param only the job, or the batch of a run, to report on alone, acknowledged or not
  */
-export async function listFailedJobs(db: Database, only?: string): Promise<Attention[]> {
-  const ids = only ? [only] : await findFailedJobs(db)
+export async function listFailedJobs(db: Database, only?: { job: string } | { batch: string }): Promise<Attention[]> {
+  const isListed = only ? isOf(only) : inArray(batchJobs.id, await findFailedJobs(db))
   const jobs = await db
     .select({
       id: batchJobs.id,
@@ -77,7 +78,7 @@ export async function listFailedJobs(db: Database, only?: string): Promise<Atten
     .leftJoin(batches, eq(batches.id, batchJobs.batch))
     .leftJoin(organisations, eq(organisations.id, batches.organisation))
     .leftJoin(acknowledgementRows, isJobAcknowledged)
-    .where(and(eq(batchJobs.status, 'failed'), inArray(batchJobs.id, ids)))
+    .where(and(eq(batchJobs.status, 'failed'), isListed))
     .groupBy(batchJobs.id, batches.id, organisations.id, acknowledgementRows.condition, acknowledgementRows.subject)
     .having(sql`bool_or(${isUnresolved})`)
     .orderBy(...LATEST_ENDED)
@@ -95,7 +96,7 @@ export async function listFailedJobs(db: Database, only?: string): Promise<Atten
       key: `job ${id}`,
       since: endedAt ?? undefined,
       ...subjectOf(job),
-      what: `${failed} of ${all} ${all === 1 ? 'transfer' : 'transfers'}${job.batch ? ' of its run' : ''} failed`,
+      what: `${failed} of ${all} ${all === 1 ? 'transfer' : 'transfers'}${job.batch ? ' of its run' : ''} failed${isUnknown ? ', or have an unknown outcome' : ''}`,
       why: error ?? '',
       ...(isTampered ? TAMPERED : isUnknown ? UNKNOWN : isShort ? SHORT : FAILED),
       ...user,

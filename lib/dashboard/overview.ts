@@ -20,7 +20,8 @@ export async function readAttention(
     listFailedJobs(db),
     listStalledJobs(db, now),
   ])
-  const listed = new Set([...failed.items, ...overdue].map(({ batch }) => batch?.id))
+  // Their items say why the batch makes no progress.
+  const listed = new Set([...overdue, ...failedJobs].map(({ batch }) => batch?.id))
   const onlyStalled = stalled.filter(({ batch }) => !listed.has(batch?.id))
   const items = await addUsers(db, [...failed.items, ...onlyStalled, ...overdue, ...failedJobs, ...stalledJobs])
   return {
@@ -39,17 +40,17 @@ export async function readAttentionOf(
 ): Promise<Attention[]> {
   if ('transfer' in record) return await addUsers(db, await listOverdueTransfers(db, now, record))
   if ('job' in record) {
-    const { job } = record
-    return await addUsers(db, [...(await listFailedJobs(db, job)), ...(await listStalledJobs(db, now, record))])
+    return await addUsers(db, [...(await listFailedJobs(db, record)), ...(await listStalledJobs(db, now, record))])
   }
-  const [failed, overdue, stalled, run] = await Promise.all([
+  const [failed, overdue, stalled, failedRuns, stalledRuns] = await Promise.all([
     listFailedBatches(db, record.batch),
     listOverdueTransfers(db, now, record),
     listStalledBatches(db, now, record.batch),
+    listFailedJobs(db, record),
     listStalledJobs(db, now, record),
   ])
-  const late = failed.items.length + overdue.length === 0 ? stalled : overdue
-  return await addUsers(db, [...late, ...run, ...failed.items])
+  const late = overdue.length + failedRuns.length === 0 ? stalled : overdue
+  return await addUsers(db, [...late, ...failedRuns, ...stalledRuns, ...failed.items])
 }
 
 async function addUsers(db: Database, items: readonly Attention[]): Promise<Attention[]> {

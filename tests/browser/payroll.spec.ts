@@ -47,7 +47,7 @@ test('shows a failed payout with its reason, here and among the attention items'
   await expect(attention).toContainText(`${ORGANISATION} (${payroll.employer.signer.publicKey()}`)
   await expect(attention).toContainText('· Bonus round · Grace Hopper')
   await expect(attention).toContainText('another transaction of the account')
-  await expect(attention).toContainText('Ask the employer to send the failed payout again')
+  await expect(attention).toContainText('Ask the employer to check with the contractor that nothing has arrived')
   await attention.getByRole('link', { name: 'Grace Hopper' }).click()
   await expect(page.getByRole('heading', { level: 1, name: 'Grace Hopper' })).toBeVisible()
   await page.getByRole('link', { name: /^All transfers/ }).click()

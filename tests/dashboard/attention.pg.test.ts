@@ -1,9 +1,10 @@
+import { and, eq } from 'drizzle-orm'
 import { createElement } from 'react'
 import { renderToStaticMarkup } from 'react-dom/server'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { AttentionList } from '#app/(operator)/overview/attention-list.tsx'
 import { payoutColumns } from '#app/(operator)/payouts/payout-columns.tsx'
-import type { BatchStatus, PayoutStatus } from '#drizzle/schema/directory.ts'
+import { type BatchStatus, type PayoutStatus, payouts } from '#drizzle/schema/directory.ts'
 import type { TransferStatus } from '#drizzle/schema/transfers.ts'
 import {
   batchRow,
@@ -401,7 +402,7 @@ test('names a run whose rows differ from its manifest, for the operator', async 
   expect(listed.find(({ key }) => key === `job ${run.id}`)).toMatchObject({
     what: '2 of 2 transfers failed',
     why: expect.stringContaining('manifest-invalid'),
-    remedy: expect.stringContaining('manifest'),
+    remedy: expect.stringContaining('pay nothing of this batch'),
     actor: 'operator',
   })
 })
@@ -499,4 +500,48 @@ test('lists the 20 jobs with failed items that ended last, and reads no items of
   })
   const reads = queries.filter(({ query }) => query.includes('count(*)') && query.includes('"batch_items"'))
   expect(reads.map(({ params }) => jobs.slice(0, 20).every(({ id }) => params.includes(id)))).toEqual([true])
+})
+
+test('asks to check what has arrived before failed payouts are sent again that may have been paid', async () => {
+  const id = await batch('Doubtful', 'failed', 60, [2, 0, 2])
+  await payout(id, 'Replaced', { status: 'failed', transfer: 'expired', at: 55, settled: 45 })
+  await payout(id, 'Refused', { status: 'failed', transfer: 'failed', at: 50, settled: 40 })
+  const readRemedy = async () => (await readAttentionOf(db, NOW, { batch: id }))[0]?.remedy
+  expect(await readRemedy()).toMatch(/^Ask the employer to send the 2 failed payouts again/)
+  await database.pool.query(`UPDATE transfers SET result_code = 'txBadSeq' WHERE account = $1`, [`Replaced ${id}`])
+  expect(await readRemedy()).toBe(
+    'Ask the employer to check with the contractors what has arrived, and send only the other failed payouts again.',
+  )
+  await database.pool.query(`UPDATE batches SET failed_count = 0 WHERE id = $1`, [id])
+})
+
+test('lists what is left of a stalled batch beside its failures, and beside a failed run only the run', async () => {
+  const id = await batch('Half', 'started', 300, [3, 1, 1])
+  await payout(id, 'Lost', { status: 'failed', transfer: 'failed', at: 200, settled: 190 })
+  await waiting(id, 'Left')
+  // Before the other failures of this file, of which 20 are listed.
+  await database.pool.query('UPDATE batches SET failed_at = $2 WHERE id = $1', [id, NOW])
+  const [left] = await db
+    .select()
+    .from(payouts)
+    .where(and(eq(payouts.batch, id), eq(payouts.status, 'ready')))
+  const readKeys = async () => {
+    const { items } = await readAttention(db, NOW)
+    return items.filter((item) => item.batch?.id === id).map(({ key }) => key)
+  }
+  expect(await readKeys()).toEqual([`stalled ${id}`, `failed ${id}`])
+  const terms = { batch: id, manifest: 'm', signature: 's', quotaDay: '2026-11-20', userKind: 'ledger' as const }
+  const run = jobRow({ ...terms, status: 'failed', createdAt: before(180), endedAt: NOW })
+  const error = 'manifest-invalid'
+  await insertRows(db, {
+    jobs: [run],
+    items: [
+      itemRow({ job: run.id, payout: left?.id ?? '', spender: 'G', status: 'failed', error, queuedAt: before(180) }),
+    ],
+  })
+  expect(await readKeys()).toEqual([`job ${run.id}`, `failed ${id}`])
+  expect((await readAttentionOf(db, NOW, { batch: id })).map(({ key }) => key)).toEqual([
+    `job ${run.id}`,
+    `failed ${id}`,
+  ])
 })

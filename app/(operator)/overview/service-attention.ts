@@ -48,7 +48,7 @@ function reachability({ ready: { database, ledger }, since, now }: ServiceState)
       item('databaseUnreachable', {
         since: since.database,
         why: 'requests that need it respond 503, transfers 500',
-        remedy: 'Restore the database at DATABASE_URL. Nothing is lost: open transfers are settled afterwards.',
+        remedy: 'Start the server at DATABASE_URL again. Nothing is lost: open transfers are settled afterwards.',
       }),
     )
   }
@@ -148,7 +148,9 @@ function archived({ ready: { archive }, since }: ServiceState): Attention[] {
 /** Keys that every payroll needs. "Not configured" lists the others. */
 function gaps({ settings: { sponsor, token } }: ServiceState): Attention[] {
   const gap = (isMissing: boolean, name: NoticeName, ...variables: string[]) =>
-    isMissing ? [item(name, { why: 'not configured', remedy: `Set ${variables.join(' and ')}.` })] : []
+    isMissing
+      ? [item(name, { why: `${variables.join(' and ')}: not set, or none`, remedy: `Set ${variables.join(' and ')}.` })]
+      : []
   return [
     ...gap(!sponsor, 'sponsorMissing', 'SPONSOR_SEED', ...(token ? [] : ['CONFIDENTIAL_TOKEN'])),
     ...gap(
