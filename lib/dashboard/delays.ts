@@ -1,11 +1,12 @@
-import { and, asc, eq, inArray, lt, ne, notExists, or, sql } from 'drizzle-orm'
+import { and, asc, eq, exists, inArray, lt, ne, notExists, or, sql } from 'drizzle-orm'
 import { batches, contractors, organisations, payouts } from '#drizzle/schema/directory.ts'
-import { batchJobs } from '#drizzle/schema/relay.ts'
+import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
 import type { TransferKind, TransferStatus } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { ACKNOWLEDGEMENT, acknowledgementRows, acknowledges, isUnacknowledged } from './acknowledgements.ts'
 import { type Attention, NAMES_SHOWN, type NamedRecord } from './attention.ts'
 import { CONDITIONS } from './conditions.ts'
+import { isUnresolved } from './job-attention.ts'
 import { batchLimit, transferLimit, WHY_OVERDUE } from './lateness.ts'
 import { refusalCode, TRANSFER_VIEWS, transferRows } from './transfer-rows.ts'
 
@@ -119,14 +120,18 @@ export async function listOverdueTransfers(
 
 /**
  * Lists the batches in progress without recent progress, longest first. A batch that the relay is paying is listed as its
- * run: the employer has nothing to send.
+ * run, and so is one whose run has failed without failing its payouts: the employer has nothing to send.
  * @param only the id of a batch to report on alone, acknowledged or not
  */
 export async function listStalledBatches(db: Database, now: Date, only?: string): Promise<Attention[]> {
+  const unresolved = db
+    .select({ job: batchItems.job })
+    .from(batchItems)
+    .where(and(eq(batchItems.job, batchJobs.id), isUnresolved))
   const run = db
     .select({ id: batchJobs.id })
     .from(batchJobs)
-    .where(and(eq(batchJobs.batch, batches.id), eq(batchJobs.status, 'running')))
+    .where(and(eq(batchJobs.batch, batches.id), or(eq(batchJobs.status, 'running'), exists(unresolved))))
   const rows = await db
     .select({
       id: batches.id,

@@ -45,7 +45,7 @@ const TAMPERED = {
  * in another way. An item of a run does while its payout is `ready` and no later run has it: a failed payout, or one
  * whose outcome is unknown, is listed with its batch or transfer.
  */
-const isUnresolved: SQL = sql`(${batchItems.status} in ('failed', 'unknown') and (${batchItems.payout} is null or (
+export const isUnresolved: SQL = sql`(${batchItems.status} in ('failed', 'unknown') and (${batchItems.payout} is null or (
   exists (select from ${payouts} where ${payouts.id} = ${batchItems.payout} and ${payouts.status} = 'ready')
   and not exists (select from ${batchItems} as later join ${batchJobs} as later_job on later_job.id = later.job
     where later.payout = ${batchItems.payout} and later_job.created_at > ${batchJobs.createdAt}))))`

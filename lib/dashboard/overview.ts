@@ -20,8 +20,7 @@ export async function readAttention(
     listFailedJobs(db),
     listStalledJobs(db, now),
   ])
-  // Their items say why the batch makes no progress.
-  const listed = new Set([...overdue, ...failedJobs].map(({ batch }) => batch?.id))
+  const listed = new Set(overdue.map(({ batch }) => batch?.id))
   const onlyStalled = stalled.filter(({ batch }) => !listed.has(batch?.id))
   const items = await addUsers(db, [...failed.items, ...onlyStalled, ...overdue, ...failedJobs, ...stalledJobs])
   return {
@@ -49,7 +48,7 @@ export async function readAttentionOf(
     listFailedJobs(db, record),
     listStalledJobs(db, now, record),
   ])
-  const late = overdue.length + failedRuns.length === 0 ? stalled : overdue
+  const late = overdue.length === 0 ? stalled : overdue
   return await addUsers(db, [...late, ...failedRuns, ...stalledRuns, ...failed.items])
 }
 

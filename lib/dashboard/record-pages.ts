@@ -64,7 +64,7 @@ export async function readPayoutPage(db: Database, id: string): Promise<RecordPa
   return { record, timeline: await readTimeline(db, ofRecord('payout', id), { events }), attention: [] }
 }
 
-/** The runs that were to pay a payout, and those that ended without a payment. */
+/** When runs queued a payout, and when they gave up on it. */
 async function readRelayEvents(db: Database, payout: string): Promise<TimelineEvent[]> {
   const { job, status, error, queuedAt, settledAt } = batchItems
   const items = await db

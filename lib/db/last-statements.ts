@@ -44,6 +44,7 @@ const dialect = new PgDialect()
 /** The text of the last statements of the transaction in progress, each with a semicolon. They are no longer pending then. */
 export function takeLastStatements(): string {
   const statements = ofTransaction.getStore()?.splice(0) ?? []
-  // One message with several statements has no parameters.
+  // One message with several statements has no parameters: their values are written into the text, and drizzle can't write
+  // a bigint.
   return statements.map((statement) => `${dialect.sqlToQuery(sql`${statement}`.inlineParams()).sql}; `).join('')
 }

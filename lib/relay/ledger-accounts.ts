@@ -19,7 +19,9 @@ export function openLedgerAccounts(
 
   function read(address: string): Promise<AccountReading> {
     const { ledger, readings } = shared
-    const reading = readings.get(address) ?? readAccount(address)
+    const known = readings.get(address)
+    if (known) return known
+    const reading = readAccount(address)
     readings.set(address, reading)
     const forget = () => readings.delete(address)
     reading.then(({ latestLedger }) => latestLedger < ledger && forget(), forget)

@@ -46,7 +46,7 @@ async function readOnceFor(relay: Relay, job: string): Promise<void> {
 async function readPayments(relay: Relay): Promise<void> {
   const { pastPayments: past } = relay.memory
   const channels = relay.channels.map(({ address }) => address)
-  // A node may lag behind the one that responded before. A ledger far below means that the network was reset.
+  // Some nodes lag a few ledgers behind others. If the latest ledger is far below an earlier one, the network was reset.
   const isReset = (latest: number) => latest + LAG < past.through
   const since = (latest: number) =>
     Math.max(latest - LOOK_BACK, isReset(latest) ? 0 : Math.min(past.through, latest - LAG))

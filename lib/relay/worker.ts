@@ -36,8 +36,8 @@ interface Shift {
 }
 
 /**
- * How many items may be proved ahead while they wait for a channel: one for each channel of a run. A channel whose next
- * item is in hand pays it in the next ledger.
+ * How many items may be proved ahead while they wait for a channel: enough for a run over five channels. A channel whose
+ * next item is proved pays it in the next ledger.
  */
 const AHEAD = 5
 

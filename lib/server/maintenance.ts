@@ -33,7 +33,7 @@ const CHORES = {
 type Chore = keyof typeof CHORES
 const NAMES = Object.keys(CHORES) as Chore[]
 
-/** The chores that one process does for all. `items` is none of them: each process resumes the items of its own relay key. */
+/** The chores that one process does for all. Each process resumes the items of its own relay key, so `items` is not listed. */
 const SHARED: ReadonlySet<Chore> = new Set(['envelopes', 'contractors', 'challenges', 'refusals', 'rollups', 'archive'])
 
 /** A round looks up some of the waiting contractors, and the next round goes on behind them. */
@@ -92,6 +92,7 @@ async function runChore(service: Service, name: Chore): Promise<number | null> {
 
 /** Runs a chore of this process, or a shared one if no process has begun it in this interval. */
 async function runIfDue(service: Service, name: Chore, everyMs: number): Promise<void> {
+  // It would claim the round of a process that has an archive.
   if (name === 'archive' && !service.archive) return
   try {
     if (!SHARED.has(name)) await runChore(service, name)

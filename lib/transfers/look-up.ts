@@ -38,8 +38,8 @@ interface Round {
 /**
  * Learns whether a ledger has closed, and only then looks transfers up: several by the pages of the ledgers since the last
  * lookup; a single one, or with an RPC that has no pages, by one of them, a different one each time, and then all of them.
- * In a process that was idle, that one shows which ledger it is, and the others are looked up in its pages.
- * Resolves to the transfers that the next round has to look up.
+ * In a process that was idle, this first lookup shows the latest ledger, and the others are looked up by pages. Resolves
+ * to the transfers that the next round has to look up.
  */
 export async function lookUpAll(
   context: TrackingContext,

@@ -72,9 +72,9 @@ export async function reserve(tx: Database, claim: Claim, limits: QuotaLimits, a
     [EVERYBODY, limits.dailyBudget] as const,
   ]
   for (const [holder, limit] of budgets) {
-    await runLast(tx, sql`SELECT hold_budget(${holder}, ${day}, ${`${bid}`}, ${count}, ${`${limit}`})`)
+    await runLast(tx, sql`SELECT hold_budget(${holder}, ${day}, ${String(bid)}, ${count}, ${String(limit)})`)
   }
-  await runLast(tx, sql`SELECT hold_float(${sponsor}, ${`${bid}`}, ${`${available}`})`)
+  await runLast(tx, sql`SELECT hold_float(${sponsor}, ${String(bid)}, ${String(available)})`)
 }
 
 /** The reasons by the constraint that a failed reservation of what all accounts share names (functions.sql). */
@@ -155,9 +155,9 @@ async function exhausted(tx: Database, claim: Claim, limits: QuotaLimits): Promi
  */
 export async function release(tx: Database, claim: Claim, charged: bigint): Promise<void> {
   const { account, day, bid, count, sponsor } = claim
-  const booked = sql`held = held - ${`${bid}`}, used = used + ${`${charged}`}, count = count - ${count}`
+  const booked = sql`held = held - ${String(bid)}, used = used + ${String(charged)}, count = count - ${count}`
   const book = (holder: string) => sql`UPDATE ${quotas} SET ${booked} WHERE account = ${holder} AND day = ${day}`
   await tx.execute(book(account))
   for (const holder of [...(isBudgeted(claim) ? [CALLS] : []), EVERYBODY]) await runLast(tx, book(holder))
-  await runLast(tx, sql`UPDATE ${sponsorFloats} SET held = held - ${`${bid}`} WHERE sponsor = ${sponsor}`)
+  await runLast(tx, sql`UPDATE ${sponsorFloats} SET held = held - ${String(bid)} WHERE sponsor = ${sponsor}`)
 }

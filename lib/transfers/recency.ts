@@ -160,7 +160,8 @@ export function openRecency(now: () => number): Recency {
 
   return {
     latestLedger: () => latest.ledger,
-    isCurrent: () => now() - latest.namedAt < CURRENT_MS,
+    // A clock that was set back must not make an old response look recent.
+    isCurrent: () => Math.abs(now() - latest.namedAt) < CURRENT_MS,
     observe,
     observeRound,
     dueIn,

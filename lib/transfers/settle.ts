@@ -78,8 +78,8 @@ export async function settle(tx: Database, id: string, decision: Decision, now: 
 }
 
 /**
- * Sets the outcome of a settled transfer on its payout, with the contractor and the batch, and audits that. False for a
- * transfer without a payout, for one that may still be paid, and for one that another transfer pays now.
+ * Sets the outcome of a settled transfer on its payout, contractor and batch, and records it in the audit log. Resolves to
+ * false, without an entry, if there is no payout, if its outcome stays unknown, or if another transfer pays it now.
  */
 export async function settlePayout(tx: Database, transfer: Transfer, now: Date): Promise<boolean> {
   const { id, payout } = transfer

@@ -21,7 +21,7 @@ import {
 import { acknowledge } from '#lib/dashboard/acknowledgements.ts'
 import type { Attention } from '#lib/dashboard/attention.ts'
 import { listMovingBatches } from '#lib/dashboard/batches.ts'
-import { listOverdueTransfers } from '#lib/dashboard/delays.ts'
+import { listOverdueTransfers, listStalledBatches } from '#lib/dashboard/delays.ts'
 import { readFilters } from '#lib/dashboard/filters.ts'
 import { listFailedJobs } from '#lib/dashboard/job-attention.ts'
 import { batchState, jobState, payoutState, transferState } from '#lib/dashboard/lateness.ts'
@@ -539,6 +539,7 @@ test('lists what is left of a stalled batch beside its failures, and beside a fa
       itemRow({ job: run.id, payout: left?.id ?? '', spender: 'G', status: 'failed', error, queuedAt: before(180) }),
     ],
   })
+  expect(await listStalledBatches(db, NOW, id)).toEqual([])
   expect(await readKeys()).toEqual([`job ${run.id}`, `failed ${id}`])
   expect((await readAttentionOf(db, NOW, { batch: id })).map(({ key }) => key)).toEqual([
     `job ${run.id}`,

@@ -55,3 +55,15 @@ describe('the next ledger', () => {
     expect(recency.dueIn()).toBe(5_000)
   })
 })
+
+test('a response is recent for a moment only, also if the clock was set back', () => {
+  let now = 1_000_000_000
+  const recency = openRecency(() => now)
+  expect(recency.isCurrent()).toBe(false)
+  recency.observe(100, 1_000)
+  expect(recency.isCurrent()).toBe(true)
+  for (const passed of [2_000, -3_600_000]) {
+    now = 1_000_000_000 + passed
+    expect(recency.isCurrent()).toBe(false)
+  }
+})
