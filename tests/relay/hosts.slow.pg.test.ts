@@ -41,20 +41,19 @@ test('two relays on one database share the jobs of many users, and pay every ite
 })
 
 test('takes over the channels of a killed relay', async () => {
-  const [doomed, other] = await Promise.all([startChild(fixture.variables), startChild(fixture.variables)])
-  if (!doomed || !other) throw new Error('a relay is missing')
+  const relays = await Promise.all([startChild(fixture.variables), startChild(fixture.variables)])
   try {
     const { client, payee } = await fixture.engaged()
     const amounts = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
     const jobId = await fixture.begin(client, ...amounts)
-    await expect
-      .poll(() => doomed.log.some(({ event }) => event === 'item paid'), { timeout: 120_000, interval: 10 })
-      .toBe(true)
-    await doomed.kill()
+    // Either may pay the first item: one of them can hold every channel while the other finds nothing to do.
+    const findFirst = () => relays.find(({ log }) => log.some(({ event }) => event === 'item paid'))
+    await expect.poll(findFirst, { timeout: 120_000, interval: 10 }).toBeDefined()
+    await findFirst()?.kill()
     expect(await fixture.ended(client, jobId)).toMatchObject({ status: 'completed' })
     expect(await fixture.received(payee)).toBe(1023n)
   } finally {
-    await other.kill()
+    await Promise.all(relays.map((relay) => relay.kill()))
   }
 })
 
