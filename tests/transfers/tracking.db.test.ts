@@ -180,6 +180,8 @@ test('submits a new envelope once, and again only after another ledger has close
   const tracker = open()
   const waiting = tracker.submit(await find(innerHash), { innerHash, isNew: true, waitMs: 60_000 })
   const { id } = (await find(innerHash)).transfer
+  // Lookups may finish before the first submission has begun.
+  await expect.poll(async () => (await find(innerHash)).envelopes[0]?.sentLedger).toBe(RECORDED)
   for (let round = 0; round < 3; round += 1) await tracker.lookUp([id], 60_000)
   expect(sends()).toBe(1)
   ledger.latest += 1
