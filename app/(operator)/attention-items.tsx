@@ -4,6 +4,7 @@ import { Fragment, type ReactNode } from 'react'
 import type { Attention } from '#lib/dashboard/attention.ts'
 import { ActionForm, BUTTON } from './action-form.tsx'
 import { mailAbout, titleOf } from './attention-words.ts'
+import { CopyButton } from './copy-button.tsx'
 import { Moment } from './figures.tsx'
 import { BatchLink, ContractorLink, OrganisationLink, User } from './record-links.tsx'
 import { Shape } from './status.tsx'
@@ -32,7 +33,7 @@ export function AttentionItems({ items, ...page }: AttentionItemsProps) {
 type AttentionItemProps = Omit<AttentionItemsProps, 'items'> & { item: Attention }
 
 function AttentionItem({ item, back, network, now }: AttentionItemProps) {
-  const { level, since, affected, why, remedy, page, acknowledgement } = item
+  const { level, since, affected, why, remedy, request, page, acknowledgement } = item
   const title = titleOf(item, now)
   const isOfRecord = item.organisation || item.batch || item.contractors?.length || item.users?.length
   return (
@@ -64,6 +65,11 @@ function AttentionItem({ item, back, network, now }: AttentionItemProps) {
         <Row term="Next">
           <span className="text-ink">{remedy}</span>
         </Row>
+        {request && !mailAbout(item, now) && (
+          <Row term="Tell">
+            “{request}” <CopyButton value={request} />
+          </Row>
+        )}
         {acknowledgement && (
           <Row term="Seen">
             Acknowledged by {acknowledgement.operator} <Moment at={acknowledgement.at} now={now} />:{' '}

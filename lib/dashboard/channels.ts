@@ -87,23 +87,26 @@ export function channelState({ isRunning, problem, isPaused, job, status }: Chan
   return status === 'taken' ? 'building' : 'sending'
 }
 
+export const START_RELAY = 'Run npm run relay on the relay’s host'
+
+const SETUP = 'Run npm run setup on the relay’s host'
+
+/** What each problem means, and what removes it. The remedy does not name the channel. */
 export const PROBLEM_EXPLANATIONS: Record<ChannelProblem, { meaning: string; remedy: string }> = {
-  account: { meaning: 'It has no account on the ledger', remedy: 'Run npm run setup, which creates the account' },
-  registration: {
-    meaning: 'It is not registered with the token',
-    remedy: 'Run npm run setup, which registers the account',
+  account: { meaning: 'It has no account on the ledger', remedy: `${SETUP}: it creates the account` },
+  registration: { meaning: 'It is not registered with the token', remedy: `${SETUP}: it registers the account` },
+  sequence: {
+    meaning: 'It has no sequence numbers left',
+    remedy: 'Replace its seed in the relay’s CHANNEL_SEEDS by that of a new account, and restart the relay',
   },
-  sequence: { meaning: 'It has no sequence numbers left', remedy: 'Replace its seed in CHANNEL_SEEDS' },
-  balance: {
-    meaning: 'Its balance is zero',
-    remedy: 'Send a confidential transfer to its address',
-  },
+  balance: { meaning: 'Its balance is zero', remedy: 'Send USDC to its address by confidential transfer' },
   history: {
-    meaning: 'Its balance cannot be recovered from the ledger',
-    remedy: 'The RPC keeps too little history: set STELLAR_RPC_URL to one that keeps more',
+    meaning: 'The RPC keeps too little history to recover its balance from the ledger',
+    remedy: 'Set STELLAR_RPC_URL in the relay’s environment to an RPC that keeps more, and restart the relay',
   },
   moved: {
     meaning: 'The ledger has transactions of it that are missing from this database, as after a restore from a backup',
-    remedy: 'Release it: its relay first records the missing transfers, and settles the items that they paid',
+    remedy:
+      'Stop the relays of other databases that have its seed, wait six minutes, and release it: its relay first records the missing transfers and settles what they paid',
   },
 }

@@ -32,7 +32,7 @@ export const JOB_STALLED_AFTER_SECONDS = 10 * 60
 /** An open transfer of this age is overdue: the longest maxTime is 330 s. */
 export const TRANSFER_OVERDUE_AFTER_SECONDS = 6 * 60
 /** The sponsor's balance should last this many days. */
-const SPONSOR_DAYS = 7
+export const SPONSOR_DAYS = 7
 /** The daily budget is nearly used from this percentage on. */
 export const BUDGET_PERCENT = 80
 
@@ -181,9 +181,14 @@ export const CONDITIONS = {
     },
   },
   jobFailed: { notice: { level: 'bad' } },
-  sponsorMissing: { notice: { level: 'late', what: 'No fees are paid: every transfer is refused' } },
+  sponsorMissing: { notice: { level: 'late', what: 'Every transfer is refused: no fees are paid' } },
   nothingSponsored: { notice: { level: 'late', what: 'Every transfer is refused: no contract is sponsored' } },
-  tokenMissing: { notice: { level: 'late', what: 'No contractor becomes ready, and there is no vault' } },
+  tokenMissing: {
+    notice: {
+      level: 'late',
+      what: 'Every transfer is refused, and no contractor becomes ready: no token is configured',
+    },
+  },
   errors: {
     alert: {
       name: 'PayrollErrors',

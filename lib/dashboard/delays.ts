@@ -1,4 +1,4 @@
-import { and, asc, eq, exists, inArray, lt, ne, notExists, or, sql } from 'drizzle-orm'
+import { and, asc, eq, exists, inArray, isNull, lt, ne, notExists, or, sql } from 'drizzle-orm'
 import { batches, contractors, organisations, payouts } from '#drizzle/schema/directory.ts'
 import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
 import type { TransferKind, TransferStatus } from '#drizzle/schema/transfers.ts'
@@ -9,6 +9,7 @@ import { CONDITIONS } from './conditions.ts'
 import { isUnresolved } from './job-attention.ts'
 import { batchLimit, transferLimit, WHY_OVERDUE } from './lateness.ts'
 import { refusalCode, TRANSFER_VIEWS, transferRows } from './transfer-rows.ts'
+import { findUsersOf } from './users.ts'
 
 const LIMIT = 20
 
@@ -34,6 +35,8 @@ const KIND_WORDS: Record<TransferKind, string> = {
   revoke_spender: 'revocation of the delegation to',
 }
 
+const isPayment = (kind: TransferKind) => kind === 'transfer' || kind === 'delegated' || kind === 'deposit'
+
 function describeOverdue(kind: TransferKind, payee: string, resultCode: string | null) {
   const response = resultCode === null ? '' : `the network’s last response was ${resultCode}; `
   return {
@@ -41,7 +44,7 @@ function describeOverdue(kind: TransferKind, payee: string, resultCode: string |
     what: `${KIND_WORDS[kind]} ${payee} open`,
     isOngoing: true,
     why: `${response}${WHY_OVERDUE}`,
-    remedy: 'Look it up now: the service asks the RPC for its outcome, and never pays it twice.',
+    remedy: `Look it up now: the service asks the RPC for its outcome${isPayment(kind) ? ', and never pays it twice' : ''}.`,
   } as const
 }
 
@@ -98,6 +101,14 @@ export async function listOverdueTransfers(
     )
     .orderBy(asc(transferRows.createdAt))
     .limit(LIMIT)
+  const callers = rows.filter(({ organisation }) => organisation === null).map(({ account }) => ({ sub: account }))
+  const [users, payees] = await Promise.all([
+    findUsersOf(db, callers),
+    findContractorsAt(
+      db,
+      rows.filter(({ contractor }) => contractor === null).map(({ recipient }) => recipient),
+    ),
+  ])
   return rows.map((row) => ({
     key: `open ${row.id}`,
     since: row.createdAt,
@@ -105,9 +116,11 @@ export async function listOverdueTransfers(
     ...describeUndecided(row),
     ...(row.organisation
       ? { organisation: { id: row.organisation, name: row.organisationName ?? '' } }
-      : { users: [{ sub: row.account, email: null }] }),
+      : users({ kind: 'ledger', sub: row.account })),
     ...(row.batch && { batch: { id: row.batch, name: row.batchName ?? '' } }),
-    ...(row.contractor && { contractors: [{ id: row.contractor, name: row.contractorName ?? '' }] }),
+    contractors: row.contractor
+      ? [{ id: row.contractor, name: row.contractorName ?? '' }]
+      : (payees.get(row.recipient) ?? []).slice(0, NAMES_SHOWN),
     acknowledgeable: {
       condition: row.status === 'unknown' ? 'outcomeUnknown' : 'transferOverdue',
       subject: row.id,
@@ -196,6 +209,18 @@ const describeUndecided = (row: {
 }) => {
   const payee = row.contractorName ?? `${row.recipient.slice(0, 4)}…${row.recipient.slice(-4)}`
   return row.status === 'unknown' ? describeUnknown(payee) : describeOverdue(row.kind, payee, row.resultCode)
+}
+
+/** Finds the contractors of any organisation with these addresses, by address. */
+async function findContractorsAt(db: Database, addresses: readonly string[]) {
+  if (addresses.length === 0) return new Map<string, never>()
+  const { address, id, name, deletedAt } = contractors
+  const rows = await db
+    .select({ address, id, name })
+    .from(contractors)
+    .where(and(inArray(address, [...addresses]), isNull(deletedAt)))
+    .orderBy(name, id)
+  return Map.groupBy(rows, (row) => row.address ?? '')
 }
 
 /** Finds the first few contractors of each batch whose payouts are not sent, by batch. */

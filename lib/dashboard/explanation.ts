@@ -1,29 +1,68 @@
 import type { TransferStatus } from '#drizzle/schema/transfers.ts'
-import type { RunErrorCode } from '#lib/relay/item-error.ts'
+import { REFUSALS } from '#lib/refusal/refusal.ts'
+import { ITEM_FAILURES, type RunErrorCode } from '#lib/relay/item-error.ts'
 import { STALE_PROOF } from '#lib/stellar/confidential-token.ts'
 
+/** What removes the cause of a failure, and how the payment is then made again. */
+export interface Advice {
+  /** what the operator does before the employer can pay again, as an imperative */
+  first?: string
+  /** how the employer pays that many again, after 'again'; empty if any way will do */
+  again: (count: number) => string
+}
+
+interface Cause {
+  meaning: string
+  advice: Advice
+}
+
+const ANY_WAY: Advice = { again: () => '' }
+const REGISTERED: Advice = {
+  again: (count) => ` after ${count === 1 ? 'the recipient has' : 'the recipients have'} registered with the token`,
+}
+const NEW_DELEGATION: Advice = { again: () => ' in a run with a new delegation' }
+const CORRECTED: Advice = {
+  first: 'Tell the developer of the employer’s application that its calls are malformed',
+  again: () => ' with the corrected application',
+}
+const TOMORROW: Advice = { again: () => ' tomorrow, after the quotas are reset at 00:00 UTC' }
+const UNFROZEN: Advice = { ...ANY_WAY, first: 'Ask the token’s operator to unfreeze the account' }
+
 /** The confidential token's errors that a transfer can cause (interface 0.8.0), explained for an operator. */
-const CONTRACT_ERRORS: Record<number, string> = {
-  3501: 'sender or recipient is not registered',
-  [STALE_PROOF]: 'the proof does not match the sender’s balance',
-  3507: 'the data of the call is malformed',
-  3514: 'a point or a field of the call is not canonical',
+const CONTRACT_ERRORS: Record<number, Cause> = {
+  3501: { meaning: 'sender or recipient is not registered', advice: REGISTERED },
+  [STALE_PROOF]: {
+    meaning: 'the proof does not match the sender’s balance',
+    advice: { again: (count) => ` with a new proof${count === 1 ? '' : ' for each'}` },
+  },
+  3507: { meaning: 'the data of the call is malformed', advice: CORRECTED },
+  3514: { meaning: 'a point or a field of the call is not canonical', advice: CORRECTED },
 }
 
-const RESULT_CODES: Record<string, string> = {
-  txFailed: 'the call exceeded its declared resources, or failed without a contract error',
-  txBadSeq: 'the sequence number is not the next one: another transaction of the account was applied first',
-  txBadAuth: 'a signature is not valid on the ledger',
-  txInsufficientFee: 'the network required a higher fee',
-  txInsufficientBalance: 'an account’s balance is too low',
-  txTooLate: 'it was submitted after its maxTime',
-  txSorobanInvalid: 'the declared resources are invalid',
+const RESULT_CODES: Record<string, Cause> = {
+  txFailed: {
+    meaning: 'the call exceeded its declared resources, or failed without a contract error',
+    advice: { again: () => ' after a new simulation' },
+  },
+  txBadSeq: {
+    meaning: 'the sequence number is not the next one: another transaction of the account was applied first',
+    advice: ANY_WAY,
+  },
+  txBadAuth: {
+    meaning: 'a signature is not valid on the ledger',
+    advice: { again: () => ' with the current signers of the paying account' },
+  },
+  txInsufficientFee: { meaning: 'the network required a higher fee', advice: ANY_WAY },
+  txInsufficientBalance: {
+    meaning: 'the sponsor’s balance did not cover the fee',
+    advice: { ...ANY_WAY, first: 'Send XLM to the sponsor’s address, shown under “Sponsor’s balance”' },
+  },
+  txTooLate: { meaning: 'it was submitted after its maxTime', advice: ANY_WAY },
+  txSorobanInvalid: { meaning: 'the declared resources are invalid', advice: CORRECTED },
 }
-
-const NEW_DELEGATION = ' in a run with a new delegation'
 
 /** Why a run could not pay a payout (docs/runs.md, "How a payout ends"), and how to send the payout again. */
-const RUN_ERRORS: Record<RunErrorCode, { meaning: string; advice: string }> = {
+const RUN_ERRORS: Record<RunErrorCode, Cause> = {
   'manifest-invalid': {
     meaning: 'the payout, the delegation or the signature is not what the employer has signed',
     advice: NEW_DELEGATION,
@@ -32,15 +71,24 @@ const RUN_ERRORS: Record<RunErrorCode, { meaning: string; advice: string }> = {
   'allowance-short': { meaning: 'the escrow does not cover the payouts of its channel', advice: NEW_DELEGATION },
   'delegation-ended': { meaning: 'the delegation would have ended before the payment', advice: NEW_DELEGATION },
   'delegation-revoked': { meaning: 'the delegation no longer exists', advice: NEW_DELEGATION },
-  'recipient-unregistered': {
-    meaning: 'the contractor’s account is not registered with the token',
-    advice: ' after the contractor has registered with the token',
-  },
-  'account-frozen': {
-    meaning: 'the token refuses payments of the employer or to the contractor',
-    advice: ' after the token’s operator has unfrozen the account',
-  },
+  'recipient-unregistered': { meaning: 'the recipient’s account is not registered with the token', advice: REGISTERED },
+  'account-frozen': { meaning: 'the token refuses payments of the employer or to the recipient', advice: UNFROZEN },
 }
+
+/** Texts of an item's error that have a remedy of their own; the others name a run's error or a contract error. */
+const ITEM_ERRORS = new Map<string, Advice>([
+  [ITEM_FAILURES.recipientUnregistered, REGISTERED],
+  [REFUSALS[422]['quota-transfers'], TOMORROW],
+  [REFUSALS[422]['quota-stroops'], TOMORROW],
+  [
+    REFUSALS[422]['daily-budget'],
+    { ...ANY_WAY, first: 'Raise SPONSOR_DAILY_BUDGET in the service’s environment and restart the service' },
+  ],
+  [
+    ITEM_FAILURES.failedTooOften,
+    { ...ANY_WAY, first: 'Remove the cause for which its transfers failed, shown on the job’s page' },
+  ],
+])
 
 interface Outcome {
   status: TransferStatus
@@ -72,11 +120,30 @@ export function explainTransfer(transfer: Outcome): string {
   return explainResult({ resultCode, contractError })
 }
 
-/** How the employer has to send a failed payout again; empty if any way will do. */
-export function adviseOn({ error, outcome }: { error: string | null; outcome: Outcome | null }): string {
+/** What removes the cause of a failed payout, by its error or by its last transfer. */
+export function adviseOn({ error, outcome }: { error: string | null; outcome: Outcome | null }): Advice {
   if (isRunError(error)) return RUN_ERRORS[error].advice
-  return outcome?.contractError === STALE_PROOF ? ', with a new proof for each' : ''
+  if (!outcome) return ANY_WAY
+  const { contractError, resultCode, refusalCode } = outcome
+  if (contractError !== null) return adviseOnContract(contractError)
+  return RESULT_CODES[refusalCode ?? resultCode ?? '']?.advice ?? ANY_WAY
 }
+
+/** Explains why an item of a job or run was not paid, and what removes the cause. */
+export function explainItem(error: string): Cause {
+  if (isRunError(error)) return { ...RUN_ERRORS[error], meaning: `${RUN_ERRORS[error].meaning} (${error})` }
+  const contractError = Number(/contract error (\d+)/.exec(error)?.[1])
+  if (contractError) {
+    return { meaning: explainResult({ resultCode: null, contractError }), advice: adviseOnContract(contractError) }
+  }
+  return { meaning: error, advice: ITEM_ERRORS.get(error) ?? ANY_WAY }
+}
+
+const adviseOnContract = (contractError: number): Advice =>
+  CONTRACT_ERRORS[contractError]?.advice ?? {
+    ...ANY_WAY,
+    first: `Find out what contract error ${contractError} means in the token’s documentation, and remove its cause`,
+  }
 
 /** Explains a result or contract error; empty without either. */
 export function explainResult({
@@ -87,13 +154,13 @@ export function explainResult({
   contractError: number | null
 }): string {
   if (contractError !== null) {
-    const words = CONTRACT_ERRORS[contractError]
+    const words = CONTRACT_ERRORS[contractError]?.meaning
     return words ? `${words} (contract error ${contractError})` : `contract error ${contractError}`
   }
   return resultCode === null ? '' : inWords(resultCode)
 }
 
 function inWords(resultCode: string): string {
-  const words = RESULT_CODES[resultCode]
+  const words = RESULT_CODES[resultCode]?.meaning
   return words ? `${words} (${resultCode})` : resultCode
 }

@@ -3,6 +3,7 @@ import { batches, contractors, organisations, payouts } from '#drizzle/schema/di
 import type { Database } from '#lib/db/connection.ts'
 import { ACKNOWLEDGEMENT, acknowledgementRows, acknowledges, isUnacknowledged } from './acknowledgements.ts'
 import { type Attention, NAMES_SHOWN } from './attention.ts'
+import { describeCauses, type FailedFor, stepAfter } from './causes.ts'
 import { CONDITIONS } from './conditions.ts'
 import { adviseOn, explainPayout } from './explanation.ts'
 import { outcomeOf, paysPayout, transferRows } from './transfer-rows.ts'
@@ -10,6 +11,8 @@ import { outcomeOf, paysPayout, transferRows } from './transfer-rows.ts'
 const LIMIT = 20
 /** The batches beyond the listed ones are counted up to this number. */
 const MOST_COUNTED = 1_000
+/** The number of a batch's latest failures whose reasons are read. */
+const MOST_EXPLAINED = 200
 
 /**
  * Lists at most 20 batches with failed payouts, and counts the others. A batch that was acknowledged is listed again
@@ -52,7 +55,7 @@ export async function listFailedBatches(db: Database, only?: string): Promise<{ 
       .innerJoin(contractors, eq(contractors.id, payouts.contractor))
       .leftJoin(transferRows, paysPayout)
       .leftJoin(acknowledgementRows, isAcknowledged)
-      .where(lte(failures.place, NAMES_SHOWN))
+      .where(lte(failures.place, MOST_EXPLAINED))
       .orderBy(desc(batches.failedAt), batches.id, failures.place),
     ids.length < LIMIT
       ? []
@@ -62,25 +65,28 @@ export async function listFailedBatches(db: Database, only?: string): Promise<{ 
   const items = byBatch.flatMap((failed): Attention[] => {
     const [newest] = failed
     if (!newest) return []
-    const failures = newest.failedCount === 1 ? 'the failed payout' : `the ${newest.failedCount} failed payouts`
-    const check =
-      newest.failedCount === 1
-        ? `check with the contractor that nothing has arrived, and then send ${failures} again`
-        : 'check with the contractors what has arrived, and send only the other failed payouts again'
-    const step = newest.mayBePaid ? check : `send ${failures} again${adviseOn(newest)}`
+    const payoutsAgain = newest.failedCount === 1 ? 'the failed payout' : `the ${newest.failedCount} failed payouts`
+    const causes = failed.map(
+      (failure): FailedFor => ({
+        count: 1,
+        meaning: explainPayout(failure) || (failure.error ?? ''),
+        advice: adviseOn(failure),
+      }),
+    )
+    const unread = newest.failedCount > failed.length ? `of the last ${failed.length}: ` : ''
     return [
       {
         ...CONDITIONS.payoutsFailed.notice,
         key: `failed ${newest.id}`,
         since: newest.first,
         what: `${newest.failedCount} of ${counted(newest.payoutCount, 'payout', 'payouts')} failed`,
-        why: explainPayout(newest) || (newest.error ?? ''),
-        remedy: `Ask the employer to ${step}.`,
-        request: `Please open your payroll application and ${step}.`,
-        actor: 'employer',
+        why: `${unread}${describeCauses(causes)}`,
+        ...(newest.mayBePaid ? checkFirst(newest.failedCount) : stepAfter(causes, `send ${payoutsAgain} again`)),
         organisation: { id: newest.organisation, name: newest.organisationName },
         batch: { id: newest.id, name: newest.name },
-        contractors: failed.map((failure) => ({ id: failure.contractor, name: failure.contractorName })),
+        contractors: failed
+          .slice(0, NAMES_SHOWN)
+          .map((failure) => ({ id: failure.contractor, name: failure.contractorName })),
         moreContractors: Math.max(0, newest.failedCount - NAMES_SHOWN),
         ...(newest.last && {
           acknowledgeable: { condition: 'payoutsFailed', subject: newest.id, lastEvent: newest.last },
@@ -91,6 +97,19 @@ export async function listFailedBatches(db: Database, only?: string): Promise<{ 
     ]
   })
   return { items, others: Math.max(0, (all?.count ?? 0) - items.length) }
+}
+
+/** The next step if one of the payouts may have been paid after all. */
+function checkFirst(failedCount: number): Pick<Attention, 'actor' | 'remedy' | 'request'> {
+  const step =
+    failedCount === 1
+      ? 'check with the contractor that nothing has arrived, and then send the failed payout again'
+      : 'check with the contractors what has arrived, and send only the other failed payouts again'
+  return {
+    actor: 'employer',
+    remedy: `Ask the employer to ${step}.`,
+    request: `Please open your payroll application and ${step}.`,
+  }
 }
 
 /**

@@ -1,35 +1,23 @@
 import { and, count, desc, eq, inArray, isNull, type SQL, sql } from 'drizzle-orm'
 import { batches, contractors, organisations, payouts } from '#drizzle/schema/directory.ts'
-import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
+import { batchItems, batchJobs, type ItemStatus } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
+import { ITEM_FAILURES } from '#lib/relay/item-error.ts'
 import { ACKNOWLEDGEMENT, acknowledgementRows, acknowledges, isUnacknowledged } from './acknowledgements.ts'
 import { type Attention, NAMES_SHOWN, type NamedRecord } from './attention.ts'
+import { describeCauses, stepAfter } from './causes.ts'
 import { CONDITIONS } from './conditions.ts'
-import { jobLimit } from './lateness.ts'
+import { explainItem } from './explanation.ts'
 import { findUsersOf } from './users.ts'
 
 const LIMIT = 20
 
-const NEW_JOB = 'Please open your payroll application and start a new job for only the transfers that failed.'
-
-const FAILED = {
-  actor: 'employer',
-  remedy: 'Ask the employer to start a new job for only the transfers that failed.',
-  request: NEW_JOB,
-} as const
+const NEW_JOB = 'start a new job for only the transfers that failed'
 
 const UNKNOWN = {
   actor: 'operator',
   remedy: 'Ask the employer to check with the contractors which payments arrived, and to pay only the others.',
   request: 'Please check with the contractors which of these payments arrived, and pay only the others again.',
-} as const
-
-const SHORT = {
-  actor: 'operator',
-  why: 'no relay channel had enough USDC',
-  remedy:
-    'Send USDC to the address of a relay channel by confidential transfer (Jobs lists them). Then ask the employer to start a new job for only the transfers that failed.',
-  request: NEW_JOB,
 } as const
 
 const TAMPERED = {
@@ -63,11 +51,8 @@ export async function listFailedJobs(db: Database, only?: { job: string } | { ba
       sub: batchJobs.userSub,
       batch: { id: batches.id, name: batches.name },
       employer: { id: organisations.id, name: organisations.name },
-      // A job's own error counts items from 0, and the pages count from 1.
-      error: sql<string | null>`coalesce(min(${batchItems.error}), ${batchJobs.error})`,
       endedAt: batchJobs.endedAt,
       failed: sql`count(*) filter (where ${isUnresolved})`.mapWith(Number),
-      isShort: sql<boolean>`bool_or(${isUnresolved} and cardinality(${batchItems.unable}) > 0)`,
       isUnknown: sql<boolean>`bool_or(${batchItems.status} = 'unknown')`,
       isTampered: sql<boolean>`bool_or(${isUnresolved} and ${batchItems.error} = 'manifest-invalid')`,
       all: count(),
@@ -83,12 +68,11 @@ export async function listFailedJobs(db: Database, only?: { job: string } | { ba
     .having(sql`bool_or(${isUnresolved})`)
     .orderBy(...LATEST_ENDED)
   const users = await findUsersOf(db, jobs)
-  const payees = await findPayees(
-    db,
-    jobs.map(({ id }) => id),
-  )
+  const ids = jobs.map(({ id }) => id)
+  const [payees, causes] = await Promise.all([findPayees(db, ids), findCauses(db, ids)])
   return jobs.map((job) => {
-    const { id, error, endedAt, failed, isShort, isUnknown, isTampered, all, acknowledgement } = job
+    const { id, endedAt, failed, isUnknown, isTampered, all, acknowledgement } = job
+    const failedFor = causes.get(id) ?? []
     const user = job.employer ? { organisation: job.employer } : users(job)
     const contractors = (payees.get(id) ?? []).filter((one) => one.organisation === user.organisation?.id)
     return {
@@ -97,8 +81,12 @@ export async function listFailedJobs(db: Database, only?: { job: string } | { ba
       since: endedAt ?? undefined,
       ...subjectOf(job),
       what: `${failed} of ${all} ${all === 1 ? 'transfer' : 'transfers'}${job.batch ? ' of its run' : ''} failed${isUnknown ? ', or have an unknown outcome' : ''}`,
-      why: error ?? '',
-      ...(isTampered ? TAMPERED : isUnknown ? UNKNOWN : isShort ? SHORT : FAILED),
+      why: describeCauses(failedFor),
+      ...(isTampered
+        ? TAMPERED
+        : isUnknown
+          ? UNKNOWN
+          : stepAfter(failedFor, job.batch ? 'run the batch again' : NEW_JOB)),
       ...user,
       contractors: contractors.slice(0, NAMES_SHOWN),
       moreContractors: Math.max(0, contractors.length - NAMES_SHOWN),
@@ -126,6 +114,33 @@ async function findFailedJobs(db: Database): Promise<string[]> {
   return jobs.map(({ id }) => id)
 }
 
+/** Counts the unresolved items of jobs by why they failed, by job. */
+async function findCauses(db: Database, jobs: readonly string[]) {
+  if (jobs.length === 0) return new Map<string, never>()
+  const rows = await db
+    .select({
+      job: batchItems.job,
+      status: batchItems.status,
+      error: batchItems.error,
+      // The first channel that had too little.
+      short: sql<string | null>`min(${batchItems.unable}[1])`,
+      count: count(),
+    })
+    .from(batchItems)
+    .innerJoin(batchJobs, eq(batchJobs.id, batchItems.job))
+    .where(and(inArray(batchItems.job, [...jobs]), isUnresolved))
+    .groupBy(batchItems.job, batchItems.status, batchItems.error)
+  const causes = rows.map((row) => ({ job: row.job, count: row.count, ...causeOf(row) }))
+  return Map.groupBy(causes, ({ job }) => job)
+}
+
+function causeOf({ status, error, short }: { status: ItemStatus; error: string | null; short: string | null }) {
+  if (status === 'unknown') return explainItem('the RPC’s history begins after the transfer')
+  if (short === null || error !== ITEM_FAILURES.shortOnEveryChannel) return explainItem(error ?? '')
+  const first = `Send USDC by confidential transfer to the relay channel ${short}`
+  return { meaning: 'no relay channel had enough USDC', advice: { ...explainItem('').advice, first } }
+}
+
 /** Finds, by job, the contractors of any organisation whose addresses are the recipients of unresolved items. */
 async function findPayees(db: Database, jobs: readonly string[]) {
   if (jobs.length === 0) return new Map<string, never>()
@@ -143,69 +158,9 @@ async function findPayees(db: Database, jobs: readonly string[]) {
   return Map.groupBy(rows, ({ job }) => job)
 }
 
-const isOf = (only: { job: string } | { batch: string }) =>
+export const isOf = (only: { job: string } | { batch: string }) =>
   'job' in only ? eq(batchJobs.id, only.job) : eq(batchJobs.batch, only.batch)
 
-/**
- * Lists the running jobs without recent progress.
- * @param only the job, or the batch of a run, to report on alone, acknowledged or not
- */
-export async function listStalledJobs(
-  db: Database,
-  now: Date,
-  only?: { job: string } | { batch: string },
-): Promise<Attention[]> {
-  const movedAt = sql`max(greatest(${batchItems.queuedAt}, ${batchItems.sentAt}, ${batchItems.settledAt}))`
-  const moving = db
-    .select({
-      id: batchJobs.id,
-      kind: batchJobs.userKind,
-      sub: batchJobs.userSub,
-      run: batchJobs.batch,
-      movedAt: movedAt.mapWith(batchItems.queuedAt).as('moved_at'),
-      left: sql`count(*) filter (where ${batchItems.settledAt} is null)`.mapWith(Number).as('left'),
-    })
-    .from(batchJobs)
-    .innerJoin(batchItems, eq(batchItems.job, batchJobs.id))
-    .where(and(eq(batchJobs.status, 'running'), only && isOf(only)))
-    .groupBy(batchJobs.id)
-    .having(sql`${movedAt} < ${jobLimit(now).toISOString()}::timestamptz`)
-    .as('moving')
-  const jobs = await db
-    .select({
-      job: moving._.selectedFields,
-      batch: { id: batches.id, name: batches.name },
-      employer: { id: organisations.id, name: organisations.name },
-      acknowledgement: ACKNOWLEDGEMENT,
-    })
-    .from(moving)
-    .leftJoin(batches, eq(batches.id, moving.run))
-    .leftJoin(organisations, eq(organisations.id, batches.organisation))
-    .leftJoin(acknowledgementRows, acknowledges('jobStalled', moving.id, moving.movedAt))
-    .where(only ? undefined : isUnacknowledged)
-    .orderBy(moving.movedAt)
-    .limit(LIMIT)
-  const users = await findUsersOf(
-    db,
-    jobs.map(({ job }) => job),
-  )
-  return jobs.map(({ job: { id, kind, sub, movedAt: since, left }, batch, employer, acknowledgement }) => ({
-    key: `slow ${id}`,
-    ...CONDITIONS.jobStalled.notice,
-    since,
-    ...subjectOf({ id, batch }),
-    what: `${left} ${left === 1 ? 'transfer' : 'transfers'}${batch ? ' of its run' : ''} unfinished`,
-    isOngoing: true,
-    why: 'none of its transfers was sent or settled since',
-    actor: 'operator',
-    remedy: 'Open Jobs: each channel shows whether a relay runs it, and why it cannot pay.',
-    ...(employer ? { organisation: employer } : users({ kind, sub })),
-    acknowledgeable: { condition: 'jobStalled', subject: id, lastEvent: since },
-    acknowledgement,
-    page: `/jobs/${id}`,
-  }))
-}
-
 /** What names a job in its title: the batch that it pays, or else its id. */
-const subjectOf = ({ id, batch }: { id: string; batch: NamedRecord | null }) =>
+export const subjectOf = ({ id, batch }: { id: string; batch: NamedRecord | null }) =>
   batch ? { batch } : { name: `Relay job ${id.slice(0, 8)}` }

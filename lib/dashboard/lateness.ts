@@ -5,7 +5,7 @@ import { BATCH_STALLED_AFTER_SECONDS, JOB_STALLED_AFTER_SECONDS, TRANSFER_OVERDU
 
 /** Why an overdue transfer is still open. */
 export const WHY_OVERDUE =
-  'it should have settled within 6 minutes, and the Stellar RPC has not reported whether it was paid'
+  'it should have settled within 6 minutes, and the Stellar RPC has not reported whether it was applied'
 
 const before = (now: Date, seconds: number) => new Date(now.getTime() - seconds * 1000)
 

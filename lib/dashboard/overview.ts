@@ -2,7 +2,8 @@ import type { Database } from '#lib/db/connection.ts'
 import type { Attention } from './attention.ts'
 import { listOverdueTransfers, listStalledBatches } from './delays.ts'
 import { listFailedBatches } from './failures.ts'
-import { listFailedJobs, listStalledJobs } from './job-attention.ts'
+import { listFailedJobs } from './job-attention.ts'
+import { listStalledJobs } from './stalled-jobs.ts'
 import { findUsers } from './users.ts'
 
 /**

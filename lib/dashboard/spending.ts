@@ -14,6 +14,12 @@ interface QuotaUse {
   count: number
 }
 
+interface HourlyFees {
+  /** the start of the hour */
+  at: Date
+  stroops: bigint
+}
+
 /** Today's use of the quotas, the reserved float and the sponsor's recent fees, in stroops. */
 export interface Spending {
   everybody: QuotaUse
@@ -22,6 +28,8 @@ export interface Spending {
   floatHeld: bigint
   /** the fees charged to the sponsor for the transfers of the last 24 hours */
   spentInDay: bigint
+  /** the same fees by the UTC hour in which the transfers were recorded, oldest first, without the first part of an hour */
+  hours: readonly HourlyFees[]
 }
 
 const HOUR_MS = 3_600_000
@@ -32,7 +40,7 @@ const COLUMNS = { account: quotas.account, held: quotas.held, used: quotas.used,
 export async function readSpending(db: Database, sponsor: string, now: Date): Promise<Spending> {
   const day = quotaDay(now)
   const today = eq(quotas.day, day)
-  const [[everybody], busiest, [float], spentInDay] = await Promise.all([
+  const [[everybody], busiest, [float], spent] = await Promise.all([
     db
       .select(COLUMNS)
       .from(quotas)
@@ -50,25 +58,43 @@ export async function readSpending(db: Database, sponsor: string, now: Date): Pr
     everybody: everybody ?? { account: EVERYBODY, held: 0n, used: 0n, count: 0 },
     busiest,
     floatHeld: float?.held ?? 0n,
-    spentInDay,
+    ...spent,
   }
 }
 
-/** The fees charged to a sponsor for the transfers of the last 24 hours. The first hour is not whole, so it isn't rolled up. */
-async function readSpent(db: Database, sponsor: string, now: Date): Promise<bigint> {
+/**
+ * The fees charged to a sponsor for the transfers of the last 24 hours. The first hour is not whole, so it isn't rolled
+ * up.
+ */
+async function readSpent(db: Database, sponsor: string, now: Date): Promise<Pick<Spending, 'spentInDay' | 'hours'>> {
   const since = new Date(now.getTime() - DAY_MS)
   const whole = new Date(Math.ceil(since.getTime() / HOUR_MS) * HOUR_MS)
   const settled = await countSettlements(db, whole)
   const { createdAt, feeCharged } = transferRows
-  const [[counted], [first]] = await Promise.all([
+  const [counted, [first]] = await Promise.all([
     db
-      .select({ stroops: sql<string>`coalesce(sum(${settled.fees}), 0)::text` })
+      .select({ hour: settled.hour, stroops: sql<string>`sum(${settled.fees})::text` })
       .from(settled)
-      .where(eq(settled.sponsor, sponsor)),
+      .where(eq(settled.sponsor, sponsor))
+      .groupBy(settled.hour)
+      .orderBy(settled.hour),
     db
       .select({ stroops: sql<string>`coalesce(sum(${feeCharged}), 0)::text` })
       .from(transferRows)
       .where(and(eq(transferRows.sponsor, sponsor), gte(createdAt, since), lt(createdAt, whole))),
   ])
-  return BigInt(counted?.stroops ?? 0) + BigInt(first?.stroops ?? 0)
+  const hours = counted.map(({ hour, stroops }) => ({ at: new Date(`${hour}:00:00Z`), stroops: BigInt(stroops) }))
+  return { hours, spentInDay: hours.reduce((sum, { stroops }) => sum + stroops, BigInt(first?.stroops ?? 0)) }
+}
+
+/** The UTC hour in which the fees of today reached a sum: the current one if only open bids reach it. */
+export function reachedAt({ hours }: Pick<Spending, 'hours'>, now: Date, stroops: bigint): Date {
+  const day = quotaDay(now)
+  let sum = 0n
+  for (const { at, stroops: fees } of hours) {
+    if (quotaDay(at) !== day) continue
+    sum += fees
+    if (sum >= stroops) return at
+  }
+  return new Date(Math.floor(now.getTime() / HOUR_MS) * HOUR_MS)
 }

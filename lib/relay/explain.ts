@@ -4,7 +4,7 @@ import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import { WalletError } from '#lib/wallet/wallet-error.ts'
 import { isConflict } from './balance.ts'
 import { diagnose, isRegistered } from './check.ts'
-import { ItemError, isItemError, type RunErrorCode } from './item-error.ts'
+import { ITEM_FAILURES, ItemError, isItemError, type RunErrorCode } from './item-error.ts'
 import type { Relay } from './relay.ts'
 
 /** The reason why no transfer could be made: a problem of the channel, or of the item. Any other error is kept. */
@@ -19,7 +19,7 @@ export async function explain(
   if (error instanceof LedgerError && error.code === 'unavailable') return error
   const problem = await diagnose(relay, channel)
   if (problem) return new ItemError('channel-unfit', `the channel lacks: ${problem}`, { problem })
-  if (!(await isRegistered(relay, to))) return new ItemError('unpayable', 'the recipient is not registered')
+  if (!(await isRegistered(relay, to))) return new ItemError('unpayable', ITEM_FAILURES.recipientUnregistered)
   if (isConflict(error)) return new ItemError('balance-stale', 'the balance has changed', { cause: error })
   if (isMergeLost) return new ItemError('balance-short', 'the merge failed', { cause: error })
   if (!(error instanceof WalletError)) return error

@@ -38,6 +38,13 @@ export type RunErrorCode =
   | 'recipient-unregistered'
   | 'account-frozen'
 
+/** Errors of failed items that the dashboard has a remedy for. */
+export const ITEM_FAILURES = {
+  shortOnEveryChannel: 'no channel has enough to pay it',
+  recipientUnregistered: 'the recipient is not registered',
+  failedTooOften: 'its transfer failed on the ledger too often',
+} as const
+
 export class ItemError extends Error {
   readonly code: ItemErrorCode
   /** set for `channel-unfit` */

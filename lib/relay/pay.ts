@@ -9,7 +9,7 @@ import { isBehindAll, isOfTheMoment } from '#lib/transfers/recency.ts'
 import { isAnyAble, recordProblem, storeBalance } from './channel-state.ts'
 import { checkChannels } from './check.ts'
 import { confirmItem, type Ending, end, type RequeueReason, requeue } from './item.ts'
-import { ItemError, isItemError } from './item-error.ts'
+import { ITEM_FAILURES, ItemError, isItemError } from './item-error.ts'
 import { findItem, type HeldItem, type Item } from './item-row.ts'
 import type { Channel, Relay } from './relay.ts'
 import { requireUnpaid } from './run-item.ts'
@@ -99,8 +99,7 @@ async function submit(relay: Relay, item: HeldItem, checked?: Signed['checked'])
       return 'ended'
     case 'failed':
       log('info', 'item to be paid again', { ...nameOf(item), status: 'failed', code: submitted.resultCode })
-      if (item.failures + 1 >= MOST_FAILURES)
-        return await fail(relay, item, 'its transfer failed on the ledger too often')
+      if (item.failures + 1 >= MOST_FAILURES) return await fail(relay, item, ITEM_FAILURES.failedTooOften)
       return await giveBack(relay, item, { because: 'transfer-failed', hash: submitted.hash })
     case 'expired':
       log('info', 'item to be paid again', { ...nameOf(item), status: 'expired' })
@@ -215,7 +214,7 @@ async function passOn(relay: Relay, item: HeldItem): Promise<Outcome> {
   if (!(await isAnyAble(relay, unable))) {
     // A channel that owned nothing may have been paid since it was checked.
     await checkChannels(relay)
-    if (!(await isAnyAble(relay, unable))) return await doubt(relay, item, 'no channel has enough to pay it', unable)
+    if (!(await isAnyAble(relay, unable))) return await doubt(relay, item, ITEM_FAILURES.shortOnEveryChannel, unable)
   }
   return (await requeue(relay, item, { because: 'balance-short' })) ? 'requeued' : 'ended'
 }

@@ -4,7 +4,7 @@ import { openArchive, readCoverage } from '#lib/archive/history.ts'
 import { LEAST_HISTORY_LEFT } from '#lib/archive/ranges.ts'
 import { readWindow } from '#lib/archive/source.ts'
 import { readPresent } from '#lib/db/clock.ts'
-import { describeFailure, log } from '#lib/observability/log.ts'
+import { describeFailure, describeRootCause, log } from '#lib/observability/log.ts'
 import { readRelayState } from '#lib/relay/channel-state.ts'
 import { readLatestLedger } from '#lib/stellar/latest-ledger.ts'
 import { formatUnits } from '#lib/text/money.ts'
@@ -31,7 +31,7 @@ export const readinessShape = z.object({
 export type Readiness = z.output<typeof readinessShape>
 
 /** The sponsor's balance is low when it covers fewer than this many transfers of the highest fee. */
-const LOW_FLOAT_TRANSFERS = 100n
+export const LOW_FLOAT_TRANSFERS = 100n
 
 const CACHE_MS = 5_000
 
@@ -48,45 +48,67 @@ export function readiness(service: Service): Promise<Readiness> {
 }
 
 async function checkAll(service: Service): Promise<Readiness> {
+  const causes: Causes = {}
+  const attempt = async (part: Part, problem: string, check: (service: Service) => Promise<Check>): Promise<Check> => {
+    try {
+      return await check(service)
+    } catch (error) {
+      log('error', 'readiness', { problem, failure: describeFailure(error) })
+      causes[part] = describeRootCause(error)
+      return { ok: false, problem }
+    }
+  }
   const [database, ledger, sponsor, relay, archive] = await Promise.all([
-    attempt('the database cannot be reached', () => checkDatabase(service)),
-    attempt('the ledger cannot be reached', () => checkLedger(service)),
-    attempt('the sponsor cannot be looked up', () => checkSponsor(service)),
-    attempt('the relays cannot be looked up', () => checkRelays(service)),
-    attempt('the archive cannot be looked up', () => checkArchive(service)),
+    attempt('database', 'the database cannot be reached', checkDatabase),
+    attempt('ledger', 'the ledger cannot be reached', checkLedger),
+    attempt('sponsor', 'the sponsor cannot be looked up', checkSponsor),
+    attempt('relay', 'the relays cannot be looked up', checkRelays),
+    attempt('archive', 'the archive cannot be looked up', checkArchive),
   ])
   const parts = { database, ledger, sponsor, relay, archive }
-  noteProblems(service, parts)
+  noteProblems(service, parts, causes)
   return { ok: Object.values(parts).every(({ ok }) => ok), ...parts }
 }
 
-/** Since when each part has had a problem. */
-export type ProblemTimes = Partial<Record<Exclude<keyof Readiness, 'ok'>, Date>>
+type Part = Exclude<keyof Readiness, 'ok'>
+type Causes = Partial<Record<Part, string>>
+
+/** A problem that the checks of this process have found. */
+export interface FoundProblem {
+  part: Part
+  /** what the check says: `the float is low` */
+  problem: string
+  /** when a check first found it, with none since that did not */
+  since: Date
+  /** the error behind it, for operators: GET /ready is public */
+  cause: string | undefined
+}
 
 // A build may bundle routes and pages separately, so they share state through globalThis.
-const shared = globalThis as { payrollProblems?: WeakMap<Service['settings'], ProblemTimes> }
+const shared = globalThis as { payrollProblems?: WeakMap<Service['settings'], FoundProblem[]> }
 shared.payrollProblems ??= new WeakMap()
-const firstFound = shared.payrollProblems
+const found = shared.payrollProblems
 
-/** Since when the checks of this process have found a problem with each part. They run whenever `readiness` is called. */
-export const problemTimes = ({ settings }: Pick<Service, 'settings'>): ProblemTimes => firstFound.get(settings) ?? {}
+/** The problems that the last checks of this process found. The checks run whenever `readiness` is called. */
+export const foundProblems = ({ settings }: Pick<Service, 'settings'>): readonly FoundProblem[] =>
+  found.get(settings) ?? []
 
-function noteProblems(service: Service, parts: Omit<Readiness, 'ok'>): void {
-  const before = problemTimes(service)
-  const found = Object.entries(parts).flatMap(([part, { problem }]) =>
-    problem === undefined ? [] : [[part, before[part as keyof ProblemTimes] ?? service.now()] as const],
-  )
-  firstFound.set(service.settings, Object.fromEntries(found))
+function noteProblems(service: Service, parts: Omit<Readiness, 'ok'>, causes: Causes): void {
+  const before = foundProblems(service)
+  const now = service.now()
+  const problems = Object.entries(parts).flatMap(([name, check]) => {
+    const part = name as Part
+    return splitProblems(check).map((problem): FoundProblem => {
+      const known = before.find((one) => one.part === part && one.problem === problem)
+      return { part, problem, since: known?.since ?? now, cause: causes[part] }
+    })
+  })
+  found.set(service.settings, problems)
 }
 
-async function attempt(problem: string, check: () => Promise<Check>): Promise<Check> {
-  try {
-    return await check()
-  } catch (error) {
-    log('error', 'readiness', { problem, failure: describeFailure(error) })
-    return { ok: false, problem }
-  }
-}
+/** A check reports several problems in one text. */
+const SEPARATOR = '; '
+const splitProblems = ({ problem }: Check): string[] => (problem === undefined ? [] : `${problem}`.split(SEPARATOR))
 
 async function checkDatabase(service: Service): Promise<Check> {
   const db = await service.database()
@@ -129,12 +151,14 @@ async function checkRelays({ settings, database, now }: Service): Promise<Check>
     ...(canPay ? [] : ['no channel can pay']),
     ...problems,
     ...runProblems.map((runProblem) => `no runs: ${runProblem}`),
-  ].join('; ')
+  ].join(SEPARATOR)
   return { ok: canPay, channels, runs, ...(problem && { problem }) }
 }
 
 /** An RPC with fewer ledgers has only just started to keep them. */
 const SHORTEST_WINDOW = 1_000
+
+export const LEDGERS_MISSING = 'ledgers are missing'
 
 /** A gap is reported but does not affect readiness: no restart fills it, only another RPC can. */
 async function checkArchive({ archive: context, database }: Service): Promise<Check> {
@@ -158,7 +182,7 @@ async function checkArchive({ archive: context, database }: Service): Promise<Ch
   const { ingestedThrough, gaps } = coverage
   const problem = [
     ...(isLate ? ['ingestion is far behind: events will be lost'] : []),
-    ...(gaps > 0 ? ['ledgers are missing'] : []),
-  ].join('; ')
+    ...(gaps > 0 ? [LEDGERS_MISSING] : []),
+  ].join(SEPARATOR)
   return { ok: !isLate, ingestedThrough, behind, historyLeft, gaps, ...(problem && { problem }) }
 }

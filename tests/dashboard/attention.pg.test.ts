@@ -5,6 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { AttentionList } from '#app/(operator)/overview/attention-list.tsx'
 import { payoutColumns } from '#app/(operator)/payouts/payout-columns.tsx'
 import { type BatchStatus, type PayoutStatus, payouts } from '#drizzle/schema/directory.ts'
+import { relayChannels } from '#drizzle/schema/relay.ts'
 import type { TransferStatus } from '#drizzle/schema/transfers.ts'
 import {
   batchRow,
@@ -34,6 +35,7 @@ import { TRANSFER_FILTERS } from '#lib/dashboard/transfer-filters.ts'
 import { listTransfers } from '#lib/dashboard/transfers.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
 import type { Database } from '#lib/db/connection.ts'
+import { ITEM_FAILURES } from '#lib/relay/item-error.ts'
 import { rollUp } from '#lib/transfers/rollups.ts'
 import { type CapturedDatabase, openCaptured } from '../support/captured.ts'
 import { startDatabase } from '../support/database.ts'
@@ -160,7 +162,7 @@ test('lists every failed, stalled or overdue record once, by name, with the oper
   expect(items[0]?.remedy).toBe('Ask the employer to send the remaining 5 payouts.')
   expect(items[0]?.request).toMatch(/send the remaining 5 payouts, or cancel them\.$/)
   expect(items[3]?.remedy).toBe('Ask the employer to send the 2 failed payouts again.')
-  expect(items[3]?.why).toMatch(/^it expired .* nothing was paid$/)
+  expect(items[3]?.why).toMatch(/^1: it expired .* nothing was paid; 1: failed$/)
   expect(items.every(({ remedy, page }) => remedy.endsWith('.') && page.startsWith('/'))).toBe(true)
   expect(otherFailedBatches).toBe(0)
 })
@@ -253,7 +255,7 @@ const listJobItems = async () => (await readAttention(db, NOW)).items.filter(({ 
 test('lists a failed or stalled relay job with its organisation and users, until it is acknowledged', async () => {
   const failedJob = jobRow({ status: 'failed', error: 'transfer 0: no channel has enough', createdAt: before(20) })
   const stalledJob = jobRow({ userSub: 'bob', createdAt: before(20) })
-  const short = { status: 'failed' as const, error: 'no channel has enough', unable: ['GONE', 'GTWO'] }
+  const short = { status: 'failed' as const, error: ITEM_FAILURES.shortOnEveryChannel, unable: ['GONE', 'GTWO'] }
   const item = { recipient: 'GHEDY', queuedAt: before(20) }
   await insertRows(db, {
     identities: [identityRow({ kind: 'idp', sub: 'ada', email: 'ada@northwind.example', organisation })],
@@ -271,13 +273,20 @@ test('lists a failed or stalled relay job with its organisation and users, until
     what: '2 of 2 transfers failed',
     why: 'no relay channel had enough USDC',
     actor: 'operator',
-    remedy: expect.stringContaining('Send USDC to the address of a relay channel'),
+    remedy:
+      'Send USDC by confidential transfer to the relay channel GONE; then ask the employer to start a new job for only the transfers that failed.',
     organisation: { name: 'Northwind' },
     users: [{ sub: 'ada', email: 'ada@northwind.example' }],
     contractors: [{ name: 'Hedy' }],
   })
   const bob = [{ sub: 'bob', email: null }]
-  expect(still).toMatchObject({ what: '1 transfer unfinished', isOngoing: true, users: bob })
+  expect(still).toMatchObject({
+    what: '1 transfer unfinished',
+    isOngoing: true,
+    users: bob,
+    why: '1 waiting for a channel; no relay is running',
+    remedy: 'Run npm run relay on the relay’s host.',
+  })
   for (const one of [failed, still]) expect(await dismiss(one)).toBe(true)
   expect(await listJobItems()).toEqual([])
   expect(await readAttentionOf(db, NOW, { job: failedJob.id })).toMatchObject([
@@ -379,13 +388,22 @@ test('names what an overdue call does, and the account that sent it', async () =
   const calls = (['set_spender', 'register'] as const).map((kind) =>
     transferRow({ kind, account: `GCALLER ${kind}`, recipient: `GAAA${'B'.repeat(48)}CCCC`, createdAt: before(9) }),
   )
-  await insertRows(db, { transfers: calls })
+  await insertRows(db, {
+    transfers: calls,
+    identities: [identityRow({ kind: 'ledger', sub: 'GCALLER set_spender', organisation })],
+    contractors: [contractorRow({ organisation, name: 'Annie', address: `GAAA${'B'.repeat(48)}CCCC` })],
+  })
   const items = (await listOverdueTransfers(db, NOW)).filter(({ key }) => calls.some(({ id }) => key.endsWith(id)))
   expect(items.map(({ what }) => what).sort()).toEqual([
     'delegation to GAAA…CCCC open',
     'registration of GAAA…CCCC open',
   ])
-  expect(items.map(({ users }) => users?.[0]?.sub).sort()).toEqual(['GCALLER register', 'GCALLER set_spender'])
+  const [delegation, registration] = items.toSorted((one, other) => one.what.localeCompare(other.what))
+  expect(registration?.users).toEqual([{ sub: 'GCALLER register', email: null }])
+  // An account that is a user or a contractor is named.
+  expect(delegation?.organisation?.name).toBe('Northwind')
+  expect(registration?.contractors?.map(({ name }) => name)).toEqual(['Annie'])
+  for (const item of items) expect(`${item.why} ${item.remedy}`).not.toContain('paid')
   await database.pool.query(`UPDATE transfers SET status = 'expired', settled_at = $1 WHERE account LIKE 'GCALLER%'`, [
     NOW,
   ])
@@ -405,6 +423,33 @@ test('names a run whose rows differ from its manifest, for the operator', async 
     remedy: expect.stringContaining('pay nothing of this batch'),
     actor: 'operator',
   })
+})
+
+test('says what the items of a stalled job wait for, and names the next step by the state of the channels', async () => {
+  const job = jobRow({ createdAt: before(20) })
+  const items = (['queued', 'queued', 'taken', 'signed'] as const).map((status, position) =>
+    itemRow({
+      ...{ job: job.id, position, status, queuedAt: before(20) },
+      ...(status !== 'queued' && { channel: `G${position}` }),
+      ...(status === 'signed' && { signedXdr: 'x', innerHash: 'x', sealedOpening: 'x' }),
+    }),
+  )
+  await insertRows(db, { jobs: [job], items })
+  const read = async () => {
+    const [item] = await readAttentionOf(db, NOW, { job: job.id })
+    return [item?.why.replace(/^.*; /, ''), item?.remedy]
+  }
+  expect((await readAttentionOf(db, NOW, { job: job.id }))[0]?.why).toMatch(
+    /^2 waiting for a channel; 1 being prepared; 1 sent, without a result; no relay is running$/,
+  )
+  const channel = { token: 'C', seenAt: new Date() }
+  await db.insert(relayChannels).values({ ...channel, address: 'GFIT', problem: null })
+  expect(await read()).toEqual(['1 of 1 channels can pay, 0 are paused', expect.stringContaining('“item waits”')])
+  await db.update(relayChannels).set({ paused: true })
+  expect(await read()).toEqual(['0 of 1 channels can pay, 1 are paused', 'Resume a paused channel on Jobs.'])
+  await db.update(relayChannels).set({ paused: false, problem: 'balance' })
+  expect(await read()).toEqual(['0 of 1 channels can pay, 0 are paused', expect.stringMatching(/^Remove the problem/)])
+  await db.delete(relayChannels)
 })
 
 test('changes the pulse with every record, and reports whether work is in progress', async () => {
@@ -499,7 +544,8 @@ test('lists the 20 jobs with failed items that ended last, and reads no items of
     expect(new Set(listed.map(({ what }) => what))).toEqual(new Set(['1 of 2 transfers failed']))
   })
   const reads = queries.filter(({ query }) => query.includes('count(*)') && query.includes('"batch_items"'))
-  expect(reads.map(({ params }) => jobs.slice(0, 20).every(({ id }) => params.includes(id)))).toEqual([true])
+  // The jobs, and why their items failed.
+  expect(reads.map(({ params }) => jobs.slice(0, 20).every(({ id }) => params.includes(id)))).toEqual([true, true])
 })
 
 test('asks to check what has arrived before failed payouts are sent again that may have been paid', async () => {

@@ -1,23 +1,91 @@
 import { expect, test } from 'vitest'
-import { adviseOn, explainPayout } from '#lib/dashboard/explanation.ts'
+import { describeCauses, type FailedFor, stepAfter } from '#lib/dashboard/causes.ts'
+import { adviseOn, explainItem, explainPayout } from '#lib/dashboard/explanation.ts'
+import { ITEM_FAILURES } from '#lib/relay/item-error.ts'
 
-const STALE = { status: 'failed', resultCode: 'txFailed', contractError: 3506, refusalCode: null } as const
+const outcome = { status: 'failed', resultCode: 'txFailed', contractError: null, refusalCode: null } as const
+const STALE = { ...outcome, contractError: 3506 }
+
+/** Payouts that failed for a reason. */
+const failed = (payout: Parameters<typeof explainPayout>[0], count = 1): FailedFor => ({
+  count,
+  meaning: explainPayout(payout),
+  advice: adviseOn(payout),
+})
+
+const AGAIN = 'send them again'
+const remedyOf = (...failures: FailedFor[]) => stepAfter(failures, AGAIN).remedy
 
 test.each([
   ['allowance-short', /^the escrow does not cover .* \(allowance-short\)$/, ' in a run with a new delegation'],
-  ['recipient-unregistered', /not registered with the token/, ' after the contractor has registered with the token'],
-])('explains a payout that a run could not pay, even after a failed transfer: %s', (error, meaning, advice) => {
-  for (const outcome of [null, STALE]) {
-    expect(explainPayout({ error, outcome })).toMatch(meaning)
-    expect(adviseOn({ error, outcome })).toBe(advice)
+  ['recipient-unregistered', /not registered with the token/, ' after the recipient has registered with the token'],
+])('explains a payout that a run could not pay, even after a failed transfer: %s', (error, meaning, how) => {
+  for (const transfer of [null, STALE]) {
+    const failure = failed({ error, outcome: transfer })
+    expect(failure.meaning).toMatch(meaning)
+    expect(remedyOf(failure)).toBe(`Ask the employer to ${AGAIN}${how}.`)
   }
 })
 
 test('explains a payout by its transfer, and not at all without one', () => {
-  expect(explainPayout({ error: 'failed', outcome: STALE })).toMatch(/proof does not match/)
-  expect(adviseOn({ error: 'failed', outcome: STALE })).toBe(', with a new proof for each')
-  expect([explainPayout({ error: 'toString', outcome: null }), adviseOn({ error: null, outcome: null })]).toEqual([
-    '',
-    '',
-  ])
+  expect(failed({ error: 'failed', outcome: STALE }).meaning).toMatch(/proof does not match/)
+  expect(explainPayout({ error: 'toString', outcome: null })).toBe('')
+  expect(remedyOf(failed({ error: null, outcome: null }))).toBe(`Ask the employer to ${AGAIN}.`)
+})
+
+test.each([
+  [{ contractError: 3501 }, 'employer', 'Ask the employer to send them again after the recipient has registered'],
+  [{ contractError: 3506 }, 'employer', 'Ask the employer to send them again with a new proof.'],
+  [{ contractError: 3507 }, 'operator', 'Tell the developer of the employer’s application '],
+  [{ contractError: 3999 }, 'operator', 'Find out what contract error 3999 means in the token’s documentation, '],
+  [
+    { status: 'expired', resultCode: null, refusalCode: 'txInsufficientBalance' },
+    'operator',
+    'Send XLM to the sponsor',
+  ],
+  [{ resultCode: 'txBadAuth' }, 'employer', 'Ask the employer to send them again with the current signers '],
+] as const)('removes the cause before a payout is sent again: %j', (fields, actor, start) => {
+  const step = stepAfter([failed({ error: 'failed', outcome: { ...outcome, ...fields } })], AGAIN)
+  expect(step.actor).toBe(actor)
+  expect(step.remedy).toSatisfy((remedy: string) => remedy.startsWith(start))
+  expect(step.remedy).toContain('sk the employer to send them again')
+  expect(step.remedy).not.toMatch(/\b(if|unless)\b/)
+})
+
+test('has an account unfrozen by the token’s operator, not by the employer', () => {
+  const step = stepAfter([failed({ error: 'account-frozen', outcome: null })], AGAIN)
+  expect(step).toMatchObject({
+    actor: 'operator',
+    remedy: 'Ask the token’s operator to unfreeze the account; then ask the employer to send them again.',
+    request: 'Please open your payroll application and send them again.',
+  })
+})
+
+test('counts the reasons of several failures, and says how each is sent again', () => {
+  const stale = failed({ error: 'failed', outcome: STALE }, 2)
+  const unregistered = failed({ error: 'recipient-unregistered', outcome: null })
+  expect(describeCauses([unregistered, stale, unregistered, stale])).toMatch(
+    /^4: the proof does not match .*; 2: the recipient.s account is not registered/,
+  )
+  expect(remedyOf(unregistered, stale, unregistered, stale)).toBe(
+    'Ask the employer to send them again: 4 with a new proof for each, 2 after the recipients have registered with the token.',
+  )
+  const others = ['a', 'b', 'c', 'd', 'e'].map((meaning, index) => ({ ...stale, meaning, count: 9 - index }))
+  expect(describeCauses(others)).toBe('9: a; 8: b; 7: c; 11: other reasons')
+  expect(describeCauses([])).toBe('')
+})
+
+test.each([
+  [ITEM_FAILURES.recipientUnregistered, 'the recipient is not registered', ' after the recipient has registered'],
+  ['the transfer would fail: contract error 3501', /3501/, ' after the recipient has registered'],
+  ['the transfer would fail: contract error 3999', 'contract error 3999', 'Find out what contract error 3999 means'],
+  [ITEM_FAILURES.failedTooOften, /too often/, 'Remove the cause for which its transfers failed'],
+  ['the daily budget of the sponsor is used up', /budget/, 'Raise SPONSOR_DAILY_BUDGET'],
+  ['the daily fee quota of this account is used up', /quota/, ' tomorrow'],
+  ['delegation-ended', /\(delegation-ended\)$/, ' in a run with a new delegation'],
+  ['balance too low', 'balance too low', `Ask the employer to ${AGAIN}.`],
+])('explains an item and removes its cause: %s', (error, meaning, words) => {
+  const cause = explainItem(error)
+  expect(cause.meaning).toMatch(meaning)
+  expect(remedyOf({ ...cause, count: 1 })).toContain(words)
 })

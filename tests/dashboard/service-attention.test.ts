@@ -6,6 +6,7 @@ import { NotConfigured } from '#app/(operator)/overview/not-configured.tsx'
 import { type ServiceState, serviceAttention } from '#app/(operator)/overview/service-attention.ts'
 import { readEnvironment, VARIABLE_NAMES } from '#lib/config/environment.ts'
 import { generateRelayKey, publicHalf } from '#lib/config/relay-key.ts'
+import type { FoundProblem } from '#lib/server/readiness.ts'
 import { composeSettings } from '#lib/server/settings.ts'
 
 const seed = (byte: number) => Keypair.fromRawEd25519Seed(new Uint8Array(32).fill(byte)).secret()
@@ -67,15 +68,6 @@ test.each<[Record<string, string>, string]>([
   expect(linesOf({ ...WHOLE, ...variables })).toEqual([line])
 })
 
-test.each<[Record<string, string>, what: string, remedy: string]>([
-  [{ SPONSOR_SEED: '' }, 'No fees are paid: every transfer is refused', 'Set SPONSOR_SEED.'],
-  [{ SPONSOR_CONTRACTS: 'none' }, 'Every transfer is refused: no contract is sponsored', 'Set SPONSOR_CONTRACTS.'],
-])('%j needs attention, since no payroll works without it', (variables, what, remedy) => {
-  expect(
-    serviceAttention(stateOf({ settings: composeSettings(readEnvironment({ ...WHOLE, ...variables })) })),
-  ).toMatchObject([{ what, remedy }])
-})
-
 test('names only variables that the service reads', () => {
   const variables = linesOf({ ...PREVIEW, SPONSOR_SEED: '' }).flatMap((line) => line.replace(/.* Set /, '').split(', '))
   expect(variables.filter((name) => !VARIABLE_NAMES.some((variable) => variable === name))).toEqual([])
@@ -90,16 +82,18 @@ const QUIET: Omit<ServiceState, 'settings'> = {
     relay: { ok: true, channels: 1 },
     archive: { ok: true, ingestedThrough: 1234, behind: 0, gaps: 0 },
   },
-  since: {},
+  problems: [],
   spending: {
     everybody: { account: '*', held: 0n, used: 79n, count: 1 },
     busiest: [],
     floatHeld: 0n,
     spentInDay: 0n,
+    hours: [],
   },
   limits: { transfersPerAccount: 500, stroopsPerAccount: 1n, dailyBudget: 100n, callsBudget: 100n },
   channels: [],
   startsRelay: false,
+  startedAt: new Date('2026-11-20T08:00:00Z'),
   now: new Date('2026-11-20T12:00:00Z'),
 }
 const stateOf = (fields: Partial<ServiceState> = {}): ServiceState => ({
@@ -110,6 +104,28 @@ const stateOf = (fields: Partial<ServiceState> = {}): ServiceState => ({
 
 test('reports nothing for a healthy service', () => {
   expect(serviceAttention(stateOf())).toEqual([])
+})
+
+test.each<[Record<string, string>, what: string, remedy: RegExp]>([
+  [
+    { SPONSOR_SEED: '' },
+    'Every transfer is refused: no fees are paid',
+    /^Set SPONSOR_SEED .* seed .* restart the service\.$/,
+  ],
+  [
+    { CONFIDENTIAL_TOKEN: '' },
+    'Every transfer is refused, and no contractor becomes ready: no token is configured',
+    /^Set CONFIDENTIAL_TOKEN .* contract id /,
+  ],
+  [
+    { SPONSOR_CONTRACTS: 'none' },
+    'Every transfer is refused: no contract is sponsored',
+    /^Remove SPONSOR_CONTRACTS .* restart it/,
+  ],
+])('%j needs attention, since no payroll works without it', (variables, what, remedy) => {
+  const settings = composeSettings(readEnvironment({ ...WHOLE, ...variables }))
+  const items = serviceAttention(stateOf({ settings }))
+  expect(items).toMatchObject([{ what, since: QUIET.startedAt, remedy: expect.stringMatching(remedy) }])
 })
 
 const CHANNEL = {
@@ -149,7 +165,7 @@ test.each<[Partial<ServiceState>, what: string, words: RegExp]>([
   [
     { ready: { ...QUIET.ready, ledger: { ok: false, problem: 'the last ledger is old' } } },
     'The ledger cannot be followed',
-    /the last ledger is old.*STELLAR_RPC_URL/,
+    /the last ledger is old \(soroban-testnet.stellar.org\).*STELLAR_RPC_URL .* restart the service/,
   ],
   [
     {
@@ -159,19 +175,24 @@ test.each<[Partial<ServiceState>, what: string, words: RegExp]>([
       },
     },
     'The sponsor’s balance is low',
-    /the float is low: 7.5 XLM.*Send XLM to GSPONSOR/,
+    /7.50 XLM are available; 100 transfers with the highest fee need 50.00 XLM, .* cost 0.00 XLM Send 93 XLM to GSPONSOR\./,
   ],
   [
     {
       spending: {
         everybody: { account: '*', held: 1n, used: 79n, count: 1 },
-        busiest: [],
+        busiest: [{ account: 'GBUSY', held: 0n, used: 70n, count: 1 }],
         floatHeld: 0n,
         spentInDay: 0n,
+        hours: [
+          { at: new Date('2026-11-19T23:00:00Z'), stroops: 90n },
+          { at: new Date('2026-11-20T10:00:00Z'), stroops: 79n },
+          { at: new Date('2026-11-20T11:00:00Z'), stroops: 1n },
+        ],
       },
     },
     'Today’s budget is nearly used',
-    /80 % of it.*00:00 UTC/,
+    /1 transfer has used 0.000008 of 0.00001 XLM \(80 %\) since 00:00 UTC; GBUSY made 1 of them.*SPONSOR_DAILY_BUDGET .* to 200 /,
   ],
   [{ ready: { ...QUIET.ready, relay: { ok: false, channels: 0 } } }, 'No relay is running', /npm run relay/],
   [{ channels: [{ ...CHANNEL, problem: 'registration' }] }, 'cannot pay', /not registered.*npm run setup/],
@@ -203,13 +224,18 @@ test('says since when a part of the service or a channel has had its problem', (
   const failed = { ok: false, problem: 'it cannot be reached' }
   const gap = { ok: true, behind: 0, gaps: 1, problem: 'ledgers are missing' }
   const ready = { ...QUIET.ready, database: failed, ledger: failed, archive: gap }
-  const since = { database: found, ledger: found, archive: found }
+  const problemOf = (part: FoundProblem['part'], problem = 'it cannot be reached', since = found) => {
+    return { part, problem, since, cause: undefined }
+  }
+  // Each problem of a part has its own time.
+  const late = problemOf('archive', 'ingestion is far behind: events will be lost', new Date(0))
+  const problems = [problemOf('database'), problemOf('ledger'), late, problemOf('archive', 'ledgers are missing')]
   const dry = { ...failed, availableXlm: '1' }
   const channel = { ...CHANNEL, problem: 'balance' as const, problemSince: found }
   for (const state of [
-    { ready, since },
-    { ready: { ...QUIET.ready, sponsor: dry }, since: { sponsor: found } },
-    { ready: { ...QUIET.ready, relay: { ...failed, channels: 0 } }, since: { relay: found } },
+    { ready, problems },
+    { ready: { ...QUIET.ready, sponsor: dry }, problems: [problemOf('sponsor')] },
+    { ready: { ...QUIET.ready, relay: { ...failed, channels: 0 } }, problems: [problemOf('relay')] },
     { channels: [channel] },
   ]) {
     const items = serviceAttention(stateOf(state))
@@ -231,4 +257,16 @@ test('ignores a channel without a relay, and a relay that is starting', () => {
   expect(serviceAttention(stateOf({ channels: [{ ...CHANNEL, isRunning: false, problem: 'account' }] }))).toEqual([])
   const starting = { ready: { ...QUIET.ready, relay: { ok: false, channels: 0 } }, startsRelay: true }
   expect(serviceAttention(stateOf(starting))).toEqual([])
+})
+
+test('says why a part cannot be reached, in the words of the error', () => {
+  const cause = 'connect ECONNREFUSED 10.0.0.7:5432'
+  const problems = [{ part: 'database', problem: 'the database cannot be reached', since: new Date(0), cause } as const]
+  const ready = { ...QUIET.ready, database: { ok: false, problem: 'the database cannot be reached' } }
+  expect(serviceAttention(stateOf({ ready, problems }))[0]?.why).toMatch(/^connect ECONNREFUSED 10.0.0.7:5432; /)
+})
+
+test('names a channel in full where something has to be sent to it', () => {
+  const [item] = serviceAttention(stateOf({ channels: [{ ...CHANNEL, problem: 'balance' }] }))
+  expect(item?.remedy).toBe('Send USDC to GCHANNEL by confidential transfer.')
 })

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ingest } from '#lib/archive/ingest.ts'
-import { problemTimes } from '#lib/server/readiness.ts'
+import { foundProblems, readiness } from '#lib/server/readiness.ts'
 import { CONTRACTS, type EventRpc, startEventRpc } from '../support/event-rpc.ts'
 import { openTestService, type TestService } from '../support/test-service.ts'
 
@@ -37,16 +37,29 @@ test('reports an archive whose ingestion has not started, or is far behind', asy
   expect(await readArchive()).toEqual({ ok: false, ...left, gaps: 0, problem: late })
 })
 
-test('remembers since when a part has had a problem, until a check finds none', async () => {
+test('remembers since when a part has had each problem, until a check finds none', async () => {
+  const read = async () => {
+    await readArchive()
+    return foundProblems(service.running).filter(({ part }) => part === 'archive')
+  }
   rpc.latestLedger = 20_000
-  await readArchive()
-  const since = problemTimes(service.running).archive
-  expect(since).toBeInstanceOf(Date)
-  await readArchive()
-  expect(problemTimes(service.running).archive).toEqual(since)
+  const first = await read()
+  expect(first).toMatchObject([{ problem: 'ingestion is far behind: events will be lost', since: expect.any(Date) }])
+  expect(await read()).toEqual(first)
   rpc.latestLedger = 5_000
-  await readArchive()
-  expect(problemTimes(service.running)).not.toHaveProperty('archive')
+  expect(await read()).toEqual([])
+})
+
+test('keeps the error behind a problem for operators, and does not show it to everyone', async () => {
+  const lost = new Error('the pool failed', { cause: new Error('connect ECONNREFUSED 10.0.0.7:5432') })
+  const { database } = await readiness({ ...service.running, database: () => Promise.reject(lost) })
+  expect(database).toEqual({ ok: false, problem: 'the database cannot be reached' })
+  expect(foundProblems(service.running)).toContainEqual({
+    part: 'database',
+    problem: 'the database cannot be reached',
+    since: expect.any(Date),
+    cause: 'connect ECONNREFUSED 10.0.0.7:5432',
+  })
 })
 
 test('reports nothing archived as no problem while the RPC has little history', async () => {

@@ -6,7 +6,7 @@ import { readAttention } from '#lib/dashboard/overview.ts'
 import { readIfReachable } from '#lib/dashboard/reading.ts'
 import { readSpending } from '#lib/dashboard/spending.ts'
 import { type Range, readTraffic, type Traffic } from '#lib/dashboard/traffic.ts'
-import { problemTimes, readiness } from '#lib/server/readiness.ts'
+import { foundProblems, readiness } from '#lib/server/readiness.ts'
 import type { Service } from '#lib/server/services.ts'
 import { Frame } from '../frame.tsx'
 import { addressOf, readQuery } from '../query.ts'
@@ -45,8 +45,11 @@ export default async function OverviewPage({ searchParams }: PageProps<'/overvie
   ])
   const limits = sponsor?.limits
   const { spending, channels = [] } = figures ?? {}
-  const since = problemTimes(service)
-  const ofService = serviceAttention({ ready, since, settings, spending, limits, channels, startsRelay, now })
+  const problems = foundProblems(service)
+  const startedAt = new Date(now.getTime() - process.uptime() * 1_000)
+  const ofService = serviceAttention({
+    ...{ ready, problems, settings, spending, limits, channels, startsRelay, startedAt, now },
+  })
   return (
     <Frame here="/overview" title="Overview" network={settings.network.name}>
       <Health ready={ready} embedsDatabase={settings.embedsDatabase} startsRelay={startsRelay} />

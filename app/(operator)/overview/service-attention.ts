@@ -1,22 +1,26 @@
 import type { Attention } from '#lib/dashboard/attention.ts'
-import { type ChannelLine, PROBLEM_EXPLANATIONS } from '#lib/dashboard/channels.ts'
-import { BUDGET_PERCENT, CONDITIONS } from '#lib/dashboard/conditions.ts'
-import type { Spending } from '#lib/dashboard/spending.ts'
-import type { ProblemTimes, Readiness } from '#lib/server/readiness.ts'
+import { type ChannelLine, PROBLEM_EXPLANATIONS, START_RELAY } from '#lib/dashboard/channels.ts'
+import { BUDGET_PERCENT, CONDITIONS, SPONSOR_DAYS } from '#lib/dashboard/conditions.ts'
+import { reachedAt, type Spending } from '#lib/dashboard/spending.ts'
+import { type FoundProblem, LEDGERS_MISSING, LOW_FLOAT_TRANSFERS, type Readiness } from '#lib/server/readiness.ts'
 import type { Settings } from '#lib/server/settings.ts'
+import { parseUnits } from '#lib/text/money.ts'
 import { paysForAnything } from '#lib/transfers/policy.ts'
 import type { QuotaLimits } from '#lib/transfers/quota.ts'
+import { groupDigits, xlm } from '../figures.tsx'
 
 export interface ServiceState {
   ready: Readiness
-  /** since when this process has found a problem with each part */
-  since: ProblemTimes
+  /** the problems behind `ready`, with their times */
+  problems: readonly FoundProblem[]
   settings: Settings
   spending: Spending | undefined
   limits: QuotaLimits | undefined
   channels: readonly ChannelLine[]
   /** the service starts its own relay, and has only just started itself */
   startsRelay: boolean
+  /** when this process started: its settings are as old */
+  startedAt: Date
   now: Date
 }
 
@@ -41,59 +45,87 @@ const item = (name: NoticeName, details: Partial<Attention>): Attention => ({
   ...details,
 })
 
-function reachability({ ready: { database, ledger }, since, now }: ServiceState): Attention[] {
+const setVariable = (name: string, value: string) =>
+  `Set ${name} in the service’s environment to ${value}, and restart the service.`
+
+/** The problem of a part in words, with the error behind it. */
+const wordsOf = ({ problem, cause }: FoundProblem) => (cause === undefined ? problem : `${problem}: ${cause}`)
+
+function reachability({ ready: { database, ledger }, problems, settings, now }: ServiceState): Attention[] {
   const items: Attention[] = []
+  const ofDatabase = problems.find(({ part }) => part === 'database')
   if (!database.ok) {
+    const lost = 'Nothing is lost: open transfers are settled afterwards.'
     items.push(
       item('databaseUnreachable', {
-        since: since.database,
-        why: 'requests that need it respond 503, transfers 500',
-        remedy: 'Start the server at DATABASE_URL again. Nothing is lost: open transfers are settled afterwards.',
+        since: ofDatabase?.since,
+        why: `${ofDatabase?.cause ?? 'it does not respond'}; requests that need it get a 503, transfers a 500`,
+        remedy: settings.embedsDatabase
+          ? `Restart the service, which contains the database. ${lost}`
+          : `Start the PostgreSQL server that DATABASE_URL names. ${lost}`,
       }),
     )
   }
   if (!ledger.ok) {
+    const ofLedger = problems.find(({ part }) => part === 'ledger')
+    const age = typeof ledger.age === 'number' ? ledger.age : undefined
+    const value = `an RPC that follows ${settings.network.name}`
     items.push(
       item('ledgerUnreachable', {
-        since: typeof ledger.age === 'number' ? new Date(now.getTime() - ledger.age * 1_000) : since.ledger,
-        why: `${ledger.problem}`,
-        remedy: 'Set STELLAR_RPC_URL to an RPC that follows the network, and restart. Transfers stay open until then.',
+        since: age === undefined ? ofLedger?.since : new Date(now.getTime() - age * 1_000),
+        why: `${ofLedger ? wordsOf(ofLedger) : ledger.problem} (${new URL(settings.network.rpcUrl).host})`,
+        remedy: `${setVariable('STELLAR_RPC_URL', value)} Open transfers stay open until then.`,
       }),
     )
   }
   return items
 }
 
-function sponsorship({ ready: { sponsor, ledger }, since, spending, limits }: ServiceState): Attention[] {
+function sponsorship(state: ServiceState): Attention[] {
+  const { ready, problems, settings, spending, limits, now } = state
+  const { sponsor, ledger } = ready
   if (sponsor.configured === false) return []
-  const used = spending ? spending.everybody.used + spending.everybody.held : 0n
   const items: Attention[] = []
+  const problem = problems.find(({ part }) => part === 'sponsor')
   if (!sponsor.ok && sponsor.availableXlm !== undefined) {
+    const available = parseUnits(`${sponsor.availableXlm}`)
+    const reserve = (settings.sponsor?.rules.maxFee ?? 0n) * LOW_FLOAT_TRANSFERS
+    const week = (spending?.spentInDay ?? 0n) * BigInt(SPONSOR_DAYS)
+    const target = week > 2n * reserve ? week : 2n * reserve
     items.push(
       item('sponsorRunsDry', {
-        since: since.sponsor,
-        why: `${sponsor.problem}: ${sponsor.availableXlm} XLM`,
-        remedy: `Send XLM to ${sponsor.address}.`,
+        since: problem?.since,
+        why: `${xlm(available, 2)} XLM are available; ${LOW_FLOAT_TRANSFERS} transfers with the highest fee need ${xlm(reserve, 2)} XLM, and the last 24 hours cost ${xlm(spending?.spentInDay ?? 0n, 2)} XLM`,
+        remedy: `Send ${groupDigits(wholeXlm(target - available))} XLM to ${sponsor.address}.`,
       }),
     )
     // While the ledger cannot be followed, that is the reason.
   } else if (!sponsor.ok && ledger.ok) {
-    const remedy = 'Search the log for “readiness”: it shows why.'
     const what = 'The sponsor’s balance is unknown'
-    items.push(item('sponsorRunsDry', { since: since.sponsor, what, why: `${sponsor.problem}`, remedy }))
+    const why = problem ? wordsOf(problem) : `${sponsor.problem}`
+    const remedy = setVariable('STELLAR_RPC_URL', 'another RPC')
+    items.push(item('sponsorRunsDry', { since: problem?.since, what, why, remedy }))
   }
-  if (limits && used * 100n >= limits.dailyBudget * BigInt(BUDGET_PERCENT)) {
+  if (spending && limits && usedOf(spending) * 100n >= limits.dailyBudget * BigInt(BUDGET_PERCENT)) {
+    const { count } = spending.everybody
+    const [busiest] = spending.busiest
+    const share = busiest && count > 0 ? `; ${busiest.account} made ${groupDigits(busiest.count)} of them` : ''
     items.push(
       item('budgetNearlyUsed', {
-        why: `${(used * 100n) / (limits.dailyBudget || 1n)} % of it`,
-        remedy: 'Raise SPONSOR_DAILY_BUDGET. The budget is reset at 00:00 UTC.',
+        since: reachedAt(spending, now, (limits.dailyBudget * BigInt(BUDGET_PERCENT)) / 100n),
+        why: `${groupDigits(count)} ${count === 1 ? 'transfer has' : 'transfers have'} used ${xlm(usedOf(spending), 2)} of ${xlm(limits.dailyBudget, 2)} XLM (${(usedOf(spending) * 100n) / (limits.dailyBudget || 1n)} %) since 00:00 UTC${share}`,
+        remedy: setVariable('SPONSOR_DAILY_BUDGET', `${2n * limits.dailyBudget} (stroops, twice today’s budget)`),
       }),
     )
   }
   return items
 }
 
-function relays({ ready: { relay, database }, since, settings, channels, startsRelay }: ServiceState): Attention[] {
+const wholeXlm = (stroops: bigint) => Number((stroops + 9_999_999n) / 10_000_000n)
+
+const usedOf = ({ everybody }: Spending): bigint => everybody.used + everybody.held
+
+function relays({ ready: { relay, database }, problems, settings, channels, startsRelay }: ServiceState): Attention[] {
   if (relay.configured === false || !database.ok || startsRelay) return []
   const items = channels.flatMap(({ address, isRunning, problem, problemSince }) => {
     if (!isRunning || problem === null) return []
@@ -105,7 +137,7 @@ function relays({ ready: { relay, database }, since, settings, channels, startsR
       name: `Channel ${address.slice(0, 4)}…${address.slice(-4)}`,
       affected: 'jobs and runs that the channel would pay',
       why: meaning,
-      remedy: `${remedy}.`,
+      remedy: `${remedy.replace('its address', address)}.`,
       ...(problem === 'moved' && { heldChannel: address }),
       page: '/jobs',
     })
@@ -113,51 +145,70 @@ function relays({ ready: { relay, database }, since, settings, channels, startsR
   if (relay.channels !== 0) return items
   const seen = channels.map(({ seenAt }) => seenAt.getTime())
   const stopped = item('relayStopped', {
-    since: seen.length === 0 ? since.relay : new Date(Math.max(...seen)),
+    since: seen.length === 0 ? problems.find(({ part }) => part === 'relay')?.since : new Date(Math.max(...seen)),
     affected: 'every job and run',
-    why: 'no relay has announced a channel for a minute',
+    why:
+      seen.length === 0
+        ? 'no relay for this token has ever used this database'
+        : `none of the ${seen.length} known channels has been announced since`,
     remedy: settings.embedsDatabase
-      ? 'Search the service’s log for “relay”: the service runs the relay itself.'
-      : 'Start one with npm run relay.',
+      ? 'Restart the service, which runs the relay: its log names what stopped it in the lines with “relay”.'
+      : `${START_RELAY}: its log names what stopped it.`,
     page: '/jobs',
   })
   return [stopped, ...items]
 }
 
-function archived({ ready: { archive }, since }: ServiceState): Attention[] {
+function archived({ ready: { archive }, problems }: ServiceState): Attention[] {
   if (archive.behind === undefined) return []
   const affected = 'wallets and auditors that read the archive'
+  const ofArchive = problems.filter(({ part }) => part === 'archive')
   const late = item('archiveBehind', {
-    since: since.archive,
+    since: ofArchive.find(({ problem }) => problem !== LEDGERS_MISSING)?.since,
     affected,
     why:
       archive.ingestedThrough === undefined
         ? 'ingestion has not started'
         : `${archive.behind} ledgers are not stored yet; the RPC drops the first of them in ${archive.historyLeft} ledgers`,
-    remedy: 'Search the log for “archive”: it shows what ingestion waits for.',
+    remedy: 'Search the service’s log for “archive”: it names what ingestion waits for.',
   })
   const gap = item('archiveGap', {
-    since: since.archive,
+    since: ofArchive.find(({ problem }) => problem === LEDGERS_MISSING)?.since,
     affected,
     why: 'the RPC dropped ledgers before they were stored',
-    remedy: 'Set STELLAR_RPC_URL to an RPC that still has them. The gap is then filled.',
+    remedy: `${setVariable('STELLAR_RPC_URL', 'an RPC that still has them')} The gap is then filled.`,
   })
   return [...(archive.ok ? [] : [late]), ...(Number(archive.gaps) > 0 ? [gap] : [])]
 }
 
 /** Keys that every payroll needs. "Not configured" lists the others. */
-function gaps({ settings: { sponsor, token } }: ServiceState): Attention[] {
-  const gap = (isMissing: boolean, name: NoticeName, ...variables: string[]) =>
-    isMissing
-      ? [item(name, { why: `${variables.join(' and ')}: not set, or none`, remedy: `Set ${variables.join(' and ')}.` })]
-      : []
-  return [
-    ...gap(!sponsor, 'sponsorMissing', 'SPONSOR_SEED', ...(token ? [] : ['CONFIDENTIAL_TOKEN'])),
-    ...gap(
-      sponsor !== undefined && !paysForAnything(sponsor.rules),
-      'nothingSponsored',
-      token ? 'SPONSOR_CONTRACTS' : 'CONFIDENTIAL_TOKEN',
-    ),
-    ...gap(!token, 'tokenMissing', 'CONFIDENTIAL_TOKEN'),
-  ]
+function gaps({ settings: { sponsor, token }, startedAt: since }: ServiceState): Attention[] {
+  const items: Attention[] = []
+  if (!sponsor) {
+    items.push(
+      item('sponsorMissing', {
+        since,
+        why: 'SPONSOR_SEED is not set',
+        remedy: setVariable('SPONSOR_SEED', 'the secret seed (S…) of an account with XLM'),
+      }),
+    )
+  }
+  if (!token) {
+    items.push(
+      item('tokenMissing', {
+        since,
+        why: 'CONFIDENTIAL_TOKEN is not set',
+        remedy: setVariable('CONFIDENTIAL_TOKEN', 'the contract id (C…) of the confidential token'),
+      }),
+    )
+  } else if (sponsor && !paysForAnything(sponsor.rules)) {
+    items.push(
+      item('nothingSponsored', {
+        since,
+        why: 'SPONSOR_CONTRACTS is empty or none',
+        remedy: 'Remove SPONSOR_CONTRACTS from the service’s environment, and restart it: the token is then sponsored.',
+      }),
+    )
+  }
+  return items
 }

@@ -22,7 +22,7 @@ export function SpendingCards({ spending, vault, ready, limits, network }: Spend
     <div className="grid gap-4 md:grid-cols-3">
       {spending && limits ? (
         <>
-          <BalanceCard spending={spending} balance={balanceOf(ready)} />
+          <BalanceCard spending={spending} ready={ready} network={network} />
           <BudgetCard spending={spending} limits={limits} network={network} />
         </>
       ) : (
@@ -39,8 +39,16 @@ function balanceOf({ sponsor }: Readiness): bigint | undefined {
   return typeof sponsor.availableXlm === 'string' ? parseUnits(sponsor.availableXlm) : undefined
 }
 
-function BalanceCard({ spending, balance }: { spending: Spending; balance: bigint | undefined }) {
+interface BalanceCardProps {
+  spending: Spending
+  ready: Readiness
+  network: string
+}
+
+function BalanceCard({ spending, ready, network }: BalanceCardProps) {
   const { floatHeld, spentInDay } = spending
+  const { address } = ready.sponsor
+  const balance = balanceOf(ready)
   return (
     <Card title="Sponsor’s balance" figure={balance === undefined ? '–' : xlm(balance, 2)} unit="XLM">
       <p>
@@ -48,6 +56,11 @@ function BalanceCard({ spending, balance }: { spending: Spending; balance: bigin
         {xlm(floatHeld, 4)} XLM reserved for open bids
       </p>
       <p>{xlm(spentInDay, 4)} XLM charged in the last 24 hours</p>
+      {typeof address === 'string' && (
+        <p>
+          <Address value={address} network={network} />
+        </p>
+      )}
     </Card>
   )
 }

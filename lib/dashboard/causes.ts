@@ -1,0 +1,52 @@
+import type { Attention } from './attention.ts'
+import type { Advice } from './explanation.ts'
+
+/** Some payments that failed for the same reason. */
+export interface FailedFor {
+  count: number
+  /** in words; empty if unknown */
+  meaning: string
+  advice: Advice
+}
+
+const CAUSES_SHOWN = 3
+
+/** The reasons of several failures, the most frequent first: '3: the proof does not match the balance; 1: it expired'. */
+export function describeCauses(failures: readonly FailedFor[]): string {
+  const causes = countBy(failures, ({ meaning }) => meaning)
+  if (causes.length === 1) return failures[0]?.meaning ?? ''
+  const others = causes.slice(CAUSES_SHOWN).reduce((sum, [, count]) => sum + count, 0)
+  return [
+    ...causes.slice(0, CAUSES_SHOWN).map(([meaning, count]) => `${count}: ${meaning || 'no reason is known'}`),
+    ...(others === 0 ? [] : [`${others}: other reasons`]),
+  ].join('; ')
+}
+
+/**
+ * The next step after failures: first what removes their causes, and then what the employer pays again, and how.
+ * @param again what the employer does, such as 'send the 3 failed payouts again'
+ */
+export function stepAfter(
+  failures: readonly FailedFor[],
+  again: string,
+): Pick<Attention, 'actor' | 'remedy' | 'request'> {
+  const ways = countBy(failures, ({ advice }) => advice.again).map(([way, count]) => [way(count), count] as const)
+  const [only, ...others] = ways
+  const how =
+    others.length === 0 ? only?.[0] : `: ${ways.map(([way, count]) => `${count}${way || ' as before'}`).join(', ')}`
+  const step = `${again}${how ?? ''}`
+  const first = [...new Set(failures.flatMap(({ advice }) => advice.first ?? []))]
+  const ask = `sk the employer to ${step}.`
+  return {
+    actor: first.length === 0 ? 'employer' : 'operator',
+    remedy: first.length === 0 ? `A${ask}` : `${first.join('; ')}; then a${ask}`,
+    request: `Please open your payroll application and ${step}.`,
+  }
+}
+
+/** Counts failures by what they have in common, the largest count first. */
+function countBy<Key>(failures: readonly FailedFor[], keyOf: (failure: FailedFor) => Key): [Key, number][] {
+  return [...Map.groupBy(failures, keyOf)]
+    .map(([key, same]): [Key, number] => [key, same.reduce((sum, { count }) => sum + count, 0)])
+    .toSorted(([, one], [, other]) => other - one)
+}

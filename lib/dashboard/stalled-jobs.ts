@@ -1,0 +1,125 @@
+import { and, count, eq, type SQL, sql } from 'drizzle-orm'
+import { batches, organisations } from '#drizzle/schema/directory.ts'
+import { batchItems, batchJobs, relayChannels } from '#drizzle/schema/relay.ts'
+import type { Database } from '#lib/db/connection.ts'
+import { IS_SEEN } from '#lib/relay/channel-state.ts'
+import { ACKNOWLEDGEMENT, acknowledgementRows, acknowledges, isUnacknowledged } from './acknowledgements.ts'
+import type { Attention } from './attention.ts'
+import { START_RELAY } from './channels.ts'
+import { CONDITIONS } from './conditions.ts'
+import { isOf, subjectOf } from './job-attention.ts'
+import { jobLimit } from './lateness.ts'
+import { findUsersOf } from './users.ts'
+
+const LIMIT = 20
+
+/**
+ * Lists the running jobs without recent progress.
+ * @param only the job, or the batch of a run, to report on alone, acknowledged or not
+ */
+export async function listStalledJobs(
+  db: Database,
+  now: Date,
+  only?: { job: string } | { batch: string },
+): Promise<Attention[]> {
+  const movedAt = sql`max(greatest(${batchItems.queuedAt}, ${batchItems.sentAt}, ${batchItems.settledAt}))`
+  const moving = db
+    .select({
+      id: batchJobs.id,
+      kind: batchJobs.userKind,
+      sub: batchJobs.userSub,
+      run: batchJobs.batch,
+      movedAt: movedAt.mapWith(batchItems.queuedAt).as('moved_at'),
+      left: countOf(sql`${batchItems.settledAt} is null`).as('left'),
+      queued: countOf(eq(batchItems.status, 'queued')).as('queued'),
+      taken: countOf(eq(batchItems.status, 'taken')).as('taken'),
+      signed: countOf(eq(batchItems.status, 'signed')).as('signed'),
+    })
+    .from(batchJobs)
+    .innerJoin(batchItems, eq(batchItems.job, batchJobs.id))
+    .where(and(eq(batchJobs.status, 'running'), only && isOf(only)))
+    .groupBy(batchJobs.id)
+    .having(sql`${movedAt} < ${jobLimit(now).toISOString()}::timestamptz`)
+    .as('moving')
+  const jobs = await db
+    .select({
+      job: moving._.selectedFields,
+      batch: { id: batches.id, name: batches.name },
+      employer: { id: organisations.id, name: organisations.name },
+      acknowledgement: ACKNOWLEDGEMENT,
+    })
+    .from(moving)
+    .leftJoin(batches, eq(batches.id, moving.run))
+    .leftJoin(organisations, eq(organisations.id, batches.organisation))
+    .leftJoin(acknowledgementRows, acknowledges('jobStalled', moving.id, moving.movedAt))
+    .where(only ? undefined : isUnacknowledged)
+    .orderBy(moving.movedAt)
+    .limit(LIMIT)
+  const users = await findUsersOf(
+    db,
+    jobs.map(({ job }) => job),
+  )
+  const state = jobs.length === 0 ? undefined : await countChannels(db)
+  return jobs.map(({ job, batch, employer, acknowledgement }) => ({
+    key: `slow ${job.id}`,
+    ...CONDITIONS.jobStalled.notice,
+    since: job.movedAt,
+    ...subjectOf({ id: job.id, batch }),
+    what: `${job.left} ${job.left === 1 ? 'transfer' : 'transfers'}${batch ? ' of its run' : ''} unfinished`,
+    isOngoing: true,
+    ...describeStall(job, state ?? NO_CHANNELS),
+    actor: 'operator',
+    ...(employer ? { organisation: employer } : users(job)),
+    acknowledgeable: { condition: 'jobStalled', subject: job.id, lastEvent: job.movedAt },
+    acknowledgement,
+    page: `/jobs/${job.id}`,
+  }))
+}
+
+const countOf = (condition: SQL) => sql`count(*) filter (where ${condition})`.mapWith(Number)
+
+/** The channels of running relays. */
+interface ChannelCounts {
+  running: number
+  paused: number
+  /** neither paused nor with a problem */
+  fit: number
+}
+
+const NO_CHANNELS: ChannelCounts = { running: 0, paused: 0, fit: 0 }
+
+async function countChannels(db: Database): Promise<ChannelCounts | undefined> {
+  const [counts] = await db
+    .select({
+      running: count(),
+      paused: countOf(eq(relayChannels.paused, true)),
+      fit: countOf(sql`${relayChannels.problem} is null and not ${relayChannels.paused}`),
+    })
+    .from(relayChannels)
+    .where(IS_SEEN)
+  return counts
+}
+
+/** What the items of a stalled job wait for, and the next step. */
+function describeStall(
+  { queued, taken, signed }: { queued: number; taken: number; signed: number },
+  { running, paused, fit }: ChannelCounts,
+): { why: string; remedy: string } {
+  const items = [
+    [queued, 'waiting for a channel'],
+    [taken, 'being prepared'],
+    [signed, 'sent, without a result'],
+  ]
+    .filter(([number]) => number !== 0)
+    .map(([number, words]) => `${number} ${words}`)
+  const channels = running === 0 ? 'no relay is running' : `${fit} of ${running} channels can pay, ${paused} are paused`
+  return { why: [...items, channels].join('; '), remedy: nextOf(running, paused, fit) }
+}
+
+function nextOf(running: number, paused: number, fit: number): string {
+  if (running === 0) return `${START_RELAY}.`
+  if (fit > 0) return 'Search the relay’s log for “item waits”: it names the job and what it waits for.'
+  return paused > 0
+    ? 'Resume a paused channel on Jobs.'
+    : 'Remove the problem of a channel: Jobs lists each problem with its remedy.'
+}
