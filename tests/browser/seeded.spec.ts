@@ -125,13 +125,13 @@ const ITEMS = [
     /Weekend shift · Lighthouse Bakery: 2 of 7 payouts failed/,
     /For ?Lighthouse Bakery .*· Weekend shift/,
     /Why ?the proof does not match/,
-    /Next ?Ask the employer to send the 2 failed payouts again, with a new proof for each.*Email the employer/,
+    /Next ?Ask the employer to send the 2 failed payouts again with a new proof for each.*Email the employer/,
   ],
   [
     /Relay job [0-9a-f]{8} · Lighthouse Bakery: 1 of 4 transfers failed/,
     /For ?Lighthouse Bakery \(tessa@lighthouse.example\) · Grace Hopper/,
     /Why ?no relay channel had enough/,
-    /Next ?Send USDC to the address of a relay channel.*start a new job.*Email the employer/,
+    /Next ?Send USDC by confidential transfer to the relay channel G\w{55}; then .* start a new job.*Email the employer/,
   ],
 ]
 

@@ -2,6 +2,7 @@ import type { batches, identities, organisations, PayoutStatus, payouts } from '
 import type { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
 import type { transfers } from '#drizzle/schema/transfers.ts'
 import type { AuditEntry } from '#lib/db/audit-log.ts'
+import { ITEM_FAILURES } from '#lib/relay/item-error.ts'
 import type { SeededInvite } from './invites.ts'
 import { type Contractor, type Employer, makeOrganisation } from './organisations.ts'
 import { batchRow, itemRow, jobRow, payoutRow, transferRow } from './rows.ts'
@@ -159,7 +160,7 @@ function addJob(records: Records, seeding: Seeding, { account, id: organisation,
   const { source, channels, now } = seeding
   const createdAt = new Date(now.getTime() - hours * 3_600_000)
   const failed = hours < 24 ? 1 : -1
-  const [job, error] = [source.uuid(), 'no channel has enough to pay it']
+  const [job, error] = [source.uuid(), ITEM_FAILURES.shortOnEveryChannel]
   const endedAt = new Date(createdAt.getTime() + 21_000)
   const outcome =
     failed < 0
