@@ -52,8 +52,8 @@ export async function listFailedJobs(db: Database, only?: { job: string } | { ba
       batch: { id: batches.id, name: batches.name },
       employer: { id: organisations.id, name: organisations.name },
       endedAt: batchJobs.endedAt,
-      failed: sql`count(*) filter (where ${isUnresolved})`.mapWith(Number),
-      isUnknown: sql<boolean>`bool_or(${batchItems.status} = 'unknown')`,
+      failed: countOf(sql`${isUnresolved} and ${batchItems.status} = 'failed'`),
+      unknown: countOf(sql`${isUnresolved} and ${batchItems.status} = 'unknown'`),
       isTampered: sql<boolean>`bool_or(${isUnresolved} and ${batchItems.error} = 'manifest-invalid')`,
       all: count(),
       acknowledgement: ACKNOWLEDGEMENT,
@@ -71,7 +71,7 @@ export async function listFailedJobs(db: Database, only?: { job: string } | { ba
   const ids = jobs.map(({ id }) => id)
   const [payees, causes] = await Promise.all([findPayees(db, ids), findCauses(db, ids)])
   return jobs.map((job) => {
-    const { id, endedAt, failed, isUnknown, isTampered, all, acknowledgement } = job
+    const { id, endedAt, failed, unknown, isTampered, all, acknowledgement } = job
     const failedFor = causes.get(id) ?? []
     const user = job.employer ? { organisation: job.employer } : users(job)
     const contractors = (payees.get(id) ?? []).filter((one) => one.organisation === user.organisation?.id)
@@ -80,11 +80,15 @@ export async function listFailedJobs(db: Database, only?: { job: string } | { ba
       key: `job ${id}`,
       since: endedAt ?? undefined,
       ...subjectOf(job),
-      what: `${failed} of ${all} ${all === 1 ? 'transfer' : 'transfers'}${job.batch ? ' of its run' : ''} failed${isUnknown ? ', or have an unknown outcome' : ''}`,
+      what: describeEnds({
+        failed,
+        unknown,
+        all: `${all} ${all === 1 ? 'transfer' : 'transfers'}${job.batch ? ' of its run' : ''}`,
+      }),
       why: describeCauses(failedFor),
       ...(isTampered
         ? TAMPERED
-        : isUnknown
+        : unknown > 0
           ? UNKNOWN
           : stepAfter(failedFor, job.batch ? 'run the batch again' : NEW_JOB)),
       ...user,
@@ -95,6 +99,14 @@ export async function listFailedJobs(db: Database, only?: { job: string } | { ba
       page: `/jobs/${id}`,
     }
   })
+}
+
+export const countOf = (condition: SQL) => sql`count(*) filter (where ${condition})`.mapWith(Number)
+
+function describeEnds({ failed, unknown, all }: { failed: number; unknown: number; all: string }): string {
+  if (unknown === 0) return `${failed} of ${all} failed`
+  const lost = `${unknown === 1 ? 'has' : 'have'} an unknown outcome`
+  return failed === 0 ? `${unknown} of ${all} ${lost}` : `${failed} of ${all} failed, ${unknown} ${lost}`
 }
 
 const isJobAcknowledged = acknowledges('jobFailed', batchJobs.id, batchJobs.endedAt)

@@ -1,4 +1,4 @@
-import { and, count, eq, type SQL, sql } from 'drizzle-orm'
+import { and, count, eq, sql } from 'drizzle-orm'
 import { batches, organisations } from '#drizzle/schema/directory.ts'
 import { batchItems, batchJobs, relayChannels } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
@@ -7,7 +7,7 @@ import { ACKNOWLEDGEMENT, acknowledgementRows, acknowledges, isUnacknowledged } 
 import type { Attention } from './attention.ts'
 import { START_RELAY } from './channels.ts'
 import { CONDITIONS } from './conditions.ts'
-import { isOf, subjectOf } from './job-attention.ts'
+import { countOf, isOf, subjectOf } from './job-attention.ts'
 import { jobLimit } from './lateness.ts'
 import { findUsersOf } from './users.ts'
 
@@ -75,8 +75,6 @@ export async function listStalledJobs(
     page: `/jobs/${job.id}`,
   }))
 }
-
-const countOf = (condition: SQL) => sql`count(*) filter (where ${condition})`.mapWith(Number)
 
 /** The channels of running relays. */
 interface ChannelCounts {

@@ -452,6 +452,22 @@ test('says what the items of a stalled job wait for, and names the next step by 
   await db.delete(relayChannels)
 })
 
+test.each([
+  [['unknown'], '1 of 1 transfer has an unknown outcome'],
+  [['unknown', 'failed', 'unknown'], '1 of 3 transfers failed, 2 have an unknown outcome'],
+] as const)(
+  'counts unknown outcomes apart from failures, and has them checked before anything is paid: %j',
+  async (ends, what) => {
+    const job = jobRow({ status: 'failed', createdAt: before(20) })
+    const items = ends.map((status, position) => itemRow({ job: job.id, position, status, queuedAt: before(20) }))
+    await insertRows(db, { jobs: [job], items })
+    const [item] = await readAttentionOf(db, NOW, { job: job.id })
+    expect(item?.what).toBe(what)
+    expect(item?.why).toContain('the RPC’s history begins after the transfer')
+    expect(item?.remedy).toMatch(/check with the contractors which payments arrived/)
+  },
+)
+
 test('changes the pulse with every record, and reports whether work is in progress', async () => {
   const before = await readPulse(db)
   expect(before.isOpen).toBe(true)

@@ -150,7 +150,7 @@ function relays({ ready: { relay, database }, problems, settings, channels, star
     why:
       seen.length === 0
         ? 'no relay for this token has ever used this database'
-        : `none of the ${seen.length} known channels has been announced since`,
+        : `${seen.length === 1 ? 'its channel has not' : `none of its ${seen.length} channels has`} been announced since`,
     remedy: settings.embedsDatabase
       ? 'Restart the service, which runs the relay: its log names what stopped it in the lines with “relay”.'
       : `${START_RELAY}: its log names what stopped it.`,
@@ -169,7 +169,7 @@ function archived({ ready: { archive }, problems }: ServiceState): Attention[] {
     why:
       archive.ingestedThrough === undefined
         ? 'ingestion has not started'
-        : `${archive.behind} ledgers are not stored yet; the RPC drops the first of them in ${archive.historyLeft} ledgers`,
+        : `${groupDigits(Number(archive.behind))} ledgers are not stored yet; the RPC drops the first of them in ${groupDigits(Number(archive.historyLeft))} ledgers`,
     remedy: 'Search the service’s log for “archive”: it names what ingestion waits for.',
   })
   const gap = item('archiveGap', {
