@@ -470,8 +470,10 @@ CREATE UNIQUE INDEX "batch_items_one_per_channel" ON "batch_items" USING btree (
 CREATE INDEX "batch_items_open" ON "batch_items" USING btree ("queued_at","job","position") WHERE "batch_items"."status" in ('queued', 'taken', 'signed');--> statement-breakpoint
 CREATE INDEX "batch_items_of_spender" ON "batch_items" USING btree ("spender","quota_account","settled_at") WHERE "batch_items"."spender" is not null;--> statement-breakpoint
 CREATE INDEX "batch_items_of_payout" ON "batch_items" USING btree ("payout") WHERE "batch_items"."payout" is not null;--> statement-breakpoint
+CREATE INDEX "batch_items_of_recipient" ON "batch_items" USING btree ("recipient") WHERE "batch_items"."payout" is null;--> statement-breakpoint
 CREATE INDEX "batch_items_hash" ON "batch_items" USING hash ("inner_hash");--> statement-breakpoint
 CREATE INDEX "batch_items_unfinished" ON "batch_items" USING btree ("status") WHERE "batch_items"."status" not in ('paid', 'skipped');--> statement-breakpoint
+CREATE INDEX "batch_items_of_error" ON "batch_items" USING btree ("error") WHERE "batch_items"."status" = 'failed';--> statement-breakpoint
 CREATE INDEX "batch_items_failed" ON "batch_items" USING btree ("settled_at" DESC NULLS FIRST) WHERE "batch_items"."status" = 'failed';--> statement-breakpoint
 CREATE UNIQUE INDEX "batch_jobs_one_running" ON "batch_jobs" USING btree ("user_kind","user_sub") WHERE "batch_jobs"."status" = 'running' and "batch_jobs"."batch" is null;--> statement-breakpoint
 CREATE UNIQUE INDEX "batch_jobs_one_run" ON "batch_jobs" USING btree ("batch") WHERE "batch_jobs"."status" = 'running' and "batch_jobs"."batch" is not null;--> statement-breakpoint

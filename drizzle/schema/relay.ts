@@ -167,8 +167,10 @@ export const batchItems = pgTable(
       .on(table.spender, table.quotaAccount, table.settledAt)
       .where(sql`${table.spender} is not null`),
     index('batch_items_of_payout').on(table.payout).where(sql`${table.payout} is not null`),
+    index('batch_items_of_recipient').on(table.recipient).where(sql`${table.payout} is null`),
     index('batch_items_hash').using('hash', table.innerHash),
     index('batch_items_unfinished').on(table.status).where(sql`${table.status} not in ('paid', 'skipped')`),
+    index('batch_items_of_error').on(table.error).where(sql`${table.status} = 'failed'`),
     index('batch_items_failed').on(table.settledAt.desc().nullsFirst()).where(sql`${table.status} = 'failed'`),
   ],
 )

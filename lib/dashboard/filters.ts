@@ -32,6 +32,9 @@ export const isAccount: Check = (text) => /^[\x21-\x7e]{1,200}$/.test(text)
 /** A code of the network, or the number of a contract error. */
 export const isReason: Check = (text) => /^[A-Za-z0-9_-]{1,64}$/.test(text)
 
+/** A printable text of at most 200 characters. */
+export const isErrorText: Check = (text) => /^[^\p{Cc}]{1,200}$/u.test(text)
+
 /** The parameters of a list's pages. */
 const PAGES: FilterChecks = { after: isCursor, before: isCursor }
 

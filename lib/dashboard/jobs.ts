@@ -1,10 +1,11 @@
-import { and, count, eq, inArray, type SQL, sql } from 'drizzle-orm'
-import { batches, identities, organisations } from '#drizzle/schema/directory.ts'
+import { and, count, eq, isNull, type SQL, sql } from 'drizzle-orm'
+import { union } from 'drizzle-orm/pg-core'
+import { batches, contractors, identities, organisations, payouts } from '#drizzle/schema/directory.ts'
 import { batchItems, batchJobs, JOB_STATUSES } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { byTime } from '#lib/db/keyset.ts'
 import { placeOf } from '#lib/db/paging.ts'
-import { anyOf, betweenDays, type Filters, having, isDay, isOneOf, isRecordId } from './filters.ts'
+import { anyOf, betweenDays, type Filters, having, isDay, isErrorText, isOneOf, isRecordId } from './filters.ts'
 import {
   byStatus,
   countUpTo,
@@ -56,25 +57,25 @@ export type ItemLine = Read<typeof batchItems.$inferSelect, typeof ITEM_COLUMNS>
   transfer: string | null
 }
 
-/** A relay job with its items in order. */
-export type JobLine = Read<typeof batchJobs.$inferSelect, typeof JOB_COLUMNS> & {
+/** A relay job with the numbers of its items. */
+export type JobSummary = Read<typeof batchJobs.$inferSelect, typeof JOB_COLUMNS> & {
   userEmail: string | null
   /** of the batch that a run pays; null for a job */
   batchName: string | null
   organisation: string | null
   organisationName: string | null
-  items: ItemLine[]
+  items: { all: number; paid: number; failed: number }
   /** when one of its items last moved */
   progressedAt: Date
 }
 
-/** A job with the numbers of its items. */
-export type JobSummary = Omit<JobLine, 'items'> & { items: { all: number; paid: number; failed: number } }
-
 export const JOB_FILTERS = {
   status: isOneOf(JOB_STATUSES),
   organisation: isRecordId,
+  contractor: isRecordId,
   batch: isRecordId,
+  /** the error of an item that failed */
+  reason: isErrorText,
   from: isDay,
   to: isDay,
   sort: isOneOf(['oldest']),
@@ -91,8 +92,8 @@ export async function listJobs(db: Database, filters: JobFilters, page: PageRequ
   return { ...part, ...totals(counts, filters.status) }
 }
 
-export async function findJobLine(db: Database, id: string): Promise<JobLine | undefined> {
-  const [job] = await addItems(db, await selectJobs(db, eq(batchJobs.id, id)))
+export async function findJob(db: Database, id: string): Promise<JobSummary | undefined> {
+  const [job] = await countItems(db, await selectJobs(db, eq(batchJobs.id, id)))
   return job
 }
 
@@ -125,7 +126,8 @@ function selectJobs(db: Database, condition: SQL | undefined) {
 }
 
 /** The condition of a list without its status. */
-function conditionOf(db: Database, { organisation, batch, ...days }: JobFilters): SQL | undefined {
+function conditionOf(db: Database, filters: JobFilters): SQL | undefined {
+  const { organisation, contractor, batch, reason, ...days } = filters
   const { kind, sub } = identities
   const isUser = eq(identities.organisation, organisation)
   const users = db.select({ kind, sub }).from(identities).where(isUser)
@@ -133,11 +135,35 @@ function conditionOf(db: Database, { organisation, batch, ...days }: JobFilters)
     anyOf(batchJobs.userSub, db.select({ sub }).from(identities).where(isUser)),
     sql`(${batchJobs.userKind}, ${batchJobs.userSub}) in ${users}`,
   )
+  const { job, status, error } = batchItems
+  const failedFor = db
+    .select({ job })
+    .from(batchItems)
+    .where(and(eq(status, 'failed'), eq(error, reason)))
   return and(
     organisation === '' ? undefined : ofUsers,
+    contractor === '' ? undefined : anyOf(batchJobs.id, paying(db, contractor)),
     having(batchJobs.batch, batch),
+    reason === '' ? undefined : anyOf(batchJobs.id, failedFor),
     betweenDays(batchJobs.createdAt, days),
   )
+}
+
+/** The jobs of the items that pay a contractor: in a run its payouts, in another job its address. */
+function paying(db: Database, contractor: string) {
+  const { job, payout, recipient } = batchItems
+  const isPayee = and(eq(contractors.id, contractor), isNull(contractors.deletedAt))
+  const ofRuns = db
+    .select({ job })
+    .from(batchItems)
+    .innerJoin(payouts, eq(payouts.id, payout))
+    .where(eq(payouts.contractor, contractor))
+  const address = db.select({ address: contractors.address }).from(contractors).where(isPayee)
+  const ofJobs = db
+    .select({ job })
+    .from(batchItems)
+    .where(and(isNull(payout), sql`${recipient} = (${address})`))
+  return union(ofRuns, ofJobs)
 }
 
 /** Counts the items of jobs. A run has as many as its batch. */
@@ -162,29 +188,30 @@ async function countItems(db: Database, jobs: Awaited<ReturnType<typeof selectJo
   })
 }
 
-async function addItems(db: Database, jobs: Awaited<ReturnType<typeof selectJobs>>): Promise<JobLine[]> {
-  const items = await itemsOf(
-    db,
-    jobs.map(({ id }) => id),
-  )
-  return jobs.map((job) => withItems(job, items.get(job.id) ?? []))
-}
+/** The items of a job: a page of them in order, the first one after the first failed ones. */
+export type ItemPage = Pick<List<ItemLine>, 'previous' | 'next'> & { items: ItemLine[] }
 
-function withItems(job: Omit<JobLine, 'items' | 'progressedAt'>, items: ItemLine[]): JobLine {
-  const times = items.flatMap(({ queuedAt, sentAt, settledAt }) =>
-    [queuedAt, sentAt, settledAt].filter((at) => at !== null),
-  )
-  const progressedAt = times.reduce((last, at) => (at > last ? at : last), job.createdAt)
-  return { ...job, items, progressedAt }
-}
+const ITEM_PAGE_SIZE = 100
+const FAILED_FIRST = 20
 
-async function itemsOf(db: Database, jobs: readonly string[]): Promise<Map<string, ItemLine[]>> {
-  if (jobs.length === 0) return new Map()
-  const rows = await db
-    .select(ITEM_COLUMNS)
-    .from(batchItems)
-    .leftJoin(envelopeRows, eq(envelopeRows.innerHash, batchItems.innerHash))
-    .where(inArray(batchItems.job, jobs))
-    .orderBy(batchItems.job, batchItems.position)
-  return Map.groupBy(rows, ({ job }) => job)
+export async function listItems(db: Database, job: string, page: PageRequest): Promise<ItemPage> {
+  const select = (condition: SQL | undefined) =>
+    db
+      .select(ITEM_COLUMNS)
+      .from(batchItems)
+      .leftJoin(envelopeRows, eq(envelopeRows.innerHash, batchItems.innerHash))
+      .where(and(eq(batchItems.job, job), condition))
+  const inOrder = {
+    order: { sequence: batchItems.position, ascending: true },
+    read: async ({ beside, order, limit }) =>
+      await select(beside)
+        .orderBy(...order)
+        .limit(limit),
+    placeOf: ({ position }) => [0, position],
+  } satisfies Source<ItemLine>
+  const { rows, previous, next } = await readPage(inOrder, page, ITEM_PAGE_SIZE)
+  if (previous !== undefined) return { items: rows, previous, next }
+  const failed = await select(eq(batchItems.status, 'failed')).orderBy(batchItems.position).limit(FAILED_FIRST)
+  const listed = new Set(failed.map(({ position }) => position))
+  return { items: [...failed, ...rows.filter(({ position }) => !listed.has(position))], previous, next }
 }

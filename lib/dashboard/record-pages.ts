@@ -6,7 +6,8 @@ import { isId } from '#lib/directory/ids.ts'
 import type { Attention } from './attention.ts'
 import { type BatchLine, findBatchLine } from './batches.ts'
 import { type ContractorLine, findContractorLine } from './contractors.ts'
-import { findJobLine, type JobLine } from './jobs.ts'
+import { findJob, type ItemPage, type JobSummary, listItems } from './jobs.ts'
+import type { PageRequest } from './list.ts'
 import { findOrganisationLine, type OrganisationLine } from './organisations.ts'
 import { readAttentionOf } from './overview.ts'
 import { findPayoutLines, type PayoutLine } from './payouts.ts'
@@ -105,14 +106,21 @@ async function readRunEvents(db: Database, batch: string): Promise<TimelineEvent
   ])
 }
 
-export async function readJobPage(db: Database, id: string, now: Date): Promise<RecordPage<JobLine> | undefined> {
-  const record = isId(id) ? await findJobLine(db, id) : undefined
+/** A job with a page of its items; the timeline has the events of these. */
+export async function readJobPage(
+  db: Database,
+  id: string,
+  now: Date,
+  page: PageRequest = {},
+): Promise<(RecordPage<JobSummary> & { items: ItemPage }) | undefined> {
+  const record = isId(id) ? await findJob(db, id) : undefined
   if (!record) return undefined
+  const items = await listItems(db, id, page)
   const [timeline, attention] = await Promise.all([
-    readTimeline(db, ofRecord('attention', id), { events: jobEvents(record) }),
+    readTimeline(db, ofRecord('attention', id), { events: jobEvents(record, items.items) }),
     readAttentionOf(db, now, { job: id }),
   ])
-  return { record, timeline, attention }
+  return { record, timeline, attention, items }
 }
 
 /** A contractor with its newest payouts. A removed one still has a page: its payouts refer to it. */

@@ -8,7 +8,7 @@ import {
 } from '#drizzle/schema/audit.ts'
 import type { batchItems } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
-import type { JobLine } from './jobs.ts'
+import type { JobSummary } from './jobs.ts'
 import { envelopeRows, transferRows } from './transfer-rows.ts'
 
 /** Something that happened to a record. */
@@ -197,9 +197,12 @@ export async function readTransferEvents(db: Database, condition: SQL): Promise<
 
 type Item = Pick<typeof batchItems.$inferSelect, 'position' | 'status' | 'sentAt' | 'settledAt' | 'error' | 'hash'>
 
-/** The events of a relay job and its items, oldest first. */
-export function jobEvents(job: Omit<JobLine, 'items'> & { items: readonly Item[] }): TimelineEvent[] {
-  const items = job.items.flatMap(({ position, status, sentAt, settledAt, error, hash }): TimelineEvent[] => {
+/** The events of a relay job and of some of its items, oldest first. */
+export function jobEvents(
+  job: Pick<JobSummary, 'createdAt' | 'endedAt' | 'status'>,
+  shown: readonly Item[],
+): TimelineEvent[] {
+  const items = shown.flatMap(({ position, status, sentAt, settledAt, error, hash }): TimelineEvent[] => {
     const name = `Transfer ${position + 1}`
     const tone = status === 'paid' ? 'good' : 'bad'
     const detail = { ...(hash && { hash }), ...(error !== null && { error }) }

@@ -153,7 +153,9 @@ test.each(FILTERED)('the list of %s, filtered by %s, reads no growing table whol
     name === 'reason' && list === 'refusals'
       ? 'quota-transfers'
       : name === 'reason'
-        ? 'txFailed'
+        ? list === 'jobs'
+          ? 'the recipient is not registered'
+          : 'txFailed'
         : valuesOfFilters()[name]
   const none = Object.fromEntries(Object.keys(checks).map((filter) => [filter, '']))
   const filters = { ...none, ...(name && { [name]: value }) } as never

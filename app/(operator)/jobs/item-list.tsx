@@ -1,17 +1,16 @@
+import Link from 'next/link'
 import type { ItemLine } from '#lib/dashboard/jobs.ts'
 import { between } from '../figures.tsx'
 import { Address, TransactionHash } from '../hash.tsx'
+import { addressOf } from '../query.ts'
 import { PayoutLink, TransferLink } from '../record-links.tsx'
 import { Status } from '../status.tsx'
 
 /**
- * The transfers of a job: the channel that pays, how long each waited and how long the ledger took. Failed transfers are
- * first, since a job may have hundreds.
+ * The transfers of a job: the channel that pays, how long each waited and how long the ledger took. The first failed
+ * ones come first.
  */
 export function ItemList({ items, network }: { items: readonly ItemLine[]; network: string }) {
-  const failedFirst = items.toSorted(
-    (one, other) => Number(other.status === 'failed') - Number(one.status === 'failed'),
-  )
   return (
     <table className="w-full">
       <caption className="sr-only">Transfers of the job in order, failed ones first</caption>
@@ -32,7 +31,7 @@ export function ItemList({ items, network }: { items: readonly ItemLine[]; netwo
         </tr>
       </thead>
       <tbody className="[&_td]:py-1 [&_td]:pr-4 [&_td]:align-top [&_td:last-child]:pr-0">
-        {failedFirst.map((item) => (
+        {items.map((item) => (
           <tr key={item.position}>
             <td>
               <span className="mr-2 text-faint">{item.position + 1}</span>
@@ -42,7 +41,17 @@ export function ItemList({ items, network }: { items: readonly ItemLine[]; netwo
                   <PayoutLink id={item.payout} name="its payout" />
                 </div>
               )}
-              {item.error && <p className="text-xs text-bad">{item.error}</p>}
+              {item.error && (
+                <p className="text-xs text-bad">
+                  <Link
+                    href={addressOf('/jobs', { reason: item.error })}
+                    prefetch={false}
+                    className="inline-block min-h-6 underline-offset-4 hover:underline"
+                  >
+                    {item.error}
+                  </Link>
+                </p>
+              )}
               <div className="text-xs text-faint lg:hidden">
                 to {item.recipient ? <Address value={item.recipient} network={network} /> : 'another channel'}
               </div>

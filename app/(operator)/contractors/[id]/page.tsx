@@ -64,6 +64,13 @@ export default async function ContractorPage({ params }: PageProps<'/contractors
             >
               All transfers to this contractor
             </Link>
+            <Link
+              href={addressOf('/jobs', { contractor: id })}
+              prefetch={false}
+              className="ml-4 text-soft underline underline-offset-4 hover:text-accent"
+            >
+              Its relay jobs
+            </Link>
           </p>
         </section>
       )}

@@ -1,13 +1,15 @@
 import type { Metadata } from 'next'
 import { missing } from '#app/missing.ts'
-import type { JobLine } from '#lib/dashboard/jobs.ts'
+import type { JobSummary } from '#lib/dashboard/jobs.ts'
 import { jobState } from '#lib/dashboard/lateness.ts'
 import { readIfReachable } from '#lib/dashboard/reading.ts'
 import { readJobPage } from '#lib/dashboard/record-pages.ts'
 import type { Fact } from '../../facts.tsx'
 import { between, Moment } from '../../figures.tsx'
 import RecordNotFound from '../../not-found.tsx'
+import { Pager } from '../../pager.tsx'
 import { Progress } from '../../progress.tsx'
+import { readQuery } from '../../query.ts'
 import { BatchLink, OrganisationLink, recordPath, User } from '../../record-links.tsx'
 import { RecordView } from '../../record-view.tsx'
 import { requireOperator } from '../../require-operator.ts'
@@ -17,18 +19,19 @@ import { ItemList } from '../item-list.tsx'
 export const metadata: Metadata = { title: 'A job' }
 
 /** A relay job or a run, with its transfers. */
-export default async function JobPage({ params }: PageProps<'/jobs/[id]'>) {
+export default async function JobPage({ params, searchParams }: PageProps<'/jobs/[id]'>) {
   const { id } = await params
+  const query = await readQuery(searchParams)
   const path = recordPath('job', encodeURIComponent(id))
   const { database, settings, now } = await requireOperator(path)
-  const found = await readIfReachable(database, async (db) => ({ page: await readJobPage(db, id, now()) }))
+  const found = await readIfReachable(database, async (db) => ({ page: await readJobPage(db, id, now(), query) }))
   if (found && !found.page) return missing(<RecordNotFound />)
   const network = settings.network.name
-  const job = found?.page?.record
+  const items = found?.page?.items
   return (
     <RecordView
       here="/jobs"
-      title={`${job?.batch ? 'Run' : 'Job'} ${id.slice(0, 8)}`}
+      title={`${found?.page?.record.batch ? 'Run' : 'Job'} ${id.slice(0, 8)}`}
       network={network}
       above={{ href: '/jobs', name: 'Jobs' }}
       path={path}
@@ -37,13 +40,14 @@ export default async function JobPage({ params }: PageProps<'/jobs/[id]'>) {
       facts={(record) => factsOf(record, network, now())}
       older={{ record: id }}
     >
-      {job && (
+      {items && (
         <section aria-labelledby="transfers" className="mb-8">
           <h2 id="transfers" className="mb-2 font-semibold">
             Transfers
           </h2>
           <div className="rounded-lg border border-line bg-surface px-4 py-3 shadow-card sm:px-5">
-            <ItemList items={job.items} network={network} />
+            <ItemList items={items.items} network={network} />
+            <Pager path={path} query={query} list={items} />
             <p className="mt-3 text-xs text-faint">The amounts are sealed to the relay.</p>
           </div>
         </section>
@@ -52,22 +56,13 @@ export default async function JobPage({ params }: PageProps<'/jobs/[id]'>) {
   )
 }
 
-function factsOf(job: JobLine, network: string, now: Date): Fact[] {
+function factsOf(job: JobSummary, network: string, now: Date): Fact[] {
   const { id, organisation, organisationName, userSub, userEmail, batch, batchName, error, createdAt, endedAt } = job
-  const isNamed = job.items.some((item) => item.error)
+  const { all, paid, failed } = job.items
   return [
     ['Status', <Status key={id} of="job" is={jobState(job, now)} />],
-    ...(error && !isNamed ? [['Why', error] as Fact] : []),
-    [
-      'Transfers',
-      <Progress
-        key={id}
-        label="Transfers"
-        settled={countItems(job, 'paid')}
-        failed={countItems(job, 'failed')}
-        total={job.items.length}
-      />,
-    ],
+    ...(error && failed === 0 ? [['Why', error] as Fact] : []),
+    ['Transfers', <Progress key={id} label="Transfers" settled={paid} failed={failed} total={all} />],
     ...(batch ? [['Pays the batch', <BatchLink key={id} id={batch} name={batchName ?? ''} />] as Fact] : []),
     ...(organisation
       ? [['Organisation', <OrganisationLink key={id} id={organisation} name={organisationName ?? ''} />] as Fact]
@@ -78,5 +73,3 @@ function factsOf(job: JobLine, network: string, now: Date): Fact[] {
     ['Job id', <code key={id}>{id}</code>],
   ]
 }
-
-const countItems = ({ items }: JobLine, status: string) => items.filter((item) => item.status === status).length

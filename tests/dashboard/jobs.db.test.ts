@@ -1,0 +1,85 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { batchRow, contractorRow, insertRows, itemRow, jobRow, organisationRow, payoutRow } from '#lib/cli/seed/rows.ts'
+import { readFilters } from '#lib/dashboard/filters.ts'
+import { findJob, JOB_FILTERS, listItems, listJobs, readJobs } from '#lib/dashboard/jobs.ts'
+import type { Database } from '#lib/db/connection.ts'
+import { ITEM_FAILURES } from '#lib/relay/item-error.ts'
+import { cloneDatabase } from '../support/database.ts'
+
+const error = ITEM_FAILURES.recipientUnregistered
+
+const organisation = organisationRow({ name: 'Northwind' })
+const batch = batchRow({ organisation: organisation.id, status: 'started' })
+const ada = contractorRow({ organisation: organisation.id, name: 'Ada', address: 'GADA' })
+const grace = contractorRow({ organisation: organisation.id, name: 'Grace', address: 'GGRACE' })
+const payout = payoutRow({ organisation: organisation.id, batch: batch.id, contractor: ada.id, status: 'ready' })
+const terms = { batch: batch.id, manifest: 'm', signature: 's', quotaDay: '2026-11-20', userKind: 'ledger' as const }
+const run = jobRow({ ...terms, status: 'completed' })
+const toAda = jobRow({ status: 'completed' })
+const toGrace = jobRow({ status: 'failed' })
+const large = jobRow({ userSub: 'large', status: 'failed' })
+
+let clone: Awaited<ReturnType<typeof cloneDatabase>>
+let db: Database
+beforeAll(async () => {
+  clone = await cloneDatabase()
+  db = await clone.store.database()
+  const failed = new Set([3, 120, 249])
+  await insertRows(db, {
+    organisations: [organisation],
+    contractors: [ada, grace],
+    batches: [batch],
+    payouts: [payout],
+    jobs: [run, toAda, toGrace, large],
+    items: [
+      itemRow({ job: run.id, payout: payout.id, spender: 'G', recipient: 'GELSEWHERE', status: 'paid' }),
+      itemRow({ job: toAda.id, recipient: 'GADA', status: 'paid' }),
+      itemRow({ job: toGrace.id, recipient: 'GGRACE', status: 'failed', error }),
+      ...Array.from({ length: 250 }, (_, position) =>
+        itemRow({
+          job: large.id,
+          position,
+          ...(failed.has(position) ? { status: 'failed', error: 'e' } : { status: 'paid' }),
+        }),
+      ),
+    ],
+  })
+})
+afterAll(() => clone.drop())
+
+/** The ids of the jobs that a query lists and exports. */
+async function find(query: Record<string, string>): Promise<string[]> {
+  const { filters, unknown } = readFilters(JOB_FILTERS, query)
+  expect(unknown).toEqual([])
+  const { rows, total } = await listJobs(db, filters, {})
+  const exported: string[] = []
+  for await (const part of readJobs(db, filters)) exported.push(...part.map(({ id }) => id))
+  expect([rows.length, exported]).toEqual([total, rows.map(({ id }) => id)])
+  return rows.map(({ id }) => id).sort()
+}
+
+test('lists the runs and jobs that pay a contractor', async () => {
+  expect(await find({ contractor: ada.id })).toEqual([run.id, toAda.id].sort())
+  expect(await find({ contractor: grace.id })).toEqual([toGrace.id])
+  expect(await find({ contractor: grace.id, status: 'completed' })).toEqual([])
+})
+
+test('lists the jobs with an item that failed for a reason', async () => {
+  expect(await find({ reason: error })).toEqual([toGrace.id])
+  expect(await find({ reason: error, contractor: ada.id })).toEqual([])
+  expect(await find({ reason: 'no job has this' })).toEqual([])
+  expect(readFilters(JOB_FILTERS, { reason: 'two\nlines' }).unknown).toHaveLength(1)
+})
+
+test('reads the items of a large job in pages, with its failed ones first, and counts all of them', async () => {
+  expect((await findJob(db, large.id))?.items).toEqual({ all: 250, paid: 247, failed: 3 })
+  const positionsOf = ({ items }: Awaited<ReturnType<typeof listItems>>) => items.map(({ position }) => position)
+  const first = await listItems(db, large.id, {})
+  expect(positionsOf(first).slice(0, 5)).toEqual([3, 120, 249, 0, 1])
+  expect(positionsOf(first)).toHaveLength(102)
+  const second = await listItems(db, large.id, { after: first.next ?? '' })
+  expect(positionsOf(second)).toEqual(Array.from({ length: 100 }, (_, n) => 100 + n))
+  const third = await listItems(db, large.id, { after: second.next ?? '' })
+  expect([positionsOf(third).length, third.next]).toEqual([50, undefined])
+  expect(await listItems(db, large.id, { before: second.previous ?? '' })).toEqual(first)
+})
