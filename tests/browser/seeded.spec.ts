@@ -490,6 +490,11 @@ test('lists each record on one line of a desktop', async ({ page }) => {
     // A line is 21 pixels high, with 20 around it.
     expect(Math.max(...heights), address).toBeLessThan(48)
   }
+  await visit(page, program, '/batches?status=failed')
+  await page.locator('tbody').getByRole('link').first().click()
+  const failed = page.locator('tbody tr').filter({ hasText: 'the proof does not match' })
+  await expect(failed.first()).toBeVisible()
+  for (const row of await failed.all()) expect((await row.boundingBox())?.height).toBeLessThan(48)
 })
 
 test('shows the addresses of a record in full on its page', async ({ page }) => {

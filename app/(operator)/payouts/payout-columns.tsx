@@ -19,9 +19,19 @@ export const payoutColumns = (by: 'contractor' | 'batch', now: Date): Column<Pay
         )}
       </span>
     ),
-    beneath: (payout) => <p className="max-w-prose text-xs text-soft">{whyUnpaid(payout, now)}</p>,
+    beneath: (payout) => <p className="max-w-prose text-xs text-soft xl:hidden">{whyUnpaid(payout, now)}</p>,
   },
   { head: 'Status', cell: (payout) => <Status of="payout" is={payoutState(payout, now)} /> },
+  {
+    head: 'Why',
+    from: 'xl',
+    // One line; the payout's page has the whole text.
+    cell: (payout) => (
+      <span title={whyUnpaid(payout, now) ?? ''} className="block max-w-md truncate text-xs leading-5 text-soft">
+        {whyUnpaid(payout, now)}
+      </span>
+    ),
+  },
   { head: 'Payout', from: 'sm', isRepeated: true, cell: ({ id }) => <PayoutLink id={id} name={id.slice(0, 8)} /> },
   {
     head: 'Paid',
