@@ -149,7 +149,7 @@ export async function readTransactionEvents(db: Database, archive: Archive, txHa
     .orderBy(asc(archiveEvents.toid), asc(archiveEvents.eventIndex))
   const ledgers = { fromLedger: archive.firstLedger, toLedger: archive.ingestedThrough }
   const page = await present(db, archive, { ...ledgers, after: undefined, limit: rows.length }, rows, undefined)
-  // A ledger is stored whole, so a transaction with an event here has all of them here.
+  // Ledgers are stored whole, so if one event of a transaction is here, all of them are.
   return { ...page, complete: rows.length > 0 || page.complete }
 }
 

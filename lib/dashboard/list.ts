@@ -72,7 +72,7 @@ export async function readPage<Row>(
   }
 }
 
-/** Reads all rows of a list in parts of at most `size`, each after the last row of the one before. */
+/** Reads all rows of a list in chunks of at most `size`, each starting after the last row of the previous one. */
 export function readAll<Row>({ order, read, placeOf }: Source<Row>, size = PART_SIZE): AsyncGenerator<Row[]> {
   return readInParts(
     (last) =>

@@ -58,8 +58,8 @@ async function readCloseTime(server: rpc.Server, ledger: number): Promise<string
 }
 
 /**
- * Whether the events go back to the registration of `account`, or of every account that has paid or merged: an archive that
- * began later has other events of them.
+ * Whether the events go back to the registration of `account`, or of every account that has paid or merged. An archive
+ * that began later lacks some of their events.
  */
 function beginsWithRegistration(events: readonly HistoryEvent[], account: string | undefined): boolean {
   const registered = new Set<string | undefined>()

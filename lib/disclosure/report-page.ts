@@ -88,7 +88,7 @@ function cellOf(text: string): string {
 
 const TIME = /^(\d{4}-\d\d-\d\d)T(\d\d:\d\d):[\d.]+Z$/
 
-/** Addresses and hashes wrap anywhere, other text between words. Times within it lose their seconds. */
+/** Addresses and hashes wrap anywhere, other text between words. Times are shown without seconds. */
 const textOf = (text: string): string =>
   escapeHtml(text)
     .replace(/1970-01-01T00:00:00\.000Z/g, 'the beginning')

@@ -152,8 +152,8 @@ async function hurryOldest(tx: Database, { queue }: RelayStore, channel: Channel
 }
 
 /**
- * Reserves the channel of `held` for `item`, so that its proof can be generated ahead. Resolves to the item under a new
- * attempt; undefined if either item has changed state, or the channel is reserved for another item.
+ * Reserves the channel of `held` for `item`, so that its proof can be generated ahead of time. Resolves to the item
+ * under a new attempt; undefined if either item has changed state, or the channel is reserved for another item.
  */
 export async function reserve(relay: Relay, item: Item, held: HeldItem): Promise<Item | undefined> {
   return await transact(await relay.database(), async (tx) => {

@@ -15,7 +15,6 @@ import { carryOutReleases } from './release-request.ts'
 import { compareSequences } from './sequence.ts'
 import { concurrencyOf, openWorker } from './worker.ts'
 
-/** A running relay. */
 export interface RelayHost {
   /** base URL of `/health` and the discovery document; undefined if the port could not be used */
   url: string | undefined
@@ -133,8 +132,8 @@ function openIntake(relay: Relay): Intake {
 const LOOK_SECONDS = 2
 
 /**
- * Announces and checks the channels in rounds, watches the ledger, and opens and closes the intake, until the relay
- * ends. Maintenance does the work that needs no channel's keys.
+ * Announces and checks the channels periodically, watches the ledger, and opens and closes the intake, until the relay
+ * stops. Maintenance does the work that needs none of the channels' keys.
  */
 async function keepUp(relay: Relay, intake: Intake): Promise<void> {
   let nextRound = 0

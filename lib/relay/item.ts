@@ -171,7 +171,7 @@ export async function endWithin(tx: Database, store: RelayStore, item: Item, end
     .where(mayMove(item, ending.status))
     .returning({ job: batchItems.job })
   if (!ended) return false
-  // A manifest that does not hold says nothing about the payout.
+  // An invalid manifest says nothing about the payout.
   if (ending.status === 'failed' && item.payout !== null && ending.error !== MANIFEST_INVALID) {
     await failPayout({ db: tx, now }, { id: item.payout, error: ending.error })
   }
@@ -200,7 +200,7 @@ async function lockUnpaid(tx: Database, item: Item, to: ItemStatus): Promise<boo
     .for('update')
   if (!locked) return false
   if (locked.status !== 'signed' || locked.innerHash === null) return true
-  // The history is lost, so no later look-up can tell more.
+  // The history is lost, so another lookup would not tell more.
   if (to === 'unknown') return true
   // Without a row the transfer was never submitted. A transfer whose sequence number paid another one never applies.
   const transfer = (await findTransferOfHash(tx, locked.innerHash))?.transfer

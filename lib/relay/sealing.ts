@@ -18,7 +18,7 @@ export function sealAmount(key: PublicRelayKey, { job, position }: ItemId, amoun
   return seal(key, { job, item: position }, amount.toString().padStart(AMOUNT_DIGITS, '0'))
 }
 
-/** The amount in base units. Throws for a JWE of another item or another key. */
+/** The amount in base units. Throws if the JWE is for another item or another key. */
 export async function unsealAmount(key: PrivateRelayKey, { job, position }: ItemId, sealed: string): Promise<bigint> {
   return BigInt(await unseal(key, { job, item: position }, sealed))
 }

@@ -49,7 +49,7 @@ export async function claimSequence(
   })
 }
 
-/** Takes back the claim of a call of the channel's own that has expired: a payment may use its number. */
+/** Releases the sequence number of an expired call that the channel made for itself, so that a payment can use it. */
 export async function releaseSequence(
   db: Database,
   token: string,

@@ -21,7 +21,7 @@ export interface RunRequest {
   say(line: string): void
 }
 
-/** A payout that is to be paid, and the channel and seal that it has. */
+/** A payout to be paid, with its channel and seal. */
 export interface Line {
   payout: string
   contractor: string

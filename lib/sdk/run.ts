@@ -17,8 +17,9 @@ export interface RunResult {
 }
 
 /**
- * Seals, delegates, signs, starts a run and follows it. Each step begins with what the service, the ledger and the file of
- * own seals have, so after an interruption at any point a second call goes on, and neither pays nor delegates twice.
+ * Seals, delegates, signs, starts a run and follows it. Each step starts from the state in the service, on the ledger
+ * and in the file of its own seals. After an interruption at any point, a second call therefore continues without
+ * paying or delegating twice.
  * @throws RunError; WalletError `relay-unknown` before anything is sealed or delegated; PayrollError
  */
 export async function runBatch(request: RunRequest): Promise<RunResult> {

@@ -53,8 +53,8 @@ export async function findAccounts(
 
 /**
  * Reads the entry of an `accountKey`.
- * @throws LedgerError `foreign-contract` for an entry without viewing key and auditor: the configured contract is not a
- * confidential token, so the entry does not show whether the address is registered
+ * @throws LedgerError `foreign-contract` for an entry without a viewing key and an auditor: the configured contract is
+ *   not a confidential token, so the entry does not show whether the address is registered
  */
 export function readAccountEntry(data: xdr.LedgerEntryData): AccountEntry {
   const fields = fieldsOf(data)

@@ -228,7 +228,7 @@ async function verifyOnce(db: Database, sponsor: Sponsor, proposal: Proposal): P
       { innerHash: inner.hashHex, sponsor: keypair.publicKey() },
       { asOf, isPresent: (closedAt) => closedAt > since },
     )
-    // After that lookup, the latest known ledger is that of the network as it is, also if it was reset.
+    // After that lookup, the latest known ledger is the network's actual one, even if the network was reset.
     const isStale = asOf < tracker.recency.latestLedger() || (await isBehind(asOf))
     if (own === 'unsure' || (own === 'absent' && isStale)) return { cause: error }
     if (own === 'absent') throw error

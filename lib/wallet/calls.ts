@@ -189,8 +189,8 @@ export async function buildWithdraw(
 
 /**
  * Proves and signs a delegation: escrows an amount (base units) that `spender`, a registered account, may pay until a
- * ledger. An account has at most one delegation to a spender, also after its end.
- * @throws WalletError as `buildTransfer`, and `would-fail` with contract error 3503 if there is a delegation
+ * ledger. An account can have only one delegation per spender, even after it expires.
+ * @throws WalletError as `buildTransfer`, and `would-fail` with contract error 3503 if one exists already
  */
 export async function buildDelegation(
   deployment: Deployment,

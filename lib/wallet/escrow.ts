@@ -94,7 +94,7 @@ export async function ensureEscrow(
       const delegation = { spender, amount, liveUntilLedger, opening }
       await submit((await buildDelegation(deployment, holder, delegation)).signedXdr)
     } catch (error) {
-      // A call of an interrupted attempt may have been applied meanwhile: the next round finds out.
+      // A call of an interrupted attempt may have been applied in the meantime; the next round will find out.
       if (attempt === ATTEMPTS || (error instanceof WalletError && !MAY_PASS.has(error.code))) throw error
       say(`Trying again: ${error instanceof Error ? error.message : error}`)
       await new Promise((resolve) => setTimeout(resolve, RETRY_MS))

@@ -249,7 +249,7 @@ function readAxis(chart: Element) {
   }
 }
 
-test('shows the amount held by open bids, and accounts that add up to the total of the day', async ({ page }) => {
+test('shows the amount held by open bids, and accounts whose spending adds up to the day’s total', async ({ page }) => {
   await visit(page, program)
   const main = page.getByRole('main')
   await expect(main).toContainText('0.0458 XLM reserved for open bids')

@@ -35,7 +35,7 @@ interface OwnTransfer {
 interface RunBatch {
   id: string
   payees: Payee[]
-  /** by payout, the last one */
+  /** by payout: its latest transfer */
   transfers: Map<string, OwnTransfer>
 }
 

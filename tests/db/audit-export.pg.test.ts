@@ -119,7 +119,7 @@ test('deletes nothing for a role that does not own the table, and nothing that w
 const AUGUST = '2026-08-01T00:00:00Z'
 const countIn = (at: string) => db.$count(auditLog, eq(auditLog.at, new Date(at)))
 
-test('the command deletes nothing that an open transaction keeps from being counted', async () => {
+test('the command keeps the entries that an open transaction prevents from being counted', async () => {
   const run = async (before: string, file: string) => {
     const args = ['lib/cli/audit.ts', 'export', '--before', before, '--out', join(folder, file), '--drop']
     const env = { ...CHILD_VARIABLES, NODE_ENV: 'test' as const, DATABASE_URL: database.url }

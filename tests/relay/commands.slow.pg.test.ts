@@ -107,7 +107,7 @@ test('relay serves two pages and nothing else, and exits on SIGTERM', async () =
   for (const seed of seeds) expect(output()).not.toContain(seed)
 })
 
-test('relay resends missing messages of its key’s items, even if only the service has BATCH_ENABLED', async () => {
+test('relay resends missing messages for items encrypted to its key, even if only the service has BATCH_ENABLED', async () => {
   const relayKey = await thumbprintOf(publicHalf(key))
   const job = jobRow({ relayKey })
   const { id } = job

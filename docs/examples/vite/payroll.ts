@@ -87,9 +87,9 @@ export async function runPayroll(origin: string, deploymentUrl: string, say: Say
   const paid = await take(client.POST('/transfer', { body }))
   say(`paid: ${paid.status} ${paid.hash}`)
 
-  // The relay pays another batch. This page seals the amounts, delegates an escrow, signs the manifest and follows the run,
-  // which goes on if the page is closed. A second call continues it, and neither pays nor delegates twice. What is left of
-  // the escrow is revoked.
+  // The relay pays another batch. This page seals the amounts, delegates an escrow, signs the manifest and follows the
+  // run, which continues even if the page is closed. A second call continues it, and neither pays nor delegates twice.
+  // The rest of the escrow is revoked.
   const april = await take(client.POST('/batches', { body: { name: 'April' } }))
   const run = await runBatch({
     deployment,
