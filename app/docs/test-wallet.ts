@@ -1,6 +1,6 @@
 /**
- * Signs in with a new wallet, made in this page: the service never sees its key, which is dropped afterwards. Browsers
- * can sign with Ed25519 themselves, so this needs no library.
+ * Signs in with a new wallet, created in this page: the service never sees its key, which is dropped afterwards.
+ * Browsers can sign with Ed25519 themselves, so this needs no library.
  */
 export async function signInWithNewWallet(): Promise<string> {
   const keys = (await crypto.subtle.generateKey('Ed25519', true, ['sign', 'verify'])) as CryptoKeyPair

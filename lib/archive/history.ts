@@ -13,14 +13,14 @@ import {
 import { covers } from './ranges.ts'
 import { positionOf } from './source.ts'
 
-/** The newest generation of a token's events, as far as it is ingested. */
+/** The newest generation of a token's events, as ingested so far. */
 export interface Archive {
   generation: Generation
   token: Stream
   registries: Stream[]
   /** of the token's events, ascending */
   ranges: StoredRange[]
-  /** the first and the last ledger that the token's ranges hold */
+  /** the first and the last ledger that the token's ranges cover */
   firstLedger: number
   ingestedThrough: number
 }
@@ -111,8 +111,8 @@ export async function readTokenEvents(db: Database, archive: Archive, query: Eve
 }
 
 /**
- * The events of the verifier and the auditor registries that the token has named, or of one of them. The archive lacks the
- * early events of a registry that was named late, so a reader of an earlier one asks for that alone.
+ * The events of the verifier and the auditor registries that the token has named, or of one of them. The archive lacks
+ * the early events of a registry that was named late, so a reader of an earlier registry requests that one alone.
  */
 export async function readRegistryEvents(
   db: Database,

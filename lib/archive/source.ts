@@ -161,7 +161,7 @@ export async function fetchEvents(network: Network, contract: string, from: numb
   return { events: events.sort((one, other) => (one.id < other.id ? -1 : 1)), through }
 }
 
-/** The last ledger that lies whole before a cursor, which is the id of the last event, or ends a ledger. */
+/** The last ledger that is entirely before a cursor. A cursor is the id of the last event, or the end of a ledger. */
 function lastCompleteLedger(cursor: string): number {
   const { toid, eventIndex } = positionOf(cursor)
   const endsLedger = (toid & LAST_IN_LEDGER.place) === LAST_IN_LEDGER.place && eventIndex >= LAST_IN_LEDGER.eventIndex

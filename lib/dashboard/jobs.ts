@@ -96,7 +96,7 @@ export async function findJobLine(db: Database, id: string): Promise<JobLine | u
   return job
 }
 
-/** Reads the jobs that match the filters, newest first, in parts of at most `size`. */
+/** Reads the jobs that match the filters, newest first, in chunks of at most `size`. */
 export const readJobs = (db: Database, filters: JobFilters, size?: number) =>
   readAll(sourceOf(db, { ...filters, sort: '' }), size)
 

@@ -29,7 +29,7 @@ export const PAGE_SIZE = 50
 /** How many rows an export reads at a time. */
 export const PART_SIZE = 1_000
 
-/** Lists count up to this number of records: to count all would read all. */
+/** Lists count up to this number of records: counting all of them would read all of them. */
 export const MOST_COUNTED = 10_000
 
 /** What a query of a list adds to its filters. */

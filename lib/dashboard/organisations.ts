@@ -103,7 +103,7 @@ async function addNumbers(
 
 /**
  * Returns when each organisation's payouts were last paid.
- * @param isOfContractors `isNull` for payouts to its present contractors, `isNotNull` for those to removed ones
+ * @param isOfContractors `isNull` for payouts to its current contractors, `isNotNull` for those to removed ones
  */
 async function paymentsOf(db: Database, ids: string[], isOfContractors: typeof isNull | typeof isNotNull) {
   const rows = await db

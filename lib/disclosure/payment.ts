@@ -4,7 +4,7 @@ import { decodeKey } from '#lib/wallet/commitment.ts'
 import { isCanonical } from '#lib/wallet/grumpkin.ts'
 import { DisclosureError } from './disclosure-error.ts'
 
-/** An event as a source has it. XDR is base64. */
+/** An event as a source returns it. XDR is base64. */
 export interface LedgerEvent {
   /** the RPC's id: ids sort in the order of the ledger */
   id: string
@@ -22,7 +22,7 @@ export interface LedgerEvent {
   source: string
 }
 
-/** A confidential payment, as its event has it. Points are 64 bytes, fields 32. */
+/** A confidential payment, as its event records it. Points are 64 bytes, fields 32. */
 export interface Payment extends Omit<LedgerEvent, 'topics' | 'data' | 'contract'> {
   from: string
   to: string
@@ -54,7 +54,7 @@ export function readPayment({ topics, data, contract, ...event }: LedgerEvent, t
   return { ...event, ...payment }
 }
 
-/** The payments among the events of a transaction, which emits others beside them. @throws as `readPayment` */
+/** The payments among the events of a transaction, which may also emit other events. @throws as `readPayment` */
 export function paymentsIn(events: readonly LedgerEvent[], token: string): Payment[] {
   return events
     .filter(({ topics, data }) => decodePayment(topics, data) !== undefined)

@@ -49,7 +49,7 @@ type Asked<Request> = Request extends DisclosureRequest
   ? Omit<Request, 'version' | 'key' | 'nonce' | 'circuits'>
   : never
 
-/** What a requester asks for. */
+/** The question that a request asks. */
 export type Question = Asked<DisclosureRequest>
 
 /** A request for `question`, with a fresh nonce, to the holder of `secret` (`drawRequesterKey`). */
@@ -83,7 +83,7 @@ export function thresholdOf(request: DisclosureRequest): bigint | undefined {
 }
 
 /**
- * Reads a request file and checks all of it: nothing in it was chosen by the wallet that answers it.
+ * Parses a request file and checks every field, because none was chosen by the wallet that answers it.
  * @throws DisclosureError `request-invalid`
  */
 export function parseRequest(text: string): DisclosureRequest {

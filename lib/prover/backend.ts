@@ -1,7 +1,9 @@
 import type { Barretenberg } from '@aztec/bb.js'
 import { ProverError } from './prover-error.ts'
 
-/** The common reference string: powers of a secret number, as points. Proofs and keys hold under one string only. */
+/**
+ * The common reference string: powers of a secret number, as points. Proofs and keys are valid under one string only.
+ */
 export interface ReferenceString {
   /** 32,769 points of G1, 64 bytes each. */
   g1: Uint8Array

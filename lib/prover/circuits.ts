@@ -24,7 +24,7 @@ export const CIRCUIT_NAMES = [...REQUIRED_CIRCUITS, ...DELEGATION_CIRCUITS] as c
 /** The size of a verification key in bytes. */
 export const KEY_BYTES = 1_760
 
-/** Field elements that every proof carries besides the public inputs; a verification key counts them, too. */
+/** Field elements that every proof carries in addition to the public inputs; a verification key counts them as well. */
 const PAIRING_POINTS = 16
 
 /** A circuit and the key that verifies its proofs. */

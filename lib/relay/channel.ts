@@ -31,7 +31,7 @@ export async function acquire(tx: Database, relay: Relay, item: Item): Promise<{
   await tx.update(relayChannels).set(NO_NEXT).where(isReservedFor(item))
   const own = channels.map(({ address }) => address).filter((address) => !item.unable.includes(address))
   const isFit = and(eq(relayChannels.token, token), inArray(relayChannels.address, own), isFitFor(item))
-  // Its channel may be free, but it is the turn of another employer, whose item is on its way.
+  // Its channel may be free, but it is another employer's turn, whose item is on its way.
   if (item.spender !== null && (await ownerInTurn(tx, relay, item.spender)) !== item.quotaAccount) return 'busy'
   const [free] = await tx
     .select({ address: relayChannels.address })

@@ -14,7 +14,7 @@ interface PartyKeys {
 export interface PartyKeyCache {
   /**
    * @param others further parties that are read in the same call, because they are about to be paid
-   * @throws WalletError `not-registered` if one of the addresses is; LedgerError
+   * @throws WalletError `not-registered` if one of the addresses isn't; LedgerError
    */
   read(addresses: readonly string[], others?: readonly string[]): Promise<(address: string) => PartyKeys>
   /** Forgets all keys: a payment that was proved with them would fail. */

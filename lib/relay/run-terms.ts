@@ -111,8 +111,8 @@ export async function judgeChannels(
 }
 
 /**
- * A channel that has moved may have paid this batch in a run which a restored database has lost: until its release, another
- * channel could pay it again.
+ * A channel that has moved may have paid this batch in a run that a restored database has lost: until its release,
+ * another channel could pay it again.
  * @throws Refusal `run-not-ready`
  */
 export async function requireNoneMoved(db: Database, token: string, batch: string): Promise<void> {

@@ -62,9 +62,10 @@ export async function releaseSequence(
 }
 
 /**
- * Records the problem `moved` if the ledger's sequence number is higher than the recorded one. One statement compares and
- * records: an operator may release the channel at the same time. A channel that has moved already moves again if its number
- * has risen: it was released and has paid after the backup that was restored, so it may have paid items queued meanwhile.
+ * Records the problem `moved` if the ledger's sequence number is higher than the recorded one. One statement compares
+ * and records: an operator may release the channel at the same time. A channel that has moved already moves again if
+ * its number has risen: it was released and has paid after the backup that was restored, so it may have paid items
+ * queued in the meantime.
  */
 async function recordMove(store: ChannelStore, address: string, sequenceNumber: bigint): Promise<void> {
   const { problem, movedSequence, sequenceNumber: recorded } = relayChannels

@@ -36,7 +36,9 @@ export async function runBatch(request: RunRequest): Promise<RunResult> {
   return await finish(request)
 }
 
-/** How often the progress is read (ms), and how often a failed batch whose channels are taken may stay as it is. */
+/**
+ * How often the progress is read (ms), and how many times a failed batch may stay failed while its channels are taken.
+ */
 const POLL_MS = 500
 const STILL_POLLS = 120
 
@@ -65,7 +67,7 @@ const STARTS = 3
 
 const submitTo = (client: PayrollClient) => (signedXdr: string) => sponsorCall(client, signedXdr)
 
-/** Starts the run, after seals and delegations are in place. False if something has changed meanwhile. */
+/** Starts the run, after seals and delegations are in place. False if something has changed in the meantime. */
 async function start(request: RunRequest, payouts: BatchState['payouts']): Promise<boolean> {
   const { client, deployment, holder, batch, say } = request
   const unpaid = payouts.filter(({ status }) => status === 'ready' || status === 'failed')
@@ -80,7 +82,7 @@ async function start(request: RunRequest, payouts: BatchState['payouts']): Promi
     const escrow = {
       spender: channel,
       amount: part.reduce((sum, { amount }) => sum + amount, 0n),
-      // Half of the margin may pass while a command is interrupted and repeated: it need not delegate again for that.
+      // Half of the margin may pass while a command is interrupted and repeated, without a new delegation.
       leastLedgers: needed + Math.ceil(margin / 2),
       ledgers: margin + 2 * needed,
     }
@@ -104,7 +106,8 @@ async function tryStart(request: RunRequest, lines: readonly Line[]): Promise<bo
     const needed = lines.filter(({ channel }) => channel === spender).reduce((sum, { amount }) => sum + amount, 0n)
     return left < needed
   })
-  // A run that is under way has spent part of the escrow. Without one, this one would fail: an empty manifest asks only.
+  // A run in progress may have spent part of the escrow. If there is none, this run would fail, so an empty manifest
+  // only asks.
   const signed = isShort ? { ...manifest, payouts: [] } : manifest
   const signature = await signManifest(signerOf(holder.signer), signed)
   try {
@@ -117,7 +120,7 @@ async function tryStart(request: RunRequest, lines: readonly Line[]): Promise<bo
   }
 }
 
-/** Returns what is left, and reports what was paid. */
+/** Returns the rest, and reports the payments. */
 async function finish({ deployment, client, holder, batch, seals, revokes, say }: RunRequest): Promise<RunResult> {
   const { payouts } = await readBatch(client, batch)
   for (const { id, status, error } of payouts) if (status === 'failed') say(`Payout ${id} failed: ${error}`)

@@ -39,7 +39,7 @@ interface Walk {
 }
 
 /**
- * Looks many transfers up at once, in the pages of all transactions since `startLedger`, so that the cost of waiting
+ * Looks up many transfers at once, in the pages of all transactions since `startLedger`, so that the cost of waiting
  * grows with ledgers and not with transfers: a transfer costs one call to simulate it and one to submit it, so two
  * lookups by hash would already exceed the goal of 2.5 calls. Decodes only transactions with a requested hash, so a
  * transaction that can't be decoded does no harm.

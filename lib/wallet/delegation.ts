@@ -57,7 +57,7 @@ interface DelegatedTransfer {
   /** Opening of the allowance before the call, and its salt. */
   allowance: Opening
   allowanceSalt: bigint
-  /** Random for every proof; the contract refuses the salt before it. */
+  /** Freshly random for every proof; the contract rejects the previous salt. */
   salt: bigint
   amount: bigint
   viewingKey: Uint8Array

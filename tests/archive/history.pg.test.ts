@@ -210,7 +210,7 @@ describe('payloads', () => {
       subInvocations: sub,
     })
 
-  /** A signed call, and its hash, of which the token's event is to be added. */
+  /** A signed call and its hash. The test adds the token's event for it. */
   function makeCall(contract: string, name: string, args: xdr.ScVal[], authorized?: xdr.SorobanAuthorizedInvocation) {
     const auth = authorized
       ? [

@@ -186,7 +186,7 @@ describe('ingestion', () => {
   test('loses, repeats and misorders nothing when three rounds run at once', async () => {
     fake.scan = 40
     addTransfers(1_500)
-    // Without the claims, the conditional writes alone keep the rows right.
+    // Without the claims, the conditional writes alone keep the rows correct.
     const racing = { ...context, database: async () => db }
     for (let round = 0; round < 4; round += 1) {
       const freed = setInterval(() => void db.update(archiveStreams).set({ claimedUntil: null }).then(), 5)

@@ -16,7 +16,7 @@ export interface RelayStage {
   service: RunningService
   variables: Record<string, string> & { CHANNEL_SEEDS: string }
   devnet: Devnet
-  /** between the ledger and everything that is measured */
+  /** between the ledger and the system under test */
   proxy: CountingProxy
   prover: LoadedProver | undefined
 }

@@ -1,7 +1,7 @@
 import { connect, signInWithWallet, sponsorTransfer } from '#lib/cli/client/wallet-session.ts'
 import type { Stage } from './stage.ts'
 
-/** One measured quantity: ours beside the plain loop's, in the same run. */
+/** One measured quantity, for the service and for the plain loop, in the same run. */
 export interface Measure {
   name: string
   ours: number

@@ -13,7 +13,7 @@ export const requested = new Map<string, number[]>()
 
 let lastAmount = 100
 
-/** An amount that no other item has: received twice, an item was paid twice. */
+/** An amount that no other item has. If it is received twice, an item was paid twice. */
 export function nextAmount(): number {
   lastAmount += 1
   return lastAmount

@@ -87,7 +87,7 @@ describe('a statement', () => {
     const report = presentStatement(input, lines, (name) => (name === other.address ? '=Ada "A" <b>' : undefined))
     expect(report.rows.map(({ cells }) => cells[6])).toEqual(['0.0000030', '0.0000018', '0.0000013', '0.0000018'])
     expect(JSON.parse(formatReport(report, 'json')).rows[1]).toMatchObject({ sent: '0.0000012', received: null })
-    // A spreadsheet runs no name as a formula, and a page no name as markup.
+    // No spreadsheet runs a name as a formula, and no page renders one as markup.
     expect(formatReport(report, 'csv')).toContain(',"\'=Ada ""A"" <b>",')
     expect(formatReport(report, 'html')).toContain('=Ada &quot;A&quot; &lt;b&gt;')
     expect(formatReport(report, 'table')).toContain('=Ada "A" <b>')
@@ -130,7 +130,7 @@ describe('a statement', () => {
     ])
     const lost = events.map((event, index) => (index === 1 ? { ...event, payload: undefined } : event))
     const partial = readStatement({ ...owner, events: lost, viewingKeys: viewingKeysOf(ledger), period })
-    // Without the rest before it, the second amount is unknown as well.
+    // Without the previous rest, the second amount is unknown as well.
     expect(partial.map(({ amount, note }) => [amount, note])).toEqual([
       [undefined, 'amount known to the channel and the auditors'],
       [undefined, 'amount known to the channel and the auditors'],

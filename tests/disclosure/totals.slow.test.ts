@@ -19,7 +19,7 @@ afterAll(() => prover.destroy())
 const verify = ({ request, bundles }: Pick<Honest, 'request' | 'bundles'>, source: DisclosureSource) =>
   verifyDisclosure({ source, files: DISCLOSURE_FILES }, { request, secret: REQUESTER, bundles })
 
-/** A case whose second payment was encrypted to another key of the auditor than the first ones. */
+/** A case whose second payment was encrypted to a different auditor key from the first one. */
 function rotatedCase(amounts: bigint[], last: bigint) {
   const given = openCase(amounts)
   given.ledger.rotateAuditor()
@@ -105,7 +105,7 @@ describe('a threshold leaves out a payment', () => {
     const [kept] = ledger.auditorKeys
     const source = ledger.source()
     ledger.auditorKeys.pop()
-    // The ledger still knows the second key; only the first is given.
+    // The ledger still has the second key, but only the first is given.
     const findAuditorKeys: DisclosureSource['findAuditorKeys'] = async (_, events) =>
       events.map(({ ledger: at }) =>
         at > (given.paid[0]?.ledger ?? 0) ? auditor('auditor 1').key : (kept?.key ?? new Uint8Array()),

@@ -26,8 +26,8 @@ import { TOKEN } from '../wallet/fixtures.ts'
 const FOLDER = 'lib/prover/circuits/disclosure'
 const EMBEDDED = 'lib/prover/reference-string'
 /**
- * The keys that are made anew: one of each size of circuit. Digests protect the files as a whole, and the tests of
- * forgeries verify honest proofs by most of the embedded ones.
+ * The keys that are generated again: one of each size of circuit. Digests protect the files as a whole, and the tests
+ * of forgeries verify honest proofs with most of the embedded ones.
  */
 const SAMPLES = ['balance-value', 'total-at-least-sender-4', 'total-recipient-27']
 

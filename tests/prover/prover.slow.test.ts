@@ -86,7 +86,7 @@ describe.each(CIRCUIT_NAMES)('a proof of %s', (name) => {
   test('is rejected with a bit changed, cut, extended, empty, or all zero', () => {
     const { proof, key, inputs } = parts()
     for (let at = 7; at < PROOF_BYTES; at += 701) expect(verify(name, inputs, flip(proof, at), key)).toBe(false)
-    // The last commitment: four elements, whose upper ends some verifiers do not look at.
+    // The last commitment: four elements, whose upper bits some verifiers ignore.
     for (let at = PROOF_BYTES - 128; at < PROOF_BYTES; at += 5) {
       expect([at, verify(name, inputs, flip(proof, at), key)]).toEqual([at, false])
     }

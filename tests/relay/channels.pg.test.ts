@@ -116,7 +116,7 @@ test('pays an item again, once, when another program uses up its sequence number
   const findMoved = () => fixture.db.query.relayChannels.findFirst({ where: (row, { eq }) => eq(row.problem, 'moved') })
   await expect.poll(findMoved).toBeDefined()
   expect(burnt).toBe(1)
-  // Another program's transaction may have paid any item, so the operator must verify it.
+  // Another program's transaction may have paid any item: the operator has it verified.
   const { address = '' } = (await findMoved()) ?? {}
   const relay = await composeRelay(fixture.running)
   const release = () => releaseMoved(relay, { address, isUnverified: false })

@@ -21,7 +21,7 @@ export interface ItemFixture {
   database: TestDatabase
   db: Database
   queue: ItemQueue
-  /** as much of a relay as items and channels need, with the seeds of these channels */
+  /** a relay with the seeds of these channels, as far as items and channels move */
   relayWith(...addresses: string[]): Relay
   /** Makes free channels without a problem, and ends every item and removes every channel of an earlier test. */
   makeChannels(...addresses: string[]): Promise<void>

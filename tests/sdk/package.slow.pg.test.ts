@@ -63,7 +63,7 @@ test('the snippets of the documentation compile in a project that tsc --init cre
   await run(tool('tsc'), ['--project', folder, '--noEmit'])
 })
 
-/** Bytes, gzipped, that a bundle of a whole entry loads before anything is asked of it. */
+/** Bytes, gzipped, that a bundle of a whole entry loads before any of its functions is called. */
 async function bundledSize(entry: string): Promise<number> {
   const { output } = (await build({
     configFile: false,
@@ -118,6 +118,6 @@ test('publint and arethetypeswrong have nothing to say about the tarball', async
   const { headers } = await fetch(`${base}/sdk`, { redirect: 'manual' })
   const tarball = `lib/sdk/dist/${headers.get('location')?.split('/').at(-1)}`
   expect((await run(tool('publint'), ['run', tarball, '--strict'])).stdout).toContain('All good!')
-  // It fails for every problem of an ES module; the profile ignores the resolutions that know none.
+  // It fails for every problem of an ES module; the profile ignores the resolutions that don't support them.
   await expect(run(tool('attw'), [tarball, '--profile', 'esm-only'])).resolves.toBeDefined()
 })

@@ -37,8 +37,8 @@ const FUNCTIONS = `
     AS $$ SELECT 'G' || left(translate(upper(md5(kind || n::text) || md5(n::text || kind)), '0189', 'WXYZ'), 55) $$`
 
 /**
- * Fills a migrated PostgreSQL by SQL with `payouts` payouts and everything that belongs to them. Every constraint holds;
- * indexes that enforce none are built afterwards.
+ * Fills a migrated PostgreSQL by SQL with `payouts` payouts and everything that belongs to them. Every constraint is
+ * enforced; indexes that enforce none are built afterwards.
  */
 export async function fillDatabase(url: string, payouts: number): Promise<FilledRecords> {
   const client = new Client({ connectionString: url })

@@ -40,7 +40,7 @@ function delegate(amount = 60n, opening = { value: 100n, blinding: 7n }) {
   return { ...encrypted, allowanceSalt, entry }
 }
 
-/** The payment of `amount` that the spender makes from what it reads in the entry. */
+/** The payment of `amount` that the spender makes, from the entry alone. */
 function pay({ entry, allowanceSalt }: ReturnType<typeof delegate>, amount: bigint, salt = drawSalt(random)) {
   const opened = openDelegation(spender.keys, spender.address, entry)
   if (!opened) throw new Error('not the delegation of this spender')
