@@ -40,7 +40,7 @@ const write = (at: string, count: number) =>
     })),
   )
 
-test('exports the months before one, deletes them, and leaves the log append-only', async () => {
+test('exports the months before a given one, deletes them, and leaves the log append-only', async () => {
   await write('2026-04-30T23:59:59Z', 1_500)
   await write('2026-05-31T23:59:59Z', 2)
   await write('2026-06-01T00:00:00Z', 3)
@@ -70,7 +70,7 @@ test('exports the months before one, deletes them, and leaves the log append-onl
   }
 })
 
-test('records each part that it has deleted, though a later one fails', async () => {
+test('records each part that it has deleted, even if a later one fails', async () => {
   const first = await write('2026-03-01T00:00:00Z', 10_000).then(() => lastEntry())
   await write('2026-03-01T00:00:00Z', 5)
   const last = await lastEntry()

@@ -61,7 +61,7 @@ function openFolder() {
 }
 
 test.each(['SECRET=new\n', 'SECRET=old\n'])(
-  'makes the file readable only by its owner, even if it contained %j and was readable by all',
+  'makes the file readable only by its owner, even if it contained %j and was readable by everyone',
   (old) => {
     const { directory, file } = openFolder()
     expect(readEnvFile(file)).toBe('')

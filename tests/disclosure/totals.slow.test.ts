@@ -89,7 +89,7 @@ describe('a threshold leaves out a payment', () => {
     await expect(disclose(given, prover, 'sender', about())).rejects.toMatchObject(refused)
   })
 
-  test('whose recipient has no account any more', async () => {
+  test('whose recipient no longer has an account', async () => {
     const given = openCase([7n])
     const { employer, stranger, ledger } = given
     given.paid.push(ledger.pay(employer, stranger, 500n))
@@ -99,7 +99,7 @@ describe('a threshold leaves out a payment', () => {
     await expect(disclose(given, prover, 'sender', about(8n))).rejects.toMatchObject({ code: 'not-registered' })
   })
 
-  test('that was encrypted to a key which the auditor does not give', async () => {
+  test('that was encrypted to a key that the auditor does not provide', async () => {
     const given = rotatedCase([7n], 500n)
     const { ledger } = given
     const [kept] = ledger.auditorKeys

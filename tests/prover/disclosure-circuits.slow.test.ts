@@ -55,13 +55,13 @@ describe('the committed circuits and keys', () => {
 
   test('match the embedded reference string', () => expectKeys('embedded', EMBEDDED))
 
-  test('match the Ignition reference string, where it can be had', async ({ skip }) => {
+  test('match the Ignition reference string, where it is available', async ({ skip }) => {
     const folder = await findIgnition()
     if (folder === undefined) return skip('the string is neither in ~/.bb-crs nor in the package registry')
     await expectKeys('ignition', folder)
   })
 
-  test('are not accepted for the other string, or damaged', async () => {
+  test('are rejected for the other string, and if damaged', async () => {
     const [ignition, embedded] = await Promise.all([keyFile('ignition'), keyFile('embedded')])
     const bytes = (text: string) => new TextEncoder().encode(text)
     expect(parseKeySet('ignition', bytes(ignition)).keys.size).toBe(DISCLOSURE_CIRCUITS.length)

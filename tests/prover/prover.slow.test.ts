@@ -83,7 +83,7 @@ describe.each(CIRCUIT_NAMES)('a proof of %s', (name) => {
     }
   })
 
-  test('is rejected with a bit changed, cut, extended, empty, or all zero', () => {
+  test('is rejected if it has a changed bit, or is truncated, extended, empty or all zero', () => {
     const { proof, key, inputs } = parts()
     for (let at = 7; at < PROOF_BYTES; at += 701) expect(verify(name, inputs, flip(proof, at), key)).toBe(false)
     // The last commitment: four elements, whose upper bits some verifiers ignore.
@@ -116,7 +116,7 @@ describe.each(CIRCUIT_NAMES)('a proof of %s', (name) => {
   })
 })
 
-test('a key of no circuit makes the verifier throw', async () => {
+test('a key that belongs to no circuit makes the verifier throw', async () => {
   const own = await loadVerifier(await readReferenceString(STRING))
   const inputs = publicInputs(STATEMENTS.register)
   const proof = proofs.get('register') ?? new Uint8Array(PROOF_BYTES)

@@ -127,7 +127,7 @@ test('relay resends missing messages for items encrypted to its key, even if onl
   }
 })
 
-test('relay release names the reason why it does not release a channel', async () => {
+test('relay release says why it does not release a channel', async () => {
   const address = Keypair.random().publicKey()
   const known = await run('relay', ['release', address], { ...variables, ...keys })
   expect(known).toEqual({

@@ -162,7 +162,7 @@ test('settles the item that a moved channel has paid, not an older one of the sa
   expect(await fixture.received(payee)).toBe(96n)
 })
 
-test('signs nothing for a channel that has moved, after checks and restarts too', async () => {
+test('signs nothing for a channel that has moved, even after checks and restarts', async () => {
   const address = await signElsewhere(0)
   const readSequence = async () => (await fixture.ledger.network.rpc.getAccount(address)).sequenceNumber()
   const before = await readSequence()
@@ -184,7 +184,7 @@ const REQUEST = {
   releaseTriedAt: expect.any(Date),
 }
 
-test('releases a channel whose history the RPC has lost only unverified', async () => {
+test('releases a channel whose history the RPC has lost only with --unverified', async () => {
   const [channel] = await findMoved()
   if (!channel) throw new Error('no channel has moved')
   const { address } = channel
@@ -245,7 +245,7 @@ test('pays no item again whose transfer expired because an unknown transaction u
   expect(await fixture.received(payee)).toBe(128n)
 })
 
-test('suspends what was queued while a channel was held, if it was released and has paid it since the backup', async () => {
+test('suspends items that were queued while a channel was held, if it was released and has paid them since the backup', async () => {
   const address = await signElsewhere(0)
   {
     await using _host = await fixture.relay()
@@ -268,7 +268,7 @@ test('suspends what was queued while a channel was held, if it was released and 
   expect(await fixture.received(payee)).toBe(128n)
 })
 
-test('takes no item before the RPC shows what was applied until its start', async () => {
+test('takes no item before the RPC shows every transaction applied before its start', async () => {
   const { client, payee } = await fixture.engaged()
   const job = await fixture.begin(client, 256)
   // A node that lags by some ledgers.

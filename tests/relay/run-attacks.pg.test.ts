@@ -103,7 +103,7 @@ describe('someone who can write to the database', () => {
     expect(await outcomeOf(batch)).toMatchObject({ items: ['manifest-invalid', 'paid'], received: [0n, 2n] })
   })
 
-  test('has no item paid by another channel', async () => {
+  test('cannot have an item paid by another channel', async () => {
     const { batch, employer, item } = await queueRun()
     const other = service.channels[1]?.publicKey() ?? ''
     await runs.delegate(employer, 5n, other)
@@ -171,7 +171,7 @@ describe('someone who can write to the database', () => {
     return { manifest: formatManifest(manifest), signature }
   }
 
-  test('moves no run to an account of the thief, who signs it', async () => {
+  test('moves no run to the thief’s own account, even signed by the thief', async () => {
     const { batch, item, job } = await queueRun()
     const thief = await runs.employer()
     const { address } = thief
@@ -206,7 +206,7 @@ describe('someone who can write to the database', () => {
     }
   })
 
-  test('has an item that is queued twice paid once', async () => {
+  test('gets an item that is queued twice paid only once', async () => {
     const { batch, item } = await queueRun()
     await service.db.insert(batchItems).values({ ...item, position: 7 })
     const { items, received } = await outcomeOf(batch)
@@ -225,7 +225,7 @@ describe('someone who can write to the database', () => {
     await service.running.batch?.queue.send(service.db, [{ job: job.id, position: 7 }])
   }
 
-  test('has no payout paid again that is set to ready', async () => {
+  test('cannot have a payout paid again by setting it to ready', async () => {
     const queued = await queueRun([1n], 9n)
     expect(await outcomeOf(queued.batch)).toMatchObject({ items: ['paid'], received: [1n] })
     await queueAgain(queued)
@@ -235,23 +235,26 @@ describe('someone who can write to the database', () => {
   test.each([
     ['verified', false],
     ['unverified', true],
-  ])('has no payout paid again whose records are deleted, also after a release that is %s', async (_, isUnverified) => {
-    const queued = await queueRun([1n], 9n)
-    const { batch, payout, job } = queued
-    expect(await outcomeOf(batch)).toMatchObject({ items: ['paid'], received: [1n] })
-    await service.db.delete(transfers).where(eq(transfers.payout, payout.id))
-    await service.db.delete(batchItems).where(eq(batchItems.job, job.id))
-    await queueAgain(queued)
-    // Nothing that is recorded has used the channel's last number.
-    await relayUntil('moved')
-    const count = isUnverified ? 0 : 1
-    const relay = await composeRelay(service.running)
-    const released = await releaseMoved(relay, { address: runs.channel, isUnverified })
-    expect(released).toEqual({ recorded: count, settled: count })
-    await relayUntil(null)
-    // After an unverified release, the relay finds the payment on the ledger before it pays.
-    expect(await outcomeOf(batch)).toEqual({ items: ['paid'], payouts: ['paid'], received: [1n] })
-  })
+  ])(
+    'cannot have a payout paid again by deleting its records, even after a release that is %s',
+    async (_, isUnverified) => {
+      const queued = await queueRun([1n], 9n)
+      const { batch, payout, job } = queued
+      expect(await outcomeOf(batch)).toMatchObject({ items: ['paid'], received: [1n] })
+      await service.db.delete(transfers).where(eq(transfers.payout, payout.id))
+      await service.db.delete(batchItems).where(eq(batchItems.job, job.id))
+      await queueAgain(queued)
+      // Nothing that is recorded has used the channel's last number.
+      await relayUntil('moved')
+      const count = isUnverified ? 0 : 1
+      const relay = await composeRelay(service.running)
+      const released = await releaseMoved(relay, { address: runs.channel, isUnverified })
+      expect(released).toEqual({ recorded: count, settled: count })
+      await relayUntil(null)
+      // After an unverified release, the relay finds the payment on the ledger before it pays.
+      expect(await outcomeOf(batch)).toEqual({ items: ['paid'], payouts: ['paid'], received: [1n] })
+    },
+  )
 })
 
 /** Runs a relay until the channel has this problem. */
@@ -262,7 +265,7 @@ async function relayUntil(problem: ChannelProblem | null): Promise<void> {
   await vi.waitUntil(async () => (await read())?.problem === problem, { timeout: 60_000 })
 }
 
-test('fails a payout alone whose seal it cannot open, although its employer has signed it', async () => {
+test('fails only the payout whose seal it cannot open, even if its employer has signed it', async () => {
   const employer = await runs.employer()
   const batch = await runs.batchOf(employer, [1n, 2n])
   const [first, second] = batch.payouts

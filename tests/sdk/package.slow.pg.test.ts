@@ -101,7 +101,7 @@ test.each(Object.entries(LIMITS))(
   },
 )
 
-test('/sdk redirects to the tarball of this build, which may be kept for ever', async () => {
+test('/sdk redirects to the tarball of this build, which may be cached forever', async () => {
   const redirect = await fetch(`${base}/sdk`, { redirect: 'manual' })
   const location = redirect.headers.get('location') ?? ''
   expect([redirect.status, redirect.headers.get('cache-control')]).toEqual([302, 'no-store'])
@@ -114,7 +114,7 @@ test('/sdk redirects to the tarball of this build, which may be kept for ever', 
   expect(other.status).toBe(404)
 })
 
-test('publint and arethetypeswrong have nothing to say about the tarball', async () => {
+test('publint and arethetypeswrong find no problem in the tarball', async () => {
   const { headers } = await fetch(`${base}/sdk`, { redirect: 'manual' })
   const tarball = `lib/sdk/dist/${headers.get('location')?.split('/').at(-1)}`
   expect((await run(tool('publint'), ['run', tarball, '--strict'])).stdout).toContain('All good!')

@@ -49,7 +49,7 @@ test('remembers since when a part has had a problem, until a check finds none', 
   expect(problemTimes(service.running)).not.toHaveProperty('archive')
 })
 
-test('reports nothing archived as no problem while the RPC has little history', async () => {
+test('does not report an empty archive as a problem while the RPC has little history', async () => {
   await service.db.execute('TRUNCATE archive_generations, archive_streams, archive_ranges, archive_events CASCADE')
   Object.assign(rpc, { oldestLedger: 19_500, latestLedger: 20_000 })
   expect(await readArchive()).toEqual({ ok: true, behind: 501, historyLeft: 0, problem: 'nothing is archived yet' })

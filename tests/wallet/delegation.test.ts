@@ -113,7 +113,7 @@ describe('a delegated transfer', () => {
     for (const { keys } of [owner, spender, stranger]) expect(decryptTransfer(keys.vk, payload)).toBeUndefined()
   })
 
-  test('is rejected for more than the allowance, and for the salt before it', () => {
+  test('is rejected for more than the allowance, and for the previous salt', () => {
     const delegation = delegate()
     expect(() => pay(delegation, 61n)).toThrow(expect.objectContaining({ code: 'balance-too-low' }))
     expect(() => pay(delegation, 1n, delegation.allowanceSalt)).toThrow('the salt of an allowance must be new')
