@@ -20,7 +20,7 @@ const WINDOW_MS = 5_000
 const windows = new WeakMap<object, { at: number; window: Promise<Window> }>()
 
 /**
- * The window as of at most five seconds ago: strangers may ask as often as they like.
+ * A window read at most five seconds ago, because anyone may request it as often as they like.
  * @throws LedgerError `unavailable`
  */
 export function recentWindow(network: Network): Promise<Window> {

@@ -46,7 +46,7 @@ export interface Source<Row> {
   placeOf: (row: Row) => Place
 }
 
-/** Reads a page and whether there are rows on either side of it. A place that no longer has rows before it is the start. */
+/** Reads a page and whether there are rows on either side of it. A place with no rows before it is the start. */
 export async function readPage<Row>(
   source: Source<Row>,
   { after, before }: PageRequest,

@@ -112,7 +112,7 @@ async function findRegistries(sources: KeySources, events: readonly EventPlace[]
 async function readPresentRegistry(server: rpc.Server, token: string): Promise<string> {
   const setting = settingOf(await readInstance(server, token), 'Auditor')
   if (setting?.type !== 'scvAddress') {
-    throw new LedgerError('foreign-contract', `the contract ${token} is no confidential token`)
+    throw new LedgerError('foreign-contract', `the contract ${token} is not a confidential token`)
   }
   return Address.fromScVal(setting).toString()
 }

@@ -12,7 +12,7 @@ import type { Payment } from './payment.ts'
 export interface OpenedPayment {
   payment: Payment
   value: bigint
-  /** of a sender: its spending secret, and the payment's ephemeral secret */
+  /** for a sender: its spending secret, and the payment's ephemeral secret */
   sk?: bigint | undefined
   rE?: bigint | undefined
 }

@@ -50,7 +50,7 @@ export function readPayment({ topics, data, contract, ...event }: LedgerEvent, t
     throw new DisclosureError('other-contract', `${placeOf(event)} belongs to the contract ${contract}`)
   }
   const payment = decodePayment(topics, data)
-  if (!payment) throw new DisclosureError('wrong-event', `${placeOf(event)} is no confidential payment`)
+  if (!payment) throw new DisclosureError('wrong-event', `${placeOf(event)} is not a confidential payment`)
   return { ...event, ...payment }
 }
 

@@ -95,7 +95,7 @@ export function parseRequest(text: string): DisclosureRequest {
   }
   if (!parsed.success) throw invalid(z.prettifyError(parsed.error).replaceAll('\n', ' '), parsed.error)
   const request = parsed.data
-  if (!key) throw invalid('its key is no point of the curve other than the identity')
+  if (!key) throw invalid('its key is not a point of the curve, or is the identity')
   if (!isCanonical(hexToBytes(request.nonce))) throw invalid('its nonce is too large')
   if (request.statement === 'balance' && request.atLeast !== undefined && request.atMost !== undefined) {
     throw invalid('it has two thresholds')

@@ -83,9 +83,9 @@ export function parseProgram(file: string, text: string): CompiledCircuit {
     const program = JSON.parse(text)
     if (typeof program.bytecode === 'string' && Array.isArray(program.abi.parameters)) return program
   } catch (cause) {
-    throw new ProverError('files-invalid', `${file} is no compiled circuit`, { cause })
+    throw new ProverError('files-invalid', `${file} is not a compiled circuit`, { cause })
   }
-  throw new ProverError('files-invalid', `${file} is no compiled circuit`)
+  throw new ProverError('files-invalid', `${file} is not a compiled circuit`)
 }
 
 /** The constraints of a program. @throws ProverError */

@@ -65,7 +65,7 @@ export function openPartyKeys(deployment: () => Promise<Deployment>): PartyKeyCa
       }
       return (address) => {
         const keys = parties.get(address)
-        if (!keys) throw new Error(`${address} is no party to this payment`)
+        if (!keys) throw new Error(`${address} is not a party to this payment`)
         return keys
       }
     },

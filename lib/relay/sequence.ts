@@ -157,7 +157,7 @@ export async function suspectMove(relay: Relay, item: Item): Promise<void> {
   const { channel, signedXdr } = item
   if (channel === null || signedXdr === null) return
   const number = sequenceNumberOf(signedXdr, relay.network.passphrase)
-  // By the ledger's time, which the first call reads: a clock that is ahead would keep the item from ever being paid.
+  // Uses the ledger's time, which the first call reads: a clock that is ahead would keep the item from ever being paid.
   await relay.ledger.readLatest()
   const ledger = await relay.ledger.readClosedAfter(relay.ledger.now())
   const { response, isRecent } = await askUntilRecent(

@@ -92,7 +92,7 @@ async function runChore(service: Service, name: Chore): Promise<number | null> {
 
 /** Runs a chore of this process, or a shared one if no process has begun it in this interval. */
 async function runIfDue(service: Service, name: Chore, everyMs: number): Promise<void> {
-  // It would claim the round of a process that has an archive.
+  // Claiming it here would take the round from a process that has an archive.
   if (name === 'archive' && !service.archive) return
   try {
     if (!SHARED.has(name)) await runChore(service, name)

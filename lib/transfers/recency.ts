@@ -90,7 +90,7 @@ const FORGET_MS = 30_000
 /** A latest ledger that a response has named within this time (ms) need not be asked for. */
 const CURRENT_MS = 1_500
 
-/** How many ledgers the pace is measured over, at least and at most: close times are whole seconds. */
+/** The minimum and maximum number of ledgers over which the pace is measured: close times are whole seconds. */
 const PACE_LEDGERS = { fewest: 8, most: 30 }
 
 /** The fraction of the time between two ledgers after which the next one is due. */

@@ -67,7 +67,7 @@ export async function fetchDeployment(url: string): Promise<DeploymentDocument> 
 export function parseDeployment(source: string, text: string): DeploymentDocument {
   const { data, error } = DOCUMENT.safeParse(parseJson(text))
   if (data) return data
-  throw new WalletError('deployment-invalid', `${source} is no deployment document: ${z.prettifyError(error)}`)
+  throw new WalletError('deployment-invalid', `${source} is not a deployment document: ${z.prettifyError(error)}`)
 }
 
 function parseJson(text: string): unknown {

@@ -28,7 +28,7 @@ export async function readParties(
   return (address) => {
     const account = accounts.get(address)
     const auditor = account && auditors.get(account.auditorId)
-    if (!auditor) throw new Error(`${address} is no party to this call`)
+    if (!auditor) throw new Error(`${address} is not a party to this call`)
     return { account, auditor }
   }
 }

@@ -126,7 +126,7 @@ describe('ingestion', () => {
     expect(await archive()).toMatchObject({ firstLedger: 1, ingestedThrough: 1_203 })
   })
 
-  test('stores no ledger that is only partly in a truncated page', async () => {
+  test('does not store a ledger that is only partly in a truncated page', async () => {
     addTransfers(300)
     let turn = 0
     fake.distort = (answer) => {
@@ -355,7 +355,7 @@ describe('resets', () => {
     expect(await generations()).toHaveLength(2)
   })
 
-  test('stores no page of a node that serves another network', async () => {
+  test('does not store a page of a node that serves another network', async () => {
     addTransfers(30)
     fake.distort = (answer) => ({
       ...answer,

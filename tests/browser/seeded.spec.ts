@@ -502,7 +502,7 @@ test('shows the addresses of a record in full on its page', async ({ page }) => 
   }
 })
 
-test('clips no list at any width', async ({ page }) => {
+test('does not clip any list at any width', async ({ page }) => {
   const cut: string[] = []
   for (const address of ['/batches', '/contractors', '/organisations', '/audit', '/jobs', '/transfers?view=failed']) {
     await visit(page, program, address)

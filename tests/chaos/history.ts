@@ -42,7 +42,7 @@ export interface Pair {
   instances: Instance[]
   relays: Mortal[]
   proxies: FaultProxy[]
-  /** the ledger as it is */
+  /** the ledger itself, without the faults */
   network: TestNetwork
   readLedger: ReadLedger
   db: Database

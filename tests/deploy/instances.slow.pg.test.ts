@@ -192,7 +192,7 @@ describe('the same request to both instances concurrently', () => {
     })
   })
 
-  test('pays for each transfer of five employers once, and responds the same at both instances', async () => {
+  test('pays for each transfer of five employers once, and responds identically at both instances', async () => {
     // Sequentially, because the issuer signs a deposit for each.
     const people: SignedInPayer[] = []
     for (let index = 0; index < 5; index += 1) people.push(await fixture.employ())

@@ -13,7 +13,7 @@ import { FakeLedger, OTHER_TOKEN } from './fake-ledger.ts'
 import type { Case, Honest } from './honest.ts'
 import { archiveOf, serverWith } from './stub-sources.ts'
 
-/** What reaches the verifier; by default with the requester's own key and an honest source. */
+/** The verifier's inputs; by default with the requester's own key and an honest source. */
 export interface Received {
   request: DisclosureRequest
   bundles: Bundle[]

@@ -97,7 +97,7 @@ async function signElsewhere(index: number): Promise<string> {
   return signer.publicKey()
 }
 
-test('pays no item again after a restore, and settles it when its channel is released', async () => {
+test('does not pay an item again after a restore, and settles it when its channel is released', async () => {
   const { client, payee } = await fixture.engaged()
   {
     await using _host = await fixture.relay()
@@ -218,7 +218,7 @@ test('releases a channel whose history the RPC has lost only with --unverified',
   expect(released?.sequenceNumber).toBeGreaterThanOrEqual(BigInt(onLedger))
 })
 
-test('pays no item again whose transfer expired because an unknown transaction used its number', async () => {
+test('does not pay an item again whose transfer expired because an unknown transaction used its number', async () => {
   const { client, payee } = await fixture.engaged()
   fixture.ledger.proxy.rule(({ method }) => (method === 'sendTransaction' ? { answer: sendAnswer('PENDING') } : 'pass'))
   await using _host = await fixture.relay()
@@ -382,7 +382,7 @@ test.each([
   ['within the run', 2],
   ['before the run', 0],
   ['before the seals', 0],
-] as const)('pays no payout of a run again after a restore to a moment %s', async (moment, settled) => {
+] as const)('does not pay a payout of a run again after a restore to a moment %s', async (moment, settled) => {
   const { runs, batch, paid, older } = await restoreRun(moment)
   await using _host = await fixture.relay()
   await expect.poll(findMoved, { timeout: 60_000 }).not.toEqual([])
@@ -398,7 +398,7 @@ test.each([
   expect(await runs.received(batch)).toEqual([4n, 8n])
 })
 
-test('pays no payout of a run again that the restored database has as a draft', async () => {
+test('does not pay a payout of a run again that is a draft in the restored database', async () => {
   const { runs, batch, paid } = await restoreRun('while a draft')
   await using _host = await fixture.relay()
   await expect.poll(findMoved, { timeout: 60_000 }).not.toEqual([])
@@ -413,7 +413,7 @@ test('pays no payout of a run again that the restored database has as a draft', 
   expect(await runs.received(batch)).toEqual([4n, 8n])
 })
 
-test('releases no channel while an item that it has paid is signed on another', async () => {
+test('does not release a channel while an item that it has paid is signed on another', async () => {
   const { runs, batch, paid } = await restoreRun('within the run')
   const [item] = await fixture.db.query.batchItems.findMany({
     where: (row, { and, eq, isNull }) => and(eq(row.payout, batch.payouts[0]?.id ?? ''), isNull(row.settledAt)),
@@ -452,7 +452,7 @@ test('records the payments of a batch that the restored database lacks for no pa
   expect(await runs.received(batch)).toEqual([4n, 8n])
 })
 
-test('starts no run of an older batch while another channel may have paid it', async () => {
+test('does not start a run of an older batch while another channel may have paid it', async () => {
   const { runs, batch } = await restoreRun('before the run')
   await using _host = await fixture.relay()
   await expect.poll(findMoved, { timeout: 60_000 }).toMatchObject([{ address: runs.channel }])

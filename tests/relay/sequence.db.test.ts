@@ -68,7 +68,7 @@ test('adopts the number of a channel that has none, and of one that is released'
   expect(await problemOfChannel()).toBe('account')
 })
 
-test('releases no channel based on an account older than the move', async () => {
+test('does not release a channel based on an account older than the move', async () => {
   await fixture.db
     .update(relayChannels)
     .set({ problem: 'moved', movedAt: LATER })

@@ -118,6 +118,6 @@ test('publint and arethetypeswrong find no problem in the tarball', async () => 
   const { headers } = await fetch(`${base}/sdk`, { redirect: 'manual' })
   const tarball = `lib/sdk/dist/${headers.get('location')?.split('/').at(-1)}`
   expect((await run(tool('publint'), ['run', tarball, '--strict'])).stdout).toContain('All good!')
-  // It fails for every problem of an ES module; the profile ignores the resolutions that don't support them.
+  // Every problem of an ES module fails the test; the profile ignores resolution modes that don't support ES modules.
   await expect(run(tool('attw'), [tarball, '--profile', 'esm-only'])).resolves.toBeDefined()
 })

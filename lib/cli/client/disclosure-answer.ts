@@ -72,7 +72,7 @@ async function readOwnBalance(network: ClientNetwork, holder: Pick<Holder, 'addr
   return balance
 }
 
-/** The payments that a request may be about: that of one transaction, or all of the account. */
+/** The payments that a request may be about: those of one transaction, or all of the account's. */
 async function findPayments(
   network: ClientNetwork,
   source: ReturnType<typeof openLedgerSource>,

@@ -94,7 +94,7 @@ function readOptions({ from, to, format = 'table' }: StatementOptions) {
 /** A date means the start of that day in UTC. */
 export function instantOf(text: string): string {
   const time = Date.parse(text)
-  if (Number.isNaN(time)) throw new Error(`${text} is no date`)
+  if (Number.isNaN(time)) throw new Error(`${text} is not a date`)
   return new Date(time).toISOString()
 }
 

@@ -86,7 +86,7 @@ function hasProver(module: unknown): module is { prover: Prover } {
   return typeof prover === 'object' && prover !== null && 'prove' in prover && typeof prover.prove === 'function'
 }
 
-/** Runs a step, and turns its errors into errors of one variable. */
+/** Runs a step, and turns its errors into a ConfigurationError for `variable`. */
 async function blame<T>(variable: string, step: () => Promise<T>): Promise<T> {
   try {
     return await step()
