@@ -7,7 +7,7 @@ export async function signInWithNewWallet(): Promise<string> {
   const publicKey = new Uint8Array(await crypto.subtle.exportKey('raw', keys.publicKey))
   const challenge = await ask(`/api/auth/sep10/challenge?account=${accountAddress(publicKey)}`)
   const envelope = Uint8Array.from(atob(challenge.transaction ?? ''), (character) => character.charCodeAt(0))
-  // A challenge is the type of its envelope (4 bytes), the transaction, and one signature of the server's (76 bytes).
+  // A challenge is the type of its envelope (4 bytes), the transaction, and one signature by the server (76 bytes).
   const transaction = envelope.slice(4, -76)
   const network = await sha256(new TextEncoder().encode(challenge.network_passphrase))
   const hash = await sha256(concat(network, envelope.slice(0, 4), transaction))

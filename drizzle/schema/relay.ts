@@ -129,7 +129,10 @@ export const batchItems = pgTable(
     signedXdr: text('signed_xdr'),
     /** the channel's opening once that transfer has applied, as a JWE for the relay */
     sealedOpening: text('sealed_opening'),
-    /** whether a transfer of it that ended unpaid was submitted; only then does a run's item count against the quota */
+    /**
+     * whether any of its transfers that ended without payment was submitted; only then does a run's item count against
+     * the quota
+     */
     submitted: boolean('submitted').notNull().default(false),
     /** the hash of the transfer that the ledger included, or of the last attempt */
     hash: text('hash'),

@@ -140,7 +140,7 @@ function conditionOf(db: Database, { organisation, batch, ...days }: JobFilters)
   )
 }
 
-/** Counts the items of jobs. A run has as many as its batch. */
+/** Counts the items of jobs. A run has one item per payout of its batch. */
 async function countItems(db: Database, jobs: Awaited<ReturnType<typeof selectJobs>>): Promise<JobSummary[]> {
   const { job, status, queuedAt, sentAt, settledAt } = batchItems
   const rows = await db

@@ -184,7 +184,7 @@ function pay(
   ]
 }
 
-/** Adds the rest of the delegation. Without its last event, the balance is unknown from here on. */
+/** Adds the rest of the delegation. Without its last event, the balance is unknown from this point. */
 function revoke(books: Books, owner: string, spender: string): Entry {
   const rest = books.revoke(owner, spender)
   books.checkpoint(owner, sum(books.of(owner).spendable, rest))

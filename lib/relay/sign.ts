@@ -195,7 +195,7 @@ async function build(
 /** A channel that no relay has announced for this long counts as abandoned, and no other channel pays it. */
 const ABANDONED_AFTER_MS = 10 * 60_000
 
-/** The problems of a channel that can still be paid: it is registered, as far as is known. */
+/** The problems of a channel that can still be paid: as far as the relay knows, it is registered. */
 const PAYABLE: readonly (string | null)[] = [null, 'balance', 'moved']
 
 async function pickOther(relay: Relay, channel: Channel, { position }: Item): Promise<string | undefined> {

@@ -62,7 +62,7 @@ async function follow({ client, batch, seals, say }: RunRequest): Promise<void> 
   }
 }
 
-/** How often the terms may change while a run is being prepared. */
+/** How many times the terms may change while a run is being prepared. */
 const STARTS = 3
 
 const submitTo = (client: PayrollClient) => (signedXdr: string) => sponsorCall(client, signedXdr)

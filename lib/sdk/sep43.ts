@@ -13,7 +13,7 @@ export interface Sep43Wallet {
     envelope: string,
     options: { networkPassphrase: string; address: string },
   ): Promise<{ signedTxXdr: string } & Failure>
-  /** the signature as base64, or from old extensions as bytes */
+  /** the signature in base64; old extensions return bytes */
   signMessage(
     message: string,
     options: { networkPassphrase: string; address: string },

@@ -52,7 +52,8 @@ export const isRepeatedRefusal = (since: number | undefined, repeated: number | 
   since !== undefined && repeated !== undefined && repeated >= since + CONTESTED_LEDGERS
 
 /**
- * A transfer that no process has looked up for so many ledgers is not tracked: its process exited, or lost the database.
+ * A transfer that no process has looked up for this many ledgers is not tracked: its process exited, or lost the
+ * database.
  */
 const FORGOTTEN_LEDGERS = 3
 

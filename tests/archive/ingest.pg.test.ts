@@ -35,7 +35,7 @@ beforeEach(async () => {
 })
 afterEach(() => fake.close())
 
-/** Adds `count` transfers to ledgers from `first` on, three to a ledger. */
+/** Adds `count` transfers starting in ledger `first`, three to a ledger. */
 function addTransfers(count: number, first = 2): void {
   for (let index = 0; index < count; index += 1) {
     fake.add(first + Math.floor(index / 3), 'transfer', [accountAt(index % 5), accountAt((index + 1) % 7)])

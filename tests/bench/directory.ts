@@ -130,7 +130,7 @@ async function compare(one: () => Promise<unknown>, other: () => Promise<unknown
   return (median ?? 0) / (base ?? 1)
 }
 
-/** How often the table of payouts has been scanned, in all sessions. */
+/** How many times the table of payouts has been scanned, in all sessions. */
 async function readStatistics(db: Database): Promise<{ seqScan: number; idxScan: number }> {
   await db.execute(sql`SELECT pg_stat_force_next_flush()`)
   const { rows } = await execute<{ seq: string; idx: string }>(

@@ -83,7 +83,7 @@ interface Signed {
   to: string
   amount: bigint
   next: Opening
-  /** the ledger's result, as far as the wallet has seen it */
+  /** the ledger's result, if the wallet has seen it */
   isOver: boolean
   /** milliseconds */
   signedAt: number

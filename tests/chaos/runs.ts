@@ -24,7 +24,7 @@ interface Contractor {
   address: string
 }
 
-/** A transfer that an employer signed for a payout of a batch, beside its runs. */
+/** A transfer that an employer signed for a payout of a batch, outside its runs. */
 interface OwnTransfer {
   hash: string
   signedXdr: string
@@ -107,7 +107,7 @@ const RECENT = 3
 const LONG = 3_000
 /** How many ledgers may close before a delegation is too short to be sponsored. */
 const TIGHT = 10
-/** How often an employer posts its own transfer after a restore before it cancels the payout. */
+/** How many times an employer posts its own transfer after a restore before it cancels the payout. */
 const POSTS = 8
 /** Base units; the contract takes no smaller deposit seriously, and no run depends on it. */
 const DEPOSIT = 1_000n
@@ -209,7 +209,7 @@ export function openRuns({ network, relay, issuer, employers, bases, isIncomplet
     }
   }
 
-  /** What clients do, for a history with this random source. */
+  /** The actions of clients, for a history with this random source. */
   function actions(random: (below: number) => number): (() => Promise<unknown>)[] {
     isOver = false
     const pick = <Item>(items: readonly Item[]): Item | undefined => items[random(items.length)]

@@ -76,7 +76,7 @@ async function atOnce<Body = Record<string, unknown>>(session: string | undefine
 }
 const statuses = (answers: Answer<unknown>[]) => answers.map(({ status }) => status)
 
-/** How often the sponsor paid for each inner transaction, according to the ledger. */
+/** How many times the sponsor paid for each inner transaction, according to the ledger. */
 async function readFeeBumps(): Promise<string[]> {
   const { rpc, passphrase } = fixture.ledger.network
   const { oldestLedger } = await rpc.getHealth()

@@ -66,7 +66,7 @@ export interface Registries {
   keys: Readonly<Record<string, readonly Uint8Array[]>>
 }
 
-/** An RPC that has the ledgers from `oldest` on. */
+/** An RPC that has the ledgers since `oldest`. */
 export function serverWith(events: readonly ArchivedEvent[], registries?: Registries, oldest = OLDEST): rpc.Server {
   const server = new rpc.Server('http://localhost:1', { allowHttp: true })
   const matching = (filters: readonly rpc.Api.EventFilter[], startLedger: number) =>

@@ -67,7 +67,7 @@ test('a total under two keys of an auditor has a proof for each, and its subtota
   await expect(verify({ request, bundles: [swapped] }, source)).rejects.toMatchObject({ code: 'proof-invalid' })
 })
 
-test('a total of several bundles is out of range from 2^127 on', async () => {
+test('a total of several bundles is out of range at 2^127 and above', async () => {
   const rotated = rotatedCase([2n ** 126n], 2n ** 126n)
   const disclosed = await disclose(rotated, prover, 'auditor-recipient', { statement: 'total' })
   expect(disclosed.bundles).toHaveLength(2)

@@ -189,7 +189,7 @@ describe('an unusable folder is named in the error', () => {
     )
     await expect(open(folder)).rejects.toThrow('register.json has parameters that are not field elements: sk')
     await writeFile(file, '{}')
-    await expect(open(folder)).rejects.toThrow('register.json is no compiled circuit')
+    await expect(open(folder)).rejects.toThrow('register.json is not a compiled circuit')
     await cp(`${CIRCUITS}/register.json`, file)
     await edit(file, (bytes) => bytes.toString().replace(/("bytecode":".{400})./, '$1/'))
     await expect(open(folder)).rejects.toThrow('the bytecode in ')

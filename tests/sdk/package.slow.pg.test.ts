@@ -90,7 +90,7 @@ async function bundledSize(entry: string): Promise<number> {
 const LIMITS = { '': 15, '/wallet': 250, '/prover': 50, '/disclosure': 250 }
 
 test.each(Object.entries(LIMITS))(
-  'the size of confidential-payroll-sdk%s is the documented one',
+  'the size of confidential-payroll-sdk%s matches the documentation',
   async (path, most) => {
     const name = `confidential-payroll-sdk${path}`
     const [, documented] =

@@ -17,7 +17,7 @@ afterAll(async () => {
   await rpc?.close()
 })
 
-/** The archive's field of a response that is not cached. */
+/** The archive field of an uncached response. */
 async function readArchive(): Promise<unknown> {
   service.clock.now = new Date(service.clock.now.getTime() + 60_000)
   const { body } = await service.ask('GET', '/ready')

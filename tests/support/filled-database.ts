@@ -123,7 +123,7 @@ function* statements(payouts: number): Generator<string> {
 
 type At = (n: string, all: number) => string
 
-/** The payouts of all batches; a temporary table keeps what their transfers need. */
+/** The payouts of all batches; a temporary table keeps the values that their transfers need. */
 function payoutRows({ organisation, contractor, batch }: typeof PAYOUTS_PER, batchState: string, at: At): string {
   const ofOrganisation = Math.floor(contractor / organisation)
   return `CREATE TEMP TABLE filled_payouts AS

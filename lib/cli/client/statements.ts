@@ -76,7 +76,7 @@ async function readDelegationEntries(network: ClientNetwork, pairs: readonly { o
 /** The maximum number of ledger entries in one request. */
 const MOST_DELEGATIONS = 200
 
-/** CSV has no place for notes, such as missing events: they are printed beside it. */
+/** CSV has no place for notes, such as missing events, so they are printed separately. */
 function printReport(report: Report, format: ReportFormat): string {
   if (format === 'csv') for (const note of report.notes) console.error(note)
   return formatReport(report, format)
