@@ -56,7 +56,7 @@ const LEDGERS = z.object({
 
 /**
  * The ledger `sequence`, from a node that has it.
- * @throws LedgerError `unavailable`, also when the RPC does not have this ledger
+ * @throws LedgerError `unavailable`, including when the RPC does not have this ledger
  */
 export async function readLedgerHead(network: Network, sequence: number): Promise<LedgerHead> {
   const shape = LEDGERS.refine(
@@ -125,9 +125,9 @@ export const ledgerOf = (toid: bigint): number => Number(toid >> 32n)
 
 /**
  * Fetches the events of `contract` from ledger `from`, as far as one request reads: a node scans a few thousand ledgers
- * at a time. Reads further pages only while the first ledger is incomplete. Doesn't trust the order of events or a claim
- * that a page is complete: a ledger is complete once the cursor is past it.
- * @throws LedgerError `unavailable`, also if the page contradicts itself or `from` is outside the RPC's history
+ * at a time. Reads further pages only while the first ledger is incomplete. Doesn't trust the order of events or a
+ * claim that a page is complete: a ledger is complete once the cursor is past it.
+ * @throws LedgerError `unavailable`, including when the page contradicts itself or `from` is outside the RPC's history
  */
 export async function fetchEvents(network: Network, contract: string, from: number): Promise<EventPage> {
   const filters = [{ type: 'contract', contractIds: [contract] }]

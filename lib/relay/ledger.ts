@@ -10,7 +10,8 @@ export interface LedgerWatch {
   readLatest(): Promise<number>
   /**
    * The sequence of a ledger that closed after `time` (unix ms): responses as of it, or later, show everything that was
-   * applied until then. @throws LedgerError `unavailable`, also if no response shows such a ledger within CLOSE_WAIT_MS
+   * applied until then.
+   * @throws LedgerError `unavailable`, including when no response shows such a ledger within CLOSE_WAIT_MS
    */
   readClosedAfter(time: number): Promise<number>
   /** Asks the RPC for its latest ledger; resolves to whether it responded. */

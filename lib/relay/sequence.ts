@@ -123,7 +123,7 @@ const isAccount = (address: string): boolean => StrKey.isValidEd25519PublicKey(a
  * another relay's channel may have paid that item.
  * @param since when the relay started, unix ms by the database's clock: the responses must show every transaction until
  *   then
- * @throws LedgerError, also until a ledger has closed after `since`
+ * @throws LedgerError; also thrown until a ledger has closed after `since`
  */
 export async function compareSequences(relay: Relay, since?: number): Promise<void> {
   const { token } = relay
@@ -151,7 +151,8 @@ export async function compareSequences(relay: Relay, since?: number): Promise<vo
 /**
  * Records the problem `moved` for the channel of an item whose transfer cannot be applied any more, if a transaction that
  * this database lacks has used the transfer's sequence number, as after a restore from a backup: it may have paid the item.
- * @throws LedgerError, also while the RPC lags: the item must not be paid again before the number is known to be free
+ * @throws LedgerError, including while the RPC lags: the item must not be paid again until the number is known to be
+ *   free
  */
 export async function suspectMove(relay: Relay, item: Item): Promise<void> {
   const { channel, signedXdr } = item

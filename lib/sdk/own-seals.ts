@@ -22,7 +22,7 @@ export interface OwnSeals {
   /** Records a seal. Call it before the seal is sent. */
   add(payment: SealedPayment, encryptedAmount: string): void
   recognizes(payment: SealedPayment, encryptedAmount: string): boolean
-  /** the channels that seals of a batch were ever made for */
+  /** every channel for which a seal of the batch was ever made */
   channelsOf(batch: string): string[]
 }
 

@@ -33,7 +33,7 @@ export interface RecordingTerms {
   confirm?: (tx: Database) => Promise<void>
 }
 
-/** The terms that a client's request may have. */
+/** The terms that a client's request can specify. */
 export type ClientTerms = Pick<RecordingTerms, 'payoutId' | 'calls'>
 
 /** A transfer to be recorded. */
