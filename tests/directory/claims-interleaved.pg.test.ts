@@ -137,49 +137,46 @@ async function ask(employer: Employer, path: string, body?: unknown) {
   return answer
 }
 
-test.each([1, 2, 3])(
-  'keeps payouts and counters consistent under random concurrent actions (seed %i)',
-  async (seed) => {
-    const random = seededRandom(seed)
-    const employers = await Promise.all([employ(`first of ${seed}`), employ(`second of ${seed}`)])
-    const users = await Promise.all(employers.map(({ identity }) => admitUser({ db, now: NOW }, identity)))
-    const payees = []
-    for (const employer of employers) {
-      const names = Array.from({ length: 3 }, (_, index) => `payee ${index}`)
-      payees.push(await Promise.all(names.map((name) => employer.engage(name))))
+test.each([1, 2, 3])('keeps counters consistent under random concurrent actions (seed %i)', async (seed) => {
+  const random = seededRandom(seed)
+  const employers = await Promise.all([employ(`first of ${seed}`), employ(`second of ${seed}`)])
+  const users = await Promise.all(employers.map(({ identity }) => admitUser({ db, now: NOW }, identity)))
+  const payees = []
+  for (const employer of employers) {
+    const names = Array.from({ length: 3 }, (_, index) => `payee ${index}`)
+    payees.push(await Promise.all(names.map((name) => employer.engage(name))))
+  }
+  const { all: actions, claims } = actionsOf(employers, users, payees, random)
+  const failures: unknown[] = []
+  let done = 0
+  const work = async (db: Database) => {
+    while (done < 600) {
+      done += 1
+      const action = actions[random(actions.length)]
+      await action?.(db).catch((error: unknown) => {
+        if (!(error instanceof Refusal) || statusOf(error.code) >= 500) failures.push(error)
+      })
     }
-    const { all: actions, claims } = actionsOf(employers, users, payees, random)
-    const failures: unknown[] = []
-    let done = 0
-    const work = async (db: Database) => {
-      while (done < 600) {
-        done += 1
-        const action = actions[random(actions.length)]
-        await action?.(db).catch((error: unknown) => {
-          if (!(error instanceof Refusal) || statusOf(error.code) >= 500) failures.push(error)
-        })
-      }
-    }
-    await Promise.all(Array.from({ length: 12 }, (_, index) => work(index % 2 === 0 ? db : other)))
-    expect(failures).toEqual([])
-    expect(new Set(claims.map(({ answer }) => answer))).toEqual(new Set(['recorded', 'refused']))
-    const recorded = new Map<string, number>()
-    for (const { innerHash } of await db.select({ innerHash: envelopes.innerHash }).from(envelopes)) {
-      recorded.set(innerHash, (recorded.get(innerHash) ?? 0) + 1)
-    }
-    const contradicted = claims.filter(
-      ({ innerHash, answer }) => recorded.get(innerHash) !== (answer === 'recorded' ? 1 : undefined),
-    )
-    expect(contradicted).toEqual([])
-    expect(await findContradictions(db)).toEqual([])
-    expect(await findDiscrepancies(db)).toEqual([])
-    for (const { id } of await findOpenTransfers(db)) {
-      const [envelope] = await findEnvelopes(db, [id])
-      await settleNamed(db, envelope?.innerHash ?? '', null, NOW)
-    }
-    expect(await findContradictions(db)).toEqual([])
-  },
-)
+  }
+  await Promise.all(Array.from({ length: 12 }, (_, index) => work(index % 2 === 0 ? db : other)))
+  expect(failures).toEqual([])
+  expect(new Set(claims.map(({ answer }) => answer))).toEqual(new Set(['recorded', 'refused']))
+  const recorded = new Map<string, number>()
+  for (const { innerHash } of await db.select({ innerHash: envelopes.innerHash }).from(envelopes)) {
+    recorded.set(innerHash, (recorded.get(innerHash) ?? 0) + 1)
+  }
+  const contradicted = claims.filter(
+    ({ innerHash, answer }) => recorded.get(innerHash) !== (answer === 'recorded' ? 1 : undefined),
+  )
+  expect(contradicted).toEqual([])
+  expect(await findContradictions(db)).toEqual([])
+  expect(await findDiscrepancies(db)).toEqual([])
+  for (const { id } of await findOpenTransfers(db)) {
+    const [envelope] = await findEnvelopes(db, [id])
+    await settleNamed(db, envelope?.innerHash ?? '', null, NOW)
+  }
+  expect(await findContradictions(db)).toEqual([])
+})
 
 test('makes only moves in the table of moves', async () => {
   const [payouts, batches] = [await movesOf('payouts'), await movesOf('batches')]

@@ -43,13 +43,16 @@ describe('amounts', () => {
     })
   })
 
-  test.each([[[1]], [[2 ** 53 - 1]], [Array.from({ length: 10 }, (_, i) => i + 1)]])('accepts %j', async (amounts) => {
-    const client = await fixture.client()
-    const { status, body } = await fixture.post(client, { amounts })
-    expect([status, body.status]).toEqual([200, 'running'])
-    expect(body.jobId).toMatch(/^[0-9a-f-]{36}$/)
-    expect(Object.keys(body).sort()).toEqual(['jobId', 'status'])
-  })
+  test.each([[[1]], [[2 ** 53 - 1]], [Array.from({ length: 10 }, (_, i) => i + 1)]])(
+    'accepts the amounts %j',
+    async (amounts) => {
+      const client = await fixture.client()
+      const { status, body } = await fixture.post(client, { amounts })
+      expect([status, body.status]).toEqual([200, 'running'])
+      expect(body.jobId).toMatch(/^[0-9a-f-]{36}$/)
+      expect(Object.keys(body).sort()).toEqual(['jobId', 'status'])
+    },
+  )
 
   test('rejects a body that is not an object, and runs the default batch without amounts', async () => {
     const client = await fixture.client()

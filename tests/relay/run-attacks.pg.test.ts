@@ -235,26 +235,23 @@ describe('someone who can write to the database', () => {
   test.each([
     ['verified', false],
     ['unverified', true],
-  ])(
-    'cannot have a payout paid again by deleting its records, even after a release that is %s',
-    async (_, isUnverified) => {
-      const queued = await queueRun([1n], 9n)
-      const { batch, payout, job } = queued
-      expect(await outcomeOf(batch)).toMatchObject({ items: ['paid'], received: [1n] })
-      await service.db.delete(transfers).where(eq(transfers.payout, payout.id))
-      await service.db.delete(batchItems).where(eq(batchItems.job, job.id))
-      await queueAgain(queued)
-      // Nothing that is recorded has used the channel's last number.
-      await relayUntil('moved')
-      const count = isUnverified ? 0 : 1
-      const relay = await composeRelay(service.running)
-      const released = await releaseMoved(relay, { address: runs.channel, isUnverified })
-      expect(released).toEqual({ recorded: count, settled: count })
-      await relayUntil(null)
-      // After an unverified release, the relay finds the payment on the ledger before it pays.
-      expect(await outcomeOf(batch)).toEqual({ items: ['paid'], payouts: ['paid'], received: [1n] })
-    },
-  )
+  ])('cannot have a payout paid again by deleting its records, even after a %s release', async (_, isUnverified) => {
+    const queued = await queueRun([1n], 9n)
+    const { batch, payout, job } = queued
+    expect(await outcomeOf(batch)).toMatchObject({ items: ['paid'], received: [1n] })
+    await service.db.delete(transfers).where(eq(transfers.payout, payout.id))
+    await service.db.delete(batchItems).where(eq(batchItems.job, job.id))
+    await queueAgain(queued)
+    // Nothing that is recorded has used the channel's last number.
+    await relayUntil('moved')
+    const count = isUnverified ? 0 : 1
+    const relay = await composeRelay(service.running)
+    const released = await releaseMoved(relay, { address: runs.channel, isUnverified })
+    expect(released).toEqual({ recorded: count, settled: count })
+    await relayUntil(null)
+    // After an unverified release, the relay finds the payment on the ledger before it pays.
+    expect(await outcomeOf(batch)).toEqual({ items: ['paid'], payouts: ['paid'], received: [1n] })
+  })
 })
 
 /** Runs a relay until the channel has this problem. */
