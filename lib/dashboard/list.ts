@@ -108,7 +108,7 @@ export function totals(counts: ReadonlyMap<string, number>, status: string): Pic
   return { counts: bounded, total: bounded.get(status) ?? 0 }
 }
 
-/** The conditions of a list for each value of its status, by which its tabs count. */
+/** The conditions of a list for each value of its status, whose matches its tabs count. */
 export const byStatus = <Status extends string>(
   statuses: readonly Status[],
   condition: (status: Status) => SQL | undefined,

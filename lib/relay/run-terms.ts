@@ -10,7 +10,7 @@ import { findRunChannels } from './channel-state.ts'
 import { OPEN_ITEM } from './item-row.ts'
 import { RELAY_TIMES } from './relay.ts'
 
-/** What a client needs to delegate to the relay's channels. */
+/** The terms under which a client delegates to the relay's channels. */
 interface RunTerms {
   /** the key that amounts are sealed to */
   publicKey: PublicRelayKey

@@ -103,7 +103,7 @@ export function openHttpArchive(
     }
   }
 
-  /** Every page of a range, checked for what no honest archive returns. */
+  /** Every page of a range, checked for responses that no honest archive gives. */
   async function readPages(path: string, query: Query, range: LedgerRange): Promise<ArchivedEvents> {
     const events: ArchivedEvent[] = []
     let complete = true

@@ -43,7 +43,7 @@ export function encryptTransfer(
   return { payload, next, witness, transferred: receipt.transferred }
 }
 
-/** Everything that a withdrawal publishes except its proof, constraints W1 to W_a5. Errors as `encryptTransfer`. */
+/** Everything that a withdrawal publishes except its proof, constraints W1 to W_a5. Throws like `encryptTransfer`. */
 export function encryptWithdrawal(withdrawal: Payment): Encrypted {
   const { fields, next, witness } = encryptPayment(withdrawal)
   return { payload: fields, next, witness }

@@ -97,7 +97,7 @@ export function runMessage(manifest: Manifest): string {
   return `Run batch ${batch} on ${passphrase}: ${payouts.length} payouts, manifest ${hash}`
 }
 
-/** The signature that starts a run, base64. Throws as `runMessage`. */
+/** The signature that starts a run, base64. Throws like `runMessage`. */
 export async function signManifest(signer: Signer, manifest: Manifest): Promise<string> {
   return encodeBase64(await signatureOf(signer, runMessage(manifest)))
 }

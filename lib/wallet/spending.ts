@@ -26,7 +26,7 @@ export interface Start {
   opening: Opening
 }
 
-/** Encrypts and proves one transfer under a new salt, without reading the ledger. Throws as `encryptTransfer`. */
+/** Encrypts and proves one transfer under a new salt, without reading the ledger. Throws like `encryptTransfer`. */
 export async function proveTransfer(
   deployment: Deployment,
   holder: AnyHolder,
@@ -60,7 +60,7 @@ export async function proveTransfer(
 
 /**
  * Encrypts and proves a delegation of part of the balance to a spender, under new salts. The contract stores any
- * `liveUntilLedger`, even one that has passed. Throws as `encryptTransfer`.
+ * `liveUntilLedger`, even one that has passed. Throws like `encryptTransfer`.
  */
 export async function proveDelegation(
   deployment: Deployment,
@@ -120,7 +120,7 @@ export function openAllowance(spender: AnyHolder, owner: string, entry: Delegati
 
 /**
  * Encrypts and proves one payment from an allowance, under a new salt, without reading the ledger. `rest` is the allowance
- * after the call. Throws as `encryptDelegatedTransfer`.
+ * after the call. Throws like `encryptDelegatedTransfer`.
  * @param holder the spender
  */
 export async function proveDelegatedTransfer(

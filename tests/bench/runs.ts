@@ -174,7 +174,7 @@ async function run(stage: RelayStage, { payees, channels, onStart }: RunTerms): 
   return paid.flatMap(({ ledger }) => ledger ?? [])
 }
 
-/** One delegation per channel, one per ledger, for the sum of the channel's payouts. */
+/** Delegates to each channel, one channel per ledger, the sum of the channel's payouts. */
 async function delegate(
   network: TestNetwork,
   employer: Holder,

@@ -218,7 +218,7 @@ describe('an unusable folder is named in the error', () => {
   })
 })
 
-test('a folder without the circuits of delegations generates the other proofs', async () => {
+test('a prover without the circuits of delegations generates the other proofs', async () => {
   const folder = await copyOf(CIRCUITS)
   for (const name of DELEGATION_CIRCUITS) {
     for (const ending of ['json', 'vk']) await rm(`${folder}/${name}.${ending}`)
