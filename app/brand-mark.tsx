@@ -1,4 +1,4 @@
-/** The service's logo: a payslip with unreadable lines. The name is beside it. */
+/** The service's logo: a payslip with unreadable lines. The name is next to it. */
 export function BrandMark({ size = 20 }: { size?: number }) {
   return (
     <svg width={size} height={size} viewBox="0 0 20 20" aria-hidden="true" className="shrink-0 text-accent">

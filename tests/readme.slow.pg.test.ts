@@ -39,7 +39,7 @@ afterAll(async () => {
  */
 const [HISTORY, CLOSE_MS] = [100, 1000]
 
-/** The embedded defaults, on ports of the test's own. The RPC drops the first payments while the journey goes on. */
+/** The embedded defaults, on separate ports. The RPC drops the first payments during the journey. */
 function variables(): Record<string, string> {
   return {
     PORT: String(ports.service),
@@ -62,7 +62,7 @@ function testedBlocks(language: string): string[] {
 const health = (field: string) =>
   `curl -s localhost:${ports.devnet}/rpc -d '{"jsonrpc":"2.0","id":1,"method":"getHealth"}' -H 'Content-Type: application/json' | grep -o '"${field}":[0-9]*' | cut -d: -f2`
 
-/** What the printed commands do not say: the bank asks once the RPC has dropped the first payment. */
+/** Not in the printed commands: the bank asks only after the RPC has dropped the first payment. */
 function withPassingMonths(script: string[]): string {
   const [readme = '', ...walkthrough] = script
   const bank = '# the bank: '

@@ -36,7 +36,7 @@ export default defineConfig({
     sequence: { sequencer: SlowFirst },
     silent: 'passed-only',
     env: {
-      // The tests about real proofs ask for them.
+      // Tests that need real proofs ask for them.
       DEVNET_PROOFS: 'stand-in',
       NODE_COMPILE_CACHE: new URL('../node_modules/.cache/node', import.meta.url).pathname,
       NODE_OPTIONS: `--import ${new URL('support/resolution.mjs', import.meta.url)}`,

@@ -9,7 +9,7 @@ interface ActionFormProps {
   label: string
   /** what the action is about, if the page has several forms with the label */
   about?: string
-  /** the label of the note, which says why; without it the action needs none */
+  /** the label of the note for the reason; absent if the action needs none */
   why?: string
   /** further fields of the action */
   fields?: Record<string, string>

@@ -17,7 +17,7 @@ export interface ListFile<Checks extends FilterChecks, Row> {
   /** of the file, without the day and the extension */
   name: string
   checks: Checks
-  /** all records that match, in parts */
+  /** all records that match, in chunks */
   read: (db: Database, filters: Filters<Checks>, service: Pick<Service, 'settings'>, now: Date) => AsyncIterable<Row[]>
   columns: readonly [head: string, value: (row: Row, now: Date) => CsvValue][]
 }
@@ -36,7 +36,7 @@ export function csvFile<Checks extends FilterChecks, Row>(list: ListFile<Checks,
         if (!service) throw new Refusal('unauthenticated')
         const now = service.now()
         const { filters, unknown } = readFilters(list.checks, queryOf(new URL(request.url).searchParams))
-        // A file of all records must not pass for one of some.
+        // A file of all records must not look like a filtered one.
         if (unknown.length > 0)
           throw new Refusal('filter-unknown', `unknown filter: ${unknown.map(wordsOf).join(', ')}`)
         const parts = list.read(readOnly(await service.database()), filters, service, now)

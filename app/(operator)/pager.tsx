@@ -8,7 +8,7 @@ interface PagerProps {
   list: Pick<List<unknown>, 'previous' | 'next'>
 }
 
-/** Links to the first page, and to those before and after this one. */
+/** Links to the first page, and to the previous and the next one. */
 export function Pager({ path, query, list: { previous, next } }: PagerProps) {
   if (previous === undefined && next === undefined) return null
   const to = (place: Query) => addressOf(path, { ...firstPage(query), ...place })

@@ -21,5 +21,5 @@ export function addressOf(path: string, query: Query): Route {
   return (filled.length === 0 ? path : `${path}?${new URLSearchParams(filled)}`) as Route
 }
 
-/** A query without the place of its page: of the first page, or of a file. */
+/** A query without its cursor: for the first page, or for a file. */
 export const firstPage = ({ after: _, before: __, ...query }: Query): Query => query

@@ -34,7 +34,7 @@ const PATHS: Record<RecordType, string> = {
   organisation: '/organisations',
 }
 
-/** The page of a record. */
+/** The path of a record's page. */
 export const recordPath = (type: RecordType, id: string): Route => addressOf(`${PATHS[type]}/${id}`, {})
 
 interface RecordLinkProps {

@@ -62,7 +62,7 @@ const SIGNS = {
 
 type Signs = typeof SIGNS
 
-/** The label of a status, also in CSV files. */
+/** The label of a status, which CSV files also use. */
 export function statusWord<Kind extends keyof Signs>(of: Kind, is: keyof Signs[Kind] & string): string {
   const signs: Record<string, readonly [Tone, string]> = SIGNS[of]
   return signs[is]?.[1] ?? is

@@ -13,7 +13,7 @@ interface TimelineProps {
   now: Date
 }
 
-/** What happened to a record, newest first. */
+/** The events of a record, newest first. */
 export function Timeline({ timeline: { events, hasMore }, older, network, now }: TimelineProps) {
   return (
     <section aria-labelledby="timeline" className="mb-8">

@@ -7,7 +7,7 @@ import { startedService } from './started-service.ts'
 
 export const metadata: Metadata = { title: 'API reference' }
 
-/** What holds for every operation, and the sections of the reference. */
+/** The rules that apply to every operation, and the sections of the reference. */
 export default async function ReferencePage() {
   const { settings } = await startedService()
   return (

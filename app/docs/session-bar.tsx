@@ -7,7 +7,7 @@ import { useInteractive } from './interactive.ts'
 import { claimsOf, keepSession, useSession } from './session-store.ts'
 import { signInWithNewWallet } from './test-wallet.ts'
 
-/** The session that the requests of this tab carry: who it is, and how to get one. */
+/** The session that this tab's requests carry: whose it is, and how to get one. */
 export function SessionBar({ hasTestIssuer }: { hasTestIssuer: boolean }) {
   const isInteractive = useInteractive()
   const session = useSession()

@@ -1,13 +1,13 @@
 /**
- * Signs in with a new wallet, made in this page: the service never sees its key, which is dropped afterwards. Browsers
- * can sign with Ed25519 themselves, so this needs no library.
+ * Signs in with a new wallet, created in this page: the service never sees its key, which is dropped afterwards.
+ * Browsers can sign with Ed25519 themselves, so this needs no library.
  */
 export async function signInWithNewWallet(): Promise<string> {
   const keys = (await crypto.subtle.generateKey('Ed25519', true, ['sign', 'verify'])) as CryptoKeyPair
   const publicKey = new Uint8Array(await crypto.subtle.exportKey('raw', keys.publicKey))
   const challenge = await ask(`/api/auth/sep10/challenge?account=${accountAddress(publicKey)}`)
   const envelope = Uint8Array.from(atob(challenge.transaction ?? ''), (character) => character.charCodeAt(0))
-  // A challenge is the type of its envelope (4 bytes), the transaction, and one signature of the server's (76 bytes).
+  // A challenge is the type of its envelope (4 bytes), the transaction, and one signature by the server (76 bytes).
   const transaction = envelope.slice(4, -76)
   const network = await sha256(new TextEncoder().encode(challenge.network_passphrase))
   const hash = await sha256(concat(network, envelope.slice(0, 4), transaction))

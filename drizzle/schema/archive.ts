@@ -161,7 +161,7 @@ export const archivePayloads = pgTable(
     status: text('status', { enum: ['wanted', 'stored', 'lost'] })
       .notNull()
       .default('wanted'),
-    /** how often no node had the transaction: the least tried are fetched first */
+    /** how many times no node had the transaction: the least tried are fetched first */
     tried: integer('tried').notNull().default(0),
     /** XDR of the ScVal under `payload` in the call's data */
     payload: bytea('payload'),

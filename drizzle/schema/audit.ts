@@ -158,8 +158,8 @@ export const acknowledgements = pgTable(
 )
 
 /**
- * How often the sponsor refused an account for one reason in one hour. The first refusal is a row of the audit log. The
- * others are only counted, so that refused requests cannot fill the log.
+ * How many times the sponsor refused an account for one reason in one hour. The first refusal is a row of the audit
+ * log. The others are only counted, so that refused requests cannot fill the log.
  */
 export const refusals = pgTable(
   'refusals',

@@ -162,9 +162,9 @@ export const batches = pgTable(
     failedCount: integer('failed_count').notNull().default(0),
     createdAt: instant('created_at').notNull().defaultNow(),
     startedAt: instant('started_at'),
-    /** when a payout of it was last sent, paid or failed; null until it starts */
+    /** when one of its payouts was last sent, paid or failed; null until it starts */
     progressedAt: instant('progressed_at'),
-    /** when a payout of it last failed */
+    /** when one of its payouts last failed */
     failedAt: instant('failed_at'),
     completedAt: instant('completed_at'),
   },

@@ -129,7 +129,10 @@ export const batchItems = pgTable(
     signedXdr: text('signed_xdr'),
     /** the channel's opening once that transfer has applied, as a JWE for the relay */
     sealedOpening: text('sealed_opening'),
-    /** whether a transfer of it that ended unpaid was submitted; only then does a run's item use the quota */
+    /**
+     * whether any of its transfers that ended without payment was submitted; only then does a run's item count against
+     * the quota
+     */
     submitted: boolean('submitted').notNull().default(false),
     /** the hash of the transfer that the ledger included, or of the last attempt */
     hash: text('hash'),
@@ -219,7 +222,10 @@ export const relayChannels = pgTable(
     /** when a relay last tried, which keeps the others from trying too, and why it could not; null before that */
     releaseTriedAt: instant('release_tried_at'),
     releaseRefusal: text('release_refusal', { enum: RELEASE_REFUSALS }),
-    /** an operator has paused the channel: it begins no item. Not a problem, which the next check would clear */
+    /**
+     * whether an operator has paused the channel: it starts no items. Not a problem, because the next check would clear
+     * it
+     */
     paused: boolean('paused').notNull().default(false),
     /** whether the relay that announces it can prove payments from a delegation, so that the channel can serve runs */
     runs: boolean('runs').notNull().default(false),

@@ -24,7 +24,7 @@ export const settlementCounts = pgTable(
   (table) => [primaryKey({ columns: [table.hour, table.status, table.sponsor, table.bucket] })],
 )
 
-/** Refused transfers in the audit log, by reason. A month that leaves the log stays counted. */
+/** Refused transfers in the audit log, by reason. Months that are exported from the log still count. */
 export const refusalCounts = pgTable('refusal_counts', {
   reason: text('reason').primaryKey(),
   count: bigint('count', { mode: 'number' }).notNull(),

@@ -14,7 +14,7 @@ import { presentOperation, refusalShape } from './presentation.ts'
 import { healthShape } from './service.ts'
 import { transferShape } from './transfers.ts'
 
-/** What holds for every operation, as Markdown. */
+/** The rules that apply to every operation, as Markdown. */
 export const DESCRIPTION = `Sessions, fee sponsorship and a payout back office for confidential payroll on the Stellar test network.
 
 The amount of a sponsored transfer never appears in a request or response: it is inside the proof that the client

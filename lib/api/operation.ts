@@ -111,7 +111,7 @@ interface OperationDocs<Path extends Route> {
   advice?: string
   /** the origins whose pages may read the responses, instead of CORS_ORIGINS */
   readers?: 'everybody'
-  /** whether it waits for ledgers to close, and so takes none of the user's slots */
+  /** whether it waits for ledgers to close, and so uses none of the user's slots */
   waitsForLedger?: true
   /** whether it needs neither database nor ledger */
   selfContained?: true

@@ -14,7 +14,7 @@ export const transferShape = z.object({
 })
 
 /**
- * The account whose transfers may be sponsored: only a wallet session has one. No body needs to be read to tell.
+ * The account whose transfers may be sponsored: only a wallet session has one. Can be checked before the body is read.
  * @throws Refusal `wallet-required`
  */
 export function requirePayer(session: Session): string {

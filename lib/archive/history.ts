@@ -13,14 +13,14 @@ import {
 import { covers } from './ranges.ts'
 import { positionOf } from './source.ts'
 
-/** The newest generation of a token's events, as far as it is ingested. */
+/** The newest generation of a token's events, as ingested so far. */
 export interface Archive {
   generation: Generation
   token: Stream
   registries: Stream[]
   /** of the token's events, ascending */
   ranges: StoredRange[]
-  /** the first and the last ledger that the token's ranges hold */
+  /** the first and the last ledger that the token's ranges cover */
   firstLedger: number
   ingestedThrough: number
 }
@@ -111,8 +111,8 @@ export async function readTokenEvents(db: Database, archive: Archive, query: Eve
 }
 
 /**
- * The events of the verifier and the auditor registries that the token has named, or of one of them. The archive lacks the
- * early events of a registry that was named late, so a reader of an earlier one asks for that alone.
+ * The events of the verifier and the auditor registries that the token has named, or of one of them. The archive lacks
+ * the early events of a registry that was named late, so a reader of an earlier registry requests that one alone.
  */
 export async function readRegistryEvents(
   db: Database,
@@ -149,7 +149,7 @@ export async function readTransactionEvents(db: Database, archive: Archive, txHa
     .orderBy(asc(archiveEvents.toid), asc(archiveEvents.eventIndex))
   const ledgers = { fromLedger: archive.firstLedger, toLedger: archive.ingestedThrough }
   const page = await present(db, archive, { ...ledgers, after: undefined, limit: rows.length }, rows, undefined)
-  // A ledger is stored whole, so a transaction with an event here has all of them here.
+  // Ledgers are stored whole, so if one event of a transaction is here, all of them are.
   return { ...page, complete: rows.length > 0 || page.complete }
 }
 

@@ -55,7 +55,7 @@ export async function ingest(
   const readHead = (sequence: number) => {
     const head = heads.get(sequence) ?? readLedgerHead(network, sequence)
     heads.set(sequence, head)
-    // A failure of one stream is not that of the others.
+    // One stream's failure must not affect the others.
     head.catch(() => heads.delete(sequence))
     return head
   }
@@ -82,7 +82,7 @@ export async function ingest(
   return stored
 }
 
-/** The registries that the token names at present. Where it cannot be read, they are known from its events alone. */
+/** The registries that the token names now. If that cannot be read, they are known from its events alone. */
 async function readRegistries({ network, token }: ArchiveContext): Promise<string[]> {
   const instance = await readInstance(network.server, token)
   return ['Verifier', 'Auditor'].flatMap((name) => {

@@ -129,7 +129,7 @@ function payloadsIn(argument: xdr.ScVal): xdr.ScVal[] {
     const payload = fieldsOf(xdr.ScVal.fromXdr(argument.bytes.toBytes())).get('payload')
     return payload ? [payload] : []
   } catch {
-    // Other bytes.
+    // The bytes are something else.
     return []
   }
 }

@@ -24,7 +24,7 @@ export function covers(ranges: readonly LedgerRange[], from: number, through: nu
 }
 
 /**
- * The archive is late when less than this part of the RPC's history is left before events are lost: three days and a half of
- * a public RPC's seven.
+ * The archive is late when less than this fraction of the RPC's history is left before events are lost: three and a
+ * half of a public RPC's seven days.
  */
 export const LEAST_HISTORY_LEFT = 0.5

@@ -20,7 +20,7 @@ const WINDOW_MS = 5_000
 const windows = new WeakMap<object, { at: number; window: Promise<Window> }>()
 
 /**
- * The window as of at most five seconds ago: strangers may ask as often as they like.
+ * A window read at most five seconds ago, because anyone may request it as often as they like.
  * @throws LedgerError `unavailable`
  */
 export function recentWindow(network: Network): Promise<Window> {
@@ -56,7 +56,7 @@ const LEDGERS = z.object({
 
 /**
  * The ledger `sequence`, from a node that has it.
- * @throws LedgerError `unavailable`, also when the RPC does not have this ledger
+ * @throws LedgerError `unavailable`, including when the RPC does not have this ledger
  */
 export async function readLedgerHead(network: Network, sequence: number): Promise<LedgerHead> {
   const shape = LEDGERS.refine(
@@ -125,9 +125,9 @@ export const ledgerOf = (toid: bigint): number => Number(toid >> 32n)
 
 /**
  * Fetches the events of `contract` from ledger `from`, as far as one request reads: a node scans a few thousand ledgers
- * at a time. Reads further pages only while the first ledger is incomplete. Doesn't trust the order of events or a claim
- * that a page is complete: a ledger is complete once the cursor is past it.
- * @throws LedgerError `unavailable`, also if the page contradicts itself or `from` is outside the RPC's history
+ * at a time. Reads further pages only while the first ledger is incomplete. Doesn't trust the order of events or a
+ * claim that a page is complete: a ledger is complete once the cursor is past it.
+ * @throws LedgerError `unavailable`, including when the page contradicts itself or `from` is outside the RPC's history
  */
 export async function fetchEvents(network: Network, contract: string, from: number): Promise<EventPage> {
   const filters = [{ type: 'contract', contractIds: [contract] }]
@@ -161,7 +161,7 @@ export async function fetchEvents(network: Network, contract: string, from: numb
   return { events: events.sort((one, other) => (one.id < other.id ? -1 : 1)), through }
 }
 
-/** The last ledger that lies whole before a cursor, which is the id of the last event, or ends a ledger. */
+/** The last ledger that is entirely before a cursor. A cursor is the id of the last event, or the end of a ledger. */
 function lastCompleteLedger(cursor: string): number {
   const { toid, eventIndex } = positionOf(cursor)
   const endsLedger = (toid & LAST_IN_LEDGER.place) === LAST_IN_LEDGER.place && eventIndex >= LAST_IN_LEDGER.eventIndex

@@ -87,7 +87,7 @@ interface Attempt {
   now: Date
 }
 
-/** The first number of the advisory lock. No other lock of this service uses it. */
+/** The first key of the advisory lock. No other lock of this service uses it. */
 const SIGN_IN_LOCK = 722_013
 /** The owner of unknown browsers' transactions, which run one by one. A known browser never waits for them. */
 const STRANGERS = 'sign-in of strangers'

@@ -48,7 +48,7 @@ export function isPassword({ password }: OperatorSettings, tried: string): boole
 const SESSION = 'operator-session+jwt'
 const BROWSER = 'operator-browser+jwt'
 
-/** Signs the cookie of a session, with the name that the operator gave. */
+/** Signs a session cookie that contains the name the operator gave. */
 export function mintOperatorSession(settings: OperatorSettings, name: string, now: Date): Promise<string> {
   return mint(settings, { typ: SESSION, id: randomUUID(), seconds: OPERATOR_SESSION_SECONDS, claims: { name } }, now)
 }

@@ -27,7 +27,7 @@ disclose: answers a request to disclose payments that a channel in CHANNEL_SEEDS
 signed it (npm run wallet -- authorize-disclosure). Repeat --hash for several. See docs/disclosure.md.`
 
 /**
- * The configuration of a relay that runs beside a service. It signs no sessions, so their secret may be random. Its
+ * The configuration of a relay that runs alongside a service. It signs no sessions, so their secret may be random. Its
  * maintenance resumes the items of its key, whether or not this host's configuration enables batch jobs.
  * @throws ConfigurationError if the database or the ledger would be embedded: the service then runs a relay itself
  */

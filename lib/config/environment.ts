@@ -125,7 +125,7 @@ function checkRelay({ RELAY_PUBLIC_KEY: publicKey, RELAY_PRIVATE_KEY: privateKey
   }
 }
 
-/** The longest wait of a request on Vercel, in seconds: vercel.json limits functions to 60. */
+/** The longest that a request can wait on Vercel, in seconds: vercel.json limits functions to 60. */
 const LONGEST_WAIT_ON_VERCEL = 50
 
 /** Vercel has no long-running process and no persistent disk, so nothing can be embedded there. */

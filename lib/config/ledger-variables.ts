@@ -67,7 +67,7 @@ export const SPONSOR = {
     }),
   SPONSOR_CALLS_BUDGET: stroops.optional().meta({
     about:
-      'The part of `SPONSOR_DAILY_BUDGET`, in stroops, that `register` and `merge` may use together: new accounts are free, so anybody could call them all day.',
+      'The part of `SPONSOR_DAILY_BUDGET`, in stroops, that `register` and `merge` may use together: new accounts are free, so anyone could call them all day.',
     unset: 'a quarter of `SPONSOR_DAILY_BUDGET`',
     example: '2500000000',
   }),
@@ -175,7 +175,7 @@ export const EMBEDDED_LEDGER = {
     }),
   DEVNET_HISTORY_LEDGERS: count(100, 200_000).default(17_280).meta({
     about:
-      'How many ledgers its RPC keeps. Older transactions, events and ledgers are not available. On testnet 120,960, seven days.',
+      'How many ledgers its RPC keeps. Older transactions, events and ledgers are not available. Testnet keeps 120,960, which is seven days.',
   }),
   DEVNET_PROOFS: z.enum(['real', 'stand-in'], 'neither real nor stand-in').default('real').meta({
     about:

@@ -74,7 +74,7 @@ export async function listAudit(db: Database, filters: AuditFilters, page: PageR
   return { ...part, ...totals(counts, 'all') }
 }
 
-/** Reads the entries that match the filters, newest first, in parts of at most `size`. */
+/** Reads the entries that match the filters, newest first, in chunks of at most `size`. */
 export async function* readAudit(db: Database, filters: AuditFilters, size?: number): AsyncGenerator<AuditLine[]> {
   yield* readAll(sourceOf(db, await conditionOf(db, filters)), size)
 }

@@ -58,7 +58,7 @@ export async function listBatches(db: Database, filters: BatchFilters, page: Pag
   return { ...part, ...totals(counts, filters.status) }
 }
 
-/** Reads the batches that match the filters, newest first, in parts of at most `size`. */
+/** Reads the batches that match the filters, newest first, in chunks of at most `size`. */
 export const readBatches = (db: Database, filters: BatchFilters, size?: number) =>
   readAll(sourceOf(db, { ...filters, sort: '' }), size)
 

@@ -15,9 +15,11 @@ export interface ChannelLine {
   problem: ChannelProblem | null
   /** since when it has this problem */
   problemSince: Date | null
-  /** by an operator: it begins no item */
+  /** by an operator: it starts no new items */
   isPaused: boolean
-  /** when an operator last asked for the release, by what name and why, and why no relay could carry it out */
+  /**
+   * when an operator last asked for the release, the operator's name and reason, and why no relay could carry it out
+   */
   releaseRequestedAt: Date | null
   releaseRequestedBy: string | null
   releaseNote: string | null

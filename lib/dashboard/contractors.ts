@@ -35,7 +35,7 @@ export interface ContractorLine {
   status: ContractorStatus
   email: string | null
   address: string | null
-  /** at the last look-up of its address */
+  /** at the last lookup of its address */
   isRegistered: boolean
   /** whether a user has accepted the invite */
   isLinked: boolean
@@ -77,7 +77,7 @@ export async function findContractorLine(db: Database, id: string): Promise<Cont
   return contractor
 }
 
-/** Reads the contractors that match the filters, newest first, in parts of at most `size`. */
+/** Reads the contractors that match the filters, newest first, in chunks of at most `size`. */
 export const readContractors = (db: Database, filters: ContractorFilters, size?: number) =>
   readAll(sourceOf(db, { ...filters, sort: '' }), size)
 

@@ -7,7 +7,7 @@ const NAMED = { organisation: organisations, contractor: contractors, batch: bat
 /** The names of the records by which a list is filtered, by filter. */
 export type FilterNames = Partial<Record<keyof typeof NAMED, string>>
 
-/** Finds the names of the records by which a list is filtered, even of removed ones. */
+/** Looks up the names of the records that a list is filtered by, including removed ones. */
 export async function findFilterNames(db: Database, filters: Record<string, string | undefined>): Promise<FilterNames> {
   const names: FilterNames = {}
   for (const [filter, table] of Object.entries(NAMED) as [keyof typeof NAMED, typeof organisations][]) {

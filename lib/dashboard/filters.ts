@@ -65,7 +65,10 @@ export const having = (column: AnyPgColumn, value: string): SQL | undefined =>
 
 const DAY_MS = 86_400_000
 
-/** From the start of the day `from`, or from that time on, to the end of the day `to`, or before that time, in UTC. */
+/**
+ * The condition that a column is in the given period, in UTC: from a time or the start of a day, to before a time or to
+ * the end of a day.
+ */
 export function betweenDays(column: AnyPgColumn, { from, to }: { from: string; to: string }): SQL | undefined {
   const [start, end] = [startOf(from), endOf(to)]
   return and(start && gte(column, start), end && lt(column, end))
@@ -88,8 +91,8 @@ export function endOf(text: string): Date | undefined {
 }
 
 /**
- * The values of a column in a subquery, as an array: PostgreSQL looks each up in an index. It might answer `in` by walking
- * through the whole list instead, in the hope of an early match.
+ * The values of a column in a subquery, as an array: PostgreSQL looks each up in an index. It might evaluate `in` by
+ * scanning the whole list instead, hoping for an early match.
  */
 export const anyOf = (column: AnyPgColumn, values: SQL | { getSQL(): SQL }): SQL =>
   sql`${column} = any(array(${values}))`

@@ -97,7 +97,7 @@ export async function findJob(db: Database, id: string): Promise<JobSummary | un
   return job
 }
 
-/** Reads the jobs that match the filters, newest first, in parts of at most `size`. */
+/** Reads the jobs that match the filters, newest first, in chunks of at most `size`. */
 export const readJobs = (db: Database, filters: JobFilters, size?: number) =>
   readAll(sourceOf(db, { ...filters, sort: '' }), size)
 
@@ -166,7 +166,7 @@ function paying(db: Database, contractor: string) {
   return union(ofRuns, ofJobs)
 }
 
-/** Counts the items of jobs. A run has as many as its batch. */
+/** Counts the items of jobs. A run has one item per payout of its batch. */
 async function countItems(db: Database, jobs: Awaited<ReturnType<typeof selectJobs>>): Promise<JobSummary[]> {
   const { job, status, queuedAt, sentAt, settledAt } = batchItems
   const rows = await db

@@ -29,7 +29,7 @@ export const PAGE_SIZE = 50
 /** How many rows an export reads at a time. */
 export const PART_SIZE = 1_000
 
-/** Lists count up to this number of records: to count all would read all. */
+/** Lists count up to this number of records: counting all of them would read all of them. */
 export const MOST_COUNTED = 10_000
 
 /** What a query of a list adds to its filters. */
@@ -46,7 +46,7 @@ export interface Source<Row> {
   placeOf: (row: Row) => Place
 }
 
-/** Reads a page and whether there are rows on either side of it. A place that no longer has rows before it is the start. */
+/** Reads a page and whether there are rows on either side of it. A place with no rows before it is the start. */
 export async function readPage<Row>(
   source: Source<Row>,
   { after, before }: PageRequest,
@@ -72,7 +72,7 @@ export async function readPage<Row>(
   }
 }
 
-/** Reads all rows of a list in parts of at most `size`, each after the last row of the one before. */
+/** Reads all rows of a list in chunks of at most `size`, each starting after the last row of the previous one. */
 export function readAll<Row>({ order, read, placeOf }: Source<Row>, size = PART_SIZE): AsyncGenerator<Row[]> {
   return readInParts(
     (last) =>
@@ -108,7 +108,7 @@ export function totals(counts: ReadonlyMap<string, number>, status: string): Pic
   return { counts: bounded, total: bounded.get(status) ?? 0 }
 }
 
-/** The conditions of a list for each value of its status, by which its tabs count. */
+/** The conditions of a list for each value of its status, whose matches its tabs count. */
 export const byStatus = <Status extends string>(
   statuses: readonly Status[],
   condition: (status: Status) => SQL | undefined,

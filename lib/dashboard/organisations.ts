@@ -49,7 +49,7 @@ export async function findOrganisationLine(db: Database, id: string, now: Date):
   return organisation
 }
 
-/** Reads the organisations that match the filters, newest first, in parts of at most `size`. */
+/** Reads the organisations that match the filters, newest first, in chunks of at most `size`. */
 export const readOrganisations = (db: Database, filters: OrganisationFilters, now: Date, size?: number) =>
   readAll(sourceOf(db, { ...filters, sort: '' }, now), size)
 
@@ -87,7 +87,7 @@ async function addNumbers(
 ): Promise<OrganisationLine[]> {
   const ids = shown.map(({ id }) => id)
   const users = await findUsers(db, ids)
-  // Present and removed contractors have separate indexes.
+  // Current and removed contractors have separate indexes.
   const payments = await paymentsOf(db, ids, isNull)
   const formerPayments = await paymentsOf(db, ids, isNotNull)
   const work = await startedBatchesOf(db, ids, now)
@@ -103,7 +103,7 @@ async function addNumbers(
 
 /**
  * Returns when each organisation's payouts were last paid.
- * @param isOfContractors `isNull` for payouts to its present contractors, `isNotNull` for those to removed ones
+ * @param isOfContractors `isNull` for payouts to its current contractors, `isNotNull` for those to removed ones
  */
 async function paymentsOf(db: Database, ids: string[], isOfContractors: typeof isNull | typeof isNotNull) {
   const rows = await db

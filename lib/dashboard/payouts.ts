@@ -75,7 +75,7 @@ export async function listPayouts(db: Database, filters: PayoutFilters, page: Pa
   return { ...part, ...totals(new Map(counted.map(({ value, count }) => [value, count])), filters.status) }
 }
 
-/** Reads the payouts that match the filters in parts of at most `size`. */
+/** Reads the payouts that match the filters in chunks of at most `size`. */
 export const readPayouts = (db: Database, filters: PayoutFilters, size?: number) => readAll(sourceOf(db, filters), size)
 
 /** Payouts in the order of their instructions, or those of an organisation or a contractor newest first. */

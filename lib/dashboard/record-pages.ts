@@ -43,7 +43,7 @@ export async function readTransferPage(
     .from(envelopeRows)
     .where(eq(envelopeRows.transfer, id))
   const events = await readTransferEvents(db, eq(transferRows.id, id))
-  // The id of this transfer says nothing on its own page.
+  // On a transfer's own page, its id is redundant.
   const own = events.map(({ detail: { transfer: _, ...detail }, ...event }): TimelineEvent => ({ ...event, detail }))
   const entries = ofRecord('transfer', id, ...hashes.map(({ hash }) => hash))
   const [timeline, attention] = await Promise.all([

@@ -49,7 +49,7 @@ export async function listRefusals(db: Database, filters: RefusalFilters, page: 
   return await readPage(await sourceOf(db, filters), page)
 }
 
-/** Reads the refusals that match the filters, newest first, in parts of at most `size`. */
+/** Reads the refusals that match the filters, newest first, in chunks of at most `size`. */
 export async function* readRefusals(db: Database, filters: RefusalFilters, size?: number) {
   yield* readAll(await sourceOf(db, { ...filters, sort: '' }), size)
 }

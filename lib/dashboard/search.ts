@@ -15,7 +15,7 @@ export interface Hit {
   id: string
   /** its name, if it has one; the account of a transfer */
   name: string | null
-  /** the property that is the text, or begins with it */
+  /** the property that equals the text, or begins with it */
   by: 'id' | 'hash' | 'address' | 'account' | 'email' | 'name' | 'request id'
   organisation: { id: string; name: string } | null
   /** when it was created */
@@ -71,7 +71,7 @@ function searchesFor(db: Database, q: string): Search[] {
   ]
 }
 
-/** A query of the search. They run one after the other: a transaction has one connection. */
+/** A query of the search. They run one at a time, because a transaction has one connection. */
 type Search = () => Promise<Found[]>
 
 /** A hit with the id of its organisation. */
@@ -145,7 +145,7 @@ function byHash(db: Database, hash: string): Search[] {
   ]
 }
 
-/** Its transfers may be millions: a filter of their list finds them. */
+/** It may have millions of transfers, so it is searched through the filter of their list. */
 function byAddress(db: Database, address: string): Search[] {
   return [
     byUser(db, address),

@@ -63,8 +63,8 @@ export async function readSpending(db: Database, sponsor: string, now: Date): Pr
 }
 
 /**
- * The fees charged to a sponsor for the transfers of the last 24 hours. The first hour is not whole, so it isn't rolled
- * up.
+ * The fees charged to a sponsor for the transfers of the last 24 hours. The first hour is partial, so its transfers are
+ * summed directly.
  */
 async function readSpent(db: Database, sponsor: string, now: Date): Promise<Pick<Spending, 'spentInDay' | 'hours'>> {
   const since = new Date(now.getTime() - DAY_MS)

@@ -15,7 +15,7 @@ import { envelopeRows, transferRows } from './transfer-rows.ts'
 export interface TimelineEvent {
   at: Date
   what: string
-  /** the colour of an end, good or bad */
+  /** the colour of a final event */
   tone?: 'good' | 'bad'
   /** ids of other records, hashes, codes, reasons and notes, by name */
   detail: AuditDetail
@@ -128,7 +128,7 @@ export async function readTimeline(
 const requestOf = ({ requestId }: { requestId: string | null }): AuditDetail =>
   requestId === null ? {} : { request: requestId }
 
-/** The actions of the audit log that the rows of a transfer show as well. */
+/** The actions of the audit log that a transfer's rows also show. */
 export const TRANSFER_ACTIONS = ['transfer.sponsored', 'transfer.settled'] as const satisfies AuditAction[]
 
 type TransferRow = typeof transferRows.$inferSelect

@@ -23,7 +23,10 @@ export const TRANSFER_FILTERS = {
 /** `faucet` is the faucet's account, whose deposits are listed only if its account is the filter. */
 export type TransferFilters = Filters<typeof TRANSFER_FILTERS> & { faucet?: string | undefined }
 
-/** The condition for the transfers on a part of a filtered list. For an `account` it covers no more than the part can show. */
+/**
+ * The condition for the transfers on a page of a filtered list. For an `account` it covers no more than the page can
+ * show.
+ */
 export function matching(db: Database, filters: TransferFilters, part: Part): SQL | undefined {
   const { account } = filters
   const condition = and(conditionOf(db, filters), part.beside)

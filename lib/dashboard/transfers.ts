@@ -87,13 +87,13 @@ export async function listTransfers(
   return { ...part, ...totals(counts, filters.view) }
 }
 
-/** Reads the transfers that match the filters, newest first, in parts of at most `size`. */
+/** Reads the transfers that match the filters, newest first, in chunks of at most `size`. */
 export const readTransfers = (db: Database, filters: TransferFilters, size?: number) =>
   readAll(sourceOf(db, { ...filters, sort: '' }), size)
 
 const NEWEST = byTime(transferRows)
 
-/** What the counts of a list read. */
+/** The part of a list that its counts read. */
 const COUNTED: Part = { beside: undefined, order: orderedBy(NEWEST), limit: MOST_COUNTED + 1 }
 
 const VIEWS = Object.keys(TRANSFER_VIEWS) as TransferView[]
@@ -111,7 +111,7 @@ function sourceOf(db: Database, filters: TransferFilters): Source<TransferLine> 
   }
 }
 
-/** The newest MOST_COUNTED transfers that match, by what the service paid for them: the highest fee first. */
+/** The newest MOST_COUNTED transfers that match, sorted by the service's fee, highest first. */
 function byFee(db: Database, filters: TransferFilters): Source<TransferLine> {
   const { id, feeCharged, sequence } = transferRows
   const recent = db

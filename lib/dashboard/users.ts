@@ -15,7 +15,7 @@ export async function findUsers(db: Database, ids: readonly string[]): Promise<M
   return new Map([...grouped].map(([id, users]) => [id, users.map(({ sub, email }) => ({ sub, email }))]))
 }
 
-/** Finds who the users of jobs are: their organisations, or the users themselves without one. */
+/** Finds the organisations of the jobs' users, or the users themselves if they have none. */
 export async function findUsersOf(
   db: Database,
   jobs: readonly { sub: string }[],

@@ -8,7 +8,7 @@ import { type Database, transact } from './connection.ts'
 import { readInParts } from './keyset.ts'
 
 const PART = 1_000
-/** Entries that one SQL transaction deletes: no other entry can be written meanwhile. */
+/** Entries that one SQL transaction deletes: no other entry can be written in the meantime. */
 const DELETED_AT_ONCE = 10_000
 
 /**
@@ -50,8 +50,8 @@ export async function exportAudit(
 }
 
 /**
- * Deletes the exported entries that the roll-up of refusals has passed. Each part is recorded in the SQL transaction that
- * deletes it. Only the owner of the table can do this: it turns off the trigger that refuses deletions, inside of
+ * Deletes the exported entries that the roll-up of refusals has passed. Each part is recorded in the SQL transaction
+ * that deletes it. Only the owner of the table can do this: it turns off the trigger that refuses deletions, inside
  * transactions that lock the table.
  * @param last the sequence of the last exported entry
  */

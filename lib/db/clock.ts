@@ -9,7 +9,7 @@ export async function readClock(db: Database): Promise<number> {
   return row.now
 }
 
-/** The present by the database's clock, or by this process's own while the database cannot be reached. */
+/** The current time by the database's clock, or by this process's own while the database cannot be reached. */
 export async function readPresent({ database, now }: { database(): Promise<Database>; now(): Date }): Promise<Date> {
   try {
     return new Date(await readClock(await database()))

@@ -51,7 +51,7 @@ export function orderedBy({ lead, sequence, ascending = false }: Order, side: 'a
 }
 
 /**
- * Reads a long result in parts of at most `size` rows. `read` gets the last row of the previous part and continues
+ * Reads a long result in chunks of at most `size` rows. `read` gets the last row of the previous chunk and continues
  * after it (keyset), so concurrent inserts cause no row to be skipped or repeated.
  */
 export async function* readInParts<Row>(

@@ -21,7 +21,7 @@ const applied = pgTable(MIGRATIONS.migrationsTable, {
   createdAt: bigint('created_at', { mode: 'number' }),
 })
 
-/** The advisory lock of migrations: two instances that start together migrate one after the other. */
+/** The advisory lock of migrations: two instances that start together take turns. */
 const MIGRATION_LOCK = 7_220_130_419_663_201n
 
 /** The database has a schema that this version did not create and cannot migrate. */

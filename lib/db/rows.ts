@@ -9,8 +9,9 @@ export type Row<Columns extends Record<string, AnyColumn>> = { [Name in keyof Co
  * A query for many rows, which selects exactly `columns`, in their order. drizzle's mapping determines the decoder of
  * every cell, which dominates the cost of a thousand rows; here the decoder is determined once per column. Only a few
  * such queries run concurrently and the others wait, so none may be part of a transaction, which would occupy a
- * connection in the meantime. `execute` takes the owner of the rows: owners take turns.
- * @param name under which each connection prepares the statement; without it the statement is planned each time
+ * connection in the meantime. `execute` takes the owner of the rows, and owners take turns.
+ * @param name the name under which each connection prepares the statement; without it the statement is planned each
+ *   time
  */
 export function rowsOf<Columns extends Record<string, AnyColumn>>(
   db: Database,

@@ -25,7 +25,7 @@ export interface AuditedAccount {
   receiving: Opening | undefined
 }
 
-/** What is left of a delegation, as far as the auditor has read it. */
+/** The rest of a delegation, as far as the auditor could read it. */
 export interface AuditedDelegation {
   owner: string
   spender: string
@@ -71,7 +71,7 @@ export function readAudit(
 type Entry = Pick<AuditLine, 'account' | 'operation' | 'counterparty' | 'amount' | 'note'>
 type Decoded = NonNullable<ReturnType<typeof decodeEvent>>
 
-/** The balances so far, and what is left of each delegation. */
+/** The balances so far, and the rest of each delegation. */
 class Books {
   readonly accounts = new Map<string, AuditedAccount>()
   readonly delegations = new Map<string, AuditedDelegation>()
@@ -99,7 +99,7 @@ class Books {
     this.delegations.set(`${owner} ${spender}`, { owner, spender, rest })
   }
 
-  /** Ends a delegation. @returns what was left of it */
+  /** Ends a delegation. @returns the rest of it */
   revoke(owner: string, spender: string): Opening | undefined {
     const rest = this.delegations.get(`${owner} ${spender}`)?.rest
     this.delegations.delete(`${owner} ${spender}`)
@@ -115,7 +115,7 @@ class Books {
 const sum = (one: Opening | undefined, other: Opening | undefined): Opening | undefined =>
   one && other && addOpenings(one, other)
 
-/** Enters an event into the books. @returns its lines, one for each account that it changes */
+/** Records an event. @returns its lines, one for each account that it changes */
 function enter(books: Books, secrets: readonly bigint[], event: Decoded): Entry[] {
   const { name: operation, addresses, fields } = event
   const [first = '', second = '', third = ''] = addresses
@@ -184,7 +184,7 @@ function pay(
   ]
 }
 
-/** Adds the rest of the delegation. Without its last event, the balance is unknown from here on. */
+/** Adds the rest of the delegation. Without its last event, the balance is unknown from this point. */
 function revoke(books: Books, owner: string, spender: string): Entry {
   const rest = books.revoke(owner, spender)
   books.checkpoint(owner, sum(books.of(owner).spendable, rest))

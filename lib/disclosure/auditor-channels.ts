@@ -15,7 +15,7 @@ export interface AuditedBalance {
   amount: bigint | undefined
   /** the payer's spendable balance afterwards; undefined where a delegation pays */
   balance: Opening | undefined
-  /** what is left of the delegation afterwards */
+  /** the rest of the delegation afterwards */
   allowance: Opening | undefined
 }
 
@@ -49,7 +49,7 @@ function readSecretly(secret: bigint, fields: Fields, delegate: string | undefin
   const isDelegated = 'a_tilde_aud_s' in fields
   const rest = unmask(fields, isDelegated ? 'a_tilde_aud_s' : 'b_tilde_aud_s', masks?.[1])
   const blinding = unmask(fields, 'r_tilde_aud_s', masks?.[2])
-  // Another secret gives a value in range once in 2^127 times.
+  // With another secret, the value is in range only once in 2^127 times.
   if (rest === undefined || blinding === undefined || rest >= AMOUNT_LIMIT) return undefined
   const after = { value: rest, blinding }
   const amount = unmask(fields, 'v_tilde_aud_s', masks?.[0])
@@ -77,7 +77,7 @@ function masksOf(tag: bigint, secret: bigint, fields: Fields): [bigint, bigint, 
   return own === undefined || salt === undefined ? undefined : lanes(tag, own, salt)
 }
 
-/** Both channels of an event have one ephemeral key, and a multiplication takes milliseconds. */
+/** Both channels of an event share one ephemeral key, and a multiplication takes milliseconds. */
 const shared = new WeakMap<Fields, Map<bigint, bigint | undefined>>()
 
 function shareWith(secret: bigint, fields: Fields): bigint | undefined {
@@ -100,7 +100,7 @@ function fieldIn(fields: Fields, name: string): bigint | undefined {
   return value instanceof Uint8Array ? attempt(() => decodeField(value)) : undefined
 }
 
-/** An event with an invalid point or field cannot be read, which is no error of the auditor. */
+/** An event with an invalid point or field cannot be read. That isn't the auditor's error. */
 function attempt<Result>(work: () => Result): Result | undefined {
   try {
     return work()

@@ -9,7 +9,7 @@ import { DisclosureError } from './disclosure-error.ts'
 import { digest, fromArchive, readRecentEvents } from './ledger-event.ts'
 import { isKey, type LedgerEvent } from './payment.ts'
 
-/** The place of an event on the ledger. */
+/** The position of an event on the ledger. */
 export type EventPlace = Pick<LedgerEvent, 'id' | 'ledger'>
 
 interface KeySources {
@@ -19,8 +19,8 @@ interface KeySources {
 }
 
 /**
- * The keys that an auditor had when these events were emitted. A registry's storage has the present key only, and the token
- * names its present registry only: what changed since is in their events.
+ * The keys that an auditor had when these events were emitted. A registry stores only the current key, and the token
+ * names only its current registry. Their events show earlier ones.
  * @throws DisclosureError `auditor-key-unknown`, `archives-differ`
  */
 export async function findAuditorKeys(
@@ -46,13 +46,13 @@ export async function findAuditorKeys(
   })
 }
 
-/** A key of an auditor in a registry, and what changed it. `before`: the key up to a rotation. */
+/** An auditor's key in a registry, and the events that changed it. `before`: the key up to a rotation. */
 interface KeyHistory {
   present: Uint8Array | undefined
   changes: { id: string; before?: Uint8Array }[]
 }
 
-/** Reads the present key first: if it is rotated meanwhile, the rotation is among the changes. */
+/** Reads the current key first: if it is rotated in the meantime, the rotation is among the changes. */
 async function readKeyHistory(
   sources: KeySources,
   { registry, auditorId, from }: { registry: string; auditorId: number; from: number },
@@ -108,16 +108,16 @@ async function findRegistries(sources: KeySources, events: readonly EventPlace[]
   return registries
 }
 
-/** The auditor registry that the token itself names at present. */
+/** The auditor registry that the token itself names now. */
 async function readPresentRegistry(server: rpc.Server, token: string): Promise<string> {
   const setting = settingOf(await readInstance(server, token), 'Auditor')
   if (setting?.type !== 'scvAddress') {
-    throw new LedgerError('foreign-contract', `the contract ${token} is no confidential token`)
+    throw new LedgerError('foreign-contract', `the contract ${token} is not a confidential token`)
   }
   return Address.fromScVal(setting).toString()
 }
 
-/** The registry that the token named at the end of the ledger before `ledger`: that of the last event which named one. */
+/** The registry that the token named at the end of the ledger before `ledger`: in the last event that named one. */
 async function findRegistryBefore({ server, token, archives }: KeySources, ledger: number): Promise<string> {
   const { floor } = limitsOf(await server.getHealth())
   const recent = ledger > floor ? await readRecentEvents(server, [replacementsOf(token)], floor) : []
@@ -164,7 +164,7 @@ interface Reading {
   readArchived(archive: TokenArchive, from: number, to: number): Promise<ArchivedEvents>
 }
 
-/** A contract's events from a ledger on, in ledger order. All archives must agree. */
+/** A contract's events from ledger `from` on, in ledger order. All archives must agree. */
 async function readSince({ server, archives }: KeySources, from: number, reading: Reading): Promise<LedgerEvent[]> {
   const { floor, seam } = limitsOf(await server.getHealth())
   const joint = archives.length === 0 ? floor : seam

@@ -6,7 +6,7 @@ import { type Signer, signatureOf } from '#lib/wallet/signer.ts'
 import type { EventReference } from './bundle.ts'
 import { DisclosureError } from './disclosure-error.ts'
 
-/** What an owner lets a channel disclose: payments from its delegation, to the requester of one request. */
+/** The payments from its delegation that an owner lets a channel disclose, to the requester of one request. */
 export interface Authorization {
   passphrase: string
   /** the owner, G… */
@@ -37,7 +37,7 @@ export async function authorizeDisclosure(signer: Signer, authorization: Authori
 }
 
 /**
- * A channel discloses only what the owner of the delegation has signed.
+ * Requires that the owner of the delegation has signed this disclosure.
  * @param signers of the owner's account, from the ledger
  * @throws DisclosureError `not-authorized`
  */

@@ -9,7 +9,8 @@ type BalanceRequest = Extract<DisclosureRequest, { statement: 'balance' }>
 
 /**
  * Answers a request about the spendable balance, whose opening the wallet has just rebuilt.
- * @throws DisclosureError `not-true` for a threshold that the balance does not keep, `other-keys`; WalletError `unspendable`
+ * @throws DisclosureError `not-true` for a threshold that the balance does not meet, `other-keys`; WalletError
+ *   `unspendable`
  */
 export async function discloseBalance(
   context: DiscloserContext,

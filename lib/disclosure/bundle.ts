@@ -10,7 +10,10 @@ const VERSION = 'confidential-disclosure/1'
 /** The size of a zero-knowledge proof in bytes. A proof without zero knowledge is shorter. */
 export const ZK_PROOF_BYTES = 16_224
 
-/** Where an event is on the ledger: its transaction (of a fee bump the outer one), and its place in the operation. */
+/**
+ * The position of an event on the ledger: its transaction (the outer one of a fee bump), and its index in the
+ * operation.
+ */
 export interface EventReference {
   transaction: string
   eventIndex: number

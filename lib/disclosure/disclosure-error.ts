@@ -3,18 +3,18 @@ export type DisclosureErrorCode =
   // about the request
   /** the request is malformed, contradicts itself, or contains a secret */
   | 'request-invalid'
-  /** the RPC belongs to another network than the one in the request */
+  /** the RPC belongs to a different network from the request's */
   | 'other-network'
   // steps of the verifier, in their order
-  /** the file is no bundle, or its bundles do not fit their circuits */
+  /** the file isn't a bundle, or its bundles don't match their circuits */
   | 'bundle-invalid'
   /** the request does not accept this circuit */
   | 'unknown-circuit'
-  /** the secret key is not that of the request */
+  /** the secret key does not belong to the request */
   | 'key-mismatch'
   /** a payment is referenced twice in the file */
   | 'event-repeated'
-  /** no source has an event at this place */
+  /** no source has an event at this position */
   | 'event-not-found'
   /** the RPC no longer has the event, and no archive was named */
   | 'event-out-of-range'
@@ -22,7 +22,7 @@ export type DisclosureErrorCode =
   | 'archives-differ'
   /** the event belongs to another contract */
   | 'other-contract'
-  /** the event is no payment */
+  /** the event isn't a payment */
   | 'wrong-event'
   /** the event does not name the request's account in the request's role */
   | 'other-account'
@@ -32,7 +32,7 @@ export type DisclosureErrorCode =
   | 'not-registered'
   /** the key that the auditor had at that ledger cannot be determined */
   | 'auditor-key-unknown'
-  /** the proof does not hold for these public inputs */
+  /** the proof does not verify for these public inputs */
   | 'proof-invalid'
   /** the sealed value is out of range */
   | 'cannot-decrypt'
@@ -41,9 +41,9 @@ export type DisclosureErrorCode =
   | 'not-disclosable'
   /** no circuit has enough slots for the payments that reach the threshold */
   | 'too-many-payments'
-  /** there is nothing to disclose, or the balance or total does not keep the threshold */
+  /** there is nothing to disclose, or the balance or total does not meet the threshold */
   | 'not-true'
-  /** the keys are not those of the account, or of the auditor */
+  /** the keys do not belong to the account, or to the auditor */
   | 'other-keys'
   /** the owner of a delegation has not signed this disclosure */
   | 'not-authorized'

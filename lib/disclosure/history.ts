@@ -13,7 +13,10 @@ export interface HistoryEvent extends LedgerEvent {
   payload?: Payload | undefined
 }
 
-/** Events in ledger order, from when on they are complete: undefined if from the account's registration, or the token's. */
+/**
+ * Events in ledger order, and the time since which they are complete: undefined if they begin with the registration of
+ * the account, or of the token.
+ */
 export interface History {
   events: HistoryEvent[]
   completeFrom?: string | undefined
@@ -47,7 +50,7 @@ export async function readHistory({ rpc: server, token, archives }: HistorySourc
     : { events, completeFrom: old[0]?.closedAt ?? (await readCloseTime(server, floor)) }
 }
 
-/** When a ledger closed. The RPC may have dropped it meanwhile: then the oldest that it has counts. */
+/** When a ledger closed. If the RPC has dropped it in the meantime, its oldest ledger counts instead. */
 async function readCloseTime(server: rpc.Server, ledger: number): Promise<string> {
   const { oldestLedger } = await server.getHealth()
   const startLedger = Math.max(ledger, oldestLedger)
@@ -58,8 +61,8 @@ async function readCloseTime(server: rpc.Server, ledger: number): Promise<string
 }
 
 /**
- * Whether the events go back to the registration of `account`, or of every account that has paid or merged: an archive that
- * began later has other events of them.
+ * Whether the events go back to the registration of `account`, or of every account that has paid or merged. An archive
+ * that began later lacks some of their events.
  */
 function beginsWithRegistration(events: readonly HistoryEvent[], account: string | undefined): boolean {
   const registered = new Set<string | undefined>()
@@ -108,7 +111,7 @@ const payloadOf = (payload: string | undefined): Payload | undefined =>
 /** Base64 XDR of the symbols of the events whose calls an owner needs. */
 const DELEGATED = ['set_spender', 'spender_transfer'].map((name) => xdr.ScVal.scvSymbol(name).toXdr('base64'))
 
-/** Reads the missing payloads of delegated calls from the RPC, as far as it still has their transactions. */
+/** Reads the missing payloads of delegated calls from the RPC, if it still has their transactions. */
 export async function readPayloads(
   { rpc: server, token, passphrase }: Pick<HistorySource, 'rpc' | 'token'> & { passphrase: string },
   events: readonly HistoryEvent[],

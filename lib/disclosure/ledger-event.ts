@@ -23,7 +23,7 @@ export async function readRecentEvents(
 
 /**
  * The events in a page of the RPC. Some nodes also return those of calls that were rolled back inside a successful
- * transaction: a contract could make one up with its payer, so they count as absent.
+ * transaction: a contract could make one up with its payer, so they are ignored.
  */
 export function eventsOf({ events }: rpc.Api.GetEventsResponse): LedgerEvent[] {
   return events.filter(({ inSuccessfulContractCall }) => inSuccessfulContractCall !== false).map(fromRpc)
@@ -68,7 +68,9 @@ export function digest(event: LedgerEvent | undefined): string {
 export const ledgerOf = (id: string): number => Number(BigInt(id.split('-')[0] ?? '0') >> 32n)
 const indexOf = (id: string): number => Number(id.split('-')[1])
 
-/** The network's fee events have a transaction's hash, and places before and after all transactions of the ledger. */
+/**
+ * The network's fee events have a transaction's hash, and positions before and after all transactions of the ledger.
+ */
 export function isOfOperation(id: string): boolean {
   const order = Number((BigInt(id.split('-')[0] ?? '0') >> 12n) & 0xf_ffffn)
   return order > 0 && order < 0xf_ffff

@@ -7,7 +7,7 @@ import { DisclosureError } from './disclosure-error.ts'
 import { digest, eventsOf, fromArchive, isOfOperation, PAGE } from './ledger-event.ts'
 import type { LedgerEvent } from './payment.ts'
 
-/** Where a verifier reads. It trusts these sources: nothing on the ledger contradicts an archive that invents an event. */
+/** The sources that a verifier reads and trusts: nothing on the ledger contradicts an archive that invents an event. */
 export interface DisclosureSource {
   /** of the network that it reads */
   readPassphrase(): Promise<string>

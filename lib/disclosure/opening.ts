@@ -12,12 +12,12 @@ import type { Payment } from './payment.ts'
 export interface OpenedPayment {
   payment: Payment
   value: bigint
-  /** of a sender: its spending secret, and the payment's ephemeral secret */
+  /** for a sender: its spending secret, and the payment's ephemeral secret */
   sk?: bigint | undefined
   rE?: bigint | undefined
 }
 
-/** Reads a payment with its recipient's viewing secret. Undefined with another one. */
+/** Reads a payment with its recipient's viewing secret; undefined for any other secret. */
 export function openAsRecipient(vk: bigint, payment: Payment): OpenedPayment | undefined {
   const mask = hash(TAG.transferAmount, sharedSecret(vk, payment.ephemeralKey), decodeField(payment.salt))
   return opened(payment, unmask(payment.ciphertexts.recipient, mask))
@@ -42,7 +42,7 @@ export function openAsSender(
   return { ...read, sk: keys.sk, rE }
 }
 
-/** Reads a payment with an auditor's secret. Undefined with another one. */
+/** Reads a payment with an auditor's secret; undefined for any other secret. */
 export function openAsAuditor(
   secret: bigint,
   payment: Payment,

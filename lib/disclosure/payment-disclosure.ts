@@ -21,10 +21,12 @@ export type Discloser =
   | { auditorSecrets: readonly bigint[] }
 
 /**
- * Answers a request about payments. Leaves out payments of other accounts, of a sender's those that a channel has paid from
- * a delegation, and for a total those outside its period. A threshold also leaves out payments that cannot be disclosed.
+ * Answers a request about payments. Leaves out payments of other accounts; for a sender, payments that a channel made
+ * from a delegation; and for a total, payments outside its period. A threshold also leaves out payments that cannot be
+ * disclosed.
  * @returns the proofs, their payments, and how many payments of the account channels have made
- * @throws DisclosureError `not-true` if nothing is left, `not-disclosable`, `not-registered`, `too-many-payments`, `other-keys`
+ * @throws DisclosureError `not-true` if nothing is left, `not-disclosable`, `not-registered`, `too-many-payments`,
+ *   `other-keys`
  */
 export async function disclosePayments(
   context: DiscloserContext,
@@ -182,7 +184,7 @@ async function proveParts(
   const { circuit, payments } = part
   const total = payments.reduce((sum, { value }) => sum + value, 0n)
   if (total >= AMOUNT_LIMIT) throw new DisclosureError('not-true', 'the total is out of range')
-  // The slots without a payment take any secret.
+  // Slots without a payment accept any secret.
   const fill = (values: readonly (bigint | undefined)[], rest: bigint) =>
     Array.from({ length: circuit.slots }, (_, index) => values[index] ?? rest)
   const isSender = request.statement !== 'balance' && request.role === 'sender'

@@ -4,7 +4,7 @@ import { decodeKey } from '#lib/wallet/commitment.ts'
 import { isCanonical } from '#lib/wallet/grumpkin.ts'
 import { DisclosureError } from './disclosure-error.ts'
 
-/** An event as a source has it. XDR is base64. */
+/** An event as a source returns it. XDR is base64. */
 export interface LedgerEvent {
   /** the RPC's id: ids sort in the order of the ledger */
   id: string
@@ -22,7 +22,7 @@ export interface LedgerEvent {
   source: string
 }
 
-/** A confidential payment, as its event has it. Points are 64 bytes, fields 32. */
+/** A confidential payment, as its event records it. Points are 64 bytes, fields 32. */
 export interface Payment extends Omit<LedgerEvent, 'topics' | 'data' | 'contract'> {
   from: string
   to: string
@@ -50,11 +50,11 @@ export function readPayment({ topics, data, contract, ...event }: LedgerEvent, t
     throw new DisclosureError('other-contract', `${placeOf(event)} belongs to the contract ${contract}`)
   }
   const payment = decodePayment(topics, data)
-  if (!payment) throw new DisclosureError('wrong-event', `${placeOf(event)} is no confidential payment`)
+  if (!payment) throw new DisclosureError('wrong-event', `${placeOf(event)} is not a confidential payment`)
   return { ...event, ...payment }
 }
 
-/** The payments among the events of a transaction, which emits others beside them. @throws as `readPayment` */
+/** The payments among the events of a transaction, which may also emit other events. @throws as `readPayment` */
 export function paymentsIn(events: readonly LedgerEvent[], token: string): Payment[] {
   return events
     .filter(({ topics, data }) => decodePayment(topics, data) !== undefined)

@@ -18,7 +18,7 @@ export interface DisclosureFiles {
 /** The private inputs of a circuit, by the names of its parameters. */
 export type Secrets = Readonly<Record<string, bigint | readonly bigint[]>>
 
-/** Generates proofs with zero knowledge, one after the other. */
+/** Generates proofs with zero knowledge, one at a time. */
 export interface DisclosureProver {
   /**
    * @param inputs the public inputs, 32 bytes each

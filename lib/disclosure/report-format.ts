@@ -20,7 +20,7 @@ function formatTable({ columns, rows, notes, title, about }: Report): string {
 
 function formatCsv({ columns, rows }: Report): string {
   const lines = rows.map(({ cells }) =>
-    // A decimal is no formula, although it may begin with a minus.
+    // A decimal isn't a formula, even if it begins with a minus.
     cells.map((cell) => (DECIMAL.test(cell) ? cell : csvRecord([cell]).replace(/\r\n$/, ''))).join(','),
   )
   return [columns.map(({ name }) => name).join(','), ...lines, ''].join('\r\n')

@@ -1,7 +1,7 @@
 import { formatUnits, parseUnits } from '#lib/text/money.ts'
 import { DECIMAL, type Report, type ReportColumn, type ReportRow } from './report.ts'
 
-/** A page per month, with its totals, that prints as it is shown. It loads nothing. */
+/** A page per month, with its totals, that prints as shown and loads nothing. */
 export function formatHtml(report: Report): string {
   const { title, about, columns, rows, notes } = report
   const months = [...Map.groupBy(rows, ({ date }) => date.slice(0, 7))]
@@ -73,7 +73,7 @@ function unreadNote(rows: readonly ReportRow[]): string[] {
   ]
 }
 
-/** A time is shown to the minute, and a thousand has a comma. */
+/** Times are shown to the minute, and thousands are separated by commas. */
 function cellOf(text: string): string {
   const time = TIME.exec(text)
   if (time) return `<time datetime="${text}">${time[1]}<br>${time[2]} UTC</time>`
@@ -88,7 +88,7 @@ function cellOf(text: string): string {
 
 const TIME = /^(\d{4}-\d\d-\d\d)T(\d\d:\d\d):[\d.]+Z$/
 
-/** Addresses and hashes wrap anywhere, other text between words. Times within it lose their seconds. */
+/** Addresses and hashes wrap anywhere, other text between words. Times are shown without seconds. */
 const textOf = (text: string): string =>
   escapeHtml(text)
     .replace(/1970-01-01T00:00:00\.000Z/g, 'the beginning')

@@ -15,7 +15,7 @@ export interface ReportColumn {
   title: string
   /** Amounts are aligned right, and are decimals. */
   isAmount?: boolean
-  /** Totals of a page are printed for it. */
+  /** Each page has its total of this column. */
   isSummed?: boolean
 }
 

@@ -49,7 +49,7 @@ type Asked<Request> = Request extends DisclosureRequest
   ? Omit<Request, 'version' | 'key' | 'nonce' | 'circuits'>
   : never
 
-/** What a requester asks for. */
+/** The question that a request asks. */
 export type Question = Asked<DisclosureRequest>
 
 /** A request for `question`, with a fresh nonce, to the holder of `secret` (`drawRequesterKey`). */
@@ -83,7 +83,7 @@ export function thresholdOf(request: DisclosureRequest): bigint | undefined {
 }
 
 /**
- * Reads a request file and checks all of it: nothing in it was chosen by the wallet that answers it.
+ * Parses a request file and checks every field, because none was chosen by the wallet that answers it.
  * @throws DisclosureError `request-invalid`
  */
 export function parseRequest(text: string): DisclosureRequest {
@@ -95,7 +95,7 @@ export function parseRequest(text: string): DisclosureRequest {
   }
   if (!parsed.success) throw invalid(z.prettifyError(parsed.error).replaceAll('\n', ' '), parsed.error)
   const request = parsed.data
-  if (!key) throw invalid('its key is no point of the curve other than the identity')
+  if (!key) throw invalid('its key is not a point of the curve, or is the identity')
   if (!isCanonical(hexToBytes(request.nonce))) throw invalid('its nonce is too large')
   if (request.statement === 'balance' && request.atLeast !== undefined && request.atMost !== undefined) {
     throw invalid('it has two thresholds')

@@ -10,7 +10,7 @@ export interface Sealed {
   value: Uint8Array
 }
 
-/** A single payment and a balance have another tag than a total, so that one cannot pass for the other. */
+/** A single payment and a balance have a different tag from a total, so that one cannot pass for the other. */
 export type SealTag = typeof TAG.disclosedValue | typeof TAG.disclosedTotal
 
 /** The requester's public key P_R (64 bytes), and the nonce of its request (32 bytes). */

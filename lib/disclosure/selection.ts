@@ -24,7 +24,8 @@ export function splitTotal(circuits: readonly DisclosureCircuit[], payments: rea
 
 /**
  * The fewest payments that reach a threshold, for one proof.
- * @throws DisclosureError `not-true` if all of them don't reach it, `too-many-payments` if no circuit has enough slots
+ * @throws DisclosureError `not-true` if even all of them don't reach it, `too-many-payments` if no circuit has enough
+ *   slots
  */
 export function choosePayments(
   circuits: readonly DisclosureCircuit[],

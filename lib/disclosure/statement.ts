@@ -62,7 +62,7 @@ interface Reading {
   address: string
   keys: Pick<ConfidentialKeys, 'sk' | 'vk'>
   viewingKeys: ViewingKeys
-  /** what the event took from a delegation of the account */
+  /** how much the event took from a delegation of the account */
   delegated: bigint | undefined
 }
 
@@ -95,8 +95,8 @@ function sentAmount(payment: Payment, keys: Reading['keys'], viewingKeys: Viewin
 }
 
 /**
- * Keeps what is left of each delegation of the account, from the payloads of the calls.
- * @returns what the event paid from one, if both its rest and the one before it are known
+ * Tracks the rest of each of the account's delegations, from the payloads of the calls. @returns how much the event
+ * paid from one, if the rest before and after it are known
  */
 function followAllowance(
   allowances: Map<string, bigint | undefined>,
@@ -113,7 +113,7 @@ function followAllowance(
   return before === undefined || rest === undefined || rest > before ? undefined : before - rest
 }
 
-/** What is left of a delegation to `spender` after a call, from the call's payload. */
+/** The rest of a delegation to `spender` after a call, from the call's payload. */
 function restIn(vk: bigint, spender: string, { payload }: HistoryEvent, call: 'set' | 'paid'): bigint | undefined {
   const [amount, salt] = call === 'set' ? ['a_tilde', 'sigma_a'] : ['a_tilde_new', 'sigma_a_new']
   const a_tilde = payload?.[amount]

@@ -17,7 +17,7 @@ import { type DisclosureStatement, publicInputs } from './public-inputs.ts'
 import { circuitsFor, type DisclosureRequest, thresholdOf } from './request.ts'
 import { type Addressee, type SealTag, unseal } from './sealing.ts'
 
-/** What a verified disclosure says. Amounts are base units. */
+/** The result of a verified disclosure. Amounts are base units. */
 export interface Verified {
   /** The payment, the total or the balance; undefined where a threshold was proved. */
   value: bigint | undefined
@@ -87,11 +87,11 @@ export async function verifyDisclosure(context: VerifierContext, received: Recei
 
 const isForgeable = (keySet: KeySetName): boolean => keySet === 'embedded'
 
-/** A total has another tag, so that it cannot pass for a single payment. */
+/** A total has a different tag, so that it cannot pass for a single payment. */
 export const sealTagOf = ({ kind }: DisclosureCircuit): SealTag =>
   kind === 'total' ? TAG.disclosedTotal : TAG.disclosedValue
 
-/** Step 0: only the circuits of the request count. */
+/** Step 0: only the circuits of the request are accepted. */
 function requireCircuit(request: DisclosureRequest, { circuit: name }: Bundle): DisclosureCircuit {
   const circuit = findDisclosureCircuit(name)
   if (circuit && circuitsFor(request).includes(circuit)) return circuit
@@ -177,7 +177,7 @@ export function isWithin({ from, to }: { from: string; to: string }, { closedAt 
   return Date.parse(from) <= at && at < Date.parse(to)
 }
 
-/** Step 2: the present entries of every account whose key a statement needs. */
+/** Step 2: the current entries of every account whose key a statement needs. */
 async function readParties(source: DisclosureSource, request: DisclosureRequest, payments: readonly Payment[]) {
   const isSender = request.statement !== 'balance' && request.role === 'sender'
   const names = isSender ? payments.flatMap((payment) => [payerOf(payment), payment.to]) : [request.account]
@@ -215,7 +215,7 @@ async function rebuildStatement(
   return { ...shared, key: await findSharedAuditorKey(source, account, payments) }
 }
 
-/** The key that the account's auditor had for each of these payments. One proof is about one key. */
+/** The key that the account's auditor had for each of these payments. A proof covers a single key. */
 async function findSharedAuditorKey(
   source: DisclosureSource,
   account: ConfidentialAccount | undefined,
@@ -229,7 +229,7 @@ async function findSharedAuditorKey(
   return shared
 }
 
-/** Step 5. A proof that makes the backend fail is no proof. */
+/** Step 5. A proof that makes the backend fail counts as invalid. */
 function holds(verify: VerifyZeroKnowledge, inputs: Uint8Array, proof: Uint8Array, key: Uint8Array): boolean {
   if (proof.length !== ZK_PROOF_BYTES || !isCanonical(proof)) return false
   try {

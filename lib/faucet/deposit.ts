@@ -83,7 +83,7 @@ async function signDeposit(
   }
 }
 
-/** Submits the deposits of claimed grants one after another: an account has at most one open transfer. */
+/** Submits the deposits of claimed grants one at a time: an account has at most one open transfer. */
 export interface Granting {
   /**
    * Resolves to the settled deposit of a claim. Undefined if `patience` (ms) ran out, or the claim has no deposit and

@@ -40,10 +40,10 @@ export function requireFaucet(faucet: Faucet | undefined): Faucet {
 
 /**
  * Mints test USDC into the confidential balance of `account` (G… or C…) and waits for the ledger. Within the cool-down
- * an account gets one deposit, however many requests and processes ask. If the deposit was provably not applied, the
- * grant is returned and the account may request another immediately.
+ * an account gets one deposit, no matter how many requests it sends to how many processes. If the deposit was provably
+ * not applied, the grant is returned and the account may request another immediately.
  * @throws Refusal `account-unregistered`; `faucet-cooldown`, with the `hash` of the last grant; `deposit-failed` when
- * nothing was granted; `unavailable`, `faucet-busy`, `deposit-open`
+ *   nothing was granted; `unavailable`, `faucet-busy`, `deposit-open`
  */
 export async function fund(db: Database, faucet: Faucet, account: string): Promise<FaucetResult> {
   await requireRegistration(faucet, account)

@@ -43,7 +43,7 @@ interface RequestStart {
   server: Server
 }
 
-/** More than any form of the pages sends. */
+/** Larger than any form that the pages send. */
 const LARGE_BYTES = 1024 * 1024
 
 /**

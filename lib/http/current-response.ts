@@ -7,7 +7,7 @@ const shared = globalThis as { payrollResponse?: AsyncLocalStorage<ServerRespons
 shared.payrollResponse ??= new AsyncLocalStorage()
 const current = shared.payrollResponse
 
-/** Lets what `work` runs see the response that it produces. */
+/** Makes the response that `work` produces available to the code it runs. */
 export function withResponse<Result>(response: ServerResponse, work: () => Result): Result {
   return current.run(response, work)
 }

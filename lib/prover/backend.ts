@@ -1,7 +1,9 @@
 import type { Barretenberg } from '@aztec/bb.js'
 import { ProverError } from './prover-error.ts'
 
-/** The common reference string: powers of a secret number, as points. Proofs and keys hold under one string only. */
+/**
+ * The common reference string: powers of a secret number, as points. Proofs and keys are valid under one string only.
+ */
 export interface ReferenceString {
   /** 32,769 points of G1, 64 bytes each. */
   g1: Uint8Array
@@ -30,8 +32,8 @@ export interface BackendOptions {
 /** One shared instance of bb.js: a worker with 200 MB, loaded for the first task. */
 export interface Backend {
   /**
-   * Runs one task after the other. After a task that fails or hangs the instance is dropped, since its memory may be
-   * damaged, and the next task loads another.
+   * Runs one task at a time. If a task fails or hangs, its instance is dropped, since the memory may be damaged, and
+   * the next task loads another.
    */
   run<T>(task: (api: Barretenberg) => Promise<T>): Promise<T>
   /** Ends the worker, which otherwise keeps the process alive. Running, waiting and later tasks reject. */

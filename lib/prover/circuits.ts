@@ -24,7 +24,7 @@ export const CIRCUIT_NAMES = [...REQUIRED_CIRCUITS, ...DELEGATION_CIRCUITS] as c
 /** The size of a verification key in bytes. */
 export const KEY_BYTES = 1_760
 
-/** Field elements that every proof carries besides the public inputs; a verification key counts them, too. */
+/** Field elements that every proof carries in addition to the public inputs; a verification key counts them as well. */
 const PAIRING_POINTS = 16
 
 /** A circuit and the key that verifies its proofs. */
@@ -83,9 +83,9 @@ export function parseProgram(file: string, text: string): CompiledCircuit {
     const program = JSON.parse(text)
     if (typeof program.bytecode === 'string' && Array.isArray(program.abi.parameters)) return program
   } catch (cause) {
-    throw new ProverError('files-invalid', `${file} is no compiled circuit`, { cause })
+    throw new ProverError('files-invalid', `${file} is not a compiled circuit`, { cause })
   }
-  throw new ProverError('files-invalid', `${file} is no compiled circuit`)
+  throw new ProverError('files-invalid', `${file} is not a compiled circuit`)
 }
 
 /** The constraints of a program. @throws ProverError */

@@ -10,7 +10,7 @@ export const SLOTS = {
   'auditor-sender': [10, 27],
 } as const satisfies Record<DisclosureRole, readonly [number, number]>
 
-/** What a circuit reveals: a value that is sealed to the requester, or that a public threshold is kept. */
+/** What a circuit reveals: a value that is sealed to the requester, or that a public threshold is met. */
 export type Disclosed = 'value' | 'at-least' | 'at-most'
 
 /** One payment, a total over at most `slots` payments, or a balance. */

@@ -29,7 +29,10 @@ export async function fetchIgnition(source = SOURCE): Promise<ReferenceString> {
 
 const describe = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause))
 
-/** Downloads one part, of which the first has gigabytes: only its beginning is needed. Rejects with the errors of fetch. */
+/**
+ * Downloads the beginning of one part, which is all that is needed: the first part has gigabytes. Rejects with the
+ * errors of fetch.
+ */
 export function fetchPart(name: 'g1' | 'g2', source = SOURCE): Promise<Uint8Array> {
   return download(`${source}/${name}.dat`, name === 'g1' ? G1_BYTES : G2_BYTES)
 }

@@ -22,7 +22,7 @@ export const KEY_SET_DIGESTS: Readonly<Record<KeySetName, Digests>> = {
 /** The passphrase of the embedded ledger with its default settings. */
 const EMBEDDED_PASSPHRASE = 'Standalone Network ; February 2017'
 
-/** The set that counts on a network. Every network except the embedded ledger's default uses the ceremony's string. */
+/** The set for a network. Every network except the embedded ledger's default uses the ceremony's string. */
 export const keySetOf = (passphrase: string): KeySetName =>
   passphrase === EMBEDDED_PASSPHRASE ? 'embedded' : 'ignition'
 
@@ -32,7 +32,7 @@ export interface KeySet {
   keys: ReadonlyMap<DisclosureCircuitName, Uint8Array>
 }
 
-/** @throws ProverError for another string than that of the set */
+/** @throws ProverError for a string other than the set's */
 export function encodeKeySet(
   name: KeySetName,
   string: ReferenceString,
@@ -47,7 +47,7 @@ export function encodeKeySet(
   return `${JSON.stringify({ string: digests, g2: encodeBase64(string.g2), keys: encoded }, null, 1)}\n`
 }
 
-/** Reads the file of a set. @throws ProverError if it is damaged, or that of another string */
+/** Reads the file of a set. @throws ProverError if it is damaged, or belongs to another string */
 export function parseKeySet(name: KeySetName, content: Uint8Array): KeySet {
   const { string, g2, keys } = parse(name, content)
   const decoded = new Map(DISCLOSURE_CIRCUITS.map(({ name: circuit }) => [circuit, bytes(keys?.[circuit])]))

@@ -1,6 +1,6 @@
 import type { Prover } from '#lib/wallet/prover.ts'
 
-/** Announces each of `total` proofs before it is generated, from the second on with the estimated time for the rest. */
+/** Announces each of `total` proofs before it is generated, and from the second one the estimated time for the rest. */
 export function announceProofs(
   prover: Prover,
   total: number,

@@ -8,7 +8,7 @@ import { type Circuit, type Circuits, gunzip } from './circuits.ts'
 import { ProverError } from './prover-error.ts'
 import { sampleStatements } from './sample.ts'
 
-/** Generates UltraHonk proofs, one after the other, in a worker that is loaded for the first proof. */
+/** Generates UltraHonk proofs, one at a time, in a worker that is loaded for the first proof. */
 export interface RealProver extends Prover {
   readonly verificationKeys: NonNullable<Prover['verificationKeys']>
   /**
@@ -25,7 +25,7 @@ export interface RealProver extends Prover {
 interface ProverParts {
   circuits: Circuits
   backend: Backend
-  /** The place of the circuits, for messages. */
+  /** Where the circuits are, for messages. */
   source: string
   /** The message for a circuit whose files and reference string do not belong together. */
   explainMismatch(circuit: Circuit['name']): string

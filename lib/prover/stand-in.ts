@@ -11,8 +11,8 @@ const DIGEST_BYTES = 32
 const ZEROS = new Uint8Array(PROOF_BYTES - DIGEST_BYTES)
 
 /**
- * The stand-in for a proof, 14,592 bytes: the SHA-256 of the circuit's name and the public inputs, then zeros. It binds the
- * call to the present state, but does not prove that the balance covers the amount.
+ * The stand-in for a proof, 14,592 bytes: the SHA-256 of the circuit's name and the public inputs, then zeros. It binds
+ * the call to the current state, but does not prove that the balance covers the amount.
  */
 export function standIn(statement: Statement): Uint8Array {
   const proof = new Uint8Array(PROOF_BYTES)

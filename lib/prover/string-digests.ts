@@ -7,7 +7,7 @@ export const IGNITION: Digests = {
   g2: '01797bfc4de5a96f0e516a9ea4537d18786dc30cb991aca4274c95822b69c32f',
 }
 
-/** The string of the embedded ledger, whose secret anybody can derive. */
+/** The string of the embedded ledger, whose secret anyone can derive. */
 export const EMBEDDED_DIGESTS: Digests = {
   g1: '92f1c78d19661f62bc4fed72f1d196df69bf43d0ceaf95523aa341c4e22e54ae',
   g2: 'ac6c10696d9c5e780beec1ddbb075362cb16199d5b15cd68210ea1865f218154',

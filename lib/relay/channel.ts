@@ -31,7 +31,7 @@ export async function acquire(tx: Database, relay: Relay, item: Item): Promise<{
   await tx.update(relayChannels).set(NO_NEXT).where(isReservedFor(item))
   const own = channels.map(({ address }) => address).filter((address) => !item.unable.includes(address))
   const isFit = and(eq(relayChannels.token, token), inArray(relayChannels.address, own), isFitFor(item))
-  // Its channel may be free, but it is the turn of another employer, whose item is on its way.
+  // Its channel may be free, but it is another employer's turn, whose item is on its way.
   if (item.spender !== null && (await ownerInTurn(tx, relay, item.spender)) !== item.quotaAccount) return 'busy'
   const [free] = await tx
     .select({ address: relayChannels.address })
@@ -152,8 +152,8 @@ async function hurryOldest(tx: Database, { queue }: RelayStore, channel: Channel
 }
 
 /**
- * Reserves the channel of `held` for `item`, so that its proof can be generated ahead. Resolves to the item under a new
- * attempt; undefined if either item has changed state, or the channel is reserved for another item.
+ * Reserves the channel of `held` for `item`, so that its proof can be generated ahead of time. Resolves to the item
+ * under a new attempt; undefined if either item has changed state, or the channel is reserved for another item.
  */
 export async function reserve(relay: Relay, item: Item, held: HeldItem): Promise<Item | undefined> {
   return await transact(await relay.database(), async (tx) => {

@@ -70,7 +70,7 @@ export async function checkChannels(relay: Relay): Promise<void> {
   }
 }
 
-/** Whether it is time to read a channel's events, which alone show its balance. */
+/** Whether it is time to read a channel's events, the only source of its balance. */
 function isBalanceDue({ times, now }: Relay, { problem, readAt }: ChannelRecord): boolean {
   return problem !== null || readAt === null || readAt.getTime() + times.refresh * 1000 <= now().getTime()
 }

@@ -20,7 +20,7 @@ export async function resumeItems(store: RelayStore): Promise<number> {
   const { queue } = store
   const db = await store.database()
   const isOverdue = and(inArray(batchItems.status, ['queued', 'taken']), lt(batchItems.queuedAt, giveUpBefore(store)))
-  // Reads items of every key: it may be that no relay has their key any more.
+  // Reads items of every key: there may be no relay left with their key.
   const overdue = await db
     .select()
     .from(batchItems)

@@ -13,7 +13,7 @@ export async function explain(
   { channel, to }: { channel: string; to: string },
   error: unknown,
 ): Promise<unknown> {
-  // The merge failed, as a rule because the channel has no XLM for the fee. Other channels may be able to pay.
+  // The merge failed, usually because the channel has no XLM for the fee. Other channels may be able to pay.
   const isMergeLost = isItemError(error, 'call-failed')
   if (error instanceof ItemError && !isMergeLost) return error
   if (error instanceof LedgerError && error.code === 'unavailable') return error

@@ -15,7 +15,6 @@ import { carryOutReleases } from './release-request.ts'
 import { compareSequences } from './sequence.ts'
 import { concurrencyOf, openWorker } from './worker.ts'
 
-/** A running relay. */
 export interface RelayHost {
   /** base URL of `/health` and the discovery document; undefined if the port could not be used */
   url: string | undefined
@@ -26,7 +25,7 @@ export interface RelayHost {
  * Starts a relay: its worker on the queue, the checks of its channels, and an HTTP server with two pages. Database and
  * ledger may still be out of reach.
  * @param given.port 0 for any free port
- * @param given.prepare makes a channel fit to pay; repeated until it succeeds
+ * @param given.prepare prepares a channel to pay; repeated until it succeeds
  * @param given.end aborts `relay.signal`
  * @throws Error when the port cannot be used, unless `mayBeMute`
  */
@@ -78,7 +77,7 @@ export async function startHost(
   }
 }
 
-/** How long the end of a relay waits for the steps under way (ms): a prover that hangs must not keep the process. */
+/** How long a relay that stops waits for the steps in progress (ms): a prover that hangs must not keep the process. */
 const CLOSE_DEADLINE_MS = 8_000
 
 /** Whether this relay fetches messages: only while it can serve them. */
@@ -88,7 +87,7 @@ interface Intake {
   isOpen(): boolean
   /** Opens or closes the intake, by the ledger's reachability and the channels' rows. */
   update(): Promise<void>
-  /** Closes the intake if the ledger was found to be out of reach since the last update. */
+  /** Closes the intake if the ledger has become unreachable since the last update. */
   close(): Promise<void>
   whenIdle(): Promise<unknown>
 }
@@ -133,8 +132,8 @@ function openIntake(relay: Relay): Intake {
 const LOOK_SECONDS = 2
 
 /**
- * Announces and checks the channels in rounds, watches the ledger, and opens and closes the intake, until the relay
- * ends. Maintenance does the work that needs no channel's keys.
+ * Announces and checks the channels periodically, watches the ledger, and opens and closes the intake, until the relay
+ * stops. Maintenance does the work that needs none of the channels' keys.
  */
 async function keepUp(relay: Relay, intake: Intake): Promise<void> {
   let nextRound = 0

@@ -95,7 +95,7 @@ export type RequeueReason =
   | { because: 'balance-short' }
   /** every channel is tried again after a pause, once no node can lag behind this ledger */
   | { because: 'doubted'; ledger: number; pauseSeconds: number }
-  /** another transfer may pay its payout: it is looked at again after a pause */
+  /** another transfer may pay its payout: it is checked again after a pause */
   | { because: 'payout-busy'; pauseSeconds: number }
   /** its transfer failed on the ledger under this hash */
   | { because: 'transfer-failed'; hash: string }
@@ -171,7 +171,7 @@ export async function endWithin(tx: Database, store: RelayStore, item: Item, end
     .where(mayMove(item, ending.status))
     .returning({ job: batchItems.job })
   if (!ended) return false
-  // A manifest that does not hold says nothing about the payout.
+  // An invalid manifest says nothing about the payout.
   if (ending.status === 'failed' && item.payout !== null && ending.error !== MANIFEST_INVALID) {
     await failPayout({ db: tx, now }, { id: item.payout, error: ending.error })
   }
@@ -182,7 +182,7 @@ export async function endWithin(tx: Database, store: RelayStore, item: Item, end
 
 const CLOCK = sql`clock_timestamp()`
 const MANIFEST_INVALID = 'manifest-invalid' satisfies RunErrorCode
-/** Whether an envelope of the item was submitted, up to now. */
+/** Whether an envelope of the item has been submitted so far. */
 const WAS_SUBMITTED = sql<boolean>`${batchItems.submitted} or exists (select 1 from ${envelopes}
   where ${envelopes.innerHash} = ${batchItems.innerHash} and ${envelopes.firstSentAt} is not null)`
 const UNSIGNED = { signedXdr: null, sealedOpening: null }
@@ -200,9 +200,9 @@ async function lockUnpaid(tx: Database, item: Item, to: ItemStatus): Promise<boo
     .for('update')
   if (!locked) return false
   if (locked.status !== 'signed' || locked.innerHash === null) return true
-  // The history is lost, so no later look-up can tell more.
+  // The history is lost, so another lookup would not tell more.
   if (to === 'unknown') return true
-  // Without a row the transfer was never submitted. A transfer whose sequence number paid another one never applies.
+  // Without a row, the transfer was never submitted. If another transfer succeeded in its place, it never applies.
   const transfer = (await findTransferOfHash(tx, locked.innerHash))?.transfer
   const isReplaced = transfer?.status === 'succeeded' && transfer.applied !== locked.innerHash
   return !transfer || isReplaced || transfer.status === 'failed' || transfer.status === 'expired'

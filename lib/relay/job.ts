@@ -120,7 +120,7 @@ export type PresentedJob = z.output<typeof jobShape>
 
 /**
  * A user's job with its results so far.
- * @throws Refusal `job-not-found`, also for another user's job
+ * @throws Refusal `job-not-found`, including for another user's job
  */
 export async function readJob(
   { db, session: { kind, sub } }: { db: Database; session: Owner },

@@ -10,14 +10,15 @@ export interface LedgerWatch {
   readLatest(): Promise<number>
   /**
    * The sequence of a ledger that closed after `time` (unix ms): responses as of it, or later, show everything that was
-   * applied until then. @throws LedgerError `unavailable`, also if no response shows such a ledger within CLOSE_WAIT_MS
+   * applied until then.
+   * @throws LedgerError `unavailable`, including when no response shows such a ledger within CLOSE_WAIT_MS
    */
   readClosedAfter(time: number): Promise<number>
   /** Asks the RPC for its latest ledger; resolves to whether it responded. */
   check(): Promise<boolean>
   /** Whether the RPC responded to the last request. */
   isReachable(): boolean
-  /** The present by the ledger's close times, in milliseconds since the epoch. */
+  /** The current time by the ledger's close times, in milliseconds since the epoch. */
   now(): number
   /** Seconds by which the host's clock is ahead of the ledger's; undefined until the RPC has responded. */
   offsetSeconds(): number | undefined
@@ -32,7 +33,7 @@ const CLOSE_WAIT_MS = 8_000
 /** Between two log lines about a clock that is wrong (ms). */
 const COMPARE_EVERY_MS = 60 * 60_000
 
-/** A response this far (ms) behind the clock is that of a network that was reset, and no lagging node's. */
+/** A response this far (ms) behind the clock comes from a network that was reset, not from a lagging node. */
 const RESET_MS = 120_000
 
 const LATEST = z.object({ sequence: z.number().int(), closeTime: z.coerce.number() })

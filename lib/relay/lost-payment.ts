@@ -16,7 +16,7 @@ import { findItem, type Item, OPEN_ITEM } from './item-row.ts'
 import { isMarked, purposeOf } from './payment-mark.ts'
 import type { Channel, Relay } from './relay.ts'
 
-/** The transfer that a payment of a channel is recorded as, if it is. */
+/** The transfer that records a payment of a channel, if any. */
 export async function findRecorded(db: Database, { channel, hash, ledger }: TokenEvent): Promise<Transfer | undefined> {
   const isKnown = or(eq(envelopes.innerHash, hash), eq(envelopes.outerHash, hash))
   // The envelope of a payment that an earlier release recorded has no outer hash: only its transfer does.

@@ -14,7 +14,7 @@ import { findRecorded, recordPayment } from './lost-payment.ts'
 import type { Channel, Relay } from './relay.ts'
 
 export interface Released {
-  /** transfers of the channel that no row had */
+  /** transfers of the channel that had no row */
   recorded: number
   /** items that those transfers had paid */
   settled: number

@@ -5,7 +5,7 @@ import { ItemError } from './item-error.ts'
 import type { Relay } from './relay.ts'
 import { claimSequence, releaseSequence, sequenceNumberOf } from './sequence.ts'
 
-/** A ledger closes every few seconds: an RPC that shows no new one for this long (ms) is given up. */
+/** A ledger closes every few seconds: a call gives up on an RPC that shows no new one for this long (ms). */
 const STALL_MS = 60_000
 
 /** The network's code for a call that expired before a ledger had room for it. A new call may well succeed. */
@@ -13,7 +13,7 @@ const TOO_LATE = 'txTooLate'
 
 /**
  * Submits a call of a channel that pays its own fee (register, merge), and resolves once a ledger includes it. Only for
- * calls that do no harm when they happen twice: no transfer is recorded for them.
+ * calls that do no harm if applied twice: no transfer is recorded for them.
  * @throws ItemError `channel-unfit`; `call-failed`; `call-expired`; `ledger-stalled`; `relay-closing`. LedgerError
  *   `unavailable`
  */
@@ -37,7 +37,7 @@ export async function submitOwnCall(
     if (found.status !== 'NOT_FOUND') throw new ItemError('call-failed', 'the call failed on the ledger')
     if (found.latestLedgerCloseTime > call.maxTime) {
       const { account, latestLedger } = await readAccount(network.server, channel)
-      // Another call with this number may have been applied, of another host or of an earlier attempt.
+      // Another call with this number may have been applied, from another host or an earlier attempt.
       const isFree = latestLedger >= found.latestLedger && account && account.seqNum < claim.sequenceNumber
       if (isFree) await releaseSequence(db, relay.token, claim)
       throw new ItemError('call-expired', 'the call expired')

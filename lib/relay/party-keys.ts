@@ -14,7 +14,7 @@ interface PartyKeys {
 export interface PartyKeyCache {
   /**
    * @param others further parties that are read in the same call, because they are about to be paid
-   * @throws WalletError `not-registered` if one of the addresses is; LedgerError
+   * @throws WalletError `not-registered` if one of the addresses isn't; LedgerError
    */
   read(addresses: readonly string[], others?: readonly string[]): Promise<(address: string) => PartyKeys>
   /** Forgets all keys: a payment that was proved with them would fail. */
@@ -65,7 +65,7 @@ export function openPartyKeys(deployment: () => Promise<Deployment>): PartyKeyCa
       }
       return (address) => {
         const keys = parties.get(address)
-        if (!keys) throw new Error(`${address} is no party to this payment`)
+        if (!keys) throw new Error(`${address} is not a party to this payment`)
         return keys
       }
     },

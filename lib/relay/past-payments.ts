@@ -72,7 +72,7 @@ async function settle(relay: Relay, channel: Channel, payment: TokenEvent, item:
     throw new ItemError('item-gone', 'the ledger shows its payment')
   }
   if (item.payout !== null && transfer.payout === null) {
-    // A release has recorded it for none, because the payout could not be claimed then.
+    // A release recorded it without a payout, because none could be claimed then.
     const claim = { payoutId: item.payout, hash: payment.hash, now: relay.now() }
     await linkRepeat(db, transfer.id, claim).catch((error: unknown) => {
       if (!(error instanceof SponsorRefusal)) throw error

@@ -29,7 +29,7 @@ interface Step {
   channel: Channel | undefined
   /** a transfer that was proved ahead */
   proof: AheadProof | undefined
-  /** receives what the channel's next payment starts from once the item's transfer has applied */
+  /** receives the start of the channel's next payment, once the item's transfer has applied */
   onSigned(next: PaymentStart): void
 }
 
@@ -107,7 +107,7 @@ async function submit(relay: Relay, item: HeldItem, checked?: Signed['checked'])
   }
 }
 
-/** The item fails with this many transfers that failed on the ledger: each of them has cost a fee. */
+/** The item fails after this many of its transfers have failed on the ledger: each of them has cost a fee. */
 const MOST_FAILURES = 3
 
 async function answerError(relay: Relay, item: HeldItem, error: ItemError): Promise<Outcome> {
@@ -123,7 +123,7 @@ async function answerError(relay: Relay, item: HeldItem, error: ItemError): Prom
     case 'unpayable':
       return await doubt(relay, item, error.message)
     case 'balance-stale':
-      // The RPC sees another balance than the stored one, and either may be behind: the balance is read again.
+      // The RPC's balance differs from the stored one, and either may be behind: the balance is read again.
       if (item.payout === null) await storeBalance(relay, item.channel, { readAt: null })
       return await giveBack(relay, item, { because: 'balance-stale' })
     case 'amount-sealed':

@@ -19,9 +19,10 @@ export const purposeOf = ({ payout, job, position }: Pick<Item, 'payout' | 'job'
   payout ?? `${job}/${position}`
 
 /**
- * A deployment whose proofs have salts that are marked with a payment's purpose: 126 random bits, then 128 bits of HMAC-SHA-256
- * over purpose and random bits, with the channel's viewing secret. Every salt is new, and random to anyone without
- * that secret. With it, the ledger itself shows for which payout a payment was made, also after a database was lost.
+ * A deployment whose proofs have salts that are marked with a payment's purpose: 126 random bits, then 128 bits of
+ * HMAC-SHA-256 over purpose and random bits, with the channel's viewing secret. Every salt is new, and random to anyone
+ * without that secret. With it, the ledger itself shows for which payout a payment was made, even if a database was
+ * lost.
  */
 export function markSalts(deployment: Deployment, channel: Channel, item: Item): Deployment {
   const random = (size: number): Uint8Array => {

@@ -7,7 +7,7 @@ import type { ItemId } from './item-row.ts'
 /** Runs `work`, which proves an item's transfer. Logs its number in the job, and how long the rest may take. */
 export type ShowProgress = <Result>(db: Database, item: ItemId, work: () => Promise<Result>) => Promise<Result>
 
-/** For how many jobs the transfers that have begun are remembered. */
+/** For how many jobs the started transfers are remembered. */
 const REMEMBERED_JOBS = 100
 
 /**
@@ -33,7 +33,7 @@ export function openProgress(): ShowProgress {
     })
     const start = performance.now()
     const result = await work()
-    // Proofs are made one after the other: the time spent waiting for an earlier proof counts towards that proof.
+    // Proofs are generated one at a time: the time spent waiting for an earlier proof counts towards that proof.
     const now = performance.now()
     const durationMs = now - Math.max(start, lastEnd)
     lastEnd = now

@@ -12,7 +12,7 @@ import { openListener } from './wake-up.ts'
 /** A queue message. It only names an item; the item's row holds the state. */
 export interface ItemMessage extends ItemId {
   id: string
-  /** aborted when the queue closes, or when another worker gets the message */
+  /** aborted when the queue closes, or when another worker receives the message */
   signal: AbortSignal
 }
 

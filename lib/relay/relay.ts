@@ -59,14 +59,14 @@ export interface Relay extends RelayStore {
 }
 
 /**
- * What this process remembers of the ledger to save requests. Nothing is paid on the strength of it alone: a payment is
+ * The state of the ledger that this process remembers to save requests. No payment relies on it alone: a payment is
  * simulated on the ledger before it is sent, and fails there if something has changed.
  */
 interface RelayMemory {
   keys: PartyKeyCache
   /** reads accounts for a payment; the payments that begin in the same ledger share a call */
   readAccount: ReadAccount
-  /** the last payment that each channel signed from an escrow: what it leaves once it is applied */
+  /** the last payment that each channel signed from an escrow: the rest of the escrow once it is applied */
   lastPayments: Map<string, { allowance: Allowance; sequenceNumber: bigint; liveUntilLedger: number }>
   /** what this process has seen of its channels' payments on the ledger */
   pastPayments: {
@@ -85,7 +85,9 @@ export interface RelayTimes {
   validity: number
   /** before a step that has not succeeded is tried again */
   retry: number
-  /** after which a worker that gets nowhere leaves its item to the other workers, which may see more of the ledger */
+  /**
+   * after which a worker that makes no progress leaves its item to the other workers, which may see more of the ledger
+   */
   patience: number
   /** before an item for which no channel was free is tried again, unless a channel becomes free earlier */
   rest: number
@@ -93,7 +95,7 @@ export interface RelayTimes {
   lag: number
   /** between two rounds that announce and check the channels */
   chores: number
-  /** after which a channel's events are read though it has nothing to pay: an RPC keeps them for days */
+  /** after which a channel's events are read even if it has nothing to pay: an RPC keeps them for days */
   refresh: number
   /** between two polls of the queue for messages that are due again; new messages reach a worker at once */
   poll: number
@@ -116,7 +118,7 @@ export const RELAY_TIMES: RelayTimes = {
 /** An account that pays. */
 export type Channel = Holder
 
-/** Puts a relay together. Sends no request to the ledger or the database yet. */
+/** Composes a relay. Sends no request to the ledger or the database yet. */
 export function openRelay(
   given: Pick<Relay, 'network' | 'token' | 'database' | 'sponsor' | 'key' | 'queue' | 'signal' | 'now'> & {
     prover: Prover
@@ -161,7 +163,7 @@ export function openRelay(
   }
 }
 
-/** Reads when the value is first needed, and keeps it; a failure is not kept. */
+/** Reads the value when it is first needed, and caches it unless reading it fails. */
 export function readOnce<Value>(read: () => Promise<Value>): () => Promise<Value> {
   let value: Promise<Value> | undefined
   return () => {

@@ -24,7 +24,7 @@ const TRANSIENT = ['transfer-open', 'rpc-lags'] as const satisfies ReleaseRefusa
 const isFinal = (refusal: ReleaseRefusal | null): boolean =>
   refusal !== null && !TRANSIENT.some((transient) => transient === refusal)
 
-/** `pending`: a relay will try it, or has tried and tries again. `refused`: an operator has to decide what to do. */
+/** `pending`: a relay will try it, or has tried and will try again. `refused`: an operator has to decide what to do. */
 export function releaseState(channel: {
   releaseRequestedAt: Date | null
   releaseRefusal: ReleaseRefusal | null

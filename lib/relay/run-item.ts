@@ -18,7 +18,7 @@ import type { Channel, Relay } from './relay.ts'
 import { validityLedgers } from './run-terms.ts'
 import { unsealPayout } from './sealing.ts'
 
-/** An item of a run with everything that the employer has signed about it, and its amount (base units). */
+/** An item of a run with everything that the employer signed about it, and its amount (base units). */
 export interface RunLine {
   job: typeof batchJobs.$inferSelect
   signature: string
@@ -31,7 +31,8 @@ export interface RunLine {
 
 /**
  * Reads what an item of a run is to pay, and compares the rows with the manifest: an attacker who can write to the
- * database must not be able to redirect a payment. The signature is checked by `openEscrow`, because it takes the ledger.
+ * database must not be able to redirect a payment. The signature is checked by `openEscrow`, because that needs the
+ * ledger.
  * @throws ItemError `payout-gone`, `payout-busy`, `manifest-invalid`, `seal-invalid`
  */
 export async function readLine(relay: Relay, channel: Channel, item: Item): Promise<RunLine> {
@@ -78,7 +79,7 @@ async function findRun(db: Database, item: Item) {
 
 /**
  * Requires that nothing else pays the item's payout. A payment that this database has recorded, as a transfer or as an
- * item, counts even if the payout's status denies it.
+ * item, counts even if the payout's status contradicts it.
  * @throws ItemError `payout-gone` if it was paid or canceled, `payout-busy` while another transfer may still pay it
  */
 export async function requireUnpaid(db: Database, { payout: id }: Pick<Item, 'payout'>): Promise<void> {
@@ -117,9 +118,9 @@ const doubtful = (code: 'manifest-invalid' | 'delegation-revoked' | 'recipient-u
   new ItemError(code, problem, { isDoubtful: true })
 
 /**
- * Finds what an item needs: the employer's signers, who must have signed the manifest; the delegation, which must be the
- * signed one and must last until the payment has expired; the channel's allowance; and the payee. What the channel's last
- * payment left, and keys, are not read again: if they have changed, the simulation fails.
+ * Finds what an item needs: the employer's signers, who must have signed the manifest; the delegation, which must be
+ * the signed one and must last until the payment has expired; the channel's allowance; and the payee. The rest of the
+ * channel's last payment and the keys are not read again: if they have changed, the simulation fails.
  * @throws ItemError `manifest-invalid`, `delegation-revoked`, `delegation-ended`, `recipient-unregistered`,
  *   `balance-stale` if the RPC lags behind the channel's last payment; LedgerError
  */
@@ -142,8 +143,8 @@ export async function openEscrow(relay: Relay, channel: Channel, run: RunLine): 
 }
 
 /**
- * The allowance that the channel's last payment left, if this process has made that payment from the same delegation, and
- * it was applied as the channel's last transaction.
+ * The allowance after the channel's last payment, if this process made that payment from the same delegation, and it
+ * was applied as the channel's last transaction.
  */
 async function followLast(
   relay: Relay,
@@ -205,7 +206,8 @@ export async function readPaymentKeys({ memory }: Relay, run: RunLine): Promise<
 
 /**
  * Before the first payment of a run from a channel, requires that the escrow covers all of its payouts: an employer who
- * has delegated too little must not find some of them paid. Later an escrow can only fall short of a single payout.
+ * has delegated too little must not end up with only some of them paid. Later an escrow can only fall short of a single
+ * payout.
  * @throws ItemError `allowance-short`
  */
 export async function requireCover(relay: Relay, item: Item, run: RunLine, allowance: Allowance): Promise<void> {
@@ -226,7 +228,8 @@ export async function requireCover(relay: Relay, item: Item, run: RunLine, allow
   let total = 0n
   for (const { id, encryptedAmount } of sealed) {
     const each = lines.get(id)
-    // A payout that was paid or canceled meanwhile has no seal any more. One that cannot be opened fails by itself.
+    // A payout that was paid or canceled in the meantime no longer has a seal. One that cannot be opened fails by
+    // itself.
     if (!each || encryptedAmount === null || hashSeal(encryptedAmount) !== each.sealHash) continue
     const binding = { batch: manifest.batch, contractor: each.contractor, spender: each.channel }
     total += await unsealPayout(relay.key, binding, encryptedAmount).catch(() => 0n)

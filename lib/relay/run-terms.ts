@@ -10,7 +10,7 @@ import { findRunChannels } from './channel-state.ts'
 import { OPEN_ITEM } from './item-row.ts'
 import { RELAY_TIMES } from './relay.ts'
 
-/** What a client needs to delegate to the relay's channels. */
+/** The terms under which a client delegates to the relay's channels. */
 interface RunTerms {
   /** the key that amounts are sealed to */
   publicKey: PublicRelayKey
@@ -111,8 +111,8 @@ export async function judgeChannels(
 }
 
 /**
- * A channel that has moved may have paid this batch in a run which a restored database has lost: until its release, another
- * channel could pay it again.
+ * A channel that has moved may have paid this batch in a run that a restored database has lost: until its release,
+ * another channel could pay it again.
  * @throws Refusal `run-not-ready`
  */
 export async function requireNoneMoved(db: Database, token: string, batch: string): Promise<void> {

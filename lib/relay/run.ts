@@ -50,11 +50,11 @@ type RunReason = (typeof RUN_REASONS)[number]
 /** One reason, and the payout or the channel that it concerns, if it concerns one. */
 type RunProblem = { payoutId?: string; channel?: string; reason: RunReason }
 
-/** What starting a run needs. */
+/** The context that starting a run needs. */
 interface RunContext {
   db: Database
   employer: Employer
-  /** of the account that has delegated, and whose signer has signed */
+  /** the account that delegated, and whose signer signed */
   session: Session
   batch: BatchContext
   network: Network
@@ -65,7 +65,7 @@ interface RunContext {
 
 /**
  * Starts a run: the relay pays every payout of a batch that is `ready` or `failed` from the employer's delegations.
- * Nothing changes while a run of the batch is unfinished, or if nothing is left to pay.
+ * Nothing changes while a run of the batch is unfinished, or if there is nothing left to pay.
  * @throws Refusal `batch-not-found`, `run-not-ready`; LedgerError
  */
 export async function startRun(

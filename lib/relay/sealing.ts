@@ -18,12 +18,15 @@ export function sealAmount(key: PublicRelayKey, { job, position }: ItemId, amoun
   return seal(key, { job, item: position }, amount.toString().padStart(AMOUNT_DIGITS, '0'))
 }
 
-/** The amount in base units. Throws for a JWE of another item or another key. */
+/** The amount in base units. Throws if the JWE is for another item or another key. */
 export async function unsealAmount(key: PrivateRelayKey, { job, position }: ItemId, sealed: string): Promise<bigint> {
   return BigInt(await unseal(key, { job, item: position }, sealed))
 }
 
-/** The amount of a run's payout in base units. Throws for a seal of another payout, channel or key, and for no amount. */
+/**
+ * The amount of a run's payout in base units. Throws if the seal is for another payout, channel or key, or contains no
+ * amount.
+ */
 export async function unsealPayout(key: PrivateRelayKey, binding: SealBinding, sealed: string): Promise<bigint> {
   const { batch, contractor, spender } = binding
   const amount = await unseal(key, { kid: await keyIdOf(publicHalf(key)), batch, contractor, spender }, sealed)

@@ -49,7 +49,7 @@ export async function claimSequence(
   })
 }
 
-/** Takes back the claim of a call of the channel's own that has expired: a payment may use its number. */
+/** Releases the sequence number of an expired call that the channel made for itself, so that a payment can use it. */
 export async function releaseSequence(
   db: Database,
   token: string,
@@ -62,9 +62,10 @@ export async function releaseSequence(
 }
 
 /**
- * Records the problem `moved` if the ledger's sequence number is higher than the recorded one. One statement compares and
- * records: an operator may release the channel at the same time. A channel that has moved already moves again if its number
- * has risen: it was released and has paid after the backup that was restored, so it may have paid items queued meanwhile.
+ * Records the problem `moved` if the ledger's sequence number is higher than the recorded one. One statement compares
+ * and records: an operator may release the channel at the same time. A channel that has moved already moves again if
+ * its number has risen: it was released and has paid after the backup that was restored, so it may have paid items
+ * queued in the meantime.
  */
 async function recordMove(store: ChannelStore, address: string, sequenceNumber: bigint): Promise<void> {
   const { problem, movedSequence, sequenceNumber: recorded } = relayChannels
@@ -122,7 +123,7 @@ const isAccount = (address: string): boolean => StrKey.isValidEd25519PublicKey(a
  * another relay's channel may have paid that item.
  * @param since when the relay started, unix ms by the database's clock: the responses must show every transaction until
  *   then
- * @throws LedgerError, also until a ledger has closed after `since`
+ * @throws LedgerError; also thrown until a ledger has closed after `since`
  */
 export async function compareSequences(relay: Relay, since?: number): Promise<void> {
   const { token } = relay
@@ -150,13 +151,14 @@ export async function compareSequences(relay: Relay, since?: number): Promise<vo
 /**
  * Records the problem `moved` for the channel of an item whose transfer cannot be applied any more, if a transaction that
  * this database lacks has used the transfer's sequence number, as after a restore from a backup: it may have paid the item.
- * @throws LedgerError, also while the RPC lags: the item must not be paid again before the number is known to be free
+ * @throws LedgerError, including while the RPC lags: the item must not be paid again until the number is known to be
+ *   free
  */
 export async function suspectMove(relay: Relay, item: Item): Promise<void> {
   const { channel, signedXdr } = item
   if (channel === null || signedXdr === null) return
   const number = sequenceNumberOf(signedXdr, relay.network.passphrase)
-  // By the ledger's time, which the first call reads: a clock that is ahead would keep the item from ever being paid.
+  // Uses the ledger's time, which the first call reads: a clock that is ahead would keep the item from ever being paid.
   await relay.ledger.readLatest()
   const ledger = await relay.ledger.readClosedAfter(relay.ledger.now())
   const { response, isRecent } = await askUntilRecent(

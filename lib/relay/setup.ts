@@ -18,7 +18,7 @@ import { type Channel, type Relay, readOnce } from './relay.ts'
 /** Base units that a channel receives by default. */
 export const CHANNEL_FUNDS = 1_000_000_0000000n
 
-/** How channels are made fit to pay. */
+/** How channels are prepared to pay. */
 interface Preparation {
   relay: Relay
   /** funds the channels; undefined if the service has none */
@@ -43,9 +43,9 @@ const PAUSE_MS = 2_000
 const INFO = z.object({ friendbotUrl: z.string().optional() })
 
 /**
- * Makes every channel of the relay fit to pay: an account with XLM from friendbot, registered with the token, and with
- * a confidential balance from the faucet. Finished steps are skipped, so it may run again, also after an
- * interruption. Waits for an RPC that lags, and for a deposit that another process began.
+ * Prepares every channel of the relay to pay: an account with XLM from friendbot, registered with the token, and with a
+ * confidential balance from the faucet. Finished steps are skipped, so it can be repeated, even after an interruption.
+ * Waits for an RPC that lags, and for a deposit that another process began.
  * @throws ConfigurationError where the network has no friendbot, or the service no faucet; the last failure of a
  *   channel that makes no progress for five minutes
  */
@@ -88,7 +88,7 @@ function describeObstacle(error: unknown): string {
 }
 
 /**
- * Makes one channel fit to pay, as `prepareChannels` does, but fails where that waits: the caller repeats it.
+ * Prepares one channel to pay, like `prepareChannels`, but fails where that waits: the caller repeats it.
  * @throws also LedgerError, Refusal, WalletError and ItemError
  */
 export async function prepareChannel(preparation: Preparation, channel: Channel): Promise<void> {

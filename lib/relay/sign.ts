@@ -28,7 +28,7 @@ interface Terms {
   amount: bigint
 }
 
-/** What a channel's next payment starts from: its own balance, or the escrow of an employer. */
+/** The start of a channel's next payment: its own balance, or the escrow of an employer. */
 export type PaymentStart = { opening: Opening } | { allowance: Allowance }
 
 /** A payment that was proved ahead. It is valid for this purpose, these terms and this start only. */
@@ -42,14 +42,14 @@ type DelegatedSpending = Awaited<ReturnType<typeof proveDelegatedTransfer>>
 /** A signed item. */
 export interface Signed {
   item: HeldItem
-  /** what the channel's next payment starts from once the transfer has applied */
+  /** the start of the channel's next payment, once the transfer has applied */
   next: PaymentStart
-  /** what the ledger said about the transfer */
+  /** the ledger's state for the transfer */
   checked?: LedgerCheck
 }
 
 /**
- * Makes the transfer that is to pay an item, and stores it before it is submitted. A proof contains one salt, so the
+ * Signs the transfer that is to pay an item, and stores it before it is submitted. A proof contains one salt, so the
  * caller passes `proof` to one attempt only. Resolves to the signed item, and to the channel's opening once the
  * transfer has applied.
  * @throws ItemError; any other error when ledger, database or prover fail. No transfer is stored then
@@ -116,7 +116,7 @@ async function signRunItem(
 const isSame = (one: Allowance, other: Allowance) =>
   one.owner === other.owner && one.salt === other.salt && isSameOpening(one.opening, other.opening)
 
-/** `proveAhead` for an item of a run. The escrow of another employer than the start's is read from the ledger. */
+/** `proveAhead` for an item of a run. If the start is another employer's escrow, the item's is read from the ledger. */
 async function proveRunItemAhead(
   relay: Relay,
   channel: Channel,
@@ -195,7 +195,7 @@ async function build(
 /** A channel that no relay has announced for this long counts as abandoned, and no other channel pays it. */
 const ABANDONED_AFTER_MS = 10 * 60_000
 
-/** The problems of a channel that can still be paid: it is registered, as far as is known. */
+/** The problems of a channel that can still be paid: as far as the relay knows, it is registered. */
 const PAYABLE: readonly (string | null)[] = [null, 'balance', 'moved']
 
 async function pickOther(relay: Relay, channel: Channel, { position }: Item): Promise<string | undefined> {

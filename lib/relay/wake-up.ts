@@ -27,7 +27,7 @@ const RETRY_MS = 2_000
 /** Between two checks of the session (ms): a middlebox may drop it, a pooler may hand it to another client. */
 const CHECK_MS = 15_000
 
-/** Listens in a separate database session, and reconnects when it is lost; meanwhile workers poll. */
+/** Listens in a separate database session, and reconnects when it is lost; until then, workers poll. */
 async function listenInSession(url: string, ...[channel, onNotification, onReconnect]: Parameters<Listen>) {
   let session: Client | undefined
   let timer: NodeJS.Timeout | undefined

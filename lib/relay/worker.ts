@@ -13,7 +13,9 @@ import { type AheadProof, type PaymentStart, proveAhead } from './sign.ts'
 /** An item that this process is paying. */
 interface Payment {
   item: HeldItem
-  /** what the next payment starts from once the item is paid; undefined if this process has not signed the item's transfer */
+  /**
+   * the start of the next payment once the item is paid; undefined if this process has not signed the item's transfer
+   */
   next: PromiseWithResolvers<PaymentStart | undefined>
   end: PromiseWithResolvers<void>
   /** whether the next item's proof is being generated ahead, or can't be */
@@ -41,14 +43,17 @@ interface Shift {
  */
 const AHEAD = 5
 
-/** How long (s) a worker takes at most to enter an item in `payments`, once the item has its channel. */
+/** The maximum time (s) until a worker enters an item in `payments`, once the item has its channel. */
 const TAKING_SECONDS = 0.1
 
-/** How many messages a relay handles at once: an item on each channel, and a few whose proofs are made ahead. */
+/**
+ * How many messages a relay handles at once: an item on each channel, and a few whose proofs are generated ahead of
+ * time.
+ */
 export const concurrencyOf = ({ channels }: Pick<Relay, 'channels'>) =>
   channels.length + Math.min(channels.length, AHEAD)
 
-/** Handles messages: pays their items, each through a separate channel, one after the other on each channel. */
+/** Handles messages: pays their items, each through a separate channel, one at a time on each channel. */
 export function openWorker(relay: Relay): (message: ItemMessage) => Promise<void> {
   const worker: Worker = { relay, payments: new Map() }
   return (message) => handle(worker, openShift(relay, message))
@@ -86,7 +91,7 @@ async function handle(worker: Worker, shift: Shift): Promise<void> {
       if (item === 'busy') {
         const follower = shift.isLate() ? undefined : await follow(worker, message)
         if (!follower && hasPaused) return await leaveToOthers(relay, shift)
-        // A worker may just have taken a channel and not entered it in `payments` yet: after one pause it is there.
+        // A worker may have just taken a channel without entering it in `payments` yet: after one pause it is there.
         if (!follower) await shift.pause(TAKING_SECONDS)
         hasPaused = follower === undefined
         proof = follower?.proof
@@ -146,7 +151,7 @@ async function pay(
 /**
  * Used when no channel is free. Reserves a channel that this process is paying with, proves the item's transfer from
  * the balance that the channel will have, and waits until the channel is released. The wait is bounded: this process
- * pays the item before, and ends it or hands it over within the same patience. Undefined if no channel could be
+ * pays the previous item, and ends it or hands it over within the same patience. Undefined if no channel could be
  * reserved, or the transfer could not be proved ahead.
  */
 async function follow(
@@ -190,7 +195,7 @@ async function tryToProve(
   }
 }
 
-/** Gives the item to another worker, which may reach the ledger or have a prover where this one does not. */
+/** Gives the item to another worker, which may be able to reach the ledger or have a prover. */
 async function handOver(relay: Relay, shift: Shift): Promise<void> {
   const { message } = shift
   const item = await findItem(await relay.database(), message)
@@ -206,7 +211,7 @@ async function leaveToOthers(relay: Relay, shift: Shift): Promise<void> {
   const item = await findItem(await relay.database(), message)
   const free = item && (await findFree(relay, item))
   if (free === undefined) return await deferToRest(relay, message)
-  // A channel of this relay has become free meanwhile: its next worker takes the message.
+  // A channel of this relay has become free in the meantime: its next worker takes the message.
   if (relay.channels.some(({ address }) => address === free)) {
     return await defer(relay, message, { seconds: 0, isHeld: false })
   }
@@ -218,7 +223,7 @@ const deferToRest = (relay: Relay, message: ItemMessage) =>
 
 /**
  * Makes the message due at once, for another relay: this worker pauses before it takes the next one. A message with a
- * later due time would be taken by the relay that polls first then, which might be the same one each time.
+ * later due time would go to the relay that polls first, which might be the same one each time.
  */
 async function returnMessage(relay: Relay, shift: Shift, isHeld: boolean): Promise<void> {
   await defer(relay, shift.message, { seconds: 0, isHeld })

@@ -16,7 +16,9 @@ export function decodeAsset(text: string): Uint8Array {
   return bytes
 }
 
-/** One thread per processor, at most eight. Without cross-origin isolation a page cannot share memory: one. */
+/**
+ * One thread per processor, at most eight. Without cross-origin isolation a page cannot share memory, so it gets one.
+ */
 export function defaultThreads(): number {
   const canShareMemory = globalThis.crossOriginIsolated ?? true
   return canShareMemory ? Math.min(globalThis.navigator?.hardwareConcurrency ?? 1, 8) : 1

@@ -15,14 +15,14 @@ export interface SealedPayment {
 }
 
 /**
- * The seals that this employer has made: only those are signed, because anyone else's may hide another amount. Lines have
- * a keyed hash for each, over the seal and what it must hide, but no amount. The key is the holder's.
+ * The seals that this employer has made: only those are signed, because anyone else's may hide another amount. Each has
+ * a line with a keyed hash over the seal and its contents, but without the amount. The key is the holder's.
  */
 export interface OwnSeals {
   /** Records a seal. Call it before the seal is sent. */
   add(payment: SealedPayment, encryptedAmount: string): void
   recognizes(payment: SealedPayment, encryptedAmount: string): boolean
-  /** the channels that seals of a batch were ever made for */
+  /** every channel for which a seal of the batch was ever made */
   channelsOf(batch: string): string[]
 }
 

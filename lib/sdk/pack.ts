@@ -62,7 +62,7 @@ async function emitModules(): Promise<void> {
     },
   })
   for (const file of filesOf('js')) {
-    // In the service no bundler may touch these imports; in a frontend its bundler must.
+    // The service's bundler must not touch these imports; a frontend's bundler must.
     rewrite(file, (code) => code.replaceAll(/\/\* (webpack|turbopack)Ignore: true \*\/ ?/g, ''))
   }
 }
@@ -106,7 +106,7 @@ function assets(): Plugin {
   }
 }
 
-/** The circuits' files of a pattern, without their extension. */
+/** The circuit files that match a pattern, without their extension. */
 const namesOf = (pattern: string): string[] =>
   globSync(pattern, { cwd: CIRCUITS })
     .map((file) => file.replace(/\.\w+$/, ''))

@@ -4,7 +4,7 @@ import { RunError } from './run-error.ts'
 type Contractor = components['schemas']['Contractor']
 type Payout = components['schemas']['Payout']
 
-/** A batch as the service has it. */
+/** A batch as the service returns it. */
 export interface BatchState {
   status: components['schemas']['Batch']['status']
   payouts: Payout[]
@@ -20,12 +20,12 @@ export interface AmountRow {
   address?: string | undefined
 }
 
-/** What the employer's list says about one contractor. */
+/** The entry of the employer's list for one contractor. */
 export interface Payee {
   contractor: string
   /** base units */
   amount: bigint
-  /** the payee's address: that of the list, if it has one, or else the API's */
+  /** the payee's address: from the list if it has one, otherwise from the API */
   address: string
 }
 
@@ -40,7 +40,8 @@ export async function readBatch(client: PayrollClient, id: string): Promise<Batc
 
 /**
  * Finds the contractor of each row, by id, email or address.
- * @throws RunError `list-differs` for a contractor that is not there or listed twice, and for an address that differs from the API's
+ * @throws RunError `list-differs` for a contractor that is missing or listed twice, and for an address that differs
+ *   from the API's
  */
 export async function matchPayees(client: PayrollClient, rows: readonly AmountRow[]): Promise<Payee[]> {
   const contractors: Contractor[] = []

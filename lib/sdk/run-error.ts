@@ -1,6 +1,6 @@
 /** Why a run does not start, or does not pay everyone. */
 export type RunErrorCode =
-  /** the list of amounts does not fit the contractors or the batch */
+  /** the list of amounts does not match the contractors or the batch */
   | 'list-differs'
   /** no channel of the relay is available to this account now */
   | 'no-channel'

@@ -2,7 +2,7 @@ import { readOwnDelegations } from '#lib/wallet/escrow.ts'
 import { hashSeal, type Manifest } from '#lib/wallet/manifest.ts'
 import type { Line, RunRequest } from './run-request.ts'
 
-/** The manifest of these lines, with the delegations that the ledger has. Undefined if one is missing. */
+/** The manifest for these lines, with the delegations on the ledger. Undefined if one is missing. */
 export async function manifestOf(
   { deployment, holder, batch }: Pick<RunRequest, 'deployment' | 'holder' | 'batch'>,
   lines: readonly Line[],

@@ -4,7 +4,7 @@ import type { OwnSeals } from './own-seals.ts'
 import type { Payee } from './payees.ts'
 import type { PayrollClient } from './payroll-client.ts'
 
-/** A run that the employer wants: everything but the state, which is the service's, the ledger's and that of the seals. */
+/** The run that an employer wants: everything except the state in the service, on the ledger and of the seals. */
 export interface RunRequest {
   deployment: Deployment
   client: PayrollClient
@@ -16,12 +16,12 @@ export interface RunRequest {
   seals: OwnSeals
   /** how many channels to divide the run among */
   channels: number
-  /** whether to revoke what is left in the end */
+  /** whether to revoke the rest in the end */
   revokes: boolean
   say(line: string): void
 }
 
-/** A payout that is to be paid, and the channel and seal that it has. */
+/** A payout to be paid, with its channel and seal. */
 export interface Line {
   payout: string
   contractor: string

@@ -53,7 +53,7 @@ function requireSame(state: BatchState, payees: readonly Payee[]): void {
 
 export const readTerms = (client: PayrollClient) => take(client.GET('/relay'))
 
-/** The channels to divide a run among: available, and in the document that the employer trusts. */
+/** The channels to divide a run among: those that are available, and in the document that the employer trusts. */
 async function chooseChannels({ client, relay, channels }: RunRequest): Promise<string[]> {
   const terms = await readTerms(client)
   await requireTrusted(relay, { publicKey: terms.publicKey, channels: [] })
@@ -64,7 +64,7 @@ async function chooseChannels({ client, relay, channels }: RunRequest): Promise<
   return chosen
 }
 
-/** Seals an amount for a channel, and remembers the seal before anybody else has it. */
+/** Seals an amount for a channel, and records the seal before anyone else has it. */
 async function seal(
   { batch, relay, seals }: RunRequest,
   { contractor, amount }: Pick<Payee, 'contractor' | 'amount'>,
@@ -118,5 +118,5 @@ export async function sealAgain(request: RunRequest, unpaid: BatchState['payouts
   return [...kept, ...replaced]
 }
 
-/** A payout was paid or claimed meanwhile, or a run is under way. */
+/** A payout was paid or claimed in the meantime, or a run is in progress. */
 const MAY_CHANGE: ReadonlySet<string> = new Set(['payout-locked', 'run-unfinished'])

@@ -17,8 +17,9 @@ export interface RunResult {
 }
 
 /**
- * Seals, delegates, signs, starts a run and follows it. Each step begins with what the service, the ledger and the file of
- * own seals have, so after an interruption at any point a second call goes on, and neither pays nor delegates twice.
+ * Seals, delegates, signs, starts a run and follows it. Each step starts from the state in the service, on the ledger
+ * and in the file of its own seals. After an interruption at any point, a second call therefore continues without
+ * paying or delegating twice.
  * @throws RunError; WalletError `relay-unknown` before anything is sealed or delegated; PayrollError
  */
 export async function runBatch(request: RunRequest): Promise<RunResult> {
@@ -35,7 +36,9 @@ export async function runBatch(request: RunRequest): Promise<RunResult> {
   return await finish(request)
 }
 
-/** How often the progress is read (ms), and how often a failed batch whose channels are taken may stay as it is. */
+/**
+ * How often the progress is read (ms), and how many times a failed batch may stay failed while its channels are taken.
+ */
 const POLL_MS = 500
 const STILL_POLLS = 120
 
@@ -59,12 +62,12 @@ async function follow({ client, batch, seals, say }: RunRequest): Promise<void> 
   }
 }
 
-/** How often the terms may change while a run is being prepared. */
+/** How many times the terms may change while a run is being prepared. */
 const STARTS = 3
 
 const submitTo = (client: PayrollClient) => (signedXdr: string) => sponsorCall(client, signedXdr)
 
-/** Starts the run, after seals and delegations are in place. False if something has changed meanwhile. */
+/** Starts the run, after seals and delegations are in place. False if something has changed in the meantime. */
 async function start(request: RunRequest, payouts: BatchState['payouts']): Promise<boolean> {
   const { client, deployment, holder, batch, say } = request
   const unpaid = payouts.filter(({ status }) => status === 'ready' || status === 'failed')
@@ -79,7 +82,7 @@ async function start(request: RunRequest, payouts: BatchState['payouts']): Promi
     const escrow = {
       spender: channel,
       amount: part.reduce((sum, { amount }) => sum + amount, 0n),
-      // Half of the margin may pass while a command is interrupted and repeated: it need not delegate again for that.
+      // Half of the margin may pass while a command is interrupted and repeated, without a new delegation.
       leastLedgers: needed + Math.ceil(margin / 2),
       ledgers: margin + 2 * needed,
     }
@@ -103,7 +106,8 @@ async function tryStart(request: RunRequest, lines: readonly Line[]): Promise<bo
     const needed = lines.filter(({ channel }) => channel === spender).reduce((sum, { amount }) => sum + amount, 0n)
     return left < needed
   })
-  // A run that is under way has spent part of the escrow. Without one, this one would fail: an empty manifest asks only.
+  // A run in progress may have spent part of the escrow. If there is none, this run would fail, so an empty manifest
+  // only asks.
   const signed = isShort ? { ...manifest, payouts: [] } : manifest
   const signature = await signManifest(signerOf(holder.signer), signed)
   try {
@@ -116,7 +120,7 @@ async function tryStart(request: RunRequest, lines: readonly Line[]): Promise<bo
   }
 }
 
-/** Returns what is left, and reports what was paid. */
+/** Returns the rest, and reports the payments. */
 async function finish({ deployment, client, holder, batch, seals, revokes, say }: RunRequest): Promise<RunResult> {
   const { payouts } = await readBatch(client, batch)
   for (const { id, status, error } of payouts) if (status === 'failed') say(`Payout ${id} failed: ${error}`)

@@ -13,7 +13,7 @@ export interface Sep43Wallet {
     envelope: string,
     options: { networkPassphrase: string; address: string },
   ): Promise<{ signedTxXdr: string } & Failure>
-  /** the signature as base64, or from old extensions as bytes */
+  /** the signature in base64; old extensions return bytes */
   signMessage(
     message: string,
     options: { networkPassphrase: string; address: string },
@@ -23,7 +23,7 @@ export interface Sep43Wallet {
 /**
  * The signer of a SEP-43 wallet's current account. Ask the user for access first (Freighter: `requestAccess`).
  * @param networkPassphrase the network that the wallet must sign for
- * @throws WalletError `signer-refused`, also from the signer, when the user or the wallet refuses
+ * @throws WalletError `signer-refused` if the user or the wallet refuses; the signer throws it as well
  */
 export async function openSep43Signer(wallet: Sep43Wallet, networkPassphrase: string): Promise<Signer> {
   const { address } = await result(wallet.getAddress())

@@ -1,6 +1,6 @@
 import { type PayrollClient, PayrollError, take } from './payroll-client.ts'
 
-/** How often an undecided call is posted again, each time for as long as the service waits. */
+/** How many times an undecided call is posted again. Each attempt lasts as long as the service waits. */
 const POSTS = 10
 
 /**

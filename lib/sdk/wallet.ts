@@ -1,4 +1,4 @@
-/** What an account does with the confidential token: keys, balances, calls that a signer signs, and runs of batches. */
+/** The client side of the confidential token: keys, balances, calls that a signer signs, and runs of batches. */
 export { type ConfidentialAccount, readConfidentialAccount } from '#lib/wallet/account.ts'
 export { type EventArchive, openHttpArchive } from '#lib/wallet/archive.ts'
 export { type Balance, type SyncedBalance, syncBalance } from '#lib/wallet/balance.ts'

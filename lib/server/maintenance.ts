@@ -36,7 +36,7 @@ const NAMES = Object.keys(CHORES) as Chore[]
 /** The chores that one process does for all. Each process resumes the items of its own relay key, so `items` is not listed. */
 const SHARED: ReadonlySet<Chore> = new Set(['envelopes', 'contractors', 'challenges', 'refusals', 'rollups', 'archive'])
 
-/** A round looks up some of the waiting contractors, and the next round goes on behind them. */
+/** A round looks up some of the waiting contractors, and the next round continues after them. */
 async function sweepContractors(service: Service): Promise<number> {
   const db = await service.database()
   const name = 'contractors' satisfies Chore
@@ -53,7 +53,7 @@ async function sweepContractors(service: Service): Promise<number> {
 /** Claims a shared chore for this process. False if a process has begun it in this interval. */
 async function claimChore({ database }: Service, name: Chore, everyMs: number): Promise<boolean> {
   const begunAt = sql`clock_timestamp()`
-  // Timers are not exact: a little less than the interval has to be over.
+  // Timers are not exact, so slightly less than the interval is enough.
   const isDue = sql`${chores.begunAt} <= clock_timestamp() - make_interval(secs => ${(everyMs * 0.9) / 1000})`
   const claimed = await (await database())
     .insert(chores)
@@ -63,7 +63,7 @@ async function claimChore({ database }: Service, name: Chore, everyMs: number): 
   return claimed.length > 0
 }
 
-/** Makes a chore due at once, also for the processes that can do it although this one cannot. */
+/** Makes a chore due immediately for every process, even if this one cannot run it. */
 async function giveBackChore({ database }: Service, name: Chore): Promise<void> {
   await (await database())
     .update(chores)
@@ -74,7 +74,7 @@ async function giveBackChore({ database }: Service, name: Chore): Promise<void> 
 /** How many records each chore processed; null if it failed. */
 export type ChoreReport = Record<Chore, number | null>
 
-/** Runs the chores one after another. A failed chore is logged, and the others still run. */
+/** Runs the chores one at a time. A failed chore is logged, and the others still run. */
 export async function runChores(service: Service): Promise<ChoreReport> {
   const report: Partial<ChoreReport> = {}
   for (const name of NAMES) report[name] = await runChore(service, name)
@@ -92,7 +92,7 @@ async function runChore(service: Service, name: Chore): Promise<number | null> {
 
 /** Runs a chore of this process, or a shared one if no process has begun it in this interval. */
 async function runIfDue(service: Service, name: Chore, everyMs: number): Promise<void> {
-  // It would claim the round of a process that has an archive.
+  // Claiming it here would take the round from a process that has an archive.
   if (name === 'archive' && !service.archive) return
   try {
     if (!SHARED.has(name)) await runChore(service, name)

@@ -23,7 +23,7 @@ export function channelSeeds(environment: Environment, embedded: EmbeddedRelay):
   return environment.CHANNEL_SEEDS.length > 0 ? environment.CHANNEL_SEEDS : (embedded.channelSeeds ?? [])
 }
 
-/** The public half of a relay in this process, as a deployment document has it. */
+/** The public half of a relay in this process, in the form of a deployment document. */
 export function describeRelay(
   environment: Environment,
   embedded: EmbeddedRelay,

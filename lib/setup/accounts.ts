@@ -18,7 +18,7 @@ export async function readXlm({ network }: Pick<Funder, 'network'>, address: str
 
 /**
  * Has friendbot fund an account that does not exist or has less than `least` stroops. Resolves to whether it did.
- * @throws LedgerError `unavailable`, also if the network has no friendbot
+ * @throws LedgerError `unavailable`, including when the network has no friendbot
  */
 export async function ensureXlm(funder: Funder, address: string, least: bigint): Promise<boolean> {
   const before = await readXlm(funder, address)

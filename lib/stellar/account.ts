@@ -45,7 +45,7 @@ export function authOf(address: string, entry: xdr.AccountEntry): AccountAuth & 
 /**
  * The entries of the accounts at `addresses` (G…, at most 200) in the same order, undefined for a missing account, and
  * the ledger of the response. Only a valid response can show that an account does not exist.
- * @throws LedgerError `unavailable`, also for a response with other entries
+ * @throws LedgerError `unavailable`, including for a response with other entries
  */
 async function readAccounts(
   server: EntryReader,

@@ -3,8 +3,8 @@ import { contractKey, type EntryReader, MOST_KEYS, readEntries } from './entries
 import { LedgerError } from './ledger-error.ts'
 
 /**
- * The contract error of a transfer whose proof does not match the sender's balance: the balance has changed since, or the
- * proof was wrong from the start (interface 0.8.0).
+ * The contract error of a transfer whose proof does not match the sender's balance: the balance has changed since, or
+ * the proof was never valid (interface 0.8.0).
  */
 export const STALE_PROOF = 3506
 
@@ -53,8 +53,8 @@ export async function findAccounts(
 
 /**
  * Reads the entry of an `accountKey`.
- * @throws LedgerError `foreign-contract` for an entry without viewing key and auditor: the configured contract is not a
- * confidential token, so the entry does not show whether the address is registered
+ * @throws LedgerError `foreign-contract` for an entry without a viewing key and an auditor: the configured contract is
+ *   not a confidential token, so the entry does not show whether the address is registered
  */
 export function readAccountEntry(data: xdr.LedgerEntryData): AccountEntry {
   const fields = fieldsOf(data)
@@ -93,7 +93,7 @@ export function delegationKey(token: string, { owner, spender }: { owner: string
 
 /**
  * Reads the entry of a `delegationKey`.
- * @throws LedgerError `foreign-contract` for an entry that is no delegation of interface 0.8.0
+ * @throws LedgerError `foreign-contract` for an entry that isn't a delegation of interface 0.8.0
  */
 export function readDelegationEntry(data: xdr.LedgerEntryData): DelegationEntry {
   const fields = fieldsOf(data)

@@ -26,7 +26,7 @@ const gathering = new WeakMap<EntryReader, Call>()
 /**
  * Reads the entries under `keys` (at most 200) in the same order, undefined where the ledger has none, and the ledger of the
  * response. Archived entries count: the RPC returns them with their data. Concurrent requests share a call.
- * @throws LedgerError `unavailable`, also for a response without a ledger or with an entry that was not requested
+ * @throws LedgerError `unavailable`, including for a response without a ledger or with an entry that was not requested
  */
 export async function readEntries(
   server: EntryReader,

@@ -19,7 +19,7 @@ const NO_HASH = '0'.repeat(64)
 
 /**
  * Reads the latest ledger. Before 27.1, stellar-rpc had no close time in getHealth; getTransaction always has one.
- * @throws LedgerError `unavailable`, also if the RPC considers itself unhealthy
+ * @throws LedgerError `unavailable`, including when the RPC considers itself unhealthy
  */
 export async function readLatestLedger(network: Pick<Network, 'call'>): Promise<LatestLedger> {
   const health = await network.call('getHealth', {}, HEALTH)

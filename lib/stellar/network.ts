@@ -95,7 +95,7 @@ async function post(url: string, method: string, params: Record<string, unknown>
   return result
 }
 
-/** The RPC belongs to another network than the configured one. */
+/** The RPC belongs to a network other than the configured one. */
 export class ForeignNetwork extends Error {
   constructor(passphrase: string) {
     super(`the RPC belongs to another network: ${JSON.stringify(passphrase.slice(0, 100))}`)
@@ -106,8 +106,8 @@ export class ForeignNetwork extends Error {
 /** A network that is not used until its RPC has returned the right passphrase. */
 export interface GuardedNetwork extends Network {
   /**
-   * Checks the RPC's passphrase, until it has been right once.
-   * @throws LedgerError `unavailable`; its cause is ForeignNetwork if it is the wrong one
+   * Checks the RPC's passphrase until it was right once. @throws LedgerError `unavailable`; its cause is ForeignNetwork
+   * if it is the wrong one
    */
   verify(): Promise<void>
 }

@@ -49,7 +49,7 @@ const seconds = z.union([z.number().int(), z.string().regex(/^\d+$/)]).transform
 
 const RANGE = { latestLedger: z.number().int(), latestLedgerCloseTime: seconds, oldestLedger: z.number().int() }
 
-/** The response to a look-up by hash: the range of the node's history, and the transaction if it was found. */
+/** The response to a lookup by hash: the range of the node's history, and the transaction if it was found. */
 const LOOKUP = z.discriminatedUnion('status', [
   z.object({ status: z.literal('NOT_FOUND'), ...RANGE }),
   z.object({

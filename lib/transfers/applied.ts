@@ -33,7 +33,7 @@ export async function recordApplied(db: Database, proposal: Proposal, record: Le
   return recorded
 }
 
-/** False if the payout that the client names is not that of the open transfer. */
+/** False if the payout that the client names does not belong to the open transfer. */
 async function joinApplied(tx: Database, open: Transfer, proposal: Proposal, record: LedgerRecord): Promise<boolean> {
   const { inner, terms, now } = proposal
   await addEnvelope(tx, open, envelopeOf(proposal, record))
@@ -64,7 +64,7 @@ async function settleApplied(tx: Database, proposal: Proposal, record: LedgerRec
     .returning()
   if (!written) throw new Error('the insert of a transfer returned no row')
   if (!(await addEnvelope(tx, written, envelopeOf(proposal, record)))) {
-    // The same request, made twice at once: the other one has written it down.
+    // The same request, sent twice at once: the other one has recorded it.
     await tx.delete(transfers).where(eq(transfers.id, written.id))
     return true
   }

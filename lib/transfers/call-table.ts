@@ -24,7 +24,7 @@ const CALL_FORMS = {
   confidential_transfer_from: { kind: 'delegated', parts: ['source', 'owner', 'payee', 'data'] },
 } as const satisfies Record<string, CallForm>
 
-/** What the calls of a request may be, if it isn't a transfer. */
+/** The calls that a request may make, if it isn't a transfer. */
 export interface CallRules {
   functions: ReadonlySet<string>
   /** the accounts that may be a spender: the relay's channels */
@@ -90,8 +90,8 @@ const numberOf = (value: xdr.ScVal | undefined) => (value?.type === 'scvU32' ? v
 const MOST_LEDGERS = 518_400
 
 /**
- * A delegation must outlast what is queued already. The contract checks nothing: one that has ended blocks its pair of
- * accounts until it is revoked.
+ * A delegation must outlast the payouts that are queued already. The contract doesn't check this: an expired delegation
+ * blocks its pair of accounts until it is revoked.
  * @throws SponsorRefusal
  */
 export function checkLiveUntil(liveUntilLedger: number | undefined, marginLedgers: number, latestLedger: number): void {

@@ -15,7 +15,7 @@ export interface ChannelTransfer {
   signedXDR: string
   /** Runs in the SQL transaction that records the transfer, and throws if this transfer may no longer pay the item. */
   confirm(tx: Database): Promise<void>
-  /** what the caller has just read from the ledger for this transaction */
+  /** the ledger's state that the caller has just read for this transaction */
   checked?: LedgerCheck | undefined
   /** set if the channel pays from the escrow of a delegation, with the payout that it pays, if that is recorded */
   delegated?: Pick<RecordingTerms, 'payoutId'>
@@ -34,7 +34,7 @@ type ChannelOutcome =
   | { status: 'expired' }
   | { status: 'unknown'; hash: string }
 
-/** What a channel may call when it pays from an escrow. */
+/** The call that a channel may make when it pays from an escrow. */
 const DELEGATED = {
   functions: new Set(['confidential_transfer_from']),
   channels: new Set<string>(),

@@ -28,7 +28,7 @@ export interface LedgerRecord {
   contractError: number | null
 }
 
-/** Failures that the network finds before it uses up the sequence number, also while it applies a transaction. */
+/** Failures that the network finds before it uses up the sequence number, even while it applies a transaction. */
 const NOT_CONSUMED = new Set([
   'txTooEarly',
   'txTooLate',
@@ -98,7 +98,7 @@ export interface HashAnswer {
   oldestLedger: number
 }
 
-/** Everything that is known of an open transfer. */
+/** Everything known about an open transfer. */
 export interface Evidence {
   sequenceNumber: bigint
   /** lowest ledger of the responses that showed the number unused */

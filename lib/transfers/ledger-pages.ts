@@ -39,11 +39,12 @@ interface Walk {
 }
 
 /**
- * Looks many transfers up at once, in the pages of all transactions since `startLedger`, so that the cost of waiting
+ * Looks up many transfers at once, in the pages of all transactions since `startLedger`, so that the cost of waiting
  * grows with ledgers and not with transfers: a transfer costs one call to simulate it and one to submit it, so two
  * lookups by hash would already exceed the goal of 2.5 calls. Decodes only transactions with a requested hash, so a
  * transaction that can't be decoded does no harm.
- * @throws LedgerError `unavailable`, also if `startLedger` isn't within the history of the RPC, or its pages don't end
+ * @throws LedgerError `unavailable`, including when `startLedger` isn't within the history of the RPC, or its pages
+ *   don't end
  */
 export async function walkLedgers(network: Network, sought: RecordedTransfer[], startLedger: number): Promise<Walk> {
   const byHash = new Map(

@@ -10,7 +10,7 @@ import { hashesOf, maxTimeOf, noteLookedUp, type RecordedTransfer } from './rows
 /** What tracking a transfer needs: no key, and nothing of a single transfer. */
 export interface TrackingContext {
   network: Network
-  /** opens the database for each use, so that an outage is only waited through */
+  /** opens the database for each use, so that an outage only causes a wait */
   database: () => Promise<Database>
   /** reads accounts; combines concurrent reads into one call */
   readAccount: ReadAccount
@@ -140,8 +140,8 @@ async function lookUpOne(context: TrackingContext, recorded: RecordedTransfer, r
 }
 
 /**
- * Looks an open transfer up by its hashes, and by its account once every max time has passed. Resolves to the decision, or
- * to the ledger up to which none of its envelopes was applied, or to undefined if the responses show neither.
+ * Looks up an open transfer by its hashes, and by its account once every max time has passed. Resolves to the decision,
+ * or to the ledger up to which none of its envelopes was applied, or to undefined if the responses show neither.
  * @throws LedgerError `unavailable`
  */
 async function lookUpTransfer(
@@ -158,7 +158,7 @@ async function lookUpTransfer(
 }
 
 /**
- * Looks an open transfer up by its account and its hashes. The account is read first: if it shows the number as used,
+ * Looks up an open transfer by its account and its hashes. The account is read first: if it shows the number as used,
  * later responses must include the transaction that used it, if that was one of these.
  * @throws LedgerError `unavailable`
  */
@@ -180,7 +180,7 @@ export async function lookUpWithAccount(
 }
 
 /**
- * Looks a transfer up by every hash of its envelopes: the outer ones, and the inner ones, since a client may have
+ * Looks up a transfer by every hash of its envelopes: the outer ones, and the inner ones, since a client may have
  * submitted its own transaction.
  * @param atLeast a ledger; lookups are repeated if the response is older or its history doesn't reach back far enough
  * @throws LedgerError `unavailable`

@@ -9,8 +9,8 @@ import type { Tracker } from './track.ts'
 const WAIT_MS = 5_000
 
 /**
- * Looks an open transfer up now, even if it was looked up in this ledger. The audit log has the request, and settles the
- * transfer's outcome as always. Resolves to false if the transfer is not open.
+ * Looks up an open transfer now, even if it was looked up in this ledger. The request is recorded in the audit log, and
+ * the transfer is settled as usual. Resolves to false if the transfer is not open.
  * @param given.note the operator's reason
  */
 export async function lookUpForOperator(

@@ -20,7 +20,7 @@ export function checkPayer(inner: SignedTransaction, { account, latestLedger }: 
  * Every signature must be by a signer of the account, for this network, and together they must reach the network's
  * thresholds: LOW for the transaction and MEDIUM for invoking a contract. The network stops counting at that point, and
  * rejects unused signatures (txBAD_AUTH_EXTRA).
- * @param asOf the ledger of the response with the account
+ * @param asOf the latest ledger when the account was read
  * @throws SponsorRefusal
  */
 export function checkSignatures(inner: SignedTransaction, account: AccountAuth, asOf?: number): void {

@@ -33,7 +33,7 @@ export async function linkEarlierPayout(
   return await linkPayout(tx, transfer, limits, now)
 }
 
-/** The ledger cuts its close time to whole seconds. */
+/** The ledger truncates its close time to whole seconds. */
 export const endOfSecond = (closedAt: Date) => new Date(closedAt.getTime() + 1000)
 
 /** A transfer that ended with one of these statuses pays nothing, so a repeat gets the recorded response. */

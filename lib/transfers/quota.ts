@@ -34,7 +34,7 @@ export const EVERYBODY = '*'
 
 /**
  * Represents the sum of all registrations and merges. New accounts are free on a test network, and these calls cost a
- * stranger next to nothing, so they have their own budget: the payments of others go on when it is used up.
+ * stranger next to nothing, so they have a separate budget. When it is used up, other payments continue.
  */
 export const CALLS = '*calls'
 
@@ -55,10 +55,10 @@ export async function readQuotaDay(tx: Database): Promise<string> {
 }
 
 /**
- * Reserves a bid against the account's day, the day of its kind and of all accounts, and the float, each in one conditional
- * statement, so that concurrent requests can't exceed a limit together. Rows are always locked in this order. Must run
- * inside the transaction that records the transfer: a refusal rolls everything back. What all accounts share is reserved
- * last, and fails the transaction with an error that `refuseExhausted` knows.
+ * Reserves a bid against the account's day, the day of its kind and of all accounts, and the float, each in one
+ * conditional statement, so that concurrent requests can't exceed a limit together. Rows are always locked in this
+ * order. Must run inside the transaction that records the transfer: a refusal rolls everything back. The shared amounts
+ * are reserved last; their failure aborts the transaction with an error that `refuseExhausted` maps.
  * @param available how much the ledger would let the sponsor spend, in stroops
  * @throws SponsorRefusal
  */
@@ -77,11 +77,11 @@ export async function reserve(tx: Database, claim: Claim, limits: QuotaLimits, a
   await runLast(tx, sql`SELECT hold_float(${sponsor}, ${String(bid)}, ${String(available)})`)
 }
 
-/** The reasons by the constraint that a failed reservation of what all accounts share names (functions.sql). */
+/** The reasons, by the constraint that a failed reservation of a shared amount names (functions.sql). */
 const SHARED_LIMITS: Record<string, RefusalReason> = { daily_budget: 'daily-budget', sponsor_float: 'float' }
 
 /**
- * Maps the error of a transaction that reserved more than all accounts together may.
+ * Maps the error of a transaction whose reservation exceeds a limit of all accounts together.
  * @throws SponsorRefusal, or `error` itself
  */
 export function refuseExhausted(error: unknown): never {

@@ -3,19 +3,19 @@
  * and what this folder does about it.
  *
  * **A node that lags.** Its responses name a lower ledger and an earlier close time than earlier responses, by at most
- * LAG ledgers. It returns NOT_FOUND for a transaction that was applied, and an account's previous sequence number.
- * A lookup that a decision or refusal depends on names the ledger it must reach, and is repeated until a response does.
- * A refusal based on a response older than the newest known ledger, or than the account's last settled ledger, is
+ * LAG ledgers. It returns NOT_FOUND for a transaction that was applied, and an account's previous sequence number. A
+ * lookup that a decision or refusal depends on names the ledger it must reach, and is repeated until a response does. A
+ * refusal based on a response older than the newest known ledger, or than the account's last settled ledger, is
  * withheld for up to DOUBT_MS while the checks are repeated; then the request is answered `unavailable`.
  *
- * **An RPC all of whose nodes lag by a few ledgers** looks like a current one. A resource fee is compared with a need that
- * any other payment may change: it is refused only by a ledger that closed after the request arrived, and so after the
- * ledger on which the client simulated.
+ * **An RPC all of whose nodes lag by a few ledgers** looks like a current one. A resource fee is compared with a need
+ * that any other payment may change: it is refused only by a ledger that closed after the request arrived, and so after
+ * the ledger on which the client simulated.
  *
- * **A network that was reset, or whose nodes were restored under lower numbers.** A response names a lower ledger with a
- * later close time, or a higher ledger with an earlier one: number and time otherwise rise together. The ledger numbers
- * in the rows (`sent_ledger`, `refused_ledger`, `looked_up_ledger`) are hints. One above the latest known ledger counts
- * as none, so everything is looked up and resubmitted at once.
+ * **A network that was reset, or whose nodes were restored under lower numbers.** A response names a lower ledger with
+ * a later close time, or a higher ledger with an earlier one: number and time otherwise rise together. The ledger
+ * numbers in the rows (`sent_ledger`, `refused_ledger`, `looked_up_ledger`) are hints. One above the latest known
+ * ledger is ignored, so everything is looked up and resubmitted at once.
  *
  * **An RPC that was restored from a backup.** Ledger and close time both fall far back and catch up over minutes. Until
  * then its latest ledger is more than SILENT_SECONDS old, and NOT_FOUND from it doesn't mean that a transaction wasn't
@@ -52,7 +52,8 @@ export const isRepeatedRefusal = (since: number | undefined, repeated: number | 
   since !== undefined && repeated !== undefined && repeated >= since + CONTESTED_LEDGERS
 
 /**
- * A transfer that no process has looked up for so many ledgers is not tracked: its process exited, or lost the database.
+ * A transfer that no process has looked up for this many ledgers is not tracked: its process exited, or lost the
+ * database.
  */
 const FORGOTTEN_LEDGERS = 3
 
@@ -90,10 +91,10 @@ const FORGET_MS = 30_000
 /** A latest ledger that a response has named within this time (ms) need not be asked for. */
 const CURRENT_MS = 1_500
 
-/** How many ledgers the pace is measured over, at least and at most: close times are whole seconds. */
+/** The minimum and maximum number of ledgers over which the pace is measured: close times are whole seconds. */
 const PACE_LEDGERS = { fewest: 8, most: 30 }
 
-/** The part of the interval between two ledgers after which the next one is due. */
+/** The fraction of the time between two ledgers after which the next one is due. */
 const EARLY = 0.97
 
 const LONGEST_PAUSE_MS = 5_000

@@ -25,7 +25,7 @@ import type { LedgerCheck } from './simulation.ts'
 export interface RecordingTerms {
   /** the calls that it may be in place of a transfer */
   calls?: CallRules | undefined
-  /** the payout that the client names, if it does */
+  /** the payout that the client names, if any */
   payoutId?: string
   /** the account whose quota it counts against, if it isn't the payer's */
   quotaAccount?: string
@@ -33,22 +33,22 @@ export interface RecordingTerms {
   confirm?: (tx: Database) => Promise<void>
 }
 
-/** The terms that a client's request may have. */
+/** The terms that a client's request can specify. */
 export type ClientTerms = Pick<RecordingTerms, 'payoutId' | 'calls'>
 
-/** A transfer that is to be recorded. */
+/** A transfer to be recorded. */
 export interface Proposal {
   inner: SignedTransaction
   intent: Intent
   terms: RecordingTerms
   now: Date
-  /** what the caller has just read from the ledger for the transaction that it signed */
+  /** the ledger's state that the caller has just read for the transaction that it signed */
   checked?: LedgerCheck | undefined
   /** aborts its verification */
   signal?: AbortSignal | undefined
 }
 
-/** What the sponsor contributes. `available`: the stroops that the ledger would let it spend. */
+/** The sponsor's part. `available`: the stroops that the ledger would let it spend. */
 interface Sponsorship {
   bump: FeeBump
   sponsor: string
@@ -159,7 +159,7 @@ export async function auditRecorded(
   })
 }
 
-/** Envelopes that may compete for one transfer: each is one more to look up. */
+/** The maximum number of envelopes that compete for one transfer: each is one more to look up. */
 const MOST_ENVELOPES = 3
 
 /** The first to commit creates the account's one open transfer; the others join it, unless it has been settled. */
@@ -224,7 +224,7 @@ async function join(
     reason,
     until: Math.max(...rivals.map(({ maxTime }) => maxTime)),
   })
-  // The books of a transfer are one sponsor's: after a change of its key the next transfer has the new one.
+  // The amounts of a transfer belong to one sponsor: after a change of the key, the next transfer has the new one.
   if (open.sequenceNumber !== sequenceNumber || open.sponsor !== sponsor) return refused('another-open')
   if (!isSameCall(open, { kind, owner, recipient })) return refused('other-recipient')
   if (rivals.length >= MOST_ENVELOPES) return refused('too-many-envelopes')

@@ -46,7 +46,7 @@ export async function noteRefusal(
   }
 }
 
-/** The id of the contractor that a refused transfer was to pay, if it is one of the organisation's. */
+/** The id of the contractor that a refused transfer was to pay, if it belongs to the organisation. */
 async function findPayee(tx: Database, organisation: string, address: string): Promise<string | undefined> {
   const [payee] = await tx
     .select({ id: contractors.id })

@@ -45,7 +45,7 @@ export async function submitOnce(
   const sent = await submitEnvelope(context, envelope, ledger)
   if (!sent || sent.resultCode === null) return { kind: 'submitted', recorded }
   log('info', 'envelope refused', { hash: sent.innerHash, code: sent.resultCode })
-  // A rival may have been recorded meanwhile.
+  // A rival may have been recorded in the meantime.
   const current = await findTransfer(await context.database(), recorded.transfer.id)
   if (current?.transfer.status !== 'open') return { kind: 'submitted', recorded }
   const decision = await lookUpWithAccount(context, current)
@@ -55,7 +55,7 @@ export async function submitOnce(
 /**
  * Submits an envelope, unless a process has submitted it since `ledger` closed: the conditional UPDATE is the claim, so
  * that the network gets it at most once per ledger. Resolves to the envelope with the network's response, or undefined
- * if there is none to take note of.
+ * if there is none to record.
  */
 async function submitEnvelope(
   { network, database, recency, now }: TrackingContext,

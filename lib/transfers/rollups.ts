@@ -61,13 +61,16 @@ const SOURCES: Record<Rollup, { sequence: string; add: (after: number, through: 
   },
 }
 
-/** How many numbers a round counts at most. */
+/** The maximum number of rows that a round counts. */
 const MOST_NUMBERS = 50_000
 
 /** How long the counts of an hour are kept (days): the longest chart shows 30 days. */
 const KEPT_DAYS = 32
 
-/** Adds what has been settled and refused since the last round to the counts. Resolves to how many numbers it covered. */
+/**
+ * Adds the transfers that were settled or refused since the last round to the counts. Resolves to how many numbers it
+ * covered.
+ */
 export async function rollUp(db: Database, now: Date): Promise<number> {
   let covered = 0
   for (const name of Object.keys(SOURCES) as Rollup[]) covered += await advance(db, name)

@@ -103,7 +103,7 @@ export async function lockOpenTransfer(tx: Database, account: string): Promise<T
   return open
 }
 
-/** The transaction that is signed for a transfer. `signed` is null if there is nothing to send. */
+/** The transaction that is signed for a transfer. `signed` is null if there is nothing to submit. */
 export type NewEnvelope = Pick<typeof envelopes.$inferSelect, 'innerHash' | 'outerHash' | 'signed' | 'bid' | 'maxTime'>
 
 /** Adds an envelope to a transfer whose row the SQL transaction has locked. Undefined if it is recorded already. */
@@ -184,7 +184,7 @@ export async function noteLookedUp(db: Database, lookedUp: readonly RecordedTran
 /** How long the XDR of envelopes is kept after their transfer ends (ms). It is never submitted again. */
 const KEPT_MS = 24 * 60 * 60_000
 
-/** How many envelopes a round erases at most: more are recorded in half a minute by no service. */
+/** The maximum number of envelopes that a round erases: more than any service records in half a minute. */
 const MOST_ERASED = 1_000
 
 /** Erases the XDR of the oldest envelopes whose transfers ended a day ago. Resolves to how many it erased. */

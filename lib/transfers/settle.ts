@@ -46,7 +46,7 @@ export async function settle(tx: Database, id: string, decision: Decision, now: 
   const { kind, account, quotaAccount, quotaDay, organisation, sponsor, bid, applied } = transfer
   const { status } = decision
 
-  // One entry in the audit log: that of the payout, if it has moved one.
+  // One entry in the audit log: the payout's, if it moved one.
   if (!(await settlePayout(tx, transfer, now))) {
     await recordAudit(tx, now, {
       organisation: organisation ?? undefined,

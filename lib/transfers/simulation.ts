@@ -15,7 +15,7 @@ const SIMULATION = z.object({
   minResourceFee: z.string().regex(/^\d+$/).optional(),
 })
 
-/** What a caller in this process has read from the ledger for a transaction that it has just signed. */
+/** The ledger's state that a caller in this process has read for a transaction that it has just signed. */
 export interface LedgerCheck {
   /** of the same call, with authorization enforced */
   simulation: CallSimulation

@@ -26,10 +26,10 @@ import { checkResourceFee, checkResources, type LedgerCheck, simulate } from './
 import type { Sponsor } from './sponsor.ts'
 import type { Outcome, Tracker } from './track.ts'
 
-/** What submitting a transfer needs. */
+/** The context that submitting a transfer needs. */
 export interface TransferContext {
   tracker: Tracker
-  /** undefined if the service has no sponsor key: transfers that are recorded already are still answered */
+  /** undefined if the service has no sponsor key: repeats of recorded transfers still get their response */
   sponsor: Sponsor | undefined
   /** how long a client's request may take, or the relay's may wait for the ledger, in milliseconds */
   waitMs: number
@@ -99,10 +99,10 @@ interface Submission {
 }
 
 /**
- * Sponsors a signed transaction and waits for its outcome. The same transaction is the same request, however often and
- * wherever it arrives: it is recorded and paid for once, and every caller gets the ledger's result.
- * @param channel the one controlled address that may pay: the relay's channel. Its transfers use the ledger's time, with
- *   which the relay signs. All others use the database's time, because the clock of this process may be wrong.
+ * Sponsors a signed transaction and waits for its outcome. The same transaction is the same request, no matter how
+ * often and where it arrives: it is recorded and paid for once, and every caller gets the ledger's result.
+ * @param channel the one controlled address that may pay: the relay's channel. Its transfers use the ledger's time,
+ *   with which the relay signs. All others use the database's time, because the clock of this process may be wrong.
  * @param signal aborts the verification, but nothing from the recording on
  * @param onRecorded receives the hash under which the transaction is submitted, once it is recorded
  * @throws SponsorRefusal; Refusal `unavailable`, `sponsor-not-configured`; the reason of `signal`
@@ -153,7 +153,7 @@ interface Sponsored {
 /** How long a request waits for a lookup of the account's older transfer (ms). */
 const OLDER_MS = 5_000
 
-/** Checks everything that must hold before the sponsor pays, then records the transfer, which binds the sponsor. */
+/** Makes every check that the sponsor requires, then records the transfer, which binds the sponsor. */
 async function verifyAndRecord(
   db: Database,
   sponsor: Sponsor,
@@ -220,7 +220,7 @@ async function verifyOnce(db: Database, sponsor: Sponsor, proposal: Proposal): P
     // The same transaction, posted twice at once, looks stale to the slower request once the faster one was applied.
     const meanwhile = await findTransferOfHash(db, inner.hashHex)
     if (meanwhile) return { recorded: meanwhile, isNew: false }
-    // A refusal by the clock is based on no ledger: then it must be absent from the latest one.
+    // A refusal based on the clock names no ledger, so the transaction must be absent from the latest one.
     const asOf = error.asOf ?? checkedAt ?? (await tracker.readAccount(inner.source)).latestLedger
     const since = closedAfter(error.reason, { now: now().getTime(), arrivedAt: proposal.now.getTime() })
     const own = await lookUpOwnTransaction(
@@ -228,7 +228,7 @@ async function verifyOnce(db: Database, sponsor: Sponsor, proposal: Proposal): P
       { innerHash: inner.hashHex, sponsor: keypair.publicKey() },
       { asOf, isPresent: (closedAt) => closedAt > since },
     )
-    // After that lookup, the latest known ledger is that of the network as it is, also if it was reset.
+    // After that lookup, the latest known ledger is the network's actual one, even if the network was reset.
     const isStale = asOf < tracker.recency.latestLedger() || (await isBehind(asOf))
     if (own === 'unsure' || (own === 'absent' && isStale)) return { cause: error }
     if (own === 'absent') throw error

@@ -19,7 +19,7 @@ export interface Tracker extends TrackingContext {
   submit(recorded: RecordedTransfer, options: SubmitOptions): Promise<Outcome>
   /** Waits up to `waitMs` for the end of a transfer, by any of its envelopes. */
   waitFor(transfer: Transfer, waitMs: number): Promise<Outcome>
-  /** Looks transfers up in the next round, even if a process has done so in this ledger, and waits up to `waitMs`. */
+  /** Looks up transfers in the next round, even if a process has done so in this ledger, and waits up to `waitMs`. */
   lookUp(ids: readonly string[], waitMs: number): Promise<void>
   /** Tracks transfers that this process doesn't track yet, and waits up to `waitMs` for their ends. */
   refresh(ids: readonly string[], waitMs: number): Promise<void>
@@ -48,7 +48,7 @@ export function openTracker(
   const tracked = new Set<string>()
   /** the transfers that the next round always looks up, and the events their callers wait for */
   let requested = new Map<string, PromiseWithResolvers<void>>()
-  /** how many new envelopes of a transfer are being submitted: no round looks it up meanwhile */
+  /** how many new envelopes of a transfer are being submitted: no round looks it up in the meantime */
   const submitting = new Map<string, number>()
   let running: Promise<void> | undefined
   let wake = new AbortController() // ends the pause until the next ledger is due
@@ -126,7 +126,7 @@ export function openTracker(
     const requests = requested
     requested = new Map()
     try {
-      // What is tracked while the rows are read is for the next round.
+      // Transfers that are tracked while the rows are read wait for the next round.
       const ids = [...tracked]
       const rows = new Map((await findTransfers(await database(), ids)).map((row) => [row.transfer.id, row]))
       const open: RecordedTransfer[] = []
@@ -170,7 +170,7 @@ export function openTracker(
     }
   }
 
-  /** Does nothing if an envelope joined the transfer meanwhile: the next round looks that up, too. */
+  /** Does nothing if an envelope joined the transfer in the meantime: the next round looks that up, too. */
   async function settle({ transfer, envelopes }: RecordedTransfer, decision: Decision): Promise<void> {
     const lookedUp = setOf(envelopes)
     const settled = await settleDecided(await database(), transfer.id, { decision, lookedUp, now: now() })

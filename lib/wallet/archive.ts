@@ -10,7 +10,7 @@ export interface ArchivedEvent {
   /** ISO 8601 */
   ledger_close_time: string
   tx_hash: string
-  /** its place among all contract events of the operation */
+  /** its index among all contract events of the operation */
   event_index: number
   topics_xdr: string[]
   data_xdr: string
@@ -18,7 +18,7 @@ export interface ArchivedEvent {
   payload_xdr?: string | undefined
 }
 
-/** Where the wallet finds the events that an RPC no longer has. */
+/** Where the wallet finds the events that the RPC no longer has. */
 export interface EventArchive {
   /** for messages: a URL, or another name */
   name: string
@@ -36,7 +36,7 @@ export interface EventArchive {
   readEvents(account: string, fromLedger: number | undefined, toLedger: number): Promise<ArchivedEvents>
 }
 
-/** An archive that verifiers and auditors read as well: events of the token that are not one account's. */
+/** An archive that also serves verifiers and auditors: with the token's events of every account. */
 export interface TokenArchive extends EventArchive {
   /** The token's events of one transaction. @throws WalletError `archive-unavailable` */
   readTransaction(hash: string): Promise<ArchivedEvents>
@@ -75,7 +75,7 @@ const TIMEOUT_MS = 30_000
 
 /**
  * The archive of a token at `url`, the address before `/v1`: the API of the confidential token's specification.
- * @param wait resolves after so many milliseconds
+ * @param wait resolves after the given number of milliseconds
  */
 export function openHttpArchive(
   url: string,
@@ -103,7 +103,7 @@ export function openHttpArchive(
     }
   }
 
-  /** Every page of a range, checked for what no honest archive returns. */
+  /** Every page of a range, checked for responses that no honest archive gives. */
   async function readPages(path: string, query: Query, range: LedgerRange): Promise<ArchivedEvents> {
     const events: ArchivedEvent[] = []
     let complete = true

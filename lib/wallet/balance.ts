@@ -32,10 +32,10 @@ type Viewer = Pick<Holder, 'address'> & { keys: Pick<Holder['keys'], 'vk'> }
 const ROUNDS = 5
 
 /**
- * Rebuilds the balance of an account from its events after `known` (by default from all that the RPC, usually
- * for seven days, and the deployment's archives keep), and checks it against the commitments in the account's entry.
- * @throws WalletError `not-registered`, `archive-unavailable`, or `history-incomplete` if neither the
- *   RPC nor an archive has all the events
+ * Rebuilds the balance of an account from its events after `known` (by default, all events that the RPC, usually for
+ * seven days, and the deployment's archives keep), and checks it against the commitments in the account's entry.
+ * @throws WalletError `not-registered`, `archive-unavailable`, or `history-incomplete` if neither the RPC nor an
+ *   archive has all the events
  */
 export async function syncBalance(
   deployment: Deployment,

@@ -115,7 +115,7 @@ export async function buildTransfer(
 
 /**
  * Proves a transfer from the balance that an earlier call will leave. Pass it to `signSpending` once that call is applied.
- * Throws as `buildTransfer`, but does not compare the opening with the ledger.
+ * Throws like `buildTransfer`, but does not compare the opening with the ledger.
  */
 export async function proveTransferAhead(
   deployment: Deployment,
@@ -156,7 +156,7 @@ export async function signSpending(
 
 /**
  * `signSpending`, simulated under the authorization that the network will check. With the simulation, a payer of the fee
- * need not simulate the call again. Throws as `signSpending`.
+ * need not simulate the call again. Throws like `signSpending`.
  */
 export async function signEnforced(
   deployment: TokenOnNetwork,
@@ -172,7 +172,7 @@ export async function signEnforced(
 
 /**
  * Withdraws a public amount (base units) of the underlying asset to `to`, from the balance that `opening` opens. A G…
- * address needs a trustline unless the asset is native. Throws as `buildTransfer`.
+ * address needs a trustline unless the asset is native. Throws like `buildTransfer`.
  */
 export async function buildWithdraw(
   deployment: Deployment,
@@ -189,8 +189,8 @@ export async function buildWithdraw(
 
 /**
  * Proves and signs a delegation: escrows an amount (base units) that `spender`, a registered account, may pay until a
- * ledger. An account has at most one delegation to a spender, also after its end.
- * @throws WalletError as `buildTransfer`, and `would-fail` with contract error 3503 if there is a delegation
+ * ledger. An account can have only one delegation per spender, even after it expires.
+ * @throws WalletError as `buildTransfer`, and `would-fail` with contract error 3503 if one exists already
  */
 export async function buildDelegation(
   deployment: Deployment,

@@ -58,6 +58,6 @@ export function subtractAmount(balance: bigint, amount: bigint): bigint {
 /** A public key as a point. @throws WalletError `malformed` for an invalid point or the identity, which has no secret */
 export function decodeKey(bytes: Uint8Array): Point {
   const point = decodePoint(bytes)
-  if (point.is0()) throw new WalletError('malformed', 'the identity is no public key')
+  if (point.is0()) throw new WalletError('malformed', 'the identity is not a public key')
   return point
 }

@@ -27,7 +27,7 @@ export function decryptBalance(vk: bigint, fields: Fields): Opening | undefined 
 
 /**
  * The opening of an allowance, from the key of its delegation and the fields `a_tilde` and `allowance_salt`, which the
- * delegation's entry and the event of its revocation have. Undefined for another delegation's key.
+ * delegation's entry and the event of its revocation contain. Undefined for another delegation's key.
  */
 export function decryptAllowance(delegationKey: bigint, fields: Fields): Opening | undefined {
   const salt = fieldOf(fields, 'allowance_salt')

@@ -27,7 +27,7 @@ export function encryptDelegation(
     /** Strkey of the spender, and its spending key (64 bytes). */
     spender: string
     spenderKey: Uint8Array
-    /** Random for every proof, like `salt`, and never used before for this spender. */
+    /** Freshly random for every proof, like `salt`, and never reused for this spender. */
     allowanceSalt: bigint
   },
 ): Encrypted & { allowance: Opening } {
@@ -57,7 +57,7 @@ interface DelegatedTransfer {
   /** Opening of the allowance before the call, and its salt. */
   allowance: Opening
   allowanceSalt: bigint
-  /** Random for every proof; the contract refuses the salt before it. */
+  /** Freshly random for every proof; the contract rejects the previous salt. */
   salt: bigint
   amount: bigint
   viewingKey: Uint8Array

@@ -23,7 +23,7 @@ export interface Deployment extends TokenOnNetwork {
   /** Contract strkey of the registry of auditors that the token was made with. */
   auditor: string
   prover: Prover
-  /** Where events are read that the RPC no longer has; by default nowhere. */
+  /** The archives with events that the RPC no longer has; none by default. */
   archives?: readonly EventArchive[]
   /** The system's clock by default. */
   random?: RandomSource
@@ -50,7 +50,7 @@ const DOCUMENT = z.object({
   relay: RELAY_DOCUMENT.optional(),
 })
 
-/** What a wallet reads of a deployment document: the addresses of a network's confidential token. */
+/** The fields of a deployment document that a wallet reads: the addresses of a network's confidential token. */
 export type DeploymentDocument = z.output<typeof DOCUMENT>
 
 /** @throws WalletError `deployment-invalid`; the errors of fetch are passed on */
@@ -67,7 +67,7 @@ export async function fetchDeployment(url: string): Promise<DeploymentDocument> 
 export function parseDeployment(source: string, text: string): DeploymentDocument {
   const { data, error } = DOCUMENT.safeParse(parseJson(text))
   if (data) return data
-  throw new WalletError('deployment-invalid', `${source} is no deployment document: ${z.prettifyError(error)}`)
+  throw new WalletError('deployment-invalid', `${source} is not a deployment document: ${z.prettifyError(error)}`)
 }
 
 function parseJson(text: string): unknown {

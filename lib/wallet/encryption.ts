@@ -24,7 +24,7 @@ export interface Payment {
   amount: bigint
   /** Key of the sender's auditor, 64 bytes. */
   auditorSender: Uint8Array
-  /** Random for every proof, also when one is generated again: a salt that is used twice reveals the amounts. */
+  /** Freshly random for every proof, even a repeated one: a salt that is used twice reveals the amounts. */
   salt: bigint
 }
 
@@ -43,13 +43,15 @@ export function encryptTransfer(
   return { payload, next, witness, transferred: receipt.transferred }
 }
 
-/** Everything that a withdrawal publishes except its proof, constraints W1 to W_a5. Errors as `encryptTransfer`. */
+/** Everything that a withdrawal publishes except its proof, constraints W1 to W_a5. Throws like `encryptTransfer`. */
 export function encryptWithdrawal(withdrawal: Payment): Encrypted {
   const { fields, next, witness } = encryptPayment(withdrawal)
   return { payload: fields, next, witness }
 }
 
-/** s = Poseidon2(13, S) with S = secret · key; both coordinates, else a key and its negative would share a secret. */
+/**
+ * s = Poseidon2(13, S) with S = secret · key; both coordinates, otherwise a key and its negative would share a secret.
+ */
 export function sharedSecret(secret: bigint, key: Uint8Array): bigint {
   const { x, y } = multiply(decodeKey(key), secret).toAffine()
   return hash(TAG.sharedSecret, x, y)

@@ -62,12 +62,13 @@ export interface Escrow {
   ledgers: number
 }
 
-/** How often a delegation is attempted: each attempt first reads what the ledger has. */
+/** How many times a delegation is attempted: each attempt first reads the ledger. */
 const ATTEMPTS = 6
 
 /**
- * Makes sure that the spender may pay the amount. An existing delegation of enough, for long enough, is kept. Otherwise it is
- * revoked, and a new one is made. After an interruption, a second call goes on from what the ledger has.
+ * Makes sure that the spender may pay the amount. An existing delegation that is large and long enough is kept.
+ * Otherwise it is revoked, and a new one is made. After an interruption, a second call continues from the ledger's
+ * state.
  */
 export async function ensureEscrow(
   deployment: Deployment,
@@ -94,7 +95,7 @@ export async function ensureEscrow(
       const delegation = { spender, amount, liveUntilLedger, opening }
       await submit((await buildDelegation(deployment, holder, delegation)).signedXdr)
     } catch (error) {
-      // A call of an interrupted attempt may have been applied meanwhile: the next round finds out.
+      // A call of an interrupted attempt may have been applied in the meantime; the next round will find out.
       if (attempt === ATTEMPTS || (error instanceof WalletError && !MAY_PASS.has(error.code))) throw error
       say(`Trying again: ${error instanceof Error ? error.message : error}`)
       await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
@@ -115,7 +116,7 @@ async function ensureSpendable(deployment: Deployment, holder: AnyHolder, amount
   return (await syncBalance(deployment, holder)).spendable
 }
 
-/** Revokes the delegations to these spenders that still exist. Resolves to what came back, in base units. */
+/** Revokes the delegations to these spenders that still exist. Resolves to the returned amount, in base units. */
 export async function revokeAll(
   deployment: Deployment,
   holder: AnyHolder,

@@ -21,11 +21,12 @@ export interface AccountEvent {
 const PAGE = 10_000
 
 /**
- * The token's events that concern an account, in ledger order, up to the present, and the cursor to go on from. Starts
- * after `since`, a cursor, by default with the account's registration. Events that the RPC no longer has come from the
- * deployment's archives, from the ledger on that they name as the start of the replay. Without an archive, the events start
- * with the oldest ledger that the RPC has.
- * @throws WalletError `archive-unavailable`, or `history-incomplete` if no archive has all the events that the RPC lacks
+ * The token's events that concern an account, in ledger order, up to the latest ledger, and the cursor to continue
+ * from. Starts after `since`, a cursor, by default with the account's registration. Events that the RPC no longer has
+ * come from the deployment's archives, from the ledger that they name as the start of the replay. Without an archive,
+ * the events start with the oldest ledger that the RPC has.
+ * @throws WalletError `archive-unavailable`, or `history-incomplete` if no archive has all the events that the RPC
+ *   lacks
  */
 export async function readAccountEvents(
   deployment: Deployment,
@@ -45,14 +46,17 @@ export async function readAccountEvents(
   return { events: events.filter(({ id }) => id > (since ?? '')), cursor: recent.cursor, archive }
 }
 
-/** Events in ledger order, the cursor to continue from, and the name of the archive that the older ones come from. */
+/** Events in ledger order, the cursor to continue from, and the name of the archive that provided the older ones. */
 interface AccountHistory {
   events: AccountEvent[]
   cursor: string
   archive?: string
 }
 
-/** The RPC drops ledgers while it is read. Requests start so many above its oldest; the archives are read up to the seam. */
+/**
+ * The RPC drops ledgers while it is read. Requests start this many ledgers above its oldest; the archives are read up
+ * to the seam.
+ */
 const FLOOR_MARGIN = 2
 const SEAM_MARGIN = 100
 
@@ -68,8 +72,8 @@ export function limitsOf({ oldestLedger, latestLedger }: { oldestLedger: number;
 }
 
 /**
- * The events through `through` from the first archive that knows the start of the replay and is complete. If an archive
- * fails, the read fails. If none knows a start, the account may not be registered at all: the first complete archive is
+ * The events through `through` from the first archive that has the start of the replay and is complete. If an archive
+ * fails, the read fails. If none has a start, the account may not be registered at all: the first complete archive is
  * read from its beginning, and the commitments decide.
  */
 async function readOldEvents(
@@ -101,7 +105,7 @@ async function readOldEvents(
   )
 }
 
-/** The events that the RPC has from a ledger, or after a cursor, on. */
+/** The events that the RPC has since a ledger, or after a cursor. */
 async function readRecentEvents(
   deployment: Deployment,
   address: string,

@@ -28,7 +28,7 @@ const Curve = weierstrass(
 /** The point at infinity: the commitment to nothing. */
 export const IDENTITY: Point = Curve.ZERO
 
-/** Generator of amounts. */
+/** The generator for amounts. */
 export const G: Point = Curve.BASE
 
 /** Generator of blinding and of public keys; its logarithm to base G is unknown. */
@@ -93,8 +93,9 @@ export function encodePoint(point: Point): Uint8Array {
 }
 
 /**
- * A point from x ‖ y (64 bytes); 64 zero bytes are the identity, which a commitment may be and a public key must not.
- * WalletError `malformed` for another length, a coordinate not below FIELD, or a point off the curve.
+ * Decodes a point from x ‖ y (64 bytes). 64 zero bytes are the identity, which is valid as a commitment but not as a
+ * public key. Throws WalletError `malformed` for another length, a coordinate not below FIELD, or a point off the
+ * curve.
  */
 export function decodePoint(bytes: Uint8Array): Point {
   if (bytes.length !== 64) throw new WalletError('malformed', `a point has 64 bytes, not ${bytes.length}`)

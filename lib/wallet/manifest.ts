@@ -85,9 +85,9 @@ export function parseManifest(text: string): Manifest | undefined {
 export const hashSeal = (encryptedAmount: string): string => hashText(encryptedAmount)
 
 /**
- * The message that starts a run. A wallet signs it as it is (SEP-53), so it must not be taken for another message: batch
- * and passphrase may come from a response.
- * @throws WalletError `malformed` for a batch that is no UUID, or a passphrase of several lines
+ * The message that starts a run. A wallet signs it as it is (SEP-53), so it must not be taken for another message:
+ * batch and passphrase may come from a response.
+ * @throws WalletError `malformed` for a batch that isn't a UUID, or a passphrase of several lines
  */
 export function runMessage(manifest: Manifest): string {
   const { batch, passphrase, payouts } = manifest
@@ -97,12 +97,12 @@ export function runMessage(manifest: Manifest): string {
   return `Run batch ${batch} on ${passphrase}: ${payouts.length} payouts, manifest ${hash}`
 }
 
-/** The signature that starts a run, base64. Throws as `runMessage`. */
+/** The signature that starts a run, base64. Throws like `runMessage`. */
 export async function signManifest(signer: Signer, manifest: Manifest): Promise<string> {
   return encodeBase64(await signatureOf(signer, runMessage(manifest)))
 }
 
-/** A signer that may authorize payments of an account, or not: the weight of its signature decides. */
+/** A signer that may or may not authorize payments of an account: the weight of its signature decides. */
 interface WeightedSigner {
   /** G… */
   key: string

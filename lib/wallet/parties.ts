@@ -2,7 +2,9 @@ import { type ConfidentialAccount, readAuditorKey, readConfidentialAccounts } fr
 import type { Deployment } from './deployment.ts'
 import { WalletError } from './wallet-error.ts'
 
-/** An account that takes part in a call, and its auditor's present key. Rotating the key invalidates proofs in flight. */
+/**
+ * An account that takes part in a call, and its auditor's current key. Rotating the key invalidates proofs in flight.
+ */
 interface Party {
   account: ConfidentialAccount
   auditor: Uint8Array
@@ -26,7 +28,7 @@ export async function readParties(
   return (address) => {
     const account = accounts.get(address)
     const auditor = account && auditors.get(account.auditorId)
-    if (!auditor) throw new Error(`${address} is no party to this call`)
+    if (!auditor) throw new Error(`${address} is not a party to this call`)
     return { account, auditor }
   }
 }

@@ -42,7 +42,7 @@ export interface RegisterStatement {
 export interface TransferStatement {
   circuit: 'transfer'
   token: string
-  /** Commitment to the sender's balance as it is before the call. */
+  /** Commitment to the sender's balance before the call. */
   spendable: Uint8Array
   spendingKey: Uint8Array
   /** Of the recipient. */

@@ -32,7 +32,7 @@ export async function sealPayout(key: JWK, binding: SealBinding, amount: bigint)
     .encrypt(await importJWK(key, 'ECDH-ES'))
 }
 
-/** Reads the header of a seal without its key. Undefined for a text that is no seal. */
+/** Reads the header of a seal without its key. Undefined if the text isn't a seal. */
 export function readSeal(encryptedAmount: string): SealHeader | undefined {
   if (!/^[\w-]+\.\.[\w-]{16}\.[\w-]+\.[\w-]{22}$/.test(encryptedAmount)) return undefined
   try {

@@ -45,8 +45,8 @@ export async function signatureOf(signer: Signer, message: string): Promise<Uint
 }
 
 /**
- * Has a transaction signed, and checks what comes back: an extension may be set to another account or network.
- * @throws WalletError `signature-invalid`
+ * Has a transaction signed, and verifies the result: an extension may be set to another account or network. @throws
+ * WalletError `signature-invalid`
  */
 export async function addSignature(transaction: Transaction, by: Keypair | Signer): Promise<Transaction> {
   if (!isSigner(by)) {

@@ -26,7 +26,7 @@ export interface Start {
   opening: Opening
 }
 
-/** Encrypts and proves one transfer under a new salt, without reading the ledger. Throws as `encryptTransfer`. */
+/** Encrypts and proves one transfer under a new salt, without reading the ledger. Throws like `encryptTransfer`. */
 export async function proveTransfer(
   deployment: Deployment,
   holder: AnyHolder,
@@ -60,7 +60,7 @@ export async function proveTransfer(
 
 /**
  * Encrypts and proves a delegation of part of the balance to a spender, under new salts. The contract stores any
- * `liveUntilLedger`, also one that has passed. Throws as `encryptTransfer`.
+ * `liveUntilLedger`, even one that has passed. Throws like `encryptTransfer`.
  */
 export async function proveDelegation(
   deployment: Deployment,
@@ -100,7 +100,7 @@ export async function proveDelegation(
   return { name: 'set_spender', args, next }
 }
 
-/** An allowance that its spender has opened, as a payment from it starts from it. */
+/** An allowance that its spender has opened, from which a payment starts. */
 export interface Allowance {
   /** G… or C…, the account that escrowed it */
   owner: string
@@ -120,7 +120,7 @@ export function openAllowance(spender: AnyHolder, owner: string, entry: Delegati
 
 /**
  * Encrypts and proves one payment from an allowance, under a new salt, without reading the ledger. `rest` is the allowance
- * after the call. Throws as `encryptDelegatedTransfer`.
+ * after the call. Throws like `encryptDelegatedTransfer`.
  * @param holder the spender
  */
 export async function proveDelegatedTransfer(
@@ -198,7 +198,7 @@ export async function proveCall(deployment: Deployment, payload: Payload, statem
 }
 
 /**
- * The start of a payment from the account's present entry.
+ * The start of a payment from the account's current entry.
  * @throws WalletError `other-keys` if the account has other keys, `balance-changed` if the opening does not match
  */
 export function startFrom(account: ConfidentialAccount, holder: AnyHolder, opening: Opening): Start {

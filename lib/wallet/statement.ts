@@ -14,7 +14,10 @@ export const CIRCUIT_TYPES = {
   set_spender: 4,
 } as const satisfies Record<Circuit, number>
 
-/** A public input: 32 bytes for a field element, 64 otherwise. A key is a point other than the identity; a pair is no point. */
+/**
+ * A public input: 32 bytes for a field element, 64 otherwise. A key is a point other than the identity; a pair isn't a
+ * point.
+ */
 type Kind = 'field' | 'point' | 'key' | 'pair'
 
 /** The public inputs of each circuit by their names, in the order that the network's verifier expects. */

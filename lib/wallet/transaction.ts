@@ -78,7 +78,10 @@ export async function readSource(
   return new Account(address, String(found.val.account.seqNum))
 }
 
-/** The network's response to a simulation: what the call needs, its margins included, and the ledger that it ran on. */
+/**
+ * The network's response to a simulation: the resources that the call needs, margins included, and the ledger on which
+ * it ran.
+ */
 export interface CallSimulation {
   resources: xdr.SorobanResources
   /** stroops */
@@ -100,8 +103,8 @@ export async function simulateCall(
 }
 
 /**
- * `simulateCall`, which also returns the simulation. If the operation has its authorization already, that is enforced as
- * the network will do, and otherwise recorded.
+ * `simulateCall`, which also returns the simulation. If the operation has its authorization already, it is enforced, as
+ * the network will do; otherwise it is recorded.
  */
 export async function prepareCall(
   deployment: TokenOnNetwork,

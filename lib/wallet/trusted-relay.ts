@@ -20,5 +20,8 @@ export async function requireTrusted(
   }
   const unknown = channels.find((channel) => !trusted.channels.includes(channel))
   if (unknown === undefined) return trusted
-  throw new WalletError('relay-unknown', `${unknown} is no channel of the relay in the document: nothing was delegated`)
+  throw new WalletError(
+    'relay-unknown',
+    `${unknown} is not a channel of the relay in the document: nothing was delegated`,
+  )
 }

@@ -14,8 +14,8 @@ interface ForeignCircuit {
 }
 
 /**
- * The first of these circuits for which the network's verifier (a contract, C…) has another key than the prover, or none. Undefined
- * if all keys agree, or if the prover has no keys to compare.
+ * The first of these circuits for which the network's verifier (a contract, C…) has a key different from the prover's,
+ * or none. Undefined if all keys agree, or if the prover has no keys to compare.
  */
 export async function findForeignCircuit(
   network: TokenOnNetwork,

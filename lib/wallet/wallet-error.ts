@@ -14,11 +14,11 @@ export type WalletErrorCode =
   | 'balance-too-low'
   /** no circuit accepts the opening's blinding: receive a confidential transfer and merge it */
   | 'unspendable'
-  /** the events do not add up to the account's balance */
+  /** the events don't add up to the account's balance */
   | 'history-incomplete'
-  /** an archive does not respond as one: nothing is read without it */
+  /** an archive is unreachable, or its response is invalid: nothing is read without it */
   | 'archive-unavailable'
-  /** what should describe a deployment does not */
+  /** a deployment document is unreadable or invalid */
   | 'deployment-invalid'
   /** the user or the wallet refused to sign */
   | 'signer-refused'

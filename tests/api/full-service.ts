@@ -11,7 +11,7 @@ export const TOKENS = { METRICS_TOKEN: 'a token for metrics', CRON_SECRET: 'a se
 export interface FullService extends TestService<'embedded'> {
   provider: TestProvider
   statusOf(method: Method, path: string, sent?: Sent): Promise<number>
-  /** a token of the provider's, for the user of this name */
+  /** a provider token for the user of this name */
   providerToken(sub: string, email?: string, issuer?: string): Promise<string>
   /** the user of this name at the provider, signed in */
   signIn(sub: string, email?: string): Promise<{ session: string }>

@@ -56,7 +56,7 @@ function openRequest(session: string): { answer: Promise<Response>; end(): void 
   }
 }
 
-test('runs four requests of a user at a time and makes the fifth wait, but not another user', async () => {
+test('runs four requests of a user at a time and makes the fifth wait, but not another user’s', async () => {
   const session = await newSession()
   expect((await getMe(session)).status).toBe(200)
   const open = Array.from({ length: 4 }, () => openRequest(session))

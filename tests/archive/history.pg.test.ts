@@ -210,7 +210,7 @@ describe('payloads', () => {
       subInvocations: sub,
     })
 
-  /** A signed call, and its hash, of which the token's event is to be added. */
+  /** A signed call and its hash. The test adds the token's event for it. */
   function makeCall(contract: string, name: string, args: xdr.ScVal[], authorized?: xdr.SorobanAuthorizedInvocation) {
     const auth = authorized
       ? [
@@ -299,7 +299,7 @@ describe('payloads', () => {
     expect(events.at(-1)).not.toHaveProperty('payload_xdr')
   })
 
-  test('are fetched the least tried first, so that none waits behind transactions that no node returns', async () => {
+  test('are fetched with the least tried first, so that none waits behind transactions that no node returns', async () => {
     for (let index = 0; index < 200; index += 1) fake.add(2, 'spender_transfer', [SPENDER, OWNER, PAYEE])
     await ingested()
     addCall(direct(), 3)

@@ -35,7 +35,7 @@ beforeEach(async () => {
 })
 afterEach(() => fake.close())
 
-/** Adds `count` transfers to ledgers from `first` on, three to a ledger. */
+/** Adds `count` transfers starting in ledger `first`, three to a ledger. */
 function addTransfers(count: number, first = 2): void {
   for (let index = 0; index < count; index += 1) {
     fake.add(first + Math.floor(index / 3), 'transfer', [accountAt(index % 5), accountAt((index + 1) % 7)])
@@ -126,7 +126,7 @@ describe('ingestion', () => {
     expect(await archive()).toMatchObject({ firstLedger: 1, ingestedThrough: 1_203 })
   })
 
-  test('stores no ledger that is only partly in a truncated page', async () => {
+  test('does not store a ledger that is only partly in a truncated page', async () => {
     addTransfers(300)
     let turn = 0
     fake.distort = (answer) => {
@@ -186,7 +186,7 @@ describe('ingestion', () => {
   test('loses, repeats and misorders nothing when three rounds run at once', async () => {
     fake.scan = 40
     addTransfers(1_500)
-    // Without the claims, the conditional writes alone keep the rows right.
+    // Without the claims, the conditional writes alone keep the rows correct.
     const racing = { ...context, database: async () => db }
     for (let round = 0; round < 4; round += 1) {
       const freed = setInterval(() => void db.update(archiveStreams).set({ claimedUntil: null }).then(), 5)
@@ -355,7 +355,7 @@ describe('resets', () => {
     expect(await generations()).toHaveLength(2)
   })
 
-  test('stores no page of a node that serves another network', async () => {
+  test('does not store a page of a node that serves another network', async () => {
     addTransfers(30)
     fake.distort = (answer) => ({
       ...answer,

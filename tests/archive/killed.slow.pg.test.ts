@@ -13,7 +13,9 @@ import { seededRandom } from '../transfers/random.ts'
 const PROCESSES = 3
 const KILLS = 10
 const EVENTS = 2_000
-/** A process dies at most so long (ms) after a page was requested: before its response, or while it is stored. */
+/**
+ * The longest delay (ms) between the request of a page and the kill: before the response, or while the page is stored.
+ */
 const MAX_DELAY_MS = 25
 
 let database: TestDatabase
@@ -60,7 +62,7 @@ test('keeps every event once and in order while three processes are killed again
     killing.add(killed)
     return answer
   }
-  // A killed process leaves its claim: without the claims, the conditional writes alone keep the rows right.
+  // A killed process leaves its claim: without the claims, the conditional writes alone keep the rows correct.
   const freed = setInterval(
     () =>
       void db

@@ -17,7 +17,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.close())
 
-/** Ingests up to the present ledger, which a chore of the service may be doing at the same time. */
+/** Ingests up to the latest ledger, which a chore of the service may be doing at the same time. */
 async function ingestNow(): Promise<void> {
   const { archive, network } = service.running
   if (!archive) throw new Error('there is no archive')
@@ -97,7 +97,7 @@ test('returns all events of a transaction by its hash', async () => {
 })
 
 test('serves the registries separately', async () => {
-  // A chore may have stored the token's next ledgers, and not yet those of the registries.
+  // A chore may have stored the token's next ledgers, but not those of the registries yet.
   await expect
     .poll(async () => (await get(`/tokens/${token}/registry`)).body)
     .toMatchObject({ events: expect.any(Array), complete: true })

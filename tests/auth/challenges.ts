@@ -80,14 +80,14 @@ export const nonceOperation = (source?: string) =>
 export const webAuthDomain = (value: string | null = sep10.webAuthDomain, source = sep10.signer.publicKey()) =>
   Operation.manageData({ source, name: 'web_auth_domain', value })
 
-/** Takes a challenge apart. */
+/** Decodes a challenge into its parts. */
 function openChallenge(text: string) {
   const envelope = xdr.TransactionEnvelope.fromXdr(text, 'base64')
   if (envelope.type !== 'envelopeTypeTx' || envelope.v1.tx.cond.type !== 'precondTime') throw new Error('no challenge')
   return { ...envelope.v1, timeBounds: envelope.v1.tx.cond.value }
 }
 
-/** The challenge with its signatures put through `change`. */
+/** The challenge with its signatures transformed by `change`. */
 export function withSignatures(
   text: string,
   change: (signatures: xdr.DecoratedSignature[]) => xdr.DecoratedSignature[],

@@ -44,7 +44,7 @@ async function setOptions(signers: Keypair[], ...options: Parameters<typeof Oper
   expect(status).toBe(rpc.Api.GetTransactionStatus.SUCCESS)
 }
 
-test('applies changes of the account’s signers on the ledger', async () => {
+test('applies changes to the account’s signers on the ledger', async () => {
   expect(await readAccountAuth(server, dave.publicKey())).toEqual({ exists: false })
   expect(await signIn(dave.publicKey(), dave)).toMatchObject({ sub: dave.publicKey() })
 

@@ -302,7 +302,7 @@ describe('an hour after discovery', () => {
     await expect(signIn(before)).rejects.toMatchObject(invalid)
   })
 
-  test('waits between two fetches if the keys’ address has not changed', async () => {
+  test('waits between two fetches if the address of the keys has not changed', async () => {
     const began = Date.now()
     vi.useFakeTimers({ toFake: ['Date'], now: began })
     await signIn(await key.sign(claims()))

@@ -80,7 +80,7 @@ function createProvider(issuer: string, key: JWK, redirects: readonly string[]):
       const user = 'accountId' in token && typeof token.accountId === 'string' ? USERS[token.accountId] : undefined
       return user?.tells === 'token' ? { email: user.email, email_verified: user.email_verified } : undefined
     },
-    // Its pages for tests have no choice of accounts.
+    // Its test pages offer no choice of accounts.
     discovery: { prompt_values_supported: ['none', 'login', 'consent'] },
     pkce: { required: () => true },
     features: {

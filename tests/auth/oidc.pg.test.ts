@@ -21,7 +21,7 @@ afterAll(async () => {
 })
 beforeEach(() => {
   logged = captureLog()
-  // Tokens are created at the real time.
+  // Tokens are issued at the real time.
   service.clock.now = new Date()
 })
 afterEach(() => {

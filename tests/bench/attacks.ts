@@ -3,7 +3,7 @@ import { isMainThread, workerData } from 'node:worker_threads'
 import { Account, Keypair, Operation, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
 import { load } from './load.ts'
 
-/** An attacker's knowledge: the address of the service, and a session that anybody can have. */
+/** An attacker's knowledge: the address of the service, and a session that anyone can have. */
 export interface Target {
   base: string
   session: string
@@ -108,7 +108,7 @@ export const ATTACKS: readonly Attack[] = [
   },
   {
     name: '100 at once: transactions of 160 KB',
-    // As large as the service decodes, of another account than the caller's.
+    // As large as the service decodes, from an account other than the caller's.
     run: flood(100, (target) => {
       const signedXDR = transactionOf(Keypair.random(), 30_000)
       return ['POST', '/api/transfer', withSession(target), JSON.stringify({ signedXDR })]

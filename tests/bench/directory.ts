@@ -115,7 +115,7 @@ async function measurePages(db: Database, organisation: string): Promise<Figure>
   }
 }
 
-/** The median of `one` over the median of `other`, taken in turns so that both meet the same machine. */
+/** The median of `one` over the median of `other`, measured alternately so that both run under the same load. */
 async function compare(one: () => Promise<unknown>, other: () => Promise<unknown>, rounds: number): Promise<number> {
   const times: [number[], number[]] = [[], []]
   for (let round = 0; round < rounds + 20; round += 1) {
@@ -130,7 +130,7 @@ async function compare(one: () => Promise<unknown>, other: () => Promise<unknown
   return (median ?? 0) / (base ?? 1)
 }
 
-/** How often the table of payouts has been scanned, in all sessions. */
+/** How many times the table of payouts has been scanned, in all sessions. */
 async function readStatistics(db: Database): Promise<{ seqScan: number; idxScan: number }> {
   await db.execute(sql`SELECT pg_stat_force_next_flush()`)
   const { rows } = await execute<{ seq: string; idx: string }>(

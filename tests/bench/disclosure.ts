@@ -59,7 +59,7 @@ export async function measureDisclosure(): Promise<Figure[]> {
   const viewingKeys = new Map([...ledger.accounts].map(([name, { viewingKey }]) => [name, viewingKey]))
   const secrets = ledger.auditorKeys.map(({ secret }) => secret)
   for (const [copies, seconds] of STATEMENTS) {
-    // Each copy is decrypted anew.
+    // Each copy is decrypted again.
     const events = Array.from({ length: copies }, (_, copy) =>
       ledger.events.map((event) => ({
         ...event,

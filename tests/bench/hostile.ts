@@ -18,9 +18,9 @@ function attackWith(name: string, target: Target): Worker {
 const rest = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 
 /**
- * The time that others wait for a read, for a small body and for /health while an attacker with many addresses attacks:
- * a table.
- * @param only the attacks whose name has this in it
+ * Prints a table of how long other clients wait for a read, for a small body and for /health during each attack, by an
+ * attacker with many addresses.
+ * @param only the attacks whose name contains this
  */
 export async function measureHostile(databaseUrl: string, only = ''): Promise<void> {
   const service = await startPollingService(databaseUrl, {

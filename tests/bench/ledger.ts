@@ -145,7 +145,7 @@ async function measureMemory(): Promise<Figure> {
   }
 }
 
-/** Sends a payment of the root account to itself; one at a time, a ledger for each. */
+/** Sends payments from the root account to itself, one per ledger. */
 async function openPayer(devnet: Devnet): Promise<() => Promise<void>> {
   const { root } = devnetKeys(PASSPHRASE)
   const account = await new rpc.Server(devnet.rpcUrl, { allowHttp: true }).getAccount(root.publicKey())

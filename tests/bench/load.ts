@@ -74,7 +74,7 @@ export function cpuMsOf(pid: number): number {
   return (Number(fields[11]) + Number(fields[12])) * TICK_MS
 }
 
-/** Memory of a process that is resident now, in MB (Linux only). */
+/** The resident memory of a process, in MB (Linux only). */
 export function residentMbOf(pid: number): number {
   const [, kb = '0'] = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? []
   return Number(kb) / 1024

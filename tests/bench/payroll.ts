@@ -30,7 +30,7 @@ interface Employer {
   contractors: { id: string; address: string }[]
 }
 
-/** Two hundred payouts that all want to be in the same ledgers, with the room that testnet has. */
+/** Two hundred payouts that compete for the same ledgers, with the room that testnet has. */
 export async function measurePayroll(): Promise<Figure[]> {
   const directory = await mkdtemp(join(tmpdir(), 'payroll-bench-'))
   const [port, ledgerPort, relayPort] = [await freePort(), await freePort(), await freePort()]
@@ -59,7 +59,7 @@ export async function measurePayroll(): Promise<Figure[]> {
   }
 }
 
-/** An employer with a balance and contractors; the faucet serves employers one after another. */
+/** An employer with a balance and contractors; the faucet serves employers one at a time. */
 async function employ(network: TestNetwork, base: string, addresses: string[]): Promise<Employer> {
   const holder = await enrol(network)
   const client = await connectWallet(base, holder.signer)
@@ -72,7 +72,7 @@ async function employ(network: TestNetwork, base: string, addresses: string[]): 
   return { holder, client, opening: spendable, contractors }
 }
 
-/** Every employer pays its own batch, one payout after the other; all employers at the same time. */
+/** Every employer pays its own batch, one payout at a time; all employers pay at the same time. */
 async function measureBatches(network: TestNetwork, employers: Employer[]): Promise<Figure> {
   let asked = 0
   const paid = await Promise.all(

@@ -26,7 +26,7 @@ export interface PlainJob {
   rpcUrl: string
   passphrase: string
   sponsorSeed: string
-  /** chains of signed transactions: each in order, all side by side */
+  /** chains of signed transactions: each in order, all in parallel */
   chains: string[][]
 }
 

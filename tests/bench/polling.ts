@@ -23,7 +23,7 @@ const SERVICE_PORT = 3920
 const FLOOR_PORT = 3921
 const SECRET = 'a secret for one run of the benchmark, long enough'
 
-/** An employer with many batches, at a separate service. */
+/** An employer with many batches, on a separate service. */
 interface PollingService {
   base: string
   pid: number
@@ -192,7 +192,7 @@ interface Comparison {
   otherCost: number
 }
 
-/** In turns, so that both meet the same machine; the medians of the rounds. */
+/** Measured alternately, so that both run under the same load; the medians of the rounds. */
 export async function compare(ours: Target, other: Target): Promise<Comparison> {
   const rates: [number[], number[]] = [[], []]
   const costs: [number[], number[]] = [[], []]

@@ -45,7 +45,7 @@ export async function measureProver(): Promise<Figure[]> {
   }
 }
 
-/** Milliseconds of one round. */
+/** How long one round takes, in milliseconds. */
 async function measure(rounds: number, work: () => unknown): Promise<{ wall: number; cpu: number }> {
   const [began, cpu] = [performance.now(), process.cpuUsage()]
   for (let round = 0; round < rounds; round += 1) await work()

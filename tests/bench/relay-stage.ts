@@ -11,12 +11,12 @@ import { composeRelay } from '#lib/server/relay.ts'
 import { type RunningService, startService } from '#lib/server/start.ts'
 import { type CountingProxy, startCountingProxy } from './counting-proxy.ts'
 
-/** What is measured: a service with its configuration, on a ledger in this process. */
+/** The system under test: a service with its configuration, on a ledger in this process. */
 export interface RelayStage {
   service: RunningService
   variables: Record<string, string> & { CHANNEL_SEEDS: string }
   devnet: Devnet
-  /** between the ledger and everything that is measured */
+  /** between the ledger and the system under test */
   proxy: CountingProxy
   prover: LoadedProver | undefined
 }

@@ -8,7 +8,7 @@ import type { Figure } from './directory.ts'
 import { type Host, onLedger, span, startHost } from './relay-stage.ts'
 
 const CHANNELS = 10
-/** Channels of a relay whose questions are counted beside one item. */
+/** How many channels a relay has whose requests for one item are counted. */
 const QUIET_CHANNELS = 12
 const WINDOW_SECONDS = 10
 const TRANSFERS = 10
@@ -16,8 +16,8 @@ const JOBS = 50
 const EACH = 3
 
 /**
- * The relay: how many ledgers a job takes with so many channels, how many requests it makes, and the gain from a second
- * host.
+ * The relay: how many ledgers a job takes with a number of channels, how many requests it makes, and the gain from a
+ * second host.
  */
 export async function measureRelay(databaseUrl: string): Promise<Figure[]> {
   return await onLedger(
@@ -46,7 +46,7 @@ export async function measureProvingRelay(databaseUrl: string): Promise<Figure> 
 /** Items of a job whose proofs are real, on ledgers as far apart as those of testnet. */
 const PROVED = 5
 
-/** Measures whether proving adds ledgers to a job, when one channel pays its items one after the other. */
+/** Measures whether proving adds ledgers to a job when one channel pays its items one at a time. */
 async function measureProvingAhead(service: RunningService, variables: Record<string, string>): Promise<Figure> {
   const host = await startHost(variables)
   try {
@@ -89,7 +89,7 @@ async function measureJob(
   }
 }
 
-/** The questions of a relay to database and ledger beside one item, on all channels together. */
+/** The requests of a relay to the database and the ledger while it pays one item, over all channels. */
 async function measureQuestions(service: RunningService, variables: Record<string, string>): Promise<Figure> {
   const proxy = await startCountingProxy(variables.STELLAR_RPC_URL ?? '')
   const gate = await startCountingGate(variables.DATABASE_URL ?? '')

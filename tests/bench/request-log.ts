@@ -6,7 +6,7 @@ import { compare, startPollingService } from './polling.ts'
 
 const SILENT_PORT = 3922
 
-/** The request log, written to a file, beside a service whose console writes nothing. */
+/** The request log, written to a file, for a service whose console writes nothing. */
 export async function measureRequestLog(databaseUrl: string): Promise<Figure> {
   const file = join(tmpdir(), `payroll-bench-${process.pid}.log`)
   const output = openSync(file, 'w')

@@ -31,7 +31,7 @@ const LIFETIME_LEDGERS = 100_000
 
 /**
  * Runs of a batch: how many ledgers they take, and how many calls the relay and the service make at the RPC.
- * @param only `5`, `1` or `proved`: just the run of 200 over so many channels, or the one with real proofs
+ * @param only `5`, `1` or `proved`: just the run of 200 over that many channels, or the one with real proofs
  */
 export async function measureRuns(databaseUrl: string, only?: string): Promise<Figure[]> {
   const isMeasured = (name: string) => only === undefined || only === name
@@ -79,7 +79,7 @@ async function measureRun(
   const host = await startHost({ ...stage.variables, CHANNEL_SEEDS: seeds.join() })
   try {
     const channels = seeds.map((seed) => Keypair.fromSecret(seed).publicKey())
-    // The first run of a host reads what is read only once.
+    // A host's first run does the reads that happen only once.
     await run(stage, { payees: payees.slice(0, count), channels })
     const applied = await run(stage, { payees, channels, onStart: proxy.reset })
     const name = `a run of ${payees.length} over ${count} channel${count === 1 ? '' : 's'}`
@@ -174,7 +174,7 @@ async function run(stage: RelayStage, { payees, channels, onStart }: RunTerms): 
   return paid.flatMap(({ ledger }) => ledger ?? [])
 }
 
-/** One delegation per channel, one ledger after the other, for the sum of the channel's payouts. */
+/** Delegates to each channel, one channel per ledger, the sum of the channel's payouts. */
 async function delegate(
   network: TestNetwork,
   employer: Holder,

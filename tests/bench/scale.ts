@@ -30,7 +30,7 @@ interface Filled {
 
 type Caller = 'employer' | 'large employer' | 'operator' | 'token'
 
-/** Every read of the API, the pages, the first part of the files, and the chores. */
+/** Every read of the API, the pages, the first chunk of the files, and the chores. */
 const REQUESTS: readonly (readonly [caller: Caller, path: string, mostTimes?: number])[] = [
   ...[
     '/me',
@@ -81,7 +81,7 @@ const REQUESTS: readonly (readonly [caller: Caller, path: string, mostTimes?: nu
 ]
 
 /**
- * Measures every read on a database with this many payouts against one with fewer, in turns, and prints the medians.
+ * Measures every read on a database with this many payouts against one with fewer, alternately, and prints the medians.
  */
 export async function measureScale(databaseUrl: string, payouts = PAYOUTS): Promise<void> {
   const filled: Filled[] = []
@@ -166,7 +166,7 @@ async function sizeOf(url: string): Promise<string> {
     .concat(' bytes per payout')
 }
 
-/** The medians of a request on each database, taken in turns. */
+/** The medians of a request on each database, measured alternately. */
 async function compare(filled: readonly Filled[], caller: Caller, path: string): Promise<number[]> {
   const times = filled.map((): number[] => [])
   for (let round = -WARMING_UP; round < ROUNDS; round += 1) {
@@ -181,7 +181,9 @@ async function compare(filled: readonly Filled[], caller: Caller, path: string):
   return times.map((own) => own.sort((one, other) => one - other)[Math.floor(own.length / 2)] ?? 0)
 }
 
-/** Reads a response; of a file only its head and its first part. False if the service cannot reach its database yet. */
+/**
+ * Reads a response; for a file, only its head and its first chunk. False if the service cannot reach its database yet.
+ */
 async function read(url: string, headers: Record<string, string>): Promise<boolean> {
   const response = await fetch(url, { headers, redirect: 'manual' })
   if (response.status !== 200 && response.status !== 503) throw new Error(`${url} responded ${response.status}`)

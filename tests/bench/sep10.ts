@@ -3,7 +3,7 @@ import { buildChallenge, type Sep10Settings } from '#lib/auth/sep10/challenge.ts
 import { checkClientSignatures, readChallenge } from '#lib/auth/sep10/verification.ts'
 import type { Measure } from './transfers.ts'
 
-/** CPU time of one check of a signed challenge, ours beside the SDK's own. */
+/** CPU time of one check of a signed challenge, compared with the SDK's own. */
 export function measureSep10(rounds = 200): Measure[] {
   const domain = 'localhost:3000'
   const signer = Keypair.random()

@@ -1,7 +1,7 @@
 import { connect, signInWithWallet, sponsorTransfer } from '#lib/cli/client/wallet-session.ts'
 import type { Stage } from './stage.ts'
 
-/** One measured quantity: ours beside the plain loop's, in the same run. */
+/** One measured quantity, for the service and for the plain loop, in the same run. */
 export interface Measure {
   name: string
   ours: number
@@ -10,7 +10,9 @@ export interface Measure {
   goal: string
 }
 
-/** One payer, a prepared chain: how many ledgers a transfer takes. 1.0 is the limit: one sender, one per ledger. */
+/**
+ * Measures how many ledgers a transfer of one payer takes. 1.0 is the minimum: a sender makes one transfer per ledger.
+ */
 export async function measureChain(stage: Stage, length = 20): Promise<Measure[]> {
   const [ours] = await stage.prepare(1, length)
   if (!ours) throw new Error('nobody to pay')

@@ -3,7 +3,7 @@ import { openStore } from '#lib/db/connection.ts'
 import { limits, PLENTY, recordNamed, settleNamed, transferNamed } from '../transfers/quota-cases.ts'
 import { SUCCESS } from '../transfers/records.ts'
 
-// One process of `measureWriters`: its clients record and settle transfers one after the other.
+// One process of `measureWriters`: its clients record and settle transfers one at a time.
 const [url = '', clients, seconds] = process.argv.slice(2)
 const store = openStore({ url })
 const db = await store.database()

@@ -9,7 +9,10 @@ const CLIENTS = 40
 const ROUND_TRIP_MS = 1
 const SECONDS = 20
 
-/** How many transfers per second eight processes record and settle, which all change the rows of the budget and the float. */
+/**
+ * How many transfers per second eight processes record and settle. All of them change the rows of the budget and the
+ * float.
+ */
 export async function measureWriters(databaseUrl: string): Promise<Figure[]> {
   await migrateStore({ url: databaseUrl })
   const far = await startDelay(databaseUrl)

@@ -55,7 +55,7 @@ test('signs in, imports, invites, proves, pays, runs and discloses from another 
   await expect(progress).toBeInViewport()
   expect(await progress.evaluate((bar: HTMLProgressElement) => bar.value / bar.max)).toBeLessThan(1)
   await expect(steps.filter({ hasText: /the bank has verified|Error/ })).toBeVisible({ timeout: 500_000 })
-  // On a slow machine the ledger may pass a delegation while it is proved, and then another one is.
+  // On a slow machine, a delegation may expire while it is being proved, and then another one is proved.
   const repeatable = /^(proving|Delegating|Trying again|ready|started)\b/
   const said = await steps.allTextContents()
   expect(said.filter((step) => repeatable.test(step))).toEqual(

@@ -68,7 +68,7 @@ test('shows a refusal with its reason', async ({ page }) => {
   )
 })
 
-test('shows figures on the overview, and charts as tables too', async ({ page }) => {
+test('shows figures on the overview, and charts also as tables', async ({ page }) => {
   await visit(page, program)
   const main = page.getByRole('main')
   await expect(main).toContainText('4 succeeded, 1 failed, 0 open in the last 24 hours')
@@ -132,7 +132,7 @@ test('shows no amount on any page', async ({ page }) => {
   }
 })
 
-test('keeps filters in the URL, and reports those that the list does not have', async ({ page }) => {
+test('keeps filters in the URL, and reports filters that the list does not have', async ({ page }) => {
   await visit(page, program, '/audit')
   await page.getByLabel('Action').selectOption('organisation.founded')
   await page.getByRole('button', { name: 'Filter' }).click()

@@ -135,7 +135,7 @@ const ITEMS = [
   ],
 ]
 
-test('answers for each stuck record what, since when, for whom, why and what next', async ({ page }) => {
+test('shows for each stuck record what happened, since when, for whom, why and what to do next', async ({ page }) => {
   await page.setViewportSize(PHONE)
   await visit(page, program)
   const items = page.getByRole('region', { name: 'Needs attention' }).getByRole('listitem')
@@ -151,7 +151,7 @@ test('answers for each stuck record what, since when, for whom, why and what nex
   expect(searchParams.get('body')).toMatch(/Since: .* UTC\.\r\nWhy: the proof .*\r\n\r\nPlease open your payroll/)
 })
 
-test('looks an overdue transfer up from the overview, and returns to it', async ({ page }) => {
+test('looks up an overdue transfer from the overview, and returns to it', async ({ page }) => {
   await visit(page, program)
   await page.getByText('Look up now …').click()
   await page.getByRole('textbox', { name: /^Why, for the audit log/ }).fill('the employer asks')
@@ -249,7 +249,7 @@ function readAxis(chart: Element) {
   }
 }
 
-test('shows the amount held by open bids, and accounts that add up to the total of the day', async ({ page }) => {
+test('shows the amount held by open bids, and accounts whose spending adds up to the day’s total', async ({ page }) => {
   await visit(page, program)
   const main = page.getByRole('main')
   await expect(main).toContainText('0.0458 XLM reserved for open bids')
@@ -407,7 +407,7 @@ function findTorn(page: Page): Promise<string[]> {
   })
 }
 
-test('breaks no line between figure and unit or inside a short email on a phone', async ({ page }) => {
+test('breaks no line between a figure and its unit, or inside a short email, on a phone', async ({ page }) => {
   await page.setViewportSize(PHONE)
   for (const address of [
     '/batches',
@@ -507,7 +507,7 @@ test('shows the addresses of a record in full on its page', async ({ page }) => 
   }
 })
 
-test('clips no list at any width', async ({ page }) => {
+test('does not clip any list at any width', async ({ page }) => {
   const cut: string[] = []
   for (const address of ['/batches', '/contractors', '/organisations', '/audit', '/jobs', '/transfers?view=failed']) {
     await visit(page, program, address)

@@ -72,7 +72,7 @@ test('shows every detail of a refusal at any width', async ({ page }) => {
   }
 })
 
-test('finds a contractor by address, a transfer by hash, and what a request did by its id', async ({ page }) => {
+test('finds a contractor by address, a transfer by hash, and the effects of a request by its id', async ({ page }) => {
   await visit(page, program, '/batches')
   await find(page, ada.address)
   await page.getByRole('link', { name: 'Ada Lovelace' }).click()

@@ -34,7 +34,7 @@ const CHANNELS = 4
 /** Employers of runs, and contractors that all of them pay. */
 const EMPLOYERS = 5
 const CONTRACTORS = 5
-/** A transaction that is in flight when the relays stop applies within so many ledgers, or never. */
+/** A transaction that is in flight when the relays stop applies within this many ledgers, or never. */
 const IN_FLIGHT = 3
 /** Milliseconds between two ledgers when nothing delays them. */
 const CLOSE_MS = 200
@@ -143,7 +143,7 @@ async function runHistories(histories: number, firstSeed: number): Promise<void>
   ]
 
   let isAway = false
-  /** Closes the database to everybody while `work` runs. Resolves to false if it is closed already. */
+  /** Closes the database to everyone while `work` runs. Resolves to false if it is closed already. */
   async function withoutDatabase(work: () => Promise<unknown>): Promise<boolean> {
     if (isAway) return false
     isAway = true
@@ -157,7 +157,7 @@ async function runHistories(histories: number, firstSeed: number): Promise<void>
       isAway = false
     }
   }
-  /** Waits until the ledger has closed so many more ledgers, and proxies have delivered what they delay. */
+  /** Waits until the ledger has closed this many more ledgers, and proxies have delivered what they delay. */
   async function waitForLedgers(count: number): Promise<void> {
     const read = async () => (await ledger.network.rpc.getLatestLedger()).sequence
     const first = await read()
@@ -202,7 +202,7 @@ async function runHistories(histories: number, firstSeed: number): Promise<void>
         hasBackup = true
       }),
     restore: async () => {
-      // A release under way would go on with what it has read from the database that is replaced.
+      // A release in progress would continue with what it has read from the database that is being replaced.
       if (!hasBackup || isAway || isReleasing) return false
       isReleasing = true
       isIncomplete = true

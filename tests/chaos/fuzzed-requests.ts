@@ -1,6 +1,6 @@
 import { OPERATIONS } from '#lib/api/interface.ts'
 
-/** The bytes of a request, in latin1. With `hangUpMs` the client hangs up after so long. */
+/** The bytes of a request, in latin1. With `hangUpMs`, the client hangs up after that time. */
 export interface FuzzedRequest {
   bytes: string
   hangUpMs?: number

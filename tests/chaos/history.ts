@@ -42,7 +42,7 @@ export interface Pair {
   instances: Instance[]
   relays: Mortal[]
   proxies: FaultProxy[]
-  /** the ledger as it is */
+  /** the ledger itself, without the faults */
   network: TestNetwork
   readLedger: ReadLedger
   db: Database
@@ -53,7 +53,7 @@ export interface Pair {
    * possible.
    */
   breakDatabase?(milliseconds: number): Promise<void>
-  /** Copies the database, which accepts no connections meanwhile. Resolves to false if it is away already. */
+  /** Copies the database, which accepts no connections in the meantime. Resolves to false if it is away already. */
   backUp?(): Promise<boolean>
   /**
    * Stops every process, replaces the database by its last copy, and starts the processes again. Resolves to false if
@@ -83,7 +83,7 @@ interface Signed {
   to: string
   amount: bigint
   next: Opening
-  /** the ledger's result, as far as the wallet has seen it */
+  /** the ledger's result, if the wallet has seen it */
   isOver: boolean
   /** milliseconds */
   signedAt: number
@@ -109,9 +109,9 @@ export interface Happened {
 const FORGOTTEN_AFTER = 40_000
 /** How far (ms) a process's clock is off. */
 const CLOCK_SHIFTS_MS = [-300_000, 0, 300_000]
-/** One request in so many offers another protocol. */
+/** One request in this many offers another protocol. */
 const UPGRADES = 5
-/** How long employers go on with their runs once nothing lies any more. */
+/** How long employers continue their runs once nothing lies any more. */
 const GRACE_MS = 15_000
 /** A client that posts again chooses among this many of its latest envelopes. */
 const RECENT = 8
@@ -152,7 +152,7 @@ export async function runHistory(
     }
     const amount = BigInt(1 + random(9))
     const transfer = { to, amount, opening: party.payer.opening }
-    // The ledger may have moved on meanwhile: then the wallet reads its balance again.
+    // If the ledger has moved on in the meantime, the wallet reads its balance again.
     const built = await buildTransfer(pair.network, party.payer, transfer, { seconds: 11 + random(5) }).catch(
       () => undefined,
     )

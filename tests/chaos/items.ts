@@ -13,7 +13,7 @@ export const requested = new Map<string, number[]>()
 
 let lastAmount = 100
 
-/** An amount that no other item has: received twice, an item was paid twice. */
+/** An amount that no other item has. If it is received twice, an item was paid twice. */
 export function nextAmount(): number {
   lastAmount += 1
   return lastAmount
@@ -97,7 +97,6 @@ export async function findUntrueItems({ db, network, readLedger }: Pair, parties
   if (byHash.size < paid.length) untruths.push(`${paid.length - byHash.size} transfers paid two items each`)
   const direct = parties.flatMap(({ signed }) => signed).filter(({ hash }) => standing(hash))
   const amounts = new Map<bigint, string>()
-  /** A payment, its channel and its ledger. */
   const describe = (bump: string) => {
     const [found] = [...ledger.values()].flat().filter(({ hash }) => hash === bump)
     return `${bump} (${found?.source} in ledger ${found?.ledger})`

@@ -52,7 +52,7 @@ const LIES: Record<string, ((random: Random) => Fault)[]> = {
   ],
 }
 
-/** A page that leaves out its last events, as its cursor says. */
+/** A page without its last events, whose cursor admits it. */
 function endEarly(page: Result): Result {
   const events = Array.isArray(page.events) ? (page.events as { id: string }[]).slice(0, -1) : []
   const last = events.at(-1)
@@ -71,7 +71,7 @@ function behind(answer: Result, ledgers: number): Result {
   }
 }
 
-/** A node lags by at most so many ledgers; a node restored from a backup lags by more. */
+/** A node lags by at most this many ledgers; a node restored from a backup lags by more. */
 const LAG = 9
 const BACKUP = 60
 /** The number of responses kept per request, for a lagging node to repeat. */
@@ -80,7 +80,7 @@ const REMEMBERED = 40
 /** An RPC that lies. */
 interface Liar {
   rule: (call: Call) => Promise<Fault>
-  /** Responds for so many milliseconds like a node restored from a backup, which lacks the last ledgers. */
+  /** For this many milliseconds, responds like a node restored from a backup, which lacks the last ledgers. */
   restore(milliseconds: number): void
 }
 
@@ -105,7 +105,7 @@ export function openLiar(random: Random, percent: number, count: () => void): Li
       return told
     }
 
-  /** The response of a node that lags by so many ledgers. */
+  /** The response of a node that lags by this many ledgers. */
   function lag({ method, params }: Call, ledgers: number): Fault {
     if (method === 'sendTransaction') {
       count()

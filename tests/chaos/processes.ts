@@ -10,7 +10,7 @@ import { nextAmount, requested } from './items.ts'
 /** A separate process that can be killed and paused. */
 interface Killable extends Mortal {
   freeze(milliseconds: number): Promise<boolean>
-  /** Kills the process, as soon as no other action is under way. The returned function starts it again. */
+  /** Kills the process, as soon as no other action is in progress. The returned function starts it again. */
   halt(): Promise<() => Promise<void>>
   end(): void
 }

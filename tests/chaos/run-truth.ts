@@ -76,7 +76,7 @@ export async function findUntrueRuns(
   return untruths
 }
 
-/** What an employer was given must be in its balance, in an escrow, or paid. No escrow can have paid more than it had. */
+/** An employer's funds must be in its balance, in an escrow, or paid. No escrow can have paid more than it had. */
 async function findMissing(
   network: TestNetwork,
   { payer }: RunEmployer,

@@ -24,7 +24,7 @@ interface Contractor {
   address: string
 }
 
-/** A transfer that an employer signed for a payout of a batch, beside its runs. */
+/** A transfer that an employer signed for a payout of a batch, outside its runs. */
 interface OwnTransfer {
   hash: string
   signedXdr: string
@@ -35,7 +35,7 @@ interface OwnTransfer {
 interface RunBatch {
   id: string
   payees: Payee[]
-  /** by payout, the last one */
+  /** by payout: its latest transfer */
   transfers: Map<string, OwnTransfer>
 }
 
@@ -55,7 +55,7 @@ export function openRunEmployer(payer: SignedInPayer, contractors: readonly Cont
   return { payer, contractors, seals, batches: [], isAtWork: false }
 }
 
-/** What a payout owes to whom. */
+/** The amount that a payout owes, and to whom. */
 export interface Due {
   batch: string
   contractor: string
@@ -69,7 +69,7 @@ export const due = new Map<bigint, Due>()
 /** The payouts that an employer canceled after a restore, because it could not have its own transfer recorded again. */
 export const givenUp = new Set<string>()
 
-/** How often each action of an employer ended in which way. */
+/** Counts each action of the employers by its outcome. */
 export const outcomes = new Map<string, number>()
 
 async function countOutcome(name: string, work: () => Promise<unknown>): Promise<void> {
@@ -82,7 +82,7 @@ async function countOutcome(name: string, work: () => Promise<unknown>): Promise
   outcomes.set(key, (outcomes.get(key) ?? 0) + 1)
 }
 
-/** What the employers need. */
+/** The context of the employers. */
 export interface RunSetting {
   network: TestNetwork
   relay: RelayDocument
@@ -91,7 +91,9 @@ export interface RunSetting {
   employers: readonly RunEmployer[]
   /** the addresses of the services, without `/api` */
   bases: readonly string[]
-  /** whether a restored database may lack payments: an employer makes no payment of its own before all channels are released */
+  /**
+   * whether a restored database may lack payments: an employer makes no direct payment before all channels are released
+   */
   isIncomplete(): boolean
 }
 
@@ -99,13 +101,13 @@ export type Runs = ReturnType<typeof openRuns>
 
 /** After this time, in ms, an envelope of an employer can no longer apply. */
 const FORGOTTEN_AFTER = 40_000
-/** A client that goes on with a batch chooses among this many of the latest. */
+/** A client that continues a batch chooses among this many of the latest. */
 const RECENT = 3
 /** Longer than a delegation lasts at five ledgers per second, in ledgers. */
 const LONG = 3_000
 /** How many ledgers may close before a delegation is too short to be sponsored. */
 const TIGHT = 10
-/** How often an employer posts its own transfer after a restore before it cancels the payout. */
+/** How many times an employer posts its own transfer after a restore before it cancels the payout. */
 const POSTS = 8
 /** Base units; the contract takes no smaller deposit seriously, and no run depends on it. */
 const DEPOSIT = 1_000n
@@ -150,7 +152,7 @@ export function openRuns({ network, relay, issuer, employers, bases, isIncomplet
     return batch
   }
 
-  /** Starts a run whose delegations are one unit short, or end while it is under way. */
+  /** Starts a run whose delegations are one unit short, or end while it is in progress. */
   async function runTightly(request: RunRequest, missing: bigint): Promise<void> {
     await makeReady(request)
     const { client, holder, batch, payees, seals, say } = request
@@ -200,14 +202,14 @@ export function openRuns({ network, relay, issuer, employers, bases, isIncomplet
         await sponsorTransfer(client, transfer.signedXdr, payout)
         return
       } catch (error) {
-        // `payout`: the database lacks the batch, or knows the payment.
+        // `payout`: the database lacks the batch, or has the payment.
         if (error instanceof PayrollError && (error.code === 'payout' || post >= POSTS)) return
         await new Promise((resolve) => setTimeout(resolve, 200))
       }
     }
   }
 
-  /** What clients do, for a history with this random source. */
+  /** The actions of clients, for a history with this random source. */
   function actions(random: (below: number) => number): (() => Promise<unknown>)[] {
     isOver = false
     const pick = <Item>(items: readonly Item[]): Item | undefined => items[random(items.length)]
@@ -277,7 +279,7 @@ export function openRuns({ network, relay, issuer, employers, bases, isIncomplet
         const { spendable: opening } = await syncBalance(network, payer)
         const transfer = { to: payee.address, amount: payee.amount, opening }
         const { hash, signedXdr } = await buildTransfer(network, payer, transfer, { seconds: 11 + random(5) })
-        // Another client of this employer may have signed meanwhile.
+        // Another client of this employer may have signed in the meantime.
         if (batch.transfers.get(payout.id) !== before || isIncomplete()) return
         batch.transfers.set(payout.id, { hash, signedXdr, signedAt: Date.now() })
       }

@@ -10,6 +10,6 @@ const configuration = readEnvironment(process.env)
 installFrontListener(configuration.PORT)
 provideService(startService(configuration))
 const { server } = await listen(configuration.PORT, await openApi())
-// Next has such a listener, too: it does nothing for paths that are no routes of its own.
+// Next has such a listener, too: it ignores paths that aren't its own routes.
 server.on('upgrade', () => undefined)
 process.send?.('at work')

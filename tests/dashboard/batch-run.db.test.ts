@@ -24,7 +24,7 @@ beforeAll(async () => {
 })
 afterAll(() => clone.drop())
 
-test('shows the channels of a run, until when they may pay and what each waits for, and no amount', async () => {
+test('shows the channels of a run, how long each may pay and what it waits for, and no amount', async () => {
   const organisation = organisationRow()
   const batch = batchRow({ organisation: organisation.id, status: 'ready' })
   const contractors = [1, 2, 3, 4].map(() => contractorRow({ organisation: organisation.id }))

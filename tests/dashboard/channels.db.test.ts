@@ -70,7 +70,7 @@ test('shows a channel as not running after a minute without a report, even with 
   expect((await readRelayState(db, TOKEN, NOW)).channels).toBe(channels.filter(({ isRunning }) => isRunning).length)
 })
 
-test('pauses and resumes a channel, and audits each change with who and why', async () => {
+test('pauses and resumes a channel, and audits who made each change, and why', async () => {
   const address = 'GELSEWHERE'
   const actor = { kind: 'operator', sub: 'Ada' } as const
   const pause = (isPaused: boolean, token = 'another') =>

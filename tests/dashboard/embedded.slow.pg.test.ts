@@ -179,6 +179,6 @@ test('accepts the right password from a new browser while others guess at the op
   expect(flood).toContain('/sign-in?problem=wait&seconds=1&name=Ada&to=%2Foverview#password')
   // The browser still shows the sign-in page.
   expect((await rawRequest(base, '/sign-in')).status).toBe(200)
-  // One attempt in ten is drawn, and at most three drawn attempts a second are let through.
+  // One attempt in ten is chosen at random, and at most three of those a second are checked at once.
   await expect.poll(() => enterWith(PASSWORD), { interval: 10 }).toBe('/overview')
 })

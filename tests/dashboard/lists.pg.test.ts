@@ -171,7 +171,7 @@ async function readBothWays<Row>(list: (query: Given) => Promise<List<Row>>, que
   const backwards = [...page.rows]
   while (page.previous !== undefined) {
     page = await list({ ...query, before: page.previous })
-    // The first page is whole again: it may repeat rows of the second.
+    // The first page is full again: it may repeat rows of the second.
     if (page.previous === undefined) break
     backwards.unshift(...page.rows)
   }
@@ -260,7 +260,7 @@ describe('lists and exports exactly the records that match, each once, in both d
     expect((await list(filters())).total).toBe(count)
     const exported: unknown[] = []
     for await (const part of file(filters(), 37)) exported.push(...part)
-    // A file has the newest first, even if the page has the oldest first.
+    // A file lists the newest first, even if the page lists the oldest first.
     expect(exported).toEqual('sort' in filters() ? rows.toReversed() : rows)
   })
 

@@ -37,7 +37,7 @@ async function found(name: string, contractors: { paid: number; isRemoved?: bool
 
 const lastPaidAt = async (organisation: string) => (await findOrganisationLine(db, organisation, NOW))?.lastPaidAt
 
-test('shows when an organisation paid a contractor, removed ones included', async () => {
+test('shows when an organisation paid a contractor, including removed ones', async () => {
   const { organisation } = await found('Northwind', [{ paid: 3 }, { paid: 5 }, { paid: 2, isRemoved: true }])
   expect(await lastPaidAt(organisation)).toEqual(before(2))
   const { organisation: other } = await found('Contoso', [{ paid: 4, isRemoved: true }])

@@ -58,7 +58,7 @@ describe('a session', () => {
     ['of another service', () => mintOperatorSession(compose('correct horse', undefined, `${SECRET}!`), 'Ada', NOW)],
     ['the cookie that identifies a browser', () => mintBrowser(settings, 'a browser', NOW)],
     ['changed', async () => `${await mintOperatorSession(settings, 'Ada', NOW)}A`],
-  ])('is not what is %s', async (_, token) => {
+  ])('is rejected: %s', async (_, token) => {
     expect(await readOperatorSession(settings, await token(), NOW)).toBeUndefined()
   })
 
@@ -185,7 +185,7 @@ describe('signing in', () => {
     expect(JSON.stringify(noted)).not.toContain('192.0.2')
   })
 
-  test('does not delay a browser that signed in before because of others, and counts its attempts separately', async () => {
+  test('counts the attempts of a browser that signed in before separately, and does not delay it because of others', async () => {
     const cookies = await attempt('correct horse', start)
     if (!('browser' in cookies)) throw new Error('not admitted')
     for (let tries = 0; tries < 6; tries += 1) await attempt('wrong', start)

@@ -40,7 +40,7 @@ const write = (at: string, count: number) =>
     })),
   )
 
-test('exports the months before one, deletes them, and leaves the log append-only', async () => {
+test('exports the months before a given one, deletes them, and leaves the log append-only', async () => {
   await write('2026-04-30T23:59:59Z', 1_500)
   await write('2026-05-31T23:59:59Z', 2)
   await write('2026-06-01T00:00:00Z', 3)
@@ -70,7 +70,7 @@ test('exports the months before one, deletes them, and leaves the log append-onl
   }
 })
 
-test('records each part that it has deleted, though a later one fails', async () => {
+test('records each part that it has deleted, even if a later one fails', async () => {
   const first = await write('2026-03-01T00:00:00Z', 10_000).then(() => lastEntry())
   await write('2026-03-01T00:00:00Z', 5)
   const last = await lastEntry()
@@ -119,7 +119,7 @@ test('deletes nothing for a role that does not own the table, and nothing that w
 const AUGUST = '2026-08-01T00:00:00Z'
 const countIn = (at: string) => db.$count(auditLog, eq(auditLog.at, new Date(at)))
 
-test('the command deletes nothing that an open transaction keeps from being counted', async () => {
+test('the command keeps the entries that an open transaction prevents from being counted', async () => {
   const run = async (before: string, file: string) => {
     const args = ['lib/cli/audit.ts', 'export', '--before', before, '--out', join(folder, file), '--drop']
     const env = { ...CHILD_VARIABLES, NODE_ENV: 'test' as const, DATABASE_URL: database.url }

@@ -100,7 +100,7 @@ describe.each(['pg', 'Vercel'])('over %s', (driver) => {
     expect(await floats()).toEqual([])
   })
 
-  test('reports a transaction that went on after a failed statement, which PostgreSQL rolls back at COMMIT', async () => {
+  test('reports a transaction that continued after a failed statement, which PostgreSQL rolls back at COMMIT', async () => {
     const db = await stores[0].database()
     const swallowing = transact(db, async (tx) => {
       await tx.execute(sql`INSERT INTO sponsor_floats (sponsor) VALUES ('gone')`)

@@ -44,7 +44,7 @@ describe.each(['pg', 'vercel'] as const)('with the driver %s', (driver) => {
     expect(others).toMatchObject([{ readOnly: 'off', timeout: '0' }])
   })
 
-  test('begins no statement for a client that has left', async () => {
+  test('does not begin a statement for a client that has left', async () => {
     const outcomes: string[] = []
     const read = async () => {
       const outcome = readOnly(db).execute(sql`SELECT 1`)

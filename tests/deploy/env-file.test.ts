@@ -61,12 +61,12 @@ function openFolder() {
 }
 
 test.each(['SECRET=new\n', 'SECRET=old\n'])(
-  'makes the file readable only by its owner, even if it contained %j and was readable by all',
+  'makes the file readable only by its owner, even if it contained %j and was readable by everyone',
   (old) => {
     const { directory, file } = openFolder()
     expect(readEnvFile(file)).toBe('')
     writeFileSync(file, old)
-    // An interrupted run has left this temporary file, readable by all.
+    // An interrupted run has left this temporary file, readable by everyone.
     writeFileSync(`${file}.new`, 'SECR')
     for (const name of readdirSync(directory)) chmodSync(join(directory, name), 0o644)
     writeEnvFile(file, 'SECRET=new\n')

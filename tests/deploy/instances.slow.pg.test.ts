@@ -76,7 +76,7 @@ async function atOnce<Body = Record<string, unknown>>(session: string | undefine
 }
 const statuses = (answers: Answer<unknown>[]) => answers.map(({ status }) => status)
 
-/** How often the sponsor paid for each inner transaction, according to the ledger. */
+/** How many times the sponsor paid for each inner transaction, according to the ledger. */
 async function readFeeBumps(): Promise<string[]> {
   const { rpc, passphrase } = fixture.ledger.network
   const { oldestLedger } = await rpc.getHealth()
@@ -192,7 +192,7 @@ describe('the same request to both instances concurrently', () => {
     })
   })
 
-  test('pays for each transfer of five employers once, and responds the same at both instances', async () => {
+  test('pays for each transfer of five employers once, and responds identically at both instances', async () => {
     // Sequentially, because the issuer signs a deposit for each.
     const people: SignedInPayer[] = []
     for (let index = 0; index < 5; index += 1) people.push(await fixture.employ())

@@ -71,7 +71,7 @@ describe('the address to listen on', () => {
     [{ LISTEN_HOST: '0.0.0.0' }, '0.0.0.0'],
     [{ LISTEN_HOST: '127.0.0.1', STELLAR_NETWORK: 'testnet' }, '127.0.0.1'],
     [{ VERCEL: '1' }, undefined],
-  ])('is with %j %s', (variables, host) => {
+  ])('with %j is %s', (variables, host) => {
     expect(listenHostOf(variables)).toBe(host)
   })
 })

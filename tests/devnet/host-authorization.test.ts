@@ -314,7 +314,7 @@ describe('credentials of the source account', () => {
     expect(label(enforce(network, sent, { auth: [entry(invocation(request, [transfer]))] }))).toBe(INVALID)
   })
 
-  it('are required: no entry authorizes nothing', () => {
+  it('are required: without an entry, nothing is authorized', () => {
     const { network, request } = deposit()
     expect(label(enforce(network, request))).toBe(INVALID)
   })

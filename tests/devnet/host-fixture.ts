@@ -159,7 +159,7 @@ export const amount = (value: bigint): xdr.ScVal => nativeToScVal(value, { type:
 export const number = (value: number): xdr.ScVal => xdr.ScVal.scvU32(value)
 export const point = (scalar: bigint): Uint8Array => encodePoint(multiply(G, scalar))
 
-/** Thirty-two bytes of a small integer. */
+/** A small integer as 32 bytes. */
 export function field(value: number): Uint8Array {
   const bytes = new Uint8Array(32)
   bytes[31] = value

@@ -137,7 +137,7 @@ async function ask(employer: Employer, path: string, body?: unknown) {
   return answer
 }
 
-test.each([1, 2, 3])('keeps the books consistent under random concurrent actions (seed %i)', async (seed) => {
+test.each([1, 2, 3])('keeps counters consistent under random concurrent actions (seed %i)', async (seed) => {
   const random = seededRandom(seed)
   const employers = await Promise.all([employ(`first of ${seed}`), employ(`second of ${seed}`)])
   const users = await Promise.all(employers.map(({ identity }) => admitUser({ db, now: NOW }, identity)))

@@ -79,7 +79,7 @@ describe.each<[string, (id: string) => Promise<{ status: number }>]>([
     expect(entries.filter(({ action }) => action === 'payout.canceled')).toHaveLength(2)
   })
 
-  test('cancels no payout of other contractors', async () => {
+  test('does not cancel payouts of other contractors', async () => {
     const [ann, bob] = [
       idOf(await service.ask('POST', '/contractors', { session, body: { name: 'Ann' } })),
       idOf(await service.ask('POST', '/contractors', { session, body: { name: 'Bob' } })),

@@ -118,7 +118,7 @@ test('creates every row once when two imports of the same rows run concurrently'
 describe('the largest body', () => {
   const LIMIT = 256 * 1024
 
-  test('makes one look-up per 200 addresses, and one audit entry per row', async () => {
+  test('makes one lookup per 200 addresses, and one audit entry per row', async () => {
     const rows = Array.from({ length: 2_000 }, (_, n) => ({ name: `n${n}`, address: accountOf(10_000 + (n % 1_950)) }))
     service.ledger.register(accountOf(10_000), keyOf(10_000))
     service.ledger.register(accountOf(11_949), keyOf(11_949))

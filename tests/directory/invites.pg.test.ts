@@ -111,7 +111,7 @@ describe('POST /invites/{token}/accept', () => {
     expect((await accept(await signIn(address), token)).status).toBe(200)
   })
 
-  test('refuses a record with an email to a user whose same email is not verified', async () => {
+  test('refuses a record with an email to a user with the same email, unverified', async () => {
     const email = 'kim@b.example'
     const signIn = (verified: boolean) => provider.signIn(service, { sub: 'kim', email, verified })
     const id = await create({ name: 'Kim', email })

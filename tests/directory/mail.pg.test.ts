@@ -245,7 +245,7 @@ test('keeps the previous link valid if an invite is refused', async () => {
   expect(accepted.status).toBe(200)
 })
 
-test('resends an invite for an operator, audited with who and why, and only by mail', async () => {
+test('resends an invite for an operator, only by mail, and audits who did it and why', async () => {
   const id = await create({ name: 'Ada', email: 'ada@lovelace.example' })
   const silent = await create({ name: 'No email' })
   const first = (await invite(id)).body.inviteUrl

@@ -17,7 +17,7 @@ let first: BatchWithPayouts
 let second: BatchWithPayouts
 const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000'
 const START = Date.parse('2026-03-01T12:00:00.000Z')
-/** the creation time of the payout `index` of the first batch */
+/** the creation time of payout `index` in the first batch */
 const moment = (index: number) => new Date(START + index * 1000).toISOString()
 
 beforeAll(async () => {

@@ -71,7 +71,7 @@ test('does not settle the transfer on a poll by another organisation', async () 
   await posted
 })
 
-test('makes at most four look-ups for twenty concurrent polls, and responds while the RPC is down', async () => {
+test('makes at most four lookups for twenty concurrent polls, and responds while the RPC is down', async () => {
   const { employer, batch, hash, posted } = await leaveOpenTransfer()
   service.ledger.proxy.rule(() => ({ status: 503 }))
   expect((await findBatch(employer, batch)).payouts[0]?.status).toBe('pending')

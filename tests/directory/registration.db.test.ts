@@ -138,7 +138,7 @@ describe('activation', () => {
     expect(entry).toMatchObject({ subjectId: lateId, actorKind: 'service', actorSub: 'test' })
   })
 
-  test('gives each contractor its key, and skips those that changed during the look-up', async () => {
+  test('gives each contractor its key, and skips those that changed during the lookup', async () => {
     const numbers = [60_021, 60_022, 60_023, 60_024]
     const ids = await Promise.all(numbers.map((number) => create({ name: 'A', address: accountOf(number) })))
     const [first = '', moved = '', left = '', last = ''] = ids
@@ -248,7 +248,7 @@ describe('activation', () => {
     expect((await service.ask('GET', `/contractors/${id}`, { session: again })).body.status).toBe('ready')
   })
 
-  test('makes one look-up for twenty concurrent requests', async () => {
+  test('makes one lookup for twenty concurrent requests', async () => {
     await create({ name: 'A', address: accountOf(60_060) })
     service.ledger.requests.length = 0
     await Promise.all(Array.from({ length: 20 }, () => service.ask('GET', '/contractors', { session })))

@@ -111,7 +111,7 @@ describe('a new user', () => {
     ])
   })
 
-  test('has its changed verified email stored', async () => {
+  test('has its new verified email stored', async () => {
     await me(await service.user('carol', 'old@b.example'))
     await me(await service.user('carol', 'New@B.example'))
     await me(await service.user('carol'))

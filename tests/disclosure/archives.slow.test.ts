@@ -179,7 +179,7 @@ describe('while the RPC has a payment', () => {
     bundles = await discloseOne(recent)
   })
 
-  test('reads it from the RPC, also if an archive has not seen it yet', async () => {
+  test('reads it from the RPC, even if an archive has not seen it yet', async () => {
     for (const events of [[recent], []]) {
       const verified = await verify(bundles, [archive('https://one.example', events)])
       expect(verified).toMatchObject({ value: 7n, payments: [{ source: 'the RPC' }] })

@@ -49,11 +49,11 @@ const namedInData = (ledger: number, registry: string) =>
   })
 
 interface Story {
-  /** in ledger order; the RPC has those from OLDEST on, an archive all */
+  /** in ledger order; the RPC has those from OLDEST on, an archive has all of them */
   events?: ArchivedEvent[]
   /** the registry that the token names now */
   current?: string
-  /** the present keys of the auditor by registry; the old registry's is `second` */
+  /** the current keys of the auditor by registry; the old registry's is `second` */
   keys?: Record<string, Uint8Array>
   /** by default one with every event */
   archives?: TokenArchive[]

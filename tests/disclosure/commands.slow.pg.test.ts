@@ -173,7 +173,7 @@ describe('while the RPC has the payments', () => {
     expect(await failing(command('wallet', 'disclose', ...secret, ...answering()))).toMatchObject({ code: 1, stderr })
   })
 
-  test('a statement lists what was sent, for people and for programs', async () => {
+  test('a statement lists the sent payments, for people and for programs', async () => {
     const secret = ['--secret', employer.signer.secret()]
     const { rows, ...about } = JSON.parse(await command('wallet', 'statement', ...secret, '--format', 'json'))
     expect(about).toMatchObject({

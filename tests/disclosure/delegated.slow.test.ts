@@ -68,7 +68,7 @@ const disclose = (signature: string, paid: readonly string[] = hashes, channels:
 const authorizing = (by: Payer, paid: readonly string[] = hashes) =>
   authorize(ledger.network, by.signer, { request: file('request.json'), hashes: paid, spender: channel.address })
 
-test('a channel discloses what it paid, if the owner has signed exactly that', async () => {
+test('a channel discloses the payments that its owner has signed for', async () => {
   const signature = await authorizing(owner)
   const said = await disclose(signature)
   expect(said).not.toMatch(/\b(0\.0000065|65)\b/)
@@ -85,7 +85,7 @@ test('a channel discloses what it paid, if the owner has signed exactly that', a
   for (const payment of payments) expect(payment).toContain(`paid by ${channel.address}`)
 })
 
-test('a channel discloses nothing else', async () => {
+test('a channel discloses no other payments', async () => {
   const signature = await authorizing(owner, hashes.slice(0, 1))
   const refused = { name: 'DisclosureError', code: 'not-authorized' }
   await expect(disclose(signature)).rejects.toMatchObject(refused)
@@ -135,7 +135,7 @@ test('reads the payloads of calls of the token only', async () => {
   expect(await countOf(OTHER_TOKEN)).toBe(0)
 })
 
-test('the auditor finds what is left of the delegation on the ledger', async () => {
+test('the auditor finds the rest of the delegation on the ledger', async () => {
   const { network } = ledger
   const { auditor } = devnetKeys(network.passphrase)
   const { rows, notes } = JSON.parse(await makeAudit(network, [auditor], { account: owner.address, format: 'json' }))
@@ -143,7 +143,7 @@ test('the auditor finds what is left of the delegation on the ledger', async () 
   expect(notes).toEqual([])
 })
 
-test('the owner’s statement has what the channel paid', async () => {
+test('the owner’s statement includes the channel’s payments', async () => {
   const { rows } = JSON.parse(await makeStatement(ledger.network, owner, { format: 'json' }))
   expect(rows.map(({ sent, note }: Record<string, string>) => [sent, note])).toEqual([
     ['0.0000040', `paid by channel ${channel.address}`],

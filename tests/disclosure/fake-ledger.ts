@@ -20,7 +20,7 @@ export const FIRST_LEDGER = 1_000
 export class FakeLedger {
   readonly events: LedgerEvent[] = []
   readonly accounts = new Map<string, ConfidentialAccount>()
-  /** the auditor's keys, each from the ledger on */
+  /** the auditor's keys, each with the ledger at which it became valid */
   readonly auditorKeys = [{ from: 0, ...auditor('auditor') }]
   readonly random = seeded('ledger')
 

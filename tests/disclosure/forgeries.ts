@@ -13,7 +13,7 @@ import { FakeLedger, OTHER_TOKEN } from './fake-ledger.ts'
 import type { Case, Honest } from './honest.ts'
 import { archiveOf, serverWith } from './stub-sources.ts'
 
-/** What reaches the verifier; by default with the requester's own key and an honest source. */
+/** The verifier's inputs; by default with the requester's own key and an honest source. */
 export interface Received {
   request: DisclosureRequest
   bundles: Bundle[]
@@ -84,7 +84,7 @@ export function forgeriesOf(given: Case, { prover, provePlainly, all }: ForgerTo
     ({ request, bundles }: Honest): Received => ({ request, bundles, source: { ...source, ...part } })
   const readingAccounts = (change: (accounts: Map<string, FakeAccount>) => Map<string, FakeAccount>) =>
     reading({ readAccounts: async (names) => change(await source.readAccounts(names)) })
-  /** The source has another event at every place. */
+  /** The source has another event at every position. */
   const finding = (change: (event: LedgerEvent) => LedgerEvent) =>
     reading({ findEvent: async (reference) => change(await source.findEvent(reference)) })
   /** Another payment in place of the first one. */
@@ -224,7 +224,7 @@ export function forgeriesOf(given: Case, { prover, provePlainly, all }: ForgerTo
       roles: ['recipient'],
       forge: changed(async (_, { proved }) => ({ proof: await provePlainly(...first(proved)) })),
     },
-    // With tau of the embedded ledger's string anything can be proved. This verifier stands for such a proof.
+    // With tau of the embedded ledger's string, anything can be proved. This verifier stands in for such a proof.
     'a value of no amount, under a forged proof': {
       forge: async (honest) => ({
         ...(await changed(({ sealed }) => ({ sealed: sealed && { ...sealed, value: encodeField(5n) } }))(honest)),

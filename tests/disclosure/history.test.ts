@@ -33,12 +33,12 @@ test.each<[string, TokenArchive[], string]>([
   ['the archive began after the registration', [archiveOf([first])], closedAt(20)],
   ['the archive has nothing', [archiveOf([])], closedAt(FIRST_READ)],
   ['there is no archive', [], closedAt(FIRST_READ)],
-])('says from when on an account’s history is complete if %s', async (_, archives, from) => {
+])('says since when an account’s history is complete if %s', async (_, archives, from) => {
   const history = await readHistory({ rpc: serverWith([late]), token: TOKEN, archives }, contractor)
   expect(history.completeFrom).toBe(from)
 })
 
-test('asks no archive about an account that registered within the RPC’s history', async () => {
+test('queries no archive for an account that registered within the RPC’s history', async () => {
   const recent = [archived(1_400, 'register', [contractor]), late]
   const away = { ...archiveOf([]), readEvents: () => Promise.reject(new Error('away')) }
   const history = await readHistory({ rpc: serverWith(recent), token: TOKEN, archives: [away] }, contractor)
@@ -46,7 +46,7 @@ test('asks no archive about an account that registered within the RPC’s histor
   expect(history.completeFrom).toBeUndefined()
 })
 
-test('a token’s history is incomplete while an account pays that it does not show registering', async () => {
+test('a token’s history is incomplete if it lacks the registration of an account that pays', async () => {
   const read = (events: ArchivedEvent[]) =>
     readHistory({ rpc: serverWith([late]), token: TOKEN, archives: [archiveOf(events)] })
   const registered = [archived(5, 'register', [employer]), registration, first]

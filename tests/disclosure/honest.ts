@@ -32,11 +32,11 @@ export type Case = ReturnType<typeof openCase>
 export interface Honest {
   request: DisclosureRequest
   bundles: Bundle[]
-  /** what the prover was given for each bundle */
+  /** the prover's inputs for each bundle */
   proved: Parameters<DisclosureProver['prove']>[]
 }
 
-/** A prover that keeps what it is given. */
+/** A prover that records its inputs. */
 function recording(prover: DisclosureProver) {
   const proved: Honest['proved'] = []
   const prove: DisclosureProver['prove'] = async (...given) => {

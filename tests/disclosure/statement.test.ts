@@ -68,7 +68,7 @@ const viewingKeysOf = ({ accounts }: FakeLedger) =>
   new Map([...accounts].map(([name, { viewingKey }]) => [name, viewingKey]))
 
 describe('a statement', () => {
-  test('lists what was received and sent in the period, with a running total', () => {
+  test('lists the payments received and sent in the period, with a running total', () => {
     const ledger = new FakeLedger()
     const [me, other] = [ledger.enrol('me'), ledger.enrol('other')]
     ledger.pay(other, me, 7n, '2025-12-31T23:59:59Z')
@@ -87,7 +87,7 @@ describe('a statement', () => {
     const report = presentStatement(input, lines, (name) => (name === other.address ? '=Ada "A" <b>' : undefined))
     expect(report.rows.map(({ cells }) => cells[6])).toEqual(['0.0000030', '0.0000018', '0.0000013', '0.0000018'])
     expect(JSON.parse(formatReport(report, 'json')).rows[1]).toMatchObject({ sent: '0.0000012', received: null })
-    // A spreadsheet runs no name as a formula, and a page no name as markup.
+    // No spreadsheet runs a name as a formula, and no page renders one as markup.
     expect(formatReport(report, 'csv')).toContain(',"\'=Ada ""A"" <b>",')
     expect(formatReport(report, 'html')).toContain('=Ada &quot;A&quot; &lt;b&gt;')
     expect(formatReport(report, 'table')).toContain('=Ada "A" <b>')
@@ -121,7 +121,7 @@ describe('a statement', () => {
     expect(pages[1]).toMatch(/Total of all months<\/td>.*<div>12,350\.0000000<\/div>/)
   })
 
-  test('reads what a channel paid from the payloads of its calls', () => {
+  test('reads a channel’s payments from the payloads of its calls', () => {
     const { ledger, owner, channel, events } = openPayroll()
     const lines = readStatement({ ...owner, events, viewingKeys: viewingKeysOf(ledger), period })
     expect(lines.map(({ amount, spender }) => [amount, spender])).toEqual([
@@ -130,7 +130,7 @@ describe('a statement', () => {
     ])
     const lost = events.map((event, index) => (index === 1 ? { ...event, payload: undefined } : event))
     const partial = readStatement({ ...owner, events: lost, viewingKeys: viewingKeysOf(ledger), period })
-    // Without the rest before it, the second amount is unknown as well.
+    // Without the previous rest, the second amount is unknown as well.
     expect(partial.map(({ amount, note }) => [amount, note])).toEqual([
       [undefined, 'amount known to the channel and the auditors'],
       [undefined, 'amount known to the channel and the auditors'],
@@ -181,7 +181,7 @@ describe('an audit', () => {
     ])
   })
 
-  test('compares what is left of each delegation with the ledger', () => {
+  test('compares the rest of each delegation with the ledger', () => {
     const { ledger, owner, channel, rest } = openPayroll()
     const { secret } = auditor('auditor')
     const isOpen = ledger.events.slice(0, -1)
@@ -199,7 +199,7 @@ describe('an audit', () => {
     expect(readAudit(ledger.events, [secret]).delegations).toEqual([])
   })
 
-  test('does not carry a balance on from a delegation that it has not seen', () => {
+  test('does not carry a balance forward from a delegation that it has not seen', () => {
     const { ledger, owner } = openPayroll()
     const revocation = ledger.events.at(-1)
     const audit = readAudit(revocation ? [revocation] : [], [auditor('auditor').secret])
@@ -212,7 +212,7 @@ describe('an audit', () => {
     ])
   })
 
-  test('needs the key from before a rotation for what was encrypted to it', () => {
+  test('needs the key from before a rotation for payments encrypted to it', () => {
     const ledger = new FakeLedger()
     const [from, to] = [ledger.enrol('from'), ledger.enrol('to')]
     ledger.pay(from, to, 3n)

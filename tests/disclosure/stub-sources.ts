@@ -9,18 +9,18 @@ const DAY = 86_400
 
 export const closedAt = (ledger: number) => new Date(ledger * DAY * 10_000).toISOString()
 
-/** The id of an event; `order` is its transaction's place in the ledger. */
+/** The id of an event; `order` is its transaction's position in the ledger. */
 export const idOf = (ledger: number, order = 1) =>
   `${String((BigInt(ledger) << 32n) | (BigInt(order) << 12n)).padStart(19, '0')}-0000000000`
 
 export interface Emission {
   contract?: string
-  /** the transaction's place in the ledger */
+  /** the transaction's position in the ledger */
   order?: number
   data?: xdr.ScVal
 }
 
-/** An event as an archive has it. Topics after the name are addresses, or numbers of 32 bits. */
+/** An event as an archive stores it. Topics after the name are addresses, or numbers of 32 bits. */
 export function archived(
   ledger: number,
   name: string,
@@ -60,13 +60,13 @@ export function archiveOf(events: readonly ArchivedEvent[], complete = true, nam
   }
 }
 
-/** The contracts of a ledger: the registry that the token names now, and the present keys of every registry. */
+/** The contracts of a ledger: the registry that the token names now, and the current keys of every registry. */
 export interface Registries {
   current: string
   keys: Readonly<Record<string, readonly Uint8Array[]>>
 }
 
-/** An RPC that has the ledgers from `oldest` on. */
+/** An RPC that has the ledgers since `oldest`. */
 export function serverWith(events: readonly ArchivedEvent[], registries?: Registries, oldest = OLDEST): rpc.Server {
   const server = new rpc.Server('http://localhost:1', { allowHttp: true })
   const matching = (filters: readonly rpc.Api.EventFilter[], startLedger: number) =>

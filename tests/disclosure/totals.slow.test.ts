@@ -19,7 +19,7 @@ afterAll(() => prover.destroy())
 const verify = ({ request, bundles }: Pick<Honest, 'request' | 'bundles'>, source: DisclosureSource) =>
   verifyDisclosure({ source, files: DISCLOSURE_FILES }, { request, secret: REQUESTER, bundles })
 
-/** A case whose second payment was encrypted to another key of the auditor than the first ones. */
+/** A case whose second payment was encrypted to a different auditor key from the first one. */
 function rotatedCase(amounts: bigint[], last: bigint) {
   const given = openCase(amounts)
   given.ledger.rotateAuditor()
@@ -67,7 +67,7 @@ test('a total under two keys of an auditor has a proof for each, and its subtota
   await expect(verify({ request, bundles: [swapped] }, source)).rejects.toMatchObject({ code: 'proof-invalid' })
 })
 
-test('a total of several bundles is out of range from 2^127 on', async () => {
+test('a total of several bundles is out of range at 2^127 and above', async () => {
   const rotated = rotatedCase([2n ** 126n], 2n ** 126n)
   const disclosed = await disclose(rotated, prover, 'auditor-recipient', { statement: 'total' })
   expect(disclosed.bundles).toHaveLength(2)
@@ -89,7 +89,7 @@ describe('a threshold leaves out a payment', () => {
     await expect(disclose(given, prover, 'sender', about())).rejects.toMatchObject(refused)
   })
 
-  test('whose recipient has no account any more', async () => {
+  test('whose recipient no longer has an account', async () => {
     const given = openCase([7n])
     const { employer, stranger, ledger } = given
     given.paid.push(ledger.pay(employer, stranger, 500n))
@@ -99,13 +99,13 @@ describe('a threshold leaves out a payment', () => {
     await expect(disclose(given, prover, 'sender', about(8n))).rejects.toMatchObject({ code: 'not-registered' })
   })
 
-  test('that was encrypted to a key which the auditor does not give', async () => {
+  test('that was encrypted to a key that the auditor does not provide', async () => {
     const given = rotatedCase([7n], 500n)
     const { ledger } = given
     const [kept] = ledger.auditorKeys
     const source = ledger.source()
     ledger.auditorKeys.pop()
-    // The ledger still knows the second key; only the first is given.
+    // The ledger still has the second key, but only the first is given.
     const findAuditorKeys: DisclosureSource['findAuditorKeys'] = async (_, events) =>
       events.map(({ ledger: at }) =>
         at > (given.paid[0]?.ledger ?? 0) ? auditor('auditor 1').key : (kept?.key ?? new Uint8Array()),

@@ -104,7 +104,7 @@ test('responds 409 to a user of an identity provider without a linked contractor
   expect(await faucet.ask(person.session)).toMatchObject({ status: 429 })
 })
 
-test('refuses a user with the same sub at another provider', async () => {
+test('refuses a user of another provider with the same sub', async () => {
   await insertRows(service.db, { identities: [identityRow({ kind: 'idp', sub: 'joe' })] })
   const session = await service.sessionOf({ kind: 'idp', sub: 'joe', issuer: 'https://other.example' })
   expect(await faucet.ask(session)).toMatchObject({ status: 403 })

@@ -35,7 +35,7 @@ describe('the policy of a page', () => {
   test.each([
     ...['/api', '/api/me', '/icon.svg', '/.well-known/stellar.toml'],
     ...['/sign-in/password', '/sign-in/password/', '/sign-out', '/act', '/invite/email', '/invite/sign-in'],
-  ])('sets no policy for %s, which reads a body or is no page', (path) => {
+  ])('sets no policy for %s, which reads a body or isn’t a page', (path) => {
     expect(hasPolicy(path)).toBe(false)
   })
 })

@@ -125,7 +125,7 @@ test('exports requests by route and status, and the RPC calls of this process', 
   expect(after.samples.get('payroll_rpc_calls_total{method="sendTransaction"}')).toBeGreaterThan(0)
 })
 
-test('matches the example of the reference', async () => {
+test('matches the example in the reference', async () => {
   const example = String(SERVICE_OPERATIONS.find(({ id }) => id === 'getMetrics')?.response?.example)
   const { text } = await ask(`Bearer ${TOKEN}`)
   const described = example.split('\n').filter((line) => line.startsWith('#'))

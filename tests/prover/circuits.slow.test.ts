@@ -66,8 +66,8 @@ async function readDocumentedGates(): Promise<Record<string, [number, number]>> 
   )
 }
 
-// With G as a constant, transfer has 10,964 gates, and with H 14,499: the backend then multiplies by lookup tables. Only
-// register and withdraw get another power of two by that.
+// With G as a constant, transfer has 10,964 gates, and with H 14,499: the backend then multiplies by lookup tables.
+// Only register and withdraw reach another power of two because of that.
 test.each(CIRCUIT_NAMES)('%s has the documented gates, so no generator is a constant', async (name) => {
   const backend = openBackend({
     referenceString: () => readReferenceString(STRING),
@@ -116,7 +116,7 @@ describe('the equations of these tests', () => {
   })
 })
 
-/** The only assertion that no statement can break alone: a secret whose hash is zero is not known. */
+/** The only assertion that no statement can break alone: no secret is known whose hash is zero. */
 const ZERO_VIEWING = 'the viewing secret is zero'
 const LARGE = 1n << 127n
 const another = encodePoint(multiply(H, 5n))

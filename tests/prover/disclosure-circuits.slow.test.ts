@@ -26,8 +26,8 @@ import { TOKEN } from '../wallet/fixtures.ts'
 const FOLDER = 'lib/prover/circuits/disclosure'
 const EMBEDDED = 'lib/prover/reference-string'
 /**
- * The keys that are made anew: one of each size of circuit. Digests protect the files as a whole, and the tests of
- * forgeries verify honest proofs by most of the embedded ones.
+ * The keys that are generated again: one of each size of circuit. Digests protect the files as a whole, and the tests
+ * of forgeries verify honest proofs with most of the embedded ones.
  */
 const SAMPLES = ['balance-value', 'total-at-least-sender-4', 'total-recipient-27']
 
@@ -55,13 +55,13 @@ describe('the committed circuits and keys', () => {
 
   test('match the embedded reference string', () => expectKeys('embedded', EMBEDDED))
 
-  test('match the Ignition reference string, where it can be had', async ({ skip }) => {
+  test('match the Ignition reference string, where it is available', async ({ skip }) => {
     const folder = await findIgnition()
     if (folder === undefined) return skip('the string is neither in ~/.bb-crs nor in the package registry')
     await expectKeys('ignition', folder)
   })
 
-  test('are not accepted for the other string, or damaged', async () => {
+  test('are rejected for the other string, and if damaged', async () => {
     const [ignition, embedded] = await Promise.all([keyFile('ignition'), keyFile('embedded')])
     const bytes = (text: string) => new TextEncoder().encode(text)
     expect(parseKeySet('ignition', bytes(ignition)).keys.size).toBe(DISCLOSURE_CIRCUITS.length)

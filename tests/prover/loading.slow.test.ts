@@ -46,7 +46,7 @@ describe('the configured prover', () => {
     )
   })
 
-  test("takes the ceremony's string by default for the circuits of another deployment, also on a network named local", async () => {
+  test("takes the ceremony's string by default for the circuits of another deployment, even on a network named local", async () => {
     const folder = await mkdtemp(`${tmpdir()}/circuits-`)
     onTestFinished(() => rm(folder, { recursive: true }))
     for (const name of CIRCUIT_NAMES) {

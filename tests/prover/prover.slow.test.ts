@@ -83,10 +83,10 @@ describe.each(CIRCUIT_NAMES)('a proof of %s', (name) => {
     }
   })
 
-  test('is rejected with a bit changed, cut, extended, empty, or all zero', () => {
+  test('is rejected if it has a changed bit, or is truncated, extended, empty or all zero', () => {
     const { proof, key, inputs } = parts()
     for (let at = 7; at < PROOF_BYTES; at += 701) expect(verify(name, inputs, flip(proof, at), key)).toBe(false)
-    // The last commitment: four elements, whose upper ends some verifiers do not look at.
+    // The last commitment: four elements, whose upper bits some verifiers ignore.
     for (let at = PROOF_BYTES - 128; at < PROOF_BYTES; at += 5) {
       expect([at, verify(name, inputs, flip(proof, at), key)]).toEqual([at, false])
     }
@@ -116,7 +116,7 @@ describe.each(CIRCUIT_NAMES)('a proof of %s', (name) => {
   })
 })
 
-test('a key of no circuit makes the verifier throw', async () => {
+test('a key that belongs to no circuit makes the verifier throw', async () => {
   const own = await loadVerifier(await readReferenceString(STRING))
   const inputs = publicInputs(STATEMENTS.register)
   const proof = proofs.get('register') ?? new Uint8Array(PROOF_BYTES)
@@ -189,7 +189,7 @@ describe('an unusable folder is named in the error', () => {
     )
     await expect(open(folder)).rejects.toThrow('register.json has parameters that are not field elements: sk')
     await writeFile(file, '{}')
-    await expect(open(folder)).rejects.toThrow('register.json is no compiled circuit')
+    await expect(open(folder)).rejects.toThrow('register.json is not a compiled circuit')
     await cp(`${CIRCUITS}/register.json`, file)
     await edit(file, (bytes) => bytes.toString().replace(/("bytecode":".{400})./, '$1/'))
     await expect(open(folder)).rejects.toThrow('the bytecode in ')
@@ -218,7 +218,7 @@ describe('an unusable folder is named in the error', () => {
   })
 })
 
-test('a folder without the circuits of delegations generates the other proofs', async () => {
+test('a prover without the circuits of delegations generates the other proofs', async () => {
   const folder = await copyOf(CIRCUITS)
   for (const name of DELEGATION_CIRCUITS) {
     for (const ending of ['json', 'vk']) await rm(`${folder}/${name}.${ending}`)

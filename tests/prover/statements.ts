@@ -114,7 +114,7 @@ export function delegation(given: Partial<DelegationSecrets> = {}): SetSpenderSt
   }
 }
 
-/** `sigma` is the new salt of the allowance and `sigmaA` the one before. `v` is the allowance before the payment. */
+/** `sigma` is the new salt of the allowance and `sigmaA` the previous one. `v` is the allowance before the payment. */
 export function delegatedTransfer(
   given: Partial<DelegationSecrets & { blinding: bigint }> = {},
 ): SpenderTransferStatement {

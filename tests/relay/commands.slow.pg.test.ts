@@ -107,7 +107,7 @@ test('relay serves two pages and nothing else, and exits on SIGTERM', async () =
   for (const seed of seeds) expect(output()).not.toContain(seed)
 })
 
-test('relay resends missing messages of its key’s items, even if only the service has BATCH_ENABLED', async () => {
+test('relay resends missing messages for items encrypted to its key, even if only the service has BATCH_ENABLED', async () => {
   const relayKey = await thumbprintOf(publicHalf(key))
   const job = jobRow({ relayKey })
   const { id } = job
@@ -127,7 +127,7 @@ test('relay resends missing messages of its key’s items, even if only the serv
   }
 })
 
-test('relay release names the reason why it does not release a channel', async () => {
+test('relay release says why it does not release a channel', async () => {
   const address = Keypair.random().publicKey()
   const known = await run('relay', ['release', address], { ...variables, ...keys })
   expect(known).toEqual({

@@ -36,7 +36,7 @@ async function signUp() {
 
 const itemsOf = (job: string) => fixture.db.query.batchItems.findMany({ where: (item, { eq }) => eq(item.job, job) })
 
-test('leaves an item that is sealed to another key alone, and fails it after a day', async () => {
+test('does not touch an item that is sealed to another key, and fails it after a day', async () => {
   const key = publicHalf(generateRelayKey())
   const queue = openQueue({ database: fixture.running.database, relayKey: await thumbprintOf(key) })
   const { client, post } = await signUp()

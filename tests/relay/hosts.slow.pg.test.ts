@@ -128,7 +128,7 @@ test('inside a service, logs that the verifier has another key, and pays nothing
   expect(await fixture.received(payee)).toBe(5n)
 })
 
-test('pays a job once although its prover hangs, dies and runs out of memory, and logs each reason', async () => {
+test('pays a job once even though its prover hangs, dies and runs out of memory, and logs each reason', async () => {
   const lines = captureLog()
   const faults = ['took longer than 120 s', 'ended in the middle', 'failed: memory']
   const left = faults.map((fault) => new ProverError('failed', `the prover ${fault}`))

@@ -127,7 +127,7 @@ describe('a channel', () => {
   })
 })
 
-test('suspends the items that a moved channel may have paid, taken ones too, and no later one', async () => {
+test('suspends the items that a moved channel may have paid, including taken ones, and no later one', async () => {
   await makeChannels('A', 'B')
   const [waiting, held, late] = [await makeItem(), await makeItem(), await makeItem()]
   const taken = await take(held, 'A')
@@ -145,7 +145,7 @@ test('suspends the items that a moved channel may have paid, taken ones too, and
 })
 
 describe('the next item of a channel', () => {
-  test('gets the channel in the transaction that ends the item before', async () => {
+  test('gets the channel in the transaction that ends the previous item', async () => {
     await makeChannels('A')
     const [one, two, three] = await makeJob(3)
     if (!one || !two || !three) throw new Error('an item is missing')
@@ -208,7 +208,7 @@ test('keeps one message per item, and makes the oldest waiting item’s due when
   await transact(db, (tx) => release(tx, relayWith('A'), item))
 })
 
-test('gives priority to the message of an item that holds a channel, also after its worker died', async () => {
+test('gives priority to the message of an item that holds a channel, even after its worker died', async () => {
   await makeChannels('A')
   const [one, two] = await makeJob(2)
   if (!one || !two) throw new Error('an item is missing')

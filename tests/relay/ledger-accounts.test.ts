@@ -31,7 +31,7 @@ test('reads the channels with the first account of a ledger, and each once until
   expect(asked.slice(3)).toEqual(['A', 'B'])
 })
 
-test('shares a reading for a second at most, also if no later ledger is known', async () => {
+test('shares a reading for at most a second, even if no later ledger is known', async () => {
   const { asked, network, read } = openAccounts()
   await read('A')
   vi.advanceTimersByTime(1_000)
@@ -42,7 +42,7 @@ test('shares a reading for a second at most, also if no later ledger is known', 
   expect(await read('A')).toMatchObject({ latestLedger: 500 })
 })
 
-test('reads an account again that a lagging node has shown', async () => {
+test('reads an account again if its entry came from a lagging node', async () => {
   const { asked, network, read } = openAccounts()
   network.shown = 9
   expect(await read('A')).toMatchObject({ latestLedger: 9 })

@@ -56,7 +56,7 @@ test('reads what its channel received before a pause that outlasted the RPC’s 
   expect((await readBalance(relay, channel)).receiving.value).toBe(before.receiving.value + DEPOSIT)
 })
 
-test('reads its channel from the beginning if nothing was kept', async () => {
+test('reads its channel from the beginning if nothing was stored', async () => {
   const before = await readBalance(relay, channel)
   await pause()
   await service.db.update(relayChannels).set({ sealedBalance: null, sealedOpening: null })

@@ -30,7 +30,7 @@ const stateOf = async (item: Item) => {
   return { status, hash, error, free: itemJob === null, job: (await fixture.jobOf(item.job))?.status }
 }
 
-describe('a signed item of a relay key that is lost', () => {
+describe('a signed item whose relay key is lost', () => {
   test('is paid when its transfer has succeeded', async () => {
     const item = await signLost('succeeded')
     await fixture.bind(item)

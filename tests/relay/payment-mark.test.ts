@@ -20,7 +20,7 @@ const draw = (item: Item, by = channel) => {
 /** The event of a transfer, and of a spender's. */
 const fieldsOf = (salt: bigint, name = 'sigma') => ({ [name]: encodeField(salt) })
 
-test('marks a payment for its payout, which only the channel can tell', () => {
+test('marks a payment with its payout, which only the channel can read', () => {
   const [payout, another] = [randomUUID(), randomUUID()]
   for (let round = 0; round < 50; round += 1) {
     const fields = fieldsOf(draw(itemOf({ payout, position: round })), 'sigma_a_new')
@@ -30,7 +30,7 @@ test('marks a payment for its payout, which only the channel can tell', () => {
   }
 })
 
-test('marks a payment of a job for its position', () => {
+test('marks a payment of a job with its position', () => {
   const item = itemOf({ position: 1 })
   const fields = fieldsOf(draw(item))
   expect([1, 11].map((position) => isMarked(channel, fields, `${item.job}/${position}`))).toEqual([true, false])

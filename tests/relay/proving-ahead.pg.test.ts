@@ -14,7 +14,7 @@ beforeAll(async () => {
 afterAll(() => fixture?.close())
 afterEach(() => vi.restoreAllMocks())
 
-test('pays an item whose proof ahead failed', async () => {
+test('pays an item whose early proof failed', async () => {
   let proofs = 0
   const prove: typeof prover.prove = async (statement) => {
     proofs += 1
@@ -43,7 +43,7 @@ test('pays an item whose proof ahead failed', async () => {
   }
 })
 
-test('proves the next item ahead, and signs it only after the current one has ended', async () => {
+test('proves the next item ahead of time, and signs it only after the current one has ended', async () => {
   const lines = captureLog()
   let proofs = 0
   const prove: typeof prover.prove = async (statement) => {

@@ -44,7 +44,7 @@ describe('amounts', () => {
   })
 
   test.each([[[1]], [[2 ** 53 - 1]], [Array.from({ length: 10 }, (_, i) => i + 1)]])(
-    '%j are taken',
+    'accepts the amounts %j',
     async (amounts) => {
       const client = await fixture.client()
       const { status, body } = await fixture.post(client, { amounts })

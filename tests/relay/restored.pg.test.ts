@@ -97,7 +97,7 @@ async function signElsewhere(index: number): Promise<string> {
   return signer.publicKey()
 }
 
-test('pays no item again after a restore, and settles it when its channel is released', async () => {
+test('does not pay an item again after a restore, and settles it when its channel is released', async () => {
   const { client, payee } = await fixture.engaged()
   {
     await using _host = await fixture.relay()
@@ -162,7 +162,7 @@ test('settles the item that a moved channel has paid, not an older one of the sa
   expect(await fixture.received(payee)).toBe(96n)
 })
 
-test('signs nothing for a channel that has moved, after checks and restarts too', async () => {
+test('signs nothing for a channel that has moved, even after checks and restarts', async () => {
   const address = await signElsewhere(0)
   const readSequence = async () => (await fixture.ledger.network.rpc.getAccount(address)).sequenceNumber()
   const before = await readSequence()
@@ -184,7 +184,7 @@ const REQUEST = {
   releaseTriedAt: expect.any(Date),
 }
 
-test('releases a channel whose history the RPC has lost only unverified', async () => {
+test('releases a channel whose history the RPC has lost only with --unverified', async () => {
   const [channel] = await findMoved()
   if (!channel) throw new Error('no channel has moved')
   const { address } = channel
@@ -218,7 +218,7 @@ test('releases a channel whose history the RPC has lost only unverified', async 
   expect(released?.sequenceNumber).toBeGreaterThanOrEqual(BigInt(onLedger))
 })
 
-test('pays no item again whose transfer expired because an unknown transaction used its number', async () => {
+test('does not pay an item again whose transfer expired because an unknown transaction used its number', async () => {
   const { client, payee } = await fixture.engaged()
   fixture.ledger.proxy.rule(({ method }) => (method === 'sendTransaction' ? { answer: sendAnswer('PENDING') } : 'pass'))
   await using _host = await fixture.relay()
@@ -245,7 +245,7 @@ test('pays no item again whose transfer expired because an unknown transaction u
   expect(await fixture.received(payee)).toBe(128n)
 })
 
-test('suspends what was queued while a channel was held, if it was released and has paid it since the backup', async () => {
+test('suspends items that were queued while a channel was held, if it was released and has paid them since the backup', async () => {
   const address = await signElsewhere(0)
   {
     await using _host = await fixture.relay()
@@ -268,7 +268,7 @@ test('suspends what was queued while a channel was held, if it was released and 
   expect(await fixture.received(payee)).toBe(128n)
 })
 
-test('takes no item before the RPC shows what was applied until its start', async () => {
+test('takes no item before the RPC shows every transaction applied before its start', async () => {
   const { client, payee } = await fixture.engaged()
   const job = await fixture.begin(client, 256)
   // A node that lags by some ledgers.
@@ -382,7 +382,7 @@ test.each([
   ['within the run', 2],
   ['before the run', 0],
   ['before the seals', 0],
-] as const)('pays no payout of a run again after a restore to a moment %s', async (moment, settled) => {
+] as const)('does not pay a payout of a run again after a restore to a moment %s', async (moment, settled) => {
   const { runs, batch, paid, older } = await restoreRun(moment)
   await using _host = await fixture.relay()
   await expect.poll(findMoved, { timeout: 60_000 }).not.toEqual([])
@@ -398,7 +398,7 @@ test.each([
   expect(await runs.received(batch)).toEqual([4n, 8n])
 })
 
-test('pays no payout of a run again that the restored database has as a draft', async () => {
+test('does not pay a payout of a run again that is a draft in the restored database', async () => {
   const { runs, batch, paid } = await restoreRun('while a draft')
   await using _host = await fixture.relay()
   await expect.poll(findMoved, { timeout: 60_000 }).not.toEqual([])
@@ -413,7 +413,7 @@ test('pays no payout of a run again that the restored database has as a draft', 
   expect(await runs.received(batch)).toEqual([4n, 8n])
 })
 
-test('releases no channel while an item that it has paid is signed on another', async () => {
+test('does not release a channel while an item that it has paid is signed on another', async () => {
   const { runs, batch, paid } = await restoreRun('within the run')
   const [item] = await fixture.db.query.batchItems.findMany({
     where: (row, { and, eq, isNull }) => and(eq(row.payout, batch.payouts[0]?.id ?? ''), isNull(row.settledAt)),
@@ -452,7 +452,7 @@ test('records the payments of a batch that the restored database lacks for no pa
   expect(await runs.received(batch)).toEqual([4n, 8n])
 })
 
-test('starts no run of an older batch while another channel may have paid it', async () => {
+test('does not start a run of an older batch while another channel may have paid it', async () => {
   const { runs, batch } = await restoreRun('before the run')
   await using _host = await fixture.relay()
   await expect.poll(findMoved, { timeout: 60_000 }).toMatchObject([{ address: runs.channel }])

@@ -66,7 +66,7 @@ async function outcomeOf(batch: RunBatch) {
 }
 
 describe('someone who can write to the database', () => {
-  test('redirects no payout to another address', async () => {
+  test('cannot redirect a payout to another address', async () => {
     const { batch, item, payout } = await queueRun()
     const thief = await enrol(runs.network)
     await setPayout(payout, { address: thief.address })
@@ -79,13 +79,13 @@ describe('someone who can write to the database', () => {
     expect(await service.received(thief)).toBe(0n)
   })
 
-  test('redirects no item while its payout keeps its address', async () => {
+  test('cannot redirect an item while its payout keeps its address', async () => {
     const { batch, item } = await queueRun()
     await setItem(item, { recipient: batch.payees[1]?.address ?? '' })
     expect(await outcomeOf(batch)).toMatchObject({ items: ['manifest-invalid', 'paid'], received: [0n, 2n] })
   })
 
-  test('changes no amount, by another seal for the same payout', async () => {
+  test('cannot change an amount by another seal for the same payout', async () => {
     const { batch, item, payout } = await queueRun()
     const sealed = await runs.seal(batch.id, payout.contractorId, 7n)
     await setItem(item, { sealedAmount: sealed })
@@ -93,7 +93,7 @@ describe('someone who can write to the database', () => {
     expect(await outcomeOf(batch)).toMatchObject({ items: ['manifest-invalid', 'paid'], received: [0n, 2n] })
   })
 
-  test('moves no seal from another payout or batch', async () => {
+  test('cannot move a seal from another payout or batch', async () => {
     const employer = await runs.employer()
     const other = await runs.batchOf(employer, [8n])
     const { batch, item, payout } = await queueRun()
@@ -103,7 +103,7 @@ describe('someone who can write to the database', () => {
     expect(await outcomeOf(batch)).toMatchObject({ items: ['manifest-invalid', 'paid'], received: [0n, 2n] })
   })
 
-  test('has no item paid by another channel', async () => {
+  test('cannot have an item paid by another channel', async () => {
     const { batch, employer, item } = await queueRun()
     const other = service.channels[1]?.publicKey() ?? ''
     await runs.delegate(employer, 5n, other)
@@ -111,7 +111,7 @@ describe('someone who can write to the database', () => {
     expect(await outcomeOf(batch)).toMatchObject({ items: ['manifest-invalid', 'paid'], received: [0n, 2n] })
   })
 
-  test('adds no payout', async () => {
+  test('cannot add a payout', async () => {
     const { batch, item, payout, job } = await queueRun()
     const added = randomUUID()
     const thief = await enrol(runs.network)
@@ -142,7 +142,7 @@ describe('someone who can write to the database', () => {
     expect(await service.received(thief)).toBe(0n)
   })
 
-  test('moves no payout to another batch', async () => {
+  test('cannot move a payout to another batch', async () => {
     const { batch, employer, payout } = await queueRun()
     const other = await runs.batchOf(employer, [1n])
     await setPayout(payout, { batch: other.id })
@@ -154,7 +154,7 @@ describe('someone who can write to the database', () => {
     expect((await runs.read(other)).payouts.map(({ status }) => status)).toEqual(['ready', 'ready'])
   })
 
-  test('moves no run to another batch', async () => {
+  test('cannot move a run to another batch', async () => {
     const { batch, employer, job } = await queueRun()
     const other = await runs.batchOf(employer, [1n])
     await setJob(job, { batch: other.id })
@@ -171,7 +171,7 @@ describe('someone who can write to the database', () => {
     return { manifest: formatManifest(manifest), signature }
   }
 
-  test('moves no run to an account of the thief, who signs it', async () => {
+  test('cannot move a run to the thief’s own account, even with the thief’s signature', async () => {
     const { batch, item, job } = await queueRun()
     const thief = await runs.employer()
     const { address } = thief
@@ -182,7 +182,7 @@ describe('someone who can write to the database', () => {
     expect(await outcomeOf(batch)).toMatchObject({ items, received: [0n, 0n] })
   })
 
-  test('replaces no manifest by that of another batch, an earlier run or another account', async () => {
+  test('cannot replace the manifest with that of another batch, an earlier run or another account', async () => {
     const employer = await runs.employer()
     const other = await runs.batchOf(employer, [8n])
     const thief = await runs.employer()
@@ -206,7 +206,7 @@ describe('someone who can write to the database', () => {
     }
   })
 
-  test('has an item that is queued twice paid once', async () => {
+  test('gets an item that is queued twice paid only once', async () => {
     const { batch, item } = await queueRun()
     await service.db.insert(batchItems).values({ ...item, position: 7 })
     const { items, received } = await outcomeOf(batch)
@@ -225,7 +225,7 @@ describe('someone who can write to the database', () => {
     await service.running.batch?.queue.send(service.db, [{ job: job.id, position: 7 }])
   }
 
-  test('has no payout paid again that is set to ready', async () => {
+  test('cannot have a payout paid again by setting it to ready', async () => {
     const queued = await queueRun([1n], 9n)
     expect(await outcomeOf(queued.batch)).toMatchObject({ items: ['paid'], received: [1n] })
     await queueAgain(queued)
@@ -235,7 +235,7 @@ describe('someone who can write to the database', () => {
   test.each([
     ['verified', false],
     ['unverified', true],
-  ])('has no payout paid again whose records are deleted, also after a release that is %s', async (_, isUnverified) => {
+  ])('cannot have a payout paid again by deleting its records, even after a %s release', async (_, isUnverified) => {
     const queued = await queueRun([1n], 9n)
     const { batch, payout, job } = queued
     expect(await outcomeOf(batch)).toMatchObject({ items: ['paid'], received: [1n] })
@@ -262,7 +262,7 @@ async function relayUntil(problem: ChannelProblem | null): Promise<void> {
   await vi.waitUntil(async () => (await read())?.problem === problem, { timeout: 60_000 })
 }
 
-test('fails a payout alone whose seal it cannot open, although its employer has signed it', async () => {
+test('fails only the payout whose seal it cannot open, even if its employer has signed it', async () => {
   const employer = await runs.employer()
   const batch = await runs.batchOf(employer, [1n, 2n])
   const [first, second] = batch.payouts

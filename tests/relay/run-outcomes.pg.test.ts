@@ -30,7 +30,7 @@ const quotaOf = async (account: string) => {
   return rows.find((row) => row.account === account)
 }
 
-test('pays through several channels, also through one without a balance of its own', async () => {
+test('pays through several channels, including one without a balance', async () => {
   const channels = service.channels.map((channel) => channel.publicKey())
   const employer = await runs.employer()
   const batch = await runs.batchOf(employer, [1n, 2n, 4n, 8n], { channels })
@@ -64,7 +64,7 @@ test('lets two employers take turns on one channel', async () => {
   expect(paid.map(({ quotaAccount }) => quotaAccount)).toEqual([first, second, first, second, first, second])
 })
 
-test('pays a payout once that the employer pays at the same time', async () => {
+test('pays a payout once if the employer pays it at the same time', async () => {
   const employer = await runs.employer()
   const batch = await runs.batchOf(employer, [1n, 2n, 4n])
   const [first, , third] = batch.payouts
@@ -161,7 +161,7 @@ test('records a payment that the ledger applied although its payout was canceled
   expect(await runs.received(batch)).toEqual([1n])
 })
 
-test('tries a payout again whose claim was refused, and which is unpaid', async () => {
+test('retries an unpaid payout whose claim was refused', async () => {
   const employer = await runs.employer()
   const batch = await runs.batchOf(employer, [1n])
   await runs.delegate(employer, 1n)
@@ -215,7 +215,7 @@ test('fails every payout of a channel whose escrow covers only some', async () =
   expect(await runs.received(batch)).toEqual([1n, 2n, 4n])
 })
 
-test('fails what is left when the delegation is revoked midway', async () => {
+test('fails the remaining payouts when the delegation is revoked midway', async () => {
   const employer = await runs.employer()
   const batch = await runs.batchOf(employer, [1n, 2n])
   await runs.delegate(employer, 3n)
@@ -259,7 +259,7 @@ test('sends nothing that could outlive the delegation', async () => {
   expect(await runs.received(batch)).toEqual([0n])
 })
 
-test('fails a payout alone whose payee is not registered', async () => {
+test('fails only the payout whose payee is not registered', async () => {
   const employer = await runs.employer()
   const batch = await runs.batchOf(employer, [1n, 2n])
   await runs.delegate(employer, 3n)
@@ -291,7 +291,7 @@ test('fails a payout that the token refuses because an account is frozen', async
   expect(await outcomes(batch)).toEqual(['account-frozen'])
 })
 
-test('is not started by a signature of a key that is no signer of the account', async () => {
+test('is not started by the signature of a key that isn’t a signer of the account', async () => {
   const employer = await runs.employer()
   const batch = await runs.batchOf(employer, [1n])
   await runs.delegate(employer, 1n)
@@ -305,7 +305,7 @@ test('is not started by a signature of a key that is no signer of the account', 
   expect(hashSeal(batch.payouts[0]?.encryptedAmount ?? '')).toBe(manifest.payouts[0]?.sealHash)
 })
 
-test('has its employer merge and pay others meanwhile', async () => {
+test('lets its employer merge and pay others in the meantime', async () => {
   const employer = await runs.employer()
   const before = await runs.spendable(employer)
   const [batch, other] = [await runs.batchOf(employer, [1n, 2n, 4n]), await runs.batchOf(employer, [8n])]

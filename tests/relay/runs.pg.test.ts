@@ -47,7 +47,7 @@ const quotaOf = async (account: string) => {
 const channelAt = (index: number) => service.channels[index]?.publicKey() ?? ''
 
 describe('starts a run', () => {
-  test('once, however often it is asked for', async () => {
+  test('once, however often it is requested', async () => {
     const employer = await runs.employer()
     const batch = await runs.batchOf(employer, [1n, 2n])
     await runs.delegate(employer, 3n)
@@ -155,7 +155,7 @@ describe('starts a run', () => {
         delegations: [{ channel: channelAt(0), liveUntilLedger: 1 }],
       }),
     ],
-  ])('not if the reason is %s, and nothing stays behind', async (reason, spoil) => {
+  ])('not if the reason is %s, and leaves nothing behind', async (reason, spoil) => {
     const employer = await runs.employer()
     const batch = await runs.batchOf(employer, [1n, 2n])
     await runs.delegate(employer, 3n)

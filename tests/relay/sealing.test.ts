@@ -44,7 +44,7 @@ test('unseals only for the same item, with the same key, and unaltered', async (
   await expect(unsealAmount(key, item, parts.join('.'))).rejects.toThrow()
 })
 
-test('takes no amount of a payout from a seal that holds zero, or anything but 16 digits', async () => {
+test('rejects a payout’s seal that contains zero, or anything but 16 digits', async () => {
   const binding = { batch: item.job, contractor: item.job, spender: 'GA' }
   expect(await unsealPayout(key, binding, await sealPayout(to, binding, 5n))).toBe(5n)
   for (const plaintext of ['0'.repeat(16), '5', '-000000000000005', `${'0'.repeat(16)}5`, '']) {

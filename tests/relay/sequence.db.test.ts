@@ -27,7 +27,7 @@ test('finds that an unknown transaction has used the number of an expired transf
   expect(await problemOfChannel()).toBe('moved')
 })
 
-test('takes no reading of a lagging node as proof that the number is free', async () => {
+test('does not take the response of a lagging node as proof that the number is free', async () => {
   const lagging = { sequence: 7n, behind: 1 }
   const item = await signedItem()
   await suspectMove(relayOn({ accounts: [lagging, lagging, { sequence: 8n, behind: 0 }] }), item)
@@ -68,7 +68,7 @@ test('adopts the number of a channel that has none, and of one that is released'
   expect(await problemOfChannel()).toBe('account')
 })
 
-test('releases no channel on the strength of an account older than the move', async () => {
+test('does not release a channel based on an account older than the move', async () => {
   await fixture.db
     .update(relayChannels)
     .set({ problem: 'moved', movedAt: LATER })

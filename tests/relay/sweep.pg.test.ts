@@ -123,7 +123,7 @@ test('pays an item from another channel when no relay has its channel’s seed',
   expect(fixture.channels.map((channel) => channel.publicKey())).toContain(item?.channel)
 })
 
-test('fails an item after a day, also when its transfer was signed and never recorded', async () => {
+test('fails an item after a day, even if its transfer was signed and never recorded', async () => {
   const client = await fixture.client()
   const jobId = await fixture.begin(client, 5, 6, 7)
   await fixture.db.execute(

@@ -76,7 +76,7 @@ test('two hosts whose channels have no account leave every message to the host t
   expect(await fixture.received(payee)).toBe(7n)
 })
 
-test('a host without a ledger takes nothing beside a healthy one with the same channels, and reports it', async () => {
+test('a host without a ledger takes nothing alongside a healthy one with the same channels, and reports it', async () => {
   proxy.rule(() => ({ status: 503 }))
   await using deaf = await startOther({ STELLAR_RPC_URL: proxy.url })
   const { client, payee } = await fixture.engaged()

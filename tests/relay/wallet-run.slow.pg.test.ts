@@ -165,7 +165,7 @@ const INTERRUPTIONS = [
   ...Array.from({ length: POSTS }, (_, index) => ['after', index + 1] as const),
 ]
 
-test.each(INTERRUPTIONS)('goes on after an interruption %s request %d', async (when, nth) => {
+test.each(INTERRUPTIONS)('continues after an interruption %s request %d', async (when, nth) => {
   const payroll = await prepare()
   const before = await receivedBy()
   const { fetch, state } = interruptAt(nth, when)
@@ -198,7 +198,7 @@ async function callsOf({ employer }: Payroll): Promise<string[]> {
   return own.map(({ kind }) => kind).toSorted()
 }
 
-test('delegates once although the service is still sending its call when the client dies', async () => {
+test('delegates once even if the service is still sending the call when the client dies', async () => {
   const payroll = await prepare()
   const before = await receivedBy()
   const [sending, arrival] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
@@ -239,7 +239,7 @@ test('delegates once although the service is still sending its call when the cli
   expect(await callsOf(payroll)).toEqual(['revoke_spender', 'revoke_spender', 'set_spender', 'set_spender'])
 })
 
-test('seals again what it does not recognize, and pays the amounts of the list', async () => {
+test('replaces seals that it does not recognize, and pays the amounts of the list', async () => {
   const payroll = await prepare()
   const before = await receivedBy()
   const { fetch } = interruptAt(3, 'before')
@@ -256,7 +256,7 @@ test('seals again what it does not recognize, and pays the amounts of the list',
   await expectPaidOnce(payroll, before)
 })
 
-test('neither seals nor delegates if the API names another key or channel than the document', async () => {
+test('neither seals nor delegates if the API names a different key or channel from the document', async () => {
   const payroll = await prepare()
   const [channel] = service.channels
   const other = { ...publicHalf(service.key), x: publicHalf(service.key).y }
@@ -273,7 +273,7 @@ test('neither seals nor delegates if the API names another key or channel than t
   expect([...(await readPastDelegations(service.ledger.network, payroll.employer)).keys()]).toEqual([])
 })
 
-test('refuses another address than that of the list, and signs nothing that it did not seal', async () => {
+test('refuses an address other than the list’s, and signs nothing that it did not seal', async () => {
   const payroll = await prepare()
   const [first = '', second = ''] = payees.map(({ address }) => address)
   await expect(requestOf({ ...payroll, list: `${first},1,${second}` })).rejects.toMatchObject({
@@ -301,7 +301,7 @@ test('starts nothing while no channel of the relay is available', async () => {
   expect([...(await readPastDelegations(network, payroll.employer)).keys()]).toEqual([])
 })
 
-test('reports payouts that failed, returns what they would have cost, and pays them in another run', async () => {
+test('reports payouts that failed, returns their amounts, and pays them in another run', async () => {
   const payroll = await prepare()
   const before = await receivedBy()
   const stranger = Keypair.random()

@@ -63,7 +63,7 @@ test('the snippets of the documentation compile in a project that tsc --init cre
   await run(tool('tsc'), ['--project', folder, '--noEmit'])
 })
 
-/** Bytes, gzipped, that a bundle of a whole entry loads before anything is asked of it. */
+/** Bytes, gzipped, that a bundle of a whole entry loads before any of its functions is called. */
 async function bundledSize(entry: string): Promise<number> {
   const { output } = (await build({
     configFile: false,
@@ -90,7 +90,7 @@ async function bundledSize(entry: string): Promise<number> {
 const LIMITS = { '': 15, '/wallet': 250, '/prover': 50, '/disclosure': 250 }
 
 test.each(Object.entries(LIMITS))(
-  'the size of confidential-payroll-sdk%s is the documented one',
+  'the size of confidential-payroll-sdk%s matches the documentation',
   async (path, most) => {
     const name = `confidential-payroll-sdk${path}`
     const [, documented] =
@@ -101,7 +101,7 @@ test.each(Object.entries(LIMITS))(
   },
 )
 
-test('/sdk redirects to the tarball of this build, which may be kept for ever', async () => {
+test('/sdk redirects to the tarball of this build, which may be cached forever', async () => {
   const redirect = await fetch(`${base}/sdk`, { redirect: 'manual' })
   const location = redirect.headers.get('location') ?? ''
   expect([redirect.status, redirect.headers.get('cache-control')]).toEqual([302, 'no-store'])
@@ -114,10 +114,10 @@ test('/sdk redirects to the tarball of this build, which may be kept for ever', 
   expect(other.status).toBe(404)
 })
 
-test('publint and arethetypeswrong have nothing to say about the tarball', async () => {
+test('publint and arethetypeswrong find no problem in the tarball', async () => {
   const { headers } = await fetch(`${base}/sdk`, { redirect: 'manual' })
   const tarball = `lib/sdk/dist/${headers.get('location')?.split('/').at(-1)}`
   expect((await run(tool('publint'), ['run', tarball, '--strict'])).stdout).toContain('All good!')
-  // It fails for every problem of an ES module; the profile ignores the resolutions that know none.
+  // Every problem of an ES module fails the test; the profile ignores resolution modes that don't support ES modules.
   await expect(run(tool('attw'), [tarball, '--profile', 'esm-only'])).resolves.toBeDefined()
 })

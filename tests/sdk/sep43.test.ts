@@ -30,7 +30,7 @@ test.each<[string, Partial<Sep43Wallet>, string]>([
   ['resolves with an error', { getAddress: async () => ({ address: '', error: { message: 'locked' } }) }, 'locked'],
   ['rejects with an object', { getAddress: () => Promise.reject({ code: -1, message: 'closed' }) }, 'closed'],
   ['names no account', { getAddress: async () => ({ address: '' }) }, 'names no account'],
-])('a wallet that %s refuses to sign', async (_, wallet, message) => {
+])('treats a wallet that %s as one that refuses to sign', async (_, wallet, message) => {
   const opened = openSep43Signer({ ...freighter, ...wallet }, Networks.TESTNET)
   await expect(opened).rejects.toMatchObject({ code: 'signer-refused', message: expect.stringContaining(message) })
 })

@@ -39,7 +39,7 @@ async function leaveChores(): Promise<string> {
 const statusOf = async (id: string) =>
   (await service.db.query.contractors.findFirst({ where: eq(contractors.id, id) }))?.status
 
-test('returns how much each chore did', async () => {
+test('returns the number of records that each chore processed', async () => {
   const id = await leaveChores()
   expect(await runChores(service.running)).toMatchObject({ transfers: 0, contractors: 1, challenges: 1 })
   expect(await statusOf(id)).toBe('ready')
@@ -70,7 +70,7 @@ test('logs a failed chore by name and runs the others', async () => {
   )
 })
 
-test('runs a shared chore once in an interval, however many processes there are', async () => {
+test('runs a shared chore once in an interval, no matter how many processes there are', async () => {
   const id = await leaveChores()
   await service.db.delete(chores)
   service.ledger.requests.length = 0
@@ -94,7 +94,7 @@ test('leaves a shared chore that has failed to the other processes at once', asy
   await endOther()
 })
 
-test('reaches every waiting contractor by the cron route alone, 1,000 in a round', async () => {
+test('reaches every waiting contractor through the cron route alone, 1,000 in a round', async () => {
   await service.db.delete(chores)
   for (const first of [80_000, 80_500]) {
     const rows = Array.from({ length: 500 }, (_, n) => ({ name: `n${n}`, address: accountOf(first + n) }))
@@ -107,7 +107,7 @@ test('reaches every waiting contractor by the cron route alone, 1,000 in a round
   await service.db.delete(contractors)
 })
 
-test('goes on behind the last contractor that a sweep looked up', async () => {
+test('continues after the last contractor that a sweep looked up', async () => {
   const id = await leaveChores()
   const [row] = await service.db.select().from(contractors).where(eq(contractors.id, id))
   await service.db

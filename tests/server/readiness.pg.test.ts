@@ -17,7 +17,7 @@ afterAll(async () => {
   await rpc?.close()
 })
 
-/** The archive's field of a response that is not cached. */
+/** The archive field of an uncached response. */
 async function readArchive(): Promise<unknown> {
   service.clock.now = new Date(service.clock.now.getTime() + 60_000)
   const { body } = await service.ask('GET', '/ready')
@@ -62,7 +62,7 @@ test('keeps the error behind a problem for operators, and does not show it to ev
   })
 })
 
-test('reports nothing archived as no problem while the RPC has little history', async () => {
+test('does not report an empty archive as a problem while the RPC has little history', async () => {
   await service.db.execute('TRUNCATE archive_generations, archive_streams, archive_ranges, archive_events CASCADE')
   Object.assign(rpc, { oldestLedger: 19_500, latestLedger: 20_000 })
   expect(await readArchive()).toEqual({ ok: true, behind: 501, historyLeft: 0, problem: 'nothing is archived yet' })

@@ -26,7 +26,7 @@ const network = () => ({
   server: fake.server,
 })
 
-test('makes one request for concurrent readings', async () => {
+test('makes one request for concurrent reads', async () => {
   const read = openAccounts(network())
   const before = fake.calls
   const readings = await Promise.all([alice, bob, nobody, alice].map(read))
@@ -46,7 +46,7 @@ test('reads the entries of separate callers in one request, up to 200', async ()
   expect(last.at(-1)?.account?.seqNum).toBe(7n)
 })
 
-test('makes one more request for readings that follow shortly after one', async () => {
+test('makes one more request for reads that follow shortly after one', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'performance'] })
   try {
     const read = openAccounts(network())

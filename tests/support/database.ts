@@ -30,8 +30,8 @@ export async function cloneDatabase(): Promise<TestDatabase> {
 }
 
 /**
- * A migrated database on a PostgreSQL server of its own: for tests of what waits for all transactions of a server that are
- * older, as roll-ups and new indexes do.
+ * A migrated database on a separate PostgreSQL server: for tests of work that waits for all older transactions of the
+ * server, such as roll-ups and new indexes.
  */
 export async function startDatabase(): Promise<TestDatabase> {
   const { url, remove } = await startPostgres()

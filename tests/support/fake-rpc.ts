@@ -130,7 +130,7 @@ function answer(
   if (method === 'getNetwork') return { result: { passphrase, protocolVersion: 23 } }
   if (fake.result !== undefined) return { result: fake.result }
   if (method === 'getHealth') {
-    // RPCs return the close time as a string, since protocol 23 as a number.
+    // RPCs return the close time as a number since protocol 23, and returned a string before.
     const latestLedgerCloseTime = String(fake.closedAt)
     const range = { latestLedger, oldestLedger: 1, ...(!fake.isBefore27 && { latestLedgerCloseTime }) }
     return { result: { status: 'healthy', ...range } }

@@ -37,8 +37,8 @@ const FUNCTIONS = `
     AS $$ SELECT 'G' || left(translate(upper(md5(kind || n::text) || md5(n::text || kind)), '0189', 'WXYZ'), 55) $$`
 
 /**
- * Fills a migrated PostgreSQL by SQL with `payouts` payouts and everything that belongs to them. Every constraint holds;
- * indexes that enforce none are built afterwards.
+ * Fills a migrated PostgreSQL by SQL with `payouts` payouts and everything that belongs to them. Every constraint is
+ * enforced; indexes that enforce none are built afterwards.
  */
 export async function fillDatabase(url: string, payouts: number): Promise<FilledRecords> {
   const client = new Client({ connectionString: url })
@@ -123,7 +123,7 @@ function* statements(payouts: number): Generator<string> {
 
 type At = (n: string, all: number) => string
 
-/** The payouts of all batches; a temporary table keeps what their transfers need. */
+/** The payouts of all batches; a temporary table keeps the values that their transfers need. */
 function payoutRows({ organisation, contractor, batch }: typeof PAYOUTS_PER, batchState: string, at: At): string {
   const ofOrganisation = Math.floor(contractor / organisation)
   return `CREATE TEMP TABLE filled_payouts AS

@@ -30,7 +30,7 @@ export async function expectSettled(
   expect(own).toMatchObject({ held: 0n, used: row?.feeCharged ?? 0n, count: 1 })
 }
 
-/** How often the sponsor paid for an inner transaction, according to the ledger. */
+/** How many times the sponsor paid for an inner transaction, according to the ledger. */
 export async function countFeeBumps(service: TestService<'embedded'>, innerHash: string): Promise<number> {
   const { rpc, passphrase } = service.ledger.network
   const { oldestLedger } = await rpc.getHealth()

@@ -96,7 +96,7 @@ test('sponsors a delegation and its revocation once each, however often they are
   expect(await findDiscrepancies(service.db)).toEqual([])
 })
 
-test('refuses a delegation to an account that is no channel', async () => {
+test('refuses a delegation to an account that isn’t a channel', async () => {
   const payer = await service.employ()
   const other = await service.employ()
   const delegation = { spender: other.address, amount: 5n, opening: payer.opening, liveUntilLedger: 5000 }
@@ -105,7 +105,7 @@ test('refuses a delegation to an account that is no channel', async () => {
   expect([status, body.code]).toEqual([422, 'spender'])
 })
 
-test('does not take the merge of an employer who is a payee, too, for the payment', async () => {
+test('does not mistake the merge of an employer who is also a payee for the payment', async () => {
   const payer = await service.employ()
   const owner = await employerWith({ ...(await openApiClient(service)), db: service.db }, payer)
   const contractor = await owner.engage('the employer', { address: payer.address })
@@ -117,7 +117,7 @@ test('does not take the merge of an employer who is a payee, too, for the paymen
   expect(body.payouts).toMatchObject([{ status: 'ready' }])
 })
 
-test('the wallet delegates once, keeps what is enough, and returns the rest', async () => {
+test('the wallet delegates once, keeps a sufficient delegation, and returns the rest', async () => {
   const { network } = service.ledger
   const payer: SignedInPayer = await service.employ(100n)
   const lines: string[] = []

@@ -89,7 +89,7 @@ test.each(STEPS)('SIGKILL %s: makes one deposit, even though two users ask next'
   if (isSigned) expect(after?.hash).toBe(before?.hash)
 })
 
-test('resumes a deposit that was open at a SIGKILL in the next process', async () => {
+test('resumes in a new process a deposit that was open when the old one was killed', async () => {
   const person = await faucet.settle()
   const { reached, letGo } = steps.atCall('sendTransaction', before)
   const child = startProcess(person)

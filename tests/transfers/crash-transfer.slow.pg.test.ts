@@ -158,7 +158,7 @@ test.each(STEPS_OF_CALLS)('SIGKILL %s: the same call gets the true result', asyn
   expect(await findDiscrepancies(service.db)).toEqual([])
 })
 
-test('settles a transfer that was open at a SIGKILL in the next process without a request', async () => {
+test('settles in a new process, without a request, a transfer that was open when the old one was killed', async () => {
   const employer = await service.employ()
   const { owner, batch, other } = await openBatch(employer)
   const transfer = { to: payee, amount: 7n, opening: employer.opening }

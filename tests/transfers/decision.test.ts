@@ -126,8 +126,8 @@ test.each(CASES)('%s: %3$s', (_, given, status) => {
   expect(decide(evidence(given))?.status ?? 'open').toBe(status)
 })
 
-describe('what the service paid', () => {
-  test('is the fee of every record, each once though it has two hashes', () => {
+describe('the fee that the service paid', () => {
+  test('is that of every record, once for both of its hashes', () => {
     const bump = { ...SUCCESS, hash: '33'.repeat(32) }
     const decision = decide(evidence({ answers: [found(bump), found(bump), found(NOT_CONSUMED)] }))
     expect(decision).toEqual({ status: 'succeeded', record: bump, feeCharged: SUCCESS.feeCharged + 7n })

@@ -74,7 +74,7 @@ describe('a payout is paid once', () => {
     expect(await now()).toMatchObject({ status: 'completed', payouts: [{ status: 'paid', txHash: hash }] })
   })
 
-  test('makes the second device wait, or refuses it, if one look-up node is ledgers behind', async () => {
+  test('makes the second device wait, or refuses it, if one of the nodes is ledgers behind', async () => {
     const { wallet, post, hash, batch, now } = await prepare()
     const payoutId = batch.payouts[0]?.id
     const rival = await build(wallet, 6_0000000n)
@@ -168,7 +168,7 @@ describe('a payout is paid once', () => {
   })
 })
 
-describe('a client cannot use up what others need', () => {
+describe('a client cannot exhaust shared resources', () => {
   test('reserves one bid for 200 variants of one transfer, and looks three up', async () => {
     const employer = await service.employ()
     const opening = { to: address, amount: 1n, opening: employer.opening }
@@ -309,7 +309,7 @@ describe('a client cannot use up what others need', () => {
   })
 })
 
-describe('an end is found when the RPC or the key has changed', () => {
+describe('finds the outcome after the RPC or the key has changed', () => {
   test('does not wait for higher ledger numbers after the RPC is restored with lower ones', async () => {
     const shift = { by: 1_000 }
     let isOver = false
@@ -375,7 +375,7 @@ describe('an end is found when the RPC or the key has changed', () => {
     expect(service.ledger.proxy.calls.get('getTransaction')).toBe(before.get('getTransaction'))
   })
 
-  test('submits again and pays after a wrong txBAD_SEQ from a node that is a ledger behind', async () => {
+  test('submits again and pays after a wrong txBAD_SEQ from a node that is one ledger behind', async () => {
     const { post, now } = await prepare()
     service.ledger.proxy.rule(next('sendTransaction', 1, { answer: refusal('txBadSeq') }))
     const answer = await post()

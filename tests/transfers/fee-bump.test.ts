@@ -53,7 +53,7 @@ describe.each(FEES)('an inner fee of %d with a resource fee of %d', (fee, resour
   })
 })
 
-test('bids less than the SDK’s builder, which bids thrice for the inner fee', () => {
+test('bids less than the SDK’s builder, which bids three times the inner fee', () => {
   const inner = new Transaction(transferOf([90_560, 90_460n]), PASSPHRASE)
   const theirs = TransactionBuilder.buildFeeBumpTransaction(sponsor, inner.fee, inner, PASSPHRASE)
   expect(theirs.fee).toBe(String(2 * 90_560 + 90_460))

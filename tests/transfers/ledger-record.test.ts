@@ -177,7 +177,7 @@ describe('readRecord', () => {
     ['no bytes for a result', found('SUCCESS', '')],
     ['half a result', found('SUCCESS', feeBumpResult(innerHash, 'success').slice(0, 40))],
     ['the XDR of something else', found('SUCCESS', errorEvent(xdr.ScError.sceContract(1)))],
-  ] as const)('%s is no answer', (_, answer) => expectUnavailable(() => readRecord(answer, expected)))
+  ] as const)('rejects %s', (_, answer) => expectUnavailable(() => readRecord(answer, expected)))
 
   const failed = (events: string[]) =>
     readRecord(found('FAILED', feeBumpResult(innerHash, 'trapped'), { diagnosticEventsXdr: events }), expected)

@@ -197,7 +197,7 @@ describe('walkLedgers', () => {
     expect(walk.latestLedger).toBe(110)
   })
 
-  test('does not take an exactly full page for the last one', async () => {
+  test('does not mistake an exactly full page for the last one', async () => {
     const all = Array.from({ length: 200 }, (_, index) => foreign(index))
     const asked = serve(all)
     expect((await walkLedgers(network, sought, 101)).records.size).toBe(0)

@@ -46,7 +46,7 @@ const restored = ({ method }: Call): Fault => {
   }
 }
 
-describe('a transaction that a client has sent by itself is found in spite of a node that lags', () => {
+describe('finds a transaction that a client submitted directly, despite a node that lags', () => {
   test('repeats the lookup after seven responses of such a node, and responds 200', async () => {
     const { signedXdr, hash, post } = await prepareTransfer(service, payee)
     await sendAndWait(service.ledger.network, signedXdr)
@@ -137,7 +137,7 @@ describe.each([300, -300])('a service whose clock is off by %i s', (seconds) => 
   })
 })
 
-describe('a rival that a client has sent by itself pays for the open transfer of its number', () => {
+describe('a rival that a client submitted directly pays for the open transfer of its number', () => {
   /** Posts a transfer that stays open, and submits its rival directly to the ledger. */
   async function overtake({ payouts = 1 }: { payouts?: number } = {}) {
     const {

@@ -46,7 +46,7 @@ test('bids twice the inner fee, without rounding', () => {
   expect([1n, 100n, 50_101n, 2n ** 32n - 1n].map(outerFee)).toEqual([2n, 200n, 100_202n, 8_589_934_590n])
 })
 
-describe('a call that is no transfer', () => {
+describe('a call other than a transfer', () => {
   const readCall = (name: string, args: xdr.ScVal[], functions: readonly string[] = [name]) => {
     const rulesOfCalls = { functions: new Set(functions), channels: new Set([channel.publicKey()]), auditorId: 7 }
     const inner = decodeInner(signedTransfer({ call: { functionName: name, args } }), PASSPHRASE)

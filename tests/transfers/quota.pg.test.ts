@@ -122,7 +122,7 @@ describe.each(['PostgreSQL', 'Vercel', 'PGlite'])('%s', (name) => {
     },
   )
 
-  test('goes on with payments and delegations once registrations and merges have used up their budget', async () => {
+  test('continues payments and delegations once registrations and merges have used up their budget', async () => {
     const given = { ...limits, callsBudget: BID }
     expect((await recordNamed(db, transferNamed('1', { kind: 'register' }), given, PLENTY)).kind).toBe('begun')
     await expectRefusal(() => recordNamed(db, transferNamed('2', { kind: 'merge' }), given, PLENTY), 'daily-budget')
@@ -166,7 +166,7 @@ describe.each(['PostgreSQL', 'Vercel', 'PGlite'])('%s', (name) => {
     expect(await readQuotas(db)).toEqual({})
   })
 
-  test('returns the first record for the same transaction, also with another bid, without using quota', async () => {
+  test('returns the first record for the same transaction, even with another bid, without using quota', async () => {
     const { transfer, envelopes } = await recordNamed(db, transferNamed('same'), limits, PLENTY)
     const other = transferNamed('same', {
       outerHash: 'ff'.repeat(32),
@@ -179,7 +179,7 @@ describe.each(['PostgreSQL', 'Vercel', 'PGlite'])('%s', (name) => {
     expect(await findDiscrepancies(db)).toEqual([])
   })
 
-  test('does not reduce the quota of one account when another has used up its day', async () => {
+  test('does not reduce the quota of one account when another has used up its own', async () => {
     const given = { ...limits, transfersPerAccount: 2 }
     for (const each of ['1', '2']) await recordNamed(db, transferNamed(each), given, PLENTY)
     await expectRefusal(() => recordNamed(db, transferNamed('3'), given, PLENTY), 'quota-transfers')
@@ -192,7 +192,7 @@ describe.each(['PostgreSQL', 'Vercel', 'PGlite'])('%s', (name) => {
     })
   })
 
-  test('starts the next day at zero, and charges a settled transfer to the day of its record', async () => {
+  test('starts the next day at zero, and charges a settled transfer to the day on which it was recorded', async () => {
     const given = { ...limits, transfersPerAccount: 1, dailyBudget: BID }
     const next = '2026-05-02'
     await recordNamed(db, transferNamed('1'), given, PLENTY)
@@ -284,7 +284,7 @@ test.each([
   expect(quotaDay(new Date(moment))).toBe(day)
 })
 
-test('locks what all accounts share only with the COMMIT', async () => {
+test('locks the rows that all accounts share only with the COMMIT', async () => {
   const db = (await stores.PostgreSQL?.stores[0]?.database()) as Database
   await clear(db)
   await recordNamed(db, transferNamed('first'), limits, PLENTY)

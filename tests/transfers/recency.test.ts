@@ -28,7 +28,7 @@ describe('the next ledger', () => {
     expect(recency.dueIn()).toBe(0)
   })
 
-  test('is due at once if another response than that of a round has shown it', () => {
+  test('is due at once if a response outside a round has shown it', () => {
     const recency = openRecency(() => 0)
     closeLedgers(recency, { from: 100, to: 110, seconds: 5 })
     expect(recency.dueIn()).toBeGreaterThan(0)
@@ -56,7 +56,7 @@ describe('the next ledger', () => {
   })
 })
 
-test('a response is recent for a moment only, also if the clock was set back', () => {
+test('a response is recent only for a moment, even if the clock was set back', () => {
   let now = 1_000_000_000
   const recency = openRecency(() => now)
   expect(recency.isCurrent()).toBe(false)

@@ -145,7 +145,7 @@ describe('other signatures', () => {
     expect(await post()).toEqual(answer)
   })
 
-  test('change nothing if they are invalid, too', async () => {
+  test('change nothing if they are also invalid', async () => {
     const { hash, post, outerHash, renewed } = await prepareRefused()
     const stranger = await service.post(await service.employ(), { signedXDR: signedBy(Keypair.random(), renewed) })
     expect(stranger).toMatchObject({ status: 403 })

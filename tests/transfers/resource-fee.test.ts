@@ -47,7 +47,7 @@ function refusalOf({ declared }: Simulated, { needed }: Simulated): RefusalReaso
 }
 
 test.each([1, 2, 3])(
-  'refuses no fee that was enough a few ledgers ago, whatever others paid since, seed %i',
+  'does not refuse a fee that was enough a few ledgers ago, no matter what others have paid since (seed %i)',
   async (seed) => {
     const random = seededRandom(seed)
     const { network: wallet, issuer } = ledger

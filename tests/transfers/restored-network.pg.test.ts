@@ -57,7 +57,7 @@ test('does not wait for the old ledger numbers on a network restored with lower 
   expect(await posted).toMatchObject({ status: 200 })
 })
 
-test('does not assume a reset, and submits nothing again, if every second response is of a node far behind', async () => {
+test('does not assume a reset, and submits nothing again, if every second response is from a node far behind', async () => {
   const { devnet, network, proxy, endowPayer } = service.ledger
   const closing = setInterval(devnet.closeLedger, 200)
   const [payer, payee] = await Promise.all([endowPayer(), endowPayer(0n)])

@@ -96,7 +96,7 @@ test('skips the number of a transaction that was rolled back', async () => {
   expect(await readMetrics()).toEqual([1, 5])
 })
 
-test('counts each transfer once however many processes roll up at the same time', async () => {
+test('counts each transfer once, no matter how many processes roll up at the same time', async () => {
   await slow.query('COMMIT')
   const second = await other.database()
   for (let seconds = 1; seconds <= 20; seconds += 1) {
@@ -124,7 +124,7 @@ test('adds up times exactly in any grouping, and counts none below zero', async 
   }
 })
 
-test('goes back to no number that another process has counted meanwhile', async () => {
+test('does not go back to a number that another process has counted in the meantime', async () => {
   await slow.query('COMMIT')
   await settle(5)
   await expectRolledUp(1)
@@ -143,7 +143,7 @@ test('goes back to no number that another process has counted meanwhile', async 
   expect((await slow.query(`SELECT after FROM rollups WHERE name = 'settlements'`)).rows).toEqual(before)
 })
 
-test('goes on after a restore into a server whose transaction ids start again', async () => {
+test('continues after a restore into a server whose transaction ids start again', async () => {
   await settle(5)
   await slow.query('ROLLBACK')
   await db.execute(`UPDATE rollups SET bound = after + 1, bound_xid = 1000000000000`)

@@ -42,7 +42,7 @@ async function record(account: string, fields: Parameters<typeof transferRow>[0]
   return recorded.transfer
 }
 
-test('goes on tracking a transfer that arrives while a round reads the rows', async () => {
+test('keeps tracking a transfer that arrives while a round reads the rows', async () => {
   const [first, second] = [await record('GFIRST'), await record('GSECOND')]
   const locking = new Client({ connectionString: database.url })
   await locking.connect()
@@ -72,7 +72,7 @@ test('an idle process adopts a transfer that no process has looked up since', as
   await tracker.stop()
 })
 
-test('a process that was idle looks transfers up in pages once a lookup has shown the ledger', async () => {
+test('a process that was idle looks up transfers in pages once a lookup has shown the ledger', async () => {
   const open = []
   for (const number of [1, 2, 3, 4, 5]) {
     const transfer = await record(`GPAYER${number}`, { recordedLedger: 119, lookedUpLedger: 119 })

@@ -217,7 +217,7 @@ describe('settleDecided', () => {
     expect(await readQuotas(db)).toMatchObject({ 'float of sponsor': 0n })
   })
 
-  test('leaves the transfer unchanged if a rival was recorded since the look-up, until both are looked up', async () => {
+  test('leaves the transfer unchanged if a rival was recorded since the lookup, until both are looked up', async () => {
     const { id } = await record('1')
     const lookedUp = setOf(await findEnvelopes(db, [id]))
     await recordNamed(other, transferNamed('2', { account: 'payer 1' }), limits, PLENTY)

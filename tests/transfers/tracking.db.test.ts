@@ -359,7 +359,7 @@ test('leaves an envelope to the process that has submitted it in a later ledger'
   expect((await find(innerHash)).envelopes).toMatchObject([{ sentLedger: RECORDED + 1 }])
 })
 
-test('does not look a transfer up while one of two new envelopes is still being submitted', async () => {
+test('does not look up a transfer while one of two new envelopes is still being submitted', async () => {
   const [first, second] = [await record(90_560), await record(90_562)]
   const ledger = openLedger()
   const goOn = Promise.withResolvers<void>()
@@ -492,7 +492,7 @@ test('ends a lookup without a response when its caller stops waiting', async () 
   expect(await statusOf(0)).toBe('open')
 })
 
-test('looks an open transfer up for an operator, once it is audited', async () => {
+test('looks up an open transfer for an operator, after auditing the request', async () => {
   const { innerHash, outerHash, applied } = await record(90_560)
   const { id } = (await find(innerHash)).transfer
   const actor = { kind: 'operator', sub: 'Ada' } as const

@@ -77,7 +77,7 @@ test('submits one envelope for ten concurrent posts of one transaction, with ten
   expect(await post()).toEqual(answers[0])
 })
 
-describe('under each failure of the RPC: one payment, and the answer that the ledger gives', () => {
+describe('under each failure of the RPC: one payment, and the ledger’s result', () => {
   const faults: [string, () => (call: Call) => Fault][] = [
     ['TRY_AGAIN_LATER twice', () => next('sendTransaction', 2, { answer: sendAnswer('TRY_AGAIN_LATER') })],
     ['DUPLICATE, never delivered', () => next('sendTransaction', 1, { answer: sendAnswer('DUPLICATE') })],
@@ -372,7 +372,7 @@ test('records an outcome once the database is reachable again', async () => {
   await expectSettled(service, employer, hash)
 })
 
-test('expires a transfer past its time without history if its sequence number was never used', async () => {
+test('expires a transfer after its max time, even without history, if its sequence number was never used', async () => {
   const { employer, hash, post } = await prepare()
   const forgetful = (found: Record<string, unknown>) => ({ ...afterMaxTime(found), oldestLedger: found.latestLedger })
   service.ledger.proxy.rule(({ method }): Fault => {

@@ -84,7 +84,7 @@ describe('an account entry', () => {
     ['an auditor by name', map({ ...FIELDS, auditor_id: xdr.ScVal.scvString('three') })],
     ['a balance in place of it', nativeToScVal(5n, { type: 'i128' })],
     ['nothing in it', map({})],
-  ])('with %s is of another contract, which says nothing about the address', (_, val) => {
+  ])('with %s belongs to another contract, which says nothing about the address', (_, val) => {
     expect(() => readAccountEntry(entry(val))).toThrowError(expect.objectContaining({ code: 'foreign-contract' }))
   })
 })

@@ -15,8 +15,8 @@ export function auditRecipient(secret: bigint, fields: Fields): Opening | undefi
 }
 
 /**
- * The values that the sender's auditor reads with its secret: the sender's new balance, its blinding, and of a transfer
- * the amount. Undefined for another's secret.
+ * The values that the sender's auditor reads with its secret: the sender's new balance, its blinding, and for a
+ * transfer, the amount. Undefined for another's secret.
  */
 export function auditSender(secret: bigint, fields: Fields) {
   const [hideAmount, hideBalance, hideBlinding] = masksOf(TAG.auditorSender, secret, fields)

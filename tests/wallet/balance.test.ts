@@ -163,7 +163,7 @@ describe('a balance follows the events', () => {
     from.expectBalance(0n, 0n)
   })
 
-  test('of a delegation, and adds its rest when it is revoked', () => {
+  test('of a delegation, and adds the remainder when it is revoked', () => {
     const own = account(employer)
     deposit(own, 100n)
     merge(own)

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 const run = promisify(execFile)
 const wallet = (...args: string[]) => run(process.execPath, ['lib/cli/wallet.ts', ...args])
 
-test.each([[[]], [['bogus']]])('without a command that there is, %j, it says which there are', async (args) => {
+test.each([[[]], [['bogus']]])('lists the commands if none matches %j', async (args) => {
   await expect(wallet(...args)).rejects.toMatchObject({ code: 1, stderr: expect.stringMatching(/^Usage: /) })
 })
 

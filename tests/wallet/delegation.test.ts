@@ -40,7 +40,7 @@ function delegate(amount = 60n, opening = { value: 100n, blinding: 7n }) {
   return { ...encrypted, allowanceSalt, entry }
 }
 
-/** The payment of `amount` that the spender makes from what it reads in the entry. */
+/** The payment of `amount` that the spender makes, from the entry alone. */
 function pay({ entry, allowanceSalt }: ReturnType<typeof delegate>, amount: bigint, salt = drawSalt(random)) {
   const opened = openDelegation(spender.keys, spender.address, entry)
   if (!opened) throw new Error('not the delegation of this spender')
@@ -113,7 +113,7 @@ describe('a delegated transfer', () => {
     for (const { keys } of [owner, spender, stranger]) expect(decryptTransfer(keys.vk, payload)).toBeUndefined()
   })
 
-  test('is rejected for more than the allowance, and for the salt before it', () => {
+  test('is rejected for more than the allowance, and for the previous salt', () => {
     const delegation = delegate()
     expect(() => pay(delegation, 61n)).toThrow(expect.objectContaining({ code: 'balance-too-low' }))
     expect(() => pay(delegation, 1n, delegation.allowanceSalt)).toThrow('the salt of an allowance must be new')

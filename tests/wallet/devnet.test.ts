@@ -125,7 +125,7 @@ describe('on a ledger', () => {
     expect(merged.receiving.value).toBe(0n)
   })
 
-  test('an event that the RPC omits is noticed, also if it only changes the receiving balance', async () => {
+  test('an event that the RPC omits is noticed, even if it only changes the receiving balance', async () => {
     const issuer = Keypair.fromSecret(devnet.issuerSecret)
     const poor = openHolder(keypair('forgotten'), deployment.token)
     await open(poor)
@@ -290,7 +290,7 @@ describe('on a ledger', () => {
     for (const [attempt, code] of cases) expect(await errorOf(attempt())).toMatchObject({ name: 'WalletError', code })
   })
 
-  test('a missing account is told from an RPC that does not respond', async () => {
+  test('a missing account is distinguished from an RPC that does not respond', async () => {
     const { spendable } = await sync(employer)
     const away = { ...deployment, rpc: new rpc.Server('http://127.0.0.1:1', { allowHttp: true }) }
     const source = await deployment.rpc.getAccount(address(employer))

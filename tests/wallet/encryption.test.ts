@@ -81,7 +81,7 @@ describe('a transfer', () => {
     for (const name of Object.keys(payload)) expect(hex(field(other, name))).not.toBe(hex(field(payload, name)))
   })
 
-  test.each([0n, 1n, opening.value])('of %s base units is legal', (edge) => {
+  test.each([0n, 1n, opening.value])('of %s base units is valid', (edge) => {
     const sent = transfer(edge)
     expect(decryptTransfer(contractor.vk, sent.payload)?.value).toBe(edge)
     expect(decryptBalance(employer.vk, sent.payload)?.value).toBe(opening.value - edge)
@@ -117,7 +117,7 @@ describe('a transfer', () => {
     }
   })
 
-  test('is decrypted by the field names of older variants, too', () => {
+  test('can also be decrypted by the field names of older variants', () => {
     const older = rename(payload, { r_e_point: 'r_e' })
     expect(decryptTransfer(contractor.vk, older)?.value).toBe(amount)
   })

@@ -78,7 +78,7 @@ describe('keys', () => {
   })
 
   test.each(['', 'G', `${TOKEN}A`, TOKEN.toLowerCase(), `M${TOKEN.slice(2)}`])(
-    'no field for the address "%s"',
+    'returns no field for the address "%s"',
     (text) => {
       expect(() => addressToField(text)).toThrow('strkey')
     },

@@ -64,7 +64,7 @@ describe('the manifest of a run', () => {
     ['another order', TEXT.replace(/(delegation .*\n)(delegation .*\n)/, '$2$1')],
     ['a payout that occurs twice', TEXT.replace(/(payout .*\n)(payout .*\n)/, '$1$1')],
     ['a ledger with a leading zero', TEXT.replace(' 1000', ' 01000')],
-  ])('is not read from a text with %s', (_, text) => {
+  ])('cannot be parsed from a text with %s', (_, text) => {
     expect(text).not.toBe(TEXT)
     expect(parseManifest(text)).toBeUndefined()
   })

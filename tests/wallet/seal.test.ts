@@ -22,7 +22,7 @@ describe('a sealed amount', () => {
     expect(small).not.toBe(again)
   })
 
-  test.each([0n, -1n, 10n ** 16n])('is not made of %d base units', async (amount) => {
+  test.each([0n, -1n, 10n ** 16n])('cannot be made of %d base units', async (amount) => {
     await expect(seal(amount)).rejects.toThrow(RangeError)
   })
 

@@ -41,7 +41,7 @@ interface ActionContext {
   actor: Actor
 }
 
-/** Does what an operator asks for. Resolves to the reason why nothing was done, if so. */
+/** Carries out an operator's action. Resolves to the reason if nothing was done. */
 export async function act(service: Service, operator: string, input: ActionInput): Promise<string | undefined> {
   const { database, tracker, settings, now } = service
   const { action, subject, note } = input

@@ -7,7 +7,7 @@ import { isOwnPage } from '../own-page.ts'
 import { readOperatorName, signInAddress } from '../require-operator.ts'
 import { ACTION_FORM, act } from './actions.ts'
 
-/** What operators do with a record, by the forms of its page. The audit log shows who did it and why. */
+/** Handles the forms with which operators act on a record. The audit log shows who did it and why. */
 export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(
   {
     POST: async (request) => {

@@ -53,7 +53,7 @@ export default async function BatchesPage({ searchParams }: PageProps<'/batches'
       tabs={{ label: 'Status', name: 'status', tabs: TABS }}
       csv={[
         { list: BATCH_LIST, of: 'These batches' },
-        // A status or a time selects batches, and the file would have the payouts of others too.
+        // Status and time filter batches, but the file of payouts would also include those of other batches.
         ...(filters.status === '' && filters.from === '' && filters.to === ''
           ? [{ list: PAYOUT_LIST, of: filters.organisation ? 'Payouts of the organisation' : 'All payouts' }]
           : []),

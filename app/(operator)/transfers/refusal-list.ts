@@ -2,7 +2,7 @@ import { isOneOf } from '#lib/dashboard/filters.ts'
 import { REFUSAL_FILTERS, type RefusalLine, readRefusals } from '#lib/dashboard/refusals.ts'
 import type { ListFile } from '../csv-file.ts'
 
-/** The page of transfers shows the refusals in a tab. */
+/** The transfers page shows the refusals in a tab. */
 const CHECKS = { ...REFUSAL_FILTERS, view: isOneOf(['refused']) }
 
 export const REFUSAL_LIST: ListFile<typeof CHECKS, RefusalLine> = {

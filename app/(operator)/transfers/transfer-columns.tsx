@@ -9,14 +9,14 @@ import { Status } from '../status.tsx'
 import type { Column } from '../table.tsx'
 import { KIND_WORDS } from './transfer-list.ts'
 
-/** What a transfer is, in a few words: its kind, or the contractor that it pays. */
+/** Describes a transfer in a few words: its kind, or the contractor that it pays. */
 function titleOf({ kind, contractorName, recipient, account }: TransferLine): string {
   if (contractorName !== null) return `Payment to ${contractorName}`
   const isToItself = recipient === account
   return isToItself ? KIND_WORDS[kind] : `${KIND_WORDS[kind]} to ${recipient.slice(0, 4)}…${recipient.slice(-4)}`
 }
 
-/** Why it did not succeed, as a code that leads to all with this reason: the page of the transfer explains it. */
+/** Why it did not succeed: a code that links to all transfers with the same reason. The transfer's page explains it. */
 function Code({ transfer: { status, contractError, resultCode, refusalCode } }: { transfer: TransferLine }) {
   if (status === 'succeeded') return null
   const reason = contractError ?? resultCode

@@ -88,7 +88,7 @@ function Table({ header, rows }: Tokens.Table) {
       <thead className="max-sm:sr-only">
         <tr>
           {sequence(header, ({ tokens }) =>
-            // The corner of a table that names its rows, too.
+            // The corner cell of a table with row headings.
             tokens.length === 0 ? (
               <td />
             ) : (

@@ -17,7 +17,10 @@ export interface AddWalletProps {
   choosesAccount: boolean
 }
 
-/** Makes the account of a wallet the contractor's address: the wallet proves it, and the email that accepted asks for it. */
+/**
+ * Makes a wallet's account the contractor's address: the wallet proves ownership, and the email that accepted approves
+ * it.
+ */
 export function AddWallet({ token, contractor, email, problem, choosesAccount }: AddWalletProps) {
   const router = useRouter()
   const [state, setState] = useState<Attempt>({ name: 'open', problem, lacksWallet: false })

@@ -6,7 +6,7 @@ import { InviteCard } from '../[token]/invite-card.tsx'
 
 export const metadata: Metadata = { title: 'Your invite', robots: { index: false } }
 
-/** Where a browser returns from the identity provider if it has no pending sign-in (any more). */
+/** Where a browser returns from the identity provider if its sign-in is no longer pending. */
 export default async function LatePage() {
   await connection()
   if (!(await hasStarted())) redirect('/')

@@ -38,7 +38,7 @@ const { receiving } = await syncBalance(deployment, contractor)
 console.log('received, in base units:', receiving.value)
 await prover.destroy()
 
-/** Signs in: the wallet signs a challenge (SEP-10). The service pays the fees, also for the registration. */
+/** Signs in: the wallet signs a challenge (SEP-10). The service pays the fees, including the registration's. */
 async function enrol() {
   const signer = keypairSigner(Keypair.random())
   await deployment.rpc.fundAddress(signer.address)

@@ -16,7 +16,7 @@ export function curlCommand({ method, url, token, body }: ComposedRequest): stri
   ].join(' \\\n  ')
 }
 
-/** A single-quoted word: only a quote itself needs care. */
+/** A single-quoted word: only a single quote needs escaping. */
 const quote = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`
 
 /**

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { Marked, type Token } from 'marked'
 import { dataPath } from '#lib/config/data-directory.ts'
 
-/** The guides that the reference serves: files of `docs`, without their ending. */
+/** The guides that the reference serves: files of `docs`, without their extension. */
 export const GUIDES = {
   api: 'The three journeys',
   walkthrough: 'Walkthrough: commands and code',

@@ -5,9 +5,9 @@ import { fetchCapped } from './provider-request.ts'
 const CLAIMS = z.record(z.string(), z.unknown())
 
 /**
- * Requests the claims of an access token from the userinfo endpoint (OpenID Connect Core 1.0 §5.3). Returns no claims if
- * the request fails or the response is for another user than `sub`, which must not be used (§5.3.2): signing in does not
- * need an email.
+ * Requests the claims of an access token from the userinfo endpoint (OpenID Connect Core 1.0 §5.3). Returns no claims
+ * if the request fails or the response is for a user other than `sub`, which must not be used (§5.3.2): signing in does
+ * not need an email.
  */
 export async function askUserinfo(endpoint: URL, token: string, sub: string): Promise<Record<string, unknown>> {
   try {

@@ -16,9 +16,10 @@ export interface Challenge {
 }
 
 /**
- * Checks everything about a signed challenge that needs no ledger (SEP-10, "Token"). Like the SDK's readChallengeTx, with
- * node:crypto for the signature, and stricter where SEP-10 leaves it to the server: no grace period around the time
- * bounds (the SDK allows 300 s), a required web_auth_domain, no memo, no muxed account, no client_domain.
+ * Checks everything about a signed challenge that needs no ledger (SEP-10, "Token"). Works like the SDK's
+ * readChallengeTx, but verifies the signature with node:crypto, and is stricter where SEP-10 leaves it to the server:
+ * no grace period around the time bounds (the SDK allows 300 s), a required web_auth_domain, no memo, no muxed account,
+ * no client_domain.
  * @throws Refusal `challenge-invalid`, `challenge-expired`
  */
 export function readChallenge(settings: Sep10Settings, transaction: string, now: Date): Challenge {

@@ -2,8 +2,8 @@ import type { AmountRow } from '#lib/sdk/payees.ts'
 import { parseUnits } from '#lib/text/money.ts'
 
 /**
- * Reads the employer's list: `contractor,amount` or `contractor,amount,address` on each line, with or without such a
- * heading.
+ * Reads the employer's list: `contractor,amount` or `contractor,amount,address` on each line, with or without a heading
+ * line.
  * @throws Error that names the line, never its amount
  */
 export function readAmounts(text: string): AmountRow[] {

@@ -17,7 +17,7 @@ import type { ClientNetwork } from './participants.ts'
 
 type SenderRequest = Exclude<DisclosureRequest, { statement: 'balance' }>
 
-/** The owner's signature that lets a channel disclose payments which it made from the owner's delegation. */
+/** The owner's signature that lets a channel disclose the payments that it made from the owner's delegation. */
 export async function authorize(
   network: ClientNetwork,
   owner: Keypair,

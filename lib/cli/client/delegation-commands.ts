@@ -58,13 +58,13 @@ type OptionName = Exclude<keyof typeof DELEGATION_OPTIONS, 'revoke'>
 
 export type DelegationOptions = { [Name in OptionName]?: string | undefined } & { revoke?: boolean | undefined }
 
-/** What the commands have in common with the others. */
+/** Shared with the other commands. */
 interface Tools<Given> {
-  /** the value of an option that must be there */
+  /** the value of a required option */
   need(given: Given, option: OptionName | 'amount'): string
   signerOf(given: Given): Keypair
   openNetwork(given: Given): Promise<ClientNetwork>
-  /** runs a command that proves something */
+  /** runs a command that generates a proof */
   proving(given: Given, command: (network: ClientNetwork) => Promise<string>): Promise<string>
 }
 

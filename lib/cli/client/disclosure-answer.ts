@@ -19,7 +19,7 @@ import type { ClientNetwork } from './participants.ts'
 /** The party that answers a request: an account, or an auditor. */
 type Answering = { holder: Pick<Holder, 'address' | 'keys'> } | { auditorSecrets: readonly bigint[] }
 
-/** Answers a request file with a bundle file. Resolves to what it says. */
+/** Answers a request file with a bundle file. Resolves to a summary of the answer. */
 export async function answerRequest(
   network: ClientNetwork,
   by: Answering,
@@ -72,7 +72,7 @@ async function readOwnBalance(network: ClientNetwork, holder: Pick<Holder, 'addr
   return balance
 }
 
-/** The payments that a request may be about: that of one transaction, or all of the account. */
+/** The payments that a request may be about: those of one transaction, or all of the account's. */
 async function findPayments(
   network: ClientNetwork,
   source: ReturnType<typeof openLedgerSource>,

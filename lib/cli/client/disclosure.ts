@@ -28,7 +28,7 @@ async function readRequesterKey(path: string): Promise<bigint> {
   return decodeField(Buffer.from(KEY.parse(JSON.parse(await readFile(path, 'utf8'))).secret, 'hex'))
 }
 
-/** The key in a file that only its owner can read. It is made if there is none. */
+/** Reads the key from a file that only its owner can read, and creates it if there is none. */
 async function readOrDrawKey(path: string): Promise<bigint> {
   const secret = drawRequesterKey(systemRandom)
   const content = `${JSON.stringify({ secret: Buffer.from(encodeField(secret)).toString('hex') })}\n`

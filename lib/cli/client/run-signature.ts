@@ -9,8 +9,8 @@ import { signerOf } from '#lib/wallet/signer.ts'
 import { requireTrusted } from '#lib/wallet/trusted-relay.ts'
 
 /**
- * The body of POST /batches/{id}/run, with a signature of the batch in its present state. Without `own`, the payees and seals
- * are taken from the API.
+ * The body of POST /batches/{id}/run, with a signature of the batch in its current state. Without `own`, the payees and
+ * seals are taken from the API.
  * @throws RunError `not-started` if a delegation is missing, or a seal is not the employer's own
  */
 export async function signRun(

@@ -14,7 +14,7 @@ import type { Holder } from '#lib/wallet/keys.ts'
 import type { ClientNetwork } from './participants.ts'
 import { connect } from './wallet-session.ts'
 
-/** The options of a statement, as they are given. */
+/** The options of a statement, as given on the command line. */
 interface StatementOptions {
   from?: string | undefined
   to?: string | undefined
@@ -45,7 +45,7 @@ export async function makeStatement(
   )
 }
 
-/** What an auditor reads of the token, or of one account. */
+/** An auditor's reading of the token, or of one account. */
 export async function makeAudit(
   network: ClientNetwork,
   secrets: readonly bigint[],
@@ -73,10 +73,10 @@ async function readDelegationEntries(network: ClientNetwork, pairs: readonly { o
   return entries
 }
 
-/** The ledger entries in one request. */
+/** The maximum number of ledger entries in one request. */
 const MOST_DELEGATIONS = 200
 
-/** CSV has no place for notes, such as missing events: they are printed beside it. */
+/** CSV has no place for notes, such as missing events, so they are printed separately. */
 function printReport(report: Report, format: ReportFormat): string {
   if (format === 'csv') for (const note of report.notes) console.error(note)
   return formatReport(report, format)
@@ -91,10 +91,10 @@ function readOptions({ from, to, format = 'table' }: StatementOptions) {
   return { period, format: reportFormat satisfies ReportFormat }
 }
 
-/** A date is its beginning in UTC. */
+/** A date means the start of that day in UTC. */
 export function instantOf(text: string): string {
   const time = Date.parse(text)
-  if (Number.isNaN(time)) throw new Error(`${text} is no date`)
+  if (Number.isNaN(time)) throw new Error(`${text} is not a date`)
   return new Date(time).toISOString()
 }
 
@@ -109,7 +109,7 @@ async function readNames(directory: { service: string; session: string } | undef
   return names
 }
 
-/** Once for each thousand. */
+/** Prints the progress every thousand events. */
 function sayProgress(done: number, total: number): void {
   if (done % 1_000 === 0) console.error(`read ${done} of ${total} events`)
 }

@@ -21,12 +21,12 @@ interface RunPayee {
   amount: string
 }
 
-/** How much more than the payments the employer delegates (test USDC): it comes back. */
+/** How much the employer delegates on top of the payments (test USDC). It gets this back. */
 const SURPLUS = 100n * 10_000_000n
 
 /**
- * Has an employer start a run in a process of its own, which ends, and the relay pay it. Resolves to the differences from
- * the promised result.
+ * Lets an employer start a run in a separate process, which then exits, and the relay pay it. Resolves to the
+ * differences from the promised result.
  */
 export async function showRun(
   {

@@ -70,6 +70,6 @@ say(`has delegated ${escrow} test USDC to ${channel} until ledger ${delegation.l
 const body = JSON.parse(await signRun({ deployment: network, client, holder, relay: trusted, batch }))
 await take(client.POST('/batches/{id}/run', { params, body }))
 say('has signed and started the run, and its process ends')
-// For the parent, which revokes what is left.
+// Read by the parent process, which revokes the rest.
 console.log(JSON.stringify({ channel }))
 await prover.destroy?.()

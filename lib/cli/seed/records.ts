@@ -11,7 +11,7 @@ import { ORGANISATIONS, planBatches, REASONS, type StoryBatch } from './story.ts
 
 const MINUTE_MS = 60_000
 
-/** The usual charge of the network for a confidential transfer, in stroops. */
+/** The network's usual charge for a confidential transfer, in stroops. */
 const FEE = 229_000n
 export const BID = 2n * FEE + 200n
 

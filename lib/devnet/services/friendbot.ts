@@ -20,7 +20,7 @@ import { simulateTransaction } from '../rpc/simulation.ts'
 import { readAccount } from '../state/account.ts'
 import type { Verdict } from '../transaction/queue.ts'
 
-/** A funding that was included in a ledger. */
+/** A funding transaction that was included in a ledger. */
 export interface Funding {
   readonly hash: string
   readonly envelopeXdr: string

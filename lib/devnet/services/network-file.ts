@@ -39,7 +39,9 @@ export function writeNetworkFile(directory: string, network: NetworkFile): void 
   renameSync(`${path}.part`, path)
 }
 
-/** The auditor's secret, for `npm run auditor`. The passphrase gives it again, so it need not be synced. */
+/**
+ * The auditor's secret, for `npm run auditor`. It can be derived again from the passphrase, so it need not be synced.
+ */
 export function writeAuditorFile(directory: string, secret: bigint): void {
   const content = `${JSON.stringify({ secret: secret.toString(16).padStart(64, '0') })}\n`
   writeFileSync(dataPath(directory, 'auditor.json'), content, { mode: 0o600 })

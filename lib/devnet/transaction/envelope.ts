@@ -35,7 +35,7 @@ export interface FeeBump extends Signed {
 export interface Envelope {
   /** base64 XDR */
   readonly xdr: string
-  /** hex SHA-256 of the envelope with its signatures, by which the queue bans */
+  /** hex SHA-256 of the envelope with its signatures; the queue bans envelopes by this hash */
   readonly fullHash: string
   /** hex transaction hash: the outer one of a fee bump */
   readonly hash: string

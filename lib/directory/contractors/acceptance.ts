@@ -32,7 +32,7 @@ export async function acceptInvite(
     await lockIdentities(tx, user.identity)
     const [record] = await tx.select().from(contractors).where(isValidInvite(name, now)).for('update')
     if (!record) throw inviteNotFound()
-    // Checked again under the lock. If the address has changed, a later look-up finds the new one's registration.
+    // Checked again under the lock. If the address has changed, a later lookup finds the new one's registration.
     const address = requireInvitee(user, record)
     const pvk = viewingKeys.get(address ?? '')
     const { kind, sub } = user.identity

@@ -35,7 +35,7 @@ const CHECK_INTERVAL_MS = 30_000
 /**
  * Activates an organisation's waiting contractors before they are read. Across all processes, an organisation's
  * registrations are looked up at most once in 30 seconds: a process records the time before it queries the ledger. If
- * another transaction has locked the organisation, this read skips the look-up.
+ * another transaction has locked the organisation, this read skips the lookup.
  * @param read.contractor the only contractor that is read: it is looked up even if many newer ones are waiting
  */
 export async function activateBeforeReading(
@@ -74,13 +74,13 @@ export async function activateBeforeReading(
 
 const MAINTENANCE: Actor = { kind: 'service', sub: 'registration sweep' }
 const SWEEP_SIZE = 200
-/** How many parts a sweep reads at most, with one call of the RPC each. */
+/** The maximum number of chunks in a sweep. Each takes one RPC call. */
 const SWEEP_PARTS = 5
 
 /**
  * Looks up the next 1,000 waiting contractors, 200 at a time, and activates those with a registered address.
  * @param after the sequence of the last contractor that an earlier sweep has looked up; 0 to begin with the oldest
- * @returns how many it activated, and where the next sweep goes on: at the oldest again if none is left
+ * @returns how many it activated, and where the next sweep continues: with the oldest again if none is left
  * @throws LedgerError `unavailable` while the ledger cannot be reached
  */
 export async function sweepRegistrations(

@@ -46,7 +46,7 @@ export async function changeContractor(
 }
 
 /**
- * Hides a contractor from every list and look-up. Keeps its payouts, and cancels the `draft` and `ready` ones.
+ * Hides a contractor from every list and lookup. Keeps its payouts, and cancels the `draft` and `ready` ones.
  * @throws Refusal `contractor-not-found`
  */
 export async function removeContractor({ db, employer, now }: EmployerContext, id: string): Promise<{ id: string }> {

@@ -38,7 +38,10 @@ export async function sendMail(settings: MailSettings, message: Message): Promis
   }
 }
 
-/** Reduces a mail error to its codes for the log: a server's message may quote the recipient, a filter's the link. */
+/**
+ * Reduces a mail error to its codes for the log: a server's message may quote the recipient, and a filter's may quote
+ * the link.
+ */
 function reasonOf(error: unknown): string {
   const { code, originalCode, command, responseCode } = error as Record<string, unknown>
   return [code, originalCode, command, responseCode].filter((part) => part !== undefined).join(' ')

@@ -31,7 +31,7 @@ export async function lookUpViewingKeys(
 
 /**
  * Looks up registrations for a caller that can continue without the ledger. While the ledger cannot be reached, returns
- * no registrations; a later look-up finds them.
+ * no registrations; a later lookup finds them.
  */
 export async function findViewingKeys(
   accounts: ConfidentialAccounts,

@@ -10,8 +10,8 @@ import { isId } from '../ids.ts'
 import { removeSeals } from './seals.ts'
 
 /**
- * Cancels a `draft`, `ready` or `failed` payout. Also cancels a `pending` payout with an error: its transfer is `unknown`
- * and its outcome will never be known, so the employer has checked the account.
+ * Cancels a `draft`, `ready` or `failed` payout. Also cancels a `pending` payout with an error: its transfer is
+ * `unknown` and its outcome will never be known, so the employer must check the account first.
  * @throws Refusal `payout-not-found`; `payout-sent` for a payout that is pending, paid or canceled
  */
 export async function cancelPayout({ db, employer, now }: EmployerContext, id: string): Promise<{ id: string }> {

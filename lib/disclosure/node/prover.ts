@@ -8,14 +8,16 @@ import { createDisclosureProver, type DisclosureProver } from '../prover.ts'
 import { DISCLOSURE_FILES } from './files.ts'
 
 interface DisclosureProverOptions {
-  /** Folder of the ceremony's reference string, by default ~/.bb-crs, where it is fetched if it is missing. */
+  /**
+   * Folder of the ceremony's reference string, by default ~/.bb-crs. If the string is missing, it is downloaded there.
+   */
   referenceString?: string | undefined
   threads?: number | undefined
 }
 
 /**
  * The prover for disclosures on a network. The network alone selects the reference string.
- * @throws ProverError for a string that is missing, damaged, or another one
+ * @throws ProverError for a string that is missing, damaged, or the wrong one
  */
 export async function openDisclosureProver(
   passphrase: string,

@@ -5,7 +5,7 @@ import { readVerificationKeys } from './circuit-folder.ts'
 import { readKnownString } from './reference-string.ts'
 
 /**
- * The folders of the embedded ledger: this project's circuits, and a reference string whose secret anybody can derive.
+ * The folders of the embedded ledger: this project's circuits, and a reference string whose secret anyone can derive.
  * They are relative to the project's folder, in which every program runs, since a build does not bundle them.
  */
 export const EMBEDDED_CIRCUITS = 'lib/prover/circuits'
@@ -19,7 +19,7 @@ export async function hasEmbeddedKeys(folder: string): Promise<boolean> {
   return own !== undefined && REQUIRED_CIRCUITS.some((name) => Buffer.compare(keys[name], own[name]) === 0)
 }
 
-/** Checks the digests, which takes milliseconds: otherwise a damaged file would show only as a proof that fails. */
+/** Checks the digests, which takes milliseconds: otherwise damage would show up only as a failing proof. */
 export function readEmbeddedString(): Promise<ReferenceString> {
   return readKnownString(EMBEDDED_STRING, EMBEDDED_DIGESTS, 'that of the embedded ledger')
 }

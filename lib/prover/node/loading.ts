@@ -39,7 +39,7 @@ export function proverSettings(environment: Environment): ProverSettings {
 
 /**
  * The prover for the network: its deployment's circuits, and the reference string under which their keys were made. The
- * string of the ceremony is fetched if it is missing. `say` announces what takes long.
+ * string of the ceremony is fetched if it is missing. `say` announces slow steps.
  * @throws ConfigurationError that names the variable
  */
 export async function loadProver(settings: ProverSettings, say: (line: string) => void): Promise<LoadedProver> {
@@ -50,7 +50,8 @@ export async function loadProver(settings: ProverSettings, say: (line: string) =
   if (circuits === undefined) {
     throw new ConfigurationError('PROVER_CIRCUITS', 'is needed on a real network: the folder of its circuits')
   }
-  // Keys hold under one string, so the folder decides and not the network's name, which others use for theirs.
+  // Keys are valid under one string only, so the folder decides. The network's name cannot, since other networks use it
+  // too.
   const isEmbedded = isLocal && (await blame('PROVER_CIRCUITS', () => hasEmbeddedKeys(circuits)))
   const referenceString = settings.referenceString ?? (isEmbedded ? EMBEDDED_STRING : `${homedir()}/.bb-crs`)
   await blame('PROVER_CRS', async () => {
@@ -73,7 +74,7 @@ export async function loadProver(settings: ProverSettings, say: (line: string) =
  */
 async function importProver(name: string): Promise<Prover> {
   const specifier = /^[./]/.test(name) ? new URL(name, pathToFileURL(`${process.cwd()}/`)).href : name
-  // The bundler must leave this alone: the module is there when the process runs.
+  // The bundler must not resolve this import: the module is there when the process runs.
   const loaded: unknown = await import(/* webpackIgnore: true */ /* turbopackIgnore: true */ specifier)
   if (hasProver(loaded)) return loaded.prover
   throw new ConfigurationError('RELAY_PROVER', 'the module exports no prover')
@@ -85,7 +86,7 @@ function hasProver(module: unknown): module is { prover: Prover } {
   return typeof prover === 'object' && prover !== null && 'prove' in prover && typeof prover.prove === 'function'
 }
 
-/** Runs a step, and turns its errors into errors of one variable. */
+/** Runs a step, and turns its errors into a ConfigurationError for `variable`. */
 async function blame<T>(variable: string, step: () => Promise<T>): Promise<T> {
   try {
     return await step()

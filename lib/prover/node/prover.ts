@@ -16,7 +16,7 @@ interface ProverOptions {
   limitMs?: number
 }
 
-/** Opens the prover for a folder of circuits. Reads the folders at once. @throws ProverError */
+/** Opens the prover for a folder of circuits. Reads the folders immediately. @throws ProverError */
 export async function openProver(options: ProverOptions): Promise<RealProver> {
   const { threads = Math.min(availableParallelism(), 8), limitMs = 120_000 } = options
   const circuits = await readCircuits(options.circuits)

@@ -43,8 +43,9 @@ export async function isComplete(folder: string): Promise<boolean> {
 }
 
 /**
- * Downloads the string of the ceremony into a folder. bb.js could do it, but there a broken connection ends the process
- * and leaves a truncated file, which later passes for a complete one. Here a file gets its name once it is complete.
+ * Downloads the string of the ceremony into a folder. bb.js could do this, but a broken connection then ends the
+ * process and leaves a truncated file, which later passes for a complete one. This function gives a file its final name
+ * only once it is complete.
  * @throws ProverError
  */
 export async function fetchReferenceString(folder: string, source?: string): Promise<void> {

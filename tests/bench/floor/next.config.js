@@ -1,2 +1,2 @@
-/** A bare application beside which the service is measured. */
+/** A bare application with which the service is compared. */
 export default { poweredByHeader: false, agentRules: false, serverExternalPackages: ['pg'] }

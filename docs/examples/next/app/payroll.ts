@@ -27,17 +27,17 @@ import {
   syncBalance,
 } from 'confidential-payroll-sdk/wallet'
 
-/** Says what happened, with an address to show. */
+/** Reports a step, with an address to show. */
 export type Say = (step: string, link?: string) => void
 
-/** Remembers which sealed amounts are this employer's own, but no amounts: only those are signed. */
+/** Remembers which sealed amounts are this employer's own, but not the amounts: only those seals are signed. */
 const ownSeals: SealStore = {
   read: () => localStorage.getItem('seals')?.split('\n') ?? [],
   append: (line) => localStorage.setItem('seals', `${localStorage.getItem('seals') ?? ''}\n${line}`),
 }
 
 /**
- * Pays contractors from a browser, and says each step. `origin` is that of the API, `deploymentUrl` the address of the
+ * Pays contractors from a browser, and reports each step. `origin` is that of the API, `deploymentUrl` the address of the
  * network's deployment document.
  */
 export async function runPayroll(origin: string, deploymentUrl: string, say: Say): Promise<void> {
@@ -87,9 +87,9 @@ export async function runPayroll(origin: string, deploymentUrl: string, say: Say
   const paid = await take(client.POST('/transfer', { body }))
   say(`paid: ${paid.status} ${paid.hash}`)
 
-  // The relay pays another batch. This page seals the amounts, delegates an escrow, signs the manifest and follows the run,
-  // which goes on if the page is closed. A second call continues it, and neither pays nor delegates twice. What is left of
-  // the escrow is revoked.
+  // The relay pays another batch. This page seals the amounts, delegates an escrow, signs the manifest and follows the
+  // run, which continues even if the page is closed. A second call continues it, and neither pays nor delegates twice.
+  // The rest of the escrow is revoked.
   const april = await take(client.POST('/batches', { body: { name: 'April' } }))
   const run = await runBatch({
     deployment,
@@ -124,7 +124,7 @@ export async function runPayroll(origin: string, deploymentUrl: string, say: Say
   say(`the bank has verified ${verified.value} base units`)
   await discloser.destroy()
 
-  /** Signs in: the wallet signs a challenge (SEP-10). The service pays the fees, also for the registration. */
+  /** Signs in: the wallet signs a challenge (SEP-10). The service pays the fees, including the registration's. */
   async function enrol() {
     const signer = keypairSigner(Keypair.random())
     await deployment.rpc.fundAddress(signer.address)

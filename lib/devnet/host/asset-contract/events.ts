@@ -3,7 +3,7 @@ import type { Call } from '../contract-function.ts'
 import { address, i128, type MuxedAddress, string, struct, symbol, u64 } from '../scval.ts'
 import { isIssuer, nameOf } from './metadata.ts'
 
-/** Publishes `topic`, the addresses, and the asset's name as last topic. */
+/** Publishes `topic`, the addresses, and the asset's name as the last topic. */
 export function publish(call: Call, asset: Asset, topic: string, addresses: string[], data: xdr.ScVal): void {
   call.publish([symbol(topic), ...addresses.map(address), string(nameOf(asset))], data)
 }
