@@ -3,9 +3,10 @@ import Link from 'next/link'
 import { Fragment, type ReactNode } from 'react'
 import type { Attention } from '#lib/dashboard/attention.ts'
 import { ActionForm, BUTTON } from './action-form.tsx'
-import { mailAbout, titleOf } from './attention-words.ts'
+import { mailAbout, messageAbout, titleOf } from './attention-words.ts'
 import { CopyButton } from './copy-button.tsx'
 import { Moment } from './figures.tsx'
+import { Address } from './hash.tsx'
 import { BatchLink, ContractorLink, OrganisationLink, User } from './record-links.tsx'
 import { Shape } from './status.tsx'
 
@@ -35,6 +36,7 @@ type AttentionItemProps = Omit<AttentionItemsProps, 'items'> & { item: Attention
 function AttentionItem({ item, back, network, now }: AttentionItemProps) {
   const { level, since, affected, why, remedy, request, page, acknowledgement } = item
   const title = titleOf(item, now)
+  const message = messageAbout(item, now)
   const isOfRecord = item.organisation || item.batch || item.contractors?.length || item.users?.length
   return (
     <div className="px-4 py-3 sm:px-5">
@@ -65,9 +67,9 @@ function AttentionItem({ item, back, network, now }: AttentionItemProps) {
         <Row term="Next">
           <span className="text-ink">{remedy}</span>
         </Row>
-        {request && !mailAbout(item, now) && (
+        {message && !mailAbout(item, now) && (
           <Row term="Tell">
-            “{request}” <CopyButton value={request} />
+            “{request}” <CopyButton value={message.body} label="Copy the whole message" />
           </Row>
         )}
         {acknowledgement && (
@@ -143,7 +145,7 @@ function Actions({ item, title, back, now }: ActionsProps) {
 
 /** The organisation, users, batch and contractors that an item concerns; each name links to its records. */
 function People({ item, network }: Pick<AttentionItemProps, 'item' | 'network'>) {
-  const { organisation, users = [], batch, contractors = [], moreContractors = 0 } = item
+  const { organisation, users = [], batch, contractors = [], recipients = [], moreContractors = 0 } = item
   const emailable = users.filter(({ email }) => email !== null)
   // A wallet can't be emailed, so show it only if there is no email.
   const contacts = emailable.length > 0 ? emailable : users
@@ -171,6 +173,12 @@ function People({ item, network }: Pick<AttentionItemProps, 'item' | 'network'>)
         <span key={contractor.id}>
           {index === 0 ? ' · ' : ', '}
           <ContractorLink {...contractor} />
+        </span>
+      ))}
+      {recipients.map((recipient, index) => (
+        <span key={recipient}>
+          {index === 0 && contractors.length === 0 ? ' · ' : ', '}
+          <Address value={recipient} network={network} />
         </span>
       ))}
       {moreContractors > 0 && ` and ${moreContractors} more`}

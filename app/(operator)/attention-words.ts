@@ -9,20 +9,27 @@ export function titleOf(item: Attention, now: Date): string {
   return isOngoing && since ? `${title} for ${age(since, now)}` : title
 }
 
-/**
- * A mailto URL (RFC 6068) that asks the organisation's users for the item's next step; undefined if the item asks nothing
- * of them, or none has an email.
- */
-export function mailAbout(item: Attention, now: Date): string | undefined {
-  const { users = [], request, since, why } = item
-  const recipients = users.flatMap(({ email }) => (email === null ? [] : encodeURIComponent(email)))
-  if (request === undefined || recipients.length === 0) return undefined
-  const title = titleOf(item, now)
+/** What the organisation's users are told about an item: its facts, and the next step. Undefined if nothing is asked of them. */
+export function messageAbout(item: Attention, now: Date): { subject: string; body: string } | undefined {
+  const { request, since, why, contractors = [], recipients = [], moreContractors = 0 } = item
+  if (request === undefined) return undefined
+  const subject = titleOf(item, now)
+  const payees = [...contractors.map(({ name }) => name), ...recipients]
+  const rest = moreContractors > 0 ? ` and ${moreContractors} more` : ''
   const facts = [
-    `${title}.`,
+    `${subject}.`,
     ...(since ? [`Since: ${since.toISOString().slice(0, 16).replace('T', ' ')} UTC.`] : []),
+    ...(payees.length === 0 ? [] : [`Payees: ${payees.join(', ')}${rest}.`]),
     ...(why === '' ? [] : [`Why: ${why}.`]),
   ]
-  const body = [...facts, '', request].join('\r\n')
-  return `mailto:${recipients.join(',')}?subject=${encodeURIComponent(title)}&body=${encodeURIComponent(body)}`
+  return { subject, body: [...facts, '', request].join('\r\n') }
+}
+
+/** A mailto URL (RFC 6068) with that message; undefined if there is none, or no user has an email. */
+export function mailAbout(item: Attention, now: Date): string | undefined {
+  const recipients = (item.users ?? []).flatMap(({ email }) => (email === null ? [] : encodeURIComponent(email)))
+  const message = messageAbout(item, now)
+  if (!message || recipients.length === 0) return undefined
+  const { subject, body } = message
+  return `mailto:${recipients.join(',')}?subject=${encodeURIComponent(subject)}&body=${encodeURIComponent(body)}`
 }

@@ -1,7 +1,7 @@
 /** Copies a value. The frame's `CopyListener` handles the clicks of all copy buttons. Hidden without JavaScript. */
-export function CopyButton({ value }: { value: string }) {
+export function CopyButton({ value, label = `Copy ${value}` }: { value: string; label?: string }) {
   return (
-    <button type="button" data-copy={value} aria-label={`Copy ${value}`} className="copy">
+    <button type="button" data-copy={value} aria-label={label} className="copy">
       <svg
         width="12"
         height="12"

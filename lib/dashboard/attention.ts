@@ -33,6 +33,8 @@ export interface Attention {
   remedy: string
   /** the same step, as an email asks the employer for it */
   request?: string
+  /** set if the employer is asked to pay again, which is not safe while a channel's payments are unknown */
+  asksToPay?: true
   /** who has to act; an operator only needs to know about an employer's items */
   actor: 'operator' | 'employer'
   organisation?: NamedRecord
@@ -40,9 +42,11 @@ export interface Attention {
   users?: readonly OrganisationUser[]
   batch?: NamedRecord
   contractors?: readonly NamedRecord[]
+  /** the addresses of payees who are no contractors of the organisation */
+  recipients?: readonly string[]
   /** whom a condition of the service itself concerns, in words */
   affected?: string
-  /** how many contractors `contractors` leaves out */
+  /** how many payees are neither in `contractors` nor in `recipients` */
   moreContractors?: number
   /** the condition of a record, and its last event: it can be acknowledged until something new happens */
   acknowledgeable?: { condition: AcknowledgeableCondition; subject: string; lastEvent: Date }

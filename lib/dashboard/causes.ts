@@ -9,6 +9,8 @@ export interface FailedFor {
   advice: Advice
 }
 
+type Step = Pick<Attention, 'actor' | 'remedy' | 'request' | 'asksToPay'>
+
 const CAUSES_SHOWN = 3
 
 /** The reasons of several failures, the most frequent first: '3: the proof does not match the balance; 1: it expired'. */
@@ -26,23 +28,31 @@ export function describeCauses(failures: readonly FailedFor[]): string {
  * The next step after failures: first what removes their causes, and then what the employer pays again, and how.
  * @param again what the employer does, such as 'send the 3 failed payouts again'
  */
-export function stepAfter(
-  failures: readonly FailedFor[],
-  again: string,
-): Pick<Attention, 'actor' | 'remedy' | 'request'> {
+export function stepAfter(failures: readonly FailedFor[], again: string): Step {
   const ways = countBy(failures, ({ advice }) => advice.again).map(([way, count]) => [way(count), count] as const)
   const [only, ...others] = ways
   const how =
-    others.length === 0 ? only?.[0] : `: ${ways.map(([way, count]) => `${count}${way || ' as before'}`).join(', ')}`
+    others.length === 0
+      ? only?.[0]
+      : `: ${ways.map(([way, count]) => `${count}${way.replace(',', '') || ' as before'}`).join('; ')}`
   const step = `${again}${how ?? ''}`
   const first = [...new Set(failures.flatMap(({ advice }) => advice.first ?? []))]
-  const ask = `sk the employer to ${step}.`
+  if (first.length === 0) return askTo(step)
   return {
-    actor: first.length === 0 ? 'employer' : 'operator',
-    remedy: first.length === 0 ? `A${ask}` : `${first.join('; ')}; then a${ask}`,
-    request: `Please open your payroll application and ${step}.`,
+    asksToPay: true,
+    actor: 'operator',
+    remedy: `${first.join('; ')}; then ask the employer to ${step}.`,
+    request: `The cause has been removed. Please open your payroll application and ${step}.`,
   }
 }
+
+/** A step that the employer alone can take. */
+export const askTo = (step: string): Step => ({
+  asksToPay: true,
+  actor: 'employer',
+  remedy: `Ask the employer to ${step}.`,
+  request: `Please open your payroll application and ${step}.`,
+})
 
 /** Counts failures by what they have in common, the largest count first. */
 function countBy<Key>(failures: readonly FailedFor[], keyOf: (failure: FailedFor) => Key): [Key, number][] {

@@ -91,24 +91,25 @@ export function channelState({ isRunning, problem, isPaused, job, status }: Chan
 
 export const START_RELAY = 'Run npm run relay on the relay’s host'
 
-const SETUP = 'Run npm run setup on the relay’s host'
+const SETUP =
+  'Stop the relays, run npm run setup with their environment as in docs/deploy.md, “Relays on several machines”, and start them again'
 
 /** What each problem means, and what removes it. The remedy does not name the channel. */
 export const PROBLEM_EXPLANATIONS: Record<ChannelProblem, { meaning: string; remedy: string }> = {
-  account: { meaning: 'It has no account on the ledger', remedy: `${SETUP}: it creates the account` },
-  registration: { meaning: 'It is not registered with the token', remedy: `${SETUP}: it registers the account` },
+  account: { meaning: 'It has no account on the ledger', remedy: SETUP },
+  registration: { meaning: 'It is not registered with the token', remedy: SETUP },
   sequence: {
     meaning: 'It has no sequence numbers left',
-    remedy: 'Replace its seed in the relay’s CHANNEL_SEEDS by that of a new account, and restart the relay',
+    remedy: 'Replace it by a new channel as in docs/runs.md, “Rotating channels”',
   },
   balance: { meaning: 'Its balance is zero', remedy: 'Send USDC to its address by confidential transfer' },
   history: {
     meaning: 'The RPC keeps too little history to recover its balance from the ledger',
-    remedy: 'Set STELLAR_RPC_URL in the relay’s environment to an RPC that keeps more, and restart the relay',
+    remedy: 'Set ARCHIVE_URLS in the relay’s environment to an archive of the token’s events, and restart the relay',
   },
   moved: {
     meaning: 'The ledger has transactions of it that are missing from this database, as after a restore from a backup',
     remedy:
-      'Stop the relays of other databases that have its seed, wait six minutes, and release it: its relay first records the missing transfers and settles what they paid',
+      'Follow docs/operate.md, “After restoring an older backup”: it says which payees to check, and when a release is safe',
   },
 }

@@ -4,7 +4,7 @@ import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
 import type { TransferKind, TransferStatus } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { ACKNOWLEDGEMENT, acknowledgementRows, acknowledges, isUnacknowledged } from './acknowledgements.ts'
-import { type Attention, NAMES_SHOWN, type NamedRecord } from './attention.ts'
+import { type Attention, NAMES_SHOWN } from './attention.ts'
 import { CONDITIONS } from './conditions.ts'
 import { isUnresolved } from './job-attention.ts'
 import { batchLimit, transferLimit, WHY_OVERDUE } from './lateness.ts'
@@ -141,6 +141,10 @@ export async function listStalledBatches(db: Database, now: Date, only?: string)
     .select({ job: batchItems.job })
     .from(batchItems)
     .where(and(eq(batchItems.job, batchJobs.id), isUnresolved))
+  const unsent = db
+    .select({ id: payouts.id })
+    .from(payouts)
+    .where(and(eq(payouts.batch, batches.id), eq(payouts.status, 'ready')))
   const run = db
     .select({ id: batchJobs.id })
     .from(batchJobs)
@@ -165,19 +169,20 @@ export async function listStalledBatches(db: Database, now: Date, only?: string)
         eq(batches.status, 'started'),
         lt(batches.progressedAt, batchLimit(now)),
         notExists(run),
+        exists(unsent),
         only === undefined ? isUnacknowledged : eq(batches.id, only),
       ),
     )
     .orderBy(asc(batches.progressedAt), asc(batches.sequence))
     .limit(LIMIT)
-  const contractors = await findWaiting(
+  const unsentOf = await findUnsent(
     db,
     rows.map(({ id }) => id),
   )
   return rows.map((row) => {
     const { id, name, organisation, organisationName, payoutCount, settledCount, failedCount, progressedAt } = row
-    const waiting = payoutCount - settledCount - failedCount
-    const first = contractors.get(id) ?? []
+    const first = unsentOf.get(id) ?? []
+    const waiting = first[0]?.all ?? 0
     const rest = waiting === 1 ? 'the last payout' : `the remaining ${waiting} payouts`
     return {
       ...CONDITIONS.batchStalled.notice,
@@ -186,12 +191,13 @@ export async function listStalledBatches(db: Database, now: Date, only?: string)
       what: `${payoutCount - settledCount} of ${payoutCount} unpaid`,
       isOngoing: true,
       why: `the employer’s application has sent nothing since; ${settledCount} paid, ${failedCount} failed, ${waiting} waiting`,
+      asksToPay: true,
       actor: 'operator',
       remedy: `Ask the employer to send ${rest}.`,
       request: `Please open your payroll application and send ${rest}, or cancel ${waiting === 1 ? 'it' : 'them'}.`,
       organisation: { id: organisation, name: organisationName },
       batch: { id, name },
-      contractors: first,
+      contractors: first.map(({ id: contractor, name: contractorName }) => ({ id: contractor, name: contractorName })),
       moreContractors: Math.max(0, waiting - first.length),
       ...(progressedAt && { acknowledgeable: { condition: 'batchStalled', subject: id, lastEvent: progressedAt } }),
       acknowledgement: row.acknowledgement,
@@ -223,13 +229,14 @@ async function findContractorsAt(db: Database, addresses: readonly string[]) {
   return Map.groupBy(rows, (row) => row.address ?? '')
 }
 
-/** Finds the first few contractors of each batch whose payouts are not sent, by batch. */
-async function findWaiting(db: Database, ids: readonly string[]): Promise<Map<string, NamedRecord[]>> {
-  if (ids.length === 0) return new Map()
+/** Finds the first few contractors of each batch whose payouts are not sent, and how many there are, by batch. */
+async function findUnsent(db: Database, ids: readonly string[]) {
+  if (ids.length === 0) return new Map<string, never>()
   const { batch, sequence, status } = payouts
   const place = sql<number>`row_number() over (partition by ${batch} order by ${sequence})`
+  const all = sql`count(*) over (partition by ${batch})`.mapWith(Number)
   const unsent = db
-    .select({ batch, id: contractors.id, name: contractors.name, place: place.as('place') })
+    .select({ batch, id: contractors.id, name: contractors.name, place: place.as('place'), all: all.as('all') })
     .from(payouts)
     .innerJoin(contractors, eq(contractors.id, payouts.contractor))
     .where(and(inArray(batch, [...ids]), eq(status, 'ready')))
@@ -239,6 +246,5 @@ async function findWaiting(db: Database, ids: readonly string[]): Promise<Map<st
     .from(unsent)
     .where(sql`${unsent.place} <= ${NAMES_SHOWN}`)
     .orderBy(unsent.batch, unsent.place)
-  const waiting = rows.map(({ batch: of, id, name }) => ({ of, id, name }))
-  return Map.groupBy(waiting, ({ of }) => of)
+  return Map.groupBy(rows, (row) => row.batch)
 }

@@ -18,19 +18,25 @@ interface Cause {
 
 const ANY_WAY: Advice = { again: () => '' }
 const REGISTERED: Advice = {
-  again: (count) => ` after ${count === 1 ? 'the recipient has' : 'the recipients have'} registered with the token`,
+  again: (count) => `, after ${count === 1 ? 'the recipient has' : 'the recipients have'} registered with the token`,
+}
+const BOTH_REGISTERED: Advice = {
+  again: (count) =>
+    `, after the sender and ${count === 1 ? 'the recipient' : 'the recipients'} have registered with the token`,
 }
 const NEW_DELEGATION: Advice = { again: () => ' in a run with a new delegation' }
 const CORRECTED: Advice = {
-  first: 'Tell the developer of the employer’s application that its calls are malformed',
-  again: () => ' with the corrected application',
+  again: () => ', after the developer of the application has corrected it: its calls are malformed',
 }
 const TOMORROW: Advice = { again: () => ' tomorrow, after the quotas are reset at 00:00 UTC' }
-const UNFROZEN: Advice = { ...ANY_WAY, first: 'Ask the token’s operator to unfreeze the account' }
+const UNFROZEN: Advice = {
+  ...ANY_WAY,
+  first: 'Ask the token’s operator whether the employer’s or the recipient’s account is frozen, and to unfreeze it',
+}
 
 /** The confidential token's errors that a transfer can cause (interface 0.8.0), explained for an operator. */
 const CONTRACT_ERRORS: Record<number, Cause> = {
-  3501: { meaning: 'sender or recipient is not registered', advice: REGISTERED },
+  3501: { meaning: 'sender or recipient is not registered', advice: BOTH_REGISTERED },
   [STALE_PROOF]: {
     meaning: 'the proof does not match the sender’s balance',
     advice: { again: (count) => ` with a new proof${count === 1 ? '' : ' for each'}` },
@@ -82,7 +88,7 @@ const ITEM_ERRORS = new Map<string, Advice>([
   [REFUSALS[422]['quota-stroops'], TOMORROW],
   [
     REFUSALS[422]['daily-budget'],
-    { ...ANY_WAY, first: 'Raise SPONSOR_DAILY_BUDGET in the service’s environment and restart the service' },
+    { ...ANY_WAY, first: 'Raise SPONSOR_DAILY_BUDGET for the service and every relay, and restart them' },
   ],
   [
     ITEM_FAILURES.failedTooOften,
@@ -142,7 +148,7 @@ export function explainItem(error: string): Cause {
 const adviseOnContract = (contractError: number): Advice =>
   CONTRACT_ERRORS[contractError]?.advice ?? {
     ...ANY_WAY,
-    first: `Find out what contract error ${contractError} means in the token’s documentation, and remove its cause`,
+    first: `Ask the token’s operator what contract error ${contractError} (interface 0.8.0) means, and what removes it`,
   }
 
 /** Explains a result or contract error; empty without either. */

@@ -3,7 +3,7 @@ import { batches, contractors, organisations, payouts } from '#drizzle/schema/di
 import type { Database } from '#lib/db/connection.ts'
 import { ACKNOWLEDGEMENT, acknowledgementRows, acknowledges, isUnacknowledged } from './acknowledgements.ts'
 import { type Attention, NAMES_SHOWN } from './attention.ts'
-import { describeCauses, type FailedFor, stepAfter } from './causes.ts'
+import { askTo, describeCauses, type FailedFor, stepAfter } from './causes.ts'
 import { CONDITIONS } from './conditions.ts'
 import { adviseOn, explainPayout } from './explanation.ts'
 import { outcomeOf, paysPayout, transferRows } from './transfer-rows.ts'
@@ -100,17 +100,12 @@ export async function listFailedBatches(db: Database, only?: string): Promise<{ 
 }
 
 /** The next step if one of the payouts may have been paid after all. */
-function checkFirst(failedCount: number): Pick<Attention, 'actor' | 'remedy' | 'request'> {
-  const step =
+const checkFirst = (failedCount: number) =>
+  askTo(
     failedCount === 1
-      ? 'check with the contractor that nothing has arrived, and then send the failed payout again'
-      : 'check with the contractors what has arrived, and send only the other failed payouts again'
-  return {
-    actor: 'employer',
-    remedy: `Ask the employer to ${step}.`,
-    request: `Please open your payroll application and ${step}.`,
-  }
-}
+      ? 'check with the contractor whether the payment arrived; cancel the payout if it did, and send it again if it did not'
+      : 'check with the contractors which payments arrived; cancel the payouts of those, and send only the others again',
+  )
 
 /**
  * Selects the failed payouts of batches with their rank in the batch, newest first, the batch's first failure, and whether

@@ -5,27 +5,30 @@ import type { Database } from '#lib/db/connection.ts'
 import { ITEM_FAILURES } from '#lib/relay/item-error.ts'
 import { ACKNOWLEDGEMENT, acknowledgementRows, acknowledges, isUnacknowledged } from './acknowledgements.ts'
 import { type Attention, NAMES_SHOWN, type NamedRecord } from './attention.ts'
-import { describeCauses, stepAfter } from './causes.ts'
+import { askTo, describeCauses, stepAfter } from './causes.ts'
 import { CONDITIONS } from './conditions.ts'
 import { explainItem } from './explanation.ts'
 import { findUsersOf } from './users.ts'
 
 const LIMIT = 20
 
-const NEW_JOB = 'start a new job for only the transfers that failed'
+/** A new job would begin again with the oldest contractor, who may have been paid. */
+const ANOTHER_BATCH = 'pay only those payees, in a batch of payouts and not in a new job, which would begin with others'
 
 const UNKNOWN = {
+  ...askTo(
+    'check with the payees which payments arrived, and to pay only the others, in a batch of payouts and not in a new job',
+  ),
   actor: 'operator',
-  remedy: 'Ask the employer to check with the contractors which payments arrived, and to pay only the others.',
-  request: 'Please check with the contractors which of these payments arrived, and pay only the others again.',
 } as const
 
 const TAMPERED = {
   actor: 'operator',
   why: 'manifest-invalid: the database differs from what the employer has signed, or the delegation was replaced',
   remedy:
-    'Ask the employer whether it has replaced the delegation of this run. Until it says so, assume that the database was tampered with, and pay nothing of this batch.',
-  request: 'Please tell us whether you replaced the delegation of this run after you signed it.',
+    'Tell the employer, by a contact that is not from this service, to pay nothing of this batch until it has compared each payee’s address with its own records.',
+  request:
+    'Please neither run nor pay this batch until we confirm. Did you replace its delegation after you signed the run? Please compare each payee’s address with your own records.',
 } as const
 
 /**
@@ -74,7 +77,6 @@ export async function listFailedJobs(db: Database, only?: { job: string } | { ba
     const { id, endedAt, failed, unknown, isTampered, all, acknowledgement } = job
     const failedFor = causes.get(id) ?? []
     const user = job.employer ? { organisation: job.employer } : users(job)
-    const contractors = (payees.get(id) ?? []).filter((one) => one.organisation === user.organisation?.id)
     return {
       ...CONDITIONS.jobFailed.notice,
       key: `job ${id}`,
@@ -90,10 +92,9 @@ export async function listFailedJobs(db: Database, only?: { job: string } | { ba
         ? TAMPERED
         : unknown > 0
           ? UNKNOWN
-          : stepAfter(failedFor, job.batch ? 'run the batch again' : NEW_JOB)),
+          : stepAfter(failedFor, job.batch ? 'run the batch again' : ANOTHER_BATCH)),
       ...user,
-      contractors: contractors.slice(0, NAMES_SHOWN),
-      moreContractors: Math.max(0, contractors.length - NAMES_SHOWN),
+      ...namePayees(payees.get(id) ?? [], user.organisation?.id),
       ...(endedAt && { acknowledgeable: { condition: 'jobFailed', subject: id, lastEvent: endedAt } }),
       acknowledgement,
       page: `/jobs/${id}`,
@@ -153,21 +154,39 @@ function causeOf({ status, error, short }: { status: ItemStatus; error: string |
   return { meaning: 'no relay channel had enough USDC', advice: { ...explainItem('').advice, first } }
 }
 
-/** Finds, by job, the contractors of any organisation whose addresses are the recipients of unresolved items. */
+/** Finds the recipients of unresolved items by job, with the contractors of any organisation who have the address. */
 async function findPayees(db: Database, jobs: readonly string[]) {
   if (jobs.length === 0) return new Map<string, never>()
+  const isContractor = and(eq(contractors.address, batchItems.recipient), isNull(contractors.deletedAt))
+  const { id, name, organisation } = contractors
   const rows = await db
-    .selectDistinct({
-      job: batchItems.job,
-      id: contractors.id,
-      name: contractors.name,
-      organisation: contractors.organisation,
-    })
+    .selectDistinct({ job: batchItems.job, recipient: batchItems.recipient, id, name, organisation })
     .from(batchItems)
     .innerJoin(batchJobs, eq(batchJobs.id, batchItems.job))
-    .innerJoin(contractors, eq(contractors.address, batchItems.recipient))
-    .where(and(inArray(batchItems.job, [...jobs]), isUnresolved, isNull(contractors.deletedAt)))
+    .leftJoin(contractors, isContractor)
+    .where(and(inArray(batchItems.job, [...jobs]), isUnresolved))
   return Map.groupBy(rows, ({ job }) => job)
+}
+
+/** The first payees in words: contractors of the organisation by name, and others by address. */
+function namePayees(
+  payees: readonly { recipient: string | null; id: string | null; name: string | null; organisation: string | null }[],
+  organisation: string | undefined,
+): Pick<Attention, 'contractors' | 'recipients' | 'moreContractors'> {
+  const own = payees.flatMap((one) =>
+    one.id !== null && one.name !== null && one.organisation === organisation
+      ? [{ ...one, id: one.id, name: one.name }]
+      : [],
+  )
+  const named = new Set(own.map(({ recipient }) => recipient))
+  const others = new Set(payees.flatMap(({ recipient }) => (recipient && !named.has(recipient) ? [recipient] : [])))
+  const shown = own.slice(0, NAMES_SHOWN)
+  const recipients = [...others].slice(0, NAMES_SHOWN - shown.length)
+  return {
+    contractors: shown.map(({ id, name }) => ({ id, name })),
+    recipients,
+    moreContractors: own.length + others.size - shown.length - recipients.length,
+  }
 }
 
 export const isOf = (only: { job: string } | { batch: string }) =>

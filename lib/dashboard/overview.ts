@@ -1,3 +1,5 @@
+import { eq } from 'drizzle-orm'
+import { relayChannels } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import type { Attention } from './attention.ts'
 import { listOverdueTransfers, listStalledBatches } from './delays.ts'
@@ -23,7 +25,7 @@ export async function readAttention(
   ])
   const listed = new Set(overdue.map(({ batch }) => batch?.id))
   const onlyStalled = stalled.filter(({ batch }) => !listed.has(batch?.id))
-  const items = await addUsers(db, [...failed.items, ...onlyStalled, ...overdue, ...failedJobs, ...stalledJobs])
+  const items = await complete(db, [...failed.items, ...onlyStalled, ...overdue, ...failedJobs, ...stalledJobs])
   return {
     items: items.sort(
       (one, other) => rankOf(one) - rankOf(other) || (one.since?.getTime() ?? 0) - (other.since?.getTime() ?? 0),
@@ -38,9 +40,9 @@ export async function readAttentionOf(
   now: Date,
   record: { batch: string } | { transfer: string } | { job: string },
 ): Promise<Attention[]> {
-  if ('transfer' in record) return await addUsers(db, await listOverdueTransfers(db, now, record))
+  if ('transfer' in record) return await complete(db, await listOverdueTransfers(db, now, record))
   if ('job' in record) {
-    return await addUsers(db, [...(await listFailedJobs(db, record)), ...(await listStalledJobs(db, now, record))])
+    return await complete(db, [...(await listFailedJobs(db, record)), ...(await listStalledJobs(db, now, record))])
   }
   const [failed, overdue, stalled, failedRuns, stalledRuns] = await Promise.all([
     listFailedBatches(db, record.batch),
@@ -50,15 +52,26 @@ export async function readAttentionOf(
     listStalledJobs(db, now, record),
   ])
   const late = overdue.length === 0 ? stalled : overdue
-  return await addUsers(db, [...late, ...failedRuns, ...stalledRuns, ...failed.items])
+  return await complete(db, [...late, ...failedRuns, ...stalledRuns, ...failed.items])
 }
 
-async function addUsers(db: Database, items: readonly Attention[]): Promise<Attention[]> {
-  const users = await findUsers(
-    db,
-    items.flatMap(({ organisation }) => organisation?.id ?? []),
-  )
-  return items.map((item) => ({ ...item, users: users.get(item.organisation?.id ?? '') ?? item.users ?? [] }))
+async function complete(db: Database, items: readonly Attention[]): Promise<Attention[]> {
+  if (items.length === 0) return []
+  const organisations = items.flatMap(({ organisation }) => organisation?.id ?? [])
+  const [users, moved] = await Promise.all([
+    findUsers(db, organisations),
+    db.$count(relayChannels, eq(relayChannels.problem, 'moved')),
+  ])
+  return items.map((item) => ({
+    ...(moved > 0 && item.asksToPay ? postponed(item) : item),
+    users: users.get(item.organisation?.id ?? '') ?? item.users ?? [],
+  }))
+}
+
+/** An item that would have the employer pay payees whom a held channel may have paid, as after a restore from a backup. */
+function postponed({ request: _, ...item }: Attention): Attention {
+  const remedy = 'Wait until every held channel is released: it may have paid some of these payees.'
+  return { ...item, actor: 'operator', remedy }
 }
 
 const rankOf = ({ actor }: Attention) => (actor === 'operator' ? 0 : 1)

@@ -47,7 +47,7 @@ test('shows a failed payout with its reason, here and among the attention items'
   await expect(attention).toContainText(`${ORGANISATION} (${payroll.employer.signer.publicKey()}`)
   await expect(attention).toContainText('· Bonus round · Grace Hopper')
   await expect(attention).toContainText('another transaction of the account')
-  await expect(attention).toContainText('Ask the employer to check with the contractor that nothing has arrived')
+  await expect(attention).toContainText('Ask the employer to check with the contractor whether the payment arrived')
   // A wallet can't be emailed, so the operator has the words.
   await expect(attention).toContainText(/Tell ?“Please open your payroll application and check with the contractor/)
   await attention.getByRole('link', { name: 'Grace Hopper' }).click()

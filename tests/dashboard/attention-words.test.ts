@@ -20,6 +20,9 @@ const ITEM: Attention = {
     { sub: 'GABC', email: null },
   ],
   batch: { id: 'b', name: 'Night shift' },
+  contractors: [{ id: 'c', name: 'Ada' }],
+  recipients: ['GPAYEE'],
+  moreContractors: 3,
   page: '/batches/b',
 }
 
@@ -44,6 +47,7 @@ test('composes an email to the users with an email, with the facts and the reque
     [
       'Night shift · Lighthouse Bakery: 4 of 7 unpaid for 3 h.',
       'Since: 2026-11-20 09:00 UTC.',
+      'Payees: Ada, GPAYEE and 3 more.',
       'Why: 3 paid & 4 waiting.',
       '',
       'Please send the remaining 4 payouts.',

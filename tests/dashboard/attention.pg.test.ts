@@ -123,7 +123,7 @@ beforeAll(async () => {
   await payout(moving, 'Ada', { status: 'paid', transfer: 'succeeded', at: 2, settled: 1 })
   const still = await batch('Still', 'started', 500, [9, 4, 0])
   await payout(still, 'Grace', { status: 'paid', transfer: 'succeeded', at: 181, settled: 180 })
-  for (const name of ['Barbara', 'Radia', 'Donald', 'Tony']) await waiting(still, name)
+  for (const name of ['Barbara', 'Radia', 'Donald', 'Tony', 'Leslie']) await waiting(still, name)
   const failed = await batch('Failed', 'failed', 400, [2, 0, 2])
   await payout(failed, 'Alan', { status: 'failed', transfer: 'expired', at: 60, settled: 50, error: 'expired' })
   await payout(failed, 'Edsger', { status: 'failed', transfer: 'failed', at: 60, settled: 55, error: 'failed' })
@@ -157,7 +157,6 @@ test('lists every failed, stalled or overdue record once, by name, with the oper
     ['1 of 1 payout failed', 'Old', 'Northwind', 'Joan', 15_000],
     ['2 of 2 payouts failed', 'Failed', 'Northwind', 'Alan, Edsger', 55],
   ])
-  // The records contain four, all of them named; the batch counts five unsent ones.
   expect(items[0]).toMatchObject({ moreContractors: 1, why: expect.stringContaining('4 paid, 0 failed, 5 waiting') })
   expect(items[0]?.remedy).toBe('Ask the employer to send the remaining 5 payouts.')
   expect(items[0]?.request).toMatch(/send the remaining 5 payouts, or cancel them\.$/)
@@ -274,7 +273,7 @@ test('lists a failed or stalled relay job with its organisation and users, until
     why: 'no relay channel had enough USDC',
     actor: 'operator',
     remedy:
-      'Send USDC by confidential transfer to the relay channel GONE; then ask the employer to start a new job for only the transfers that failed.',
+      'Send USDC by confidential transfer to the relay channel GONE; then ask the employer to pay only those payees, in a batch of payouts and not in a new job, which would begin with others.',
     organisation: { name: 'Northwind' },
     users: [{ sub: 'ada', email: 'ada@northwind.example' }],
     contractors: [{ name: 'Hedy' }],
@@ -421,8 +420,39 @@ test('names a run whose rows differ from its manifest, for the operator', async 
     what: '2 of 2 transfers failed',
     why: expect.stringContaining('manifest-invalid'),
     remedy: expect.stringContaining('pay nothing of this batch'),
+    request: expect.stringContaining('neither run nor pay this batch'),
     actor: 'operator',
   })
+})
+
+test('has no payee paid again while a channel is held, which may have paid it', async () => {
+  const read = async () => {
+    const { items } = await readAttention(db, NOW)
+    return items.filter(({ batch: of }) => of?.name === 'Still' || of?.name === 'Failed')
+  }
+  const before = await read()
+  expect(before.map(({ request }) => request)).toEqual([
+    expect.stringContaining('send'),
+    expect.stringContaining('send'),
+  ])
+  await db.insert(relayChannels).values({ token: 'C', address: 'GMOVED', seenAt: NOW, problem: 'moved', movedAt: NOW })
+  for (const item of await read()) {
+    expect(item).toMatchObject({ actor: 'operator', remedy: expect.stringMatching(/^Wait until every held channel/) })
+    expect(item).not.toHaveProperty('request')
+  }
+  await db.delete(relayChannels)
+  expect(await read()).toEqual(before)
+})
+
+test('names the payees of a failed job by address if they are no contractors', async () => {
+  const job = jobRow({ userSub: 'ada', status: 'failed', createdAt: before(20) })
+  const items = ['GHEDY', ...Array.from({ length: 5 }, (_, n) => `GOTHER${n}`)].map((recipient, position) =>
+    itemRow({ job: job.id, position, recipient, queuedAt: before(20), status: 'failed', error: 'e' }),
+  )
+  await insertRows(db, { jobs: [job], items })
+  expect(await readAttentionOf(db, NOW, { job: job.id })).toMatchObject([
+    { contractors: [{ name: 'Hedy' }], recipients: ['GOTHER0', 'GOTHER1', 'GOTHER2'], moreContractors: 2 },
+  ])
 })
 
 test('says what the items of a stalled job wait for, and names the next step by the state of the channels', async () => {
@@ -464,7 +494,7 @@ test.each([
     const [item] = await readAttentionOf(db, NOW, { job: job.id })
     expect(item?.what).toBe(what)
     expect(item?.why).toContain('the RPC’s history begins after the transfer')
-    expect(item?.remedy).toMatch(/check with the contractors which payments arrived/)
+    expect(item?.remedy).toMatch(/check with the payees which payments arrived/)
   },
 )
 
@@ -492,6 +522,9 @@ test('lists a payout whose transfer can no longer be decided', async () => {
   const { items } = await readAttention(db, NOW)
   const [item] = items.filter(({ batch: of }) => of?.name === 'Lost')
   expect([item?.what, item?.contractors?.map(({ name }) => name)]).toEqual(['unknown whether Hedy was paid', ['Hedy']])
+  // Once that is acknowledged, no employer is asked to send a payout that may have been paid.
+  expect(await dismiss(item)).toBe(true)
+  expect((await readAttention(db, NOW)).items.filter(({ batch: of }) => of?.name === 'Lost')).toEqual([])
 })
 
 test('counts failed batches beyond the 20 listed ones, including old ones, but not on the page of one batch', async () => {
@@ -572,7 +605,7 @@ test('asks to check what has arrived before failed payouts are sent again that m
   expect(await readRemedy()).toMatch(/^Ask the employer to send the 2 failed payouts again/)
   await database.pool.query(`UPDATE transfers SET result_code = 'txBadSeq' WHERE account = $1`, [`Replaced ${id}`])
   expect(await readRemedy()).toBe(
-    'Ask the employer to check with the contractors what has arrived, and send only the other failed payouts again.',
+    'Ask the employer to check with the contractors which payments arrived; cancel the payouts of those, and send only the others again.',
   )
   await database.pool.query(`UPDATE batches SET failed_count = 0 WHERE id = $1`, [id])
 })

@@ -18,7 +18,7 @@ const remedyOf = (...failures: FailedFor[]) => stepAfter(failures, AGAIN).remedy
 
 test.each([
   ['allowance-short', /^the escrow does not cover .* \(allowance-short\)$/, ' in a run with a new delegation'],
-  ['recipient-unregistered', /not registered with the token/, ' after the recipient has registered with the token'],
+  ['recipient-unregistered', /not registered with the token/, ', after the recipient has registered with the token'],
 ])('explains a payout that a run could not pay, even after a failed transfer: %s', (error, meaning, how) => {
   for (const transfer of [null, STALE]) {
     const failure = failed({ error, outcome: transfer })
@@ -34,10 +34,18 @@ test('explains a payout by its transfer, and not at all without one', () => {
 })
 
 test.each([
-  [{ contractError: 3501 }, 'employer', 'Ask the employer to send them again after the recipient has registered'],
+  [
+    { contractError: 3501 },
+    'employer',
+    'Ask the employer to send them again, after the sender and the recipient have registered',
+  ],
   [{ contractError: 3506 }, 'employer', 'Ask the employer to send them again with a new proof.'],
-  [{ contractError: 3507 }, 'operator', 'Tell the developer of the employer’s application '],
-  [{ contractError: 3999 }, 'operator', 'Find out what contract error 3999 means in the token’s documentation, '],
+  [
+    { contractError: 3507 },
+    'employer',
+    'Ask the employer to send them again, after the developer of the application has ',
+  ],
+  [{ contractError: 3999 }, 'operator', 'Ask the token’s operator what contract error 3999 (interface 0.8.0) means, '],
   [
     { status: 'expired', resultCode: null, refusalCode: 'txInsufficientBalance' },
     'operator',
@@ -56,8 +64,9 @@ test('has an account unfrozen by the token’s operator, not by the employer', (
   const step = stepAfter([failed({ error: 'account-frozen', outcome: null })], AGAIN)
   expect(step).toMatchObject({
     actor: 'operator',
-    remedy: 'Ask the token’s operator to unfreeze the account; then ask the employer to send them again.',
-    request: 'Please open your payroll application and send them again.',
+    remedy:
+      'Ask the token’s operator whether the employer’s or the recipient’s account is frozen, and to unfreeze it; then ask the employer to send them again.',
+    request: 'The cause has been removed. Please open your payroll application and send them again.',
   })
 })
 
@@ -68,7 +77,7 @@ test('counts the reasons of several failures, and says how each is sent again', 
     /^4: the proof does not match .*; 2: the recipient.s account is not registered/,
   )
   expect(remedyOf(unregistered, stale, unregistered, stale)).toBe(
-    'Ask the employer to send them again: 4 with a new proof for each, 2 after the recipients have registered with the token.',
+    'Ask the employer to send them again: 4 with a new proof for each; 2 after the recipients have registered with the token.',
   )
   const others = ['a', 'b', 'c', 'd', 'e'].map((meaning, index) => ({ ...stale, meaning, count: 9 - index }))
   expect(describeCauses(others)).toBe('9: a; 8: b; 7: c; 11: other reasons')
@@ -77,8 +86,12 @@ test('counts the reasons of several failures, and says how each is sent again', 
 
 test.each([
   [ITEM_FAILURES.recipientUnregistered, 'the recipient is not registered', ' after the recipient has registered'],
-  ['the transfer would fail: contract error 3501', /3501/, ' after the recipient has registered'],
-  ['the transfer would fail: contract error 3999', 'contract error 3999', 'Find out what contract error 3999 means'],
+  ['the transfer would fail: contract error 3501', /3501/, ', after the sender and the recipient have registered'],
+  [
+    'the transfer would fail: contract error 3999',
+    'contract error 3999',
+    'what contract error 3999 (interface 0.8.0) means',
+  ],
   [ITEM_FAILURES.failedTooOften, /too often/, 'Remove the cause for which its transfers failed'],
   ['the daily budget of the sponsor is used up', /budget/, 'Raise SPONSOR_DAILY_BUDGET'],
   ['the daily fee quota of this account is used up', /quota/, ' tomorrow'],

@@ -110,17 +110,17 @@ test.each<[Record<string, string>, what: string, remedy: RegExp]>([
   [
     { SPONSOR_SEED: '' },
     'Every transfer is refused: no fees are paid',
-    /^Set SPONSOR_SEED .* seed .* restart the service\.$/,
+    /^Set SPONSOR_SEED to the value that npm run setup wrote, .* restart them\.$/,
   ],
   [
     { CONFIDENTIAL_TOKEN: '' },
     'Every transfer is refused, and no contractor becomes ready: no token is configured',
-    /^Set CONFIDENTIAL_TOKEN .* contract id /,
+    /^Set CONFIDENTIAL_TOKEN to the value that npm run setup wrote, /,
   ],
   [
     { SPONSOR_CONTRACTS: 'none' },
     'Every transfer is refused: no contract is sponsored',
-    /^Remove SPONSOR_CONTRACTS .* restart it/,
+    /^Remove SPONSOR_CONTRACTS .* restart them/,
   ],
 ])('%j needs attention, since no payroll works without it', (variables, what, remedy) => {
   const settings = composeSettings(readEnvironment({ ...WHOLE, ...variables }))
@@ -149,7 +149,7 @@ test.each<[Partial<ServiceState>, what: string, words: RegExp]>([
   [
     { ready: { ...QUIET.ready, archive: { ok: false, ingestedThrough: 7, behind: 900, historyLeft: 80, gaps: 0 } } },
     'The archive is far behind',
-    /900 ledgers.*in 80 ledgers.*log/,
+    /900 ledgers.*in 80 ledgers \(about 0 h\).*log/,
   ],
   [
     { ready: { ...QUIET.ready, archive: { ok: false, behind: 900, problem: 'ingestion has not started' } } },
@@ -165,7 +165,7 @@ test.each<[Partial<ServiceState>, what: string, words: RegExp]>([
   [
     { ready: { ...QUIET.ready, ledger: { ok: false, problem: 'the last ledger is old' } } },
     'The ledger cannot be followed',
-    /the last ledger is old \(soroban-testnet.stellar.org\).*STELLAR_RPC_URL .* restart the service/,
+    /the last ledger is old \(soroban-testnet.stellar.org\).*STELLAR_RPC_URL .* week of history.* restart them/,
   ],
   [
     {
@@ -175,7 +175,7 @@ test.each<[Partial<ServiceState>, what: string, words: RegExp]>([
       },
     },
     'The sponsor’s balance is low',
-    /7.50 XLM are available; 100 transfers with the highest fee need 50.00 XLM, .* cost 0.00 XLM Send 93 XLM to GSPONSOR\./,
+    /7.50 XLM are available; 100 transfers with the highest fee need 50.00 XLM, .* cost 0.00 XLM Send 93 testnet XLM to GSPONSOR\./,
   ],
   [
     {
@@ -192,9 +192,9 @@ test.each<[Partial<ServiceState>, what: string, words: RegExp]>([
       },
     },
     'Today’s budget is nearly used',
-    /1 transfer has used 0.000008 of 0.00001 XLM \(80 %\) since 00:00 UTC; GBUSY made 1 of them.*SPONSOR_DAILY_BUDGET .* to 200 /,
+    /1 transfer has used 0.000008 of 0.00001 XLM \(80 %\) since 00:00 UTC; GBUSY made 1 of them \(its limit is 500\).*busiest accounts.*SPONSOR_DAILY_BUDGET to 200 /,
   ],
-  [{ ready: { ...QUIET.ready, relay: { ok: false, channels: 0 } } }, 'No relay is running', /npm run relay/],
+  [{ ready: { ...QUIET.ready, relay: { ok: false, channels: 0 } } }, 'No relay is running', /Set up a relay/],
   [{ channels: [{ ...CHANNEL, problem: 'registration' }] }, 'cannot pay', /not registered.*npm run setup/],
 ])('lists case %$', (state, what, words) => {
   const [item, ...others] = serviceAttention(stateOf(state))

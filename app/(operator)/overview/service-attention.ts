@@ -1,7 +1,9 @@
+import type { ChannelProblem } from '#drizzle/schema/relay.ts'
 import type { Attention } from '#lib/dashboard/attention.ts'
 import { type ChannelLine, PROBLEM_EXPLANATIONS, START_RELAY } from '#lib/dashboard/channels.ts'
 import { BUDGET_PERCENT, CONDITIONS, SPONSOR_DAYS } from '#lib/dashboard/conditions.ts'
 import { reachedAt, type Spending } from '#lib/dashboard/spending.ts'
+import { RELEASE_REFUSAL_EXPLANATIONS } from '#lib/relay/release-request.ts'
 import { type FoundProblem, LEDGERS_MISSING, LOW_FLOAT_TRANSFERS, type Readiness } from '#lib/server/readiness.ts'
 import type { Settings } from '#lib/server/settings.ts'
 import { parseUnits } from '#lib/text/money.ts'
@@ -45,8 +47,11 @@ const item = (name: NoticeName, details: Partial<Attention>): Attention => ({
   ...details,
 })
 
+/** The relays have variables of their own. */
 const setVariable = (name: string, value: string) =>
-  `Set ${name} in the service’s environment to ${value}, and restart the service.`
+  `Set ${name} to ${value}, in the environments of the service and its relays, and restart them.`
+
+const FROM_SETUP = 'the value that npm run setup wrote'
 
 /** The problem of a part in words, with the error behind it. */
 const wordsOf = ({ problem, cause }: FoundProblem) => (cause === undefined ? problem : `${problem}: ${cause}`)
@@ -62,18 +67,18 @@ function reachability({ ready: { database, ledger }, problems, settings, now }: 
         why: `${ofDatabase?.cause ?? 'it does not respond'}; requests that need it get a 503, transfers a 500`,
         remedy: settings.embedsDatabase
           ? `Restart the service, which contains the database. ${lost}`
-          : `Start the PostgreSQL server that DATABASE_URL names. ${lost}`,
+          : `Make the PostgreSQL server of DATABASE_URL reachable again, with its present data. ${lost}`,
       }),
     )
   }
   if (!ledger.ok) {
     const ofLedger = problems.find(({ part }) => part === 'ledger')
     const age = typeof ledger.age === 'number' ? ledger.age : undefined
-    const value = `an RPC that follows ${settings.network.name}`
+    const value = `an RPC that follows ${settings.network.name} and keeps a week of history`
     items.push(
       item('ledgerUnreachable', {
         since: age === undefined ? ofLedger?.since : new Date(now.getTime() - age * 1_000),
-        why: `${ofLedger ? wordsOf(ofLedger) : ledger.problem} (${new URL(settings.network.rpcUrl).host})`,
+        why: `${ofLedger ? wordsOf(ofLedger) : ledger.problem} (${new URL(settings.network.rpcUrl).host})${age === undefined ? '' : '; other RPCs are as late only while the network is halted'}`,
         remedy: `${setVariable('STELLAR_RPC_URL', value)} Open transfers stay open until then.`,
       }),
     )
@@ -96,25 +101,28 @@ function sponsorship(state: ServiceState): Attention[] {
       item('sponsorRunsDry', {
         since: problem?.since,
         why: `${xlm(available, 2)} XLM are available; ${LOW_FLOAT_TRANSFERS} transfers with the highest fee need ${xlm(reserve, 2)} XLM, and the last 24 hours cost ${xlm(spending?.spentInDay ?? 0n, 2)} XLM`,
-        remedy: `Send ${groupDigits(wholeXlm(target - available))} XLM to ${sponsor.address}.`,
+        remedy: `Send ${groupDigits(wholeXlm(target - available))} ${settings.network.name === 'testnet' ? 'testnet ' : ''}XLM to ${sponsor.address}.`,
       }),
     )
     // While the ledger cannot be followed, that is the reason.
   } else if (!sponsor.ok && ledger.ok) {
     const what = 'The sponsor’s balance is unknown'
     const why = problem ? wordsOf(problem) : `${sponsor.problem}`
-    const remedy = setVariable('STELLAR_RPC_URL', 'another RPC')
+    const remedy = setVariable('STELLAR_RPC_URL', 'another RPC that keeps a week of history')
     items.push(item('sponsorRunsDry', { since: problem?.since, what, why, remedy }))
   }
   if (spending && limits && usedOf(spending) * 100n >= limits.dailyBudget * BigInt(BUDGET_PERCENT)) {
     const { count } = spending.everybody
     const [busiest] = spending.busiest
-    const share = busiest && count > 0 ? `; ${busiest.account} made ${groupDigits(busiest.count)} of them` : ''
+    const share =
+      busiest && count > 0
+        ? `; ${busiest.account} made ${groupDigits(busiest.count)} of them (its limit is ${groupDigits(limits.transfersPerAccount)})`
+        : ''
     items.push(
       item('budgetNearlyUsed', {
         since: reachedAt(spending, now, (limits.dailyBudget * BigInt(BUDGET_PERCENT)) / 100n),
         why: `${groupDigits(count)} ${count === 1 ? 'transfer has' : 'transfers have'} used ${xlm(usedOf(spending), 2)} of ${xlm(limits.dailyBudget, 2)} XLM (${(usedOf(spending) * 100n) / (limits.dailyBudget || 1n)} %) since 00:00 UTC${share}`,
-        remedy: setVariable('SPONSOR_DAILY_BUDGET', `${2n * limits.dailyBudget} (stroops, twice today’s budget)`),
+        remedy: `Check the busiest accounts under “Used of today’s budget”. For legitimate use, set SPONSOR_DAILY_BUDGET to ${2n * limits.dailyBudget} (stroops, twice as much) for the service and its relays, and restart them.`,
       }),
     )
   }
@@ -123,20 +131,27 @@ function sponsorship(state: ServiceState): Attention[] {
 
 const wholeXlm = (stroops: bigint) => Number((stroops + 9_999_999n) / 10_000_000n)
 
+/** Whom a channel's problem concerns, if not all that it would pay. A run is paid out of the employer's escrow. */
+const AFFECTED: Partial<Record<ChannelProblem, string>> = {
+  balance: 'jobs that the channel would pay; it still pays runs',
+  history: 'jobs that the channel would pay; it still pays runs',
+  moved: 'every job and run that was queued before, on all channels',
+}
+
 const usedOf = ({ everybody }: Spending): bigint => everybody.used + everybody.held
 
 function relays({ ready: { relay, database }, problems, settings, channels, startsRelay }: ServiceState): Attention[] {
   if (relay.configured === false || !database.ok || startsRelay) return []
-  const items = channels.flatMap(({ address, isRunning, problem, problemSince }) => {
+  const items = channels.flatMap(({ address, isRunning, problem, problemSince, releaseRefusal }) => {
     if (!isRunning || problem === null) return []
     const { meaning, remedy } = PROBLEM_EXPLANATIONS[problem]
     return item('channelProblem', {
       key: `channel ${address}`,
-      level: relay.ok ? 'late' : 'bad',
+      level: relay.ok && problem !== 'moved' ? 'late' : 'bad',
       since: problemSince ?? undefined,
       name: `Channel ${address.slice(0, 4)}…${address.slice(-4)}`,
-      affected: 'jobs and runs that the channel would pay',
-      why: meaning,
+      affected: AFFECTED[problem] ?? 'jobs and runs that the channel would pay',
+      why: `${meaning}${releaseRefusal ? `; the last release was refused: ${RELEASE_REFUSAL_EXPLANATIONS[releaseRefusal]}` : ''}`,
       remedy: `${remedy.replace('its address', address)}.`,
       ...(problem === 'moved' && { heldChannel: address }),
       page: '/jobs',
@@ -153,11 +168,16 @@ function relays({ ready: { relay, database }, problems, settings, channels, star
         : `${seen.length === 1 ? 'its channel has not' : `none of its ${seen.length} channels has`} been announced since`,
     remedy: settings.embedsDatabase
       ? 'Restart the service, which runs the relay: its log names what stopped it in the lines with “relay”.'
-      : `${START_RELAY}: its log names what stopped it.`,
+      : seen.length === 0
+        ? 'Set up a relay with this DATABASE_URL and CONFIDENTIAL_TOKEN as in docs/deploy.md, “Relays on several machines”.'
+        : `${START_RELAY}: its log names what stopped it.`,
     page: '/jobs',
   })
   return [stopped, ...items]
 }
+
+/** How long a ledger takes on the Stellar networks. */
+const LEDGER_SECONDS = 5
 
 function archived({ ready: { archive }, problems }: ServiceState): Attention[] {
   if (archive.behind === undefined) return []
@@ -169,7 +189,7 @@ function archived({ ready: { archive }, problems }: ServiceState): Attention[] {
     why:
       archive.ingestedThrough === undefined
         ? 'ingestion has not started'
-        : `${groupDigits(Number(archive.behind))} ledgers are not stored yet; the RPC drops the first of them in ${groupDigits(Number(archive.historyLeft))} ledgers`,
+        : `${groupDigits(Number(archive.behind))} ledgers are not stored yet; the RPC drops the first of them in ${groupDigits(Number(archive.historyLeft))} ledgers (about ${Math.round((Number(archive.historyLeft) * LEDGER_SECONDS) / 3600)} h)`,
     remedy: 'Search the service’s log for “archive”: it names what ingestion waits for.',
   })
   const gap = item('archiveGap', {
@@ -188,8 +208,8 @@ function gaps({ settings: { sponsor, token }, startedAt: since }: ServiceState):
     items.push(
       item('sponsorMissing', {
         since,
-        why: 'SPONSOR_SEED is not set',
-        remedy: setVariable('SPONSOR_SEED', 'the secret seed (S…) of an account with XLM'),
+        why: 'this process started without SPONSOR_SEED',
+        remedy: setVariable('SPONSOR_SEED', FROM_SETUP),
       }),
     )
   }
@@ -197,16 +217,17 @@ function gaps({ settings: { sponsor, token }, startedAt: since }: ServiceState):
     items.push(
       item('tokenMissing', {
         since,
-        why: 'CONFIDENTIAL_TOKEN is not set',
-        remedy: setVariable('CONFIDENTIAL_TOKEN', 'the contract id (C…) of the confidential token'),
+        why: 'this process started without CONFIDENTIAL_TOKEN',
+        remedy: setVariable('CONFIDENTIAL_TOKEN', FROM_SETUP),
       }),
     )
   } else if (sponsor && !paysForAnything(sponsor.rules)) {
     items.push(
       item('nothingSponsored', {
         since,
-        why: 'SPONSOR_CONTRACTS is empty or none',
-        remedy: 'Remove SPONSOR_CONTRACTS from the service’s environment, and restart it: the token is then sponsored.',
+        why: 'an operator has set SPONSOR_CONTRACTS to none',
+        remedy:
+          'Remove SPONSOR_CONTRACTS from the environments of the service and its relays, and restart them: they then sponsor the token.',
       }),
     )
   }
