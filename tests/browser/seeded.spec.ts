@@ -148,7 +148,9 @@ test('shows for each stuck record what happened, since when, for whom, why and w
   const { pathname, searchParams } = new URL((await mail.getAttribute('href')) ?? '')
   expect(decodeURIComponent(pathname)).toBe('tessa@lighthouse.example')
   expect(searchParams.get('subject')).toBe('Weekend shift · Lighthouse Bakery: 2 of 7 payouts failed')
-  expect(searchParams.get('body')).toMatch(/Since: .* UTC\.\r\nWhy: the proof .*\r\n\r\nPlease open your payroll/)
+  expect(searchParams.get('body')).toMatch(
+    /Since: .* UTC\.\r\nPayees: .*\.\r\nWhy: the proof .*\r\n\r\nPlease open your payroll/,
+  )
 })
 
 test('looks up an overdue transfer from the overview, and returns to it', async ({ page }) => {
