@@ -34,7 +34,7 @@ export function AttentionItems({ items, ...page }: AttentionItemsProps) {
 type AttentionItemProps = Omit<AttentionItemsProps, 'items'> & { item: Attention }
 
 function AttentionItem({ item, back, network, now }: AttentionItemProps) {
-  const { level, since, affected, why, remedy, request, page, acknowledgement } = item
+  const { level, since, affected, why, remedy, request, telling, page, acknowledgement } = item
   const title = titleOf(item, now)
   const message = messageAbout(item, now)
   const isOfRecord = item.organisation || item.batch || item.contractors?.length || item.users?.length
@@ -69,7 +69,7 @@ function AttentionItem({ item, back, network, now }: AttentionItemProps) {
         </Row>
         {message && !mailAbout(item, now) && (
           <Row term="Tell">
-            “{request}” <CopyButton value={message.body} label="Copy the whole message" />
+            “{request ?? telling}” <CopyButton value={message.body} label="Copy the whole message" />
           </Row>
         )}
         {acknowledgement && (

@@ -11,7 +11,7 @@ export function titleOf(item: Attention, now: Date): string {
 
 /** What the organisation's users are told about an item: its facts, and the next step. Undefined if nothing is asked of them. */
 export function messageAbout(item: Attention, now: Date): { subject: string; body: string } | undefined {
-  const { request, since, why, contractors = [], recipients = [], moreContractors = 0 } = item
+  const { request = item.telling, since, why, contractors = [], recipients = [], moreContractors = 0 } = item
   if (request === undefined) return undefined
   const subject = titleOf(item, now)
   const payees = [...contractors.map(({ name }) => name), ...recipients]
@@ -25,11 +25,11 @@ export function messageAbout(item: Attention, now: Date): { subject: string; bod
   return { subject, body: [...facts, '', request].join('\r\n') }
 }
 
-/** A mailto URL (RFC 6068) with that message; undefined if there is none, or no user has an email. */
+/** A mailto URL (RFC 6068) that requests the next step; undefined if nothing is requested, or no user has an email. */
 export function mailAbout(item: Attention, now: Date): string | undefined {
   const recipients = (item.users ?? []).flatMap(({ email }) => (email === null ? [] : encodeURIComponent(email)))
   const message = messageAbout(item, now)
-  if (!message || recipients.length === 0) return undefined
+  if (!message || item.request === undefined || recipients.length === 0) return undefined
   const { subject, body } = message
   return `mailto:${recipients.join(',')}?subject=${encodeURIComponent(subject)}&body=${encodeURIComponent(body)}`
 }

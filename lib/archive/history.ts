@@ -40,13 +40,27 @@ export async function openArchive(db: Database, token: string): Promise<Archive 
   return { generation, token: own, registries, ranges, ...ends }
 }
 
-/** How far every stream of an archive is ingested, its registries included, and how many gaps they have. */
+/**
+ * How far every stream of an archive is ingested, its registries included, how many gaps they have, and the first and the
+ * last missing ledger.
+ */
 export async function readCoverage(db: Database, { token, registries }: Archive) {
   const streams = [token, ...registries].map(({ id }) => id)
   const ranges = Map.groupBy(await findRanges(db, streams), ({ stream }) => stream)
   const ends = streams.map((id) => ranges.get(id)?.at(-1)?.throughLedger ?? 0)
-  const gaps = [...ranges.values()].reduce((sum, own) => sum + own.length - 1, 0)
-  return { ingestedThrough: Math.min(...ends), gaps }
+  const missing = [...ranges.values()].flatMap((own) =>
+    own
+      .slice(1)
+      .map(({ fromLedger }, index) => ({ from: (own[index]?.throughLedger ?? 0) + 1, through: fromLedger - 1 })),
+  )
+  return {
+    ingestedThrough: Math.min(...ends),
+    gaps: missing.length,
+    ...(missing.length > 0 && {
+      missingFrom: Math.min(...missing.map(({ from }) => from)),
+      missingThrough: Math.max(...missing.map(({ through }) => through)),
+    }),
+  }
 }
 
 /** The events to read: ledgers inclusive, `after` an event's id, at most `limit`. */

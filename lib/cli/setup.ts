@@ -10,7 +10,7 @@ import { setupServices } from './setup/services.ts'
 const USAGE = `npm run setup -- --deployment FILE_OR_URL [--channels N] [--env FILE] [--sponsor-seed S...]
 
 Creates or checks the accounts that a service needs on the network of a confidential token: a sponsor funded by
-friendbot, a faucet, and N channels for relays (3). The document was written by the token's deployment; its
+friendbot, a faucet, and N channels for relays (3, or as many as there are seeds). The document was written by the token's deployment; its
 secrets are not read. If it is a file, the relay's public key and channels are added to it, for wallets.
 
 Writes the environment for the service and relays to FILE (.env), readable only by its owner, before it asks the network
@@ -27,13 +27,13 @@ await runCommand({
   usage: USAGE,
   options: {
     deployment: { type: 'string' },
-    channels: { type: 'string', default: '3' },
+    channels: { type: 'string' },
     env: { type: 'string', default: '.env' },
     'sponsor-seed': { type: 'string' },
   },
   run: async ({ deployment, channels, env: file, 'sponsor-seed': sponsorSeed }) => {
     if (!deployment) throw new ConfigurationError('--deployment', 'is required: a file or a URL (see --help)')
-    if (!/^(\d|[1-9]\d|100)$/.test(channels)) {
+    if (channels !== undefined && !/^(\d|[1-9]\d|100)$/.test(channels)) {
       throw new ConfigurationError('--channels', 'not a whole number between 0 and 100')
     }
     if (sponsorSeed !== undefined && !StrKey.isValidEd25519SecretSeed(sponsorSeed)) {
@@ -49,7 +49,7 @@ await runCommand({
       envText: toFile ? readEnvFile(file) : '',
       file,
       keys: sponsorSeed === undefined ? configuration : { ...configuration, SPONSOR_SEED: sponsorSeed },
-      channels: Number(channels),
+      channels: channels === undefined ? undefined : Number(channels),
       keep: (text) => {
         if (toFile) writeEnvFile(file, text)
       },

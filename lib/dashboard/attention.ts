@@ -33,6 +33,8 @@ export interface Attention {
   remedy: string
   /** the same step, as an email asks the employer for it */
   request?: string
+  /** set instead of `request` if the stored contact is not to be trusted: the words for another one */
+  telling?: string
   /** set if the employer is asked to pay again, which is not safe while a channel's payments are unknown */
   asksToPay?: true
   /** who has to act; an operator only needs to know about an employer's items */

@@ -37,11 +37,13 @@ export function stepAfter(failures: readonly FailedFor[], again: string): Step {
       : `: ${ways.map(([way, count]) => `${count}${way.replace(',', '') || ' as before'}`).join('; ')}`
   const step = `${again}${how ?? ''}`
   const first = [...new Set(failures.flatMap(({ advice }) => advice.first ?? []))]
-  if (first.length === 0) return askTo(step)
+  const also = [...new Set(failures.flatMap(({ advice }) => advice.also ?? []))].map((one) => ` ${one}.`).join('')
+  if (first.length === 0 && also === '') return askTo(step)
+  if (first.length === 0) return { ...askTo(step), actor: 'operator', remedy: `Ask the employer to ${step}.${also}` }
   return {
     asksToPay: true,
     actor: 'operator',
-    remedy: `${first.join('; ')}; then ask the employer to ${step}.`,
+    remedy: `${first.join('; ')}; then ask the employer to ${step}.${also}`,
     request: `The cause has been removed. Please open your payroll application and ${step}.`,
   }
 }

@@ -92,7 +92,7 @@ export function channelState({ isRunning, problem, isPaused, job, status }: Chan
 export const START_RELAY = 'Run npm run relay on the relay’s host'
 
 const SETUP =
-  'Stop the relays, run npm run setup with their environment as in docs/deploy.md, “Relays on several machines”, and start them again'
+  'Stop the relays, run npm run setup with their DATABASE_URL and the FAUCET_SEED (docs/deploy.md, “Relays on several machines”), and start them again'
 
 /** What each problem means, and what removes it. The remedy does not name the channel. */
 export const PROBLEM_EXPLANATIONS: Record<ChannelProblem, { meaning: string; remedy: string }> = {
@@ -108,8 +108,8 @@ export const PROBLEM_EXPLANATIONS: Record<ChannelProblem, { meaning: string; rem
     remedy: 'Set ARCHIVE_URLS in the relay’s environment to an archive of the token’s events, and restart the relay',
   },
   moved: {
-    meaning: 'The ledger has transactions of it that are missing from this database, as after a restore from a backup',
-    remedy:
-      'Follow docs/operate.md, “After restoring an older backup”: it says which payees to check, and when a release is safe',
+    meaning:
+      'The ledger has transactions of it that are missing from this database: it was restored from a backup, or its seed is used elsewhere',
+    remedy: 'Follow docs/operate.md, “A channel has moved”: it says what to check, and when a release is safe',
   },
 }

@@ -7,6 +7,8 @@ import { STALE_PROOF } from '#lib/stellar/confidential-token.ts'
 export interface Advice {
   /** what the operator does before the employer can pay again, as an imperative */
   first?: string
+  /** what the operator does in addition, so that later payments don't fail */
+  also?: string
   /** how the employer pays that many again, after 'again'; empty if any way will do */
   again: (count: number) => string
 }

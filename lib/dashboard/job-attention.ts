@@ -13,7 +13,8 @@ import { findUsersOf } from './users.ts'
 const LIMIT = 20
 
 /** A new job would begin again with the oldest contractor, who may have been paid. */
-const ANOTHER_BATCH = 'pay only those payees, in a batch of payouts and not in a new job, which would begin with others'
+const ANOTHER_BATCH =
+  'pay only those payees, from its own balance, in a batch of payouts and not in a new job, which would begin with others'
 
 const UNKNOWN = {
   ...askTo(
@@ -24,11 +25,11 @@ const UNKNOWN = {
 
 const TAMPERED = {
   actor: 'operator',
-  why: 'manifest-invalid: the database differs from what the employer has signed, or the delegation was replaced',
+  why: 'manifest-invalid: the database differs from what the employer has signed, or the delegation or the account’s signers were changed',
   remedy:
-    'Tell the employer, by a contact that is not from this service, to pay nothing of this batch until it has compared each payee’s address with its own records.',
-  request:
-    'Please neither run nor pay this batch until we confirm. Did you replace its delegation after you signed the run? Please compare each payee’s address with your own records.',
+    'Tell the employer, by a contact that is not from this service, to revoke the delegations of this batch, and to pay nothing of it before it has compared each payee’s address, and what has been paid already, with its own records.',
+  telling:
+    'Please revoke the delegations of this batch, and neither run nor pay it until you have compared each payee’s address, and what has been paid already, with your own records. Did you change its delegation, or your account’s signers, after you signed the run?',
 } as const
 
 /**
@@ -150,8 +151,8 @@ async function findCauses(db: Database, jobs: readonly string[]) {
 function causeOf({ status, error, short }: { status: ItemStatus; error: string | null; short: string | null }) {
   if (status === 'unknown') return explainItem('the RPC’s history begins after the transfer')
   if (short === null || error !== ITEM_FAILURES.shortOnEveryChannel) return explainItem(error ?? '')
-  const first = `Send USDC by confidential transfer to the relay channel ${short}`
-  return { meaning: 'no relay channel had enough USDC', advice: { ...explainItem('').advice, first } }
+  const also = `For later jobs, send USDC by confidential transfer to the relay channel ${short}`
+  return { meaning: 'no relay channel had enough USDC', advice: { ...explainItem('').advice, also } }
 }
 
 /** Finds the recipients of unresolved items by job, with the contractors of any organisation who have the address. */

@@ -42,7 +42,7 @@ function describeOverdue(kind: TransferKind, payee: string, resultCode: string |
     what: `${KIND_WORDS[kind]} ${payee} open`,
     isOngoing: true,
     why: `${response}${WHY_OVERDUE}`,
-    remedy: `Look it up now: the service asks the RPC for its outcome${isPayment(kind) ? ', and never pays it twice' : ''}.`,
+    remedy: `Look it up now: the service asks the RPC for its outcome${isPayment(kind) ? ', and never pays it twice' : ''}. While it stays open, the RPC lacks that ledger: docs/operate.md, “PayrollTransferOpen”.`,
   } as const
 }
 

@@ -179,10 +179,10 @@ async function checkArchive({ archive: context, database }: Service): Promise<Ch
     const problem = isLate ? 'ingestion has not started: events will be lost' : 'nothing is archived yet'
     return { ok: !isLate, behind, historyLeft, problem }
   }
-  const { ingestedThrough, gaps } = coverage
+  const { ingestedThrough, gaps, ...missing } = coverage
   const problem = [
     ...(isLate ? ['ingestion is far behind: events will be lost'] : []),
     ...(gaps > 0 ? [LEDGERS_MISSING] : []),
   ].join(SEPARATOR)
-  return { ok: !isLate, ingestedThrough, behind, historyLeft, gaps, ...(problem && { problem }) }
+  return { ok: !isLate, ingestedThrough, behind, historyLeft, gaps, ...missing, ...(problem && { problem }) }
 }

@@ -33,7 +33,8 @@ export interface Provisioning {
   /** keys from the environment: they must be those of the file, if it has any */
   keys: Pick<Environment, 'SPONSOR_SEED' | 'FAUCET_SEED' | 'CHANNEL_SEEDS' | 'RELAY_PRIVATE_KEY' | 'SESSION_SECRET'> &
     Pick<Environment, 'DATABASE_URL' | 'DEVNET_PROOFS' | 'PROVER_CIRCUITS' | 'PROVER_CRS' | 'RELAY_PROVER'>
-  channels: number
+  /** undefined for as many as there are seeds, and at least three */
+  channels: number | undefined
   /** saves the complete text, before any request to the network that involves its keys */
   keep(text: string): void
   say(line: string): void
@@ -48,7 +49,8 @@ const LEAST_XLM = 1n
  * already have a balance are then skipped, because only the service's database can open their balances.
  */
 export async function provisionChannels(
-  input: Pick<Provisioning, 'document' | 'services' | 'channels' | 'say'> & {
+  input: Pick<Provisioning, 'document' | 'services' | 'say'> & {
+    channels: number
     /** of the service */
     databaseUrl: string | undefined
     environment: Environment

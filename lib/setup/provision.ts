@@ -12,6 +12,12 @@ import { type FaucetPlan, planFaucet, readFaucetFunds, tryFaucet } from './fauce
 import { checkDeployment, type DeployedToken } from './token.ts'
 
 const XLM = 10_000_000n
+/** How many channels a new deployment gets unless it asks for another number. */
+const LEAST_CHANNELS = 3
+
+/** With the number of channels known. */
+type Counted = Provisioning & { channels: number }
+
 /**
  * Below this balance, in stroops, friendbot funds an account: the sponsor pays a day's fees, the faucet those of its
  * grants.
@@ -44,8 +50,9 @@ export async function provision(input: Provisioning): Promise<string> {
     say(`         of version ${document.interface}: relays need ${INTERFACE} and may fail; everything else works`)
   }
   const existing = readVariables(input.envText)
+  const channels = input.channels ?? Math.max(LEAST_CHANNELS, mergeSeeds(input, existing).length)
   const faucet = await planFaucet(network, deployed, input.keys.FAUCET_SEED ?? existing.FAUCET_SEED)
-  const text = completeEnv(input.envText, composeSections(input, deployed, faucet), {
+  const text = completeEnv(input.envText, composeSections({ ...input, channels }, deployed, faucet), {
     file: input.file,
     growing: ['CHANNEL_SEEDS'],
   })
@@ -66,11 +73,11 @@ export async function provision(input: Provisioning): Promise<string> {
     say(`faucet   ${address}, ${does}${isFunded ? ', funded by friendbot' : ''}`)
   }
   const balance = 'none' in faucet ? undefined : await readFaucetFunds(network, deployed, faucet)
-  const funds = shareOf(balance, input.channels)
+  const funds = shareOf(balance, channels)
   if (balance !== undefined) say(`faucet   has ${formatUnits(balance)}; each channel gets ${formatUnits(funds)}`)
   const databaseUrl = input.keys.DATABASE_URL
   const hasFaucet = !('none' in faucet)
-  await provisionChannels({ ...input, databaseUrl, environment, funder, deployed, hasFaucet, funds })
+  await provisionChannels({ ...input, channels, databaseUrl, environment, funder, deployed, hasFaucet, funds })
   return text
 }
 
@@ -82,7 +89,7 @@ function shareOf(held: bigint | undefined, channels: number): bigint {
 }
 
 /** The lines of the environment. Keys come from the file, else from the environment, else they are generated. */
-function composeSections(input: Provisioning, deployed: DeployedToken, faucet: FaucetPlan): Section[] {
+function composeSections(input: Counted, deployed: DeployedToken, faucet: FaucetPlan): Section[] {
   const { document, keys, channels } = input
   const existing = readVariables(input.envText)
   const { network, rpcUrl, passphrase, bridgeVault } = document
@@ -115,16 +122,22 @@ function composeSections(input: Provisioning, deployed: DeployedToken, faucet: F
     : [...sections, ...composeRelaySections(input, deployed, existing, !('none' in faucet))]
 }
 
+/** The seeds of the file, and then those of the environment. */
+const mergeSeeds = ({ keys }: Pick<Provisioning, 'keys'>, existing: Record<string, string>): string[] => [
+  ...new Set([...(existing.CHANNEL_SEEDS?.split(',') ?? []), ...keys.CHANNEL_SEEDS]),
+]
+
 /** The variables that choose a relay's prover. */
 const PROVER_VARIABLES = ['PROVER_CIRCUITS', 'PROVER_CRS', 'RELAY_PROVER'] as const
 
 function composeRelaySections(
-  { keys, channels }: Provisioning,
+  input: Counted,
   { isEmbedded }: DeployedToken,
   existing: Record<string, string>,
   hasFaucet: boolean,
 ): Section[] {
-  const seeds = [...new Set([...(existing.CHANNEL_SEEDS?.split(',') ?? []), ...keys.CHANNEL_SEEDS])]
+  const { keys, channels } = input
+  const seeds = mergeSeeds(input, existing)
   while (seeds.length < channels) seeds.push(Keypair.random().secret())
   const key = keys.RELAY_PRIVATE_KEY ?? parsePrivateRelayKey(existing.RELAY_PRIVATE_KEY ?? '') ?? generateRelayKey()
   const chosen = PROVER_VARIABLES.flatMap((name) => {

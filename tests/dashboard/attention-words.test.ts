@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { mailAbout, titleOf } from '#app/(operator)/attention-words.ts'
+import { mailAbout, messageAbout, titleOf } from '#app/(operator)/attention-words.ts'
 import type { Attention } from '#lib/dashboard/attention.ts'
 
 const NOW = new Date('2026-11-20T12:00:00Z')
@@ -61,3 +61,9 @@ test.each([{ request: undefined }, { users: [] }, { users: [{ sub: 'G', email: n
     expect(mailAbout({ ...ITEM, ...change }, NOW)).toBeUndefined()
   },
 )
+
+test('gives words for another contact where the stored one is not to be trusted, and no email', () => {
+  const item = { ...ITEM, request: undefined, telling: 'Please pay nothing.' }
+  expect(mailAbout(item, NOW)).toBeUndefined()
+  expect(messageAbout(item, NOW)?.body).toMatch(/Please pay nothing\.$/)
+})

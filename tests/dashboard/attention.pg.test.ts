@@ -274,7 +274,7 @@ test('lists a failed or stalled relay job with its organisation and users, until
     why: 'no relay channel had enough USDC',
     actor: 'operator',
     remedy:
-      'Send USDC by confidential transfer to the relay channel GONE; then ask the employer to pay only those payees, in a batch of payouts and not in a new job, which would begin with others.',
+      'Ask the employer to pay only those payees, from its own balance, in a batch of payouts and not in a new job, which would begin with others. For later jobs, send USDC by confidential transfer to the relay channel GONE.',
     organisation: { name: 'Northwind' },
     users: [{ sub: 'ada', email: 'ada@northwind.example' }],
     contractors: [{ name: 'Hedy' }],
@@ -420,8 +420,8 @@ test('names a run whose rows differ from its manifest, for the operator', async 
   expect(listed.find(({ key }) => key === `job ${run.id}`)).toMatchObject({
     what: '2 of 2 transfers failed',
     why: expect.stringContaining('manifest-invalid'),
-    remedy: expect.stringContaining('pay nothing of this batch'),
-    request: expect.stringContaining('neither run nor pay this batch'),
+    remedy: expect.stringMatching(/by a contact that is not from this service, to revoke .* pay nothing of it before/),
+    telling: expect.stringMatching(/^Please revoke the delegations of this batch, and neither run nor pay it/),
     actor: 'operator',
   })
 })

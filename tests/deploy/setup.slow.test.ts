@@ -161,6 +161,11 @@ test('keeps other lines, adds channels, and changes nothing on a contradiction',
   expect(await run(['--channels', '2', '--env', file])).toMatchObject({ code: 0 })
   expect(channels()).toHaveLength(2)
   expect(channels()[0]?.secret()).toBe(one?.secret())
+  expect(await run(['--channels', '5', '--env', file])).toMatchObject({ code: 0 })
+  // A later run prepares all of them, without being told their number.
+  const { stderr } = await run(['--env', file])
+  for (const channel of channels()) expect(stderr).toContain(`channel  ${channel.publicKey()}, ready`)
+  expect(channels()).toHaveLength(5)
   const envText = readFileSync(file, 'utf8')
   expect(envText.startsWith(without)).toBe(true)
   const other = await run(['--env', file], { SPONSOR_SEED: Keypair.random().secret() })

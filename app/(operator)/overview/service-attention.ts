@@ -190,13 +190,14 @@ function archived({ ready: { archive }, problems }: ServiceState): Attention[] {
       archive.ingestedThrough === undefined
         ? 'ingestion has not started'
         : `${groupDigits(Number(archive.behind))} ledgers are not stored yet; the RPC drops the first of them in ${groupDigits(Number(archive.historyLeft))} ledgers (about ${Math.round((Number(archive.historyLeft) * LEDGER_SECONDS) / 3600)} h)`,
-    remedy: 'Search the service’s log for “archive”: it names what ingestion waits for.',
+    remedy:
+      'Search the service’s log for “archive”: it names what ingestion waits for. It has no such line where no scheduler calls /api/cron/sweep.',
   })
   const gap = item('archiveGap', {
     since: ofArchive.find(({ problem }) => problem === LEDGERS_MISSING)?.since,
     affected,
-    why: 'the RPC dropped ledgers before they were stored',
-    remedy: `${setVariable('STELLAR_RPC_URL', 'an RPC that still has them')} The gap is then filled.`,
+    why: `the RPC dropped ledgers between ${groupDigits(Number(archive.missingFrom))} and ${groupDigits(Number(archive.missingThrough))} before they were stored`,
+    remedy: `${setVariable('STELLAR_RPC_URL', 'an RPC that still has them')} The gap is then filled. Where none has them, wallets need another archive: docs/operate.md, “PayrollArchiveGap”.`,
   })
   return [...(archive.ok ? [] : [late]), ...(Number(archive.gaps) > 0 ? [gap] : [])]
 }
@@ -225,9 +226,9 @@ function gaps({ settings: { sponsor, token }, startedAt: since }: ServiceState):
     items.push(
       item('nothingSponsored', {
         since,
-        why: 'an operator has set SPONSOR_CONTRACTS to none',
+        why: 'SPONSOR_CONTRACTS is none or empty: nothing else stops all payments, so an operator may have done it on purpose',
         remedy:
-          'Remove SPONSOR_CONTRACTS from the environments of the service and its relays, and restart them: they then sponsor the token.',
+          'Ask the other operators who stopped the payments. To resume them, remove SPONSOR_CONTRACTS from the environments of the service and its relays, and restart them.',
       }),
     )
   }
