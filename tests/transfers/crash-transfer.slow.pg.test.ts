@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { quotas } from '#drizzle/schema/transfers.ts'
 import { enrol } from '#lib/cli/client/participants.ts'
 import { EVERYBODY } from '#lib/transfers/quota.ts'
 import { buildMerge, buildTransfer } from '#lib/wallet/calls.ts'
@@ -7,11 +6,11 @@ import { findContradictions } from '../directory/bookkeeping.ts'
 import { findBatch } from '../directory/payment.ts'
 import { openApiClient } from '../support/api-client.ts'
 import { employerWith } from '../support/fixtures.ts'
-import { expectSponsoredOnce } from '../support/paid-once.ts'
+import { expectSponsoredOnce, quotaOf } from '../support/paid-once.ts'
 import { openProgramService, type Program, startProgram } from '../support/program.ts'
 import type { SignedInPayer, TestService } from '../support/test-service.ts'
 import { killAt, type NamedStep, openSteps, type Step, type Steps } from './crash-steps.ts'
-import { findDiscrepancies } from './quota-ledger.ts'
+import { chargeQuota, findDiscrepancies } from './quota-ledger.ts'
 
 let service: TestService<'embedded'>
 let payee: string
@@ -88,8 +87,7 @@ const STEPS: NamedStep<Work>[] = [
 
 /** The row of today's budget, which a step locks. */
 async function openBudget(): Promise<void> {
-  const day = new Date().toISOString().slice(0, 10)
-  await service.db.insert(quotas).values({ account: EVERYBODY, day }).onConflictDoNothing()
+  if (!(await quotaOf(service, EVERYBODY))) await chargeQuota(service.db, EVERYBODY, 0)
 }
 
 async function restartAt(step: Step): Promise<void> {
