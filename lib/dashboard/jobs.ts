@@ -4,7 +4,7 @@ import { batchItems, batchJobs, JOB_STATUSES } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { byTime } from '#lib/db/keyset.ts'
 import { placeOf } from '#lib/db/paging.ts'
-import { anyOf, betweenDays, type Filters, having, isDay, isOneOf, isRecordId } from './filters.ts'
+import { anyOf, BY_TIME, betweenDays, type Filters, having, isOneOf, isRecordId } from './filters.ts'
 import {
   byStatus,
   countUpTo,
@@ -75,9 +75,7 @@ export const JOB_FILTERS = {
   status: isOneOf(JOB_STATUSES),
   organisation: isRecordId,
   batch: isRecordId,
-  from: isDay,
-  to: isDay,
-  sort: isOneOf(['oldest']),
+  ...BY_TIME,
 }
 
 export type JobFilters = Filters<typeof JOB_FILTERS>
