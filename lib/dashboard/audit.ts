@@ -16,7 +16,7 @@ import type { Database } from '#lib/db/connection.ts'
 import type { Order } from '#lib/db/keyset.ts'
 import { isRequestId } from '#lib/http/request-id.ts'
 import { writtenBetween } from './audit-days.ts'
-import { type Filters, having, isDay, isOneOf, isRecordId } from './filters.ts'
+import { BY_TIME, type Filters, having, isOneOf, isRecordId } from './filters.ts'
 import { countUpTo, type List, type PageRequest, readAll, readPage, type Source, totals } from './list.ts'
 
 export interface AuditLine {
@@ -45,9 +45,7 @@ export const AUDIT_FILTERS = {
   record: (text: string) => /^[\x21-\x7e]{1,100}$/.test(text),
   /** the id of the request that caused the entries */
   request: isRequestId,
-  from: isDay,
-  to: isDay,
-  sort: isOneOf(['oldest']),
+  ...BY_TIME,
 }
 
 export type AuditFilters = Filters<typeof AUDIT_FILTERS>

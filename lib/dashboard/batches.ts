@@ -5,7 +5,7 @@ import { byTime } from '#lib/db/keyset.ts'
 import { placeOf } from '#lib/db/paging.ts'
 import { BATCH_COLUMNS } from '#lib/directory/batches/batches.ts'
 import { isId } from '#lib/directory/ids.ts'
-import { anyOf, betweenDays, type Filters, having, isDay, isOneOf, isRecordId } from './filters.ts'
+import { anyOf, BY_TIME, betweenDays, type Filters, having, isOneOf, isRecordId } from './filters.ts'
 import {
   byStatus,
   countUpTo,
@@ -42,9 +42,7 @@ export const BATCH_FILTERS = {
   status: isOneOf(BATCH_STATUSES),
   organisation: isRecordId,
   contractor: isRecordId,
-  from: isDay,
-  to: isDay,
-  sort: isOneOf(['oldest']),
+  ...BY_TIME,
 }
 
 export type BatchFilters = Filters<typeof BATCH_FILTERS>

@@ -3,7 +3,7 @@ import { CONTRACTOR_STATUSES, type ContractorStatus, contractors, organisations 
 import type { Database } from '#lib/db/connection.ts'
 import { byTime } from '#lib/db/keyset.ts'
 import { placeOf } from '#lib/db/paging.ts'
-import { betweenDays, type Filters, having, isDay, isOneOf, isRecordId } from './filters.ts'
+import { BY_TIME, betweenDays, type Filters, having, isOneOf, isRecordId } from './filters.ts'
 import { byStatus, countUpTo, type List, type PageRequest, readAll, readPage, type Source, totals } from './list.ts'
 
 const COLUMNS = {
@@ -51,9 +51,7 @@ export interface ContractorLine {
 export const CONTRACTOR_FILTERS = {
   status: isOneOf(CONTRACTOR_STATUSES),
   organisation: isRecordId,
-  from: isDay,
-  to: isDay,
-  sort: isOneOf(['oldest']),
+  ...BY_TIME,
 }
 
 export type ContractorFilters = Filters<typeof CONTRACTOR_FILTERS>

@@ -24,7 +24,7 @@ function isCursor(text: string): boolean {
 }
 
 /** Whether a text is a day (YYYY-MM-DD) or a time in UTC (…T12:00:00.000Z), with a year of four digits. */
-export const isDay: Check = (text) => startOf(text) !== undefined
+const isDay: Check = (text) => startOf(text) !== undefined
 
 /** A G- or C-address, or the sub of a user of the identity provider. */
 export const isAccount: Check = (text) => /^[\x21-\x7e]{1,200}$/.test(text)
@@ -34,6 +34,12 @@ export const isReason: Check = (text) => /^[A-Za-z0-9_-]{1,64}$/.test(text)
 
 /** A printable text of at most 200 characters. */
 export const isErrorText: Check = (text) => /^[^\p{Cc}]{1,200}$/u.test(text)
+
+/** The first and the last day of a list's records. */
+export const DAYS = { from: isDay, to: isDay }
+
+/** The filters of a list by time: newest first, unless it is sorted by `oldest`. */
+export const BY_TIME = { ...DAYS, sort: isOneOf(['oldest']) }
 
 /** The parameters of a list's pages. */
 const PAGES: FilterChecks = { after: isCursor, before: isCursor }

@@ -5,7 +5,7 @@ import { batchItems, batchJobs, JOB_STATUSES } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { byTime } from '#lib/db/keyset.ts'
 import { placeOf } from '#lib/db/paging.ts'
-import { anyOf, betweenDays, type Filters, having, isDay, isErrorText, isOneOf, isRecordId } from './filters.ts'
+import { anyOf, BY_TIME, betweenDays, type Filters, having, isErrorText, isOneOf, isRecordId } from './filters.ts'
 import {
   byStatus,
   countUpTo,
@@ -76,9 +76,7 @@ export const JOB_FILTERS = {
   batch: isRecordId,
   /** the error of an item that failed */
   reason: isErrorText,
-  from: isDay,
-  to: isDay,
-  sort: isOneOf(['oldest']),
+  ...BY_TIME,
 }
 
 export type JobFilters = Filters<typeof JOB_FILTERS>

@@ -6,7 +6,7 @@ import { byTime } from '#lib/db/keyset.ts'
 import { placeOf } from '#lib/db/paging.ts'
 import type { OrganisationUser } from './attention.ts'
 import { lastProgress } from './batches.ts'
-import { betweenDays, type Filters, isDay, isOneOf } from './filters.ts'
+import { BY_TIME, betweenDays, type Filters } from './filters.ts'
 import { batchLimit } from './lateness.ts'
 import { countUpTo, type List, type PageRequest, type Part, readAll, readPage, type Source, totals } from './list.ts'
 import { findUsers } from './users.ts'
@@ -27,7 +27,7 @@ export interface OrganisationLine {
   lastPaidAt: Date | null
 }
 
-export const ORGANISATION_FILTERS = { from: isDay, to: isDay, sort: isOneOf(['oldest']) }
+export const ORGANISATION_FILTERS = BY_TIME
 
 export type OrganisationFilters = Filters<typeof ORGANISATION_FILTERS>
 

@@ -4,7 +4,7 @@ import type { Database } from '#lib/db/connection.ts'
 import { byTime } from '#lib/db/keyset.ts'
 import { newestFirst, placeOf } from '#lib/db/paging.ts'
 import { explainPayout } from './explanation.ts'
-import { betweenDays, type Filters, having, isDay, isOneOf, isReason, isRecordId } from './filters.ts'
+import { betweenDays, DAYS, type Filters, having, isOneOf, isReason, isRecordId } from './filters.ts'
 import { type List, type PageRequest, type Read, readAll, readPage, type Source, totals } from './list.ts'
 import { hasReason } from './transfer-filters.ts'
 import { firstInnerHash, outcomeOf, paysPayout, type TransferState, transferRows } from './transfer-rows.ts'
@@ -58,8 +58,7 @@ export const PAYOUT_FILTERS = {
   contractor: isRecordId,
   /** why it failed: the code of its error, or that of its last transfer */
   reason: isReason,
-  from: isDay,
-  to: isDay,
+  ...DAYS,
 }
 
 export type PayoutFilters = Filters<typeof PAYOUT_FILTERS>

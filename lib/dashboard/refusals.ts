@@ -5,7 +5,7 @@ import type { Database } from '#lib/db/connection.ts'
 import type { Order } from '#lib/db/keyset.ts'
 import { REFUSALS } from '#lib/refusal/refusal.ts'
 import { writtenBetween } from './audit-days.ts'
-import { type Filters, having, isAccount, isDay, isOneOf, isRecordId, readFilters } from './filters.ts'
+import { BY_TIME, type Filters, having, isAccount, isOneOf, isRecordId, readFilters } from './filters.ts'
 import { countUpTo, type PageRequest, readAll, readPage, type Source } from './list.ts'
 import { TRANSFER_FILTERS } from './transfer-filters.ts'
 
@@ -27,9 +27,7 @@ export const REFUSAL_FILTERS = {
   contractor: isRecordId,
   account: isAccount,
   reason: isOneOf(Object.keys(REFUSALS[422])),
-  from: isDay,
-  to: isDay,
-  sort: isOneOf(['oldest']),
+  ...BY_TIME,
 }
 
 export type RefusalFilters = Filters<typeof REFUSAL_FILTERS>

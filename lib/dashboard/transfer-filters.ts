@@ -2,7 +2,7 @@ import { and, eq, inArray, isNull, or, type SQL, sql } from 'drizzle-orm'
 import { type AnyPgColumn, union } from 'drizzle-orm/pg-core'
 import { contractors, payouts } from '#drizzle/schema/directory.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { anyOf, betweenDays, type Filters, having, isAccount, isDay, isOneOf, isReason, isRecordId } from './filters.ts'
+import { anyOf, betweenDays, DAYS, type Filters, having, isAccount, isOneOf, isReason, isRecordId } from './filters.ts'
 import type { Part } from './list.ts'
 import { notOfFaucet, TRANSFER_VIEWS, type TransferView, transferRows } from './transfer-rows.ts'
 
@@ -15,8 +15,7 @@ export const TRANSFER_FILTERS = {
   account: isAccount,
   /** why a transfer failed */
   reason: isReason,
-  from: isDay,
-  to: isDay,
+  ...DAYS,
   sort: isOneOf(['oldest', 'fee']),
 }
 

@@ -2,6 +2,7 @@ import { Keypair } from '@stellar/stellar-sdk'
 import { sql } from 'drizzle-orm'
 import { connect, signInWithWallet } from '#lib/cli/client/wallet-session.ts'
 import { offlineContext } from '#lib/cli/seed/invites.ts'
+import { batchRow, insertRows } from '#lib/cli/seed/rows.ts'
 import { type Database, openStore } from '#lib/db/connection.ts'
 import { pollBatchStatus } from '#lib/directory/batches/status.ts'
 import { listPayouts } from '#lib/directory/payouts/payouts.ts'
@@ -155,16 +156,12 @@ async function fill(db: Database, organisation: string): Promise<[few: string, m
   await db.execute(sql`INSERT INTO contractors (organisation, name, status, invite_expires_at)
     SELECT ${organisation}, 'payee ' || n, 'ready', now() FROM generate_series(1, ${MANY}) n`)
   const batch = async (payouts: number, age: number) => {
-    const { rows } = await execute<{ id: string }>(
-      db,
-      sql`INSERT INTO batches (organisation, name, status, payout_count)
-        VALUES (${organisation}, 'a batch', 'ready', ${payouts}) RETURNING id`,
-    )
-    const id = rows[0]?.id ?? ''
+    const row = batchRow({ organisation, status: 'ready', payoutCount: payouts })
+    await insertRows(db, { batches: [row] })
     await db.execute(sql`INSERT INTO payouts (organisation, batch, contractor, status, encrypted_amount, created_at)
-      SELECT ${organisation}, ${id}, id, 'ready', 'sealed', now() - ${age} * interval '1 day'
+      SELECT ${organisation}, ${row.id}, id, 'ready', 'sealed', now() - ${age} * interval '1 day'
       FROM contractors WHERE organisation = ${organisation} AND name LIKE 'payee %' ORDER BY sequence LIMIT ${payouts}`)
-    return id
+    return row.id
   }
   let many = ''
   for (let made = 0; made < ALL; made += MANY) many = await batch(MANY, 1 + made / MANY)

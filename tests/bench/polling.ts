@@ -2,9 +2,10 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Keypair } from '@stellar/stellar-sdk'
-import { type SQL, sql } from 'drizzle-orm'
+import { sql } from 'drizzle-orm'
 import { mintSession } from '#lib/auth/session.ts'
 import { startServing } from '#lib/cli/process/serve.ts'
+import { batchRow, contractorRow, identityRow, insertRows } from '#lib/cli/seed/rows.ts'
 import { openStore } from '#lib/db/connection.ts'
 import type { Figure } from './directory.ts'
 import { startFloor } from './floor.ts'
@@ -103,28 +104,22 @@ async function fill(
 ): Promise<{ batch: string; largeBatch: string }> {
   const store = openStore({ url: databaseUrl })
   const db = await store.database()
-  const idOf = async (statement: SQL) => {
-    const { rows } = (await db.execute(statement)) as unknown as { rows: { id: string }[] }
-    return rows[0]?.id ?? ''
-  }
-  for (const sub of colleagues) {
-    await db.execute(sql`INSERT INTO identities (kind, sub, organisation) VALUES ('ledger', ${sub}, ${organisation})`)
-  }
-  await db.execute(sql`INSERT INTO contractors (organisation, name, status, invite_expires_at)
-    VALUES (${organisation}, 'payee', 'ready', now())`)
+  const identities = colleagues.map((sub) => identityRow({ sub, organisation }))
+  await insertRows(db, { identities, contractors: [contractorRow({ organisation, name: 'payee' })] })
   await db.execute(sql`INSERT INTO batches (organisation, name, status, payout_count, created_at)
     SELECT ${organisation}, 'batch ' || n, 'ready', 1, now() - n * interval '1 minute' FROM generate_series(1, ${BATCHES}) n`)
   await db.execute(sql`INSERT INTO payouts (organisation, batch, contractor, status, encrypted_amount, created_at)
     SELECT b.organisation, b.id, c.id, 'ready', 'sealed', b.created_at
     FROM batches b JOIN contractors c USING (organisation) WHERE organisation = ${organisation}`)
-  const largeBatch = await idOf(sql`INSERT INTO batches (organisation, name, status, payout_count, created_at)
-    VALUES (${organisation}, 'the large one', 'ready', ${MOST_CONTRACTORS}, now() - interval '1 year') RETURNING id`)
+  const createdAt = new Date(Date.now() - 365 * 86_400_000)
+  const large = batchRow({ organisation, status: 'ready', payoutCount: MOST_CONTRACTORS, createdAt })
+  await insertRows(db, { batches: [large] })
   // The payees are marked as removed, so that the organisation has room for more contractors.
   await db.execute(sql`INSERT INTO contractors (organisation, name, status, invite_expires_at, created_at, deleted_at)
     SELECT ${organisation}, 'payee ' || n, 'ready', now(), now() - interval '1 year', now()
     FROM generate_series(2, ${MOST_CONTRACTORS}::int) n`)
   await db.execute(sql`INSERT INTO payouts (organisation, batch, contractor, status, encrypted_amount, created_at)
-    SELECT organisation, ${largeBatch}, id, 'ready', 'sealed', now() - interval '1 year'
+    SELECT organisation, ${large.id}, id, 'ready', 'sealed', now() - interval '1 year'
     FROM contractors WHERE organisation = ${organisation}`)
   const { organisations, contractors } = STRANGERS
   await db.execute(sql`WITH others AS (
@@ -133,9 +128,9 @@ async function fill(
     SELECT id, 'payee', 'invited', n || '@example.org', n || '@example.org', now() + interval '1 day'
     FROM others, generate_series(1, ${contractors}::int) n`)
   await db.execute(sql`ANALYZE`)
-  const batch = await idOf(sql`SELECT id FROM batches WHERE organisation = ${organisation} LIMIT 1`)
+  const batch = await db.query.batches.findFirst({ where: (row, { eq }) => eq(row.organisation, organisation) })
   await store.close()
-  return { batch, largeBatch }
+  return { batch: batch?.id ?? '', largeBatch: large.id }
 }
 
 /**

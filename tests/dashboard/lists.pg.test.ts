@@ -1,5 +1,17 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { readQuery } from '#app/(operator)/query.ts'
+import {
+  batchRow,
+  contractorRow,
+  envelopeRow,
+  identityRow,
+  insertRows,
+  itemRow,
+  jobRow,
+  organisationRow,
+  payoutRow,
+  transferRow,
+} from '#lib/cli/seed/rows.ts'
 import { AUDIT_FILTERS, listAudit, readAudit } from '#lib/dashboard/audit.ts'
 import { BATCH_FILTERS, listBatches, readBatches } from '#lib/dashboard/batches.ts'
 import { CONTRACTOR_FILTERS, listContractors, readContractors } from '#lib/dashboard/contractors.ts'
@@ -40,84 +52,91 @@ let db: Database
 /** of the organisations, of a batch, and of contractors: 12, 13, 77, and a removed one with the address of 77 */
 let ids: Record<'one' | 'other' | 'payroll' | 'twelve' | 'thirteen' | 'seventySeven' | 'former', string>
 
+const NUMBERS = [...Array(ALL).keys()]
+const minutesAgo = (n: number) => new Date(NOW.getTime() - n * 60_000)
+
 beforeAll(async () => {
   database = await openCaptured()
   db = database.db
-  const { pool } = database
-  const { rows } = await pool.query(
-    `INSERT INTO organisations (name, created_at) VALUES ('Northwind', now()), ('Contoso_100%', now() - interval '1 day') RETURNING id`,
+  const one = organisationRow({ name: 'Northwind', createdAt: NOW })
+  const other = organisationRow({ name: 'Contoso_100%', createdAt: minutesAgo(1_440) })
+  const ofOne = { organisation: one.id }
+  const identities = [
+    identityRow({ kind: 'idp', sub: 'ada', email: 'ada@northwind.example', organisation: one.id }),
+    identityRow({ kind: 'idp', sub: 'user 5', email: 'bob@example.com', organisation: other.id }),
+  ]
+  const batches = NUMBERS.map((n) => {
+    const state = { status: n % 100 === 0 ? 'failed' : 'completed', createdAt: minutesAgo(n) } as const
+    return batchRow({ organisation: n % 4 === 0 ? other.id : one.id, name: `Payroll ${n}`, ...state })
+  })
+  const contractors = NUMBERS.map((n) => {
+    const person = { name: `Contractor ${n}`, email: `c${n}@example.com`, address: `GADDRESS${n}` }
+    const state = { status: n % 10 === 0 ? 'ready' : 'invited', createdAt: minutesAgo(Math.floor(n / 3)) } as const
+    return contractorRow({ ...ofOne, ...person, ...state })
+  })
+  const idOf = (rows: { id: string }[], n: number) => rows[n]?.id ?? ''
+  const payroll = idOf(batches, 1)
+  const transfers = NUMBERS.map((n) => {
+    const status = n % 1000 === 3 ? 'failed' : n % 1000 === 4 ? 'expired' : 'succeeded'
+    return transferRow({
+      ...ofOne,
+      account: ACCOUNT(1),
+      recipient: n % 100 === 0 ? ACCOUNT(2) : n === 11 ? 'GADDRESS77' : 'G',
+      quotaAccount: n === 15 ? 'idp:payer' : null,
+      sponsor: 'S',
+      sequenceNumber: BigInt(n),
+      status,
+      resultCode: status === 'expired' ? 'txBadSeq' : null,
+      contractError: status === 'failed' ? 3506 : null,
+      feeCharged: status === 'expired' ? null : BigInt((n * 7919) % 500),
+      hash: status === 'expired' ? null : hashOf(n % 2 === 0 ? 'a' : 'b', n),
+      createdAt: minutesAgo(n),
+      settledAt: NOW,
+    })
+  })
+  const envelopes = transfers.map(({ id }, n) =>
+    envelopeRow({ transfer: id, innerHash: hashOf('a', n), outerHash: hashOf('b', n) }),
   )
-  const [one, other] = [rows[0].id, rows[1].id]
-  await pool.query(
-    `INSERT INTO identities (kind, sub, issuer, email, organisation) VALUES
-     ('idp', 'ada', 'i', 'ada@northwind.example', $1), ('idp', 'user 5', 'i', 'bob@example.com', $2)`,
-    [one, other],
-  )
-  await pool.query(
-    `INSERT INTO batches (organisation, name, status, created_at)
-     SELECT CASE WHEN n % 4 = 0 THEN $2::uuid ELSE $1::uuid END, 'Payroll ' || n, CASE WHEN n % 100 = 0 THEN 'failed' ELSE 'completed' END,
-       $3::timestamptz - n * interval '1 minute' FROM generate_series(0, ${ALL - 1}) n`,
-    [one, other, NOW],
-  )
-  const idOf = async (query: string) => (await pool.query(query, [])).rows[0].id
-  const payroll = await idOf(`SELECT id FROM batches WHERE name = 'Payroll 1'`)
-  await pool.query(
-    `INSERT INTO contractors (organisation, name, email, email_folded, address, status, invite_expires_at, created_at)
-     SELECT $1, 'Contractor ' || n, 'c' || n || '@example.com', 'c' || n || '@example.com', 'GADDRESS' || n,
-       CASE WHEN n % 10 = 0 THEN 'ready' ELSE 'invited' END, now(), $2::timestamptz - n / 3 * interval '1 minute'
-     FROM generate_series(0, ${ALL - 1}) n`,
-    [one, NOW],
-  )
-  await pool.query(
-    `INSERT INTO payouts (organisation, batch, contractor, encrypted_amount, status, error)
-     SELECT $1, (SELECT id FROM batches WHERE name = 'Payroll 1'), id, 'x', CASE WHEN name LIKE '%7' THEN 'failed' ELSE 'ready' END, CASE WHEN name LIKE '%7' THEN 'allowance-short' END
-     FROM contractors WHERE name LIKE 'Contractor 1%'`,
-    [one],
-  )
-  await pool.query(
-    `INSERT INTO transfers (kind, account, owner, recipient, quota_account, sponsor, bid, sequence_number, quota_day, recorded_ledger,
-       status, result_code, contract_error, fee_charged, hash, organisation, payout, created_at, settled_at)
-     SELECT 'transfer', $2, $2, CASE WHEN n % 100 = 0 THEN $3 WHEN n = 11 THEN 'GADDRESS77' ELSE 'G' END,
-       CASE WHEN n = 15 THEN 'idp:payer' END, 'S', 200, n, 'd', 1, CASE WHEN n % 1000 = 3 THEN 'failed' WHEN n % 1000 = 4 THEN 'expired' ELSE 'succeeded' END,
-       CASE WHEN n % 1000 = 4 THEN 'txBadSeq' END, CASE WHEN n % 1000 = 3 THEN 3506 END, CASE WHEN n % 1000 <> 4 THEN n * 7919 % 500 END,
-       CASE WHEN n % 1000 <> 4 THEN CASE WHEN n % 2 = 0 THEN 'a' ELSE 'b' END || lpad(to_hex(n), 63, '0') END, $1,
-       CASE WHEN n = 9 THEN (SELECT p.id FROM payouts p JOIN contractors c ON c.id = p.contractor WHERE c.name = 'Contractor 12') END,
-       $4::timestamptz - n * interval '1 minute', $4 FROM generate_series(0, ${ALL - 1}) n`,
-    [one, ACCOUNT(1), ACCOUNT(2), NOW],
-  )
-  await pool.query(
-    `INSERT INTO envelopes (inner_hash, outer_hash, transfer, bid, max_time)
-     SELECT 'a' || lpad(to_hex(sequence_number), 63, '0'), 'b' || lpad(to_hex(sequence_number), 63, '0'), id, 200, 0 FROM transfers`,
-  )
-  // The payouts of one contractor in two batches, each with a different address, hash and transfer.
-  await pool.query(
-    `INSERT INTO payouts (organisation, batch, contractor, encrypted_amount, status)
-     SELECT b.organisation, b.id, c.id, 'x', 'ready' FROM batches b, contractors c WHERE b.name = 'Payroll 2' AND c.name = 'Contractor 13'`,
-  )
-  for (const n of [1, 2]) {
-    await pool.query(
-      `UPDATE payouts p SET address = $2, tx_hash = $3, transfer = t.id FROM batches b, contractors c, transfers t
-       WHERE b.id = p.batch AND b.name = 'Payroll ' || $1::int AND c.id = p.contractor AND c.name = 'Contractor 13' AND t.sequence_number = $1`,
-      [n, ACCOUNT(n + 10), hashOf('e', n + 10)],
-    )
+  // Contractor 13 has payouts in two batches, each with a different address, hash and transfer.
+  const payoutOf = (n: number, batch = payroll) => {
+    const isFailed = n % 10 === 7
+    const at = batch === payroll ? 1 : 2
+    return payoutRow({
+      ...ofOne,
+      batch,
+      contractor: idOf(contractors, n),
+      status: isFailed ? 'failed' : 'ready',
+      error: isFailed ? 'allowance-short' : null,
+      ...(n === 13 && { address: ACCOUNT(at + 10), txHash: hashOf('e', at + 10), transfer: idOf(transfers, at) }),
+      ...(n === 17 && { transfer: idOf(transfers, 3) }),
+    })
   }
-  await pool.query(
-    `UPDATE payouts p SET transfer = t.id FROM contractors c, transfers t
-     WHERE c.id = p.contractor AND c.name = 'Contractor 17' AND t.sequence_number = 3`,
-  )
-  await pool.query(
-    `INSERT INTO batch_jobs (id, user_kind, user_sub, relay_key, status, created_at, ended_at)
-     SELECT gen_random_uuid(), 'idp', CASE WHEN n = 7 THEN 'ada' ELSE 'user ' || n END, 'key', 'failed', $1, $1 FROM generate_series(1, 120) n`,
-    [NOW],
-  )
-  await pool.query(
-    `INSERT INTO batch_items (job, position, status, quota_account, inner_hash, hash, recipient, channel, queued_at, settled_at)
-     SELECT id, 0, CASE WHEN user_sub = 'user 5' THEN 'failed' ELSE 'paid' END, user_sub, CASE WHEN user_sub = 'ada' THEN $1 END, 'hash ' || right(user_sub, 2), 'GADDRESS' || right(user_sub, 2),
-       'channel ' || right(user_sub, 2), created_at, created_at FROM batch_jobs`,
-    [hashOf('a', 9)],
-  )
+  const payouts = [
+    ...NUMBERS.filter((n) => `${n}`.startsWith('1')).map((n) => payoutOf(n)),
+    payoutOf(13, idOf(batches, 2)),
+  ]
+  const payout = payouts.find(({ contractor }) => contractor === idOf(contractors, 12))?.id ?? ''
+  const paying = transfers.map((row, n) => (n === 9 ? { ...row, payout } : row))
+  const users = Array.from({ length: 120 }, (_, n) => (n === 6 ? 'ada' : `user ${n + 1}`))
+  const jobs = users.map((userSub) => jobRow({ userSub, status: 'failed', createdAt: NOW }))
+  const items = jobs.map(({ id: job, userSub }) => {
+    const end = userSub.slice(-2)
+    return itemRow({
+      job,
+      status: userSub === 'user 5' ? 'failed' : 'paid',
+      quotaAccount: userSub,
+      innerHash: userSub === 'ada' ? hashOf('a', 9) : null,
+      hash: `hash ${end}`,
+      recipient: `GADDRESS${end}`,
+      channel: `channel ${end}`,
+      queuedAt: NOW,
+    })
+  })
+  const former = contractorRow({ ...ofOne, name: 'Former 77', address: 'GADDRESS77', deletedAt: NOW })
+  const employers = { organisations: [one, other], identities, batches, contractors: [...contractors, former] }
+  await insertRows(db, { ...employers, payouts, jobs, items, transfers: paying, envelopes })
   const entries = Array.from({ length: 2_500 }, (_, n) => ({
-    organisation: n % 2 === 0 ? one : undefined,
+    organisation: n % 2 === 0 ? one.id : undefined,
     actor: { kind: 'ledger' as const, sub: `G${n % 100}` },
     action: n % 100 === 0 ? ('transfer.refused' as const) : ('transfer.sponsored' as const),
     subject: hashOf('d', n),
@@ -126,18 +145,16 @@ beforeAll(async () => {
   const yesterday = new Date(NOW.getTime() - 86_400_000)
   await withLogFields({ requestId: 'payroll-7' }, () => recordAudit(db, yesterday, ...entries.slice(0, 500)))
   await recordAudit(db, NOW, ...entries.slice(500))
-  const contractorNamed = (name: string) => idOf(`SELECT id FROM contractors WHERE name = '${name}'`)
   ids = {
-    one,
-    other,
+    one: one.id,
+    other: other.id,
     payroll,
-    twelve: await contractorNamed('Contractor 12'),
-    thirteen: await contractorNamed('Contractor 13'),
-    seventySeven: await contractorNamed('Contractor 77'),
-    former: await idOf(`INSERT INTO contractors (organisation, name, address, status, invite_expires_at, deleted_at)
-      VALUES ('${one}', 'Former 77', 'GADDRESS77', 'ready', now(), now()) RETURNING id`),
+    twelve: idOf(contractors, 12),
+    thirteen: idOf(contractors, 13),
+    seventySeven: idOf(contractors, 77),
+    former: former.id,
   }
-  await pool.query('ANALYZE')
+  await database.pool.query('ANALYZE')
 })
 afterAll(() => database.close())
 

@@ -3,6 +3,7 @@ import { eq, sql } from 'drizzle-orm'
 import type { Pool } from 'pg'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { batches } from '#drizzle/schema/directory.ts'
+import { quotas } from '#drizzle/schema/transfers.ts'
 import { batchRow, insertRows, organisationRow } from '#lib/cli/seed/rows.ts'
 import { type Database, openStore, type Store, sqlState } from '#lib/db/connection.ts'
 import { innermostReason } from '#lib/db/errors.ts'
@@ -97,9 +98,9 @@ describe.each(['pg', 'vercel'] as const)('with the driver %s', (driver) => {
 
   test('reads in the transaction that it is given', async () => {
     await db.transaction(async (tx) => {
-      await tx.execute(sql`INSERT INTO quotas (account, day) VALUES ('G', '2026-11-20')`)
+      await tx.insert(quotas).values({ account: 'G', day: '2026-11-20' })
       expect(await readOnly(tx as unknown as Database).query.quotas.findMany()).toHaveLength(1)
-      await tx.execute(sql`DELETE FROM quotas`)
+      await tx.delete(quotas)
     })
   })
 })

@@ -1,9 +1,9 @@
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { sql } from 'drizzle-orm'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { makeTemplate } from '#lib/cli/database-template.ts'
+import { insertRows, organisationRow } from '#lib/cli/seed/rows.ts'
 import { openStore } from '#lib/db/connection.ts'
 import { copyTemplate } from '#lib/db/template.ts'
 
@@ -39,7 +39,7 @@ test('creates a database as an independent, migrated and empty copy', async () =
     const store = openStore({ directory: each })
     const db = await store.database()
     expect(await db.query.organisations.findMany()).toEqual([])
-    await db.execute(sql`INSERT INTO organisations (name) VALUES ('one')`)
+    await insertRows(db, { organisations: [organisationRow()] })
     await store.close()
   }
 })

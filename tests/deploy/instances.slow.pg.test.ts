@@ -7,11 +7,11 @@ import { buildTransfer } from '#lib/wallet/calls.ts'
 import { findContradictions } from '../directory/bookkeeping.ts'
 import { openRelayService, type RelayService } from '../relay/relay-service.ts'
 import { type Balancer, startBalancer } from '../support/balancer.ts'
+import { expectJobPaidOnce, expectSponsoredOnce, quotaOf } from '../support/paid-once.ts'
 import { freePort } from '../support/port.ts'
 import { type Program, startProgram } from '../support/program.ts'
 import type { SignedInPayer } from '../support/test-service.ts'
-import { expectSettled } from '../support/transfers.ts'
-import { findDiscrepancies } from '../transfers/quota-ledger.ts'
+import { chargeQuota, findDiscrepancies } from '../transfers/quota-ledger.ts'
 import { seededRandom } from '../transfers/random.ts'
 
 const QUOTA = 20
@@ -204,7 +204,7 @@ describe('the same request to both instances concurrently', () => {
       const answers = await atOnce(person.session, '/transfer', { signedXDR: signedXdr })
       expect(statuses(answers)).toEqual([200, 200])
       expect(answers[0]?.body).toEqual(answers[1]?.body)
-      await expectSettled(fixture, person, hash)
+      await expectSponsoredOnce(fixture, person, hash)
       const responses = await atOnce<BatchWithPayouts>(person.session, `/batches/${batch.id}`)
       for (const { body } of responses) {
         expect(body).toMatchObject({
@@ -219,9 +219,8 @@ describe('the same request to both instances concurrently', () => {
 
   test('pays one of two transfers if the quota allows one', async () => {
     const person = await fixture.employ()
-    const day = new Date().toISOString().slice(0, 10)
     const used = QUOTA - 1
-    await fixture.db.execute(sql`INSERT INTO quotas (account, day, count) VALUES (${person.address}, ${day}, ${used})`)
+    await chargeQuota(fixture.db, person.address, used)
     const payees = await Promise.all(instances.map(() => fixture.payee()))
     const answers = await Promise.all(
       payees.map(async ({ signer }, index) => {
@@ -231,8 +230,7 @@ describe('the same request to both instances concurrently', () => {
       }),
     )
     expect(statuses(answers).sort()).toEqual([200, 422])
-    const rows = await fixture.db.query.quotas.findMany()
-    expect(rows.find(({ account }) => account === person.address)).toMatchObject({ count: QUOTA, held: 0n })
+    expect(await quotaOf(fixture, person.address)).toMatchObject({ count: QUOTA, held: 0n })
     await fixture.db.execute(sql`UPDATE quotas SET count = count - ${used} WHERE account = ${person.address}`)
     await expectOneTruth()
   })
@@ -252,7 +250,7 @@ describe('the same request to both instances concurrently', () => {
     await expect.poll(async () => (await ask(balancer.url, client.session, path)).body.status).toBe('completed')
     const states = await atOnce(client.session, path)
     expect(states[0]).toEqual(states[1])
-    expect(await fixture.received(payee)).toBe(7n)
+    await expectJobPaidOnce(fixture, client, String(answers[0]?.body.jobId), [payee, 7n])
     await expectOneTruth()
   })
 })
@@ -279,6 +277,6 @@ test('finishes a transfer that the other instance accepted before it was killed'
   fixture.ledger.proxy.rule(null)
   const answer = await ask(second, person.session, '/transfer', { signedXDR: signedXdr })
   expect(answer).toMatchObject({ status: 200, body: { status: 'SUCCESS' } })
-  await expectSettled(fixture, person, hash)
+  await expectSponsoredOnce(fixture, person, hash)
   await expectOneTruth()
 })

@@ -8,6 +8,7 @@ import type { BatchWithPayouts } from '#lib/directory/batches/batches.ts'
 import type { Instructed } from '#lib/directory/batches/instructions.ts'
 import type { Call, Fault } from '../support/fault-proxy.ts'
 import { openEmployer } from '../support/fixtures.ts'
+import { expectSponsoredOnce } from '../support/paid-once.ts'
 import type { SignedInPayer } from '../support/test-service.ts'
 import { openTestService, type TestService } from '../support/test-service.ts'
 import { countFeeBumps, next, notFound, sendAnswer } from '../support/transfers.ts'
@@ -117,10 +118,10 @@ describe('records the ledger’s outcome in the payout despite each failure of t
     ['NOT_FOUND for some ledgers', () => next('getTransaction', 12, { rewrite: notFound })],
   ]
   test.each(faults)('%s', async (_, fault) => {
-    const { post, now, hash } = await prepare()
+    const { wallet, post, now, hash } = await prepare()
     service.ledger.proxy.rule(fault())
     const answer = await post()
-    expect(await countFeeBumps(service, hash)).toBe(1)
+    await expectSponsoredOnce(service, wallet, hash)
     expect(await now()).toMatchObject({ status: 'completed', payouts: [{ status: 'paid', txHash: answer.body.hash }] })
   })
 })

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { z } from 'zod'
 import { offlineContext } from '#lib/cli/seed/invites.ts'
+import { batchRow, identityRow, insertRows, organisationRow } from '#lib/cli/seed/rows.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { listBatches } from '#lib/directory/batches/batches.ts'
 import { pollBatchStatus } from '#lib/directory/batches/status.ts'
@@ -26,10 +27,10 @@ const ALL = 100_000
 beforeAll(async () => {
   database = await openCaptured()
   ;({ db, pool } = database)
-  await pool.query(`INSERT INTO organisations (name) VALUES ('one'), ('two')`)
-  const { rows } = await pool.query(`SELECT id FROM organisations ORDER BY name`)
-  organisation = rows[0].id
-  for (const { id } of rows) await fill(id)
+  const organisations = [organisationRow(), organisationRow()]
+  await insertRows(db, { organisations })
+  organisation = organisations[0]?.id ?? ''
+  for (const { id } of organisations) await fill(id)
   await pool.query(`UPDATE batches SET payout_count = (SELECT count(*) FROM payouts WHERE batch = batches.id AND status <> 'canceled'),
     failed_count = (SELECT count(*) FROM payouts WHERE batch = batches.id AND status = 'failed')`)
   const sizes = await pool.query('SELECT batch FROM payouts WHERE organisation = $1 GROUP BY batch ORDER BY count(*)', [
@@ -54,16 +55,14 @@ async function fill(id: string): Promise<void> {
     [id],
   )
   for (const [index, size] of [...Array(ALL / 2 / MANY).fill(MANY), 10].entries()) {
-    const batch = await pool.query(
-      `INSERT INTO batches (organisation, name, status, payout_count) VALUES ($1, 'b', 'ready', $2) RETURNING id`,
-      [id, size],
-    )
+    const batch = batchRow({ organisation: id, status: 'ready', payoutCount: size })
+    await insertRows(db, { batches: [batch] })
     await pool.query(
       `INSERT INTO payouts (organisation, batch, contractor, address, status, encrypted_amount, created_at)
         SELECT $1, $2, id, address, (ARRAY['ready', 'failed', 'canceled'])[1 + sequence % 3], 'sealed',
           now() - $3 * interval '1 hour' - sequence * interval '1 millisecond'
         FROM contractors WHERE organisation = $1 LIMIT $4`,
-      [id, batch.rows[0].id, index, size],
+      [id, batch.id, index, size],
     )
   }
 }
@@ -100,10 +99,7 @@ const viewer = (user: Partial<User>): User => ({
 
 test('runs one statement for a status poll, which reads one row of batches for a batch of any size', async () => {
   const identity = { kind: 'ledger', sub: pair('poller of the plans').publicKey() } as const
-  await pool.query(`INSERT INTO identities (kind, sub, organisation) VALUES ('ledger', $1, $2)`, [
-    identity.sub,
-    organisation,
-  ])
+  await insertRows(db, { identities: [identityRow({ ...identity, organisation })] })
   const poll = async (id: string) => (await pollBatchStatus(context(), { identity, id })).progress
   for (const batch of [few, many]) {
     const [nodes = [], ...others] = await plansOf(() => poll(batch))
@@ -171,10 +167,7 @@ test('finds the open transfers of an organisation with an index', async () => {
 
 test('reads only the recipient’s payouts for a claim', async () => {
   const account = pair('wallet of the plans').publicKey()
-  await pool.query(`INSERT INTO identities (kind, sub, organisation) VALUES ('ledger', $1, $2)`, [
-    account,
-    organisation,
-  ])
+  await insertRows(db, { identities: [identityRow({ sub: account, organisation })] })
   const plans = await plansOf(() => {
     const transfer = transferNamed('planned', { account, recipient: 'G1' })
     return recordNamed(db, transfer, limits, PLENTY)

@@ -5,6 +5,7 @@ import { releaseMoved } from '#lib/relay/moved.ts'
 import { readiness } from '#lib/server/readiness.ts'
 import { composeRelay } from '#lib/server/relay.ts'
 import type { Fault } from '../support/fault-proxy.ts'
+import { expectJobPaidOnce } from '../support/paid-once.ts'
 import { openRelayService, type RelayService } from './relay-service.ts'
 
 let fixture: RelayService
@@ -46,8 +47,7 @@ test('pays items from the channels that can pay, and names the other channels’
   await using _relay = await fixture.relay()
   const { client, payee } = await fixture.engaged()
   const jobId = await fixture.begin(client, 1, 2, 4, 8, 16, 32)
-  expect(await fixture.ended(client, jobId)).toMatchObject({ status: 'completed' })
-  expect(await fixture.received(payee)).toBe(63n)
+  await expectJobPaidOnce(fixture, client, jobId, [payee, 63n])
   expect(new Set(await paidBy(jobId))).toEqual(new Set([addressOf(0), addressOf(1)]))
   const problems = async () => String((await readiness({ ...fixture.running })).relay.problem)
   await expect
@@ -121,8 +121,7 @@ test('pays an item again, once, when another program uses up its sequence number
   const relay = await composeRelay(fixture.running)
   const release = () => releaseMoved(relay, { address, isUnverified: false })
   await expect.poll(release).toEqual({ recorded: 0, settled: 0 })
-  expect(await fixture.ended(client, jobId)).toMatchObject({ status: 'completed' })
-  expect(await fixture.received(payee)).toBe(15n)
+  await expectJobPaidOnce(fixture, client, jobId, [payee, 15n])
 })
 
 test('merges a channel’s received balance when its spendable balance is too low', async () => {
@@ -131,6 +130,6 @@ test('merges a channel’s received balance when its spendable balance is too lo
   // Without contractors the channels pay only each other.
   for (const amounts of [[9_000_000_000_000], [9_000_000_000_000], [9_000_000_000_000]]) {
     const jobId = await fixture.begin(client, ...amounts)
-    expect(await fixture.ended(client, jobId)).toMatchObject({ status: 'completed' })
+    await expectJobPaidOnce(fixture, client, jobId)
   }
 })

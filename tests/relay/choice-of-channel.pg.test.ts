@@ -7,6 +7,7 @@ import { prover } from '#lib/prover/stand-in.ts'
 import { CHANNEL_FUNDS } from '#lib/relay/setup.ts'
 import { formatUnits } from '#lib/text/money.ts'
 import { buildDeposit } from '#lib/wallet/calls.ts'
+import { expectJobPaidOnce } from '../support/paid-once.ts'
 import { type Client, openRelayService, type RelayService } from './relay-service.ts'
 
 let fixture: RelayService
@@ -51,7 +52,7 @@ test('pays an item from the channel that it holds, and never from one whose bala
     await hold(held, addressOf(channel))
     await fixture.db.execute(sql`UPDATE batch_items SET unable = ARRAY[${addressOf(other)}] WHERE job = ${short}`)
     await using _relay = await fixture.relay()
-    expect(await fixture.ended(client, held)).toMatchObject({ status: 'completed' })
+    await expectJobPaidOnce(fixture, client, held)
     await expect.poll(() => paidBy(short)).toEqual([addressOf(channel)])
     expect(await paidBy(held)).toEqual([addressOf(channel)])
   }
@@ -85,10 +86,7 @@ test('releases the channel of an item that it cannot prove, so that another rela
   // Both relays would keep taking the item, the first in vain.
   await first.close()
   await using _second = await fixture.relay({ prover: working })
-  expect(await fixture.ended(client, job)).toMatchObject({
-    status: 'completed',
-    results: [{ i: 0, status: 'SUCCESS' }],
-  })
+  await expectJobPaidOnce(fixture, client, job)
   expect(tried.filter((relay) => relay === 'second')).not.toEqual([])
 })
 
@@ -119,6 +117,6 @@ test('pays from another channel when one has no XLM for its merge', async () => 
   const job = await post(Number(CHANNEL_FUNDS) + 5)
   await hold(job, addressOf(0))
   await using _relay = await fixture.relay()
-  expect(await fixture.ended(client, job)).toMatchObject({ status: 'completed' })
+  await expectJobPaidOnce(fixture, client, job)
   expect(await paidBy(job)).toEqual([addressOf(1)])
 })

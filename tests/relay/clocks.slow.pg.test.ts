@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expectJobPaidOnce, quotaOf } from '../support/paid-once.ts'
 import { freePort } from '../support/port.ts'
 import { startChild } from './relay-child.ts'
 import { openRelayService, type RelayService } from './relay-service.ts'
@@ -21,10 +22,8 @@ test.each([
     try {
       const { client, payee } = await fixture.engaged()
       const job = await fixture.begin(client, 1, 2, 4)
-      expect(await fixture.ended(client, job)).toMatchObject({ status: 'completed' })
-      expect(await fixture.received(payee)).toBe(7n)
-      const quotas = await fixture.db.query.quotas.findMany({ where: (row, { eq }) => eq(row.account, client.address) })
-      expect(quotas.map(({ count }) => count)).toEqual([3])
+      await expectJobPaidOnce(fixture, client, job, [payee, 7n])
+      expect(await quotaOf(fixture, client.address)).toMatchObject({ count: 3 })
       const health = (await (await fetch(`http://localhost:${port}/health`)).json()) as {
         ok: boolean
         clockOffsetSeconds: number

@@ -14,6 +14,7 @@ import { buildDeposit, buildRegister } from '#lib/wallet/calls.ts'
 import { openHolder } from '#lib/wallet/keys.ts'
 import { captureLog } from '../support/console.ts'
 import type { Call, Fault } from '../support/fault-proxy.ts'
+import { expectJobPaidOnce } from '../support/paid-once.ts'
 import { freePort } from '../support/port.ts'
 import { openRelayService, type RelayService } from './relay-service.ts'
 import { SHORT_TIMES } from './short-times.ts'
@@ -31,7 +32,9 @@ afterEach(() => {
 async function signUp() {
   const { client, payee } = await fixture.engaged()
   const post = async (...amounts: number[]) => fixture.begin(client, ...amounts)
-  return { client, post, received: () => fixture.received(payee) }
+  /** Waits for a job, after which the payee has received `total`. */
+  const expectPaid = (job: string, total: bigint) => expectJobPaidOnce(fixture, client, job, [payee, total])
+  return { client, post, expectPaid }
 }
 
 const itemsOf = (job: string) => fixture.db.query.batchItems.findMany({ where: (item, { eq }) => eq(item.job, job) })
@@ -39,7 +42,7 @@ const itemsOf = (job: string) => fixture.db.query.batchItems.findMany({ where: (
 test('does not touch an item that is sealed to another key, and fails it after a day', async () => {
   const key = publicHalf(generateRelayKey())
   const queue = openQueue({ database: fixture.running.database, relayKey: await thumbprintOf(key) })
-  const { client, post } = await signUp()
+  const { post, expectPaid } = await signUp()
   const identity = { kind: 'ledger', sub: Keypair.random().publicKey() } as const
   const stranger = { identity, organisation: undefined }
   const sealed = await startJob(
@@ -49,7 +52,7 @@ test('does not touch an item that is sealed to another key, and fails it after a
   const relay = await fixture.relay()
   try {
     // The relay skips the sealed item and pays one that was queued later.
-    expect(await fixture.ended(client, await post(1))).toMatchObject({ status: 'completed' })
+    await expectPaid(await post(1), 1n)
     expect(await itemsOf(sealed.jobId)).toMatchObject([{ status: 'queued', attempt: 0, error: null }])
     await fixture.db.execute(
       sql`UPDATE batch_items SET queued_at = queued_at - interval '25 hours' WHERE job = ${sealed.jobId}`,
@@ -74,22 +77,21 @@ function simulatesTransfer({ method, params }: Call): boolean {
 
 test('never fails an item because of responses from a lagging node', async () => {
   await using _relay = await fixture.relay()
-  const { client, post, received } = await signUp()
+  const { post, expectPaid } = await signUp()
   let stale = 0
   fixture.ledger.proxy.rule((call): Fault => {
     if (!simulatesTransfer(call) || stale >= 20) return 'pass'
     stale += 1
     return { answer: { latestLedger: 1, error: 'HostError: Error(Contract, #3506)' } }
   })
-  expect(await fixture.ended(client, await post(7))).toMatchObject({ status: 'completed' })
+  await expectPaid(await post(7), 7n)
   expect(stale).toBe(20)
-  expect(await received()).toBe(7n)
 })
 
 test('keeps a channel’s stored balance after a failed simulation when the RPC has lost its events', async () => {
   await using _relay = await fixture.relay()
-  const { client, post, received } = await signUp()
-  expect(await fixture.ended(client, await post(2))).toMatchObject({ status: 'completed' })
+  const { post, expectPaid } = await signUp()
+  await expectPaid(await post(2), 2n)
   let stale = 0
   fixture.ledger.proxy.rule((call): Fault => {
     if (call.method === 'getEvents') return { rewrite: (page) => ({ ...page, events: [] }) }
@@ -97,15 +99,14 @@ test('keeps a channel’s stored balance after a failed simulation when the RPC 
     stale += 1
     return { answer: { latestLedger: 1, error: 'HostError: Error(Contract, #3506)' } }
   })
-  expect(await fixture.ended(client, await post(5))).toMatchObject({ status: 'completed' })
+  await expectPaid(await post(5), 7n)
   expect(stale).toBe(1)
-  expect(await received()).toBe(7n)
 })
 
 test('fails an item above the channel’s last known balance when the RPC has lost its events', async () => {
-  const { client, post } = await signUp()
+  const { client, post, expectPaid } = await signUp()
   await using _relay = await fixture.relay({ times: OFTEN })
-  expect(await fixture.ended(client, await post(2))).toMatchObject({ status: 'completed' })
+  await expectPaid(await post(2), 2n)
   fixture.ledger.proxy.rule(({ method }) =>
     method === 'getEvents' ? { rewrite: (page) => ({ ...page, events: [] }) } : 'pass',
   )
@@ -161,11 +162,11 @@ async function isDoubted(job: string): Promise<boolean> {
 }
 
 test('does not fail an item because a lagging node shows too low a balance', async () => {
-  const { client, post, received } = await signUp()
+  const { post, expectPaid } = await signUp()
   const [channel] = fixture.channels
   if (!channel) throw new Error('no channel')
   const first = await fixture.relay()
-  expect(await fixture.ended(client, await post(3))).toMatchObject({ status: 'completed' })
+  await expectPaid(await post(3), 3n)
   await first.close()
   const issuer = Keypair.fromSecret(fixture.ledger.devnet.issuerSecret)
   const amount = Number(CHANNEL_FUNDS) + 5
@@ -174,8 +175,7 @@ test('does not fail an item because a lagging node shows too low a balance', asy
   const deposit = { to: channel.publicKey(), amount: 1_000n }
   await sendAndWait(fixture.ledger.network, (await buildDeposit(fixture.ledger.network, issuer, deposit)).signedXdr)
   await using _relay = await fixture.relay({ times: OFTEN })
-  expect(await fixture.ended(client, job)).toMatchObject({ status: 'completed' })
-  expect(await received()).toBe(BigInt(amount) + 3n)
+  await expectPaid(job, BigInt(amount) + 3n)
   // Restores the channel's funds for the tests that follow.
   const again = { to: channel.publicKey(), amount: CHANNEL_FUNDS }
   await sendAndWait(fixture.ledger.network, (await buildDeposit(fixture.ledger.network, issuer, again)).signedXdr)
@@ -193,14 +193,13 @@ test('does not fail an old item because a lagging node shows its recipient as un
   const register = await buildRegister(fixture.ledger.network, holder, { auditorId: fixture.ledger.network.auditorId })
   await sendAndWait(fixture.ledger.network, register.signedXdr)
   await using _relay = await fixture.relay({ times: OFTEN })
-  expect(await fixture.ended(client, job)).toMatchObject({ status: 'completed' })
-  expect(await fixture.received(holder)).toBe(6n)
+  await expectJobPaidOnce(fixture, client, job, [holder, 6n])
 })
 
 test('stops while it waits for a merge and the RPC shows no new ledger', async () => {
-  const { client, post } = await signUp()
+  const { post, expectPaid } = await signUp()
   // The channel receives its funds again, and must merge before it can pay all of them.
-  await post(Number(CHANNEL_FUNDS))
+  const job = await post(Number(CHANNEL_FUNDS))
   const [channel] = fixture.channels
   if (!channel) throw new Error('no channel')
   const issuer = Keypair.fromSecret(fixture.ledger.devnet.issuerSecret)
@@ -225,8 +224,7 @@ test('stops while it waits for a merge and the RPC shows no new ledger', async (
   await relay.close()
   fixture.ledger.proxy.rule(null)
   await using _other = await fixture.relay()
-  const [job] = await fixture.db.query.batchJobs.findMany({ where: (row, { eq }) => eq(row.userSub, client.address) })
-  expect(await fixture.ended(client, job?.id ?? '')).toMatchObject({ status: 'completed' })
+  await expectPaid(job, CHANNEL_FUNDS)
 })
 
 test('stops while its prover hangs, and another relay pays the item', async () => {
@@ -238,13 +236,12 @@ test('stops while its prover hangs, and another relay pays the item', async () =
     },
   }
   const relay = await fixture.relay({ prover: hanging })
-  const { client, post, received } = await signUp()
+  const { post, expectPaid } = await signUp()
   const job = await post(9)
   await asked.promise
   await relay.close()
   await using _other = await fixture.relay()
-  expect(await fixture.ended(client, job)).toMatchObject({ status: 'completed' })
-  expect(await received()).toBe(9n)
+  await expectPaid(job, 9n)
 })
 
 test('retries the preparation of a channel until it succeeds', async () => {
@@ -280,9 +277,8 @@ test('proves the next item once, while the current one waits for its ledger', as
     },
   }
   await using _relay = await fixture.relay({ prover: watching })
-  const { client, post, received } = await signUp()
-  expect(await fixture.ended(client, await post(1, 2, 4, 8))).toMatchObject({ status: 'completed' })
-  expect(await received()).toBe(15n)
+  const { post, expectPaid } = await signUp()
+  await expectPaid(await post(1, 2, 4, 8), 15n)
   // One proof per item; all but the first were made while the previous item was pending.
   expect(proofs).toEqual([0, 1, 1, 1])
   expect(lines.filter((line) => line.includes('"proving"')).length).toBe(4)

@@ -4,6 +4,7 @@ import { batchItems, relayChannels } from '#drizzle/schema/relay.ts'
 import { ProverError } from '#lib/prover/prover-error.ts'
 import { prover } from '#lib/prover/stand-in.ts'
 import { captureLog } from '../support/console.ts'
+import { expectJobPaidOnce } from '../support/paid-once.ts'
 import { startChild } from './relay-child.ts'
 import { openRelayService, type RelayService } from './relay-service.ts'
 
@@ -17,19 +18,13 @@ afterEach(() => vi.restoreAllMocks())
 test('two relays on one database share the jobs of many users, and pay every item once', async () => {
   const relays = await Promise.all([startChild(fixture.variables), startChild(fixture.variables)])
   try {
-    const people = await Promise.all(
-      Array.from({ length: 10 }, async () => ({ client: await fixture.client(), payee: await fixture.payee() })),
-    )
-    for (const { client, payee } of people) await fixture.hire(client, [payee.signer.publicKey()])
-    const amounts = [1, 2, 4, 8, 16]
-    const started = await Promise.all(people.map(({ client }) => fixture.post(client, { amounts })))
+    const people = await Promise.all(Array.from({ length: 10 }, () => fixture.engaged()))
+    const jobs = await Promise.all(people.map(({ client }) => fixture.begin(client, 1, 2, 4, 8, 16)))
     const hashes = new Set<string>()
     for (const [index, { client, payee }] of people.entries()) {
-      const job = await fixture.ended(client, String(started[index]?.body.jobId))
-      expect(job).toMatchObject({ status: 'completed' })
+      const job = await expectJobPaidOnce(fixture, client, jobs[index] ?? '', [payee, 31n])
       expect(job.results).toHaveLength(5)
       for (const { hash } of job.results) hashes.add(hash)
-      expect(await fixture.received(payee)).toBe(31n)
     }
     // One transaction per item. The log cannot count them, because a chore may end an item.
     expect(hashes.size).toBe(50)
@@ -50,8 +45,7 @@ test('takes over the channels of a killed relay', async () => {
     const findFirst = () => relays.find(({ log }) => log.some(({ event }) => event === 'item paid'))
     await expect.poll(findFirst, { timeout: 120_000, interval: 10 }).toBeDefined()
     await findFirst()?.kill()
-    expect(await fixture.ended(client, jobId)).toMatchObject({ status: 'completed' })
-    expect(await fixture.received(payee)).toBe(1023n)
+    await expectJobPaidOnce(fixture, client, jobId, [payee, 1023n])
   } finally {
     await Promise.all(relays.map((relay) => relay.kill()))
   }
@@ -73,9 +67,8 @@ test('completes a job after its prover failed, and never logs the error’s mess
   await using _host = await startWith(moody)
   const { client, payee } = await fixture.engaged()
   const jobId = await fixture.begin(client, 8_642_097_531)
-  expect(await fixture.ended(client, jobId)).toMatchObject({ status: 'completed' })
+  await expectJobPaidOnce(fixture, client, jobId, [payee, 8_642_097_531n])
   expect(failures).toBeGreaterThan(2)
-  expect(await fixture.received(payee)).toBe(8_642_097_531n)
   expect(lines.some((line) => line.includes('the prover failed: RangeError'))).toBe(true)
   expect(lines.filter((line) => line.includes('8642097531'))).toEqual([])
 })
@@ -124,8 +117,7 @@ test('inside a service, logs that the verifier has another key, and pays nothing
   expect((await readItems()).map(({ signedXdr }) => signedXdr)).toEqual([null])
   expect(await fixture.received(payee)).toBe(0n)
   await using _fit = await startWith(prover)
-  expect(await fixture.ended(client, jobId)).toMatchObject({ status: 'completed' })
-  expect(await fixture.received(payee)).toBe(5n)
+  await expectJobPaidOnce(fixture, client, jobId, [payee, 5n])
 })
 
 test('pays a job once even though its prover hangs, dies and runs out of memory, and logs each reason', async () => {
@@ -140,8 +132,7 @@ test('pays a job once even though its prover hangs, dies and runs out of memory,
   await using _host = await startWith({ ...prover, prove })
   const { client, payee } = await fixture.engaged()
   const jobId = await fixture.begin(client, 77)
-  expect(await fixture.ended(client, jobId)).toMatchObject({ status: 'completed' })
-  expect(await fixture.received(payee)).toBe(77n)
+  await expectJobPaidOnce(fixture, client, jobId, [payee, 77n])
   for (const fault of faults) expect(lines.some((line) => line.includes(fault))).toBe(true)
   const channels = await fixture.db.select().from(relayChannels)
   expect(channels.filter(({ itemJob, nextJob }) => itemJob !== null || nextJob !== null)).toEqual([])

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { fieldsOf } from '../support/directory.ts'
+import { expectJobPaidOnce } from '../support/paid-once.ts'
 import { openRelayService, type RelayService } from './relay-service.ts'
 
 let fixture: RelayService
@@ -20,15 +21,11 @@ test('pays the contractors of a job of ten in turn, each the exact amounts', asy
   const amounts = [1, 2, 4, 8, 16, 32, 64, 128, 256, 9_007_199_254]
   const started = await fixture.post(client, { amounts })
   expect(started).toMatchObject({ status: 200, body: { status: 'running' } })
-  const job = await fixture.ended(client, String(started.body.jobId))
-  expect(job).toMatchObject({ status: 'completed' })
-  expect(job.error).toBeUndefined()
-  expect(job.results.map(({ i, status }) => [i, status])).toEqual(amounts.map((_, i) => [i, 'SUCCESS']))
-  expect(new Set(job.results.map(({ hash }) => hash)).size).toBe(10)
-  for (const { hash } of job.results)
-    expect((await fixture.ledger.network.rpc.getTransaction(hash)).status).toBe('SUCCESS')
-  expect(await fixture.received(first)).toBe(1n + 4n + 16n + 64n + 256n)
-  expect(await fixture.received(second)).toBe(2n + 8n + 32n + 128n + 9_007_199_254n)
+  const ofFirst = 1n + 4n + 16n + 64n + 256n
+  const ofSecond = 2n + 8n + 32n + 128n + 9_007_199_254n
+  const jobId = String(started.body.jobId)
+  const job = await expectJobPaidOnce(fixture, client, jobId, [first, ofFirst], [second, ofSecond])
+  expect(job.results.map(({ i }) => i)).toEqual(amounts.map((_, index) => index))
 })
 
 test('does not pay a contractor who was removed before the job started', async () => {
@@ -38,7 +35,5 @@ test('does not pay a contractor who was removed before the job started', async (
   expect((await fixture.ask('DELETE', `/contractors/${id}`, { session })).status).toBe(200)
   const kept = await fixture.payee()
   await fixture.hire(client, [kept.address])
-  const job = await fixture.ended(client, await fixture.begin(client, 3, 4))
-  expect(job).toMatchObject({ status: 'completed' })
-  expect([await fixture.received(removed), await fixture.received(kept)]).toEqual([0n, 7n])
+  await expectJobPaidOnce(fixture, client, await fixture.begin(client, 3, 4), [removed, 0n], [kept, 7n])
 })

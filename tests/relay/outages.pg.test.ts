@@ -1,6 +1,7 @@
 import { Client } from 'pg'
 import { afterAll, afterEach, beforeAll, expect, inject, test } from 'vitest'
 import { readiness } from '#lib/server/readiness.ts'
+import { expectJobPaidOnce } from '../support/paid-once.ts'
 import { openRelayService, type RelayService } from './relay-service.ts'
 
 let fixture: RelayService
@@ -12,18 +13,12 @@ afterEach(() => fixture.ledger.proxy.rule(null))
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 
-/** A client whose jobs pay one payee, and the amount the payee has received. */
-async function someone() {
-  const { client, payee } = await fixture.engaged()
-  return { client, received: () => fixture.received(payee) }
-}
-
 test.each([
   ['is down', { status: 503 }],
   ['takes what is sent and says nothing', { drop: true, delivered: true }],
 ] as const)('the RPC %s for 30 seconds: jobs wait, then finish with each item paid once', async (_, fault) => {
   await using _relay = await fixture.relay()
-  const { client, received } = await someone()
+  const { client, payee } = await fixture.engaged()
   // In the middle of the job: from the third transfer on.
   let sent = 0
   fixture.ledger.proxy.rule((call) => {
@@ -32,15 +27,14 @@ test.each([
   })
   const jobId = await fixture.begin(client, 1, 2, 4, 8, 16, 32)
   await expect.poll(() => sent).toBeGreaterThan(2)
-  const { client: other, received: otherReceived } = await someone()
-  const second = (await fixture.post(other, { amounts: [64, 128] })).body as { jobId: string }
+  const other = await fixture.engaged()
+  const second = await fixture.begin(other.client, 64, 128)
   await pause(27_000)
   expect((await fixture.read(client, jobId)).body.status).toBe('running')
-  expect((await fixture.read(other, second.jobId)).body).toMatchObject({ status: 'running', results: [] })
+  expect((await fixture.read(other.client, second)).body).toMatchObject({ status: 'running', results: [] })
   fixture.ledger.proxy.rule(null)
-  expect(await fixture.ended(client, jobId)).toMatchObject({ status: 'completed' })
-  expect(await fixture.ended(other, second.jobId)).toMatchObject({ status: 'completed' })
-  expect([await received(), await otherReceived()]).toEqual([63n, 192n])
+  await expectJobPaidOnce(fixture, client, jobId, [payee, 63n])
+  await expectJobPaidOnce(fixture, other.client, second, [other.payee, 192n])
 })
 
 /** Cuts every connection to the test's database and rejects new ones until the returned function is called. */
@@ -61,21 +55,16 @@ async function takeDatabaseAway(): Promise<() => Promise<void>> {
 
 test('pays each item once when the database goes away under load and comes back', async () => {
   await using _relay = await fixture.relay()
-  const people = await Promise.all(Array.from({ length: 4 }, someone))
-  const jobs = await Promise.all(
-    people.map(async ({ client }) => (await fixture.post(client, { amounts: [1, 2, 4, 8] })).body.jobId as string),
-  )
+  const people = await Promise.all(Array.from({ length: 4 }, () => fixture.engaged()))
+  const jobs = await Promise.all(people.map(({ client }) => fixture.begin(client, 1, 2, 4, 8)))
   for (const waited of [300, 700, 1_100]) {
     await pause(waited)
     const giveBack = await takeDatabaseAway()
     await pause(1_000)
     await giveBack()
   }
-  for (const [index, { client, received }] of people.entries()) {
-    const job = await fixture.ended(client, jobs[index] ?? '')
-    expect(job).toMatchObject({ status: 'completed' })
-    expect(await received()).toBe(15n)
-  }
+  for (const [index, { client, payee }] of people.entries())
+    await expectJobPaidOnce(fixture, client, jobs[index] ?? '', [payee, 15n])
   const { rows } = (await fixture.db.execute(
     `SELECT count(*)::int AS open FROM transfers WHERE status = 'open'`,
   )) as unknown as { rows: { open: number }[] }

@@ -10,6 +10,7 @@ import { sponsorTransfer, type TransferContext } from '#lib/transfers/submit.ts'
 import { syncBalance } from '#lib/wallet/balance.ts'
 import { buildTransfer } from '#lib/wallet/calls.ts'
 import { openHolder } from '#lib/wallet/keys.ts'
+import { expectJobPaidOnce, quotaOf } from '../support/paid-once.ts'
 import { openRelayService, type RelayService } from './relay-service.ts'
 
 let fixture: RelayService
@@ -58,9 +59,8 @@ test('sponsors a channel’s transfer for the relay, as that channel only', asyn
   expect(outcome).toEqual({ status: 'succeeded', hash: row?.hash })
   expect(row).toMatchObject({ status: 'succeeded', quotaAccount, account: addressOf(0) })
   expect(await ask(0, signedXdr)).toEqual(outcome)
-  const quotas = await fixture.db.query.quotas.findMany()
-  expect(quotas.find(({ account }) => account === quotaAccount)).toMatchObject({ count: 1, held: 0n })
-  expect(quotas.find(({ account }) => account === addressOf(0))).toBeUndefined()
+  expect(await quotaOf(fixture, quotaAccount)).toMatchObject({ count: 1, held: 0n })
+  expect(await quotaOf(fixture, addressOf(0))).toBeUndefined()
 })
 
 test('records nothing and uses no quota if the transfer is not confirmed', async () => {
@@ -88,7 +88,7 @@ test('waits while the float is exhausted, then pays the job', async () => {
   await expect.poll(refusals).toBeGreaterThan(3)
   expect((await fixture.read(client, jobId)).body).toMatchObject({ status: 'running', results: [] })
   await fixture.db.execute(sql`UPDATE sponsor_floats SET held = held - 1000000000000000`)
-  expect(await fixture.ended(client, jobId)).toMatchObject({ status: 'completed' })
+  await expectJobPaidOnce(fixture, client, jobId)
 })
 
 test('/ready is not ok without a running relay, and names channels that cannot pay', async () => {

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expectJobPaidOnce } from '../support/paid-once.ts'
 import { openRelayService, type RelayService } from './relay-service.ts'
 import { SHORT_TIMES } from './short-times.ts'
 
@@ -15,14 +16,9 @@ afterAll(() => fixture?.close())
 const keepClosing = () => setInterval(fixture.ledger.devnet.closeLedger, 200)
 
 test('resubmits transfers that find no room in the network’s queue, and pays each item once', async () => {
-  const { network, proxy, devnet } = fixture.ledger
+  const { proxy, devnet } = fixture.ledger
   const preparing = keepClosing()
-  const jobs = await Promise.all(
-    [0, 1].map(async () => {
-      const { client, payee } = await fixture.engaged()
-      return { client, payee }
-    }),
-  )
+  const jobs = await Promise.all([fixture.engaged(), fixture.engaged()])
   await using relay = await fixture.relay({ times: { ...SHORT_TIMES, validity: 120, patience: 60 } })
   // It takes no item before a ledger has closed.
   const takesItems = async () => (await (await fetch(`${relay.url}/health`)).json()).ok
@@ -31,10 +27,7 @@ test('resubmits transfers that find no room in the network’s queue, and pays e
   devnet.closeLedger()
   proxy.calls.clear()
   const posted = await Promise.all(
-    jobs.map(async ({ client, payee }) => {
-      const { jobId } = (await fixture.post(client, { amounts: AMOUNTS })).body
-      return { client, payee, id: String(jobId) }
-    }),
+    jobs.map(async ({ client, payee }) => ({ client, payee, id: await fixture.begin(client, ...AMOUNTS) })),
   )
   // No ledger closes before every channel has sent a transfer.
   await expect.poll(() => proxy.calls.get('sendTransaction')).toBe(CHANNELS)
@@ -42,17 +35,13 @@ test('resubmits transfers that find no room in the network’s queue, and pays e
   const hashes: string[] = []
   try {
     for (const { client, payee, id } of posted) {
-      const job = await fixture.ended(client, id)
-      expect(job).toMatchObject({ status: 'completed', results: AMOUNTS.map(() => ({ status: 'SUCCESS' })) })
-      hashes.push(...job.results.map(({ hash }) => hash))
       // The amounts are powers of two: the sum shows which of them were paid, and how often.
-      expect(await fixture.received(payee)).toBe(1023n)
+      const job = await expectJobPaidOnce(fixture, client, id, [payee, 1023n])
+      hashes.push(...job.results.map(({ hash }) => hash))
     }
   } finally {
     clearInterval(closing)
   }
   expect(proxy.calls.get('sendTransaction')).toBeGreaterThan(CHANNELS)
-  const statuses = await Promise.all(hashes.map(async (hash) => (await network.rpc.getTransaction(hash)).status))
-  expect(statuses).toEqual(hashes.map(() => 'SUCCESS'))
   expect(new Set(hashes).size).toBe(2 * AMOUNTS.length)
 })

@@ -5,6 +5,7 @@ import { ProverError } from '#lib/prover/prover-error.ts'
 import { prover } from '#lib/prover/stand-in.ts'
 import { captureLog } from '../support/console.ts'
 import type { Fault } from '../support/fault-proxy.ts'
+import { expectJobPaidOnce } from '../support/paid-once.ts'
 import { openRelayService, type RelayService } from './relay-service.ts'
 
 let fixture: RelayService
@@ -34,8 +35,7 @@ test('pays an item whose early proof failed', async () => {
     const items = await fixture.db.select().from(batchItems).where(eq(batchItems.job, jobId))
     expect(items.map(({ status }) => status).toSorted()).toEqual(['queued', 'signed'])
     arrival.resolve()
-    expect(await fixture.ended(client, jobId)).toMatchObject({ status: 'completed' })
-    expect(await fixture.received(payee)).toBe(12n)
+    await expectJobPaidOnce(fixture, client, jobId, [payee, 12n])
     expect(proofs).toBe(3)
   } finally {
     arrival.resolve()
@@ -75,8 +75,7 @@ test('proves the next item ahead of time, and signs it only after the current on
     ['queued', false],
   ])
   arrival.resolve()
-  expect(await fixture.ended(client, jobId)).toMatchObject({ status: 'completed' })
-  expect(await fixture.received(payee)).toBe(3n)
+  await expectJobPaidOnce(fixture, client, jobId, [payee, 3n])
   expect(proofs).toBe(2)
   const [channel] = await fixture.db.select().from(relayChannels)
   expect(channel).toMatchObject({ itemJob: null, nextJob: null })

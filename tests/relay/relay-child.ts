@@ -1,12 +1,15 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
+import { sql } from 'drizzle-orm'
+import type { Database } from '#lib/db/connection.ts'
 import { CHILD_VARIABLES } from '../support/child-variables.ts'
 
 /** A relay in a separate process. */
 interface RelayChild {
   /** the JSON lines logged so far */
   log: Record<string, unknown>[]
+  exited: Promise<unknown>
   /** Sends SIGKILL; resolves after the process has exited. */
   kill(): Promise<void>
 }
@@ -26,14 +29,20 @@ export async function startChild(variables: Record<string, string>): Promise<Rel
         line.startsWith('{') ? log.push(JSON.parse(line)) : console.error(line),
       )
   }
-  const gone = once(child, 'exit')
-  const [said] = await Promise.race([once(child, 'message'), gone])
+  const exited = once(child, 'exit')
+  const [said] = await Promise.race([once(child, 'message'), exited])
   if (said !== 'at work') throw new Error(`the relay ended with ${said}`)
   return {
     log,
+    exited,
     kill: async () => {
       child.kill('SIGKILL')
-      await gone
+      await exited
     },
   }
+}
+
+/** Frees the messages of killed relays, as if the ten seconds without a heartbeat had passed already. */
+export async function expireHeartbeats(db: Database): Promise<void> {
+  await db.execute(sql`UPDATE pgboss.job SET heartbeat_on = heartbeat_on - interval '10 s' WHERE state = 'active'`)
 }

@@ -1,6 +1,7 @@
 import { and, eq, inArray } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { transfers } from '#drizzle/schema/transfers.ts'
+import { expectJobPaidOnce } from '../support/paid-once.ts'
 import { type PostgresServer, startPostgres } from '../support/postgres-server.ts'
 import { openRelayService, type RelayService } from './relay-service.ts'
 
@@ -18,22 +19,19 @@ afterAll(async () => {
 test('pays each item once when the database server restarts under load', async () => {
   await using _relay = await fixture.relay()
   const clients = await Promise.all(Array.from({ length: 3 }, () => fixture.client()))
-  const jobs = await Promise.all(
-    clients.map(async (client) => (await fixture.post(client, { amounts: [1, 2, 4, 8] })).body.jobId as string),
-  )
+  const jobs = await Promise.all(clients.map((client) => fixture.begin(client, 1, 2, 4, 8)))
   for (const away of [0, 1_500]) {
     await new Promise((resolve) => setTimeout(resolve, 700))
     await postgres.restart(away)
   }
+  const service = { ...fixture, db: await fixture.running.database() }
   for (const [index, client] of clients.entries()) {
     await expect.poll(async () => (await fixture.read(client, jobs[index] ?? '')).status).toBe(200)
-    const { status, results } = await fixture.ended(client, jobs[index] ?? '')
-    expect(status).toBe('completed')
-    expect(results.map((result) => result.status)).toEqual(['SUCCESS', 'SUCCESS', 'SUCCESS', 'SUCCESS'])
+    const { results } = await expectJobPaidOnce(service, client, jobs[index] ?? '')
+    expect(results).toHaveLength(4)
   }
-  const db = await fixture.running.database()
   const channels = fixture.channels.map((channel) => channel.publicKey())
-  const paid = await db
+  const paid = await service.db
     .select()
     .from(transfers)
     .where(and(eq(transfers.status, 'succeeded'), inArray(transfers.account, channels)))

@@ -10,6 +10,7 @@ import { releaseMoved } from '#lib/relay/moved.ts'
 import type { Relay } from '#lib/relay/relay.ts'
 import { carryOutReleases, releaseState, requestRelease } from '#lib/relay/release-request.ts'
 import { composeRelay } from '#lib/server/relay.ts'
+import { expectJobPaidOnce, expectRunPaidOnce } from '../support/paid-once.ts'
 import { sendAnswer } from '../support/transfers.ts'
 import { openRelayService, type RelayService } from './relay-service.ts'
 import { openRunFixture } from './run-fixture.ts'
@@ -101,13 +102,13 @@ test('does not pay an item again after a restore, and settles it when its channe
   const { client, payee } = await fixture.engaged()
   {
     await using _host = await fixture.relay()
-    expect(await fixture.ended(client, await fixture.begin(client, 1, 2))).toMatchObject({ status: 'completed' })
+    await expectJobPaidOnce(fixture, client, await fixture.begin(client, 1, 2), [payee, 3n])
   }
   const job = await fixture.begin(client, 4, 8)
   const restore = await backUp()
   {
     await using _host = await fixture.relay()
-    expect(await fixture.ended(client, job)).toMatchObject({ status: 'completed' })
+    await expectJobPaidOnce(fixture, client, job, [payee, 15n])
   }
   const paid = (await itemsOf(job)).map(({ hash, innerHash }) => `${innerHash} ${hash}`)
   await restore()
@@ -131,11 +132,10 @@ test('does not pay an item again after a restore, and settles it when its channe
     moved.map(async ({ address }) => (await releasesOf(address)).at(-1)?.detail.settled),
   )
   expect(settled.reduce((sum: number, count) => sum + Number(count), 0)).toBe(2)
-  expect(await fixture.ended(client, job)).toMatchObject({ status: 'completed' })
+  await expectJobPaidOnce(fixture, client, job, [payee, 15n])
   const settledBy = (await itemsOf(job)).map(({ hash, innerHash }) => `${innerHash} ${hash}`)
   expect(new Set(settledBy)).toEqual(new Set(paid))
-  expect(await fixture.ended(client, await fixture.begin(client, 16))).toMatchObject({ status: 'completed' })
-  expect(await fixture.received(payee)).toBe(31n)
+  await expectJobPaidOnce(fixture, client, await fixture.begin(client, 16), [payee, 31n])
 })
 
 test('settles the item that a moved channel has paid, not an older one of the same payee', async () => {
@@ -158,8 +158,7 @@ test('settles the item that a moved channel has paid, not an older one of the sa
   for (const { address } of await findMoved()) {
     expect(await releaseMoved(relay, { address, isUnverified: false })).toEqual({ recorded: 1, settled: 1 })
   }
-  expect(await fixture.ended(client, job)).toMatchObject({ status: 'completed' })
-  expect(await fixture.received(payee)).toBe(96n)
+  await expectJobPaidOnce(fixture, client, job, [payee, 96n])
 })
 
 test('signs nothing for a channel that has moved, even after checks and restarts', async () => {
@@ -170,8 +169,7 @@ test('signs nothing for a channel that has moved, even after checks and restarts
     await using _host = await fixture.relay()
     await expect.poll(findMoved).toMatchObject([{ address }])
     const { client, payee } = await fixture.engaged()
-    expect(await fixture.ended(client, await fixture.begin(client, round, 2))).toMatchObject({ status: 'completed' })
-    expect(await fixture.received(payee)).toBe(BigInt(round) + 2n)
+    await expectJobPaidOnce(fixture, client, await fixture.begin(client, round, 2), [payee, BigInt(round) + 2n])
     expect(await findMoved()).toMatchObject([{ address }])
   }
   expect(await readSequence()).toBe(before)
@@ -241,8 +239,7 @@ test('does not pay an item again whose transfer expired because an unknown trans
   await pass(20)
   expect((await itemsOf(job)).map(({ status }) => status)).toEqual(['queued'])
   expect(await releaseMoved(relay, { address, isUnverified: false })).toMatchObject({ settled: 0 })
-  expect(await fixture.ended(client, job)).toMatchObject({ status: 'completed' })
-  expect(await fixture.received(payee)).toBe(128n)
+  await expectJobPaidOnce(fixture, client, job, [payee, 128n])
 })
 
 test('suspends items that were queued while a channel was held, if it was released and has paid them since the backup', async () => {
@@ -258,14 +255,13 @@ test('suspends items that were queued while a channel was held, if it was releas
   await fixture.db.update(relayChannels).set({ paused: true }).where(ne(relayChannels.address, address))
   {
     await using _host = await fixture.relay()
-    expect(await fixture.ended(client, job)).toMatchObject({ status: 'completed' })
+    await expectJobPaidOnce(fixture, client, job, [payee, 128n])
   }
   await restore()
   await using _host = await fixture.relay()
   await pass(20)
   expect(await releaseAll()).toEqual({ recorded: 1, settled: 1 })
-  expect(await fixture.ended(client, job)).toMatchObject({ status: 'completed' })
-  expect(await fixture.received(payee)).toBe(128n)
+  await expectJobPaidOnce(fixture, client, job, [payee, 128n])
 })
 
 test('takes no item before the RPC shows every transaction applied before its start', async () => {
@@ -281,8 +277,7 @@ test('takes no item before the RPC shows every transaction applied before its st
   await pass(25)
   expect((await itemsOf(job)).map(({ status }) => status)).toEqual(['queued'])
   fixture.ledger.proxy.rule(null)
-  expect(await fixture.ended(client, job)).toMatchObject({ status: 'completed' })
-  expect(await fixture.received(payee)).toBe(256n)
+  await expectJobPaidOnce(fixture, client, job, [payee, 256n])
 })
 
 test('does not release a channel that is unknown, or has not moved', async () => {
@@ -369,7 +364,7 @@ async function restoreRun(
   if (!isWithin) expect(await runs.run(batch)).toMatchObject({ status: 200 })
   {
     await using _host = await fixture.relay()
-    expect(await runs.ended(batch)).toMatchObject({ status: 'completed' })
+    await expectRunPaidOnce(runs, batch, [4n, 8n])
   }
   const paid = (await runs.read(batch)).payouts.map(({ txHash }) => txHash)
   await restore()
@@ -393,9 +388,8 @@ test.each([
   expect(released.recorded).toBe(2)
   // The payments are recorded for their payouts, also where the restored database lacks the run.
   await expect.poll(async () => (await runs.read(batch)).payouts.map(({ txHash }) => txHash)).toEqual(paid)
-  expect(await runs.read(batch)).toMatchObject({ status: 'completed', settledCount: 2 })
+  await expectRunPaidOnce(runs, batch, [4n, 8n])
   expect((await runs.read(older)).payouts.map(({ status }) => status)).toEqual(['ready', 'ready'])
-  expect(await runs.received(batch)).toEqual([4n, 8n])
 })
 
 test('does not pay a payout of a run again that is a draft in the restored database', async () => {
@@ -408,9 +402,8 @@ test('does not pay a payout of a run again that is a draft in the restored datab
   const areFit = async () => (await readChannels()).every(({ problem }) => problem === null)
   await expect.poll(areFit, { timeout: 60_000 }).toBe(true)
   expect(await runs.run(batch)).toMatchObject({ status: 200 })
-  expect(await runs.ended(batch)).toMatchObject({ status: 'completed', settledCount: 2 })
-  expect((await runs.read(batch)).payouts.map(({ txHash }) => txHash)).toEqual(paid)
-  expect(await runs.received(batch)).toEqual([4n, 8n])
+  const { payouts } = await expectRunPaidOnce(runs, batch, [4n, 8n])
+  expect(payouts.map(({ txHash }) => txHash)).toEqual(paid)
 })
 
 test('does not release a channel while an item that it has paid is signed on another', async () => {
@@ -470,7 +463,7 @@ test('does not start a run of an older batch while another channel may have paid
   })
   expect(await releaseAll()).toEqual({ recorded: 2, settled: 0 })
   expect(await runs.run(batch)).toMatchObject({ status: 200, body: { status: 'completed', settledCount: 2 } })
-  expect(await runs.received(batch)).toEqual([4n, 8n])
+  await expectRunPaidOnce(runs, batch, [4n, 8n])
 })
 
 test('releases a channel that has paid a payout which was canceled after the restore', async () => {

@@ -7,6 +7,7 @@ import { sendAndWait } from '#lib/cli/client/participants.ts'
 import { hashSeal, signManifest } from '#lib/wallet/manifest.ts'
 import { keypairSigner } from '#lib/wallet/signer.ts'
 import type { Fault } from '../support/fault-proxy.ts'
+import { expectRunPaidOnce, quotaOf } from '../support/paid-once.ts'
 import { openRelayService, type RelayService } from './relay-service.ts'
 import { openRunFixture, type RunBatch, type RunFixture } from './run-fixture.ts'
 import { SHORT_TIMES } from './short-times.ts'
@@ -25,10 +26,6 @@ afterEach(() => service.ledger.proxy.rule(null))
 
 const OFTEN = { ...SHORT_TIMES, lag: 0.2 }
 const outcomes = async (batch: RunBatch) => (await runs.read(batch)).payouts.map(({ status, error }) => error ?? status)
-const quotaOf = async (account: string) => {
-  const rows = await service.db.query.quotas.findMany()
-  return rows.find((row) => row.account === account)
-}
 
 test('pays through several channels, including one without a balance', async () => {
   const channels = service.channels.map((channel) => channel.publicKey())
@@ -41,8 +38,7 @@ test('pays through several channels, including one without a balance', async () 
     .where(eq(relayChannels.address, channels[0] ?? ''))
   expect(await runs.run(batch)).toMatchObject({ status: 200 })
   await using _relay = await service.relay()
-  expect(await runs.ended(batch)).toMatchObject({ status: 'completed' })
-  expect(await runs.received(batch)).toEqual([1n, 2n, 4n, 8n])
+  await expectRunPaidOnce(runs, batch, [1n, 2n, 4n, 8n])
   expect((await runs.itemsOf(batch)).map(({ channel }) => channel)).toEqual([...channels, ...channels])
 })
 
@@ -56,7 +52,7 @@ test('lets two employers take turns on one channel', async () => {
     batches.push(batch)
   }
   await using _relay = await service.relay()
-  for (const batch of batches) expect(await runs.ended(batch)).toMatchObject({ status: 'completed' })
+  for (const batch of batches) await expectRunPaidOnce(runs, batch, [1n, 2n, 4n])
   const items = (await Promise.all(batches.map(runs.itemsOf))).flat()
   const paid = items.toSorted((one, other) => (one.settledAt?.getTime() ?? 0) - (other.settledAt?.getTime() ?? 0))
   const [first, second] = [paid[0]?.quotaAccount, paid[1]?.quotaAccount]
@@ -74,11 +70,10 @@ test('pays a payout once if the employer pays it at the same time', async () => 
   expect(await runs.pay(employer, first, 1n)).toMatchObject({ status: 200 })
   await using _relay = await service.relay()
   const late = await runs.pay(employer, third, 4n)
-  expect(await runs.ended(batch)).toMatchObject({ status: 'completed', settledCount: 3 })
+  await expectRunPaidOnce(runs, batch, [1n, 2n, 4n])
   const items = (await runs.itemsOf(batch)).map(({ status }) => status)
   expect(items.slice(0, 2)).toEqual(['skipped', 'paid'])
   expect(items[2]).toBe(late.status === 200 ? 'skipped' : 'paid')
-  expect(await runs.received(batch)).toEqual([1n, 2n, 4n])
   const [job] = await runs.jobsOf(batch)
   expect(job).toMatchObject({ status: 'completed', error: null })
 })
@@ -96,7 +91,7 @@ test('skips a payout that is canceled while it is queued', async () => {
   expect(await runs.itemsOf(batch)).toMatchObject([{ status: 'skipped', hash: null, error: null }, { status: 'paid' }])
   expect(await runs.received(batch)).toEqual([0n, 2n])
   // Only the payment counts against the quota, once the run has ended.
-  expect(await quotaOf(employer.address)).toMatchObject({ count: 1, held: 0n })
+  expect(await quotaOf(service, employer.address)).toMatchObject({ count: 1, held: 0n })
 })
 
 /** Does `work` once, while the sponsor reads the channel's account for the item that is signed. */
@@ -126,7 +121,7 @@ test('drops a signed envelope whose payout is canceled before it is recorded', a
   await runs.ended(batch)
   expect(await runs.itemsOf(batch)).toMatchObject([{ status: 'skipped', hash: null }])
   expect(await runs.received(batch)).toEqual([0n])
-  expect(await quotaOf(employer.address)).toMatchObject({ count: 0, held: 0n })
+  expect(await quotaOf(service, employer.address)).toMatchObject({ count: 0, held: 0n })
 })
 
 test('records a payment that the ledger applied although its payout was canceled, as after a restore', async () => {
@@ -178,8 +173,7 @@ test('retries an unpaid payout whose claim was refused', async () => {
     interval: 20,
   })
   await setAddress(payout.address)
-  expect(await runs.ended(batch)).toMatchObject({ status: 'completed' })
-  expect(await runs.received(batch)).toEqual([1n])
+  await expectRunPaidOnce(runs, batch, [1n])
 })
 
 test('starts one of two runs on the same channel that are started at once', async () => {
@@ -211,8 +205,7 @@ test('fails every payout of a channel whose escrow covers only some', async () =
   await runs.delegate(employer, 7n)
   expect(await runs.run(batch)).toMatchObject({ status: 200 })
   await using _relay = await service.relay()
-  expect(await runs.ended(batch)).toMatchObject({ status: 'completed', failedCount: 0 })
-  expect(await runs.received(batch)).toEqual([1n, 2n, 4n])
+  await expectRunPaidOnce(runs, batch, [1n, 2n, 4n])
 })
 
 test('fails the remaining payouts when the delegation is revoked midway', async () => {
@@ -315,7 +308,6 @@ test('lets its employer merge and pay others in the meantime', async () => {
   await runs.run(batch)
   await using _relay = await service.relay()
   expect(await runs.pay(employer, payout, 8n)).toMatchObject({ status: 200 })
-  expect(await runs.ended(batch)).toMatchObject({ status: 'completed' })
-  expect(await runs.received(batch)).toEqual([1n, 2n, 4n])
+  await expectRunPaidOnce(runs, batch, [1n, 2n, 4n])
   expect(await runs.spendable(employer)).toBe(before - 15n)
 })

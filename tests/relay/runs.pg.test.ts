@@ -9,6 +9,8 @@ import { hashSeal, type Manifest } from '#lib/wallet/manifest.ts'
 import { CIRCUIT_TYPES } from '#lib/wallet/statement.ts'
 import { captureLog } from '../support/console.ts'
 import type { Call, Fault } from '../support/fault-proxy.ts'
+import { expectRunPaidOnce, quotaOf } from '../support/paid-once.ts'
+import { chargeQuota } from '../transfers/quota-ledger.ts'
 import { openRelayService, type RelayService } from './relay-service.ts'
 import { openRunFixture, type RunBatch, type RunFixture } from './run-fixture.ts'
 
@@ -28,9 +30,7 @@ test('pays every payout of a batch once, from the employer’s delegation', asyn
   const batch = await runs.batchOf(employer, [1n, 2n, 4n])
   await runs.delegate(employer, 10n)
   expect(await runs.run(batch)).toMatchObject({ status: 200, body: { settledCount: 0, payoutCount: 3 } })
-  const ended = await runs.ended(batch)
-  expect(ended).toMatchObject({ status: 'completed', settledCount: 3, failedCount: 0 })
-  expect(await runs.received(batch)).toEqual([1n, 2n, 4n])
+  const ended = await expectRunPaidOnce(runs, batch, [1n, 2n, 4n])
   expect(ended.payouts.map(({ encryptedAmount }) => encryptedAmount)).toEqual([undefined, undefined, undefined])
   expect(await runs.itemsOf(batch)).toMatchObject(ended.payouts.map(({ txHash }) => ({ status: 'paid', hash: txHash })))
   await runs.revoke(employer)
@@ -39,10 +39,6 @@ test('pays every payout of a batch once, from the employer’s delegation', asyn
 
 const _errorsOf = async (batch: RunBatch) =>
   (await runs.read(batch)).payouts.map(({ status, error }) => error ?? status)
-const quotaOf = async (account: string) => {
-  const rows = await service.db.query.quotas.findMany()
-  return rows.find((row) => row.account === account)
-}
 /** A channel of a relay that ran before. */
 const channelAt = (index: number) => service.channels[index]?.publicKey() ?? ''
 
@@ -56,12 +52,12 @@ describe('starts a run', () => {
     expect(await runs.run(batch)).toMatchObject({ status: 200 })
     expect(await runs.jobsOf(batch)).toHaveLength(1)
     expect(await runs.itemsOf(batch)).toHaveLength(2)
-    expect(await quotaOf(employer.address)).toMatchObject({ count: 2 })
+    expect(await quotaOf(service, employer.address)).toMatchObject({ count: 2 })
     await using _relay = await service.relay()
-    expect(await runs.ended(batch)).toMatchObject({ status: 'completed' })
+    await expectRunPaidOnce(runs, batch, [1n, 2n])
     expect(await runs.run(batch)).toMatchObject({ status: 200, body: { status: 'completed', settledCount: 2 } })
     expect(await runs.jobsOf(batch)).toHaveLength(1)
-    expect(await quotaOf(employer.address)).toMatchObject({ count: 2, held: 0n })
+    expect(await quotaOf(service, employer.address)).toMatchObject({ count: 2, held: 0n })
   })
 
   test('not from a draft, and not for a user without a wallet', async () => {
@@ -128,9 +124,7 @@ describe('starts a run', () => {
     [
       'quota-transfers',
       async ({ employer: { address } }) => {
-        await service.db.execute(
-          sql`INSERT INTO quotas (account, day, count) VALUES (${address}, to_char(now() at time zone 'utc', 'YYYY-MM-DD'), 499)`,
-        )
+        await chargeQuota(service.db, address, 499)
         return undefined
       },
     ],
@@ -165,7 +159,7 @@ describe('starts a run', () => {
     expect(answer).toMatchObject({ status: 409, body: { code: 'run-not-ready' } })
     expect(answer.body.errors.map((error) => error.reason)).toContain(reason)
     expect(await runs.jobsOf(batch)).toEqual([])
-    const used = await quotaOf(employer.address)
+    const used = await quotaOf(service, employer.address)
     expect(used?.count ?? 0).toBe(reason === 'quota-transfers' ? 499 : 0)
     expect(await service.db.$count(sql`pgboss.job`, sql`state < 'completed'`)).toBe(0)
   })
@@ -185,7 +179,7 @@ describe('starts a run', () => {
     const answer = await runs.run(batch)
     expect([replaced, answer]).toMatchObject([1, { status: 409, body: { errors: [{ reason: 'manifest' }] } }])
     expect(await runs.jobsOf(batch)).toEqual([])
-    expect((await quotaOf(employer.address))?.count ?? 0).toBe(0)
+    expect((await quotaOf(service, employer.address))?.count ?? 0).toBe(0)
   })
 
   test('not on a channel that an unfinished run of the account names', async () => {

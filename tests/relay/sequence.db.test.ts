@@ -2,11 +2,10 @@ import { Account, Asset, Keypair, Networks, Operation, TransactionBuilder } from
 import { eq } from 'drizzle-orm'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { relayChannels } from '#drizzle/schema/relay.ts'
-import { watchLedger } from '#lib/relay/ledger.ts'
 import { releaseMoved } from '#lib/relay/moved.ts'
 import type { Relay } from '#lib/relay/relay.ts'
 import { compareSequences, suspectMove } from '#lib/relay/sequence.ts'
-import type { Network } from '#lib/stellar/network.ts'
+import { relayOn } from './counting-ledger.ts'
 import { type ItemFixture, LATER, openItemFixture } from './item-fixture.ts'
 
 const CHANNEL = Keypair.random()
@@ -23,23 +22,23 @@ beforeEach(() => fixture.makeChannels(ADDRESS))
 const problemOfChannel = async () => (await fixture.channelOf(ADDRESS))?.problem
 
 test('finds that an unknown transaction has used the number of an expired transfer', async () => {
-  await suspectMove(relayOn({ accounts: [{ sequence: 8n, behind: 0 }] }), await signedItem())
+  await suspectMove(relayReading({ accounts: [{ sequence: 8n, behind: 0 }] }), await signedItem())
   expect(await problemOfChannel()).toBe('moved')
 })
 
 test('does not take the response of a lagging node as proof that the number is free', async () => {
   const lagging = { sequence: 7n, behind: 1 }
   const item = await signedItem()
-  await suspectMove(relayOn({ accounts: [lagging, lagging, { sequence: 8n, behind: 0 }] }), item)
+  await suspectMove(relayReading({ accounts: [lagging, lagging, { sequence: 8n, behind: 0 }] }), item)
   expect(await problemOfChannel()).toBe('moved')
   await fixture.makeChannels(ADDRESS)
-  await expect(suspectMove(relayOn({ accounts: [lagging] }), item)).rejects.toThrow('the RPC lags')
+  await expect(suspectMove(relayReading({ accounts: [lagging] }), item)).rejects.toThrow('the RPC lags')
 })
 
 test('measures the recency of a reading by the ledger, not by the clock of the database', async () => {
   // The network's time is years behind the database's.
   const closedAt = new Date('2020-01-01T00:00:00Z').getTime()
-  await suspectMove(relayOn({ closedAt, accounts: [{ sequence: 7n, behind: 0 }] }), await signedItem())
+  await suspectMove(relayReading({ closedAt, accounts: [{ sequence: 7n, behind: 0 }] }), await signedItem())
   expect(await problemOfChannel()).toBeNull()
 })
 
@@ -52,13 +51,13 @@ test.each([
     .update(relayChannels)
     .set({ sequenceNumber: 8n, ownCallSequence: ownCall === '' ? null : BigInt(ownCall) })
     .where(eq(relayChannels.address, ADDRESS))
-  await compareSequences(relayOn({ accounts: [{ sequence: 8n, behind: 0 }] }))
+  await compareSequences(relayReading({ accounts: [{ sequence: 8n, behind: 0 }] }))
   expect(await problemOfChannel()).toBe(problem)
 })
 
 test('adopts the number of a channel that has none, and of one that is released', async () => {
   await fixture.db.update(relayChannels).set({ sequenceNumber: null }).where(eq(relayChannels.address, ADDRESS))
-  const relay = relayOn({ accounts: [{ sequence: 8n, behind: 0 }] })
+  const relay = relayReading({ accounts: [{ sequence: 8n, behind: 0 }] })
   await compareSequences(relay)
   await compareSequences(relay)
   expect(await problemOfChannel()).toBeNull()
@@ -73,7 +72,7 @@ test('does not release a channel based on an account older than the move', async
     .update(relayChannels)
     .set({ problem: 'moved', movedAt: LATER })
     .where(eq(relayChannels.address, ADDRESS))
-  const relay = relayOn({ accounts: [{ sequence: 8n, behind: 1 }] })
+  const relay = relayReading({ accounts: [{ sequence: 8n, behind: 1 }] })
   expect(await releaseMoved(relay, { address: ADDRESS, isUnverified: true })).toBe('rpc-lags')
   expect(await problemOfChannel()).toBe('moved')
 })
@@ -95,31 +94,18 @@ async function signedItem() {
   return { ...item, signedXdr: transaction.toXdr() }
 }
 
-/**
- * A relay on a network that closes a ledger per call. Reading n of the channel's account is the nth of `accounts`, or the
- * last, from a node `behind` the latest ledger by so many ledgers.
- */
-function relayOn({
-  closedAt = Date.now(),
+/** A relay whose reading n of the channel's account is the nth of `accounts`, or the last, so many ledgers `behind`. */
+function relayReading({
+  closedAt,
   accounts,
 }: {
   closedAt?: number
   accounts: readonly { sequence: bigint; behind: number }[]
 }): Relay {
-  let latest = 100
   let readings = 0
-  const network = {
-    passphrase: Networks.TESTNET,
-    pollMs: 1,
-    call: async () => {
-      latest += 1
-      return { sequence: latest, closeTime: Math.floor(closedAt / 1000) + (latest - 100) * 5 }
-    },
-  } as unknown as Network
-  const readAccount = async () => {
+  const readAccount = async (latest: number) => {
     const { sequence, behind } = accounts[Math.min(readings++, accounts.length - 1)] ?? { sequence: 0n, behind: 0 }
-    return { account: { seqNum: sequence }, latestLedger: latest - behind }
+    return { sequence, ledger: latest - behind }
   }
-  const part = { network, ledger: watchLedger(network), sponsor: { tracker: { readAccount } }, memory: { readAccount } }
-  return { ...fixture.relayWith(ADDRESS), ...part } as unknown as Relay
+  return relayOn(fixture, ADDRESS, { readAccount, ...(closedAt !== undefined && { closedAt }) })
 }

@@ -2,8 +2,11 @@ import { sql } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { GET } from '#app/api/cron/sweep/route.ts'
 import { contractors } from '#drizzle/schema/directory.ts'
+import { relayChannels } from '#drizzle/schema/relay.ts'
 import { usedChallenges } from '#drizzle/schema/transfers.ts'
 import { provideService } from '#lib/server/services.ts'
+import { expectJobPaidOnce, quotaOf } from '../support/paid-once.ts'
+import { chargeQuota } from '../transfers/quota-ledger.ts'
 import { openRelayService, type RelayService } from './relay-service.ts'
 
 const SECRET = 'a secret of the scheduler'
@@ -108,13 +111,11 @@ test('pays an item from another channel when no relay has its channel’s seed',
   await fixture.db.execute(
     sql`UPDATE batch_items SET status = 'taken', channel = 'GONE', attempt = 1 WHERE job = ${jobId}`,
   )
-  await fixture.db.execute(
-    sql`INSERT INTO relay_channels (token, address, seen_at, item_job, item_position)
-        VALUES (${fixture.ledger.network.token}, 'GONE', now() - interval '11 minutes', ${jobId}, 0)`,
-  )
+  const { token } = fixture.ledger.network
+  const seenAt = new Date(Date.now() - 11 * 60_000)
+  await fixture.db.insert(relayChannels).values({ token, address: 'GONE', seenAt, itemJob: jobId, itemPosition: 0 })
   await using _relay = await fixture.relay()
-  expect(await fixture.ended(client, jobId)).toMatchObject({ status: 'completed' })
-  expect(await fixture.received(payee)).toBe(5n)
+  await expectJobPaidOnce(fixture, client, jobId, [payee, 5n])
   const gone = await fixture.db.query.relayChannels.findFirst({
     where: (channel, { eq }) => eq(channel.address, 'GONE'),
   })
@@ -150,8 +151,7 @@ test('fails an item after a day, even if its transfer was signed and never recor
 
 test('counts a job’s items against its user’s quota, and fails an item beyond it', async () => {
   const { client } = await fixture.engaged()
-  const day = new Date().toISOString().slice(0, 10)
-  await fixture.db.execute(sql`INSERT INTO quotas (account, day, count) VALUES (${client.address}, ${day}, 499)`)
+  await chargeQuota(fixture.db, client.address, 499)
   await using _relay = await fixture.relay()
   const jobId = await fixture.begin(client, 5, 6)
   const job = await fixture.ended(client, jobId)
@@ -160,8 +160,6 @@ test('counts a job’s items against its user’s quota, and fails an item beyon
     /^transfer [01]: sponsor refused: the daily number of transfers of this account is used up$/,
   )
   expect(job.results.map(({ status }) => status).sort()).toEqual(['FAILED', 'SUCCESS'])
-  const quotas = await fixture.db.query.quotas.findMany()
-  expect(quotas.find(({ account }) => account === client.address)).toMatchObject({ count: 500, held: 0n })
-  const channels = fixture.channels.map((channel) => channel.publicKey())
-  expect(quotas.filter(({ account }) => channels.includes(account))).toEqual([])
+  expect(await quotaOf(fixture, client.address)).toMatchObject({ count: 500, held: 0n })
+  for (const channel of fixture.channels) expect(await quotaOf(fixture, channel.publicKey())).toBeUndefined()
 })

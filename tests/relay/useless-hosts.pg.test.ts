@@ -6,6 +6,7 @@ import { prover } from '#lib/prover/stand-in.ts'
 import { startRelay } from '#lib/server/relay.ts'
 import { startService } from '#lib/server/start.ts'
 import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts'
+import { expectJobPaidOnce } from '../support/paid-once.ts'
 import { openRelayService, type RelayService } from './relay-service.ts'
 import { SHORT_TIMES } from './short-times.ts'
 
@@ -72,8 +73,7 @@ test('two hosts whose channels have no account leave every message to the host t
     problems: ['no channel of this host can pay: no items are taken'],
   })
   await using _good = await fixture.relay()
-  expect(await fixture.ended(client, job)).toMatchObject({ status: 'completed' })
-  expect(await fixture.received(payee)).toBe(7n)
+  await expectJobPaidOnce(fixture, client, job, [payee, 7n])
 })
 
 test('a host without a ledger takes nothing alongside a healthy one with the same channels, and reports it', async () => {
@@ -87,12 +87,11 @@ test('a host without a ledger takes nothing alongside a healthy one with the sam
   expect(await messagesOf(job)).toEqual(UNTOUCHED)
   {
     await using _good = await fixture.relay()
-    expect(await fixture.ended(client, job)).toMatchObject({ status: 'completed' })
+    await expectJobPaidOnce(fixture, client, job, [payee, 7n])
   }
-  expect(await fixture.received(payee)).toBe(7n)
   proxy.rule(null)
   await expect.poll(deaf.readHealth).toMatchObject({ ok: true, ledger: true, problems: [] })
-  expect(await fixture.ended(client, await fixture.begin(client, 8))).toMatchObject({ status: 'completed' })
+  await expectJobPaidOnce(fixture, client, await fixture.begin(client, 8), [payee, 15n])
 })
 
 test('a host that loses its ledger while it proves releases the item, which another host pays', async () => {
@@ -116,7 +115,6 @@ test('a host that loses its ledger while it proves releases the item, which anot
     .toHaveLength(1)
   expect(await lost.readHealth()).toMatchObject({ ok: false, ledger: false })
   await using _good = await fixture.relay()
-  expect(await fixture.ended(client, job)).toMatchObject({ status: 'completed' })
-  expect(await fixture.received(payee)).toBe(5n)
+  await expectJobPaidOnce(fixture, client, job, [payee, 5n])
   proxy.rule(null)
 })

@@ -1,10 +1,10 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { Asset, Keypair, Operation } from '@stellar/stellar-sdk'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { FAUCET, type Faucet, type Grant, openFaucet, type Person, startAnother } from '../faucet/faucet.ts'
 import { openTestService, type TestService } from '../support/test-service.ts'
-import { type NamedStep, openSteps, type Steps } from './crash-steps.ts'
+import { killAt, type NamedStep, openSteps, type Steps } from './crash-steps.ts'
 
 let service: TestService<'embedded'>
 let faucet: Faucet
@@ -21,42 +21,37 @@ afterAll(async () => {
 afterEach(() => service.ledger.proxy.rule(null))
 
 /** A service in a separate process that requests a grant for `person`. */
-function startProcess({ session }: Person, variables: Record<string, string> = {}): ChildProcess {
+function startProcess({ session }: Person, variables: Record<string, string> = {}) {
   const program = new URL('../faucet/faucet-process.ts', import.meta.url).pathname
-  return spawn(process.execPath, [program], {
+  const child = spawn(process.execPath, [program], {
     stdio: ['ignore', 'ignore', 'inherit'],
     env: { ...process.env, ...service.variables, ...variables, SESSION: session },
   })
-}
-
-/** SIGKILL, once the process is at the step. */
-async function killAt(reached: Promise<void>, child: ChildProcess): Promise<void> {
-  const gone = once(child, 'exit')
-  await Promise.race([reached, gone.then(() => Promise.reject(new Error('the process ended by itself')))])
-  child.kill('SIGKILL')
-  await gone
-  expect(child.signalCode).toBe('SIGKILL')
+  const exited = once(child, 'exit')
+  const kill = async () => {
+    child.kill('SIGKILL')
+    await exited
+    expect(child.signalCode).toBe('SIGKILL')
+  }
+  return { exited, kill }
 }
 
 const lockGrant = ({ address }: Person) => `SELECT 1 FROM grants WHERE account = '${address}' FOR UPDATE`
 
-const before = { delivered: false }
-const after = { delivered: true }
-
 /** The step, and the database's contents after the process was killed; its requests may still be carried out. */
 const STEPS: [...NamedStep<Person>, Grant['status'] | 'none', Grant['status']?][] = [
-  ['before the grant is claimed', ({ atCall }) => atCall('getLedgerEntries', before), 'none'],
-  ['before the deposit is simulated', ({ atCall }) => atCall('simulateTransaction', before), 'claimed'],
-  ['after it is simulated, before it is written down', ({ atCall }) => atCall('simulateTransaction', after), 'claimed'],
+  ['before the grant is claimed', ({ beforeCall }) => beforeCall('getLedgerEntries'), 'none'],
+  ['before the deposit is simulated', ({ beforeCall }) => beforeCall('simulateTransaction'), 'claimed'],
+  ['after it is simulated, before it is written down', ({ afterCall }) => afterCall('simulateTransaction'), 'claimed'],
   [
     'while it is written down',
     ({ atLock }, person) => atLock(lockGrant(person), { from: 'simulateTransaction' }),
     'claimed',
   ],
-  ['between record and sending', ({ atCall }) => atCall('sendTransaction', before), 'signed'],
-  ['after it is sent, before the answer', ({ atCall }) => atCall('sendTransaction', after), 'signed'],
-  ['before the first look', ({ atCall }) => atCall('getTransaction', before), 'signed'],
-  ['at a look, before its answer', ({ atCall }) => atCall('getTransaction', after), 'signed'],
+  ['between record and sending', ({ beforeCall }) => beforeCall('sendTransaction'), 'signed'],
+  ['after it is sent, before the answer', ({ afterCall }) => afterCall('sendTransaction'), 'signed'],
+  ['before the first look', ({ beforeCall }) => beforeCall('getTransaction'), 'signed'],
+  ['at a look, before its answer', ({ afterCall }) => afterCall('getTransaction'), 'signed'],
   [
     'while the grant is settled',
     ({ atLock }, person) => atLock(lockGrant(person), { from: 'getTransaction' }),
@@ -67,10 +62,7 @@ const STEPS: [...NamedStep<Person>, Grant['status'] | 'none', Grant['status']?][
 
 test.each(STEPS)('SIGKILL %s: makes one deposit, even though two users ask next', async (_, step, left, or) => {
   const person = await faucet.settle()
-  const { reached, letGo } = step(steps, person)
-  const child = startProcess(person)
-  await killAt(reached, child)
-  await letGo()
+  await killAt(step(steps, person), startProcess(person))
   const before = await faucet.grant(person.address)
   expect([left, or]).toContain(before?.status ?? 'none')
   const isSigned = before?.status === 'signed' || before?.status === 'granted'
@@ -91,10 +83,7 @@ test.each(STEPS)('SIGKILL %s: makes one deposit, even though two users ask next'
 
 test('resumes in a new process a deposit that was open when the old one was killed', async () => {
   const person = await faucet.settle()
-  const { reached, letGo } = steps.atCall('sendTransaction', before)
-  const child = startProcess(person)
-  await killAt(reached, child)
-  await letGo()
+  await killAt(steps.beforeCall('sendTransaction'), startProcess(person))
   const another = await startAnother(service)
   await expect.poll(async () => (await faucet.grant(person.address))?.status).toBe('granted')
   expect(await faucet.deposits(person.address)).toHaveLength(1)
@@ -110,10 +99,7 @@ test('submits and settles a deposit of another faucet whose key is no longer con
   await faucet.perform(issuer, Operation.payment({ destination: former.publicKey(), asset: usdc, amount: '1500' }))
 
   const person = await faucet.settle()
-  const { reached, letGo } = steps.atCall('sendTransaction', before)
-  const child = startProcess(person, { FAUCET_SEED: former.secret() })
-  await killAt(reached, child)
-  await letGo()
+  await killAt(steps.beforeCall('sendTransaction'), startProcess(person, { FAUCET_SEED: former.secret() }))
   expect(await faucet.grant(person.address)).toMatchObject({ status: 'signed', faucet: former.publicKey() })
 
   const another = await startAnother(service)

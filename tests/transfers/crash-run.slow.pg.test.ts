@@ -1,20 +1,17 @@
-import { Client } from 'pg'
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { relayChannels } from '#drizzle/schema/relay.ts'
-import { startChild } from '../relay/relay-child.ts'
+import { expireHeartbeats, startChild } from '../relay/relay-child.ts'
 import { openRelayService, type RelayService } from '../relay/relay-service.ts'
 import { openRunFixture, type RunBatch, type RunFixture } from '../relay/run-fixture.ts'
-import { type NamedStep, openSteps, type Steps } from './crash-steps.ts'
+import { expectRunPaidOnce, quotaOf } from '../support/paid-once.ts'
+import { killAt, type NamedStep, openSteps, type Steps } from './crash-steps.ts'
 
 let service: RelayService
 let runs: RunFixture
 let steps: Steps
-let watcher: Client
 beforeAll(async () => {
   service = await openRelayService({ channels: 1 })
   runs = openRunFixture(service)
-  watcher = new Client({ connectionString: service.database.url })
-  await watcher.connect()
   steps = await openSteps(service.ledger.proxy, service.database.url)
   await using _relay = await service.relay()
   const areAnnounced = async () => (await service.db.query.relayChannels.findMany()).every((one) => one.runs)
@@ -22,7 +19,6 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   await steps?.close()
-  await watcher?.end()
   await service?.close()
 })
 afterEach(() => service.ledger.proxy.rule(null))
@@ -35,27 +31,24 @@ const lockBatch = (batch: RunBatch) => `SELECT 1 FROM batches WHERE id = '${batc
 const LOCK_TRANSFER = `SELECT 1 FROM transfers WHERE status = 'open' FOR UPDATE`
 const LOCK_CHANNEL = 'SELECT 1 FROM relay_channels FOR UPDATE'
 
-const before = (nth = 1) => ({ delivered: false, nth })
-const after = (nth = 1) => ({ delivered: true, nth })
-
 // Simulations: the auditor's key, and each payment. The sponsor uses the relay's and reads the channel's account.
 const SIMULATED = { method: 'simulateTransaction', nth: 2 }
 const CHAINED = { method: 'simulateTransaction', nth: 3 }
 const STEPS: NamedStep<RunBatch>[] = [
-  ['before the delegation is read', ({ atCall }) => atCall('getLedgerEntries', before())],
-  ['before the auditor is known', ({ atCall }) => atCall('simulateTransaction', before())],
-  ['before the wallet has simulated it', ({ atCall }) => atCall('simulateTransaction', after(2))],
+  ['before the delegation is read', ({ beforeCall }) => beforeCall('getLedgerEntries')],
+  ['before the auditor is known', ({ beforeCall }) => beforeCall('simulateTransaction')],
+  ['before the wallet has simulated it', ({ afterCall }) => afterCall('simulateTransaction', { nth: 2 })],
   ['before the signed payment is stored', ({ atLock }) => atLock(LOCK_ITEM, { from: 'simulateTransaction', nth: 2 })],
   [
     'with the signed payment stored, before the sponsor sees it',
-    ({ atCall }) => atCall('getLedgerEntries', { ...before(), since: SIMULATED }),
+    ({ beforeCall }) => beforeCall('getLedgerEntries', { since: SIMULATED }),
   ],
   [
     'before the payout is claimed',
     ({ atLock }, batch) => atLock(lockBatch(batch), { from: 'simulateTransaction', nth: 2 }),
   ],
-  ['after the sponsor is bound to it, before it is sent', ({ atCall }) => atCall('sendTransaction', before())],
-  ['after it is sent, before the answer', ({ atCall }) => atCall('sendTransaction', after())],
+  ['after the sponsor is bound to it, before it is sent', ({ beforeCall }) => beforeCall('sendTransaction')],
+  ['after it is sent, before the answer', ({ afterCall }) => afterCall('sendTransaction')],
   ['before the row says that it was sent', ({ atLock }) => atLock(LOCK_TRANSFER, { from: 'sendTransaction' })],
   ['before the payout is settled', ({ atLock }, batch) => atLock(lockBatch(batch), { from: 'sendTransaction' })],
   [
@@ -67,7 +60,7 @@ const STEPS: NamedStep<RunBatch>[] = [
     'before the chained payment is stored',
     ({ atLock }) => atLock(LOCK_ITEM, { from: 'simulateTransaction', nth: CHAINED.nth }),
   ],
-  ['after the chained payment is sent', ({ atCall }) => atCall('sendTransaction', { ...after(), since: CHAINED })],
+  ['after the chained payment is sent', ({ afterCall }) => afterCall('sendTransaction', { since: CHAINED })],
 ]
 
 test.each(STEPS)('SIGKILL %s: another relay takes over, and each payout is paid once', async (_, step) => {
@@ -80,19 +73,14 @@ test.each(STEPS)('SIGKILL %s: another relay takes over, and each payout is paid 
   const child = await startChild(service.variables)
   const isSeen = async () => (await service.db.query.relayChannels.findMany()).every((one) => one.seenAt.getTime() > 0)
   await vi.waitUntil(isSeen, { timeout: 60_000 })
-  const { reached, letGo } = step(steps, batch)
+  const reached = step(steps, batch)
   await service.db.update(relayChannels).set({ paused: false })
-  await reached
-  await child.kill()
-  await letGo()
-  // As if the ten seconds without a heartbeat had passed already.
-  await watcher.query(`UPDATE pgboss.job SET heartbeat_on = heartbeat_on - interval '10 s' WHERE state = 'active'`)
+  await killAt(reached, child)
+  await expireHeartbeats(service.db)
 
   await using _other = await service.relay()
-  expect(await runs.ended(batch)).toMatchObject({ status: 'completed', settledCount: 2, failedCount: 0 })
-  expect(await runs.received(batch)).toEqual([7n, 8n])
+  await expectRunPaidOnce(runs, batch, [7n, 8n])
   expect(await runs.itemsOf(batch)).toMatchObject([{ status: 'paid' }, { status: 'paid' }])
-  const quotas = await service.db.query.quotas.findMany()
-  expect(quotas.find(({ account }) => account === employer.address)).toMatchObject({ held: 0n, count: 2 })
+  expect(await quotaOf(service, employer.address)).toMatchObject({ count: 2 })
   await runs.revoke(employer)
 })

@@ -8,19 +8,23 @@ export interface Step {
   letGo(): Promise<void>
 }
 
-interface CallOptions {
-  delivered: boolean
+interface Calls {
   nth?: number
   since?: { method: string; nth: number }
 }
 
+/** A program in a separate process; `exited` resolves once it has ended for any reason. */
+interface Killable {
+  exited?: Promise<unknown>
+  kill(): Promise<void>
+}
+
 /** The two ways to hold a program: at a question to the RPC, and at a lock of the database. */
 export interface Steps {
-  /**
-   * Blocks it at its nth call of this method; `delivered` forwards the call and withholds the response. With `since`, calls
-   * count from the nth call of that other method.
-   */
-  atCall(method: string, options: CallOptions): Step
+  /** Withholds its nth call of this method. With `since`, calls count from the nth call of that other method. */
+  beforeCall(method: string, calls?: Calls): Step
+  /** Forwards its nth call of this method, and withholds the response. */
+  afterCall(method: string, calls?: Calls): Step
   /**
    * Blocks it at a lock that `statement` takes when the program makes its nth call of the method `from`. The statement
    * may be set later, once the row to lock is known; calls are counted from now on.
@@ -46,22 +50,24 @@ export async function openSteps(proxy: FaultProxy, databaseUrl: string): Promise
     }
   }
 
-  function atCall(method: string, { delivered, nth = 1, since }: CallOptions): Step {
-    let seen = 0
-    let left = since?.nth ?? 0
-    const reached = new Promise<void>((resolve) => {
-      proxy.rule((call): Fault => {
-        if (call.method === since?.method) left -= 1
-        if (call.method !== method || left > 0) return 'pass'
-        seen += 1
-        if (seen < nth) return 'pass'
-        // Gives the network a moment to process the delivered call.
-        setTimeout(resolve, delivered ? 50 : 0)
-        return { hang: true, delivered }
+  const atCall =
+    (delivered: boolean) =>
+    (method: string, { nth = 1, since }: Calls = {}): Step => {
+      let seen = 0
+      let left = since?.nth ?? 0
+      const reached = new Promise<void>((resolve) => {
+        proxy.rule((call): Fault => {
+          if (call.method === since?.method) left -= 1
+          if (call.method !== method || left > 0) return 'pass'
+          seen += 1
+          if (seen < nth) return 'pass'
+          // Gives the network a moment to process the delivered call.
+          setTimeout(resolve, delivered ? 50 : 0)
+          return { hang: true, delivered }
+        })
       })
-    })
-    return { reached, letGo: async () => proxy.rule(null) }
-  }
+      return { reached, letGo: async () => proxy.rule(null) }
+    }
 
   function atLock(statement: string | Promise<string>, { from, nth = 1 }: { from: string; nth?: number }): Step {
     const holder = new Client({ connectionString: databaseUrl })
@@ -91,5 +97,13 @@ export async function openSteps(proxy: FaultProxy, databaseUrl: string): Promise
     }
   }
 
-  return { atCall, atLock, close: () => watcher.end() }
+  return { beforeCall: atCall(false), afterCall: atCall(true), atLock, close: () => watcher.end() }
+}
+
+/** Kills the program with SIGKILL once it is at the step, and opens the gate for the next one. */
+export async function killAt({ reached, letGo }: Step, { exited, kill }: Killable): Promise<void> {
+  const early = exited?.then(() => Promise.reject(new Error('the program ended by itself')))
+  await Promise.race([reached, ...(early ? [early] : [])])
+  await kill()
+  await letGo()
 }

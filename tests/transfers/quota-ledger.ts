@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm'
 import { quotas, sponsorFloats } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { CALLS, EVERYBODY } from '#lib/transfers/quota.ts'
+import { CALLS, EVERYBODY, quotaDay } from '#lib/transfers/quota.ts'
 
 export type Balance = [held: bigint, used: bigint, count: number]
 
@@ -48,6 +48,11 @@ export async function findDiscrepancies(db: Database): Promise<unknown[]> {
     UNION ALL SELECT sponsor, 'float' FROM open_bids FULL JOIN sponsor_floats USING (sponsor)
     WHERE coalesce(open_bids.held, 0) <> coalesce(sponsor_floats.held, 0)`)
   return (result as { rows: unknown[] }).rows
+}
+
+/** Counts this many transfers of today against an account, which has none yet. */
+export async function chargeQuota(db: Database, account: string, count: number): Promise<void> {
+  await db.insert(quotas).values({ account, day: quotaDay(new Date()), count })
 }
 
 /** Leaves no transfer and no quota behind. */

@@ -6,8 +6,9 @@ import { sponsorTransfer } from '#lib/transfers/submit.ts'
 import { openTracker } from '#lib/transfers/track.ts'
 import { buildTransfer } from '#lib/wallet/calls.ts'
 import type { Fault } from '../support/fault-proxy.ts'
+import { expectSponsoredOnce } from '../support/paid-once.ts'
 import { openTestService, type SignedInPayer, type TestService } from '../support/test-service.ts'
-import { countFeeBumps, expectSettled, next, prepareTransfer, sendAnswer } from '../support/transfers.ts'
+import { next, prepareTransfer, sendAnswer } from '../support/transfers.ts'
 import { bareResult } from './ledger-answers.ts'
 import { findDiscrepancies } from './quota-ledger.ts'
 
@@ -26,7 +27,7 @@ afterEach(async () => {
 const latestLedger = async () => (await service.ledger.network.rpc.getLatestLedger()).sequence
 
 test('submits a rejected transaction once per ledger, however often its client posts it', async () => {
-  const { hash, post } = await prepareTransfer(service, payee)
+  const { employer, hash, post } = await prepareTransfer(service, payee)
   const refused = { status: 500, body: { code: 'transfer-refused', reason: 'txBadAuth' } }
   service.ledger.proxy.rule(next('sendTransaction', 1_000, { answer: sendAnswer('ERROR', bareResult('txBadAuth')) }))
   service.ledger.proxy.calls.clear()
@@ -39,7 +40,7 @@ test('submits a rejected transaction once per ledger, however often its client p
   expect(service.ledger.proxy.calls.get('sendTransaction')).toBeLessThanOrEqual((await latestLedger()) - before + 1)
   service.ledger.proxy.rule(null)
   expect(await post()).toMatchObject({ status: 200 })
-  expect(await countFeeBumps(service, hash)).toBe(1)
+  await expectSponsoredOnce(service, employer, hash)
 })
 
 test('shares one lookup among concurrent requests for the same transfer', async () => {
@@ -139,8 +140,7 @@ describe('other signatures', () => {
     expect(answer).toEqual({ status: 200, body: { hash: row?.envelope.outerHash, status: 'SUCCESS' } })
     expect(row).toMatchObject({ status: 'succeeded', envelope: { resultCode: null } })
     expect(row?.envelope.outerHash).not.toBe(outerHash)
-    expect(await countFeeBumps(service, hash)).toBe(1)
-    await expectSettled(service, employer, hash)
+    await expectSponsoredOnce(service, employer, hash)
     // A post with the refused signatures is still the same request.
     expect(await post()).toEqual(answer)
   })

@@ -1,10 +1,12 @@
 import { sql } from 'drizzle-orm'
+import { drizzle } from 'drizzle-orm/node-postgres'
 import { Client } from 'pg'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { insertRows, transferRow } from '#lib/cli/seed/rows.ts'
 import { storedFamilies } from '#lib/dashboard/stored-metrics.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, openStore, type Store } from '#lib/db/connection.ts'
+import { schema } from '#lib/db/schema.ts'
 import { rollUp } from '#lib/transfers/rollups.ts'
 import { startDatabase, type TestDatabase } from '../support/database.ts'
 
@@ -40,12 +42,9 @@ async function settle(seconds: number): Promise<void> {
 
 /** Settles a transfer in a transaction that does not commit yet. */
 async function settleSlowly(): Promise<void> {
-  await slow.query(
-    `INSERT INTO transfers (kind, account, owner, sequence_number, recipient, quota_day, bid, recorded_ledger,
-      status, hash, created_at, settled_at)
-    VALUES ('transfer', 'S', 'S', 1, 'P', '2026-11-20', 1, 1, 'succeeded', 'hash', $1::timestamptz, $1::timestamptz + interval '3 seconds')`,
-    [NOW.toISOString()],
-  )
+  const settledAt = new Date(NOW.getTime() + 3_000)
+  const row = transferRow({ account: 'S', status: 'succeeded', createdAt: NOW, settledAt })
+  await insertRows(drizzle(slow, { schema }), { transfers: [row] })
 }
 
 /** The number of succeeded transfers, and the sum of their settlement times, in the metrics. */

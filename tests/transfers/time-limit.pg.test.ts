@@ -4,9 +4,10 @@ import { enrol } from '#lib/cli/client/participants.ts'
 import { decodeInner } from '#lib/transfers/policy.ts'
 import { sponsorTransfer } from '#lib/transfers/submit.ts'
 import type { Fault } from '../support/fault-proxy.ts'
+import { expectSponsoredOnce } from '../support/paid-once.ts'
 import { type SilentProxy, startSilentProxy } from '../support/silent-proxy.ts'
 import { openTestService, type TestService } from '../support/test-service.ts'
-import { countFeeBumps, prepareTransfer } from '../support/transfers.ts'
+import { prepareTransfer } from '../support/transfers.ts'
 import { findDiscrepancies } from './quota-ledger.ts'
 
 let service: TestService<'embedded'>
@@ -33,7 +34,7 @@ const unavailable = {
 }
 
 test('responds unavailable when the time is up during verification, and then records nothing', async () => {
-  const { hash, signedXdr, post } = await prepareTransfer(service, payee)
+  const { hash, signedXdr, post, employer } = await prepareTransfer(service, payee)
   const goOn = Promise.withResolvers<void>()
   service.ledger.proxy.rule(async ({ method }): Promise<Fault> => {
     if (method === 'simulateTransaction') await goOn.promise
@@ -55,7 +56,7 @@ test('responds unavailable when the time is up during verification, and then rec
   await new Promise((resolve) => setTimeout(resolve, 500))
   expect(await service.findTransfer(hash)).toBeUndefined()
   expect(await post()).toMatchObject({ status: 200 })
-  expect(await countFeeBumps(service, hash)).toBe(1)
+  await expectSponsoredOnce(service, employer, hash)
 })
 
 test('responds in time while the database swallows packets', async () => {
@@ -89,5 +90,5 @@ test('joins the transfer whose commit got no response', async () => {
   silent.wake()
   expect(await service.findTransfer(hash)).toMatchObject({ account: employer.address })
   expect(await post()).toMatchObject({ status: 200 })
-  expect(await countFeeBumps(service, hash)).toBe(1)
+  await expectSponsoredOnce(service, employer, hash)
 })

@@ -7,6 +7,7 @@ import { sponsorTransfer } from '#lib/transfers/submit.ts'
 import { openTracker } from '#lib/transfers/track.ts'
 import { buildDeposit, buildTransfer } from '#lib/wallet/calls.ts'
 import type { Call, Fault } from '../support/fault-proxy.ts'
+import { expectSponsoredOnce } from '../support/paid-once.ts'
 import type { SignedInPayer } from '../support/test-service.ts'
 import { openTestService, type TestService } from '../support/test-service.ts'
 import {
@@ -72,8 +73,7 @@ test('submits one envelope for ten concurrent posts of one transaction, with ten
   const answers = await Promise.all(Array.from({ length: 10 }, post))
   expect([...new Set(answers.map((answer) => JSON.stringify(answer)))]).toHaveLength(1)
   expect(answers[0]?.status).toBe(200)
-  expect(await countFeeBumps(service, hash)).toBe(1)
-  await expectSettled(service, employer, hash)
+  await expectSponsoredOnce(service, employer, hash)
   expect(await post()).toEqual(answers[0])
 })
 
@@ -112,8 +112,7 @@ describe('under each failure of the RPC: one payment, and the ledger’s result'
     const { employer, hash, post } = await prepare()
     service.ledger.proxy.rule(fault())
     expect(await post()).toMatchObject({ status: 200, body: { status: 'SUCCESS' } })
-    expect(await countFeeBumps(service, hash)).toBe(1)
-    await expectSettled(service, employer, hash)
+    await expectSponsoredOnce(service, employer, hash)
   })
 })
 
@@ -131,8 +130,7 @@ test('responds 500 to an ERROR at once, keeps the reservation, and accepts the s
   expect(own?.held).toBe((await service.findTransfer(hash))?.bid)
   service.ledger.proxy.rule(null)
   expect(await post()).toMatchObject({ status: 200 })
-  expect(await countFeeBumps(service, hash)).toBe(1)
-  await expectSettled(service, employer, hash)
+  await expectSponsoredOnce(service, employer, hash)
 })
 
 test('responds 200 with the inner hash, at no cost to the sponsor, if the client submits the inner transaction directly', async () => {
@@ -171,7 +169,7 @@ async function findOpen(innerHash: string) {
 }
 
 test('does not expire a transfer on NOT_FOUND while the ledgers do not pass maxTime', async () => {
-  const { hash, signedXdr, post } = await prepare({ seconds: 30 })
+  const { employer, hash, signedXdr, post } = await prepare({ seconds: 30 })
   // The RPC hides the transaction, and its latest ledger doesn't change: nothing follows from that, however late it is.
   let standing: Record<string, unknown> | undefined
   service.ledger.proxy.rule(({ method }) => {
@@ -198,7 +196,7 @@ test('does not expire a transfer on NOT_FOUND while the ledgers do not pass maxT
   }
   service.ledger.proxy.rule(null)
   expect(await post()).toMatchObject({ status: 200 })
-  expect(await countFeeBumps(service, hash)).toBe(1)
+  await expectSponsoredOnce(service, employer, hash)
 })
 
 test('refuses a stale proof before it costs anything', async () => {
@@ -314,8 +312,7 @@ describe('many at once', () => {
   const crowd = () => Promise.all(Array.from({ length: 14 }, () => prepareTransfer(service, payee, { amount: 0n })))
   const outcomes = async (prepared: Awaited<ReturnType<typeof prepare>>[]) => {
     for (const { employer, hash } of prepared) {
-      expect(await countFeeBumps(service, hash)).toBe(1)
-      await expectSettled(service, employer, hash)
+      await expectSponsoredOnce(service, employer, hash)
     }
   }
   const faults: [string, () => (call: Call) => Fault][] = [
@@ -369,7 +366,7 @@ test('records an outcome once the database is reachable again', async () => {
   away = false
   expect(await told).toMatchObject({ kind: 'settled', transfer: { status: 'succeeded', applied: hash } })
   await other.stop()
-  await expectSettled(service, employer, hash)
+  await expectSponsoredOnce(service, employer, hash)
 })
 
 test('expires a transfer after its max time, even without history, if its sequence number was never used', async () => {
