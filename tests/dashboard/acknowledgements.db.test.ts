@@ -69,11 +69,15 @@ test.each([
 
 test('acknowledges each condition up to its last event at most', async () => {
   const stalled = batchRow({ organisation, status: 'started', startedAt: before(9_000) })
+  const waiting = contractorRow({ organisation })
+  const unsent = payoutRow({ organisation, batch: stalled.id, contractor: waiting.id, status: 'ready' })
   const transfer = transferRow({ status: 'open', createdAt: before(60) })
   const failedJob = jobRow({ status: 'failed', createdAt: before(50) })
   const stalledJob = jobRow({ userSub: 'bob', createdAt: before(40) })
   await insertRows(db, {
+    contractors: [waiting],
     batches: [stalled],
+    payouts: [unsent],
     transfers: [transfer],
     jobs: [failedJob, stalledJob],
     items: [
