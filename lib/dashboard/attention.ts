@@ -32,7 +32,7 @@ export interface Attention {
   /** the next step, in one sentence without conditions */
   remedy: string
   /** the same step, as an email asks the employer for it */
-  request?: string
+  request?: string | undefined
   /** set instead of `request` if the stored contact is not to be trusted: the words for another one */
   telling?: string
   /** set if the employer is asked to pay again, which is not safe while a channel's payments are unknown */

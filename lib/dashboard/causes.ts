@@ -27,33 +27,38 @@ export function describeCauses(failures: readonly FailedFor[]): string {
 /**
  * The next step after failures: first what removes their causes, and then what the employer pays again, and how.
  * @param again what the employer does, such as 'send the 3 failed payouts again'
+ * @param words.sample which of them `failures` are, if not all: 'of the last 200'
+ * @param words.note a sentence that the employer has to know
  */
-export function stepAfter(failures: readonly FailedFor[], again: string): Step {
+export function stepAfter(
+  failures: readonly FailedFor[],
+  again: string,
+  { sample, note = '' }: { sample?: string | undefined; note?: string } = {},
+): Step {
   const ways = countBy(failures, ({ advice }) => advice.again).map(([way, count]) => [way(count), count] as const)
   const [only, ...others] = ways
-  const how =
-    others.length === 0
-      ? only?.[0]
-      : `: ${ways.map(([way, count]) => `${count}${way.replace(',', '') || ' as before'}`).join('; ')}`
+  const list = ways.map(([way, count]) => `${count}${way.replace(',', '') || ' as before'}`).join('; ')
+  const how = others.length === 0 ? only?.[0] : `${sample ? `, ${sample}` : ''}: ${list}`
   const step = `${again}${how ?? ''}`
   const first = [...new Set(failures.flatMap(({ advice }) => advice.first ?? []))]
   const also = [...new Set(failures.flatMap(({ advice }) => advice.also ?? []))].map((one) => ` ${one}.`).join('')
-  if (first.length === 0 && also === '') return askTo(step)
-  if (first.length === 0) return { ...askTo(step), actor: 'operator', remedy: `Ask the employer to ${step}.${also}` }
+  if (first.length === 0 && also === '') return askTo(step, note)
+  if (first.length === 0)
+    return { ...askTo(step, note), actor: 'operator', remedy: `Ask the employer to ${step}.${note}${also}` }
   return {
     asksToPay: true,
     actor: 'operator',
-    remedy: `${first.join('; ')}; then ask the employer to ${step}.${also}`,
-    request: `The cause has been removed. Please open your payroll application and ${step}.`,
+    remedy: `${first.join('; ')}; then ask the employer to ${step}.${note}${also}`,
+    request: `The cause has been removed. Please open your payroll application and ${step}.${note}`,
   }
 }
 
 /** A step that the employer alone can take. */
-export const askTo = (step: string): Step => ({
+export const askTo = (step: string, note = ''): Step => ({
   asksToPay: true,
   actor: 'employer',
-  remedy: `Ask the employer to ${step}.`,
-  request: `Please open your payroll application and ${step}.`,
+  remedy: `Ask the employer to ${step}.${note}`,
+  request: `Please open your payroll application and ${step}.${note}`,
 })
 
 /** Counts failures by what they have in common, the largest count first. */

@@ -37,6 +37,9 @@ export interface ChannelLine {
   receivedHash: string | null
 }
 
+/** The condition for the channels of the token that a relay announced last: those of earlier tokens pay nothing. */
+export const IS_CURRENT_TOKEN = sql<boolean>`${relayChannels.token} = (select token from relay_channels order by seen_at desc limit 1)`
+
 /** Lists the channels of one token or all, by address. */
 export async function listChannels(db: Database, token: string | undefined, now: Date): Promise<ChannelLine[]> {
   const { status, recipient, createdAt, settledAt, hash } = transferRows

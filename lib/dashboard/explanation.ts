@@ -1,5 +1,5 @@
 import type { TransferStatus } from '#drizzle/schema/transfers.ts'
-import { REFUSALS } from '#lib/refusal/refusal.ts'
+import { sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
 import { ITEM_FAILURES, type RunErrorCode } from '#lib/relay/item-error.ts'
 import { STALE_PROOF } from '#lib/stellar/confidential-token.ts'
 
@@ -31,6 +31,7 @@ const CORRECTED: Advice = {
   again: () => ', after the developer of the application has corrected it: its calls are malformed',
 }
 const TOMORROW: Advice = { again: () => ' tomorrow, after the quotas are reset at 00:00 UTC' }
+const FROZEN = 'the token refuses payments of the employer or to the recipient'
 const UNFROZEN: Advice = {
   ...ANY_WAY,
   first: 'Ask the token’s operator whether the employer’s or the recipient’s account is frozen, and to unfreeze it',
@@ -45,6 +46,10 @@ const CONTRACT_ERRORS: Record<number, Cause> = {
   },
   3507: { meaning: 'the data of the call is malformed', advice: CORRECTED },
   3514: { meaning: 'a point or a field of the call is not canonical', advice: CORRECTED },
+  // The authorization of the token (relay/explain.ts).
+  3601: { meaning: FROZEN, advice: UNFROZEN },
+  3602: { meaning: FROZEN, advice: UNFROZEN },
+  3603: { meaning: FROZEN, advice: UNFROZEN },
 }
 
 const RESULT_CODES: Record<string, Cause> = {
@@ -80,16 +85,16 @@ const RUN_ERRORS: Record<RunErrorCode, Cause> = {
   'delegation-ended': { meaning: 'the delegation would have ended before the payment', advice: NEW_DELEGATION },
   'delegation-revoked': { meaning: 'the delegation no longer exists', advice: NEW_DELEGATION },
   'recipient-unregistered': { meaning: 'the recipient’s account is not registered with the token', advice: REGISTERED },
-  'account-frozen': { meaning: 'the token refuses payments of the employer or to the recipient', advice: UNFROZEN },
+  'account-frozen': { meaning: FROZEN, advice: UNFROZEN },
 }
 
 /** Texts of an item's error that have a remedy of their own; the others name a run's error or a contract error. */
 const ITEM_ERRORS = new Map<string, Advice>([
   [ITEM_FAILURES.recipientUnregistered, REGISTERED],
-  [REFUSALS[422]['quota-transfers'], TOMORROW],
-  [REFUSALS[422]['quota-stroops'], TOMORROW],
+  [sponsorRefused('quota-transfers').message, TOMORROW],
+  [sponsorRefused('quota-stroops').message, TOMORROW],
   [
-    REFUSALS[422]['daily-budget'],
+    sponsorRefused('daily-budget').message,
     { ...ANY_WAY, first: 'Raise SPONSOR_DAILY_BUDGET for the service and every relay, and restart them' },
   ],
   [
@@ -108,9 +113,13 @@ interface Outcome {
 
 const isRunError = (error: string | null): error is RunErrorCode => error !== null && Object.hasOwn(RUN_ERRORS, error)
 
+/** Whether a payout's error is that of a run's item, and not of its last transfer. */
+const isOfItem = (error: string): boolean =>
+  isRunError(error) || ITEM_ERRORS.has(error) || /^(sponsor refused: |the transfer would fail)/.test(error)
+
 /** Explains why a payout failed, by its error or by its last transfer; empty if neither has an explanation. */
 export function explainPayout({ error, outcome }: { error: string | null; outcome: Outcome | null }): string {
-  if (isRunError(error)) return `${RUN_ERRORS[error].meaning} (${error})`
+  if (error !== null && isOfItem(error)) return explainItem(error).meaning
   return outcome ? explainTransfer(outcome) : ''
 }
 
@@ -130,7 +139,7 @@ export function explainTransfer(transfer: Outcome): string {
 
 /** What removes the cause of a failed payout, by its error or by its last transfer. */
 export function adviseOn({ error, outcome }: { error: string | null; outcome: Outcome | null }): Advice {
-  if (isRunError(error)) return RUN_ERRORS[error].advice
+  if (error !== null && isOfItem(error)) return explainItem(error).advice
   if (!outcome) return ANY_WAY
   const { contractError, resultCode, refusalCode } = outcome
   if (contractError !== null) return adviseOnContract(contractError)

@@ -1,4 +1,4 @@
-import { and, count, eq, isNull, type SQL, sql } from 'drizzle-orm'
+import { and, count, eq, inArray, isNull, type SQL, sql } from 'drizzle-orm'
 import { union } from 'drizzle-orm/pg-core'
 import { batches, contractors, identities, organisations, payouts } from '#drizzle/schema/directory.ts'
 import { batchItems, batchJobs, JOB_STATUSES } from '#drizzle/schema/relay.ts'
@@ -209,7 +209,9 @@ export async function listItems(db: Database, job: string, page: PageRequest): P
   } satisfies Source<ItemLine>
   const { rows, previous, next } = await readPage(inOrder, page, ITEM_PAGE_SIZE)
   if (previous !== undefined) return { items: rows, previous, next }
-  const failed = await select(eq(batchItems.status, 'failed')).orderBy(batchItems.position).limit(FAILED_FIRST)
+  const failed = await select(inArray(batchItems.status, ['failed', 'unknown']))
+    .orderBy(batchItems.position)
+    .limit(FAILED_FIRST)
   const listed = new Set(failed.map(({ position }) => position))
   return { items: [...failed, ...rows.filter(({ position }) => !listed.has(position))], previous, next }
 }

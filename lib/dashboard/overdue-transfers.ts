@@ -17,6 +17,7 @@ function describeUnknown(payee: string) {
     ...CONDITIONS.outcomeUnknown.notice,
     what: `unknown whether ${payee} was paid`,
     why: 'the RPC’s history begins after the transfer, so the payout stays pending',
+    asksToPay: true,
     remedy: 'Ask the employer to check with the contractor whether the payment arrived.',
     request: `Please check with ${payee} whether this payment arrived. The service will not pay it again: cancel the payout, and create a new one only for what did not arrive.`,
   } as const

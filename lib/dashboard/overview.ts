@@ -1,9 +1,10 @@
-import { eq } from 'drizzle-orm'
-import { relayChannels } from '#drizzle/schema/relay.ts'
+import { and, eq, inArray } from 'drizzle-orm'
+import { batchItems, batchJobs, relayChannels } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import type { Attention } from './attention.ts'
-import { listFailedBatches } from './failures.ts'
-import { listFailedJobs } from './job-attention.ts'
+import { IS_CURRENT_TOKEN } from './channels.ts'
+import { listFailedBatches } from './failed-batches.ts'
+import { isUnresolved, listFailedJobs } from './failed-jobs.ts'
 import { listOverdueTransfers } from './overdue-transfers.ts'
 import { listStalledBatches } from './stalled-batches.ts'
 import { listStalledJobs } from './stalled-jobs.ts'
@@ -56,23 +57,42 @@ export async function readAttentionOf(
   return await complete(db, [...late, ...failedRuns, ...stalledRuns, ...failed.items])
 }
 
+/** Adds the users, and has no employer asked for a payment that may not be safe. */
 async function complete(db: Database, items: readonly Attention[]): Promise<Attention[]> {
   if (items.length === 0) return []
   const organisations = items.flatMap(({ organisation }) => organisation?.id ?? [])
-  const [users, moved] = await Promise.all([
+  const [users, held, tampered] = await Promise.all([
     findUsers(db, organisations),
-    db.$count(relayChannels, eq(relayChannels.problem, 'moved')),
+    db.$count(relayChannels, and(eq(relayChannels.problem, 'moved'), IS_CURRENT_TOKEN)),
+    findTampered(
+      db,
+      items.flatMap(({ batch }) => batch?.id ?? []),
+    ),
   ])
   return items.map((item) => ({
-    ...(moved > 0 && item.asksToPay ? postponed(item) : item),
+    ...(item.asksToPay && held > 0 ? postponed(item, UNTIL_RELEASED) : item),
+    ...(item.asksToPay && tampered.has(item.batch?.id ?? '') && postponed(item, UNTIL_EXPLAINED)),
     users: users.get(item.organisation?.id ?? '') ?? item.users ?? [],
   }))
 }
 
-/** An item that would have the employer pay payees whom a held channel may have paid, as after a restore from a backup. */
-function postponed({ request: _, ...item }: Attention): Attention {
-  const remedy = 'Wait until every held channel is released: it may have paid some of these payees.'
-  return { ...item, actor: 'operator', remedy }
+const UNTIL_RELEASED = 'Wait until every channel that has moved is released: it may have paid some of these payees.'
+const UNTIL_EXPLAINED = 'Pay nothing of this batch: its run differs from what the employer has signed.'
+
+/** An item that asks nothing of the employer for now. */
+function postponed(item: Attention, remedy: string): Attention {
+  return { ...item, actor: 'operator', remedy, request: undefined }
+}
+
+/** Finds the batches with a run whose rows differ from its manifest. */
+async function findTampered(db: Database, ids: readonly string[]): Promise<Set<string | null>> {
+  if (ids.length === 0) return new Set()
+  const rows = await db
+    .selectDistinct({ batch: batchJobs.batch })
+    .from(batchItems)
+    .innerJoin(batchJobs, eq(batchJobs.id, batchItems.job))
+    .where(and(inArray(batchJobs.batch, [...ids]), eq(batchItems.error, 'manifest-invalid'), isUnresolved))
+  return new Set(rows.map(({ batch }) => batch))
 }
 
 const rankOf = ({ actor }: Attention) => (actor === 'operator' ? 0 : 1)

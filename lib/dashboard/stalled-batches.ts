@@ -5,7 +5,7 @@ import type { Database } from '#lib/db/connection.ts'
 import { ACKNOWLEDGEMENT, acknowledgementRows, acknowledges, isUnacknowledged } from './acknowledgements.ts'
 import { type Attention, NAMES_SHOWN } from './attention.ts'
 import { CONDITIONS } from './conditions.ts'
-import { isUnresolved } from './job-attention.ts'
+import { isUnresolved } from './failed-jobs.ts'
 import { batchLimit } from './lateness.ts'
 
 const LIMIT = 20

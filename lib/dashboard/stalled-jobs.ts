@@ -1,13 +1,14 @@
-import { and, count, eq, sql } from 'drizzle-orm'
+import { and, count, eq, inArray, sql } from 'drizzle-orm'
 import { batches, organisations } from '#drizzle/schema/directory.ts'
 import { batchItems, batchJobs, relayChannels } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { IS_SEEN } from '#lib/relay/channel-state.ts'
+import { IS_SEEN, RUN_PROBLEMS } from '#lib/relay/channel-state.ts'
+import { OPEN_ITEM } from '#lib/relay/item-row.ts'
 import { ACKNOWLEDGEMENT, acknowledgementRows, acknowledges, isUnacknowledged } from './acknowledgements.ts'
 import type { Attention } from './attention.ts'
-import { START_RELAY } from './channels.ts'
+import { IS_CURRENT_TOKEN, START_RELAY } from './channels.ts'
 import { CONDITIONS } from './conditions.ts'
-import { countOf, isOf, subjectOf } from './job-attention.ts'
+import { countOf, isOf, subjectOf } from './failed-jobs.ts'
 import { jobLimit } from './lateness.ts'
 import { findUsersOf } from './users.ts'
 
@@ -59,15 +60,15 @@ export async function listStalledJobs(
     db,
     jobs.map(({ job }) => job),
   )
-  const state = jobs.length === 0 ? undefined : await countChannels(db)
-  return jobs.map(({ job, batch, employer, acknowledgement }) => ({
+  const counts = await Promise.all(jobs.map(({ job }) => countChannels(db, job)))
+  return jobs.map(({ job, batch, employer, acknowledgement }, index) => ({
     key: `slow ${job.id}`,
     ...CONDITIONS.jobStalled.notice,
     since: job.movedAt,
     ...subjectOf({ id: job.id, batch }),
     what: `${job.left} ${job.left === 1 ? 'transfer' : 'transfers'}${batch ? ' of its run' : ''} unfinished`,
     isOngoing: true,
-    ...describeStall(job, state ?? NO_CHANNELS),
+    ...describeStall(job, counts[index] ?? NO_CHANNELS),
     actor: 'operator',
     ...(employer ? { organisation: employer } : users(job)),
     acknowledgeable: { condition: 'jobStalled', subject: job.id, lastEvent: job.movedAt },
@@ -76,32 +77,47 @@ export async function listStalledJobs(
   }))
 }
 
-/** The channels of running relays. */
+/** The channels of running relays that may pay a job: of a run, those that its waiting items name. */
 interface ChannelCounts {
   running: number
   paused: number
-  /** neither paused nor with a problem */
+  /** what they paid is unknown, so no item is paid that was queued before */
+  held: number
+  /** neither paused nor with a problem that keeps them from paying it */
   fit: number
 }
 
-const NO_CHANNELS: ChannelCounts = { running: 0, paused: 0, fit: 0 }
+const NO_CHANNELS: ChannelCounts = { running: 0, paused: 0, held: 0, fit: 0 }
 
-async function countChannels(db: Database): Promise<ChannelCounts | undefined> {
+async function countChannels(
+  db: Database,
+  { id, run }: { id: string; run: string | null },
+): Promise<ChannelCounts | undefined> {
+  const { address, problem, paused, runs } = relayChannels
+  const spenders = db
+    .select({ spender: batchItems.spender })
+    .from(batchItems)
+    .where(and(eq(batchItems.job, id), inArray(batchItems.status, OPEN_ITEM)))
+  const isFit =
+    run === null
+      ? sql`${problem} is null`
+      : sql`(${problem} is null or ${inArray(problem, [...RUN_PROBLEMS])}) and ${runs}`
   const [counts] = await db
     .select({
       running: count(),
-      paused: countOf(eq(relayChannels.paused, true)),
-      fit: countOf(sql`${relayChannels.problem} is null and not ${relayChannels.paused}`),
+      paused: countOf(eq(paused, true)),
+      held: countOf(eq(problem, 'moved')),
+      fit: countOf(sql`${isFit} and not ${paused}`),
     })
     .from(relayChannels)
-    .where(IS_SEEN)
+    .where(and(IS_SEEN, IS_CURRENT_TOKEN, run === null ? undefined : inArray(address, spenders)))
   return counts
 }
 
 /** What the items of a stalled job wait for, and the next step. */
 function describeStall(
-  { queued, taken, signed }: { queued: number; taken: number; signed: number },
-  { running, paused, fit }: ChannelCounts,
+  { id, queued, taken, signed }: { id: string; queued: number; taken: number; signed: number },
+  channels: ChannelCounts,
 ): { why: string; remedy: string } {
   const items = [
     [queued, 'waiting for a channel'],
@@ -110,13 +126,16 @@ function describeStall(
   ]
     .filter(([number]) => number !== 0)
     .map(([number, words]) => `${number} ${words}`)
-  const channels = running === 0 ? 'no relay is running' : `${fit} of ${running} channels can pay, ${paused} are paused`
-  return { why: [...items, channels].join('; '), remedy: nextOf(running, paused, fit) }
+  const { running, paused, fit } = channels
+  const state = running === 0 ? 'no relay is running' : `${fit} of ${running} channels can pay, ${paused} are paused`
+  return { why: [...items, state].join('; '), remedy: nextOf(id, channels) }
 }
 
-function nextOf(running: number, paused: number, fit: number): string {
+function nextOf(job: string, { running, paused, held, fit }: ChannelCounts): string {
   if (running === 0) return `${START_RELAY}.`
-  if (fit > 0) return 'Search the relay’s log for “item waits”: it names the job and what it waits for.'
+  if (held > 0)
+    return 'Handle the channel that has moved, listed above: what was queued before is paid after its release.'
+  if (fit > 0) return `Search the relay’s log for ${job}: its last lines say what the job waits for.`
   return paused > 0
     ? 'Resume a paused channel on Jobs.'
     : 'Remove the problem of a channel: Jobs lists each problem with its remedy.'

@@ -97,7 +97,8 @@ export function describeFailure(failure: unknown): string {
 export function describeRootCause(failure: unknown): string {
   if (failure instanceof Error && failure.cause !== undefined) return describeRootCause(failure.cause)
   // Node tries every address of a host, and its error has no message of its own.
-  if (failure instanceof AggregateError && failure.message === '') return describeRootCause(failure.errors[0])
+  if (failure instanceof AggregateError && failure.message === '' && failure.errors.length > 0)
+    return describeRootCause(failure.errors[0])
   const [first = ''] = describeFailure(failure).split('\n')
   return first.replace(/^\w*Error: /, '')
 }

@@ -33,7 +33,7 @@ export interface Provisioning {
   /** keys from the environment: they must be those of the file, if it has any */
   keys: Pick<Environment, 'SPONSOR_SEED' | 'FAUCET_SEED' | 'CHANNEL_SEEDS' | 'RELAY_PRIVATE_KEY' | 'SESSION_SECRET'> &
     Pick<Environment, 'DATABASE_URL' | 'DEVNET_PROOFS' | 'PROVER_CIRCUITS' | 'PROVER_CRS' | 'RELAY_PROVER'>
-  /** undefined for as many as there are seeds, and at least three */
+  /** undefined for as many as there are seeds, or three without any */
   channels: number | undefined
   /** saves the complete text, before any request to the network that involves its keys */
   keep(text: string): void

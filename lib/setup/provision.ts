@@ -13,7 +13,7 @@ import { checkDeployment, type DeployedToken } from './token.ts'
 
 const XLM = 10_000_000n
 /** How many channels a new deployment gets unless it asks for another number. */
-const LEAST_CHANNELS = 3
+const DEFAULT_CHANNELS = 3
 
 /** With the number of channels known. */
 type Counted = Provisioning & { channels: number }
@@ -50,7 +50,7 @@ export async function provision(input: Provisioning): Promise<string> {
     say(`         of version ${document.interface}: relays need ${INTERFACE} and may fail; everything else works`)
   }
   const existing = readVariables(input.envText)
-  const channels = input.channels ?? Math.max(LEAST_CHANNELS, mergeSeeds(input, existing).length)
+  const channels = input.channels ?? (mergeSeeds(input, existing).length || DEFAULT_CHANNELS)
   const faucet = await planFaucet(network, deployed, input.keys.FAUCET_SEED ?? existing.FAUCET_SEED)
   const text = completeEnv(input.envText, composeSections({ ...input, channels }, deployed, faucet), {
     file: input.file,

@@ -131,7 +131,7 @@ const ITEMS = [
     /Relay job [0-9a-f]{8} · Lighthouse Bakery: 1 of 4 transfers failed/,
     /For ?Lighthouse Bakery \(tessa@lighthouse.example\) · Grace Hopper/,
     /Why ?no relay channel had enough/,
-    /Next ?Ask the employer to pay only those payees.* send USDC .* relay channel G\w{55}.*Email the employer/,
+    /Next ?Ask the employer to pay only those payees.*send USDC .* relay channel G\w{55}.*Email the employer/,
   ],
 ]
 

@@ -22,8 +22,8 @@ import {
 import { acknowledge } from '#lib/dashboard/acknowledgements.ts'
 import type { Attention } from '#lib/dashboard/attention.ts'
 import { listMovingBatches } from '#lib/dashboard/batches.ts'
+import { listFailedJobs } from '#lib/dashboard/failed-jobs.ts'
 import { readFilters } from '#lib/dashboard/filters.ts'
-import { listFailedJobs } from '#lib/dashboard/job-attention.ts'
 import { batchState, jobState, payoutState, transferState } from '#lib/dashboard/lateness.ts'
 import { listOrganisations, ORGANISATION_FILTERS } from '#lib/dashboard/organisations.ts'
 import { listOverdueTransfers } from '#lib/dashboard/overdue-transfers.ts'
@@ -274,7 +274,7 @@ test('lists a failed or stalled relay job with its organisation and users, until
     why: 'no relay channel had enough USDC',
     actor: 'operator',
     remedy:
-      'Ask the employer to pay only those payees, from its own balance, in a batch of payouts and not in a new job, which would begin with others. For later jobs, send USDC by confidential transfer to the relay channel GONE.',
+      'Ask the employer to pay only those payees, from its own balance and in a batch of payouts. A new job would begin with other payees, who may have been paid. For later jobs, send USDC by confidential transfer to the relay channel GONE.',
     organisation: { name: 'Northwind' },
     users: [{ sub: 'ada', email: 'ada@northwind.example' }],
     contractors: [{ name: 'Hedy' }],
@@ -438,9 +438,15 @@ test('has no payee paid again while a channel is held, which may have paid it', 
   ])
   await db.insert(relayChannels).values({ token: 'C', address: 'GMOVED', seenAt: NOW, problem: 'moved', movedAt: NOW })
   for (const item of await read()) {
-    expect(item).toMatchObject({ actor: 'operator', remedy: expect.stringMatching(/^Wait until every held channel/) })
-    expect(item).not.toHaveProperty('request')
+    expect(item).toMatchObject({
+      actor: 'operator',
+      remedy: expect.stringMatching(/^Wait until every channel that has moved is released/),
+    })
+    expect(item.request).toBeUndefined()
   }
+  // The service has another token since.
+  await db.insert(relayChannels).values({ token: 'D', address: 'GOTHER', seenAt: new Date(), problem: null })
+  expect(await read()).toEqual(before)
   await db.delete(relayChannels)
   expect(await read()).toEqual(before)
 })
@@ -475,11 +481,31 @@ test('says what the items of a stalled job wait for, and names the next step by 
   )
   const channel = { token: 'C', seenAt: new Date() }
   await db.insert(relayChannels).values({ ...channel, address: 'GFIT', problem: null })
-  expect(await read()).toEqual(['1 of 1 channels can pay, 0 are paused', expect.stringContaining('“item waits”')])
+  expect(await read()).toEqual(['1 of 1 channels can pay, 0 are paused', expect.stringContaining(`log for ${job.id}`)])
   await db.update(relayChannels).set({ paused: true })
   expect(await read()).toEqual(['0 of 1 channels can pay, 1 are paused', 'Resume a paused channel on Jobs.'])
   await db.update(relayChannels).set({ paused: false, problem: 'balance' })
   expect(await read()).toEqual(['0 of 1 channels can pay, 0 are paused', expect.stringMatching(/^Remove the problem/)])
+  await db.update(relayChannels).set({ problem: 'moved', movedAt: NOW })
+  expect(await read()).toEqual(['0 of 1 channels can pay, 0 are paused', expect.stringMatching(/^Handle the channel/)])
+  await db.delete(relayChannels)
+})
+
+test('counts for a stalled run only the channels that it names, which need no balance', async () => {
+  const id = await batch('Named', 'started', 60, [1, 0, 0])
+  const contractor = contractorRow({ organisation, name: 'Karen' })
+  const ready = payoutRow({ organisation, batch: id, contractor: contractor.id, status: 'ready' })
+  const terms = { batch: id, manifest: 'm', signature: 's', quotaDay: '2026-11-20', userKind: 'ledger' as const }
+  const run = jobRow({ ...terms, createdAt: before(60) })
+  const item = itemRow({ job: run.id, payout: ready.id, spender: 'GNAMED', queuedAt: before(40) })
+  await insertRows(db, { contractors: [contractor], payouts: [ready], jobs: [run], items: [item] })
+  const channel = { token: 'C', seenAt: new Date(), runs: true }
+  await db.insert(relayChannels).values([
+    { ...channel, address: 'GNAMED', problem: 'balance' },
+    { ...channel, address: 'GOTHER', problem: null, paused: true },
+  ])
+  const [stalled] = await readAttentionOf(db, NOW, { batch: id })
+  expect(stalled?.why).toBe('1 waiting for a channel; 1 of 1 channels can pay, 0 are paused')
   await db.delete(relayChannels)
 })
 
@@ -636,7 +662,13 @@ test('lists what is left of a stalled batch beside its failures, and beside a fa
     ],
   })
   expect(await listStalledBatches(db, NOW, id)).toEqual([])
-  expect(await readKeys()).toEqual([`job ${run.id}`, `failed ${id}`])
+  expect((await readKeys()).toSorted()).toEqual([`failed ${id}`, `job ${run.id}`])
+  // The run's rows may have been changed, so no employer is asked to pay another payout of the batch.
+  const { items } = await readAttention(db, NOW)
+  expect(items.find(({ key }) => key === `failed ${id}`)).toMatchObject({
+    remedy: 'Pay nothing of this batch: its run differs from what the employer has signed.',
+    request: undefined,
+  })
   expect((await readAttentionOf(db, NOW, { batch: id })).map(({ key }) => key)).toEqual([
     `job ${run.id}`,
     `failed ${id}`,

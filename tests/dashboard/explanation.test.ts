@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { describeCauses, type FailedFor, stepAfter } from '#lib/dashboard/causes.ts'
 import { adviseOn, explainItem, explainPayout } from '#lib/dashboard/explanation.ts'
+import { sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
 import { ITEM_FAILURES } from '#lib/relay/item-error.ts'
 
 const outcome = { status: 'failed', resultCode: 'txFailed', contractError: null, refusalCode: null } as const
@@ -93,12 +94,32 @@ test.each([
     'what contract error 3999 (interface 0.8.0) means',
   ],
   [ITEM_FAILURES.failedTooOften, /too often/, 'Remove the cause for which its transfers failed'],
-  ['the daily budget of the sponsor is used up', /budget/, 'Raise SPONSOR_DAILY_BUDGET'],
-  ['the daily fee quota of this account is used up', /quota/, ' tomorrow'],
+  [sponsorRefused('daily-budget').message, /budget/, 'Raise SPONSOR_DAILY_BUDGET'],
+  [sponsorRefused('quota-stroops').message, /quota/, ' tomorrow'],
+  ['the transfer would fail: contract error 3602', /3602/, 'Ask the token’s operator whether '],
   ['delegation-ended', /\(delegation-ended\)$/, ' in a run with a new delegation'],
   ['balance too low', 'balance too low', `Ask the employer to ${AGAIN}.`],
 ])('explains an item and removes its cause: %s', (error, meaning, words) => {
   const cause = explainItem(error)
   expect(cause.meaning).toMatch(meaning)
   expect(remedyOf({ ...cause, count: 1 })).toContain(words)
+})
+
+test('explains a payout that a run failed by the run’s error, and not by an earlier transfer', () => {
+  const expired = { ...outcome, status: 'expired', resultCode: null } as const
+  for (const error of [sponsorRefused('daily-budget').message, 'the transfer would fail: contract error 3999']) {
+    const failure = failed({ error, outcome: expired })
+    expect(failure.meaning).toBe(explainItem(error).meaning)
+    expect(failure.advice.first).toBeDefined()
+  }
+})
+
+test('says of which failures the counts are, if more were not read', () => {
+  const failures = [
+    failed({ error: 'failed', outcome: STALE }, 150),
+    failed({ error: 'allowance-short', outcome: null }, 50),
+  ]
+  expect(stepAfter(failures, 'send the 900 failed payouts again', { sample: 'of the last 200' }).remedy).toBe(
+    'Ask the employer to send the 900 failed payouts again, of the last 200: 150 with a new proof for each; 50 in a run with a new delegation.',
+  )
 })

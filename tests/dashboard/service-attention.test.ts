@@ -275,3 +275,13 @@ test('names a channel in full where something has to be sent to it', () => {
   const [item] = serviceAttention(stateOf({ channels: [{ ...CHANNEL, problem: 'balance' }] }))
   expect(item?.remedy).toBe('Send USDC to GCHANNEL by confidential transfer.')
 })
+
+test('does not yet blame a channel that was just released and is not checked again', () => {
+  const channel = (seconds: number) => ({
+    ...CHANNEL,
+    problem: 'account' as const,
+    problemSince: new Date(QUIET.now.getTime() - seconds * 1_000),
+  })
+  expect(serviceAttention(stateOf({ channels: [channel(59)] }))).toEqual([])
+  expect(serviceAttention(stateOf({ channels: [channel(60)] }))).toHaveLength(1)
+})

@@ -13,7 +13,9 @@ import { Status } from '../status.tsx'
 export function ItemList({ items, network }: { items: readonly ItemLine[]; network: string }) {
   return (
     <table className="w-full">
-      <caption className="sr-only">Transfers of the job in order, failed ones first</caption>
+      <caption className="sr-only">
+        Transfers of the job in order; on the first page, the failed ones come first
+      </caption>
       <thead>
         <tr className="text-left text-xs text-faint [&_th]:pr-4 [&_th]:pb-1 [&_th]:font-medium [&_th]:whitespace-nowrap [&_th:last-child]:pr-0">
           <th scope="col">Transfer</th>
@@ -41,7 +43,8 @@ export function ItemList({ items, network }: { items: readonly ItemLine[]; netwo
                   <PayoutLink id={item.payout} name="its payout" />
                 </div>
               )}
-              {item.error && (
+              {item.error && item.status !== 'failed' && <p className="text-xs text-bad">{item.error}</p>}
+              {item.error && item.status === 'failed' && (
                 <p className="text-xs text-bad">
                   <Link
                     href={addressOf('/jobs', { reason: item.error })}

@@ -100,7 +100,7 @@ function sponsorship(state: ServiceState): Attention[] {
     items.push(
       item('sponsorRunsDry', {
         since: problem?.since,
-        why: `${xlm(available, 2)} XLM are available; ${LOW_FLOAT_TRANSFERS} transfers with the highest fee need ${xlm(reserve, 2)} XLM, and the last 24 hours cost ${xlm(spending?.spentInDay ?? 0n, 2)} XLM`,
+        why: `${xlm(available, 2)} XLM are available; ${LOW_FLOAT_TRANSFERS} transfers with the highest fee need ${xlm(reserve, 2)} XLM${spending ? `, and the last 24 hours cost ${xlm(spending.spentInDay, 2)} XLM` : ''}`,
         remedy: `Send ${groupDigits(wholeXlm(target - available))} ${settings.network.name === 'testnet' ? 'testnet ' : ''}XLM to ${sponsor.address}.`,
       }),
     )
@@ -140,10 +140,16 @@ const AFFECTED: Partial<Record<ChannelProblem, string>> = {
 
 const usedOf = ({ everybody }: Spending): bigint => everybody.used + everybody.held
 
-function relays({ ready: { relay, database }, problems, settings, channels, startsRelay }: ServiceState): Attention[] {
+const UNCHECKED_MS = 60_000
+
+function relays(state: ServiceState): Attention[] {
+  const { ready, problems, settings, channels, startsRelay, now } = state
+  const { relay, database } = ready
   if (relay.configured === false || !database.ok || startsRelay) return []
   const items = channels.flatMap(({ address, isRunning, problem, problemSince, releaseRefusal }) => {
-    if (!isRunning || problem === null) return []
+    // A channel that was just announced or released has this problem until its first check.
+    const isUnchecked = problem === 'account' && problemSince && now.getTime() - problemSince.getTime() < UNCHECKED_MS
+    if (!isRunning || problem === null || isUnchecked) return []
     const { meaning, remedy } = PROBLEM_EXPLANATIONS[problem]
     return item('channelProblem', {
       key: `channel ${address}`,
@@ -197,7 +203,7 @@ function archived({ ready: { archive }, problems }: ServiceState): Attention[] {
     since: ofArchive.find(({ problem }) => problem === LEDGERS_MISSING)?.since,
     affected,
     why: `the RPC dropped ledgers between ${groupDigits(Number(archive.missingFrom))} and ${groupDigits(Number(archive.missingThrough))} before they were stored`,
-    remedy: `${setVariable('STELLAR_RPC_URL', 'an RPC that still has them')} The gap is then filled. Where none has them, wallets need another archive: docs/operate.md, “PayrollArchiveGap”.`,
+    remedy: `${setVariable('STELLAR_RPC_URL', 'an RPC that still has them')} The gap is then filled (docs/operate.md, “PayrollArchiveGap”).`,
   })
   return [...(archive.ok ? [] : [late]), ...(Number(archive.gaps) > 0 ? [gap] : [])]
 }

@@ -73,15 +73,17 @@ export async function listFailedBatches(db: Database, only?: string): Promise<{ 
         advice: adviseOn(failure),
       }),
     )
-    const unread = newest.failedCount > failed.length ? `of the last ${failed.length}: ` : ''
+    const sample = newest.failedCount > failed.length ? `of the last ${failed.length}` : undefined
     return [
       {
         ...CONDITIONS.payoutsFailed.notice,
         key: `failed ${newest.id}`,
         since: newest.first,
         what: `${newest.failedCount} of ${counted(newest.payoutCount, 'payout', 'payouts')} failed`,
-        why: `${unread}${describeCauses(causes)}`,
-        ...(newest.mayBePaid ? checkFirst(newest.failedCount) : stepAfter(causes, `send ${payoutsAgain} again`)),
+        why: `${sample ? `${sample}: ` : ''}${describeCauses(causes)}`,
+        ...(newest.mayBePaid
+          ? checkFirst(newest.failedCount)
+          : stepAfter(causes, `send ${payoutsAgain} again`, { sample })),
         organisation: { id: newest.organisation, name: newest.organisationName },
         batch: { id: newest.id, name: newest.name },
         contractors: failed

@@ -12,14 +12,11 @@ import { findUsersOf } from './users.ts'
 
 const LIMIT = 20
 
-/** A new job would begin again with the oldest contractor, who may have been paid. */
-const ANOTHER_BATCH =
-  'pay only those payees, from its own balance, in a batch of payouts and not in a new job, which would begin with others'
+const ANOTHER_BATCH = 'pay only those payees, from its own balance and in a batch of payouts'
+const NO_NEW_JOB = ' A new job would begin with other payees, who may have been paid.'
 
 const UNKNOWN = {
-  ...askTo(
-    'check with the payees which payments arrived, and to pay only the others, in a batch of payouts and not in a new job',
-  ),
+  ...askTo('check with the payees which payments arrived, and pay only the others, in a batch of payouts', NO_NEW_JOB),
   actor: 'operator',
 } as const
 
@@ -93,7 +90,9 @@ export async function listFailedJobs(db: Database, only?: { job: string } | { ba
         ? TAMPERED
         : unknown > 0
           ? UNKNOWN
-          : stepAfter(failedFor, job.batch ? 'run the batch again' : ANOTHER_BATCH)),
+          : job.batch
+            ? stepAfter(failedFor, 'run the batch again')
+            : stepAfter(failedFor, ANOTHER_BATCH, { note: NO_NEW_JOB })),
       ...user,
       ...namePayees(payees.get(id) ?? [], user.organisation?.id),
       ...(endedAt && { acknowledgeable: { condition: 'jobFailed', subject: id, lastEvent: endedAt } }),
