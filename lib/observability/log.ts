@@ -93,16 +93,6 @@ export function describeFailure(failure: unknown): string {
   return String(failure)
 }
 
-/** The first line of the innermost cause of a failure: 'connect ECONNREFUSED 127.0.0.1:5432'. */
-export function describeRootCause(failure: unknown): string {
-  if (failure instanceof Error && failure.cause !== undefined) return describeRootCause(failure.cause)
-  // Node tries every address of a host, and its error has no message of its own.
-  if (failure instanceof AggregateError && failure.message === '' && failure.errors.length > 0)
-    return describeRootCause(failure.errors[0])
-  const [first = ''] = describeFailure(failure).split('\n')
-  return first.replace(/^\w*Error: /, '')
-}
-
 /** Removes the query's parameters from a database error: they may contain secrets. */
 function withoutParameters(failure: Error): string {
   const { stack = String(failure), message } = failure

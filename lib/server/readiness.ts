@@ -4,7 +4,8 @@ import { openArchive, readCoverage } from '#lib/archive/history.ts'
 import { LEAST_HISTORY_LEFT } from '#lib/archive/ranges.ts'
 import { readWindow } from '#lib/archive/source.ts'
 import { readPresent } from '#lib/db/clock.ts'
-import { describeFailure, describeRootCause, log } from '#lib/observability/log.ts'
+import { innermostReason } from '#lib/db/errors.ts'
+import { describeFailure, log } from '#lib/observability/log.ts'
 import { readRelayState } from '#lib/relay/channel-state.ts'
 import { readLatestLedger } from '#lib/stellar/latest-ledger.ts'
 import { formatUnits } from '#lib/text/money.ts'
@@ -54,7 +55,7 @@ async function checkAll(service: Service): Promise<Readiness> {
       return await check(service)
     } catch (error) {
       log('error', 'readiness', { problem, failure: describeFailure(error) })
-      causes[part] = describeRootCause(error)
+      causes[part] = innermostReason(error)
       return { ok: false, problem }
     }
   }

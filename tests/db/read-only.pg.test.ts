@@ -6,10 +6,11 @@ import { batches } from '#drizzle/schema/directory.ts'
 import { quotas } from '#drizzle/schema/transfers.ts'
 import { batchRow, insertRows, organisationRow } from '#lib/cli/seed/rows.ts'
 import { type Database, openStore, type Store, sqlState } from '#lib/db/connection.ts'
-import { innermostReason } from '#lib/db/errors.ts'
+import { databaseFailure, innermostReason } from '#lib/db/errors.ts'
 import { readOnly } from '#lib/db/read-only.ts'
 import { defineList } from '#lib/directory/lists.ts'
 import { withResponse } from '#lib/http/current-response.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 import { cloneDatabase, type TestDatabase } from '../support/database.ts'
 import { serveLocally } from '../support/local-server.ts'
 import { startWebSocketProxy, type WebSocketProxy } from '../support/web-socket-proxy.ts'
@@ -47,9 +48,17 @@ describe.each(['pg', 'vercel'] as const)('with the driver %s', (driver) => {
 
   test('does not begin a statement for a client that has left', async () => {
     const outcomes: string[] = []
+    let failure: unknown
     const read = async () => {
       const outcome = readOnly(db).execute(sql`SELECT 1`)
-      outcomes.push(await outcome.then(() => 'read').catch(innermostReason))
+      outcomes.push(
+        await outcome
+          .then(() => 'read')
+          .catch((error) => {
+            failure = databaseFailure(error)
+            return innermostReason(error)
+          }),
+      )
     }
     const server = await serveLocally((_, response) =>
       withResponse(response, async () => {
@@ -62,6 +71,9 @@ describe.each(['pg', 'vercel'] as const)('with the driver %s', (driver) => {
     const { body } = await fetch(server.url)
     await body?.cancel()
     await expect.poll(() => outcomes).toEqual(['read', 'the client has left'])
+    // Such a failure is not logged: it is a refusal without a cause.
+    expect(failure).toBeInstanceOf(Refusal)
+    expect((failure as Refusal).cause).toBeUndefined()
     await server.close()
   })
 
