@@ -107,8 +107,9 @@ export const PROBLEM_EXPLANATIONS: Record<ChannelProblem, { meaning: string; rem
   },
   balance: { meaning: 'Its balance is zero', remedy: 'Send USDC to its address by confidential transfer' },
   history: {
-    meaning: 'The RPC keeps too little history to recover its balance from the ledger',
-    remedy: 'Set ARCHIVE_URLS in the relay’s environment to an archive of the token’s events, and restart the relay',
+    meaning: 'Neither the RPC nor an archive has the events that show its balance',
+    remedy:
+      'Ask the token’s operator for an archive of its events, set ARCHIVE_URLS to it in the environments of the relays, and restart them',
   },
   moved: {
     meaning:

@@ -24,7 +24,7 @@ const TAMPERED = {
   actor: 'operator',
   why: 'manifest-invalid: the database differs from what the employer has signed, or the delegation or the account’s signers were changed',
   remedy:
-    'Tell the employer, by a contact that is not from this service, to revoke the delegations of this batch, and to pay nothing of it before it has compared each payee’s address, and what has been paid already, with its own records.',
+    'Follow docs/operate.md, “A run was stopped as changed”: first, tell the employer, by a contact that is not from this service, to revoke the delegations of this batch and pay nothing of it.',
   telling:
     'Please revoke the delegations of this batch, and neither run nor pay it until you have compared each payee’s address, and what has been paid already, with your own records. Did you change its delegation, or your account’s signers, after you signed the run?',
 } as const

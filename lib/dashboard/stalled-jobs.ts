@@ -116,7 +116,7 @@ async function countChannels(
 
 /** What the items of a stalled job wait for, and the next step. */
 function describeStall(
-  { id, queued, taken, signed }: { id: string; queued: number; taken: number; signed: number },
+  { id, run, queued, taken, signed }: { id: string; run: string | null; queued: number; taken: number; signed: number },
   channels: ChannelCounts,
 ): { why: string; remedy: string } {
   const items = [
@@ -127,15 +127,20 @@ function describeStall(
     .filter(([number]) => number !== 0)
     .map(([number, words]) => `${number} ${words}`)
   const { running, paused, fit } = channels
-  const state = running === 0 ? 'no relay is running' : `${fit} of ${running} channels can pay, ${paused} are paused`
-  return { why: [...items, state].join('; '), remedy: nextOf(id, channels) }
+  const none = run === null ? 'no relay is running' : 'no relay runs the channels that the run names'
+  const state = running === 0 ? none : `${fit} of ${running} channels can pay, ${paused} are paused`
+  return { why: [...items, state].join('; '), remedy: nextOf({ id, run }, channels) }
 }
 
-function nextOf(job: string, { running, paused, held, fit }: ChannelCounts): string {
-  if (running === 0) return `${START_RELAY}.`
+function nextOf(
+  { id, run }: { id: string; run: string | null },
+  { running, paused, held, fit }: ChannelCounts,
+): string {
+  if (running === 0 && run === null) return `${START_RELAY}.`
+  if (running === 0) return 'Start the relays whose CHANNEL_SEEDS contain the channels that the batch’s page names.'
   if (held > 0)
     return 'Handle the channel that has moved, listed above: what was queued before is paid after its release.'
-  if (fit > 0) return `Search the relay’s log for ${job}: its last lines say what the job waits for.`
+  if (fit > 0) return `Search the relay’s log for ${id}: its last lines say what the job waits for.`
   return paused > 0
     ? 'Resume a paused channel on Jobs.'
     : 'Remove the problem of a channel: Jobs lists each problem with its remedy.'

@@ -62,6 +62,9 @@ async function follow({ client, batch, seals, say }: RunRequest): Promise<void> 
   }
 }
 
+/** A new delegation lasts this many margins beyond twice the time of its payouts: half an hour. */
+const MARGINS = 10
+
 /** How many times the terms may change while a run is being prepared. */
 const STARTS = 3
 
@@ -84,7 +87,8 @@ async function start(request: RunRequest, payouts: BatchState['payouts']): Promi
       amount: part.reduce((sum, { amount }) => sum + amount, 0n),
       // Half of the margin may pass while a command is interrupted and repeated, without a new delegation.
       leastLedgers: needed + Math.ceil(margin / 2),
-      ledgers: margin + 2 * needed,
+      // The margin is minutes, and the relay may be busy with other runs or be restarted.
+      ledgers: MARGINS * margin + 2 * needed,
     }
     await ensureEscrow(deployment, holder, escrow, { submit: submitTo(client), say })
   }

@@ -420,7 +420,7 @@ test('names a run whose rows differ from its manifest, for the operator', async 
   expect(listed.find(({ key }) => key === `job ${run.id}`)).toMatchObject({
     what: '2 of 2 transfers failed',
     why: expect.stringContaining('manifest-invalid'),
-    remedy: expect.stringMatching(/by a contact that is not from this service, to revoke .* pay nothing of it before/),
+    remedy: expect.stringMatching(/by a contact that is not from this service, to revoke .* pay nothing of it\.$/),
     telling: expect.stringMatching(/^Please revoke the delegations of this batch, and neither run nor pay it/),
     actor: 'operator',
   })
@@ -506,6 +506,16 @@ test('counts for a stalled run only the channels that it names, which need no ba
   ])
   const [stalled] = await readAttentionOf(db, NOW, { batch: id })
   expect(stalled?.why).toBe('1 waiting for a channel; 1 of 1 channels can pay, 0 are paused')
+  await db
+    .update(relayChannels)
+    .set({ seenAt: before(9) })
+    .where(eq(relayChannels.address, 'GNAMED'))
+  expect(await readAttentionOf(db, NOW, { batch: id })).toMatchObject([
+    {
+      why: '1 waiting for a channel; no relay runs the channels that the run names',
+      remedy: expect.stringMatching(/^Start the relays whose CHANNEL_SEEDS contain/),
+    },
+  ])
   await db.delete(relayChannels)
 })
 

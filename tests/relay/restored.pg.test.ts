@@ -328,10 +328,10 @@ async function restoreRun(
   {
     await using _host = await fixture.relay()
     const areAdopted = async () => (await readChannels()).every(({ sequenceNumber }) => sequenceNumber !== null)
-    await expect.poll(areAdopted, { timeout: 60_000 }).toBe(true)
+    await expect.poll(areAdopted).toBe(true)
     // A test above leaves a job, whose payment would be one more to record.
     const isIdle = async () => (await fixture.db.query.batchJobs.findMany()).every(({ status }) => status !== 'running')
-    await expect.poll(isIdle, { timeout: 60_000 }).toBe(true)
+    await expect.poll(isIdle).toBe(true)
   }
   await fixture.running.batch?.queue.open()
   const runs = openRunFixture(fixture)
@@ -380,7 +380,7 @@ test.each([
 ] as const)('does not pay a payout of a run again after a restore to a moment %s', async (moment, settled) => {
   const { runs, batch, paid, older } = await restoreRun(moment)
   await using _host = await fixture.relay()
-  await expect.poll(findMoved, { timeout: 60_000 }).not.toEqual([])
+  await expect.poll(findMoved).not.toEqual([])
   await pass(20)
   expect(await runs.received(batch)).toEqual([4n, 8n])
   const released = await releaseAll()
@@ -395,12 +395,12 @@ test.each([
 test('does not pay a payout of a run again that is a draft in the restored database', async () => {
   const { runs, batch, paid } = await restoreRun('while a draft')
   await using _host = await fixture.relay()
-  await expect.poll(findMoved, { timeout: 60_000 }).not.toEqual([])
+  await expect.poll(findMoved).not.toEqual([])
   expect(await releaseAll()).toEqual({ recorded: 2, settled: 0 })
   expect((await runs.read(batch)).payouts.map(({ status }) => status)).toEqual(['draft', 'draft'])
   expect(await runs.ask(batch.employer, 'POST', `/batches/${batch.id}/ready`)).toMatchObject({ status: 200 })
   const areFit = async () => (await readChannels()).every(({ problem }) => problem === null)
-  await expect.poll(areFit, { timeout: 60_000 }).toBe(true)
+  await expect.poll(areFit).toBe(true)
   expect(await runs.run(batch)).toMatchObject({ status: 200 })
   const { payouts } = await expectRunPaidOnce(runs, batch, [4n, 8n])
   expect(payouts.map(({ txHash }) => txHash)).toEqual(paid)
@@ -435,7 +435,7 @@ test('records the payments of a batch that the restored database lacks for no pa
   const { runs, batch, paid, older } = await restoreRun('before the batch')
   expect(await runs.ask(older.employer, 'GET', `/batches/${batch.id}`)).toMatchObject({ status: 404 })
   await using _host = await fixture.relay()
-  await expect.poll(findMoved, { timeout: 60_000 }).toMatchObject([{ address: runs.channel }])
+  await expect.poll(findMoved).toMatchObject([{ address: runs.channel }])
   expect(await releaseAll()).toEqual({ recorded: 2, settled: 0 })
   const transfers = await fixture.db.query.transfers.findMany()
   const recorded = transfers.filter(({ owner, kind }) => owner === older.employer.address && kind === 'delegated')
@@ -448,7 +448,7 @@ test('records the payments of a batch that the restored database lacks for no pa
 test('does not start a run of an older batch while another channel may have paid it', async () => {
   const { runs, batch } = await restoreRun('before the run')
   await using _host = await fixture.relay()
-  await expect.poll(findMoved, { timeout: 60_000 }).toMatchObject([{ address: runs.channel }])
+  await expect.poll(findMoved).toMatchObject([{ address: runs.channel }])
   const other = fixture.channels[1]?.publicKey() ?? ''
   const seals = await Promise.all(
     batch.payouts.map(async ({ id, contractorId }) => {
@@ -471,7 +471,7 @@ test('releases a channel that has paid a payout which was canceled after the res
   const [canceled] = batch.payouts
   if (!canceled) throw new Error('no payout')
   await using _host = await fixture.relay()
-  await expect.poll(findMoved, { timeout: 60_000 }).not.toEqual([])
+  await expect.poll(findMoved).not.toEqual([])
   expect(await runs.cancel(batch, canceled)).toMatchObject({ status: 200 })
   expect(await releaseAll()).toEqual({ recorded: 2, settled: 2 })
   const hashes = (await runs.itemsOf(batch)).map(({ status, hash }) => `${status} ${hash}`)

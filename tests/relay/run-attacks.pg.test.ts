@@ -21,7 +21,7 @@ beforeAll(async () => {
   // Announces the channels.
   await using _relay = await service.relay()
   const areAnnounced = async () => (await service.db.query.relayChannels.findMany()).every((one) => one.runs)
-  await vi.waitUntil(areAnnounced, { timeout: 30_000 })
+  await vi.waitUntil(areAnnounced, { timeout: 300_000 })
 })
 afterAll(() => service?.close())
 
@@ -259,7 +259,7 @@ async function relayUntil(problem: ChannelProblem | null): Promise<void> {
   await using _relay = await service.relay({ times: { ...SHORT_TIMES, lag: 0.2 } })
   const read = () =>
     service.db.query.relayChannels.findFirst({ where: (channel, { eq }) => eq(channel.address, runs.channel) })
-  await vi.waitUntil(async () => (await read())?.problem === problem, { timeout: 60_000 })
+  await vi.waitUntil(async () => (await read())?.problem === problem, { timeout: 300_000 })
 }
 
 test('fails only the payout whose seal it cannot open, even if its employer has signed it', async () => {

@@ -19,7 +19,7 @@ beforeAll(async () => {
   runs = openRunFixture(service)
   await using _relay = await service.relay()
   const areAnnounced = async () => (await service.db.query.relayChannels.findMany()).every((one) => one.runs)
-  await vi.waitUntil(areAnnounced, { timeout: 30_000 })
+  await vi.waitUntil(areAnnounced, { timeout: 300_000 })
 })
 afterAll(() => service?.close())
 afterEach(() => service.ledger.proxy.rule(null))
@@ -169,7 +169,7 @@ test('retries an unpaid payout whose claim was refused', async () => {
   await runs.run(batch)
   await using _relay = await service.relay({ times: { ...SHORT_TIMES, lag: 2 } })
   await vi.waitUntil(async () => (await runs.itemsOf(batch)).some((item) => item.doubtedLedger !== null), {
-    timeout: 60_000,
+    timeout: 300_000,
     interval: 20,
   })
   await setAddress(payout.address)
@@ -215,7 +215,7 @@ test('fails the remaining payouts when the delegation is revoked midway', async 
   await runs.run(batch)
   await using _relay = await service.relay({ times: OFTEN })
   await vi.waitUntil(async () => (await runs.itemsOf(batch)).some(({ status }) => status === 'paid'), {
-    timeout: 60_000,
+    timeout: 300_000,
     interval: 10,
   })
   await runs.revoke(employer)

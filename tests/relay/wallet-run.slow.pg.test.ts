@@ -227,7 +227,7 @@ test('delegates once even if the service is still sending the call when the clie
   const second = async (request: Request) => {
     const response = call(request)
     if (isCall(request)) {
-      const isRecorded = vi.waitUntil(async () => (await rivals()) > count, { timeout: 30_000, interval: 20 })
+      const isRecorded = vi.waitUntil(async () => (await rivals()) > count, { timeout: 300_000, interval: 20 })
       await Promise.race([response, isRecorded])
       arrival.resolve()
     }

@@ -90,7 +90,7 @@ test('leaves a shared chore that has failed to the other processes at once', asy
   await end()
   service.ledger.fault = undefined
   const endOther = startMaintenance(service.running, 60_000)
-  await expect.poll(() => statusOf(id), { timeout: 10_000 }).toBe('ready')
+  await expect.poll(() => statusOf(id)).toBe('ready')
   await endOther()
 })
 

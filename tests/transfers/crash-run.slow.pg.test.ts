@@ -15,7 +15,7 @@ beforeAll(async () => {
   steps = await openSteps(service.ledger.proxy, service.database.url)
   await using _relay = await service.relay()
   const areAnnounced = async () => (await service.db.query.relayChannels.findMany()).every((one) => one.runs)
-  await vi.waitUntil(areAnnounced, { timeout: 60_000 })
+  await vi.waitUntil(areAnnounced, { timeout: 300_000 })
 })
 afterAll(async () => {
   await steps?.close()
@@ -72,7 +72,7 @@ test.each(STEPS)('SIGKILL %s: another relay takes over, and each payout is paid 
   await service.db.update(relayChannels).set({ paused: true, seenAt: new Date(0) })
   const child = await startChild(service.variables)
   const isSeen = async () => (await service.db.query.relayChannels.findMany()).every((one) => one.seenAt.getTime() > 0)
-  await vi.waitUntil(isSeen, { timeout: 60_000 })
+  await vi.waitUntil(isSeen, { timeout: 300_000 })
   const reached = step(steps, batch)
   await service.db.update(relayChannels).set({ paused: false })
   await killAt(reached, child)

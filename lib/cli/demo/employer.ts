@@ -57,7 +57,7 @@ await take(client.POST('/batches/{id}/ready', { params }))
 
 const holder = openHolder(signer, network.token)
 const { spendable: opening } = await syncBalance(network, holder)
-const ledgers = relay.marginLedgers + 2 * relay.ledgersPerPayout * payments.length
+const ledgers = 10 * relay.marginLedgers + 2 * relay.ledgersPerPayout * payments.length
 const delegation = {
   spender: channel,
   amount: parseUnits(escrow),
