@@ -31,7 +31,10 @@ export const list = text
 export const webUrl = text
   .refine((value) => URL.canParse(value) && /^https?:$/.test(new URL(value).protocol), 'not an http(s) URL')
   // No request can be made with one, and messages show it.
-  .refine((value) => !URL.canParse(value) || new URL(value).username === '', 'a URL with a user name')
+  .refine(
+    (value) => !URL.canParse(value) || `${new URL(value).username}${new URL(value).password}` === '',
+    'a URL with a user name or password',
+  )
   .transform((value) => value.replace(/\/+$/, ''))
 export const origin = webUrl
   .refine((value) => new URL(value).href === `${new URL(value).origin}/`, 'not a plain origin (https://host:port)')

@@ -12,6 +12,9 @@ export interface OrganisationUser {
   email: string | null
 }
 
+/** The maximum number of items of each kind that are listed. */
+export const MOST_LISTED = 20
+
 /** The maximum number of contractors that an item names. It counts the rest. */
 export const NAMES_SHOWN = 4
 

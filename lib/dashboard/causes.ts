@@ -42,9 +42,9 @@ export function stepAfter(
   const step = `${again}${how ?? ''}`
   const first = [...new Set(failures.flatMap(({ advice }) => advice.first ?? []))]
   const also = [...new Set(failures.flatMap(({ advice }) => advice.also ?? []))].map((one) => ` ${one}.`).join('')
-  if (first.length === 0 && also === '') return askTo(step, note)
+  const ask = askTo(step, note)
   if (first.length === 0)
-    return { ...askTo(step, note), actor: 'operator', remedy: `Ask the employer to ${step}.${note}${also}` }
+    return { ...ask, actor: also === '' ? 'employer' : 'operator', remedy: `${ask.remedy}${also}` }
   return {
     asksToPay: true,
     actor: 'operator',

@@ -1,7 +1,7 @@
 import type { TransferStatus } from '#drizzle/schema/transfers.ts'
 import { sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
 import { ITEM_FAILURES, type RunErrorCode } from '#lib/relay/item-error.ts'
-import { STALE_PROOF } from '#lib/stellar/confidential-token.ts'
+import { FROZEN_ERRORS, STALE_PROOF } from '#lib/stellar/confidential-token.ts'
 
 /** What removes the cause of a failure, and how the payment is then made again. */
 export interface Advice {
@@ -46,10 +46,7 @@ const CONTRACT_ERRORS: Record<number, Cause> = {
   },
   3507: { meaning: 'the data of the call is malformed', advice: CORRECTED },
   3514: { meaning: 'a point or a field of the call is not canonical', advice: CORRECTED },
-  // The authorization of the token (relay/explain.ts).
-  3601: { meaning: FROZEN, advice: UNFROZEN },
-  3602: { meaning: FROZEN, advice: UNFROZEN },
-  3603: { meaning: FROZEN, advice: UNFROZEN },
+  ...Object.fromEntries(FROZEN_ERRORS.map((number) => [number, { meaning: FROZEN, advice: UNFROZEN }])),
 }
 
 const RESULT_CODES: Record<string, Cause> = {
@@ -141,9 +138,11 @@ export function explainTransfer(transfer: Outcome): string {
 export function adviseOn({ error, outcome }: { error: string | null; outcome: Outcome | null }): Advice {
   if (error !== null && isOfItem(error)) return explainItem(error).advice
   if (!outcome) return ANY_WAY
-  const { contractError, resultCode, refusalCode } = outcome
+  const { status, contractError, resultCode, refusalCode } = outcome
   if (contractError !== null) return adviseOnContract(contractError)
-  return RESULT_CODES[refusalCode ?? resultCode ?? '']?.advice ?? ANY_WAY
+  // A transfer that was refused at first may have been included later.
+  const code = status === 'expired' ? refusalCode : resultCode
+  return RESULT_CODES[code ?? '']?.advice ?? ANY_WAY
 }
 
 /** Explains why an item of a job or run was not paid, and what removes the cause. */

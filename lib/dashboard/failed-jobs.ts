@@ -4,13 +4,12 @@ import { batchItems, batchJobs, type ItemStatus } from '#drizzle/schema/relay.ts
 import type { Database } from '#lib/db/connection.ts'
 import { ITEM_FAILURES } from '#lib/relay/item-error.ts'
 import { ACKNOWLEDGEMENT, acknowledgementRows, acknowledges, isUnacknowledged } from './acknowledgements.ts'
-import { type Attention, NAMES_SHOWN, type NamedRecord } from './attention.ts'
+import { type Attention, MOST_LISTED, NAMES_SHOWN, type NamedRecord } from './attention.ts'
 import { askTo, describeCauses, stepAfter } from './causes.ts'
 import { CONDITIONS } from './conditions.ts'
 import { explainItem } from './explanation.ts'
+import { countOf } from './list.ts'
 import { findUsersOf } from './users.ts'
-
-const LIMIT = 20
 
 const ANOTHER_BATCH = 'pay only those payees, from its own balance and in a batch of payouts'
 const NO_NEW_JOB = ' A new job would begin with other payees, who may have been paid.'
@@ -102,8 +101,6 @@ export async function listFailedJobs(db: Database, only?: { job: string } | { ba
   })
 }
 
-export const countOf = (condition: SQL) => sql`count(*) filter (where ${condition})`.mapWith(Number)
-
 function describeEnds({ failed, unknown, all }: { failed: number; unknown: number; all: string }): string {
   if (unknown === 0) return `${failed} of ${all} failed`
   const lost = `${unknown === 1 ? 'has' : 'have'} an unknown outcome`
@@ -123,7 +120,7 @@ async function findFailedJobs(db: Database): Promise<string[]> {
     .where(and(eq(batchJobs.status, 'failed'), isUnresolved, isUnacknowledged))
     .groupBy(batchJobs.id)
     .orderBy(...LATEST_ENDED)
-    .limit(LIMIT)
+    .limit(MOST_LISTED)
   return jobs.map(({ id }) => id)
 }
 

@@ -8,6 +8,7 @@ import { placeOf } from '#lib/db/paging.ts'
 import { anyOf, BY_TIME, betweenDays, type Filters, having, isErrorText, isOneOf, isRecordId } from './filters.ts'
 import {
   byStatus,
+  countOf,
   countUpTo,
   type List,
   type PageRequest,
@@ -171,8 +172,8 @@ async function countItems(db: Database, jobs: Awaited<ReturnType<typeof selectJo
     .select({
       job,
       all: count(),
-      paid: sql`count(*) filter (where ${status} = 'paid')`.mapWith(Number),
-      failed: sql`count(*) filter (where ${status} = 'failed')`.mapWith(Number),
+      paid: countOf(eq(status, 'paid')),
+      failed: countOf(eq(status, 'failed')),
       movedAt: sql`max(greatest(${queuedAt}, ${sentAt}, ${settledAt}))`.mapWith(queuedAt),
     })
     .from(batchItems)

@@ -85,6 +85,9 @@ export function readAll<Row>({ order, read, placeOf }: Source<Row>, size = PART_
   )
 }
 
+/** How many rows of a query meet a condition. */
+export const countOf = (condition: SQL) => sql`count(*) filter (where ${condition})`.mapWith(Number)
+
 /** Counts the rows of each condition, up to one more than MOST_COUNTED, in the order of the list's index. */
 export async function countUpTo<Name extends string>(
   db: Database,

@@ -5,14 +5,13 @@ import type { Database } from '#lib/db/connection.ts'
 import { IS_SEEN, RUN_PROBLEMS } from '#lib/relay/channel-state.ts'
 import { OPEN_ITEM } from '#lib/relay/item-row.ts'
 import { ACKNOWLEDGEMENT, acknowledgementRows, acknowledges, isUnacknowledged } from './acknowledgements.ts'
-import type { Attention } from './attention.ts'
+import { type Attention, MOST_LISTED } from './attention.ts'
 import { IS_CURRENT_TOKEN, START_RELAY } from './channels.ts'
 import { CONDITIONS } from './conditions.ts'
-import { countOf, isOf, subjectOf } from './failed-jobs.ts'
+import { isOf, subjectOf } from './failed-jobs.ts'
 import { jobLimit } from './lateness.ts'
+import { countOf } from './list.ts'
 import { findUsersOf } from './users.ts'
-
-const LIMIT = 20
 
 /**
  * Lists the running jobs without recent progress.
@@ -55,7 +54,7 @@ export async function listStalledJobs(
     .leftJoin(acknowledgementRows, acknowledges('jobStalled', moving.id, moving.movedAt))
     .where(only ? undefined : isUnacknowledged)
     .orderBy(moving.movedAt)
-    .limit(LIMIT)
+    .limit(MOST_LISTED)
   const users = await findUsersOf(
     db,
     jobs.map(({ job }) => job),
@@ -77,7 +76,7 @@ export async function listStalledJobs(
   }))
 }
 
-/** The channels of running relays that may pay a job: of a run, those that its waiting items name. */
+/** The channels of running relays that may pay a job. For a run, these are the ones that its waiting items name. */
 interface ChannelCounts {
   running: number
   paused: number

@@ -39,7 +39,7 @@ export function unreachable(cause: unknown): Refusal {
 
 /** Maps an error for the caller: an unreachable database becomes a refusal, any other error is returned unchanged. */
 export function databaseFailure(error: unknown): unknown {
-  // Drizzle wraps what its client throws, a refusal to read for a client that has left included.
+  // Drizzle wraps the errors that its client throws, including the refusal to read for a client that has left.
   if (isQueryError(error) && error.cause instanceof Refusal) return error.cause
   return isUnreachable(error) ? unreachable(error) : error
 }

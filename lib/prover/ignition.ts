@@ -30,8 +30,7 @@ export async function fetchIgnition(source = SOURCE): Promise<ReferenceString> {
 const describe = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause))
 
 /**
- * Downloads the beginning of one part, which is all that is needed: the first part has gigabytes. Rejects with the
- * errors of fetch.
+ * Downloads only the beginning of one part: the whole first part is several gigabytes. Rejects with the errors of fetch.
  */
 export function fetchPart(name: 'g1' | 'g2', source = SOURCE): Promise<Uint8Array> {
   return download(`${source}/${name}.dat`, name === 'g1' ? G1_BYTES : G2_BYTES)

@@ -1,5 +1,5 @@
 import { log } from '#lib/observability/log.ts'
-import { STALE_PROOF } from '#lib/stellar/confidential-token.ts'
+import { FROZEN_ERRORS, STALE_PROOF } from '#lib/stellar/confidential-token.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import { WalletError } from '#lib/wallet/wallet-error.ts'
 import { isConflict } from './balance.ts'
@@ -36,9 +36,7 @@ const DELEGATION_ERRORS: Record<number, RunErrorCode> = {
   3501: 'recipient-unregistered',
   3504: 'delegation-revoked',
   3505: 'delegation-ended',
-  3601: 'account-frozen',
-  3602: 'account-frozen',
-  3603: 'account-frozen',
+  ...Object.fromEntries(FROZEN_ERRORS.map((number) => [number, 'account-frozen' as const])),
 }
 
 /** The reason why no payment from an escrow could be made. Any other error is kept. */

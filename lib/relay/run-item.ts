@@ -228,8 +228,7 @@ export async function requireCover(relay: Relay, item: Item, run: RunLine, allow
   let total = 0n
   for (const { id, encryptedAmount } of sealed) {
     const each = lines.get(id)
-    // A payout that was paid or canceled in the meantime no longer has a seal. One that cannot be opened fails by
-    // itself.
+    // A payout that has been paid or canceled has no seal. If a seal cannot be opened, only its own payout fails.
     if (!each || encryptedAmount === null || hashSeal(encryptedAmount) !== each.sealHash) continue
     const binding = { batch: manifest.batch, contractor: each.contractor, spender: each.channel }
     total += await unsealPayout(relay.key, binding, encryptedAmount).catch(() => 0n)

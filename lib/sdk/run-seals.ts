@@ -53,7 +53,7 @@ function requireSame(state: BatchState, payees: readonly Payee[]): void {
 
 export const readTerms = (client: PayrollClient) => take(client.GET('/relay'))
 
-/** The channels to divide a run among: those that are available, and in the document that the employer trusts. */
+/** Chooses the channels for a run: the available ones that the employer's trusted document lists. */
 async function chooseChannels({ client, relay, channels }: RunRequest): Promise<string[]> {
   const terms = await readTerms(client)
   await requireTrusted(relay, { publicKey: terms.publicKey, channels: [] })

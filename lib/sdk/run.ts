@@ -17,9 +17,8 @@ export interface RunResult {
 }
 
 /**
- * Seals, delegates, signs, starts a run and follows it. Each step starts from the state in the service, on the ledger
- * and in the file of its own seals. After an interruption at any point, a second call therefore continues without
- * paying or delegating twice.
+ * Seals, delegates, signs, starts a run and follows it. Each step first reads the state of the service, of the
+ * ledger and of its own seals, so a second call after an interruption continues without paying or delegating twice.
  * @throws RunError; WalletError `relay-unknown` before anything is sealed or delegated; PayrollError
  */
 export async function runBatch(request: RunRequest): Promise<RunResult> {

@@ -33,7 +33,7 @@ const CHORES = {
 type Chore = keyof typeof CHORES
 const NAMES = Object.keys(CHORES) as Chore[]
 
-/** The chores that one process does for all. Each process resumes the items of its own relay key, so `items` is not listed. */
+/** The chores that a single process does for all. `items` is not one: each process resumes those of its own relay key. */
 const SHARED: ReadonlySet<Chore> = new Set(['envelopes', 'contractors', 'challenges', 'refusals', 'rollups', 'archive'])
 
 /** A round looks up some of the waiting contractors, and the next round continues after them. */

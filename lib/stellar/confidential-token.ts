@@ -8,6 +8,9 @@ import { LedgerError } from './ledger-error.ts'
  */
 export const STALE_PROOF = 3506
 
+/** The contract errors of a payment that the token refuses because an account is frozen (interface 0.8.0). */
+export const FROZEN_ERRORS = [3601, 3602, 3603] as const
+
 /** A confidential account on the ledger. Keys are public points of 64 bytes. */
 export interface AccountEntry {
   auditorId: number

@@ -59,8 +59,8 @@ export async function proveTransfer(
 }
 
 /**
- * Encrypts and proves a delegation of part of the balance to a spender, under new salts. The contract stores any
- * `liveUntilLedger`, even one that has passed. Throws like `encryptTransfer`.
+ * Encrypts and proves a delegation of part of the balance to a spender, under new salts. The contract accepts any
+ * `liveUntilLedger`, even a past one. Throws the same errors as `encryptTransfer`.
  */
 export async function proveDelegation(
   deployment: Deployment,

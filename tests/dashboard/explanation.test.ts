@@ -123,3 +123,13 @@ test('says of which failures the counts are, if more were not read', () => {
     'Ask the employer to send the 900 failed payouts again, of the last 200: 150 with a new proof for each; 50 in a run with a new delegation.',
   )
 })
+
+test('advises by how the transfer ended, not by an earlier refusal of its envelope', () => {
+  const refused = { ...outcome, refusalCode: 'txInsufficientBalance' }
+  expect(remedyOf(failed({ error: 'failed', outcome: refused }))).toBe(
+    `Ask the employer to ${AGAIN} after a new simulation.`,
+  )
+  expect(remedyOf(failed({ error: 'failed', outcome: { ...refused, status: 'expired', resultCode: null } }))).toMatch(
+    /^Send XLM to the sponsor/,
+  )
+})

@@ -4,7 +4,7 @@ import { Client } from 'pg'
 
 /** Records of a filled database, whose pages and routes a measurement reads. */
 export interface FilledRecords {
-  /** the sub of the only user of `organisation`, an employer with as many records as any other */
+  /** the sub of the only user of `organisation`, an employer of average size */
   employer: string
   organisation: string
   contractor: string

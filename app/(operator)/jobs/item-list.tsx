@@ -7,8 +7,8 @@ import { PayoutLink, TransferLink } from '../record-links.tsx'
 import { Status } from '../status.tsx'
 
 /**
- * The transfers of a job: the channel that pays, how long each waited and how long the ledger took. The first failed
- * ones come first.
+ * The transfers of a job: the channel that pays, how long each waited and how long the ledger took. On the first
+ * page, up to 20 failed or unknown ones come first.
  */
 export function ItemList({ items, network }: { items: readonly ItemLine[]; network: string }) {
   return (

@@ -131,7 +131,7 @@ function sponsorship(state: ServiceState): Attention[] {
 
 const wholeXlm = (stroops: bigint) => Number((stroops + 9_999_999n) / 10_000_000n)
 
-/** Whom a channel's problem concerns, if not all that it would pay. A run is paid out of the employer's escrow. */
+/** Who is affected by a channel's problem, unless it is everything that the channel would pay. Runs are paid from escrow. */
 const AFFECTED: Partial<Record<ChannelProblem, string>> = {
   balance: 'jobs that the channel would pay; it still pays runs',
   history: 'jobs that the channel would pay; it still pays runs',

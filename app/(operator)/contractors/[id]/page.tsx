@@ -69,7 +69,7 @@ export default async function ContractorPage({ params }: PageProps<'/contractors
               prefetch={false}
               className="ml-4 text-soft underline underline-offset-4 hover:text-accent"
             >
-              Its relay jobs
+              Relay jobs that pay this contractor
             </Link>
           </p>
         </section>
