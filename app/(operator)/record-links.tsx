@@ -61,3 +61,25 @@ export const TransferLink = (props: RecordLinkProps) => <RecordLink type="transf
 export const PayoutLink = (props: RecordLinkProps) => <RecordLink type="payout" {...props} />
 
 export const JobLink = (props: RecordLinkProps) => <RecordLink type="job" {...props} />
+
+/** Links to the transfers and the relay jobs of an organisation or a contractor. */
+export function PaymentLinks({ of }: { of: { organisation: string } | { contractor: string } }) {
+  const lists = [
+    ['/transfers', 'All transfers'],
+    ['/jobs', 'Relay jobs'],
+  ] as const
+  return (
+    <span className="flex flex-wrap gap-x-4 print:hidden">
+      {lists.map(([path, name]) => (
+        <Link
+          key={path}
+          href={addressOf(path, of)}
+          prefetch={false}
+          className="inline-block min-h-6 underline underline-offset-4 hover:text-accent"
+        >
+          {name}
+        </Link>
+      ))}
+    </span>
+  )
+}

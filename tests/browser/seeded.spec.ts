@@ -445,6 +445,15 @@ test('shows the recipient and channel of each transfer of a job on a phone', asy
   }
 })
 
+test('links every contractor to its transfers and relay jobs, even without a payout', async ({ page }) => {
+  await visit(page, program, '/contractors?status=inactive')
+  await page.locator('tbody').getByRole('link').first().click()
+  await expect(page.getByText('Payouts', { exact: true })).toHaveCount(0)
+  await page.getByRole('link', { name: 'Relay jobs' }).click()
+  await expect(page).toHaveURL(/\/jobs\?contractor=/)
+  await expect(page.getByRole('link', { name: /^Remove the filter Contractor/ })).toBeVisible()
+})
+
 test('links a payout to its transfer, contractor, batch and organisation, and shows its timeline', async ({ page }) => {
   await visit(page, program, addresses[8] ?? '')
   await expect(page.getByRole('heading', { level: 1, name: 'Payout to Barbara Liskov' })).toBeVisible()

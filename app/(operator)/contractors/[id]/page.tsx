@@ -1,5 +1,4 @@
 import type { Metadata } from 'next'
-import Link from 'next/link'
 import { missing } from '#app/missing.ts'
 import type { ContractorLine } from '#lib/dashboard/contractors.ts'
 import { readIfReachable } from '#lib/dashboard/reading.ts'
@@ -9,8 +8,7 @@ import { Moment } from '../../figures.tsx'
 import { Address } from '../../hash.tsx'
 import RecordNotFound from '../../not-found.tsx'
 import { payoutColumns } from '../../payouts/payout-columns.tsx'
-import { addressOf } from '../../query.ts'
-import { OrganisationLink, recordPath, User } from '../../record-links.tsx'
+import { OrganisationLink, PaymentLinks, recordPath, User } from '../../record-links.tsx'
 import { RecordView } from '../../record-view.tsx'
 import { requireOperator } from '../../require-operator.ts'
 import { Sign, Status } from '../../status.tsx'
@@ -56,22 +54,6 @@ export default async function ContractorPage({ params }: PageProps<'/contractors
             rows={page.payouts}
             keyOf={(payout) => payout.id}
           />
-          <p className="mt-2 text-[0.8125rem] print:hidden">
-            <Link
-              href={addressOf('/transfers', { contractor: id })}
-              prefetch={false}
-              className="text-soft underline underline-offset-4 hover:text-accent"
-            >
-              All transfers to this contractor
-            </Link>
-            <Link
-              href={addressOf('/jobs', { contractor: id })}
-              prefetch={false}
-              className="ml-4 text-soft underline underline-offset-4 hover:text-accent"
-            >
-              Relay jobs that pay this contractor
-            </Link>
-          </p>
         </section>
       )}
     </RecordView>
@@ -93,6 +75,7 @@ function factsOf(contractor: ContractorLine, network: string, now: Date): Fact[]
       </Sign>,
     ],
     ['Invite', inviteWords(contractor, now)],
+    ['Payments', <PaymentLinks key={id} of={{ contractor: id }} />],
     ['Last paid', lastPaidAt ? <Moment key={id} at={lastPaidAt} now={now} /> : 'Never'],
     ['Added', <Moment key={id} at={createdAt} now={now} />],
     ['Contractor id', <code key={id}>{id}</code>],

@@ -1,5 +1,4 @@
 import type { Metadata } from 'next'
-import Link from 'next/link'
 import { missing } from '#app/missing.ts'
 import type { OrganisationLine } from '#lib/dashboard/organisations.ts'
 import { readIfReachable } from '#lib/dashboard/reading.ts'
@@ -7,8 +6,7 @@ import { readOrganisationPage } from '#lib/dashboard/record-pages.ts'
 import type { Fact } from '../../facts.tsx'
 import { Moment } from '../../figures.tsx'
 import RecordNotFound from '../../not-found.tsx'
-import { addressOf } from '../../query.ts'
-import { recordPath, User } from '../../record-links.tsx'
+import { PaymentLinks, recordPath, User } from '../../record-links.tsx'
 import { RecordView } from '../../record-view.tsx'
 import { requireOperator } from '../../require-operator.ts'
 import { Sign } from '../../status.tsx'
@@ -65,21 +63,7 @@ function factsOf(organisation: OrganisationLine, network: string, now: Date): Fa
         )}
       </span>,
     ],
-    [
-      'Payments',
-      <span key={id} className="flex flex-wrap gap-x-4 print:hidden">
-        {(['/transfers', '/jobs'] as const).map((path) => (
-          <Link
-            key={path}
-            href={addressOf(path, { organisation: id })}
-            prefetch={false}
-            className="inline-block min-h-6 underline underline-offset-4 hover:text-accent"
-          >
-            {path === '/jobs' ? 'Relay jobs' : 'Transfers'}
-          </Link>
-        ))}
-      </span>,
-    ],
+    ['Payments', <PaymentLinks key={id} of={{ organisation: id }} />],
     ['Last paid', lastPaidAt ? <Moment key={id} at={lastPaidAt} now={now} /> : 'Never'],
     ['Founded', <Moment key={id} at={createdAt} now={now} />],
     ['Organisation id', <code key={id}>{id}</code>],
