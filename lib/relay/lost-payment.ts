@@ -5,7 +5,6 @@ import { batchItems } from '#drizzle/schema/relay.ts'
 import { envelopes, type Transfer, transfers } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { organisationOfWallet } from '#lib/directory/payouts/claims.ts'
-import { RUNNABLE } from '#lib/directory/payouts/seals.ts'
 import { decodeEnvelope } from '#lib/stellar/node/envelope.ts'
 import { lookUp } from '#lib/stellar/transaction.ts'
 import { sponsorChannel } from '#lib/transfers/channel.ts'
@@ -52,8 +51,8 @@ export async function recordPayment(
     if (item?.status === 'signed') return 'transfer-open'
     const payout = item ? undefined : await findPaidPayout(relay, channel, event)
     if (payout?.status === 'pending') return 'transfer-open'
-    const isUnpaid = RUNNABLE.some((status) => status === payout?.status)
-    const payoutId = item?.payout ?? (isUnpaid ? payout?.id : undefined)
+    const isSettled = payout?.status === 'paid' || payout?.status === 'canceled'
+    const payoutId = item?.payout ?? (isSettled ? undefined : payout?.id)
     const confirm = async (tx: Parameters<typeof endWithin>[0]) => {
       if (!item || (await endWithin(tx, relay, item, ending))) return
       throw new ItemError('item-gone', 'a worker has taken the item')

@@ -71,7 +71,7 @@ async function settleApplied(tx: Database, proposal: Proposal, record: LedgerRec
   const limits = { payoutId: terms.payoutId, createdBefore: closeOf(record) }
   const linked =
     written.kind === 'delegated'
-      ? ((await linkPayout(tx, written, limits, now)) ?? written)
+      ? ((await linkPayout(tx, written, { ...limits, mayBeDraft: true }, now)) ?? written)
       : await linkEarlierPayout(tx, written, limits, now)
   if (!linked) throw sponsorRefused('payout')
   await auditRecorded(tx, linked, inner, now)

@@ -119,7 +119,7 @@ export const rowOf = (intent: Intent, now: Date) => ({
 })
 
 /** The payouts that a transfer may claim: the one that the client names, and those created before a given time. */
-export type PayoutLimits = Pick<PayoutClaim, 'payoutId' | 'createdBefore'>
+export type PayoutLimits = Pick<PayoutClaim, 'payoutId' | 'createdBefore' | 'mayBeDraft'>
 
 /**
  * Claims a payout for a transfer, if one fits: the named one, or any for a client's transfer that names none. Other calls

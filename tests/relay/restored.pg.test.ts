@@ -392,18 +392,46 @@ test.each([
   expect((await runs.read(older)).payouts.map(({ status }) => status)).toEqual(['ready', 'ready'])
 })
 
-test('does not pay a payout of a run again that is a draft in the restored database', async () => {
+test('settles a payout of a run that is a draft in the restored database', async () => {
   const { runs, batch, paid } = await restoreRun('while a draft')
   await using _host = await fixture.relay()
   await expect.poll(findMoved).not.toEqual([])
   expect(await releaseAll()).toEqual({ recorded: 2, settled: 0 })
-  expect((await runs.read(batch)).payouts.map(({ status }) => status)).toEqual(['draft', 'draft'])
-  expect(await runs.ask(batch.employer, 'POST', `/batches/${batch.id}/ready`)).toMatchObject({ status: 200 })
-  const areFit = async () => (await readChannels()).every(({ problem }) => problem === null)
-  await expect.poll(areFit).toBe(true)
+  const draft = await runs.read(batch)
+  expect(draft.status).toBe('draft')
+  expect(draft.payouts.map(({ status, txHash }) => `${status} ${txHash}`)).toEqual(paid.map((hash) => `paid ${hash}`))
+  const path = `/batches/${batch.id}`
+  expect(await runs.ask(batch.employer, 'DELETE', path)).toMatchObject({ status: 409, body: { code: 'batch-sent' } })
+  const completed = { status: 'completed', payoutCount: 2, settledCount: 2 }
+  expect(await runs.ask(batch.employer, 'POST', `${path}/ready`)).toMatchObject({ status: 200, body: completed })
   expect(await runs.run(batch)).toMatchObject({ status: 200 })
-  const { payouts } = await expectRunPaidOnce(runs, batch, [4n, 8n])
-  expect(payouts.map(({ txHash }) => txHash)).toEqual(paid)
+  await expectRunPaidOnce(runs, batch, [4n, 8n])
+})
+
+test('leaves the other payouts of a draft to be paid after a restore', async () => {
+  const { runs, batch, paid } = await restoreRun('while a draft')
+  await using _host = await fixture.relay()
+  await expect.poll(findMoved).not.toEqual([])
+  const [first, second] = batch.payouts
+  // The employer cancels one of the two before the release, which is then recorded for none.
+  expect(await runs.ask(batch.employer, 'DELETE', `/payouts/${first?.id}`)).toMatchObject({ status: 200 })
+  const instructions = [{ contractorId: first?.contractorId, encryptedAmount: 'to be sealed' }]
+  const path = `/batches/${batch.id}`
+  expect(await runs.ask(batch.employer, 'POST', `${path}/instructions`, { instructions })).toMatchObject({
+    status: 200,
+  })
+  expect(await releaseAll()).toEqual({ recorded: 2, settled: 0 })
+  expect(await runs.ask(batch.employer, 'POST', `${path}/ready`)).toMatchObject({
+    status: 200,
+    body: { status: 'started', payoutCount: 2, settledCount: 1 },
+  })
+  const { payouts } = await runs.read(batch)
+  expect(payouts.map(({ id, status }) => [id, status]).slice(0, 2)).toEqual([
+    [first?.id, 'canceled'],
+    [second?.id, 'paid'],
+  ])
+  expect(payouts.slice(2).map(({ status }) => status)).toEqual(['ready'])
+  expect(payouts[1]?.txHash).toBe(paid[1])
 })
 
 test('does not release a channel while an item that it has paid is signed on another', async () => {

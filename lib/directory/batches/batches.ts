@@ -16,7 +16,7 @@ import { defineList, listQuery } from '../lists.ts'
 import { refuseDissolved, requireMember } from '../organisations.ts'
 import { PAYOUT_COLUMNS, type Payout, payoutShape, presentPayout } from '../payouts/payouts.ts'
 import type { Employer } from '../users.ts'
-import { BATCH_MOVES, lockBatches, PAYOUT_MOVES } from './progress.ts'
+import { BATCH_MOVES, countPayouts, lockBatches, PAYOUT_MOVES } from './progress.ts'
 
 export const newBatch = z.object({ name: plainText('name', 200) })
 
@@ -139,11 +139,20 @@ export async function lockBatch({ db, employer, now }: EmployerContext, id: stri
       .set({ status: 'ready' })
       .where(and(eq(payouts.batch, id), inArray(payouts.status, statusesBefore(PAYOUT_MOVES, 'ready'))))
     await recordAudit(tx, now, { ...employer, action: 'batch.locked', subject: id })
-    return presentBatch(locked)
+    if (locked.settledCount === 0) return presentBatch(locked)
+    // After a restore, a release has settled payouts of the draft: the batch has started, and may be completed.
+    await countPayouts(
+      tx,
+      [{ ...locked, organisation: employer.organisation }],
+      { sending: true },
+      { ...employer, now },
+    )
+    const [started = locked] = await tx.select(BATCH_COLUMNS).from(batches).where(isOwnBatch(employer, id))
+    return presentBatch(started)
   })
 }
 
-/** A batch leaves these statuses when its first payout is sent, and never returns to them. */
+/** A batch leaves these statuses when its first payout is sent, and returns to them only by a restore. */
 const isUnsent = (status: BatchStatus) => status === 'draft' || status === 'ready'
 
 /**
@@ -156,7 +165,8 @@ export async function removeBatch({ db, employer, now }: EmployerContext, id: st
     // While this lock is held, no transfer can claim a payout of the batch.
     const [batch] = await lockBatches(tx, isOwnBatch(employer, id))
     if (!batch) throw batchNotFound()
-    if (!isUnsent(batch.status)) throw new Refusal('batch-sent')
+    const isSettled = and(eq(payouts.batch, id), eq(payouts.status, 'paid'))
+    if (!isUnsent(batch.status) || (await tx.$count(payouts, isSettled)) > 0) throw new Refusal('batch-sent')
     if ((await tx.$count(batchJobs, eq(batchJobs.batch, id))) > 0) throw new Refusal('batch-run')
     const deleted = await tx.delete(payouts).where(eq(payouts.batch, id)).returning({ id: payouts.id })
     await tx.delete(batches).where(eq(batches.id, id))

@@ -6,8 +6,8 @@ import type { Database } from '#lib/db/connection.ts'
 /** The statuses that a batch may move to, from each status. */
 export const BATCH_MOVES = {
   draft: ['ready'],
-  // A run may fail every payout before it pays one.
-  ready: ['started', 'failed'],
+  // A run may fail every payout before it pays one. A draft that was paid before a restore is `ready` for no moment.
+  ready: ['started', 'completed', 'failed'],
   started: ['completed', 'failed'],
   // A payout is sent again, or every failed payout is canceled.
   failed: ['started', 'completed'],
@@ -16,7 +16,8 @@ export const BATCH_MOVES = {
 
 /** The statuses that a payout may move to, from each status. */
 export const PAYOUT_MOVES = {
-  draft: ['ready', 'canceled'],
+  // Only a release moves a draft to `pending`: after a restore, for a payment that the ledger shows.
+  draft: ['ready', 'pending', 'canceled'],
   // A run fails a payout that it cannot pay, without a transfer.
   ready: ['pending', 'failed', 'canceled'],
   // Only the employer cancels a pending payout, and only if its transfer is `unknown`.

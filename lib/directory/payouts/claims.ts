@@ -24,6 +24,8 @@ export interface PayoutClaim {
   recipient: string
   /** the payout that the client names, if any */
   payoutId: string | undefined
+  /** whether the payment was made before a restore, so that the payout may be a draft again */
+  mayBeDraft?: boolean
   /** only payouts created before this moment match */
   createdBefore?: Date
 }
@@ -34,23 +36,27 @@ export const SPONSOR: Actor = { kind: 'service', sub: 'sponsor' }
 const PREFERENCE = [
   { status: 'ready', order: asc },
   { status: 'failed', order: desc },
+  { status: 'draft', order: asc },
 ] as const satisfies { status: PayoutStatus; order: unknown }[]
 
 /**
  * Moves the payout that a transfer pays to `pending` and returns its id, or undefined if none matches. The payout
- * belongs to the wallet's organisation and a locked batch, has the transfer's recipient as its address, and is the
+ * belongs to the wallet's organisation and, unless it may be a draft, to a locked batch, has the transfer's recipient as its address, and is the
  * named one or the first by PREFERENCE. Call it inside the SQL transaction that records the transfer, whose entry in the
  * audit log names the payout.
  */
 export async function claimPayout(
   { db: tx, now }: { db: Database; now: Date },
-  { transfer, organisation, recipient, payoutId, createdBefore }: PayoutClaim,
+  { transfer, organisation, recipient, payoutId, createdBefore, mayBeDraft = false }: PayoutClaim,
 ): Promise<string | undefined> {
   if (payoutId !== undefined && !isId(payoutId)) return undefined
+  const statuses = statusesBefore<PayoutStatus>(PAYOUT_MOVES, 'pending').filter(
+    (status) => mayBeDraft || status !== 'draft',
+  )
   const isMatch = and(
     eq(payouts.organisation, organisation),
     eq(payouts.address, recipient),
-    inArray(payouts.status, statusesBefore(PAYOUT_MOVES, 'pending')),
+    inArray(payouts.status, statuses),
     createdBefore && lt(payouts.createdAt, createdBefore),
     payoutId === undefined ? undefined : eq(payouts.id, payoutId),
   )
