@@ -1,6 +1,7 @@
 import { inArray } from 'drizzle-orm'
 import { payouts } from '#drizzle/schema/directory.ts'
 import type { TestNetwork } from '#lib/cli/client/participants.ts'
+import type { Database } from '#lib/db/connection.ts'
 import { syncBalance } from '#lib/wallet/balance.ts'
 import { readOwnDelegations } from '#lib/wallet/escrow.ts'
 import { readAccountEvents } from '#lib/wallet/events.ts'
@@ -59,7 +60,7 @@ export async function findUntrueRuns(
       untruths.push(`${name} is paid by ${txHash}, and not by ${payment?.hash}`)
     }
     if (status !== 'paid' && payment && !givenUp.has(id)) {
-      untruths.push(`${name} was paid by ${payment.hash}`)
+      untruths.push(`${name} was paid by ${await describePayment(db, payment, ledgers.get(payment.hash))}`)
     }
   }
 
@@ -74,6 +75,15 @@ export async function findUntrueRuns(
   }
   for (const employer of employers) untruths.push(...(await findMissing(network, employer, channels, payments)))
   return untruths
+}
+
+/** How the database has recorded a payment that it shows for no payout, which explains the contradiction. */
+async function describePayment(db: Database, { hash }: Payment, ledger: number | undefined): Promise<string> {
+  const recorded = await db.query.transfers.findMany({ where: (row, { eq }) => eq(row.hash, hash) })
+  const rows = recorded.map(({ kind, status, payout, createdAt }) => {
+    return `${kind} transfer of ${createdAt.toISOString()}, ${status}, for ${payout ?? 'no payout'}`
+  })
+  return `${hash} (ledger ${ledger}; ${rows.join(' and ') || 'not recorded'})`
 }
 
 /** An employer's funds must be in its balance, in an escrow, or paid. No escrow can have paid more than it had. */

@@ -413,7 +413,7 @@ test('leaves the other payouts of a draft to be paid after a restore', async () 
   await using _host = await fixture.relay()
   await expect.poll(findMoved).not.toEqual([])
   const [first, second] = batch.payouts
-  // The employer cancels one of the two before the release, which is then recorded for none.
+  // Before the release, the employer replaces one of the two payouts: its payment is then recorded for none.
   expect(await runs.ask(batch.employer, 'DELETE', `/payouts/${first?.id}`)).toMatchObject({ status: 200 })
   const instructions = [{ contractorId: first?.contractorId, encryptedAmount: 'to be sealed' }]
   const path = `/batches/${batch.id}`

@@ -32,7 +32,7 @@ export interface PayoutClaim {
 
 export const SPONSOR: Actor = { kind: 'service', sub: 'sponsor' }
 
-/** Several payouts may match: the oldest `ready` one is chosen, else the newest `failed` one. */
+/** Several payouts may match: the oldest `ready` one is chosen, else the newest `failed` one, else the oldest draft. */
 const PREFERENCE = [
   { status: 'ready', order: asc },
   { status: 'failed', order: desc },
@@ -41,9 +41,9 @@ const PREFERENCE = [
 
 /**
  * Moves the payout that a transfer pays to `pending` and returns its id, or undefined if none matches. The payout
- * belongs to the wallet's organisation and, unless it may be a draft, to a locked batch, has the transfer's recipient as its address, and is the
- * named one or the first by PREFERENCE. Call it inside the SQL transaction that records the transfer, whose entry in the
- * audit log names the payout.
+ * belongs to the wallet's organisation, has the transfer's recipient as its address, is in a locked batch unless it may be
+ * a draft, and is the named one or the first by PREFERENCE. Call it inside the SQL transaction that records the transfer,
+ * whose entry in the audit log names the payout.
  */
 export async function claimPayout(
   { db: tx, now }: { db: Database; now: Date },
