@@ -1,5 +1,5 @@
 import { StrKey } from '@stellar/stellar-sdk'
-import { and, eq, max } from 'drizzle-orm'
+import { and, eq, gt, max } from 'drizzle-orm'
 import { type ReleaseRefusal, relayChannels } from '#drizzle/schema/relay.ts'
 import { transfers } from '#drizzle/schema/transfers.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
@@ -30,8 +30,9 @@ const NO_RELEASE_REQUEST = {
 
 /**
  * Releases a channel with the problem `moved`: adopts the ledger's sequence number and audits that. Unless `isUnverified`, it
- * first reads the channel's transfers since its last recorded transfer, records those that have no row, and settles the
- * item or payout that each was made for: only a host with the channel's seed can tell. May be repeated after a failure.
+ * first reads the channel's transfers since the last one that the sponsor paid for, records those that have no row, and
+ * settles the item or payout that each was made for: only a host with the channel's seed can tell. May be repeated after a
+ * failure.
  * @throws LedgerError, SponsorRefusal
  */
 export async function releaseMoved(
@@ -91,10 +92,12 @@ export async function releaseMoved(
 async function recordMissing(relay: Relay, channel: Channel, untilLedger: number): Promise<Released | ReleaseRefusal> {
   const { address } = channel
   const db = await relay.database()
+  // A payment that was lost and then found on the ledger has no bid: earlier ones may still be missing.
+  const wasSponsored = gt(transfers.bid, 0n)
   const [row] = await db
     .select({ ledger: max(transfers.ledger) })
     .from(transfers)
-    .where(eq(transfers.account, address))
+    .where(and(eq(transfers.account, address), wasSponsored))
   const events = await readTokenEvents(relay, address, row?.ledger ?? undefined)
   if (events === 'history-too-short') return events
   if (events.latestLedger < untilLedger) return 'rpc-lags'

@@ -165,6 +165,14 @@ test('reads the channel’s transfers since its last recorded one, and none when
   expect(short.starts).toEqual([])
 })
 
+test('starts before a lost payment that another item has found on the ledger already', async () => {
+  await insertRows(fixture.db, { transfers: [applied(60), { ...applied(80), bid: 0n }] })
+  await move()
+  const relay = onLedger({ transfers: [{ hash: 'hash 80', ledger: 80 }] })
+  expect(await releaseMoved(relay, VERIFIED)).toEqual(NOTHING)
+  expect(relay.starts).toEqual([60])
+})
+
 test.each([
   [1, NOTHING, 'account'],
   [2, 'rpc-lags', 'moved'],
