@@ -26,8 +26,8 @@ const PAGE = 1_000
 const HEALTH = z.object({ oldestLedger: z.number().int(), latestLedger: z.number().int() })
 
 /**
- * The transfers of a channel in ledger order, from the ledger of its last recorded one up to the RPC's latest. Without
- * a recorded one the channel's registration has to be among the events.
+ * The transfers of a channel in ledger order, from the ledger of a known one up to the RPC's latest. If none is known, the
+ * channel's registration has to be among the events.
  * @throws LedgerError
  */
 export async function readTokenEvents(

@@ -12,7 +12,7 @@ export const RELEASE_REFUSAL_EXPLANATIONS: Record<ReleaseRefusal, string> = {
   'not-moved': 'the channel is not on hold: there is nothing to release',
   'transfer-open': 'an earlier transfer of the channel is not decided yet: try again in a minute',
   'history-too-short':
-    'the RPC no longer has the channel’s history since its last recorded transfer, so nothing was changed. Check on the ' +
+    'the RPC no longer has the channel’s history since the last transfer that the sponsor paid for, so nothing was changed. Check on the ' +
     'ledger which payees were paid, or name an RPC with more history in STELLAR_RPC_URL. Then run npm run relay -- ' +
     'release with --unverified to adopt the ledger’s sequence number without recording transfers',
   'rpc-lags': 'the RPC’s events are behind its ledger: try again in a minute',

@@ -18,7 +18,7 @@ export interface RunResult {
 
 /**
  * Seals, delegates, signs, starts a run and follows it. Each step first reads the state of the service, of the
- * ledger and of its own seals, so a second call after an interruption continues without paying or delegating twice.
+ * ledger and of its own seals, so that a second call after an interruption continues without paying or delegating twice.
  * @throws RunError; WalletError `relay-unknown` before anything is sealed or delegated; PayrollError
  */
 export async function runBatch(request: RunRequest): Promise<RunResult> {

@@ -151,7 +151,7 @@ test('releases a channel once for two requests at the same time', async () => {
   expect((await releasesOf()).slice(before)).toHaveLength(1)
 })
 
-test('reads the channel’s transfers since its last recorded one, and none when unverified', async () => {
+test('reads the channel’s transfers since the last sponsored one, and none when unverified', async () => {
   await insertRows(fixture.db, { transfers: [applied(60), applied(50), transferRow({ account: 'G', ledger: 70 })] })
   await move()
   const relay = onLedger({ transfers: [{ hash: 'hash 60', ledger: 60 }] })

@@ -434,6 +434,22 @@ test('leaves the other payouts of a draft to be paid after a restore', async () 
   expect(payouts[1]?.txHash).toBe(paid[1])
 })
 
+test('a run settles a payment that a release recorded for no payout', async () => {
+  const { runs, batch, paid } = await restoreRun('before the run')
+  await using _host = await fixture.relay()
+  await expect.poll(findMoved).not.toEqual([])
+  // At the release, the payouts are younger than their payments, as if the clock of the service had been ahead.
+  const shift = (by: string) =>
+    connection.query('UPDATE payouts SET created_at = created_at + $2::interval WHERE batch = $1', [batch.id, by])
+  await shift('1 hour')
+  expect(await releaseAll()).toEqual({ recorded: 2, settled: 0 })
+  expect((await runs.read(batch)).payouts.map(({ status }) => status)).toEqual(['ready', 'ready'])
+  await shift('-1 hour')
+  await expect.poll(() => runs.run(batch)).toMatchObject({ status: 200 })
+  await expectRunPaidOnce(runs, batch, [4n, 8n])
+  expect((await runs.read(batch)).payouts.map(({ txHash }) => txHash)).toEqual(paid)
+})
+
 test('does not release a channel while an item that it has paid is signed on another', async () => {
   const { runs, batch, paid } = await restoreRun('within the run')
   const [item] = await fixture.db.query.batchItems.findMany({

@@ -6,7 +6,8 @@ import type { Database } from '#lib/db/connection.ts'
 /** The statuses that a batch may move to, from each status. */
 export const BATCH_MOVES = {
   draft: ['ready'],
-  // A run may fail every payout before it pays one. A draft that was paid before a restore is `ready` for no moment.
+  // A run may fail every payout before it pays one. A draft whose payouts were all paid before a restore is
+  // completed at once.
   ready: ['started', 'completed', 'failed'],
   started: ['completed', 'failed'],
   // A payout is sent again, or every failed payout is canceled.

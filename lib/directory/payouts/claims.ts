@@ -2,8 +2,7 @@ import { and, asc, desc, eq, inArray, lt } from 'drizzle-orm'
 import { identities, type PayoutStatus, payouts } from '#drizzle/schema/directory.ts'
 import type { Actor } from '#lib/db/audit-log.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { statusesBefore } from '#lib/db/moves.ts'
-import { countPayouts, hasPayout, lockBatches, PAYOUT_MOVES } from '../batches/progress.ts'
+import { countPayouts, hasPayout, lockBatches } from '../batches/progress.ts'
 import { isId } from '../ids.ts'
 
 /** Returns the organisation whose payouts the wallet `account` (G…) pays, or null. */
@@ -50,13 +49,14 @@ export async function claimPayout(
   { transfer, organisation, recipient, payoutId, createdBefore, mayBeDraft = false }: PayoutClaim,
 ): Promise<string | undefined> {
   if (payoutId !== undefined && !isId(payoutId)) return undefined
-  const statuses = statusesBefore<PayoutStatus>(PAYOUT_MOVES, 'pending').filter(
-    (status) => mayBeDraft || status !== 'draft',
-  )
+  const preference = PREFERENCE.filter(({ status }) => mayBeDraft || status !== 'draft')
   const isMatch = and(
     eq(payouts.organisation, organisation),
     eq(payouts.address, recipient),
-    inArray(payouts.status, statuses),
+    inArray(
+      payouts.status,
+      preference.map(({ status }) => status),
+    ),
     createdBefore && lt(payouts.createdAt, createdBefore),
     payoutId === undefined ? undefined : eq(payouts.id, payoutId),
   )
@@ -66,7 +66,7 @@ export async function claimPayout(
     payouts.batch,
     locked.map(({ id }) => id),
   )
-  for (const { status, order } of PREFERENCE) {
+  for (const { status, order } of preference) {
     const [candidate] = await tx
       .select({ id: payouts.id, batch: payouts.batch })
       .from(payouts)
