@@ -16,13 +16,9 @@ import { isMarked, purposeOf } from './payment-mark.ts'
 import type { Channel, Relay } from './relay.ts'
 
 /** The transfer that records a payment of a channel, if any. */
-export async function findRecorded(db: Database, { channel, hash, ledger }: TokenEvent): Promise<Transfer | undefined> {
+export async function findRecorded(db: Database, { hash }: TokenEvent): Promise<Transfer | undefined> {
   const isKnown = or(eq(envelopes.innerHash, hash), eq(envelopes.outerHash, hash))
-  // The envelope of a payment that an earlier release recorded has no outer hash: only its transfer does.
-  const isApplied = and(eq(transfers.account, channel), eq(transfers.ledger, ledger), eq(transfers.hash, hash))
   const ofEnvelope = db.select({ id: envelopes.transfer }).from(envelopes).where(isKnown)
-  const [applied] = await db.select().from(transfers).where(isApplied)
-  if (applied) return applied
   const [known] = await db.select().from(transfers).where(inArray(transfers.id, ofEnvelope))
   return known
 }

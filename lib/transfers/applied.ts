@@ -54,7 +54,7 @@ async function settleApplied(tx: Database, proposal: Proposal, record: LedgerRec
     .values({
       ...rowOf(intent, now),
       quotaAccount: terms.quotaAccount ?? null,
-      organisation: await organisationOfWallet(tx, intent.owner),
+      organisation: await organisationOfWallet(tx, intent.owner ?? intent.account),
       recordedLedger: record.ledger,
       bid: 0n,
       status: decision.status,
@@ -84,9 +84,9 @@ const closeOf = ({ closedAt }: LedgerRecord) => endOfSecond(new Date(closedAt * 
 /**
  * The envelope costs the sponsor nothing and is never sent. Its maxTime is no later than the ledger that applied it.
  */
-const envelopeOf = ({ inner, intent }: Proposal, { closedAt }: LedgerRecord) => ({
+const envelopeOf = ({ inner, intent }: Proposal, { hash, closedAt }: LedgerRecord) => ({
   innerHash: inner.hashHex,
-  outerHash: null,
+  outerHash: hash === inner.hashHex ? null : hash,
   signed: null,
   bid: 0n,
   maxTime: Math.min(Number(intent.maxTime), closedAt),

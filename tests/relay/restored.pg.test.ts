@@ -4,6 +4,7 @@ import { Client as Connection } from 'pg'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { batchItems, batchJobs, relayChannels } from '#drizzle/schema/relay.ts'
 import { sendAndWait } from '#lib/cli/client/participants.ts'
+import { searchRecords } from '#lib/dashboard/search.ts'
 import { isSuspended, recordProblem } from '#lib/relay/channel-state.ts'
 import { startJob } from '#lib/relay/job.ts'
 import { releaseMoved } from '#lib/relay/moved.ts'
@@ -64,7 +65,7 @@ const findMoved = async () => (await readChannels()).filter(({ problem }) => pro
 const itemsOf = (job: string) => fixture.db.query.batchItems.findMany({ where: (item, { eq }) => eq(item.job, job) })
 const releasesOf = (address: string) =>
   fixture.db.query.auditLog.findMany({
-    where: (row, { and, eq }) => and(eq(row.subjectKind, 'channel'), eq(row.subjectId, address)),
+    where: (row, { and, eq, like }) => and(eq(row.subjectId, address), like(row.action, 'channel.%')),
     orderBy: (row) => row.sequence,
   })
 
@@ -485,6 +486,11 @@ test('records the payments of a batch that the restored database lacks for no pa
   const recorded = transfers.filter(({ owner, kind }) => owner === older.employer.address && kind === 'delegated')
   expect(recorded.map(({ hash }) => hash).toSorted()).toEqual(paid.toSorted())
   expect(recorded.map(({ status, payout }) => [status, payout])).toEqual(paid.map(() => ['succeeded', null]))
+  // An explorer shows the hash of the fee bump: a search has to find the transfer by it.
+  const found = await Promise.all(paid.map((hash = '') => searchRecords(fixture.db, hash)))
+  expect(found.map(({ hits }) => hits.map(({ id }) => id))).toEqual(
+    paid.map((hash) => recorded.filter((transfer) => transfer.hash === hash).map(({ id }) => id)),
+  )
   expect((await runs.read(older)).payouts.map(({ status }) => status)).toEqual(['ready', 'ready'])
   expect(await runs.received(batch)).toEqual([4n, 8n])
 })
