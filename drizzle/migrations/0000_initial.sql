@@ -80,7 +80,6 @@ CREATE TABLE "audit_log" (
 	"actor_kind" text NOT NULL,
 	"actor_sub" text NOT NULL,
 	"action" text NOT NULL,
-	"subject_kind" text NOT NULL,
 	"subject_id" text NOT NULL,
 	"request_id" text,
 	"detail" jsonb DEFAULT '{}'::jsonb NOT NULL,
@@ -320,8 +319,7 @@ CREATE TABLE "envelopes" (
 	"sent_ledger" integer,
 	"recorded_at" timestamp (3) with time zone DEFAULT now() NOT NULL,
 	"first_sent_at" timestamp (3) with time zone,
-	"last_sent_at" timestamp (3) with time zone,
-	CONSTRAINT "envelopes_outer_hash_unique" UNIQUE("outer_hash")
+	"last_sent_at" timestamp (3) with time zone
 );
 --> statement-breakpoint
 CREATE TABLE "grants" (
@@ -363,7 +361,7 @@ CREATE TABLE "transfers" (
 	"sequence" bigint GENERATED ALWAYS AS IDENTITY (sequence name "transfers_sequence_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
 	"kind" text NOT NULL,
 	"account" text NOT NULL,
-	"owner" text NOT NULL,
+	"owner" text,
 	"sequence_number" bigint NOT NULL,
 	"recipient" text NOT NULL,
 	"sponsor" text,
@@ -388,7 +386,7 @@ CREATE TABLE "transfers" (
 	"settlement" bigint,
 	CONSTRAINT "transfers_status" CHECK ("transfers"."status" in ('open', 'succeeded', 'failed', 'expired', 'unknown')),
 	CONSTRAINT "transfers_kind" CHECK ("transfers"."kind" in ('transfer', 'register', 'merge', 'set_spender', 'revoke_spender', 'delegated', 'deposit')),
-	CONSTRAINT "transfers_owner" CHECK ("transfers"."kind" = 'delegated' or "transfers"."owner" = "transfers"."account"),
+	CONSTRAINT "transfers_owner" CHECK (("transfers"."kind" = 'delegated') = ("transfers"."owner" is not null)),
 	CONSTRAINT "transfers_settled" CHECK (("transfers"."status" = 'open') = ("transfers"."settled_at" is null)),
 	CONSTRAINT "transfers_applied" CHECK (("transfers"."status" in ('succeeded', 'failed')) = ("transfers"."hash" is not null)),
 	CONSTRAINT "transfers_bid" CHECK ("transfers"."bid" >= 0)
@@ -423,9 +421,9 @@ CREATE INDEX "archive_event_accounts_role" ON "archive_event_accounts" USING btr
 CREATE INDEX "archive_events_transaction" ON "archive_events" USING btree ("tx_hash");--> statement-breakpoint
 CREATE INDEX "archive_payloads_wanted" ON "archive_payloads" USING btree ("stream","tried","toid") WHERE "archive_payloads"."status" = 'wanted';--> statement-breakpoint
 CREATE INDEX "audit_log_newest" ON "audit_log" USING btree ("organisation","sequence" DESC NULLS FIRST);--> statement-breakpoint
-CREATE INDEX "audit_log_newest_of_action" ON "audit_log" USING btree ("action","sequence" DESC NULLS FIRST);--> statement-breakpoint
+CREATE INDEX "audit_log_newest_of_action" ON "audit_log" USING btree ("action","sequence" DESC NULLS FIRST) WHERE not "audit_log"."action" in ('payout.paid', 'transfer.sponsored');--> statement-breakpoint
 CREATE INDEX "audit_log_subject" ON "audit_log" USING hash ("subject_id");--> statement-breakpoint
-CREATE INDEX "audit_log_sign_ins" ON "audit_log" USING btree ("subject_id","sequence") WHERE "audit_log"."subject_kind" = 'sign-in';--> statement-breakpoint
+CREATE INDEX "audit_log_sign_ins" ON "audit_log" USING btree ("subject_id","sequence") WHERE "audit_log"."action" in ('operator.admitted', 'operator.rejected');--> statement-breakpoint
 CREATE INDEX "audit_log_mailed" ON "audit_log" USING btree ("organisation","at") WHERE "audit_log"."action" in ('contractor.invited', 'contractor.mail-failed');--> statement-breakpoint
 CREATE INDEX "audit_log_refused" ON "audit_log" USING btree ("actor_sub","sequence") WHERE "audit_log"."action" = 'transfer.refused';--> statement-breakpoint
 CREATE INDEX "audit_log_refused_of_organisation" ON "audit_log" USING btree ("organisation","sequence") WHERE "audit_log"."action" = 'transfer.refused';--> statement-breakpoint
@@ -459,10 +457,9 @@ CREATE INDEX "organisations_newest" ON "organisations" USING btree ("created_at"
 CREATE INDEX "organisations_name" ON "organisations" USING btree (lower("name") text_pattern_ops);--> statement-breakpoint
 CREATE UNIQUE INDEX "payouts_once" ON "payouts" USING btree ("batch","contractor") WHERE "payouts"."status" <> 'canceled';--> statement-breakpoint
 CREATE INDEX "payouts_newest" ON "payouts" USING btree ("organisation","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
-CREATE INDEX "payouts_by_status" ON "payouts" USING btree ("organisation","status","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
+CREATE INDEX "payouts_by_status" ON "payouts" USING btree ("organisation","status","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST) WHERE "payouts"."status" <> 'paid';--> statement-breakpoint
 CREATE INDEX "payouts_by_contractor" ON "payouts" USING btree ("contractor","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
 CREATE INDEX "payouts_by_batch" ON "payouts" USING btree ("batch","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
-CREATE INDEX "payouts_in_order" ON "payouts" USING btree ("batch","sequence");--> statement-breakpoint
 CREATE INDEX "payouts_sequence" ON "payouts" USING btree ("sequence");--> statement-breakpoint
 CREATE INDEX "payouts_to_settle" ON "payouts" USING btree ("organisation","address","status","created_at","sequence") WHERE "payouts"."status" in ('ready', 'failed');--> statement-breakpoint
 CREATE INDEX "payouts_unfinished" ON "payouts" USING btree ("status","batch") WHERE "payouts"."status" not in ('paid', 'canceled');--> statement-breakpoint
@@ -483,13 +480,13 @@ CREATE INDEX "batch_jobs_newest_of_status" ON "batch_jobs" USING btree ("status"
 CREATE INDEX "batch_jobs_of_user" ON "batch_jobs" USING btree ("user_sub","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
 CREATE UNIQUE INDEX "relay_channels_held" ON "relay_channels" USING btree ("item_job","item_position");--> statement-breakpoint
 CREATE UNIQUE INDEX "relay_channels_reserved" ON "relay_channels" USING btree ("next_job","next_position");--> statement-breakpoint
-CREATE INDEX "envelopes_of_transfer" ON "envelopes" USING btree ("transfer","recorded_at");--> statement-breakpoint
+CREATE INDEX "envelopes_outer_hash" ON "envelopes" USING hash ("outer_hash");--> statement-breakpoint
+CREATE INDEX "envelopes_of_transfer" ON "envelopes" USING btree ("transfer");--> statement-breakpoint
 CREATE INDEX "envelopes_with_signed" ON "envelopes" USING btree ("recorded_at") WHERE "envelopes"."signed" is not null;--> statement-breakpoint
 CREATE INDEX "quotas_of_day" ON "quotas" USING btree ("day");--> statement-breakpoint
 CREATE UNIQUE INDEX "transfers_one_open" ON "transfers" USING btree ("account") WHERE "transfers"."status" = 'open';--> statement-breakpoint
 CREATE INDEX "transfers_open" ON "transfers" USING btree ("created_at") WHERE "transfers"."status" in ('open', 'unknown');--> statement-breakpoint
-CREATE INDEX "transfers_of_number" ON "transfers" USING hash ("sequence_number");--> statement-breakpoint
-CREATE INDEX "transfers_last_ledger" ON "transfers" USING btree ("account","ledger" DESC NULLS LAST) WHERE "transfers"."ledger" is not null;--> statement-breakpoint
+CREATE INDEX "transfers_of_number" ON "transfers" USING btree ("account","sequence_number");--> statement-breakpoint
 CREATE INDEX "transfers_account" ON "transfers" USING btree ("account","created_at");--> statement-breakpoint
 CREATE INDEX "transfers_recipient" ON "transfers" USING btree ("recipient","created_at");--> statement-breakpoint
 CREATE INDEX "transfers_quota_account" ON "transfers" USING btree ("quota_account","created_at") WHERE "transfers"."quota_account" is not null;--> statement-breakpoint
@@ -502,7 +499,6 @@ CREATE INDEX "transfers_newest" ON "transfers" USING btree ("created_at" DESC NU
 CREATE INDEX "transfers_newest_failed" ON "transfers" USING btree ("created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST) WHERE "transfers"."status" in ('failed', 'expired', 'unknown');--> statement-breakpoint
 CREATE INDEX "transfers_newest_of_organisation" ON "transfers" USING btree ("organisation","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
 CREATE INDEX "transfers_newest_failed_of_organisation" ON "transfers" USING btree ("organisation","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST) WHERE "transfers"."status" in ('failed', 'expired', 'unknown');--> statement-breakpoint
-CREATE INDEX "transfers_request" ON "transfers" USING btree ("request_id") WHERE "transfers"."request_id" is not null;--> statement-breakpoint
 CREATE FUNCTION "refuse_audit_log_change"() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
 	RAISE EXCEPTION 'audit_log is append-only' USING ERRCODE = 'integrity_constraint_violation';

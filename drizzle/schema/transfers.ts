@@ -52,8 +52,8 @@ export const transfers = pgTable(
     kind: text('kind', { enum: TRANSFER_KINDS }).notNull(),
     /** the source of the transaction, whose sequence number it uses */
     account: text('account').notNull(),
-    /** the account whose balance pays: `account`, except for a delegated transfer */
-    owner: text('owner').notNull(),
+    /** the account whose escrow pays a delegated transfer; null for all others, which `account` pays */
+    owner: text('owner'),
     sequenceNumber: bigint('sequence_number', { mode: 'bigint' }).notNull(),
     /** the payee; the spender of set_spender and revoke_spender; `account` itself for register and merge */
     recipient: text('recipient').notNull(),
@@ -105,15 +105,13 @@ export const transfers = pgTable(
   (table) => [
     check('transfers_status', oneOf(table.status, TRANSFER_STATUSES)),
     check('transfers_kind', oneOf(table.kind, TRANSFER_KINDS)),
-    check('transfers_owner', sql`${table.kind} = 'delegated' or ${table.owner} = ${table.account}`),
+    check('transfers_owner', sql`(${table.kind} = 'delegated') = (${table.owner} is not null)`),
     check('transfers_settled', sql`(${table.status} = 'open') = (${table.settledAt} is null)`),
     check('transfers_applied', sql`(${table.status} in ('succeeded', 'failed')) = (${table.hash} is not null)`),
     check('transfers_bid', sql`${table.bid} >= 0`),
     uniqueIndex('transfers_one_open').on(table.account).where(sql`${table.status} = 'open'`),
     index('transfers_open').on(table.createdAt).where(sql`${table.status} in ('open', 'unknown')`),
-    // The numbers of different accounts rarely coincide.
-    index('transfers_of_number').using('hash', table.sequenceNumber),
-    index('transfers_last_ledger').on(table.account, table.ledger.desc()).where(sql`${table.ledger} is not null`),
+    index('transfers_of_number').on(table.account, table.sequenceNumber),
     index('transfers_account').on(table.account, table.createdAt),
     index('transfers_recipient').on(table.recipient, table.createdAt),
     index('transfers_quota_account')
@@ -137,7 +135,6 @@ export const transfers = pgTable(
     index('transfers_newest_failed_of_organisation')
       .on(table.organisation, ...newest(table))
       .where(hasFailed(table)),
-    index('transfers_request').on(table.requestId).where(sql`${table.requestId} is not null`),
   ],
 )
 
@@ -157,8 +154,8 @@ export const envelopes = pgTable(
   {
     /** hash of the account's own transaction, 64 hex digits: the key by which a repeated request is recognised */
     innerHash: text('inner_hash').primaryKey(),
-    /** hash of its fee bump; null for a deposit, and for a transaction that the client submitted directly */
-    outerHash: text('outer_hash').unique(),
+    /** hash of its fee bump; null for a deposit, and for a transaction that the client submitted without one */
+    outerHash: text('outer_hash'),
     transfer: uuid('transfer')
       .notNull()
       .references(() => transfers.id, { onDelete: 'cascade' }),
@@ -182,7 +179,9 @@ export const envelopes = pgTable(
     lastSentAt: instant('last_sent_at'),
   },
   (table) => [
-    index('envelopes_of_transfer').on(table.transfer, table.recordedAt),
+    // It contains the inner hash, which is unique.
+    index('envelopes_outer_hash').using('hash', table.outerHash),
+    index('envelopes_of_transfer').on(table.transfer),
     index('envelopes_with_signed').on(table.recordedAt).where(sql`${table.signed} is not null`),
   ],
 )

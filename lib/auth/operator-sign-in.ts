@@ -1,5 +1,5 @@
 import { createHmac, randomInt, randomUUID } from 'node:crypto'
-import { and, desc, eq, gt, sql } from 'drizzle-orm'
+import { and, desc, eq, gt, inArray, sql } from 'drizzle-orm'
 import { auditLog } from '#drizzle/schema/audit.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transact, transactFor } from '#lib/db/connection.ts'
@@ -134,7 +134,7 @@ async function secondsToWait(tx: Database, source: string, now: Date): Promise<n
     .from(auditLog)
     .where(
       and(
-        eq(auditLog.subjectKind, 'sign-in'),
+        inArray(auditLog.action, ['operator.admitted', 'operator.rejected']),
         eq(auditLog.subjectId, source),
         gt(auditLog.at, new Date(now.getTime() - MEMORY_SECONDS * 1000)),
       ),

@@ -1,4 +1,4 @@
-import { and, eq, inArray, type SQL } from 'drizzle-orm'
+import { and, eq, type SQL } from 'drizzle-orm'
 import {
   ACTOR_KINDS,
   type ActorKind,
@@ -8,8 +8,6 @@ import {
   auditLog,
   FREQUENT_ACTORS,
   isOfRareActor,
-  SUBJECT_KINDS,
-  type SubjectKind,
 } from '#drizzle/schema/audit.ts'
 import { organisations } from '#drizzle/schema/directory.ts'
 import type { Database } from '#lib/db/connection.ts'
@@ -27,7 +25,6 @@ export interface AuditLine {
   actorKind: ActorKind
   actorSub: string
   action: AuditAction
-  subjectKind: SubjectKind
   subjectId: string
   /** the request that caused it */
   requestId: string | null
@@ -58,7 +55,6 @@ const COLUMNS = {
   actorKind: auditLog.actorKind,
   actorSub: auditLog.actorSub,
   action: auditLog.action,
-  subjectKind: auditLog.subjectKind,
   subjectId: auditLog.subjectId,
   requestId: auditLog.requestId,
   detail: auditLog.detail,
@@ -110,8 +106,7 @@ async function conditionOf(db: Database, filters: AuditFilters): Promise<SQL | u
         eq(auditLog.actorSub, by.sub),
         isFrequent(by) ? undefined : isOfRareActor(auditLog),
       ),
-    // The index of subjects begins with their kind.
-    record === '' ? undefined : and(inArray(auditLog.subjectKind, [...SUBJECT_KINDS]), eq(auditLog.subjectId, record)),
+    having(auditLog.subjectId, record),
     having(auditLog.requestId, request),
     await writtenBetween(db, filters),
   )

@@ -80,14 +80,15 @@ export const readPayouts = (db: Database, filters: PayoutFilters, size?: number)
 /** Payouts in the order of their instructions, or those of an organisation or a contractor newest first. */
 function sourceOf(db: Database, filters: PayoutFilters): Source<PayoutLine> {
   const condition = and(conditionOf(filters), having(payouts.status, filters.status))
-  const isOfMany = filters.batch === '' && (filters.organisation !== '' || filters.contractor !== '')
+  const { organisation, batch, contractor } = filters
+  const isOfAll = batch === '' && organisation === '' && contractor === ''
   return {
-    order: isOfMany ? byTime(payouts) : { sequence: payouts.sequence, ascending: true },
+    order: isOfAll ? { sequence: payouts.sequence, ascending: true } : { ...byTime(payouts), ascending: batch !== '' },
     read: async ({ beside, order, limit }) => {
       const rows = await selectPayouts(db, and(condition, beside), order).limit(limit)
       return rows.map(presentPayout)
     },
-    placeOf: isOfMany ? placeOf : ({ sequence }) => [0, sequence],
+    placeOf: isOfAll ? ({ sequence }) => [0, sequence] : placeOf,
   }
 }
 

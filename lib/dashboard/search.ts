@@ -64,7 +64,7 @@ function searchesFor(db: Database, q: string): Search[] {
     ...(address ? byAddress(db, address) : []),
     ...(ids ? byId(db, ids) : []),
     ...(email ? byEmail(db, email) : []),
-    ...(isRequestId(q) ? [find(db, TRANSFERS, 'request id', eq(transferRows.requestId, q))] : []),
+    ...(isRequestId(q) ? [find(db, TRANSFERS, 'request id', inArray(transferRows.id, begunBy(db, q)))] : []),
     // A user of the identity provider is an account, too.
     ...(address ? [] : [byUser(db, q)]),
     ...(hash || address || email ? [] : byName(db, q)),
@@ -204,12 +204,16 @@ function beginsWith(folded: AnyPgColumn | SQL, prefix: string): SQL {
 /** The order of such an index: a query that reads in it stops at its limit. */
 const inIndexOrder = (folded: AnyPgColumn | SQL): SQL => sql`${folded} using ~<~`
 
+/** The transfers that a request began, which its entries of the audit log name. */
+const begunBy = (db: Database, request: string) =>
+  db
+    .select({ id: sql`(${auditLog.detail} ->> 'transfer')::uuid` })
+    .from(auditLog)
+    .where(and(eq(auditLog.requestId, request), eq(auditLog.action, 'transfer.sponsored')))
+
 /** The entries that a request caused, and those of a transaction. */
 const writtenFor = (q: string): SQL | undefined =>
-  or(
-    eq(auditLog.requestId, q),
-    isHash(q) ? and(eq(auditLog.subjectKind, 'transfer'), eq(auditLog.subjectId, q.toLowerCase())) : undefined,
-  )
+  or(eq(auditLog.requestId, q), isHash(q) ? eq(auditLog.subjectId, q.toLowerCase()) : undefined)
 
 async function entriesWhere(db: Database, condition: SQL | undefined): Promise<AuditLine[]> {
   return await selectAudit(db, condition)

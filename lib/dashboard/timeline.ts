@@ -1,12 +1,14 @@
-import { and, desc, eq, inArray, notInArray, or, type SQL } from 'drizzle-orm'
+import { and, desc, eq, inArray, notInArray, type SQL } from 'drizzle-orm'
 import {
   type ActorKind,
+  AUDIT_ACTIONS,
   type AuditAction,
   type AuditDetail,
   auditLog,
   type SubjectKind,
 } from '#drizzle/schema/audit.ts'
 import type { batchItems } from '#drizzle/schema/relay.ts'
+import { subjectKindOf } from '#lib/db/audit-log.ts'
 import type { Database } from '#lib/db/connection.ts'
 import type { JobSummary } from './jobs.ts'
 import { envelopeRows, transferRows } from './transfer-rows.ts'
@@ -84,8 +86,8 @@ const TONES: Partial<Record<AuditAction, 'good' | 'bad'>> = {
 
 /** The audit entries of one record. Operators' acknowledgements have its id, too. */
 export function ofRecord(kind: SubjectKind, ...ids: string[]): SQL | undefined {
-  const isOwn = and(eq(auditLog.subjectKind, kind), inArray(auditLog.subjectId, ids))
-  return or(isOwn, and(eq(auditLog.subjectKind, 'attention'), inArray(auditLog.subjectId, ids)))
+  const actions = AUDIT_ACTIONS.filter((action) => [kind, 'attention'].includes(subjectKindOf(action)))
+  return and(inArray(auditLog.action, actions), inArray(auditLog.subjectId, ids))
 }
 
 /** The audit entries of everything that belongs to an organisation. */
@@ -106,9 +108,9 @@ export async function readTimeline(
     subjects = 'one',
   }: { events?: readonly TimelineEvent[]; without?: readonly AuditAction[]; subjects?: 'one' | 'many' } = {},
 ): Promise<Timeline> {
-  const { at, action, detail, actorKind, actorSub, subjectKind, subjectId, requestId, sequence } = auditLog
+  const { at, action, detail, actorKind, actorSub, subjectId, requestId, sequence } = auditLog
   const rows = await db
-    .select({ at, action, detail, actorKind, actorSub, subjectKind, subjectId, requestId })
+    .select({ at, action, detail, actorKind, actorSub, subjectId, requestId })
     .from(auditLog)
     .where(and(entries, without.length > 0 ? notInArray(action, [...without]) : undefined))
     .orderBy(desc(sequence))
@@ -116,7 +118,7 @@ export async function readTimeline(
   const audited = rows.map((row): TimelineEvent => {
     const tone = TONES[row.action]
     const actor = { kind: row.actorKind, sub: row.actorSub }
-    const subject = subjects === 'many' ? { [row.subjectKind]: row.subjectId } : {}
+    const subject = subjects === 'many' ? { [subjectKindOf(row.action)]: row.subjectId } : {}
     const details = { ...subject, ...row.detail, ...requestOf(row) }
     return { at: row.at, what: WORDS[row.action], detail: details, actor, ...(tone && { tone }) }
   })

@@ -41,7 +41,6 @@ function rowOf({ organisation, actor, action, subject, detail }: AuditEntry, at:
     actorKind: actor.kind,
     actorSub: actor.sub,
     action,
-    subjectKind: kindOf(action),
     subjectId: subject,
     requestId: currentRequestId() ?? null,
     detail: detail ?? {},
@@ -50,8 +49,8 @@ function rowOf({ organisation, actor, action, subject, detail }: AuditEntry, at:
 
 type BeforeDot<Text> = Text extends `${infer Before}.${string}` ? Before : never
 
-/** The kind is the word before the dot of an action. Only sign-ins of an operator are recorded. */
-function kindOf(action: AuditAction): SubjectKind {
+/** The kind of an action's subject: the word before the dot. Only sign-ins of an operator are recorded. */
+export function subjectKindOf(action: AuditAction): SubjectKind {
   const kind = action.slice(0, action.indexOf('.')) as BeforeDot<AuditAction>
   return kind === 'operator' ? 'sign-in' : kind
 }

@@ -166,7 +166,6 @@ export function openGranting(depositor: Depositor & { tracker: Tracker }): Grant
     const transfer = {
       kind: 'deposit' as const,
       account: faucet,
-      owner: faucet,
       sequenceNumber,
       recipient: claim.account,
       quotaDay,

@@ -1,5 +1,5 @@
 import { StrKey } from '@stellar/stellar-sdk'
-import { and, eq, gt, max } from 'drizzle-orm'
+import { and, desc, eq, gt, isNotNull } from 'drizzle-orm'
 import { type ReleaseRefusal, relayChannels } from '#drizzle/schema/relay.ts'
 import { transfers } from '#drizzle/schema/transfers.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
@@ -93,11 +93,13 @@ async function recordMissing(relay: Relay, channel: Channel, untilLedger: number
   const { address } = channel
   const db = await relay.database()
   // A payment that was lost and then found on the ledger has no bid: earlier ones may still be missing.
-  const wasSponsored = gt(transfers.bid, 0n)
+  const wasSponsored = and(isNotNull(transfers.ledger), gt(transfers.bid, 0n))
   const [row] = await db
-    .select({ ledger: max(transfers.ledger) })
+    .select({ ledger: transfers.ledger })
     .from(transfers)
     .where(and(eq(transfers.account, address), wasSponsored))
+    .orderBy(desc(transfers.sequenceNumber))
+    .limit(1)
   const events = await readTokenEvents(relay, address, row?.ledger ?? undefined)
   if (events === 'history-too-short') return events
   if (events.latestLedger < untilLedger) return 'rpc-lags'

@@ -38,7 +38,8 @@ export interface CallRules {
 /** The call in an inner transaction. */
 export interface Call {
   kind: TransferKind
-  owner: string
+  /** the account whose escrow pays; null if the source pays itself */
+  owner: string | null
   to: string
   /** the last ledger of a delegation */
   liveUntilLedger?: number
@@ -71,7 +72,7 @@ export function readArguments(
   const liveUntilLedger = numberOf(argumentOf('live-until'))
   return {
     kind: form.kind,
-    owner: addressOf('owner') ?? source,
+    owner: addressOf('owner') ?? null,
     to: addressOf('payee') ?? spender ?? source,
     ...(liveUntilLedger !== undefined && { liveUntilLedger }),
   }

@@ -86,7 +86,7 @@ export function readIntent(inner: SignedTransaction, rules: SponsorRules): Inten
   const intent = { contract, function: call.functionName.toString(), account: inner.source }
   const meaning = readArguments(call, inner.source, rules.calls)
   checkAuthorization(auth, call)
-  checkControlled([inner.source, contract, meaning.owner], rules)
+  checkControlled([inner.source, contract, ...(meaning.owner === null ? [] : [meaning.owner])], rules)
   return { ...intent, ...meaning, minTime, maxTime, sequenceNumber: tx.seqNum, ...checkFees(tx, rules) }
 }
 

@@ -69,7 +69,7 @@ export function recordTransfer(
   { bump, sponsor, recordedLedger, limits, available }: Sponsorship,
 ): Promise<Exclude<Recording, { kind: 'refused' }>> {
   return transact(db, async (tx) => {
-    const organisation = await organisationOfWallet(tx, intent.owner)
+    const organisation = await organisationOfWallet(tx, intent.owner ?? intent.account)
     const { quotaAccount = null, payoutId } = terms
     const recording = await recordEnvelope(
       tx,
@@ -168,9 +168,9 @@ const ATTEMPTS = 5
 /** The columns that a transfer begins with. */
 type NewTransfer = Pick<
   Transfer,
-  'kind' | 'account' | 'owner' | 'sequenceNumber' | 'recipient' | 'quotaDay' | 'recordedLedger' | 'createdAt'
+  'kind' | 'account' | 'sequenceNumber' | 'recipient' | 'quotaDay' | 'recordedLedger' | 'createdAt'
 > &
-  Partial<Pick<Transfer, 'sponsor' | 'quotaAccount' | 'organisation' | 'requestId'>>
+  Partial<Pick<Transfer, 'owner' | 'sponsor' | 'quotaAccount' | 'organisation' | 'requestId'>>
 
 /**
  * The result of recording an envelope. `begun`: it started a new transfer. `joined`: it competes for the open transfer of
@@ -211,7 +211,7 @@ async function begin(tx: Database, transfer: Transfer, envelope: NewEnvelope): P
 async function join(
   tx: Database,
   open: Transfer,
-  { kind, owner, sequenceNumber, recipient, sponsor = null }: NewTransfer,
+  { kind, owner = null, sequenceNumber, recipient, sponsor = null }: NewTransfer,
   envelope: NewEnvelope,
 ): Promise<Recording> {
   // The envelope may be recorded already, for this transfer or for an earlier one: a second request can be verified
@@ -237,6 +237,6 @@ async function join(
 
 async function joinKnown(tx: Database, { innerHash }: NewEnvelope): Promise<Recording> {
   const existing = await findTransferOfHash(tx, innerHash)
-  if (!existing) throw new Error('the outer hash is taken by another envelope')
+  if (!existing) throw new Error('an envelope that is recorded cannot be found')
   return { kind: 'known', ...existing }
 }

@@ -1,4 +1,4 @@
-import { and, asc, eq, getTableColumns, inArray, isNotNull, lt, max, sql } from 'drizzle-orm'
+import { and, asc, desc, eq, getTableColumns, inArray, isNotNull, lt, sql } from 'drizzle-orm'
 import { envelopes, type Transfer, transfers } from '#drizzle/schema/transfers.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
 import type { Intent } from './policy.ts'
@@ -138,9 +138,11 @@ export async function findOpenTransfersOf(db: Database, organisations: readonly 
 /** The latest ledger that is known to include a transfer of `account`; 0 without one. */
 export async function lastLedgerOf(db: Database, account: string): Promise<number> {
   const [row] = await db
-    .select({ ledger: max(transfers.ledger) })
+    .select({ ledger: transfers.ledger })
     .from(transfers)
     .where(and(eq(transfers.account, account), isNotNull(transfers.ledger)))
+    .orderBy(desc(transfers.sequenceNumber))
+    .limit(1)
   return row?.ledger ?? 0
 }
 

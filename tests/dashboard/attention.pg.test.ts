@@ -318,7 +318,6 @@ test('hides an acknowledged item until something new happens, and audits who ack
     {
       organisation,
       actor_sub: 'Ada Operator',
-      subject_kind: 'attention',
       detail: { condition: 'payoutsFailed', note: 'told the employer' },
     },
   ])

@@ -83,7 +83,7 @@ test('pauses and resumes a channel, and audits who made each change, and why', a
   expect([await pause(true), await isPaused(), await pause(true)]).toEqual([true, true, false])
   expect([await pause(false), await isPaused()]).toEqual([true, false])
   const entries = await db.select().from(auditLog).where(eq(auditLog.subjectId, address)).orderBy(auditLog.sequence)
-  const entry = { actorKind: 'operator', actorSub: 'Ada', subjectKind: 'channel', detail: { note: 'a new key' } }
+  const entry = { actorKind: 'operator', actorSub: 'Ada', detail: { note: 'a new key' } }
   expect(entries).toMatchObject([
     { ...entry, action: 'channel.paused' },
     { ...entry, action: 'channel.resumed' },

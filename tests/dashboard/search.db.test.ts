@@ -64,8 +64,9 @@ beforeAll(async () => {
   })
   await db.update(contractors).set({ deletedAt: NOW }).where(sql`id = ${removed.id}`)
   const actor = { kind: 'ledger', sub: EMPLOYER } as const
+  const detail = { transfer: transfer.id }
   await withLogFields({ requestId: 'march.1' }, () =>
-    recordAudit(db, NOW, { organisation, actor, action: 'transfer.sponsored', subject: INNER }),
+    recordAudit(db, NOW, { organisation, actor, action: 'transfer.sponsored', subject: INNER, detail }),
   )
   await recordAudit(db, NOW, { organisation, actor, action: 'transfer.refused', subject: REFUSED })
   ids = { transfer: transfer.id, payout: payout.id, batch: batch.id, job: job.id, ada: ada.id, employer: organisation }

@@ -60,7 +60,7 @@ test('exports the months before a given one, deletes them, and leaves the log ap
   expect(await dropAudit(db, last)).toBe(1_502)
   const left = await db.select().from(auditLog).orderBy(auditLog.sequence)
   expect(left.map(({ action }) => action)).toEqual(['payout.paid', 'payout.paid', 'payout.paid', 'audit.dropped'])
-  expect(left.at(-1)).toMatchObject({ subjectKind: 'audit', subjectId: '2026-06', detail: { entries: 1_502 } })
+  expect(left.at(-1)).toMatchObject({ action: 'audit.dropped', subjectId: '2026-06', detail: { entries: 1_502 } })
   for (const change of [
     sql`DELETE FROM audit_log`,
     sql`UPDATE audit_log SET actor_sub = ''`,

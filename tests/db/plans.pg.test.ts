@@ -76,6 +76,7 @@ test.each([
   ['/payouts?batchId={batch}'],
   ['/payouts?contractorId={contractor}'],
   ['/payouts?status=failed'],
+  ['/payouts?status=paid'],
   ['/payouts?from=2026-01-01&to=2026-02-01'],
   ['/batch/{job}'],
 ])('GET %s reads no growing table whole', async (path) => {
@@ -176,6 +177,17 @@ test.each(['service:relay', 'service:registration check', 'service:registration 
     expect(new Set(indexes)).toEqual(new Set(['audit_log_actor']))
   },
 )
+
+test.each([
+  ['batch.removed', 'audit_log_newest_of_action'],
+  ['payout.paid', 'audit_log_pkey'],
+] as const)('the entries of %s are found by the index %s', async (action, index) => {
+  const db = await service.running.database()
+  collected.take()
+  await listAudit(db, { ...readFilters(AUDIT_FILTERS, {}).filters, action }, {})
+  const indexes = collected.take().indexes.filter((name) => name.startsWith('audit_log'))
+  expect(new Set(indexes)).toEqual(new Set([index]))
+})
 
 test.each(['hash', 'address', 'organisation', 'employer'] as const)(
   'the search for an %s reads no growing table whole',

@@ -41,7 +41,6 @@ describe.each(['PostgreSQL', 'PGlite'])('the audit log with %s', (name) => {
       at: NOW,
       organisation: null,
       actorKind: 'service',
-      subjectKind: 'batch',
       detail: {},
     })
   })
@@ -51,8 +50,8 @@ describe.each(['PostgreSQL', 'PGlite'])('the audit log with %s', (name) => {
     sql`UPDATE audit_log SET subject_id = 'x' WHERE false`,
     sql`DELETE FROM audit_log`,
     sql`TRUNCATE audit_log`,
-    sql`INSERT INTO audit_log (sequence, at, actor_kind, actor_sub, action, subject_kind, subject_id)
-        OVERRIDING SYSTEM VALUE VALUES (1, now(), 'service', 'x', 'batch.created', 'batch', 'x')
+    sql`INSERT INTO audit_log (sequence, at, actor_kind, actor_sub, action, subject_id)
+        OVERRIDING SYSTEM VALUE VALUES (1, now(), 'service', 'x', 'batch.created', 'x')
         ON CONFLICT (sequence) DO UPDATE SET subject_id = 'x'`,
   ])('refuses to be changed (%#)', async (statement) => {
     const db = await database()

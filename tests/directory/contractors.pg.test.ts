@@ -273,7 +273,6 @@ test('audits who changed which record, without personal data', async () => {
       at: NOW,
       actorKind: 'ledger',
       actorSub: accountOf(employers),
-      subjectKind: 'contractor',
     })
     expect(row.organisation).toMatch(/^[0-9a-f-]{36}$/)
   }

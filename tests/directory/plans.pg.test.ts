@@ -155,9 +155,9 @@ describe('reads a page of payouts from an index, and reads no more rows than it 
 
 test('finds the open transfers of an organisation with an index', async () => {
   await pool.query(
-    `INSERT INTO transfers (kind, account, owner, recipient, sponsor, bid, sequence_number, quota_day, recorded_ledger,
+    `INSERT INTO transfers (kind, account, recipient, sponsor, bid, sequence_number, quota_day, recorded_ledger,
         status, hash, settled_at, organisation)
-      SELECT 'transfer', 'a', 'a', 'r', 's', 1, n, 'd', 1, 'succeeded', 'h' || n, now(), $1 FROM generate_series(1, 20000) n`,
+      SELECT 'transfer', 'a', 'r', 's', 1, n, 'd', 1, 'succeeded', 'h' || n, now(), $1 FROM generate_series(1, 20000) n`,
     [organisation],
   )
   await pool.query('ANALYZE transfers')

@@ -97,7 +97,7 @@ export async function openItemFixture(): Promise<ItemFixture> {
       transact(db, async (tx) => {
         const { innerHash, quotaAccount } = item
         const account = `${item.channel} ${innerHash}`
-        const transfer = { kind: 'transfer' as const, account, owner: account, sequenceNumber: 1n, recipient: 'R' }
+        const transfer = { kind: 'transfer' as const, account, sequenceNumber: 1n, recipient: 'R' }
         await recordEnvelope(
           tx,
           { ...transfer, sponsor: 'S', quotaAccount, quotaDay: '2026-03-01', recordedLedger: 1, createdAt: NOW },

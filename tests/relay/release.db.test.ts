@@ -41,7 +41,15 @@ const releasesOf = async () =>
 
 /** A transfer of the channel that was applied in this ledger. */
 const applied = (ledger: number, hash = `hash ${ledger}`) =>
-  transferRow({ account: ADDRESS, status: 'succeeded', ledger, hash })
+  transferRow({ account: ADDRESS, status: 'succeeded', sequenceNumber: BigInt(ledger), ledger, hash })
+
+/** Records transfers with an envelope each. */
+async function record(...transfers: ReturnType<typeof transferRow>[]): Promise<void> {
+  const envelopes = transfers.map(({ id, hash }) =>
+    envelopeRow({ innerHash: `inner of ${id}`, outerHash: hash, transfer: id }),
+  )
+  await insertRows(fixture.db, { transfers, envelopes })
+}
 
 test('releases a channel verified only with its seed, and unverified without', async () => {
   await move()
@@ -152,7 +160,7 @@ test('releases a channel once for two requests at the same time', async () => {
 })
 
 test('reads the channel’s transfers since the last sponsored one, and none when unverified', async () => {
-  await insertRows(fixture.db, { transfers: [applied(60), applied(50), transferRow({ account: 'G', ledger: 70 })] })
+  await record(applied(60), applied(50), transferRow({ account: 'G', ledger: 70 }))
   await move()
   const relay = onLedger({ transfers: [{ hash: 'hash 60', ledger: 60 }] })
   expect(await releaseMoved(relay, VERIFIED)).toEqual(NOTHING)
@@ -166,7 +174,7 @@ test('reads the channel’s transfers since the last sponsored one, and none whe
 })
 
 test('starts before a lost payment that another item has found on the ledger already', async () => {
-  await insertRows(fixture.db, { transfers: [applied(60), { ...applied(80), bid: 0n }] })
+  await record(applied(60), { ...applied(80), bid: 0n })
   await move()
   const relay = onLedger({ transfers: [{ hash: 'hash 80', ledger: 80 }] })
   expect(await releaseMoved(relay, VERIFIED)).toEqual(NOTHING)

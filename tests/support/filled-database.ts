@@ -93,17 +93,17 @@ function* statements(payouts: number): Generator<string> {
   yield `INSERT INTO envelopes (inner_hash, outer_hash, transfer, signed, bid, max_time, recorded_at, first_sent_at, last_sent_at)
     SELECT pg_temp.hash('inner', p), pg_temp.hash('outer', p), pg_temp.id('transfer', p),
       CASE WHEN at > now() - interval '1 day' THEN repeat('A', 2000) END, 100000, 1, at, at, at FROM filled_payouts WHERE transferred`
-  yield `INSERT INTO audit_log (at, organisation, actor_kind, actor_sub, action, subject_kind, subject_id, request_id, detail)
-    SELECT at, pg_temp.id('organisation', o), 'ledger', pg_temp.address('employer', o), 'transfer.sponsored', 'transfer',
+  yield `INSERT INTO audit_log (at, organisation, actor_kind, actor_sub, action, subject_id, request_id, detail)
+    SELECT at, pg_temp.id('organisation', o), 'ledger', pg_temp.address('employer', o), 'transfer.sponsored',
       pg_temp.hash('inner', p), pg_temp.id('request', p)::text,
       jsonb_build_object('transfer', pg_temp.id('transfer', p), 'payout', pg_temp.id('payout', p))
     FROM filled_payouts WHERE transferred`
-  yield `INSERT INTO audit_log (at, organisation, actor_kind, actor_sub, action, subject_kind, subject_id, detail)
-    SELECT at + interval '6 seconds', pg_temp.id('organisation', o), 'service', 'settlement', 'payout.' || status, 'payout',
+  yield `INSERT INTO audit_log (at, organisation, actor_kind, actor_sub, action, subject_id, detail)
+    SELECT at + interval '6 seconds', pg_temp.id('organisation', o), 'service', 'settlement', 'payout.' || status,
       pg_temp.id('payout', p)::text, jsonb_build_object('transfer', pg_temp.id('transfer', p)) FROM filled_payouts WHERE settled`
   yield* largeOrganisation(Math.min(MOST_CONTRACTORS, Math.ceil(payouts / 20)))
-  yield `INSERT INTO audit_log (at, actor_kind, actor_sub, action, subject_kind, subject_id, detail)
-    SELECT ${at('r', refusal)}, 'ledger', pg_temp.address('refused', r), 'transfer.refused', 'transfer', pg_temp.hash('refused', r),
+  yield `INSERT INTO audit_log (at, actor_kind, actor_sub, action, subject_id, detail)
+    SELECT ${at('r', refusal)}, 'ledger', pg_temp.address('refused', r), 'transfer.refused', pg_temp.hash('refused', r),
       '{"reason": "quota-transfers"}' FROM generate_series(1, ${refusal}) r`
   yield `INSERT INTO refusals (account, hour, reason, count, last_hash, last_at)
     SELECT pg_temp.address('refused', r), to_char(at, 'YYYY-MM-DD"T"HH24'), 'quota-transfers', 2, pg_temp.hash('refused', r), at
@@ -144,12 +144,12 @@ function payoutRows({ organisation, contractor, batch }: typeof PAYOUTS_PER, bat
 }
 
 /** The transfer of every payout that was sent. A failed payout's expired or failed. */
-const transferRows = `INSERT INTO transfers (id, kind, account, owner, sequence_number, recipient, sponsor, quota_day, bid, recorded_ledger,
+const transferRows = `INSERT INTO transfers (id, kind, account, sequence_number, recipient, sponsor, quota_day, bid, recorded_ledger,
       status, organisation, request_id, payout, hash, applied, ledger, applied_at, result_code, contract_error, fee_charged, created_at, settled_at)
-    SELECT pg_temp.id('transfer', p), 'transfer', pg_temp.address('employer', o), pg_temp.address('employer', o), p,
-      pg_temp.address('contractor', c), pg_temp.address('sponsor', 0), at::date::text, 100000, 1000 + p / 10,
+    SELECT pg_temp.id('transfer', p), 'transfer', pg_temp.address('employer', o), p,
+      pg_temp.address('contractor', c), pg_temp.address('sponsor', 0), at::date::text, 100000, 1000 + p,
       state, pg_temp.id('organisation', o), pg_temp.id('request', p)::text, pg_temp.id('payout', p), CASE WHEN applied THEN pg_temp.hash('outer', p) END,
-      CASE WHEN applied THEN pg_temp.hash('inner', p) END, CASE WHEN applied THEN 1001 + p / 10 END,
+      CASE WHEN applied THEN pg_temp.hash('inner', p) END, CASE WHEN applied THEN 1001 + p END,
       CASE WHEN applied THEN at + interval '5 seconds' END, CASE state WHEN 'failed' THEN 'txFailed' WHEN 'succeeded' THEN 'txSuccess' END,
       CASE state WHEN 'failed' THEN 3506 END, CASE WHEN applied THEN 60000 END, at,
       CASE WHEN state <> 'open' THEN at + interval '4 seconds' + (p % 70) * interval '0.1 seconds' END
@@ -174,9 +174,9 @@ function* largeOrganisation(payouts: number): Generator<string> {
       CASE WHEN paid THEN pg_temp.id('large transfer', c) END, CASE WHEN paid THEN pg_temp.hash('large outer', c) END,
       now() - interval '30 days', CASE WHEN paid THEN now() - interval '29 days' END
     FROM generate_series(1, ${payouts}) c, LATERAL (SELECT c <= ${Math.floor(payouts / 2)} AS paid) AS made`
-  yield `INSERT INTO transfers (id, kind, account, owner, sequence_number, recipient, sponsor, quota_day, bid, recorded_ledger,
+  yield `INSERT INTO transfers (id, kind, account, sequence_number, recipient, sponsor, quota_day, bid, recorded_ledger,
       status, organisation, payout, hash, applied, ledger, applied_at, result_code, fee_charged, created_at, settled_at)
-    SELECT pg_temp.id('large transfer', c), 'transfer', pg_temp.address('large', 0), pg_temp.address('large', 0), c,
+    SELECT pg_temp.id('large transfer', c), 'transfer', pg_temp.address('large', 0), c,
       pg_temp.address('large contractor', c), pg_temp.address('sponsor', 0), at::date::text, 100000, c, 'succeeded', pg_temp.id('large', 0),
       pg_temp.id('large payout', c), pg_temp.hash('large outer', c), pg_temp.hash('large inner', c), c, at, 'txSuccess', 60000, at,
       at + interval '6 seconds'

@@ -15,8 +15,8 @@ import {
 const source = scAddress(payer.publicKey())
 const spender = scAddress(channel.publicKey())
 const u32 = (value: number) => xdr.ScVal.scvU32(value)
-const own = { owner: payer.publicKey(), to: payer.publicKey() }
-const toChannel = { owner: payer.publicKey(), to: channel.publicKey() }
+const own = { owner: null, to: payer.publicKey() }
+const toChannel = { owner: null, to: channel.publicKey() }
 
 /** Each sponsored function with valid arguments, and what the service reads from them. The auditor is number 7. */
 export const VALID_CALLS: { name: string; args: xdr.ScVal[]; call: Call }[] = [

@@ -83,7 +83,7 @@ test('sponsors a delegation and its revocation once each, however often they are
     kind: 'set_spender',
     status: 'succeeded',
     account: payer.address,
-    owner: payer.address,
+    owner: null,
     recipient: channel.address,
     payout: null,
   })

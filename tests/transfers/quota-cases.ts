@@ -72,7 +72,15 @@ export function recordNamed(
   const { kind, innerHash, outerHash, account, recipient, sequenceNumber, maxTime, bid, quotaAccount } = named
   const proposal = {
     inner: { ...inner, hashHex: innerHash, source: account },
-    intent: { ...intent, kind, account, owner: account, to: recipient, sequenceNumber, maxTime: BigInt(maxTime) },
+    intent: {
+      ...intent,
+      kind,
+      account,
+      owner: kind === 'delegated' ? account : null,
+      to: recipient,
+      sequenceNumber,
+      maxTime: BigInt(maxTime),
+    },
     terms: { ...(payoutId !== undefined && { payoutId }), ...(quotaAccount !== undefined && { quotaAccount }) },
     now: named.createdAt,
   }

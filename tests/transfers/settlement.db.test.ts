@@ -78,14 +78,6 @@ describe('recordEnvelope', () => {
     expect(await findTransferOfHash(db, 'ff'.repeat(32))).toBeUndefined()
   })
 
-  test('treats the outer hash of another envelope as a bug, and reserves nothing', async () => {
-    await record('1')
-    const thrown = await thrownBy(() => record('2', { outerHash: transferNamed('1').outerHash }))
-    expect(thrown).toMatchObject({ message: 'the outer hash is taken by another envelope' })
-    expect(await findDiscrepancies(db)).toEqual([])
-    expect(await readQuotas(db)).toMatchObject({ [`payer ${DAY}`]: [BID, 0n, 1] })
-  })
-
   const rival = (name: string, given: Parameters<typeof transferNamed>[1] = {}) =>
     recordNamed(db, transferNamed(name, { account: 'payer 1', ...given }), limits, PLENTY)
   const reasonOf = async (recording: Promise<unknown>) => {

@@ -1,5 +1,6 @@
 import Link from 'next/link'
 import type { AuditLine } from '#lib/dashboard/audit.ts'
+import { subjectKindOf } from '#lib/db/audit-log.ts'
 import { Details } from '../details.tsx'
 import { Moment } from '../figures.tsx'
 import { Address } from '../hash.tsx'
@@ -65,7 +66,8 @@ const SUBJECT_TYPES = ['organisation', 'contractor', 'batch', 'payout', 'transfe
 /**
  * The subject of an entry. A sign-in shows its browser; one from a new browser shows a digest of the client's address.
  */
-function Subject({ entry: { subjectKind, subjectId }, network }: { entry: AuditLine; network: string }) {
+function Subject({ entry: { action, subjectId }, network }: { entry: AuditLine; network: string }) {
+  const subjectKind = subjectKindOf(action)
   const [, newcomer] = /^a new browser of (\w+)$/.exec(subjectId) ?? []
   const type = SUBJECT_TYPES.find((one) => one === subjectKind)
   if (type && /^[0-9a-f-]{36}$/.test(subjectId)) {

@@ -1,4 +1,5 @@
 import { AUDIT_FILTERS, type AuditLine, readAudit } from '#lib/dashboard/audit.ts'
+import { subjectKindOf } from '#lib/db/audit-log.ts'
 import type { ListFile } from '../csv-file.ts'
 
 export const AUDIT_LIST: ListFile<typeof AUDIT_FILTERS, AuditLine> = {
@@ -11,7 +12,7 @@ export const AUDIT_LIST: ListFile<typeof AUDIT_FILTERS, AuditLine> = {
     ['Action', ({ action }) => action],
     ['Actor kind', ({ actorKind }) => actorKind],
     ['By', ({ actorSub }) => actorSub],
-    ['Record kind', ({ subjectKind }) => subjectKind],
+    ['Record kind', ({ action }) => subjectKindOf(action)],
     ['Record', ({ subjectId }) => subjectId],
     ['Organisation', ({ organisationName }) => organisationName],
     ['Organisation id', ({ organisation }) => organisation],

@@ -72,7 +72,7 @@ export function transferRow(fields: Partial<Transfer> = {}) {
     id: randomUUID(),
     kind,
     account,
-    owner: account,
+    owner: kind === 'delegated' ? account : null,
     sequenceNumber: 1n,
     recipient: 'GPAYEE',
     bid: 1n,

@@ -1,11 +1,12 @@
-import { and, eq, gt, inArray } from 'drizzle-orm'
+import { and, eq, inArray } from 'drizzle-orm'
 import { z } from 'zod'
 import { BATCH_STATUSES, type BatchStatus, batches, payouts } from '#drizzle/schema/directory.ts'
 import { batchJobs } from '#drizzle/schema/relay.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
 import { transactFor } from '#lib/db/connection.ts'
+import { besidePlace, byTime, orderedBy } from '#lib/db/keyset.ts'
 import { statusesBefore } from '#lib/db/moves.ts'
-import { cutPage, type Page, type pageQuery, pageRequest, rowsToRead } from '#lib/db/paging.ts'
+import { cutPage, type Page, type pageQuery, pageRequest, placeOf, rowsToRead } from '#lib/db/paging.ts'
 import { rowsOf } from '#lib/db/rows.ts'
 import { contains } from '#lib/db/search.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
@@ -104,12 +105,13 @@ export async function findBatch(
   const [batch] = isId(id) ? await db.select(BATCH_COLUMNS).from(batches).where(isOwnBatch(employer, id)) : []
   if (!batch) throw batchNotFound()
   const page = pageRequest(query)
-  const isOnPage = and(eq(payouts.batch, id), page.after && gt(payouts.sequence, page.after.sequence))
+  const order = { ...byTime(payouts), ascending: true }
+  const isOnPage = and(eq(payouts.batch, id), besidePlace(order, page.after && placeOf(page.after)))
   const select = db
     .select(ORDERED_COLUMNS)
     .from(payouts)
     .where(isOnPage)
-    .orderBy(payouts.sequence)
+    .orderBy(...orderedBy(order))
     .limit(rowsToRead(page))
   const { items, next } = cutPage(await rowsOf(db, ORDERED_COLUMNS, select).execute(employer.organisation), page)
   return { batch: presentBatch(batch), payouts: { items: items.map(presentPayout), next } }

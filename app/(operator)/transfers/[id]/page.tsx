@@ -68,11 +68,11 @@ function factsOf(transfer: TransferLine, network: string, now: Date): Fact[] {
     ...(payout ? [['Payout', <PayoutLink key={id} id={payout} name={payout} />] as Fact] : []),
     ...(job ? [['Relay job', <JobLink key={id} id={job} name={job} />] as Fact] : []),
     ['From', <Address key={id} value={account} network={network} isWhole />],
-    ...(owner === account
+    ...(owner === null
       ? []
       : [['From the escrow of', <Address key={id} value={owner} network={network} isWhole />] as Fact]),
     ['To', <Address key={id} value={recipient} network={network} isWhole />],
-    ...(quotaAccount && quotaAccount !== owner
+    ...(quotaAccount && quotaAccount !== (owner ?? account)
       ? [['Counts against', <Address key={id} value={quotaAccount} network={network} isWhole />] as Fact]
       : []),
     ['Hashes', <TransferHashes key={id} transfer={transfer} network={network} />],
