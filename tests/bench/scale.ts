@@ -45,6 +45,15 @@ const REQUESTS: readonly (readonly [caller: Caller, path: string, mostTimes?: nu
     '/payouts?status=failed',
     '/batch/{job}',
   ].map((path) => ['employer', `/api${path}`] as const),
+  // An organisation of 50,000 contractors beside a smaller one: only the time counts.
+  ...[
+    '/contractors?limit=100',
+    '/contractors?limit=100&q=payee',
+    '/contractors?limit=100&q=nobody',
+    '/contractors?limit=100&status=ready',
+    '/batches/{largeBatch}?limit=100',
+    '/payouts?limit=100&status=paid',
+  ].map((path) => ['large employer', `/api${path}`, Number.POSITIVE_INFINITY] as const),
   ['token', '/api/metrics'],
   ['token', '/api/cron/sweep'],
   ...[
