@@ -189,7 +189,7 @@ export const payouts = pgTable(
   'payouts',
   {
     id: uuid('id').primaryKey().defaultRandom(),
-    /** the order of the instructions of the batch */
+    /** the order of instructions that were given at the same time */
     sequence: sequence(),
     organisation: uuid('organisation').notNull(),
     batch: uuid('batch').notNull(),
@@ -227,7 +227,7 @@ export const payouts = pgTable(
     check('payouts_amount', sql`${table.status} in ('paid', 'canceled') or ${table.encryptedAmount} is not null`),
     check('payouts_pending', sql`${table.status} <> 'pending' or ${table.transfer} is not null`),
     index('payouts_newest').on(table.organisation, ...newest(table)),
-    // Most payouts are paid: a list of them reads `payouts_newest`.
+    // Most payouts are paid: a list of them reads `payouts_newest`, past the employer's unpaid ones.
     index('payouts_by_status')
       .on(table.organisation, table.status, ...newest(table))
       .where(sql`${table.status} <> 'paid'`),

@@ -66,7 +66,10 @@ export const transfers = pgTable(
     quotaAccount: text('quota_account'),
     /** UTC day whose quota the transfer counts against, YYYY-MM-DD */
     quotaDay: text('quota_day').notNull(),
-    /** stroops reserved until the outcome is decided: the largest bid of its envelopes */
+    /**
+     * stroops reserved until the outcome is decided: the largest bid of its envelopes. 0 for a transaction that was found
+     * on the ledger, at which no release starts
+     */
     bid: stroops('bid').notNull(),
     /**
      * lowest ledger of the responses that showed the number unused: only history that reaches back to it proves absence
@@ -154,7 +157,7 @@ export const envelopes = pgTable(
   {
     /** hash of the account's own transaction, 64 hex digits: the key by which a repeated request is recognised */
     innerHash: text('inner_hash').primaryKey(),
-    /** hash of its fee bump; null for a deposit, and for a transaction that the client submitted without one */
+    /** hash of its fee bump; null for a deposit, and for a transaction that reached the ledger without one */
     outerHash: text('outer_hash'),
     transfer: uuid('transfer')
       .notNull()
@@ -179,7 +182,7 @@ export const envelopes = pgTable(
     lastSentAt: instant('last_sent_at'),
   },
   (table) => [
-    // It contains the inner hash, which is unique.
+    // Not unique: the hash covers the inner transaction, so no two envelopes share one.
     index('envelopes_outer_hash').using('hash', table.outerHash),
     index('envelopes_of_transfer').on(table.transfer),
     index('envelopes_with_signed').on(table.recordedAt).where(sql`${table.signed} is not null`),

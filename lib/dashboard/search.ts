@@ -64,7 +64,7 @@ function searchesFor(db: Database, q: string): Search[] {
     ...(address ? byAddress(db, address) : []),
     ...(ids ? byId(db, ids) : []),
     ...(email ? byEmail(db, email) : []),
-    ...(isRequestId(q) ? [find(db, TRANSFERS, 'request id', inArray(transferRows.id, begunBy(db, q)))] : []),
+    ...(isRequestId(q) ? [find(db, TRANSFERS, 'request id', inArray(transferRows.id, recordedBy(db, q)))] : []),
     // A user of the identity provider is an account, too.
     ...(address ? [] : [byUser(db, q)]),
     ...(hash || address || email ? [] : byName(db, q)),
@@ -204,8 +204,8 @@ function beginsWith(folded: AnyPgColumn | SQL, prefix: string): SQL {
 /** The order of such an index: a query that reads in it stops at its limit. */
 const inIndexOrder = (folded: AnyPgColumn | SQL): SQL => sql`${folded} using ~<~`
 
-/** The transfers that a request began, which its entries of the audit log name. */
-const begunBy = (db: Database, request: string) =>
+/** The transfers that a request recorded an envelope for, which its entries in the audit log name. */
+const recordedBy = (db: Database, request: string) =>
   db
     .select({ id: sql`(${auditLog.detail} ->> 'transfer')::uuid` })
     .from(auditLog)

@@ -26,25 +26,25 @@ const PAGE = 1_000
 const HEALTH = z.object({ oldestLedger: z.number().int(), latestLedger: z.number().int() })
 
 /**
- * The transfers of a channel in ledger order, from the ledger of a known one up to the RPC's latest. If none is known, the
- * channel's registration has to be among the events.
+ * The transfers of a channel in ledger order, from `sinceLedger`, which includes one of them, up to the RPC's latest.
+ * Without it, the channel's registration has to be among the events.
  * @throws LedgerError
  */
 export async function readTokenEvents(
   source: EventSource,
   channel: string,
-  lastLedger: number | undefined,
+  sinceLedger: number | undefined,
 ): Promise<{ transfers: TokenEvent[]; latestLedger: number } | 'history-too-short'> {
   const { firstLedger } = await readHistory(source)
-  if (lastLedger !== undefined && lastLedger < firstLedger) return 'history-too-short'
+  if (sinceLedger !== undefined && sinceLedger < firstLedger) return 'history-too-short'
   const own = topicOf(channel)
   const topics = [
     [symbol('transfer'), own, '*'],
     [symbol('spender_transfer'), own, '*', '*'],
     [symbol('register'), own],
   ]
-  const { events, latestLedger } = await readPages(source, lastLedger ?? firstLedger, [topics])
-  const isWhole = lastLedger !== undefined || events.some(({ topic }) => nameOf(topic) === 'register')
+  const { events, latestLedger } = await readPages(source, sinceLedger ?? firstLedger, [topics])
+  const isWhole = sinceLedger !== undefined || events.some(({ topic }) => nameOf(topic) === 'register')
   if (!isWhole) return 'history-too-short'
   return { transfers: events.filter(({ topic }) => nameOf(topic) !== 'register').map(decode), latestLedger }
 }

@@ -47,8 +47,8 @@ export async function recordPayment(
     if (item?.status === 'signed') return 'transfer-open'
     const payout = item ? undefined : await findPaidPayout(relay, channel, event)
     if (payout?.status === 'pending') return 'transfer-open'
-    const isSettled = payout?.status === 'paid' || payout?.status === 'canceled'
-    const payoutId = item?.payout ?? (isSettled ? undefined : payout?.id)
+    const hasEnded = payout?.status === 'paid' || payout?.status === 'canceled'
+    const payoutId = item?.payout ?? (hasEnded ? undefined : payout?.id)
     const confirm = async (tx: Parameters<typeof endWithin>[0]) => {
       if (!item || (await endWithin(tx, relay, item, ending))) return
       throw new ItemError('item-gone', 'a worker has taken the item')

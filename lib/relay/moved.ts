@@ -92,13 +92,13 @@ export async function releaseMoved(
 async function recordMissing(relay: Relay, channel: Channel, untilLedger: number): Promise<Released | ReleaseRefusal> {
   const { address } = channel
   const db = await relay.database()
-  // A payment that was lost and then found on the ledger has no bid: earlier ones may still be missing.
+  // A payment that was lost and then found on the ledger has a bid of 0: earlier ones may still be missing.
   const wasSponsored = and(isNotNull(transfers.ledger), gt(transfers.bid, 0n))
   const [row] = await db
     .select({ ledger: transfers.ledger })
     .from(transfers)
     .where(and(eq(transfers.account, address), wasSponsored))
-    .orderBy(desc(transfers.sequenceNumber))
+    .orderBy(desc(transfers.sequenceNumber), desc(transfers.ledger))
     .limit(1)
   const events = await readTokenEvents(relay, address, row?.ledger ?? undefined)
   if (events === 'history-too-short') return events

@@ -33,7 +33,10 @@ const CHORES = {
 type Chore = keyof typeof CHORES
 const NAMES = Object.keys(CHORES) as Chore[]
 
-/** The chores that one process runs for all of them. `items` is not shared: each process resumes those of its own relay key. */
+/**
+ * Chores that one process runs on behalf of all. `items` isn't one of them: each process resumes the items of its own relay
+ * key.
+ */
 const SHARED: ReadonlySet<Chore> = new Set(['envelopes', 'contractors', 'challenges', 'refusals', 'rollups', 'archive'])
 
 /** A round looks up some of the waiting contractors, and the next round continues after them. */

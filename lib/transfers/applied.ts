@@ -10,7 +10,8 @@ import { addEnvelope, findTransferOfHash, isRival, lockOpenTransfer, type Record
 import { columnsOf, settle } from './settle.ts'
 
 /**
- * Records a successful transaction that the client submitted directly. Its bid is zero, because the client paid the fee.
+ * Records a successful transaction that was found on the ledger: one that the client submitted directly, or one whose row a
+ * restored database lacks. Its bid is zero, because nothing is left to be charged.
  * If a transfer of this sequence number to the same recipient is open, the transaction is its payment: it joins as an
  * envelope, and the next poll settles the transfer. Otherwise it becomes a separate settled transfer and pays a payout
  * that was created before the ledger closed, preferring the payout of an earlier transfer with this number. A payment from an
@@ -84,9 +85,9 @@ const closeOf = ({ closedAt }: LedgerRecord) => endOfSecond(new Date(closedAt * 
 /**
  * The envelope costs the sponsor nothing and is never sent. Its maxTime is no later than the ledger that applied it.
  */
-const envelopeOf = ({ inner, intent }: Proposal, { hash, closedAt }: LedgerRecord) => ({
+const envelopeOf = ({ inner, intent }: Proposal, { outerHash, closedAt }: LedgerRecord) => ({
   innerHash: inner.hashHex,
-  outerHash: hash === inner.hashHex ? null : hash,
+  outerHash,
   signed: null,
   bid: 0n,
   maxTime: Math.min(Number(intent.maxTime), closedAt),

@@ -17,6 +17,8 @@ export interface LedgerRecord {
   applied: string
   /** the applied hash: that of the service's fee bump, or the inner one */
   hash: string
+  /** hash of the fee bump that the ledger applied, also of one that another account paid for; null without one */
+  outerHash: string | null
   ledger: number
   /** when that ledger closed, unix seconds */
   closedAt: number
@@ -70,6 +72,7 @@ export function readRecord(transaction: FoundTransaction, { innerHash, sponsor, 
     consumed: succeeded || !NOT_CONSUMED.has(resultCode),
     applied: innerHash,
     hash: ownBump?.hashHex ?? innerHash,
+    outerHash: feeBump?.hashHex ?? null,
     ledger: transaction.ledger,
     closedAt: transaction.createdAt,
     feeCharged: ownBump || isOwnDeposit ? result.feeCharged : 0n,

@@ -237,6 +237,6 @@ async function join(
 
 async function joinKnown(tx: Database, { innerHash }: NewEnvelope): Promise<Recording> {
   const existing = await findTransferOfHash(tx, innerHash)
-  if (!existing) throw new Error('an envelope that is recorded cannot be found')
+  if (!existing) throw new Error('a recorded envelope cannot be found')
   return { kind: 'known', ...existing }
 }

@@ -141,7 +141,8 @@ export async function lastLedgerOf(db: Database, account: string): Promise<numbe
     .select({ ledger: transfers.ledger })
     .from(transfers)
     .where(and(eq(transfers.account, account), isNotNull(transfers.ledger)))
-    .orderBy(desc(transfers.sequenceNumber))
+    // A transaction that failed without using up its number has the same one as its successor.
+    .orderBy(desc(transfers.sequenceNumber), desc(transfers.ledger))
     .limit(1)
   return row?.ledger ?? 0
 }

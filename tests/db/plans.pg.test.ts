@@ -194,8 +194,9 @@ test.each(['hash', 'address', 'organisation', 'employer'] as const)(
   (name) => expectIndexed(async () => searchRecords(await service.running.database(), records[name])),
 )
 
-test.each(['Employer 7', 'c7@example.com', 'Contractor'])('the search for %s reads no growing table whole', (text) =>
-  expectIndexed(async () => searchRecords(await service.running.database(), text)),
+test.each(['Employer 7', 'c7@example.com', 'Contractor', 'a-request'])(
+  'the search for %s reads no growing table whole',
+  (text) => expectIndexed(async () => searchRecords(await service.running.database(), text)),
 )
 
 test('the list of a batch’s payouts reads no growing table whole', () =>

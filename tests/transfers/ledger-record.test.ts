@@ -105,7 +105,8 @@ describe('readRecord', () => {
     ...(diagnosticEventsXdr ? { diagnosticEventsXdr } : {}),
   })
   const alone = { envelopeXdr: signedXDR }
-  const foreign = { envelopeXdr: wrapInFeeBump(inner, stranger, PASSPHRASE).envelope }
+  const foreignBump = wrapInFeeBump(inner, stranger, PASSPHRASE)
+  const foreign = { envelopeXdr: foreignBump.envelope }
   const expected = { innerHash, sponsor: sponsor.publicKey(), passphrase: PASSPHRASE }
   const place = { applied: innerHash, ledger: 8, closedAt: 1_777_636_790, contractError: null }
 
@@ -115,6 +116,7 @@ describe('readRecord', () => {
       succeeded: true,
       consumed: true,
       hash: outerHash,
+      outerHash,
       feeCharged: 87_654n,
       resultCode: 'txSuccess',
     })
@@ -128,6 +130,7 @@ describe('readRecord', () => {
       succeeded: false,
       consumed: true,
       hash: outerHash,
+      outerHash,
       feeCharged: 87_654n,
       resultCode: 'txFailed',
       contractError: 3506,
@@ -143,6 +146,7 @@ describe('readRecord', () => {
     expect(readRecord(found('SUCCESS', plainResult('success'), alone), expected)).toMatchObject({
       succeeded: true,
       hash: innerHash,
+      outerHash: null,
       feeCharged: 0n,
     })
     expect(readRecord(found('FAILED', plainResult('trapped'), alone), expected)).toMatchObject({
@@ -153,7 +157,7 @@ describe('readRecord', () => {
 
   test('charges the sponsor nothing for another sponsor’s fee bump', () => {
     const record = readRecord(found('SUCCESS', feeBumpResult(innerHash, 'success'), foreign), expected)
-    expect(record).toMatchObject({ succeeded: true, hash: innerHash, feeCharged: 0n })
+    expect(record).toMatchObject({ succeeded: true, hash: innerHash, outerHash: foreignBump.hash, feeCharged: 0n })
   })
 
   test('records a deposit under its only hash, with its fee', () => {

@@ -7,6 +7,7 @@ export const SUCCESS: LedgerRecord = {
   applied: '11'.repeat(32),
   closedAt: 1_777_636_700,
   hash: '22'.repeat(32),
+  outerHash: '22'.repeat(32),
   ledger: 105,
   feeCharged: 64_321n,
   resultCode: 'txSuccess',
@@ -18,10 +19,11 @@ export const FAILURE: LedgerRecord = {
   applied: '11'.repeat(32),
   closedAt: 1_777_636_700,
   hash: '22'.repeat(32),
+  outerHash: '22'.repeat(32),
   ledger: 105,
   feeCharged: 54_321n,
   resultCode: 'txFailed',
   contractError: 3506,
 }
 /** The client submitted the transaction directly: the sponsor pays nothing. */
-export const OWN: LedgerRecord = { ...SUCCESS, hash: '11'.repeat(32), feeCharged: 0n }
+export const OWN: LedgerRecord = { ...SUCCESS, hash: '11'.repeat(32), outerHash: null, feeCharged: 0n }

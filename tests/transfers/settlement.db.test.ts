@@ -273,6 +273,15 @@ test('returns the ledger of the account’s last applied transfer', async () => 
   await record('2', { account: 'payer 1', sequenceNumber: 9n })
   await settle('2', null)
   expect(await lastLedgerOf(db, 'payer 1')).toBe(SUCCESS.ledger)
+  // The first one failed without using up its number.
+  for (const [name, ledger] of [
+    ['3', 106],
+    ['4', 107],
+  ] as const) {
+    await record(name, { account: 'payer 1', sequenceNumber: 10n })
+    await settle(name, { ...SUCCESS, ledger })
+    expect(await lastLedgerOf(db, 'payer 1')).toBe(ledger)
+  }
 })
 
 test('erases the signed envelope of a transfer a day after its end, and no earlier', async () => {

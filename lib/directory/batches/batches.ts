@@ -119,7 +119,7 @@ export async function findBatch(
 
 /**
  * Closes a batch to instructions: the batch and its payouts become `ready` to be paid. Idempotent until the batch
- * starts.
+ * starts. It starts, or is completed, at once if the ledger shows payouts of the draft as paid after a restore.
  * @throws Refusal `batch-not-found`; `batch-locked` once it has started
  */
 export async function lockBatch({ db, employer, now }: EmployerContext, id: string): Promise<Batch> {

@@ -1,4 +1,4 @@
-import { and, eq, inArray, isNull } from 'drizzle-orm'
+import { and, eq, inArray, isNull, sql } from 'drizzle-orm'
 import { z } from 'zod'
 import { contractors, payouts } from '#drizzle/schema/directory.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
@@ -136,7 +136,9 @@ function rejectPayee(payee: Payee | undefined): InstructionReason | undefined {
 async function insertPayouts(tx: Database, rows: readonly (typeof payouts.$inferInsert)[]) {
   const inserted = []
   for (const part of partsOf(rows)) {
-    inserted.push(...(await tx.insert(payouts).values(part).onConflictDoNothing().returning(PAYOUT_COLUMNS)))
+    // The time under the lock of the batch: SQL transactions may begin in another order than they get it.
+    const values = part.map((row) => ({ ...row, createdAt: sql`clock_timestamp()` }))
+    inserted.push(...(await tx.insert(payouts).values(values).onConflictDoNothing().returning(PAYOUT_COLUMNS)))
   }
   return inserted
 }

@@ -34,7 +34,8 @@ export const PAYOUT_MOVES = {
  *
  * To avoid deadlocks, every SQL transaction that moves payouts takes its locks in this order, and several of a kind by
  * id: transfer, contractor, batch, payout, the account's quota, the daily budget, float. A payout moves only under the
- * lock of its batch.
+ * lock of its batch. A payment that was found on the ledger is the exception: its payout is claimed before it is settled,
+ * which locks the contractor after the batch. `transact` retries a deadlock.
  */
 interface LockedBatch {
   id: string
@@ -61,7 +62,7 @@ interface CounterChanges {
   payouts?: number
   settled?: number
   failed?: number
-  /** a payout has become `pending`, or a run has failed it: either starts a `ready` batch */
+  /** a payout has become `pending`, a run has failed it, or it was paid as a draft: each starts a `ready` batch */
   sending?: boolean
 }
 
