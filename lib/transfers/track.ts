@@ -196,6 +196,10 @@ export function openTracker(
   return { ...context, submit, waitFor, lookUp: lookUpNow, refresh, stop }
 }
 
+/** Whether the rows were read before new signatures replaced the refused ones, with which a wait began. */
+const isRenewed = ({ innerHash, outerHash, resultCode }: Envelope, read: readonly Envelope[]): boolean =>
+  resultCode === null && read.some((one) => one.innerHash === innerHash && one.outerHash !== outerHash)
+
 interface Waiter {
   /** the envelope whose refusal ends the wait, as it was when the wait began; otherwise only the transfer's end does */
   envelope: Envelope | undefined
@@ -238,7 +242,7 @@ function openWaiters(recency: Recency) {
   function tellRefused({ transfer, envelopes }: RecordedTransfer, { isStuck } = { isStuck: false }): void {
     for (const { envelope, finish } of [...(waiting.get(transfer.id) ?? [])]) {
       const refusal = envelope && refusalOf(envelope.innerHash, envelopes, recency, isStuck)
-      if (!refusal) continue
+      if (!refusal || isRenewed(envelope, envelopes)) continue
       const { hasRival, isIdle } = refusal
       const isNews = envelope.resultCode === null || envelope.sentLedger !== refusal.sentLedger
       if (hasRival ? !isNews : isNews || isIdle || isStuck) finish({ kind: 'refused', resultCode: refusal.resultCode })

@@ -324,6 +324,33 @@ test('does not take a refusal of replaced signatures for one of the new signatur
 const leave = (innerHash: string, columns: Partial<Envelope>) =>
   db.update(envelopes).set(columns).where(eq(envelopes.innerHash, innerHash))
 
+test('does not tell a request with new signatures of the refusal of those that they replaced', async () => {
+  const { innerHash } = await record(90_560)
+  const ledger = openLedger(110)
+  ledger.sequence = SEQUENCE - 2n
+  await leave(innerHash, { resultCode: 'txBadAuth', sentLedger: 105, refusedLedger: 100 })
+  const refused = await find(innerHash)
+  const asked = Promise.withResolvers<void>()
+  const goOn = Promise.withResolvers<void>()
+  ledger.fault = async (method) => {
+    if (method !== 'getLedgerEntries') return undefined
+    asked.resolve()
+    await goOn.promise
+    return undefined
+  }
+  const tracker = open()
+  const first = tracker.submit(refused, { innerHash, isNew: false, waitMs: 60_000 })
+  // The round has read the rows.
+  await asked.promise
+  const [stored] = refused.envelopes
+  if (!stored) throw new Error('no envelope')
+  await renewEnvelope(db, stored, { outerHash: 'ab'.repeat(32), signed: 'AAAA' })
+  const renewed = tracker.submit(await find(innerHash), { innerHash, isNew: false, waitMs: 500 })
+  goOn.resolve()
+  expect(await first).toEqual({ kind: 'refused', resultCode: 'txBadAuth' })
+  expect(await renewed).toEqual({ kind: 'open' })
+})
+
 test('does not overwrite a newer submission with the slow response to an older one', async () => {
   const { innerHash } = await record(90_560)
   const ledger = openLedger()
