@@ -148,3 +148,7 @@ export function refusalOf(
   const isCertain = !isContested(resultCode) || isRepeatedRefusal(recency.hint(refusedLedger), repeated)
   return isCertain ? { resultCode, sentLedger, hasRival, isIdle } : undefined
 }
+
+/** Whether the rows were read before new signatures replaced the refused ones, with which a wait began. */
+export const isRenewed = ({ innerHash, outerHash, resultCode }: Envelope, read: readonly Envelope[]): boolean =>
+  resultCode === null && read.some((one) => one.innerHash === innerHash && one.outerHash !== outerHash)

@@ -6,7 +6,7 @@ import { openAccounts } from '#lib/stellar/account.ts'
 import type { Decision } from './decide.ts'
 import { lookUpAll, type TrackingContext } from './look-up.ts'
 import { openRecency, type Recency } from './recency.ts'
-import { type Attempt, refusalOf, resubmit, submitOnce } from './resubmit.ts'
+import { type Attempt, isRenewed, refusalOf, resubmit, submitOnce } from './resubmit.ts'
 import { type Envelope, findTransfers, type RecordedTransfer, setOf } from './rows.ts'
 import { settleDecided } from './settle.ts'
 
@@ -195,10 +195,6 @@ export function openTracker(
 
   return { ...context, submit, waitFor, lookUp: lookUpNow, refresh, stop }
 }
-
-/** Whether the rows were read before new signatures replaced the refused ones, with which a wait began. */
-const isRenewed = ({ innerHash, outerHash, resultCode }: Envelope, read: readonly Envelope[]): boolean =>
-  resultCode === null && read.some((one) => one.innerHash === innerHash && one.outerHash !== outerHash)
 
 interface Waiter {
   /** the envelope whose refusal ends the wait, as it was when the wait began; otherwise only the transfer's end does */
