@@ -31,8 +31,8 @@ export default defineConfig({
     pool: 'forks',
     // One process loads modules and compiles PGlite once, not once per file. Each file restores the globals it changes.
     isolate: false,
-    // More workers than cores: most of the time is spent waiting for ledgers to close.
-    maxWorkers: 8,
+    // More workers than cores: some of the time is spent waiting for ledgers to close. Each worker loads everything anew.
+    maxWorkers: 5,
     sequence: { sequencer: SlowFirst },
     silent: 'passed-only',
     env: {

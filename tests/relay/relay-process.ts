@@ -1,4 +1,3 @@
-import { flushCompileCache } from 'node:module'
 import { environment } from '#lib/config/environment.ts'
 import { startRelay } from '#lib/server/relay.ts'
 import { startService } from '#lib/server/start.ts'
@@ -6,6 +5,4 @@ import { SHORT_TIMES } from './short-times.ts'
 
 /** A relay in a separate process, which reports when it is at work. */
 await startRelay(await startService(environment()), { times: SHORT_TIMES })
-// A killed process would not write the compile cache that speeds up the next one.
-flushCompileCache()
 process.send?.('at work')
