@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { Keypair, TransactionBuilder } from '@stellar/stellar-sdk'
+import { environment } from '#lib/config/environment.ts'
 import { requireSameKeys } from '#lib/prover/node/network-keys.ts'
 import { prover as standIn } from '#lib/prover/stand-in.ts'
 import { requestFriendbot } from '#lib/stellar/friendbot.ts'
@@ -18,6 +19,7 @@ import {
 import { type Holder, openHolder } from '#lib/wallet/keys.ts'
 import type { Prover } from '#lib/wallet/prover.ts'
 import type { SubmitCall } from '#lib/wallet/transaction.ts'
+import type { Values } from '../process/command.ts'
 
 /** A network with a confidential token, as its deployment document describes it. */
 export interface ClientNetwork extends Deployment {
@@ -64,6 +66,28 @@ export async function openNetwork(
   }
   if (prover) await requireSameKeys(network, document.contracts.verifier, prover)
   return network
+}
+
+/** The options that name a network and its archives. */
+export const NETWORK_OPTIONS = {
+  archive: { type: 'string', multiple: true },
+  network: { type: 'string', default: `http://localhost:${environment().DEVNET_PORT}/deployment.json` },
+} as const
+
+export const NETWORK_USAGE = `  --archive URL   an archive with the events that the RPC has dropped; may be repeated; none: use the RPC alone
+                  (default: the archive in the deployment document)
+  --network FILE_OR_URL
+                  the deployment document of the network
+                  (${NETWORK_OPTIONS.network.default}, from DEVNET_PORT)
+`
+
+/** Opens the network of a command, with the archives that it names. */
+export function openNetworkOf(
+  { network, archive }: Values<typeof NETWORK_OPTIONS>,
+  prover?: Prover,
+): Promise<ClientNetwork> {
+  const archives = archive?.filter((url) => url !== 'none')
+  return openNetwork(network, prover, archives)
 }
 
 /** Opens a network like `openNetwork`, whose document names a friendbot. */
