@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises'
+import { setTimeout } from 'node:timers/promises'
 import { Keypair, TransactionBuilder } from '@stellar/stellar-sdk'
 import { environment } from '#lib/config/environment.ts'
 import { requireSameKeys } from '#lib/prover/node/network-keys.ts'
@@ -164,7 +165,7 @@ export async function endow(
     const refusal = await sendAndWait(network, deposit.signedXdr).catch((error: unknown) => error)
     if (refusal === undefined) break
     if (!(refusal instanceof NotTaken) || turn === TURNS) throw refusal
-    await new Promise((resolve) => setTimeout(resolve, TURN_MS))
+    await setTimeout(TURN_MS)
   }
   const received = { spendable: EMPTY.spendable, receiving: { value: amount, blinding: 0n } }
   const merge = await buildMerge(network, holder.signer, received)
