@@ -1,10 +1,12 @@
 import { readFile } from 'node:fs/promises'
 import type { Keypair } from '@stellar/stellar-sdk'
+import { z } from 'zod'
 import { openSeals } from '#lib/sdk/own-seals.ts'
 import { matchPayees, type Payee } from '#lib/sdk/payees.ts'
 import type { PayrollClient } from '#lib/sdk/payroll-client.ts'
 import { runBatch } from '#lib/sdk/run.ts'
 import { sponsorCall } from '#lib/sdk/sponsored-call.ts'
+import { readSource } from '#lib/setup/document.ts'
 import { formatUnits, parseUnits } from '#lib/text/money.ts'
 import { syncBalance } from '#lib/wallet/balance.ts'
 import { buildDelegation, buildRevocation } from '#lib/wallet/calls.ts'
@@ -16,8 +18,8 @@ import { requireTrusted } from '#lib/wallet/trusted-relay.ts'
 import { WalletError } from '#lib/wallet/wallet-error.ts'
 import { need, type Values } from '../process/command.ts'
 import { readAmounts } from './amounts-file.ts'
-import { type ClientNetwork, type NETWORK_OPTIONS, openNetworkOf } from './participants.ts'
-import { readRelayDocument } from './relay-document.ts'
+import { type NETWORK_OPTIONS, openNetworkOf } from './network-options.ts'
+import type { ClientNetwork } from './participants.ts'
 import { signRun } from './run-signature.ts'
 import { sealsFile } from './seals-file.ts'
 import { connectWallet } from './wallet-session.ts'
@@ -74,6 +76,18 @@ async function trustedRelay(given: Given, network: ClientNetwork): Promise<Relay
   if (given['relay-document'] !== undefined) return await readRelayDocument(given['relay-document'])
   if (network.relay) return network.relay
   throw new WalletError('relay-unknown', 'the deployment document names no relay: use --relay-document')
+}
+
+/**
+ * Reads a relay's document, a file or a URL: that of its host, or a deployment document that names it.
+ * @throws WalletError `relay-unknown` for a document without a relay
+ */
+async function readRelayDocument(source: string): Promise<RelayDocument> {
+  const document: unknown = JSON.parse(await readSource(source))
+  const { data: named } = z.object({ relay: RELAY_DOCUMENT }).safeParse(document)
+  const relay = named?.relay ?? RELAY_DOCUMENT.safeParse(document).data
+  if (relay) return relay
+  throw new WalletError('relay-unknown', `${source} names no relay: it has no publicKey and channels`)
 }
 
 /** The commands about delegations to the relay's channels, by name. */

@@ -1,26 +1,18 @@
-import { readFile } from 'node:fs/promises'
 import { setTimeout } from 'node:timers/promises'
 import { Keypair, TransactionBuilder } from '@stellar/stellar-sdk'
-import { environment } from '#lib/config/environment.ts'
 import { requireSameKeys } from '#lib/prover/node/network-keys.ts'
 import { prover as standIn } from '#lib/prover/stand-in.ts'
+import { readSource } from '#lib/setup/document.ts'
 import { requestFriendbot } from '#lib/stellar/friendbot.ts'
 import { reachLedger } from '#lib/stellar/ledger-error.ts'
 import type { TokenArchive } from '#lib/wallet/archive.ts'
 import { EMPTY } from '#lib/wallet/balance.ts'
 import { buildDeposit, buildMerge, buildRegister } from '#lib/wallet/calls.ts'
 import type { Opening } from '#lib/wallet/commitment.ts'
-import {
-  type Deployment,
-  fetchDeployment,
-  openDeployment,
-  parseDeployment,
-  type RelayDocument,
-} from '#lib/wallet/deployment.ts'
+import { type Deployment, openDeployment, parseDeployment, type RelayDocument } from '#lib/wallet/deployment.ts'
 import { type Holder, openHolder } from '#lib/wallet/keys.ts'
 import type { Prover } from '#lib/wallet/prover.ts'
 import type { SubmitCall } from '#lib/wallet/transaction.ts'
-import type { Values } from '../process/command.ts'
 
 /** A network with a confidential token, as its deployment document describes it. */
 export interface ClientNetwork extends Deployment {
@@ -41,8 +33,7 @@ export interface TestNetwork extends ClientNetwork {
 
 /** The deployment document at `source`, a file or an http(s) URL. */
 export async function readDeployment(source: string) {
-  const isUrl = /^https?:\/\//.test(source)
-  return isUrl ? await fetchDeployment(source) : parseDeployment(source, await readFile(source, 'utf8'))
+  return parseDeployment(source, await readSource(source))
 }
 
 /**
@@ -67,28 +58,6 @@ export async function openNetwork(
   }
   if (prover) await requireSameKeys(network, document.contracts.verifier, prover)
   return network
-}
-
-/** The options that name a network and its archives. */
-export const NETWORK_OPTIONS = {
-  archive: { type: 'string', multiple: true },
-  network: { type: 'string', default: `http://localhost:${environment().DEVNET_PORT}/deployment.json` },
-} as const
-
-export const NETWORK_USAGE = `  --archive URL   an archive with the events that the RPC has dropped; may be repeated; none: use the RPC alone
-                  (default: the archive in the deployment document)
-  --network FILE_OR_URL
-                  the deployment document of the network
-                  (${NETWORK_OPTIONS.network.default}, from DEVNET_PORT)
-`
-
-/** Opens the network of a command, with the archives that it names. */
-export function openNetworkOf(
-  { network, archive }: Values<typeof NETWORK_OPTIONS>,
-  prover?: Prover,
-): Promise<ClientNetwork> {
-  const archives = archive?.filter((url) => url !== 'none')
-  return openNetwork(network, prover, archives)
 }
 
 /** Opens a network like `openNetwork`, whose document names a friendbot. */
