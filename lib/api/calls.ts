@@ -1,4 +1,3 @@
-import { z } from 'zod'
 import { Refusal } from '#lib/refusal/refusal.ts'
 import { findChannels } from '#lib/relay/channel-state.ts'
 import { readMarginLedgers } from '#lib/relay/run-terms.ts'
@@ -6,17 +5,7 @@ import type { Service } from '#lib/server/services.ts'
 import type { CallRules } from '#lib/transfers/call-table.ts'
 import { EXAMPLE } from './examples.ts'
 import { inGroup, operation } from './operation.ts'
-import { requirePayer, sponsorSigned, TRANSFER_REFUSALS, transferShape } from './transfers.ts'
-
-const callRequest = z.object(
-  {
-    signedXDR: z
-      .string('signedXDR required')
-      .min(1, 'signedXDR required')
-      .meta({ description: 'the signed inner transaction, base64 XDR' }),
-  },
-  'signedXDR required',
-)
+import { requirePayer, signedRequest, sponsorSigned, TRANSFER_REFUSALS, transferShape } from './transfers.ts'
 
 export const CALL_OPERATIONS = inGroup('Transfers', [
   operation({
@@ -32,7 +21,7 @@ export const CALL_OPERATIONS = inGroup('Transfers', [
       'channel of `GET /relay`, for at least `marginLedgers` and at most 518,400 ledgers. Fee, quota, waiting and repeats',
       'are those of `POST /transfer`. The account must exist: a fee bump does not pay its minimum reserve.',
     ].join(' '),
-    body: { schema: callRequest, example: { signedXDR: 'AAAAAgAAAABqvH4zLJ5FMzK86cKuG8B3x…' } },
+    body: { schema: signedRequest, example: { signedXDR: 'AAAAAgAAAABqvH4zLJ5FMzK86cKuG8B3x…' } },
     requires: ({ settings }, { session }) => {
       const payer = requirePayer(session)
       if (settings.calls.functions.size === 0) throw new Refusal('calls-not-sponsored')

@@ -29,14 +29,23 @@ function statusWithin({ failure }: Operation, code: RefusalCode): number {
   return failure !== undefined && status === 503 ? 500 : status
 }
 
-interface JsonSchema {
+/** The parts of a JSON Schema that the declarations use. */
+export interface JsonSchema {
   type?: string
+  format?: string
+  enum?: readonly unknown[]
+  const?: unknown
   properties?: Record<string, JsonSchema>
-  required?: string[]
+  required?: readonly string[]
   items?: JsonSchema
-  anyOf?: JsonSchema[]
-  minLength?: number
+  anyOf?: readonly JsonSchema[]
   description?: string
+  minimum?: number
+  maximum?: number
+  minLength?: number
+  maxLength?: number
+  minItems?: number
+  maxItems?: number
   'x-extension'?: boolean
   /** An invalid value is an error of its row, in a response with status 200. */
   'x-row-error'?: boolean

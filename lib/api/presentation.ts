@@ -134,10 +134,15 @@ function presentResponse(response: ResponseSpec<z.ZodType>): ZodOpenApiResponseO
   const { description, schema, contentType = 'application/json', example, paged, cached } = response
   return {
     description,
-    ...((paged || cached) && { headers: { ...(paged && PAGE_HEADERS[paged]), ...(cached && ETAG) } }),
+    ...((paged || cached) && { headers: headersOf(response) }),
     content: { [contentType]: { schema, example } },
   }
 }
+
+export const headersOf = ({ paged, cached }: ResponseSpec<z.ZodType>): Record<string, { description: string }> => ({
+  ...(paged && PAGE_HEADERS[paged]),
+  ...(cached && ETAG),
+})
 
 const linesOf = (codes: readonly RefusalCode[]) => codes.map((code) => `- \`${code}\`: ${messageOf(code)}`)
 

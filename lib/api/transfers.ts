@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { Session } from '#lib/auth/session.ts'
 import { REFUSALS, Refusal, type RefusalCode } from '#lib/refusal/refusal.ts'
 import type { Service } from '#lib/server/services.ts'
+import { bodyWith } from '#lib/text/plain-text.ts'
 import { decodeInner } from '#lib/transfers/policy.ts'
 import type { ClientTerms } from '#lib/transfers/record.ts'
 import { sponsorTransfer, type TransferResult } from '#lib/transfers/submit.ts'
@@ -22,20 +23,15 @@ export function requirePayer(session: Session): string {
   throw new Refusal('wallet-required')
 }
 
-/** The body of POST /transfer. */
-const transferRequest = z.object(
-  {
-    signedXDR: z
-      .string('signedXDR required')
-      .min(1, 'signedXDR required')
-      .meta({ description: 'the signed inner transaction, base64 XDR' }),
-    payoutId: z.string('payoutId must be a string').optional().meta({
-      description: 'the payout that the transfer pays; without it, the service finds one that fits',
-      'x-extension': true,
-    }),
-  },
-  'signedXDR required',
-)
+/** The body of a request for sponsorship. */
+export const signedRequest = bodyWith('signedXDR', 'the signed inner transaction, base64 XDR')
+
+const transferRequest = signedRequest.extend({
+  payoutId: z.string('payoutId must be a string').optional().meta({
+    description: 'the payout that the transfer pays; without it, the service finds one that fits',
+    'x-extension': true,
+  }),
+})
 
 export const TRANSFER_REFUSALS: readonly RefusalCode[] = [
   ...(['signed-xdr-invalid', 'source-mismatch', 'wallet-required', 'sponsor-not-configured'] as const),

@@ -10,6 +10,7 @@ import {
 import { type Database, transact } from '#lib/db/connection.ts'
 import { partsOf } from '#lib/db/parts.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
+import { perProcess } from '#lib/observability/per-process.ts'
 import { readInstance, settingOf } from '#lib/stellar/asset.ts'
 import { ledgerUnreachable } from '#lib/stellar/ledger-error.ts'
 import type { Network } from '#lib/stellar/network.ts'
@@ -214,18 +215,17 @@ export const ROUND_MS = 20_000
 /** The minimum interval (ms) between two rounds started by settlements. */
 const SOON_MS = 30_000
 
+const lastRound = perProcess('archive round', (): { at?: number } => ({}))
+
 /**
  * Ingests in the background after a settlement, at most once in 30 s: on serverless hosts the chores may run only once a
  * day. Failures are logged, and the next round resumes from the stored rows.
  */
 export function ingestSoon(context: ArchiveContext): void {
   const now = performance.now()
-  if (shared.payrollIngestedAt !== undefined && now - shared.payrollIngestedAt < SOON_MS) return
-  shared.payrollIngestedAt = now
+  if (lastRound.at !== undefined && now - lastRound.at < SOON_MS) return
+  lastRound.at = now
   ingest(context, { maxMs: ROUND_MS }).catch((error: unknown) =>
     log('error', 'archive', { failure: describeFailure(error) }),
   )
 }
-
-// A build may bundle routes separately, so they share state through globalThis.
-const shared = globalThis as { payrollIngestedAt?: number }

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { isCommitted } from '#lib/stellar/events.ts'
 import type { Network } from '#lib/stellar/network.ts'
 
 /** The ledgers whose events the RPC still has. */
@@ -150,8 +151,8 @@ export async function fetchEvents(network: Network, contract: string, from: numb
   for (let requests = 0; requests < MAX_REQUESTS; requests += 1) {
     const start = pagination.cursor === undefined ? { startLedger: from } : {}
     const page = await network.call('getEvents', { ...start, filters, pagination }, shape)
-    for (const { contractId: _, inSuccessfulContractCall, ...event } of page.events) {
-      if (inSuccessfulContractCall !== false) found.set(event.id, event)
+    for (const { contractId: _, inSuccessfulContractCall: __, ...event } of page.events.filter(isCommitted)) {
+      found.set(event.id, event)
     }
     through = Math.max(through, Math.min(lastCompleteLedger(page.cursor), page.latestLedger))
     if (through >= from || page.cursor === pagination.cursor || page.events.length === 0) break

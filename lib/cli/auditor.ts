@@ -1,11 +1,10 @@
 import { readFile } from 'node:fs/promises'
 import { z } from 'zod'
-import { environment } from '#lib/config/environment.ts'
 import { explainDisclosure } from './client/disclosure.ts'
 import { answerRequest } from './client/disclosure-answer.ts'
-import { openNetwork } from './client/participants.ts'
+import { NETWORK_OPTIONS, NETWORK_USAGE, openNetworkOf } from './client/network-options.ts'
 import { makeAudit } from './client/statements.ts'
-import { runCommand } from './process/command.ts'
+import { need, runCommands, UsageError, type Values } from './process/command.ts'
 
 const USAGE = `Usage: npm run -s auditor -- <command> [options]
 
@@ -18,77 +17,41 @@ const USAGE = `Usage: npm run -s auditor -- <command> [options]
 
   --key FILE      an auditor's secret: { "secret": "<64 hex digits>" }; repeat it for keys before a rotation
                   (the embedded ledger's is .data/ledger/auditor.json)
-  --archive URL   an archive with the events that the RPC has dropped; may be repeated; none: use the RPC alone
-                  (default: the archive in the deployment document)
-  --network FILE_OR_URL
-                  the deployment document of the network
-                  (http://localhost:${environment().DEVNET_PORT}/deployment.json, from DEVNET_PORT)
-`
+${NETWORK_USAGE}`
 
-interface Given {
-  key?: string[] | undefined
-  request?: string | undefined
-  hash?: string | undefined
-  out?: string | undefined
-  account?: string | undefined
-  from?: string | undefined
-  to?: string | undefined
-  format?: string | undefined
-  archive?: string[] | undefined
-  network: string
-}
-
-const COMMANDS: Record<string, (given: Given) => Promise<string>> = {
-  disclose: async (given) => {
-    const files = { request: need(given.request, 'request'), out: need(given.out, 'out'), hash: given.hash }
-    const auditorSecrets = await readSecrets(given)
-    return await answerRequest(await openNetworkOf(given), { auditorSecrets }, files)
-  },
-  statement: async (given) => {
-    const secrets = await readSecrets(given)
-    return await makeAudit(await openNetworkOf(given), secrets, given)
-  },
-}
-
-/** The network, with the named archives or its own. */
-const openNetworkOf = ({ network, archive }: Given) =>
-  openNetwork(
-    network,
-    undefined,
-    archive?.filter((url) => url !== 'none'),
-  )
+const OPTIONS = {
+  key: { type: 'string', multiple: true },
+  request: { type: 'string' },
+  hash: { type: 'string' },
+  out: { type: 'string' },
+  account: { type: 'string' },
+  from: { type: 'string' },
+  to: { type: 'string' },
+  format: { type: 'string' },
+  ...NETWORK_OPTIONS,
+} as const
 
 const SECRET = z.object({ secret: z.string().regex(/^[0-9a-f]{64}$/, 'an auditor’s secret has 64 hex digits') })
 
-async function readSecrets({ key = [] }: Given): Promise<bigint[]> {
-  if (key.length === 0) throw new Error(`--key is missing\n\n${USAGE}`)
+async function readSecrets({ key }: Values<typeof OPTIONS>): Promise<bigint[]> {
+  if (!key) throw new UsageError('--key is missing')
   const files = await Promise.all(key.map((path) => readFile(path, 'utf8')))
   return files.map((content) => BigInt(`0x${SECRET.parse(JSON.parse(content)).secret}`))
 }
 
-function need(value: string | undefined, option: string): string {
-  if (value === undefined) throw new Error(`--${option} is missing\n\n${USAGE}`)
-  return value
-}
-
-await runCommand({
+await runCommands({
   usage: USAGE,
-  options: {
-    key: { type: 'string', multiple: true },
-    request: { type: 'string' },
-    hash: { type: 'string' },
-    out: { type: 'string' },
-    account: { type: 'string' },
-    from: { type: 'string' },
-    to: { type: 'string' },
-    format: { type: 'string' },
-    archive: { type: 'string', multiple: true },
-    network: { type: 'string', default: `http://localhost:${environment().DEVNET_PORT}/deployment.json` },
-  },
+  options: OPTIONS,
   explain: explainDisclosure,
-  run: async (given, [name = '']) => {
-    const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
-    if (!command) throw new Error(USAGE)
-    console.log(await command(given))
+  commands: {
+    disclose: async (given) => {
+      const files = { request: need(given, 'request'), out: need(given, 'out'), hash: given.hash }
+      const auditorSecrets = await readSecrets(given)
+      return await answerRequest(await openNetworkOf(given), { auditorSecrets }, files)
+    },
+    statement: async (given) => {
+      const secrets = await readSecrets(given)
+      return await makeAudit(await openNetworkOf(given), secrets, given)
+    },
   },
 })

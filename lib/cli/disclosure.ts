@@ -1,4 +1,3 @@
-import { environment } from '#lib/config/environment.ts'
 import type { Question } from '#lib/disclosure/request.ts'
 import type { DisclosureRole } from '#lib/prover/disclosure-circuits.ts'
 import { formatUnits, parseUnits } from '#lib/text/money.ts'
@@ -9,9 +8,10 @@ import {
   verifyFiles,
   writeRequest,
 } from './client/disclosure.ts'
+import { NETWORK_OPTIONS } from './client/network-options.ts'
 import { readDeployment } from './client/participants.ts'
 import { instantOf } from './client/statements.ts'
-import { runCommand } from './process/command.ts'
+import { need, runCommands, type Values } from './process/command.ts'
 
 const USAGE = `Usage: npm run -s disclosure -- <command> [options]
 
@@ -33,37 +33,26 @@ made for the first request and can serve for all.
                   never the party that discloses: a trusted archive can invent a payment
   --network FILE_OR_URL
                   the deployment document of the network; verify uses its RPC only
-                  (http://localhost:${environment().DEVNET_PORT}/deployment.json, from DEVNET_PORT)
+                  (${NETWORK_OPTIONS.network.default}, from DEVNET_PORT)
 `
 
-interface Given {
-  out?: string | undefined
-  key?: string | undefined
-  account?: string | undefined
-  role?: string | undefined
-  channel?: string | undefined
-  from?: string | undefined
-  to?: string | undefined
-  'at-least'?: string | undefined
-  balance?: string | undefined
-  request?: string | undefined
-  bundle?: string | undefined
-  archive?: string[] | undefined
-  json?: boolean | undefined
-  network: string
-}
+const OPTIONS = {
+  out: { type: 'string' },
+  key: { type: 'string' },
+  account: { type: 'string' },
+  role: { type: 'string' },
+  channel: { type: 'string' },
+  from: { type: 'string' },
+  to: { type: 'string' },
+  'at-least': { type: 'string' },
+  balance: { type: 'string' },
+  request: { type: 'string' },
+  bundle: { type: 'string' },
+  json: { type: 'boolean' },
+  ...NETWORK_OPTIONS,
+} as const
 
-const COMMANDS: Record<string, (given: Given) => Promise<string>> = {
-  request: async (given) =>
-    writeRequest(await readQuestion(given), { out: need(given, 'out'), key: need(given, 'key') }),
-  verify: async (given) => {
-    const files = { request: need(given, 'request'), key: need(given, 'key'), bundle: need(given, 'bundle') }
-    const { request, verified } = await verifyFiles({ ...files, network: given.network, archives: given.archive ?? [] })
-    return given.json ? presentVerifiedJson(request, verified) : presentVerified(request, verified)
-  },
-}
-
-async function readQuestion(given: Given): Promise<Question> {
+async function readQuestion(given: Values<typeof OPTIONS>): Promise<Question> {
   const { passphrase: network, contracts } = await readDeployment(given.network)
   const shared = { network, token: contracts.token, account: need(given, 'account') }
   if (given.balance !== undefined) return { ...shared, statement: 'balance', ...readBalanceBound(given.balance) }
@@ -99,34 +88,18 @@ function readBalanceBound(text: string): { atLeast?: string; atMost?: string } {
 
 const decimal = (text: string): string => formatUnits(parseUnits(text))
 
-function need(given: Given, option: Exclude<keyof Given, 'archive' | 'json'>): string {
-  const value = given[option]
-  if (value === undefined) throw new Error(`--${option} is missing\n\n${USAGE}`)
-  return value
-}
-
-await runCommand({
+await runCommands({
   usage: USAGE,
-  options: {
-    out: { type: 'string' },
-    key: { type: 'string' },
-    account: { type: 'string' },
-    role: { type: 'string' },
-    channel: { type: 'string' },
-    from: { type: 'string' },
-    to: { type: 'string' },
-    'at-least': { type: 'string' },
-    balance: { type: 'string' },
-    request: { type: 'string' },
-    bundle: { type: 'string' },
-    archive: { type: 'string', multiple: true },
-    json: { type: 'boolean' },
-    network: { type: 'string', default: `http://localhost:${environment().DEVNET_PORT}/deployment.json` },
-  },
+  options: OPTIONS,
   explain: explainDisclosure,
-  run: async (given, [name = '']) => {
-    const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
-    if (!command) throw new Error(USAGE)
-    console.log(await command(given))
+  commands: {
+    request: async (given) =>
+      writeRequest(await readQuestion(given), { out: need(given, 'out'), key: need(given, 'key') }),
+    verify: async (given) => {
+      const files = { request: need(given, 'request'), key: need(given, 'key'), bundle: need(given, 'bundle') }
+      const { network, archive: archives = [], json } = given
+      const { request, verified } = await verifyFiles({ ...files, network, archives })
+      return json ? presentVerifiedJson(request, verified) : presentVerified(request, verified)
+    },
   },
 })

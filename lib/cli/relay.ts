@@ -9,8 +9,8 @@ import { composeRelay, startRelay } from '#lib/server/relay.ts'
 import { startService } from '#lib/server/start.ts'
 import { discloseForOwner } from './client/delegated-disclosure.ts'
 import { explainDisclosure } from './client/disclosure.ts'
-import { openNetwork } from './client/participants.ts'
-import { runCommand } from './process/command.ts'
+import { NETWORK_OPTIONS, openNetworkOf } from './client/network-options.ts'
+import { runCommand, UsageError, type Values } from './process/command.ts'
 
 const USAGE = `npm run relay
 npm run relay -- release G... [--unverified]
@@ -72,46 +72,33 @@ function channelsOf({ CHANNEL_SEEDS, DATA_DIR }: Environment): Keypair[] {
   return seeds.map((seed) => Keypair.fromSecret(seed))
 }
 
-interface Disclosing {
-  request?: string | undefined
-  hash?: string[] | undefined
-  signature?: string | undefined
-  out?: string | undefined
-  archive?: string[] | undefined
-  network: string
-}
+const OPTIONS = {
+  unverified: { type: 'boolean', default: false },
+  request: { type: 'string' },
+  hash: { type: 'string', multiple: true },
+  signature: { type: 'string' },
+  out: { type: 'string' },
+  ...NETWORK_OPTIONS,
+} as const
 
-async function disclose({ request, hash: hashes, signature, out, archive, network }: Disclosing): Promise<void> {
+async function disclose(given: Values<typeof OPTIONS>): Promise<void> {
+  const { request, hash: hashes, signature, out } = given
   if (!request || !hashes || !signature || !out) {
-    throw new ConfigurationError(
-      'npm run relay -- disclose',
-      `needs --request, --hash, --signature and --out\n\n${USAGE}`,
-    )
+    throw new UsageError('npm run relay -- disclose needs --request, --hash, --signature and --out')
   }
   const channels = channelsOf(environment())
-  const archives = archive?.filter((url) => url !== 'none')
-  const opened = await openNetwork(network, undefined, archives)
-  console.log(await discloseForOwner(opened, channels, { request, hashes, signature, out }))
+  console.log(await discloseForOwner(await openNetworkOf(given), channels, { request, hashes, signature, out }))
 }
 
 await runCommand({
   usage: USAGE,
-  options: {
-    unverified: { type: 'boolean', default: false },
-    request: { type: 'string' },
-    hash: { type: 'string', multiple: true },
-    signature: { type: 'string' },
-    out: { type: 'string' },
-    archive: { type: 'string', multiple: true },
-    network: { type: 'string', default: `http://localhost:${environment().DEVNET_PORT}/deployment.json` },
-  },
+  options: OPTIONS,
   explain: (error) => (error instanceof DisclosureError ? explainDisclosure(error) : error),
   run: async (given, [verb, address]) => {
     if (verb === undefined) return await run()
     if (verb === 'disclose') return await disclose(given)
     if (verb !== 'release' || !isChannelAddress(address)) {
-      const verbs = 'takes no argument, release and a channel’s address, or disclose'
-      throw new ConfigurationError('npm run relay', `${verbs}\n\n${USAGE}`)
+      throw new UsageError('npm run relay takes no argument, release and a channel’s address, or disclose')
     }
     await release(address, given.unverified)
   },

@@ -9,21 +9,16 @@ import { formatUnits, parseUnits } from '#lib/text/money.ts'
 import { syncBalance } from '#lib/wallet/balance.ts'
 import { buildMerge, buildTransfer, buildWithdraw } from '#lib/wallet/calls.ts'
 import { type Holder, openHolder } from '#lib/wallet/keys.ts'
-import type { Prover } from '#lib/wallet/prover.ts'
 import type { SubmitCall } from '#lib/wallet/transaction.ts'
 import { authorize } from './client/delegated-disclosure.ts'
-import {
-  DELEGATION_OPTIONS,
-  DELEGATION_USAGE,
-  type DelegationOptions,
-  delegationCommands,
-} from './client/delegation-commands.ts'
+import { DELEGATION_OPTIONS, DELEGATION_USAGE, delegationCommands } from './client/delegation-commands.ts'
 import { explainDisclosure } from './client/disclosure.ts'
 import { answerRequest } from './client/disclosure-answer.ts'
-import { type ClientNetwork, enrol, openNetwork, requireFriendbot, sendAndWait } from './client/participants.ts'
+import { NETWORK_OPTIONS, NETWORK_USAGE, openNetworkOf } from './client/network-options.ts'
+import { type ClientNetwork, enrol, requireFriendbot, sendAndWait } from './client/participants.ts'
 import { makeStatement } from './client/statements.ts'
 import { connectWallet, signInWithWallet } from './client/wallet-session.ts'
-import { messageOf, runCommand } from './process/command.ts'
+import { messageOf, need, runCommands, type Values } from './process/command.ts'
 
 const USAGE = `Usage: npm run -s wallet -- <command> [options]
 
@@ -46,32 +41,28 @@ const USAGE = `Usage: npm run -s wallet -- <command> [options]
                                         its contractors
 ${DELEGATION_USAGE}
   --service URL   the payroll service (${environment().PUBLIC_URL}, from PUBLIC_URL or PORT)
-  --archive URL   an archive with the events that the RPC has dropped; may be repeated; none: use the RPC alone
-                  (default: the archive in the deployment document)
-  --network FILE_OR_URL
-                  the deployment document of the network
-                  (http://localhost:${environment().DEVNET_PORT}/deployment.json, from DEVNET_PORT)
-`
+${NETWORK_USAGE}`
 
-/** The options of a command. */
-interface Given extends DelegationOptions {
-  secret?: string | undefined
-  to?: string | undefined
-  amount?: string | undefined
-  request?: string | undefined
-  hash?: string[] | undefined
-  out?: string | undefined
-  from?: string | undefined
-  format?: string | undefined
-  session?: string | undefined
-  archive?: string[] | undefined
-  service: string
-  network: string
-}
+const OPTIONS = {
+  secret: { type: 'string' },
+  to: { type: 'string' },
+  amount: { type: 'string' },
+  request: { type: 'string' },
+  hash: { type: 'string', multiple: true },
+  out: { type: 'string' },
+  from: { type: 'string' },
+  format: { type: 'string' },
+  session: { type: 'string' },
+  ...DELEGATION_OPTIONS,
+  service: { type: 'string', default: environment().PUBLIC_URL },
+  ...NETWORK_OPTIONS,
+} as const
+
+type Given = Values<typeof OPTIONS>
 
 /** The client side on the command line: keys and amounts stay in this process. */
 const COMMANDS: Record<string, (given: Given) => Promise<string>> = {
-  ...delegationCommands<Given>({ need, signerOf, openNetwork: openNetworkOf, proving }),
+  ...delegationCommands({ signerOf, proving }),
   new: (given) =>
     proving(given, async (network) => {
       const signer = Keypair.random()
@@ -117,15 +108,6 @@ const COMMANDS: Record<string, (given: Given) => Promise<string>> = {
   },
 }
 
-/** The network of a command, with the archives that it names. */
-function openNetworkOf({ network, archive }: Given, prover?: Prover): Promise<ClientNetwork> {
-  return openNetwork(
-    network,
-    prover,
-    archive?.filter((url) => url !== 'none'),
-  )
-}
-
 /**
  * Runs a command that generates a proof. Configuration errors are found before any request to the network. Messages about
  * proofs go to standard error, so that standard output contains only the result.
@@ -169,14 +151,6 @@ function sponsored(given: Given, network: ClientNetwork, signer: Keypair): Submi
   }
 }
 
-type Option = Exclude<keyof Given, 'service' | 'network' | 'archive' | 'hash' | 'revoke'>
-
-function need(given: Given, option: Option): string {
-  const value = given[option]
-  if (value === undefined) throw new Error(`--${option} is missing\n\n${USAGE}`)
-  return value
-}
-
 function signerOf(given: Given): Keypair {
   return Keypair.fromSecret(need(given, 'secret'))
 }
@@ -186,35 +160,14 @@ async function send(network: ClientNetwork, signedXdr: string): Promise<string> 
   return 'done'
 }
 
-await runCommand({
+await runCommands({
   usage: USAGE,
-  options: {
-    secret: { type: 'string' },
-    to: { type: 'string' },
-    amount: { type: 'string' },
-    request: { type: 'string' },
-    hash: { type: 'string', multiple: true },
-    out: { type: 'string' },
-    from: { type: 'string' },
-    format: { type: 'string' },
-    session: { type: 'string' },
-    archive: { type: 'string', multiple: true },
-    ...DELEGATION_OPTIONS,
-    service: { type: 'string', default: environment().PUBLIC_URL },
-    network: { type: 'string', default: `http://localhost:${environment().DEVNET_PORT}/deployment.json` },
+  options: OPTIONS,
+  explain: (error, { network, service }) => {
+    if (error instanceof DisclosureError) return explainDisclosure(error)
+    // Fetch throws a TypeError whose cause has the code of the broken connection.
+    if (!(error instanceof TypeError && error.cause instanceof Error && 'code' in error.cause)) return messageOf(error)
+    return `${error.message}\nNothing answers at ${network} or ${service}: --network and --service name others.`
   },
-  explain: (error) => (error instanceof DisclosureError ? explainDisclosure(error) : messageOf(error)),
-  run: async (given, [name = '']) => {
-    const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
-    if (!command) throw new Error(USAGE)
-    console.log(
-      await command(given).catch((error: unknown) => {
-        if (!(error instanceof TypeError) || error.message !== 'fetch failed') throw error
-        const { network, service } = given
-        throw new Error(
-          `fetch failed\nNothing answers at ${network} or ${service}: --network and --service name others.`,
-        )
-      }),
-    )
-  },
+  commands: COMMANDS,
 })

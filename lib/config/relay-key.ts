@@ -1,5 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { z } from 'zod'
+import { parseJson } from '#lib/text/json.ts'
 
 const coordinate = z.string().regex(/^[A-Za-z0-9_-]{43}$/)
 const EC = z.object({ kty: z.literal('EC'), crv: z.literal('P-256'), x: coordinate, y: coordinate })
@@ -12,8 +13,9 @@ export type PublicRelayKey = z.output<typeof EC>
 export type PrivateRelayKey = z.output<typeof PRIVATE_RELAY_KEY>
 
 /** Parses a JWK; undefined if `text` is not one. */
-export const parsePublicRelayKey = (text: string): PublicRelayKey | undefined => parse(EC, text)
-export const parsePrivateRelayKey = (text: string): PrivateRelayKey | undefined => parse(PRIVATE_RELAY_KEY, text)
+export const parsePublicRelayKey = (text: string): PublicRelayKey | undefined => EC.safeParse(parseJson(text)).data
+export const parsePrivateRelayKey = (text: string): PrivateRelayKey | undefined =>
+  PRIVATE_RELAY_KEY.safeParse(parseJson(text)).data
 
 export function publicHalf({ kty, crv, x, y }: PrivateRelayKey): PublicRelayKey {
   return { kty, crv, x, y }
@@ -23,12 +25,4 @@ export function generateRelayKey(): PrivateRelayKey {
   return PRIVATE_RELAY_KEY.parse(
     generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ format: 'jwk' }),
   )
-}
-
-function parse<Schema extends z.ZodType>(schema: Schema, text: string): z.output<Schema> | undefined {
-  try {
-    return schema.parse(JSON.parse(text))
-  } catch {
-    return undefined
-  }
 }

@@ -1,5 +1,6 @@
 import { inLine, type Line, openLine } from '#lib/http/fairness.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
+import { perProcess } from '#lib/observability/per-process.ts'
 import { type Connection, connectPg, connectPglite, connectVercel, isPooledNeon } from './drivers.ts'
 import { sqlState, unreachable } from './errors.ts'
 import { withLastStatements } from './last-statements.ts'
@@ -77,7 +78,7 @@ export async function migrateStore(location: StoreLocation): Promise<void> {
 async function connect(location: StoreLocation): Promise<Connection> {
   const connection = await connectTo(location)
   const connections = 'directory' in location ? 1 : (location.connections ?? CONNECTIONS)
-  transactionLines().set(connection.database, openLine({ atOnce: Math.ceil(connections / 2), perOwner: 1 }))
+  transactionLines.set(connection.database, openLine({ atOnce: Math.ceil(connections / 2), perOwner: 1 }))
   return connection
 }
 
@@ -98,13 +99,7 @@ async function inTime(connecting: Promise<Connection>, patience: number | undefi
 
 const ATTEMPTS = 3
 
-// A build may bundle routes separately, so they share state through globalThis.
-const shared = globalThis as { payrollTransactions?: WeakMap<Database, Line> }
-
-function transactionLines(): WeakMap<Database, Line> {
-  shared.payrollTransactions ??= new WeakMap()
-  return shared.payrollTransactions
-}
+const transactionLines = perProcess('transactions', () => new WeakMap<Database, Line>())
 
 /**
  * Runs `work` in one SQL transaction, and retries it after a deadlock or a serialisation failure. Use only `tx` inside:
@@ -126,7 +121,7 @@ export async function transactFor<Result>(
   owner: string | symbol,
   work: (tx: Database) => Promise<Result>,
 ): Promise<Result> {
-  const line = transactionLines().get(db)
+  const line = transactionLines.get(db)
   return line ? await inLine(line, owner, () => attempt(db, work)) : await attempt(db, work)
 }
 

@@ -2,12 +2,10 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { type SQL, sql } from 'drizzle-orm'
 import { PgDialect } from 'drizzle-orm/pg-core'
 import { Pool } from 'pg'
+import { perProcess } from '#lib/observability/per-process.ts'
 import type { Database } from './schema.ts'
 
-// A build may bundle routes separately, so they share state through globalThis.
-const shared = globalThis as { payrollLastStatements?: AsyncLocalStorage<SQL[]> }
-shared.payrollLastStatements ??= new AsyncLocalStorage()
-const ofTransaction = shared.payrollLastStatements
+const ofTransaction = perProcess('last statements', () => new AsyncLocalStorage<SQL[]>())
 
 /**
  * Runs a statement at the end of the transaction in progress, for rows that every transfer changes: their locks are then

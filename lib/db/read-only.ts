@@ -4,10 +4,10 @@ import { drizzle as drizzlePg } from 'drizzle-orm/node-postgres'
 import { drizzle as drizzleVercel } from 'drizzle-orm/vercel-postgres'
 import { Pool } from 'pg'
 import { requireClient } from '#lib/http/current-response.ts'
+import { perProcess } from '#lib/observability/per-process.ts'
 import { type Database, schema } from './schema.ts'
 
-// A build may bundle routes separately, so they share state through globalThis.
-const shared = globalThis as { payrollReaders?: WeakMap<Database, Database> }
+const readers = perProcess('read-only databases', () => new WeakMap<Database, Database>())
 
 /**
  * The same database for lists, searches, files and metrics: each statement runs in a read-only transaction, which
@@ -15,9 +15,8 @@ const shared = globalThis as { payrollReaders?: WeakMap<Database, Database> }
  * and a transaction reads in its own.
  */
 export function readOnly(db: Database): Database {
-  shared.payrollReaders ??= new WeakMap()
-  const reader = shared.payrollReaders.get(db) ?? openReader(db)
-  shared.payrollReaders.set(db, reader)
+  const reader = readers.get(db) ?? openReader(db)
+  readers.set(db, reader)
   return reader
 }
 

@@ -1,5 +1,6 @@
 import type { AnyColumn, GetColumnData, Query } from 'drizzle-orm'
-import { inLine, type Line, openLine } from '#lib/http/fairness.ts'
+import { inLine, openLine } from '#lib/http/fairness.ts'
+import { perProcess } from '#lib/observability/per-process.ts'
 import type { Database } from './connection.ts'
 import { readOnly } from './read-only.ts'
 
@@ -40,10 +41,4 @@ export function rowsOf<Columns extends Record<string, AnyColumn>>(
  */
 const MOST_AT_ONCE = 3
 
-// A build may bundle routes separately, so they share state through globalThis.
-const shared = globalThis as { payrollLists?: Line }
-
-function listsLine(): Line {
-  shared.payrollLists ??= openLine({ atOnce: MOST_AT_ONCE })
-  return shared.payrollLists
-}
+const listsLine = () => perProcess('lists', () => openLine({ atOnce: MOST_AT_ONCE }))

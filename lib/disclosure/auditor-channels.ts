@@ -1,7 +1,7 @@
 import { AMOUNT_LIMIT, type Opening } from '#lib/wallet/commitment.ts'
 import type { Fields } from '#lib/wallet/decryption.ts'
-import { sharedSecret } from '#lib/wallet/encryption.ts'
-import { decodeField, FIELD } from '#lib/wallet/grumpkin.ts'
+import { sharedSecret, unmask } from '#lib/wallet/encryption.ts'
+import { decodeField } from '#lib/wallet/grumpkin.ts'
 import { addressToField } from '#lib/wallet/keys.ts'
 import { hash, lanes, TAG } from '#lib/wallet/poseidon.ts'
 import { WalletError } from '#lib/wallet/wallet-error.ts'
@@ -26,7 +26,7 @@ const saltOf = (fields: Fields) => ('sigma_a_new' in fields ? 'sigma_a_new' : 's
 export function readPayee(secrets: readonly bigint[], fields: Fields): ChannelReading | undefined {
   for (const secret of secrets) {
     const read = masksOf(TAG.auditorRecipient, secret, fields)
-    const [value, blinding] = [unmask(fields, 'v_tilde_aud_r', read?.[0]), unmask(fields, 'r_tilde_aud_r', read?.[1])]
+    const [value, blinding] = [valueIn(fields, 'v_tilde_aud_r', read?.[0]), valueIn(fields, 'r_tilde_aud_r', read?.[1])]
     if (value !== undefined && blinding !== undefined && value < AMOUNT_LIMIT) return { value, blinding }
   }
   return undefined
@@ -47,12 +47,12 @@ export function readPayer(secrets: readonly bigint[], fields: Fields, delegate?:
 function readSecretly(secret: bigint, fields: Fields, delegate: string | undefined): AuditedBalance | undefined {
   const masks = masksOf(TAG.auditorSender, secret, fields)
   const isDelegated = 'a_tilde_aud_s' in fields
-  const rest = unmask(fields, isDelegated ? 'a_tilde_aud_s' : 'b_tilde_aud_s', masks?.[1])
-  const blinding = unmask(fields, 'r_tilde_aud_s', masks?.[2])
+  const rest = valueIn(fields, isDelegated ? 'a_tilde_aud_s' : 'b_tilde_aud_s', masks?.[1])
+  const blinding = valueIn(fields, 'r_tilde_aud_s', masks?.[2])
   // With another secret, the value is in range only once in 2^127 times.
   if (rest === undefined || blinding === undefined || rest >= AMOUNT_LIMIT) return undefined
   const after = { value: rest, blinding }
-  const amount = unmask(fields, 'v_tilde_aud_s', masks?.[0])
+  const amount = valueIn(fields, 'v_tilde_aud_s', masks?.[0])
   if (isDelegated) return { amount, balance: undefined, allowance: after }
   const allowance = delegate === undefined ? undefined : readAllowance(secret, fields, delegate, amount)
   return { amount, balance: after, allowance }
@@ -67,7 +67,7 @@ function readAllowance(
 ): Opening | undefined {
   const escrow = shareWith(secret, fields)
   if (escrow === undefined) return undefined
-  const blinding = unmask(fields, 'r_a_tilde_aud_s', hash(TAG.allowanceEscrow, escrow, addressToField(spender)))
+  const blinding = valueIn(fields, 'r_a_tilde_aud_s', hash(TAG.allowanceEscrow, escrow, addressToField(spender)))
   return value === undefined || blinding === undefined ? undefined : { value, blinding }
 }
 
@@ -90,9 +90,9 @@ function shareWith(secret: bigint, fields: Fields): bigint | undefined {
   return ofEvent.get(secret)
 }
 
-function unmask(fields: Fields, name: string, mask: bigint | undefined): bigint | undefined {
-  const ciphertext = fieldIn(fields, name)
-  return ciphertext === undefined || mask === undefined ? undefined : (ciphertext - mask + FIELD) % FIELD
+function valueIn(fields: Fields, name: string, mask: bigint | undefined): bigint | undefined {
+  const ciphertext = fields[name]
+  return ciphertext instanceof Uint8Array && mask !== undefined ? attempt(() => unmask(ciphertext, mask)) : undefined
 }
 
 function fieldIn(fields: Fields, name: string): bigint | undefined {

@@ -3,11 +3,12 @@ import { readInstance, settingOf } from '#lib/stellar/asset.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import { readAuditorKey } from '#lib/wallet/account.ts'
 import type { ArchivedEvents, TokenArchive } from '#lib/wallet/archive.ts'
+import { isKey } from '#lib/wallet/commitment.ts'
 import { limitsOf } from '#lib/wallet/events.ts'
 import { WalletError } from '#lib/wallet/wallet-error.ts'
 import { DisclosureError } from './disclosure-error.ts'
 import { digest, fromArchive, readRecentEvents } from './ledger-event.ts'
-import { isKey, type LedgerEvent } from './payment.ts'
+import type { LedgerEvent } from './payment.ts'
 
 /** The position of an event on the ledger. */
 export type EventPlace = Pick<LedgerEvent, 'id' | 'ledger'>

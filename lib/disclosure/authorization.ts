@@ -1,7 +1,5 @@
-import { sha256 } from '@noble/hashes/sha2.js'
-import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js'
 import { encodeBase64 } from '#lib/text/base64.ts'
-import { type AuthorizedSigners, isSignedBy } from '#lib/wallet/manifest.ts'
+import { type AuthorizedSigners, hashText, isSignedBy } from '#lib/wallet/manifest.ts'
 import { type Signer, signatureOf } from '#lib/wallet/signer.ts'
 import type { EventReference } from './bundle.ts'
 import { DisclosureError } from './disclosure-error.ts'
@@ -51,5 +49,3 @@ export function requireAuthorization(
   const these = payments.length === 1 ? 'this payment' : `these ${payments.length} payments`
   throw new DisclosureError('not-authorized', `${account} has not signed the disclosure of ${these} for this request`)
 }
-
-const hashText = (text: string): string => bytesToHex(sha256(utf8ToBytes(text)))

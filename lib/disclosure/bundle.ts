@@ -1,6 +1,7 @@
 import { bytesToHex, hexToBytes } from '@noble/hashes/utils.js'
 import { z } from 'zod'
 import { decodeBase64, encodeBase64 } from '#lib/text/base64.ts'
+import { parseJson } from '#lib/text/json.ts'
 import { isCanonical } from '#lib/wallet/grumpkin.ts'
 import { DisclosureError } from './disclosure-error.ts'
 import type { Sealed } from './sealing.ts'
@@ -69,16 +70,10 @@ export function encodeBundles(bundles: readonly Bundle[]): string {
 
 /** @throws DisclosureError `bundle-invalid` */
 export function parseBundles(text: string): Bundle[] {
-  const parsed = FILE.safeParse(parseJson(text))
+  const content = parseJson(text)
+  if (content === undefined) throw new DisclosureError('bundle-invalid', 'the bundle is not JSON')
+  const parsed = FILE.safeParse(content)
   if (parsed.success) return parsed.data.bundles
   const reason = z.prettifyError(parsed.error).replaceAll('\n', ' ')
   throw new DisclosureError('bundle-invalid', `the bundle is malformed: ${reason}`, { cause: parsed.error })
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch (cause) {
-    throw new DisclosureError('bundle-invalid', 'the bundle is not JSON', { cause })
-  }
 }

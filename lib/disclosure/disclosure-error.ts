@@ -1,3 +1,5 @@
+import { CodedError } from '#lib/text/coded-error.ts'
+
 /** Why there is no disclosure, or why a bundle does not verify. */
 export type DisclosureErrorCode =
   // about the request
@@ -48,17 +50,6 @@ export type DisclosureErrorCode =
   /** the owner of a delegation has not signed this disclosure */
   | 'not-authorized'
 
-export class DisclosureError extends Error {
-  readonly code: DisclosureErrorCode
-
-  constructor(code: DisclosureErrorCode, message: string, options: ErrorOptions = {}) {
-    super(message, options)
-    this.name = 'DisclosureError'
-    this.code = code
-  }
-
-  /** A build or a frontend may bundle this file several times, so `instanceof` compares names. */
-  static override [Symbol.hasInstance](value: unknown): boolean {
-    return value instanceof Error && value.name === 'DisclosureError'
-  }
+export class DisclosureError extends CodedError<DisclosureErrorCode> {
+  static override readonly className = 'DisclosureError'
 }

@@ -1,9 +1,7 @@
 import type { rpc } from '@stellar/stellar-sdk'
+import { ledgerOf, readEvents } from '#lib/stellar/events.ts'
 import type { ArchivedEvent, TokenArchive } from '#lib/wallet/archive.ts'
 import type { LedgerEvent } from './payment.ts'
-
-/** Largest page of getEvents (stellar-rpc's limit). */
-export const PAGE = 10_000
 
 /** The events that match a filter, from a ledger that the RPC still has to the latest, in ledger order. */
 export async function readRecentEvents(
@@ -11,25 +9,11 @@ export async function readRecentEvents(
   filters: rpc.Api.EventFilter[],
   startLedger: number,
 ): Promise<LedgerEvent[]> {
-  const events: LedgerEvent[] = []
-  let page = await server.getEvents({ filters, limit: PAGE, startLedger })
-  for (;;) {
-    events.push(...eventsOf(page))
-    // A page that is not full may still end early: one request scans a limited number of ledgers.
-    if (page.events.length < PAGE && ledgerOf(page.cursor) >= page.latestLedger) return events
-    page = await server.getEvents({ filters, limit: PAGE, cursor: page.cursor })
-  }
+  const { events } = await readEvents(server, filters, { startLedger })
+  return events.map(fromRpc)
 }
 
-/**
- * The events in a page of the RPC. Some nodes also return those of calls that were rolled back inside a successful
- * transaction: a contract could make one up with its payer, so they are ignored.
- */
-export function eventsOf({ events }: rpc.Api.GetEventsResponse): LedgerEvent[] {
-  return events.filter(({ inSuccessfulContractCall }) => inSuccessfulContractCall !== false).map(fromRpc)
-}
-
-function fromRpc(event: rpc.Api.EventResponse): LedgerEvent {
+export function fromRpc(event: rpc.Api.EventResponse): LedgerEvent {
   return {
     id: event.id,
     contract: event.contractId?.toString() ?? '',
@@ -64,8 +48,7 @@ export function digest(event: LedgerEvent | undefined): string {
   return JSON.stringify(Object.entries(content).toSorted(([one], [other]) => (one < other ? -1 : 1)))
 }
 
-/** An event id's first part holds the ledger (SEP-35), its second the event's place in the operation. */
-export const ledgerOf = (id: string): number => Number(BigInt(id.split('-')[0] ?? '0') >> 32n)
+/** An event id's second part is the event's place in the operation (SEP-35). */
 const indexOf = (id: string): number => Number(id.split('-')[1])
 
 /**

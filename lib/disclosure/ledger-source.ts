@@ -1,10 +1,11 @@
 import type { rpc } from '@stellar/stellar-sdk'
+import { isCommitted, LARGEST_PAGE } from '#lib/stellar/events.ts'
 import { type ConfidentialAccount, readConfidentialAccounts } from '#lib/wallet/account.ts'
 import type { TokenArchive } from '#lib/wallet/archive.ts'
 import { type EventPlace, findAuditorKeys } from './auditor-keys.ts'
 import type { EventReference } from './bundle.ts'
 import { DisclosureError } from './disclosure-error.ts'
-import { digest, eventsOf, fromArchive, isOfOperation, PAGE } from './ledger-event.ts'
+import { digest, fromArchive, fromRpc, isOfOperation } from './ledger-event.ts'
 import type { LedgerEvent } from './payment.ts'
 
 /** The sources that a verifier reads and trusts: nothing on the ledger contradicts an archive that invents an event. */
@@ -45,10 +46,11 @@ export function openLedgerSource(
     if (found.status === 'NOT_FOUND') return 'dropped'
     const events: LedgerEvent[] = []
     const range = { startLedger: found.ledger, endLedger: found.ledger + 1 }
-    for (let page = await server.getEvents({ filters: [], limit: PAGE, ...range }); ; ) {
-      events.push(...eventsOf(page).filter(({ id, transaction: own }) => own === transaction && isOfOperation(id)))
-      if (page.events.length < PAGE) return events
-      page = await server.getEvents({ filters: [], limit: PAGE, cursor: page.cursor })
+    const isOwn = ({ id, transaction: own }: LedgerEvent) => own === transaction && isOfOperation(id)
+    for (let page = await server.getEvents({ filters: [], limit: LARGEST_PAGE, ...range }); ; ) {
+      events.push(...page.events.filter(isCommitted).map(fromRpc).filter(isOwn))
+      if (page.events.length < LARGEST_PAGE) return events
+      page = await server.getEvents({ filters: [], limit: LARGEST_PAGE, cursor: page.cursor })
     }
   }
 

@@ -1,8 +1,8 @@
 import { equalBytes } from '@noble/curves/utils.js'
 import type { DisclosureRole } from '#lib/prover/disclosure-circuits.ts'
 import { AMOUNT_LIMIT } from '#lib/wallet/commitment.ts'
-import { deriveEphemeral, sharedSecret } from '#lib/wallet/encryption.ts'
-import { decodeField, encodePoint, FIELD, H, multiply } from '#lib/wallet/grumpkin.ts'
+import { deriveEphemeral, sharedSecret, unmask } from '#lib/wallet/encryption.ts'
+import { decodeField, encodePoint, H, multiply } from '#lib/wallet/grumpkin.ts'
 import type { ConfidentialKeys } from '#lib/wallet/keys.ts'
 import { hash, lanes, TAG } from '#lib/wallet/poseidon.ts'
 import { DisclosureError } from './disclosure-error.ts'
@@ -52,8 +52,6 @@ export function openAsAuditor(
   const [mask] = lanes(tag, sharedSecret(secret, payment.ephemeralKey), decodeField(payment.salt))
   return opened(payment, unmask(payment.ciphertexts[role], mask))
 }
-
-const unmask = (ciphertext: Uint8Array, mask: bigint): bigint => (decodeField(ciphertext) - mask + FIELD) % FIELD
 
 const opened = (payment: Payment, value: bigint): OpenedPayment | undefined =>
   value < AMOUNT_LIMIT ? { payment, value } : undefined

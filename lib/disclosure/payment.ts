@@ -1,6 +1,6 @@
 import { Address, scValToNative, xdr } from '@stellar/stellar-sdk'
 import type { DisclosureRole } from '#lib/prover/disclosure-circuits.ts'
-import { decodeKey } from '#lib/wallet/commitment.ts'
+import { isKey } from '#lib/wallet/commitment.ts'
 import { isCanonical } from '#lib/wallet/grumpkin.ts'
 import { DisclosureError } from './disclosure-error.ts'
 
@@ -100,16 +100,6 @@ function fieldIn(fields: Record<string, unknown>, name: string): Uint8Array | un
 function pointIn(fields: Record<string, unknown>, name: string): Uint8Array | undefined {
   const value = fields[name]
   return value instanceof Uint8Array && isKey(value) ? new Uint8Array(value) : undefined
-}
-
-/** Whether these are the bytes of a public key: a point of the curve other than the identity. */
-export function isKey(bytes: Uint8Array): boolean {
-  try {
-    decodeKey(bytes)
-    return true
-  } catch {
-    return false
-  }
 }
 
 /** The account that a role discloses for. */

@@ -1,3 +1,4 @@
+import { escapeHtml } from '#lib/text/html.ts'
 import { formatUnits, parseUnits } from '#lib/text/money.ts'
 import { DECIMAL, type Report, type ReportColumn, type ReportRow } from './report.ts'
 
@@ -104,9 +105,6 @@ function sumOf(rows: readonly ReportRow[], at: number): string {
 
 const monthName = (month: string): string =>
   new Date(`${month}-01T00:00:00Z`).toLocaleDateString('en', { month: 'long', year: 'numeric', timeZone: 'UTC' })
-
-const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
-const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? character)
 
 const STYLE = `
 :root { color-scheme: light; --line: #d4d4d8; --quiet: #52525b; }

@@ -3,8 +3,9 @@ import { bytesToHex, hexToBytes } from '@noble/hashes/utils.js'
 import { StrKey } from '@stellar/stellar-sdk'
 import { z } from 'zod'
 import { DISCLOSURE_CIRCUITS, DISCLOSURE_ROLES, type DisclosureCircuit } from '#lib/prover/disclosure-circuits.ts'
+import { parseJson } from '#lib/text/json.ts'
 import { formatUnits, parseUnits } from '#lib/text/money.ts'
-import { AMOUNT_LIMIT, decodeKey } from '#lib/wallet/commitment.ts'
+import { AMOUNT_LIMIT, isKey } from '#lib/wallet/commitment.ts'
 import { encodeField, encodePoint, H, isCanonical, multiply } from '#lib/wallet/grumpkin.ts'
 import { drawSalt, type RandomSource } from '#lib/wallet/keys.ts'
 import { DisclosureError } from './disclosure-error.ts'
@@ -88,6 +89,7 @@ export function thresholdOf(request: DisclosureRequest): bigint | undefined {
  */
 export function parseRequest(text: string): DisclosureRequest {
   const content = parseJson(text)
+  if (content === undefined) throw invalid('it is not JSON')
   const parsed = REQUEST.safeParse(content)
   const key = keyOf(content)
   if (textsIn(content).some((value) => isSecret(value, key))) {
@@ -108,24 +110,12 @@ export function parseRequest(text: string): DisclosureRequest {
   return request
 }
 
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch (cause) {
-    throw invalid('it is not JSON', cause)
-  }
-}
-
 /** P_R, unless it is off the curve or the identity, which everyone could decrypt for. */
 function keyOf(content: unknown): Uint8Array | undefined {
   const { key } = typeof content === 'object' && content !== null && 'key' in content ? content : { key: undefined }
-  try {
-    const bytes = hexToBytes(typeof key === 'string' ? key : '')
-    decodeKey(bytes)
-    return bytes
-  } catch {
-    return undefined
-  }
+  if (typeof key !== 'string' || !/^[0-9a-f]{128}$/i.test(key)) return undefined
+  const bytes = hexToBytes(key)
+  return isKey(bytes) ? bytes : undefined
 }
 
 /** A Stellar seed, or the secret of the request's key in any field. */

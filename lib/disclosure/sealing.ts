@@ -1,6 +1,6 @@
-import { AMOUNT_LIMIT, decodeKey } from '#lib/wallet/commitment.ts'
-import { sharedSecret } from '#lib/wallet/encryption.ts'
-import { decodeField, encodeField, encodePoint, FIELD, H, isCanonical, multiply } from '#lib/wallet/grumpkin.ts'
+import { AMOUNT_LIMIT, isKey } from '#lib/wallet/commitment.ts'
+import { mask, sharedSecret, unmask } from '#lib/wallet/encryption.ts'
+import { decodeField, encodePoint, H, isCanonical, multiply } from '#lib/wallet/grumpkin.ts'
 import { hash, type TAG } from '#lib/wallet/poseidon.ts'
 import { DisclosureError } from './disclosure-error.ts'
 
@@ -21,8 +21,8 @@ export interface Addressee {
 
 /** @param secret r_d, random and not 0 */
 export function seal(tag: SealTag, value: bigint, { key, nonce }: Addressee, secret: bigint): Sealed {
-  const mask = hash(tag, sharedSecret(secret, key), decodeField(nonce))
-  return { key: encodePoint(multiply(H, secret)), value: encodeField((value + mask) % FIELD) }
+  const hide = hash(tag, sharedSecret(secret, key), decodeField(nonce))
+  return { key: encodePoint(multiply(H, secret)), value: mask(value, hide) }
 }
 
 /**
@@ -30,18 +30,10 @@ export function seal(tag: SealTag, value: bigint, { key, nonce }: Addressee, sec
  * @throws DisclosureError `cannot-decrypt`
  */
 export function unseal(tag: SealTag, sealed: Sealed, secret: bigint, nonce: Uint8Array): bigint {
-  if (!isReadable(sealed)) throw new DisclosureError('cannot-decrypt', 'the sealed value has no valid key')
-  const mask = hash(tag, sharedSecret(secret, sealed.key), decodeField(nonce))
-  const value = (decodeField(sealed.value) - mask + FIELD) % FIELD
+  if (!isKey(sealed.key) || !isCanonical(sealed.value)) {
+    throw new DisclosureError('cannot-decrypt', 'the sealed value has no valid key')
+  }
+  const value = unmask(sealed.value, hash(tag, sharedSecret(secret, sealed.key), decodeField(nonce)))
   if (value >= AMOUNT_LIMIT) throw new DisclosureError('cannot-decrypt', 'the sealed value is out of range')
   return value
-}
-
-function isReadable({ key, value }: Sealed): boolean {
-  try {
-    decodeKey(key)
-    return isCanonical(value)
-  } catch {
-    return false
-  }
 }

@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises'
 import { Account, type Keypair } from '@stellar/stellar-sdk'
 import type { Transfer } from '#drizzle/schema/transfers.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
@@ -102,7 +103,7 @@ export function openGranting(depositor: Depositor & { tracker: Tracker }): Grant
     const deadline = now().getTime() + patience
     const outcome = turn.then(() => attempt(db, claim, deadline))
     turn = outcome.catch(() => undefined)
-    return await Promise.race([outcome, elapse(patience)])
+    return await Promise.race([outcome, setTimeout(patience, undefined, { ref: false })])
   }
 
   async function attempt(
@@ -114,7 +115,7 @@ export function openGranting(depositor: Depositor & { tracker: Tracker }): Grant
     while (left() > 0) {
       const ended = await step(db, claim, left).catch(async (error: unknown): Promise<'again'> => {
         log('error', 'faucet', { account: claim.account, failure: describeFailure(error) })
-        await new Promise((resolve) => setTimeout(resolve, depositor.network.pollMs))
+        await setTimeout(depositor.network.pollMs)
         return 'again'
       })
       if (ended !== 'again') return ended
@@ -190,6 +191,3 @@ export function openGranting(depositor: Depositor & { tracker: Tracker }): Grant
 /** Thrown inside the SQL transaction to roll it back. */
 class Taken extends Error {}
 class Returned extends Error {}
-
-const elapse = (milliseconds: number) =>
-  new Promise<undefined>((resolve) => setTimeout(resolve, milliseconds, undefined).unref())

@@ -1,11 +1,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { ServerResponse } from 'node:http'
+import { perProcess } from '#lib/observability/per-process.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
 
-// A build bundles this file twice, for startup and for the routes.
-const shared = globalThis as { payrollResponse?: AsyncLocalStorage<ServerResponse> }
-shared.payrollResponse ??= new AsyncLocalStorage()
-const current = shared.payrollResponse
+const current = perProcess('response', () => new AsyncLocalStorage<ServerResponse>())
 
 /** Makes the response that `work` produces available to the code it runs. */
 export function withResponse<Result>(response: ServerResponse, work: () => Result): Result {

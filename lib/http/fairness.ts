@@ -1,4 +1,5 @@
 import { setImmediate } from 'node:timers/promises'
+import { perProcess } from '#lib/observability/per-process.ts'
 import { Refusal, type RefusalCode } from '#lib/refusal/refusal.ts'
 
 /**
@@ -95,9 +96,6 @@ function admit(line: Line): void {
 
 const full = ({ limits: { code, message } }: Line) => new Refusal(code, message, { retryAfter: 1 })
 
-// A build may bundle routes separately, so they share state through globalThis.
-const shared = globalThis as { payrollTurns?: Line; payrollPages?: Line; payrollUsers?: Line; payrollBodies?: Bodies }
-
 const BUSY = { code: 'busy', message: 'the service is busy: try again' } as const
 const ENDLESS = { maxWaiting: Number.POSITIVE_INFINITY, waitMs: Number.POSITIVE_INFINITY }
 
@@ -109,8 +107,8 @@ type Kind = 'page' | 'refusal' | 'open body' | 'small body' | 'large body' | 'ro
  * milliseconds each. One piece of work of each kind starts per turn, and cheap requests are served in between.
  */
 export async function takeTurn(kind: Kind): Promise<void> {
-  shared.payrollTurns ??= openLine({ ...ENDLESS, ...BUSY, perOwner: 1 })
-  await inLine(shared.payrollTurns, kind, () => setImmediate())
+  const turns = perProcess('turns', () => openLine({ ...ENDLESS, ...BUSY, perOwner: 1 }))
+  await inLine(turns, kind, () => setImmediate())
 }
 
 /**
@@ -118,8 +116,8 @@ export async function takeTurn(kind: Kind): Promise<void> {
  * @throws Refusal `busy` if 256 pages are waiting
  */
 export async function takePageTurn(): Promise<void> {
-  shared.payrollPages ??= openLine({ ...ENDLESS, ...BUSY, atOnce: 1, maxWaiting: 255 })
-  await inLine(shared.payrollPages, 'page', () => takeTurn('page'))
+  const pages = perProcess('pages', () => openLine({ ...ENDLESS, ...BUSY, atOnce: 1, maxWaiting: 255 }))
+  await inLine(pages, 'page', () => takeTurn('page'))
 }
 
 /**
@@ -128,8 +126,8 @@ export async function takePageTurn(): Promise<void> {
  */
 export async function shareSlots<Result>(user: string, request: () => Promise<Result>): Promise<Result> {
   const message = 'too many requests from this user are in progress'
-  shared.payrollUsers ??= openLine({ perOwner: 4, maxWaiting: 500, code: 'rate-limited', message })
-  return await inLine(shared.payrollUsers, user, request)
+  const users = perProcess('users', () => openLine({ perOwner: 4, maxWaiting: 500, code: 'rate-limited', message }))
+  return await inLine(users, user, request)
 }
 
 /** The maximum size in bytes of all request bodies that wait to be parsed. */
@@ -163,8 +161,7 @@ export async function receiveBody(
   limit: number,
   turn: (size: number) => Kind,
 ): Promise<Uint8Array> {
-  shared.payrollBodies ??= { held: new Set(), bytes: 0 }
-  const bodies = shared.payrollBodies
+  const bodies = perProcess('bodies', (): Bodies => ({ held: new Set(), bytes: 0 }))
   const refused = Promise.withResolvers<never>()
   // It may be rejected between two chunks, when nothing awaits it. An unhandled rejection would end the process.
   refused.promise.catch(() => undefined)

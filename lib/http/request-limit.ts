@@ -1,3 +1,4 @@
+import { perProcess } from '#lib/observability/per-process.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
 import { clientOf } from './client-address.ts'
 
@@ -17,8 +18,7 @@ interface Allowance {
   at: number
 }
 
-// A build may bundle routes separately, so they share state through globalThis.
-const shared = globalThis as { payrollAllowances?: Map<string, Allowance> }
+const requests = perProcess('request allowances', () => new Map<string, Allowance>())
 
 /** Kinds are counted separately: a client with no password attempts left still sees the sign-in page. */
 type Kind = keyof typeof PER_SECOND
@@ -42,8 +42,7 @@ export function requireUserRequestLeft(user: string, now = performance.now()): v
 }
 
 function requireLeft(kind: Kind, client: string, message: string, now: number): void {
-  shared.payrollAllowances ??= new Map()
-  const wait = takeRequest(shared.payrollAllowances, `${kind} ${client}`, now, PER_SECOND[kind])
+  const wait = takeRequest(requests, `${kind} ${client}`, now, PER_SECOND[kind])
   if (wait > 0) throw new Refusal('rate-limited', message, { retryAfter: wait })
 }
 

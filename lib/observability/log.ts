@@ -1,18 +1,14 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { inspect, stripVTControlCharacters } from 'node:util'
+import { perProcess } from './per-process.ts'
 
 /** The fields of a log line: IDs, hashes, reasons, counts. Envelopes, tokens, keys and amounts are never logged. */
 type LogFields = Record<string, string | number | boolean | undefined>
 
 type Level = 'info' | 'error'
 
-// A build bundles this file twice, for startup and for the routes, and both write log lines of one request.
-const shared = globalThis as {
-  payrollLogFields?: AsyncLocalStorage<LogFields>
-  payrollConsole?: Pick<Console, 'log' | 'error'>
-}
-shared.payrollLogFields ??= new AsyncLocalStorage()
-const current = shared.payrollLogFields
+const current = perProcess('log fields', () => new AsyncLocalStorage<LogFields>())
+const captured = perProcess('console', (): { console?: Pick<Console, 'log' | 'error'> } => ({}))
 
 /** Adds `fields` to every line that `work` logs. */
 export function withLogFields<Result>(fields: LogFields, work: () => Result): Result {
@@ -28,7 +24,7 @@ export function currentRequestId(): string | undefined {
 /** Writes a JSON line to standard output (`info`) or standard error (`error`). Long fields are truncated. */
 export function log(level: Level, event: string, fields: LogFields = {}): void {
   const line = serialize({ time: new Date().toISOString(), level, event, ...current.getStore(), ...fields })
-  const output = shared.payrollConsole ?? console
+  const output = captured.console ?? console
   if (level === 'error') output.error(line)
   else output.log(line)
 }
@@ -56,7 +52,7 @@ const LEVELS = { log: 'info', info: 'info', debug: 'info', warn: 'error', error:
 export function captureConsole(): () => void {
   const { log: info, error } = console
   const methods = { ...console }
-  shared.payrollConsole = { log: info.bind(console), error: error.bind(console) }
+  captured.console = { log: info.bind(console), error: error.bind(console) }
   for (const [method, level] of Object.entries(LEVELS) as [keyof typeof LEVELS, Level][]) {
     console[method] = (...parts: unknown[]) => log(level, 'console', { message: parts.map(describePart).join(' ') })
   }
@@ -66,7 +62,7 @@ export function captureConsole(): () => void {
   process.on('warning', warn)
   return () => {
     for (const method of Object.keys(LEVELS) as (keyof typeof LEVELS)[]) console[method] = methods[method]
-    delete shared.payrollConsole
+    delete captured.console
     process.off('warning', warn)
     for (const listener of listeners) process.on('warning', listener)
   }

@@ -1,4 +1,5 @@
 import { Counter, collectDefaultMetrics, Histogram, type Metric, Registry } from 'prom-client'
+import { perProcess } from './per-process.ts'
 
 /** A value of a family with its labels. `suffix` distinguishes the series of a histogram. */
 export interface Sample {
@@ -17,17 +18,11 @@ export interface Family {
 
 export const METRICS_TYPE = Registry.PROMETHEUS_CONTENT_TYPE
 
-// A build may bundle startup and routes separately, so they share state through globalThis.
-const shared = globalThis as { payrollMetrics?: ReturnType<typeof createMetrics> }
-
 /**
  * The counters of this process. Counts that must survive the process or be the same on all instances come from the
  * database. Label values are closed sets, because each combination stays in memory until the process ends.
  */
-export function metrics() {
-  shared.payrollMetrics ??= createMetrics()
-  return shared.payrollMetrics
-}
+export const metrics = () => perProcess('metrics', createMetrics)
 
 function createMetrics() {
   const registry = new Registry()

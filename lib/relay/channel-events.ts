@@ -1,6 +1,7 @@
 import { Address, type rpc, scValToNative, xdr } from '@stellar/stellar-sdk'
 import { z } from 'zod'
 import { partsOf } from '#lib/db/parts.ts'
+import { type Events, readEvents } from '#lib/stellar/events.ts'
 import { ledgerUnreachable } from '#lib/stellar/ledger-error.ts'
 import type { Network } from '#lib/stellar/network.ts'
 import type { Fields } from '#lib/wallet/decryption.ts'
@@ -20,7 +21,7 @@ export interface TokenEvent {
   fields: Fields
 }
 
-/** Largest page of getEvents. */
+/** Events per request. Larger pages would parse for longer than other requests should wait. */
 const PAGE = 1_000
 
 const HEALTH = z.object({ oldestLedger: z.number().int(), latestLedger: z.number().int() })
@@ -94,22 +95,11 @@ async function readHistory({ network }: EventSource): Promise<{ firstLedger: num
 }
 
 /** The token's events with one of these lists of topics, from a ledger up to the RPC's latest. @throws LedgerError */
-async function readPages({ network, token }: EventSource, startLedger: number, lists: string[][][]) {
+function readPages({ network, token }: EventSource, startLedger: number, lists: string[][][]): Promise<Events> {
   const filters = lists.map((topics): rpc.Api.EventFilter => ({ type: 'contract', contractIds: [token], topics }))
-  const events: rpc.Api.EventResponse[] = []
-  let from: { startLedger: number } | { cursor: string } = { startLedger }
-  for (;;) {
-    const page: rpc.Api.GetEventsResponse = await network.server
-      .getEvents({ filters, limit: PAGE, ...from })
-      .catch((error: unknown) => {
-        throw ledgerUnreachable(error)
-      })
-    events.push(...page.events)
-    const isComplete = page.events.length < PAGE && ledgerOf(page.cursor) >= page.latestLedger
-    if (isComplete || ('cursor' in from && from.cursor === page.cursor))
-      return { events, latestLedger: page.latestLedger }
-    from = { cursor: page.cursor }
-  }
+  return readEvents(network.server, filters, { startLedger }, PAGE).catch((error: unknown) => {
+    throw ledgerUnreachable(error)
+  })
 }
 
 const nameOf = (topics: xdr.ScVal[]): unknown => topics[0] && scValToNative(topics[0])
@@ -121,9 +111,6 @@ function decode({ txHash, ledger, topic, value }: rpc.Api.EventResponse): TokenE
   const [from = '', to = ''] = addresses.slice(-2)
   return { hash: txHash, ledger, channel, from, to, fields: scValToNative(value) }
 }
-
-/** A cursor is an event id: its first part holds ledger, transaction and operation (SEP-35). */
-const ledgerOf = (cursor: string): number => Number(BigInt(cursor.split('-')[0] ?? '0') >> 32n)
 
 const topicOf = (address: string): string => Address.fromString(address).toScVal().toXdr('base64')
 

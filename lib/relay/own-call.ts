@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises'
 import { readAccount } from '#lib/stellar/account.ts'
 import { isContested, lookUp, send } from '#lib/stellar/transaction.ts'
 import type { SignedCall } from '#lib/wallet/transaction.ts'
@@ -47,7 +48,7 @@ export async function submitOwnCall(
     if (performance.now() - changedAt > STALL_MS) {
       throw new ItemError('ledger-stalled', 'the RPC shows no new ledger')
     }
-    await new Promise((resolve) => setTimeout(resolve, network.pollMs))
+    await setTimeout(network.pollMs)
   }
 }
 

@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises'
 import { transact } from '#lib/db/connection.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { cancelReservation, reserve } from './channel.ts'
@@ -68,7 +69,7 @@ function openShift({ times, signal }: Relay, message: ItemMessage): Shift {
     isLate: () => performance.now() > deadline,
     pause: async (seconds = times.retry) => {
       const until = performance.now() + seconds * 1000
-      while (performance.now() < until && !isStopped()) await new Promise((resolve) => setTimeout(resolve, 50))
+      while (performance.now() < until && !isStopped()) await setTimeout(50)
     },
   }
 }

@@ -6,6 +6,7 @@ import { readWindow } from '#lib/archive/source.ts'
 import { readPresent } from '#lib/db/clock.ts'
 import { innermostReason } from '#lib/db/errors.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
+import { perProcess } from '#lib/observability/per-process.ts'
 import { readRelayState } from '#lib/relay/channel-state.ts'
 import { readLatestLedger } from '#lib/stellar/latest-ledger.ts'
 import { formatUnits } from '#lib/text/money.ts'
@@ -85,10 +86,7 @@ export interface FoundProblem {
   cause: string | undefined
 }
 
-// A build may bundle routes and pages separately, so they share state through globalThis.
-const shared = globalThis as { payrollProblems?: WeakMap<Service['settings'], FoundProblem[]> }
-shared.payrollProblems ??= new WeakMap()
-const found = shared.payrollProblems
+const found = perProcess('problems', () => new WeakMap<Service['settings'], FoundProblem[]>())
 
 /** The problems that the last checks of this process found. The checks run whenever `readiness` is called. */
 export const foundProblems = ({ settings }: Pick<Service, 'settings'>): readonly FoundProblem[] =>

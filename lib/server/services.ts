@@ -4,6 +4,7 @@ import type { DirectoryContext } from '#lib/directory/context.ts'
 import type { ConfidentialAccounts } from '#lib/directory/contractors/registration.ts'
 import type { Faucet } from '#lib/faucet/faucet.ts'
 import type { Vault } from '#lib/faucet/vault.ts'
+import { perProcess } from '#lib/observability/per-process.ts'
 import type { BatchContext } from '#lib/relay/job.ts'
 import type { Network } from '#lib/stellar/network.ts'
 import type { Sponsor } from '#lib/transfers/sponsor.ts'
@@ -30,18 +31,17 @@ export interface Service {
   now: () => Date
 }
 
-// A build may bundle startup and routes separately, so they share state through globalThis.
-const shared = globalThis as { payrollService?: Promise<Service> }
+const shared = perProcess('service', (): { service?: Promise<Service> } => ({}))
 
 /** Makes `starting` the service of this process. */
 export function provideService(starting: Promise<Service>): void {
-  shared.payrollService = starting
+  shared.service = starting
 }
 
 /** The service of this process, once it has started. */
 export function service(): Promise<Service> {
-  if (!shared.payrollService) throw new Error('the service has not been started')
-  return shared.payrollService
+  if (!shared.service) throw new Error('the service has not been started')
+  return shared.service
 }
 
 /** The context of the directory's verbs in this service. */

@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises'
 import { readAccount } from '#lib/stellar/account.ts'
 import { requestFriendbot } from '#lib/stellar/friendbot.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
@@ -34,7 +35,7 @@ export async function ensureXlm(funder: Funder, address: string, least: bigint):
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
     if ((await readXlm(funder, address)) !== before) return true
     if (refusal) throw refusal
-    await new Promise((resolve) => setTimeout(resolve, funder.network.pollMs))
+    await setTimeout(funder.network.pollMs)
   }
   throw new LedgerError('unavailable', `friendbot responded, but the balance of ${address} is unchanged`)
 }

@@ -54,7 +54,8 @@ export async function fetchDocument(source: string): Promise<DeploymentDocument>
   return readDocument(text)
 }
 
-async function readSource(source: string): Promise<string> {
+/** The text of a file, or at an http(s) URL. */
+export async function readSource(source: string): Promise<string> {
   if (!/^https?:\/\//.test(source)) return await readFile(source, 'utf8')
   const response = await fetch(source, { signal: AbortSignal.timeout(30_000) })
   if (!response.ok) throw new Error(`its server responded with ${response.status}`)

@@ -1,3 +1,5 @@
+import { CodedError } from '#lib/text/coded-error.ts'
+
 /**
  * Why the ledger could not be read. `unavailable`: the RPC or friendbot did not respond, or its response is unusable; a
  * later attempt may succeed. `foreign-contract`: the configured contract is not a confidential token over a Stellar asset.
@@ -5,19 +7,8 @@
 export type LedgerErrorCode = 'unavailable' | 'foreign-contract'
 
 /** Thrown by everything that reads the ledger. The API answers it with 503 or 501. */
-export class LedgerError extends Error {
-  readonly code: LedgerErrorCode
-
-  constructor(code: LedgerErrorCode, message: string, options: ErrorOptions = {}) {
-    super(message, options)
-    this.name = 'LedgerError'
-    this.code = code
-  }
-
-  /** A build bundles this file several times, so `instanceof` compares names. */
-  static override [Symbol.hasInstance](value: unknown): boolean {
-    return value instanceof Error && value.name === 'LedgerError'
-  }
+export class LedgerError extends CodedError<LedgerErrorCode> {
+  static override readonly className = 'LedgerError'
 }
 
 /** The error for a response that is missing or does not match its request. */

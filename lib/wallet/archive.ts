@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { ledgerOf } from '#lib/stellar/events.ts'
 import { WalletError } from './wallet-error.ts'
 
 /** An event of the token as an archive keeps it. XDR is base64. */
@@ -146,8 +147,6 @@ interface LedgerRange {
   from?: number | undefined
   to?: number | undefined
 }
-
-const ledgerOf = (id: string) => Number(BigInt(id.slice(0, 19)) >> 32n)
 
 const isWithin = (ledger: number, { from = 0, to = Number.POSITIVE_INFINITY }: LedgerRange) =>
   ledger >= from && ledger <= to

@@ -1,11 +1,11 @@
 import { type Keypair, xdr } from '@stellar/stellar-sdk'
 import type { ConfidentialAccount } from './account.ts'
+import { readParties } from './account.ts'
 import { type Balance, merge } from './balance.ts'
 import { checkAmount, commit, type Opening } from './commitment.ts'
 import type { Deployment, TokenOnNetwork } from './deployment.ts'
 import { encodePoint } from './grumpkin.ts'
 import type { AnyHolder } from './keys.ts'
-import { readParties } from './parties.ts'
 import { addressOf, type Signer } from './signer.ts'
 import {
   invoke,

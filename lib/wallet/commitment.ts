@@ -61,3 +61,13 @@ export function decodeKey(bytes: Uint8Array): Point {
   if (point.is0()) throw new WalletError('malformed', 'the identity is not a public key')
   return point
 }
+
+/** Whether these are the bytes of a public key: a point of the curve other than the identity. */
+export function isKey(bytes: Uint8Array): boolean {
+  try {
+    decodeKey(bytes)
+    return true
+  } catch {
+    return false
+  }
+}

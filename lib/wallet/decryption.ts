@@ -1,6 +1,6 @@
 import { AMOUNT_LIMIT, type Opening } from './commitment.ts'
-import { sharedSecret } from './encryption.ts'
-import { decodeField, FIELD } from './grumpkin.ts'
+import { sharedSecret, unmask } from './encryption.ts'
+import { decodeField } from './grumpkin.ts'
 import { hash, TAG } from './poseidon.ts'
 import { WalletError } from './wallet-error.ts'
 
@@ -14,14 +14,14 @@ export type Fields = Readonly<Record<string, unknown>>
 export function decryptTransfer(vk: bigint, fields: Fields): Opening | undefined {
   const secret = sharedSecret(vk, bytesOf(fields, 'r_e_point', 'r_e'))
   const salt = saltOf(fields)
-  const value = unmask(fields, hash(TAG.transferAmount, secret, salt), 'v_tilde')
+  const value = unmask(bytesOf(fields, 'v_tilde'), hash(TAG.transferAmount, secret, salt))
   return plausible({ value, blinding: hash(TAG.transferBlinding, secret, salt) })
 }
 
 /** The sender's balance after a transfer, a withdrawal or a delegation, from the sender's `vk`; undefined for another key. */
 export function decryptBalance(vk: bigint, fields: Fields): Opening | undefined {
   const salt = fieldOf(fields, 'sigma')
-  const value = unmask(fields, hash(TAG.balance, vk, salt), 'b_tilde')
+  const value = unmask(bytesOf(fields, 'b_tilde'), hash(TAG.balance, vk, salt))
   return plausible({ value, blinding: hash(TAG.spendBlinding, vk, salt) })
 }
 
@@ -31,7 +31,7 @@ export function decryptBalance(vk: bigint, fields: Fields): Opening | undefined 
  */
 export function decryptAllowance(delegationKey: bigint, fields: Fields): Opening | undefined {
   const salt = fieldOf(fields, 'allowance_salt')
-  const value = unmask(fields, hash(TAG.allowance, delegationKey, salt), 'a_tilde')
+  const value = unmask(bytesOf(fields, 'a_tilde'), hash(TAG.allowance, delegationKey, salt))
   return plausible({ value, blinding: hash(TAG.allowanceBlinding, delegationKey, salt) })
 }
 
@@ -39,9 +39,6 @@ export function decryptAllowance(delegationKey: bigint, fields: Fields): Opening
 export const saltOf = (fields: Fields): bigint => fieldOf(fields, 'sigma', 'sigma_a_new')
 
 const plausible = (opening: Opening): Opening | undefined => (opening.value < AMOUNT_LIMIT ? opening : undefined)
-
-const unmask = (fields: Fields, by: bigint, ...names: string[]): bigint =>
-  (fieldOf(fields, ...names) - by + FIELD) % FIELD
 
 const fieldOf = (fields: Fields, ...names: string[]): bigint => decodeField(bytesOf(fields, ...names))
 

@@ -1,5 +1,6 @@
 import { rpc } from '@stellar/stellar-sdk'
 import { z } from 'zod'
+import { parseJson } from '#lib/text/json.ts'
 import { type EventArchive, openHttpArchive, type TokenArchive } from './archive.ts'
 import type { RandomSource } from './keys.ts'
 import type { Prover } from './prover.ts'
@@ -68,14 +69,6 @@ export function parseDeployment(source: string, text: string): DeploymentDocumen
   const { data, error } = DOCUMENT.safeParse(parseJson(text))
   if (data) return data
   throw new WalletError('deployment-invalid', `${source} is not a deployment document: ${z.prettifyError(error)}`)
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 /**

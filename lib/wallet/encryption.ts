@@ -1,6 +1,6 @@
 import { equalBytes } from '@noble/curves/utils.js'
 import { checkAmount, checkBlinding, commit, decodeKey, type Opening, subtractAmount } from './commitment.ts'
-import { encodeField, encodePoint, FIELD, H, multiply } from './grumpkin.ts'
+import { decodeField, encodeField, encodePoint, FIELD, H, multiply } from './grumpkin.ts'
 import type { ConfidentialKeys } from './keys.ts'
 import { hash, lanes, TAG } from './poseidon.ts'
 import type { SpendWitness } from './prover.ts'
@@ -114,3 +114,6 @@ export function deriveEphemeral(vk: bigint, salt: bigint): bigint {
 }
 
 export const mask = (value: bigint, by: bigint): Uint8Array => encodeField((value + by) % FIELD)
+
+/** The value that `mask` hid. */
+export const unmask = (ciphertext: Uint8Array, by: bigint): bigint => (decodeField(ciphertext) - by + FIELD) % FIELD

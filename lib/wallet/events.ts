@@ -1,4 +1,5 @@
 import { type rpc, scValToNative, xdr } from '@stellar/stellar-sdk'
+import { ledgerOf, readEvents } from '#lib/stellar/events.ts'
 import { reachLedger } from '#lib/stellar/ledger-error.ts'
 import type { ArchivedEvent, EventArchive } from './archive.ts'
 import type { Fields } from './decryption.ts'
@@ -16,9 +17,6 @@ export interface AccountEvent {
   /** Hex hash of the transaction, the outer one under a fee bump. */
   transaction: string
 }
-
-/** Largest page of getEvents (stellar-rpc's limit). */
-const PAGE = 10_000
 
 /**
  * The token's events that concern an account, in ledger order, up to the latest ledger, and the cursor to continue
@@ -111,17 +109,10 @@ async function readRecentEvents(
   address: string,
   from: { startLedger: number } | { cursor: string },
 ): Promise<AccountHistory> {
-  const filters = accountFilters(deployment.token, address)
-  const events: AccountEvent[] = []
-  let start = from
-  for (;;) {
-    const page = await reachLedger(deployment.rpc.getEvents({ filters, limit: PAGE, ...start }))
-    events.push(...page.events.map(decodeEvent))
-    // A page that is not full may still end early: one request scans a limited number of ledgers.
-    const complete = page.events.length < PAGE && ledgerOf(page.cursor) >= page.latestLedger
-    if (complete || ('cursor' in start && start.cursor === page.cursor)) return { events, cursor: page.cursor }
-    start = { cursor: page.cursor }
-  }
+  const { events, cursor } = await reachLedger(
+    readEvents(deployment.rpc, accountFilters(deployment.token, address), from),
+  )
+  return { events: events.map(decodeEvent), cursor }
 }
 
 /**
@@ -179,8 +170,5 @@ function decodeArchived(
     throw new WalletError('archive-unavailable', `the archive ${name} returned an event that cannot be read`, { cause })
   }
 }
-
-/** A cursor is an event id: its first part holds ledger, transaction and operation (SEP-35). */
-const ledgerOf = (cursor: string): number => Number(BigInt(cursor.split('-')[0] ?? '0') >> 32n)
 
 const symbol = (text: string): string => xdr.ScVal.scvSymbol(text).toXdr('base64')

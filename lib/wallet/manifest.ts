@@ -133,7 +133,8 @@ export function isSignedBy(message: string, signature: string, account: Authoriz
   )
 }
 
-const hashText = (text: string): string => bytesToHex(sha256(utf8ToBytes(text)))
+/** SHA-256 of the text in UTF-8, in hex. */
+export const hashText = (text: string): string => bytesToHex(sha256(utf8ToBytes(text)))
 
 function sortBy<Row>(rows: readonly Row[], key: (row: Row) => string): Row[] {
   return rows.toSorted((left, right) => (key(left) < key(right) ? -1 : 1))

@@ -1,3 +1,5 @@
+import { CodedError } from '#lib/text/coded-error.ts'
+
 /** Why the wallet refuses an operation. */
 export type WalletErrorCode =
   /** an amount, key, point or call argument is out of range or badly encoded */
@@ -33,20 +35,13 @@ interface WalletErrorOptions extends ErrorOptions {
   contractError?: number | undefined
 }
 
-export class WalletError extends Error {
-  readonly code: WalletErrorCode
+export class WalletError extends CodedError<WalletErrorCode> {
+  static override readonly className = 'WalletError'
   /** Number of the contract's error, such as 3506 for a proof that is wrong or stale. */
   readonly contractError: number | undefined
 
   constructor(code: WalletErrorCode, message: string, { contractError, ...options }: WalletErrorOptions = {}) {
-    super(message, options)
-    this.name = 'WalletError'
-    this.code = code
+    super(code, message, options)
     this.contractError = contractError
-  }
-
-  /** A build or a frontend may bundle this file several times, so `instanceof` compares names. */
-  static override [Symbol.hasInstance](value: unknown): boolean {
-    return value instanceof Error && value.name === 'WalletError'
   }
 }

@@ -7,6 +7,7 @@ import { type ArchiveContext, ingest, ingestSoon } from '#lib/archive/ingest.ts'
 import { covers } from '#lib/archive/ranges.ts'
 import { archiveFamilies } from '#lib/dashboard/archive-metrics.ts'
 import type { Database } from '#lib/db/connection.ts'
+import { perProcess } from '#lib/observability/per-process.ts'
 import { openNetwork } from '#lib/stellar/network.ts'
 import { cloneDatabase, type TestDatabase } from '../support/database.ts'
 import { accountAt, CONTRACTS, type EventRpc, startEventRpc } from '../support/event-rpc.ts'
@@ -380,12 +381,12 @@ describe('resets', () => {
 
 test('starts a background round at most once in half a minute', async () => {
   addTransfers(9)
-  const shared = globalThis as { payrollIngestedAt?: number }
-  delete shared.payrollIngestedAt
+  const lastRound = perProcess('archive round', (): { at?: number } => ({}))
+  delete lastRound.at
   ingestSoon(context)
   await expect.poll(async () => (await openArchive(db, CONTRACTS.token))?.ingestedThrough).toBe(fake.latestLedger)
   const { requests } = fake
   ingestSoon(context)
-  delete shared.payrollIngestedAt
+  delete lastRound.at
   expect(fake.requests).toBe(requests)
 })

@@ -1,12 +1,13 @@
 import { expect, test } from 'vitest'
 import { openArchive } from '#lib/archive/history.ts'
 import { enrol } from '#lib/cli/client/participants.ts'
+import { perProcess } from '#lib/observability/per-process.ts'
 import { preparePayment } from '../directory/payment.ts'
 import { openTestService } from '../support/test-service.ts'
 
 test('ingests after a settlement, without waiting for the chore', async () => {
-  const shared = globalThis as { payrollIngestedAt?: number }
-  delete shared.payrollIngestedAt
+  const lastRound = perProcess('archive round', (): { at?: number } => ({}))
+  delete lastRound.at
   const service = await openTestService({ ledger: 'embedded', choresEveryMs: 0 })
   try {
     const payee = await enrol(service.ledger.network)
@@ -17,7 +18,7 @@ test('ingests after a settlement, without waiting for the chore', async () => {
       .poll(async () => await openArchive(service.db, token))
       .toMatchObject({ firstLedger: expect.any(Number) })
   } finally {
-    delete shared.payrollIngestedAt
+    delete lastRound.at
     await service.close()
   }
 })

@@ -135,6 +135,14 @@ describe('POST /auth/sep10/verify', () => {
     expect(await response.json()).toEqual({ error: expect.stringContaining(message), code: expect.any(String) })
   })
 
+  test.each([
+    [{}, 'transaction-required'],
+    [{ transaction: '' }, 'transaction-invalid'],
+    [{ transaction: 5 }, 'transaction-invalid'],
+  ])('responds to %j with %s', async (body, code) => {
+    expect(await (await present(body)).json()).toEqual({ error: 'transaction required', code })
+  })
+
   test('responds 415 to another content type', async () => {
     expect((await present('transaction=x', 'text/plain')).status).toBe(415)
   })

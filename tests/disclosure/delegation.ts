@@ -1,9 +1,8 @@
 import { type ClientNetwork, sendAndWait } from '#lib/cli/client/participants.ts'
-import { readDelegations } from '#lib/wallet/account.ts'
+import { readDelegations, readParties } from '#lib/wallet/account.ts'
 import { buildDelegation, signSpending } from '#lib/wallet/calls.ts'
 import type { Opening } from '#lib/wallet/commitment.ts'
 import type { Holder } from '#lib/wallet/keys.ts'
-import { readParties } from '#lib/wallet/parties.ts'
 import { openAllowance, proveDelegatedTransfer } from '#lib/wallet/spending.ts'
 
 /** Lets `spender` pay `amount` (base units) from the owner's balance. */

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { simplify } from '../openapi.ts'
+import type { JsonSchema } from '../operation-refusals.ts'
 
 /** A field of a body, a response or a query, as the reference shows it. */
 export interface Field {
@@ -8,24 +9,6 @@ export interface Field {
   type: string
   isRequired: boolean
   description: string
-}
-
-interface JsonSchema {
-  type?: string
-  format?: string
-  enum?: readonly unknown[]
-  const?: unknown
-  properties?: Record<string, JsonSchema>
-  required?: readonly string[]
-  items?: JsonSchema
-  anyOf?: readonly JsonSchema[]
-  description?: string
-  minimum?: number
-  maximum?: number
-  minLength?: number
-  maxLength?: number
-  minItems?: number
-  maxItems?: number
 }
 
 /** The fields of an object's schema, each followed by the fields within it. */

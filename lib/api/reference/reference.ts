@@ -4,6 +4,7 @@ import { CALLERS } from '../caller.ts'
 import { OPERATIONS } from '../interface.ts'
 import { GROUPS, type Operation, type RequestSpec, type ResponseSpec } from '../operation.ts'
 import { refusalsOf } from '../operation-refusals.ts'
+import { headersOf } from '../presentation.ts'
 import { type Field, fieldsOf } from './fields.ts'
 
 export type { Field }
@@ -87,19 +88,12 @@ function describeQuery(query: RequestSpec<z.ZodType>): Parameter[] {
   return describeRequest(query).fields.map((field) => ({ ...field, example: String(query.example[field.name] ?? '') }))
 }
 
-const HEADERS = {
-  link: ['Link: the next page, if there is one (RFC 8288)'],
-  'link and total': [
-    'Link: the next page, if there is one (RFC 8288)',
-    'X-Total-Count: the number of records, if `limit` is given',
-  ],
-}
-
-function describeResponse({ description, schema, example, paged, cached }: ResponseSpec<z.ZodType>) {
+function describeResponse(response: ResponseSpec<z.ZodType>) {
+  const { description, schema, example } = response
   return {
     description,
     fields: schema instanceof z.ZodNever ? [] : fieldsOf(schema, 'output'),
     example: typeof example === 'string' ? example : JSON.stringify(example, null, 2),
-    headers: [...(paged ? HEADERS[paged] : []), ...(cached ? ['ETag: the version of the content (RFC 9110)'] : [])],
+    headers: Object.entries(headersOf(response)).map(([name, header]) => `${name}: ${header.description}`),
   }
 }

@@ -1,6 +1,7 @@
 import type { AuthorizationServer } from 'oauth4webapi'
 import { z } from 'zod'
 import { describeFailure, log } from '#lib/observability/log.ts'
+import { perProcess } from '#lib/observability/per-process.ts'
 import { fetchCapped, requireSecure, unreachable } from './provider-request.ts'
 
 /** How long a discovery document is cached, and so how late a provider's new endpoints are noticed. */
@@ -30,8 +31,7 @@ interface CachedDocument {
   until: number
 }
 
-// A build may bundle the routes separately, so they share state through the process.
-const shared = globalThis as { discoveries?: Map<string, CachedDocument> }
+const documents = perProcess('discovery documents', () => new Map<string, CachedDocument>())
 
 /**
  * Returns the issuer's discovery document (OpenID Connect Discovery 1.0 §4), cached for an hour: anyone can start a
@@ -39,13 +39,12 @@ const shared = globalThis as { discoveries?: Map<string, CachedDocument> }
  * @throws Refusal `unavailable`
  */
 export async function discover(issuer: string): Promise<Discovered> {
-  shared.discoveries ??= new Map()
-  const cached = shared.discoveries.get(issuer)
+  const cached = documents.get(issuer)
   const { document } = cached !== undefined && Date.now() < cached.until ? cached : keep(issuer, cached?.document)
   try {
     return await document
   } catch (cause) {
-    if (shared.discoveries.get(issuer)?.document === document) shared.discoveries.delete(issuer)
+    if (documents.get(issuer)?.document === document) documents.delete(issuer)
     throw unreachable(cause)
   }
 }
@@ -58,7 +57,7 @@ function keep(issuer: string, older: Promise<Discovered> | undefined): CachedDoc
     return older
   })
   const fresh: CachedDocument = { document, until: Date.now() + CACHE_MS }
-  shared.discoveries?.set(issuer, fresh)
+  documents.set(issuer, fresh)
   return fresh
 }
 

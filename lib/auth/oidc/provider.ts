@@ -1,4 +1,5 @@
 import { createRemoteJWKSet, customFetch, errors, type JWTVerifyGetKey } from 'jose'
+import { perProcess } from '#lib/observability/per-process.ts'
 import { discover } from './discovery.ts'
 import { fetchCapped, isSecure, PROVIDER_TIMEOUT_MS, requireSecure, unreachable } from './provider-request.ts'
 
@@ -29,7 +30,7 @@ export interface Provider {
  * One key set per address and process: jose caches the keys and limits the requests per set. A set outlives the discovery
  * document that named it.
  */
-const shared = globalThis as { providerKeys?: Map<string, JWTVerifyGetKey> }
+const keySets = perProcess('provider keys', () => new Map<string, JWTVerifyGetKey>())
 
 /** @throws Refusal `unavailable` while discovery is needed and fails */
 export async function openProvider({ jwksUrl, issuer }: ProviderSettings): Promise<Provider> {
@@ -39,9 +40,8 @@ export async function openProvider({ jwksUrl, issuer }: ProviderSettings): Promi
 }
 
 function openKeys(address: string): JWTVerifyGetKey {
-  shared.providerKeys ??= new Map()
-  const keys = shared.providerKeys.get(address) ?? fetchKeys(address)
-  shared.providerKeys.set(address, keys)
+  const keys = keySets.get(address) ?? fetchKeys(address)
+  keySets.set(address, keys)
   return keys
 }
 

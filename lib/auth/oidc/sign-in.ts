@@ -1,21 +1,14 @@
 import { jwtVerify } from 'jose'
 import { z } from 'zod'
+import { describeFailure, log } from '#lib/observability/log.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
+import { bodyWith, isEmail } from '#lib/text/plain-text.ts'
 import { type Identity, MAX_TOKEN_LENGTH, mintSession, type SessionSettings, type SignedIn } from '../session.ts'
 import { openProvider, type ProviderSettings } from './provider.ts'
-import { askUserinfo } from './userinfo.ts'
-import { verifiedEmail } from './verified-email.ts'
+import { fetchCapped } from './provider-request.ts'
 
 /** The body of POST /auth/idp. */
-export const providerToken = z.object(
-  {
-    token: z
-      .string('token required')
-      .min(1, 'token required')
-      .meta({ description: 'an access token of the identity provider' }),
-  },
-  'token required',
-)
+export const providerToken = bodyWith('token', 'an access token of the identity provider')
 
 /** The `typ` headers of access tokens (RFC 9068 §2.1). The same keys sign logout tokens, which have another type. */
 const ACCESS_TOKEN_TYPES: ReadonlySet<unknown> = new Set([undefined, 'JWT', 'jwt', 'at+jwt', 'application/at+jwt'])
@@ -75,6 +68,40 @@ export async function verifyAccessToken(
   const claims =
     payload[provider.emailClaim] === undefined && userinfo ? await askUserinfo(userinfo, token, sub) : payload
   return { identity: { kind: 'idp', sub, issuer: provider.issuer, ...verifiedEmail(provider, claims) }, expiresAt }
+}
+
+const CLAIMS = z.record(z.string(), z.unknown())
+
+/**
+ * Requests the claims of an access token from the userinfo endpoint (OpenID Connect Core 1.0 §5.3). Returns no claims
+ * if the request fails or the response is for a user other than `sub`, which must not be used (§5.3.2): signing in does
+ * not need an email.
+ */
+async function askUserinfo(endpoint: URL, token: string, sub: string): Promise<Record<string, unknown>> {
+  try {
+    const response = await fetchCapped(endpoint.href, { authorization: `Bearer ${token}` })
+    if (response.status !== 200) throw new Error(`userinfo responded with ${response.status}`)
+    const claims = CLAIMS.parse(await response.json())
+    if (claims.sub !== sub) throw new Error('userinfo is for another user')
+    return claims
+  } catch (error) {
+    log('info', 'userinfo', { failure: describeFailure(error) })
+    return {}
+  }
+}
+
+/**
+ * Returns the email among `claims` if the provider has verified it: `<claim>_verified`, or `email_verified` for a custom
+ * claim without such a sibling, is `true` and not the string.
+ */
+function verifiedEmail(
+  { emailClaim }: Pick<ProviderSettings, 'emailClaim'>,
+  claims: Record<string, unknown>,
+): { email?: string } {
+  const email = claims[emailClaim]
+  const verified = claims[`${emailClaim}_verified`] ?? claims.email_verified
+  if (verified !== true || typeof email !== 'string') return {}
+  return isEmail(email) ? { email } : {}
 }
 
 /** OpenID Connect Core §2: at most 255 ASCII characters. */

@@ -1,24 +1,14 @@
-import { z } from 'zod'
 import type { Database } from '#lib/db/connection.ts'
 import { readAccountAuth } from '#lib/stellar/account.ts'
 import type { EntryReader } from '#lib/stellar/entries.ts'
+import { bodyWith } from '#lib/text/plain-text.ts'
 import { mintSession, type SessionSettings, type SignedIn } from '../session.ts'
 import type { Sep10Settings } from './challenge.ts'
 import { claimChallenge } from './claim.ts'
 import { checkClientSignatures, readChallenge } from './verification.ts'
 
-const required = 'transaction required'
-
 /** The body of POST /auth/sep10/verify. */
-export const signedChallenge = z.object(
-  {
-    transaction: z
-      .string(required)
-      .min(1, required)
-      .meta({ description: 'the challenge with the wallet’s signature, base64 XDR' }),
-  },
-  required,
-)
+export const signedChallenge = bodyWith('transaction', 'the challenge with the wallet’s signature, base64 XDR')
 
 /**
  * Exchanges a signed challenge (base64 XDR) for a session of its account. A challenge can be used once; a refusal does not

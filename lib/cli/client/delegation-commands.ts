@@ -1,10 +1,12 @@
 import { readFile } from 'node:fs/promises'
 import type { Keypair } from '@stellar/stellar-sdk'
+import { z } from 'zod'
 import { openSeals } from '#lib/sdk/own-seals.ts'
 import { matchPayees, type Payee } from '#lib/sdk/payees.ts'
 import type { PayrollClient } from '#lib/sdk/payroll-client.ts'
 import { runBatch } from '#lib/sdk/run.ts'
 import { sponsorCall } from '#lib/sdk/sponsored-call.ts'
+import { readSource } from '#lib/setup/document.ts'
 import { formatUnits, parseUnits } from '#lib/text/money.ts'
 import { syncBalance } from '#lib/wallet/balance.ts'
 import { buildDelegation, buildRevocation } from '#lib/wallet/calls.ts'
@@ -14,9 +16,10 @@ import { openHolder } from '#lib/wallet/keys.ts'
 import { sealPayout } from '#lib/wallet/seal.ts'
 import { requireTrusted } from '#lib/wallet/trusted-relay.ts'
 import { WalletError } from '#lib/wallet/wallet-error.ts'
+import { need, type Values } from '../process/command.ts'
 import { readAmounts } from './amounts-file.ts'
+import { type NETWORK_OPTIONS, openNetworkOf } from './network-options.ts'
 import type { ClientNetwork } from './participants.ts'
-import { readRelayDocument } from './relay-document.ts'
 import { signRun } from './run-signature.ts'
 import { sealsFile } from './seals-file.ts'
 import { connectWallet } from './wallet-session.ts'
@@ -54,16 +57,13 @@ export const DELEGATION_OPTIONS = {
   revoke: { type: 'boolean' },
 } as const
 
-type OptionName = Exclude<keyof typeof DELEGATION_OPTIONS, 'revoke'>
-
-export type DelegationOptions = { [Name in OptionName]?: string | undefined } & { revoke?: boolean | undefined }
+/** The values of these options, and of those that all commands share. */
+type Given = Values<typeof DELEGATION_OPTIONS> &
+  Values<typeof NETWORK_OPTIONS> & { amount?: string | undefined; service: string }
 
 /** Shared with the other commands. */
-interface Tools<Given> {
-  /** the value of a required option */
-  need(given: Given, option: OptionName | 'amount'): string
+interface Tools {
   signerOf(given: Given): Keypair
-  openNetwork(given: Given): Promise<ClientNetwork>
   /** runs a command that generates a proof */
   proving(given: Given, command: (network: ClientNetwork) => Promise<string>): Promise<string>
 }
@@ -72,19 +72,26 @@ interface Tools<Given> {
  * The relay that the user trusts: it is named by --relay-document, or else by the deployment document.
  * @throws WalletError `relay-unknown`
  */
-async function trustedRelay(given: DelegationOptions, network: ClientNetwork): Promise<RelayDocument> {
+async function trustedRelay(given: Given, network: ClientNetwork): Promise<RelayDocument> {
   if (given['relay-document'] !== undefined) return await readRelayDocument(given['relay-document'])
   if (network.relay) return network.relay
   throw new WalletError('relay-unknown', 'the deployment document names no relay: use --relay-document')
 }
 
+/**
+ * Reads a relay's document, a file or a URL: that of its host, or a deployment document that names it.
+ * @throws WalletError `relay-unknown` for a document without a relay
+ */
+async function readRelayDocument(source: string): Promise<RelayDocument> {
+  const document: unknown = JSON.parse(await readSource(source))
+  const { data: named } = z.object({ relay: RELAY_DOCUMENT }).safeParse(document)
+  const relay = named?.relay ?? RELAY_DOCUMENT.safeParse(document).data
+  if (relay) return relay
+  throw new WalletError('relay-unknown', `${source} names no relay: it has no publicKey and channels`)
+}
+
 /** The commands about delegations to the relay's channels, by name. */
-export function delegationCommands<Given extends DelegationOptions & { service: string }>({
-  need,
-  signerOf,
-  openNetwork,
-  proving,
-}: Tools<Given>): Record<string, (given: Given) => Promise<string>> {
+export function delegationCommands({ signerOf, proving }: Tools): Record<string, (given: Given) => Promise<string>> {
   const openRun = async (given: Given, network: ClientNetwork) => {
     const [signer, batch] = [signerOf(given), need(given, 'batch')]
     const relay = await trustedRelay(given, network)
@@ -111,11 +118,11 @@ export function delegationCommands<Given extends DelegationOptions & { service: 
       }),
     revoke: async (given) => {
       const [signer, spender] = [signerOf(given), need(given, 'spender')]
-      return (await buildRevocation(await openNetwork(given), signer, spender)).signedXdr
+      return (await buildRevocation(await openNetworkOf(given), signer, spender)).signedXdr
     },
     delegations: async (given) => {
       const signer = signerOf(given)
-      const network = await openNetwork(given)
+      const network = await openNetworkOf(given)
       const holder = openHolder(signer, network.token)
       const spenders = [...(await readPastDelegations(network, holder)).keys()]
       const { delegations, latestLedger } = await readOwnDelegations(network, holder, spenders)
@@ -132,12 +139,12 @@ export function delegationCommands<Given extends DelegationOptions & { service: 
     seal: async (given) => {
       const publicKey = RELAY_DOCUMENT.shape.publicKey.parse(JSON.parse(need(given, 'relay')))
       const [batch, contractor, spender] = [need(given, 'batch'), need(given, 'contractor'), need(given, 'spender')]
-      const trusted = await trustedRelay(given, await openNetwork(given))
+      const trusted = await trustedRelay(given, await openNetworkOf(given))
       await requireTrusted(trusted, { publicKey, channels: [spender] })
       return await sealPayout(publicKey, { batch, contractor, spender }, parseUnits(need(given, 'amount')))
     },
     manifest: async (given) => {
-      const run = await openRun(given, await openNetwork(given))
+      const run = await openRun(given, await openNetworkOf(given))
       const { amounts, seals } = given
       if (amounts === undefined || seals === undefined) {
         console.error('Without --amounts and --seals, the payees and seals are those that the API has.')

@@ -1,20 +1,15 @@
-import { readFile } from 'node:fs/promises'
+import { setTimeout } from 'node:timers/promises'
 import { Keypair, TransactionBuilder } from '@stellar/stellar-sdk'
 import { requireSameKeys } from '#lib/prover/node/network-keys.ts'
 import { prover as standIn } from '#lib/prover/stand-in.ts'
+import { readSource } from '#lib/setup/document.ts'
 import { requestFriendbot } from '#lib/stellar/friendbot.ts'
 import { reachLedger } from '#lib/stellar/ledger-error.ts'
 import type { TokenArchive } from '#lib/wallet/archive.ts'
 import { EMPTY } from '#lib/wallet/balance.ts'
 import { buildDeposit, buildMerge, buildRegister } from '#lib/wallet/calls.ts'
 import type { Opening } from '#lib/wallet/commitment.ts'
-import {
-  type Deployment,
-  fetchDeployment,
-  openDeployment,
-  parseDeployment,
-  type RelayDocument,
-} from '#lib/wallet/deployment.ts'
+import { type Deployment, openDeployment, parseDeployment, type RelayDocument } from '#lib/wallet/deployment.ts'
 import { type Holder, openHolder } from '#lib/wallet/keys.ts'
 import type { Prover } from '#lib/wallet/prover.ts'
 import type { SubmitCall } from '#lib/wallet/transaction.ts'
@@ -38,8 +33,7 @@ export interface TestNetwork extends ClientNetwork {
 
 /** The deployment document at `source`, a file or an http(s) URL. */
 export async function readDeployment(source: string) {
-  const isUrl = /^https?:\/\//.test(source)
-  return isUrl ? await fetchDeployment(source) : parseDeployment(source, await readFile(source, 'utf8'))
+  return parseDeployment(source, await readSource(source))
 }
 
 /**
@@ -140,7 +134,7 @@ export async function endow(
     const refusal = await sendAndWait(network, deposit.signedXdr).catch((error: unknown) => error)
     if (refusal === undefined) break
     if (!(refusal instanceof NotTaken) || turn === TURNS) throw refusal
-    await new Promise((resolve) => setTimeout(resolve, TURN_MS))
+    await setTimeout(TURN_MS)
   }
   const received = { spendable: EMPTY.spendable, receiving: { value: amount, blinding: 0n } }
   const merge = await buildMerge(network, holder.signer, received)

@@ -1,4 +1,5 @@
 import { createCipheriv, randomBytes } from 'node:crypto'
+import { setTimeout } from 'node:timers/promises'
 import type { Keypair } from '@stellar/stellar-sdk'
 import { deriveKey } from '#lib/auth/shared-secret.ts'
 import { type components, type PayrollClient, pages, take } from '#lib/sdk/payroll-client.ts'
@@ -62,7 +63,7 @@ export async function followBatch(
     if (JSON.stringify(progress) !== lastReport) tell(progress)
     lastReport = JSON.stringify(progress)
     if (progress.status === 'completed' || progress.status === 'failed') return progress
-    await new Promise((resolve) => setTimeout(resolve, 250))
+    await setTimeout(250)
   }
 }
 

@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises'
 import { z } from 'zod'
 import { type PayrollClient, take } from '#lib/sdk/payroll-client.ts'
 
@@ -14,7 +15,7 @@ export async function awaitRelay(base: string, say: (line: string) => void): Pro
     if (relay.ok && relay.problem === undefined) return undefined
     problem = relay.problem ?? problem
     if (attempt === 0) say('Waiting for the relay to create its channel accounts …')
-    await new Promise((resolve) => setTimeout(resolve, 1_000))
+    await setTimeout(1_000)
   }
   return problem
 }
@@ -51,6 +52,6 @@ export async function runRelayBatch(
       say(`The relay's batch is ${status}${error === undefined ? '' : `: ${error}`}`)
       return status
     }
-    await new Promise((resolve) => setTimeout(resolve, 250))
+    await setTimeout(250)
   }
 }

@@ -8,24 +8,57 @@ interface Command<Options extends ParseArgsOptionsConfig> {
   options: Options
   run(values: Values<Options>, positionals: string[]): Promise<void> | void
   /** the text for an error other than a ConfigurationError; by default its message */
-  explain?: (error: unknown) => unknown
+  explain?: (error: unknown, values: Partial<Values<Options>>) => unknown
 }
 
-type Values<Options extends ParseArgsOptionsConfig> = ReturnType<typeof parseArgs<{ options: Options }>>['values']
+export type Values<Options extends ParseArgsOptionsConfig> = ReturnType<
+  typeof parseArgs<{ options: Options }>
+>['values']
 
 /** Runs the command of this process. If it fails, prints the reason without a stack and exits with 1. */
 export async function runCommand<const Options extends ParseArgsOptionsConfig>(
   command: Command<Options>,
 ): Promise<void> {
   const { usage, options, run, explain = messageOf } = command
+  let values: Partial<Values<Options>> = {}
   try {
     const parsed = parseArgs({ options: { ...options, help: { type: 'boolean' } }, allowPositionals: true })
     if ('help' in parsed.values) return console.log(usage)
-    await run(parsed.values as Values<Options>, parsed.positionals)
+    const given = parsed.values as Values<Options>
+    values = given
+    await run(given, parsed.positionals)
   } catch (error) {
-    console.error(error instanceof ConfigurationError ? error.message : explain(error))
+    if (error instanceof UsageError) console.error(`${error.message}\n\n${usage}`.trimStart())
+    else console.error(error instanceof ConfigurationError ? error.message : explain(error, values))
     process.exit(1)
   }
+}
+
+/** Runs the command that the first argument names, and prints its result. */
+export function runCommands<const Options extends ParseArgsOptionsConfig>(
+  given: Omit<Command<Options>, 'run'> & {
+    commands: Readonly<Record<string, (values: Values<Options>) => Promise<string>>>
+  },
+): Promise<void> {
+  const { commands } = given
+  return runCommand({
+    ...given,
+    run: async (values, [name = '']) => {
+      const command = Object.hasOwn(commands, name) ? commands[name] : undefined
+      if (!command) throw new UsageError()
+      console.log(await command(values))
+    },
+  })
+}
+
+/** The command was called in another way than its usage says, which is printed below the message. */
+export class UsageError extends Error {}
+
+/** The value of a required option. */
+export function need<Name extends string>(values: { readonly [_ in Name]?: string | undefined }, option: Name): string {
+  const value = values[option]
+  if (value === undefined) throw new UsageError(`--${option} is missing`)
+  return value
 }
 
 export function messageOf(error: unknown): unknown {

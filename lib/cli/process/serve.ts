@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
+import { setTimeout } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { buildIfStale } from '../build.ts'
 
@@ -53,7 +54,7 @@ export async function startServing(
       child.kill('SIGKILL')
       throw new Error(`the service does not respond at ${base}`)
     }
-    await new Promise((resolve) => setTimeout(resolve, 100))
+    await setTimeout(100)
   }
   return { pid: child.pid ?? 0, stop: () => end(child, 'SIGTERM'), kill: () => end(child, 'SIGKILL') }
 }

@@ -1,13 +1,12 @@
 import { xdr } from '@stellar/stellar-sdk'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { ProofUnchecked } from '../host/proofs.ts'
-import { readAccount, withSequence, writeAccount } from '../state/account.ts'
+import { readAccount, withSequence, withSigners, writeAccount } from '../state/account.ts'
 import { metaChanges } from '../state/entry.ts'
 import type { LedgerContext } from '../state/ledger-context.ts'
 import { accountKey } from '../state/ledger-key.ts'
 import type { State } from '../state/state.ts'
 import type { Envelope, Inner } from '../transaction/envelope.ts'
-import { removeOneTimeSigner, removeOneTimeSigners } from '../transaction/one-time-signers.ts'
 import { applyOperation, type OperationOutcome, refused, resultsWith } from '../transaction/operations/operation.ts'
 import type { Failure, InnerOutcome } from '../transaction/results.ts'
 import { checkSignatures, type SignatureChecker } from '../transaction/signatures.ts'
@@ -155,4 +154,24 @@ function rejected(inner: Inner, outcome: Failure, changesBefore: xdr.LedgerEntry
 
 function operationMeta(layer: State, events: xdr.ContractEvent[]): xdr.OperationMetaV2 {
   return new xdr.OperationMetaV2({ ext: xdr.ExtensionPoint.v0(), changes: metaChanges(layer.changes()), events })
+}
+
+/**
+ * A pre-authorized transaction hash can be used once: it is removed from every source account, even if the transaction
+ * fails.
+ */
+function removeOneTimeSigners(inner: Inner, state: State, sequence: number): void {
+  const sources = new Set([inner.source, ...inner.tx.operations.map((operation) => sourceOf(operation, inner))])
+  for (const source of sources) removeOneTimeSigner(source, inner.hash, state, sequence)
+}
+
+function removeOneTimeSigner(account: string, hash: Uint8Array, state: State, sequence: number): void {
+  const entry = readAccount(state, account)
+  const remaining = entry?.signers.filter(({ key }) => !isHash(key, hash))
+  if (entry && remaining && remaining.length < entry.signers.length)
+    writeAccount(state, withSigners(entry, remaining), sequence)
+}
+
+function isHash(key: xdr.SignerKey, hash: Uint8Array): boolean {
+  return key.type === 'signerKeyTypePreAuthTx' && Buffer.compare(key.preAuthTx.value, hash) === 0
 }

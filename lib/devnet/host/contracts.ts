@@ -1,14 +1,21 @@
 import type { xdr } from '@stellar/stellar-sdk'
-import { assetContract } from './asset-contract/functions.ts'
+import { administrativeFunctions } from './asset-contract/administrative-functions.ts'
+import { readFunctions } from './asset-contract/read-functions.ts'
+import { transferFunctions } from './asset-contract/transfer-functions.ts'
 import { auditorRegistry } from './auditor-registry.ts'
 import { nameOfCode } from './code.ts'
-import type { Contract } from './contract-function.ts'
+import type { Contract, ContractFunction } from './contract-function.ts'
 import { codeKey } from './entry-key.ts'
 import { hostError } from './host-error.ts'
 import { type Instance, openInstance } from './instance.ts'
 import type { Storage } from './storage.ts'
 import { confidentialToken } from './token/functions.ts'
 import { verifierRegistry } from './verifier-registry.ts'
+
+/** The Stellar asset contract (CAP-46-6, with CAP-67 and CAP-73). */
+const assetContract: Contract = new Map<string, ContractFunction>(
+  Object.entries({ ...readFunctions, ...transferFunctions, ...administrativeFunctions }),
+)
 
 /** The built-in contracts other than asset contracts, by the name in their code entry. */
 export const BUILT_IN = {

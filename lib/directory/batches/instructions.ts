@@ -5,7 +5,7 @@ import { recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transactFor } from '#lib/db/connection.ts'
 import { partsOf } from '#lib/db/parts.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
-import { absentOr, plainText, type TextProblem, textMessages } from '#lib/text/plain-text.ts'
+import { absentOr, plainText, problemOf, textMessages } from '#lib/text/plain-text.ts'
 import type { EmployerContext } from '../context.ts'
 import { activateContractors } from '../contractors/activation.ts'
 import { isId } from '../ids.ts'
@@ -15,7 +15,6 @@ import { batchNotFound, isOwnBatch } from './batches.ts'
 import { countPayouts, lockBatches } from './progress.ts'
 
 const MAX_LENGTH = 4096
-const sealedText = plainText('encryptedAmount', MAX_LENGTH)
 const AMOUNT_REASONS = textMessages('encryptedAmount', MAX_LENGTH)
 
 /** Why an instruction did not become a payout. The other instructions of the request still do. */
@@ -70,7 +69,7 @@ export async function instructBatch(
   const { db, employer, now } = context
   const { organisation, actor } = employer
   const ids = instructions.map(({ contractorId }) => contractorId)
-  const problems = instructions.map(({ encryptedAmount }) => problemOf(encryptedAmount))
+  const problems = instructions.map(({ encryptedAmount }) => rejectAmount(encryptedAmount))
   await activateContractors(context, ids)
   return await transactFor(db, organisation, async (tx) => {
     const payees = await lockPayees(tx, employer, ids)
@@ -118,12 +117,9 @@ async function lockPayees(
 }
 
 /** Returns the reason to reject an amount, or undefined. */
-function problemOf(encryptedAmount: unknown): InstructionReason | undefined {
-  const { error } = sealedText.safeParse(encryptedAmount)
-  if (!error) return undefined
-  const [issue] = error.issues
-  const problem = issue?.code === 'custom' ? (issue.params?.problem as TextProblem) : 'required'
-  return AMOUNT_REASONS[problem]
+function rejectAmount(encryptedAmount: unknown): InstructionReason | undefined {
+  const problem = problemOf(encryptedAmount, MAX_LENGTH)
+  return problem && AMOUNT_REASONS[problem]
 }
 
 /** Returns the reason to reject a payee, or undefined. A payee who is already in the batch violates a constraint. */

@@ -1,5 +1,6 @@
 import { createTransport } from 'nodemailer'
 import { Refusal } from '#lib/refusal/refusal.ts'
+import { escapeHtml } from '#lib/text/html.ts'
 
 export interface MailSettings {
   /** the SMTP server */
@@ -91,11 +92,4 @@ export function composeInvite(invite: {
 </html>
 `,
   }
-}
-
-const ESCAPES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
-
-/** Escapes text for HTML, attributes included. */
-function escapeHtml(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => ESCAPES[character] ?? character)
 }

@@ -1,10 +1,11 @@
 import { and, eq, gt, isNotNull, isNull, ne, or, sql } from 'drizzle-orm'
 import { auditLog } from '#drizzle/schema/audit.ts'
 import { type ContractorStatus, contractors, organisations } from '#drizzle/schema/directory.ts'
-import { recordAudit } from '#lib/db/audit-log.ts'
+import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transactFor } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
 import type { DirectoryContext, EmployerContext } from '../context.ts'
+import { isId } from '../ids.ts'
 import { chosenName } from '../organisations.ts'
 import type { Employer } from '../users.ts'
 import { contractorNotFound, ownContractor } from './contractors.ts'
@@ -166,4 +167,25 @@ async function requireMailQuota(tx: Database, organisation: string, limit: numbe
   const message = `at most ${limit} invites are mailed for an organisation in 24 hours`
   const waitMs = day.oldest.getTime() + DAY_MS - now.getTime()
   throw new Refusal('invite-limit', message, { retryAfter: Math.ceil(waitMs / 1000) })
+}
+
+/**
+ * Mails a contractor a new invite for an operator, who never sees the link. Resolves to false, without issuing one, if no
+ * mail can be sent: SMTP is not configured, or the contractor has no email.
+ * @throws Refusal like `inviteContractor`
+ */
+export async function resendInvite(
+  context: DirectoryContext,
+  { id, actor, note }: { id: string; actor: Actor; note: string },
+): Promise<boolean> {
+  const { db, settings } = context
+  if (!isId(id)) throw contractorNotFound()
+  const [record] = await db
+    .select({ organisation: contractors.organisation, email: contractors.email })
+    .from(contractors)
+    .where(and(eq(contractors.id, id), isNull(contractors.deletedAt)))
+  if (!record) throw contractorNotFound()
+  if (settings.mail === undefined || record.email === null) return false
+  await inviteContractor({ ...context, employer: { organisation: record.organisation, actor } }, id, note)
+  return true
 }
