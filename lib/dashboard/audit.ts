@@ -11,11 +11,12 @@ import {
 } from '#drizzle/schema/audit.ts'
 import { organisations } from '#drizzle/schema/directory.ts'
 import type { Database } from '#lib/db/connection.ts'
+import { countUpTo } from '#lib/db/count.ts'
 import type { Order } from '#lib/db/keyset.ts'
 import { isRequestId } from '#lib/http/request-id.ts'
 import { writtenBetween } from './audit-days.ts'
 import { BY_TIME, type Filters, having, isOneOf, isRecordId } from './filters.ts'
-import { countUpTo, type List, type PageRequest, readAll, readPage, type Source, totals } from './list.ts'
+import { type List, type PageRequest, readAll, readPage, type Source, totals } from './list.ts'
 
 export interface AuditLine {
   sequence: number

@@ -1,22 +1,13 @@
 import { and, asc, count, eq, type SQL, sql } from 'drizzle-orm'
 import { BATCH_STATUSES, batches, organisations, payouts } from '#drizzle/schema/directory.ts'
 import type { Database } from '#lib/db/connection.ts'
+import { countUpTo } from '#lib/db/count.ts'
 import { byTime } from '#lib/db/keyset.ts'
 import { placeOf } from '#lib/db/paging.ts'
 import { BATCH_COLUMNS } from '#lib/directory/batches/batches.ts'
 import { isId } from '#lib/directory/ids.ts'
 import { anyOf, BY_TIME, betweenDays, type Filters, having, isOneOf, isRecordId } from './filters.ts'
-import {
-  byStatus,
-  countUpTo,
-  type List,
-  type PageRequest,
-  type Read,
-  readAll,
-  readPage,
-  type Source,
-  totals,
-} from './list.ts'
+import { byStatus, type List, type PageRequest, type Read, readAll, readPage, type Source, totals } from './list.ts'
 
 /** When the batch started, or a payout of it was last sent or settled; null for a completed batch. */
 export const lastProgress =

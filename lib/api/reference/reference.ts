@@ -91,7 +91,7 @@ const HEADERS = {
   link: ['Link: the next page, if there is one (RFC 8288)'],
   'link and total': [
     'Link: the next page, if there is one (RFC 8288)',
-    'X-Total-Count: the number of records, if `limit` is given',
+    'X-Total-Count: the number of records, if `limit` is given; absent if more than 10,000 match `status` or `q`',
   ],
 }
 
