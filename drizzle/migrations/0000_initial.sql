@@ -429,7 +429,7 @@ CREATE INDEX "audit_log_refused" ON "audit_log" USING btree ("actor_sub","sequen
 CREATE INDEX "audit_log_refused_of_organisation" ON "audit_log" USING btree ("organisation","sequence") WHERE "audit_log"."action" = 'transfer.refused';--> statement-breakpoint
 CREATE INDEX "audit_log_refused_contractor" ON "audit_log" USING btree (("detail" ->> 'contractor'),"sequence") WHERE "audit_log"."action" = 'transfer.refused';--> statement-breakpoint
 CREATE INDEX "audit_log_refused_reason" ON "audit_log" USING btree (("detail" ->> 'reason'),"sequence") WHERE "audit_log"."action" = 'transfer.refused';--> statement-breakpoint
-CREATE INDEX "audit_log_actor" ON "audit_log" USING btree ("actor_sub","sequence") WHERE ("audit_log"."actor_kind" <> 'service' or not "audit_log"."actor_sub" in ('sponsor', 'settlement'));--> statement-breakpoint
+CREATE INDEX "audit_log_actor" ON "audit_log" USING btree ("actor_sub","sequence") WHERE ("audit_log"."actor_kind" <> 'service' or not "audit_log"."actor_sub" in ('settlement'));--> statement-breakpoint
 CREATE INDEX "audit_log_request" ON "audit_log" USING btree ("request_id","sequence") WHERE "audit_log"."request_id" is not null;--> statement-breakpoint
 CREATE INDEX "refusals_oldest" ON "refusals" USING btree ("last_at");--> statement-breakpoint
 CREATE INDEX "batches_newest" ON "batches" USING btree ("organisation","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint

@@ -346,6 +346,25 @@ describe('lists and exports exactly the records that match, each once, in both d
   })
 })
 
+/** The steps of the plans of the queries that `work` sends, as PostgreSQL describes them. */
+async function plansOf(work: () => Promise<unknown>): Promise<string> {
+  const queries = await database.capture(work)
+  const plans = queries.map(({ query, params }) => database.pool.query(`EXPLAIN (COSTS OFF) ${query}`, params))
+  return (await Promise.all(plans)).flatMap(({ rows }) => rows.map((row) => row['QUERY PLAN'])).join('\n')
+}
+
+test('finds the few entries of the sponsor by the index of actors', async () => {
+  const plans = await plansOf(() => audit({ actor: 'service:sponsor' }))
+  expect(plans).toContain('audit_log_actor')
+  expect(plans).not.toContain('audit_log_pkey')
+})
+
+test('reads no entries for an action that the actor never takes', async () => {
+  const plans = await plansOf(() => audit({ actor: 'service:settlement', action: 'transfer.sponsored' }))
+  expect(plans).toContain('One-Time Filter: false')
+  expect(plans).not.toContain('Scan')
+})
+
 test.each<[query: Given, reason: string | undefined]>([
   [{ view: 'refused' }, ''],
   [{ reason: 'quota-transfers' }, 'quota-transfers'],
