@@ -251,7 +251,7 @@ describe('lists and exports exactly the records that match, each once, in both d
     ['payouts', () => ({ batch: ids.payroll, status: 'failed' }), 111],
     ['payouts', () => ({ batch: ids.payroll, contractor: ids.thirteen }), 1],
     ['payouts', () => ({ batch: ids.payroll, reason: 'allowance-short' }), 111],
-    ['payouts', () => ({ reason: '3506' }), 1],
+    ['payouts', () => ({ organisation: ids.one, reason: '3506' }), 1],
     ['payouts', () => ({ organisation: ids.one }), 1_112],
     ['payouts', () => ({}), 1_112],
     ['refusals', () => ({}), 25],
@@ -345,6 +345,15 @@ describe('lists and exports exactly the records that match, each once, in both d
     ])
   })
 })
+
+test.each<Given>([{ status: 'canceled' }, { reason: '3506' }, { from: '2026-11-20' }, { to: '2026-11-20' }])(
+  'refuses a file of all payouts with the filter %j, which would read all of them',
+  (query) => {
+    expect(() => readPayouts(db, filtersOf(PAYOUT_FILTERS, query))).toThrow(
+      expect.objectContaining({ code: 'filter-unknown', message: expect.stringContaining(Object.keys(query).join()) }),
+    )
+  },
+)
 
 /** The steps of the plans of the queries that `work` sends, as PostgreSQL describes them. */
 async function plansOf(work: () => Promise<unknown>): Promise<string> {
