@@ -1,4 +1,4 @@
-import { MOST_COUNTED } from '#lib/dashboard/list.ts'
+import { MOST_COUNTED } from '#lib/db/count.ts'
 import { formatUnits } from '#lib/text/money.ts'
 
 /** 1234567n → '1,234,567'. */

@@ -429,7 +429,7 @@ CREATE INDEX "audit_log_refused" ON "audit_log" USING btree ("actor_sub","sequen
 CREATE INDEX "audit_log_refused_of_organisation" ON "audit_log" USING btree ("organisation","sequence") WHERE "audit_log"."action" = 'transfer.refused';--> statement-breakpoint
 CREATE INDEX "audit_log_refused_contractor" ON "audit_log" USING btree (("detail" ->> 'contractor'),"sequence") WHERE "audit_log"."action" = 'transfer.refused';--> statement-breakpoint
 CREATE INDEX "audit_log_refused_reason" ON "audit_log" USING btree (("detail" ->> 'reason'),"sequence") WHERE "audit_log"."action" = 'transfer.refused';--> statement-breakpoint
-CREATE INDEX "audit_log_actor" ON "audit_log" USING btree ("actor_sub","sequence") WHERE ("audit_log"."actor_kind" <> 'service' or not "audit_log"."actor_sub" in ('sponsor', 'settlement'));--> statement-breakpoint
+CREATE INDEX "audit_log_actor" ON "audit_log" USING btree ("actor_sub","sequence") WHERE ("audit_log"."actor_kind" <> 'service' or not "audit_log"."actor_sub" in ('settlement'));--> statement-breakpoint
 CREATE INDEX "audit_log_request" ON "audit_log" USING btree ("request_id","sequence") WHERE "audit_log"."request_id" is not null;--> statement-breakpoint
 CREATE INDEX "refusals_oldest" ON "refusals" USING btree ("last_at");--> statement-breakpoint
 CREATE INDEX "batches_newest" ON "batches" USING btree ("organisation","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
@@ -471,7 +471,6 @@ CREATE INDEX "batch_items_of_recipient" ON "batch_items" USING btree ("recipient
 CREATE INDEX "batch_items_hash" ON "batch_items" USING hash ("inner_hash");--> statement-breakpoint
 CREATE INDEX "batch_items_unfinished" ON "batch_items" USING btree ("status") WHERE "batch_items"."status" not in ('paid', 'skipped');--> statement-breakpoint
 CREATE INDEX "batch_items_of_error" ON "batch_items" USING btree ("error") WHERE "batch_items"."status" = 'failed';--> statement-breakpoint
-CREATE INDEX "batch_items_failed" ON "batch_items" USING btree ("settled_at" DESC NULLS FIRST) WHERE "batch_items"."status" = 'failed';--> statement-breakpoint
 CREATE UNIQUE INDEX "batch_jobs_one_running" ON "batch_jobs" USING btree ("user_kind","user_sub") WHERE "batch_jobs"."status" = 'running' and "batch_jobs"."batch" is null;--> statement-breakpoint
 CREATE UNIQUE INDEX "batch_jobs_one_run" ON "batch_jobs" USING btree ("batch") WHERE "batch_jobs"."status" = 'running' and "batch_jobs"."batch" is not null;--> statement-breakpoint
 CREATE INDEX "batch_jobs_of_batch" ON "batch_jobs" USING btree ("batch","created_at") WHERE "batch_jobs"."batch" is not null;--> statement-breakpoint
@@ -493,7 +492,6 @@ CREATE INDEX "transfers_quota_account" ON "transfers" USING btree ("quota_accoun
 CREATE INDEX "transfers_open_of_organisation" ON "transfers" USING btree ("organisation","created_at") WHERE "transfers"."status" = 'open';--> statement-breakpoint
 CREATE INDEX "transfers_payout" ON "transfers" USING btree ("payout");--> statement-breakpoint
 CREATE UNIQUE INDEX "transfers_one_of_payout" ON "transfers" USING btree ("payout") WHERE "transfers"."status" in ('open', 'succeeded', 'unknown');--> statement-breakpoint
-CREATE INDEX "transfers_failures" ON "transfers" USING btree ("settled_at" DESC NULLS FIRST) WHERE "transfers"."status" in ('failed', 'expired', 'unknown');--> statement-breakpoint
 CREATE INDEX "transfers_settlement" ON "transfers" USING btree ("settlement") WHERE "transfers"."settlement" is not null;--> statement-breakpoint
 CREATE INDEX "transfers_newest" ON "transfers" USING btree ("created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
 CREATE INDEX "transfers_newest_failed" ON "transfers" USING btree ("created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST) WHERE "transfers"."status" in ('failed', 'expired', 'unknown');--> statement-breakpoint

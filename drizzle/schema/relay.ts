@@ -174,7 +174,6 @@ export const batchItems = pgTable(
     index('batch_items_hash').using('hash', table.innerHash),
     index('batch_items_unfinished').on(table.status).where(sql`${table.status} not in ('paid', 'skipped')`),
     index('batch_items_of_error').on(table.error).where(sql`${table.status} = 'failed'`),
-    index('batch_items_failed').on(table.settledAt.desc().nullsFirst()).where(sql`${table.status} = 'failed'`),
   ],
 )
 

@@ -128,7 +128,6 @@ export const transfers = pgTable(
     uniqueIndex('transfers_one_of_payout')
       .on(table.payout)
       .where(sql`${table.status} in ('open', 'succeeded', 'unknown')`),
-    index('transfers_failures').on(table.settledAt.desc().nullsFirst()).where(hasFailed(table)),
     index('transfers_settlement').on(table.settlement).where(sql`${table.settlement} is not null`),
     index('transfers_newest').on(...newest(table)),
     index('transfers_newest_failed')

@@ -23,6 +23,7 @@ import {
 } from '#lib/archive/schema.ts'
 import { recentWindow } from '#lib/archive/source.ts'
 import type { Database } from '#lib/db/connection.ts'
+import { readOnly } from '#lib/db/read-only.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
 import type { Service } from '#lib/server/services.ts'
 import { EXAMPLE } from './examples.ts'
@@ -48,7 +49,7 @@ async function requireArchive(
   if (context?.token !== contract) throw notArchived('contract')
   const isAccount = account === undefined || StrKey.isValidEd25519PublicKey(account) || StrKey.isValidContract(account)
   if (!isAccount) throw notArchived('account')
-  const db = await context.database()
+  const db = readOnly(await context.database())
   const archive = await openArchive(db, contract)
   if (!archive) throw new Refusal('unavailable', 'nothing is archived yet', { retryAfter: 30 })
   if (expected !== undefined && expected !== archive.generation.firstHash) throw notArchived('generation')
@@ -120,7 +121,7 @@ export const ARCHIVE_OPERATIONS = inGroup('Archive', [
       if (!context) throw notArchived('archive')
       const [{ latestLedger }, archive] = await Promise.all([
         recentWindow(context.network),
-        openArchive(await context.database(), context.token),
+        openArchive(readOnly(await context.database()), context.token),
       ])
       const last = archive?.ranges.at(-1)
       const age = last && Math.max(0, now.getTime() / 1000 - last.throughClosedAt)

@@ -52,7 +52,11 @@ const PAGE_HEADERS = {
   link: LINK,
   'link and total': {
     ...LINK,
-    'X-Total-Count': { description: 'The number of records, if `limit` is given', schema: { type: 'integer' } },
+    'X-Total-Count': {
+      description:
+        'The number of records, if `limit` is given. Absent if more than 10,000 records match `status` or `q`',
+      schema: { type: 'integer' },
+    },
   },
 } as const
 const ETAG = { ETag: { description: 'The version of the content (RFC 9110)', schema: { type: 'string' } } } as const

@@ -1,9 +1,10 @@
-import { and, desc, eq, inArray, ne } from 'drizzle-orm'
+import { and, desc, eq, gt, inArray, ne, sql } from 'drizzle-orm'
 import { batchItems, batchJobs, type JobStatus, relayChannels } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { isSeenLately, RUN_PROBLEMS } from '#lib/relay/channel-state.ts'
-import { type Item, isOpen } from '#lib/relay/item-row.ts'
+import { OPEN_ITEM } from '#lib/relay/item-row.ts'
 import { parseManifest } from '#lib/wallet/manifest.ts'
+import { countOf } from './list.ts'
 
 /** A channel that pays payouts of a run. */
 export interface RunChannelLine {
@@ -38,8 +39,7 @@ export async function findBatchRun(db: Database, batch: string, now: Date): Prom
     .limit(1)
   if (!job) return undefined
   const manifest = parseManifest(job.manifest ?? '')
-  const { status, spender, doubtedUntil } = batchItems
-  const items = await db.select({ status, spender, doubtedUntil }).from(batchItems).where(eq(batchItems.job, job.id))
+  const items = await countItems(db, job.id, now)
   const addresses = manifest?.delegations.map(({ channel }) => channel) ?? []
   const channels = await db
     .select()
@@ -53,19 +53,33 @@ export async function findBatchRun(db: Database, batch: string, now: Date): Prom
     error: job.error,
     account: job.userSub,
     channels: (manifest?.delegations ?? []).map(({ channel: address, liveUntilLedger }) => {
-      const own = items.filter((item) => item.spender === address)
-      const left = own.filter(isOpen)
+      const own = items.get(address) ?? NO_ITEMS
       const channel = channels.find((each) => each.address === address)
-      const waitsFor = left.length === 0 ? '' : describeWait(left, channel, holders.has(address), now)
-      return {
-        address,
-        liveUntilLedger,
-        paid: own.filter((item) => item.status === 'paid').length,
-        left: left.length,
-        waitsFor,
-      }
+      const waitsFor = own.left === 0 ? '' : describeWait(own, channel, holders.has(address), now)
+      return { address, liveUntilLedger, paid: own.paid, left: own.left, waitsFor }
     }),
   }
+}
+
+const NO_ITEMS = { paid: 0, left: 0, taken: 0, signed: 0, doubted: 0 }
+
+/** Counts the items of a run by channel: those that are paid, and those that have not ended. */
+async function countItems(db: Database, job: string, now: Date): Promise<Map<string | null, typeof NO_ITEMS>> {
+  const { status, spender, doubtedUntil } = batchItems
+  const isLeft = inArray(status, OPEN_ITEM)
+  const rows = await db
+    .select({
+      spender,
+      paid: countOf(eq(status, 'paid')),
+      left: countOf(isLeft),
+      taken: countOf(eq(status, 'taken')),
+      signed: countOf(eq(status, 'signed')),
+      doubted: countOf(sql`${isLeft} and ${gt(doubtedUntil, now)}`),
+    })
+    .from(batchItems)
+    .where(eq(batchItems.job, job))
+    .groupBy(spender)
+  return new Map(rows.map((row) => [row.spender, row]))
 }
 
 /** The channels that an item of another job or run holds. */
@@ -76,19 +90,18 @@ async function findOtherHolders(db: Database, job: string): Promise<Set<string>>
 }
 
 function describeWait(
-  left: readonly Pick<Item, 'status' | 'doubtedUntil'>[],
+  { left, taken, signed, doubted }: typeof NO_ITEMS,
   channel: typeof relayChannels.$inferSelect | undefined,
   isHeld: boolean,
   now: Date,
 ): string {
   if (!channel || !isSeenLately(channel.seenAt, now)) return 'a relay with the key of this channel'
-  if (left.some(({ status }) => status === 'signed')) return 'the ledger'
-  if (left.some(({ status }) => status === 'taken')) return 'a proof'
+  if (signed > 0) return 'the ledger'
+  if (taken > 0) return 'a proof'
   if (channel.paused) return 'an operator, who has paused the channel'
   if (channel.problem !== null && !RUN_PROBLEMS.includes(channel.problem)) {
     return `the channel, whose problem is: ${channel.problem}`
   }
   if (isHeld) return 'its turn: the channel pays another employer'
-  const isPaused = left.every(({ doubtedUntil }) => doubtedUntil !== null && doubtedUntil > now)
-  return isPaused ? 'a second look at the ledger, or another transfer' : 'a worker of the relay'
+  return doubted === left ? 'a second look at the ledger, or another transfer' : 'a worker of the relay'
 }

@@ -1,22 +1,13 @@
-import { and, asc, count, eq, type SQL, sql } from 'drizzle-orm'
+import { and, asc, eq, type SQL, sql } from 'drizzle-orm'
 import { BATCH_STATUSES, batches, organisations, payouts } from '#drizzle/schema/directory.ts'
 import type { Database } from '#lib/db/connection.ts'
+import { countUpTo } from '#lib/db/count.ts'
 import { byTime } from '#lib/db/keyset.ts'
 import { placeOf } from '#lib/db/paging.ts'
 import { BATCH_COLUMNS } from '#lib/directory/batches/batches.ts'
 import { isId } from '#lib/directory/ids.ts'
 import { anyOf, BY_TIME, betweenDays, type Filters, having, isOneOf, isRecordId } from './filters.ts'
-import {
-  byStatus,
-  countUpTo,
-  type List,
-  type PageRequest,
-  type Read,
-  readAll,
-  readPage,
-  type Source,
-  totals,
-} from './list.ts'
+import { byStatus, type List, type PageRequest, type Read, readAll, readPage, type Source, totals } from './list.ts'
 
 /** When the batch started, or a payout of it was last sent or settled; null for a completed batch. */
 export const lastProgress =
@@ -90,14 +81,14 @@ function selectBatches(db: Database, condition: SQL | undefined) {
     .where(condition)
 }
 
-/** Lists the batches in progress, longest without progress first, with their total number. */
+/** Lists the batches in progress, longest without progress first, and counts them up to one more than MOST_COUNTED. */
 export async function listMovingBatches(db: Database, limit: number): Promise<{ batches: BatchLine[]; total: number }> {
   const started = eq(batches.status, 'started')
-  const [rows, [all]] = await Promise.all([
+  const [rows, counts] = await Promise.all([
     selectBatches(db, started).orderBy(asc(batches.progressedAt), asc(batches.sequence)).limit(limit),
-    db.select({ count: count() }).from(batches).where(started),
+    countUpTo(db, batches, byTime(batches), { started }),
   ])
-  return { batches: rows, total: all?.count ?? 0 }
+  return { batches: rows, total: counts.get('started') ?? 0 }
 }
 
 export async function findBatchLine(db: Database, id: string): Promise<BatchLine | undefined> {

@@ -1,10 +1,11 @@
 import { and, eq, isNull, type SQL, sql } from 'drizzle-orm'
 import { CONTRACTOR_STATUSES, type ContractorStatus, contractors, organisations } from '#drizzle/schema/directory.ts'
 import type { Database } from '#lib/db/connection.ts'
+import { countUpTo } from '#lib/db/count.ts'
 import { byTime } from '#lib/db/keyset.ts'
 import { placeOf } from '#lib/db/paging.ts'
 import { BY_TIME, betweenDays, type Filters, having, isOneOf, isRecordId } from './filters.ts'
-import { byStatus, countUpTo, type List, type PageRequest, readAll, readPage, type Source, totals } from './list.ts'
+import { byStatus, type List, type PageRequest, readAll, readPage, type Source, totals } from './list.ts'
 
 const COLUMNS = {
   id: contractors.id,

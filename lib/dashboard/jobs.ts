@@ -3,13 +3,13 @@ import { union } from 'drizzle-orm/pg-core'
 import { batches, contractors, identities, organisations, payouts } from '#drizzle/schema/directory.ts'
 import { batchItems, batchJobs, JOB_STATUSES } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
+import { countUpTo } from '#lib/db/count.ts'
 import { byTime } from '#lib/db/keyset.ts'
 import { placeOf } from '#lib/db/paging.ts'
 import { anyOf, BY_TIME, betweenDays, type Filters, having, isErrorText, isOneOf, isRecordId } from './filters.ts'
 import {
   byStatus,
   countOf,
-  countUpTo,
   type List,
   type PageRequest,
   type Read,

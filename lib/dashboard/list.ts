@@ -1,6 +1,5 @@
 import { type SQL, sql } from 'drizzle-orm'
-import type { PgTable } from 'drizzle-orm/pg-core'
-import type { Database } from '#lib/db/connection.ts'
+import { MOST_COUNTED } from '#lib/db/count.ts'
 import { besidePlace, type Order, orderedBy, type Place, readCursor, readInParts, writeCursor } from '#lib/db/keyset.ts'
 
 /** The requested page of a list: the rows after a cursor, those before one, or the first ones. */
@@ -28,9 +27,6 @@ export const PAGE_SIZE = 50
 
 /** How many rows an export reads at a time. */
 export const PART_SIZE = 1_000
-
-/** Lists count up to this number of records: counting all of them would read all of them. */
-export const MOST_COUNTED = 10_000
 
 /** What a query of a list adds to its filters. */
 export interface Part {
@@ -87,22 +83,6 @@ export function readAll<Row>({ order, read, placeOf }: Source<Row>, size = PART_
 
 /** How many rows of a query meet a condition. */
 export const countOf = (condition: SQL) => sql`count(*) filter (where ${condition})`.mapWith(Number)
-
-/** Counts the rows of each condition, up to one more than MOST_COUNTED, in the order of the list's index. */
-export async function countUpTo<Name extends string>(
-  db: Database,
-  table: PgTable,
-  order: Order,
-  conditions: Record<Name, SQL | undefined>,
-): Promise<Map<string, number>> {
-  const names = Object.keys(conditions) as Name[]
-  const counted = names.map((name) => {
-    const rows = sql`select 1 from ${table} where ${conditions[name] ?? sql`true`} order by ${sql.join(orderedBy(order), sql`, `)} limit ${MOST_COUNTED + 1}`
-    return [name, sql`(select count(*) from (${rows}) as counted)`.mapWith(Number)] as const
-  })
-  const [row] = await db.select(Object.fromEntries(counted)).from(sql`(values (1)) as one`)
-  return new Map(names.map((name) => [name, Number(row?.[name] ?? 0)]))
-}
 
 /** The counts of a list with their sum under '', and the count of one status. */
 export function totals(counts: ReadonlyMap<string, number>, status: string): Pick<List<unknown>, 'counts' | 'total'> {

@@ -2,13 +2,14 @@ import { and, count, eq, isNotNull, isNull, max, type SQL, sql } from 'drizzle-o
 import { batches, contractors, identities, organisations } from '#drizzle/schema/directory.ts'
 import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
+import { countUpTo } from '#lib/db/count.ts'
 import { byTime } from '#lib/db/keyset.ts'
 import { placeOf } from '#lib/db/paging.ts'
 import type { OrganisationUser } from './attention.ts'
 import { lastProgress } from './batches.ts'
 import { BY_TIME, betweenDays, type Filters } from './filters.ts'
 import { batchLimit } from './lateness.ts'
-import { countUpTo, type List, type PageRequest, type Part, readAll, readPage, type Source, totals } from './list.ts'
+import { type List, type PageRequest, type Part, readAll, readPage, type Source, totals } from './list.ts'
 import { findUsers } from './users.ts'
 
 /** An organisation with the numbers of its records. */

@@ -3,6 +3,7 @@ import { batches, contractors, organisations, PAYOUT_STATUSES, payouts } from '#
 import type { Database } from '#lib/db/connection.ts'
 import { byTime } from '#lib/db/keyset.ts'
 import { newestFirst, placeOf } from '#lib/db/paging.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 import { explainPayout } from './explanation.ts'
 import { betweenDays, DAYS, type Filters, having, isOneOf, isReason, isRecordId } from './filters.ts'
 import { type List, type PageRequest, type Read, readAll, readPage, type Source, totals } from './list.ts'
@@ -77,11 +78,20 @@ export async function listPayouts(db: Database, filters: PayoutFilters, page: Pa
 /** Reads the payouts that match the filters in chunks of at most `size`. */
 export const readPayouts = (db: Database, filters: PayoutFilters, size?: number) => readAll(sourceOf(db, filters), size)
 
-/** Payouts in the order of their instructions, or those of an organisation or a contractor newest first. */
+/**
+ * Payouts in the order of their instructions, or those of an organisation or a contractor newest first.
+ * @throws Refusal `filter-unknown` for any other filter without one of these
+ */
 function sourceOf(db: Database, filters: PayoutFilters): Source<PayoutLine> {
   const condition = and(conditionOf(filters), having(payouts.status, filters.status))
-  const { organisation, batch, contractor } = filters
+  const { organisation, batch, contractor, ...others } = filters
   const isOfAll = batch === '' && organisation === '' && contractor === ''
+  // All payouts are read in their order, which no filter has an index for: a rare status would read every payout.
+  const given = Object.entries(others).flatMap(([name, value]) => (value === '' ? [] : name))
+  if (isOfAll && given.length > 0) {
+    const message = `${given.join(', ')}: filter by organisation, batch or contractor, too`
+    throw new Refusal('filter-unknown', message)
+  }
   return {
     order: isOfAll ? { sequence: payouts.sequence, ascending: true } : { ...byTime(payouts), ascending: batch !== '' },
     read: async ({ beside, order, limit }) => {

@@ -2,11 +2,12 @@ import { and, eq, type SQL, sql } from 'drizzle-orm'
 import { auditLog } from '#drizzle/schema/audit.ts'
 import { organisations } from '#drizzle/schema/directory.ts'
 import type { Database } from '#lib/db/connection.ts'
+import { countUpTo } from '#lib/db/count.ts'
 import type { Order } from '#lib/db/keyset.ts'
 import { REFUSALS } from '#lib/refusal/refusal.ts'
 import { writtenBetween } from './audit-days.ts'
 import { BY_TIME, type Filters, having, isAccount, isOneOf, isRecordId, readFilters } from './filters.ts'
-import { countUpTo, type PageRequest, readAll, readPage, type Source } from './list.ts'
+import { type PageRequest, readAll, readPage, type Source } from './list.ts'
 import { TRANSFER_FILTERS } from './transfer-filters.ts'
 
 export interface RefusalLine {

@@ -204,12 +204,17 @@ function beginsWith(folded: AnyPgColumn | SQL, prefix: string): SQL {
 /** The order of such an index: a query that reads in it stops at its limit. */
 const inIndexOrder = (folded: AnyPgColumn | SQL): SQL => sql`${folded} using ~<~`
 
-/** The transfers that a request recorded an envelope for, which its entries in the audit log name. */
+/**
+ * The transfers that a request recorded an envelope for, which its last entries in the audit log name. A caller may repeat
+ * one id for ever, and a transfer may have three envelopes.
+ */
 const recordedBy = (db: Database, request: string) =>
   db
     .select({ id: sql`(${auditLog.detail} ->> 'transfer')::uuid` })
     .from(auditLog)
     .where(and(eq(auditLog.requestId, request), eq(auditLog.action, 'transfer.sponsored')))
+    .orderBy(sql`${auditLog.sequence} desc`)
+    .limit(3 * (MOST_HITS + 1))
 
 /** The entries that a request caused, and those of a transaction. */
 const writtenFor = (q: string): SQL | undefined =>

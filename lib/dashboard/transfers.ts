@@ -2,13 +2,12 @@ import { and, eq, inArray, isNotNull, isNull, or, type SQL, sql } from 'drizzle-
 import { batches, contractors, organisations, payouts } from '#drizzle/schema/directory.ts'
 import { batchItems } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
+import { countUpTo, MOST_COUNTED } from '#lib/db/count.ts'
 import { byTime, type Order, orderedBy } from '#lib/db/keyset.ts'
 import { placeOf } from '#lib/db/paging.ts'
 import {
   byStatus,
-  countUpTo,
   type List,
-  MOST_COUNTED,
   type PageRequest,
   type Part,
   type Read,

@@ -6,6 +6,7 @@ import { recordAudit } from './audit-log.ts'
 import { firstBeyond } from './audit-sequence.ts'
 import { type Database, transact } from './connection.ts'
 import { readInParts } from './keyset.ts'
+import { readOnly } from './read-only.ts'
 
 const PART = 1_000
 /** Entries that one SQL transaction deletes: no other entry can be written in the meantime. */
@@ -20,12 +21,13 @@ export async function exportAudit(
   db: Database,
   { before, path }: { before: Date; path: string },
 ): Promise<{ count: number; last: number }> {
-  const beyond = await firstBeyond(db, before)
+  const reader = readOnly(db)
+  const beyond = await firstBeyond(reader, before)
   const file = await open(path, 'wx', 0o600)
   let [count, last] = [0, 0]
   try {
     const read = (previous: typeof auditLog.$inferSelect | undefined) =>
-      db
+      reader
         .select()
         .from(auditLog)
         .where(

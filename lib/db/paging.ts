@@ -24,7 +24,7 @@ export interface PageRequest {
 export interface Page<Item> {
   items: Item[]
   next: Position | undefined
-  /** the number of records in the whole list, if requested */
+  /** the number of records in the whole list, if requested; undefined if there are too many to count */
   total?: number
 }
 

@@ -1,6 +1,8 @@
+import { PGlite } from '@electric-sql/pglite'
 import { VercelPool } from '@vercel/postgres'
 import type { Logger } from 'drizzle-orm'
 import { drizzle as drizzlePg } from 'drizzle-orm/node-postgres'
+import { drizzle as drizzlePglite } from 'drizzle-orm/pglite'
 import { drizzle as drizzleVercel } from 'drizzle-orm/vercel-postgres'
 import { Pool } from 'pg'
 import { requireClient } from '#lib/http/current-response.ts'
@@ -11,8 +13,8 @@ const readers = perProcess('read-only databases', () => new WeakMap<Database, Da
 
 /**
  * The same database for lists, searches, files and metrics: each statement runs in a read-only transaction, which
- * PostgreSQL itself ends after 5 s (`limitTransactions`), and none begins for a client that has left. PGlite has no timeouts,
- * and a transaction reads in its own.
+ * PostgreSQL itself ends after 5 s (`limitTransactions`), and none begins for a client that has left. PGlite has no timeouts
+ * and no such transactions, and a transaction reads in its own.
  */
 export function readOnly(db: Database): Database {
   const reader = readers.get(db) ?? openReader(db)
@@ -25,7 +27,17 @@ function openReader(db: Database): Database {
   const { logger } = db._.session as unknown as { logger: Logger }
   if (client instanceof Pool) return drizzlePg(queryingReadOnly(client), { schema, logger })
   if (client instanceof VercelPool) return drizzleVercel(queryingReadOnly(client), { schema, logger })
+  if (client instanceof PGlite) return drizzlePglite(queryingForClient(client), { schema, logger })
   return db
+}
+
+/** A client that runs no query for a client of the service that has left. */
+function queryingForClient(pglite: PGlite): PGlite {
+  const query = async (...args: Parameters<PGlite['query']>) => {
+    requireClient()
+    return await pglite.query(...args)
+  }
+  return { query } as unknown as PGlite
 }
 
 /** A client that runs each query in a read-only transaction on a connection of the pool. */

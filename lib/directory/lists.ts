@@ -1,8 +1,10 @@
-import { and, count, eq, getTableName, type Placeholder, type SQL, sql } from 'drizzle-orm'
+import { and, eq, getTableName, type Placeholder, type SQL, sql } from 'drizzle-orm'
 import type { PgColumn, PgTable } from 'drizzle-orm/pg-core'
 import { z } from 'zod'
 import { organisations } from '#drizzle/schema/directory.ts'
 import type { Database } from '#lib/db/connection.ts'
+import { countUpTo, MOST_COUNTED } from '#lib/db/count.ts'
+import { byTime } from '#lib/db/keyset.ts'
 import {
   afterPosition,
   cutPage,
@@ -66,7 +68,8 @@ export function defineList<Columns extends ListColumns>(
       : firstPage(db).execute(organisation, { organisation, limit: rowsToRead(page) })
 
   /**
-   * A page of `readOwn`, with the total if the request asks for it. `counter` is the column with the unfiltered total.
+   * A page of `readOwn`, with the total if the request asks for it and no more than MOST_COUNTED records match a filter.
+   * `counter` is the column with the unfiltered total.
    */
   async function readPage(
     db: Database,
@@ -82,16 +85,16 @@ export function defineList<Columns extends ListColumns>(
     if (!page.counts) return part
     if (!page.after && !part.next) return { ...part, total: part.items.length }
     const reader = readOnly(db)
-    const [total] = filter
-      ? await reader
-          .select({ total: count() })
-          .from(table)
-          .where(and(isOwn(organisation), filter))
-      : await reader
-          .select({ total: organisations[counter] })
-          .from(organisations)
-          .where(eq(organisations.id, organisation))
-    return { ...part, ...total }
+    if (filter) {
+      const counts = await countUpTo(reader, table, byTime(columns), { total: and(isOwn(organisation), filter) })
+      const total = counts.get('total') ?? 0
+      return total > MOST_COUNTED ? part : { ...part, total }
+    }
+    const [all] = await reader
+      .select({ total: organisations[counter] })
+      .from(organisations)
+      .where(eq(organisations.id, organisation))
+    return { ...part, ...all }
   }
 
   return { readWhere, readOwn, readPage }

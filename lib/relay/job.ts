@@ -6,6 +6,7 @@ import { batchItems, batchJobs, type ItemStatus, JOB_STATUSES } from '#drizzle/s
 import type { Identity } from '#lib/auth/session.ts'
 import type { PublicRelayKey } from '#lib/config/relay-key.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
+import { readOnly } from '#lib/db/read-only.ts'
 import { isId } from '#lib/directory/ids.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
 import type { ItemQueue } from './queue.ts'
@@ -87,16 +88,20 @@ export async function startJob(
 }
 
 /** The user's newest job, which blocked this one. It may have ended since. */
-async function newestJobOf(db: Database, { kind, sub }: Owner): Promise<string> {
+async function newestJobOf(db: Database, owner: Owner): Promise<string> {
   const [newest] = await db
     .select({ id: batchJobs.id })
     .from(batchJobs)
-    .where(and(eq(batchJobs.userKind, kind), eq(batchJobs.userSub, sub)))
+    .where(isJobOf(owner))
     .orderBy(desc(batchJobs.createdAt))
     .limit(1)
   if (!newest) throw new Error('a running job blocked this one, but the user has none')
   return newest.id
 }
+
+/** The condition for a user's jobs. A run is no job: it has as many items as its batch has payouts. */
+const isJobOf = ({ kind, sub }: Owner) =>
+  and(eq(batchJobs.userKind, kind), eq(batchJobs.userSub, sub), isNull(batchJobs.batch))
 
 /** The response of GET /batch/{jobId}. */
 export const jobShape = z.object({
@@ -120,17 +125,18 @@ export type PresentedJob = z.output<typeof jobShape>
 
 /**
  * A user's job with its results so far.
- * @throws Refusal `job-not-found`, including for another user's job
+ * @throws Refusal `job-not-found`, including for another user's job and for a run
  */
 export async function readJob(
-  { db, session: { kind, sub } }: { db: Database; session: Owner },
+  { db: database, session }: { db: Database; session: Owner },
   id: string,
 ): Promise<PresentedJob> {
+  const db = readOnly(database)
   const [job] = isId(id)
     ? await db
         .select()
         .from(batchJobs)
-        .where(and(eq(batchJobs.id, id), eq(batchJobs.userKind, kind), eq(batchJobs.userSub, sub)))
+        .where(and(eq(batchJobs.id, id), isJobOf(session)))
     : []
   if (!job) throw new Refusal('job-not-found')
   const ended = await db

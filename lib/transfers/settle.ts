@@ -1,4 +1,5 @@
 import { and, eq, inArray, sql } from 'drizzle-orm'
+import { FREQUENT_ACTOR } from '#drizzle/schema/audit.ts'
 import { contractors, payouts } from '#drizzle/schema/directory.ts'
 import { type GrantStatus, grants, type Transfer, type TransferStatus, transfers } from '#drizzle/schema/transfers.ts'
 import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
@@ -10,7 +11,7 @@ import type { Decision } from './decide.ts'
 import { release } from './quota.ts'
 import { findEnvelopes, setOf } from './rows.ts'
 
-const ACTOR: Actor = { kind: 'service', sub: 'settlement' }
+const ACTOR: Actor = { kind: 'service', sub: FREQUENT_ACTOR }
 
 /**
  * Settles an open transfer in one SQL transaction. Of several callers one settles it, and all get the same row.

@@ -1,7 +1,10 @@
+import type { ServerResponse } from 'node:http'
 import { setTimeout } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { archiveRanges } from '#drizzle/schema/archive.ts'
 import { ingest } from '#lib/archive/ingest.ts'
+import { withResponse } from '#lib/http/current-response.ts'
+import { captureLog } from '../support/console.ts'
 import { accountAt } from '../support/event-rpc.ts'
 import { openTestService, type SignedInPayer, type TestService } from '../support/test-service.ts'
 
@@ -16,6 +19,7 @@ beforeAll(async () => {
   await ingestNow()
 })
 afterAll(() => service.close())
+afterEach(() => void vi.restoreAllMocks())
 
 /** Ingests up to the latest ledger, which a chore of the service may be doing at the same time. */
 async function ingestNow(): Promise<void> {
@@ -101,6 +105,22 @@ test('serves the registries separately', async () => {
   await expect
     .poll(async () => (await get(`/tokens/${token}/registry`)).body)
     .toMatchObject({ events: expect.any(Array), complete: true })
+})
+
+test('reads nothing for a client that has left', async () => {
+  captureLog()
+  const { body } = await get('/health')
+  const paths = [
+    '/health',
+    `${account()}/checkpoint`,
+    `${account()}/events`,
+    `/tokens/${token}/events`,
+    `/tokens/${token}/events?tx_hash=${body.generation}`,
+    `/tokens/${token}/registry`,
+  ]
+  const left = { destroyed: true, writableEnded: false } as ServerResponse
+  const answers = await Promise.all(paths.map((path) => withResponse(left, () => get(path))))
+  expect(answers.map(({ status }) => status)).toEqual(paths.map(() => 503))
 })
 
 describe('caching', () => {

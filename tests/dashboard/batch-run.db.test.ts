@@ -1,9 +1,10 @@
 import { Networks, StrKey } from '@stellar/stellar-sdk'
+import { eq } from 'drizzle-orm'
 import { createElement } from 'react'
 import { renderToStaticMarkup } from 'react-dom/server'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { RunSummary } from '#app/(operator)/batches/[id]/run-summary.tsx'
-import { relayChannels } from '#drizzle/schema/relay.ts'
+import { batchItems, relayChannels } from '#drizzle/schema/relay.ts'
 import { batchRow, contractorRow, insertRows, itemRow, jobRow, organisationRow, payoutRow } from '#lib/cli/seed/rows.ts'
 import { findBatchRun } from '#lib/dashboard/batch-run.ts'
 import type { Database } from '#lib/db/connection.ts'
@@ -76,6 +77,14 @@ test('shows the channels of a run, how long each may pay and what it waits for, 
       { address: CHANNELS[2], liveUntilLedger: 1_002, left: 1, waitsFor: 'a relay with the key of this channel' },
     ],
   })
+  await db.update(relayChannels).set({ paused: false })
+  const waitsFor = async (state: Partial<typeof batchItems.$inferInsert>) => {
+    await db.update(batchItems).set(state).where(eq(batchItems.spender, CHANNELS[1]))
+    return (await findBatchRun(db, batch.id, NOW))?.channels[1]?.waitsFor
+  }
+  expect(await waitsFor({ doubtedUntil: new Date(NOW.getTime() + 1) })).toMatch(/^a second look at the ledger/)
+  expect(await waitsFor({ doubtedUntil: NOW })).toBe('a worker of the relay')
+  expect(await waitsFor({ status: 'taken', channel: CHANNELS[1] })).toBe('a proof')
   const shown = renderToStaticMarkup(createElement(RunSummary, { run: found, network: 'local', now: NOW }))
   expect(shown).toContain('delegated until ledger 1000')
   expect(shown).not.toContain(SEAL)

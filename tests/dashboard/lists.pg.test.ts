@@ -18,7 +18,7 @@ import { CONTRACTOR_FILTERS, listContractors, readContractors } from '#lib/dashb
 import { explainTransfer } from '#lib/dashboard/explanation.ts'
 import { type FilterChecks, readFilters } from '#lib/dashboard/filters.ts'
 import { JOB_FILTERS, listJobs, readJobs } from '#lib/dashboard/jobs.ts'
-import { type List, MOST_COUNTED, PAGE_SIZE } from '#lib/dashboard/list.ts'
+import { type List, PAGE_SIZE } from '#lib/dashboard/list.ts'
 import { listOrganisations, ORGANISATION_FILTERS, readOrganisations } from '#lib/dashboard/organisations.ts'
 import { listPayouts, PAYOUT_FILTERS, readPayouts } from '#lib/dashboard/payouts.ts'
 import {
@@ -32,6 +32,7 @@ import { TRANSFER_FILTERS } from '#lib/dashboard/transfer-filters.ts'
 import { listTransfers, readTransfers } from '#lib/dashboard/transfers.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
 import type { Database } from '#lib/db/connection.ts'
+import { MOST_COUNTED } from '#lib/db/count.ts'
 import { writeCursor } from '#lib/db/keyset.ts'
 import { placeOf } from '#lib/db/paging.ts'
 import { withLogFields } from '#lib/observability/log.ts'
@@ -250,7 +251,7 @@ describe('lists and exports exactly the records that match, each once, in both d
     ['payouts', () => ({ batch: ids.payroll, status: 'failed' }), 111],
     ['payouts', () => ({ batch: ids.payroll, contractor: ids.thirteen }), 1],
     ['payouts', () => ({ batch: ids.payroll, reason: 'allowance-short' }), 111],
-    ['payouts', () => ({ reason: '3506' }), 1],
+    ['payouts', () => ({ organisation: ids.one, reason: '3506' }), 1],
     ['payouts', () => ({ organisation: ids.one }), 1_112],
     ['payouts', () => ({}), 1_112],
     ['refusals', () => ({}), 25],
@@ -343,6 +344,34 @@ describe('lists and exports exactly the records that match, each once, in both d
       ['Contoso_100%', null, 2_500],
     ])
   })
+})
+
+test.each<Given>([{ status: 'canceled' }, { reason: '3506' }, { from: '2026-11-20' }, { to: '2026-11-20' }])(
+  'refuses a file of all payouts with the filter %j, which would read all of them',
+  (query) => {
+    expect(() => readPayouts(db, filtersOf(PAYOUT_FILTERS, query))).toThrow(
+      expect.objectContaining({ code: 'filter-unknown', message: expect.stringContaining(Object.keys(query).join()) }),
+    )
+  },
+)
+
+/** The steps of the plans of the queries that `work` sends, as PostgreSQL describes them. */
+async function plansOf(work: () => Promise<unknown>): Promise<string> {
+  const queries = await database.capture(work)
+  const plans = queries.map(({ query, params }) => database.pool.query(`EXPLAIN (COSTS OFF) ${query}`, params))
+  return (await Promise.all(plans)).flatMap(({ rows }) => rows.map((row) => row['QUERY PLAN'])).join('\n')
+}
+
+test('finds the few entries of the sponsor by the index of actors', async () => {
+  const plans = await plansOf(() => audit({ actor: 'service:sponsor' }))
+  expect(plans).toContain('audit_log_actor')
+  expect(plans).not.toContain('audit_log_pkey')
+})
+
+test('reads no entries for an action that the actor never takes', async () => {
+  const plans = await plansOf(() => audit({ actor: 'service:settlement', action: 'transfer.sponsored' }))
+  expect(plans).toContain('One-Time Filter: false')
+  expect(plans).not.toContain('Scan')
 })
 
 test.each<[query: Given, reason: string | undefined]>([

@@ -1,4 +1,6 @@
+import { sql } from 'drizzle-orm'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { MOST_COUNTED } from '#lib/db/count.ts'
 import type { Batch } from '#lib/directory/batches/batches.ts'
 import type { Answer, Method } from '../support/api-client.ts'
 import { accountOf, atNoon, fieldsOf } from '../support/directory.ts'
@@ -71,6 +73,21 @@ describe('GET /contractors', () => {
     await ask('DELETE', `/contractors/${id}`)
     await ask('DELETE', `/contractors/${id}`)
     expect(await total()).toBe('600')
+  })
+
+  test('counts up to 10,000 records that match a filter, and all records without one', async () => {
+    const own = await service.wallet(accountOf(30_003))
+    const total = async (query: string) =>
+      (await service.ask('GET', `/contractors?limit=1${query}`, { session: own })).headers.get('x-total-count')
+    await service.ask('POST', '/contractors', { session: own, body: { name: 'c0' } })
+    const add = (count: number) =>
+      service.db.execute(sql`INSERT INTO contractors (organisation, name, status, invite_expires_at)
+        SELECT organisation, 'c', 'invited', now() FROM identities, generate_series(1, ${count}) WHERE sub = ${accountOf(30_003)}`)
+    await add(MOST_COUNTED - 1)
+    expect([await total('&q=c'), await total('&status=invited'), await total('')]).toEqual(['10000', '10000', '10000'])
+    await add(1)
+    expect([await total('&q=c'), await total('&status=invited'), await total('')]).toEqual([null, null, '10001'])
+    expect(await total('&q=c0')).toBe('1')
   })
 })
 

@@ -1,6 +1,7 @@
 import { sql } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { mintSession } from '#lib/auth/session.ts'
+import { batchRow, insertRows, jobRow, organisationRow } from '#lib/cli/seed/rows.ts'
 import { provideService } from '#lib/server/services.ts'
 import { captureLog } from '../support/console.ts'
 import type { Fault } from '../support/fault-proxy.ts'
@@ -103,6 +104,25 @@ describe('a job', () => {
     const session = await mintSession(fixture.running.settings.sessions, identity, new Date())
     expect((await fixture.read({ ...client, session }, jobId)).status).toBe(404)
     expect((await fixture.post({ ...client, session }, { amounts: [1] })).status).toBe(200)
+  })
+
+  test('is not a run of the user: a run is read as the status of its batch', async () => {
+    const client = await fixture.client()
+    const jobId = await fixture.begin(client, 1)
+    const organisation = organisationRow()
+    const batch = batchRow({ organisation: organisation.id })
+    const run = jobRow({
+      userKind: 'ledger',
+      userSub: client.address,
+      createdAt: new Date(Date.now() + 60_000),
+      batch: batch.id,
+      manifest: 'manifest',
+      signature: 'signature',
+      quotaDay: '2026-11-20',
+    })
+    await insertRows(fixture.db, { organisations: [organisation], batches: [batch], jobs: [run] })
+    expect((await fixture.read(client, run.id)).status).toBe(404)
+    expect((await fixture.post(client, { amounts: [1] })).body).toMatchObject({ code: 'job-running', jobId })
   })
 
   test('is a 501 for any body while batch execution is disabled', async () => {

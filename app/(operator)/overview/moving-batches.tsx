@@ -1,7 +1,8 @@
 import Link from 'next/link'
 import type { BatchLine } from '#lib/dashboard/batches.ts'
 import { batchState } from '#lib/dashboard/lateness.ts'
-import { Moment } from '../figures.tsx'
+import { MOST_COUNTED } from '#lib/db/count.ts'
+import { counted, Moment } from '../figures.tsx'
 import { Progress } from '../progress.tsx'
 import { addressOf } from '../query.ts'
 import { BatchLink, OrganisationLink } from '../record-links.tsx'
@@ -9,7 +10,7 @@ import { Status } from '../status.tsx'
 
 interface MovingBatchesProps {
   batches: readonly BatchLine[]
-  /** the total number of batches in progress */
+  /** the number of batches in progress, at most MOST_COUNTED + 1 */
   total: number
   now: Date
 }
@@ -20,7 +21,7 @@ export function MovingBatches({ batches, total, now }: MovingBatchesProps) {
     <section aria-labelledby="moving" className="mb-8">
       <h2 id="moving" className="mb-2 font-semibold">
         Batches in progress
-        {total > 0 && <span className="ml-2 font-normal text-faint">{total}</span>}
+        {total > 0 && <span className="ml-2 font-normal text-faint">{counted(total)}</span>}
         {total > 1 && <span className="ml-3 text-xs font-normal text-faint">longest without progress first</span>}
       </h2>
       {batches.length === 0 ? (
@@ -63,7 +64,9 @@ export function MovingBatches({ batches, total, now }: MovingBatchesProps) {
             prefetch={false}
             className="text-soft underline underline-offset-4 hover:text-accent"
           >
-            {total - batches.length} more, with later progress
+            {total > MOST_COUNTED
+              ? `All ${counted(total)} batches in progress`
+              : `${total - batches.length} more, with later progress`}
           </Link>
         </p>
       )}
