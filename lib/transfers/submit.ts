@@ -24,7 +24,8 @@ import {
 } from './rows.ts'
 import { checkResourceFee, checkResources, type LedgerCheck, simulate } from './simulation.ts'
 import type { Sponsor } from './sponsor.ts'
-import type { Outcome, Tracker } from './track.ts'
+import type { Tracker } from './track.ts'
+import type { Outcome } from './waiters.ts'
 
 /** The context that submitting a transfer needs. */
 export interface TransferContext {
@@ -168,7 +169,9 @@ async function verifyAndRecord(
     if (intent.kind === 'transfer') to = intent.to
     // An account has at most one open transfer, so settle the older one first, if possible.
     const open = await findOpenTransfer(db, intent.account)
-    if (open && !isRival(open, intent)) await sponsor.tracker.lookUp([open.id], OLDER_MS)
+    if (open && !isRival(open, intent)) {
+      await sponsor.tracker.track([open.id], { waitMs: OLDER_MS, lookUp: 'requested' })
+    }
     return await agree(db, sponsor, { inner, intent, terms, checked, signal, now: sponsor.now() })
   } catch (error) {
     if (error instanceof SponsorRefusal) await noteRefusal(db, inner, { reason: error.reason, to }, sponsor.now())
