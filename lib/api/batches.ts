@@ -14,10 +14,10 @@ import {
 import { instructBatch, instructedShape, newInstructions } from '#lib/directory/batches/instructions.ts'
 import { batchProgressShape, pollBatchStatus } from '#lib/directory/batches/status.ts'
 import { removedShape } from '#lib/directory/contractors/schema.ts'
-import { refreshTransfers } from '#lib/transfers/refresh.ts'
+import { adoptTransfersOf } from '#lib/transfers/adoption.ts'
 import { BATCH_EXAMPLE, EXAMPLE, PAGE_EXAMPLE, PAYOUT_EXAMPLE } from './examples.ts'
 import { inGroup, operation, respondWithPage } from './operation.ts'
-import { refreshTransfersOf } from './payouts.ts'
+import { adoptTransfersSeenBy } from './payouts.ts'
 
 const parameters = { id: { description: 'id of the batch', example: EXAMPLE.batchId } }
 const { txHash: _, paidAt: __, ...instructed } = { ...PAYOUT_EXAMPLE, status: 'draft' }
@@ -74,7 +74,7 @@ export const BATCH_OPERATIONS = inGroup('Batches', [
     },
     refusals: ['batch-not-found'],
     handle: async (context) => {
-      await refreshTransfersOf(context)
+      await adoptTransfersSeenBy(context)
       const { batch, payouts } = await findBatch(context, { ...context.params, ...context.query })
       return respondWithPage(context.request, payouts, { ...batch, payouts: payouts.items })
     },
@@ -149,7 +149,7 @@ export const BATCH_OPERATIONS = inGroup('Batches', [
       const read = () => pollBatchStatus(context, { identity: session, id: params.id })
       const { progress, organisation, hasOpenTransfers } = await read()
       if (!hasOpenTransfers) return progress
-      await refreshTransfers(context.db, service.tracker, [organisation])
+      await adoptTransfersOf(context.db, service.tracker, [organisation])
       return (await read()).progress
     },
   }),

@@ -4,12 +4,12 @@ import { cancelPayout } from '#lib/directory/payouts/cancellation.ts'
 import { listPayouts, organisationsSeenBy, payoutsQuery, payoutsShape } from '#lib/directory/payouts/payouts.ts'
 import type { User } from '#lib/directory/users.ts'
 import type { Service } from '#lib/server/services.ts'
-import { refreshTransfers } from '#lib/transfers/refresh.ts'
+import { adoptTransfersOf } from '#lib/transfers/adoption.ts'
 import { EXAMPLE, PAGE_EXAMPLE, PAYOUT_EXAMPLE } from './examples.ts'
 import { inGroup, operation, respondWithPage } from './operation.ts'
 
 /** Looks up the open transfers of the payouts that the user can see. */
-export async function refreshTransfersOf({
+export async function adoptTransfersSeenBy({
   service,
   db,
   user,
@@ -18,7 +18,7 @@ export async function refreshTransfersOf({
   db: Database
   user: User
 }): Promise<void> {
-  await refreshTransfers(db, service.tracker, organisationsSeenBy(user))
+  await adoptTransfersOf(db, service.tracker, organisationsSeenBy(user))
 }
 
 export const PAYOUT_OPERATIONS = inGroup('Batches', [
@@ -45,7 +45,7 @@ export const PAYOUT_OPERATIONS = inGroup('Batches', [
       paged: 'link',
     },
     handle: async (context) => {
-      await refreshTransfersOf(context)
+      await adoptTransfersSeenBy(context)
       const page = await listPayouts(context, context.query)
       return respondWithPage(context.request, page, { payouts: page.items })
     },

@@ -130,7 +130,7 @@ export function openGranting(depositor: Depositor & { tracker: Tracker }): Grant
   ): Promise<Transfer | undefined | 'again'> {
     const open = await findOpenTransfer(db, account)
     if (open) {
-      await tracker.waitFor(open, left())
+      await tracker.track([open.id], { waitMs: left() })
       return 'again'
     }
     const deposit = await sign(db, claim)
@@ -141,8 +141,8 @@ export function openGranting(depositor: Depositor & { tracker: Tracker }): Grant
     if (recorded === 'taken') return 'again'
     const sent = await tracker.submit(recorded, { innerHash: deposit.hash, isNew: true, waitMs: left() })
     // A deposit that the network refused may still be applied, so wait for its outcome.
-    const outcome = sent.kind === 'refused' ? await tracker.waitFor(recorded.transfer, left()) : sent
-    return outcome.kind === 'settled' ? outcome.transfer : undefined
+    const [outcome] = sent.kind === 'refused' ? await tracker.track([recorded.transfer.id], { waitMs: left() }) : [sent]
+    return outcome?.kind === 'settled' ? outcome.transfer : undefined
   }
 
   async function sign(db: Database, claim: Claim & { amount: bigint }): Promise<SignedDeposit | undefined> {

@@ -106,22 +106,24 @@ const MOST_FAILURES = 1_000
 
 /**
  * Runs work that is retried later if it fails. An outage is reported once: a failure is passed to `report` only if it
- * differs from the last one of the same `subject`.
+ * differs from the last one of the same `subject`. Resolves to whether the work succeeded.
  */
 export function openAttempts(
   report: (subject: string, failure: string) => void,
-): (subject: string, work: () => Promise<unknown>) => Promise<void> {
+): (subject: string, work: () => Promise<unknown>) => Promise<boolean> {
   const failures = new Map<string, string>()
   return async (subject, work) => {
     try {
       await work()
       failures.delete(subject)
+      return true
     } catch (error) {
       const failure = describeFailure(error)
       if (failures.get(subject) !== failure) report(subject, failure)
       // Some subjects never succeed here, because another process has finished their work.
       if (failures.size >= MOST_FAILURES) failures.clear()
       failures.set(subject, failure)
+      return false
     }
   }
 }

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import type { Network } from '#lib/stellar/network.ts'
+import { RESET_MS } from '#lib/transfers/recency.ts'
 
 /** The ledger as this host's RPC shows it. A transfer's validity is measured by its close times. */
 export interface LedgerWatch {
@@ -32,9 +33,6 @@ const CLOSE_WAIT_MS = 8_000
 
 /** Between two log lines about a clock that is wrong (ms). */
 const COMPARE_EVERY_MS = 60 * 60_000
-
-/** A response this far (ms) behind the clock comes from a network that was reset, not from a lagging node. */
-const RESET_MS = 120_000
 
 const LATEST = z.object({ sequence: z.number().int(), closeTime: z.coerce.number() })
 

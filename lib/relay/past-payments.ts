@@ -1,7 +1,7 @@
 import { SponsorRefusal } from '#lib/refusal/sponsor-refusal.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import { linkRepeat } from '#lib/transfers/payout-link.ts'
-import { LAG } from '#lib/transfers/recency.ts'
+import { isFarBelow, LAG } from '#lib/transfers/recency.ts'
 import { readPaymentsSince, type TokenEvent } from './channel-events.ts'
 import { ItemError } from './item-error.ts'
 import type { Item } from './item-row.ts'
@@ -47,11 +47,11 @@ async function readPayments(relay: Relay): Promise<void> {
   const { pastPayments: past } = relay.memory
   const channels = relay.channels.map(({ address }) => address)
   // Some nodes lag a few ledgers behind others. If the latest ledger is far below an earlier one, the network was reset.
-  const isReset = (latest: number) => latest + LAG < past.through
+  const isReset = (latest: number) => isFarBelow(latest, past.through)
   const since = (latest: number) =>
     Math.max(latest - LOOK_BACK, isReset(latest) ? 0 : Math.min(past.through, latest - LAG))
   const { payments, latestLedger } = await readPaymentsSince(relay, channels, since)
-  if (latestLedger < relay.sponsor.tracker.recency.latestLedger() - LAG) {
+  if (isFarBelow(latestLedger, relay.sponsor.tracker.recency.latestLedger())) {
     throw new LedgerError('unavailable', 'the RPC’s events are behind its ledger')
   }
   if (isReset(latestLedger)) past.payments.clear()

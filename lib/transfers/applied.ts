@@ -7,7 +7,7 @@ import type { LedgerRecord } from './decide.ts'
 import { endOfSecond, linkEarlierPayout } from './payout-link.ts'
 import { auditRecorded, linkPayout, type Proposal, rowOf } from './record.ts'
 import { addEnvelope, findTransferOfHash, isRival, lockOpenTransfer, type RecordedTransfer } from './rows.ts'
-import { columnsOf, settle } from './settle.ts'
+import { auditSettled, columnsOf, settlePayout } from './settle.ts'
 
 /**
  * Records a successful transaction that was found on the ledger: one that the client submitted directly, or one whose row a
@@ -76,7 +76,7 @@ async function settleApplied(tx: Database, proposal: Proposal, record: LedgerRec
       : await linkEarlierPayout(tx, written, limits, now)
   if (!linked) throw sponsorRefused('payout')
   await auditRecorded(tx, linked, inner, now)
-  await settle(tx, linked.id, decision, now)
+  if (!(await settlePayout(tx, linked, now))) await auditSettled(tx, linked, now)
   return true
 }
 

@@ -28,7 +28,7 @@ const PAGE_LIMIT = 200
 const MOST_PAGES = 50
 
 /** The results of a walk over the ledgers. */
-interface Walk {
+export interface Walk {
   records: Map<RecordedTransfer, LedgerRecord>
   /** transfers that no ledger includes yet and that are still valid; any others not found need a separate lookup */
   absent: RecordedTransfer[]
@@ -87,7 +87,8 @@ export async function walkLedgers(network: Network, sought: RecordedTransfer[], 
   throw new LedgerError('unavailable', 'the pages of the RPC have no end')
 }
 
-function tryToRead(transaction: FoundTransaction, expected: Expected): LedgerRecord | null {
+/** Logs a record that can't be read or contradicts itself, and returns null. */
+export function tryToRead(transaction: FoundTransaction, expected: Expected): LedgerRecord | null {
   try {
     return readRecord(transaction, expected)
   } catch (error) {

@@ -1,160 +1,71 @@
-import type { Database } from '#lib/db/connection.ts'
-import type { ReadAccount } from '#lib/stellar/account.ts'
-import type { Network } from '#lib/stellar/network.ts'
 import { lookUp } from '#lib/stellar/transaction.ts'
 import { type Decision, decide, type Expected, type HashAnswer, type LedgerRecord, readRecord } from './decide.ts'
-import { walkLedgers } from './ledger-pages.ts'
+import { tryToRead, type Walk, walkLedgers } from './ledger-pages.ts'
 import { askUntilRecent, type Recency } from './recency.ts'
+import type { TrackingContext } from './resubmit.ts'
 import { hashesOf, maxTimeOf, noteLookedUp, type RecordedTransfer } from './rows.ts'
 
-/** What tracking a transfer needs: no key, and nothing of a single transfer. */
-export interface TrackingContext {
-  network: Network
-  /** opens the database for each use, so that an outage only causes a wait */
-  database: () => Promise<Database>
-  /** reads accounts; combines concurrent reads into one call */
-  readAccount: ReadAccount
-  recency: Recency
-  now: () => Date
-}
-
-/** A walk begins at most LONGEST_WALK ledgers back. One round looks up at most MOST transfers one by one. */
-const LONGEST_WALK = 20
-const MOST = 25
-
-/** What a round does with the transfers that it looks up. */
-interface Round {
-  /** whether a transfer is looked up even if a process has done so in this ledger */
-  isRequested(id: string): boolean
-  /** Moves a transfer behind all others, so that transfers whose lookups fail don't block them. */
-  putLast(id: string): void
-  /** Runs the work for one transfer. Its failure doesn't stop the others. */
-  attempt(subject: string, work: () => Promise<unknown>): Promise<void>
-  settle(recorded: RecordedTransfer, decision: Decision): Promise<void>
-  /** @param ledger the ledger up to which none of its envelopes was applied */
-  resubmit(recorded: RecordedTransfer, ledger: number): Promise<void>
-}
+/** The ledger in which a transfer was last looked up; -1 if that is not known. */
+export const lookedUpIn = (recency: Recency, { transfer }: RecordedTransfer): number =>
+  recency.hint(transfer.lookedUpLedger) ?? -1
 
 /**
- * Learns whether a ledger has closed, and only then looks transfers up: several by the pages of the ledgers since the last
- * lookup; a single one, or with an RPC that has no pages, by one of them, a different one each time, and then all of them.
- * In a process that was idle, this first lookup shows the latest ledger, and the others are looked up by pages. Resolves
- * to the transfers that the next round has to look up.
+ * Looks up one hash of a transfer, which also shows the latest ledger. Resolves to the record, if it can be read.
+ * @throws LedgerError `unavailable`
  */
-export async function lookUpAll(
-  context: TrackingContext,
-  open: readonly RecordedTransfer[],
-  round: Round,
-): Promise<RecordedTransfer[]> {
-  const { recency } = context
-  const [probe] = open
-  if (!probe) return []
-  const isRequested = ({ transfer }: RecordedTransfer) => round.isRequested(transfer.id)
-  const lookedUp = ({ transfer }: RecordedTransfer) => recency.hint(transfer.lookedUpLedger) ?? -1
-  const isRecent = (one: RecordedTransfer) =>
-    !isRequested(one) && lookedUp(one) >= Math.max(0, recency.latestLedger() - LONGEST_WALK)
-  const recent = open.filter(isRecent)
-  let done = recent.length > 1 ? await lookUpInPages(context, recent, lookedUp, round) : undefined
-  if (!done) {
-    const over = (await lookUpProbe(context, probe, round)) ? [probe] : []
-    const others = recent.length > 1 ? [] : open.filter((one) => !over.includes(one) && isRecent(one))
-    const found = others.length > 1 ? await lookUpInPages(context, others, lookedUp, round) : undefined
-    done = new Set([...over, ...(found ?? [])])
-  }
-  const latest = recency.latestLedger()
-  const separate = open
-    .filter((one) => !done.has(one) && (isRequested(one) || lookedUp(one) < latest))
-    .toSorted((one, other) => Number(isRequested(other)) - Number(isRequested(one)))
-  const rest = separate.slice(0, MOST)
-  for (const { transfer } of rest) round.putLast(transfer.id)
-  await Promise.all(rest.map((one) => round.attempt(one.transfer.id, () => lookUpOne(context, one, round))))
-  return separate.slice(MOST)
-}
-
-/** Looks up one hash of a transfer, which also shows the latest ledger. True if that ended the transfer's round. */
-async function lookUpProbe(context: TrackingContext, probe: RecordedTransfer, round: Round): Promise<boolean> {
-  const { network, recency } = context
-  const { transfer, envelopes } = probe
-  const [envelope] = envelopes
-  round.putLast(transfer.id)
-  if (!envelope) return true
+export async function lookUpProbe(
+  { network, recency }: TrackingContext,
+  { transfer, envelopes: [envelope] }: RecordedTransfer,
+): Promise<LedgerRecord | undefined> {
+  if (!envelope) return undefined
   const { innerHash, outerHash } = envelope
   const response = await lookUp(network, outerHash ?? innerHash)
   recency.observeRound(response.latestLedger, response.latestLedgerCloseTime)
-  if (response.status === 'NOT_FOUND') return false
-  let isOver = false
-  await round.attempt(transfer.id, async () => {
-    const expected = { innerHash, sponsor: transfer.sponsor, passphrase: network.passphrase }
-    await settleRecord(context, probe, readRecord(response, expected), round)
-    isOver = true
-  })
-  return isOver
+  if (response.status === 'NOT_FOUND') return undefined
+  return tryToRead(response, { innerHash, sponsor: transfer.sponsor, passphrase: network.passphrase }) ?? undefined
 }
 
 /**
  * Looks transfers up in the pages of the ledgers since their last lookup, that ledger included: the RPC always has it, and a
- * later one only once it has closed. Resolves to the transfers that need no separate lookup; undefined if there were no pages.
+ * later one only once it has closed. `due`: those that are absent from a ledger in which they had not been looked up.
+ * @throws LedgerError `unavailable`
  */
-async function lookUpInPages(
-  context: TrackingContext,
+export async function lookUpInPages(
+  { network, recency, database }: TrackingContext,
   recent: RecordedTransfer[],
-  lookedUp: (recorded: RecordedTransfer) => number,
-  round: Round,
-): Promise<Set<RecordedTransfer> | undefined> {
-  let done: Set<RecordedTransfer> | undefined
-  // With an RPC that has no pages, or whose nodes lag, all of them are looked up one by one.
-  await round.attempt('pages', async () => {
-    const walk = await walkLedgers(context.network, recent, Math.min(...recent.map(lookedUp)))
-    const { records, absent, latestLedger } = walk
-    context.recency.observeRound(latestLedger, walk.closedAt)
-    const later = absent.filter((one) => lookedUp(one) < latestLedger)
-    if (later.length > 0) await noteLookedUp(await context.database(), later, latestLedger)
-    done = new Set([...records.keys(), ...absent])
-    await Promise.all([
-      ...[...records].map(([one, record]) =>
-        round.attempt(one.transfer.id, () => settleRecord(context, one, record, round)),
-      ),
-      ...later.map((one) => round.attempt(one.transfer.id, () => round.resubmit(one, latestLedger))),
-    ])
-  })
-  return done
-}
-
-async function settleRecord(
-  context: TrackingContext,
-  recorded: RecordedTransfer,
-  record: LedgerRecord,
-  round: Round,
-): Promise<void> {
-  if (!record.consumed || !isAlone(recorded, record)) return await lookUpOne(context, recorded, round)
-  const { succeeded, feeCharged } = record
-  await round.settle(recorded, { status: succeeded ? 'succeeded' : 'failed', record, feeCharged })
-}
-
-async function lookUpOne(context: TrackingContext, recorded: RecordedTransfer, round: Round): Promise<void> {
-  const result = await lookUpTransfer(context, recorded)
-  if (!result) return
-  if ('status' in result) return await round.settle(recorded, result)
-  await noteLookedUp(await context.database(), [recorded], result.ledger)
-  await round.resubmit(recorded, result.ledger)
+): Promise<Pick<Walk, 'records' | 'absent'> & { due: RecordedTransfer[]; ledger: number }> {
+  const walk = await walkLedgers(network, recent, Math.min(...recent.map((one) => lookedUpIn(recency, one))))
+  const { records, absent, latestLedger: ledger } = walk
+  recency.observeRound(ledger, walk.closedAt)
+  const due = absent.filter((one) => lookedUpIn(recency, one) < ledger)
+  await noteLookedUp(await database(), due, ledger)
+  return { records, absent, due, ledger }
 }
 
 /**
  * Looks up an open transfer by its hashes, and by its account once every max time has passed. Resolves to the decision,
- * or to the ledger up to which none of its envelopes was applied, or to undefined if the responses show neither.
+ * or to the ledger up to which none of its envelopes was applied, which is recorded, or to undefined if the responses
+ * show neither.
+ * @param found the record that was found under one of its hashes
  * @throws LedgerError `unavailable`
  */
-async function lookUpTransfer(
+export async function lookUpTransfer(
   context: TrackingContext,
   recorded: RecordedTransfer,
+  found?: LedgerRecord,
 ): Promise<Decision | { ledger: number } | undefined> {
+  if (found?.consumed && isAlone(recorded, found)) {
+    return { status: found.succeeded ? 'succeeded' : 'failed', record: found, feeCharged: found.feeCharged }
+  }
   const answers = await lookUpRivals(context, recorded, await lookUpHashes(context, recorded))
   const { sequenceNumber, recordedLedger } = recorded.transfer
   const maxTime = maxTimeOf(recorded.envelopes)
   const decision = decide({ sequenceNumber, recordedLedger, maxTime, answers })
   if (decision) return decision
   if (answers.every(({ closedAt }) => closedAt > maxTime)) return await lookUpWithAccount(context, recorded)
-  return { ledger: Math.min(...answers.map(({ latestLedger }) => latestLedger)) }
+  const ledger = Math.min(...answers.map(({ latestLedger }) => latestLedger))
+  await noteLookedUp(await context.database(), [recorded], ledger)
+  return { ledger }
 }
 
 /**

@@ -28,6 +28,6 @@ export async function lookUpForOperator(
     await recordAudit(tx, now, { organisation, actor, action: 'transfer.looked-up', subject: id, detail: { note } })
     return true
   })
-  if (isOpen) await tracker.lookUp([id], WAIT_MS)
+  if (isOpen) await tracker.track([id], { waitMs: WAIT_MS, lookUp: 'requested' })
   return isOpen
 }

@@ -24,7 +24,9 @@
  * **A response from the far future.** It is believed until no response has named that ledger for FORGET_MS.
  */
 
-import type { RefusalReason } from '#lib/refusal/sponsor-refusal.ts'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { RefusalReason, SponsorRefusal } from '#lib/refusal/sponsor-refusal.ts'
+import { LedgerError } from '#lib/stellar/ledger-error.ts'
 
 /** The number of ledgers that a node may lag. A response from further behind is from a network that was reset. */
 export const LAG = 10
@@ -32,11 +34,18 @@ export const LAG = 10
 /** True if a response as of `ledger` is from a node that lags behind `latest`, a ledger that has closed. */
 export const isLagging = (ledger: number, latest: number): boolean => ledger < latest && ledger >= latest - LAG
 
+/** True if a response as of `ledger` is too far below `latest` to be from a node that lags. */
+export const isFarBelow = (ledger: number, latest: number): boolean => ledger < latest - LAG
+
+/** A response whose ledger closed this much (ms) before the expected time is from a network that was reset. */
+export const RESET_MS = 120_000
+
 /**
  * True if every node now shows everything that was in the ledger when a response was as of `since`, given a response as
  * of `ledger`. Both may come from lagging nodes. A ledger far below `since` means that the network was reset.
  */
-export const isBehindAll = (since: number, ledger: number): boolean => ledger >= since + 2 * LAG || ledger < since - LAG
+export const isBehindAll = (since: number, ledger: number): boolean =>
+  ledger >= since + 2 * LAG || isFarBelow(ledger, since)
 
 /**
  * A contested refusal may mean that the network already has the same transaction, or a rival. It is trusted only once it
@@ -77,10 +86,10 @@ export async function askUntilRecent<Response>(
 }
 
 /** How long a request waits (ms) for a response that is as recent as earlier ones. */
-export const DOUBT_MS = 5_000
+const DOUBT_MS = 5_000
 
 /** How long a request waits (ms) for a ledger that closes after its arrival, and for the nodes to show it. */
-export const NEXT_LEDGER_MS = 15_000
+const NEXT_LEDGER_MS = 15_000
 
 /** An RPC whose latest ledger closed longer ago reports itself as unhealthy, and may lack the latest transactions. */
 export const SILENT_SECONDS = 30
@@ -205,3 +214,30 @@ export const dependsOnRent = (reason: RefusalReason): boolean => BY_RENT.has(rea
 /** A refusal is based on a ledger that closed after this time (unix seconds); `now` and `arrivedAt` in unix ms. */
 export const closedAfter = (reason: RefusalReason, { now, arrivedAt }: { now: number; arrivedAt: number }): number =>
   dependsOnRent(reason) ? Math.floor(arrivedAt / 1000) : now / 1000 - SILENT_SECONDS
+
+/** The result of checks that relied on a response that is too old, with the refusal that they led to, if any. */
+export interface Doubt {
+  doubt: SponsorRefusal | undefined
+}
+
+/**
+ * Repeats the checks of a request until a response is recent enough to refuse or to agree on.
+ * @throws LedgerError `unavailable` if none is in time; the reason of `signal`
+ */
+export async function checkUntilRecent<Verdict extends object>(
+  check: (isFirst: boolean) => Promise<Verdict | Doubt>,
+  { pollMs, signal }: { pollMs: number; signal: AbortSignal | undefined },
+): Promise<Verdict> {
+  const beganAt = performance.now()
+  for (let isFirst = true; ; isFirst = false) {
+    signal?.throwIfAborted()
+    const verdict = await check(isFirst)
+    if (!('doubt' in verdict)) return verdict
+    const { doubt } = verdict
+    const patienceMs = doubt && dependsOnRent(doubt.reason) ? NEXT_LEDGER_MS : DOUBT_MS
+    if (performance.now() >= beganAt + patienceMs) {
+      throw new LedgerError('unavailable', 'the ledger has fallen behind', { cause: doubt })
+    }
+    await pause(pollMs)
+  }
+}

@@ -1,19 +1,29 @@
 import { and, eq, gt, inArray, isNull, lt, or, sql } from 'drizzle-orm'
 import { envelopes, transfers } from '#drizzle/schema/transfers.ts'
+import type { Database } from '#lib/db/connection.ts'
 import { log } from '#lib/observability/log.ts'
+import type { ReadAccount } from '#lib/stellar/account.ts'
+import type { Network } from '#lib/stellar/network.ts'
 import { isContested, send } from '#lib/stellar/transaction.ts'
-import type { Decision } from './decide.ts'
-import { lookUpWithAccount, type TrackingContext } from './look-up.ts'
 import { isLagging, isRepeatedRefusal, type Recency } from './recency.ts'
-import { ENVELOPE_STATE, type Envelope, findTransfer, type RecordedTransfer } from './rows.ts'
+import type { Envelope, RecordedTransfer } from './rows.ts'
+
+/** What tracking a transfer needs: no key, and nothing of a single transfer. */
+export interface TrackingContext {
+  network: Network
+  /** opens the database for each use, so that an outage only causes a wait */
+  database: () => Promise<Database>
+  /** reads accounts; combines concurrent reads into one call */
+  readAccount: ReadAccount
+  recency: Recency
+  now: () => Date
+}
 
 /**
- * The result of an attempt to submit an envelope. `stuck`: none can be submitted, since the account's sequence number
- * isn't the previous one. `decided`: the lookup after a refusal found the outcome.
+ * The result of an attempt to submit an envelope. `used`: none can be submitted, since the account has used the sequence
+ * number. `stuck`: nor can any while its number isn't the previous one.
  */
-export type Attempt =
-  | { kind: 'submitted' | 'refused' | 'stuck'; recorded: RecordedTransfer }
-  | { kind: 'decided'; recorded: RecordedTransfer; decision: Decision }
+export type Attempt = 'submitted' | 'refused' | 'used' | 'stuck'
 
 /**
  * Submits an envelope again unchanged, once per ledger, while the account's sequence number is the one before: another
@@ -24,44 +34,23 @@ export async function resubmit(context: TrackingContext, recorded: RecordedTrans
   const { recency, readAccount } = context
   const { transfer, envelopes: competing } = recorded
   const isSent = competing.some(({ sentLedger }) => (recency.hint(sentLedger) ?? -1) >= ledger)
-  if (isSent) return { kind: 'submitted', recorded }
+  if (isSent) return 'submitted'
   const { account } = await readAccount(transfer.account)
-  if (account && account.seqNum >= transfer.sequenceNumber) {
-    const decision = await lookUpWithAccount(context, recorded)
-    if (decision) return { kind: 'decided', recorded, decision }
-  }
+  if (account && account.seqNum >= transfer.sequenceNumber) return 'used'
   const envelope = pickEnvelope(competing)
-  if (account?.seqNum !== transfer.sequenceNumber - 1n || !envelope) return { kind: 'stuck', recorded }
-  return await submitOnce(context, recorded, envelope, Math.max(recency.latestLedger(), ledger))
-}
-
-/** Submits an envelope, and after a refusal finds out whether another transaction has used the sequence number. */
-export async function submitOnce(
-  context: TrackingContext,
-  recorded: RecordedTransfer,
-  envelope: Envelope,
-  ledger: number,
-): Promise<Attempt> {
-  const sent = await submitEnvelope(context, envelope, ledger)
-  if (!sent || sent.resultCode === null) return { kind: 'submitted', recorded }
-  log('info', 'envelope refused', { hash: sent.innerHash, code: sent.resultCode })
-  // A rival may have been recorded in the meantime.
-  const current = await findTransfer(await context.database(), recorded.transfer.id)
-  if (current?.transfer.status !== 'open') return { kind: 'submitted', recorded }
-  const decision = await lookUpWithAccount(context, current)
-  return decision ? { kind: 'decided', recorded: current, decision } : { kind: 'refused', recorded: current }
+  if (account?.seqNum !== transfer.sequenceNumber - 1n || !envelope) return 'stuck'
+  return await submitEnvelope(context, envelope, Math.max(recency.latestLedger(), ledger))
 }
 
 /**
- * Submits an envelope, unless a process has submitted it since `ledger` closed: the conditional UPDATE is the claim, so
- * that the network gets it at most once per ledger. Resolves to the envelope with the network's response, or undefined
- * if there is none to record.
+ * Submits an envelope and records the network's response, unless a process has submitted it since `ledger` closed: the
+ * conditional UPDATE is the claim, so that the network gets it at most once per ledger.
  */
-async function submitEnvelope(
+export async function submitEnvelope(
   { network, database, recency, now }: TrackingContext,
   { innerHash, outerHash, transfer, resultCode: lastCode, refusedLedger: lastRefused }: Envelope,
   ledger: number,
-): Promise<Envelope | undefined> {
+): Promise<Attempt> {
   const db = await database()
   // The outer hash distinguishes it from the same transaction with renewed signatures.
   const isIt = and(
@@ -90,7 +79,7 @@ async function submitEnvelope(
     })
     .where(and(isIt, isDue, isOpen))
     .returning({ signed: envelopes.signed })
-  if (!claimed?.signed) return undefined
+  if (!claimed?.signed) return 'submitted'
   const sent = await send(network, claimed.signed)
   // A ledger that closed before the submission cannot include it. A number far above the known ones means nothing.
   const { latestLedger = ledger, latestLedgerCloseTime } = sent
@@ -105,8 +94,10 @@ async function submitEnvelope(
     .set({ sentLedger: newestLedger, resultCode, refusedLedger })
     // A slow response says nothing about a later submission.
     .where(and(isIt, eq(sentLedger, ledger)))
-    .returning(ENVELOPE_STATE)
-  return noted
+    .returning({ innerHash: envelopes.innerHash })
+  if (!noted || resultCode === null) return 'submitted'
+  log('info', 'envelope refused', { hash: innerHash, code: resultCode })
+  return 'refused'
 }
 
 /** The envelope with the highest bid, of those that the network hasn't refused if there are any. */

@@ -16,66 +16,52 @@ const ACTOR: Actor = { kind: 'service', sub: FREQUENT_ACTOR }
 /**
  * Settles an open transfer in one SQL transaction. Of several callers one settles it, and all get the same row.
  * Undefined, and nothing changes, if `lookedUp` isn't the transfer's current set of envelopes: one that was recorded
- * since the lookup may be the one that was applied.
+ * since the lookup may be the one that was applied. The quota follows the payout because every SQL transaction takes its
+ * locks in the order of `lockBatches`; the daily budget and the float are sent with the COMMIT.
  */
-export function settleDecided(
+export function settle(
   db: Database,
   id: string,
   { decision, lookedUp, now }: { decision: Decision; lookedUp: string; now: Date },
 ): Promise<Transfer | undefined> {
   return transact(db, async (tx) => {
-    const [transfer] = await tx.select().from(transfers).where(eq(transfers.id, id)).for('no key update')
-    if (!transfer) throw new Error('a transfer that was never recorded cannot be settled')
-    if (transfer.status !== 'open') return transfer
-    if (setOf(await findEnvelopes(tx, [id])) !== lookedUp) return undefined
-    return await settle(tx, id, decision, now)
+    const [open] = await tx.select().from(transfers).where(eq(transfers.id, id)).for('no key update')
+    if (!open) throw new Error('a transfer that was never recorded cannot be settled')
+    if (open.status !== 'open') return open
+    const competing = await findEnvelopes(tx, [id])
+    if (setOf(competing) !== lookedUp) return undefined
+
+    // The transfer.
+    const { status } = decision
+    const columns = 'record' in decision ? { status, ...columnsOf(decision) } : decision
+    const ended = { ...columns, settledAt: now }
+    const [transfer] = await tx.update(transfers).set(ended).where(eq(transfers.id, id)).returning()
+    if (!transfer) throw new Error('the update of a locked transfer returned no row')
+
+    // Its payout, contractor and batch, and one entry in the audit log: the payout's, if it moved one.
+    if (!(await settlePayout(tx, transfer, now))) await auditSettled(tx, transfer, now)
+
+    // The quota, the daily budget and the float. If the end is unknown, the ledger may have charged the whole bid.
+    const { kind, account, quotaAccount, quotaDay: day, sponsor, bid, contractError } = transfer
+    if (sponsor !== null) {
+      const charged = status === 'unknown' ? bid : (transfer.feeCharged ?? 0n)
+      // A relay's item that expired without ever being submitted doesn't count against its user's transfers.
+      // A run's item does not count by its transfers: the run returns what it has not used when it ends.
+      const isCounted = quotaAccount !== null && kind !== 'delegated'
+      const isUnsent = status === 'expired' && competing.every(({ firstSentAt }) => firstSentAt === null)
+      const count = isCounted && isUnsent ? 1 : 0
+      await release(tx, { kind, account: quotaAccount ?? account, day, sponsor, bid, count }, charged)
+    }
+
+    // The faucet's grant that a deposit pays.
+    if (sponsor === null) {
+      await tx
+        .update(grants)
+        .set({ status: GRANT_ENDS[status], contractError, settledAt: sql`clock_timestamp()` })
+        .where(and(eq(grants.transfer, id), eq(grants.status, 'claimed')))
+    }
+    return transfer
   })
-}
-
-/**
- * Writes everything that follows from how a transfer ended, under the lock of its row and in the lock order of
- * `lockBatches`.
- */
-export async function settle(tx: Database, id: string, decision: Decision, now: Date): Promise<Transfer> {
-  // The transfer.
-  const [transfer] = await tx
-    .update(transfers)
-    .set({ settledAt: now, ...('record' in decision ? { status: decision.status, ...columnsOf(decision) } : decision) })
-    .where(eq(transfers.id, id))
-    .returning()
-  if (!transfer) throw new Error('a transfer that was never recorded cannot be settled')
-  const { kind, account, quotaAccount, quotaDay, organisation, sponsor, bid, applied } = transfer
-  const { status } = decision
-
-  // One entry in the audit log: the payout's, if it moved one.
-  if (!(await settlePayout(tx, transfer, now))) {
-    await recordAudit(tx, now, {
-      organisation: organisation ?? undefined,
-      actor: ACTOR,
-      action: 'transfer.settled',
-      subject: applied ?? id,
-      detail: { transfer: id, status },
-    })
-  }
-
-  // The quota, the daily budget and the float. If the end is unknown, the ledger may have charged the whole bid.
-  if (sponsor !== null) {
-    const charged = status === 'unknown' ? bid : (transfer.feeCharged ?? 0n)
-    // A relay's item that expired without ever being submitted doesn't count against its user's transfers.
-    // A run's item does not count by its transfers: the run returns what it has not used when it ends.
-    const isCounted = quotaAccount !== null && kind !== 'delegated'
-    const count = isCounted && status === 'expired' && !(await wasSubmitted(tx, id)) ? 1 : 0
-    await release(tx, { kind, account: quotaAccount ?? account, day: quotaDay, sponsor, bid, count }, charged)
-  }
-
-  // The faucet's grant that a deposit pays.
-  if (sponsor === null) {
-    await tx
-      .update(grants)
-      .set({ status: GRANT_ENDS[status], contractError: transfer.contractError, settledAt: sql`clock_timestamp()` })
-      .where(and(eq(grants.transfer, id), eq(grants.status, 'claimed')))
-  }
-  return transfer
 }
 
 /**
@@ -114,8 +100,15 @@ export async function settlePayout(tx: Database, transfer: Transfer, now: Date):
   return true
 }
 
-async function wasSubmitted(tx: Database, id: string): Promise<boolean> {
-  return (await findEnvelopes(tx, [id])).some(({ firstSentAt }) => firstSentAt !== null)
+export async function auditSettled(tx: Database, transfer: Transfer, now: Date): Promise<void> {
+  const { id, organisation, applied, status } = transfer
+  await recordAudit(tx, now, {
+    organisation: organisation ?? undefined,
+    actor: ACTOR,
+    action: 'transfer.settled',
+    subject: applied ?? id,
+    detail: { transfer: id, status },
+  })
 }
 
 /** The columns of a transfer that come from the ledger's record. */

@@ -1,16 +1,16 @@
 import type { Database } from '#lib/db/connection.ts'
 import { Refusal, type RefusalCode } from '#lib/refusal/refusal.ts'
 import { SponsorRefusal } from '#lib/refusal/sponsor-refusal.ts'
-import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import type { SignedTransaction } from '#lib/stellar/node/envelope.ts'
 import { recordApplied } from './applied.ts'
 import { checkLiveUntil } from './call-table.ts'
+import type { LedgerRecord } from './decide.ts'
 import { wrapInFeeBump } from './fee-bump.ts'
 import { lookUpOwnTransaction } from './look-up.ts'
 import { checkPayer } from './payer.ts'
 import { linkRepeat } from './payout-link.ts'
 import { checkTimeBounds, readIntent } from './policy.ts'
-import { closedAfter, DOUBT_MS, dependsOnRent, isLagging, isOfTheMoment, NEXT_LEDGER_MS } from './recency.ts'
+import { checkUntilRecent, closedAfter, type Doubt, isLagging, isOfTheMoment } from './recency.ts'
 import { type ClientTerms, type Proposal, type RecordingTerms, recordTransfer } from './record.ts'
 import { noteRefusal } from './refusals.ts'
 import { renewSignatures } from './renew.ts'
@@ -24,7 +24,8 @@ import {
 } from './rows.ts'
 import { checkResourceFee, checkResources, type LedgerCheck, simulate } from './simulation.ts'
 import type { Sponsor } from './sponsor.ts'
-import type { Outcome, Tracker } from './track.ts'
+import type { Tracker } from './track.ts'
+import type { Outcome } from './waiters.ts'
 
 /** The context that submitting a transfer needs. */
 export interface TransferContext {
@@ -160,45 +161,46 @@ async function verifyAndRecord(
   inner: SignedTransaction,
   { terms, channel, checked, signal }: Omit<SubmitOptions, 'onRecorded'>,
 ): Promise<Sponsored> {
+  const { network, tracker, keypair, rules, limits } = sponsor
   let to: string | undefined
   try {
     const controlled = new Set(await sponsor.controlledAddresses(db))
     if (channel !== undefined) controlled.delete(channel)
-    const intent = readIntent(inner, { ...sponsor.rules, controlled, calls: terms.calls })
+    const intent = readIntent(inner, { ...rules, controlled, calls: terms.calls })
     if (intent.kind === 'transfer') to = intent.to
     // An account has at most one open transfer, so settle the older one first, if possible.
     const open = await findOpenTransfer(db, intent.account)
-    if (open && !isRival(open, intent)) await sponsor.tracker.lookUp([open.id], OLDER_MS)
-    return await agree(db, sponsor, { inner, intent, terms, checked, signal, now: sponsor.now() })
+    if (open && !isRival(open, intent)) await tracker.track([open.id], { waitMs: OLDER_MS, lookUp: 'requested' })
+    const proposal = { inner, intent, terms, checked, signal, now: sponsor.now() }
+    const verified = await checkUntilRecent(
+      (isFirst) => verify(db, sponsor, isFirst ? proposal : { ...proposal, checked: undefined }),
+      { pollMs: network.pollMs, signal },
+    )
+    if ('recorded' in verified) return verified
+    if ('applied' in verified) {
+      return { recorded: await recordApplied(db, proposal, verified.applied), isNew: false }
+    }
+    const { recordedLedger, latestLedger } = verified
+    const available = await sponsor.readFloat(latestLedger)
+    signal?.throwIfAborted()
+    const bump = wrapInFeeBump(inner, keypair, network.passphrase)
+    const sponsorship = { bump, sponsor: keypair.publicKey(), recordedLedger, limits, available }
+    const { kind, ...recorded } = await recordTransfer(db, proposal, sponsorship)
+    return { recorded, isNew: kind !== 'known' }
   } catch (error) {
     if (error instanceof SponsorRefusal) await noteRefusal(db, inner, { reason: error.reason, to }, sponsor.now())
     throw error
   }
 }
 
-/** Verifies against the ledger until a response is recent enough to refuse or to agree on. */
-async function agree(db: Database, sponsor: Sponsor, given: Proposal): Promise<Sponsored> {
-  const beganAt = performance.now()
-  for (let proposal = given; ; proposal = { ...given, checked: undefined }) {
-    proposal.signal?.throwIfAborted()
-    const attempt = await verifyOnce(db, sponsor, proposal)
-    if ('recorded' in attempt) return attempt
-    const { cause } = attempt
-    const patienceMs = cause instanceof SponsorRefusal && dependsOnRent(cause.reason) ? NEXT_LEDGER_MS : DOUBT_MS
-    if (performance.now() >= beganAt + patienceMs) {
-      throw new LedgerError('unavailable', 'the ledger has fallen behind', { cause })
-    }
-    await new Promise((resolve) => setTimeout(resolve, sponsor.network.pollMs))
-  }
-}
+/** What the ledger shows of a transaction: it may be recorded, the client has submitted it, or a twin was recorded. */
+type Verified = { recordedLedger: number; latestLedger: number } | { applied: LedgerRecord } | Sponsored
 
-/** Resolves to a `cause` if the network's response is too old to rely on. */
-async function verifyOnce(db: Database, sponsor: Sponsor, proposal: Proposal): Promise<Sponsored | { cause: unknown }> {
+/** Verifies a transaction against the ledger. Resolves to a `doubt` if a response is too old to rely on. */
+async function verify(db: Database, sponsor: Sponsor, proposal: Proposal): Promise<Verified | Doubt> {
   const { network, tracker, keypair, now } = sponsor
   const { inner, intent, terms, checked, signal } = proposal
   const isBehind = async (ledger: number) => isLagging(ledger, await lastLedgerOf(db, inner.source))
-  let recordedLedger: number
-  let latestLedger: number
   /** the ledger of the response that the last checks were based on */
   let checkedAt: number | undefined
   try {
@@ -206,15 +208,16 @@ async function verifyOnce(db: Database, sponsor: Sponsor, proposal: Proposal): P
     const reading = checked?.account ?? (await tracker.readAccount(inner.source))
     checkPayer(inner, reading)
     const needed = checked?.simulation ?? (await simulate(network, inner))
-    checkedAt = needed.latestLedger
-    checkLiveUntil(intent.liveUntilLedger, terms.calls?.marginLedgers ?? 0, needed.latestLedger)
+    const { latestLedger } = needed
+    checkedAt = latestLedger
+    checkLiveUntil(intent.liveUntilLedger, terms.calls?.marginLedgers ?? 0, latestLedger)
     checkResources(intent.resources, needed.resources)
     checkResourceFee(
       { fee: intent.resourceFee, resources: intent.resources },
       { fee: needed.minResourceFee, resources: needed.resources },
     )
-    latestLedger = needed.latestLedger
-    recordedLedger = Math.min(reading.latestLedger, latestLedger)
+    const recordedLedger = Math.min(reading.latestLedger, latestLedger)
+    return (await isBehind(recordedLedger)) ? { doubt: undefined } : { recordedLedger, latestLedger }
   } catch (error) {
     if (!(error instanceof SponsorRefusal) || !isOfTheMoment(error.reason)) throw error
     // The same transaction, posted twice at once, looks stale to the slower request once the faster one was applied.
@@ -230,20 +233,9 @@ async function verifyOnce(db: Database, sponsor: Sponsor, proposal: Proposal): P
     )
     // After that lookup, the latest known ledger is the network's actual one, even if the network was reset.
     const isStale = asOf < tracker.recency.latestLedger() || (await isBehind(asOf))
-    if (own === 'unsure' || (own === 'absent' && isStale)) return { cause: error }
+    if (own === 'unsure' || (own === 'absent' && isStale)) return { doubt: error }
     if (own === 'absent') throw error
     signal?.throwIfAborted()
-    return { recorded: await recordApplied(db, proposal, own), isNew: false }
+    return { applied: own }
   }
-  if (await isBehind(recordedLedger)) return { cause: undefined }
-  const available = await sponsor.readFloat(latestLedger)
-  signal?.throwIfAborted()
-  const { kind, ...recorded } = await recordTransfer(db, proposal, {
-    bump: wrapInFeeBump(inner, keypair, network.passphrase),
-    sponsor: keypair.publicKey(),
-    recordedLedger,
-    limits: sponsor.limits,
-    available,
-  })
-  return { recorded, isNew: kind !== 'known' }
 }

@@ -1,55 +1,71 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import type { Transfer } from '#drizzle/schema/transfers.ts'
 import { type ArchiveContext, ingestSoon } from '#lib/archive/ingest.ts'
 import { log, openAttempts, withLogFields } from '#lib/observability/log.ts'
 import { openAccounts } from '#lib/stellar/account.ts'
-import type { Decision } from './decide.ts'
-import { lookUpAll, type TrackingContext } from './look-up.ts'
-import { openRecency, type Recency } from './recency.ts'
-import { type Attempt, isRenewed, refusalOf, resubmit, submitOnce } from './resubmit.ts'
-import { type Envelope, findTransfers, type RecordedTransfer, setOf } from './rows.ts'
-import { settleDecided } from './settle.ts'
+import type { Decision, LedgerRecord } from './decide.ts'
+import { lookedUpIn, lookUpInPages, lookUpProbe, lookUpTransfer, lookUpWithAccount } from './look-up.ts'
+import { openRecency } from './recency.ts'
+import { type Attempt, resubmit, submitEnvelope, type TrackingContext } from './resubmit.ts'
+import { type Envelope, findTransfer, findTransfers, type RecordedTransfer, setOf } from './rows.ts'
+import { settle } from './settle.ts'
+import { type Outcome, openWaiters, type Waiter, type WaitOptions } from './waiters.ts'
 
 /** Submits recorded envelopes and finds out how their transfers end. Each process has one; it needs no key. */
 export interface Tracker extends TrackingContext {
   /**
-   * Submits an envelope that was just recorded, or tracks one that any process recorded before, and waits up to `waitMs`
-   * for the outcome of its transfer. A transfer is tracked until it is settled, even if no caller waits for it.
+   * Submits an envelope that was just recorded, or tracks one that any process recorded before, and waits for the outcome
+   * of its transfer.
    */
   submit(recorded: RecordedTransfer, options: SubmitOptions): Promise<Outcome>
-  /** Waits up to `waitMs` for the end of a transfer, by any of its envelopes. */
-  waitFor(transfer: Transfer, waitMs: number): Promise<Outcome>
-  /** Looks up transfers in the next round, even if a process has done so in this ledger, and waits up to `waitMs`. */
-  lookUp(ids: readonly string[], waitMs: number): Promise<void>
-  /** Tracks transfers that this process doesn't track yet, and waits up to `waitMs` for their ends. */
-  refresh(ids: readonly string[], waitMs: number): Promise<void>
+  /** Tracks transfers until they are settled, even if no caller waits for them, and waits for their outcomes. */
+  track(ids: readonly string[], options: TrackOptions): Promise<Outcome[]>
   /** Ends the tracking; resolves when the round in progress is over. */
   stop(): Promise<void>
 }
 
 type SubmitOptions = { innerHash: string; isNew: boolean; waitMs: number }
 
-/** How a transfer ended for the caller who waited: settled, refused by the network, or still open when time was up. */
-export type Outcome =
-  | { kind: 'settled'; transfer: Transfer }
-  | { kind: 'refused'; resultCode: string }
-  | { kind: 'open' }
+interface TrackOptions extends WaitOptions {
+  /**
+   * `requested`: the next round looks them up even if a process has done so in this ledger, and ends the wait.
+   * `untracked`: those that this process tracks already are passed over. Both begin the next round now.
+   */
+  lookUp?: 'requested' | 'untracked'
+}
 
-/** @param options.archive gets the events of settled transfers */
+/** What a process remembers between its rounds. Nothing is lost with it: the rest is in rows. */
+interface Tracking extends TrackingContext {
+  /** gets the events of settled transfers */
+  archive: ArchiveContext | undefined
+  /** runs the work for one transfer, whose failure doesn't stop the others */
+  attempt: ReturnType<typeof openAttempts>
+  waiters: ReturnType<typeof openWaiters>
+  /** IDs of the transfers that this process recorded or was asked about, each with the last round that tried it */
+  tracked: Map<string, number>
+  /** waits for the next round, which always looks up their transfers */
+  requests: Waiter[]
+  /** transfers of which a new envelope is being submitted: no round looks them up in the meantime */
+  submitting: Set<RecordedTransfer>
+  rounds: number
+}
+
 export function openTracker(
   options: Pick<TrackingContext, 'network' | 'database' | 'now'> & { archive?: ArchiveContext | undefined },
 ): Tracker {
   const { network, database, now, archive } = options
   const recency = openRecency(() => now().getTime())
   const context: TrackingContext = { network, database, now, recency, readAccount: openAccounts(network) }
-  const attempt = openAttempts((transfer, failure) => log('error', 'submission', { transfer, failure }))
-  const waiters = openWaiters(recency)
-  /** IDs of the transfers that this process recorded or was asked about, in the order of their next lookup */
-  const tracked = new Set<string>()
-  /** the transfers that the next round always looks up, and the events their callers wait for */
-  let requested = new Map<string, PromiseWithResolvers<void>>()
-  /** how many new envelopes of a transfer are being submitted: no round looks it up in the meantime */
-  const submitting = new Map<string, number>()
+  const tracking: Tracking = {
+    ...context,
+    archive,
+    attempt: openAttempts((transfer, failure) => log('error', 'submission', { transfer, failure })),
+    waiters: openWaiters(recency),
+    tracked: new Map(),
+    requests: [],
+    submitting: new Set(),
+    rounds: 0,
+  }
+  const { tracked, waiters, attempt } = tracking
   let running: Promise<void> | undefined
   let wake = new AbortController() // ends the pause until the next ledger is due
   let isStopped = false
@@ -58,133 +74,35 @@ export function openTracker(
     const { transfer, envelopes } = recorded
     if (transfer.status !== 'open') return { kind: 'settled', transfer }
     const envelope = envelopes.find((one) => one.innerHash === innerHash)
-    const ending = waiters.wait(transfer.id, { envelope, waitMs })
     // An envelope that the network refused is submitted again by the next round: once per ledger, not per request.
-    if (envelope && isNew) void attempt(transfer.id, () => submitNew(recorded, envelope))
-    track(transfer.id)
-    return await ending
+    if (envelope && isNew) void attempt(transfer.id, () => submitNew(tracking, recorded, envelope))
+    const [outcome = { kind: 'open' }] = await track([transfer.id], { envelope, waitMs })
+    return outcome
   }
 
-  async function submitNew(recorded: RecordedTransfer, envelope: Envelope): Promise<void> {
-    const { id, recordedLedger } = recorded.transfer
-    submitting.set(id, (submitting.get(id) ?? 0) + 1)
-    try {
-      await end(await submitOnce(context, recorded, envelope, Math.max(recency.latestLedger(), recordedLedger)))
-    } finally {
-      const others = (submitting.get(id) ?? 1) - 1
-      if (others > 0) submitting.set(id, others)
-      else submitting.delete(id)
-    }
-  }
-
-  async function waitFor(transfer: Transfer, waitMs: number): Promise<Outcome> {
-    if (transfer.status !== 'open') return { kind: 'settled', transfer }
-    const ending = waiters.wait(transfer.id, { waitMs })
-    track(transfer.id)
-    return await ending
-  }
-
-  async function lookUpNow(ids: readonly string[], waitMs: number): Promise<void> {
-    const rounds = ids.map((id) => {
-      const round = requested.get(id) ?? Promise.withResolvers<void>()
-      requested.set(id, round)
-      track(id)
-      return round.promise
-    })
-    wake.abort()
-    await Promise.race([Promise.all(rounds), pause(waitMs, undefined, { ref: false })])
-  }
-
-  async function refresh(ids: readonly string[], waitMs: number): Promise<void> {
-    const untracked = ids.filter((id) => !tracked.has(id))
-    const endings = untracked.map((id) => waiters.wait(id, { waitMs }))
-    untracked.forEach(track)
-    if (endings.length > 0) wake.abort()
-    await Promise.all(endings)
-  }
-
-  function track(id: string): void {
-    tracked.add(id)
+  async function track(ids: readonly string[], { lookUp, ...wait }: TrackOptions): Promise<Outcome[]> {
+    const chosen = lookUp === 'untracked' ? ids.filter((id) => !tracked.has(id)) : ids
+    if (chosen.length === 0) return []
+    const added = chosen.map((id) => waiters.add(id, wait))
+    for (const id of chosen) tracked.set(id, tracked.get(id) ?? tracking.rounds)
+    if (lookUp === 'requested') tracking.requests.push(...added)
+    if (lookUp) wake.abort()
     running ??= withLogFields({}, run)
+    return await Promise.all(added.map(({ outcome }) => outcome))
   }
 
   /** One round per closed ledger while anything is tracked, outside any request. No `await` follows the last check. */
   async function run(): Promise<void> {
-    // The caller has yet to begin its wait.
+    // Transfers that are tracked at the same time share the first round.
     await Promise.resolve()
     while (tracked.size > 0 && !isStopped) {
       wake = new AbortController()
-      await attempt('all', runRound)
+      await attempt('all', () => runRound(tracking))
       if (tracked.size === 0 || isStopped) break
       await pause(network.pollMs)
       await pause(recency.dueIn(), undefined, { signal: wake.signal }).catch(() => undefined)
     }
     running = undefined
-  }
-
-  async function runRound(): Promise<void> {
-    const requests = requested
-    requested = new Map()
-    try {
-      // Transfers that are tracked while the rows are read wait for the next round.
-      const ids = [...tracked]
-      const rows = new Map((await findTransfers(await database(), ids)).map((row) => [row.transfer.id, row]))
-      const open: RecordedTransfer[] = []
-      for (const id of ids) {
-        const row = rows.get(id)
-        if (submitting.has(id)) continue
-        if (row?.transfer.status === 'open') open.push(row)
-        else forget(id, row?.transfer)
-      }
-      for (const recorded of open) waiters.tellRefused(recorded)
-      const later = await lookUpAll(context, open, {
-        isRequested: (id) => requests.has(id),
-        putLast,
-        attempt,
-        settle,
-        resubmit: async (recorded, ledger) => await end(await resubmit(context, recorded, ledger)),
-      })
-      for (const { transfer } of later) postpone(transfer.id, requests)
-    } finally {
-      for (const { resolve } of requests.values()) resolve()
-    }
-  }
-
-  /** Leaves a request to the next round. */
-  function postpone(id: string, requests: typeof requested): void {
-    const request = requests.get(id)
-    if (!request || !requests.delete(id)) return
-    const newer = requested.get(id)
-    if (newer) void newer.promise.then(request.resolve)
-    else requested.set(id, request)
-  }
-
-  function putLast(id: string): void {
-    if (tracked.delete(id)) tracked.add(id)
-  }
-
-  async function end(attempted: Attempt): Promise<void> {
-    if (attempted.kind === 'decided') await settle(attempted.recorded, attempted.decision)
-    else if (attempted.kind !== 'submitted') {
-      waiters.tellRefused(attempted.recorded, { isStuck: attempted.kind === 'stuck' })
-    }
-  }
-
-  /** Does nothing if an envelope joined the transfer in the meantime: the next round looks that up, too. */
-  async function settle({ transfer, envelopes }: RecordedTransfer, decision: Decision): Promise<void> {
-    const lookedUp = setOf(envelopes)
-    const settled = await settleDecided(await database(), transfer.id, { decision, lookedUp, now: now() })
-    if (!settled) return
-    const [hash, ledger, code] = [settled.hash, settled.ledger, settled.resultCode].map((value) => value ?? undefined)
-    const { id, status, account } = settled
-    log('info', 'transfer settled', { transfer: id, account, status, hash, ledger, code })
-    forget(id, settled)
-    if (archive) ingestSoon(archive)
-  }
-
-  function forget(id: string, settled: Transfer | undefined): void {
-    tracked.delete(id)
-    if (settled) waiters.tellSettled(settled)
   }
 
   const stop = async () => {
@@ -193,57 +111,139 @@ export function openTracker(
     await running
   }
 
-  return { ...context, submit, waitFor, lookUp: lookUpNow, refresh, stop }
+  return { ...context, submit, track, stop }
 }
 
-interface Waiter {
-  /** the envelope whose refusal ends the wait, as it was when the wait began; otherwise only the transfer's end does */
-  envelope: Envelope | undefined
-  finish(outcome: Outcome): void
+async function submitNew(tracking: Tracking, recorded: RecordedTransfer, envelope: Envelope): Promise<void> {
+  const { recency, submitting } = tracking
+  submitting.add(recorded)
+  try {
+    const ledger = Math.max(recency.latestLedger(), recorded.transfer.recordedLedger)
+    await followUp(tracking, recorded, await submitEnvelope(tracking, envelope, ledger))
+  } finally {
+    submitting.delete(recorded)
+  }
 }
 
-/** The requests of this process that wait for transfers. They are notified of the stored result. */
-function openWaiters(recency: Recency) {
-  const waiting = new Map<string, Set<Waiter>>()
-
-  function wait(
-    id: string,
-    { envelope, waitMs }: { envelope?: Envelope | undefined; waitMs: number },
-  ): Promise<Outcome> {
-    return new Promise((resolve) => {
-      const timer = setTimeout(() => waiter.finish({ kind: 'open' }), waitMs)
-      const ofTransfer = waiting.get(id) ?? new Set()
-      const waiter: Waiter = {
-        envelope,
-        finish: (outcome) => {
-          clearTimeout(timer)
-          ofTransfer.delete(waiter)
-          if (ofTransfer.size === 0) waiting.delete(id)
-          resolve(outcome)
-        },
-      }
-      waiting.set(id, ofTransfer.add(waiter))
-    })
+async function runRound(tracking: Tracking): Promise<void> {
+  tracking.rounds += 1
+  const requests = tracking.requests.splice(0)
+  try {
+    const open = await readOpen(tracking)
+    for (const recorded of open) tracking.waiters.tellRefused(recorded)
+    const later = await lookUpOpen(tracking, open, new Set(requests.map(({ id }) => id)))
+    tracking.requests.push(...requests.filter(({ id }) => later.has(id)))
+  } finally {
+    for (const one of requests) if (!tracking.requests.includes(one)) one.finish({ kind: 'open' })
   }
+}
 
-  function tellSettled(transfer: Transfer): void {
-    for (const { finish } of [...(waiting.get(transfer.id) ?? [])]) finish({ kind: 'settled', transfer })
+/** The tracked transfers that are open, in the order of their next lookup. Those that have ended are forgotten. */
+async function readOpen(tracking: Tracking): Promise<RecordedTransfer[]> {
+  const { database, tracked, submitting, waiters } = tracking
+  // Transfers that are tracked while the rows are read wait for the next round.
+  const ids = [...tracked].toSorted(([, one], [, other]) => one - other).map(([id]) => id)
+  const rows = new Map((await findTransfers(await database(), ids)).map((row) => [row.transfer.id, row]))
+  const isBusy = new Set([...submitting].map(({ transfer }) => transfer.id))
+  const open: RecordedTransfer[] = []
+  for (const id of ids) {
+    const row = rows.get(id)
+    if (isBusy.has(id)) continue
+    if (row?.transfer.status === 'open') open.push(row)
+    else tracked.delete(id)
+    if (row && row.transfer.status !== 'open') waiters.tellSettled(row.transfer)
   }
+  return open
+}
 
-  /**
-   * Notifies the requests that wait for an envelope that the network rejected it. While a rival may decide the transfer,
-   * a rejection doesn't end the wait in which it arrives. A rejection from before the wait is used only if the envelope
-   * isn't resubmitted: another one is in its place, or the transfer `isStuck`, so that none is for now.
-   */
-  function tellRefused({ transfer, envelopes }: RecordedTransfer, { isStuck } = { isStuck: false }): void {
-    for (const { envelope, finish } of [...(waiting.get(transfer.id) ?? [])]) {
-      const refusal = envelope && refusalOf(envelope.innerHash, envelopes, recency, isStuck)
-      if (!refusal || isRenewed(envelope, envelopes)) continue
-      const { hasRival, isIdle } = refusal
-      const isNews = envelope.resultCode === null || envelope.sentLedger !== refusal.sentLedger
-      if (hasRival ? !isNews : isNews || isIdle || isStuck) finish({ kind: 'refused', resultCode: refusal.resultCode })
-    }
+/** A walk begins at most LONGEST_WALK ledgers back. One round looks up at most MOST transfers one by one. */
+const LONGEST_WALK = 20
+const MOST = 25
+
+/**
+ * Learns whether a ledger has closed, and only then looks transfers up: several by the pages of the ledgers since the last
+ * lookup; a single one, or with an RPC that has no pages, by one of them, a different one each time, and then all of them.
+ * In a process that was idle, this first lookup shows the latest ledger, and the others are looked up by pages. Resolves
+ * to the IDs of the transfers that the next round has to look up.
+ */
+async function lookUpOpen(
+  tracking: Tracking,
+  open: readonly RecordedTransfer[],
+  requested: ReadonlySet<string>,
+): Promise<Set<string>> {
+  const { recency, attempt, tracked, rounds } = tracking
+  const done = new Set<RecordedTransfer>()
+  const isRequested = ({ transfer }: RecordedTransfer) => requested.has(transfer.id)
+  const findRecent = () => {
+    const oldest = Math.max(0, recency.latestLedger() - LONGEST_WALK)
+    return open.filter((one) => !done.has(one) && !isRequested(one) && lookedUpIn(recency, one) >= oldest)
   }
+  // With an RPC that has no pages, or whose nodes lag, all of them are looked up one by one.
+  const walk = (recent: RecordedTransfer[]) => attempt('pages', () => lookUpMany(tracking, recent, done))
+  const recent = findRecent()
+  const isWalked = recent.length > 1 && (await walk(recent))
+  const [probe] = open
+  if (probe && !isWalked) {
+    tracked.set(probe.transfer.id, rounds)
+    const record = await lookUpProbe(tracking, probe)
+    if (record && (await attempt(probe.transfer.id, () => lookUpOne(tracking, probe, record)))) done.add(probe)
+    const others = recent.length > 1 ? [] : findRecent()
+    if (others.length > 1) await walk(others)
+  }
+  const latest = recency.latestLedger()
+  const due = open
+    .filter((one) => !done.has(one) && (isRequested(one) || lookedUpIn(recency, one) < latest))
+    .toSorted((one, other) => Number(isRequested(other)) - Number(isRequested(one)))
+  const rest = due.slice(0, MOST)
+  for (const { transfer } of rest) tracked.set(transfer.id, rounds)
+  await Promise.all(rest.map((one) => attempt(one.transfer.id, () => lookUpOne(tracking, one))))
+  return new Set(due.slice(MOST).map(({ transfer }) => transfer.id))
+}
 
-  return { wait, tellSettled, tellRefused }
+/** Looks transfers up in the pages of the ledgers, and adds those that need no separate lookup to `done`. */
+async function lookUpMany(tracking: Tracking, recent: RecordedTransfer[], done: Set<RecordedTransfer>): Promise<void> {
+  const { records, absent, due, ledger } = await lookUpInPages(tracking, recent)
+  for (const one of [...records.keys(), ...absent]) done.add(one)
+  await Promise.all([
+    ...[...records].map(([one, record]) => tracking.attempt(one.transfer.id, () => lookUpOne(tracking, one, record))),
+    ...due.map((one) => tracking.attempt(one.transfer.id, () => submitAgain(tracking, one, ledger))),
+  ])
+}
+
+/** @param record the record that was found under one of its hashes */
+async function lookUpOne(tracking: Tracking, recorded: RecordedTransfer, record?: LedgerRecord): Promise<void> {
+  const result = await lookUpTransfer(tracking, recorded, record)
+  if (result && 'status' in result) await end(tracking, recorded, result)
+  else if (result) await submitAgain(tracking, recorded, result.ledger)
+}
+
+/** @param ledger the ledger up to which none of its envelopes was applied */
+async function submitAgain(tracking: Tracking, recorded: RecordedTransfer, ledger: number): Promise<void> {
+  await followUp(tracking, recorded, await resubmit(tracking, recorded, ledger))
+}
+
+/** Finds out whether a transaction has used the number, if an envelope was not accepted. If not, notifies the requests. */
+async function followUp(tracking: Tracking, recorded: RecordedTransfer, attempted: Attempt): Promise<void> {
+  if (attempted === 'submitted') return
+  const { database, waiters } = tracking
+  // A rival may have been recorded while the network refused this envelope.
+  const current = attempted === 'refused' ? await findTransfer(await database(), recorded.transfer.id) : recorded
+  if (current?.transfer.status !== 'open') return
+  const decision = attempted === 'stuck' ? undefined : await lookUpWithAccount(tracking, current)
+  if (decision) await end(tracking, current, decision)
+  else waiters.tellRefused(current, { isStuck: attempted !== 'refused' })
+}
+
+/** Does nothing if an envelope joined the transfer in the meantime: the next round looks that up, too. */
+async function end(tracking: Tracking, recorded: RecordedTransfer, decision: Decision): Promise<void> {
+  const { database, now, archive, tracked, waiters } = tracking
+  const { transfer, envelopes } = recorded
+  const settled = await settle(await database(), transfer.id, { decision, lookedUp: setOf(envelopes), now: now() })
+  if (!settled) return
+  const [hash, ledger, code] = [settled.hash, settled.ledger, settled.resultCode].map((value) => value ?? undefined)
+  const { id, status, account } = settled
+  log('info', 'transfer settled', { transfer: id, account, status, hash, ledger, code })
+  tracked.delete(id)
+  waiters.tellSettled(settled)
+  if (archive) ingestSoon(archive)
 }

@@ -7,7 +7,7 @@ import { transact } from '#lib/db/connection.ts'
 import type { BatchWithPayouts } from '#lib/directory/batches/batches.ts'
 import type { Decision, LedgerRecord } from '#lib/transfers/decide.ts'
 import { findEnvelopes, type Transfer } from '#lib/transfers/rows.ts'
-import { settle as settleTransfer } from '#lib/transfers/settle.ts'
+import { settlePayout } from '#lib/transfers/settle.ts'
 import { type Employer, employerNamed } from '../support/fixtures.ts'
 import { pair } from '../support/inner-transaction.ts'
 import { openTestService, type TestService } from '../support/test-service.ts'
@@ -312,13 +312,10 @@ describe('a claimed payout', () => {
   test('ignores the end of an earlier transfer once another pays it', async () => {
     const { payee, ada, now } = await setUp()
     const earlier = await record(ada, payee)
-    await settle(earlier, FAILURE)
+    const settled = await settle(earlier, FAILURE)
     const { payout } = await record(ada, payee)
     expect(payout).toBe(earlier.payout)
-    // Without a sponsor, no quota is released a second time.
-    await service.db.update(transfers).set({ sponsor: null }).where(eq(transfers.id, earlier.id))
-    const again = { status: 'failed', record: FAILURE, feeCharged: 0n } as const
-    await transact(service.db, (tx) => settleTransfer(tx, earlier.id, again, NOW))
+    expect(await transact(service.db, (tx) => settlePayout(tx, settled, NOW))).toBe(false)
     expect(await now()).toMatchObject({ status: 'started', failedCount: 0, payouts: [{ status: 'pending' }] })
   })
 

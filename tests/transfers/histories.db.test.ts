@@ -5,8 +5,8 @@ import { readEnvironment } from '#lib/config/environment.ts'
 import { Refusal, statusOf } from '#lib/refusal/refusal.ts'
 import { type RunningService, startService } from '#lib/server/start.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
+import { adoptTransfersOf } from '#lib/transfers/adoption.ts'
 import { decodeInner } from '#lib/transfers/policy.ts'
-import { refreshTransfers } from '#lib/transfers/refresh.ts'
 import { sponsorTransfer } from '#lib/transfers/submit.ts'
 import { openTracker } from '#lib/transfers/track.ts'
 import { type Instance, type Pair, type Party, runHistory } from '../chaos/history.ts'
@@ -96,7 +96,7 @@ function instanceOf(running: RunningService): Instance {
     poll: async ({ address }) => {
       const rows = await service.db.query.identities.findMany()
       const organisation = rows.find(({ sub }) => sub === address)?.organisation
-      if (organisation) await refreshTransfers(service.db, tracker, [organisation])
+      if (organisation) await adoptTransfersOf(service.db, tracker, [organisation])
     },
     kill,
     // The instance has queried the ledger, and continues later with outdated responses.

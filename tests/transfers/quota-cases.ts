@@ -7,7 +7,7 @@ import { decodeInner, readIntent } from '#lib/transfers/policy.ts'
 import type { QuotaLimits } from '#lib/transfers/quota.ts'
 import { recordTransfer } from '#lib/transfers/record.ts'
 import { findTransferOfHash, setOf, type Transfer } from '#lib/transfers/rows.ts'
-import { settleDecided } from '#lib/transfers/settle.ts'
+import { settle } from '#lib/transfers/settle.ts'
 import { PASSPHRASE, rules, signedTransfer } from '../support/inner-transaction.ts'
 
 export const BID = 181_120n
@@ -106,7 +106,7 @@ export async function settleNamed(
   if (!found) throw new Error('there is no such transfer')
   const { transfer, envelopes } = found
   const made = decision && 'status' in decision ? decision : decisionOf(decision && { ...decision, applied: innerHash })
-  const settled = await settleDecided(db, transfer.id, { decision: made, lookedUp: setOf(envelopes), now })
+  const settled = await settle(db, transfer.id, { decision: made, lookedUp: setOf(envelopes), now })
   return settled ?? (await settleNamed(db, innerHash, decision, now))
 }
 

@@ -59,7 +59,7 @@ test('shares one lookup among concurrent requests for the same transfer', async 
     return 'pass'
   })
   if (!row) throw new Error('no row')
-  const polls = Array.from({ length: 20 }, () => other.lookUp([row.id], 60_000))
+  const polls = Array.from({ length: 20 }, () => other.track([row.id], { waitMs: 60_000, lookUp: 'requested' }))
   await expect.poll(() => lookUps).toBeGreaterThan(0)
   goOn.resolve()
   await Promise.all(polls)

@@ -5,10 +5,10 @@ import { transfers } from '#drizzle/schema/transfers.ts'
 import { envelopeRow, insertRows, transferRow } from '#lib/cli/seed/rows.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { openNetwork } from '#lib/stellar/network.ts'
+import { adoptTransfers } from '#lib/transfers/adoption.ts'
 import { openRecency } from '#lib/transfers/recency.ts'
-import { adoptTransfers } from '#lib/transfers/refresh.ts'
 import { refusalOf } from '#lib/transfers/resubmit.ts'
-import { type Envelope, findTransfer } from '#lib/transfers/rows.ts'
+import { type Envelope, findTransfer, type Transfer } from '#lib/transfers/rows.ts'
 import { openTracker, type Tracker } from '#lib/transfers/track.ts'
 import { cloneDatabase, type TestDatabase } from '../support/database.ts'
 import { type FakeRpc, startFakeRpc } from '../support/fake-rpc.ts'
@@ -34,6 +34,8 @@ beforeEach(async () => {
   tracker = openTracker({ network, database: async () => db, now: () => new Date(Date.now() + elapsedMs) })
 })
 
+const waitFor = async ({ id }: Transfer, waitMs: number) => (await tracker.track([id], { waitMs }))[0]
+
 async function record(account: string, fields: Parameters<typeof transferRow>[0] = {}) {
   const row = transferRow({ account, ...fields })
   await insertRows(db, { transfers: [row] })
@@ -48,16 +50,16 @@ test('keeps tracking a transfer that arrives while a round reads the rows', asyn
   await locking.connect()
   await locking.query('BEGIN; LOCK TABLE transfers IN ACCESS EXCLUSIVE MODE')
   const isBlocked = `SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`
-  const ended = tracker.waitFor(first, 60_000)
+  const ended = waitFor(first, 60_000)
   await expect.poll(async () => (await locking.query(isBlocked)).rowCount, { interval: 10 }).toBe(1)
-  const outcome = tracker.waitFor(second, 60_000)
+  const outcome = waitFor(second, 60_000)
   await locking.query('COMMIT')
   await locking.end()
   const settled = { status: 'expired', settledAt: new Date() } as const
   await db.update(transfers).set(settled).where(eq(transfers.id, first.id))
-  expect((await ended).kind).toBe('settled')
+  expect((await ended)?.kind).toBe('settled')
   await db.update(transfers).set(settled).where(eq(transfers.id, second.id))
-  expect((await outcome).kind).toBe('settled')
+  expect((await outcome)?.kind).toBe('settled')
 })
 
 test('an idle process adopts a transfer that no process has looked up since', async () => {
@@ -89,12 +91,12 @@ test('a process that was idle looks up transfers in pages once a lookup has show
     result: { ...latest, ...range, status: 'NOT_FOUND', transactions: [], cursor: '' },
     methods: [],
   })
-  const outcomes = open.map((transfer) => tracker.waitFor(transfer, 60_000))
+  const outcomes = open.map((transfer) => waitFor(transfer, 60_000))
   const lookedUp = async () => (await db.select().from(transfers)).map(({ lookedUpLedger }) => lookedUpLedger)
   await expect.poll(lookedUp).toEqual([120, 120, 120, 120, 120])
   expect(fake.methods.filter((method) => method === 'getTransaction')).toHaveLength(1)
   await db.update(transfers).set({ status: 'expired', settledAt: new Date() })
-  for (const outcome of outcomes) expect((await outcome).kind).toBe('settled')
+  for (const outcome of outcomes) expect((await outcome)?.kind).toBe('settled')
   fake.result = undefined
 })
 

@@ -12,7 +12,7 @@ import {
   setOf,
   type Transfer,
 } from '#lib/transfers/rows.ts'
-import { settleDecided } from '#lib/transfers/settle.ts'
+import { settle } from '#lib/transfers/settle.ts'
 import { cloneDatabase } from '../support/database.ts'
 import { BID, DAY, decisionOf, limits, PLENTY, recordNamed, settleNamed, transferNamed } from './quota-cases.ts'
 import { clear, findDiscrepancies, readQuotas } from './quota-ledger.ts'
@@ -41,7 +41,7 @@ beforeEach(() => clear(db))
 
 const record = async (name: string, given: Parameters<typeof transferNamed>[1] = {}) =>
   (await recordNamed(db, transferNamed(name, given), limits, PLENTY)).transfer
-const settle = (name: string, outcome: Parameters<typeof settleNamed>[2], now = NOW) =>
+const settleAs = (name: string, outcome: Parameters<typeof settleNamed>[2], now = NOW) =>
   settleNamed(db, transferNamed(name).innerHash, outcome, now)
 /** Notes that an envelope was submitted, as the tracker does. */
 const sendNamed = (database: Database, { innerHash }: { innerHash: string }) =>
@@ -102,13 +102,13 @@ describe('recordEnvelope', () => {
 
   test('starts a transfer for the next number once the first is settled', async () => {
     await record('1')
-    await settle('1', SUCCESS)
+    await settleAs('1', SUCCESS)
     expect(await rival('3', { sequenceNumber: 9n })).toMatchObject({ kind: 'begun' })
   })
 
   test('recognises a settled envelope while the next number is open', async () => {
     const { id } = await record('1')
-    await settle('1', SUCCESS)
+    await settleAs('1', SUCCESS)
     await rival('3', { sequenceNumber: 9n })
     // A second request with the first envelope, which was verified before the first was answered.
     expect(await rival('1')).toMatchObject({ kind: 'known', transfer: { id, status: 'succeeded' } })
@@ -116,7 +116,7 @@ describe('recordEnvelope', () => {
 
   test('starts a new transfer for the same number after the first has expired', async () => {
     const { id } = await record('1')
-    await settle('1', null)
+    await settleAs('1', null)
     const next = await rival('2')
     expect(next.kind).toBe('begun')
     expect(next.transfer.id).not.toBe(id)
@@ -140,14 +140,14 @@ describe('recordEnvelope', () => {
   })
 })
 
-describe('settleDecided', () => {
+describe('settle', () => {
   test.each([
     ['succeeded', SUCCESS, { status: 'succeeded', contractError: null }, [0n, SUCCESS.feeCharged, 1]],
     ['failed', FAILURE, { status: 'failed', contractError: 3506 }, [0n, FAILURE.feeCharged, 1]],
     ['sent by the client itself', OWN, { status: 'succeeded', hash: OWN.hash }, [0n, 0n, 1]],
   ] as const)('%s', async (_, outcome, fields, quota) => {
     await record('1')
-    const settled = await settle('1', outcome)
+    const settled = await settleAs('1', outcome)
     expect(settled).toMatchObject({
       ...fields,
       settledAt: NOW,
@@ -168,7 +168,7 @@ describe('settleDecided', () => {
   ])('%s, and holds nothing', async (_, quotaAccount, isSubmitted, count) => {
     await record('1', { quotaAccount })
     if (isSubmitted) await sendNamed(db, transferNamed('1'))
-    expect(await settle('1', null)).toMatchObject({ status: 'expired', settledAt: NOW, hash: null, feeCharged: null })
+    expect(await settleAs('1', null)).toMatchObject({ status: 'expired', settledAt: NOW, hash: null, feeCharged: null })
     const none = [0n, 0n, count]
     expect(await readQuotas(db)).toEqual({
       [`${quotaAccount ?? 'payer 1'} ${DAY}`]: none,
@@ -180,16 +180,16 @@ describe('settleDecided', () => {
 
   test('releases one bid, and keeps those of other transfers', async () => {
     for (const name of ['1', '2', '3']) await record(name)
-    await settle('2', FAILURE)
+    await settleAs('2', FAILURE)
     expect(await readQuotas(db)).toMatchObject({ [`payer ${DAY}`]: [2n * BID, FAILURE.feeCharged, 3] })
     expect(await findDiscrepancies(db)).toEqual([])
   })
 
   test('keeps the first outcome, and returns it to every caller', async () => {
     await record('1')
-    const settled = await settle('1', SUCCESS)
+    const settled = await settleAs('1', SUCCESS)
     const later = new Date('2026-05-02T00:00:00Z')
-    for (const outcome of [SUCCESS, FAILURE, null]) expect(await settle('1', outcome, later)).toEqual(settled)
+    for (const outcome of [SUCCESS, FAILURE, null]) expect(await settleAs('1', outcome, later)).toEqual(settled)
     expect(await findDiscrepancies(db)).toEqual([])
   })
 
@@ -214,10 +214,10 @@ describe('settleDecided', () => {
     const lookedUp = setOf(await findEnvelopes(db, [id]))
     await recordNamed(other, transferNamed('2', { account: 'payer 1' }), limits, PLENTY)
     const given = { decision: decisionOf(null), lookedUp, now: NOW }
-    expect(await settleDecided(db, id, given)).toBeUndefined()
+    expect(await settle(db, id, given)).toBeUndefined()
     expect(await statusOf('1')).toBe('open')
     const both = setOf(await findEnvelopes(db, [id]))
-    expect(await settleDecided(db, id, { ...given, lookedUp: both })).toMatchObject({ status: 'expired' })
+    expect(await settle(db, id, { ...given, lookedUp: both })).toMatchObject({ status: 'expired' })
   })
 
   test('waits for a rival that is being recorded, and then includes it', async () => {
@@ -233,7 +233,7 @@ describe('settleDecided', () => {
     })
     await isLocked.promise
     const given = { decision: decisionOf(null), lookedUp, now: NOW }
-    const settling = settleDecided(other, id, given)
+    const settling = settle(other, id, given)
     goOn.resolve()
     await recording
     expect(await settling).toBeUndefined()
@@ -243,7 +243,7 @@ describe('settleDecided', () => {
   test('throws for a transfer that was never recorded', async () => {
     const given = { decision: decisionOf(null), lookedUp: '', now: NOW }
     const unheard = '00000000-0000-4000-8000-000000000000'
-    expect(await thrownBy(() => settleDecided(db, unheard, given))).toMatchObject({
+    expect(await thrownBy(() => settle(db, unheard, given))).toMatchObject({
       message: 'a transfer that was never recorded cannot be settled',
     })
   })
@@ -252,9 +252,9 @@ describe('settleDecided', () => {
 test('lists the open ones, oldest first', async () => {
   const made: Transfer[] = []
   for (const name of ['1', '2', '3', '4', '5']) made.push(await record(name))
-  await settle('1', SUCCESS)
-  await settle('3', null)
-  await settle('4', FAILURE)
+  await settleAs('1', SUCCESS)
+  await settleAs('3', null)
+  await settleAs('4', FAILURE)
   // The rows are written in reverse order: only their creation time counts.
   const [, two, , , five] = made
   await db
@@ -269,9 +269,9 @@ test('lists the open ones, oldest first', async () => {
 test('returns the ledger of the account’s last applied transfer', async () => {
   expect(await lastLedgerOf(db, 'payer 1')).toBe(0)
   await record('1')
-  await settle('1', SUCCESS)
+  await settleAs('1', SUCCESS)
   await record('2', { account: 'payer 1', sequenceNumber: 9n })
-  await settle('2', null)
+  await settleAs('2', null)
   expect(await lastLedgerOf(db, 'payer 1')).toBe(SUCCESS.ledger)
   // The first one failed without using up its number.
   for (const [name, ledger] of [
@@ -279,7 +279,7 @@ test('returns the ledger of the account’s last applied transfer', async () => 
     ['4', 107],
   ] as const) {
     await record(name, { account: 'payer 1', sequenceNumber: 10n })
-    await settle(name, { ...SUCCESS, ledger })
+    await settleAs(name, { ...SUCCESS, ledger })
     expect(await lastLedgerOf(db, 'payer 1')).toBe(ledger)
   }
 })
@@ -288,8 +288,8 @@ test('erases the signed envelope of a transfer a day after its end, and no earli
   const old = new Date(NOW.getTime() - 86_400_000 - 1)
   for (const name of ['old', 'open', 'new']) await record(name)
   await db.update(envelopes).set({ recordedAt: old })
-  await settle('old', SUCCESS, old)
-  await settle('new', SUCCESS, new Date(old.getTime() + 1))
+  await settleAs('old', SUCCESS, old)
+  await settleAs('new', SUCCESS, new Date(old.getTime() + 1))
   expect(await eraseOldEnvelopes(db, NOW)).toBe(1)
   const left = await db.select().from(envelopes)
   const signedOf = (name: string) => left.find(({ innerHash }) => innerHash === transferNamed(name).innerHash)?.signed

@@ -77,6 +77,10 @@ function open(given: { network?: Network; now?: () => Date } = {}): Tracker {
   return tracker
 }
 
+const lookUp = (tracker: Tracker, ids: string[], waitMs: number) => tracker.track(ids, { waitMs, lookUp: 'requested' })
+
+const waitFor = async (tracker: Tracker, { id }: Transfer, waitMs: number) => (await tracker.track([id], { waitMs }))[0]
+
 /** Records an envelope as the sponsor does. All have one sequence number; each fee makes another envelope. */
 async function record(fee: number) {
   const inner = decodeInner(signedTransfer({ tx: { fee } }), PASSPHRASE)
@@ -120,7 +124,7 @@ test.each([
     return { answer: stale >= 0 ? { ...behind, status: 'NOT_FOUND' } : { ...ledger.range(), ...failed } }
   }
   const { transfer } = await find(rival.innerHash)
-  expect(await open().waitFor(transfer, 60_000)).toMatchObject({ kind: 'settled' })
+  expect(await waitFor(open(), transfer, 60_000)).toMatchObject({ kind: 'settled' })
   const feeCharged = 64_321n + 1_111n
   expect((await find(first.innerHash)).transfer).toMatchObject({
     status: 'succeeded',
@@ -152,7 +156,7 @@ test.each([
     await goOn.promise
     return { answer }
   }
-  const waiting = open().waitFor((await find(first.innerHash)).transfer, 60_000)
+  const waiting = waitFor(open(), (await find(first.innerHash)).transfer, 60_000)
   await asked.promise
   const rival = await record(90_562)
   for (const hash of [rival.innerHash, rival.outerHash])
@@ -182,10 +186,10 @@ test('submits a new envelope once, and again only after another ledger has close
   const { id } = (await find(innerHash)).transfer
   // Lookups may finish before the first submission has begun.
   await expect.poll(async () => (await find(innerHash)).envelopes[0]?.sentLedger).toBe(RECORDED)
-  for (let round = 0; round < 3; round += 1) await tracker.lookUp([id], 60_000)
+  for (let round = 0; round < 3; round += 1) await lookUp(tracker, [id], 60_000)
   expect(sends()).toBe(1)
   ledger.latest += 1
-  for (let round = 0; round < 3; round += 1) await tracker.lookUp([id], 60_000)
+  for (let round = 0; round < 3; round += 1) await lookUp(tracker, [id], 60_000)
   expect(sends()).toBe(2)
   await tracker.stop()
   expect((await find(innerHash)).envelopes).toMatchObject([{ sentLedger: ledger.latest, resultCode: null }])
@@ -203,10 +207,10 @@ test('does not submit again once the account has used the number, while its look
   const lagging = { ...ledger.range(), latestLedger: RECORDED + 2, latestLedgerCloseTime: NOW + RECORDED + 2 }
   ledger.fault = (method) => (method === 'getTransaction' ? { answer: { ...lagging, status: 'NOT_FOUND' } } : undefined)
   const { id } = (await find(innerHash)).transfer
-  for (let round = 0; round < 3; round += 1) await tracker.lookUp([id], 60_000)
+  for (let round = 0; round < 3; round += 1) await lookUp(tracker, [id], 60_000)
   expect([sends(), (await find(innerHash)).transfer.status]).toEqual([1, 'open'])
   ledger.fault = () => undefined
-  await tracker.lookUp([id], 60_000)
+  await lookUp(tracker, [id], 60_000)
   expect([sends(), (await find(innerHash)).transfer.status]).toEqual([1, 'expired'])
 })
 
@@ -223,10 +227,10 @@ test('does not submit again because of a ledger that had closed before the submi
   await expect.poll(async () => (await find(innerHash)).envelopes[0]?.sentLedger).toBe(RECORDED + 1)
   ledger.latest = RECORDED + 1
   const { id } = (await find(innerHash)).transfer
-  for (let round = 0; round < 3; round += 1) await tracker.lookUp([id], 60_000)
+  for (let round = 0; round < 3; round += 1) await lookUp(tracker, [id], 60_000)
   expect(sends()).toBe(1)
   ledger.latest = RECORDED + 2
-  for (let round = 0; round < 3; round += 1) await tracker.lookUp([id], 60_000)
+  for (let round = 0; round < 3; round += 1) await lookUp(tracker, [id], 60_000)
   expect(sends()).toBe(2)
 })
 
@@ -252,7 +256,7 @@ test.each(['sentLedger', 'lookedUpLedger', 'refusedLedger'] as const)(
     ledger.sent = sendAnswer('ERROR', bareResult('txBadSeq'))
     const { id } = (await find(innerHash)).transfer
     const tracker = open()
-    await tracker.lookUp([id], 60_000)
+    await lookUp(tracker, [id], 60_000)
     await expect.poll(async () => (await find(innerHash)).transfer.lookedUpLedger).toBe(50)
     await expect
       .poll(async () => (await find(innerHash)).envelopes[0])
@@ -269,7 +273,7 @@ test('keeps two processes from submitting the same envelope in one ledger', asyn
   const trackers = [open(), open(), open()]
   const recorded = await find(innerHash)
   for (const tracker of trackers) void tracker.submit(recorded, { innerHash, isNew: true, waitMs: 60_000 })
-  const lookUpAll = () => Promise.all(trackers.map((tracker) => tracker.lookUp([recorded.transfer.id], 60_000)))
+  const lookUpAll = () => Promise.all(trackers.map((tracker) => lookUp(tracker, [recorded.transfer.id], 60_000)))
   await lookUpAll()
   expect(sends()).toBe(1)
   for (ledger.latest = 101; ledger.latest < 104; ledger.latest += 1) {
@@ -283,9 +287,9 @@ test('wakes the requests of a process whose transfer another process settles', a
   const { innerHash, applied } = await record(90_560)
   const ledger = openLedger()
   const recorded = await find(innerHash)
-  const waiting = open().waitFor(recorded.transfer, 60_000)
+  const waiting = waitFor(open(), recorded.transfer, 60_000)
   const blind: Network = { ...network, call: () => Promise.reject(new Error('no RPC')) }
-  const other = open({ network: blind }).waitFor(recorded.transfer, 60_000)
+  const other = waitFor(open({ network: blind }), recorded.transfer, 60_000)
   ledger.latest = APPLIED
   for (const { outerHash } of recorded.envelopes) ledger.found.set(outerHash ?? '', applied('success', APPLIED, 1n))
   for (const ending of [waiting, other]) expect(await ending).toMatchObject({ transfer: { status: 'succeeded' } })
@@ -313,7 +317,7 @@ test('does not take a refusal of replaced signatures for one of the new signatur
   expect((await find(innerHash)).transfer.lookedUpLedger).toBeNull()
   goOn.resolve()
   // The response to the first submission is handled by the time that the second one was refused.
-  await open().lookUp([id], 60_000)
+  await lookUp(open(), [id], 60_000)
   await expect
     .poll(async () => (await find(innerHash)).envelopes)
     .toMatchObject([{ outerHash: 'ab'.repeat(32), resultCode: 'txBadAuth' }])
@@ -370,7 +374,7 @@ test('does not overwrite a newer submission with the slow response to an older o
   goOn.resolve()
   // The next round looks the transfer up only once the response is handled.
   await expect.poll(async () => (await find(innerHash)).transfer.lookedUpLedger).toBe(RECORDED)
-  await tracker.lookUp([(await find(innerHash)).transfer.id], 60_000)
+  await lookUp(tracker, [(await find(innerHash)).transfer.id], 60_000)
   expect((await find(innerHash)).envelopes).toMatchObject([newer])
   void ending
 })
@@ -381,7 +385,7 @@ test('leaves an envelope to the process that has submitted it in a later ledger'
   await leave(innerHash, { sentLedger: RECORDED + 1, firstSentAt: now, lastSentAt: now })
   const tracker = open()
   const { id } = (await find(innerHash)).transfer
-  for (let round = 0; round < 2; round += 1) await tracker.lookUp([id], 60_000)
+  for (let round = 0; round < 2; round += 1) await lookUp(tracker, [id], 60_000)
   expect(sends()).toBe(0)
   expect((await find(innerHash)).envelopes).toMatchObject([{ sentLedger: RECORDED + 1 }])
 })
@@ -405,10 +409,10 @@ test('does not look up a transfer while one of two new envelopes is still being 
   void tracker.submit(await find(second.innerHash), { ...second, isNew: true, waitMs: 60_000 })
   await expect.poll(async () => (await find(second.innerHash)).envelopes[1]?.sentLedger).toBe(RECORDED)
   const { id } = (await find(first.innerHash)).transfer
-  for (let round = 0; round < 2; round += 1) await tracker.lookUp([id], 60_000)
+  for (let round = 0; round < 2; round += 1) await lookUp(tracker, [id], 60_000)
   expect(lookups).toBe(0)
   goOn.resolve()
-  await tracker.lookUp([id], 60_000)
+  await lookUp(tracker, [id], 60_000)
   await expect.poll(() => lookups).toBeGreaterThan(0)
 })
 
@@ -453,10 +457,10 @@ test('settles other transfers while one cannot be written', async () => {
   )
   onTestFinished(async () => void (await db.execute(sql`DROP FUNCTION refuse_settlement CASCADE`)))
   const tracker = open()
-  if (first) void tracker.waitFor(first, 10)
-  const ended = await Promise.all(others.map((transfer) => tracker.waitFor(transfer, 60_000)))
+  if (first) void waitFor(tracker, first, 10)
+  const ended = await Promise.all(others.map((transfer) => waitFor(tracker, transfer, 60_000)))
   await tracker.stop()
-  for (const { kind } of ended) expect(kind).toBe('settled')
+  for (const outcome of ended) expect(outcome?.kind).toBe('settled')
   expect(await statusOf(0)).toBe('open')
   expect(await findDiscrepancies(db)).toEqual([])
 })
@@ -471,9 +475,9 @@ test('settles a transfer behind any number of others about which the RPC contrad
     return { answer: { ...over, ...found } }
   })
   const tracker = open()
-  for (const transfer of all.slice(0, 39)) void tracker.waitFor(transfer, 10)
+  for (const transfer of all.slice(0, 39)) void waitFor(tracker, transfer, 10)
   const [last] = all.slice(39)
-  const ended = last && (await tracker.waitFor(last, 60_000))
+  const ended = last && (await waitFor(tracker, last, 60_000))
   await tracker.stop()
   expect(ended?.kind).toBe('settled')
   expect(await statusOf(39)).toBe('expired')
@@ -491,8 +495,8 @@ test('looks up requested transfers before others that are due', async () => {
     return { answer: { ...over, latestLedgerCloseTime: 1 } }
   })
   const tracker = open()
-  for (const transfer of all.slice(0, -1)) void tracker.waitFor(transfer, 10)
-  await tracker.lookUp([requested.id], 60_000)
+  for (const transfer of all.slice(0, -1)) void waitFor(tracker, transfer, 10)
+  await lookUp(tracker, [requested.id], 60_000)
   expect(lookedUp).toContain(transferNamed('29').innerHash)
 })
 
@@ -504,7 +508,8 @@ test('keeps the requests beyond one round for the next', async () => {
     lookedUp.add(String(params.hash))
     return { answer: { ...over, latestLedgerCloseTime: 1 } }
   })
-  await open().lookUp(
+  await lookUp(
+    open(),
     all.map(({ id }) => id),
     60_000,
   )
@@ -515,7 +520,7 @@ test('ends a lookup without a response when its caller stops waiting', async () 
   const [recorded] = await recordMany(1)
   const silent: Network = { ...network, call: () => new Promise(() => undefined) }
   const tracker = openTracker({ network: silent, database: async () => db, now: () => new Date() })
-  if (recorded) await tracker.lookUp([recorded.id], 10)
+  if (recorded) await lookUp(tracker, [recorded.id], 10)
   expect(await statusOf(0)).toBe('open')
 })
 
@@ -549,7 +554,7 @@ test('makes at most one lookup per interval for consecutive requests for one tra
   const slow: Network = { ...network, pollMs: 2_000 }
   const tracker = open({ network: slow })
   const began = performance.now()
-  for (let asked = 0; asked < 100; asked += 1) await tracker.lookUp([recorded.id], 10)
+  for (let asked = 0; asked < 100; asked += 1) await lookUp(tracker, [recorded.id], 10)
   const intervals = Math.ceil((performance.now() - began) / slow.pollMs)
   // A round looks up one hash to learn the latest ledger, and both hashes of the transfer.
   expect(proxy.calls.get('getTransaction')).toBeLessThanOrEqual((intervals + 1) * 3)

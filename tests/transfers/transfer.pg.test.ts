@@ -189,7 +189,7 @@ test('does not expire a transfer on NOT_FOUND while the ledgers do not pass maxT
   vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 60_000 })
   try {
     expect(await first).toMatchObject({ code: 'transfer-open', details: await sentAs(hash) })
-    await tracker.lookUp([(await findOpen(hash)).id], 60_000)
+    await tracker.track([(await findOpen(hash)).id], { waitMs: 60_000, lookUp: 'requested' })
     expect((await service.findTransfer(hash))?.status).toBe('open')
   } finally {
     vi.useRealTimers()
@@ -359,12 +359,12 @@ test('records an outcome once the database is reachable again', async () => {
   await expect.poll(async () => (await service.findTransfer(hash))?.status).toBe('open')
   const row = await service.findTransfer(hash)
   if (!row) throw new Error('no row')
-  const told = other.waitFor(row, 20_000)
+  const told = other.track([row.id], { waitMs: 20_000 })
   away = true
   service.ledger.proxy.rule(null)
   expect(await waiting).toMatchObject({ status: 200 })
   away = false
-  expect(await told).toMatchObject({ kind: 'settled', transfer: { status: 'succeeded', applied: hash } })
+  expect(await told).toMatchObject([{ kind: 'settled', transfer: { status: 'succeeded', applied: hash } }])
   await other.stop()
   await expectSponsoredOnce(service, employer, hash)
 })

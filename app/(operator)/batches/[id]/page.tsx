@@ -8,7 +8,7 @@ import { listPayouts, PAYOUT_FILTERS, type PayoutFilters } from '#lib/dashboard/
 import { readIfReachable } from '#lib/dashboard/reading.ts'
 import { readBatchPage } from '#lib/dashboard/record-pages.ts'
 import type { Service } from '#lib/server/services.ts'
-import { refreshTransfers } from '#lib/transfers/refresh.ts'
+import { adoptTransfersOf } from '#lib/transfers/adoption.ts'
 import { ListView } from '../../list-view.tsx'
 import RecordNotFound from '../../not-found.tsx'
 import { payoutColumns } from '../../payouts/payout-columns.tsx'
@@ -94,9 +94,9 @@ interface Shown {
 }
 
 async function read(db: Db, { tracker, now }: Service, id: string, { filters, query }: Shown) {
-  const beforeRefresh = await findBatchLine(db, id)
+  const before = await findBatchLine(db, id)
   // Reading a batch refreshes its open transfers, as in the API. On serverless hosts, nothing else refreshes them.
-  if (beforeRefresh?.status === 'started') await refreshTransfers(db, tracker, [beforeRefresh.organisation])
+  if (before?.status === 'started') await adoptTransfersOf(db, tracker, [before.organisation])
   const page = await readBatchPage(db, id, now())
   if (!page) return undefined
   const [payouts, run, names] = await Promise.all([

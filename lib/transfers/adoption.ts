@@ -5,23 +5,23 @@ import { isForgotten } from './recency.ts'
 import { findOpenTransfers, findOpenTransfersOf } from './rows.ts'
 import type { Tracker } from './track.ts'
 
-/** How long a reader waits for the ends of transfers (ms). */
-const REFRESH_MS = 500
+/** How long a reader or a chore waits for the ends of transfers (ms). */
+const WAIT_MS = 500
 
 /**
  * Tracks the open transfers of organisations whose payouts are read, so that they are settled even where no process keeps
  * running. It waits only briefly and never fails: the next read shows any later result.
  */
-export async function refreshTransfers(
+export async function adoptTransfersOf(
   db: Database,
   tracker: Tracker,
   organisations: readonly string[],
 ): Promise<void> {
   if (organisations.length === 0) return
   try {
-    await tracker.refresh(await findOpenTransfersOf(db, organisations), REFRESH_MS)
+    await tracker.track(await findOpenTransfersOf(db, organisations), { waitMs: WAIT_MS, lookUp: 'untracked' })
   } catch (error) {
-    log('error', 'refresh', { failure: describeFailure(error) })
+    log('error', 'adoption', { failure: describeFailure(error) })
   }
 }
 
@@ -41,9 +41,9 @@ export async function adoptTransfers(db: Database, tracker: Tracker): Promise<nu
   }
   const latest = tracker.recency.latestLedger()
   const forgotten = open.filter(({ lookedUpLedger }) => isNew || isForgotten(lookedUpLedger, latest))
-  await tracker.refresh(
+  await tracker.track(
     forgotten.map(({ id }) => id),
-    REFRESH_MS,
+    { waitMs: WAIT_MS, lookUp: 'untracked' },
   )
   return forgotten.length
 }
