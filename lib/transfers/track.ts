@@ -12,6 +12,8 @@ import { settleDecided } from './settle.ts'
 
 /** Submits recorded envelopes and finds out how their transfers end. Each process has one; it needs no key. */
 export interface Tracker extends TrackingContext {
+  /** the IDs of the transfers that this process tracks */
+  tracked: ReadonlySet<string>
   /**
    * Submits an envelope that was just recorded, or tracks one that any process recorded before, and waits up to `waitMs`
    * for the outcome of its transfer. A transfer is tracked until it is settled, even if no caller waits for it.
@@ -193,7 +195,7 @@ export function openTracker(
     await running
   }
 
-  return { ...context, submit, waitFor, lookUp: lookUpNow, refresh, stop }
+  return { ...context, tracked, submit, waitFor, lookUp: lookUpNow, refresh, stop }
 }
 
 interface Waiter {

@@ -1,5 +1,7 @@
+import { eq } from 'drizzle-orm'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { z } from 'zod'
+import { transfers } from '#drizzle/schema/transfers.ts'
 import { offlineContext } from '#lib/cli/seed/invites.ts'
 import { batchRow, identityRow, insertRows, organisationRow } from '#lib/cli/seed/rows.ts'
 import type { Database } from '#lib/db/connection.ts'
@@ -7,7 +9,7 @@ import { listBatches } from '#lib/directory/batches/batches.ts'
 import { pollBatchStatus } from '#lib/directory/batches/status.ts'
 import { listPayouts, type payoutsQuery } from '#lib/directory/payouts/payouts.ts'
 import type { User } from '#lib/directory/users.ts'
-import { findOpenTransfersOf } from '#lib/transfers/rows.ts'
+import { findOpenTransfers } from '#lib/transfers/rows.ts'
 import { type CapturedDatabase, openCaptured } from '../support/captured.ts'
 import { pair } from '../support/inner-transaction.ts'
 import { limits, PLENTY, recordNamed, transferNamed } from '../transfers/quota-cases.ts'
@@ -161,7 +163,7 @@ test('finds the open transfers of an organisation with an index', async () => {
     [organisation],
   )
   await pool.query('ANALYZE transfers')
-  const [plan] = await plansOf(() => findOpenTransfersOf(db, [organisation]))
+  const [plan] = await plansOf(() => findOpenTransfers(db, { condition: eq(transfers.organisation, organisation) }))
   expect(plan?.map((node) => node['Node Type'])).not.toContain('Seq Scan')
 })
 
