@@ -12,7 +12,7 @@ import { settleDecided } from './settle.ts'
 
 /** Submits recorded envelopes and finds out how their transfers end. Each process has one; it needs no key. */
 export interface Tracker extends TrackingContext {
-  /** the IDs of the transfers that this process tracks */
+  /** the IDs of the transfers that this process recorded or was asked about, in the order of their next lookup */
   tracked: ReadonlySet<string>
   /**
    * Submits an envelope that was just recorded, or tracks one that any process recorded before, and waits up to `waitMs`
@@ -46,7 +46,6 @@ export function openTracker(
   const context: TrackingContext = { network, database, now, recency, readAccount: openAccounts(network) }
   const attempt = openAttempts((transfer, failure) => log('error', 'submission', { transfer, failure }))
   const waiters = openWaiters(recency)
-  /** IDs of the transfers that this process recorded or was asked about, in the order of their next lookup */
   const tracked = new Set<string>()
   /** the transfers that the next round always looks up, and the events their callers wait for */
   let requested = new Map<string, PromiseWithResolvers<void>>()
@@ -141,7 +140,7 @@ export function openTracker(
       for (const recorded of open) waiters.tellRefused(recorded)
       const later = await lookUpAll(context, open, {
         isRequested: (id) => requests.has(id),
-        putLast,
+        putLast: (id) => void (tracked.delete(id) && tracked.add(id)),
         attempt,
         settle,
         resubmit: async (recorded, ledger) => await end(await resubmit(context, recorded, ledger)),
@@ -159,10 +158,6 @@ export function openTracker(
     const newer = requested.get(id)
     if (newer) void newer.promise.then(request.resolve)
     else requested.set(id, request)
-  }
-
-  function putLast(id: string): void {
-    if (tracked.delete(id)) tracked.add(id)
   }
 
   async function end(attempted: Attempt): Promise<void> {
