@@ -30,15 +30,15 @@ const CHORES = {
   archive: async ({ archive }) => (archive ? await ingest(archive, { maxMs: ROUND_MS }) : 0),
 } satisfies Record<string, (service: Service) => Promise<number>>
 
-type Chore = keyof typeof CHORES
-const NAMES = Object.keys(CHORES) as Chore[]
+export type Chore = keyof typeof CHORES
+export const CHORE_NAMES = Object.keys(CHORES) as Chore[]
 
 /**
  * Chores that one process runs on behalf of all, or `items` on behalf of those with the same relay key. `transfers` isn't
  * one of them: a process that starts takes over its predecessor's transfers at once, and a process that claims the chore
  * and exits before it tracks them would leave them untracked for another interval.
  */
-const SHARED: ReadonlySet<Chore> = new Set([
+export const SHARED: ReadonlySet<Chore> = new Set([
   'envelopes',
   'contractors',
   'items',
@@ -102,7 +102,7 @@ const REPEAT_MS = 5_000
  */
 export async function runChores(service: Service, repeatMs = REPEAT_MS): Promise<ChoreReport> {
   const report: Partial<ChoreReport> = {}
-  for (const name of NAMES) report[name] = await repeatChore(service, name, repeatMs)
+  for (const name of CHORE_NAMES) report[name] = await repeatChore(service, name, repeatMs)
   return report as ChoreReport
 }
 
@@ -117,7 +117,8 @@ async function repeatChore(service: Service, name: Chore, repeatMs: number): Pro
   }
 }
 
-async function runChore(service: Service, name: Chore): Promise<number | null> {
+/** Resolves to how much the chore did; null if it failed, which is logged. */
+export async function runChore(service: Service, name: Chore): Promise<number | null> {
   try {
     return await CHORES[name](service)
   } catch (error) {
@@ -153,7 +154,7 @@ export function startMaintenance(service: Service, everyMs = CHORES_EVERY_MS): (
   let hasEnded = false
   let running: Promise<void> | undefined
   const runRound = async () => {
-    for (const name of NAMES) {
+    for (const name of CHORE_NAMES) {
       if (hasEnded) return
       await runIfDue(service, name, everyMs)
     }
