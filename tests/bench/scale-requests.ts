@@ -26,7 +26,7 @@ export const REQUESTS: readonly (readonly [caller: Caller, path: string, mostTim
   ...[
     '/contractors?limit=100',
     '/contractors?limit=100&q=payee',
-    '/contractors?limit=100&q=nobody',
+    '/contractors?limit=100&q=stranger',
     '/contractors?limit=100&status=ready',
     '/batches/{largeBatch}?limit=100',
     '/payouts?limit=100&status=paid',

@@ -15,7 +15,7 @@ export const READS: Record<string, ReadCases> = {
     largest: [
       '?limit=100',
       '?limit=100&q=Payee',
-      '?limit=100&q=nobody',
+      '?limit=100&q=stranger',
       '?limit=100&status=ready',
       '?limit=100&status=invited',
     ].map((query) => `/contractors${query}`),

@@ -264,6 +264,6 @@ test('the chores read only what is due, and none fails', async () => {
   const report = await expectIndexed(() => runChores(service.running, 0))
   expect(Object.entries(report).filter(([, count]) => count === null)).toEqual([])
   const idle = Object.entries(report).filter(([, count]) => count === 0)
-  // Only PGlite needs its tables analyzed, and nobody has registered.
+  // Only PGlite needs its tables analyzed, and no contractor has registered.
   expect(idle.map(([name]) => name)).toEqual(['contractors', 'tables'])
 })
