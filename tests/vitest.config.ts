@@ -8,8 +8,11 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 const POSTGRES_ONLY = 'tests/**/*.pg.test.ts'
 const EVERY_DATABASE = 'tests/**/*.db.test.ts'
 
-/** Runs in a separate process: Next's function for testing a matcher replaces globals with its polyfills. */
-const ISOLATED = 'tests/**/*.isolated.test.ts'
+/**
+ * Runs in a separate process: Next's function for testing a matcher replaces globals with its polyfills, and the pages'
+ * cookies are those of a test. A file that needs a database starts a server.
+ */
+const ISOLATED = 'tests/**/*.isolated{,.pg}.test.ts'
 
 /** Begins each project with its slow files, so that none of them is left to run alone at the end. */
 class SlowFirst extends BaseSequencer {
@@ -61,6 +64,7 @@ export default defineConfig({
         test: {
           name: 'postgres',
           include: [POSTGRES_ONLY, EVERY_DATABASE],
+          exclude: [ISOLATED],
           setupFiles,
           globalSetup: ['tests/support/postgres-setup.ts'],
         },

@@ -465,6 +465,7 @@ CREATE INDEX "payouts_to_settle" ON "payouts" USING btree ("organisation","addre
 CREATE INDEX "payouts_unfinished" ON "payouts" USING btree ("status","batch") WHERE "payouts"."status" not in ('paid', 'canceled');--> statement-breakpoint
 CREATE UNIQUE INDEX "batch_items_one_per_channel" ON "batch_items" USING btree ("channel") WHERE "batch_items"."status" in ('taken', 'signed');--> statement-breakpoint
 CREATE INDEX "batch_items_open" ON "batch_items" USING btree ("queued_at","job","position") WHERE "batch_items"."status" in ('queued', 'taken', 'signed');--> statement-breakpoint
+CREATE INDEX "batch_items_open_of_job" ON "batch_items" USING btree ("job","position") WHERE "batch_items"."status" in ('queued', 'taken', 'signed');--> statement-breakpoint
 CREATE INDEX "batch_items_of_spender" ON "batch_items" USING btree ("spender","quota_account","settled_at") WHERE "batch_items"."spender" is not null;--> statement-breakpoint
 CREATE INDEX "batch_items_of_payout" ON "batch_items" USING btree ("payout") WHERE "batch_items"."payout" is not null;--> statement-breakpoint
 CREATE INDEX "batch_items_of_recipient" ON "batch_items" USING btree ("recipient") WHERE "batch_items"."payout" is null;--> statement-breakpoint
@@ -497,6 +498,7 @@ CREATE INDEX "transfers_newest" ON "transfers" USING btree ("created_at" DESC NU
 CREATE INDEX "transfers_newest_failed" ON "transfers" USING btree ("created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST) WHERE "transfers"."status" in ('failed', 'expired', 'unknown');--> statement-breakpoint
 CREATE INDEX "transfers_newest_of_organisation" ON "transfers" USING btree ("organisation","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
 CREATE INDEX "transfers_newest_failed_of_organisation" ON "transfers" USING btree ("organisation","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST) WHERE "transfers"."status" in ('failed', 'expired', 'unknown');--> statement-breakpoint
+CREATE INDEX "used_challenges_oldest" ON "used_challenges" USING btree ("expires_at");--> statement-breakpoint
 CREATE FUNCTION "refuse_audit_log_change"() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
 	RAISE EXCEPTION 'audit_log is append-only' USING ERRCODE = 'integrity_constraint_violation';

@@ -1,5 +1,6 @@
 import { type AnyColumn, sql } from 'drizzle-orm'
 import {
+  type AnyPgColumn,
   bigint,
   boolean,
   check,
@@ -163,9 +164,8 @@ export const batchItems = pgTable(
     check('batch_items_channel', sql`${table.status} not in ('taken', 'signed') or ${table.channel} is not null`),
     check('batch_items_paid', sql`${table.status} <> 'paid' or ${table.hash} is not null`),
     uniqueIndex('batch_items_one_per_channel').on(table.channel).where(sql`${table.status} in ('taken', 'signed')`),
-    index('batch_items_open')
-      .on(table.queuedAt, table.job, table.position)
-      .where(sql`${table.status} in ('queued', 'taken', 'signed')`),
+    index('batch_items_open').on(table.queuedAt, table.job, table.position).where(isOpen(table)),
+    index('batch_items_open_of_job').on(table.job, table.position).where(isOpen(table)),
     index('batch_items_of_spender')
       .on(table.spender, table.quotaAccount, table.settledAt)
       .where(sql`${table.spender} is not null`),
@@ -176,6 +176,10 @@ export const batchItems = pgTable(
     index('batch_items_of_error').on(table.error).where(sql`${table.status} = 'failed'`),
   ],
 )
+
+function isOpen({ status }: { status: AnyPgColumn }) {
+  return sql`${status} in ('queued', 'taken', 'signed')`
+}
 
 function hasEnded({ status }: { status: AnyColumn }) {
   return oneOf(status, ['paid', 'failed', 'unknown', 'skipped'])

@@ -220,11 +220,15 @@ export const sponsorFloats = pgTable(
 )
 
 /** SEP-10 challenges that have been turned into a session, by transaction hash. */
-export const usedChallenges = pgTable('used_challenges', {
-  hash: text('hash').primaryKey(),
-  /** when the challenge itself has long expired and the row may be deleted */
-  expiresAt: instant('expires_at').notNull(),
-})
+export const usedChallenges = pgTable(
+  'used_challenges',
+  {
+    hash: text('hash').primaryKey(),
+    /** when the challenge itself has long expired and the row may be deleted */
+    expiresAt: instant('expires_at').notNull(),
+  },
+  (table) => [index('used_challenges_oldest').on(table.expiresAt)],
+)
 
 /**
  * The states of a faucet grant. `claimed`: the outcome of its deposit is open, or the deposit isn't signed yet. The rest

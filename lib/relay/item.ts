@@ -1,4 +1,4 @@
-import { and, asc, eq, sql } from 'drizzle-orm'
+import { and, asc, eq, inArray, notInArray, sql } from 'drizzle-orm'
 import { batchItems, batchJobs, type ItemStatus } from '#drizzle/schema/relay.ts'
 import { envelopes } from '#drizzle/schema/transfers.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
@@ -8,7 +8,7 @@ import { findTransferOfHash } from '#lib/transfers/rows.ts'
 import { acquire, type NotAcquired, release } from './channel.ts'
 import { isSuspended } from './channel-state.ts'
 import { ItemError, type RunErrorCode } from './item-error.ts'
-import { type HeldItem, type Item, type ItemId, isItem, isOpen, mayMove } from './item-row.ts'
+import { type HeldItem, type Item, type ItemId, isItem, isOpen, mayMove, OPEN_ITEM } from './item-row.ts'
 import type { Relay, RelayStore } from './relay.ts'
 import { claimSequence } from './sequence.ts'
 
@@ -209,13 +209,20 @@ async function lockUnpaid(tx: Database, item: Item, to: ItemStatus): Promise<boo
 }
 
 async function closeJob(tx: Database, job: string, now: Date): Promise<void> {
-  const items = await tx
-    .select({ position: batchItems.position, status: batchItems.status, error: batchItems.error })
+  const ofJob = eq(batchItems.job, job)
+  // An item that ends must not read all others: a run may have 50,000.
+  const [open] = await tx
+    .select({ position: batchItems.position })
     .from(batchItems)
-    .where(eq(batchItems.job, job))
+    .where(and(ofJob, inArray(batchItems.status, OPEN_ITEM)))
+    .limit(1)
+  if (open) return
+  const [unpaid] = await tx
+    .select({ position: batchItems.position, error: batchItems.error })
+    .from(batchItems)
+    .where(and(ofJob, notInArray(batchItems.status, ['paid', 'skipped'])))
     .orderBy(asc(batchItems.position))
-  if (items.some(isOpen)) return
-  const unpaid = items.find(({ status }) => status !== 'paid' && status !== 'skipped')
+    .limit(1)
   const error = unpaid && `transfer ${unpaid.position}: ${unpaid.error}`
   const [closed] = await tx
     .update(batchJobs)
@@ -225,6 +232,6 @@ async function closeJob(tx: Database, job: string, now: Date): Promise<void> {
   if (!closed || closed.day === null) return
   const { account, day } = closed
   // A run has used the quota for all its items when it was queued.
-  const count = await tx.$count(batchItems, and(eq(batchItems.job, job), eq(batchItems.submitted, false)))
+  const count = await tx.$count(batchItems, and(ofJob, eq(batchItems.submitted, false)))
   await releaseCount(tx, { account, day, count })
 }

@@ -1,4 +1,4 @@
-import { eq } from 'drizzle-orm'
+import { eq, max } from 'drizzle-orm'
 import { batchItems } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { log } from '#lib/observability/log.ts'
@@ -19,7 +19,11 @@ export function openProgress(): ShowProgress {
   let meanMs: number | undefined
   let lastEnd = 0
   return async (db, { job, position }, work) => {
-    const total = await db.$count(batchItems, eq(batchItems.job, job))
+    const [last] = await db
+      .select({ position: max(batchItems.position) })
+      .from(batchItems)
+      .where(eq(batchItems.job, job))
+    const total = (last?.position ?? 0) + 1
     const positions = (begun.get(job) ?? new Set()).add(position)
     begun.set(job, positions)
     const [oldest] = begun.keys()

@@ -30,14 +30,26 @@ const CHORES = {
   archive: async ({ archive }) => (archive ? await ingest(archive, { maxMs: ROUND_MS }) : 0),
 } satisfies Record<string, (service: Service) => Promise<number>>
 
-type Chore = keyof typeof CHORES
-const NAMES = Object.keys(CHORES) as Chore[]
+export type Chore = keyof typeof CHORES
+export const CHORE_NAMES = Object.keys(CHORES) as Chore[]
 
 /**
- * Chores that one process runs on behalf of all. `items` isn't one of them: each process resumes the items of its own relay
- * key.
+ * Chores that one process runs on behalf of all, or `items` on behalf of those with the same relay key. `transfers` isn't
+ * one of them: a process that starts takes over its predecessor's transfers at once, and a process that claims the chore
+ * and exits before it tracks them would leave them untracked for another interval.
  */
-const SHARED: ReadonlySet<Chore> = new Set(['envelopes', 'contractors', 'challenges', 'refusals', 'rollups', 'archive'])
+export const SHARED: ReadonlySet<Chore> = new Set([
+  'envelopes',
+  'contractors',
+  'items',
+  'challenges',
+  'refusals',
+  'rollups',
+  'archive',
+])
+
+/** Chores whose rounds are limited, and that resolve to 0 once nothing is left to do. */
+const REPEATABLE: ReadonlySet<Chore> = new Set(['envelopes', 'challenges', 'refusals', 'rollups'])
 
 /** A round looks up some of the waiting contractors, and the next round continues after them. */
 async function sweepContractors(service: Service): Promise<number> {
@@ -53,8 +65,11 @@ async function sweepContractors(service: Service): Promise<number> {
   return activated
 }
 
+/** The name under which the processes that share a chore claim it. */
+const claimOf = ({ batch }: Service, name: Chore) => (name === 'items' ? `items ${batch?.queue.relayKey}` : name)
+
 /** Claims a shared chore for this process. False if a process has begun it in this interval. */
-async function claimChore({ database }: Service, name: Chore, everyMs: number): Promise<boolean> {
+async function claimChore({ database }: Service, name: string, everyMs: number): Promise<boolean> {
   const begunAt = sql`clock_timestamp()`
   // Timers are not exact, so slightly less than the interval is enough.
   const isDue = sql`${chores.begunAt} <= clock_timestamp() - make_interval(secs => ${(everyMs * 0.9) / 1000})`
@@ -67,7 +82,7 @@ async function claimChore({ database }: Service, name: Chore, everyMs: number): 
 }
 
 /** Makes a chore due immediately for every process, even if this one cannot run it. */
-async function giveBackChore({ database }: Service, name: Chore): Promise<void> {
+async function giveBackChore({ database }: Service, name: string): Promise<void> {
   await (await database())
     .update(chores)
     .set({ begunAt: new Date(0) })
@@ -77,14 +92,33 @@ async function giveBackChore({ database }: Service, name: Chore): Promise<void> 
 /** How many records each chore processed; null if it failed. */
 export type ChoreReport = Record<Chore, number | null>
 
-/** Runs the chores one at a time. A failed chore is logged, and the others still run. */
-export async function runChores(service: Service): Promise<ChoreReport> {
+/** How long a scheduler's request repeats a chore that has more to do (ms): Vercel ends the request after a minute. */
+const REPEAT_MS = 5_000
+
+/**
+ * Runs the chores one at a time. A failed chore is logged, and the others still run. A scheduler may call once a day, so a
+ * chore that is limited per round is repeated until nothing is left.
+ * @param repeatMs how long to repeat a chore
+ */
+export async function runChores(service: Service, repeatMs = REPEAT_MS): Promise<ChoreReport> {
   const report: Partial<ChoreReport> = {}
-  for (const name of NAMES) report[name] = await runChore(service, name)
+  for (const name of CHORE_NAMES) report[name] = await repeatChore(service, name, repeatMs)
   return report as ChoreReport
 }
 
-async function runChore(service: Service, name: Chore): Promise<number | null> {
+async function repeatChore(service: Service, name: Chore, repeatMs: number): Promise<number | null> {
+  const began = performance.now()
+  let total = 0
+  for (;;) {
+    const count = await runChore(service, name)
+    if (count === null) return null
+    total += count
+    if (count === 0 || !REPEATABLE.has(name) || performance.now() - began >= repeatMs) return total
+  }
+}
+
+/** Resolves to how much the chore did; null if it failed, which is logged. */
+export async function runChore(service: Service, name: Chore): Promise<number | null> {
   try {
     return await CHORES[name](service)
   } catch (error) {
@@ -95,12 +129,13 @@ async function runChore(service: Service, name: Chore): Promise<number | null> {
 
 /** Runs a chore of this process, or a shared one if no process has begun it in this interval. */
 async function runIfDue(service: Service, name: Chore, everyMs: number): Promise<void> {
-  // Claiming it here would take the round from a process that has an archive.
-  if (name === 'archive' && !service.archive) return
+  // A process without an archive or a relay key must not claim the round of one that has it.
+  if ((name === 'archive' && !service.archive) || (name === 'items' && !service.batch)) return
   try {
+    const claim = claimOf(service, name)
     if (!SHARED.has(name)) await runChore(service, name)
-    else if ((await claimChore(service, name, everyMs)) && (await runChore(service, name)) === null) {
-      await giveBackChore(service, name)
+    else if ((await claimChore(service, claim, everyMs)) && (await runChore(service, name)) === null) {
+      await giveBackChore(service, claim)
     }
   } catch (error) {
     logFailure(name, error)
@@ -119,7 +154,7 @@ export function startMaintenance(service: Service, everyMs = CHORES_EVERY_MS): (
   let hasEnded = false
   let running: Promise<void> | undefined
   const runRound = async () => {
-    for (const name of NAMES) {
+    for (const name of CHORE_NAMES) {
       if (hasEnded) return
       await runIfDue(service, name, everyMs)
     }

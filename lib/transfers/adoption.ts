@@ -1,8 +1,10 @@
+import { gt, inArray, isNull, lt, or } from 'drizzle-orm'
+import { transfers } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { readLatestLedger } from '#lib/stellar/latest-ledger.ts'
-import { isForgotten } from './recency.ts'
-import { findOpenTransfers, findOpenTransfersOf } from './rows.ts'
+import { FORGOTTEN_LEDGERS } from './recency.ts'
+import { findOpenTransfers } from './rows.ts'
 import type { Tracker } from './track.ts'
 
 /** How long a reader or a chore waits for the ends of transfers (ms). */
@@ -19,31 +21,41 @@ export async function adoptTransfersOf(
 ): Promise<void> {
   if (organisations.length === 0) return
   try {
-    await tracker.track(await findOpenTransfersOf(db, organisations), { waitMs: WAIT_MS, lookUp: 'untracked' })
+    const open = await findOpenTransfers(db, { condition: inArray(transfers.organisation, organisations) })
+    await tracker.track(open, { waitMs: WAIT_MS, lookUp: 'untracked' })
   } catch (error) {
     log('error', 'adoption', { failure: describeFailure(error) })
   }
 }
 
+/** The maximum number of transfers that a round adopts. */
+const MOST_ADOPTED = 1_000
+
 /**
- * Tracks the open transfers that no process looks up. A process that hasn't seen a ledger yet takes them all: its rounds
- * still look up only those that no other process has looked up in the same ledger. Resolves to how many there were.
+ * Tracks the oldest open transfers that no process looks up, and that this one doesn't track yet. A process that hasn't
+ * seen a ledger yet takes all open ones: its rounds still look up only those that no other process has looked up in the
+ * same ledger. Resolves to how many there were.
  * @throws LedgerError `unavailable`
  */
 export async function adoptTransfers(db: Database, tracker: Tracker): Promise<number> {
-  const open = await findOpenTransfers(db)
-  if (open.length === 0) return 0
+  const hasOpen = (await findOpenTransfers(db, { limit: 1 })).length > 0
+  if (!hasOpen) return 0
   const isNew = tracker.recency.latestLedger() === 0
   // A process that tracks nothing doesn't learn of ledgers by its lookups.
   if (!tracker.recency.isCurrent()) {
     const { sequence, closedAt } = await readLatestLedger(tracker.network)
     tracker.recency.observe(sequence, closedAt)
   }
-  const latest = tracker.recency.latestLedger()
-  const forgotten = open.filter(({ lookedUpLedger }) => isNew || isForgotten(lookedUpLedger, latest))
-  await tracker.track(
-    forgotten.map(({ id }) => id),
-    { waitMs: WAIT_MS, lookUp: 'untracked' },
-  )
-  return forgotten.length
+  const condition = isNew ? undefined : isForgotten(tracker.recency.latestLedger())
+  // However many of them this process tracks already, the limit leaves room for the others.
+  const open = await findOpenTransfers(db, { condition, limit: MOST_ADOPTED + tracker.tracked.size })
+  const orphans = open.filter((id) => !tracker.tracked.has(id)).slice(0, MOST_ADOPTED)
+  await tracker.track(orphans, { waitMs: WAIT_MS, lookUp: 'untracked' })
+  return orphans.length
+}
+
+/** The condition for transfers that no process tracks, by the ledger up to which they were looked up. */
+function isForgotten(latest: number) {
+  const { lookedUpLedger } = transfers
+  return or(isNull(lookedUpLedger), gt(lookedUpLedger, latest), lt(lookedUpLedger, latest - FORGOTTEN_LEDGERS))
 }

@@ -64,11 +64,7 @@ export const isRepeatedRefusal = (since: number | undefined, repeated: number | 
  * A transfer that no process has looked up for this many ledgers is not tracked: its process exited, or lost the
  * database.
  */
-const FORGOTTEN_LEDGERS = 3
-
-/** True if no process tracks a transfer that was last looked up in `lookedUpLedger`. */
-export const isForgotten = (lookedUpLedger: number | null, latest: number): boolean =>
-  lookedUpLedger === null || lookedUpLedger > latest || lookedUpLedger < latest - FORGOTTEN_LEDGERS
+export const FORGOTTEN_LEDGERS = 3
 
 /** The times a hash is looked up in a row, since each call may reach another node. */
 const ATTEMPTS = 4

@@ -60,9 +60,22 @@ async function findPayee(tx: Database, organisation: string, address: string): P
 /** How long counts of refusals are kept (days); their rows in the audit log stay. */
 const KEPT_DAYS = 30
 
-/** Deletes the counts that are older. Resolves to how many rows it deleted. */
+/** The maximum number of counts that a round deletes. */
+const MOST_DELETED = 1_000
+
+/** Deletes the oldest of the counts that are older. Resolves to how many rows it deleted. */
 export async function purgeRefusals(db: Database, now: Date): Promise<number> {
   const before = new Date(now.getTime() - KEPT_DAYS * 86_400_000)
-  const forgotten = await db.delete(refusals).where(lt(refusals.lastAt, before)).returning({ hour: refusals.hour })
+  const { account, hour, reason } = refusals
+  const oldest = db
+    .select({ account, hour, reason })
+    .from(refusals)
+    .where(lt(refusals.lastAt, before))
+    .orderBy(refusals.lastAt)
+    .limit(MOST_DELETED)
+  const forgotten = await db
+    .delete(refusals)
+    .where(sql`(${account}, ${hour}, ${reason}) in ${oldest}`)
+    .returning({ hour })
   return forgotten.length
 }

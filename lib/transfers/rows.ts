@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, getTableColumns, inArray, isNotNull, lt, sql } from 'drizzle-orm'
+import { and, asc, desc, eq, getTableColumns, inArray, isNotNull, lt, type SQL, sql } from 'drizzle-orm'
 import { envelopes, type Transfer, transfers } from '#drizzle/schema/transfers.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
 import type { Intent } from './policy.ts'
@@ -120,18 +120,17 @@ export async function addEnvelope(
   return added
 }
 
-/** All open transfers, oldest first. */
-export function findOpenTransfers(db: Database): Promise<Transfer[]> {
-  return db.select().from(transfers).where(eq(transfers.status, 'open')).orderBy(transfers.createdAt)
-}
-
-/** The IDs of the open transfers of organisations, oldest first. */
-export async function findOpenTransfersOf(db: Database, organisations: readonly string[]): Promise<string[]> {
-  const open = await db
+/** The IDs of the open transfers that match `condition`, oldest first. */
+export async function findOpenTransfers(
+  db: Database,
+  { condition, limit }: { condition?: SQL | undefined; limit?: number } = {},
+): Promise<string[]> {
+  const query = db
     .select({ id: transfers.id })
     .from(transfers)
-    .where(and(inArray(transfers.organisation, organisations), eq(transfers.status, 'open')))
+    .where(and(eq(transfers.status, 'open'), condition))
     .orderBy(transfers.createdAt)
+  const open = await (limit === undefined ? query : query.limit(limit))
   return open.map(({ id }) => id)
 }
 

@@ -12,6 +12,8 @@ import { type Outcome, openWaiters, type Waiter, type WaitOptions } from './wait
 
 /** Submits recorded envelopes and finds out how their transfers end. Each process has one; it needs no key. */
 export interface Tracker extends TrackingContext {
+  /** the IDs of the transfers that this process recorded or was asked about */
+  tracked: Pick<ReadonlyMap<string, unknown>, 'has' | 'size'>
   /**
    * Submits an envelope that was just recorded, or tracks one that any process recorded before, and waits for the outcome
    * of its transfer.
@@ -111,7 +113,7 @@ export function openTracker(
     await running
   }
 
-  return { ...context, submit, track, stop }
+  return { ...context, tracked, submit, track, stop }
 }
 
 async function submitNew(tracking: Tracking, recorded: RecordedTransfer, envelope: Envelope): Promise<void> {

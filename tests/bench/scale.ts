@@ -8,6 +8,8 @@ import { startServing } from '#lib/cli/process/serve.ts'
 import { openStore } from '#lib/db/connection.ts'
 import { rollUp } from '#lib/transfers/rollups.ts'
 import { type FilledRecords, fillDatabase } from '../support/filled-database.ts'
+import { measureChores, type Surroundings, startSurroundings } from './scale-chores.ts'
+import { type Caller, REQUESTS } from './scale-requests.ts'
 
 const PAYOUTS = 3_000_000
 /** The small database has a hundredth of the payouts, and enough for every page to be full. */
@@ -21,98 +23,52 @@ const TOKEN = 'the token of the benchmark'
 
 /** A filled database, and the service on it. */
 interface Filled {
+  url: string
   base: string
-  records: FilledRecords
+  records: FilledRecords & { token: string }
   /** the headers of the employers' sessions, of the operator, and of the tokens */
   headers: Record<Caller, Record<string, string>>
   stop(): Promise<void>
 }
-
-type Caller = 'employer' | 'large employer' | 'operator' | 'token'
-
-/** Every read of the API, the pages, the first chunk of the files, and the chores. */
-const REQUESTS: readonly (readonly [caller: Caller, path: string, mostTimes?: number])[] = [
-  ...[
-    '/me',
-    '/contractors?limit=100',
-    '/contractors?limit=100&q=contractor',
-    '/contractors/{contractor}',
-    '/batches?limit=100',
-    '/batches/{batch}',
-    '/batches/{batch}/status',
-    '/payouts?limit=100',
-    '/payouts?contractorId={contractor}',
-    '/payouts?status=failed',
-    '/batch/{job}',
-  ].map((path) => ['employer', `/api${path}`] as const),
-  // An organisation of 50,000 contractors beside a smaller one: only the time counts.
-  ...[
-    '/contractors?limit=100',
-    '/contractors?limit=100&q=payee',
-    '/contractors?limit=100&q=nobody',
-    '/contractors?limit=100&status=ready',
-    '/batches/{largeBatch}?limit=100',
-    '/payouts?limit=100&status=paid',
-  ].map((path) => ['large employer', `/api${path}`, Number.POSITIVE_INFINITY] as const),
-  ['token', '/api/metrics'],
-  ['token', '/api/cron/sweep'],
-  ...[
-    '/overview',
-    '/overview?range=30d',
-    '/batches',
-    '/batches?status=failed',
-    '/batches/{batch}',
-    '/transfers',
-    '/transfers?view=failed',
-    '/transfers?view=refused',
-    '/transfers?organisation={organisation}',
-    '/transfers?contractor={contractor}',
-    '/transfers/{transfer}',
-    '/payouts/{payout}',
-    '/contractors',
-    '/contractors?organisation={organisation}',
-    '/contractors/{contractor}',
-    '/organisations',
-    '/organisations/{organisation}',
-    '/jobs',
-    '/jobs?organisation={organisation}',
-    '/jobs/{job}',
-    '/audit',
-    '/audit?organisation={organisation}',
-    '/pulse',
-    ...['transfers', 'batches', 'payouts', 'contractors', 'organisations', 'jobs', 'audit', 'refusals'].map(
-      (list) => `/${list}.csv`,
-    ),
-  ].map((path) => ['operator', path] as const),
-  ...['{hash}', '{address}', '{organisation}', 'Employer 7', 'c7@example.com'].map(
-    (q) => ['operator', `/search?q=${q}`, 3] as const,
-  ),
-]
 
 /**
  * Measures every read on a database with this many payouts against one with fewer, alternately, and prints the medians.
  */
 export async function measureScale(databaseUrl: string, payouts = PAYOUTS): Promise<void> {
   const filled: Filled[] = []
+  const surroundings = await startSurroundings()
   try {
     const fewer = smallerThan(payouts)
     for (const count of [fewer, payouts]) {
-      filled.push(await fill(databaseUrl, `scale_${count}`, count, PORT + filled.length))
+      filled.push(await fill(databaseUrl, surroundings, `scale_${count}`, count, PORT + filled.length))
     }
-    console.log(`| request | ${fewer} payouts, ms | ${payouts}, ms | times | |\n|---|---|---|---|---|`)
+    console.log(`| request | bytes | ${fewer} payouts, ms | ${payouts}, ms | times | |\n|---|---|---|---|---|---|`)
     for (const [caller, path, mostTimes = 2] of REQUESTS) {
-      const [small = 0, large = 0] = await compare(filled, caller, path)
+      const { times, bytes } = await compare(filled, caller, path)
+      const [small = 0, large = 0] = times
       const verdict = large > 300 || large > mostTimes * Math.max(small, 1) ? 'over' : ''
       console.log(
-        `| ${path} | ${small.toFixed(1)} | ${large.toFixed(1)} | ${(large / small).toFixed(2)} | ${verdict} |`,
+        `| ${path} | ${bytes} | ${small.toFixed(1)} | ${large.toFixed(1)} | ${(large / small).toFixed(2)} | ${verdict} |`,
       )
     }
+    // The services run chores, too.
+    for (const { stop } of filled.splice(0, filled.length - 1)) await stop()
+    const [largest] = filled.splice(0)
+    await largest?.stop()
+    if (largest) await measureChores(largest.url, surroundings)
   } finally {
     for (const { stop } of filled) await stop()
+    await surroundings.ledger.close()
   }
 }
 
-async function fill(serverUrl: string, name: string, payouts: number, port: number): Promise<Filled> {
+async function fill(
+  serverUrl: string,
+  { token, relayKey, variables }: Surroundings,
+  name: string,
+  payouts: number,
+  port: number,
+): Promise<Filled> {
   const client = new Client({ connectionString: serverUrl })
   await client.connect()
   await client.query(`CREATE DATABASE ${name}`)
@@ -121,18 +77,21 @@ async function fill(serverUrl: string, name: string, payouts: number, port: numb
   const store = openStore({ url })
   const began = performance.now()
   const db = await store.database()
-  const records = await fillDatabase(url, payouts)
+  const records = await fillDatabase(url, { payouts, token, relayKey })
   while ((await rollUp(db, new Date())) > 0);
   await store.close()
   console.log(`${payouts} payouts filled in ${((performance.now() - began) / 1000).toFixed(0)} s: ${await sizeOf(url)}`)
   const base = `http://127.0.0.1:${port}`
   const directory = await mkdtemp(join(tmpdir(), 'payroll-bench-'))
   const serving = await startServing(base, {
+    ...variables,
+    PUBLIC_URL: `http://localhost:${port}`,
+    // Without a ledger, no chore changes what the requests read.
+    STELLAR_RPC_URL: 'http://127.0.0.1:1',
     PORT: String(port),
     DATA_DIR: directory,
     DATABASE_URL: url,
     SESSION_SECRET: SECRET,
-    STELLAR_RPC_URL: 'http://127.0.0.1:1',
     OPERATOR_PASSWORD: PASSWORD,
     METRICS_TOKEN: TOKEN,
     CRON_SECRET: TOKEN,
@@ -146,8 +105,9 @@ async function fill(serverUrl: string, name: string, payouts: number, port: numb
   const operator = composeOperator(SECRET, { password: PASSWORD, embeddedSecret: undefined })
   if (!operator) throw new Error('the dashboard is closed')
   return {
+    url,
     base,
-    records,
+    records: { ...records, token },
     headers: {
       employer: await bearer(records.employer),
       'large employer': await bearer(records.largeEmployer),
@@ -175,37 +135,45 @@ async function sizeOf(url: string): Promise<string> {
     .concat(' bytes per payout')
 }
 
-/** The medians of a request on each database, measured alternately. */
-async function compare(filled: readonly Filled[], caller: Caller, path: string): Promise<number[]> {
+/** The medians of a request on each database, measured alternately, and the bytes of the last response. */
+async function compare(
+  filled: readonly Filled[],
+  caller: Caller,
+  path: string,
+): Promise<{ times: number[]; bytes: number }> {
   const times = filled.map((): number[] => [])
+  let bytes = 0
   for (let round = -WARMING_UP; round < ROUNDS; round += 1) {
     for (const [index, { base, headers, records }] of filled.entries()) {
-      const filledPath = path.replace(/\{(\w+)\}/, (_, name: keyof FilledRecords) => records[name])
+      const filledPath = path.replace(/\{(\w+)\}/g, (_, name: keyof Filled['records']) => records[name])
       const began = performance.now()
-      const isRead = await read(`${base}${filledPath}`, headers[caller])
-      if (!isRead && round >= 0) throw new Error(`${filledPath} was refused`)
+      const length = await read(`${base}${filledPath}`, headers[caller])
+      if (length === undefined && round >= 0) throw new Error(`${filledPath} was refused`)
+      bytes = length ?? bytes
       if (round >= 0) times[index]?.push(performance.now() - began)
     }
   }
-  return times.map((own) => own.sort((one, other) => one - other)[Math.floor(own.length / 2)] ?? 0)
+  return { times: times.map((own) => own.sort((one, other) => one - other)[Math.floor(own.length / 2)] ?? 0), bytes }
 }
 
 /**
- * Reads a response; for a file, only its head and its first chunk. False if the service cannot reach its database yet.
+ * Reads a response; for a file, only its head and its first chunk. Resolves to its bytes, or to undefined if the service
+ * cannot reach its database yet.
  */
-async function read(url: string, headers: Record<string, string>): Promise<boolean> {
+async function read(url: string, headers: Record<string, string>): Promise<number | undefined> {
   const response = await fetch(url, { headers, redirect: 'manual' })
   if (response.status !== 200 && response.status !== 503) throw new Error(`${url} responded ${response.status}`)
   if (response.status === 503 || !url.includes('.csv')) {
-    await response.arrayBuffer()
-    return response.status === 200
+    const { byteLength } = await response.arrayBuffer()
+    return response.status === 200 ? byteLength : undefined
   }
   const reader = response.body?.getReader()
-  for (let bytes = 0; bytes < 10_000; ) {
+  let bytes = 0
+  while (bytes < 10_000) {
     const part = await reader?.read()
-    if (!part || part.done) return true
+    if (!part || part.done) return bytes
     bytes += part.value.length
   }
   await reader?.cancel()
-  return true
+  return bytes
 }

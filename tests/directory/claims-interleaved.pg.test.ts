@@ -175,7 +175,7 @@ test.each([1, 2, 3])('keeps counters consistent under random concurrent actions 
   expect(contradicted).toEqual([])
   expect(await findContradictions(db)).toEqual([])
   expect(await findDiscrepancies(db)).toEqual([])
-  for (const { id } of await findOpenTransfers(db)) {
+  for (const id of await findOpenTransfers(db)) {
     const [envelope] = await findEnvelopes(db, [id])
     await settleNamed(db, envelope?.innerHash ?? '', null, NOW)
   }

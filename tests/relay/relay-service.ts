@@ -14,6 +14,7 @@ import { syncBalance } from '#lib/wallet/balance.ts'
 import { buildMerge } from '#lib/wallet/calls.ts'
 import type { Holder } from '#lib/wallet/keys.ts'
 import type { Answer } from '../support/api-client.ts'
+import type { TestDatabase } from '../support/database.ts'
 import { disposable } from '../support/disposable.ts'
 import { openTestService, type TestService } from '../support/test-service.ts'
 import { SHORT_TIMES } from './short-times.ts'
@@ -80,23 +81,23 @@ export async function openRelayService(
     closeMs?: number
     lag?: readonly number[]
     historyLedgers?: number
+    database?: TestDatabase
+    choresEveryMs?: number
   } = {},
 ): Promise<RelayService> {
-  const { channels: count = 3, prepared = count } = given
+  const { channels: count = 3, prepared = count, variables, ...options } = given
   const key = generateRelayKey()
   const channels = Array.from({ length: count }, () => Keypair.random())
   const service = await openTestService({
     ledger: 'embedded',
-    ...(given.closeMs !== undefined && { closeMs: given.closeMs }),
-    ...(given.lag && { lag: given.lag }),
-    ...(given.historyLedgers !== undefined && { historyLedgers: given.historyLedgers }),
+    ...options,
     variables: {
       BATCH_ENABLED: 'true',
       RELAY_PRIVATE_KEY: JSON.stringify(key),
       RELAY_PORT: '0',
       CHANNEL_SEEDS: channels.map((channel) => channel.secret()).join(','),
       FAUCET_SEED: devnetKeys('Standalone Network ; February 2017').issuer.secret(),
-      ...given.variables,
+      ...variables,
     },
   })
   const { running, db } = service

@@ -3,8 +3,12 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, onTestFinished, tes
 import { refusals } from '#drizzle/schema/audit.ts'
 import { chores } from '#drizzle/schema/chores.ts'
 import { contractors } from '#drizzle/schema/directory.ts'
+import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
 import { usedChallenges } from '#drizzle/schema/transfers.ts'
+import { insertRows, itemRow, jobRow } from '#lib/cli/seed/rows.ts'
+import type { ItemQueue } from '#lib/relay/queue.ts'
 import { runChores, startMaintenance } from '#lib/server/maintenance.ts'
+import type { Service } from '#lib/server/services.ts'
 import { captureLog } from '../support/console.ts'
 import { accountOf, keyOf } from '../support/directory.ts'
 import { openTestService, type TestService } from '../support/test-service.ts'
@@ -61,6 +65,21 @@ test('deletes counts of refusals after 30 days', async () => {
   expect(await runChores(service.running)).toMatchObject({ refusals: 0 })
 })
 
+/** More than a round deletes of each. */
+async function expire(count: number): Promise<void> {
+  const expired = new Date(Date.now() - 31 * 86_400_000)
+  const names = Array.from({ length: count }, (_, n) => `expired ${n}`)
+  await service.db.insert(usedChallenges).values(names.map((hash) => ({ hash, expiresAt: expired })))
+  const refused = { hour: 'hour', reason: 'quota', lastHash: 'a hash', lastAt: expired }
+  await service.db.insert(refusals).values(names.map((account) => ({ account, ...refused })))
+}
+
+test('deletes 1,000 records in a round, and the rest of them where only a scheduler runs the chores', async () => {
+  await expire(2_500)
+  expect(await runChores(service.running, 0)).toMatchObject({ challenges: 1_000, refusals: 1_000 })
+  expect(await runChores(service.running)).toMatchObject({ challenges: 1_500, refusals: 1_500 })
+})
+
 test('logs a failed chore by name and runs the others', async () => {
   await leaveChores()
   service.ledger.fault = 'http-503'
@@ -79,6 +98,32 @@ test('runs a shared chore once in an interval, no matter how many processes ther
   await expect.poll(() => service.db.$count(chores)).toBe(6)
   await Promise.all(ends.map((end) => end()))
   expect(service.ledger.requests).toHaveLength(1)
+})
+
+test('resumes the items of a relay key once in an interval, no matter how many processes have it', async () => {
+  await service.db.delete(chores)
+  const jobs = ['one', 'other'].map((relayKey) => jobRow({ relayKey, userSub: relayKey }))
+  await insertRows(service.db, { jobs, items: jobs.map(({ id }) => itemRow({ job: id })) })
+  const sent: string[] = []
+  let rounds = 0
+  const holderOf = (relayKey: string): Service => {
+    const queue = { relayKey, open: async () => {}, send: async () => void sent.push(relayKey) } as unknown as ItemQueue
+    return {
+      ...service.running,
+      batch: { queue } as Service['batch'],
+      // The last chore of a round needs it.
+      get archive() {
+        rounds += 1
+        return undefined
+      },
+    }
+  }
+  const ends = ['one', 'one', 'other', 'other'].map((key) => startMaintenance(holderOf(key), 60_000))
+  await expect.poll(() => rounds).toBe(ends.length)
+  await Promise.all(ends.map((end) => end()))
+  expect(sent.sort()).toEqual(['one', 'other'])
+  await service.db.delete(batchItems)
+  await service.db.delete(batchJobs)
 })
 
 test('leaves a shared chore that has failed to the other processes at once', async () => {

@@ -1,6 +1,9 @@
 import { createHash } from 'node:crypto'
-import { Keypair } from '@stellar/stellar-sdk'
+import { StrKey } from '@stellar/stellar-sdk'
 import { Client } from 'pg'
+import { archivedEvents } from './filled-archive.ts'
+import { largeOrganisation } from './filled-organisation.ts'
+import { channelsAndRun } from './filled-relay.ts'
 
 /** Records of a filled database, whose pages and routes a measurement reads. */
 export interface FilledRecords {
@@ -18,6 +21,19 @@ export interface FilledRecords {
   largeEmployer: string
   largeOrganisation: string
   largeBatch: string
+  /** the unfinished run of that batch, and a transfer that it paid */
+  run: string
+  delegated: string
+  /** a channel that pays the run */
+  channel: string
+}
+
+export interface FillOptions {
+  payouts: number
+  /** the confidential token, C… */
+  token: string
+  /** thumbprint of the relays' key */
+  relayKey: string
 }
 
 /** Records per payout, as three million payouts of 20,000 employers have them. */
@@ -27,28 +43,40 @@ const MOST_CONTRACTORS = 50_000
 /** The last batches have begun and not ended; each of the very last has an open transfer. */
 const STARTED = 0.002
 const OPEN = 10
+const RUNNING_JOBS = 10
+const WAITING = 2_000
 
-/** Ids and addresses that follow from a number, so that statements can refer to each other's rows. */
-const FUNCTIONS = `
+/** The batch whose payouts are in the middle. */
+const middle = (payouts: number) => Math.floor(payouts / PAYOUTS_PER.batch / 2)
+
+/**
+ * Ids and addresses that follow from a number, so that statements can refer to each other's rows. The employers of the
+ * records have accounts that can sign in.
+ */
+const functions = (payouts: number) => `
   CREATE FUNCTION pg_temp.id(kind text, n bigint) RETURNS uuid IMMUTABLE LANGUAGE sql AS $$ SELECT md5(kind || n::text)::uuid $$;
   CREATE FUNCTION pg_temp.hash(kind text, n bigint) RETURNS text IMMUTABLE LANGUAGE sql
     AS $$ SELECT md5(kind || n::text) || md5(n::text || kind) $$;
   CREATE FUNCTION pg_temp.address(kind text, n bigint) RETURNS text IMMUTABLE LANGUAGE sql
-    AS $$ SELECT 'G' || left(translate(upper(md5(kind || n::text) || md5(n::text || kind)), '0189', 'WXYZ'), 55) $$`
+    AS $$ SELECT CASE WHEN kind = 'large' THEN '${accountOf('large')}'
+      WHEN kind = 'employer' AND n = ${middle(payouts) % Math.ceil(payouts / PAYOUTS_PER.organisation)} THEN '${accountOf('employer')}'
+      ELSE 'G' || left(translate(upper(md5(kind || n::text) || md5(n::text || kind)), '0189', 'WXYZ'), 55) END $$`
 
 /**
- * Fills a migrated PostgreSQL by SQL with `payouts` payouts and everything that belongs to them. Every constraint is
- * enforced; indexes that enforce none are built afterwards.
+ * Fills a migrated PostgreSQL by SQL with `payouts` payouts and everything that belongs to them. Keys and
+ * indexes are built afterwards, which checks every row.
  */
-export async function fillDatabase(url: string, payouts: number): Promise<FilledRecords> {
+export async function fillDatabase(url: string, options: FillOptions): Promise<FilledRecords> {
+  const { payouts } = options
   const client = new Client({ connectionString: url })
   await client.connect()
   try {
-    await client.query(FUNCTIONS)
+    await client.query(functions(payouts))
     await client.query(`SET synchronous_commit = off; SET maintenance_work_mem = '256MB'`)
     const indexes = await dropIndexes(client)
-    for (const statement of statements(payouts)) await client.query(statement)
-    for (const { indexdef } of indexes) await client.query(indexdef)
+    for (const statement of statements(options)) await client.query(statement)
+    await inviteWallets(client)
+    for (const statement of indexes) await client.query(statement)
     await client.query('ANALYZE')
     return await findRecords(client, payouts)
   } finally {
@@ -56,23 +84,29 @@ export async function fillDatabase(url: string, payouts: number): Promise<Filled
   }
 }
 
-/** Drops the indexes that only queries need, and resolves to their definitions. */
-async function dropIndexes(client: Client): Promise<{ indexdef: string }[]> {
-  const { rows } =
-    await client.query(`SELECT indexrelid::regclass::text AS indexname, pg_get_indexdef(indexrelid) AS indexdef
-    FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
-    WHERE relnamespace = 'public'::regnamespace AND NOT indisunique`)
-  for (const { indexname } of rows) await client.query(`DROP INDEX ${indexname}`)
-  return rows
+/** Drops all keys and indexes. Resolves to the statements that build them again, and check every row. */
+async function dropIndexes(client: Client): Promise<string[]> {
+  const { rows: constraints } = await client.query<{ change: string; name: string; definition: string }>(`
+    SELECT format('ALTER TABLE %s', conrelid::regclass) AS change, quote_ident(conname) AS name, pg_get_constraintdef(oid) AS definition
+    FROM pg_constraint WHERE connamespace = 'public'::regnamespace AND contype IN ('f', 'p', 'u') ORDER BY contype <> 'f'`)
+  for (const { change, name } of constraints) await client.query(`${change} DROP CONSTRAINT ${name}`)
+  const { rows: indexes } = await client.query<{ name: string; definition: string }>(`
+    SELECT indexrelid::regclass::text AS name, pg_get_indexdef(indexrelid) AS definition
+    FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid WHERE relnamespace = 'public'::regnamespace`)
+  for (const { name } of indexes) await client.query(`DROP INDEX ${name}`)
+  const keys = constraints.map(({ change, name, definition }) => `${change} ADD CONSTRAINT ${name} ${definition}`)
+  return [...indexes.map(({ definition }) => definition), ...keys.reverse()]
 }
 
-function* statements(payouts: number): Generator<string> {
+function* statements({ payouts, token, relayKey }: FillOptions): Generator<string> {
   const counts = Object.fromEntries(
     Object.entries(PAYOUTS_PER).map(([record, per]) => [record, Math.ceil(payouts / per)]),
   ) as typeof PAYOUTS_PER
   const { organisation, contractor, batch, job, refusal } = counts
   const at = (n: string, all: number) => `now() - interval '${DAYS} days' * (1 - (${n})::float / ${all})`
   const batchState = `CASE WHEN b >= ${Math.floor(batch * (1 - STARTED))} THEN 'started' WHEN b % 40 = 7 THEN 'failed' ELSE 'completed' END`
+  const isRunning = `(j > ${job - RUNNING_JOBS})`
+  const jobState = `CASE WHEN ${isRunning} THEN 'running' WHEN j % 40 = 7 THEN 'failed' ELSE 'completed' END`
   yield `INSERT INTO organisations (id, name, created_at) SELECT pg_temp.id('organisation', o), 'Employer ' || o, ${at('o', organisation)}
     FROM generate_series(0, ${organisation - 1}) o`
   yield `INSERT INTO identities (kind, sub, organisation) SELECT 'ledger', pg_temp.address('employer', o), pg_temp.id('organisation', o)
@@ -80,7 +114,7 @@ function* statements(payouts: number): Generator<string> {
   yield `INSERT INTO contractors (id, organisation, name, status, email, email_folded, address, invite_expires_at, created_at)
     SELECT pg_temp.id('contractor', c), pg_temp.id('organisation', c % ${organisation}), 'Contractor ' || md5(c::text),
       CASE WHEN c % 50 = 3 THEN 'invited' ELSE 'ready' END, 'c' || c || '@example.com', 'c' || c || '@example.com',
-      pg_temp.address('contractor', c), now(), ${at('c', contractor)}
+      CASE WHEN c % 50 <> 3 THEN pg_temp.address('contractor', c) END, now(), ${at('c', contractor)}
     FROM generate_series(0, ${contractor - 1}) c`
   yield `INSERT INTO batches (id, organisation, name, status, payout_count, settled_count, failed_count, created_at, started_at, progressed_at, failed_at, completed_at)
     SELECT pg_temp.id('batch', b), pg_temp.id('organisation', b % ${organisation}), 'Payroll ' || b, state, 15,
@@ -92,29 +126,36 @@ function* statements(payouts: number): Generator<string> {
   yield transferRows
   yield `INSERT INTO envelopes (inner_hash, outer_hash, transfer, signed, bid, max_time, recorded_at, first_sent_at, last_sent_at)
     SELECT pg_temp.hash('inner', p), pg_temp.hash('outer', p), pg_temp.id('transfer', p),
-      CASE WHEN at > now() - interval '1 day' THEN repeat('A', 2000) END, 100000, 1, at, at, at FROM filled_payouts WHERE transferred`
+      CASE WHEN at > now() - interval '2 days' THEN repeat('A', 2000) END, 100000, 1, at, at, at FROM filled_payouts WHERE transferred`
+  // In the order of time, in which the log is written.
   yield `INSERT INTO audit_log (at, organisation, actor_kind, actor_sub, action, subject_id, request_id, detail)
-    SELECT at, pg_temp.id('organisation', o), 'ledger', pg_temp.address('employer', o), 'transfer.sponsored',
-      pg_temp.hash('inner', p), pg_temp.id('request', p)::text,
-      jsonb_build_object('transfer', pg_temp.id('transfer', p), 'payout', pg_temp.id('payout', p))
-    FROM filled_payouts WHERE transferred`
-  yield `INSERT INTO audit_log (at, organisation, actor_kind, actor_sub, action, subject_id, detail)
-    SELECT at + interval '6 seconds', pg_temp.id('organisation', o), 'service', 'settlement', 'payout.' || status,
-      pg_temp.id('payout', p)::text, jsonb_build_object('transfer', pg_temp.id('transfer', p)) FROM filled_payouts WHERE settled`
-  yield* largeOrganisation(Math.min(MOST_CONTRACTORS, Math.ceil(payouts / 20)))
-  yield `INSERT INTO audit_log (at, actor_kind, actor_sub, action, subject_id, detail)
-    SELECT ${at('r', refusal)}, 'ledger', pg_temp.address('refused', r), 'transfer.refused', pg_temp.hash('refused', r),
-      '{"reason": "quota-transfers"}' FROM generate_series(1, ${refusal}) r`
+    SELECT * FROM (SELECT at, pg_temp.id('organisation', o), 'ledger', pg_temp.address('employer', o), 'transfer.sponsored',
+        pg_temp.hash('inner', p), pg_temp.id('request', p)::text,
+        jsonb_build_object('transfer', pg_temp.id('transfer', p), 'payout', pg_temp.id('payout', p))
+      FROM filled_payouts WHERE transferred
+      UNION ALL SELECT at + interval '6 seconds', pg_temp.id('organisation', o), 'service', 'settlement', 'payout.' || status,
+        pg_temp.id('payout', p)::text, NULL, jsonb_build_object('transfer', pg_temp.id('transfer', p))
+      FROM filled_payouts WHERE settled
+      UNION ALL SELECT ${at('r', refusal)}, NULL, 'ledger', pg_temp.address('refused', r), 'transfer.refused',
+        pg_temp.hash('refused', r), NULL, '{"reason": "quota-transfers"}' FROM generate_series(1, ${refusal}) r) AS entries
+    ORDER BY at`
+  const largest = Math.min(MOST_CONTRACTORS, Math.ceil(payouts / 6))
+  yield* largeOrganisation(largest)
+  yield* channelsAndRun({ payouts: largest, token, relayKey })
+  yield* archivedEvents(token, Math.ceil(payouts / 5))
   yield `INSERT INTO refusals (account, hour, reason, count, last_hash, last_at)
     SELECT pg_temp.address('refused', r), to_char(at, 'YYYY-MM-DD"T"HH24'), 'quota-transfers', 2, pg_temp.hash('refused', r), at
     FROM generate_series(1, ${refusal}) r, LATERAL (SELECT ${at('r', refusal)} AS at) AS made WHERE at > now() - interval '30 days'`
   yield `INSERT INTO batch_jobs (id, user_kind, user_sub, relay_key, status, created_at, ended_at)
-    SELECT pg_temp.id('job', j), 'ledger', pg_temp.address('employer', j % ${organisation}), 'key',
-      CASE WHEN j % 40 = 7 THEN 'failed' ELSE 'completed' END, ${at('j', job)}, ${at('j', job)} FROM generate_series(1, ${job}) j`
-  yield `INSERT INTO batch_items (job, position, status, recipient, quota_account, hash, queued_at, sent_at, settled_at)
-    SELECT pg_temp.id('job', j), i, CASE WHEN j % 40 = 7 AND i = 0 THEN 'failed' ELSE 'paid' END,
-      pg_temp.address('contractor', j * 7 + i), pg_temp.address('employer', j % ${organisation}), pg_temp.hash('item', j * 10 + i),
-      ${at('j', job)}, ${at('j', job)}, ${at('j', job)} FROM generate_series(1, ${job}) j, generate_series(0, 9) i`
+    SELECT pg_temp.id('job', j), 'ledger', pg_temp.address('employer', j % ${organisation}), '${relayKey}',
+      ${jobState}, ${at('j', job)}, CASE WHEN NOT ${isRunning} THEN ${at('j', job)} END FROM generate_series(1, ${job}) j`
+  yield `INSERT INTO batch_items (job, position, status, recipient, quota_account, sealed_amount, hash, error, queued_at, sent_at, settled_at)
+    SELECT pg_temp.id('job', j), i, status, pg_temp.address('contractor', j * 7 + i), pg_temp.address('employer', j % ${organisation}),
+      CASE status WHEN 'queued' THEN 'sealed' END, CASE status WHEN 'paid' THEN pg_temp.hash('item', j * 10 + i) END,
+      CASE status WHEN 'failed' THEN 'the recipient is not registered' END, at, CASE status WHEN 'paid' THEN at END,
+      CASE WHEN status <> 'queued' THEN at END
+    FROM generate_series(1, ${job}) j, generate_series(0, 9) i, LATERAL (SELECT CASE WHEN ${isRunning} THEN 'queued'
+      WHEN j % 40 = 7 AND i = 0 THEN 'failed' ELSE 'paid' END AS status, ${at('j', job)} AS at) AS made`
   yield `INSERT INTO quotas (account, day, used, count) SELECT pg_temp.address('employer', o), at::date::text, 1000, 15
     FROM generate_series(0, ${organisation - 1}) o, generate_series(0, ${DAYS - 1}, 10) d, LATERAL (SELECT now() - d * interval '1 day' AS at) AS made`
   yield `INSERT INTO quotas (account, day, used, count) SELECT '*', (now() - d * interval '1 day')::date::text, 1000, 15
@@ -158,59 +199,30 @@ const transferRows = `INSERT INTO transfers (id, kind, account, sequence_number,
       LATERAL (SELECT state IN ('succeeded', 'failed') AS applied) AS known
     WHERE transferred ORDER BY p`
 
-/** An organisation with one started batch that pays all of its contractors; half are paid. */
-function* largeOrganisation(payouts: number): Generator<string> {
-  yield `INSERT INTO organisations (id, name, created_at) VALUES (pg_temp.id('large', 0), 'The large employer', now() - interval '40 days')`
-  yield `INSERT INTO identities (kind, sub, organisation) VALUES ('ledger', pg_temp.address('large', 0), pg_temp.id('large', 0))`
-  yield `INSERT INTO contractors (id, organisation, name, status, address, invite_expires_at, created_at)
-    SELECT pg_temp.id('large contractor', c), pg_temp.id('large', 0), 'Payee ' || c, 'ready', pg_temp.address('large contractor', c), now(),
-      now() - interval '40 days' FROM generate_series(1, ${payouts}) c`
-  yield `INSERT INTO batches (id, organisation, name, status, payout_count, settled_count, created_at, started_at, progressed_at)
-    VALUES (pg_temp.id('large batch', 0), pg_temp.id('large', 0), 'All', 'started', ${payouts}, ${Math.floor(payouts / 2)},
-      now() - interval '30 days', now() - interval '30 days', now() - interval '26 days')`
-  yield `INSERT INTO payouts (id, organisation, batch, contractor, status, address, encrypted_amount, transfer, tx_hash, created_at, paid_at)
-    SELECT pg_temp.id('large payout', c), pg_temp.id('large', 0), pg_temp.id('large batch', 0), pg_temp.id('large contractor', c),
-      CASE WHEN paid THEN 'paid' ELSE 'ready' END, pg_temp.address('large contractor', c), 'sealed',
-      CASE WHEN paid THEN pg_temp.id('large transfer', c) END, CASE WHEN paid THEN pg_temp.hash('large outer', c) END,
-      now() - interval '30 days', CASE WHEN paid THEN now() - interval '29 days' END
-    FROM generate_series(1, ${payouts}) c, LATERAL (SELECT c <= ${Math.floor(payouts / 2)} AS paid) AS made`
-  yield `INSERT INTO transfers (id, kind, account, sequence_number, recipient, sponsor, quota_day, bid, recorded_ledger,
-      status, organisation, payout, hash, applied, ledger, applied_at, result_code, fee_charged, created_at, settled_at)
-    SELECT pg_temp.id('large transfer', c), 'transfer', pg_temp.address('large', 0), c,
-      pg_temp.address('large contractor', c), pg_temp.address('sponsor', 0), at::date::text, 100000, c, 'succeeded', pg_temp.id('large', 0),
-      pg_temp.id('large payout', c), pg_temp.hash('large outer', c), pg_temp.hash('large inner', c), c, at, 'txSuccess', 60000, at,
-      at + interval '6 seconds'
-    FROM generate_series(1, ${Math.floor(payouts / 2)}) c, LATERAL (SELECT now() - interval '29 days' + c * interval '5 seconds' AS at) AS made`
-  yield `INSERT INTO envelopes (inner_hash, outer_hash, transfer, bid, max_time, recorded_at)
-    SELECT pg_temp.hash('large inner', c), pg_temp.hash('large outer', c), pg_temp.id('large transfer', c), 100000, 1, now() - interval '29 days'
-    FROM generate_series(1, ${Math.floor(payouts / 2)}) c`
+/** Gives valid accounts to some of the contractors who were invited: they wait for their registration. */
+async function inviteWallets(client: Client): Promise<void> {
+  const addresses = Array.from({ length: WAITING }, (_, n) => accountOf(`wallet ${n}`))
+  await client.query(
+    `UPDATE contractors SET address = wallets.address FROM unnest($1::text[]) WITH ORDINALITY AS wallets (address, n)
+      WHERE contractors.id = pg_temp.id('contractor', n * 50 - 47)`,
+    [addresses],
+  )
 }
 
-/** Finds records in the middle of the filled ones, and gives their employers accounts that can sign in. */
+/** Finds records in the middle of the filled ones. */
 async function findRecords(client: Client, payouts: number): Promise<FilledRecords> {
-  const b = Math.floor(payouts / PAYOUTS_PER.batch / 2)
-  const p = b * PAYOUTS_PER.batch
   const { rows } = await client.query(
     `SELECT organisation, contractor, address, batch, payouts.id AS payout, transfer, tx_hash AS hash,
-      jobs.id AS job, pg_temp.id('large', 0) AS "largeOrganisation", pg_temp.id('large batch', 0) AS "largeBatch"
+      jobs.id AS job, pg_temp.id('large', 0) AS "largeOrganisation", pg_temp.id('large batch', 0) AS "largeBatch",
+      pg_temp.id('run', 0) AS run, pg_temp.id('large transfer', 2) AS delegated,
+      pg_temp.address('channel', 0) AS channel
     FROM payouts JOIN identities USING (organisation) JOIN LATERAL (
       SELECT id FROM batch_jobs WHERE user_sub = sub LIMIT 1) AS jobs ON true
     WHERE payouts.id = pg_temp.id('payout', $1)`,
-    [p],
+    [middle(payouts) * PAYOUTS_PER.batch],
   )
-  const records: FilledRecords = { ...rows[0], employer: accountOf('employer'), largeEmployer: accountOf('large') }
-  for (const [sub, organisation] of [
-    [records.employer, records.organisation],
-    [records.largeEmployer, records.largeOrganisation],
-  ]) {
-    await client.query(
-      `WITH former AS (SELECT sub FROM identities WHERE organisation = $2)
-      UPDATE batch_jobs SET user_sub = $1 FROM former WHERE user_sub = sub`,
-      [sub, organisation],
-    )
-    await client.query('UPDATE identities SET sub = $1 WHERE organisation = $2', [sub, organisation])
-  }
-  return records
+  return { ...rows[0], employer: accountOf('employer'), largeEmployer: accountOf('large') }
 }
 
-const accountOf = (name: string) => Keypair.fromRawEd25519Seed(createHash('sha256').update(name).digest()).publicKey()
+const accountOf = (name: string) =>
+  StrKey.encodeEd25519PublicKey(createHash('sha256').update(name).digest() as Uint8Array)

@@ -1,10 +1,20 @@
 import { Client, type Pool, type PoolClient } from 'pg'
 
-/** A step of a plan that reads all of a growing table. */
-export interface WholeScan {
+/** A step of a plan that reads a growing table. */
+export interface Step {
   table: string
-  step: string
+  /** undefined: it reads the table without one */
+  index: string | undefined
+  /** the rows that it has read, those that it removed included */
+  rows: number
   statement: string
+}
+
+/** What a piece of work has read. */
+export interface Reads {
+  /** how many statements had a plan */
+  plans: number
+  steps: Step[]
 }
 
 /** The tables that grow with the number of payouts. */
@@ -21,17 +31,29 @@ const GROWING = new Set([
   'batch_jobs',
   'batch_items',
   'quotas',
+  'used_challenges',
+  'grants',
+  'archive_events',
+  'archive_event_accounts',
+  'archive_payloads',
 ])
 
 interface Node {
   'Node Type': string
   'Relation Name'?: string
   'Index Name'?: string
-  'Plan Rows': number
+  /** of each loop, like the removed rows */
+  'Actual Rows': number
+  'Actual Loops': number
+  'Rows Removed by Filter'?: number
+  'Rows Removed by Index Recheck'?: number
   Plans?: Node[]
 }
 
-/** Makes the server send each connection of a database the plans of its statements, nested ones included. */
+/**
+ * Makes the server send each connection of a database the plans of its statements, nested ones included, with the rows that
+ * each step has read. Ends the connections that were opened before.
+ */
 export async function explainAll(url: string): Promise<void> {
   const client = new Client({ connectionString: url })
   await client.connect()
@@ -40,6 +62,8 @@ export async function explainAll(url: string): Promise<void> {
     for (const setting of [
       `session_preload_libraries = 'auto_explain'`,
       `auto_explain.log_min_duration = 0`,
+      `auto_explain.log_analyze = on`,
+      `auto_explain.log_timing = off`,
       `auto_explain.log_format = json`,
       `auto_explain.log_nested_statements = on`,
       `client_min_messages = log`,
@@ -48,16 +72,17 @@ export async function explainAll(url: string): Promise<void> {
     ]) {
       await client.query(`ALTER DATABASE ${name} SET ${setting}`)
     }
+    await client.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+      WHERE datname = current_database() AND pid <> pg_backend_pid()`)
   } finally {
     await client.end()
   }
 }
 
 /** Collects the plans that a pool's connections receive from now on. */
-export function collectPlans(pool: Pool): { take(): { plans: number; scans: WholeScan[]; indexes: string[] } } {
+export function collectPlans(pool: Pool): { take(): Reads } {
   let plans = 0
-  let scans: WholeScan[] = []
-  let indexes: string[] = []
+  let steps: Step[] = []
   const watched = new WeakSet<PoolClient>()
   pool.on('acquire', (client) => {
     if (watched.has(client)) return
@@ -67,33 +92,29 @@ export function collectPlans(pool: Pool): { take(): { plans: number; scans: Whol
       if (json === undefined) return
       const { 'Query Text': statement, Plan } = JSON.parse(json) as { 'Query Text': string; Plan: Node }
       plans += 1
-      scans.push(...wholeScans(Plan, statement, false))
-      indexes.push(...indexesOf(Plan))
+      steps.push(...stepsOf(Plan, statement))
     })
   })
   return {
     take: () => {
-      const taken = { plans, scans, indexes }
+      const taken = { plans, steps }
       plans = 0
-      scans = []
-      indexes = []
+      steps = []
       return taken
     },
   }
 }
 
-const indexesOf = ({ 'Index Name': name, Plans = [] }: Node): string[] => [
-  ...(name === undefined ? [] : [name]),
-  ...Plans.flatMap(indexesOf),
-]
-
-/** A step below a limit ends before it has read all the rows that it could. */
-function wholeScans(node: Node, statement: string, isLimited: boolean): WholeScan[] {
-  const { 'Node Type': type, 'Relation Name': table = '', 'Plan Rows': rows, Plans = [] } = node
-  const isWhole = type === 'Seq Scan' || (!isLimited && rows > MOST_ROWS)
-  const own = isWhole && GROWING.has(table) ? [{ table, step: `${type} of ${rows} rows`, statement }] : []
-  return [...own, ...Plans.flatMap((child) => wholeScans(child, statement, isLimited || type === 'Limit'))]
+/** The steps that read growing tables. A step that is never executed reads nothing. */
+function stepsOf(node: Node, statement: string): Step[] {
+  const { 'Actual Rows': each, 'Actual Loops': loops, 'Relation Name': table = '', Plans = [] } = node
+  const removed = (node['Rows Removed by Filter'] ?? 0) + (node['Rows Removed by Index Recheck'] ?? 0)
+  const rows = Math.round((each + removed) * loops)
+  const isScan = node['Node Type'].endsWith('Scan') && loops > 0
+  const own = isScan && GROWING.has(table) ? [{ table, index: indexOf(node), rows, statement }] : []
+  return [...own, ...Plans.flatMap((child) => stepsOf(child, statement))]
 }
 
-/** A list counts up to 10,000 of its records. */
-const MOST_ROWS = 10_001
+/** The index of a scan, which is that of a step below it if it reads a bitmap. */
+const indexOf = ({ 'Node Type': type, 'Index Name': name, Plans = [] }: Node): string | undefined =>
+  name ?? (type.startsWith('Bitmap') ? Plans.map(indexOf).find((index) => index !== undefined) : undefined)

@@ -107,6 +107,16 @@ test('a new process adopts every open transfer', async () => {
   await tracker.stop()
 })
 
+test('adopts 1,000 transfers in a round, and then those that it does not track yet', async () => {
+  const rows = Array.from({ length: 1_002 }, (_, n) => transferRow({ account: `G${n}`, createdAt: new Date(n) }))
+  await insertRows(db, { transfers: rows })
+  Object.assign(fake, { latestLedger: 120, closedAt: 1_100 })
+  expect(await adoptTransfers(db, tracker)).toBe(1_000)
+  expect(await adoptTransfers(db, tracker)).toBe(2)
+  expect(await adoptTransfers(db, tracker)).toBe(0)
+  await tracker.stop()
+})
+
 test('does not adopt a transfer that another process looks up', async () => {
   tracker.recency.observe(100, 1_000)
   elapsedMs += 60_000

@@ -1,4 +1,4 @@
-import { lt } from 'drizzle-orm'
+import { inArray, lt } from 'drizzle-orm'
 import { usedChallenges } from '#drizzle/schema/transfers.ts'
 import { type Database, databaseFailure } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
@@ -28,11 +28,20 @@ export async function claimChallenge(db: Database, challenge: Pick<Challenge, 'h
   if (claimed.length === 0) throw new Refusal('challenge-used', 'invalid challenge: it has already been used')
 }
 
-/** Deletes expired challenges. Resolves to how many. */
+/** The maximum number of challenges that a round deletes. */
+const MOST_DELETED = 1_000
+
+/** Deletes the oldest expired challenges. Resolves to how many. */
 export async function purgeUsedChallenges(db: Database, now: Date): Promise<number> {
+  const oldest = db
+    .select({ hash: usedChallenges.hash })
+    .from(usedChallenges)
+    .where(lt(usedChallenges.expiresAt, now))
+    .orderBy(usedChallenges.expiresAt)
+    .limit(MOST_DELETED)
   const deleted = await db
     .delete(usedChallenges)
-    .where(lt(usedChallenges.expiresAt, now))
+    .where(inArray(usedChallenges.hash, oldest))
     .returning({ hash: usedChallenges.hash })
   return deleted.length
 }

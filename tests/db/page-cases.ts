@@ -1,0 +1,80 @@
+import { AUDIT_FILTERS } from '#lib/dashboard/audit.ts'
+import { BATCH_FILTERS } from '#lib/dashboard/batches.ts'
+import { CONTRACTOR_FILTERS } from '#lib/dashboard/contractors.ts'
+import type { FilterChecks } from '#lib/dashboard/filters.ts'
+import { JOB_FILTERS } from '#lib/dashboard/jobs.ts'
+import { ORGANISATION_FILTERS } from '#lib/dashboard/organisations.ts'
+import { REFUSAL_FILTERS } from '#lib/dashboard/refusals.ts'
+import { TRANSFER_FILTERS } from '#lib/dashboard/transfer-filters.ts'
+
+/** The lists, each with its filters. */
+export const LISTS: [path: string, checks: FilterChecks][] = [
+  ['/audit', AUDIT_FILTERS],
+  ['/batches', BATCH_FILTERS],
+  ['/contractors', CONTRACTOR_FILTERS],
+  ['/jobs', JOB_FILTERS],
+  ['/organisations', ORGANISATION_FILTERS],
+  ['/transfers', TRANSFER_FILTERS],
+  ['/transfers?view=refused', REFUSAL_FILTERS],
+]
+
+/** Every page that shows records, and the searches for each kind of text. */
+export const PAGES = [
+  '/overview',
+  '/overview?range=30d',
+  ...LISTS.map(([path]) => path),
+  '/transfers?view=succeeded',
+  '/transfers?view=open',
+  '/transfers?organisation={largeOrganisation}&view=failed',
+  '/transfers?organisation={largeOrganisation}&sort=fee',
+  '/transfers/{transfer}',
+  '/transfers/{delegated}',
+  '/payouts/{payout}',
+  '/batches/{batch}',
+  ...['', '?status=paid', '?status=ready', '?status=failed'].map((query) => `/batches/{largeBatch}${query}`),
+  '/contractors/{contractor}',
+  '/organisations/{organisation}',
+  '/organisations/{largeOrganisation}',
+  '/jobs/{job}',
+  '/jobs/{run}',
+  '/ledger/{hash}',
+  ...[
+    '{hash}',
+    '{address}',
+    '{organisation}',
+    '{prefix}',
+    '{employer}',
+    'Employer 7',
+    'c7@example.com',
+    'Contractor',
+    'a-request',
+  ].map((q) => `/search?q=${q}`),
+  ...['relay', 'registration check', 'registration sweep'].map((sub) => `/audit?actor=service:${sub}`),
+  '/audit?actor=operator:Ada',
+  ...['batch.removed', 'payout.paid', 'transfer.sponsored'].map((action) => `/audit?action=${action}`),
+  '/invite/{invite}',
+]
+
+/** The pages that read no record. */
+export const WITHOUT_RECORDS = [
+  '',
+  'docs',
+  'docs/[group]',
+  'docs/errors',
+  'docs/guides/[slug]',
+  'invite/late',
+  'sign-in',
+]
+
+/** The files of the lists. The payouts are those of a batch, of an organisation, or of a contractor. */
+export const FILES = [
+  ...['audit', 'batches', 'contractors', 'jobs', 'organisations', 'payouts', 'refusals', 'transfers'].map(
+    (list) => `/${list}.csv`,
+  ),
+  ...['batch={largeBatch}', 'organisation={largeOrganisation}', 'contractor={contractor}'].map(
+    (scope) => `/payouts.csv?${scope}`,
+  ),
+  ...['audit', 'batches', 'contractors', 'jobs', 'transfers'].map(
+    (list) => `/${list}.csv?organisation={largeOrganisation}`,
+  ),
+]
