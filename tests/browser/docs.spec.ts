@@ -1,15 +1,14 @@
-import { expect, type Page, test } from '@playwright/test'
+import { expect, type Page } from '@playwright/test'
 import { GUIDES } from '#lib/api/reference/guides.ts'
 import { reference } from '#lib/api/reference/reference.ts'
 import { REFUSALS } from '#lib/refusal/refusal.ts'
 import { DESKTOP, expandAll, findFaults, NARROWEST, PHONE } from './operator.ts'
-import { type RunningProgram, runProgram } from './running-program.ts'
+import { type RunningProgram, test } from './running-program.ts'
 
 let program: RunningProgram
-test.beforeAll(async () => {
-  program = await runProgram({ BATCH_ENABLED: 'false' })
+test.beforeAll(({ shared }) => {
+  program = shared
 })
-test.afterAll(() => program.stop())
 
 /** Opens a page of the reference, and collects the browser's errors and the requested origins. */
 async function open(page: Page, path: string) {

@@ -2,10 +2,10 @@ import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, type Page, test } from '@playwright/test'
+import { expect, type Page } from '@playwright/test'
 import { openTestNetwork } from '#lib/cli/client/participants.ts'
 import { DESKTOP, expandAll, findFaults, hiddenOf, NARROWEST, PAGES, PHONE, visit, WIDTHS } from './operator.ts'
-import { type RunningProgram, runProgram } from './running-program.ts'
+import { type RunningProgram, runProgram, test } from './running-program.ts'
 
 let directory: string
 let program: RunningProgram
