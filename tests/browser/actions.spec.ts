@@ -1,12 +1,11 @@
-import { expect, test } from '@playwright/test'
+import { expect } from '@playwright/test'
 import { DESKTOP, findBarriers, findFaults, PHONE, visit } from './operator.ts'
-import { type RunningProgram, runProgram } from './running-program.ts'
+import { type RunningProgram, test } from './running-program.ts'
 
 let program: RunningProgram
-test.beforeAll(async () => {
-  program = await runProgram()
+test.beforeAll(({ shared }) => {
+  program = shared
 })
-test.afterAll(() => program.stop())
 
 test('pauses and resumes a channel, and shows in the audit log who did it and why', async ({ page }) => {
   await visit(page, program, '/jobs')

@@ -1,15 +1,14 @@
-import { expect, type Page, test } from '@playwright/test'
+import { expect, type Page } from '@playwright/test'
 import { GUIDES } from '#lib/api/reference/guides.ts'
 import { reference } from '#lib/api/reference/reference.ts'
 import { REFUSALS } from '#lib/refusal/refusal.ts'
-import { DESKTOP, findFaults, NARROWEST, PHONE } from './operator.ts'
-import { type RunningProgram, runProgram } from './running-program.ts'
+import { DESKTOP, expandAll, findFaults, NARROWEST, PHONE } from './operator.ts'
+import { type RunningProgram, test } from './running-program.ts'
 
 let program: RunningProgram
-test.beforeAll(async () => {
-  program = await runProgram({ BATCH_ENABLED: 'false' })
+test.beforeAll(({ shared }) => {
+  program = shared
 })
-test.afterAll(() => program.stop())
 
 /** Opens a page of the reference, and collects the browser's errors and the requested origins. */
 async function open(page: Page, path: string) {
@@ -138,8 +137,7 @@ test('has no accessibility violations and fits a phone, light and dark', async (
   const guides = Object.keys(GUIDES).map((name) => `/docs/guides/${name}`)
   for (const path of [...paths, ...guides]) {
     await open(page, path)
-    const closed = page.locator('main details:not([open]) > summary')
-    for (let left = await closed.count(); left > 0; left -= 1) await closed.first().click()
+    await expandAll(page.getByRole('main'))
     expect(await findFaults(page, DESKTOP, PHONE), path).toEqual([])
   }
 })

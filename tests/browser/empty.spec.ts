@@ -1,6 +1,6 @@
-import { expect, test } from '@playwright/test'
+import { expect } from '@playwright/test'
 import { DESKTOP, findFaults, PAGES, PHONE, visit } from './operator.ts'
-import { type RunningProgram, runProgram } from './running-program.ts'
+import { type RunningProgram, runProgram, test } from './running-program.ts'
 import { ALLOWANCE, emptyPageBytes, scriptBytes } from './script-bytes.ts'
 
 let program: RunningProgram
@@ -17,7 +17,7 @@ test('lists missing features on the overview with their variables', async ({ pag
 })
 
 test('reports a sponsor without contracts as off', async ({ page }) => {
-  const idle = await runProgram({ SPONSOR_CONTRACTS: 'none' })
+  const idle = await runProgram({ SPONSOR_CONTRACTS: 'none', BATCH_ENABLED: 'false' })
   try {
     await visit(page, idle)
     await expect(page.getByRole('region', { name: 'Health' })).toContainText('nothing to pay for')

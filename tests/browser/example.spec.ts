@@ -3,10 +3,10 @@ import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { expect, test } from '@playwright/test'
+import { expect } from '@playwright/test'
 import { createServer, type ViteDevServer } from 'vite'
 import { freePort } from '../support/port.ts'
-import { type RunningProgram, runProgram } from './running-program.ts'
+import { type RunningProgram, runProgram, test } from './running-program.ts'
 
 const run = promisify(execFile)
 

@@ -1,20 +1,19 @@
-import { expect, test } from '@playwright/test'
+import { expect } from '@playwright/test'
 import { Keypair } from '@stellar/stellar-sdk'
 import { installFreighter } from './freighter.ts'
 import { DESKTOP, findBarriers, findFaults, NARROWEST, openInteractive, PHONE } from './operator.ts'
 import { openPayroll, type Payroll } from './payroll.ts'
-import { QUICK_LEDGER, type RunningProgram, runProgram } from './running-program.ts'
+import { type RunningProgram, test } from './running-program.ts'
 
 const COMPANY = 'Northwind <b>Robotics</b>'
 
 let program: RunningProgram
 let payroll: Payroll
-test.beforeAll(async () => {
-  program = await runProgram(QUICK_LEDGER)
+test.beforeAll(async ({ shared }) => {
+  program = shared
   payroll = await openPayroll(program)
   await payroll.ask('PATCH', '/me', { orgName: COMPANY })
 })
-test.afterAll(() => program.stop())
 
 /** Creates a contractor; resolves to the invite link. */
 async function invite(contractor: Record<string, string>): Promise<string> {

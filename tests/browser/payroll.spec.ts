@@ -1,7 +1,7 @@
-import { expect, type Locator, type Page, test } from '@playwright/test'
+import { expect, type Locator, type Page } from '@playwright/test'
 import { PAGES, visit } from './operator.ts'
 import { openPayroll, type Payroll } from './payroll.ts'
-import { type RunningProgram, runProgram } from './running-program.ts'
+import { type RunningProgram, runProgram, test } from './running-program.ts'
 
 const SCRIPT = '<script>document.title = "taken over"</script>'
 const IMAGE = '<img src=x onerror="document.title = \'taken over\'">'

@@ -1,13 +1,12 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { expect, type Page, test } from '@playwright/test'
-import { type RunningProgram, runProgram } from './running-program.ts'
+import { expect, type Page } from '@playwright/test'
+import { type RunningProgram, runProgram, test } from './running-program.ts'
 
 let program: RunningProgram
-test.beforeAll(async () => {
-  program = await runProgram({ BATCH_ENABLED: 'false' })
+test.beforeAll(({ shared }) => {
+  program = shared
 })
-test.afterAll(() => program.stop())
 
 const PAGES = [
   '/',

@@ -3,9 +3,10 @@ import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, test } from '@playwright/test'
+import { expect } from '@playwright/test'
 import { freePort } from '../support/port.ts'
 import { DESKTOP, findFaults, NARROWEST } from './operator.ts'
+import { test } from './running-program.ts'
 
 let base: string
 let directory: string

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { test as playwrightTest } from '@playwright/test'
 import { freePort } from '../support/port.ts'
 import { startProgram } from '../support/program.ts'
 
@@ -45,3 +46,18 @@ export async function runProgram(variables: Record<string, string> = {}, port?: 
     },
   }
 }
+
+/**
+ * Playwright's, with a service for tests that count no records and leave it usable: the files that one worker runs
+ * share it. Every file must import this, because Playwright starts another worker for tests with other fixtures.
+ */
+export const test = playwrightTest.extend<object, { shared: RunningProgram }>({
+  shared: [
+    async ({ playwright: _ }, use) => {
+      const program = await runProgram(QUICK_LEDGER)
+      await use(program)
+      await program.stop()
+    },
+    { scope: 'worker' },
+  ],
+})

@@ -2,10 +2,10 @@ import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, type Page, test } from '@playwright/test'
+import { expect, type Page } from '@playwright/test'
 import { openTestNetwork } from '#lib/cli/client/participants.ts'
-import { DESKTOP, findFaults, hiddenOf, NARROWEST, PAGES, PHONE, visit, WIDTHS } from './operator.ts'
-import { type RunningProgram, runProgram } from './running-program.ts'
+import { DESKTOP, expandAll, findFaults, hiddenOf, NARROWEST, PAGES, PHONE, visit, WIDTHS } from './operator.ts'
+import { type RunningProgram, runProgram, test } from './running-program.ts'
 
 let directory: string
 let program: RunningProgram
@@ -65,9 +65,7 @@ async function openAll(page: Page, address: string): Promise<void> {
   await visit(page, program, address)
   await expect(page.getByRole('heading', { level: 1 })).toBeVisible()
   await expect(page.getByText('Live', { exact: true })).toBeVisible()
-  const closed = page.locator('details:not([open]) > summary').filter({ visible: true })
-  for (let left = await closed.count(); left > 0; left -= 1) await closed.first().click()
-  await expect(closed).toHaveCount(0)
+  await expandAll(page.locator('body'))
 }
 
 /** Tabs through the page; resolves to the elements it does not reach, and those without a focus outline. */

@@ -1,12 +1,11 @@
-import { expect, test } from '@playwright/test'
+import { expect } from '@playwright/test'
 import { enter, findBarriers, PAGES, signIn } from './operator.ts'
-import { type RunningProgram, runProgram } from './running-program.ts'
+import { type RunningProgram, test } from './running-program.ts'
 
 let program: RunningProgram
-test.beforeAll(async () => {
-  program = await runProgram()
+test.beforeAll(({ shared }) => {
+  program = shared
 })
-test.afterAll(() => program.stop())
 
 const message = 'Wrong password.'
 const NO_BATCH = '/batches/00000000-0000-4000-8000-000000000000'

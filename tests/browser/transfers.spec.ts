@@ -1,7 +1,7 @@
-import { expect, type Locator, type Page, test } from '@playwright/test'
+import { expect, type Locator, type Page } from '@playwright/test'
 import { hiddenOf, NARROWEST, visit, WIDTHS } from './operator.ts'
 import { openPayroll, type Payee, type Payroll } from './payroll.ts'
-import { QUICK_LEDGER, type RunningProgram, runProgram } from './running-program.ts'
+import { QUICK_LEDGER, type RunningProgram, runProgram, test } from './running-program.ts'
 
 let program: RunningProgram
 let payroll: Payroll
@@ -10,7 +10,7 @@ let grace: Payee
 /** the hash of Ada's transfer */
 let hash: string
 test.beforeAll(async () => {
-  program = await runProgram(QUICK_LEDGER)
+  program = await runProgram({ ...QUICK_LEDGER, BATCH_ENABLED: 'false' })
   payroll = await openPayroll(program)
   const [first, second] = await payroll.hire('Ada Lovelace', 'Grace Hopper')
   if (!first || !second) throw new Error('no contractor was created')

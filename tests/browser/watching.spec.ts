@@ -1,13 +1,13 @@
-import { expect, type Locator, type Page, test } from '@playwright/test'
+import { expect, type Locator, type Page } from '@playwright/test'
 import { visit } from './operator.ts'
 import { openPayroll, type Payee, type Payroll } from './payroll.ts'
-import { QUICK_LEDGER, type RunningProgram, runProgram } from './running-program.ts'
+import { QUICK_LEDGER, type RunningProgram, runProgram, test } from './running-program.ts'
 
 let program: RunningProgram
 let payroll: Payroll
 let team: Payee[]
 test.beforeAll(async () => {
-  program = await runProgram(QUICK_LEDGER)
+  program = await runProgram({ ...QUICK_LEDGER, BATCH_ENABLED: 'false' })
   payroll = await openPayroll(program)
   team = await payroll.hire('Ada Lovelace', 'Grace Hopper', 'Alan Turing')
 })
