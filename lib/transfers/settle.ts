@@ -1,9 +1,10 @@
-import { and, eq, inArray, sql } from 'drizzle-orm'
+import { and, eq, getTableColumns, inArray, sql } from 'drizzle-orm'
 import { contractors, payouts } from '#drizzle/schema/directory.ts'
 import { type GrantStatus, grants, type Transfer, type TransferStatus, transfers } from '#drizzle/schema/transfers.ts'
 import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
 import { statusesBefore } from '#lib/db/moves.ts'
+import { assignments, statement } from '#lib/db/prepared.ts'
 import { countPayouts, hasPayout, lockBatches, PAYOUT_MOVES } from '#lib/directory/batches/progress.ts'
 import { removeSeals } from '#lib/directory/payouts/seals.ts'
 import type { Decision } from './decide.ts'
@@ -23,7 +24,7 @@ export function settleDecided(
   { decision, lookedUp, now }: { decision: Decision; lookedUp: string; now: Date },
 ): Promise<Transfer | undefined> {
   return transact(db, async (tx) => {
-    const [transfer] = await tx.select().from(transfers).where(eq(transfers.id, id)).for('no key update')
+    const [transfer] = await lockTransfer(tx, { id })
     if (!transfer) throw new Error('a transfer that was never recorded cannot be settled')
     if (transfer.status !== 'open') return transfer
     if (setOf(await findEnvelopes(tx, [id])) !== lookedUp) return undefined
@@ -31,17 +32,28 @@ export function settleDecided(
   })
 }
 
+const lockTransfer = statement('lock_transfer', getTableColumns(transfers), (db) =>
+  db
+    .select()
+    .from(transfers)
+    .where(eq(transfers.id, sql.placeholder('id')))
+    .for('no key update'),
+)
+
 /**
  * Writes everything that follows from how a transfer ended, under the lock of its row and in the lock order of
  * `lockBatches`.
  */
 export async function settle(tx: Database, id: string, decision: Decision, now: Date): Promise<Transfer> {
   // The transfer.
-  const [transfer] = await tx
-    .update(transfers)
-    .set({ settledAt: now, ...('record' in decision ? { status: decision.status, ...columnsOf(decision) } : decision) })
-    .where(eq(transfers.id, id))
-    .returning()
+  const end = 'record' in decision ? { ...columnsOf(decision), closedAt: decision.record.closedAt } : decision
+  const [transfer] = await endTransfer(tx, {
+    ...UNSET,
+    ...end,
+    status: decision.status,
+    id,
+    settledAt: now.toISOString(),
+  })
   if (!transfer) throw new Error('a transfer that was never recorded cannot be settled')
   const { kind, account, quotaAccount, quotaDay, organisation, sponsor, bid, applied } = transfer
   const { status } = decision
@@ -76,6 +88,29 @@ export async function settle(tx: Database, id: string, decision: Decision, now: 
   }
   return transfer
 }
+
+/** The columns that only a record has. */
+const UNSET = {
+  hash: null,
+  applied: null,
+  ledger: null,
+  closedAt: null,
+  resultCode: null,
+  contractError: null,
+  feeCharged: null,
+}
+
+const endTransfer = statement('end_transfer', getTableColumns(transfers), (db) =>
+  db
+    .update(transfers)
+    .set({
+      ...assignments('status', 'hash', 'applied', 'ledger', 'resultCode', 'contractError', 'feeCharged'),
+      appliedAt: sql`to_timestamp(${sql.placeholder('closedAt')})`,
+      settledAt: sql`${sql.placeholder('settledAt')}::timestamptz`,
+    })
+    .where(eq(transfers.id, sql.placeholder('id')))
+    .returning(),
+)
 
 /**
  * Sets the outcome of a settled transfer on its payout, contractor and batch, and records it in the audit log. Resolves to
