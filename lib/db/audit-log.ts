@@ -8,6 +8,7 @@ import {
 import { currentRequestId } from '#lib/observability/log.ts'
 import type { Database } from './connection.ts'
 import { partsOf } from './parts.ts'
+import { placeholders, statement } from './prepared.ts'
 
 /** The actor of an entry: a user by (kind, sub), or the service itself, where `sub` is the name of its chore. */
 export interface Actor {
@@ -31,8 +32,17 @@ export interface AuditEntry {
  * written, or neither.
  */
 export async function recordAudit(tx: Database, at: Date, ...entries: AuditEntry[]): Promise<void> {
-  for (const part of partsOf(entries)) await tx.insert(auditLog).values(part.map((entry) => rowOf(entry, at)))
+  const rows = entries.map((entry) => rowOf(entry, at))
+  const [only, ...others] = rows
+  if (only && others.length === 0) await appendOne(tx, only)
+  else for (const part of partsOf(rows)) await tx.insert(auditLog).values(part)
 }
+
+/** The entries of a transfer are written one by one. */
+const appendOne = statement('audit', {}, (db) => {
+  const columns = ['at', 'organisation', 'actorKind', 'actorSub', 'action', 'subjectId', 'requestId', 'detail'] as const
+  return db.insert(auditLog).values(placeholders(...columns))
+})
 
 function rowOf({ organisation, actor, action, subject, detail }: AuditEntry, at: Date) {
   return {

@@ -1,4 +1,6 @@
+import { type Placeholder, type Query, type SQL, sql } from 'drizzle-orm'
 import type { Database } from './connection.ts'
+import { type Columns, decoderOf, type Row } from './rows.ts'
 
 /**
  * A query that is built once per database and prepared once per connection, so that running it for every request costs
@@ -13,4 +15,34 @@ export function preparedOnce<Query extends object>(prepare: (db: Database) => Qu
     prepared.set(db, query)
     return query
   }
+}
+
+/**
+ * A query that is built once per process, and prepared once per connection under `name`. Unlike one of `preparedOnce`, it
+ * also runs in transactions. Building a query takes drizzle longer than the driver takes to run it.
+ * @param columns what it selects or returns, in this order
+ * @param build uses a placeholder for each value. Every one needs a value, null included.
+ */
+export function statement<Selected extends Columns>(
+  name: string,
+  columns: Selected,
+  build: (db: Database) => { toSQL(): Query },
+): (db: Database, values: Readonly<Record<string, unknown>>) => Promise<Row<Selected>[]> {
+  type Prepared = { execute: Row<Selected>[]; all: never; values: never }
+  const decode = decoderOf(columns)
+  let query: Query | undefined
+  return (db, values) => {
+    query ??= build(db).toSQL()
+    return db._.session.prepareQuery<Prepared>(query, undefined, name, true, decode).execute({ ...values })
+  }
+}
+
+/** A placeholder for each of these columns, for an INSERT. */
+export function placeholders<Name extends string>(...names: Name[]): Record<Name, Placeholder<Name>> {
+  return Object.fromEntries(names.map((name) => [name, sql.placeholder(name)])) as Record<Name, Placeholder<Name>>
+}
+
+/** A placeholder for each of these columns, for an UPDATE: the driver gets its value as it is. */
+export function assignments<Name extends string>(...names: Name[]): Record<Name, SQL> {
+  return Object.fromEntries(names.map((name) => [name, sql`${sql.placeholder(name)}`])) as Record<Name, SQL>
 }

@@ -1,37 +1,50 @@
-import type { AnyColumn, GetColumnData, Query } from 'drizzle-orm'
+import { type AnyColumn, type GetColumnData, is, type Query, SQL } from 'drizzle-orm'
 import { inLine, openLine } from '#lib/http/fairness.ts'
 import { perProcess } from '#lib/observability/per-process.ts'
 import type { Database } from './connection.ts'
 import { readOnly } from './read-only.ts'
 
-export type Row<Columns extends Record<string, AnyColumn>> = { [Name in keyof Columns]: GetColumnData<Columns[Name]> }
+/** Columns by name. An expression is returned as the driver decodes it. */
+export type Columns = Record<string, AnyColumn | SQL>
 
-/**
- * A query for many rows, which selects exactly `columns`, in their order. drizzle's mapping determines the decoder of
- * every cell, which dominates the cost of a thousand rows; here the decoder is determined once per column. Only a few
- * such queries run concurrently and the others wait, so none may be part of a transaction, which would occupy a
- * connection in the meantime. `execute` takes the owner of the rows, and owners take turns.
- * @param name the name under which each connection prepares the statement; without it the statement is planned each
- *   time
- */
-export function rowsOf<Columns extends Record<string, AnyColumn>>(
-  db: Database,
-  columns: Columns,
-  query: { toSQL(): Query },
-  name?: string,
-): { execute(owner: string | undefined, values?: Record<string, unknown>): Promise<Row<Columns>[]> } {
+export type Row<Selected extends Columns> = {
+  [Name in keyof Selected]: Selected[Name] extends AnyColumn
+    ? GetColumnData<Selected[Name]>
+    : Selected[Name] extends SQL<infer Value>
+      ? Value
+      : never
+}
+
+/** Decodes the rows of a query with exactly these columns, in their order. drizzle would find the decoder of every cell. */
+export function decoderOf<Selected extends Columns>(columns: Selected): (rows: unknown[][]) => Row<Selected>[] {
   const entries = Object.entries(columns)
   const decode = (cells: readonly unknown[]) => {
     const row: Record<string, unknown> = {}
     for (const [index, [field, column]] of entries.entries()) {
       const cell = cells[index]
-      row[field] = cell === null ? null : column.mapFromDriverValue(cell)
+      row[field] = cell === null || is(column, SQL) ? cell : column.mapFromDriverValue(cell)
     }
-    return row as Row<Columns>
+    return row as Row<Selected>
   }
-  const read = (rows: unknown[][]) => rows.map(decode)
-  type Prepared = { execute: Row<Columns>[]; all: never; values: never }
-  const prepared = readOnly(db)._.session.prepareQuery<Prepared>(query.toSQL(), undefined, name, true, read)
+  return (rows) => rows.map(decode)
+}
+
+/**
+ * A query for many rows, which selects exactly `columns`, in their order. Only a few
+ * such queries run concurrently and the others wait, so none may be part of a transaction, which would occupy a
+ * connection in the meantime. `execute` takes the owner of the rows, and owners take turns.
+ * @param name the name under which each connection prepares the statement; without it the statement is planned each
+ *   time
+ */
+export function rowsOf<Selected extends Columns>(
+  db: Database,
+  columns: Selected,
+  query: { toSQL(): Query },
+  name?: string,
+): { execute(owner: string | undefined, values?: Record<string, unknown>): Promise<Row<Selected>[]> } {
+  type Prepared = { execute: Row<Selected>[]; all: never; values: never }
+  const decode = decoderOf(columns)
+  const prepared = readOnly(db)._.session.prepareQuery<Prepared>(query.toSQL(), undefined, name, true, decode)
   return { execute: (owner, values) => inLine(listsLine(), owner, () => prepared.execute(values)) }
 }
 

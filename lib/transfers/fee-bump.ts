@@ -3,6 +3,7 @@ import { signEd25519 } from '#lib/stellar/node/ed25519.ts'
 import {
   type DecodedEnvelope,
   decodeEnvelope,
+  encodeFeeBump,
   hashFeeBump,
   type SignedTransaction,
 } from '#lib/stellar/node/envelope.ts'
@@ -34,27 +35,27 @@ export function wrapInFeeBump(inner: SignedTransaction, sponsor: Keypair, passph
     fee: bid,
     innerTx: xdr.FeeBumpTransactionInnerTx.envelopeTypeTx(inner.envelope),
     ext: xdr.FeeBumpTransactionExt.v0(),
-  })
+  }).toXdr()
   const outerHash = hashFeeBump(tx, passphrase)
   const signature = new xdr.DecoratedSignature({
     hint: sponsor.signatureHint(),
     signature: signEd25519(sponsor.rawSecretKey(), outerHash),
   })
-  const built = xdr.TransactionEnvelope.envelopeTypeTxFeeBump(
-    new xdr.FeeBumpTransactionEnvelope({ tx, signatures: [signature] }),
-  )
-  const envelope = Buffer.from(built.toXdr()).toString('base64')
-  assertFeeBump(decodeEnvelope(envelope, passphrase), inner, sponsor, bid)
-  return { envelope, hash: outerHash.toString('hex'), bid }
+  const envelope = encodeFeeBump(tx, signature)
+  const hash = outerHash.toString('hex')
+  assertFeeBump(decodeEnvelope(envelope, passphrase), inner, { hash, sponsor: sponsor.publicKey(), bid })
+  return { envelope, hash, bid }
 }
 
 function assertFeeBump(
-  { feeBump, envelope }: DecodedEnvelope,
+  { feeBump, bytes }: DecodedEnvelope,
   inner: SignedTransaction,
-  sponsor: Keypair,
-  bid: bigint,
+  { hash, sponsor, bid }: { hash: string; sponsor: string; bid: bigint },
 ): void {
   const isFaithful =
-    feeBump?.fee === bid && feeBump.feeSource === sponsor.publicKey() && envelope.equals(inner.envelope)
+    feeBump?.fee === bid &&
+    feeBump.feeSource === sponsor &&
+    feeBump.hashHex === hash &&
+    Buffer.compare(bytes, inner.bytes) === 0
   if (!isFaithful) throw new Error('the built fee bump has another transaction, fee or payer than requested')
 }

@@ -2,6 +2,7 @@ import { and, eq, sql } from 'drizzle-orm'
 import { quotas, sponsorFloats, type TransferKind } from '#drizzle/schema/transfers.ts'
 import { type Database, violatedConstraint } from '#lib/db/connection.ts'
 import { runLast } from '#lib/db/last-statements.ts'
+import { placeholders, statement } from '#lib/db/prepared.ts'
 import { type RefusalReason, sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
 
 /** Limits per UTC day; amounts in stroops. */
@@ -98,18 +99,24 @@ async function hold(
   const { transfers } = limit
   // The day's first row is inserted without the condition of the update, so its limits are checked here.
   if (bid > limit.stroops || (transfers !== undefined && transfers < count)) return false
-  const fits = sql`${quotas.used} + ${quotas.held} + ${bid} <= ${limit.stroops}`
-  const rows = await tx
-    .insert(quotas)
-    .values({ account, day, held: bid, count })
-    .onConflictDoUpdate({
-      target: [quotas.account, quotas.day],
-      set: { held: sql`${quotas.held} + ${bid}`, count: sql`${quotas.count} + ${count}` },
-      setWhere: transfers === undefined ? fits : sql`${fits} AND ${quotas.count} + ${count} <= ${transfers}`,
-    })
-    .returning({ account: quotas.account })
+  const rows = await holdQuery(tx, { account, day, held: bid, count, ...limit, transfers: transfers ?? null })
   return rows.length === 1
 }
+
+const holdQuery = statement('hold_quota', { account: quotas.account }, (db) => {
+  const { held, count, stroops, transfers } = placeholders('held', 'count', 'stroops', 'transfers')
+  const sum = sql`${quotas.count} + ${count}`
+  return db
+    .insert(quotas)
+    .values(placeholders('account', 'day', 'held', 'count'))
+    .onConflictDoUpdate({
+      target: [quotas.account, quotas.day],
+      set: { held: sql`${quotas.held} + ${held}`, count: sum },
+      setWhere: sql`${quotas.used} + ${quotas.held} + ${held} <= ${stroops}
+        AND (${transfers}::integer IS NULL OR ${sum} <= ${transfers}::integer)`,
+    })
+    .returning({ account: quotas.account })
+})
 
 /** How many transfers a run adds to an account's day. */
 interface RunClaim {

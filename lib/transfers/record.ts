@@ -12,6 +12,7 @@ import type { Intent } from './policy.ts'
 import { type QuotaLimits, quotaDay, refuseExhausted, reserve } from './quota.ts'
 import {
   addEnvelope,
+  addTransfer,
   findEnvelopes,
   findTransferOfHash,
   isSameCall,
@@ -172,6 +173,9 @@ type NewTransfer = Pick<
 > &
   Partial<Pick<Transfer, 'owner' | 'sponsor' | 'quotaAccount' | 'organisation' | 'requestId'>>
 
+/** The optional columns of NewTransfer. */
+const UNSET = { owner: null, sponsor: null, quotaAccount: null, organisation: null, requestId: null }
+
 /**
  * The result of recording an envelope. `begun`: it started a new transfer. `joined`: it competes for the open transfer of
  * its number, which now reserves `extra` stroops more. `known`: it was recorded before. `refused`: nothing was written.
@@ -187,12 +191,9 @@ export type Recording =
  */
 export async function recordEnvelope(tx: Database, transfer: NewTransfer, envelope: NewEnvelope): Promise<Recording> {
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
-    const [begun] = await tx
-      .insert(transfers)
-      // No ledger up to the recorded one can include it.
-      .values({ ...transfer, bid: envelope.bid, lookedUpLedger: transfer.recordedLedger })
-      .onConflictDoNothing()
-      .returning()
+    // No ledger up to the recorded one can include it.
+    const row = { ...transfer, bid: envelope.bid, lookedUpLedger: transfer.recordedLedger }
+    const [begun] = await addTransfer(tx, { ...UNSET, ...row })
     if (begun) return await begin(tx, begun, envelope)
     const open = await lockOpenTransfer(tx, transfer.account)
     if (open) return await join(tx, open, transfer, envelope)

@@ -1,6 +1,7 @@
 import { and, eq, gt, inArray, isNull, lt, or, sql } from 'drizzle-orm'
 import { envelopes, transfers } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
+import { assignments, statement } from '#lib/db/prepared.ts'
 import { log } from '#lib/observability/log.ts'
 import type { ReadAccount } from '#lib/stellar/account.ts'
 import type { Network } from '#lib/stellar/network.ts'
@@ -52,33 +53,8 @@ export async function submitEnvelope(
   ledger: number,
 ): Promise<Attempt> {
   const db = await database()
-  // The outer hash distinguishes it from the same transaction with renewed signatures.
-  const isIt = and(
-    eq(envelopes.innerHash, innerHash),
-    outerHash === null ? isNull(envelopes.outerHash) : eq(envelopes.outerHash, outerHash),
-  )
-  const { sentLedger, firstSentAt } = envelopes
-  // A process that lags leaves the envelope to the process that has submitted it in a later ledger.
-  const isDue = or(isNull(sentLedger), lt(sentLedger, ledger), gt(sentLedger, recency.aheadOf(ledger)))
-  // The lock keeps the transfer from being settled as never submitted.
-  const isOpen = inArray(
-    envelopes.transfer,
-    db
-      .select({ id: transfers.id })
-      .from(transfers)
-      .where(and(eq(transfers.id, transfer), eq(transfers.status, 'open')))
-      .for('share'),
-  )
-  const at = now()
-  const [claimed] = await db
-    .update(envelopes)
-    .set({
-      sentLedger: ledger,
-      lastSentAt: at,
-      firstSentAt: sql`coalesce(${firstSentAt}, ${at.toISOString()}::timestamptz)`,
-    })
-    .where(and(isIt, isDue, isOpen))
-    .returning({ signed: envelopes.signed })
+  const claim = { innerHash, outerHash, transfer, ledger, ahead: recency.aheadOf(ledger), at: now().toISOString() }
+  const [claimed] = await claimSubmission(db, claim)
   if (!claimed?.signed) return 'submitted'
   const sent = await send(network, claimed.signed)
   // A ledger that closed before the submission cannot include it. A number far above the known ones means nothing.
@@ -89,16 +65,53 @@ export async function submitEnvelope(
   const resultCode = sent.kind === 'error' ? sent.resultCode : null
   const refusedLedger =
     resultCode === null ? null : ((lastCode === null ? undefined : recency.hint(lastRefused)) ?? newestLedger)
-  const [noted] = await db
-    .update(envelopes)
-    .set({ sentLedger: newestLedger, resultCode, refusedLedger })
-    // A slow response says nothing about a later submission.
-    .where(and(isIt, eq(sentLedger, ledger)))
-    .returning({ innerHash: envelopes.innerHash })
+  const response = { sentLedger: newestLedger, resultCode, refusedLedger }
+  const [noted] = await noteResponse(db, { innerHash, outerHash, ledger, ...response })
   if (!noted || resultCode === null) return 'submitted'
   log('info', 'envelope refused', { hash: innerHash, code: resultCode })
   return 'refused'
 }
+
+/** The outer hash distinguishes an envelope from the same transaction with renewed signatures. */
+const IS_IT = and(
+  eq(envelopes.innerHash, sql.placeholder('innerHash')),
+  sql`${envelopes.outerHash} IS NOT DISTINCT FROM ${sql.placeholder('outerHash')}`,
+)
+
+const claimSubmission = statement('claim_submission', { signed: envelopes.signed }, (db) => {
+  const { sentLedger } = envelopes
+  const { ledger } = assignments('ledger')
+  const at = sql`${sql.placeholder('at')}::timestamptz`
+  // A process that lags leaves the envelope to the process that has submitted it in a later ledger.
+  const isDue = or(isNull(sentLedger), lt(sentLedger, ledger), gt(sentLedger, sql.placeholder('ahead')))
+  // The lock keeps the transfer from being settled as never submitted.
+  const isOpen = inArray(
+    envelopes.transfer,
+    db
+      .select({ id: transfers.id })
+      .from(transfers)
+      .where(and(eq(transfers.id, sql.placeholder('transfer')), eq(transfers.status, 'open')))
+      .for('share'),
+  )
+  return db
+    .update(envelopes)
+    .set({
+      sentLedger: ledger,
+      lastSentAt: at,
+      firstSentAt: sql`coalesce(${envelopes.firstSentAt}, ${at})`,
+    })
+    .where(and(IS_IT, isDue, isOpen))
+    .returning({ signed: envelopes.signed })
+})
+
+const noteResponse = statement('note_response', { innerHash: envelopes.innerHash }, (db) =>
+  db
+    .update(envelopes)
+    .set(assignments('sentLedger', 'resultCode', 'refusedLedger'))
+    // A slow response says nothing about a later submission.
+    .where(and(IS_IT, eq(envelopes.sentLedger, sql.placeholder('ledger'))))
+    .returning({ innerHash: envelopes.innerHash }),
+)
 
 /** The envelope with the highest bid, of those that the network hasn't refused if there are any. */
 function pickEnvelope(competing: readonly Envelope[]): Envelope | undefined {

@@ -1,6 +1,7 @@
 import { and, asc, desc, eq, getTableColumns, inArray, isNotNull, lt, type SQL, sql } from 'drizzle-orm'
 import { envelopes, type Transfer, transfers } from '#drizzle/schema/transfers.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
+import { placeholders, statement } from '#lib/db/prepared.ts'
 import type { Intent } from './policy.ts'
 
 export type { Transfer } from '#drizzle/schema/transfers.ts'
@@ -40,12 +41,16 @@ export async function findTransfer(db: Database, id: string): Promise<RecordedTr
 
 /** The envelopes of transfers, in the order in which they were recorded. */
 export function findEnvelopes(db: Database, ids: readonly string[]): Promise<Envelope[]> {
-  return db
+  return envelopesQuery(db, { ids })
+}
+
+const envelopesQuery = statement('envelopes', ENVELOPE_STATE, (db) =>
+  db
     .select(ENVELOPE_STATE)
     .from(envelopes)
-    .where(inArray(envelopes.transfer, ids))
-    .orderBy(asc(envelopes.recordedAt), asc(envelopes.innerHash))
-}
+    .where(sql`${envelopes.transfer} = any(${sql.placeholder('ids')})`)
+    .orderBy(asc(envelopes.recordedAt), asc(envelopes.innerHash)),
+)
 
 /** The transfer that an inner transaction (64 hex digits) is recorded for. */
 export async function findTransferOfHash(db: Database, innerHash: string): Promise<RecordedTransfer | undefined> {
@@ -61,13 +66,7 @@ export async function findTransferAndClock(
   db: Database,
   innerHash: string,
 ): Promise<{ existing: RecordedTransfer | undefined; clock: () => Date }> {
-  const [row] = await db
-    .select({
-      now: sql<number>`extract(epoch FROM clock_timestamp()) * 1000`.mapWith(Number),
-      transfer: envelopes.transfer,
-    })
-    .from(sql`(VALUES (1)) AS one`)
-    .leftJoin(envelopes, eq(envelopes.innerHash, innerHash))
+  const [row] = await transferAndClock(db, { innerHash })
   if (!row) throw new Error('the database returned no time')
   const { now, transfer } = row
   const readAt = performance.now()
@@ -75,14 +74,28 @@ export async function findTransferAndClock(
   return { existing: transfer === null ? undefined : await findTransfer(db, transfer), clock }
 }
 
+const AND_CLOCK = {
+  now: sql<number>`(extract(epoch FROM clock_timestamp()) * 1000)::double precision`,
+  transfer: sql<string | null>`${envelopes.transfer}`,
+}
+const transferAndClock = statement('transfer_and_clock', AND_CLOCK, (db) =>
+  db
+    .select(AND_CLOCK)
+    .from(sql`(VALUES (1)) AS one`)
+    .leftJoin(envelopes, eq(envelopes.innerHash, sql.placeholder('innerHash'))),
+)
+
 /** The one open transfer that an account can have. */
 export async function findOpenTransfer(db: Database, account: string): Promise<Transfer | undefined> {
-  const [open] = await db
+  return (await openTransferQuery(db, { account }))[0]
+}
+
+const openTransferQuery = statement('open_transfer', getTableColumns(transfers), (db) =>
+  db
     .select()
     .from(transfers)
-    .where(and(eq(transfers.account, account), eq(transfers.status, 'open')))
-  return open
-}
+    .where(and(eq(transfers.account, sql.placeholder('account')), eq(transfers.status, 'open'))),
+)
 
 type Call = Pick<Transfer, 'kind' | 'owner' | 'recipient'>
 
@@ -103,6 +116,18 @@ export async function lockOpenTransfer(tx: Database, account: string): Promise<T
   return open
 }
 
+/** Begins a transfer. No row: its account has an open one. */
+export const addTransfer = statement('add_transfer', getTableColumns(transfers), (db) => {
+  const call = placeholders('kind', 'account', 'owner', 'sequenceNumber', 'recipient', 'organisation')
+  const costs = placeholders('sponsor', 'quotaAccount', 'quotaDay', 'bid')
+  const others = placeholders('recordedLedger', 'lookedUpLedger', 'requestId', 'createdAt')
+  return db
+    .insert(transfers)
+    .values({ ...call, ...costs, ...others })
+    .onConflictDoNothing()
+    .returning()
+})
+
 /** The transaction that is signed for a transfer. `signed` is null if there is nothing to submit. */
 export type NewEnvelope = Pick<typeof envelopes.$inferSelect, 'innerHash' | 'outerHash' | 'signed' | 'bid' | 'maxTime'>
 
@@ -112,13 +137,16 @@ export async function addEnvelope(
   transfer: Transfer,
   envelope: NewEnvelope,
 ): Promise<Envelope | undefined> {
-  const [added] = await tx
-    .insert(envelopes)
-    .values({ ...envelope, transfer: transfer.id })
-    .onConflictDoNothing()
-    .returning(ENVELOPE_STATE)
-  return added
+  return (await addEnvelopeQuery(tx, { ...envelope, transfer: transfer.id }))[0]
 }
+
+const addEnvelopeQuery = statement('add_envelope', ENVELOPE_STATE, (db) =>
+  db
+    .insert(envelopes)
+    .values(placeholders('innerHash', 'outerHash', 'signed', 'bid', 'maxTime', 'transfer'))
+    .onConflictDoNothing()
+    .returning(ENVELOPE_STATE),
+)
 
 /** The IDs of the open transfers that match `condition`, oldest first. */
 export async function findOpenTransfers(
@@ -136,15 +164,19 @@ export async function findOpenTransfers(
 
 /** The latest ledger that is known to include a transfer of `account`; 0 without one. */
 export async function lastLedgerOf(db: Database, account: string): Promise<number> {
-  const [row] = await db
-    .select({ ledger: transfers.ledger })
-    .from(transfers)
-    .where(and(eq(transfers.account, account), isNotNull(transfers.ledger)))
-    // A transaction that failed without using up its number has the same one as its successor.
-    .orderBy(desc(transfers.sequenceNumber), desc(transfers.ledger))
-    .limit(1)
+  const [row] = await lastLedger(db, { account })
   return row?.ledger ?? 0
 }
+
+const lastLedger = statement('last_ledger', { ledger: transfers.ledger }, (db) =>
+  db
+    .select({ ledger: transfers.ledger })
+    .from(transfers)
+    .where(and(eq(transfers.account, sql.placeholder('account')), isNotNull(transfers.ledger)))
+    // A transaction that failed without using up its number has the same one as its successor.
+    .orderBy(desc(transfers.sequenceNumber), desc(transfers.ledger))
+    .limit(1),
+)
 
 /** Identifies a set of envelopes, to check whether a decision is based on the same set. */
 export const setOf = (competing: readonly Pick<Envelope, 'innerHash' | 'outerHash'>[]): string =>

@@ -1,10 +1,11 @@
-import { and, eq, inArray, sql } from 'drizzle-orm'
+import { and, eq, getTableColumns, inArray, sql } from 'drizzle-orm'
 import { FREQUENT_ACTOR } from '#drizzle/schema/audit.ts'
 import { contractors, payouts } from '#drizzle/schema/directory.ts'
 import { type GrantStatus, grants, type Transfer, type TransferStatus, transfers } from '#drizzle/schema/transfers.ts'
 import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
 import { statusesBefore } from '#lib/db/moves.ts'
+import { assignments, statement } from '#lib/db/prepared.ts'
 import { countPayouts, hasPayout, lockBatches, PAYOUT_MOVES } from '#lib/directory/batches/progress.ts'
 import { removeSeals } from '#lib/directory/payouts/seals.ts'
 import type { Decision } from './decide.ts'
@@ -25,7 +26,7 @@ export function settle(
   { decision, lookedUp, now }: { decision: Decision; lookedUp: string; now: Date },
 ): Promise<Transfer | undefined> {
   return transact(db, async (tx) => {
-    const [open] = await tx.select().from(transfers).where(eq(transfers.id, id)).for('no key update')
+    const [open] = await lockTransfer(tx, { id })
     if (!open) throw new Error('a transfer that was never recorded cannot be settled')
     if (open.status !== 'open') return open
     const competing = await findEnvelopes(tx, [id])
@@ -33,9 +34,8 @@ export function settle(
 
     // The transfer.
     const { status } = decision
-    const columns = 'record' in decision ? { status, ...columnsOf(decision) } : decision
-    const ended = { ...columns, settledAt: now }
-    const [transfer] = await tx.update(transfers).set(ended).where(eq(transfers.id, id)).returning()
+    const end = 'record' in decision ? { ...columnsOf(decision), closedAt: decision.record.closedAt } : decision
+    const [transfer] = await endTransfer(tx, { ...NO_RECORD, ...end, status, id, settledAt: now.toISOString() })
     if (!transfer) throw new Error('the update of a locked transfer returned no row')
 
     // Its payout, contractor and batch, and one entry in the audit log: the payout's, if it moved one.
@@ -63,6 +63,37 @@ export function settle(
     return transfer
   })
 }
+
+const lockTransfer = statement('lock_transfer', getTableColumns(transfers), (db) =>
+  db
+    .select()
+    .from(transfers)
+    .where(eq(transfers.id, sql.placeholder('id')))
+    .for('no key update'),
+)
+
+/** The columns that only a record has. */
+const NO_RECORD = {
+  hash: null,
+  applied: null,
+  ledger: null,
+  closedAt: null,
+  resultCode: null,
+  contractError: null,
+  feeCharged: null,
+}
+
+const endTransfer = statement('end_transfer', getTableColumns(transfers), (db) =>
+  db
+    .update(transfers)
+    .set({
+      ...assignments('status', 'hash', 'applied', 'ledger', 'resultCode', 'contractError', 'feeCharged'),
+      appliedAt: sql`to_timestamp(${sql.placeholder('closedAt')})`,
+      settledAt: sql`${sql.placeholder('settledAt')}::timestamptz`,
+    })
+    .where(eq(transfers.id, sql.placeholder('id')))
+    .returning(),
+)
 
 /**
  * Sets the outcome of a settled transfer on its payout, contractor and batch, and records it in the audit log. Resolves to

@@ -5,7 +5,7 @@ import type { AccountReading } from '#lib/stellar/account.ts'
 import { isExtendable } from '#lib/stellar/entries.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import type { Network } from '#lib/stellar/network.ts'
-import type { SignedTransaction } from '#lib/stellar/node/envelope.ts'
+import { encodeSigned, type SignedTransaction } from '#lib/stellar/node/envelope.ts'
 import type { CallSimulation } from '#lib/wallet/transaction.ts'
 
 const SIMULATION = z.object({
@@ -29,8 +29,7 @@ export interface LedgerCheck {
  * @throws SponsorRefusal `would-fail` with the host's error; Refusal `unavailable`
  */
 export async function simulate(network: Network, inner: SignedTransaction): Promise<CallSimulation> {
-  const envelope = xdr.TransactionEnvelope.envelopeTypeTx(inner.envelope)
-  const transaction = Buffer.from(envelope.toXdr()).toString('base64')
+  const transaction = encodeSigned(inner)
   const answer = await network.call('simulateTransaction', { transaction, authMode: 'enforce' }, SIMULATION)
   if (answer.error !== undefined) {
     throw sponsorRefused('would-fail', { detail: hostError(answer.error), asOf: answer.latestLedger })

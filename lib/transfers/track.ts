@@ -14,10 +14,7 @@ import { type Outcome, openWaiters, type Waiter, type WaitOptions } from './wait
 export interface Tracker extends TrackingContext {
   /** the IDs of the transfers that this process recorded or was asked about */
   tracked: Pick<ReadonlyMap<string, unknown>, 'has' | 'size'>
-  /**
-   * Submits an envelope that was just recorded, or tracks one that any process recorded before, and waits for the outcome
-   * of its transfer.
-   */
+  /** Submits an envelope that was just recorded, or tracks an earlier one, and waits for the outcome of its transfer. */
   submit(recorded: RecordedTransfer, options: SubmitOptions): Promise<Outcome>
   /** Tracks transfers until they are settled, even if no caller waits for them, and waits for their outcomes. */
   track(ids: readonly string[], options: TrackOptions): Promise<Outcome[]>

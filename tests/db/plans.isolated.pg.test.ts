@@ -129,7 +129,7 @@ async function readPage(path: string): Promise<void> {
     return page.props.list
   }
   const first = await read({})
-  const second = first?.next && (await read({ after: first.next }))
+  const second = first?.next ? await read({ after: first.next }) : undefined
   if (second?.previous) await read({ before: second.previous })
 }
 

@@ -1,5 +1,6 @@
 import { type FeeBumpTransaction, Keypair, Transaction, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
 import { describe, expect, test } from 'vitest'
+import { decodeEnvelope } from '#lib/stellar/node/envelope.ts'
 import { wrapInFeeBump } from '#lib/transfers/fee-bump.ts'
 import { decodeInner } from '#lib/transfers/policy.ts'
 import { PASSPHRASE, pair, payer, signedTransfer, sponsor } from '../support/inner-transaction.ts'
@@ -76,4 +77,21 @@ test('wraps the same inner transaction in the same envelope each time', () => {
   expect(wrap(signedTransfer())).toEqual(wrap(signedTransfer()))
   const { envelope } = wrap(signedTransfer())
   expect(xdr.TransactionEnvelope.fromXdr(envelope, 'base64').type).toBe('envelopeTypeTxFeeBump')
+})
+
+test('decodes the fee bump of a muxed account with the SDK’s hashes', () => {
+  const inner = decodeInner(signedTransfer({}, [pair('bob'), payer]), PASSPHRASE)
+  const feeSource = xdr.MuxedAccount.keyTypeMuxedEd25519(
+    new xdr.MuxedEd25519Account({ id: 7n, ed25519: sponsor.rawPublicKey() }),
+  )
+  const innerTx = xdr.FeeBumpTransactionInnerTx.envelopeTypeTx(inner.envelope)
+  const tx = new xdr.FeeBumpTransaction({ feeSource, fee: 200n, innerTx, ext: xdr.FeeBumpTransactionExt.v0() })
+  const signatures = [sponsor, payer].map((key) => key.signDecorated(inner.hash))
+  const envelope = xdr.TransactionEnvelope.envelopeTypeTxFeeBump(new xdr.FeeBumpTransactionEnvelope({ tx, signatures }))
+  const decoded = decodeEnvelope(envelope.toXdr('base64'), PASSPHRASE)
+  const theirs = readBack(envelope.toXdr('base64'))
+  expect(decoded.feeBump?.hashHex).toBe(Buffer.from(theirs.hash()).toString('hex'))
+  expect(decoded.hashHex).toBe(Buffer.from(theirs.innerTransaction.hash()).toString('hex'))
+  expect(decoded.feeBump?.feeSource).toBe(sponsor.publicKey())
+  expect(Buffer.from(decoded.bytes)).toEqual(Buffer.from(inner.envelope.toXdr()))
 })

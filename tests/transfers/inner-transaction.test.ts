@@ -104,6 +104,7 @@ function tampered(change: (envelope: Buffer) => void): string {
 
 const malformed: [string, string][] = [
   ['not base64', 'not base64!'],
+  ['a character that is not base64', `${good.slice(0, 8)}!${good.slice(8)}`],
   ['another alphabet', good.replace('A', '.')],
   ['hex', bytes.toString('hex')],
   ['percent-encoded', encodeURIComponent(good)],

@@ -1,18 +1,23 @@
-import { and, asc, desc, eq, inArray, lt } from 'drizzle-orm'
+import { and, asc, desc, eq, inArray, lt, sql } from 'drizzle-orm'
 import { identities, type PayoutStatus, payouts } from '#drizzle/schema/directory.ts'
 import type { Actor } from '#lib/db/audit-log.ts'
 import type { Database } from '#lib/db/connection.ts'
+import { statement } from '#lib/db/prepared.ts'
 import { countPayouts, hasPayout, lockBatches } from '../batches/progress.ts'
 import { isId } from '../ids.ts'
 
 /** Returns the organisation whose payouts the wallet `account` (G…) pays, or null. */
 export async function organisationOfWallet(db: Database, account: string): Promise<string | null> {
-  const [wallet] = await db
-    .select({ organisation: identities.organisation })
-    .from(identities)
-    .where(and(eq(identities.kind, 'ledger'), eq(identities.sub, account)))
+  const [wallet] = await walletQuery(db, { account })
   return wallet?.organisation ?? null
 }
+
+const walletQuery = statement('wallet', { organisation: identities.organisation }, (db) =>
+  db
+    .select({ organisation: identities.organisation })
+    .from(identities)
+    .where(and(eq(identities.kind, 'ledger'), eq(identities.sub, sql.placeholder('account')))),
+)
 
 export interface PayoutClaim {
   /** id of the transfer */
