@@ -1,4 +1,5 @@
 import { Keypair, Transaction } from '@stellar/stellar-sdk'
+import { relayChannels } from '#drizzle/schema/relay.ts'
 import { buildMerge } from '#lib/wallet/calls.ts'
 import type { RelayService } from '../relay/relay-service.ts'
 import { openRunFixture } from '../relay/run-fixture.ts'
@@ -49,6 +50,8 @@ export const WRITES: Record<string, WriteCase> = {
     const runs = openRunFixture(service)
     const employer = await runs.employer()
     const batch = await runs.batchOf(employer, [1n])
+    // As a relay announces the channel that can pay from delegations.
+    await service.db.update(relayChannels).set({ runs: true, runProblem: null, problem: null })
     // The run begins behind the thousands of payouts that are queued on the busiest channel.
     await runs.delegate(employer, 1n, runs.channel, 50_000)
     return () => runs.run(batch)
