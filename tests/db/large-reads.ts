@@ -11,8 +11,7 @@ const MOST_OF_ORGANISATION = 40_000
  * most 50,000 records. The list may only become shorter.
  */
 const OF_ONE_ORGANISATION = [
-  // X-Total-Count, and the search for a part of a name
-  'select count(*) from "contractors" where (("contractors"."organisation" = $1',
+  // the search for a part of a name
   '"contractors"."name"::text ilike',
   // the payouts of a batch, and its tabs
   '("payouts"."organisation" = $1 and "payouts"."batch" = $2)',
@@ -21,10 +20,8 @@ const OF_ONE_ORGANISATION = [
   // the items of runs
   'select distinct "batch_items"."spender"',
   'as "moved_at" from "batch_jobs" inner join "batch_items"',
-  'select max("sequence"), (select concat(',
-  'select "moving"."id"',
   'select "job", count(*)',
-  'select "status", "spender", "doubted_until" from "batch_items"',
+  'select "spender", count(*) filter',
   'select "batch_jobs"."id", "batch_jobs"."user_kind"',
   'select "identities"."organisation", max("batch_items"."settled_at")',
   // the transfers of an organisation, a batch or an account
