@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import { Pool } from 'pg'
-import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { batchRow, contractorRow, insertRows, organisationRow, payoutRow } from '#lib/cli/seed/rows.ts'
 import { csvStream } from '#lib/dashboard/csv.ts'
 import { readFilters } from '#lib/dashboard/filters.ts'
@@ -23,10 +23,7 @@ beforeAll(async () => {
   db = await service.running.database()
 })
 afterAll(() => service?.close())
-afterEach(() => {
-  vi.restoreAllMocks()
-  vi.unstubAllGlobals()
-})
+afterEach(() => vi.restoreAllMocks())
 
 /** Serves one request like the program. A client requests it, and leaves when `mayLeave` resolves. */
 async function serveAndLeave(
@@ -53,6 +50,14 @@ async function serveAndLeave(
   }
 }
 
+/** Replaces what the modules of this process share under a name, until the test ends. */
+function replacePerProcess(name: string, value: unknown): void {
+  const { payroll: shared } = globalThis as unknown as { payroll: Map<string, unknown> }
+  const own = shared.get(name)
+  shared.set(name, value)
+  onTestFinished(() => void (own === undefined ? shared.delete(name) : shared.set(name, own)))
+}
+
 /** Counts the queries of the service's database from now on. */
 function spyOnQueries() {
   const { $client } = db as unknown as { $client: Record<'connect' | 'query', () => unknown> }
@@ -64,7 +69,7 @@ test('does not read a list of the API whose client left while it waited in line'
   const api = await openApi()
   captureLog()
   const line = openLine({ atOnce: 1 })
-  vi.stubGlobal('payrollLists', line)
+  replacePerProcess('lists', line)
   const place = Promise.withResolvers<void>()
   void inLine(line, 'another owner', () => place.promise)
   const list = () =>

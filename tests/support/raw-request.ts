@@ -21,7 +21,9 @@ export function rawRequest(
 ): Promise<RawAnswer> {
   const { hostname, port } = new URL(base)
   return new Promise((resolve, reject) => {
-    const sent = request({ hostname, port, path, method, headers, ...(signal && { signal }) }, async (response) => {
+    // A connection that was kept alive may be closed by the server in the moment in which it is used again.
+    const options = { hostname, port, path, method, headers, agent: false, ...(signal && { signal }) }
+    const sent = request(options, async (response) => {
       try {
         response.setEncoding('utf8')
         let text = ''
