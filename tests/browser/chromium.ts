@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { chromium } from '@playwright/test'
 
 const INSTALLED = [
-  // It draws no window, so opening a page takes it a quarter of the time.
+  // It opens no windows, so a new page takes much less CPU.
   '/usr/bin/chromium-headless-shell',
   '/usr/bin/chromium',
   '/usr/bin/chromium-browser',
