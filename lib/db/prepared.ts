@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { type Placeholder, type Query, type SQL, sql } from 'drizzle-orm'
 import type { Database } from './connection.ts'
 import { type Columns, decoderOf, type Row } from './rows.ts'
@@ -18,22 +19,29 @@ export function preparedOnce<Query extends object>(prepare: (db: Database) => Qu
 }
 
 /**
- * A query that is built once per process, and prepared once per connection under `name`. Unlike one of `preparedOnce`, it
- * also runs in transactions. Building a query takes drizzle longer than the driver takes to run it.
+ * A query that is built once, and prepared once per connection under `name`. Unlike one of `preparedOnce`, it also runs in
+ * transactions. Building a query takes drizzle longer than the driver takes to run it. A digest of the text is part of the
+ * name: behind a pooler, another version of the service may have prepared another text on the same connection.
  * @param columns what it selects or returns, in this order
- * @param build uses a placeholder for each value. Every one needs a value, null included.
+ * @param name undefined: the statement is planned for the values of each call, and not prepared
+ * @param build uses a placeholder for each value. Pass a value for each; use null for NULL.
  */
 export function statement<Selected extends Columns>(
-  name: string,
+  name: string | undefined,
   columns: Selected,
   build: (db: Database) => { toSQL(): Query },
 ): (db: Database, values: Readonly<Record<string, unknown>>) => Promise<Row<Selected>[]> {
   type Prepared = { execute: Row<Selected>[]; all: never; values: never }
   const decode = decoderOf(columns)
   let query: Query | undefined
+  let prepared: string | undefined
   return (db, values) => {
-    query ??= build(db).toSQL()
-    return db._.session.prepareQuery<Prepared>(query, undefined, name, true, decode).execute({ ...values })
+    if (!query) {
+      query = build(db).toSQL()
+      const digest = createHash('sha256').update(query.sql).digest('hex').slice(0, 8)
+      prepared = name && `${name}_${digest}`
+    }
+    return db._.session.prepareQuery<Prepared>(query, undefined, prepared, true, decode).execute({ ...values })
   }
 }
 

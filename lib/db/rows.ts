@@ -15,7 +15,7 @@ export type Row<Selected extends Columns> = {
       : never
 }
 
-/** Decodes the rows of a query with exactly these columns, in their order. drizzle would find the decoder of every cell. */
+/** Decodes the rows of a query with exactly these columns, in their order. drizzle looks up the decoder of each cell. */
 export function decoderOf<Selected extends Columns>(columns: Selected): (rows: unknown[][]) => Row<Selected>[] {
   const entries = Object.entries(columns)
   const decode = (cells: readonly unknown[]) => {
@@ -30,9 +30,9 @@ export function decoderOf<Selected extends Columns>(columns: Selected): (rows: u
 }
 
 /**
- * A query for many rows, which selects exactly `columns`, in their order. Only a few
- * such queries run concurrently and the others wait, so none may be part of a transaction, which would occupy a
- * connection in the meantime. `execute` takes the owner of the rows, and owners take turns.
+ * A query for many rows, which selects exactly `columns`, in their order. Only a few such queries run concurrently and the
+ * others wait, so none may be part of a transaction, which would occupy a connection in the meantime. `execute` takes the
+ * owner of the rows, and owners take turns.
  * @param name the name under which each connection prepares the statement; without it the statement is planned each
  *   time
  */

@@ -36,7 +36,8 @@ export const CHORE_NAMES = Object.keys(CHORES) as Chore[]
 /**
  * Chores that one process runs on behalf of all, or `items` on behalf of those with the same relay key. `transfers` isn't
  * one of them: a process that starts takes over its predecessor's transfers at once, and a process that claims the chore
- * and exits before it tracks them would leave them untracked for another interval.
+ * and exits before it tracks them would leave them untracked for another interval. The messages of `items` can wait for
+ * one.
  */
 export const SHARED: ReadonlySet<Chore> = new Set([
   'envelopes',

@@ -32,7 +32,7 @@ export async function readEvents(
 
 /**
  * Whether an event had an effect. Some nodes also return the events of calls that were rolled back inside a successful
- * transaction: a contract could make up a payment with its payer. Others omit the field.
+ * transaction: a contract could forge a payment, including its payer. Others omit the field.
  */
 export const isCommitted = (event: { inSuccessfulContractCall?: boolean | undefined }): boolean =>
   event.inSuccessfulContractCall !== false

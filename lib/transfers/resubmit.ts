@@ -22,7 +22,7 @@ export interface TrackingContext {
 
 /**
  * The result of an attempt to submit an envelope. `used`: none can be submitted, since the account has used the sequence
- * number. `stuck`: nor can any while its number isn't the previous one.
+ * number. `stuck`: none can be submitted until the account's number is the previous one.
  */
 export type Attempt = 'submitted' | 'refused' | 'used' | 'stuck'
 

@@ -90,11 +90,14 @@ export async function findOpenTransfer(db: Database, account: string): Promise<T
   return (await openTransferQuery(db, { account }))[0]
 }
 
+// A literal: planned for any value, the statement could not use the index of the open transfers.
+const IS_OPEN = sql`${transfers.status} = 'open'`
+
 const openTransferQuery = statement('open_transfer', getTableColumns(transfers), (db) =>
   db
     .select()
     .from(transfers)
-    .where(and(eq(transfers.account, sql.placeholder('account')), eq(transfers.status, 'open'))),
+    .where(and(eq(transfers.account, sql.placeholder('account')), IS_OPEN)),
 )
 
 type Call = Pick<Transfer, 'kind' | 'owner' | 'recipient'>
@@ -168,7 +171,8 @@ export async function lastLedgerOf(db: Database, account: string): Promise<numbe
   return row?.ledger ?? 0
 }
 
-const lastLedger = statement('last_ledger', { ledger: transfers.ledger }, (db) =>
+// Planned for each account: some have thousands of transfers, and most have a few.
+const lastLedger = statement(undefined, { ledger: transfers.ledger }, (db) =>
   db
     .select({ ledger: transfers.ledger })
     .from(transfers)

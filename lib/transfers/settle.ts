@@ -26,16 +26,17 @@ export function settle(
   { decision, lookedUp, now }: { decision: Decision; lookedUp: string; now: Date },
 ): Promise<Transfer | undefined> {
   return transact(db, async (tx) => {
-    const [open] = await lockTransfer(tx, { id })
-    if (!open) throw new Error('a transfer that was never recorded cannot be settled')
-    if (open.status !== 'open') return open
+    const [locked] = await lockTransfer(tx, { id })
+    if (!locked) throw new Error('a transfer that was never recorded cannot be settled')
+    if (locked.status !== 'open') return locked
     const competing = await findEnvelopes(tx, [id])
     if (setOf(competing) !== lookedUp) return undefined
 
     // The transfer.
     const { status } = decision
-    const end = 'record' in decision ? { ...columnsOf(decision), closedAt: decision.record.closedAt } : decision
-    const [transfer] = await endTransfer(tx, { ...NO_RECORD, ...end, status, id, settledAt: now.toISOString() })
+    const { appliedAt, ...end } = 'record' in decision ? columnsOf(decision) : { ...decision, appliedAt: undefined }
+    const times = { appliedAt: appliedAt?.toISOString() ?? null, settledAt: now.toISOString() }
+    const [transfer] = await endTransfer(tx, { ...NO_RECORD, ...end, ...times, status, id })
     if (!transfer) throw new Error('the update of a locked transfer returned no row')
 
     // Its payout, contractor and batch, and one entry in the audit log: the payout's, if it moved one.
@@ -77,7 +78,6 @@ const NO_RECORD = {
   hash: null,
   applied: null,
   ledger: null,
-  closedAt: null,
   resultCode: null,
   contractError: null,
   feeCharged: null,
@@ -88,7 +88,7 @@ const endTransfer = statement('end_transfer', getTableColumns(transfers), (db) =
     .update(transfers)
     .set({
       ...assignments('status', 'hash', 'applied', 'ledger', 'resultCode', 'contractError', 'feeCharged'),
-      appliedAt: sql`to_timestamp(${sql.placeholder('closedAt')})`,
+      appliedAt: sql`${sql.placeholder('appliedAt')}::timestamptz`,
       settledAt: sql`${sql.placeholder('settledAt')}::timestamptz`,
     })
     .where(eq(transfers.id, sql.placeholder('id')))

@@ -193,7 +193,7 @@ async function verifyAndRecord(
   }
 }
 
-/** What the ledger shows of a transaction: it may be recorded, the client has submitted it, or a twin was recorded. */
+/** What the ledger shows of a transaction: it may be recorded, the client has submitted it, or another request has recorded it. */
 type Verified = { recordedLedger: number; latestLedger: number } | { applied: LedgerRecord } | Sponsored
 
 /** Verifies a transaction against the ledger. Resolves to a `doubt` if a response is too old to rely on. */

@@ -27,7 +27,7 @@ type SubmitOptions = { innerHash: string; isNew: boolean; waitMs: number }
 interface TrackOptions extends WaitOptions {
   /**
    * `requested`: the next round looks them up even if a process has done so in this ledger, and ends the wait.
-   * `untracked`: those that this process tracks already are passed over. Both begin the next round now.
+   * `untracked`: those that this process tracks already are skipped. Both begin the next round now.
    */
   lookUp?: 'requested' | 'untracked'
 }
@@ -183,7 +183,7 @@ async function lookUpOpen(
   const isWalked = recent.length > 1 && (await walk(recent))
   const [probe] = open
   if (probe && !isWalked) {
-    tracked.set(probe.transfer.id, rounds)
+    if (tracked.has(probe.transfer.id)) tracked.set(probe.transfer.id, rounds)
     const record = await lookUpProbe(tracking, probe)
     if (record && (await attempt(probe.transfer.id, () => lookUpOne(tracking, probe, record)))) done.add(probe)
     const others = recent.length > 1 ? [] : findRecent()
@@ -194,7 +194,7 @@ async function lookUpOpen(
     .filter((one) => !done.has(one) && (isRequested(one) || lookedUpIn(recency, one) < latest))
     .toSorted((one, other) => Number(isRequested(other)) - Number(isRequested(one)))
   const rest = due.slice(0, MOST)
-  for (const { transfer } of rest) tracked.set(transfer.id, rounds)
+  for (const { transfer } of rest) if (tracked.has(transfer.id)) tracked.set(transfer.id, rounds)
   await Promise.all(rest.map((one) => attempt(one.transfer.id, () => lookUpOne(tracking, one))))
   return new Set(due.slice(MOST).map(({ transfer }) => transfer.id))
 }

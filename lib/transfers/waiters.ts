@@ -9,7 +9,7 @@ export type Outcome =
   | { kind: 'open' }
 
 export interface WaitOptions {
-  /** how long the caller waits at most (ms) */
+  /** the maximum wait (ms) */
   waitMs: number
   /** the caller's envelope, as it was when the wait began: its refusal by the network ends the wait, too */
   envelope?: Envelope | undefined

@@ -13,7 +13,7 @@ setInterval(() => nodeModule.flushCompileCache?.(), 2_000).unref()
 
 /**
  * The SDK consists of 600 files. Its package also has all of them in one, with the same exports, which loads in a tenth
- * of the time. Another package's nested SDK stays as it is.
+ * of the time. Another package's nested SDK stays as it is, as do bundles and the images, which load the other files.
  */
 function bundledSdk(url) {
   if (!ENTRY.test(url) || url.indexOf('/node_modules/') !== url.lastIndexOf('/node_modules/')) return undefined
