@@ -35,7 +35,7 @@ export default defineConfig({
     // One process loads modules and compiles PGlite once, not once per file. Each file restores the globals it changes.
     isolate: false,
     // More workers than cores: some of the time is spent waiting for ledgers to close. Each worker loads everything anew.
-    maxWorkers: 5,
+    maxWorkers: 6,
     sequence: { sequencer: SlowFirst },
     silent: 'passed-only',
     env: {

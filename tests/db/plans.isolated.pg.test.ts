@@ -62,6 +62,12 @@ beforeAll(async () => {
   await explainAll(database.url)
   const db = await service.running.database()
   collected = collectPlans((db as unknown as { $client: Pool }).$client)
+  // The service may still use a connection that was just ended.
+  const isExplained = async () => {
+    await service.ask('GET', '/me', { session })
+    return collected.take().plans > 0
+  }
+  await vi.waitUntil(isExplained, { timeout: 300_000 })
   const { operator } = service.running.settings
   if (!operator) throw new Error('the dashboard is closed')
   jar.set('operator-3000', { value: await mintOperatorSession(operator, 'Ada', new Date()) })
