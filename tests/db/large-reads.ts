@@ -14,7 +14,6 @@ const OF_ONE_ORGANISATION = [
   // the search for a part of a name
   '"contractors"."name"::text ilike',
   // the payouts of a batch, and its tabs
-  '("payouts"."organisation" = $1 and "payouts"."batch" = $2)',
   'select "status", count(*) from "payouts"',
   'select "payouts"."id", "payouts"."sequence"',
   // the items of runs

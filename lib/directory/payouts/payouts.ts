@@ -1,6 +1,7 @@
-import { and, eq, gte, inArray, lt } from 'drizzle-orm'
+import { and, eq, exists, gte, inArray, lt } from 'drizzle-orm'
 import { z } from 'zod'
-import { PAYOUT_STATUSES, payouts } from '#drizzle/schema/directory.ts'
+import { batches, PAYOUT_STATUSES, payouts } from '#drizzle/schema/directory.ts'
+import type { Database } from '#lib/db/connection.ts'
 import { cutPage, type Page, type Position, pageQuery, pageRequest, rowsToRead } from '#lib/db/paging.ts'
 import type { UserContext } from '../context.ts'
 import { isId } from '../ids.ts'
@@ -93,14 +94,27 @@ export async function listPayouts(
     to && lt(payouts.createdAt, to),
   )
   const isReceived = inArray(payouts.contractor, contractors)
+  const readMade = ({ id }: { id: string }) =>
+    batchId === undefined
+      ? LIST.readOwn(db, id, filter, page)
+      : LIST.readWhere(db, id, and(isBatchOf(db, id, batchId), filter), page)
   // One query for each role, so that each can use an index.
   const lists = await Promise.all([
-    organisation ? LIST.readOwn(db, organisation.id, filter, page) : [],
+    organisation ? readMade(organisation) : [],
     contractors[0] ? LIST.readWhere(db, organisation?.id ?? contractors[0], and(isReceived, filter), page) : [],
   ])
   const rows = lists.every(({ length }) => length > 0) ? merge(lists.flat()) : lists.flat()
   const { items, next } = cutPage(rows.slice(0, rowsToRead(page)), page)
   return { items: items.map(presentPayout), next }
+}
+
+/**
+ * The condition that a batch belongs to an organisation, which is checked once. With the organisation of each payout, the
+ * planner would walk the organisation's newest payouts to find an old batch.
+ */
+function isBatchOf(db: Database, organisation: string, batch: string) {
+  const isIt = and(eq(batches.id, batch), eq(batches.organisation, organisation))
+  return exists(db.select({ id: batches.id }).from(batches).where(isIt))
 }
 
 /** Merges lists, newest first. A payout is in both if the employer is also the contractor. */
