@@ -7,7 +7,7 @@ const day = (ago: number) => new Date(Date.now() - ago * DAY_MS).toISOString().s
 /** A place near the end of a list by time, and of one by sequence. */
 const [LAST, LAST_ENTRY] = [writeCursor([Date.now() - 89.9 * DAY_MS, 1]), writeCursor([0, 200])]
 
-/** Every read of the API, the pages, the first chunk of the files, and the chores. */
+/** Every read of the API but those that ask the ledger, the pages, the first chunk of the files, and the chores. */
 export const REQUESTS: readonly (readonly [caller: Caller, path: string, mostTimes?: number])[] = [
   ...[
     '/me',
@@ -31,7 +31,6 @@ export const REQUESTS: readonly (readonly [caller: Caller, path: string, mostTim
     '/batches/{largeBatch}?limit=100',
     '/payouts?limit=100&status=paid',
     '/payouts?limit=100&batchId={largeBatch}',
-    '/relay',
   ].map((path) => ['large employer', `/api${path}`, Number.POSITIVE_INFINITY] as const),
   ['token', '/api/metrics'],
   ...[
