@@ -39,6 +39,9 @@ afterAll(async () => {
  */
 const [HISTORY, CLOSE_MS] = [100, 1000]
 
+/** Some thirty commands, nine of them with real proofs, take minutes on a machine that is busy with much else. */
+const LONGEST_JOURNEY_MS = 30 * 60_000
+
 /** The embedded defaults, on separate ports. The RPC drops the first payments during the journey. */
 function variables(): Record<string, string> {
   return {
@@ -72,7 +75,7 @@ function withPassingMonths(script: string[]): string {
   return [readme, `FIRST=$(${health('latestLedger')})`, journey].join('\n')
 }
 
-test('the shell blocks work as printed', async () => {
+test('the shell blocks work as printed', { timeout: LONGEST_JOURNEY_MS }, async () => {
   const script = testedBlocks('sh')
   expect(script.length).toBeGreaterThan(0)
   // The wallet runs in the project's folder; files written by the commands are elsewhere.
