@@ -69,7 +69,7 @@ export async function measureCrowd(stage: Stage, payers = 100): Promise<Measure[
       ours: cpuMs / payers,
       plain: plain.cpuMs / payers,
       unit: 'ms',
-      goal: 'at most 2x',
+      goal: 'at most 1.4x',
     },
   ]
 }
