@@ -63,7 +63,7 @@ export async function findBatchRun(db: Database, batch: string, now: Date): Prom
 
 const NO_ITEMS = { paid: 0, left: 0, taken: 0, signed: 0, doubted: 0 }
 
-/** Counts the items of a run by channel: those that are paid, and those that have not ended. */
+/** Counts the paid and the unfinished items of a run by channel. */
 async function countItems(db: Database, job: string, now: Date): Promise<Map<string | null, typeof NO_ITEMS>> {
   const { status, spender, doubtedUntil } = batchItems
   const isLeft = inArray(status, OPEN_ITEM)

@@ -130,7 +130,7 @@ export async function runChore(service: Service, name: Chore): Promise<number | 
 
 /** Runs a chore of this process, or a shared one if no process has begun it in this interval. */
 async function runIfDue(service: Service, name: Chore, everyMs: number): Promise<void> {
-  // A process without an archive or a relay key must not claim the round of one that has it.
+  // A process without an archive or a relay key must leave the round to a process that has one.
   if ((name === 'archive' && !service.archive) || (name === 'items' && !service.batch)) return
   try {
     const claim = claimOf(service, name)

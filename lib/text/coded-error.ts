@@ -1,6 +1,6 @@
 /** An error with a closed set of codes. */
 export abstract class CodedError<Code extends string> extends Error {
-  /** The name of the class: a build may shorten the one that JavaScript gives it. */
+  /** The name of the class, written out because a build may shorten it. */
   static readonly className: string
 
   readonly code: Code

@@ -27,7 +27,7 @@ type SubmitOptions = { innerHash: string; isNew: boolean; waitMs: number }
 interface TrackOptions extends WaitOptions {
   /**
    * `requested`: the next round looks them up even if a process has done so in this ledger, and ends the wait.
-   * `untracked`: those that this process tracks already are skipped. Both begin the next round now.
+   * `untracked`: skips the transfers that this process already tracks. Both begin the next round now.
    */
   lookUp?: 'requested' | 'untracked'
 }
@@ -137,7 +137,7 @@ async function runRound(tracking: Tracking): Promise<void> {
   }
 }
 
-/** The tracked transfers that are open, in the order of their next lookup. Those that have ended are forgotten. */
+/** Reads the open tracked transfers, in the order of their next lookup, and stops tracking the settled ones. */
 async function readOpen(tracking: Tracking): Promise<RecordedTransfer[]> {
   const { database, tracked, submitting, waiters } = tracking
   // Transfers that are tracked while the rows are read wait for the next round.
@@ -199,7 +199,7 @@ async function lookUpOpen(
   return new Set(due.slice(MOST).map(({ transfer }) => transfer.id))
 }
 
-/** Looks transfers up in the pages of the ledgers, and adds those that need no separate lookup to `done`. */
+/** Looks transfers up in the pages of the ledgers. Adds each transfer that needs no separate lookup to `done`. */
 async function lookUpMany(tracking: Tracking, recent: RecordedTransfer[], done: Set<RecordedTransfer>): Promise<void> {
   const { records, absent, due, ledger } = await lookUpInPages(tracking, recent)
   for (const one of [...records.keys(), ...absent]) done.add(one)

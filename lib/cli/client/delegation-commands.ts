@@ -57,7 +57,7 @@ export const DELEGATION_OPTIONS = {
   revoke: { type: 'boolean' },
 } as const
 
-/** The values of these options, and of those that all commands share. */
+/** The values of these options and of the shared ones. */
 type Given = Values<typeof DELEGATION_OPTIONS> &
   Values<typeof NETWORK_OPTIONS> & { amount?: string | undefined; service: string }
 
