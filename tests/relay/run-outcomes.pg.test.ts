@@ -96,16 +96,25 @@ test('skips a payout that is canceled while it is queued', async () => {
   expect(await quotaOf(service, employer.address)).toMatchObject({ count: 1, held: 0n })
 })
 
-/** Does `work` once, while the sponsor reads the channel's account for the item that is signed. */
-function onceSigned(batch: RunBatch, work: () => Promise<unknown>) {
-  let working: Promise<unknown> | undefined
-  return async ({ method }: { method: string }): Promise<Fault> => {
-    if (method !== 'getLedgerEntries') return 'pass'
-    if (!working && (await runs.itemsOf(batch))[0]?.status !== 'signed') return 'pass'
-    // Every reading waits: any of them may be the sponsor's.
-    working ??= Promise.resolve().then(work)
-    await working
-    return 'pass'
+const isSigned = async (batch: RunBatch) => (await runs.itemsOf(batch))[0]?.status === 'signed'
+
+/** Starts a relay with `start`, and works after it has signed the payment of a batch and before it records the transfer. */
+async function betweenSignatureAndRecord<Started>(
+  batch: RunBatch,
+  start: () => Promise<Started>,
+  work: (relay: Started) => Promise<unknown>,
+): Promise<Started> {
+  const holder = new Client({ connectionString: service.database.url })
+  await holder.connect()
+  try {
+    await holder.query('BEGIN')
+    await holder.query('LOCK TABLE transfers IN EXCLUSIVE MODE')
+    const relay = await start()
+    await vi.waitUntil(() => isSigned(batch), { timeout: 300_000 })
+    await work(relay)
+    return relay
+  } finally {
+    await holder.end()
   }
 }
 
@@ -115,11 +124,12 @@ test('drops a signed envelope whose payout is canceled before it is recorded', a
   await runs.delegate(employer, 1n)
   const [payout] = batch.payouts
   if (!payout) throw new Error('no payout')
-  service.ledger.proxy.rule(
-    onceSigned(batch, async () => expect(await runs.cancel(batch, payout)).toMatchObject({ status: 200 })),
-  )
   await runs.run(batch)
-  await using _relay = await service.relay()
+  await using _relay = await betweenSignatureAndRecord(
+    batch,
+    () => service.relay(),
+    async () => expect(await runs.cancel(batch, payout)).toMatchObject({ status: 200 }),
+  )
   await runs.ended(batch)
   expect(await runs.itemsOf(batch)).toMatchObject([{ status: 'skipped', hash: null }])
   expect(await runs.received(batch)).toEqual([0n])
@@ -134,15 +144,11 @@ test('records a payment that the ledger applied although its payout was canceled
   if (!payout) throw new Error('no payout')
   await runs.run(batch)
   // The first relay is killed between its signature and the record. The transaction reaches the ledger all the same.
-  const isSigned = async () => (await runs.itemsOf(batch))[0]?.status === 'signed'
-  const holder = new Client({ connectionString: service.database.url })
-  await holder.connect()
-  await holder.query('BEGIN')
-  await holder.query('LOCK TABLE transfers IN EXCLUSIVE MODE')
-  const child = await startChild(service.variables)
-  await vi.waitUntil(isSigned, { timeout: 300_000 })
-  await child.kill()
-  await holder.end()
+  await betweenSignatureAndRecord(
+    batch,
+    () => startChild(service.variables),
+    (child) => child.kill(),
+  )
   await expireHeartbeats(service.db)
   const [signed] = await runs.itemsOf(batch)
   await sendAndWait(service.ledger.network, signed?.signedXdr ?? '')
@@ -172,9 +178,12 @@ test('retries an unpaid payout whose claim was refused', async () => {
   const setAddress = (address: string | undefined) =>
     service.db.update(payoutRows).set({ address }).where(eq(payoutRows.id, payout.id))
   // No claim fits for a moment, as while another transfer has the payout.
-  service.ledger.proxy.rule(onceSigned(batch, () => setAddress(employer.address)))
   await runs.run(batch)
-  await using _relay = await service.relay({ times: { ...SHORT_TIMES, lag: 2 } })
+  await using _relay = await betweenSignatureAndRecord(
+    batch,
+    () => service.relay({ times: { ...SHORT_TIMES, lag: 2 } }),
+    () => setAddress(employer.address),
+  )
   await vi.waitUntil(async () => (await runs.itemsOf(batch)).some((item) => item.doubtedLedger !== null), {
     timeout: 300_000,
     interval: 20,
