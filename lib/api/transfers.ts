@@ -27,7 +27,7 @@ export function requirePayer(session: Session): string {
 export const signedRequest = bodyWith('signedXDR', 'the signed inner transaction, base64 XDR')
 
 const transferRequest = signedRequest.extend({
-  payoutId: z.string('payoutId must be a string').optional().meta({
+  payoutId: z.string('must be a string').optional().meta({
     description: 'the payout that the transfer pays; without it, the service finds one that fits',
     'x-extension': true,
   }),

@@ -54,12 +54,12 @@ export const archiveHealthShape = z.object({
 const LAST_LEDGER = 2 ** 31 - 1
 
 /** A ledger number in a query. */
-const ledger = (name: string, description: string) =>
+const ledger = (description: string) =>
   z
     .string()
-    .regex(/^[1-9]\d{0,9}$/, `${name} must be a ledger number`)
+    .regex(/^[1-9]\d{0,9}$/, 'must be a ledger number')
     .transform(Number)
-    .refine((sequence) => sequence <= LAST_LEDGER, `${name} must be a ledger number`)
+    .refine((sequence) => sequence <= LAST_LEDGER, 'must be a ledger number')
     .optional()
     .meta({ description, type: 'integer', minimum: 1, maximum: LAST_LEDGER })
 
@@ -68,20 +68,20 @@ const LAST_TOID = 2n ** 63n
 const generation = z.string().optional().meta({ description: 'the generation that the caller expects, from `/health`' })
 
 const rangeFields = {
-  from_ledger: ledger('from_ledger', 'the first ledger; by default the first of the archive'),
-  to_ledger: ledger('to_ledger', 'the last ledger; by default the last of the archive'),
+  from_ledger: ledger('the first ledger; by default the first of the archive'),
+  to_ledger: ledger('the last ledger; by default the last of the archive'),
   cursor: z
     .string()
     // Without abort, the next check would run on any text, and BigInt would throw.
-    .regex(/^\d{19}-\d{10}$/, { error: 'cursor must come from an earlier page', abort: true })
-    .refine((cursor) => BigInt(cursor.slice(0, 19)) < LAST_TOID, 'cursor must come from an earlier page')
+    .regex(/^\d{19}-\d{10}$/, { error: 'must come from an earlier page', abort: true })
+    .refine((cursor) => BigInt(cursor.slice(0, 19)) < LAST_TOID, 'must come from an earlier page')
     .optional()
     .meta({ description: '`cursor` of the previous page' }),
   limit: z
     .string()
-    .regex(/^[1-9]\d{0,3}$/, `limit must be 1 to ${MAX_PAGE}`)
+    .regex(/^[1-9]\d{0,3}$/, `must be 1 to ${MAX_PAGE}`)
     .transform(Number)
-    .refine((limit) => limit <= MAX_PAGE, `limit must be 1 to ${MAX_PAGE}`)
+    .refine((limit) => limit <= MAX_PAGE, `must be 1 to ${MAX_PAGE}`)
     .optional()
     .meta({ description: 'how many at most', type: 'integer', minimum: 1, maximum: MAX_PAGE }),
   generation,
@@ -92,7 +92,7 @@ export const accountQuery = z.object({
   ...rangeFields,
   types: z
     .string()
-    .regex(/^[a-z_]{1,32}(,[a-z_]{1,32}){0,19}$/, 'types must be event names, separated by commas')
+    .regex(/^[a-z_]{1,32}(,[a-z_]{1,32}){0,19}$/, 'must be event names, separated by commas')
     .transform((names) => names.split(','))
     .optional()
     .meta({ description: 'only events of these names, separated by commas' }),
@@ -101,7 +101,7 @@ export const tokenQuery = z.object({
   ...rangeFields,
   tx_hash: z
     .string()
-    .regex(/^[0-9a-f]{64}$/, 'tx_hash must be 64 hex digits')
+    .regex(/^[0-9a-f]{64}$/, 'must be 64 hex digits')
     .optional()
     .meta({ description: 'return all events of this transaction' }),
 })
@@ -109,11 +109,11 @@ export const registryQuery = z.object({
   ...rangeFields,
   registry: z
     .string()
-    .regex(/^C[A-Z2-7]{55}$/, 'registry must be a contract')
+    .regex(/^C[A-Z2-7]{55}$/, 'must be a contract')
     .optional()
     .meta({ description: 'only events of this registry, and `complete` about it alone' }),
 })
 export const checkpointQuery = z.object({
-  at_ledger: ledger('at_ledger', 'as of this ledger; by default the last of the archive'),
+  at_ledger: ledger('as of this ledger; by default the last of the archive'),
   generation,
 })

@@ -32,9 +32,9 @@ export interface Page<Item> {
 export const pageQuery = z.object({
   limit: z
     .string()
-    .regex(/^[1-9]\d{0,2}$/, `limit must be 1 to ${LARGEST_PAGE}`)
+    .regex(/^[1-9]\d{0,2}$/, `must be 1 to ${LARGEST_PAGE}`)
     .transform(Number)
-    .refine((limit) => limit <= LARGEST_PAGE, `limit must be 1 to ${LARGEST_PAGE}`)
+    .refine((limit) => limit <= LARGEST_PAGE, `must be 1 to ${LARGEST_PAGE}`)
     .optional()
     .meta({
       description: 'the maximum number of records',
@@ -45,14 +45,14 @@ export const pageQuery = z.object({
     }),
   cursor: z
     .string()
-    .max(100, 'cursor must come from the Link header of an earlier page')
+    .max(100, 'must come from the Link header of an earlier page')
     .transform((text, context) => position(text) ?? refuseCursor(context))
     .optional()
     .meta({ description: 'where to continue: from the Link header of the previous page', 'x-extension': true }),
 })
 
 function refuseCursor(context: z.RefinementCtx): never {
-  context.addIssue('cursor must come from the Link header of an earlier page')
+  context.addIssue('must come from the Link header of an earlier page')
   return z.NEVER
 }
 

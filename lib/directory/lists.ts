@@ -22,13 +22,13 @@ import { type Row, rowsOf } from '#lib/db/rows.ts'
 export function listQuery<const Statuses extends readonly [string, ...string[]]>(statuses: Statuses, fields: string) {
   return pageQuery.extend({
     status: z
-      .enum(statuses, `status must be one of ${statuses.join(', ')}`)
+      .enum(statuses, `must be one of ${statuses.join(', ')}`)
       .optional()
       .meta({ description: 'only records with this status', 'x-extension': true }),
     q: z
       .string()
-      .max(200, 'q must have at most 200 characters')
-      .refine((text) => !/\p{Cc}/u.test(text) && text.isWellFormed(), 'q must not contain control characters')
+      .max(200, 'must have at most 200 characters')
+      .refine((text) => !/\p{Cc}/u.test(text) && text.isWellFormed(), 'must not contain control characters')
       .optional()
       .meta({ description: `only records whose ${fields} contains this text, in any case`, 'x-extension': true }),
   })

@@ -19,7 +19,7 @@ import {
 import { actorOf, admitUser, findPendingInvite, type User } from './users.ts'
 
 /** The body of PATCH /me. */
-export const meChanges = z.object({ orgName: plainText('orgName', 200) })
+export const meChanges = z.object({ orgName: plainText(200) })
 
 export const meShape = z.object({
   sub: z.string(),
@@ -73,12 +73,12 @@ export async function nameOrganisation(context: UserContext, name: string): Prom
   return await admitUser(context, identity)
 }
 
-const INVALID = 'session must be a valid session'
+const INVALID = 'must be a valid session'
 
 /** The body of POST /me/identities. */
 export const otherIdentity = z.object({
   session: z
-    .string({ error: absentOr('session', 'must be a valid session') })
+    .string({ error: absentOr(INVALID) })
     .min(1, INVALID)
     .meta({ description: 'a session of the same person’s other identity' }),
 })
@@ -89,7 +89,7 @@ export async function verifyOtherSession(settings: SessionSettings, token: strin
     return await verifySession(settings, token, now)
   } catch (cause) {
     if (!(cause instanceof Refusal)) throw cause
-    throw new Refusal('session-invalid', INVALID, { cause })
+    throw new Refusal('session-invalid', `session ${INVALID}`, { cause })
   }
 }
 

@@ -10,17 +10,12 @@ export function parse<Schema extends z.ZodType>(schema: Schema, value: unknown):
   if (parsed.success) return parsed.data
   const [issue] = parsed.error.issues
   if (!issue) throw parsed.error
-  throw new Refusal(codeOf(issue), messageOf(issue), fieldsOf(parsed.error))
+  throw new Refusal(codeOf(issue), describeIssue(issue), fieldsOf(parsed.error))
 }
 
-/** The message of an issue. It names the field, unless the schema's message already does. */
-function messageOf({ path, message }: z.core.$ZodIssue): string {
-  const field = path.join('.')
-  const isNamed = [field, String(path[0])].some((name) => message.startsWith(`${name} `))
-  if (path.length === 0 || isNamed) return message
-  const last = `${String(path.at(-1))} `
-  return `${field} ${message.startsWith(last) ? message.slice(last.length) : message}`
-}
+/** The message of an issue after the name of its field, which the messages of schemas leave out. */
+export const describeIssue = ({ path, message }: z.core.$ZodIssue): string =>
+  path.length === 0 ? message : `${path.join('.')} ${message}`
 
 /** A body can have ten thousand bad fields. */
 const MOST_FIELDS = 100
@@ -30,7 +25,7 @@ function fieldsOf({ issues }: z.ZodError): { fields?: FieldProblem[]; fieldsOmit
   const messages = new Map<string, string>()
   for (const issue of issues) {
     const path = issue.path.join('.')
-    if (path !== '' && !messages.has(path)) messages.set(path, messageOf(issue))
+    if (path !== '' && !messages.has(path)) messages.set(path, describeIssue(issue))
   }
   if (messages.size < 2) return {}
   const fields = [...messages].slice(0, MOST_FIELDS).map(([path, message]) => ({ path, message }))

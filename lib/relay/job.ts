@@ -12,7 +12,9 @@ import { Refusal } from '#lib/refusal/refusal.ts'
 import type { ItemQueue } from './queue.ts'
 import { sealAmount } from './sealing.ts'
 
-const RULE = 'amounts must be 1–10 positive integers'
+const AMOUNTS = z.array(z.int().positive()).min(1).max(10)
+const { $schema: _, ...AMOUNTS_SCHEMA } = z.toJSONSchema(AMOUNTS)
+const RULE = 'must be 1–10 positive integers'
 
 /** Base units of the default batch. */
 const DEFAULT_AMOUNTS = [1_0000000, 2_0000000, 3_0000000]
@@ -21,13 +23,11 @@ const DEFAULT_AMOUNTS = [1_0000000, 2_0000000, 3_0000000]
 export const batchRequest = z.object(
   {
     amounts: z
-      .array(z.number(RULE).int(RULE).positive(RULE), RULE)
-      .min(1, RULE)
-      .max(10, RULE)
-      .default(DEFAULT_AMOUNTS)
-      .meta({ description: 'base units of each transfer' }),
+      .custom<number[]>((value) => AMOUNTS.safeParse(value).success, RULE)
+      .meta({ ...AMOUNTS_SCHEMA, description: 'base units of each transfer' })
+      .default(DEFAULT_AMOUNTS),
   },
-  RULE,
+  `amounts ${RULE}`,
 )
 
 /** The context of starting jobs: the relays' public key, and their queue. */

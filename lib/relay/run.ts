@@ -26,8 +26,8 @@ import { findBusyChannels, judgeChannels, ledgersPerPayout, requireNoneMoved } f
 
 /** The body of POST /batches/{id}/run. */
 export const runRequest = z.object({
-  signature: plainText('signature', 200).refine((text) => Buffer.from(text, 'base64').length === 64, {
-    error: absentOr('signature', 'must be 64 bytes in base64'),
+  signature: plainText(200).refine((text) => Buffer.from(text, 'base64').length === 64, {
+    error: absentOr('must be 64 bytes in base64'),
   }),
 })
 

@@ -62,23 +62,22 @@ export function problemOf(text: unknown, most: number): TextProblem | undefined 
   return text.trim() === '' ? 'required' : undefined
 }
 
-/** The message for each problem. None contains the text. */
-export const textMessages = <const Name extends string, const Most extends number>(name: Name, most: Most) =>
+/** The message for each problem, without the name of the field. None contains the text. */
+export const textMessages = <const Most extends number>(most: Most) =>
   ({
-    required: `${name} required`,
-    'too-long': `${name} must have at most ${most} characters`,
-    'control-characters': `${name} must not contain control characters`,
-    'secret-seed': `${name} must not contain a secret seed`,
+    required: 'required',
+    'too-long': `must have at most ${most} characters`,
+    'control-characters': 'must not contain control characters',
+    'secret-seed': 'must not contain a secret seed',
   }) as const satisfies Record<TextProblem, string>
 
 /**
  * A field of plain text: any script, no control characters, no secret seed, at most `most` characters (code points).
- * @param name the name of the field in error messages
  */
-export function plainText(name: string, most: number) {
-  const messages = textMessages(name, most)
+export function plainText(most: number) {
+  const messages = textMessages(most)
   return z
-    .string({ error: absentOr(name, 'must be a string') })
+    .string({ error: absentOr('must be a string') })
     .superRefine((text, context) => {
       const problem = problemOf(text, most)
       if (problem)
@@ -89,16 +88,13 @@ export function plainText(name: string, most: number) {
 
 /** A body whose field `name` is a text that its handler understands, such as a token. */
 export function bodyWith<const Name extends string>(name: Name, description: string) {
-  const message = `${name} required`
-  const field = z.string(message).min(1, message).meta({ description })
-  return z.object({ [name]: field } as Record<Name, typeof field>, message)
+  const field = z.string('required').min(1, 'required').meta({ description })
+  return z.object({ [name]: field } as Record<Name, typeof field>, `${name} required`)
 }
 
-/**
- * The message for a field: `<name> required` if it is absent, `<name> <problem>` if its value has the wrong type.
- */
-export function absentOr(name: string, problem: string) {
-  return (issue: { input?: unknown }): string => `${name} ${issue.input === undefined ? 'required' : problem}`
+/** The message for a field: `required` if it is absent, `problem` if its value has the wrong type. */
+export function absentOr(problem: string) {
+  return (issue: { input?: unknown }): string => (issue.input === undefined ? 'required' : problem)
 }
 
 const ADDRESS = /^[^\s@\p{Cc}<>()[\]\\,;:"]+@[^\s@\p{Cc}<>()[\]\\,;:"]+$/u
@@ -112,9 +108,9 @@ export function isEmail(text: string): boolean {
 }
 
 export const emailField = z
-  .string('email must be a string')
-  .refine(isEmail, { error: 'email must be an email address', abort: true })
-  .refine((text) => !containsSecretSeed(text), 'email must not contain a secret seed')
+  .string('must be a string')
+  .refine(isEmail, { error: 'must be an email address', abort: true })
+  .refine((text) => !containsSecretSeed(text), 'must not contain a secret seed')
 
 /** Normalizes an email for uniqueness checks. */
 export function foldEmail(email: string): string {

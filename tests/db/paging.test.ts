@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest'
 import { cursorOf, pageQuery } from '#lib/db/paging.ts'
+import { describeIssue } from '#lib/http/parsing.ts'
 
-const problem = (query: Record<string, string>) => pageQuery.safeParse(query).error?.issues[0]?.message
+const problem = (query: Record<string, string>) => pageQuery.safeParse(query).error?.issues.map(describeIssue)[0]
 const encode = (text: string) => Buffer.from(text).toString('base64url')
 
 test.each(['0', '501', '-1', '1e2', '2.5', 'many', '1000'])('rejects the limit %s', (limit) => {

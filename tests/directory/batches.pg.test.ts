@@ -161,7 +161,7 @@ describe('POST /batches/{id}/instructions', () => {
     ['no instructions', {}, 'instructions required'],
     ['not a list', { instructions: {} }, 'instructions must be a list'],
     ['more than 4,000', { instructions: Array(4_001).fill(0) }, 'instructions must be at most 4,000'],
-    ['a row that is not an object', { instructions: ['x'] }, 'instructions must be objects'],
+    ['a row that is not an object', { instructions: ['x'] }, 'instructions.0 must be an object'],
     ['no contractorId', { instructions: [{ encryptedAmount: 'x' }] }, 'instructions.0.contractorId required'],
     ['a number as contractor id', { instructions: [sealed(7)] }, 'instructions.0.contractorId must be a string'],
     [

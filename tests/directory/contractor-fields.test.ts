@@ -2,10 +2,11 @@ import { StrKey } from '@stellar/stellar-sdk'
 import { describe, expect, test } from 'vitest'
 import type { z } from 'zod'
 import { contractorChanges, contractorRow, contractorRows, newContractor } from '#lib/directory/contractors/schema.ts'
+import { describeIssue } from '#lib/http/parsing.ts'
 import { accountOf } from '../support/directory.ts'
 
 /** tests/text covers names and email addresses. */
-const problem = (schema: z.ZodType, value: unknown) => schema.safeParse(value).error?.issues[0]?.message
+const problem = (schema: z.ZodType, value: unknown) => schema.safeParse(value).error?.issues.map(describeIssue)[0]
 
 const contract = StrKey.encodeContract(new Uint8Array(32).fill(9))
 // A muxed address and a secret seed: each valid in its own way.

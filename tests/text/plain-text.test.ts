@@ -44,7 +44,7 @@ const problem = (field: ReturnType<typeof plainText> | typeof emailField, value:
 const seed = seedOf(3)
 
 describe('a field of plain text', () => {
-  const name = plainText('name', 200)
+  const name = plainText(200)
 
   test.each([
     'Åsa Öström · محمد علي · יוסי כהן · आर्या शर्मा · สมชาย ใจดี · 李小龍 · 김민준 · ნინო · አበበ',
@@ -58,20 +58,20 @@ describe('a field of plain text', () => {
   })
 
   test.each<[string, unknown[]]>([
-    ['name required', [undefined, '', ' \u00a0\u2003']],
-    ['name must be a string', [null, 7, ['Ann'], {}]],
-    ['name must have at most 200 characters', ['x'.repeat(201), '𐍈'.repeat(201), 'x'.repeat(10_000)]],
-    ['name must not contain control characters', ['A\u0000', 'A\nnn', 'A\tn', 'A\u0007', 'A\u0085nn', 'A\ud800nn']],
-    ['name must not contain a secret seed', [seed, `my key is ${seed}!`, `SSA${seed}A`, seed.toLowerCase()]],
+    ['required', [undefined, '', ' \u00a0\u2003']],
+    ['must be a string', [null, 7, ['Ann'], {}]],
+    ['must have at most 200 characters', ['x'.repeat(201), '𐍈'.repeat(201), 'x'.repeat(10_000)]],
+    ['must not contain control characters', ['A\u0000', 'A\nnn', 'A\tn', 'A\u0007', 'A\u0085nn', 'A\ud800nn']],
+    ['must not contain a secret seed', [seed, `my key is ${seed}!`, `SSA${seed}A`, seed.toLowerCase()]],
   ])('refuses: %s', (reason, values) => {
     expect(values.map((value) => problem(name, value))).toEqual(values.map(() => reason))
   })
 })
 
 test.each<[string, unknown[]]>([
-  ['email must be a string', [7, null, {}]],
+  ['must be a string', [7, null, {}]],
   [
-    'email must be an email address',
+    'must be an email address',
     [
       ...['', 'ann', 'ann@', 'a@b@c.example', 'a@b.example, c@d.example', 'a,b@c.example', 'Ann <a@b.example>', seed],
       ...['a@b.example\r\nBcc: c@d.example', `${'a'.repeat(250)}@b.example`],
@@ -79,7 +79,7 @@ test.each<[string, unknown[]]>([
       ...['\u212aen@b.example', 'ａnn@b.example', 'ﬁn@b.example', 'e\u0301mile@b.example'],
     ],
   ],
-  ['email must not contain a secret seed', [`${seed}@b.example`]],
+  ['must not contain a secret seed', [`${seed}@b.example`]],
 ])('accepts the email %s', (reason, values) => {
   expect(values.map((value) => problem(emailField, value))).toEqual(values.map(() => reason))
 })

@@ -23,14 +23,14 @@ export type Action = (typeof ACTIONS)[number]
 const CONDITIONS = Object.keys(ACKNOWLEDGEABLE) as [AcknowledgeableCondition]
 
 export const ACTION_FORM = z.object({
-  action: z.enum(ACTIONS, 'unknown action'),
+  action: z.enum(ACTIONS, 'must be one of the actions'),
   /** the id of the record, or the address of the channel */
-  subject: z.string('subject required').min(1, 'subject required').max(100, 'subject too long'),
-  note: z.union([z.literal(''), plainText('note', 200)]).default(''),
+  subject: z.string('required').min(1, 'required').max(100, 'too long'),
+  note: z.union([z.literal(''), plainText(200)]).default(''),
   back: z.string().default(''),
   /** of `acknowledge`: the condition, and the last event that the page showed */
-  condition: z.enum(CONDITIONS, 'unknown condition').optional(),
-  seen: z.iso.datetime('seen must be a time').optional(),
+  condition: z.enum(CONDITIONS, 'must be one of the conditions').optional(),
+  seen: z.iso.datetime('must be a time').optional(),
 })
 
 type ActionInput = z.output<typeof ACTION_FORM>

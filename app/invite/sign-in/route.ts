@@ -17,7 +17,7 @@ import { type InviteSignIn, keepSignIn, takeSignIn } from '../sign-in-cookie.ts'
 
 const BODY = z.object(
   {
-    token: z.string('token required').min(1, 'token required').max(200),
+    token: z.string('required').min(1, 'required').max(200),
     /** to choose another account, even if the browser is signed in at the provider */
     choosesAccount: z.boolean().default(false),
     /** the session of the wallet to add to a contractor that has accepted; without it, the invite is accepted */

@@ -22,7 +22,7 @@ const form = z.object({
 })
 
 /** Who the operator is, for the audit log. */
-const NAME = plainText('name', 40)
+const NAME = plainText(40)
 
 /**
  * Signs in the operator if the password is right. Otherwise redirects to the page, which shows the reason. For form

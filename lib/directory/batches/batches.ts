@@ -19,7 +19,7 @@ import { PAYOUT_COLUMNS, type Payout, payoutShape, presentPayout } from '../payo
 import type { Employer } from '../users.ts'
 import { BATCH_MOVES, countPayouts, lockBatches, PAYOUT_MOVES } from './progress.ts'
 
-export const newBatch = z.object({ name: plainText('name', 200) })
+export const newBatch = z.object({ name: plainText(200) })
 
 export const batchShape = z.object({
   id: z.string(),

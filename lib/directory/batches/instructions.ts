@@ -15,14 +15,14 @@ import { batchNotFound, isOwnBatch } from './batches.ts'
 import { countPayouts, lockBatches } from './progress.ts'
 
 const MAX_LENGTH = 4096
-const AMOUNT_REASONS = textMessages('encryptedAmount', MAX_LENGTH)
+const AMOUNT_MESSAGES = textMessages(MAX_LENGTH)
 
 /** Why an instruction did not become a payout. The other instructions of the request still do. */
 const INSTRUCTION_REASONS = [
   'contractor not found',
   'contractor is not ready',
   'contractor already in this batch',
-  ...Object.values(AMOUNT_REASONS),
+  ...Object.values(AMOUNT_MESSAGES).map((message) => `encryptedAmount ${message}` as const),
 ] as const
 type InstructionReason = (typeof INSTRUCTION_REASONS)[number]
 
@@ -40,13 +40,12 @@ export const newInstructions = z.object({
   instructions: z.preprocess(
     (list, context) => {
       if (!Array.isArray(list) || list.length <= MAX_INSTRUCTIONS) return list
-      context.addIssue(`instructions must be at most ${MAX_INSTRUCTIONS.toLocaleString('en')}`)
+      context.addIssue(`must be at most ${MAX_INSTRUCTIONS.toLocaleString('en')}`)
       return z.NEVER
     },
-    z.array(
-      z.object({ contractorId: plainText('contractorId', 100), encryptedAmount }, 'instructions must be objects'),
-      { error: absentOr('instructions', 'must be a list') },
-    ),
+    z.array(z.object({ contractorId: plainText(100), encryptedAmount }, 'must be an object'), {
+      error: absentOr('must be a list'),
+    }),
   ),
 })
 type Instruction = z.output<typeof newInstructions>['instructions'][number]
@@ -119,7 +118,7 @@ async function lockPayees(
 /** Returns the reason to reject an amount, or undefined. */
 function rejectAmount(encryptedAmount: unknown): InstructionReason | undefined {
   const problem = problemOf(encryptedAmount, MAX_LENGTH)
-  return problem && AMOUNT_REASONS[problem]
+  return problem && `encryptedAmount ${AMOUNT_MESSAGES[problem]}`
 }
 
 /** Returns the reason to reject a payee, or undefined. A payee who is already in the batch violates a constraint. */

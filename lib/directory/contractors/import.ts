@@ -4,6 +4,7 @@ import { recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transactFor } from '#lib/db/connection.ts'
 import { ROWS_AT_ONCE } from '#lib/db/parts.ts'
 import { takeTurn } from '#lib/http/fairness.ts'
+import { describeIssue } from '#lib/http/parsing.ts'
 import type { EmployerContext } from '../context.ts'
 import { refuseDissolved } from '../organisations.ts'
 import type { Employer } from '../users.ts'
@@ -60,7 +61,10 @@ interface ValidRow {
 
 function parseRow(value: unknown, row: number): ValidRow | { row: number; input?: undefined; reason: string } {
   const parsed = contractorRow.safeParse(value)
-  if (!parsed.success) return { row, reason: parsed.error.issues[0]?.message ?? 'invalid' }
+  if (!parsed.success) {
+    const [issue] = parsed.error.issues
+    return { row, reason: issue ? describeIssue(issue) : 'invalid' }
+  }
   const { amount, ...fields } = parsed.data
   return { row, input: { ...fields, ...(amount !== undefined && { rate: { amount, currency: 'USDC' } }) } }
 }

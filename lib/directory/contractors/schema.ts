@@ -3,14 +3,14 @@ import { z } from 'zod'
 import { CONTRACTOR_STATUSES, CURRENCIES, contractors } from '#drizzle/schema/directory.ts'
 import { absentOr, emailField, plainText } from '#lib/text/plain-text.ts'
 
-const nameField = plainText('name', 200)
+const nameField = plainText(200)
 
 /** An account or a contract. Muxed addresses (M…) are rejected: they name more than an account. */
 const addressField = z
-  .string('address must be a string')
+  .string('must be a string')
   .refine(
     (text) => StrKey.isValidEd25519PublicKey(text) || StrKey.isValidContract(text),
-    'address must be a ledger address (G… or C…)',
+    'must be a ledger address (G… or C…)',
   )
   .meta({ description: 'ledger address (G… or C…)' })
 
@@ -21,12 +21,12 @@ const RATE_AMOUNT = 'must be a positive decimal with at most 7 decimals'
 const rateField = z.object(
   {
     amount: z
-      .string({ error: absentOr('rate.amount', 'must be a string') })
-      .regex(POSITIVE_DECIMAL, `rate.amount ${RATE_AMOUNT}`)
+      .string({ error: absentOr('must be a string') })
+      .regex(POSITIVE_DECIMAL, RATE_AMOUNT)
       .meta({ description: 'a positive decimal with at most 7 decimals' }),
-    currency: z.enum(CURRENCIES, { error: absentOr('rate.currency', `must be ${CURRENCIES.join(' or ')}`) }),
+    currency: z.enum(CURRENCIES, { error: absentOr(`must be ${CURRENCIES.join(' or ')}`) }),
   },
-  'rate must be an object of amount and currency',
+  'must be an object of amount and currency',
 )
 
 /** An optional field. An empty string and null count as absent, because CSV files and forms send them. */
@@ -50,7 +50,7 @@ export const contractorChanges = z.object({
   email: emailField.nullable().optional(),
   address: addressField.nullable().optional(),
   rate: rateField.nullable().optional(),
-  status: z.enum(CONTRACTOR_STATUSES, `status must be one of ${CONTRACTOR_STATUSES.join(', ')}`).optional(),
+  status: z.enum(CONTRACTOR_STATUSES, `must be one of ${CONTRACTOR_STATUSES.join(', ')}`).optional(),
 })
 export type ContractorChanges = z.output<typeof contractorChanges>
 
@@ -59,11 +59,8 @@ const MOST_ROWS = 2_000
 /** The body of POST /contractors/bulk. Rows are parsed one by one, so an invalid row fails alone. */
 export const contractorRows = z.object({
   rows: z
-    .array(z.unknown(), { error: absentOr('rows', 'must be an array') })
-    .max(
-      MOST_ROWS,
-      `rows must have at most ${MOST_ROWS.toLocaleString('en')} rows; send the others in another request`,
-    ),
+    .array(z.unknown(), { error: absentOr('must be an array') })
+    .max(MOST_ROWS, `must have at most ${MOST_ROWS.toLocaleString('en')} rows; send the others in another request`),
 })
 
 export const contractorRow = z.object(
@@ -73,9 +70,9 @@ export const contractorRow = z.object(
     address: optional(addressField),
     amount: optional(
       z
-        .union([z.number(), z.string()], `amount ${RATE_AMOUNT}`)
+        .union([z.number(), z.string()], RATE_AMOUNT)
         .transform(plainDecimal)
-        .pipe(z.string().regex(POSITIVE_DECIMAL, `amount ${RATE_AMOUNT}`)),
+        .pipe(z.string().regex(POSITIVE_DECIMAL, RATE_AMOUNT)),
     ),
   },
   'row must be an object',

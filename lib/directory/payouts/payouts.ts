@@ -31,26 +31,25 @@ export const payoutsShape = z.object({ payouts: z.array(payoutShape) })
 /** PostgreSQL and ISO 8601 both write these years with four digits. */
 const YEARS = { first: 1, last: 9999 }
 
-const moment = (name: string) =>
-  z
-    .union([z.iso.date(), z.iso.datetime({ offset: true }), z.iso.datetime({ offset: true, precision: -1 })], {
-      error: `${name} must be an ISO 8601 date or date-time`,
-    })
-    .transform((text) => new Date(text))
-    .refine((date) => date.getUTCFullYear() >= YEARS.first && date.getUTCFullYear() <= YEARS.last, {
-      error: `${name} must be an ISO 8601 date or date-time`,
-    })
+const moment = z
+  .union([z.iso.date(), z.iso.datetime({ offset: true }), z.iso.datetime({ offset: true, precision: -1 })], {
+    error: 'must be an ISO 8601 date or date-time',
+  })
+  .transform((text) => new Date(text))
+  .refine((date) => date.getUTCFullYear() >= YEARS.first && date.getUTCFullYear() <= YEARS.last, {
+    error: 'must be an ISO 8601 date or date-time',
+  })
 
 /** `from` is inclusive, `to` exclusive; both limit `createdAt`. */
 export const payoutsQuery = pageQuery.extend({
   batchId: z.string().optional().meta({ description: 'only payouts of this batch' }),
   contractorId: z.string().optional().meta({ description: 'only payouts to this contractor' }),
   status: z
-    .enum(PAYOUT_STATUSES, `status must be one of ${PAYOUT_STATUSES.join(', ')}`)
+    .enum(PAYOUT_STATUSES, `must be one of ${PAYOUT_STATUSES.join(', ')}`)
     .optional()
     .meta({ description: 'only payouts with this status' }),
-  from: moment('from').optional().meta({ description: 'only payouts created at or after this time' }),
-  to: moment('to').optional().meta({ description: 'only payouts created before this time' }),
+  from: moment.optional().meta({ description: 'only payouts created at or after this time' }),
+  to: moment.optional().meta({ description: 'only payouts created before this time' }),
 })
 
 /** The organisations whose payouts a user may see. */

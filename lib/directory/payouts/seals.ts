@@ -17,15 +17,11 @@ import { PAYOUT_COLUMNS, payoutShape, presentPayout } from './payouts.ts'
 /** The body of POST /batches/{id}/seals. */
 export const newSeals = z.object({
   seals: z
-    .array(
-      z.object(
-        { payoutId: plainText('payoutId', 100), encryptedAmount: plainText('encryptedAmount', 4096) },
-        'seals must be objects',
-      ),
-      { error: absentOr('seals', 'must be a list') },
-    )
+    .array(z.object({ payoutId: plainText(100), encryptedAmount: plainText(4096) }, 'must be an object'), {
+      error: absentOr('must be a list'),
+    })
     .refine((seals) => new Set(seals.map(({ payoutId }) => payoutId)).size === seals.length, {
-      error: 'seals must name each payout once',
+      error: 'must name each payout once',
     }),
 })
 
