@@ -1,6 +1,6 @@
-import { and, eq, inArray, isNull, or, type SQL, sql } from 'drizzle-orm'
+import { and, between, eq, inArray, isNull, or, type SQL, sql } from 'drizzle-orm'
 import { type AnyPgColumn, union } from 'drizzle-orm/pg-core'
-import { contractors, payouts } from '#drizzle/schema/directory.ts'
+import { batches, contractors, payouts } from '#drizzle/schema/directory.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { anyOf, betweenDays, DAYS, type Filters, having, isAccount, isOneOf, isReason, isRecordId } from './filters.ts'
 import type { Part } from './list.ts'
@@ -22,25 +22,57 @@ export const TRANSFER_FILTERS = {
 /** `faucet` is the faucet's account, whose deposits are listed only if its account is the filter. */
 export type TransferFilters = Filters<typeof TRANSFER_FILTERS> & { faucet?: string | undefined }
 
+/** Filters with the condition for the transfers of their batch. */
+export type ResolvedFilters = TransferFilters & { ofBatch: SQL | undefined }
+
+/** The payouts of a batch with more than this number are too many to read. */
+const MOST_PAYOUTS_READ = 1_000
+
+/** More than clocks may differ. */
+const MARGIN_MS = 24 * 3_600_000
+
+/** Looks up the batch of a filter, whose size says how its transfers are found. */
+export async function resolveBatch(db: Database, filters: TransferFilters): Promise<ResolvedFilters> {
+  if (filters.batch === '') return { ...filters, ofBatch: undefined }
+  const { id, organisation, payoutCount, createdAt, progressedAt } = batches
+  const [batch] = await db
+    .select({ organisation, payoutCount, createdAt, progressedAt })
+    .from(batches)
+    .where(eq(id, filters.batch))
+  if (!batch || batch.payoutCount <= MOST_PAYOUTS_READ) {
+    const ofBatch = db.select({ id: payouts.id }).from(payouts).where(eq(payouts.batch, filters.batch))
+    return { ...filters, ofBatch: anyOf(transferRows.payout, ofBatch) }
+  }
+  // Among the transfers of their organisation, those of a large batch are next to each other.
+  const start = new Date(batch.createdAt.getTime() - MARGIN_MS)
+  const end = new Date((batch.progressedAt ?? batch.createdAt).getTime() + MARGIN_MS)
+  const batchOfPayout = sql`(select ${payouts.batch} from ${payouts} where ${payouts.id} = ${transferRows.payout})`
+  const ofBatch = and(
+    eq(transferRows.organisation, batch.organisation),
+    between(transferRows.createdAt, start, end),
+    sql`${batchOfPayout} = ${filters.batch}`,
+  )
+  return { ...filters, ofBatch }
+}
+
 /**
  * The condition for the transfers on a page of a filtered list. For an `account` it covers no more than the page can
  * show.
  */
-export function matching(db: Database, filters: TransferFilters, part: Part): SQL | undefined {
+export function matching(db: Database, filters: ResolvedFilters, part: Part): SQL | undefined {
   const { account } = filters
   const condition = and(conditionOf(db, filters), part.beside)
   return account === '' ? condition : ofAccount(db, account, condition, part)
 }
 
-function conditionOf(db: Database, filters: TransferFilters): SQL | undefined {
-  const { view, organisation, contractor, batch, account, reason, faucet, ...days } = filters
-  const ofBatch = db.select({ id: payouts.id }).from(payouts).where(eq(payouts.batch, batch))
+function conditionOf(db: Database, filters: ResolvedFilters): SQL | undefined {
+  const { view, organisation, contractor, ofBatch, account, reason, faucet, ...days } = filters
   return and(
     view === '' ? undefined : inArray(transferRows.status, [...TRANSFER_VIEWS[view as TransferView]]),
     account === '' ? notOfFaucet(faucet) : undefined,
     having(transferRows.organisation, organisation),
     contractor === '' ? undefined : paying(db, contractor),
-    batch === '' ? undefined : anyOf(transferRows.payout, ofBatch),
+    ofBatch,
     reason === '' ? undefined : hasReason(reason),
     betweenDays(transferRows.createdAt, days),
   )

@@ -16,7 +16,7 @@ import {
   type Source,
   totals,
 } from './list.ts'
-import { matching, type TransferFilters } from './transfer-filters.ts'
+import { matching, type ResolvedFilters, resolveBatch, type TransferFilters } from './transfer-filters.ts'
 import {
   envelopeRows,
   firstInnerHash,
@@ -76,19 +76,21 @@ export async function listTransfers(
   filters: TransferFilters,
   page: PageRequest,
 ): Promise<List<TransferLine>> {
+  const resolved = await resolveBatch(db, filters)
   const counts = await countUpTo(
     db,
     transferRows,
     NEWEST,
-    byStatus(VIEWS, (view) => matching(db, { ...filters, view }, COUNTED)),
+    byStatus(VIEWS, (view) => matching(db, { ...resolved, view }, COUNTED)),
   )
-  const part = await readPage(filters.sort === 'fee' ? byFee(db, filters) : sourceOf(db, filters), page)
+  const part = await readPage(filters.sort === 'fee' ? byFee(db, resolved) : sourceOf(db, resolved), page)
   return { ...part, ...totals(counts, filters.view) }
 }
 
 /** Reads the transfers that match the filters, newest first, in chunks of at most `size`. */
-export const readTransfers = (db: Database, filters: TransferFilters, size?: number) =>
-  readAll(sourceOf(db, { ...filters, sort: '' }), size)
+export async function* readTransfers(db: Database, filters: TransferFilters, size?: number) {
+  yield* readAll(sourceOf(db, { ...(await resolveBatch(db, filters)), sort: '' }), size)
+}
 
 const NEWEST = byTime(transferRows)
 
@@ -97,7 +99,7 @@ const COUNTED: Part = { beside: undefined, order: orderedBy(NEWEST), limit: MOST
 
 const VIEWS = Object.keys(TRANSFER_VIEWS) as TransferView[]
 
-function sourceOf(db: Database, filters: TransferFilters): Source<TransferLine> {
+function sourceOf(db: Database, filters: ResolvedFilters): Source<TransferLine> {
   return {
     order: { ...NEWEST, ascending: filters.sort === 'oldest' },
     read: async (part) => {
@@ -111,7 +113,7 @@ function sourceOf(db: Database, filters: TransferFilters): Source<TransferLine> 
 }
 
 /** The newest MOST_COUNTED transfers that match, sorted by the service's fee, highest first. */
-function byFee(db: Database, filters: TransferFilters): Source<TransferLine> {
+function byFee(db: Database, filters: ResolvedFilters): Source<TransferLine> {
   const { id, feeCharged, sequence } = transferRows
   const recent = db
     .select({ id, feeCharged, sequence })

@@ -1,5 +1,7 @@
+import { eq } from 'drizzle-orm'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { readQuery } from '#app/(operator)/query.ts'
+import { batches as batchRows } from '#drizzle/schema/directory.ts'
 import {
   batchRow,
   contractorRow,
@@ -335,6 +337,15 @@ describe('lists and exports exactly the records that match, each once, in both d
     expect((await jobs({ organisation: ids.one })).rows).toMatchObject([
       { userSub: 'ada', userEmail: 'ada@northwind.example', items: { all: 1, paid: 1, failed: 0 } },
     ])
+  })
+
+  test('finds the same transfers of a batch that has more payouts than are read', async () => {
+    const small = await transfers({ batch: ids.payroll })
+    expect(small.rows).toHaveLength(1)
+    const isPayroll = eq(batchRows.id, ids.payroll)
+    await db.update(batchRows).set({ payoutCount: 1_001, createdAt: NOW, progressedAt: NOW }).where(isPayroll)
+    expect(await transfers({ batch: ids.payroll })).toEqual(small)
+    expect(await transfers({ batch: ids.payroll, organisation: ids.other })).toMatchObject({ total: 0, rows: [] })
   })
 
   test('shows an organisation for which only the relay paid', async () => {

@@ -27,6 +27,7 @@ export const PAGES = [
   '/transfers?view=open',
   '/transfers?organisation={largeOrganisation}&view=failed',
   '/transfers?organisation={largeOrganisation}&sort=fee',
+  '/transfers?batch={largeBatch}',
   '/transfers/{transfer}',
   '/transfers/{delegated}',
   '/payouts/{payout}',
