@@ -23,7 +23,8 @@ export interface Stage {
   prepare(payers: number, transfers: number): Promise<{ payer: Holder; chain: string[] }[]>
   /** CPU time of the service's process so far, in milliseconds */
   serviceCpuMs(): number
-  runPlainLoop(chains: string[][]): Promise<PlainReport>
+  /** @param warmingUp how many transactions of each chain come before the measurement */
+  runPlainLoop(chains: string[][], warmingUp?: number): Promise<PlainReport>
   close(): Promise<void>
 }
 
@@ -72,12 +73,13 @@ export async function setStage(variables: Record<string, string> = {}): Promise<
       )
     },
     serviceCpuMs: () => cpuMsOf(serving.pid),
-    runPlainLoop: (chains) =>
+    runPlainLoop: (chains, warmingUp = 0) =>
       runPlainLoop({
         rpcUrl: proxy.url,
         passphrase: network.passphrase,
         sponsorSeed: plainSponsor.secret(),
         chains,
+        warmingUp,
       }),
     close: async () => {
       await serving.stop()
