@@ -1,4 +1,4 @@
-import { MOST_COUNTED } from '#lib/db/count.ts'
+import { MAX_COUNTED } from '#lib/db/count.ts'
 import { formatUnits } from '#lib/text/money.ts'
 
 /** 1234567n → '1,234,567'. */
@@ -6,9 +6,9 @@ export function groupDigits(whole: string | number | bigint): string {
   return String(whole).replace(/\B(?=(\d{3})+$)/g, ',')
 }
 
-/** A number of records, which lists count up to MOST_COUNTED: '1,234', or '10,000+'. */
+/** A number of records, which lists count up to MAX_COUNTED: '1,234', or '10,000+'. */
 export const counted = (count: number): string =>
-  count > MOST_COUNTED ? `${groupDigits(MOST_COUNTED)}+` : groupDigits(count)
+  count > MAX_COUNTED ? `${groupDigits(MAX_COUNTED)}+` : groupDigits(count)
 
 /**
  * Formats a decimal for people: with thousands separators, and at least two decimals and at most `places`, truncated.

@@ -2,7 +2,7 @@ import Link from 'next/link'
 import type { ReactNode } from 'react'
 import type { UnknownFilter } from '#lib/dashboard/filters.ts'
 import type { List } from '#lib/dashboard/list.ts'
-import { MOST_COUNTED } from '#lib/db/count.ts'
+import { MAX_COUNTED } from '#lib/db/count.ts'
 import { fileOf } from './csv-file.ts'
 import { groupDigits } from './figures.tsx'
 import { FilterForm } from './filter-form.tsx'
@@ -131,7 +131,7 @@ function Files<Row>({ csv, filters }: Pick<ListViewProps<Row>, 'csv' | 'filters'
 
 function totalOf({ total }: List<unknown>, [one, many]: readonly [string, string], isFiltered: boolean): string {
   const found = isFiltered ? ' found' : ''
-  if (total > MOST_COUNTED) return `More than ${groupDigits(MOST_COUNTED)} ${many}${found}`
+  if (total > MAX_COUNTED) return `More than ${groupDigits(MAX_COUNTED)} ${many}${found}`
   return `${groupDigits(total)} ${total === 1 ? one : many}${found}`
 }
 

@@ -27,4 +27,4 @@ export function covers(ranges: readonly LedgerRange[], from: number, through: nu
  * The archive is late when less than this fraction of the RPC's history is left before events are lost: three and a
  * half of a public RPC's seven days.
  */
-export const LEAST_HISTORY_LEFT = 0.5
+export const MIN_HISTORY_LEFT = 0.5

@@ -15,7 +15,7 @@ the audit log. The service itself can neither change nor delete an entry.`
  * The minimum age (ms) of an exported entry. The daily limit of mails counts those of the last 24 hours, and transactions
  * that were open at the end of a month have long been committed.
  */
-const LEAST_AGE_MS = 48 * 60 * 60_000
+const MIN_AGE_MS = 48 * 60 * 60_000
 
 /** The first moment of a month, by which all entries of the months before it have been written. */
 function readMonth(text: string | undefined): Date {
@@ -23,7 +23,7 @@ function readMonth(text: string | undefined): Date {
   if (!/^\d{4}-\d{2}$/.test(text ?? '') || Number.isNaN(month.getTime())) {
     throw new ConfigurationError('--before', 'must be a month, YYYY-MM')
   }
-  if (month.getTime() > Date.now() - LEAST_AGE_MS) {
+  if (month.getTime() > Date.now() - MIN_AGE_MS) {
     throw new ConfigurationError('--before', 'must be a month that began at least two days ago')
   }
   return month

@@ -13,7 +13,7 @@ export interface OrganisationUser {
 }
 
 /** The maximum number of items of each kind that are listed. */
-export const MOST_LISTED = 20
+export const MAX_LISTED = 20
 
 /** The maximum number of contractors that an item names. It counts the rest. */
 export const NAMES_SHOWN = 4

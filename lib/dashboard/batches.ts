@@ -81,7 +81,7 @@ function selectBatches(db: Database, condition: SQL | undefined) {
     .where(condition)
 }
 
-/** Lists the batches in progress, longest without progress first, and counts them up to one more than MOST_COUNTED. */
+/** Lists the batches in progress, longest without progress first, and counts them up to one more than MAX_COUNTED. */
 export async function listMovingBatches(db: Database, limit: number): Promise<{ batches: BatchLine[]; total: number }> {
   const started = eq(batches.status, 'started')
   const [rows, counts] = await Promise.all([

@@ -1,4 +1,4 @@
-import { LEAST_HISTORY_LEFT } from '#lib/archive/ranges.ts'
+import { MIN_HISTORY_LEFT } from '#lib/archive/ranges.ts'
 
 /** When Prometheus alerts on a condition. */
 interface Alert {
@@ -83,7 +83,7 @@ export const CONDITIONS = {
     notice: { level: 'late', what: 'The archive is far behind' },
     alert: {
       name: 'PayrollArchiveBehind',
-      expr: `payroll_archive_history_left_ratio < ${LEAST_HISTORY_LEFT}`,
+      expr: `payroll_archive_history_left_ratio < ${MIN_HISTORY_LEFT}`,
       for: '30m',
       severity: 'ticket',
       summary: 'The archive is so far behind that the RPC will drop events before they are stored',

@@ -2,16 +2,16 @@ import { and, count, desc, eq, gt, inArray, lte, sql } from 'drizzle-orm'
 import { batches, contractors, organisations, payouts } from '#drizzle/schema/directory.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { ACKNOWLEDGEMENT, acknowledgementRows, acknowledges, isUnacknowledged } from './acknowledgements.ts'
-import { type Attention, MOST_LISTED, NAMES_SHOWN } from './attention.ts'
+import { type Attention, MAX_LISTED, NAMES_SHOWN } from './attention.ts'
 import { askTo, describeCauses, type FailedFor, stepAfter } from './causes.ts'
 import { CONDITIONS } from './conditions.ts'
 import { adviseOn, explainPayout } from './explanation.ts'
 import { outcomeOf, paysPayout, transferRows } from './transfer-rows.ts'
 
 /** The batches beyond the listed ones are counted up to this number. */
-const MOST_COUNTED = 1_000
+const MAX_COUNTED = 1_000
 /** The number of a batch's latest failures whose reasons are read. */
-const MOST_EXPLAINED = 200
+const MAX_EXPLAINED = 200
 
 /**
  * Lists at most 20 batches with failed payouts, and counts the others. A batch that was acknowledged is listed again
@@ -27,7 +27,7 @@ export async function listFailedBatches(db: Database, only?: string): Promise<{ 
     .where(and(gt(batches.failedCount, 0), isUnacknowledged))
     .orderBy(desc(batches.failedAt), batches.id)
     .$dynamic()
-  const ids = only ? [only] : (await unacknowledged.limit(MOST_LISTED)).map(({ id }) => id)
+  const ids = only ? [only] : (await unacknowledged.limit(MAX_LISTED)).map(({ id }) => id)
   const failures = failuresOf(db, ids)
   const [rows, [all]] = await Promise.all([
     db
@@ -54,11 +54,11 @@ export async function listFailedBatches(db: Database, only?: string): Promise<{ 
       .innerJoin(contractors, eq(contractors.id, payouts.contractor))
       .leftJoin(transferRows, paysPayout)
       .leftJoin(acknowledgementRows, isAcknowledged)
-      .where(lte(failures.place, MOST_EXPLAINED))
+      .where(lte(failures.place, MAX_EXPLAINED))
       .orderBy(desc(batches.failedAt), batches.id, failures.place),
-    ids.length < MOST_LISTED
+    ids.length < MAX_LISTED
       ? []
-      : db.select({ count: count() }).from(unacknowledged.limit(MOST_COUNTED).as('unacknowledged')),
+      : db.select({ count: count() }).from(unacknowledged.limit(MAX_COUNTED).as('unacknowledged')),
   ])
   const byBatch = [...Map.groupBy(rows, ({ id }) => id).values()]
   const items = byBatch.flatMap((failed): Attention[] => {

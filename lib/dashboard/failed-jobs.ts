@@ -4,7 +4,7 @@ import { batchItems, batchJobs, type ItemStatus } from '#drizzle/schema/relay.ts
 import type { Database } from '#lib/db/connection.ts'
 import { ITEM_FAILURES } from '#lib/relay/item-error.ts'
 import { ACKNOWLEDGEMENT, acknowledgementRows, acknowledges, isUnacknowledged } from './acknowledgements.ts'
-import { type Attention, MOST_LISTED, NAMES_SHOWN, type NamedRecord } from './attention.ts'
+import { type Attention, MAX_LISTED, NAMES_SHOWN, type NamedRecord } from './attention.ts'
 import { askTo, describeCauses, stepAfter } from './causes.ts'
 import { CONDITIONS } from './conditions.ts'
 import { explainItem } from './explanation.ts'
@@ -120,7 +120,7 @@ async function findFailedJobs(db: Database): Promise<string[]> {
     .where(and(eq(batchJobs.status, 'failed'), isUnresolved, isUnacknowledged))
     .groupBy(batchJobs.id)
     .orderBy(...LATEST_ENDED)
-    .limit(MOST_LISTED)
+    .limit(MAX_LISTED)
   return jobs.map(({ id }) => id)
 }
 

@@ -1,5 +1,5 @@
 import { type SQL, sql } from 'drizzle-orm'
-import { MOST_COUNTED } from '#lib/db/count.ts'
+import { MAX_COUNTED } from '#lib/db/count.ts'
 import { besidePlace, type Order, orderedBy, type Place, readCursor, readInParts, writeCursor } from '#lib/db/keyset.ts'
 
 /** The requested page of a list: the rows after a cursor, those before one, or the first ones. */
@@ -17,9 +17,9 @@ export interface List<Row> {
   /** cursors of the pages before and after this one, if there are rows */
   previous: string | undefined
   next: string | undefined
-  /** the matching records by status, each at most MOST_COUNTED + 1; '' counts all */
+  /** the matching records by status, each at most MAX_COUNTED + 1; '' counts all */
   counts: ReadonlyMap<string, number>
-  /** the matching records on all pages, at most MOST_COUNTED + 1 */
+  /** the matching records on all pages, at most MAX_COUNTED + 1 */
   total: number
 }
 
@@ -87,7 +87,7 @@ export const countOf = (condition: SQL) => sql`count(*) filter (where ${conditio
 /** The counts of a list with their sum under '', and the count of one status. */
 export function totals(counts: ReadonlyMap<string, number>, status: string): Pick<List<unknown>, 'counts' | 'total'> {
   const all = [...counts.values()].reduce((sum, count) => sum + count, 0)
-  const bounded = new Map([['', Math.min(all, MOST_COUNTED + 1)], ...counts])
+  const bounded = new Map([['', Math.min(all, MAX_COUNTED + 1)], ...counts])
   return { counts: bounded, total: bounded.get(status) ?? 0 }
 }
 

@@ -3,7 +3,7 @@ import { batches, contractors, organisations, payouts } from '#drizzle/schema/di
 import type { TransferKind, TransferStatus } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { ACKNOWLEDGEMENT, acknowledgementRows, acknowledges, isUnacknowledged } from './acknowledgements.ts'
-import { type Attention, MOST_LISTED, NAMES_SHOWN } from './attention.ts'
+import { type Attention, MAX_LISTED, NAMES_SHOWN } from './attention.ts'
 import { CONDITIONS } from './conditions.ts'
 import { transferLimit, WHY_OVERDUE } from './lateness.ts'
 import { refusalCode, TRANSFER_VIEWS, transferRows } from './transfer-rows.ts'
@@ -97,7 +97,7 @@ export async function listOverdueTransfers(
       ),
     )
     .orderBy(asc(transferRows.createdAt))
-    .limit(MOST_LISTED)
+    .limit(MAX_LISTED)
   const callers = rows.filter(({ organisation }) => organisation === null).map(({ account }) => ({ sub: account }))
   const [users, payees] = await Promise.all([
     findUsersOf(db, callers),

@@ -3,7 +3,7 @@ import { auditLog } from '#drizzle/schema/audit.ts'
 import { batches } from '#drizzle/schema/directory.ts'
 import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { MOST_COUNTED } from '#lib/db/count.ts'
+import { MAX_COUNTED } from '#lib/db/count.ts'
 import { OPEN_ITEM } from '#lib/relay/item-row.ts'
 
 /** The state that an open page polls to decide whether to reload. */
@@ -16,11 +16,11 @@ export interface Pulse {
 
 /**
  * Every change of a record appends to the audit log, except the start of a job, and the end of an item that was never
- * sent: these change the last or the number of the open items, which are counted up to MOST_COUNTED.
+ * sent: these change the last or the number of the open items, which are counted up to MAX_COUNTED.
  */
 export async function readPulse(db: Database): Promise<Pulse> {
   const { status, queuedAt } = batchItems
-  const open = sql`select ${queuedAt} from ${batchItems} where ${inArray(status, OPEN_ITEM)} order by ${queuedAt} desc limit ${MOST_COUNTED + 1}`
+  const open = sql`select ${queuedAt} from ${batchItems} where ${inArray(status, OPEN_ITEM)} order by ${queuedAt} desc limit ${MAX_COUNTED + 1}`
   const items = sql`select concat(count(*), ' ', max(queued_at)) from (${open}) as open`
   const isOpen = sql`exists (select 1 from ${batches} where ${batches.status} = 'started')
     or exists (select 1 from ${batchJobs} where ${batchJobs.status} = 'running')`

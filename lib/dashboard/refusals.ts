@@ -90,7 +90,7 @@ const presentRefusal = ({ detail, ...line }: Awaited<ReturnType<typeof selectRef
   ...wordsOf(detail.reason),
 })
 
-/** Counts the refusals that match, up to one more than MOST_COUNTED. */
+/** Counts the refusals that match, up to one more than MAX_COUNTED. */
 export async function countRefusals(db: Database, filters: RefusalFilters): Promise<number> {
   const counts = await countUpTo(db, auditLog, NEWEST, { refused: await refusalsOf(db, filters) })
   return counts.get('refused') ?? 0

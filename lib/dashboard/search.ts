@@ -31,7 +31,7 @@ export interface SearchResult {
 }
 
 /** How many records each kind of match lists. */
-export const MOST_HITS = 20
+export const MAX_HITS = 20
 
 const LONGEST = 200
 
@@ -46,9 +46,9 @@ export async function searchRecords(db: Database, text: string): Promise<SearchR
   const found: Found[][] = []
   for (const search of searchesFor(db, q)) found.push(await search())
   const written = isRequestId(q) ? await entriesWhere(db, writtenFor(q)) : []
-  const isCut = [...found, written].some((rows) => rows.length > MOST_HITS)
-  const hits = await addOrganisations(db, withoutRepeats(found.flatMap((rows) => rows.slice(0, MOST_HITS))))
-  return { hits, entries: written.slice(0, MOST_HITS), hasMore: isCut }
+  const isCut = [...found, written].some((rows) => rows.length > MAX_HITS)
+  const hits = await addOrganisations(db, withoutRepeats(found.flatMap((rows) => rows.slice(0, MAX_HITS))))
+  return { hits, entries: written.slice(0, MAX_HITS), hasMore: isCut }
 }
 
 const isHash = (text: string) => /^[0-9a-f]{64}$/i.test(text)
@@ -120,7 +120,7 @@ const find =
       .from(table)
       .where(condition)
       .orderBy(order ?? sql`${table.createdAt} desc`)
-      .limit(MOST_HITS + 1)
+      .limit(MAX_HITS + 1)
     return rows.map((row): Found => ({ type, by, ...row }))
   }
 
@@ -180,7 +180,7 @@ function byEmail(db: Database, email: string): Search[] {
     .from(identities)
     .where(beginsWith(identities.email, email))
     .orderBy(inIndexOrder(identities.email))
-    .limit(MOST_HITS + 1)
+    .limit(MAX_HITS + 1)
   const isTheirs = and(beginsWith(emailFolded, email), isNull(deletedAt))
   return [
     find(db, CONTRACTORS, 'email', isTheirs, inIndexOrder(emailFolded)),
@@ -214,7 +214,7 @@ const recordedBy = (db: Database, request: string) =>
     .from(auditLog)
     .where(and(eq(auditLog.requestId, request), eq(auditLog.action, 'transfer.sponsored')))
     .orderBy(sql`${auditLog.sequence} desc`)
-    .limit(3 * (MOST_HITS + 1))
+    .limit(3 * (MAX_HITS + 1))
 
 /** The entries that a request caused, and those of a transaction. */
 const writtenFor = (q: string): SQL | undefined =>
@@ -223,7 +223,7 @@ const writtenFor = (q: string): SQL | undefined =>
 async function entriesWhere(db: Database, condition: SQL | undefined): Promise<AuditLine[]> {
   return await selectAudit(db, condition)
     .orderBy(sql`${auditLog.sequence} desc`)
-    .limit(MOST_HITS + 1)
+    .limit(MAX_HITS + 1)
 }
 
 /** An id may match in several ways; the first one counts. */

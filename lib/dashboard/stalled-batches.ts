@@ -3,7 +3,7 @@ import { batches, contractors, organisations, payouts } from '#drizzle/schema/di
 import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { ACKNOWLEDGEMENT, acknowledgementRows, acknowledges, isUnacknowledged } from './acknowledgements.ts'
-import { type Attention, MOST_LISTED, NAMES_SHOWN } from './attention.ts'
+import { type Attention, MAX_LISTED, NAMES_SHOWN } from './attention.ts'
 import { CONDITIONS } from './conditions.ts'
 import { isUnresolved } from './failed-jobs.ts'
 import { batchLimit } from './lateness.ts'
@@ -51,7 +51,7 @@ export async function listStalledBatches(db: Database, now: Date, only?: string)
       ),
     )
     .orderBy(asc(batches.progressedAt), asc(batches.sequence))
-    .limit(MOST_LISTED)
+    .limit(MAX_LISTED)
   const unsentOf = await findUnsent(
     db,
     rows.map(({ id }) => id),

@@ -5,7 +5,7 @@ import type { Database } from '#lib/db/connection.ts'
 import { IS_SEEN, RUN_PROBLEMS } from '#lib/relay/channel-state.ts'
 import { OPEN_ITEM } from '#lib/relay/item-row.ts'
 import { ACKNOWLEDGEMENT, acknowledgementRows, acknowledges, isUnacknowledged } from './acknowledgements.ts'
-import { type Attention, MOST_LISTED } from './attention.ts'
+import { type Attention, MAX_LISTED } from './attention.ts'
 import { IS_CURRENT_TOKEN, START_RELAY } from './channels.ts'
 import { CONDITIONS } from './conditions.ts'
 import { isOf, subjectOf } from './failed-jobs.ts'
@@ -54,7 +54,7 @@ export async function listStalledJobs(
     .leftJoin(acknowledgementRows, acknowledges('jobStalled', moving.id, moving.movedAt))
     .where(only ? undefined : isUnacknowledged)
     .orderBy(moving.movedAt)
-    .limit(MOST_LISTED)
+    .limit(MAX_LISTED)
   const users = await findUsersOf(
     db,
     jobs.map(({ job }) => job),

@@ -26,7 +26,7 @@ export type TransferFilters = Filters<typeof TRANSFER_FILTERS> & { faucet?: stri
 export type ResolvedFilters = TransferFilters & { ofBatch: SQL | undefined }
 
 /** The payouts of a batch with more than this number are too many to read. */
-const MOST_PAYOUTS_READ = 1_000
+const MAX_PAYOUTS_READ = 1_000
 
 /** More than clocks may differ. */
 const MARGIN_MS = 24 * 3_600_000
@@ -39,7 +39,7 @@ export async function resolveBatch(db: Database, filters: TransferFilters): Prom
     .select({ organisation, payoutCount, createdAt, progressedAt })
     .from(batches)
     .where(eq(id, filters.batch))
-  if (!batch || batch.payoutCount <= MOST_PAYOUTS_READ) {
+  if (!batch || batch.payoutCount <= MAX_PAYOUTS_READ) {
     const ofBatch = db.select({ id: payouts.id }).from(payouts).where(eq(payouts.batch, filters.batch))
     return { ...filters, ofBatch: anyOf(transferRows.payout, ofBatch) }
   }

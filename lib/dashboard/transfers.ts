@@ -2,7 +2,7 @@ import { and, eq, inArray, isNotNull, isNull, or, type SQL, sql } from 'drizzle-
 import { batches, contractors, organisations, payouts } from '#drizzle/schema/directory.ts'
 import { batchItems } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { countUpTo, MOST_COUNTED } from '#lib/db/count.ts'
+import { countUpTo, MAX_COUNTED } from '#lib/db/count.ts'
 import { byTime, type Order, orderedBy } from '#lib/db/keyset.ts'
 import { placeOf } from '#lib/db/paging.ts'
 import {
@@ -95,7 +95,7 @@ export async function* readTransfers(db: Database, filters: TransferFilters, siz
 const NEWEST = byTime(transferRows)
 
 /** The part of a list that its counts read. */
-const COUNTED: Part = { beside: undefined, order: orderedBy(NEWEST), limit: MOST_COUNTED + 1 }
+const COUNTED: Part = { beside: undefined, order: orderedBy(NEWEST), limit: MAX_COUNTED + 1 }
 
 const VIEWS = Object.keys(TRANSFER_VIEWS) as TransferView[]
 
@@ -112,7 +112,7 @@ function sourceOf(db: Database, filters: ResolvedFilters): Source<TransferLine> 
   }
 }
 
-/** The newest MOST_COUNTED transfers that match, sorted by the service's fee, highest first. */
+/** The newest MAX_COUNTED transfers that match, sorted by the service's fee, highest first. */
 function byFee(db: Database, filters: ResolvedFilters): Source<TransferLine> {
   const { id, feeCharged, sequence } = transferRows
   const recent = db
@@ -120,7 +120,7 @@ function byFee(db: Database, filters: ResolvedFilters): Source<TransferLine> {
     .from(transferRows)
     .where(and(matching(db, filters, COUNTED), isNotNull(feeCharged)))
     .orderBy(...COUNTED.order)
-    .limit(MOST_COUNTED)
+    .limit(MAX_COUNTED)
     .as('recent')
   const order: Order = { lead: { column: recent.feeCharged, type: 'bigint' }, sequence: recent.sequence }
   return {

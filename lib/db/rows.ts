@@ -52,6 +52,6 @@ export function rowsOf<Selected extends Columns>(
  * The maximum number of concurrent queries. Each uses a connection, and decoding its rows blocks the event loop for
  * milliseconds. Small requests need both, however many lists are requested.
  */
-const MOST_AT_ONCE = 3
+const MAX_AT_ONCE = 3
 
-const listsLine = () => perProcess('lists', () => openLine({ atOnce: MOST_AT_ONCE }))
+const listsLine = () => perProcess('lists', () => openLine({ atOnce: MAX_AT_ONCE }))

@@ -3,7 +3,7 @@ import type { PgColumn, PgTable } from 'drizzle-orm/pg-core'
 import { z } from 'zod'
 import { organisations } from '#drizzle/schema/directory.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { countUpTo, MOST_COUNTED } from '#lib/db/count.ts'
+import { countUpTo, MAX_COUNTED } from '#lib/db/count.ts'
 import { byTime } from '#lib/db/keyset.ts'
 import {
   afterPosition,
@@ -68,7 +68,7 @@ export function defineList<Columns extends ListColumns>(
       : firstPage(db).execute(organisation, { organisation, limit: rowsToRead(page) })
 
   /**
-   * A page of `readOwn`, with the total if the request asks for it and no more than MOST_COUNTED records match a filter.
+   * A page of `readOwn`, with the total if the request asks for it and no more than MAX_COUNTED records match a filter.
    * `counter` is the column with the unfiltered total.
    */
   async function readPage(
@@ -88,7 +88,7 @@ export function defineList<Columns extends ListColumns>(
     if (filter) {
       const counts = await countUpTo(reader, table, byTime(columns), { total: and(isOwn(organisation), filter) })
       const total = counts.get('total') ?? 0
-      return total > MOST_COUNTED ? part : { ...part, total }
+      return total > MAX_COUNTED ? part : { ...part, total }
     }
     const [all] = await reader
       .select({ total: organisations[counter] })

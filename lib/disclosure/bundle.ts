@@ -30,7 +30,7 @@ export interface Bundle {
 }
 
 /** More payments than a file of value bundles should have. */
-const MOST_BUNDLES = 1_000
+const MAX_BUNDLES = 1_000
 
 const words = (count: number) =>
   z
@@ -55,7 +55,7 @@ const BUNDLE = z.strictObject({
     .transform((text) => decodeBase64(text) ?? new Uint8Array()),
   sealed: z.strictObject({ key: words(2), value: words(1) }).optional(),
 })
-const FILE = z.strictObject({ version: z.literal(VERSION), bundles: z.array(BUNDLE).min(1).max(MOST_BUNDLES) })
+const FILE = z.strictObject({ version: z.literal(VERSION), bundles: z.array(BUNDLE).min(1).max(MAX_BUNDLES) })
 
 /** The bundles of a file: several answer the same request together. */
 export function encodeBundles(bundles: readonly Bundle[]): string {

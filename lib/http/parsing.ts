@@ -18,7 +18,7 @@ export const describeIssue = ({ path, message }: z.core.$ZodIssue): string =>
   path.length === 0 ? message : `${path.join('.')} ${message}`
 
 /** A body can have ten thousand bad fields. */
-const MOST_FIELDS = 100
+const MAX_FIELDS = 100
 
 /** Every bad field once, if there are several. */
 function fieldsOf({ issues }: z.ZodError): { fields?: FieldProblem[]; fieldsOmitted?: number } {
@@ -28,7 +28,7 @@ function fieldsOf({ issues }: z.ZodError): { fields?: FieldProblem[]; fieldsOmit
     if (path !== '' && !messages.has(path)) messages.set(path, describeIssue(issue))
   }
   if (messages.size < 2) return {}
-  const fields = [...messages].slice(0, MOST_FIELDS).map(([path, message]) => ({ path, message }))
+  const fields = [...messages].slice(0, MAX_FIELDS).map(([path, message]) => ({ path, message }))
   const fieldsOmitted = messages.size - fields.length
   return { fields, ...(fieldsOmitted > 0 && { fieldsOmitted }) }
 }

@@ -10,7 +10,7 @@ import { clientOf } from './client-address.ts'
 const PER_SECOND = { page: 30, password: 30, 'drawn-password': 3, session: 30, archive: 20, user: 50 }
 const BURST_SECONDS = 10
 /** How many clients are remembered. The client that has been idle longest is forgotten first. */
-const MOST_CLIENTS = 20_000
+const MAX_CLIENTS = 20_000
 
 interface Allowance {
   left: number
@@ -63,7 +63,7 @@ export function takeRequest(
   // A Map keeps the order of insertion, so this client becomes the last.
   allowances.delete(client)
   allowances.set(client, { left: isAllowed ? left - 1 : left, at: now })
-  const [oldest] = allowances.size > MOST_CLIENTS ? allowances.keys() : []
+  const [oldest] = allowances.size > MAX_CLIENTS ? allowances.keys() : []
   if (oldest !== undefined) allowances.delete(oldest)
   return isAllowed ? 0 : Math.max(1, Math.ceil((1 - left) / perSecond))
 }

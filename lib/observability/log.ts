@@ -102,7 +102,7 @@ function withoutParameters(failure: Error): string {
   return 'params' in failure && 'query' in failure ? withMessage(`Failed query: ${String(failure.query)}`) : stack
 }
 
-const MOST_FAILURES = 1_000
+const MAX_FAILURES = 1_000
 
 /**
  * Runs work that is retried later if it fails. An outage is reported once: a failure is passed to `report` only if it
@@ -121,7 +121,7 @@ export function openAttempts(
       const failure = describeFailure(error)
       if (failures.get(subject) !== failure) report(subject, failure)
       // Some subjects never succeed here, because another process has finished their work.
-      if (failures.size >= MOST_FAILURES) failures.clear()
+      if (failures.size >= MAX_FAILURES) failures.clear()
       failures.set(subject, failure)
       return false
     }

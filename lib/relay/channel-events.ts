@@ -51,7 +51,7 @@ export async function readTokenEvents(
 }
 
 /** Filters per request, and channels per filter: an RPC takes five of each, and a channel has two kinds of payments. */
-const MOST_FILTERS = 5
+const MAX_FILTERS = 5
 const CHANNELS_PER_FILTER = 2
 
 /**
@@ -74,7 +74,7 @@ export async function readPaymentsSince(
   )
   let { latestLedger } = history
   const payments: TokenEvent[] = []
-  for (const part of partsOf(filters, MOST_FILTERS)) {
+  for (const part of partsOf(filters, MAX_FILTERS)) {
     const pages = await readPages(source, startLedger, part)
     payments.push(...pages.events.map(decode))
     latestLedger = Math.min(latestLedger, pages.latestLedger)

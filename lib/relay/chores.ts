@@ -9,7 +9,7 @@ import type { RelayStore } from './relay.ts'
 /** An item that has waited this long fails: no relay could decrypt its amount, or no channel could pay it. */
 const ITEM_FAILS_AFTER_MS = 24 * 60 * 60_000
 /** The maximum number of items per round, oldest first: more than a queue has in its worst hour. */
-const MOST_ITEMS = 1_000
+const MAX_ITEMS = 1_000
 
 /**
  * Ends the items that no relay can end because their key is lost: they would hold their channels forever. Then sends a
@@ -26,7 +26,7 @@ export async function resumeItems(store: RelayStore): Promise<number> {
     .from(batchItems)
     .where(isOverdue)
     .orderBy(...oldestFirst)
-    .limit(MOST_ITEMS)
+    .limit(MAX_ITEMS)
   const isSigned = eq(batchItems.status, 'signed')
   // No limit is needed: each channel has at most one signed item.
   const signed = await db
@@ -46,7 +46,7 @@ export async function resumeItems(store: RelayStore): Promise<number> {
       ),
     )
     .orderBy(...oldestFirst)
-    .limit(MOST_ITEMS)
+    .limit(MAX_ITEMS)
   // Opening the queue starts pg-boss, which a process without items does not need.
   if (overdue.length + signed.length + open.length > 0) await queue.open()
   for (const item of overdue) await end(store, item, { status: 'failed', error: TOO_LATE })

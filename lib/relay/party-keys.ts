@@ -1,4 +1,4 @@
-import { MOST_KEYS } from '#lib/stellar/entries.ts'
+import { MAX_KEYS } from '#lib/stellar/entries.ts'
 import { type ConfidentialAccount, readAuditorKey, readConfidentialAccounts } from '#lib/wallet/account.ts'
 import type { Deployment } from '#lib/wallet/deployment.ts'
 import { WalletError } from '#lib/wallet/wallet-error.ts'
@@ -22,7 +22,7 @@ export interface PartyKeyCache {
 }
 
 /** How many accounts are remembered at most. */
-const MOST_ACCOUNTS = 5_000
+const MAX_ACCOUNTS = 5_000
 
 /**
  * An account is registered once and keeps its keys. An auditor's key may be rotated: then the proofs made with the old one
@@ -34,7 +34,7 @@ export function openPartyKeys(deployment: () => Promise<Deployment>): PartyKeyCa
   const auditors = new Map<number, Promise<Uint8Array>>()
 
   function readAccounts(addresses: readonly string[]): void {
-    if (accounts.size > MOST_ACCOUNTS) accounts.clear()
+    if (accounts.size > MAX_ACCOUNTS) accounts.clear()
     const reading = deployment().then(({ rpc, token }) => readConfidentialAccounts(rpc, token, addresses))
     for (const address of addresses) {
       const account = reading.then((found) => found.get(address))
@@ -56,7 +56,7 @@ export function openPartyKeys(deployment: () => Promise<Deployment>): PartyKeyCa
       const isUnknown = (address: string) => !accounts.has(address)
       const required = addresses.filter(isUnknown)
       const wanted = new Set([...required, ...others.filter(isUnknown)])
-      if (required.length > 0) readAccounts([...wanted].slice(0, MOST_KEYS))
+      if (required.length > 0) readAccounts([...wanted].slice(0, MAX_KEYS))
       const parties = new Map<string, PartyKeys>()
       for (const address of addresses) {
         const account = await accounts.get(address)

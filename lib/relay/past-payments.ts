@@ -13,7 +13,7 @@ import type { Channel, Relay } from './relay.ts'
 const LOOK_BACK = 10_000
 
 /** How many jobs are remembered at most. */
-const MOST_JOBS = 1_000
+const MAX_JOBS = 1_000
 
 /**
  * Requires that no channel of this host has paid the item in the last 10,000 ledgers, as the ledger shows, even if the database
@@ -34,7 +34,7 @@ export async function requireUnpaidOnLedger(relay: Relay, item: Item): Promise<v
 
 async function readOnceFor(relay: Relay, job: string): Promise<void> {
   const { jobs } = relay.memory.pastPayments
-  if (jobs.size > MOST_JOBS) jobs.clear()
+  if (jobs.size > MAX_JOBS) jobs.clear()
   const reading = jobs.get(job) ?? readPayments(relay)
   jobs.set(job, reading)
   await reading.catch((error: unknown) => {

@@ -99,7 +99,7 @@ async function submit(relay: Relay, item: HeldItem, checked?: Signed['checked'])
       return 'ended'
     case 'failed':
       log('info', 'item to be paid again', { ...nameOf(item), status: 'failed', code: submitted.resultCode })
-      if (item.failures + 1 >= MOST_FAILURES) return await fail(relay, item, ITEM_FAILURES.failedTooOften)
+      if (item.failures + 1 >= MAX_FAILURES) return await fail(relay, item, ITEM_FAILURES.failedTooOften)
       return await giveBack(relay, item, { because: 'transfer-failed', hash: submitted.hash })
     case 'expired':
       log('info', 'item to be paid again', { ...nameOf(item), status: 'expired' })
@@ -108,7 +108,7 @@ async function submit(relay: Relay, item: HeldItem, checked?: Signed['checked'])
 }
 
 /** The item fails after this many of its transfers have failed on the ledger: each of them has cost a fee. */
-const MOST_FAILURES = 3
+const MAX_FAILURES = 3
 
 async function answerError(relay: Relay, item: HeldItem, error: ItemError): Promise<Outcome> {
   switch (error.code) {

@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm'
 import { z } from 'zod'
 import { openArchive, readCoverage } from '#lib/archive/history.ts'
-import { LEAST_HISTORY_LEFT } from '#lib/archive/ranges.ts'
+import { MIN_HISTORY_LEFT } from '#lib/archive/ranges.ts'
 import { readWindow } from '#lib/archive/source.ts'
 import { readPresent } from '#lib/db/clock.ts'
 import { innermostReason } from '#lib/db/errors.ts'
@@ -173,7 +173,7 @@ async function checkArchive({ archive: context, database }: Service): Promise<Ch
   /** the ledgers that the RPC drops before the first that is not stored */
   const historyLeft = Math.max(0, through + 1 - oldestLedger)
   const window = latestLedger - oldestLedger
-  const isLate = window >= SHORTEST_WINDOW && through - oldestLedger < window * LEAST_HISTORY_LEFT
+  const isLate = window >= SHORTEST_WINDOW && through - oldestLedger < window * MIN_HISTORY_LEFT
   if (!coverage) {
     const problem = isLate ? 'ingestion has not started: events will be lost' : 'nothing is archived yet'
     return { ok: !isLate, behind, historyLeft, problem }

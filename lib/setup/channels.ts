@@ -41,7 +41,7 @@ export interface Provisioning {
 }
 
 /** In stroops. Any XLM is enough for an account, since the sponsor pays the fees of a channel's transfers. */
-const LEAST_XLM = 1n
+const MIN_XLM = 1n
 
 /**
  * Prepares the relay's channels as far as possible: always creates their accounts, and registers and funds them if
@@ -67,7 +67,7 @@ export async function provisionChannels(
   const needsProver = !deployed.isEmbedded && (environment.RELAY_PROVER ?? environment.PROVER_CIRCUITS) === undefined
   if (needsProver || !input.hasFaucet) {
     for (const address of addresses) {
-      await ensureXlm(funder, address, LEAST_XLM)
+      await ensureXlm(funder, address, MIN_XLM)
       say(`channel  ${address}, an account with XLM only`)
     }
     const reason = needsProver ? 'a real network needs real proofs (PROVER_CIRCUITS)' : 'there is no faucet'

@@ -1,5 +1,5 @@
 import { Keypair, StrKey, xdr } from '@stellar/stellar-sdk'
-import { type EntryReader, MOST_KEYS, readEntries } from './entries.ts'
+import { type EntryReader, MAX_KEYS, readEntries } from './entries.ts'
 import { ledgerUnreachable } from './ledger-error.ts'
 import type { Network } from './network.ts'
 
@@ -100,7 +100,7 @@ export function openAccounts(network: Network): ReadAccount {
 
   async function ask(): Promise<void> {
     askedAt = performance.now()
-    const asking = waiting.splice(0, MOST_KEYS)
+    const asking = waiting.splice(0, MAX_KEYS)
     if (waiting.length > 0) setTimeout(ask, 0)
     const addresses = [...new Set(asking.map(({ address }) => address))]
     try {

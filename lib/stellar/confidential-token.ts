@@ -1,5 +1,5 @@
 import { Address, scValToNative, xdr } from '@stellar/stellar-sdk'
-import { contractKey, type EntryReader, MOST_KEYS, readEntries } from './entries.ts'
+import { contractKey, type EntryReader, MAX_KEYS, readEntries } from './entries.ts'
 import { LedgerError } from './ledger-error.ts'
 
 /**
@@ -40,8 +40,8 @@ export async function findAccounts(
 ): Promise<Map<string, xdr.LedgerEntryData>> {
   const distinct = [...new Set(addresses)]
   const byAddress = new Map<string, xdr.LedgerEntryData>()
-  for (let start = 0; start < distinct.length; start += MOST_KEYS) {
-    const part = distinct.slice(start, start + MOST_KEYS)
+  for (let start = 0; start < distinct.length; start += MAX_KEYS) {
+    const part = distinct.slice(start, start + MAX_KEYS)
     const { entries } = await readEntries(
       server,
       part.map((address) => accountKey(token, address)),

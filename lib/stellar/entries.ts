@@ -5,7 +5,7 @@ import { ledgerUnreachable } from './ledger-error.ts'
 export type EntryReader = Pick<rpc.Server, 'getLedgerEntries'>
 
 /** The maximum number of keys per call (stellar-rpc rejects more with -32602). */
-export const MOST_KEYS = 200
+export const MAX_KEYS = 200
 
 /** Requests within this time (ms) share one RPC call. */
 const GATHER_MS = 5
@@ -41,7 +41,7 @@ export async function readEntries(
 function joinCall(server: EntryReader, keys: Map<string, xdr.LedgerKey>): Promise<Response> {
   const waiting = gathering.get(server)
   const joint = new Map([...(waiting?.keys ?? []), ...keys])
-  if (waiting && joint.size <= MOST_KEYS) {
+  if (waiting && joint.size <= MAX_KEYS) {
     waiting.keys = joint
     return waiting.response
   }

@@ -29,7 +29,7 @@ export async function adoptTransfersOf(
 }
 
 /** The maximum number of transfers that a round adopts. */
-const MOST_ADOPTED = 1_000
+const MAX_ADOPTED = 1_000
 
 /**
  * Tracks the oldest open transfers that no process looks up, and that this one doesn't track yet. A process that hasn't
@@ -48,8 +48,8 @@ export async function adoptTransfers(db: Database, tracker: Tracker): Promise<nu
   }
   const condition = isNew ? undefined : isForgotten(tracker.recency.latestLedger())
   // However many of them this process tracks already, the limit leaves room for the others.
-  const open = await findOpenTransfers(db, { condition, limit: MOST_ADOPTED + tracker.tracked.size })
-  const orphans = open.filter((id) => !tracker.tracked.has(id)).slice(0, MOST_ADOPTED)
+  const open = await findOpenTransfers(db, { condition, limit: MAX_ADOPTED + tracker.tracked.size })
+  const orphans = open.filter((id) => !tracker.tracked.has(id)).slice(0, MAX_ADOPTED)
   await tracker.track(orphans, { waitMs: WAIT_MS, lookUp: 'untracked' })
   return orphans.length
 }

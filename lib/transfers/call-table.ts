@@ -88,7 +88,7 @@ function hasType(value: xdr.ScVal | undefined, part: Part): boolean {
 const numberOf = (value: xdr.ScVal | undefined) => (value?.type === 'scvU32' ? value.u32 : undefined)
 
 /** The longest lifetime that the ledger gives an entry, 30 days of five seconds each. */
-const MOST_LEDGERS = 518_400
+const MAX_LEDGERS = 518_400
 
 /**
  * A delegation must outlast the payouts that are queued already. The contract doesn't check this: an expired delegation
@@ -97,7 +97,7 @@ const MOST_LEDGERS = 518_400
  */
 export function checkLiveUntil(liveUntilLedger: number | undefined, marginLedgers: number, latestLedger: number): void {
   if (liveUntilLedger === undefined) return
-  const [least, most] = [latestLedger + marginLedgers, latestLedger + MOST_LEDGERS]
+  const [least, most] = [latestLedger + marginLedgers, latestLedger + MAX_LEDGERS]
   if (liveUntilLedger >= least && liveUntilLedger <= most) return
   throw sponsorRefused('live-until', { detail: `use ${least} to ${most}`, asOf: latestLedger })
 }

@@ -25,7 +25,7 @@ const PAGE = z.object({
 
 /** The maximum number of transactions on a page of the RPC, and of pages per walk. */
 const PAGE_LIMIT = 200
-const MOST_PAGES = 50
+const MAX_PAGES = 50
 
 /** The results of a walk over the ledgers. */
 export interface Walk {
@@ -58,7 +58,7 @@ export async function walkLedgers(network: Network, sought: RecordedTransfer[], 
   const records = new Map<RecordedTransfer, LedgerRecord | null>()
   let params: Record<string, unknown> = { startLedger, pagination: { limit: PAGE_LIMIT } }
   let last = -1n
-  for (let pages = 0; pages < MOST_PAGES; pages += 1) {
+  for (let pages = 0; pages < MAX_PAGES; pages += 1) {
     const page = await network.call('getTransactions', params, PAGE)
     for (const transaction of page.transactions) {
       const match = byHash.get(transaction.txHash)

@@ -65,8 +65,8 @@ export interface Intent extends Call {
  * How long a signed transaction must still be valid (seconds): long enough to be sent, and no longer than signing
  * needs.
  */
-const LEAST_VALIDITY = 10
-const MOST_VALIDITY = 330
+const MIN_VALIDITY = 10
+const MAX_VALIDITY = 330
 
 /** The network's minimum inclusion fee of one operation. */
 const INCLUSION_FEE = 100n
@@ -99,8 +99,8 @@ export function readIntent(inner: SignedTransaction, rules: SponsorRules): Inten
 export function checkTimeBounds({ minTime, maxTime }: Pick<Intent, 'minTime' | 'maxTime'>, now: number): void {
   if (maxTime === 0n) throw sponsorRefused('no-expiry')
   if (minTime > BigInt(now)) throw sponsorRefused('not-yet-valid')
-  if (maxTime < BigInt(now + LEAST_VALIDITY)) throw sponsorRefused('expires-too-soon')
-  if (maxTime > BigInt(now + MOST_VALIDITY)) throw sponsorRefused('expires-too-late')
+  if (maxTime < BigInt(now + MIN_VALIDITY)) throw sponsorRefused('expires-too-soon')
+  if (maxTime > BigInt(now + MAX_VALIDITY)) throw sponsorRefused('expires-too-late')
 }
 
 function timeBoundsOf(cond: xdr.Preconditions): xdr.TimeBounds | null {

@@ -161,7 +161,7 @@ export async function auditRecorded(
 }
 
 /** The maximum number of envelopes that compete for one transfer: each is one more to look up. */
-const MOST_ENVELOPES = 3
+const MAX_ENVELOPES = 3
 
 /** The first to commit creates the account's one open transfer; the others join it, unless it has been settled. */
 const ATTEMPTS = 5
@@ -228,7 +228,7 @@ async function join(
   // The amounts of a transfer belong to one sponsor: after a change of the key, the next transfer has the new one.
   if (open.sequenceNumber !== sequenceNumber || open.sponsor !== sponsor) return refused('another-open')
   if (!isSameCall(open, { kind, owner, recipient })) return refused('other-recipient')
-  if (rivals.length >= MOST_ENVELOPES) return refused('too-many-envelopes')
+  if (rivals.length >= MAX_ENVELOPES) return refused('too-many-envelopes')
   if (!(await addEnvelope(tx, open, envelope))) return await joinKnown(tx, envelope)
   const extra = envelope.bid > open.bid ? envelope.bid - open.bid : 0n
   const raised = { bid: open.bid + extra, lookedUpLedger: null }

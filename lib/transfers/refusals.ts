@@ -61,7 +61,7 @@ async function findPayee(tx: Database, organisation: string, address: string): P
 const KEPT_DAYS = 30
 
 /** The maximum number of counts that a round deletes. */
-const MOST_DELETED = 1_000
+const MAX_DELETED = 1_000
 
 /** Deletes the oldest of the counts that are older. Resolves to how many rows it deleted. */
 export async function purgeRefusals(db: Database, now: Date): Promise<number> {
@@ -72,7 +72,7 @@ export async function purgeRefusals(db: Database, now: Date): Promise<number> {
     .from(refusals)
     .where(lt(refusals.lastAt, before))
     .orderBy(refusals.lastAt)
-    .limit(MOST_DELETED)
+    .limit(MAX_DELETED)
   const forgotten = await db
     .delete(refusals)
     .where(sql`(${account}, ${hour}, ${reason}) in ${oldest}`)

@@ -62,7 +62,7 @@ const SOURCES: Record<Rollup, { sequence: string; add: (after: number, through: 
 }
 
 /** The maximum number of rows that a round counts. */
-const MOST_NUMBERS = 50_000
+const MAX_NUMBERS = 50_000
 
 /** How long the counts of an hour are kept (days): the longest chart shows 30 days. */
 const KEPT_DAYS = 32
@@ -100,7 +100,7 @@ async function advance(db: Database, name: Rollup): Promise<number> {
     // Another process may have counted beyond `last` since it was read.
     const { bound, boundXid } = isPending ? row : { bound: Math.max(last, after), boundXid: own }
     const isComplete = oldest >= boundXid
-    const through = isComplete ? Math.min(bound, after + MOST_NUMBERS) : after
+    const through = isComplete ? Math.min(bound, after + MAX_NUMBERS) : after
     if (through > after) await tx.execute(add(after, through))
     await tx.update(rollups).set({ after: through, bound, boundXid }).where(isOfName)
     return through - after

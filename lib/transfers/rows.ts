@@ -223,7 +223,7 @@ export async function noteLookedUp(db: Database, lookedUp: readonly RecordedTran
 const KEPT_MS = 24 * 60 * 60_000
 
 /** The maximum number of envelopes that a round erases: more than any service records in half a minute. */
-const MOST_ERASED = 1_000
+const MAX_ERASED = 1_000
 
 /** Erases the XDR of the oldest envelopes whose transfers ended a day ago. Resolves to how many it erased. */
 export async function eraseOldEnvelopes(db: Database, now: Date): Promise<number> {
@@ -235,7 +235,7 @@ export async function eraseOldEnvelopes(db: Database, now: Date): Promise<number
     .innerJoin(transfers, and(eq(transfers.id, envelopes.transfer), lt(transfers.settledAt, before)))
     .where(and(isNotNull(envelopes.signed), lt(envelopes.recordedAt, before)))
     .orderBy(envelopes.recordedAt)
-    .limit(MOST_ERASED)
+    .limit(MAX_ERASED)
   const erased = await db
     .update(envelopes)
     .set({ signed: null })

@@ -12,7 +12,7 @@ import { startFloor } from './floor.ts'
 import { cpuMsOf, load } from './load.ts'
 
 const BATCHES = 10_000
-const MOST_CONTRACTORS = 50_000
+const MAX_CONTRACTORS = 50_000
 /** Other organisations, and how many contractors each has. */
 const STRANGERS = { organisations: 10, contractors: 8_900 }
 /** Enough users that no per-user limit slows them down. */
@@ -112,12 +112,12 @@ async function fill(
     SELECT b.organisation, b.id, c.id, 'ready', 'sealed', b.created_at
     FROM batches b JOIN contractors c USING (organisation) WHERE organisation = ${organisation}`)
   const createdAt = new Date(Date.now() - 365 * 86_400_000)
-  const large = batchRow({ organisation, status: 'ready', payoutCount: MOST_CONTRACTORS, createdAt })
+  const large = batchRow({ organisation, status: 'ready', payoutCount: MAX_CONTRACTORS, createdAt })
   await insertRows(db, { batches: [large] })
   // The payees are marked as removed, so that the organisation has room for more contractors.
   await db.execute(sql`INSERT INTO contractors (organisation, name, status, invite_expires_at, created_at, deleted_at)
     SELECT ${organisation}, 'payee ' || n, 'ready', now(), now() - interval '1 year', now()
-    FROM generate_series(2, ${MOST_CONTRACTORS}::int) n`)
+    FROM generate_series(2, ${MAX_CONTRACTORS}::int) n`)
   await db.execute(sql`INSERT INTO payouts (organisation, batch, contractor, status, encrypted_amount, created_at)
     SELECT organisation, ${large.id}, id, 'ready', 'sealed', now() - interval '1 year'
     FROM contractors WHERE organisation = ${organisation}`)

@@ -6,12 +6,12 @@ import { findBatchRun } from '#lib/dashboard/batch-run.ts'
 import { listMovingBatches } from '#lib/dashboard/batches.ts'
 import { readPulse } from '#lib/dashboard/pulse.ts'
 import { searchRecords } from '#lib/dashboard/search.ts'
-import { MOST_COUNTED } from '#lib/db/count.ts'
+import { MAX_COUNTED } from '#lib/db/count.ts'
 import { formatManifest } from '#lib/wallet/manifest.ts'
 import { type CapturedDatabase, openCaptured } from '../support/captured.ts'
 
 /** More records than a page counts. */
-const MANY = MOST_COUNTED + 50
+const MANY = MAX_COUNTED + 50
 const NOW = new Date('2026-11-20T12:30:00Z')
 const REQUEST = 'one-id-for-all'
 
@@ -73,11 +73,11 @@ async function costOf(work: () => Promise<unknown>): Promise<{ read: number; ret
 }
 
 test('the pulse reads a bounded number of open items', async () => {
-  expect(await costOf(() => readPulse(database.db))).toMatchObject({ read: MOST_COUNTED + 1 })
+  expect(await costOf(() => readPulse(database.db))).toMatchObject({ read: MAX_COUNTED + 1 })
 })
 
 test('counts the batches in progress up to 10,000', async () => {
-  expect(await listMovingBatches(database.db, 3)).toMatchObject({ total: MOST_COUNTED + 1, batches: { length: 3 } })
+  expect(await listMovingBatches(database.db, 3)).toMatchObject({ total: MAX_COUNTED + 1, batches: { length: 3 } })
 })
 
 test('reads the state of a run per channel, not per item', async () => {

@@ -13,7 +13,7 @@ import {
   payoutRow,
   transferRow,
 } from '#lib/cli/seed/rows.ts'
-import { MOST_HITS, searchRecords } from '#lib/dashboard/search.ts'
+import { MAX_HITS, searchRecords } from '#lib/dashboard/search.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { withLogFields } from '#lib/observability/log.ts'
@@ -36,7 +36,7 @@ beforeAll(async () => {
   const other = organisationRow({ name: 'Northern Lights' })
   const organisation = employer.id
   const ada = contractorRow({ organisation, name: 'Ada Lovelace', email: 'Ada@Engines.example', address: PAYEE })
-  const crowd = Array.from({ length: MOST_HITS + 5 }, (_, n) => contractorRow({ organisation, name: `Crowd ${n}` }))
+  const crowd = Array.from({ length: MAX_HITS + 5 }, (_, n) => contractorRow({ organisation, name: `Crowd ${n}` }))
   const removed = contractorRow({ organisation, name: 'Ada Removed', email: 'ada.removed@engines.example' })
   const batch = batchRow({ organisation, name: 'Adagio' })
   const payout = payoutRow({ organisation, batch: batch.id, contractor: ada.id, status: 'ready' })
@@ -129,7 +129,7 @@ test.each([
   ])
 })
 
-test('lists no more than MOST_HITS of a kind, and says so', async () => {
+test('lists no more than MAX_HITS of a kind, and says so', async () => {
   const { hits, hasMore } = await searchRecords(db, 'crowd')
-  expect([hits.length, hasMore]).toEqual([MOST_HITS, true])
+  expect([hits.length, hasMore]).toEqual([MAX_HITS, true])
 })

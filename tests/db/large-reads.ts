@@ -4,7 +4,7 @@ import type { Step } from '../support/plans.ts'
 const mostRowsOf = (table: string) => (table === 'audit_log' ? 31_000 : 10_500)
 
 /** The largest organisation has a sixth of the payouts. A statement may walk it twice, but no whole table. */
-const MOST_OF_ORGANISATION = 40_000
+const MAX_OF_ORGANISATION = 40_000
 
 /**
  * The beginnings, or other parts, of the statements that read all of the largest batch, run or organisation, which has at
@@ -34,5 +34,5 @@ const OF_ONE_ORGANISATION = [
 /** Whether a step reads a table without an index, or more of it than any request needs. */
 export function isExcessive({ table, index, rows, statement }: Step): boolean {
   const isOfOrganisation = OF_ONE_ORGANISATION.some((part) => statement.includes(part))
-  return index === undefined || rows > (isOfOrganisation ? MOST_OF_ORGANISATION : mostRowsOf(table))
+  return index === undefined || rows > (isOfOrganisation ? MAX_OF_ORGANISATION : mostRowsOf(table))
 }

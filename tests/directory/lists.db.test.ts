@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { MOST_COUNTED } from '#lib/db/count.ts'
+import { MAX_COUNTED } from '#lib/db/count.ts'
 import type { Batch } from '#lib/directory/batches/batches.ts'
 import type { Answer, Method } from '../support/api-client.ts'
 import { accountOf, atNoon, fieldsOf } from '../support/directory.ts'
@@ -83,7 +83,7 @@ describe('GET /contractors', () => {
     const add = (count: number) =>
       service.db.execute(sql`INSERT INTO contractors (organisation, name, status, invite_expires_at)
         SELECT organisation, 'c', 'invited', now() FROM identities, generate_series(1, ${count}) WHERE sub = ${accountOf(30_003)}`)
-    await add(MOST_COUNTED - 1)
+    await add(MAX_COUNTED - 1)
     expect([await total('&q=c'), await total('&status=invited'), await total('')]).toEqual(['10000', '10000', '10000'])
     await add(1)
     expect([await total('&q=c'), await total('&status=invited'), await total('')]).toEqual([null, null, '10001'])

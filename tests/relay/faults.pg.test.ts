@@ -116,7 +116,7 @@ test('fails an item above the channel’s last known balance when the RPC has lo
 })
 
 /** The maximum number of ledgers that a node lags. */
-const MOST_BEHIND = 10
+const MAX_BEHIND = 10
 
 /**
  * Makes the RPC show this account’s entry as of now until the item of `job` has been doubted for as many ledgers as a node
@@ -131,7 +131,7 @@ async function lagBehind(address: string, job: string): Promise<void> {
   let end = Number.POSITIVE_INFINITY
   const isOver = async () => {
     const { sequence } = await fixture.ledger.network.rpc.getLatestLedger()
-    if (end === Number.POSITIVE_INFINITY && (await isDoubted(job))) end = sequence + MOST_BEHIND
+    if (end === Number.POSITIVE_INFINITY && (await isDoubted(job))) end = sequence + MAX_BEHIND
     return sequence >= end
   }
   fixture.ledger.proxy.rule(async ({ method, params }): Promise<Fault> => {

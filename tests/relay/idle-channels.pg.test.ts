@@ -14,8 +14,8 @@ const CHANNELS = 12
  * The maximum number of RPC calls and SQL statements for one item: in total, and per ledger until it ends. One request
  * per idle channel and ledger would add eleven.
  */
-const MOST_CALLS = { once: 20, perLedger: 3 }
-const MOST_STATEMENTS = { once: 80, perLedger: 6 }
+const MAX_CALLS = { once: 20, perLedger: 3 }
+const MAX_STATEMENTS = { once: 80, perLedger: 6 }
 
 let fixture: RelayService
 let gate: CountingGate
@@ -83,6 +83,6 @@ test.runIf(inject('postgres'))('sends RPC requests only about the channel that p
   const calls = countCalls() - callsBefore - (chores - choresBefore)
   const ledgers = (await readLedger()) - first
   expect([...asked]).toEqual([paying])
-  expect(calls).toBeLessThanOrEqual(MOST_CALLS.once + MOST_CALLS.perLedger * ledgers)
-  expect(statements).toBeLessThanOrEqual(MOST_STATEMENTS.once + MOST_STATEMENTS.perLedger * ledgers)
+  expect(calls).toBeLessThanOrEqual(MAX_CALLS.once + MAX_CALLS.perLedger * ledgers)
+  expect(statements).toBeLessThanOrEqual(MAX_STATEMENTS.once + MAX_STATEMENTS.perLedger * ledgers)
 })

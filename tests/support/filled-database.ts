@@ -39,7 +39,7 @@ export interface FillOptions {
 /** Records per payout, as three million payouts of 20,000 employers have them. */
 const PAYOUTS_PER = { organisation: 150, contractor: 6, batch: 15, job: 150, refusal: 100 }
 const DAYS = 90
-const MOST_CONTRACTORS = 50_000
+const MAX_CONTRACTORS = 50_000
 /** The last batches have begun and not ended; each of the very last has an open transfer. */
 const STARTED = 0.002
 const OPEN = 10
@@ -139,7 +139,7 @@ function* statements({ payouts, token, relayKey }: FillOptions): Generator<strin
       UNION ALL SELECT ${at('r', refusal)}, NULL, 'ledger', pg_temp.address('refused', r), 'transfer.refused',
         pg_temp.hash('refused', r), NULL, '{"reason": "quota-transfers"}' FROM generate_series(1, ${refusal}) r) AS entries
     ORDER BY at`
-  const largest = Math.min(MOST_CONTRACTORS, Math.ceil(payouts / 6))
+  const largest = Math.min(MAX_CONTRACTORS, Math.ceil(payouts / 6))
   yield* largeOrganisation(largest)
   yield* channelsAndRun({ payouts: largest, token, relayKey })
   yield* archivedEvents(token, Math.ceil(payouts / 5))

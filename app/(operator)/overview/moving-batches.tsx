@@ -1,7 +1,7 @@
 import Link from 'next/link'
 import type { BatchLine } from '#lib/dashboard/batches.ts'
 import { batchState } from '#lib/dashboard/lateness.ts'
-import { MOST_COUNTED } from '#lib/db/count.ts'
+import { MAX_COUNTED } from '#lib/db/count.ts'
 import { counted, Moment } from '../figures.tsx'
 import { Progress } from '../progress.tsx'
 import { addressOf } from '../query.ts'
@@ -10,7 +10,7 @@ import { Status } from '../status.tsx'
 
 interface MovingBatchesProps {
   batches: readonly BatchLine[]
-  /** the number of batches in progress, at most MOST_COUNTED + 1 */
+  /** the number of batches in progress, at most MAX_COUNTED + 1 */
   total: number
   now: Date
 }
@@ -64,7 +64,7 @@ export function MovingBatches({ batches, total, now }: MovingBatchesProps) {
             prefetch={false}
             className="text-soft underline underline-offset-4 hover:text-accent"
           >
-            {total > MOST_COUNTED
+            {total > MAX_COUNTED
               ? `All ${counted(total)} batches in progress`
               : `${total - batches.length} more, with later progress`}
           </Link>

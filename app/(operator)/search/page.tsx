@@ -1,7 +1,7 @@
 import type { Metadata, Route } from 'next'
 import Link from 'next/link'
 import { readIfReachable } from '#lib/dashboard/reading.ts'
-import { type Hit, MOST_HITS, type SearchResult, searchRecords } from '#lib/dashboard/search.ts'
+import { type Hit, MAX_HITS, type SearchResult, searchRecords } from '#lib/dashboard/search.ts'
 import { auditColumns } from '../audit/audit-columns.tsx'
 import { Moment } from '../figures.tsx'
 import { Frame } from '../frame.tsx'
@@ -70,7 +70,7 @@ function Results({ q, result, network, now }: { q: string; result: SearchResult;
 const LINK = 'inline-block min-h-6 leading-6 text-accent underline-offset-4 hover:underline'
 
 function foundWords(count: number, hasMore: boolean): string {
-  if (hasMore) return `More than ${MOST_HITS} records match: these are ${count} of them`
+  if (hasMore) return `More than ${MAX_HITS} records match: these are ${count} of them`
   return `${count} ${count === 1 ? 'record' : 'records'} found`
 }
 

@@ -29,7 +29,7 @@ export async function claimChallenge(db: Database, challenge: Pick<Challenge, 'h
 }
 
 /** The maximum number of challenges that a round deletes. */
-const MOST_DELETED = 1_000
+const MAX_DELETED = 1_000
 
 /** Deletes the oldest expired challenges. Resolves to how many. */
 export async function purgeUsedChallenges(db: Database, now: Date): Promise<number> {
@@ -38,7 +38,7 @@ export async function purgeUsedChallenges(db: Database, now: Date): Promise<numb
     .from(usedChallenges)
     .where(lt(usedChallenges.expiresAt, now))
     .orderBy(usedChallenges.expiresAt)
-    .limit(MOST_DELETED)
+    .limit(MAX_DELETED)
   const deleted = await db
     .delete(usedChallenges)
     .where(inArray(usedChallenges.hash, oldest))

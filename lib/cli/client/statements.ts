@@ -67,14 +67,14 @@ export async function makeAudit(
 
 async function readDelegationEntries(network: ClientNetwork, pairs: readonly { owner: string; spender: string }[]) {
   const entries: (DelegationEntry | undefined)[] = []
-  for (let start = 0; start < pairs.length; start += MOST_DELEGATIONS) {
-    entries.push(...(await readDelegations(network, pairs.slice(start, start + MOST_DELEGATIONS))).delegations)
+  for (let start = 0; start < pairs.length; start += MAX_DELEGATIONS) {
+    entries.push(...(await readDelegations(network, pairs.slice(start, start + MAX_DELEGATIONS))).delegations)
   }
   return entries
 }
 
 /** The maximum number of ledger entries in one request. */
-const MOST_DELEGATIONS = 200
+const MAX_DELEGATIONS = 200
 
 /** CSV has no place for notes, such as missing events, so they are printed separately. */
 function printReport(report: Report, format: ReportFormat): string {

@@ -20,7 +20,7 @@ export const NO_TRANSACTIONS: TransactionSet = {
 }
 
 /** Stages that core tries for a ledger. */
-const MOST_STAGES = 4
+const MAX_STAGES = 4
 /** Uses the fewest stages whose fees reach this share of the best, in thousandths. */
 const WORTH_A_STAGE = 999n
 
@@ -34,7 +34,7 @@ export function assemble(kind: Kind, waiting: readonly Envelope[], limits: Ledge
     const { taken, isShort } = choose(ranked, limits, kind, () => true)
     return { baseFee: baseFeeOf(taken, isShort), stages: [[taken.toSorted(byHash)]] }
   }
-  const candidates = Array.from({ length: MOST_STAGES }, (_, index) => stage(ranked, limits, index + 1))
+  const candidates = Array.from({ length: MAX_STAGES }, (_, index) => stage(ranked, limits, index + 1))
   const best = candidates.reduce((most, { fees }) => (fees > most ? fees : most), 0n)
   const chosen = candidates.find(({ fees }) => fees * 1000n >= best * WORTH_A_STAGE)
   return { baseFee: chosen?.baseFee ?? BASE_FEE, stages: chosen?.stages ?? [] }

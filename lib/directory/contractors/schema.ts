@@ -54,13 +54,13 @@ export const contractorChanges = z.object({
 })
 export type ContractorChanges = z.output<typeof contractorChanges>
 
-const MOST_ROWS = 2_000
+const MAX_ROWS = 2_000
 
 /** The body of POST /contractors/bulk. Rows are parsed one by one, so an invalid row fails alone. */
 export const contractorRows = z.object({
   rows: z
     .array(z.unknown(), { error: absentOr('must be an array') })
-    .max(MOST_ROWS, `must have at most ${MOST_ROWS.toLocaleString('en')} rows; send the others in another request`),
+    .max(MAX_ROWS, `must have at most ${MAX_ROWS.toLocaleString('en')} rows; send the others in another request`),
 })
 
 export const contractorRow = z.object(
