@@ -1,7 +1,4 @@
-/**
- * The body fields and query parameters that have codes: `name-required` when the field is absent, `name-invalid` when its
- * value cannot be used.
- */
+/** The body fields and query parameters that have codes for an unusable value, such as `limit-invalid`. */
 export const FIELDS = [
   'account',
   'address',
@@ -38,3 +35,24 @@ export const FIELDS = [
   'tx-hash',
   'types',
 ] as const
+
+/** The fields that also have a code for an absent value, such as `name-required`. Every other field may be absent. */
+export const REQUIRED_FIELDS = [
+  'account',
+  'amount',
+  'contractor-id',
+  'currency',
+  'email',
+  'encrypted-amount',
+  'instructions',
+  'name',
+  'org-name',
+  'payout-id',
+  'rows',
+  'seals',
+  'session',
+  'signature',
+  'signed-xdr',
+  'token',
+  'transaction',
+] as const satisfies (typeof FIELDS)[number][]

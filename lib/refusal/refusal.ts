@@ -1,6 +1,6 @@
-import { FIELDS } from './fields.ts'
+import { FIELDS, REQUIRED_FIELDS } from './fields.ts'
 
-type FieldCode = `${(typeof FIELDS)[number]}-${'required' | 'invalid'}`
+type FieldCode = `${(typeof REQUIRED_FIELDS)[number]}-required` | `${(typeof FIELDS)[number]}-invalid`
 
 /**
  * Every code that does not name a field, under its HTTP status, with the message that callers get. A caller of `Refusal`
@@ -153,7 +153,8 @@ type RefusalStatus = keyof Table
 export type RefusalCode = FieldCode | { [Status in RefusalStatus]: keyof Table[Status] }[RefusalStatus]
 
 const STATUSES: ReadonlyMap<string, RefusalStatus> = new Map([
-  ...FIELDS.flatMap((field) => [[`${field}-required`, 400] as const, [`${field}-invalid`, 400] as const]),
+  ...FIELDS.map((field) => [`${field}-invalid`, 400] as const),
+  ...REQUIRED_FIELDS.map((field) => [`${field}-required`, 400] as const),
   ...Object.entries(REFUSALS).flatMap(([status, codes]) =>
     Object.keys(codes).map((code) => [code, Number(status) as RefusalStatus] as const),
   ),

@@ -13,7 +13,6 @@ import type { ItemQueue } from './queue.ts'
 import { sealAmount } from './sealing.ts'
 
 const AMOUNTS = z.array(z.int().positive()).min(1).max(10)
-const { $schema: _, ...AMOUNTS_SCHEMA } = z.toJSONSchema(AMOUNTS)
 const RULE = 'must be 1–10 positive integers'
 
 /** Base units of the default batch. */
@@ -24,7 +23,8 @@ export const batchRequest = z.object(
   {
     amounts: z
       .custom<number[]>((value) => AMOUNTS.safeParse(value).success, RULE)
-      .meta({ ...AMOUNTS_SCHEMA, description: 'base units of each transfer' })
+      .meta({ type: 'array', items: { type: 'integer', exclusiveMinimum: 0 }, minItems: 1, maxItems: 10 })
+      .meta({ description: 'base units of each transfer' })
       .default(DEFAULT_AMOUNTS),
   },
   `amounts ${RULE}`,
@@ -79,7 +79,7 @@ export async function startJob(
     const [written] = await tx.insert(batchJobs).values(job).onConflictDoNothing().returning({ id: batchJobs.id })
     if (!written) {
       const details = { jobId: await newestJobOf(tx, user.identity) }
-      throw new Refusal('job-running', 'a batch job is already running', { details })
+      throw new Refusal('job-running', undefined, { details })
     }
     await tx.insert(batchItems).values(items)
     await queue.send(tx, items)

@@ -16,7 +16,7 @@ import type { Employer } from '#lib/directory/users.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
 import { authOf, readAccount } from '#lib/stellar/account.ts'
 import type { Network } from '#lib/stellar/network.ts'
-import { absentOr, plainText } from '#lib/text/plain-text.ts'
+import { plainText } from '#lib/text/plain-text.ts'
 import { type QuotaLimits, readQuotaDay, reserveCount } from '#lib/transfers/quota.ts'
 import { readDelegations } from '#lib/wallet/account.ts'
 import { formatManifest, hashSeal, isSignedManifest, type Manifest } from '#lib/wallet/manifest.ts'
@@ -27,7 +27,7 @@ import { findBusyChannels, judgeChannels, ledgersPerPayout, requireNoneMoved } f
 /** The body of POST /batches/{id}/run. */
 export const runRequest = z.object({
   signature: plainText(200).refine((text) => Buffer.from(text, 'base64').length === 64, {
-    error: absentOr('must be 64 bytes in base64'),
+    error: 'must be 64 bytes in base64',
   }),
 })
 

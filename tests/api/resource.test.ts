@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { z } from 'zod'
 import { type Handler, type ResourceOptions, resource } from '#lib/api/resource.ts'
 import { ignoreBody, readJson, readQuery } from '#lib/http/body.ts'
-import { FIELDS } from '#lib/refusal/fields.ts'
+import { FIELDS, REQUIRED_FIELDS } from '#lib/refusal/fields.ts'
 import { REFUSAL_CODES, REFUSALS, Refusal, statusOf } from '#lib/refusal/refusal.ts'
 import { plainText } from '#lib/text/plain-text.ts'
 import { captureLog } from '../support/console.ts'
@@ -64,7 +64,7 @@ describe('refusals', () => {
 
   test('maps every code to one status', () => {
     const listed = Object.values(REFUSALS).flatMap((codes) => Object.keys(codes))
-    expect(new Set(REFUSAL_CODES).size).toBe(listed.length + 2 * FIELDS.length)
+    expect(new Set(REFUSAL_CODES).size).toBe(listed.length + FIELDS.length + REQUIRED_FIELDS.length)
     for (const code of REFUSAL_CODES) expect(code).toMatch(/^[a-z]+(-[a-z]+)*$/)
   })
 

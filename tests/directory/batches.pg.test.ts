@@ -160,7 +160,7 @@ describe('POST /batches/{id}/instructions', () => {
   test.each([
     ['no instructions', {}, 'instructions required'],
     ['not a list', { instructions: {} }, 'instructions must be a list'],
-    ['more than 4,000', { instructions: Array(4_001).fill(0) }, 'instructions must be at most 4,000'],
+    ['more than 4,000', { instructions: Array(4_001).fill(0) }, 'instructions must have at most 4,000 items'],
     ['a row that is not an object', { instructions: ['x'] }, 'instructions.0 must be an object'],
     ['no contractorId', { instructions: [{ encryptedAmount: 'x' }] }, 'instructions.0.contractorId required'],
     ['a number as contractor id', { instructions: [sealed(7)] }, 'instructions.0.contractorId must be a string'],

@@ -101,6 +101,6 @@ describe('a row of an import', () => {
 
   test('requires a list of rows', () => {
     expect(problem(contractorRows, {})).toBe('rows required')
-    for (const rows of [{}, 'x', null]) expect(problem(contractorRows, { rows })).toBe('rows must be an array')
+    for (const rows of [{}, 'x', null]) expect(problem(contractorRows, { rows })).toBe('rows must be a list')
   })
 })

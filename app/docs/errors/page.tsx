@@ -1,7 +1,7 @@
 import type { Metadata } from 'next'
 import { TITLES } from '#lib/api/presentation.ts'
 import { reference } from '#lib/api/reference/reference.ts'
-import { FIELDS } from '#lib/refusal/fields.ts'
+import { FIELDS, REQUIRED_FIELDS } from '#lib/refusal/fields.ts'
 import { messageOf, REFUSALS } from '#lib/refusal/refusal.ts'
 import { CodeBlock } from '../code-block.tsx'
 import { Prose } from '../prose.tsx'
@@ -16,10 +16,11 @@ export default async function ErrorsPage() {
     <>
       <h1 className="text-2xl font-semibold tracking-tight">Error codes</h1>
       <p className="mt-2 max-w-prose text-soft">
-        <Prose text="Programs compare the `code`; the `error` is for people, and some messages add details. A missing body or query field is `<field>-required` and an unusable one is `<field>-invalid`, both with status 400." />
+        <Prose text="Programs compare the `code`; the `error` is for people, and some messages add details. An unusable body or query field is `<field>-invalid` and a missing or blank one is `<field>-required`, both with status 400." />
       </p>
       <p className="mt-2 max-w-prose text-soft">
-        The fields: <span className="[overflow-wrap:anywhere]">{FIELDS.join(', ')}.</span>
+        The fields: <span className="[overflow-wrap:anywhere]">{FIELDS.join(', ')}.</span> Those that cannot be left
+        out: <span className="[overflow-wrap:anywhere]">{REQUIRED_FIELDS.join(', ')}.</span>
       </p>
       {Object.entries(REFUSALS).map(([status, codes]) => (
         <section

@@ -40,7 +40,7 @@ export const newInstructions = z.object({
   instructions: z.preprocess(
     (list, context) => {
       if (!Array.isArray(list) || list.length <= MAX_INSTRUCTIONS) return list
-      context.addIssue(`must be at most ${MAX_INSTRUCTIONS.toLocaleString('en')}`)
+      context.addIssue(`must have at most ${MAX_INSTRUCTIONS.toLocaleString('en')} items`)
       return z.NEVER
     },
     z.array(z.object({ contractorId: plainText(100), encryptedAmount }, 'must be an object'), {

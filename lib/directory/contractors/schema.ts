@@ -59,7 +59,7 @@ const MAX_ROWS = 2_000
 /** The body of POST /contractors/bulk. Rows are parsed one by one, so an invalid row fails alone. */
 export const contractorRows = z.object({
   rows: z
-    .array(z.unknown(), { error: absentOr('must be an array') })
+    .array(z.unknown(), { error: absentOr('must be a list') })
     .max(MAX_ROWS, `must have at most ${MAX_ROWS.toLocaleString('en')} rows; send the others in another request`),
 })
 
