@@ -72,7 +72,7 @@ export async function signInOperator(
   }
 }
 
-const tooSoon = (retryAfter: number) => new Refusal('too-soon', 'too many wrong passwords', { retryAfter })
+const tooSoon = (retryAfter: number) => new Refusal('too-soon', undefined, { retryAfter })
 
 /** The audit log contains no IP addresses, so it names a client by a keyed hash of its address. */
 function sourceOf({ key }: OperatorSettings, client: string | undefined): string {

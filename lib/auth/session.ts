@@ -84,7 +84,7 @@ export async function verifySession(settings: SessionSettings, token: string, no
     requiredClaims: ['sub', 'kind', 'jti', 'iat', 'exp'],
     currentDate: now,
   }).catch((cause: unknown) => {
-    if (cause instanceof errors.JWTExpired) throw new Refusal('session-expired', 'session expired')
+    if (cause instanceof errors.JWTExpired) throw new Refusal('session-expired')
     throw invalid(cause)
   })
   const session = sessionOf(payload)
@@ -124,5 +124,5 @@ function seconds(date: Date): number {
 }
 
 function invalid(cause?: unknown): Refusal {
-  return new Refusal('bearer-invalid', 'invalid session token', cause === undefined ? {} : { cause })
+  return new Refusal('bearer-invalid', undefined, cause === undefined ? {} : { cause })
 }

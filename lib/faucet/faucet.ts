@@ -60,7 +60,7 @@ export async function fund(db: Database, faucet: Faucet, account: string): Promi
     if (await returnGrant(db, claim)) throw new Refusal('faucet-busy')
     const grant = await findGrant(db, claim)
     if (grant?.status === 'returned') throw failed(grant.contractError)
-    throw new Refusal('deposit-open', 'it is not known yet whether the deposit was applied')
+    throw new Refusal('deposit-open')
   }
 }
 

@@ -6,6 +6,6 @@ import { Refusal } from '#lib/refusal/refusal.ts'
  */
 export function readBearer(request: Request): string {
   const [, token] = request.headers.get('authorization')?.match(/^bearer +(\S.*)$/i) ?? []
-  if (token === undefined) throw new Refusal('bearer-missing', 'missing bearer token')
+  if (token === undefined) throw new Refusal('bearer-missing')
   return token
 }

@@ -206,7 +206,7 @@ function forget(bodies: Bodies, body: Body): void {
 function readChunk(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<ReadableStreamReadResult<Uint8Array>> {
   return reader.read().catch((cause: unknown) => {
     // A client that hangs up during its upload is not a failure of the service.
-    throw new Refusal('body-incomplete', 'the body ended early', { cause })
+    throw new Refusal('body-incomplete', undefined, { cause })
   })
 }
 

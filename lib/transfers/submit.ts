@@ -121,7 +121,7 @@ export async function submit(
   const { existing, clock } = await findTransferAndClock(db, innerHash)
   if (existing) onRecorded?.(hashOf(existing))
   const timing = channel === undefined ? { now: clock } : {}
-  if (!existing && !sponsor) throw new Refusal('sponsor-not-configured', 'no fee sponsor is configured')
+  if (!existing && !sponsor) throw new Refusal('sponsor-not-configured')
   const { recorded, isNew } = existing
     ? { recorded: sponsor ? await renewSignatures(db, sponsor, inner, existing) : existing, isNew: false }
     : await verifyAndRecord(db, { ...(sponsor as Sponsor), ...timing }, inner, { terms, channel, checked, signal })

@@ -17,7 +17,7 @@ const ACCESS_TOKEN_TYPES: ReadonlySet<unknown> = new Set([undefined, 'JWT', 'jwt
  * @throws Refusal `idp-not-configured`
  */
 export function requireProvider(provider: ProviderSettings | undefined): ProviderSettings {
-  if (!provider) throw new Refusal('idp-not-configured', 'no identity provider is configured')
+  if (!provider) throw new Refusal('idp-not-configured')
   return provider
 }
 
@@ -110,5 +110,5 @@ function isSubject(sub: unknown): sub is string {
 }
 
 function invalid(cause?: unknown): Refusal {
-  return new Refusal('identity-token-invalid', 'invalid identity token', cause === undefined ? {} : { cause })
+  return new Refusal('identity-token-invalid', undefined, cause === undefined ? {} : { cause })
 }

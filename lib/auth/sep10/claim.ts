@@ -25,7 +25,7 @@ export async function claimChallenge(db: Database, challenge: Pick<Challenge, 'h
     .catch((error: unknown) => {
       throw databaseFailure(error)
     })
-  if (claimed.length === 0) throw new Refusal('challenge-used', 'invalid challenge: it has already been used')
+  if (claimed.length === 0) throw new Refusal('challenge-used')
 }
 
 /** The maximum number of challenges that a round deletes. */

@@ -38,7 +38,7 @@ function checkTime(bounds: xdr.TimeBounds | undefined, now: Date): Date {
   const time = BigInt(Math.floor(now.getTime() / 1000))
   if (time < bounds.minTime) throw invalidChallenge('it is not valid yet')
   if (time > bounds.maxTime) {
-    throw new Refusal('challenge-expired', 'invalid challenge: it has expired')
+    throw new Refusal('challenge-expired')
   }
   return new Date(Number(bounds.maxTime) * 1000)
 }

@@ -72,5 +72,5 @@ function statusAfter(status: ContractorStatus, isRegistered: boolean): Contracto
 }
 
 function inviteNotFound(): Refusal {
-  return new Refusal('invite-not-found', 'invite not found')
+  return new Refusal('invite-not-found')
 }

@@ -33,7 +33,7 @@ export async function sendMail(settings: MailSettings, message: Message): Promis
     await transport.sendMail({ ...message, from: settings.from, to: { name: '', address: message.to } })
   } catch (error) {
     const cause = new Error(reasonOf(error))
-    throw new Refusal('mail-unavailable', 'the mail could not be sent', { cause, retryAfter: 60 })
+    throw new Refusal('mail-unavailable', undefined, { cause, retryAfter: 60 })
   } finally {
     transport.close()
   }
