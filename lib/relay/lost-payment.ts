@@ -1,11 +1,10 @@
-import { TransactionBuilder, xdr } from '@stellar/stellar-sdk'
 import { and, eq, inArray, isNotNull, isNull, or } from 'drizzle-orm'
 import { payouts } from '#drizzle/schema/directory.ts'
 import { batchItems } from '#drizzle/schema/relay.ts'
 import { envelopes, type Transfer, transfers } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { organisationOfWallet } from '#lib/directory/payouts/claims.ts'
-import { decodeEnvelope } from '#lib/stellar/node/envelope.ts'
+import { decodeEnvelope, encodeSigned } from '#lib/stellar/node/envelope.ts'
 import { lookUp } from '#lib/stellar/transaction.ts'
 import { sponsorChannel } from '#lib/transfers/channel.ts'
 import type { TokenEvent } from './channel-events.ts'
@@ -38,10 +37,9 @@ export async function recordPayment(
   const context = { sponsor, tracker: sponsor.tracker, waitMs: 0 }
   const found = await lookUp(relay.network, event.hash)
   if (found.status === 'NOT_FOUND') return found.oldestLedger > event.ledger ? 'history-too-short' : 'rpc-lags'
-  const { envelope } = decodeEnvelope(found.envelopeXdr, relay.network.passphrase)
-  const signedXDR = xdr.TransactionEnvelope.envelopeTypeTx(envelope).toXdr('base64')
-  const signed = TransactionBuilder.fromXdr(signedXDR, relay.network.passphrase)
-  const ending = { status: 'paid', hash: event.hash, innerHash: Buffer.from(signed.hash()).toString('hex') } as const
+  const signed = decodeEnvelope(found.envelopeXdr, relay.network.passphrase)
+  const signedXDR = encodeSigned(signed)
+  const ending = { status: 'paid', hash: event.hash, innerHash: signed.hashHex } as const
   for (;;) {
     const item = await findPaidItem(relay, channel, event)
     if (item?.status === 'signed') return 'transfer-open'

@@ -1,10 +1,10 @@
 import { xdr } from '@stellar/stellar-sdk'
+import { baseAccount } from '#lib/stellar/node/envelope.ts'
 import { estimateResources } from '../host/estimate.ts'
 import { type AuthMode, invokeHostFunction } from '../host/invocation.ts'
 import { presentChange, type StateChange } from '../host/state-change.ts'
 import { compareKeys } from '../state/key-order.ts'
 import type { LedgerContext } from '../state/ledger-context.ts'
-import { baseAccountId } from '../state/ledger-key.ts'
 import type { State } from '../state/state.ts'
 import { readEnvelope } from '../transaction/envelope.ts'
 
@@ -98,7 +98,7 @@ function readSubject(params: SimulationParams, ledger: LedgerContext): Subject {
   const invocation = operation.body.invokeHostFunctionOp
   const mode = authModeFor(params, invocation.auth.length > 0)
   if ('error' in mode) return mode
-  return { source: baseAccountId(operation.sourceAccount ?? tx.sourceAccount), invocation, mode }
+  return { source: baseAccount(operation.sourceAccount ?? tx.sourceAccount), invocation, mode }
 }
 
 const readKey = (key: string) => xdr.LedgerKey.fromXdr(key, 'base64')

@@ -11,12 +11,6 @@ export function accountId(key: xdr.PublicKey): string {
   return StrKey.encodeEd25519PublicKey(key.ed25519.value)
 }
 
-/** strkey (G…) of the account behind a plain or muxed address */
-export function baseAccountId(account: xdr.MuxedAccount): string {
-  const key = account.type === 'keyTypeEd25519' ? account.ed25519 : account.med25519.ed25519
-  return StrKey.encodeEd25519PublicKey(key.value)
-}
-
 /** base64 XDR of the LedgerKey, the key of an entry in `State` */
 export function accountKey(id: string): string {
   return xdr.LedgerKey.account(new xdr.LedgerKeyAccount({ accountId: publicKey(id) })).toXdr('base64')

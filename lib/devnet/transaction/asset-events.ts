@@ -1,5 +1,6 @@
 import { Address, Asset, nativeToScVal, xdr } from '@stellar/stellar-sdk'
-import { baseAccountId, issuerOf } from '../state/ledger-key.ts'
+import { baseAccount } from '#lib/stellar/node/envelope.ts'
+import { issuerOf } from '../state/ledger-key.ts'
 
 /** One movement of an asset by a classic operation or by fees. Amounts are in 10^-7 units. */
 interface Movement {
@@ -14,7 +15,7 @@ interface Movement {
 /** The event of a classic payment, as the asset's contract would emit it (CAP-67): transfer, mint or burn. */
 export function movementEvent({ passphrase, asset, from, to, amount, memo }: Movement): xdr.ContractEvent {
   const issuer = issuerOf(asset)
-  const recipient = baseAccountId(to)
+  const recipient = baseAccount(to)
   const name = xdr.ScVal.scvString(assetName(asset))
   const receiver = addressValue(recipient)
   if (issuer === recipient && issuer !== from) {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { xdr } from '@stellar/stellar-sdk'
-import { baseAccountId } from '../state/ledger-key.ts'
+import { baseAccount } from '#lib/stellar/node/envelope.ts'
 import { decodeEnvelope, type FeeBumpEnvelope, type PlainEnvelope, UnreadableEnvelope } from './envelope-decoding.ts'
 
 /**
@@ -106,7 +106,7 @@ function readFeeBump(text: string, bytes: Uint8Array, envelope: FeeBumpEnvelope,
     innerFullHash: sha256(innerBytes).toString('hex'),
     inner,
     bump: { hash, signatures, verified: new Map(), fee: tx.fee },
-    feeSource: baseAccountId(tx.feeSource),
+    feeSource: baseAccount(tx.feeSource),
     fee: tx.fee,
     resourceFee: inner.isSoroban ? (inner.soroban?.resourceFee ?? 0n) : 0n,
     operations: inner.tx.operations.length + 1,
@@ -120,7 +120,7 @@ function readInner(envelope: xdr.TransactionV1Envelope, size: number, networkId:
     hash: sha256(networkId, envelopeType(2), tx.toXdr()),
     signatures,
     verified: new Map(),
-    source: baseAccountId(tx.sourceAccount),
+    source: baseAccount(tx.sourceAccount),
     size,
     isSoroban: tx.operations.slice(0, 1).some(isSorobanOperation),
     soroban: tx.ext.type === 'sorobanData' ? tx.ext.sorobanData : undefined,

@@ -1,6 +1,7 @@
 import { xdr } from '@stellar/stellar-sdk'
+import { baseAccount } from '#lib/stellar/node/envelope.ts'
 import { availableBalance, readAccount } from '../state/account.ts'
-import { baseAccountId, publicKey } from '../state/ledger-key.ts'
+import { publicKey } from '../state/ledger-key.ts'
 import type { State } from '../state/state.ts'
 import { type Inner, isSorobanOperation } from './envelope.ts'
 import { checkOperation, isSupported, resultsWith } from './operations/operation.ts'
@@ -82,7 +83,7 @@ export function signatureFault(
 
 /** strkey of the operation's source: its own, or else the transaction's */
 export function sourceOf(operation: xdr.Operation, inner: Inner): string {
-  return operation.sourceAccount ? baseAccountId(operation.sourceAccount) : inner.source
+  return operation.sourceAccount ? baseAccount(operation.sourceAccount) : inner.source
 }
 
 function checkForm(inner: Inner, { moment, isInsideFeeBump }: Judgement): Failure | undefined {

@@ -1,6 +1,7 @@
 import { xdr } from '@stellar/stellar-sdk'
+import { baseAccount } from '#lib/stellar/node/envelope.ts'
 import { availableBalance, INT64_MAX, readAccount, withBalance, writeAccount } from '../../state/account.ts'
-import { baseAccountId, isSoundAsset, issuerOf, trustlineAsset } from '../../state/ledger-key.ts'
+import { isSoundAsset, issuerOf, trustlineAsset } from '../../state/ledger-key.ts'
 import { isAuthorized, readTrustline, withAmount, writeTrustline } from '../../state/trustline.ts'
 import { movementEvent } from '../asset-events.ts'
 import type { Applied, OperationContext } from './context.ts'
@@ -22,7 +23,7 @@ export function applyPayment(op: xdr.PaymentOp, context: OperationContext): Appl
 }
 
 function payNative(op: xdr.PaymentOp, { state, ledger, source, account }: OperationContext) {
-  const destination = baseAccountId(op.destination)
+  const destination = baseAccount(op.destination)
   if (destination === source) return undefined
   const receiver = readAccount(state, destination)
   if (!receiver) return Result.paymentNoDestination()
@@ -37,7 +38,7 @@ function payNative(op: xdr.PaymentOp, { state, ledger, source, account }: Operat
 function payCredit(op: xdr.PaymentOp, { state, ledger, source }: OperationContext) {
   const asset = trustlineAsset(op.asset)
   const issuer = issuerOf(op.asset)
-  const destination = baseAccountId(op.destination)
+  const destination = baseAccount(op.destination)
   if (destination !== issuer) {
     if (!readAccount(state, destination)) return Result.paymentNoDestination()
     const line = readTrustline(state, destination, asset)
