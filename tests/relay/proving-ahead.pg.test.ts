@@ -79,7 +79,7 @@ test('proves the next item ahead of time, and signs it only after the current on
   expect(proofs).toBe(2)
   const [channel] = await fixture.db.select().from(relayChannels)
   expect(channel).toMatchObject({ itemJob: null, nextJob: null })
-  const told = lines.flatMap((line) => /"progress":"(proving \d of 2)(, about \d+ s left)?"/.exec(line) ?? [])
+  const told = lines.flatMap((line) => /"progress":"(proving \d of 2)"(,"left":"about \d+ s left")?/.exec(line) ?? [])
   expect(told.filter((part) => part?.startsWith('proving'))).toEqual(['proving 1 of 2', 'proving 2 of 2'])
   expect(told.at(-1)).toContain('s left')
 })

@@ -98,7 +98,7 @@ test('skips a payout that is canceled while it is queued', async () => {
 
 const isSigned = async (batch: RunBatch) => (await runs.itemsOf(batch))[0]?.status === 'signed'
 
-/** Starts a relay with `start`, and works after it has signed the payment of a batch and before it records the transfer. */
+/** Starts a relay, and runs `work` after it has signed the payment of a batch and before it records the transfer. */
 async function betweenSignatureAndRecord<Started>(
   batch: RunBatch,
   start: () => Promise<Started>,
