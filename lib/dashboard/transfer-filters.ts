@@ -25,13 +25,13 @@ export type TransferFilters = Filters<typeof TRANSFER_FILTERS> & { faucet?: stri
 /** Filters with the condition for the transfers of their batch. */
 export type ResolvedFilters = TransferFilters & { ofBatch: SQL | undefined }
 
-/** The payouts of a batch with more than this number are too many to read. */
+/** The payouts of a larger batch are not read. */
 const MAX_PAYOUTS_READ = 1_000
 
-/** More than clocks may differ. */
+/** A tolerance for clocks that differ. */
 const MARGIN_MS = 24 * 3_600_000
 
-/** Looks up the batch of a filter, whose size says how its transfers are found. */
+/** Looks up the batch of a filter, and chooses by its size how to find its transfers. */
 export async function resolveBatch(db: Database, filters: TransferFilters): Promise<ResolvedFilters> {
   if (filters.batch === '') return { ...filters, ofBatch: undefined }
   const { id, organisation, payoutCount, createdAt, progressedAt } = batches

@@ -1,11 +1,11 @@
 import type { Prover } from '#lib/wallet/prover.ts'
 
-/** How long the remaining proofs of a process may take, by those it has generated. */
+/** Estimates the time for the remaining proofs from those generated so far. */
 export interface ProofTimes {
   /** Performs `work`, which generates a proof; the time it waits for an earlier one is not counted. */
   measure<Result>(work: () => Promise<Result>): Promise<Result>
-  /** ', about 12 s left' for `count` proofs; empty before the first one is generated */
-  describeLeft(count: number): string
+  /** 'about 12 s left' for `count` proofs; undefined before the first one is generated */
+  describeLeft(count: number): string | undefined
 }
 
 /** The estimate is a mean in which the newest proof weighs as much as all earlier ones together. */
@@ -23,7 +23,9 @@ export function openProofTimes(now: () => number = () => performance.now()): Pro
       return result
     },
     describeLeft: (count) =>
-      meanMs === undefined || count < 1 ? '' : `, about ${Math.max(1, Math.round((meanMs * count) / 1_000))} s left`,
+      meanMs === undefined || count < 1
+        ? undefined
+        : `about ${Math.max(1, Math.round((meanMs * count) / 1_000))} s left`,
   }
 }
 
@@ -33,7 +35,8 @@ export function announceProofs(prover: Prover, total: number, say: (line: string
   let last: Promise<unknown> = Promise.resolve()
   let made = 0
   const proveNext: Prover['prove'] = async (statement) => {
-    say(`proving ${made + 1} of ${Math.max(total, made + 1)}${times.describeLeft(total - made)}`)
+    const left = times.describeLeft(total - made)
+    say(`proving ${made + 1} of ${Math.max(total, made + 1)}${left ? `, ${left}` : ''}`)
     const proof = await times.measure(() => prover.prove(statement))
     made += 1
     return proof

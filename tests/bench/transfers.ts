@@ -41,12 +41,12 @@ function ledgersPerTransfer(ledgers: number[]): number {
   return ((ledgers.at(-1) ?? 0) - (ledgers[0] ?? 0) + 1) / ledgers.length
 }
 
-/** A process is measured once its code is compiled, as it is for nearly all of its transfers. */
+/** Transfers of each payer before the measurement: by then the code is compiled. */
 const WARMING_UP = 1
 const MEASURED = 2
 
 /**
- * Many payers at once: RPC calls and CPU time per settled transfer, of a process that has settled some transfers of each.
+ * Many payers at once: RPC calls and CPU time per settled transfer, measured after some transfers of each.
  */
 export async function measureCrowd(stage: Stage, payers = 100): Promise<Measure[]> {
   const ours = await stage.prepare(payers, WARMING_UP + MEASURED)

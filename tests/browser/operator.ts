@@ -59,8 +59,8 @@ export async function visit(page: Page, program: RunningProgram, path = '/overvi
 }
 
 /**
- * Clicks every closed `details` of `place`, and expects that a mouse would reach each. In one step, because a mouse click
- * on each takes most of the time.
+ * Clicks every closed `details` of `place` and expects that a mouse would reach each. It does so in one step: a mouse click
+ * on each would take minutes.
  */
 export async function expandAll(place: Locator): Promise<void> {
   const closed = place.locator('details:not([open]) > summary').filter({ visible: true })
