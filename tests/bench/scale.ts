@@ -12,8 +12,8 @@ import { measureChores, type Surroundings, startSurroundings } from './scale-cho
 import { type Caller, REQUESTS } from './scale-requests.ts'
 
 const PAYOUTS = 3_000_000
-/** The small database has a hundredth of the payouts, and enough for every page to be full. */
-const smallerThan = (payouts: number) => Math.max(10_000, Math.ceil(payouts / 100))
+/** The small database has a twentieth of the payouts: of 3,000,000, enough to fill every page and every part of a file. */
+const smallerThan = (payouts: number) => Math.max(10_000, Math.ceil(payouts / 20))
 const ROUNDS = 7
 const WARMING_UP = 2
 const PORT = 3930
