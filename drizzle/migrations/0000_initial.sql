@@ -441,7 +441,7 @@ CREATE INDEX "batches_with_failures" ON "batches" USING btree ("failed_at" DESC 
 CREATE INDEX "batches_unfinished" ON "batches" USING btree ("status") WHERE "batches"."status" <> 'completed';--> statement-breakpoint
 CREATE UNIQUE INDEX "contractors_unique_email" ON "contractors" USING btree ("organisation","email_folded") WHERE "contractors"."deleted_at" is null;--> statement-breakpoint
 CREATE UNIQUE INDEX "contractors_unique_address" ON "contractors" USING btree ("organisation","address") WHERE "contractors"."deleted_at" is null;--> statement-breakpoint
-CREATE INDEX "contractors_newest" ON "contractors" USING btree ("organisation","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST) WHERE "contractors"."deleted_at" is null;--> statement-breakpoint
+CREATE INDEX "contractors_newest" ON "contractors" USING btree ("organisation","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST,"status") WHERE "contractors"."deleted_at" is null;--> statement-breakpoint
 CREATE INDEX "contractors_removed" ON "contractors" USING btree ("organisation") WHERE "contractors"."deleted_at" is not null;--> statement-breakpoint
 CREATE INDEX "contractors_newest_of_all" ON "contractors" USING btree ("created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST) WHERE "contractors"."deleted_at" is null;--> statement-breakpoint
 CREATE INDEX "contractors_linked" ON "contractors" USING btree ("linked_kind","linked_sub") WHERE "contractors"."deleted_at" is null and "contractors"."linked_kind" is not null;--> statement-breakpoint
@@ -462,7 +462,7 @@ CREATE INDEX "payouts_by_contractor" ON "payouts" USING btree ("contractor","cre
 CREATE INDEX "payouts_by_batch" ON "payouts" USING btree ("batch","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
 CREATE INDEX "payouts_sequence" ON "payouts" USING btree ("sequence");--> statement-breakpoint
 CREATE INDEX "payouts_to_settle" ON "payouts" USING btree ("organisation","address","status","created_at","sequence") WHERE "payouts"."status" in ('ready', 'failed');--> statement-breakpoint
-CREATE INDEX "payouts_unfinished" ON "payouts" USING btree ("status","batch") WHERE "payouts"."status" not in ('paid', 'canceled');--> statement-breakpoint
+CREATE INDEX "payouts_unpaid" ON "payouts" USING btree ("status","batch","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST) WHERE "payouts"."status" <> 'paid';--> statement-breakpoint
 CREATE UNIQUE INDEX "batch_items_one_per_channel" ON "batch_items" USING btree ("channel") WHERE "batch_items"."status" in ('taken', 'signed');--> statement-breakpoint
 CREATE INDEX "batch_items_open" ON "batch_items" USING btree ("queued_at","job","position") WHERE "batch_items"."status" in ('queued', 'taken', 'signed');--> statement-breakpoint
 CREATE INDEX "batch_items_open_of_job" ON "batch_items" USING btree ("job","position") WHERE "batch_items"."status" in ('queued', 'taken', 'signed');--> statement-breakpoint

@@ -120,8 +120,9 @@ export const contractors = pgTable(
     uniqueIndex('contractors_unique_address')
       .on(table.organisation, table.address)
       .where(sql`${table.deletedAt} is null`),
+    // Tabs count the contractors of an organisation by status, without reading them.
     index('contractors_newest')
-      .on(table.organisation, ...newest(table))
+      .on(table.organisation, ...newest(table), table.status)
       .where(sql`${table.deletedAt} is null`),
     index('contractors_removed').on(table.organisation).where(sql`${table.deletedAt} is not null`),
     index('contractors_newest_of_all')
@@ -237,6 +238,9 @@ export const payouts = pgTable(
     index('payouts_to_settle')
       .on(table.organisation, table.address, table.status, table.createdAt, table.sequence)
       .where(sql`${table.status} in ('ready', 'failed')`),
-    index('payouts_unfinished').on(table.status, table.batch).where(sql`${table.status} not in ('paid', 'canceled')`),
+    // The tabs of a batch count its unpaid payouts, and list them.
+    index('payouts_unpaid')
+      .on(table.status, table.batch, ...newest(table))
+      .where(sql`${table.status} <> 'paid'`),
   ],
 )

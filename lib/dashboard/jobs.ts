@@ -92,8 +92,14 @@ export async function listJobs(db: Database, filters: JobFilters, page: PageRequ
 }
 
 export async function findJob(db: Database, id: string): Promise<JobSummary | undefined> {
-  const [job] = await countItems(db, await selectJobs(db, eq(batchJobs.id, id)))
-  return job
+  const [line] = await selectJobs(db, eq(batchJobs.id, id))
+  if (!line) return undefined
+  // Grouping the 50,000 items of a run by their job would sort them.
+  const [counts] = await db
+    .select(ITEM_COUNTS)
+    .from(batchItems)
+    .where(anyOf(batchItems.job, sql`select ${id}::uuid`))
+  return summarize(line, counts)
 }
 
 /** Reads the jobs that match the filters, newest first, in chunks of at most `size`. */
@@ -113,6 +119,8 @@ function sourceOf(db: Database, filters: JobFilters): Source<JobSummary> {
     placeOf,
   }
 }
+
+type JobLine = Awaited<ReturnType<typeof selectJobs>>[number]
 
 function selectJobs(db: Database, condition: SQL | undefined) {
   return db
@@ -165,32 +173,44 @@ function paying(db: Database, contractor: string) {
   return union(ofRuns, ofJobs)
 }
 
+const ITEM_COUNTS = {
+  all: count(),
+  paid: countOf(eq(batchItems.status, 'paid')),
+  failed: countOf(eq(batchItems.status, 'failed')),
+  movedAt: sql`max(greatest(${batchItems.queuedAt}, ${batchItems.sentAt}, ${batchItems.settledAt}))`.mapWith(
+    batchItems.queuedAt,
+  ),
+}
+
 /** Counts the items of jobs. A run has one item per payout of its batch. */
-async function countItems(db: Database, jobs: Awaited<ReturnType<typeof selectJobs>>): Promise<JobSummary[]> {
-  const { job, status, queuedAt, sentAt, settledAt } = batchItems
+async function countItems(db: Database, jobs: readonly JobLine[]): Promise<JobSummary[]> {
+  const { job } = batchItems
   const rows = await db
-    .select({
-      job,
-      all: count(),
-      paid: countOf(eq(status, 'paid')),
-      failed: countOf(eq(status, 'failed')),
-      movedAt: sql`max(greatest(${queuedAt}, ${sentAt}, ${settledAt}))`.mapWith(queuedAt),
-    })
+    .select({ job, ...ITEM_COUNTS })
     .from(batchItems)
     .where(anyOf(job, sql`select unnest(${`{${jobs.map(({ id }) => id).join(',')}}`}::uuid[])`))
     .groupBy(job)
   const counts = new Map(rows.map((row) => [row.job, row]))
-  return jobs.map((line) => {
-    const { all = 0, paid = 0, failed = 0, movedAt } = counts.get(line.id) ?? {}
-    const progressedAt = movedAt && movedAt > line.createdAt ? movedAt : line.createdAt
-    return { ...line, items: { all, paid, failed }, progressedAt }
-  })
+  return jobs.map((line) => summarize(line, counts.get(line.id)))
+}
+
+interface ItemCounts {
+  all: number
+  paid: number
+  failed: number
+  movedAt: Date | null
+}
+
+function summarize(line: JobLine, counts: ItemCounts | undefined): JobSummary {
+  const { all, paid, failed, movedAt } = counts ?? { all: 0, paid: 0, failed: 0, movedAt: null }
+  const progressedAt = movedAt && movedAt > line.createdAt ? movedAt : line.createdAt
+  return { ...line, items: { all, paid, failed }, progressedAt }
 }
 
 /** The items of a job: a page of them in order, the first one after the first failed ones. */
 export type ItemPage = Pick<List<ItemLine>, 'previous' | 'next'> & { items: ItemLine[] }
 
-const ITEM_PAGE_SIZE = 100
+const ITEM_PAGE_SIZE = 50
 const FAILED_FIRST = 20
 
 export async function listItems(db: Database, job: string, page: PageRequest): Promise<ItemPage> {

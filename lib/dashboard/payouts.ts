@@ -1,4 +1,4 @@
-import { and, count, eq, or, type SQL, sql } from 'drizzle-orm'
+import { and, count, eq, ne, or, type SQL, sql } from 'drizzle-orm'
 import { batches, contractors, organisations, PAYOUT_STATUSES, payouts } from '#drizzle/schema/directory.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { byTime } from '#lib/db/keyset.ts'
@@ -66,13 +66,24 @@ export type PayoutFilters = Filters<typeof PAYOUT_FILTERS>
 
 /** Lists the payouts of a batch in the order of their instructions. */
 export async function listPayouts(db: Database, filters: PayoutFilters, page: PageRequest): Promise<List<PayoutLine>> {
+  const counts = await countByStatus(db, filters)
+  const part = await readPage(sourceOf(db, filters), page)
+  return { ...part, ...totals(counts, filters.status) }
+}
+
+/** Counts the payouts of a list. Those of a batch that are paid are counted in its row: there may be 50,000. */
+async function countByStatus(db: Database, { status: _, ...filters }: PayoutFilters): Promise<Map<string, number>> {
+  const { batch, ...others } = filters
+  const isWholeBatch = batch !== '' && Object.values(others).every((value) => value === '')
   const counted = await db
     .select({ value: payouts.status, count: count() })
     .from(payouts)
-    .where(conditionOf(filters))
+    .where(and(conditionOf({ ...filters, status: '' }), isWholeBatch ? ne(payouts.status, 'paid') : undefined))
     .groupBy(payouts.status)
-  const part = await readPage(sourceOf(db, filters), page)
-  return { ...part, ...totals(new Map(counted.map(({ value, count }) => [value, count])), filters.status) }
+  const counts = new Map<string, number>(counted.map(({ value, count }) => [value, count]))
+  if (!isWholeBatch) return counts
+  const [row] = await db.select({ paid: batches.settledCount }).from(batches).where(eq(batches.id, batch))
+  return counts.set('paid', row?.paid ?? 0)
 }
 
 /** Reads the payouts that match the filters in chunks of at most `size`. */

@@ -77,12 +77,12 @@ export async function listTransfers(
   page: PageRequest,
 ): Promise<List<TransferLine>> {
   const resolved = await resolveBatch(db, filters)
-  const counts = await countUpTo(
-    db,
-    transferRows,
-    NEWEST,
-    byStatus(VIEWS, (view) => matching(db, { ...resolved, view }, COUNTED)),
-  )
+  const { succeeded, ...others } = byStatus(VIEWS, (view) => matching(db, { ...resolved, view }, COUNTED))
+  // Each paid payout has one transfer that succeeded.
+  const { paid } = resolved
+  const tabs = paid === undefined ? { succeeded, ...others } : others
+  const counts = await countUpTo<string>(db, transferRows, NEWEST, tabs)
+  if (paid !== undefined) counts.set('succeeded', Math.min(paid, MAX_COUNTED + 1))
   const part = await readPage(filters.sort === 'fee' ? byFee(db, resolved) : sourceOf(db, resolved), page)
   return { ...part, ...totals(counts, filters.view) }
 }

@@ -343,7 +343,9 @@ describe('lists and exports exactly the records that match, each once, in both d
     const small = await transfers({ batch: ids.payroll })
     expect(small.rows).toHaveLength(1)
     const isPayroll = eq(batchRows.id, ids.payroll)
-    await db.update(batchRows).set({ payoutCount: 1_001, createdAt: NOW, progressedAt: NOW }).where(isPayroll)
+    const settledCount = small.counts.get('succeeded') ?? 0
+    const large = { payoutCount: 1_001, settledCount, failedCount: 0, createdAt: NOW, progressedAt: NOW }
+    await db.update(batchRows).set(large).where(isPayroll)
     expect(await transfers({ batch: ids.payroll })).toEqual(small)
     expect(await transfers({ batch: ids.payroll, organisation: ids.other })).toMatchObject({ total: 0, rows: [] })
   })

@@ -13,13 +13,11 @@ const MAX_OF_ORGANISATION = 40_000
 const OF_ONE_ORGANISATION = [
   // the search for a part of a name
   '"contractors"."name"::text ilike',
-  // the payouts of a batch, and its tabs
-  'select "status", count(*) from "payouts"',
-  'select "payouts"."id", "payouts"."sequence"',
   // the items of runs
   'select distinct "batch_items"."spender"',
   'as "moved_at" from "batch_jobs" inner join "batch_items"',
   'select "job", count(*)',
+  'select count(*), count(*) filter (where "batch_items"."status"',
   'select "spender", count(*) filter',
   'select "batch_jobs"."id", "batch_jobs"."user_kind"',
   'select "identities"."organisation", max("batch_items"."settled_at")',
