@@ -12,7 +12,7 @@ import { measureChores, type Surroundings, startSurroundings } from './scale-cho
 import { type Caller, REQUESTS } from './scale-requests.ts'
 
 const PAYOUTS = 3_000_000
-/** The small database has a twentieth of the payouts: of 3,000,000, enough to fill every page and every part of a file. */
+/** A twentieth of the payouts: of 3,000,000, enough to fill every page and every CSV part. */
 const smallerThan = (payouts: number) => Math.max(10_000, Math.ceil(payouts / 20))
 const ROUNDS = 7
 const WARMING_UP = 2
