@@ -120,7 +120,7 @@ export const contractors = pgTable(
     uniqueIndex('contractors_unique_address')
       .on(table.organisation, table.address)
       .where(sql`${table.deletedAt} is null`),
-    // Tabs count the contractors of an organisation by status, without reading them.
+    // Includes the status, so that tabs can count an organisation's contractors from the index alone.
     index('contractors_newest')
       .on(table.organisation, ...newest(table), table.status)
       .where(sql`${table.deletedAt} is null`),
@@ -238,7 +238,7 @@ export const payouts = pgTable(
     index('payouts_to_settle')
       .on(table.organisation, table.address, table.status, table.createdAt, table.sequence)
       .where(sql`${table.status} in ('ready', 'failed')`),
-    // The tabs of a batch count its unpaid payouts, and list them.
+    // For the tabs of a batch, which count and list its unpaid payouts.
     index('payouts_unpaid')
       .on(table.status, table.batch, ...newest(table))
       .where(sql`${table.status} <> 'paid'`),

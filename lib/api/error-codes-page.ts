@@ -16,7 +16,7 @@ Programs compare codes; messages are for people, and some add details. An unusab
 \`<field>-invalid\`, with status 400. The fields:
 ${listed(FIELDS)}
 
-A missing or blank field is \`<field>-required\`, with status 400. The fields that cannot be left out:
+A missing field, or a blank name, is \`<field>-required\`, with status 400. The fields with this code:
 ${listed(REQUIRED_FIELDS)}
 
 \`POST /transfer\` prefixes the messages of status 422 with \`sponsor refused: \`. Its failures always have status 500 and

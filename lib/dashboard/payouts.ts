@@ -1,5 +1,13 @@
-import { and, count, eq, ne, or, type SQL, sql } from 'drizzle-orm'
-import { batches, contractors, organisations, PAYOUT_STATUSES, payouts } from '#drizzle/schema/directory.ts'
+import { and, count, eq, inArray, or, type SQL, sql } from 'drizzle-orm'
+import { unionAll } from 'drizzle-orm/pg-core'
+import {
+  batches,
+  contractors,
+  organisations,
+  PAYOUT_STATUSES,
+  type PayoutStatus,
+  payouts,
+} from '#drizzle/schema/directory.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { byTime } from '#lib/db/keyset.ts'
 import { newestFirst, placeOf } from '#lib/db/paging.ts'
@@ -71,20 +79,27 @@ export async function listPayouts(db: Database, filters: PayoutFilters, page: Pa
   return { ...part, ...totals(counts, filters.status) }
 }
 
-/** Counts the payouts of a list. Those of a batch that are paid are counted in its row: there may be 50,000. */
-async function countByStatus(db: Database, { status: _, ...filters }: PayoutFilters): Promise<Map<string, number>> {
-  const { batch, ...others } = filters
+/**
+ * Counts the payouts of a list by status. For a whole batch, the number of paid ones comes from its row: there may be
+ * 50,000.
+ */
+async function countByStatus(db: Database, filters: PayoutFilters): Promise<Map<string, number>> {
+  const { batch, status: _, ...others } = filters
   const isWholeBatch = batch !== '' && Object.values(others).every((value) => value === '')
-  const counted = await db
+  const counted = db
     .select({ value: payouts.status, count: count() })
     .from(payouts)
-    .where(and(conditionOf({ ...filters, status: '' }), isWholeBatch ? ne(payouts.status, 'paid') : undefined))
+    .where(and(conditionOf(filters), isWholeBatch ? inArray(payouts.status, UNPAID) : undefined))
     .groupBy(payouts.status)
-  const counts = new Map<string, number>(counted.map(({ value, count }) => [value, count]))
-  if (!isWholeBatch) return counts
-  const [row] = await db.select({ paid: batches.settledCount }).from(batches).where(eq(batches.id, batch))
-  return counts.set('paid', row?.paid ?? 0)
+  const paid = db
+    .select({ value: sql<PayoutStatus>`'paid'`, count: sql<number>`${batches.settledCount}`.mapWith(Number) })
+    .from(batches)
+    .where(eq(batches.id, batch))
+  const rows = await (isWholeBatch ? unionAll(counted, paid) : counted)
+  return new Map(rows.map(({ value, count }) => [value, count]))
 }
+
+const UNPAID = PAYOUT_STATUSES.filter((status) => status !== 'paid')
 
 /** Reads the payouts that match the filters in chunks of at most `size`. */
 export const readPayouts = (db: Database, filters: PayoutFilters, size?: number) => readAll(sourceOf(db, filters), size)

@@ -1,4 +1,4 @@
-import { count, eq, inArray, ne, notInArray, sql } from 'drizzle-orm'
+import { count, eq, inArray, ne, sql } from 'drizzle-orm'
 import { BATCH_STATUSES, batches, PAYOUT_STATUSES, payouts } from '#drizzle/schema/directory.ts'
 import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
@@ -21,7 +21,7 @@ export async function stateFamilies(db: Database, now: Date): Promise<Family[]> 
     db
       .select({ state: payouts.status, count: count() })
       .from(payouts)
-      .where(notInArray(payouts.status, ['paid', 'canceled']))
+      .where(inArray(payouts.status, UNFINISHED_PAYOUTS))
       .groupBy(payouts.status),
     listChannels(db, undefined, now),
     readAges(db, now),

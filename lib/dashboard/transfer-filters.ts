@@ -22,7 +22,10 @@ export const TRANSFER_FILTERS = {
 /** `faucet` is the faucet's account, whose deposits are listed only if its account is the filter. */
 export type TransferFilters = Filters<typeof TRANSFER_FILTERS> & { faucet?: string | undefined }
 
-/** Filters with the condition for the transfers of their batch. `paid`: its paid payouts, if nothing else is filtered */
+/**
+ * Filters, with the condition for the transfers of their batch. `paid`: the number of paid payouts of a large batch, if no
+ * other filter is set.
+ */
 export type ResolvedFilters = TransferFilters & { ofBatch: SQL | undefined; paid: number | undefined }
 
 /** The payouts of a larger batch are not read. */
@@ -50,11 +53,12 @@ export async function resolveBatch(db: Database, filters: TransferFilters): Prom
   const ofBatch = and(
     eq(transferRows.organisation, batch.organisation),
     between(transferRows.createdAt, start, end),
-    // PostgreSQL expects half of the transfers to match this, and therefore reads no more of them than the page needs.
+    // PostgreSQL estimates that half of the transfers match, so it walks the index and stops at the end of the page.
     sql`(select ${isOfBatch} from ${payouts} where ${payouts.id} = ${transferRows.payout})`,
   )
-  const others = [filters.organisation, filters.contractor, filters.account, filters.reason, filters.from, filters.to]
-  return { ...filters, ofBatch, paid: others.every((value) => value === '') ? batch.settledCount : undefined }
+  const { view: _view, batch: _batch, sort: _sort, faucet: _faucet, ...others } = filters
+  const isWholeBatch = Object.values(others).every((value) => value === '')
+  return { ...filters, ofBatch, paid: isWholeBatch ? batch.settledCount : undefined }
 }
 
 /**

@@ -77,11 +77,11 @@ export async function listTransfers(
   page: PageRequest,
 ): Promise<List<TransferLine>> {
   const resolved = await resolveBatch(db, filters)
-  const { succeeded, ...others } = byStatus(VIEWS, (view) => matching(db, { ...resolved, view }, COUNTED))
-  // Each paid payout has one transfer that succeeded.
   const { paid } = resolved
-  const tabs = paid === undefined ? { succeeded, ...others } : others
-  const counts = await countUpTo<string>(db, transferRows, NEWEST, tabs)
+  // Each paid payout has exactly one succeeded transfer.
+  const views = paid === undefined ? VIEWS : VIEWS.filter((view) => view !== 'succeeded')
+  const tabs = byStatus(views, (view) => matching(db, { ...resolved, view }, COUNTED))
+  const counts = await countUpTo(db, transferRows, NEWEST, tabs)
   if (paid !== undefined) counts.set('succeeded', Math.min(paid, MAX_COUNTED + 1))
   const part = await readPage(filters.sort === 'fee' ? byFee(db, resolved) : sourceOf(db, resolved), page)
   return { ...part, ...totals(counts, filters.view) }

@@ -36,7 +36,7 @@ export const FIELDS = [
   'types',
 ] as const
 
-/** The fields that also have a code for an absent value, such as `name-required`. Every other field may be absent. */
+/** The fields that also have a code for an absent value, such as `name-required`. No operation requires the others. */
 export const REQUIRED_FIELDS = [
   'account',
   'amount',

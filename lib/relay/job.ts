@@ -23,8 +23,13 @@ export const batchRequest = z.object(
   {
     amounts: z
       .custom<number[]>((value) => AMOUNTS.safeParse(value).success, RULE)
-      .meta({ type: 'array', items: { type: 'integer', exclusiveMinimum: 0 }, minItems: 1, maxItems: 10 })
-      .meta({ description: 'base units of each transfer' })
+      .meta({
+        type: 'array',
+        items: { type: 'integer', exclusiveMinimum: 0 },
+        minItems: 1,
+        maxItems: 10,
+        description: 'base units of each transfer',
+      })
       .default(DEFAULT_AMOUNTS),
   },
   `amounts ${RULE}`,

@@ -118,7 +118,7 @@ describe('codes', () => {
     expect(allCodes.filter((code) => !documented.has(code) && !onPages.has(code))).toEqual([])
   })
 
-  test('has no code of a field that no operation documents, but that of the sign-in by email', () => {
+  test('documents every field code except email-required, which only the email sign-in returns', () => {
     const ofTable = new Set(Object.values(REFUSALS).flatMap((codes) => Object.keys(codes)))
     const ofFields = REFUSAL_CODES.filter((code) => !ofTable.has(code))
     expect(ofFields.filter((code) => !documented.has(code))).toEqual(['email-required'])

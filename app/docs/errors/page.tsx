@@ -16,11 +16,11 @@ export default async function ErrorsPage() {
     <>
       <h1 className="text-2xl font-semibold tracking-tight">Error codes</h1>
       <p className="mt-2 max-w-prose text-soft">
-        <Prose text="Programs compare the `code`; the `error` is for people, and some messages add details. An unusable body or query field is `<field>-invalid` and a missing or blank one is `<field>-required`, both with status 400." />
+        <Prose text="Programs compare the `code`; the `error` is for people, and some messages add details. An unusable body or query field is `<field>-invalid` and a missing one, or a blank name, is `<field>-required`, both with status 400." />
       </p>
       <p className="mt-2 max-w-prose text-soft">
-        The fields: <span className="[overflow-wrap:anywhere]">{FIELDS.join(', ')}.</span> Those that cannot be left
-        out: <span className="[overflow-wrap:anywhere]">{REQUIRED_FIELDS.join(', ')}.</span>
+        The fields: <span className="[overflow-wrap:anywhere]">{FIELDS.join(', ')}.</span> Fields with a -required code:{' '}
+        <span className="[overflow-wrap:anywhere]">{REQUIRED_FIELDS.join(', ')}.</span>
       </p>
       {Object.entries(REFUSALS).map(([status, codes]) => (
         <section

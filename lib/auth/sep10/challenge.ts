@@ -73,7 +73,7 @@ export function buildChallenge(
 
 function requireAccount(settings: Sep10Settings, request: ChallengeRequest): string {
   const { account, memo, home_domain } = request
-  if (!account) throw new Refusal('account-required', 'account required')
+  if (!account) throw new Refusal('account-required')
   if (!StrKey.isValidEd25519PublicKey(account)) {
     throw new Refusal(
       'account-invalid',
