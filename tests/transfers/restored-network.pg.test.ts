@@ -33,11 +33,12 @@ test('does not wait for the old ledger numbers on a network restored with lower 
   const { devnet, network, proxy, endowPayer } = service.ledger
   const closing = setInterval(devnet.closeLedger, 200)
   const [payer, payee] = await Promise.all([endowPayer(), endowPayer(0n)])
-  clearInterval(closing)
   const transfer = { to: payee.address, amount: 1n, opening: payer.opening }
   const { signedXdr } = await buildTransfer(network, payer, transfer, { seconds: 300 })
-  proxy.rule(({ method }) => (method === 'sendTransaction' ? { answer: sendAnswer('PENDING') } : { rewrite: shifted }))
   const session = await service.wallet(payer.address)
+  clearInterval(closing)
+  await devnet.closeLedger()
+  proxy.rule(({ method }) => (method === 'sendTransaction' ? { answer: sendAnswer('PENDING') } : { rewrite: shifted }))
   const posted = service.ask('POST', '/transfer', { session, body: { signedXDR: signedXdr } })
   const lookUps = () => proxy.calls.get('getTransaction') ?? 0
   await expect.poll(lookUps).toBeGreaterThan(2)
@@ -61,10 +62,11 @@ test('does not assume a reset, and submits nothing again, if every second respon
   const { devnet, network, proxy, endowPayer } = service.ledger
   const closing = setInterval(devnet.closeLedger, 200)
   const [payer, payee] = await Promise.all([endowPayer(), endowPayer(0n)])
-  clearInterval(closing)
   const transfer = { to: payee.address, amount: 1n, opening: payer.opening }
   const { signedXdr } = await buildTransfer(network, payer, transfer, { seconds: 300 })
   const session = await service.wallet(payer.address)
+  clearInterval(closing)
+  await devnet.closeLedger()
   let sent = 0
   let asked = 0
   proxy.rule(({ method }) => {
