@@ -19,7 +19,10 @@ export default async function ErrorsPage() {
         <Prose text="Programs compare the `code`; the `error` is for people, and some messages add details. An unusable body or query field is `<field>-invalid` and a missing one, or a blank name, is `<field>-required`, both with status 400." />
       </p>
       <p className="mt-2 max-w-prose text-soft">
-        The fields: <span className="[overflow-wrap:anywhere]">{FIELDS.join(', ')}.</span> Fields with a -required code:{' '}
+        The fields: <span className="[overflow-wrap:anywhere]">{FIELDS.join(', ')}.</span>
+      </p>
+      <p className="mt-2 max-w-prose text-soft">
+        <Prose text="Fields with a `-required` code:" />{' '}
         <span className="[overflow-wrap:anywhere]">{REQUIRED_FIELDS.join(', ')}.</span>
       </p>
       {Object.entries(REFUSALS).map(([status, codes]) => (
