@@ -12,8 +12,11 @@ import { measureChores, type Surroundings, startSurroundings } from './scale-cho
 import { type Caller, REQUESTS } from './scale-requests.ts'
 
 const PAYOUTS = 3_000_000
-/** A twentieth of the payouts: of 3,000,000, enough to fill every page and every CSV part. */
-const smallerThan = (payouts: number) => Math.max(10_000, Math.ceil(payouts / 20))
+/**
+ * A hundredth of the payouts, which fills every page. It has fewer jobs and organisations than a part of their CSV files,
+ * so these compare parts of different lengths.
+ */
+const smallerThan = (payouts: number) => Math.max(10_000, Math.ceil(payouts / 100))
 const ROUNDS = 7
 const WARMING_UP = 2
 const PORT = 3930
