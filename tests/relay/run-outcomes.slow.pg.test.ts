@@ -7,6 +7,7 @@ import { relayChannels } from '#drizzle/schema/relay.ts'
 import { sendAndWait } from '#lib/cli/client/participants.ts'
 import { hashSeal, signManifest } from '#lib/wallet/manifest.ts'
 import { keypairSigner } from '#lib/wallet/signer.ts'
+import { disposable } from '../support/disposable.ts'
 import type { Fault } from '../support/fault-proxy.ts'
 import { expectRunPaidOnce, quotaOf } from '../support/paid-once.ts'
 import { expireHeartbeats, startChild } from './relay-child.ts'
@@ -96,40 +97,36 @@ test('skips a payout that is canceled while it is queued', async () => {
   expect(await quotaOf(service, employer.address)).toMatchObject({ count: 1, held: 0n })
 })
 
-const isSigned = async (batch: RunBatch) => (await runs.itemsOf(batch))[0]?.status === 'signed'
-
-/** Starts a relay, and runs `work` after it has signed the payment of a batch and before it records the transfer. */
-async function betweenSignatureAndRecord<Started>(
-  batch: RunBatch,
-  start: () => Promise<Started>,
-  work: (relay: Started) => Promise<unknown>,
-): Promise<Started> {
-  const holder = new Client({ connectionString: service.database.url })
-  await holder.connect()
-  try {
-    await holder.query('BEGIN')
-    await holder.query('LOCK TABLE transfers IN EXCLUSIVE MODE')
-    const relay = await start()
-    await vi.waitUntil(() => isSigned(batch), { timeout: 300_000 })
-    await work(relay)
-    return relay
-  } finally {
-    await holder.end()
-  }
-}
-
-test('drops a signed envelope whose payout is canceled before it is recorded', async () => {
+/** A batch with one payout, which the employer has delegated and started. */
+async function startedPayout() {
   const employer = await runs.employer()
   const batch = await runs.batchOf(employer, [1n])
   await runs.delegate(employer, 1n)
   const [payout] = batch.payouts
   if (!payout) throw new Error('no payout')
   await runs.run(batch)
-  await using _relay = await betweenSignatureAndRecord(
-    batch,
-    () => service.relay(),
-    async () => expect(await runs.cancel(batch, payout)).toMatchObject({ status: 200 }),
-  )
+  return { employer, batch, payout }
+}
+
+/** Keeps relays from recording a transfer that they have signed, until it is closed. */
+async function holdRecords() {
+  const holder = new Client({ connectionString: service.database.url })
+  await holder.connect()
+  await holder.query('BEGIN')
+  await holder.query('LOCK TABLE transfers IN EXCLUSIVE MODE')
+  return disposable({ close: () => holder.end() })
+}
+
+const isSigned = async (batch: RunBatch) => (await runs.itemsOf(batch))[0]?.status === 'signed'
+const untilSigned = (batch: RunBatch) => vi.waitUntil(() => isSigned(batch), { timeout: 300_000 })
+
+test('drops a signed envelope whose payout is canceled before it is recorded', async () => {
+  const { employer, batch, payout } = await startedPayout()
+  await using hold = await holdRecords()
+  await using _relay = await service.relay()
+  await untilSigned(batch)
+  expect(await runs.cancel(batch, payout)).toMatchObject({ status: 200 })
+  await hold.close()
   await runs.ended(batch)
   expect(await runs.itemsOf(batch)).toMatchObject([{ status: 'skipped', hash: null }])
   expect(await runs.received(batch)).toEqual([0n])
@@ -137,18 +134,12 @@ test('drops a signed envelope whose payout is canceled before it is recorded', a
 })
 
 test('records a payment that the ledger applied although its payout was canceled, as after a restore', async () => {
-  const employer = await runs.employer()
-  const batch = await runs.batchOf(employer, [1n])
-  await runs.delegate(employer, 1n)
-  const [payout] = batch.payouts
-  if (!payout) throw new Error('no payout')
-  await runs.run(batch)
+  const { batch, payout } = await startedPayout()
   // The first relay is killed between its signature and the record. The transaction reaches the ledger all the same.
-  await betweenSignatureAndRecord(
-    batch,
-    () => startChild(service.variables),
-    (child) => child.kill(),
-  )
+  await using hold = await holdRecords()
+  const child = await startChild(service.variables)
+  await untilSigned(batch).finally(child.kill)
+  await hold.close()
   await expireHeartbeats(service.db)
   const [signed] = await runs.itemsOf(batch)
   await sendAndWait(service.ledger.network, signed?.signedXdr ?? '')
@@ -170,20 +161,15 @@ test('records a payment that the ledger applied although its payout was canceled
 })
 
 test('retries an unpaid payout whose claim was refused', async () => {
-  const employer = await runs.employer()
-  const batch = await runs.batchOf(employer, [1n])
-  await runs.delegate(employer, 1n)
-  const [payout] = batch.payouts
-  if (!payout) throw new Error('no payout')
+  const { employer, batch, payout } = await startedPayout()
   const setAddress = (address: string | undefined) =>
     service.db.update(payoutRows).set({ address }).where(eq(payoutRows.id, payout.id))
   // No claim fits for a moment, as while another transfer has the payout.
-  await runs.run(batch)
-  await using _relay = await betweenSignatureAndRecord(
-    batch,
-    () => service.relay({ times: { ...SHORT_TIMES, lag: 2 } }),
-    () => setAddress(employer.address),
-  )
+  await using hold = await holdRecords()
+  await using _relay = await service.relay({ times: { ...SHORT_TIMES, lag: 2 } })
+  await untilSigned(batch)
+  await setAddress(employer.address)
+  await hold.close()
   await vi.waitUntil(async () => (await runs.itemsOf(batch)).some((item) => item.doubtedLedger !== null), {
     timeout: 300_000,
     interval: 20,
