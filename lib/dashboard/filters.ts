@@ -69,6 +69,10 @@ export function readFilters<Checks extends FilterChecks>(
 export const having = (column: AnyPgColumn, value: string): SQL | undefined =>
   value === '' ? undefined : eq(column, value)
 
+/** Whether no other filter than these is set. */
+export const hasOnly = (filters: object, ...names: string[]): boolean =>
+  Object.entries(filters).every(([name, value]) => names.includes(name) || value === '')
+
 const DAY_MS = 86_400_000
 
 /**

@@ -13,7 +13,7 @@ import { byTime } from '#lib/db/keyset.ts'
 import { newestFirst, placeOf } from '#lib/db/paging.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
 import { explainPayout } from './explanation.ts'
-import { betweenDays, DAYS, type Filters, having, isOneOf, isReason, isRecordId } from './filters.ts'
+import { betweenDays, DAYS, type Filters, hasOnly, having, isOneOf, isReason, isRecordId } from './filters.ts'
 import { type List, type PageRequest, type Read, readAll, readPage, type Source, totals } from './list.ts'
 import { hasReason } from './transfer-filters.ts'
 import { firstInnerHash, outcomeOf, paysPayout, type TransferState, transferRows } from './transfer-rows.ts'
@@ -84,8 +84,8 @@ export async function listPayouts(db: Database, filters: PayoutFilters, page: Pa
  * 50,000.
  */
 async function countByStatus(db: Database, filters: PayoutFilters): Promise<Map<string, number>> {
-  const { batch, status: _, ...others } = filters
-  const isWholeBatch = batch !== '' && Object.values(others).every((value) => value === '')
+  const { batch } = filters
+  const isWholeBatch = batch !== '' && hasOnly(filters, 'batch', 'status')
   const counted = db
     .select({ value: payouts.status, count: count() })
     .from(payouts)

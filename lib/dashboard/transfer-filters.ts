@@ -2,7 +2,18 @@ import { and, between, eq, inArray, isNull, or, type SQL, sql } from 'drizzle-or
 import { type AnyPgColumn, union } from 'drizzle-orm/pg-core'
 import { batches, contractors, payouts } from '#drizzle/schema/directory.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { anyOf, betweenDays, DAYS, type Filters, having, isAccount, isOneOf, isReason, isRecordId } from './filters.ts'
+import {
+  anyOf,
+  betweenDays,
+  DAYS,
+  type Filters,
+  hasOnly,
+  having,
+  isAccount,
+  isOneOf,
+  isReason,
+  isRecordId,
+} from './filters.ts'
 import type { Part } from './list.ts'
 import { notOfFaucet, TRANSFER_VIEWS, type TransferView, transferRows } from './transfer-rows.ts'
 
@@ -56,8 +67,7 @@ export async function resolveBatch(db: Database, filters: TransferFilters): Prom
     // PostgreSQL estimates that half of the transfers match, so it walks the index and stops at the end of the page.
     sql`(select ${isOfBatch} from ${payouts} where ${payouts.id} = ${transferRows.payout})`,
   )
-  const { view: _view, batch: _batch, sort: _sort, faucet: _faucet, ...others } = filters
-  const isWholeBatch = Object.values(others).every((value) => value === '')
+  const isWholeBatch = hasOnly(filters, 'batch', 'view', 'sort', 'faucet')
   return { ...filters, ofBatch, paid: isWholeBatch ? batch.settledCount : undefined }
 }
 

@@ -23,13 +23,13 @@ export type Action = (typeof ACTIONS)[number]
 const CONDITIONS = Object.keys(ACKNOWLEDGEABLE) as [AcknowledgeableCondition]
 
 export const ACTION_FORM = z.object({
-  action: z.enum(ACTIONS, 'must be one of the actions'),
+  action: z.enum(ACTIONS, `must be one of ${ACTIONS.join(', ')}`),
   /** the id of the record, or the address of the channel */
   subject: z.string('required').min(1, 'required').max(100, 'too long'),
   note: z.union([z.literal(''), plainText(200)]).default(''),
   back: z.string().default(''),
   /** of `acknowledge`: the condition, and the last event that the page showed */
-  condition: z.enum(CONDITIONS, 'must be one of the conditions').optional(),
+  condition: z.enum(CONDITIONS, `must be one of ${CONDITIONS.join(', ')}`).optional(),
   seen: z.iso.datetime('must be a time').optional(),
 })
 
