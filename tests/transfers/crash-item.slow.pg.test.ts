@@ -7,7 +7,8 @@ import { killAt, type NamedStep, openSteps, type Steps } from './crash-steps.ts'
 let fixture: RelayService
 let steps: Steps
 beforeAll(async () => {
-  fixture = await openRelayService({ channels: 1 })
+  // The chore `items` would end an item whose relay was killed.
+  fixture = await openRelayService({ channels: 1, choresEveryMs: 0 })
   steps = await openSteps(fixture.ledger.proxy, fixture.database.url)
 })
 afterAll(async () => {

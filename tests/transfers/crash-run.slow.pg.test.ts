@@ -10,7 +10,8 @@ let service: RelayService
 let runs: RunFixture
 let steps: Steps
 beforeAll(async () => {
-  service = await openRelayService({ channels: 1 })
+  // The chore `items` would end an item whose relay was killed.
+  service = await openRelayService({ channels: 1, choresEveryMs: 0 })
   runs = openRunFixture(service)
   steps = await openSteps(service.ledger.proxy, service.database.url)
   await using _relay = await service.relay()
