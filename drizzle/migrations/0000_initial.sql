@@ -466,6 +466,7 @@ CREATE INDEX "payouts_unpaid" ON "payouts" USING btree ("status","batch","create
 CREATE UNIQUE INDEX "batch_items_one_per_channel" ON "batch_items" USING btree ("channel") WHERE "batch_items"."status" in ('taken', 'signed');--> statement-breakpoint
 CREATE INDEX "batch_items_open" ON "batch_items" USING btree ("queued_at","job","position") WHERE "batch_items"."status" in ('queued', 'taken', 'signed');--> statement-breakpoint
 CREATE INDEX "batch_items_open_of_job" ON "batch_items" USING btree ("job","position") WHERE "batch_items"."status" in ('queued', 'taken', 'signed');--> statement-breakpoint
+CREATE INDEX "batch_items_ended" ON "batch_items" USING btree ("job","settled_at") WHERE "batch_items"."settled_at" is not null;--> statement-breakpoint
 CREATE INDEX "batch_items_of_spender" ON "batch_items" USING btree ("spender","quota_account","settled_at") WHERE "batch_items"."spender" is not null;--> statement-breakpoint
 CREATE INDEX "batch_items_of_payout" ON "batch_items" USING btree ("payout") WHERE "batch_items"."payout" is not null;--> statement-breakpoint
 CREATE INDEX "batch_items_of_recipient" ON "batch_items" USING btree ("recipient") WHERE "batch_items"."payout" is null;--> statement-breakpoint

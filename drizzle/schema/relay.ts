@@ -166,6 +166,7 @@ export const batchItems = pgTable(
     uniqueIndex('batch_items_one_per_channel').on(table.channel).where(sql`${table.status} in ('taken', 'signed')`),
     index('batch_items_open').on(table.queuedAt, table.job, table.position).where(isOpen(table)),
     index('batch_items_open_of_job').on(table.job, table.position).where(isOpen(table)),
+    index('batch_items_ended').on(table.job, table.settledAt).where(sql`${table.settledAt} is not null`),
     index('batch_items_of_spender')
       .on(table.spender, table.quotaAccount, table.settledAt)
       .where(sql`${table.spender} is not null`),

@@ -1,11 +1,12 @@
 import { and, eq, gte, isNull, type SQL, type SQLWrapper, sql } from 'drizzle-orm'
 import { acknowledgements } from '#drizzle/schema/audit.ts'
 import { batches, identities } from '#drizzle/schema/directory.ts'
-import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
+import { batchJobs } from '#drizzle/schema/relay.ts'
 import { transfers } from '#drizzle/schema/transfers.ts'
 import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
 import { isId } from '#lib/directory/ids.ts'
+import { JOB_PROGRESSED_AT } from './jobs.ts'
 
 /**
  * The conditions of records that an operator can acknowledge, with the record's type. The conditions of the service
@@ -35,8 +36,7 @@ const LAST_EVENTS: Record<AcknowledgeableCondition, SQL> = {
   transferOverdue: sql`coalesce(${transfers.settledAt}, ${transfers.createdAt})`,
   outcomeUnknown: sql`${transfers.settledAt}`,
   jobFailed: sql`${batchJobs.endedAt}`,
-  jobStalled: sql`(select max(greatest(${batchItems.queuedAt}, ${batchItems.sentAt}, ${batchItems.settledAt}))
-    from ${batchItems} where ${batchItems.job} = ${batchJobs.id})`,
+  jobStalled: JOB_PROGRESSED_AT,
 }
 
 const { condition, subject, note, operator, at, seen } = acknowledgements

@@ -69,7 +69,7 @@ export function readFilters<Checks extends FilterChecks>(
 export const having = (column: AnyPgColumn, value: string): SQL | undefined =>
   value === '' ? undefined : eq(column, value)
 
-/** Whether no other filter than these is set. */
+/** Whether all other filters are empty. */
 export const hasOnly = (filters: object, ...names: string[]): boolean =>
   Object.entries(filters).every(([name, value]) => names.includes(name) || value === '')
 

@@ -20,7 +20,7 @@ export function batchState(batch: { status: BatchStatus; progressedAt: Date | nu
   return status === 'started' && progressedAt !== null && progressedAt < batchLimit(now) ? 'stalled' : status
 }
 
-/** A job's status, or `stalled`, by the last move of its items. */
+/** A job's status, or `stalled`, by its last progress. */
 export function jobState(job: { status: JobStatus; progressedAt: Date }, now: Date) {
   return job.status === 'running' && job.progressedAt < jobLimit(now) ? 'stalled' : job.status
 }

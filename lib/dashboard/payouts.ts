@@ -1,5 +1,4 @@
-import { and, count, eq, inArray, or, type SQL, sql } from 'drizzle-orm'
-import { unionAll } from 'drizzle-orm/pg-core'
+import { and, count, eq, or, type SQL, sql } from 'drizzle-orm'
 import {
   batches,
   contractors,
@@ -79,27 +78,45 @@ export async function listPayouts(db: Database, filters: PayoutFilters, page: Pa
   return { ...part, ...totals(counts, filters.status) }
 }
 
-/**
- * Counts the payouts of a list by status. For a whole batch, the number of paid ones comes from its row: there may be
- * 50,000.
- */
 async function countByStatus(db: Database, filters: PayoutFilters): Promise<Map<string, number>> {
-  const { batch } = filters
-  const isWholeBatch = batch !== '' && hasOnly(filters, 'batch', 'status')
-  const counted = db
+  if (filters.batch !== '' && hasOnly(filters, 'batch', 'status')) return await countOfBatch(db, filters.batch)
+  const rows = await db
     .select({ value: payouts.status, count: count() })
     .from(payouts)
-    .where(and(conditionOf(filters), isWholeBatch ? inArray(payouts.status, UNPAID) : undefined))
+    .where(conditionOf(filters))
     .groupBy(payouts.status)
-  const paid = db
-    .select({ value: sql<PayoutStatus>`'paid'`, count: sql<number>`${batches.settledCount}`.mapWith(Number) })
-    .from(batches)
-    .where(eq(batches.id, batch))
-  const rows = await (isWholeBatch ? unionAll(counted, paid) : counted)
   return new Map(rows.map(({ value, count }) => [value, count]))
 }
 
-const UNPAID = PAYOUT_STATUSES.filter((status) => status !== 'paid')
+/**
+ * Counts the payouts of a batch by status. A batch may have 50,000 payouts, so its row supplies most counts: only the
+ * pending and the canceled payouts are counted.
+ */
+async function countOfBatch(db: Database, id: string): Promise<Map<PayoutStatus, number>> {
+  const counted = (status: PayoutStatus) => db.$count(payouts, and(eq(payouts.batch, id), eq(payouts.status, status)))
+  const [row] = await db
+    .select({
+      status: batches.status,
+      all: batches.payoutCount,
+      paid: batches.settledCount,
+      failed: batches.failedCount,
+      pending: counted('pending'),
+      canceled: counted('canceled'),
+    })
+    .from(batches)
+    .where(eq(batches.id, id))
+  if (!row) return new Map()
+  const { status, all, paid, failed, pending, canceled } = row
+  // Locking a batch makes every draft ready.
+  const counts = {
+    [status === 'draft' ? 'draft' : 'ready']: all - paid - failed - pending,
+    pending,
+    paid,
+    failed,
+    canceled,
+  }
+  return new Map(Object.entries(counts) as [PayoutStatus, number][])
+}
 
 /** Reads the payouts that match the filters in chunks of at most `size`. */
 export const readPayouts = (db: Database, filters: PayoutFilters, size?: number) => readAll(sourceOf(db, filters), size)

@@ -9,6 +9,7 @@ import { type Attention, MAX_LISTED } from './attention.ts'
 import { IS_CURRENT_TOKEN, START_RELAY } from './channels.ts'
 import { CONDITIONS } from './conditions.ts'
 import { isOf, subjectOf } from './failed-jobs.ts'
+import { JOB_PROGRESSED_AT } from './jobs.ts'
 import { jobLimit } from './lateness.ts'
 import { countOf } from './list.ts'
 import { findUsersOf } from './users.ts'
@@ -22,58 +23,84 @@ export async function listStalledJobs(
   now: Date,
   only?: { job: string } | { batch: string },
 ): Promise<Attention[]> {
-  const movedAt = sql`max(greatest(${batchItems.queuedAt}, ${batchItems.sentAt}, ${batchItems.settledAt}))`
-  const moving = db
+  const jobs = await db
     .select({
       id: batchJobs.id,
       kind: batchJobs.userKind,
       sub: batchJobs.userSub,
       run: batchJobs.batch,
-      movedAt: movedAt.mapWith(batchItems.queuedAt).as('moved_at'),
-      left: countOf(sql`${batchItems.settledAt} is null`).as('left'),
-      queued: countOf(eq(batchItems.status, 'queued')).as('queued'),
-      taken: countOf(eq(batchItems.status, 'taken')).as('taken'),
-      signed: countOf(eq(batchItems.status, 'signed')).as('signed'),
-    })
-    .from(batchJobs)
-    .innerJoin(batchItems, eq(batchItems.job, batchJobs.id))
-    .where(and(eq(batchJobs.status, 'running'), only && isOf(only)))
-    .groupBy(batchJobs.id)
-    .having(sql`${movedAt} < ${jobLimit(now).toISOString()}::timestamptz`)
-    .as('moving')
-  const jobs = await db
-    .select({
-      job: moving._.selectedFields,
+      progressedAt: JOB_PROGRESSED_AT,
       batch: { id: batches.id, name: batches.name },
       employer: { id: organisations.id, name: organisations.name },
       acknowledgement: ACKNOWLEDGEMENT,
     })
-    .from(moving)
-    .leftJoin(batches, eq(batches.id, moving.run))
+    .from(batchJobs)
+    .leftJoin(batches, eq(batches.id, batchJobs.batch))
     .leftJoin(organisations, eq(organisations.id, batches.organisation))
-    .leftJoin(acknowledgementRows, acknowledges('jobStalled', moving.id, moving.movedAt))
-    .where(only ? undefined : isUnacknowledged)
-    .orderBy(moving.movedAt)
+    .leftJoin(acknowledgementRows, acknowledges('jobStalled', batchJobs.id, JOB_PROGRESSED_AT))
+    .where(
+      and(
+        eq(batchJobs.status, 'running'),
+        sql`${JOB_PROGRESSED_AT} < ${jobLimit(now).toISOString()}::timestamptz`,
+        only ? isOf(only) : isUnacknowledged,
+      ),
+    )
+    .orderBy(JOB_PROGRESSED_AT)
     .limit(MAX_LISTED)
-  const users = await findUsersOf(
+  const items = await countOpenItems(
     db,
-    jobs.map(({ job }) => job),
+    jobs.map(({ id }) => id),
   )
-  const counts = await Promise.all(jobs.map(({ job }) => countChannels(db, job)))
-  return jobs.map(({ job, batch, employer, acknowledgement }, index) => ({
-    key: `slow ${job.id}`,
-    ...CONDITIONS.jobStalled.notice,
-    since: job.movedAt,
-    ...subjectOf({ id: job.id, batch }),
-    what: `${job.left} ${job.left === 1 ? 'transfer' : 'transfers'}${batch ? ' of its run' : ''} unfinished`,
-    isOngoing: true,
-    ...describeStall(job, counts[index] ?? NO_CHANNELS),
-    actor: 'operator',
-    ...(employer ? { organisation: employer } : users(job)),
-    acknowledgeable: { condition: 'jobStalled', subject: job.id, lastEvent: job.movedAt },
-    acknowledgement,
-    page: `/jobs/${job.id}`,
-  }))
+  const openOf = ({ id }: { id: string }) => items.get(id) ?? NO_ITEMS
+  const users = await findUsersOf(db, jobs)
+  const channels = await Promise.all(jobs.map((job) => countChannels(db, job, openOf(job))))
+  return jobs.map((job, index) => {
+    const { id, progressedAt, batch, employer, acknowledgement } = job
+    const open = openOf(job)
+    return {
+      key: `slow ${id}`,
+      ...CONDITIONS.jobStalled.notice,
+      since: progressedAt,
+      ...subjectOf({ id, batch }),
+      what: `${open.left} ${open.left === 1 ? 'transfer' : 'transfers'}${batch ? ' of its run' : ''} unfinished`,
+      isOngoing: true,
+      ...describeStall({ ...job, ...open }, channels[index] ?? NO_CHANNELS),
+      actor: 'operator',
+      ...(employer ? { organisation: employer } : users(job)),
+      acknowledgeable: { condition: 'jobStalled', subject: id, lastEvent: progressedAt },
+      acknowledgement,
+      page: `/jobs/${id}`,
+    }
+  })
+}
+
+/** The unfinished items of a job by state, and the channels they name. Only a run's items name one. */
+interface OpenItems {
+  left: number
+  queued: number
+  taken: number
+  signed: number
+  spenders: string[]
+}
+
+const NO_ITEMS: OpenItems = { left: 0, queued: 0, taken: 0, signed: 0, spenders: [] }
+
+async function countOpenItems(db: Database, ids: readonly string[]): Promise<Map<string, OpenItems>> {
+  if (ids.length === 0) return new Map()
+  const { job, status, spender } = batchItems
+  const rows = await db
+    .select({
+      job,
+      left: count(),
+      queued: countOf(eq(status, 'queued')),
+      taken: countOf(eq(status, 'taken')),
+      signed: countOf(eq(status, 'signed')),
+      spenders: sql<string[]>`coalesce(array_agg(distinct ${spender}) filter (where ${spender} is not null), '{}')`,
+    })
+    .from(batchItems)
+    .where(and(inArray(job, [...ids]), inArray(status, OPEN_ITEM)))
+    .groupBy(job)
+  return new Map(rows.map((row) => [row.job, row]))
 }
 
 /** The channels of running relays that may pay a job. For a run, these are the ones that its waiting items name. */
@@ -90,13 +117,10 @@ const NO_CHANNELS: ChannelCounts = { running: 0, paused: 0, held: 0, fit: 0 }
 
 async function countChannels(
   db: Database,
-  { id, run }: { id: string; run: string | null },
+  { run }: { run: string | null },
+  { spenders }: OpenItems,
 ): Promise<ChannelCounts | undefined> {
   const { address, problem, paused, runs } = relayChannels
-  const spenders = db
-    .select({ spender: batchItems.spender })
-    .from(batchItems)
-    .where(and(eq(batchItems.job, id), inArray(batchItems.status, OPEN_ITEM)))
   const isFit =
     run === null
       ? sql`${problem} is null`

@@ -1,10 +1,11 @@
 import { count, eq, inArray, ne, sql } from 'drizzle-orm'
 import { BATCH_STATUSES, batches, PAYOUT_STATUSES, payouts } from '#drizzle/schema/directory.ts'
-import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
+import { batchJobs } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import type { Family } from '#lib/observability/metrics.ts'
 import { listMovingBatches } from './batches.ts'
 import { CHANNEL_STATES, channelState, listChannels } from './channels.ts'
+import { JOB_PROGRESSED_AT } from './jobs.ts'
 import { TRANSFER_VIEWS, transferRows } from './transfer-rows.ts'
 
 const UNFINISHED_BATCHES = BATCH_STATUSES.filter((status) => status !== 'completed')
@@ -72,17 +73,9 @@ async function readAges(db: Database, now: Date): Promise<[of: string, seconds: 
       .where(inArray(transferRows.status, [...TRANSFER_VIEWS.open])),
     listMovingBatches(db, 1),
     db
-      .select({
-        at: sql`max(greatest(${batchItems.queuedAt}, ${batchItems.sentAt}, ${batchItems.settledAt}))`
-          .mapWith(batchItems.queuedAt)
-          .as('moved_at'),
-      })
+      .select({ at: sql`min(${JOB_PROGRESSED_AT})`.mapWith(batchJobs.createdAt) })
       .from(batchJobs)
-      .innerJoin(batchItems, eq(batchItems.job, batchJobs.id))
-      .where(eq(batchJobs.status, 'running'))
-      .groupBy(batchJobs.id)
-      .orderBy(sql`moved_at`)
-      .limit(1),
+      .where(eq(batchJobs.status, 'running')),
   ])
   const age = (at: Date | null | undefined) => (at ? Math.max(0, (now.getTime() - at.getTime()) / 1000) : 0)
   return [

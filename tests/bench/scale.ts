@@ -12,10 +12,7 @@ import { measureChores, type Surroundings, startSurroundings } from './scale-cho
 import { type Caller, REQUESTS } from './scale-requests.ts'
 
 const PAYOUTS = 3_000_000
-/**
- * A hundredth of the payouts, which fills every page. It has fewer jobs and organisations than a part of their CSV files,
- * so these compare parts of different lengths.
- */
+/** A hundredth of the payouts. Some lists are then shorter than one page or file part: the table has both sizes. */
 const smallerThan = (payouts: number) => Math.max(10_000, Math.ceil(payouts / 100))
 const ROUNDS = 7
 const WARMING_UP = 2
@@ -45,17 +42,19 @@ export async function measureScale(databaseUrl: string, payouts = PAYOUTS): Prom
     for (const count of [fewer, payouts]) {
       filled.push(await fill(databaseUrl, surroundings, `scale_${count}`, count, PORT + filled.length))
     }
-    console.log(`| request | bytes | ${fewer} payouts, ms | ${payouts}, ms | times | |\n|---|---|---|---|---|---|`)
+    console.log(
+      `| request | bytes, ${fewer} payouts | ${payouts} | ms, ${fewer} payouts | ${payouts} | times | |\n|---|---|---|---|---|---|---|`,
+    )
     for (const [caller, path, mostTimes = 2] of REQUESTS) {
       // A request that fails doesn't end a measurement of an hour.
       const { times, bytes } = await compare(filled, caller, path).catch((error: Error) => {
         process.exitCode = 1
-        return { times: [], bytes: error.message }
+        return { times: [], bytes: [error.message, ''] }
       })
       const [small = Number.NaN, large = Number.NaN] = times
       const verdict = large > 300 || large > mostTimes * Math.max(small, 1) ? 'over' : ''
       console.log(
-        `| ${path} | ${bytes} | ${small.toFixed(1)} | ${large.toFixed(1)} | ${(large / small).toFixed(2)} | ${verdict} |`,
+        `| ${path} | ${bytes.join(' | ')} | ${small.toFixed(1)} | ${large.toFixed(1)} | ${(large / small).toFixed(2)} | ${verdict} |`,
       )
     }
     // The services run chores, too.
@@ -142,21 +141,21 @@ async function sizeOf(url: string): Promise<string> {
     .concat(' bytes per payout')
 }
 
-/** The medians of a request on each database, measured alternately, and the bytes of the last response. */
+/** The medians of a request on each database, measured alternately, and the bytes of each last response. */
 async function compare(
   filled: readonly Filled[],
   caller: Caller,
   path: string,
-): Promise<{ times: number[]; bytes: number }> {
+): Promise<{ times: number[]; bytes: number[] }> {
   const times = filled.map((): number[] => [])
-  let bytes = 0
+  const bytes = filled.map(() => 0)
   for (let round = -WARMING_UP; round < ROUNDS; round += 1) {
     for (const [index, { base, headers, records }] of filled.entries()) {
       const filledPath = path.replace(/\{(\w+)\}/g, (_, name: keyof Filled['records']) => records[name])
       const began = performance.now()
       const length = await read(`${base}${filledPath}`, headers[caller])
       if (length === undefined && round >= 0) throw new Error(`${filledPath} was refused`)
-      bytes = length ?? bytes
+      if (length !== undefined) bytes[index] = length
       if (round >= 0) times[index]?.push(performance.now() - began)
     }
   }

@@ -82,7 +82,8 @@ test('acknowledges each condition up to its last event at most', async () => {
     jobs: [failedJob, stalledJob],
     items: [
       itemRow({ job: failedJob.id, status: 'failed', queuedAt: before(50) }),
-      ...[40, 30].map((minutes, position) => itemRow({ job: stalledJob.id, position, queuedAt: before(minutes) })),
+      itemRow({ job: stalledJob.id, queuedAt: before(40) }),
+      itemRow({ job: stalledJob.id, position: 1, status: 'paid', queuedAt: before(40), settledAt: before(30) }),
     ],
   })
   const conditions = [

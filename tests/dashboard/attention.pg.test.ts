@@ -373,8 +373,10 @@ test('lists a batch that the relay stopped paying as its run, and asks the emplo
   const ready = payoutRow({ organisation, batch: id, contractor: contractor.id, status: 'ready' })
   const terms = { batch: id, manifest: 'm', signature: 's', quotaDay: '2026-11-20' }
   const run = jobRow({ ...terms, userKind: 'ledger', userSub: 'GRUN', createdAt: before(60) })
-  const item = itemRow({ job: run.id, payout: ready.id, spender: 'G', queuedAt: before(40) })
-  await insertRows(db, { contractors: [contractor], payouts: [ready], jobs: [run], items: [item] })
+  const of = { job: run.id, payout: ready.id, spender: 'G', queuedAt: before(60) }
+  const item = itemRow(of)
+  const ended = itemRow({ ...of, position: 1, status: 'failed', settledAt: before(40) })
+  await insertRows(db, { contractors: [contractor], payouts: [ready], jobs: [run], items: [item, ended] })
   const { items } = await readAttention(db, NOW)
   const own = items.filter(({ batch: of }) => of?.id === id)
   expect(own).toMatchObject([{ key: `slow ${run.id}`, what: '1 transfer of its run unfinished', since: before(40) }])

@@ -108,7 +108,7 @@ beforeAll(async () => {
       ...ofOne,
       batch,
       contractor: idOf(contractors, n),
-      status: isFailed ? 'failed' : 'ready',
+      status: isFailed ? 'failed' : n === 12 ? 'paid' : 'ready',
       error: isFailed ? 'allowance-short' : null,
       ...(n === 13 && { address: ACCOUNT(at + 10), txHash: hashOf('e', at + 10), transfer: idOf(transfers, at) }),
       ...(n === 17 && { transfer: idOf(transfers, 3) }),
@@ -118,6 +118,9 @@ beforeAll(async () => {
     ...NUMBERS.filter((n) => `${n}`.startsWith('1')).map((n) => payoutOf(n)),
     payoutOf(13, idOf(batches, 2)),
   ]
+  const ofPayroll = payouts.filter(({ batch }) => batch === payroll)
+  const failedCount = ofPayroll.filter(({ status }) => status === 'failed').length
+  Object.assign(batches[1] ?? {}, { payoutCount: ofPayroll.length, settledCount: 1, failedCount, failedAt: NOW })
   const payout = payouts.find(({ contractor }) => contractor === idOf(contractors, 12))?.id ?? ''
   const paying = transfers.map((row, n) => (n === 9 ? { ...row, payout } : row))
   const users = Array.from({ length: 120 }, (_, n) => (n === 6 ? 'ada' : `user ${n + 1}`))

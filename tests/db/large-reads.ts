@@ -15,11 +15,10 @@ const OF_ONE_ORGANISATION = [
   '"contractors"."name"::text ilike',
   // the items of runs
   'select distinct "batch_items"."spender"',
-  'as "moved_at" from "batch_jobs" inner join "batch_items"',
   'select "job", count(*)',
   'select count(*), count(*) filter (where "batch_items"."status"',
   'select "spender", count(*) filter',
-  'select "batch_jobs"."id", "batch_jobs"."user_kind"',
+  'select "batch_jobs"."id", "batch_jobs"."user_kind", "batch_jobs"."user_sub", "batches"."id"',
   'select "identities"."organisation", max("batch_items"."settled_at")',
   // the transfers of an organisation, a batch or an account
   'select (select count(*) from (select 1 from "transfers"',
