@@ -25,8 +25,8 @@ export interface List<Row> {
 
 export const PAGE_SIZE = 50
 
-/** How many rows an export reads at a time. */
-export const PART_SIZE = 1_000
+/** How many rows an export reads at a time: few enough that a file begins at once, and ends soon after its reader leaves. */
+export const PART_SIZE = 200
 
 /** What a query of a list adds to its filters. */
 export interface Part {
