@@ -130,8 +130,9 @@ export const transfers = pgTable(
       .where(sql`${table.status} in ('open', 'succeeded', 'unknown')`),
     index('transfers_settlement').on(table.settlement).where(sql`${table.settlement} is not null`),
     index('transfers_newest').on(...newest(table)),
+    // With the columns of the filter by reason, which then reads no transfers that failed for another one.
     index('transfers_newest_failed')
-      .on(...newest(table))
+      .on(...newest(table), table.resultCode, table.contractError)
       .where(hasFailed(table)),
     index('transfers_newest_of_organisation').on(table.organisation, ...newest(table)),
     index('transfers_newest_failed_of_organisation')
