@@ -130,7 +130,7 @@ export const transfers = pgTable(
       .where(sql`${table.status} in ('open', 'succeeded', 'unknown')`),
     index('transfers_settlement').on(table.settlement).where(sql`${table.settlement} is not null`),
     index('transfers_newest').on(...newest(table)),
-    // With the columns of the filter by reason, which then reads no transfers that failed for another one.
+    // Includes the columns of the filter by reason, so that it skips other failures without reading their rows.
     index('transfers_newest_failed')
       .on(...newest(table), table.resultCode, table.contractError)
       .where(hasFailed(table)),

@@ -36,7 +36,7 @@ const LAST_EVENTS: Record<AcknowledgeableCondition, SQL> = {
   transferOverdue: sql`coalesce(${transfers.settledAt}, ${transfers.createdAt})`,
   outcomeUnknown: sql`${transfers.settledAt}`,
   jobFailed: sql`${batchJobs.endedAt}`,
-  jobStalled: JOB_PROGRESSED_AT,
+  jobStalled: sql`${JOB_PROGRESSED_AT}`,
 }
 
 const { condition, subject, note, operator, at, seen } = acknowledgements

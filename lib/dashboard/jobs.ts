@@ -20,7 +20,7 @@ import {
 } from './list.ts'
 import { envelopeRows } from './transfer-rows.ts'
 
-/** When an item of a job last ended, or the job's start. A run has up to 50,000 items, so an index answers it. */
+/** When an item of the job last ended, or else when the job started. An index answers it: a run may have 50,000 items. */
 export const JOB_PROGRESSED_AT =
   sql`greatest(${batchJobs.createdAt}, (select max(${batchItems.settledAt}) from ${batchItems} where ${batchItems.job} = ${batchJobs.id}))`.mapWith(
     batchJobs.createdAt,

@@ -25,7 +25,7 @@ export interface List<Row> {
 
 export const PAGE_SIZE = 50
 
-/** How many rows an export reads at a time: few enough that a file begins at once, and ends soon after its reader leaves. */
+/** How many rows an export reads at a time: few enough to start a file at once, and to stop soon after its reader leaves. */
 export const PART_SIZE = 200
 
 /** What a query of a list adds to its filters. */

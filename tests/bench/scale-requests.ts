@@ -4,7 +4,7 @@ export type Caller = 'employer' | 'large employer' | 'operator' | 'token'
 
 const DAY_MS = 86_400_000
 const day = (ago: number) => new Date(Date.now() - ago * DAY_MS).toISOString().slice(0, 10)
-/** A place near the end of a list by time, and of one by sequence. A full page follows it. */
+/** Places near the end of a list by time and of one by sequence. A full page follows each. */
 const [LAST, LAST_ENTRY] = [writeCursor([Date.now() - 87 * DAY_MS, 1]), writeCursor([0, 200])]
 
 /** Every read of the API but those that ask the ledger, the pages, the first chunk of the files, and the chores. */

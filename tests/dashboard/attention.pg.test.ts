@@ -373,9 +373,9 @@ test('lists a batch that the relay stopped paying as its run, and asks the emplo
   const ready = payoutRow({ organisation, batch: id, contractor: contractor.id, status: 'ready' })
   const terms = { batch: id, manifest: 'm', signature: 's', quotaDay: '2026-11-20' }
   const run = jobRow({ ...terms, userKind: 'ledger', userSub: 'GRUN', createdAt: before(60) })
-  const of = { job: run.id, payout: ready.id, spender: 'G', queuedAt: before(60) }
-  const item = itemRow(of)
-  const ended = itemRow({ ...of, position: 1, status: 'failed', settledAt: before(40) })
+  const payment = { job: run.id, payout: ready.id, spender: 'G', queuedAt: before(60) }
+  const item = itemRow(payment)
+  const ended = itemRow({ ...payment, position: 1, status: 'failed', settledAt: before(40) })
   await insertRows(db, { contractors: [contractor], payouts: [ready], jobs: [run], items: [item, ended] })
   const { items } = await readAttention(db, NOW)
   const own = items.filter(({ batch: of }) => of?.id === id)

@@ -118,6 +118,7 @@ beforeAll(async () => {
     ...NUMBERS.filter((n) => `${n}`.startsWith('1')).map((n) => payoutOf(n)),
     payoutOf(13, idOf(batches, 2)),
   ]
+  // The list of a batch takes its counts from the batch's row.
   const ofPayroll = payouts.filter(({ batch }) => batch === payroll)
   const failedCount = ofPayroll.filter(({ status }) => status === 'failed').length
   Object.assign(batches[1] ?? {}, { payoutCount: ofPayroll.length, settledCount: 1, failedCount, failedAt: NOW })

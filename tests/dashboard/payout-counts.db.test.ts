@@ -23,18 +23,19 @@ test.each<[BatchStatus, PayoutStatus[]]>([
   ['failed', ['canceled']],
 ])('counts the payouts of a %s batch by status', async (status, statuses) => {
   const numberOf = (each: PayoutStatus) => statuses.filter((one) => one === each).length
-  const { id: organisation, ...rest } = organisationRow({ name: status })
+  const employer = organisationRow({ name: status })
+  const ofEmployer = { organisation: employer.id }
   const counters = {
     payoutCount: statuses.length - numberOf('canceled'),
     settledCount: numberOf('paid'),
     failedCount: numberOf('failed'),
   }
-  const batch = batchRow({ organisation, status, ...counters })
-  const contractors = statuses.map(() => contractorRow({ organisation }))
+  const batch = batchRow({ ...ofEmployer, status, ...counters })
+  const contractors = statuses.map(() => contractorRow(ofEmployer))
   const payouts = statuses.map((each, index) =>
-    payoutRow({ organisation, batch: batch.id, contractor: contractors[index]?.id ?? '', status: each }),
+    payoutRow({ ...ofEmployer, batch: batch.id, contractor: contractors[index]?.id ?? '', status: each }),
   )
-  await insertRows(db, { organisations: [{ id: organisation, ...rest }], batches: [batch], contractors, payouts })
+  await insertRows(db, { organisations: [employer], batches: [batch], contractors, payouts })
   const { counts } = await listPayouts(db, { ...UNFILTERED, batch: batch.id }, {})
   expect(counts.get('')).toBe(statuses.length)
   for (const each of PAYOUT_STATUSES) expect([each, counts.get(each) ?? 0]).toEqual([each, numberOf(each)])
