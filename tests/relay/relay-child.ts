@@ -1,8 +1,6 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
-import { sql } from 'drizzle-orm'
-import type { Database } from '#lib/db/connection.ts'
 import { CHILD_VARIABLES } from '../support/child-variables.ts'
 
 /** A relay in a separate process. */
@@ -40,9 +38,4 @@ export async function startChild(variables: Record<string, string>): Promise<Rel
       await exited
     },
   }
-}
-
-/** Frees the messages of killed relays, as if the ten seconds without a heartbeat had passed already. */
-export async function expireHeartbeats(db: Database): Promise<void> {
-  await db.execute(sql`UPDATE pgboss.job SET heartbeat_on = heartbeat_on - interval '10 s' WHERE state = 'active'`)
 }

@@ -10,7 +10,7 @@ import { keypairSigner } from '#lib/wallet/signer.ts'
 import { disposable } from '../support/disposable.ts'
 import type { Fault } from '../support/fault-proxy.ts'
 import { expectRunPaidOnce, quotaOf } from '../support/paid-once.ts'
-import { expireHeartbeats, startChild } from './relay-child.ts'
+import { expireHeartbeats, startMortalRelay } from './mortal-relay.ts'
 import { openRelayService, type RelayService } from './relay-service.ts'
 import { openRunFixture, type RunBatch, type RunFixture } from './run-fixture.ts'
 import { SHORT_TIMES } from './short-times.ts'
@@ -137,8 +137,8 @@ test('records a payment that the ledger applied although its payout was canceled
   const { batch, payout } = await startedPayout()
   // The first relay is killed between its signature and the record. The transaction reaches the ledger all the same.
   await using hold = await holdRecords()
-  const child = await startChild(service.variables)
-  await untilSigned(batch).finally(child.kill)
+  const killed = await startMortalRelay(service.variables)
+  await untilSigned(batch).finally(killed.kill)
   await hold.close()
   await expireHeartbeats(service.db)
   const [signed] = await runs.itemsOf(batch)

@@ -2,7 +2,7 @@ import { connect, createServer, type Server, type Socket } from 'node:net'
 import { joinSockets } from './joined-sockets.ts'
 import { freePort } from './port.ts'
 
-/** A proxy to PostgreSQL that is closed at first: its port refuses connections. */
+/** A proxy to a server, by its URL, that is closed at first: its port refuses connections. */
 export interface Gate {
   url: string
   open(): Promise<void>
@@ -10,8 +10,8 @@ export interface Gate {
   shut(): Promise<void>
 }
 
-export async function makeGate(databaseUrl: string): Promise<Gate> {
-  const url = new URL(databaseUrl)
+export async function makeGate(target: string): Promise<Gate> {
+  const url = new URL(target)
   const { hostname, port } = url
   url.port = String(await freePort())
   const sockets = new Set<Socket>()

@@ -1,8 +1,7 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { Asset, Keypair, Operation } from '@stellar/stellar-sdk'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { FAUCET, type Faucet, type Grant, openFaucet, type Person, startAnother } from '../faucet/faucet.ts'
+import { type MortalService, startMortal } from '../support/mortal.ts'
 import { openTestService, type TestService } from '../support/test-service.ts'
 import { killAt, type NamedStep, openSteps, type Steps } from './crash-steps.ts'
 
@@ -20,25 +19,16 @@ afterAll(async () => {
 })
 afterEach(() => service.ledger.proxy.rule(null))
 
-/** A service in a separate process that requests a grant for `person`. */
-function startProcess({ session }: Person, variables: Record<string, string> = {}) {
-  const program = new URL('../faucet/faucet-process.ts', import.meta.url).pathname
-  const child = spawn(process.execPath, [program], {
-    stdio: ['ignore', 'ignore', 'inherit'],
-    env: { ...process.env, ...service.variables, ...variables, SESSION: session },
-  })
-  const exited = once(child, 'exit')
-  const kill = async () => {
-    child.kill('SIGKILL')
-    await exited
-    expect(child.signalCode).toBe('SIGKILL')
-  }
-  return { exited, kill }
+/** A service that requests a grant for `person`. */
+async function startRequest({ session }: Person, variables: Record<string, string> = {}): Promise<MortalService> {
+  const program = await startMortal({ ...service.variables, ...variables }, { choresEveryMs: 0 })
+  void faucet.ask(session, program.running)
+  return program
 }
 
 const lockGrant = ({ address }: Person) => `SELECT 1 FROM grants WHERE account = '${address}' FOR UPDATE`
 
-/** The step, and the database's contents after the process was killed; its requests may still be carried out. */
+/** The step, and the database's contents after the process has ended; its requests may still be carried out. */
 const STEPS: [...NamedStep<Person>, Grant['status'] | 'none', Grant['status']?][] = [
   ['before the grant is claimed', ({ beforeCall }) => beforeCall('getLedgerEntries'), 'none'],
   ['before the deposit is simulated', ({ beforeCall }) => beforeCall('simulateTransaction'), 'claimed'],
@@ -60,9 +50,9 @@ const STEPS: [...NamedStep<Person>, Grant['status'] | 'none', Grant['status']?][
   ],
 ]
 
-test.each(STEPS)('SIGKILL %s: makes one deposit, even though two users ask next', async (_, step, left, or) => {
+test.each(STEPS)('ends %s: makes one deposit, even though two users ask next', async (_, step, left, or) => {
   const person = await faucet.settle()
-  await killAt(step(steps, person), startProcess(person))
+  await killAt(step(steps, person), await startRequest(person))
   const before = await faucet.grant(person.address)
   expect([left, or]).toContain(before?.status ?? 'none')
   const isSigned = before?.status === 'signed' || before?.status === 'granted'
@@ -83,7 +73,7 @@ test.each(STEPS)('SIGKILL %s: makes one deposit, even though two users ask next'
 
 test('resumes in a new process a deposit that was open when the old one was killed', async () => {
   const person = await faucet.settle()
-  await killAt(steps.beforeCall('sendTransaction'), startProcess(person))
+  await killAt(steps.beforeCall('sendTransaction'), await startRequest(person))
   const another = await startAnother(service)
   await expect.poll(async () => (await faucet.grant(person.address))?.status).toBe('granted')
   expect(await faucet.deposits(person.address)).toHaveLength(1)
@@ -99,7 +89,8 @@ test('submits and settles a deposit of another faucet whose key is no longer con
   await faucet.perform(issuer, Operation.payment({ destination: former.publicKey(), asset: usdc, amount: '1500' }))
 
   const person = await faucet.settle()
-  await killAt(steps.beforeCall('sendTransaction'), startProcess(person, { FAUCET_SEED: former.secret() }))
+  const gone = await startRequest(person, { FAUCET_SEED: former.secret() })
+  await killAt(steps.beforeCall('sendTransaction'), gone)
   expect(await faucet.grant(person.address)).toMatchObject({ status: 'signed', faucet: former.publicKey() })
 
   const another = await startAnother(service)

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { relayChannels } from '#drizzle/schema/relay.ts'
-import { expireHeartbeats, startChild } from '../relay/relay-child.ts'
+import { expireHeartbeats, startMortalRelay } from '../relay/mortal-relay.ts'
 import { openRelayService, type RelayService } from '../relay/relay-service.ts'
 import { openRunFixture, type RunBatch, type RunFixture } from '../relay/run-fixture.ts'
 import { expectRunPaidOnce, quotaOf } from '../support/paid-once.ts'
@@ -64,19 +64,19 @@ const STEPS: NamedStep<RunBatch>[] = [
   ['after the chained payment is sent', ({ afterCall }) => afterCall('sendTransaction', { since: CHAINED })],
 ]
 
-test.each(STEPS)('SIGKILL %s: another relay takes over, and each payout is paid once', async (_, step) => {
+test.each(STEPS)('ends %s: another relay takes over, and each payout is paid once', async (_, step) => {
   const employer = await runs.employer()
   const batch = await runs.batchOf(employer, [7n, 8n])
   await runs.delegate(employer, 15n)
   expect(await runs.run(batch)).toMatchObject({ status: 200 })
   // The calls of the service and of a relay that starts are not counted: the item is taken once the channel is resumed.
   await service.db.update(relayChannels).set({ paused: true, seenAt: new Date(0) })
-  const child = await startChild(service.variables)
+  const killed = await startMortalRelay(service.variables)
   const isSeen = async () => (await service.db.query.relayChannels.findMany()).every((one) => one.seenAt.getTime() > 0)
   await vi.waitUntil(isSeen, { timeout: 300_000 })
   const reached = step(steps, batch)
   await service.db.update(relayChannels).set({ paused: false })
-  await killAt(reached, child)
+  await killAt(reached, killed)
   await expireHeartbeats(service.db)
 
   await using _other = await service.relay()

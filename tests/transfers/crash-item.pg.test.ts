@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { expireHeartbeats, startChild } from '../relay/relay-child.ts'
+import { expireHeartbeats, startMortalRelay } from '../relay/mortal-relay.ts'
 import { openRelayService, type RelayService } from '../relay/relay-service.ts'
 import { expectJobPaidOnce, quotaOf } from '../support/paid-once.ts'
 import { killAt, type NamedStep, openSteps, type Steps } from './crash-steps.ts'
@@ -56,9 +56,9 @@ const STEPS: NamedStep<Job>[] = [
   ['in the middle of settling the item', ({ atLock }) => atLock(LOCK_CHANNEL, { from: 'sendTransaction' })],
 ]
 
-test.each(STEPS)('SIGKILL %s: another relay takes over, and the item is paid once', async (_, step) => {
+test.each(STEPS)('ends %s: another relay takes over, and the item is paid once', async (_, step) => {
   const { client, payee } = await fixture.engaged()
-  const relay = await startChild(fixture.variables)
+  const relay = await startMortalRelay(fixture.variables)
   // The first job takes the channel's balance from the ledger; the calls of the second are counted.
   await expectJobPaidOnce(fixture, client, await fixture.begin(client, 5), [payee, 5n])
   // The step counts the calls before the job exists: the relay may be faster than the response to the client.

@@ -1,13 +1,14 @@
-import { type ChildProcess, fork } from 'node:child_process'
-import { once } from 'node:events'
 import { asc } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { archiveEvents, archiveStreams } from '#drizzle/schema/archive.ts'
 import { idOf } from '#lib/archive/event.ts'
 import { openArchive } from '#lib/archive/history.ts'
-import { CHILD_VARIABLES } from '../support/child-variables.ts'
+import { ingest } from '#lib/archive/ingest.ts'
+import { openStore } from '#lib/db/connection.ts'
+import { openNetwork } from '#lib/stellar/network.ts'
 import { cloneDatabase, type TestDatabase } from '../support/database.ts'
 import { accountAt, CONTRACTS, type EventRpc, startEventRpc } from '../support/event-rpc.ts'
+import { makeGate } from '../support/gate.ts'
 import { seededRandom } from '../transfers/random.ts'
 
 const PROCESSES = 3
@@ -30,28 +31,51 @@ afterAll(async () => {
   await database?.drop()
 })
 
+interface Ingesting {
+  /** Cuts its connections, so that it can do nothing more. */
+  kill(): Promise<void>
+}
+
+/** Ingests until it is killed. */
+async function startIngesting(): Promise<Ingesting> {
+  const gates = await Promise.all([makeGate(database.url), makeGate(rpc.url)])
+  const [toDatabase, toRpc] = gates
+  await Promise.all(gates.map((gate) => gate.open()))
+  const store = openStore({ url: toDatabase.url })
+  const passphrase = 'Standalone Network ; February 2017'
+  const network = openNetwork({ name: 'local', passphrase, rpcUrl: toRpc.url, pollMs: 100 })
+  let isAlive = true
+  const running = (async () => {
+    while (isAlive) {
+      await ingest({ network, token: CONTRACTS.token, database: store.database }).catch(() => undefined)
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+    await store.close()
+  })()
+  return {
+    kill: async () => {
+      isAlive = false
+      await Promise.all(gates.map((gate) => gate.shut()))
+      void running.catch(() => undefined)
+    },
+  }
+}
+
 test('keeps every event once and in order while three processes are killed again and again', async () => {
   const random = seededRandom(1)
   const db = await database.store.database()
   for (let index = 0; index < EVENTS; index += 1) {
     rpc.add(2 + Math.floor(index / 3), 'transfer', [accountAt(index % 5), accountAt((index + 1) % 7)])
   }
-  const children: ChildProcess[] = []
-  const start = () => {
-    const env = { ...CHILD_VARIABLES, DATABASE_URL: database.url, RPC_URL: rpc.url } as unknown as NodeJS.ProcessEnv
-    return fork(new URL('ingest-process.ts', import.meta.url), { env, stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
-  }
+  const processes: Ingesting[] = []
   let kills = 0
   let pages = 1 + random(20)
   const killing = new Set<Promise<void>>()
   /** Kills a process a moment later, and starts another. */
   const kill = async (index: number, delayMs: number) => {
     await new Promise((resolve) => setTimeout(resolve, delayMs))
-    const child = children[index]
-    const gone = child && once(child, 'exit')
-    child?.kill('SIGKILL')
-    await gone
-    children[index] = start()
+    await processes[index]?.kill()
+    processes[index] = await startIngesting()
   }
   rpc.distort = (answer) => {
     pages -= 1
@@ -71,14 +95,14 @@ test('keeps every event once and in order while three processes are killed again
         .catch(() => undefined),
     10,
   )
-  while (children.length < PROCESSES) children.push(start())
+  while (processes.length < PROCESSES) processes.push(await startIngesting())
   try {
     await expect.poll(async () => (await openArchive(db, CONTRACTS.token))?.ingestedThrough).toBe(rpc.latestLedger)
   } finally {
     clearInterval(freed)
     rpc.distort = undefined
     await Promise.all(killing)
-    for (const child of children) child.kill('SIGKILL')
+    for (const process of processes) await process.kill()
   }
   expect(kills).toBe(KILLS)
   const { toid, eventIndex } = archiveEvents
