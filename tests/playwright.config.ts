@@ -1,8 +1,14 @@
 import { defineConfig } from '@playwright/test'
 import { findChromium } from './browser/chromium.ts'
 
+/** `npm test`, `npm run test:long`, or both for files named on the command line (run.ts). */
+const suite = process.env.TEST_SUITE ?? 'all'
+const LONG = /@long/
+
 export default defineConfig({
   testDir: './browser',
+  ...(suite === 'long' && { grep: LONG }),
+  ...(suite === 'quick' && { grepInvert: LONG }),
   outputDir: '../test-results',
   globalSetup: './browser/global-setup.ts',
   // Each file starts a whole service with its ledger, database and relay: two of them fit two cores.

@@ -3,10 +3,23 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /**
  * A test file's name says which databases it runs on: `*.pg.test.ts` on PostgreSQL, `*.db.test.ts` on PostgreSQL and
- * on PGlite, any other on none. `*.slow` allows it ten minutes a test (support/time-limit.ts).
+ * on PGlite, any other on none. `*.long` belongs to `npm run test:long`, as does PGlite, except for one file per domain.
  */
 const POSTGRES_ONLY = 'tests/**/*.pg.test.ts'
 const EVERY_DATABASE = 'tests/**/*.db.test.ts'
+const LONG = 'tests/**/*.long.*test.ts'
+
+/** The files that `npm test` runs on PGlite, too. */
+const ON_PGLITE = [
+  'tests/archive/routes.db.test.ts',
+  'tests/auth/routes.db.test.ts',
+  'tests/dashboard/search.db.test.ts',
+  'tests/directory/payouts.db.test.ts',
+  'tests/faucet/faucet.db.test.ts',
+  'tests/http/leaving.db.test.ts',
+  'tests/relay/release.db.test.ts',
+  'tests/transfers/settlement.db.test.ts',
+]
 
 /**
  * Runs in a separate process: Next's function for testing a matcher replaces globals with its polyfills, and the pages'
@@ -14,19 +27,42 @@ const EVERY_DATABASE = 'tests/**/*.db.test.ts'
  */
 const ISOLATED = 'tests/**/*.isolated{,.pg}.test.ts'
 
-/** Begins each project with its slow files, so that none of them is left to run alone at the end. */
-class SlowFirst extends BaseSequencer {
+/** `npm test`, `npm run test:long`, or both for files named on the command line (run.ts). */
+const suite = process.env.TEST_SUITE ?? 'all'
+
+/** The files of this suite among those of a project. */
+function filesOf(include: string[], exclude: string[] = []): { include: string[]; exclude: string[] } {
+  if (suite === 'quick') return { include, exclude: [...exclude, LONG] }
+  return { include: suite === 'long' ? include.map(longOf) : include, exclude }
+}
+
+const longOf = (pattern: string) => pattern.replace('/*.', '/*.long.')
+
+function filesOnPglite(): { include: string[]; exclude: string[] } {
+  if (suite === 'quick') return { include: ON_PGLITE, exclude: [] }
+  return { include: [EVERY_DATABASE], exclude: suite === 'long' ? ON_PGLITE : [] }
+}
+
+/**
+ * Where one file runs for long: those go first, so that none of them is left to run alone at the end. Most of their time
+ * is spent waiting for ledgers.
+ */
+const LONGEST = /\.long\.|\/(transfers\/(crash|histories|transfer|exact)|relay\/)/
+
+/** Begins each project with its longest files. */
+class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const projects = Map.groupBy(await super.sort(files), ({ project }) => project.name)
-    const isSlow = ({ moduleId }: TestSpecification) => moduleId.includes('.slow.')
+    const isLong = ({ moduleId }: TestSpecification) => LONGEST.test(moduleId)
     return [...projects.values()].flatMap((ofProject) => [
-      ...ofProject.filter(isSlow),
-      ...ofProject.filter((file) => !isSlow(file)),
+      ...ofProject.filter(isLong),
+      ...ofProject.filter((file) => !isLong(file)),
     ])
   }
 }
 
-const setupFiles = ['tests/support/traces.ts']
+const cpu = 'tests/support/file-cpu.ts'
+const setupFiles = [cpu, 'tests/support/traces.ts']
 
 export default defineConfig({
   root: new URL('..', import.meta.url).pathname,
@@ -36,7 +72,7 @@ export default defineConfig({
     isolate: false,
     // More workers than cores: some of the time is spent waiting for ledgers to close. Each worker loads everything anew.
     maxWorkers: 6,
-    sequence: { sequencer: SlowFirst },
+    sequence: { sequencer: LongestFirst },
     silent: 'passed-only',
     env: {
       // Tests that need real proofs ask for them.
@@ -44,27 +80,26 @@ export default defineConfig({
       NODE_COMPILE_CACHE: new URL('../node_modules/.cache/node', import.meta.url).pathname,
       NODE_OPTIONS: `--import ${new URL('support/resolution.mjs', import.meta.url)}`,
     },
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
+    // A limit only ends a test that waits for an event that never happens: it is far longer than any test takes on a busy
+    // machine.
+    testTimeout: 600_000,
+    hookTimeout: 600_000,
     expect: { poll: { timeout: 300_000 } },
-    setupFiles: ['tests/support/time-limit.ts'],
     projects: [
       {
         extends: true,
         test: {
           name: 'unit',
-          include: ['tests/**/*.test.ts'],
-          exclude: [POSTGRES_ONLY, EVERY_DATABASE, ISOLATED],
+          ...filesOf(['tests/**/*.test.ts'], [POSTGRES_ONLY, EVERY_DATABASE, ISOLATED]),
           setupFiles,
         },
       },
-      { extends: true, test: { name: 'isolated', isolate: true, include: [ISOLATED] } },
+      { extends: true, test: { name: 'isolated', isolate: true, ...filesOf([ISOLATED]), setupFiles: [cpu] } },
       {
         extends: true,
         test: {
           name: 'postgres',
-          include: [POSTGRES_ONLY, EVERY_DATABASE],
-          exclude: [ISOLATED],
+          ...filesOf([POSTGRES_ONLY, ...(suite === 'long' ? [] : [EVERY_DATABASE])], [ISOLATED]),
           setupFiles,
           globalSetup: ['tests/support/postgres-setup.ts'],
         },
@@ -73,7 +108,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'pglite',
-          include: [EVERY_DATABASE],
+          ...filesOnPglite(),
           setupFiles,
           globalSetup: ['tests/support/pglite-setup.ts'],
         },

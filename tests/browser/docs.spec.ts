@@ -132,15 +132,28 @@ test('works without JavaScript: navigation, fields, errors and the command', asy
   await page.close()
 })
 
+/** One page of each kind; with `@long`, all others. */
+const KINDS = ['/docs', '/docs/errors', '/docs/contractors', '/docs/guides/api']
+const OTHERS = [
+  ...reference().map(({ slug }) => `/docs/${slug}`),
+  ...Object.keys(GUIDES).map((name) => `/docs/guides/${name}`),
+].filter((path) => !KINDS.includes(path))
+
 test('has no accessibility violations and fits a phone, light and dark', async ({ page }) => {
-  const paths = ['/docs', '/docs/errors', ...reference().map(({ slug }) => `/docs/${slug}`)]
-  const guides = Object.keys(GUIDES).map((name) => `/docs/guides/${name}`)
-  for (const path of [...paths, ...guides]) {
+  await expectNoFaults(page, KINDS)
+})
+
+test('has no accessibility violations on any other page', { tag: '@long' }, async ({ page }) => {
+  await expectNoFaults(page, OTHERS)
+})
+
+async function expectNoFaults(page: Page, paths: readonly string[]): Promise<void> {
+  for (const path of paths) {
     await open(page, path)
     await expandAll(page.getByRole('main'))
     expect(await findFaults(page, DESKTOP, PHONE), path).toEqual([])
   }
-})
+}
 
 test('links every guide, and the guides’ links lead to pages', async ({ page, request }) => {
   test.slow()

@@ -44,9 +44,8 @@ test.afterAll(async () => {
   if (project) rmSync(project, { recursive: true, force: true })
 })
 
-test('signs in, imports, invites, proves, pays, runs and discloses from another origin with the package for frontends', async ({
-  page,
-}) => {
+const JOURNEY = 'signs in, imports, invites, proves, pays, runs and discloses with the package for frontends'
+test(JOURNEY, { tag: '@long' }, async ({ page }) => {
   const query = new URLSearchParams({ service: program.base, network: program.deploymentUrl })
   await page.goto(`${origin}/?${query}`)
   const steps = page.getByRole('listitem')
@@ -87,7 +86,7 @@ test('signs in, imports, invites, proves, pays, runs and discloses from another 
   await expect(page.getByText('You are invited to be paid as a contractor.')).toBeVisible()
 })
 
-test('is quoted in the walkthrough', () => {
+test('is quoted in the walkthrough', { tag: '@long' }, () => {
   const walkthrough = readFileSync('docs/walkthrough.md', 'utf8')
   for (const file of ['node/pay.ts', 'vite/payroll.ts', 'vite/vite.config.ts']) {
     expect(walkthrough).toContain(readFileSync(`docs/examples/${file}`, 'utf8'))

@@ -19,8 +19,11 @@ export const DESKTOP = { width: 1440, height: 900 }
 export const PHONE = { width: 390, height: 844 }
 export const NARROWEST = { width: 360, height: 740 }
 
-/** The breakpoints of the lists, and common screen widths. */
-export const WIDTHS = [360, 390, 640, 768, 1024, 1280, 1440]
+/** The narrowest and the widest screen; with `@long`, the breakpoints of the lists and common widths between them. */
+export const WIDTHS = [
+  { tag: [], widths: [360, 1440] },
+  { tag: '@long', widths: [390, 640, 768, 1024, 1280] },
+]
 
 export async function signIn(page: Page, base: string, password = PASSWORD): Promise<void> {
   if (!page.url().includes('/sign-in')) await page.goto(`${base}/sign-in`)
@@ -129,7 +132,7 @@ export async function findFaults(page: Page, ...sizes: (typeof DESKTOP)[]): Prom
 }
 
 /** By how many pixels the page is wider than the window. */
-function overflowOf(page: Page): Promise<number> {
+export function overflowOf(page: Page): Promise<number> {
   return page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth)
 }
 

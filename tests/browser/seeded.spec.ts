@@ -4,7 +4,19 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, type Page } from '@playwright/test'
 import { openTestNetwork } from '#lib/cli/client/participants.ts'
-import { DESKTOP, expandAll, findFaults, hiddenOf, NARROWEST, PAGES, PHONE, visit, WIDTHS } from './operator.ts'
+import {
+  DESKTOP,
+  expandAll,
+  findBarriers,
+  findFaults,
+  hiddenOf,
+  NARROWEST,
+  overflowOf,
+  PAGES,
+  PHONE,
+  visit,
+  WIDTHS,
+} from './operator.ts'
 import { type RunningProgram, runProgram, test } from './running-program.ts'
 
 let directory: string
@@ -514,34 +526,46 @@ test('shows the addresses of a record in full on its page', async ({ page }) => 
   }
 })
 
-test('does not clip any list at any width', async ({ page }) => {
-  const cut: string[] = []
-  for (const address of ['/batches', '/contractors', '/organisations', '/audit', '/jobs', '/transfers?view=failed']) {
-    await visit(page, program, address)
-    await expect(page.getByText('Live', { exact: true })).toBeVisible()
-    // Times of last year are the widest.
-    await page.locator('main time > span + span').evaluateAll((times) => {
-      for (const time of times) time.textContent = '30 Nov 2025, 20:30 UTC'
-    })
-    for (const width of WIDTHS) {
-      await page.setViewportSize({ width, height: 800 })
-      const hidden = await hiddenOf(page)
-      if (hidden > 0) cut.push(`${address}, ${width} pixels: ${hidden}`)
+for (const { tag, widths } of WIDTHS) {
+  test(`does not clip any list ${widths.join(', ')} pixels wide`, { tag }, async ({ page }) => {
+    const cut: string[] = []
+    for (const address of ['/batches', '/contractors', '/organisations', '/audit', '/jobs', '/transfers?view=failed']) {
+      await visit(page, program, address)
+      await expect(page.getByText('Live', { exact: true })).toBeVisible()
+      // Times of last year are the widest.
+      await page.locator('main time > span + span').evaluateAll((times) => {
+        for (const time of times) time.textContent = '30 Nov 2025, 20:30 UTC'
+      })
+      for (const width of widths) {
+        await page.setViewportSize({ width, height: 800 })
+        const hidden = await hiddenOf(page)
+        if (hidden > 0) cut.push(`${address}, ${width} pixels: ${hidden}`)
+      }
     }
-  }
-  expect(cut).toEqual([])
-})
+    expect(cut).toEqual([])
+  })
+}
 
 test('covers every operator page', () => {
   const pathOf = (address: string) => new URL(address, program.base).pathname
   expect(addresses.map(pathOf)).toEqual(expect.arrayContaining(PAGES.map(([address]) => pathOf(address))))
 })
 
+test('is accessible and unclipped with everything open on a phone', async ({ page }) => {
+  await page.setViewportSize(PHONE)
+  for (const address of addresses) {
+    await openAll(page, address)
+    expect(await findBarriers(page), address).toEqual([])
+    expect(await overflowOf(page), address).toBeLessThanOrEqual(0)
+  }
+})
+
 for (const [size, walked] of [
   [DESKTOP, DESKTOP],
   [NARROWEST, PHONE],
 ] as const) {
-  test(`is accessible, unclipped and reachable by Tab with everything open, ${size.width} pixels`, async ({ page }) => {
+  const name = `is accessible, unclipped and reachable by Tab with everything open, ${size.width} pixels`
+  test(name, { tag: '@long' }, async ({ page }) => {
     for (const address of addresses) {
       await page.setViewportSize(size)
       await openAll(page, address)

@@ -33,44 +33,48 @@ async function find(page: Page, text: string): Promise<void> {
   await expect(page).toHaveURL(new RegExp(`/search\\?q=${text}`))
 }
 
-test('shows every detail of a transfer on its page at any width', async ({ page }) => {
-  for (const width of WIDTHS) {
-    await page.setViewportSize({ width, height: 800 })
-    await visit(page, program, '/transfers')
-    await expect(seen(rowOf(page, 'Ada Lovelace').getByText(/^0\.\d+$/)), `${width}`).toHaveCount(1)
-    expect(await hiddenOf(page), `${width}`).toBeLessThanOrEqual(0)
-    await seen(rowOf(page, 'Ada Lovelace').getByRole('link', { name: 'Payment to Ada Lovelace' })).click()
-    await expect(page.getByRole('heading', { level: 1, name: /^Transfer / })).toBeVisible()
-    const facts = page.locator('dl')
-    for (const title of [payroll.employer.signer.publicKey(), ada.address, hash]) {
-      const whole = facts.getByTitle(title)
-      await expect(whole, `${width}`).toHaveCount(1)
-      expect(await whole.evaluate((code) => code.scrollWidth - code.clientWidth)).toBeLessThanOrEqual(0)
+for (const { tag, widths } of WIDTHS) {
+  test(`shows every detail of a transfer on its page, ${widths.join(', ')} pixels wide`, { tag }, async ({ page }) => {
+    for (const width of widths) {
+      await page.setViewportSize({ width, height: 800 })
+      await visit(page, program, '/transfers')
+      await expect(seen(rowOf(page, 'Ada Lovelace').getByText(/^0\.\d+$/)), `${width}`).toHaveCount(1)
+      expect(await hiddenOf(page), `${width}`).toBeLessThanOrEqual(0)
+      await seen(rowOf(page, 'Ada Lovelace').getByRole('link', { name: 'Payment to Ada Lovelace' })).click()
+      await expect(page.getByRole('heading', { level: 1, name: /^Transfer / })).toBeVisible()
+      const facts = page.locator('dl')
+      for (const title of [payroll.employer.signer.publicKey(), ada.address, hash]) {
+        const whole = facts.getByTitle(title)
+        await expect(whole, `${width}`).toHaveCount(1)
+        expect(await whole.evaluate((code) => code.scrollWidth - code.clientWidth)).toBeLessThanOrEqual(0)
+      }
+      await expect(facts.getByText('inner', { exact: true }), `${width}`).toHaveCount(1)
+      await expect(facts.getByText(/^0\.\d+ XLM$/), `${width}`).toHaveCount(2)
+      await expect(page.getByRole('region', { name: 'Timeline' }).getByRole('listitem')).toContainText([
+        /Settled: succeeded/,
+        /Included in ledger \d+.*hash:.*result:\s*txSuccess/,
+        /Sent to the network/,
+        /Recorded.*inner hash/,
+      ])
+      await facts.getByRole('link', { name: 'November payroll' }).click()
+      await expect(page.getByRole('heading', { level: 1, name: 'November payroll' })).toBeVisible()
     }
-    await expect(facts.getByText('inner', { exact: true }), `${width}`).toHaveCount(1)
-    await expect(facts.getByText(/^0\.\d+ XLM$/), `${width}`).toHaveCount(2)
-    await expect(page.getByRole('region', { name: 'Timeline' }).getByRole('listitem')).toContainText([
-      /Settled: succeeded/,
-      /Included in ledger \d+.*hash:.*result:\s*txSuccess/,
-      /Sent to the network/,
-      /Recorded.*inner hash/,
-    ])
-    await facts.getByRole('link', { name: 'November payroll' }).click()
-    await expect(page.getByRole('heading', { level: 1, name: 'November payroll' })).toBeVisible()
-  }
-})
+  })
+}
 
-test('shows every detail of a refusal at any width', async ({ page }) => {
-  await visit(page, program, '/transfers?view=refused')
-  const row = rowOf(page, 'maxTime is more than')
-  for (const width of WIDTHS) {
-    await page.setViewportSize({ width, height: 800 })
-    await expect(seen(row.getByTitle(payroll.employer.signer.publicKey())), `${width}`).toHaveCount(1)
-    await expect(seen(row.getByTitle(/^[0-9a-f]{64}$/)), `${width}`).toHaveCount(1)
-    await expect(seen(row.getByText('expires-too-late', { exact: true })), `${width}`).toHaveCount(1)
-    expect(await hiddenOf(page), `${width}`).toBeLessThanOrEqual(0)
-  }
-})
+for (const { tag, widths } of WIDTHS) {
+  test(`shows every detail of a refusal, ${widths.join(', ')} pixels wide`, { tag }, async ({ page }) => {
+    await visit(page, program, '/transfers?view=refused')
+    const row = rowOf(page, 'maxTime is more than')
+    for (const width of widths) {
+      await page.setViewportSize({ width, height: 800 })
+      await expect(seen(row.getByTitle(payroll.employer.signer.publicKey())), `${width}`).toHaveCount(1)
+      await expect(seen(row.getByTitle(/^[0-9a-f]{64}$/)), `${width}`).toHaveCount(1)
+      await expect(seen(row.getByText('expires-too-late', { exact: true })), `${width}`).toHaveCount(1)
+      expect(await hiddenOf(page), `${width}`).toBeLessThanOrEqual(0)
+    }
+  })
+}
 
 test('finds a contractor by address, a transfer by hash, and the effects of a request by its id', async ({ page }) => {
   await visit(page, program, '/batches')

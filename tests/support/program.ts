@@ -4,6 +4,7 @@ import { openTestService, type TestService } from './test-service.ts'
 
 /** The built service as a separate process. */
 export interface Program {
+  pid: number
   /** SIGKILL; resolves once the process has exited. */
   kill(): Promise<void>
 }

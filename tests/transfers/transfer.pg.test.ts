@@ -308,43 +308,6 @@ async function mergeFromOutside(employer: SignedInPayer): Promise<string> {
   return transaction.toXdr()
 }
 
-describe('many at once', () => {
-  const crowd = () => Promise.all(Array.from({ length: 14 }, () => prepareTransfer(service, payee, { amount: 0n })))
-  const outcomes = async (prepared: Awaited<ReturnType<typeof prepare>>[]) => {
-    for (const { employer, hash } of prepared) {
-      await expectSponsoredOnce(service, employer, hash)
-    }
-  }
-  const faults: [string, () => (call: Call) => Fault][] = [
-    ['nothing wrong', () => () => 'pass'],
-    [
-      'pages that fail',
-      () =>
-        ({ method }) =>
-          method === 'getTransactions' ? { status: 500 } : 'pass',
-    ],
-    [
-      'pages cut short without a word',
-      () =>
-        ({ method }) =>
-          method === 'getTransactions' ? { rewrite: (page) => ({ ...page, transactions: [] }) } : 'pass',
-    ],
-    ['half of them lost on the way', () => lose(7)],
-  ]
-  test.each(faults)('%s', async (_, fault) => {
-    const prepared = await crowd()
-    service.ledger.proxy.rule(fault())
-    const answers = await Promise.all(prepared.map(({ post }) => post()))
-    expect(answers.map(({ status }) => status)).toEqual(prepared.map(() => 200))
-    service.ledger.proxy.rule(null)
-    await outcomes(prepared)
-  })
-
-  function lose(count: number): (call: Call) => Fault {
-    return next('sendTransaction', count, { answer: sendAnswer('PENDING') })
-  }
-})
-
 test('records an outcome once the database is reachable again', async () => {
   const { employer, hash, post } = await prepare()
   let away = false

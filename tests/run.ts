@@ -1,0 +1,133 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { globSync, mkdirSync, rmSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { buildIfStale } from '#lib/cli/build.ts'
+import { runCommand } from '#lib/cli/process/command.ts'
+import { CPU_LOG, cpuSecondsOf, finishCpuLog } from './support/cpu.ts'
+
+const USAGE = `npm test [-- [--name PATTERN] [PATH …]]
+npm run test:long [-- [--name PATTERN] [PATH …]]
+
+npm test checks everything once: every operation, code and move, the pages in Chromium (installed if it is missing), and
+each kind of fault. npm run test:long has the rest, in files named *.long.*: the whole matrices of faults and forgeries,
+PGlite beside PostgreSQL, circuits and real proofs, deployments.
+
+  PATH             files or folders below tests: npm test -- tests/directory; a *.long.* file runs with both
+  --name PATTERN   only the tests whose names match this regular expression
+  --help           this text`
+
+type Suite = 'quick' | 'long' | 'all'
+
+/** The test runners, with the paths that each knows. */
+const RUNNERS = {
+  vitest: { config: 'tests/vitest.config.ts', program: 'vitest/vitest.mjs', args: ['run'], name: '-t' },
+  playwright: { config: 'tests/playwright.config.ts', program: '@playwright/test/cli.js', args: ['test'], name: '-g' },
+}
+
+const isOfBrowser = (path: string) => /^(\.\/)?tests\/browser\b|\.spec\.ts$/.test(path)
+
+/** The test runners of this process. Each leads a process group, with everything that it starts. */
+const running = new Set<ChildProcess>()
+
+/** Runs a program; resolves to whether it succeeded. Its output appears at once, or when `shown` resolves. */
+async function runProgram(
+  args: string[],
+  variables: Record<string, string>,
+  shown?: Promise<unknown>,
+): Promise<boolean> {
+  const child = spawn(process.execPath, args, {
+    stdio: ['ignore', shown ? 'pipe' : 'inherit', shown ? 'pipe' : 'inherit'],
+    detached: true,
+    env: { ...process.env, NEXT_TELEMETRY_DISABLED: '1', ...variables },
+  })
+  running.add(child)
+  const held: Buffer[] = []
+  let show = (part: Buffer): unknown => held.push(part)
+  void shown?.then(() => {
+    show = (part) => process.stdout.write(part)
+    for (const part of held.splice(0)) show(part)
+  })
+  for (const output of [child.stdout, child.stderr]) output?.on('data', (part: Buffer) => show(part))
+  const code = await new Promise<number | null>((resolve) => child.once('close', resolve))
+  running.delete(child)
+  await shown
+  return code === 0
+}
+
+const GRACE_MS = 3_000
+
+/** Ends the runners with all services, databases and browsers that they have started. */
+function endOnSignals(): void {
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+    process.once(signal, () => {
+      const groups = [...running].flatMap(({ pid }) => pid ?? [])
+      for (const group of groups) signalGroup(group, 'SIGTERM')
+      setTimeout(() => {
+        for (const group of groups) signalGroup(group, 'SIGKILL')
+        process.exit(1)
+      }, GRACE_MS)
+    })
+  }
+}
+
+function signalGroup(group: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(-group, signal)
+  } catch {
+    // Every process of the group has ended.
+  }
+}
+
+interface Given {
+  isLong: boolean
+  name: string | undefined
+  paths: string[]
+}
+
+async function runTests({ isLong, name, paths }: Given): Promise<boolean> {
+  const suite: Suite = isLong ? 'long' : paths.some((path) => path.includes('.long.')) ? 'all' : 'quick'
+  const isWhole = paths.length === 0 && name === undefined
+  // Single files that need the build make it themselves.
+  if (isWhole) {
+    buildIfStale()
+    mkdirSync(dirname(CPU_LOG), { recursive: true })
+    rmSync(CPU_LOG, { force: true })
+  }
+  const variables = { TEST_SUITE: suite, ...(isWhole && { TEST_CPU_LOG: CPU_LOG }) }
+  const start = (runner: keyof typeof RUNNERS, shown?: Promise<unknown>): Promise<boolean> => {
+    const { config, program, args, name: option } = RUNNERS[runner]
+    const own = paths.filter((path) => isOfBrowser(path) === (runner === 'playwright'))
+    if (paths.length > 0 && own.length === 0) return Promise.resolve(true)
+    const named = name === undefined ? [] : [option, name]
+    return runProgram([`node_modules/${program}`, ...args, '--config', config, ...named, ...own], variables, shown)
+  }
+  // Both at once use two cores better: most tests wait for ledgers or pages.
+  const units = start('vitest')
+  const pages = start('playwright', units)
+  const succeeded = (await Promise.all([units, pages])).every(Boolean)
+  if (isWhole) finishCpuLog(cpuSecondsOf(process.pid))
+  return succeeded
+}
+
+/** What `npm test` leaves to `npm run test:long`. */
+function describeRest(): string {
+  const files = globSync('tests/**/*.long.*')
+  const folders = Map.groupBy(files, (file) => file.split('/')[1] ?? '')
+  const counts = [...folders].sort().map(([folder, { length }]) => `${folder} ${length}`)
+  return `npm run test:long has ${files.length} more files (${counts.join(', ')}), and PGlite beside PostgreSQL.`
+}
+
+await runCommand({
+  usage: USAGE,
+  options: { long: { type: 'boolean', default: false }, name: { type: 'string' } },
+  run: async ({ long: isLong, name }, paths) => {
+    endOnSignals()
+    const succeeded = await runTests({ isLong, name, paths })
+    const [minutes, cpu] = [performance.now(), cpuSecondsOf(process.pid) * 1000].map((ms) => (ms / 60_000).toFixed(1))
+    console.log(
+      `\n${succeeded ? 'All tests passed' : 'Tests failed'} after ${minutes} minutes, with ${cpu} minutes of CPU.`,
+    )
+    if (!isLong && paths.length === 0) console.log(describeRest())
+    process.exitCode = succeeded ? 0 : 1
+  },
+})
