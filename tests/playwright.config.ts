@@ -11,8 +11,9 @@ export default defineConfig({
   ...(suite === 'quick' && { grepInvert: LONG }),
   outputDir: '../test-results',
   globalSetup: './browser/global-setup.ts',
-  // Each file starts a whole service with its ledger, database and relay: two of them fit two cores.
-  workers: 2,
+  // Most files start a whole service. One at a time shares two cores with the tests of vitest, and all other files share
+  // one service.
+  workers: 1,
   // These limits only end a test whose event never comes. They are far longer than any test takes on a busy machine.
   timeout: 600_000,
   expect: { timeout: 120_000 },

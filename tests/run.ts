@@ -1,7 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { globSync, mkdirSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { buildIfStale } from '#lib/cli/build.ts'
+import { makeTemplate } from '#lib/cli/database-template.ts'
 import { runCommand } from '#lib/cli/process/command.ts'
 import { CPU_LOG, cpuSecondsOf, finishCpuLog } from './support/cpu.ts'
 
@@ -24,6 +26,9 @@ const RUNNERS = {
   playwright: { config: 'tests/playwright.config.ts', program: '@playwright/test/cli.js', args: ['test'], name: '-g' },
 }
 
+/** Every process that a test starts loads the same modules. */
+const COMPILE_CACHE = fileURLToPath(new URL('../node_modules/.cache/node', import.meta.url))
+
 const isOfBrowser = (path: string) => /^(\.\/)?tests\/browser\b|\.spec\.ts$/.test(path)
 
 /** The test runners of this process. Each leads a process group, with everything that it starts. */
@@ -38,7 +43,7 @@ async function runProgram(
   const child = spawn(process.execPath, args, {
     stdio: ['ignore', shown ? 'pipe' : 'inherit', shown ? 'pipe' : 'inherit'],
     detached: true,
-    env: { ...process.env, NEXT_TELEMETRY_DISABLED: '1', ...variables },
+    env: { ...process.env, NEXT_TELEMETRY_DISABLED: '1', NODE_COMPILE_CACHE: COMPILE_CACHE, ...variables },
   })
   running.add(child)
   const held: Buffer[] = []
@@ -88,8 +93,10 @@ async function runTests({ isLong, name, paths }: Given): Promise<boolean> {
   const suite: Suite = isLong ? 'long' : paths.some((path) => path.includes('.long.')) ? 'all' : 'quick'
   const isWhole = paths.length === 0 && name === undefined
   // Single files that need the build make it themselves.
+  if (isWhole) buildIfStale()
+  // Services with an embedded database start from this copy.
+  await makeTemplate()
   if (isWhole) {
-    buildIfStale()
     mkdirSync(dirname(CPU_LOG), { recursive: true })
     rmSync(CPU_LOG, { force: true })
   }

@@ -1,6 +1,7 @@
 import { expect } from '@playwright/test'
+import { test } from './fixtures.ts'
 import { DESKTOP, findBarriers, findFaults, PHONE, visit } from './operator.ts'
-import { type RunningProgram, test } from './running-program.ts'
+import type { RunningProgram } from './running-program.ts'
 
 let program: RunningProgram
 test.beforeAll(({ shared }) => {

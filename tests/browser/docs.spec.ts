@@ -2,8 +2,9 @@ import { expect, type Page } from '@playwright/test'
 import { GUIDES } from '#lib/api/reference/guides.ts'
 import { reference } from '#lib/api/reference/reference.ts'
 import { REFUSALS } from '#lib/refusal/refusal.ts'
+import { test } from './fixtures.ts'
 import { DESKTOP, expandAll, findFaults, NARROWEST, PHONE } from './operator.ts'
-import { type RunningProgram, test } from './running-program.ts'
+import type { RunningProgram } from './running-program.ts'
 
 let program: RunningProgram
 test.beforeAll(({ shared }) => {

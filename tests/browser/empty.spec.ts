@@ -1,6 +1,7 @@
 import { expect } from '@playwright/test'
+import { test } from './fixtures.ts'
 import { DESKTOP, findFaults, PAGES, PHONE, visit } from './operator.ts'
-import { type RunningProgram, runProgram, test } from './running-program.ts'
+import { type RunningProgram, runProgram } from './running-program.ts'
 import { ALLOWANCE, emptyPageBytes, scriptBytes } from './script-bytes.ts'
 
 let program: RunningProgram

@@ -6,7 +6,8 @@ import { promisify } from 'node:util'
 import { expect } from '@playwright/test'
 import { createServer, type ViteDevServer } from 'vite'
 import { freePort } from '../support/port.ts'
-import { type RunningProgram, runProgram, test } from './running-program.ts'
+import { test } from './fixtures.ts'
+import { type RunningProgram, runProgram } from './running-program.ts'
 
 const run = promisify(execFile)
 

@@ -1,9 +1,10 @@
 import { expect } from '@playwright/test'
 import { Keypair } from '@stellar/stellar-sdk'
+import { test } from './fixtures.ts'
 import { installFreighter } from './freighter.ts'
 import { DESKTOP, findBarriers, findFaults, NARROWEST, openInteractive, PHONE } from './operator.ts'
 import { openPayroll, type Payroll } from './payroll.ts'
-import { type RunningProgram, test } from './running-program.ts'
+import type { RunningProgram } from './running-program.ts'
 
 const COMPANY = 'Northwind <b>Robotics</b>'
 

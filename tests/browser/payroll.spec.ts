@@ -1,7 +1,8 @@
 import { expect, type Locator, type Page } from '@playwright/test'
+import { test } from './fixtures.ts'
 import { PAGES, visit } from './operator.ts'
 import { openPayroll, type Payroll } from './payroll.ts'
-import { type RunningProgram, runProgram, test } from './running-program.ts'
+import { type RunningProgram, runProgram } from './running-program.ts'
 
 const SCRIPT = '<script>document.title = "taken over"</script>'
 const IMAGE = '<img src=x onerror="document.title = \'taken over\'">'

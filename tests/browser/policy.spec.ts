@@ -1,7 +1,8 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, type Page } from '@playwright/test'
-import { type RunningProgram, runProgram, test } from './running-program.ts'
+import { test } from './fixtures.ts'
+import { type RunningProgram, runProgram } from './running-program.ts'
 
 let program: RunningProgram
 test.beforeAll(({ shared }) => {

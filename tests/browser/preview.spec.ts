@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from '@playwright/test'
 import { freePort } from '../support/port.ts'
+import { test } from './fixtures.ts'
 import { DESKTOP, findFaults, NARROWEST } from './operator.ts'
-import { test } from './running-program.ts'
 
 let base: string
 let directory: string

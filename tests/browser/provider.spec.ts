@@ -2,10 +2,11 @@ import { expect, type Page } from '@playwright/test'
 import { Keypair } from '@stellar/stellar-sdk'
 import { AUDIENCE, type OidcServer, openOidcServer } from '../auth/oidc-server.ts'
 import { freePort } from '../support/port.ts'
+import { test } from './fixtures.ts'
 import { installFreighter } from './freighter.ts'
 import { DESKTOP, findBarriers, findFaults, NARROWEST, openInteractive } from './operator.ts'
 import { openPayroll, type Payroll } from './payroll.ts'
-import { QUICK_LEDGER, type RunningProgram, runProgram, test } from './running-program.ts'
+import { QUICK_LEDGER, type RunningProgram, runProgram } from './running-program.ts'
 
 let provider: OidcServer
 let program: RunningProgram

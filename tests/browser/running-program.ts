@@ -1,8 +1,6 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { test as playwrightTest } from '@playwright/test'
-import { cpuSecondsOf, recordCpu } from '../support/cpu.ts'
 import { freePort } from '../support/port.ts'
 import { startProgram } from '../support/program.ts'
 
@@ -49,35 +47,3 @@ export async function runProgram(variables: Record<string, string> = {}, port?: 
     },
   }
 }
-
-/** The service that the tests of a worker share. */
-let sharedProgram: RunningProgram | undefined
-
-/** The CPU seconds that this worker has used, with its browser and services, except for the shared one. */
-const cpuSeconds = () => cpuSecondsOf(process.pid) - (sharedProgram ? cpuSecondsOf(sharedProgram.pid) : 0)
-let lastCpuSeconds = cpuSeconds()
-
-/**
- * Playwright's, with a service for tests that count no records and leave it usable: the files that one worker runs
- * share it. Every file must import this, because Playwright starts another worker for tests with other fixtures.
- */
-export const test = playwrightTest.extend<{ cpu: undefined }, { shared: RunningProgram }>({
-  shared: [
-    async ({ playwright: _ }, use) => {
-      sharedProgram = await runProgram(QUICK_LEDGER)
-      await use(sharedProgram)
-      await sharedProgram.stop()
-    },
-    { scope: 'worker' },
-  ],
-  // Counts what came before a test, such as the services that its file starts, to the file of the test.
-  cpu: [
-    async ({ playwright: _ }, use, { file }) => {
-      await use(undefined)
-      const seconds = cpuSeconds()
-      recordCpu(file, seconds - lastCpuSeconds)
-      lastCpuSeconds = seconds
-    },
-    { auto: true },
-  ],
-})

@@ -1,7 +1,8 @@
 import { expect, type Locator, type Page } from '@playwright/test'
+import { test } from './fixtures.ts'
 import { visit } from './operator.ts'
 import { openPayroll, type Payee, type Payroll } from './payroll.ts'
-import { QUICK_LEDGER, type RunningProgram, runProgram, test } from './running-program.ts'
+import { QUICK_LEDGER, type RunningProgram, runProgram } from './running-program.ts'
 
 let program: RunningProgram
 let payroll: Payroll

@@ -48,6 +48,12 @@ export async function startTestLedger(
   const closing = closeMs === 0 ? setInterval(devnet.closeLedger, 50) : undefined
   const funded = await funding.finally(() => clearInterval(closing))
   if (!funded.ok) throw new Error('the sponsor is not funded')
+  /** Closes ledgers quickly while `work`, which needs several of them, is under way. */
+  const hurry = async <Result>(work: () => Promise<Result>): Promise<Result> => {
+    if (closeMs === 0) return await work()
+    const closing = setInterval(devnet.closeLedger, 20)
+    return await work().finally(() => clearInterval(closing))
+  }
   return {
     url: proxy.url,
     proxy,
@@ -55,11 +61,12 @@ export async function startTestLedger(
     network,
     sponsor,
     issuer,
-    endowPayer: async (balance = 1_000_0000000n) => {
-      const holder = await enrol(network)
-      const opening = balance === 0n ? NOTHING : await endow(network, issuer, holder, balance)
-      return { ...holder, opening }
-    },
+    endowPayer: (balance = 1_000_0000000n) =>
+      hurry(async () => {
+        const holder = await enrol(network)
+        const opening = balance === 0n ? NOTHING : await endow(network, issuer, holder, balance)
+        return { ...holder, opening }
+      }),
     close: async () => {
       await proxy.close()
       await devnet.close()
