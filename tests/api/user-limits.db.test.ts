@@ -4,12 +4,13 @@ import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
 import * as contractors from '#app/api/contractors/route.ts'
 import * as me from '#app/api/me/route.ts'
 import { shareSlots } from '#lib/http/fairness.ts'
-import { openTestService, type TestService } from '../support/test-service.ts'
+import { shareService } from '../support/shared-service.ts'
+import type { TestService } from '../support/test-service.ts'
 
 let service: TestService
 
 beforeAll(async () => {
-  service = await openTestService()
+  service = await shareService()
 })
 afterAll(() => service.close())
 afterEach(() => {

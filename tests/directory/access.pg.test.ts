@@ -8,7 +8,8 @@ import { refusalsOf } from '#lib/api/operation-refusals.ts'
 import type { BatchWithPayouts } from '#lib/directory/batches/batches.ts'
 import { type Employer, employerNamed, openUser, type User } from '../support/fixtures.ts'
 import { pair } from '../support/inner-transaction.ts'
-import { openTestService, type TestService } from '../support/test-service.ts'
+import { shareService } from '../support/shared-service.ts'
+import type { TestService } from '../support/test-service.ts'
 
 let service: TestService
 let owner: Employer
@@ -17,7 +18,7 @@ let contractor: User
 let batch: BatchWithPayouts
 let record: { id: string }
 beforeAll(async () => {
-  service = await openTestService()
+  service = await shareService()
   ;[owner, stranger] = await Promise.all([employerNamed(service, 'owner'), employerNamed(service, 'stranger')])
   const sub = pair('a contractor without an organisation').publicKey()
   record = await owner.engage('linked', { address: sub, status: 'invited' })

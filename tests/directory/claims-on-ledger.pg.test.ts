@@ -9,8 +9,8 @@ import type { Instructed } from '#lib/directory/batches/instructions.ts'
 import type { Call, Fault } from '../support/fault-proxy.ts'
 import { openEmployer } from '../support/fixtures.ts'
 import { expectSponsoredOnce } from '../support/paid-once.ts'
-import type { SignedInPayer } from '../support/test-service.ts'
-import { openTestService, type TestService } from '../support/test-service.ts'
+import { shareService } from '../support/shared-service.ts'
+import type { SignedInPayer, TestService } from '../support/test-service.ts'
 import { countFeeBumps, next, notFound, sendAnswer } from '../support/transfers.ts'
 import { findContradictions } from './bookkeeping.ts'
 import { buildPayment, findBatch, preparePayment } from './payment.ts'
@@ -18,7 +18,7 @@ import { buildPayment, findBatch, preparePayment } from './payment.ts'
 let service: TestService<'embedded'>
 let address: string
 beforeAll(async () => {
-  service = await openTestService({ ledger: 'embedded' })
+  service = await shareService('embedded')
   address = (await enrol(service.ledger.network)).signer.publicKey()
 })
 afterAll(() => service.close())

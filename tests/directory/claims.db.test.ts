@@ -10,7 +10,8 @@ import { findEnvelopes, type Transfer } from '#lib/transfers/rows.ts'
 import { settlePayout } from '#lib/transfers/settle.ts'
 import { type Employer, employerNamed } from '../support/fixtures.ts'
 import { pair } from '../support/inner-transaction.ts'
-import { openTestService, type TestService } from '../support/test-service.ts'
+import { shareService } from '../support/shared-service.ts'
+import type { TestService } from '../support/test-service.ts'
 import { limits, PLENTY, recordNamed, settleNamed, transferNamed } from '../transfers/quota-cases.ts'
 import { readQuotas } from '../transfers/quota-ledger.ts'
 import { FAILURE, SUCCESS } from '../transfers/records.ts'
@@ -22,7 +23,7 @@ const NOW = new Date('2026-05-01T12:00:00Z')
 let service: TestService
 let count = 0
 beforeAll(async () => {
-  service = await openTestService()
+  service = await shareService()
 })
 afterAll(() => service.close())
 afterEach(async () => {

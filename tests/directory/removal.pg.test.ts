@@ -5,13 +5,14 @@ import { type BatchStatus, batches, type PayoutStatus, payouts } from '#drizzle/
 import type { BatchWithPayouts } from '#lib/directory/batches/batches.ts'
 import { BATCH_MOVES, PAYOUT_MOVES } from '#lib/directory/batches/progress.ts'
 import { type Employer, employerNamed } from '../support/fixtures.ts'
-import { openTestService, type TestService } from '../support/test-service.ts'
+import { shareService } from '../support/shared-service.ts'
+import type { TestService } from '../support/test-service.ts'
 
 let service: TestService
 let ada: Employer
 let _eve: Employer
 beforeAll(async () => {
-  service = await openTestService()
+  service = await shareService()
   ;[ada, _eve] = await Promise.all([employerNamed(service, 'ada'), employerNamed(service, 'eve')])
 })
 afterAll(() => service.close())

@@ -7,12 +7,13 @@ import { submitOwnCall } from '#lib/relay/own-call.ts'
 import { sequenceNumberOf } from '#lib/relay/sequence.ts'
 import { buildMerge } from '#lib/wallet/calls.ts'
 import type { Fault } from '../support/fault-proxy.ts'
-import { openTestService, type TestService } from '../support/test-service.ts'
+import { shareService } from '../support/shared-service.ts'
+import type { TestService } from '../support/test-service.ts'
 import { sendAnswer } from '../support/transfers.ts'
 
 let service: TestService<'embedded'>
 beforeAll(async () => {
-  service = await openTestService({ ledger: 'embedded' })
+  service = await shareService('embedded')
 })
 afterAll(() => service?.close())
 afterEach(() => service.ledger.proxy.rule(null))

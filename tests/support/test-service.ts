@@ -64,6 +64,8 @@ export interface TestService<Kind extends keyof Ledgers = keyof Ledgers> extends
   variables: Record<string, string>
   /** the current time of the routes */
   clock: { now: Date }
+  /** Makes it the service of the route handlers, as it is when it opens. */
+  provide(): void
   sessionOf(identity: Identity): Promise<string>
   /** a session of an account of the ledger */
   wallet(address: string): Promise<string>
@@ -119,6 +121,7 @@ export async function openTestService<Kind extends keyof Ledgers = 'none'>(
     base,
     variables,
     clock,
+    provide,
     sessionOf,
     wallet,
     user: (sub, email) => sessionOf({ kind: 'idp', sub, issuer: service.settings.provider?.issuer ?? ISSUER, email }),

@@ -9,13 +9,14 @@ import { ensureEscrow, readOwnDelegations, revokeAll } from '#lib/wallet/escrow.
 import type { Holder } from '#lib/wallet/keys.ts'
 import { openApiClient } from '../support/api-client.ts'
 import { employerWith } from '../support/fixtures.ts'
-import { openTestService, type SignedInPayer, type TestService } from '../support/test-service.ts'
+import { shareService } from '../support/shared-service.ts'
+import type { SignedInPayer, TestService } from '../support/test-service.ts'
 import { findDiscrepancies } from './quota-ledger.ts'
 
 let service: TestService<'embedded'>
 let channel: Holder
 beforeAll(async () => {
-  service = await openTestService({ ledger: 'embedded' })
+  service = await shareService('embedded')
   const { network } = service.ledger
   channel = await enrol(network)
   const seenAt = sql`clock_timestamp()`

@@ -2,13 +2,14 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { enrol } from '#lib/cli/client/participants.ts'
 import type { Call, Fault } from '../support/fault-proxy.ts'
 import { expectSponsoredOnce } from '../support/paid-once.ts'
-import { openTestService, type TestService } from '../support/test-service.ts'
+import { shareService } from '../support/shared-service.ts'
+import type { TestService } from '../support/test-service.ts'
 import { next, prepareTransfer, sendAnswer } from '../support/transfers.ts'
 
 let service: TestService<'embedded'>
 let payee: string
 beforeAll(async () => {
-  service = await openTestService({ ledger: 'embedded' })
+  service = await shareService('embedded')
   payee = (await enrol(service.ledger.network)).signer.publicKey()
 })
 afterAll(() => service.close())

@@ -11,8 +11,8 @@ import { buildTransfer } from '#lib/wallet/calls.ts'
 import { findContradictions } from '../directory/bookkeeping.ts'
 import { buildPayment, findBatch, preparePayment } from '../directory/payment.ts'
 import type { Call, Fault } from '../support/fault-proxy.ts'
-import type { SignedInPayer } from '../support/test-service.ts'
-import { openTestService, type TestService } from '../support/test-service.ts'
+import { shareService } from '../support/shared-service.ts'
+import type { SignedInPayer, TestService } from '../support/test-service.ts'
 import { afterMaxTime, next, notFound, prepareTransfer, sendAnswer } from '../support/transfers.ts'
 import { findDiscrepancies } from './quota-ledger.ts'
 
@@ -20,7 +20,7 @@ let service: TestService<'embedded'>
 let address: string
 let stranger: string
 beforeAll(async () => {
-  service = await openTestService({ ledger: 'embedded' })
+  service = await shareService('embedded')
   address = (await enrol(service.ledger.network)).signer.publicKey()
   stranger = (await enrol(service.ledger.network)).signer.publicKey()
 })

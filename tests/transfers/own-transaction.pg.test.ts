@@ -8,7 +8,8 @@ import { buildTransfer } from '#lib/wallet/calls.ts'
 import { findContradictions } from '../directory/bookkeeping.ts'
 import { buildPayment, findBatch, preparePayment } from '../directory/payment.ts'
 import type { Call, Fault } from '../support/fault-proxy.ts'
-import { openTestService, type TestService } from '../support/test-service.ts'
+import { shareService } from '../support/shared-service.ts'
+import type { TestService } from '../support/test-service.ts'
 import { next, notFound, prepareTransfer, sendAnswer } from '../support/transfers.ts'
 import { feeBumpResult } from './ledger-answers.ts'
 import { findDiscrepancies } from './quota-ledger.ts'
@@ -16,7 +17,7 @@ import { findDiscrepancies } from './quota-ledger.ts'
 let service: TestService<'embedded'>
 let payee: string
 beforeAll(async () => {
-  service = await openTestService({ ledger: 'embedded' })
+  service = await shareService('embedded')
   payee = (await enrol(service.ledger.network)).signer.publicKey()
 })
 afterAll(() => service?.close())

@@ -7,7 +7,8 @@ import { openTracker } from '#lib/transfers/track.ts'
 import { buildTransfer } from '#lib/wallet/calls.ts'
 import type { Fault } from '../support/fault-proxy.ts'
 import { expectSponsoredOnce } from '../support/paid-once.ts'
-import { openTestService, type SignedInPayer, type TestService } from '../support/test-service.ts'
+import { shareService } from '../support/shared-service.ts'
+import type { SignedInPayer, TestService } from '../support/test-service.ts'
 import { next, prepareTransfer, sendAnswer } from '../support/transfers.ts'
 import { bareResult } from './ledger-answers.ts'
 import { findDiscrepancies } from './quota-ledger.ts'
@@ -15,7 +16,7 @@ import { findDiscrepancies } from './quota-ledger.ts'
 let service: TestService<'embedded'>
 let payee: string
 beforeAll(async () => {
-  service = await openTestService({ ledger: 'embedded' })
+  service = await shareService('embedded')
   payee = (await enrol(service.ledger.network)).signer.publicKey()
 })
 afterAll(() => service?.close())

@@ -5,8 +5,9 @@ import { decodeInner } from '#lib/transfers/policy.ts'
 import { sponsorTransfer } from '#lib/transfers/submit.ts'
 import type { Fault } from '../support/fault-proxy.ts'
 import { expectSponsoredOnce } from '../support/paid-once.ts'
+import { shareService } from '../support/shared-service.ts'
 import { type SilentProxy, startSilentProxy } from '../support/silent-proxy.ts'
-import { openTestService, type TestService } from '../support/test-service.ts'
+import type { TestService } from '../support/test-service.ts'
 import { prepareTransfer } from '../support/transfers.ts'
 import { findDiscrepancies } from './quota-ledger.ts'
 
@@ -14,7 +15,7 @@ let service: TestService<'embedded'>
 let payee: string
 let silent: SilentProxy
 beforeAll(async () => {
-  service = await openTestService({ ledger: 'embedded' })
+  service = await shareService('embedded')
   payee = (await enrol(service.ledger.network)).signer.publicKey()
   silent = await startSilentProxy(service.database.url)
 })

@@ -8,8 +8,8 @@ import { openTracker } from '#lib/transfers/track.ts'
 import { buildDeposit, buildTransfer } from '#lib/wallet/calls.ts'
 import type { Call, Fault } from '../support/fault-proxy.ts'
 import { expectSponsoredOnce } from '../support/paid-once.ts'
-import type { SignedInPayer } from '../support/test-service.ts'
-import { openTestService, type TestService } from '../support/test-service.ts'
+import { shareService } from '../support/shared-service.ts'
+import type { SignedInPayer, TestService } from '../support/test-service.ts'
 import {
   afterMaxTime,
   countFeeBumps,
@@ -23,7 +23,7 @@ import {
 let service: TestService<'embedded'>
 let payee: string
 beforeAll(async () => {
-  service = await openTestService({ ledger: 'embedded' })
+  service = await shareService('embedded')
   payee = (await enrol(service.ledger.network)).signer.publicKey()
 })
 afterAll(() => service.close())
