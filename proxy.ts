@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { type NextRequest, NextResponse } from 'next/server'
-import { validEnvironment } from '#lib/config/environment.ts'
+import { isDevelopment, validEnvironment } from '#lib/config/environment.ts'
 import { takePageTurn, takeTurn } from '#lib/http/fairness.ts'
 import { contentSecurityPolicy, requireHttps } from '#lib/http/page-headers.ts'
 import { requireRequestLeft } from '#lib/http/request-limit.ts'
@@ -18,7 +18,7 @@ export async function proxy(request: NextRequest): Promise<NextResponse> {
     await takeTurn('refusal')
     return refused
   }
-  const policy = contentSecurityPolicy(randomBytes(16).toString('base64'))
+  const policy = contentSecurityPolicy(randomBytes(16).toString('base64'), isDevelopment())
   const headers = new Headers(request.headers)
   headers.set('Content-Security-Policy', policy)
   const response = NextResponse.next({ request: { headers } })

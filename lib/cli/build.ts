@@ -18,9 +18,14 @@ export function buildIfStale(): void {
   const built = modifiedAt('.next/BUILD_ID')
   const sources = SOURCES.flatMap((pattern) => globSync(pattern, { exclude: ['lib/sdk/dist'] }))
   if (sources.every((file) => modifiedAt(file) <= built)) return
+  packClient()
+  run(nextProgram(), 'build')
+}
+
+/** Generates the types of the API client, and packs the package for frontends. */
+export function packClient(): void {
   run('tests/api/generator/client.ts')
   run('lib/sdk/pack.ts')
-  run(nextProgram(), 'build')
 }
 
 function run(...args: string[]): void {

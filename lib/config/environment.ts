@@ -155,6 +155,9 @@ function checkVercel(read: Variables): void {
 /** Whether a variable is set, even if the configuration as a whole is invalid. */
 export const isSet = (name: string): boolean => Boolean(processVariables()[name])
 
+/** Whether this process is Next's development server (`npm run dev`). */
+export const isDevelopment = (): boolean => processVariables().NODE_ENV === 'development'
+
 const processVariables = (): Record<string, string | undefined> => process.env
 
 /**

@@ -26,15 +26,18 @@ const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
  * Puts a listener in front of Next's. It responds to the requests for which Next would send a 500, never respond, or log
  * in full, and normalises the others. It finds the server at its first connection, since Next doesn't expose it.
  * @param port the port of Next's server; other servers of the process only ignore Upgrade
+ * @param isDevelopment lets a browser reach the paths and the socket with which Next's development server updates pages
  */
-export function installFrontListener(port: number): () => void {
+export function installFrontListener(port: number, isDevelopment = false): () => void {
   const seen = new WeakSet<NetServer>()
   const prepare = (server: unknown) => {
     if (!(server instanceof Server) || seen.has(server)) return
     seen.add(server)
-    ignoreUpgrades(server)
     const address = server.address()
-    if (typeof address === 'object' && address?.port === port) intercept(server)
+    const isNext = typeof address === 'object' && address?.port === port
+    if (isNext && isDevelopment) Object.assign(server, { shouldUpgradeCallback: isDevelopmentRequest })
+    else ignoreUpgrades(server)
+    if (isNext) intercept(server, isDevelopment ? isDevelopmentRequest : () => false)
   }
   const onSocket = (message: unknown) => prepare((message as { socket: Socket & { server?: unknown } }).socket.server)
   // A connection may be older than the boot.
@@ -52,8 +55,16 @@ export function ignoreUpgrades(server: Server): void {
   Object.assign(server, { shouldUpgradeCallback: () => false })
 }
 
-/** Puts a filter in front of the server's request listeners: they get only the requests that they can handle. */
-function intercept(server: Server): void {
+/** Whether a request is for the part of Next that only its development server has. */
+function isDevelopmentRequest({ url = '' }: IncomingMessage): boolean {
+  return url.startsWith('/_next/') || url.startsWith('/__nextjs_')
+}
+
+/**
+ * Puts a filter in front of the server's request listeners: they get only the requests that they can handle, and those
+ * that are `exempt`.
+ */
+function intercept(server: Server, exempt: (request: IncomingMessage) => boolean): void {
   const listeners = server.listeners('request')
   server.removeAllListeners('request')
   server.on('request', (request, response) => {
@@ -63,7 +74,7 @@ function intercept(server: Server): void {
     response.setHeader('X-Request-Id', requestId)
     // Node drops the bytes that a client sent after a request with Upgrade.
     if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false
-    const reply = screenRequest(request)
+    const reply = exempt(request) ? undefined : screenRequest(request)
     withLogFields({ requestId }, () => {
       if (reply) void send(request, response, reply)
       else {

@@ -1,12 +1,13 @@
 /**
  * The Content-Security-Policy of a page: it runs scripts that carry `nonce`, and the scripts that those load. Markup that
- * an attacker injects runs no script, and no other site can frame the page.
+ * an attacker injects runs no script, and no other site can frame the page. In development React evaluates source code
+ * to show stack traces of the server, and Next adds styles of its own.
  */
-export function contentSecurityPolicy(nonce: string): string {
+export function contentSecurityPolicy(nonce: string, isDevelopment = false): string {
   return [
     "default-src 'self'",
-    `script-src 'self' 'nonce-${nonce}' 'strict-dynamic'`,
-    `style-src 'self' 'nonce-${nonce}'`,
+    `script-src 'self' 'nonce-${nonce}' 'strict-dynamic'${isDevelopment ? " 'unsafe-eval'" : ''}`,
+    `style-src 'self' ${isDevelopment ? "'unsafe-inline'" : `'nonce-${nonce}'`}`,
     // Charts set colours in style attributes, which cannot load anything.
     "style-src-attr 'unsafe-inline'",
     "img-src 'self' data:",

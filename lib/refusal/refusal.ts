@@ -197,7 +197,15 @@ interface RefusalOptions {
   details?: Readonly<Record<string, Detail>>
 }
 
-class OwnRefusal extends Error {
+/**
+ * The one error whose message callers see: the body is `{ error: message, code }`. Any other error is a bug, answered with a
+ * fixed 500. A build bundles this file for the boot and for the routes: an error of either is an instance of both.
+ */
+export class Refusal extends Error {
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return value instanceof Error && value.name === 'Refusal'
+  }
+
   readonly code: RefusalCode
   readonly retryAfter: number | undefined
   readonly fields: readonly FieldProblem[]
@@ -214,13 +222,3 @@ class OwnRefusal extends Error {
     this.details = options.details ?? {}
   }
 }
-
-const shared = globalThis as { payrollRefusal?: typeof OwnRefusal }
-shared.payrollRefusal ??= OwnRefusal
-
-/**
- * The one error whose message callers see: the body is `{ error: message, code }`. Any other error is a bug, answered with a
- * fixed 500. A build bundles this file for the boot and for the routes; both use the class that is loaded first.
- */
-export const Refusal = shared.payrollRefusal
-export type Refusal = OwnRefusal

@@ -1,6 +1,6 @@
 import { dataPath, lockDirectory } from '#lib/config/data-directory.ts'
 import { type EmbeddedKeys, keepKeys } from '#lib/config/embedded-keys.ts'
-import { type Environment, environment, isConfigurationError, isSet } from '#lib/config/environment.ts'
+import { type Environment, environment, isConfigurationError, isDevelopment, isSet } from '#lib/config/environment.ts'
 import { embedsLedger } from '#lib/config/listen-host.ts'
 import { openStore, type Store, type StoreLocation } from '#lib/db/connection.ts'
 import { openGranting } from '#lib/faucet/deposit.ts'
@@ -37,7 +37,7 @@ export async function boot(): Promise<void> {
   // A closed log must not end the process: each failed write would be another logged failure.
   for (const output of [process.stdout, process.stderr]) output.on('error', () => undefined)
   const starting = (async () => {
-    installFrontListener(environment().PORT)
+    installFrontListener(environment().PORT, isDevelopment())
     return await startService(environment())
   })()
   provideService(starting)
@@ -45,7 +45,8 @@ export async function boot(): Promise<void> {
     const running = await starting
     closeAtExit(running)
     tellPassword(running.settings)
-    captureConsole()
+    // Next's development server prints for people.
+    if (!isDevelopment()) captureConsole()
   } catch (error) {
     // A database that fails to open is a Refusal with a short message, so its cause is logged as well.
     const isSelfExplanatory = error instanceof Error && error.cause === undefined

@@ -59,7 +59,8 @@ export async function startServing(
   return { pid: child.pid ?? 0, stop: () => end(child, 'SIGTERM'), kill: () => end(child, 'SIGKILL') }
 }
 
-function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
+/** Ends a program; resolves once it has exited. */
+export function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
   return new Promise((resolve) => {
     if (child.exitCode !== null || child.signalCode !== null) return resolve()
     child.once('exit', () => resolve())
