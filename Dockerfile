@@ -34,6 +34,8 @@ ENV NODE_ENV=production HOSTNAME=0.0.0.0 LISTEN_HOST=0.0.0.0 PORT=3000 DATA_DIR=
 ENV MALLOC_ARENA_MAX=2 MALLOC_TRIM_THRESHOLD_=131072
 COPY --from=build /app/.next/standalone ./
 COPY --from=build /app/.next/static ./.next/static
+# With the source maps, which a standalone build leaves out: stack traces in the log name source files.
+COPY --from=build /app/.next/server ./.next/server
 # The first start of the embedded database is a copy of this one.
 COPY --from=build --chown=node:node /app/.next/cache/database ./.next/cache/database
 # What the embedded ledger and its relay check and prove with: a build takes none of it along.

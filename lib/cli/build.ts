@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { globSync, statSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { makeTemplate } from './database-template.ts'
+import { BuildInUse, withBuildLock } from './process/build-lock.ts'
 
 const SOURCES = [
   '{app,lib,drizzle}/**/*',
@@ -13,13 +14,24 @@ const SOURCES = [
   'tsconfig.json',
 ]
 
-/** Builds the application unless the existing build is newer than every source file. */
+/**
+ * Builds the application unless the existing build is newer than every source file.
+ * @throws BuildInUse
+ */
 export function buildIfStale(): void {
+  if (isFresh()) return
+  withBuildLock(() => {
+    // Another process may have built it in the meantime.
+    if (isFresh()) return
+    packClient()
+    run(nextProgram(), 'build')
+  })
+}
+
+function isFresh(): boolean {
   const built = modifiedAt('.next/BUILD_ID')
   const sources = SOURCES.flatMap((pattern) => globSync(pattern, { exclude: ['lib/sdk/dist'] }))
-  if (sources.every((file) => modifiedAt(file) <= built)) return
-  packClient()
-  run(nextProgram(), 'build')
+  return sources.every((file) => modifiedAt(file) <= built)
 }
 
 /** Generates the types of the API client, and packs the package for frontends. */
@@ -46,7 +58,13 @@ function modifiedAt(file: string): number {
 }
 
 if (import.meta.main) {
-  buildIfStale()
+  try {
+    buildIfStale()
+  } catch (error) {
+    if (!(error instanceof BuildInUse)) throw error
+    console.error(error.message)
+    process.exit(1)
+  }
   // With this template the embedded database starts from a copy, in less than a second.
   await makeTemplate()
 }

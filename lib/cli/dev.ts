@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync, watch } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { DEVELOPMENT_DIRECTORY } from '#lib/config/data-directory.ts'
 import { environment, isSet } from '#lib/config/environment.ts'
 import { listenHostOf } from '#lib/config/listen-host.ts'
 import { nextProgram, packClient } from './build.ts'
@@ -13,9 +14,6 @@ const USAGE = `npm run dev
 Serves everything on embedded defaults, as npm start does, without a build. An edit of a page, or of code behind a
 request, is live at once. After an edit of code that startup loads (the ledger, the relay, chores), the service also
 restarts by itself. The state is in .data/dev, unless DATA_DIR is set.`
-
-/** The folder of the embedded parts: npm start has another one, so that both keep their records. */
-const DIRECTORY = '.data/dev'
 
 /** The folders of which startup runs nothing: requests see an edit without a restart. */
 const RELOADED = /^(api|cli|dashboard|refusal|sdk|setup)\//
@@ -37,7 +35,7 @@ function startNext(port: number): ChildProcess {
       NEXT_TELEMETRY_DISABLED: '1',
       // Next's command kills its server unless that has closed the ledger and the database in this time.
       NEXT_EXIT_TIMEOUT_MS: '5000',
-      ...(!isSet('DATA_DIR') && { DATA_DIR: DIRECTORY }),
+      ...(!isSet('DATA_DIR') && { DATA_DIR: DEVELOPMENT_DIRECTORY }),
     },
   })
 }

@@ -1,4 +1,4 @@
-import { DirectoryInUse } from '#lib/config/data-directory.ts'
+import { DEVELOPMENT_DIRECTORY, DirectoryInUse } from '#lib/config/data-directory.ts'
 import { environment } from '#lib/config/environment.ts'
 import { messageOf, runCommand } from './process/command.ts'
 import { seedService } from './seed/service.ts'
@@ -13,6 +13,18 @@ service first; a PostgreSQL (DATABASE_URL) can be filled while the service runs.
   --help     this text
 `
 
+/** The command that runs the service of DATA_DIR. */
+const starter = () => (environment().DATA_DIR === DEVELOPMENT_DIRECTORY ? 'npm run dev' : 'npm start')
+
+/** What to do while a service holds the embedded database. */
+function describeSteps(): string {
+  return `A running service holds the embedded database in ${environment().DATA_DIR}.
+  1. Stop the service: press Ctrl-C where ${starter()} (or npm run demo) runs.
+  2. Run this command again.
+  3. Start the service: ${starter()}
+A service on PostgreSQL need not stop: set DATABASE_URL for it and for this command.`
+}
+
 await runCommand({
   usage: USAGE,
   options: { more: { type: 'string', default: '0' } },
@@ -24,10 +36,7 @@ await runCommand({
     console.log(
       `Seeded ${seeded.organisations} organisations, ${seeded.batches} batches and ${seeded.transfers} transfers.`,
     )
-    console.log(`Start the service with npm start and open ${configuration.PUBLIC_URL}/overview.`)
+    console.log(`Start the service with ${starter()} and open ${configuration.PUBLIC_URL}/overview.`)
   },
-  explain: (error) =>
-    error instanceof DirectoryInUse
-      ? 'The service is running. Stop it first, and start it afterwards.'
-      : messageOf(error),
+  explain: (error) => (error instanceof DirectoryInUse ? describeSteps() : messageOf(error)),
 })

@@ -2,6 +2,9 @@ import { subscribe } from 'node:diagnostics_channel'
 import { Server } from 'node:http'
 import { listenHostOf } from '#lib/config/listen-host.ts'
 import { acceptIpv6Loopback } from '#lib/http/loopback.ts'
+import { holdBuild } from './process/build-lock.ts'
+
+holdBuild()
 
 /** Runs `next start` on the address in LISTEN_HOST: Next takes an address only from its command line. */
 const variables: Record<string, string | undefined> = { ...process.env }

@@ -9,6 +9,9 @@ export function dataPath(directory: string, name: string): string {
   return `${directory}/${name}`
 }
 
+/** The DATA_DIR of `npm run dev`, unless it is set: npm start has another one, so that both keep their records. */
+export const DEVELOPMENT_DIRECTORY = '.data/dev'
+
 /** Another process has locked the directory. */
 export class DirectoryInUse extends Error {
   constructor(directory: string) {

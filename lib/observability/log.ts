@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { inspect, stripVTControlCharacters } from 'node:util'
 import { perProcess } from './per-process.ts'
+import { mapStack } from './source-maps.ts'
 
 /** The fields of a log line: IDs, hashes, reasons, counts. Envelopes, tokens, keys and amounts are never logged. */
 type LogFields = Record<string, string | number | boolean | undefined>
@@ -91,7 +92,8 @@ export function describeFailure(failure: unknown): string {
 
 /** Removes the query's parameters from a database error: they may contain secrets. */
 function withoutParameters(failure: Error): string {
-  const { stack = String(failure), message } = failure
+  const { message } = failure
+  const stack = mapStack(failure.stack ?? String(failure))
   const withMessage = (replacement: string) =>
     stack.includes(message) ? stack.replace(message, () => replacement) : replacement
   // PostgreSQL quotes a value that does not fit its type (SQLSTATE class 22).

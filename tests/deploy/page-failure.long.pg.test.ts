@@ -54,6 +54,9 @@ test('logs the failure of a page once, as one JSON object without the parameters
       message: expect.stringContaining('42P01'),
     }),
   ])
+  // The stack names source files, not chunks of the build.
+  expect(failures[0]?.message).toMatch(/at async \S+ \(lib\/dashboard\/[\w-]+\.ts:\d+:\d+\)/)
+  expect(failures[0]?.message).not.toContain('.next/server')
   expect(lines.join()).not.toContain(SECRET)
   for (const line of lines) expect(Buffer.byteLength(line)).toBeLessThanOrEqual(4096)
 })
