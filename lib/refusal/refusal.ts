@@ -203,7 +203,8 @@ interface RefusalOptions {
  */
 export class Refusal extends Error {
   static override [Symbol.hasInstance](value: unknown): boolean {
-    return value instanceof Error && value.name === 'Refusal'
+    if (super[Symbol.hasInstance](value)) return true
+    return this === Refusal && value instanceof Error && value.name === 'Refusal'
   }
 
   readonly code: RefusalCode

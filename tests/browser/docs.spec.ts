@@ -141,18 +141,19 @@ const OTHERS = [
 ].filter((path) => !KINDS.includes(path))
 
 test('has no accessibility violations and fits a phone, light and dark', async ({ page }) => {
-  await expectNoFaults(page, KINDS)
+  await expectNoFaults(page, KINDS, PHONE)
 })
 
-test('has no accessibility violations on any other page', { tag: '@long' }, async ({ page }) => {
-  await expectNoFaults(page, OTHERS)
+test('has no accessibility violations on any page at any size', { tag: '@long' }, async ({ page }) => {
+  await expectNoFaults(page, KINDS, DESKTOP)
+  await expectNoFaults(page, OTHERS, DESKTOP, PHONE)
 })
 
-async function expectNoFaults(page: Page, paths: readonly string[]): Promise<void> {
+async function expectNoFaults(page: Page, paths: readonly string[], ...sizes: (typeof PHONE)[]): Promise<void> {
   for (const path of paths) {
     await open(page, path)
     await expandAll(page.getByRole('main'))
-    expect(await findFaults(page, DESKTOP, PHONE), path).toEqual([])
+    expect(await findFaults(page, ...sizes), path).toEqual([])
   }
 }
 

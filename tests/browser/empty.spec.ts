@@ -17,7 +17,7 @@ test('lists missing features on the overview with their variables', async ({ pag
   await expect(off).toHaveCount(3)
 })
 
-test('reports a sponsor without contracts as off', async ({ page }) => {
+test('reports a sponsor without contracts as off', { tag: '@long' }, async ({ page }) => {
   const idle = await runProgram({ SPONSOR_CONTRACTS: 'none', BATCH_ENABLED: 'false' })
   try {
     await visit(page, idle)

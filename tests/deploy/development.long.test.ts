@@ -1,0 +1,57 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, statSync, utimesSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { WebSocket } from 'ws'
+import { answers } from '#lib/cli/process/serve.ts'
+import { CHILD_VARIABLES } from '../support/child-variables.ts'
+import { freePort } from '../support/port.ts'
+
+const EDITED = 'lib/relay/host.ts'
+
+test('npm run dev serves pages that reload, restarts after an edit of the relay, and ends with SIGTERM', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'payroll-dev-'))
+  onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
+  const [port, devnetPort, relayPort] = [await freePort(), await freePort(), await freePort()]
+  const base = `http://localhost:${port}`
+  const child = spawn(process.execPath, ['lib/cli/dev.ts'], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    env: {
+      ...CHILD_VARIABLES,
+      PORT: String(port),
+      DEVNET_PORT: String(devnetPort),
+      RELAY_PORT: String(relayPort),
+      DATA_DIR: directory,
+      DEVNET_PROOFS: 'stand-in',
+    } as unknown as NodeJS.ProcessEnv,
+  })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  let printed = ''
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    printed += text
+  })
+  await expect.poll(() => answers(base), { interval: 200 }).toBe(true)
+
+  const page = await fetch(base)
+  expect(page.status).toBe(200)
+  // React evaluates code in development only.
+  expect(page.headers.get('content-security-policy')).toContain("'unsafe-eval'")
+  const socket = new WebSocket(`ws://127.0.0.1:${port}/_next/hmr?id=test`, { origin: base })
+  await once(socket, 'open')
+  socket.terminate()
+  // The listener in front of Next still screens everything else.
+  expect((await fetch(base, { method: 'POST' })).status).toBe(405)
+
+  await expect.poll(() => printed, { interval: 200 }).toContain('its password is')
+  // Editors change the file; this only sets its times, to what they are.
+  const { atime, mtime } = statSync(EDITED)
+  utimesSync(EDITED, atime, mtime)
+  await expect.poll(() => printed, { interval: 200 }).toContain('The service has restarted in')
+  expect(printed).toContain(`${EDITED} has changed: restarting the service`)
+
+  child.kill('SIGTERM')
+  await once(child, 'exit')
+  expect(await answers(base)).toBe(false)
+})
