@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { buildIfStale } from '#lib/cli/build.ts'
 import { makeTemplate } from '#lib/cli/database-template.ts'
 import { runCommand } from '#lib/cli/process/command.ts'
-import { CPU_LOG, cpuSecondsOf, finishCpuLog } from './support/cpu.ts'
+import { cpuLogOf, cpuSecondsOf, finishCpuLog } from './support/cpu.ts'
 
 const USAGE = `npm test [-- [--name PATTERN] [PATH …]]
 npm run test:long [-- [--name PATTERN] [PATH …]]
@@ -91,16 +91,17 @@ interface Given {
 
 async function runTests({ isLong, name, paths }: Given): Promise<boolean> {
   const suite: Suite = isLong ? 'long' : paths.some((path) => path.includes('.long.')) ? 'all' : 'quick'
+  const log = cpuLogOf(isLong ? 'long' : 'quick')
   const isWhole = paths.length === 0 && name === undefined
   // Single files that need the build make it themselves.
   if (isWhole) buildIfStale()
   // Services with an embedded database start from this copy.
   await makeTemplate()
   if (isWhole) {
-    mkdirSync(dirname(CPU_LOG), { recursive: true })
-    rmSync(CPU_LOG, { force: true })
+    mkdirSync(dirname(log), { recursive: true })
+    rmSync(log, { force: true })
   }
-  const variables = { TEST_SUITE: suite, ...(isWhole && { TEST_CPU_LOG: CPU_LOG }) }
+  const variables = { TEST_SUITE: suite, ...(isWhole && { TEST_CPU_LOG: log }) }
   const start = (runner: keyof typeof RUNNERS, shown?: Promise<unknown>): Promise<boolean> => {
     const { config, program, args, name: option } = RUNNERS[runner]
     const own = paths.filter((path) => isOfBrowser(path) === (runner === 'playwright'))
@@ -112,7 +113,7 @@ async function runTests({ isLong, name, paths }: Given): Promise<boolean> {
   const units = start('vitest')
   const pages = start('playwright', units)
   const succeeded = (await Promise.all([units, pages])).every(Boolean)
-  if (isWhole) finishCpuLog(cpuSecondsOf(process.pid))
+  if (isWhole) finishCpuLog(log, cpuSecondsOf(process.pid))
   return succeeded
 }
 

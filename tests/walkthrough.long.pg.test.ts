@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { expectPrinted, type Journey, startJourney } from './support/journey.ts'
+import { expectPrinted, type Journey, startJourney, WITHOUT_NPM } from './support/journey.ts'
 
 /**
  * The ledgers that the RPC keeps, and how fast they close (ms): more than a minute and a half, while the archive may lag by
@@ -36,7 +36,7 @@ function withPassingMonths([readme = '', ...walkthrough]: string[]): string {
 test('the shell blocks of the guides continue the README, and work as printed', {
   timeout: LONGEST_JOURNEY_MS,
 }, async () => {
-  const stdout = await journey.perform(withPassingMonths(journey.blocks))
+  const stdout = await journey.perform(WITHOUT_NPM + withPassingMonths(journey.blocks))
   expectPrinted(journey.blocks, stdout)
   // The first month is in the archive only.
   expect(stdout).toMatch(/verified .* 92\.5000000\n.*\n.*read from http:\S+\/api\/archive\n/)

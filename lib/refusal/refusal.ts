@@ -203,8 +203,7 @@ interface RefusalOptions {
  */
 export class Refusal extends Error {
   static override [Symbol.hasInstance](value: unknown): boolean {
-    if (super[Symbol.hasInstance](value)) return true
-    return this === Refusal && value instanceof Error && value.name === 'Refusal'
+    return value instanceof Error && value.name === 'Refusal'
   }
 
   readonly code: RefusalCode

@@ -15,6 +15,10 @@ interface RefusalDetails {
 
 /** A Refusal that keeps its reason for logs and tests. */
 export class SponsorRefusal extends Refusal {
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return value instanceof Refusal && 'reason' in value
+  }
+
   readonly reason: RefusalReason
   readonly asOf: number | undefined
 

@@ -1,8 +1,8 @@
 import { appendFileSync, readdirSync, readFileSync } from 'node:fs'
 import { relative } from 'node:path'
 
-/** The CPU seconds of each test file of the last whole run, a line of JSON each. */
-export const CPU_LOG = 'node_modules/.cache/tests/cpu.ndjson'
+/** The CPU seconds of each test file of the last whole run of `npm test` or `npm run test:long`, a line of JSON each. */
+export const cpuLogOf = (suite: 'quick' | 'long') => `node_modules/.cache/tests/cpu-${suite}.ndjson`
 
 /** Records that `file` has used so much CPU, if this is a whole run. */
 export function recordCpu(file: string, seconds: number): void {
@@ -10,9 +10,9 @@ export function recordCpu(file: string, seconds: number): void {
   if (log) appendFileSync(log, `${JSON.stringify({ file: relative('.', file), seconds })}\n`)
 }
 
-/** Completes the log with the CPU of the whole run. */
-export function finishCpuLog(seconds: number): void {
-  appendFileSync(CPU_LOG, `${JSON.stringify({ file: null, seconds })}\n`)
+/** Completes a log with the CPU of the whole run. */
+export function finishCpuLog(log: string, seconds: number): void {
+  appendFileSync(log, `${JSON.stringify({ file: null, seconds })}\n`)
 }
 
 /** Linux counts CPU time in hundredths of a second. */
