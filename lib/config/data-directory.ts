@@ -34,6 +34,9 @@ export class OtherVersion extends Error {
 
 const SQLITE_BUSY = 5
 
+/** The open lock files. Node closes one that is garbage collected, which would release its lock. */
+const held = new Set<DatabaseSync>()
+
 /**
  * Creates `directory` if necessary and locks it for this process until the returned function is called. The operating
  * system holds the lock on an open SQLite file and releases it however the process ends. A pid file would survive a
@@ -50,5 +53,9 @@ export function lockDirectory(directory: string): () => void {
     const busy = error instanceof Error && 'errcode' in error && error.errcode === SQLITE_BUSY
     throw busy ? new DirectoryInUse(directory) : error
   }
-  return () => lock.close()
+  held.add(lock)
+  return () => {
+    held.delete(lock)
+    lock.close()
+  }
 }

@@ -3,7 +3,10 @@ import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { DirectoryInUse, lockDirectory } from '#lib/config/data-directory.ts'
 
@@ -51,6 +54,15 @@ test('locks the directory for one of two processes until it is killed', async ()
   expect(() => lockDirectory(directory)).toThrowError(new DirectoryInUse(directory))
   await end(first.child)
   expect((await contend()).output).toBe('held')
+})
+
+test('keeps the lock of a caller that drops the function which releases it', async () => {
+  lockDirectory(directory)
+  // A collection closes a file that is no longer referenced.
+  setFlagsFromString('--expose-gc')
+  runInNewContext('gc')()
+  await setImmediate()
+  expect((await contend()).output).toBe('DirectoryInUse')
 })
 
 test('lets another process lock the directory after its release', async () => {
