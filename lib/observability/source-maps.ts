@@ -1,27 +1,34 @@
-import { readFileSync } from 'node:fs'
+import { readFileSync, statSync } from 'node:fs'
 import { SourceMap } from 'node:module'
 
 /** A place in a chunk of the build, as a stack trace names it. */
 const CHUNK_PLACE = /(?:file:\/\/)?(\/\S*?\/\.next\/(?:dev\/)?server\/\S*?\.js):(\d+):(\d+)/g
 
-/** The maps of the chunks in which errors have occurred. Node's own option would keep those of all chunks in memory. */
-const maps = new Map<string, SourceMap | undefined>()
+/** A map takes up to 50 MB and half a second, so it is dropped, and the places found in it are kept. */
+const found = new Map<string, string>()
+const MAX_FOUND = 5_000
 
 /** Replaces places in chunks of the build by those in the source files: `lib/transfers/record.ts:57:11`. */
 export function mapStack(stack: string): string {
+  const maps = new Map<string, SourceMap | undefined>()
   return stack.replaceAll(CHUNK_PLACE, (place, chunk: string, line: string, column: string) => {
-    const { originalSource, originalLine, originalColumn } = {
-      ...mapOf(chunk)?.findEntry(Number(line) - 1, Number(column) - 1),
-    } as Partial<{ originalSource: string; originalLine: number; originalColumn: number }>
-    if (originalSource === undefined || originalLine === undefined || originalColumn === undefined) return place
-    const file = decodeURI(originalSource).replace(/^(?:.*\[project\]\/|(?:\.\.\/)+)/, '')
-    return `${file}:${originalLine + 1}:${originalColumn + 1}`
+    // The development server replaces chunks.
+    const key = `${place} ${statSync(/* turbopackIgnore: true */ chunk, { throwIfNoEntry: false })?.mtimeMs}`
+    const known = found.get(key)
+    if (known !== undefined) return known
+    if (!maps.has(chunk)) maps.set(chunk, readMap(`${chunk}.map`))
+    const source = sourceOf(maps.get(chunk), Number(line), Number(column)) ?? place
+    if (found.size >= MAX_FOUND) found.clear()
+    found.set(key, source)
+    return source
   })
 }
 
-function mapOf(chunk: string): SourceMap | undefined {
-  if (!maps.has(chunk)) maps.set(chunk, readMap(`${chunk}.map`))
-  return maps.get(chunk)
+function sourceOf(map: SourceMap | undefined, line: number, column: number): string | undefined {
+  const entry = map?.findEntry(line - 1, column - 1)
+  if (!entry || !('originalSource' in entry)) return undefined
+  const file = decodeURI(entry.originalSource).replace(/^(?:.*\[project\]\/|(?:\.\.\/)+)/, '')
+  return `${file}:${entry.originalLine + 1}:${entry.originalColumn + 1}`
 }
 
 /** An image or a function may lack the maps. */
