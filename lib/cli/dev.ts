@@ -7,6 +7,7 @@ import { listenHostOf } from '#lib/config/listen-host.ts'
 import { nextProgram, packClient } from './build.ts'
 import { makeTemplate } from './database-template.ts'
 import { runCommand } from './process/command.ts'
+import { requireFreePort } from './process/port.ts'
 import { answers, end } from './process/serve.ts'
 
 const USAGE = `npm run dev
@@ -54,8 +55,8 @@ function watchSources(onEdit: (file: string) => void): void {
 
 async function serve(): Promise<void> {
   const { PORT } = environment()
+  await requireFreePort(PORT, listenHostOf(environment()))
   const base = `http://localhost:${PORT}`
-  if (await answers(base)) throw new Error(`A service already responds at ${base}. Stop it, or set PORT.`)
   if (!existsSync('lib/sdk/dist')) packClient()
   await makeTemplate()
 

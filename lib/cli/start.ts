@@ -3,12 +3,17 @@ import { Server } from 'node:http'
 import { listenHostOf } from '#lib/config/listen-host.ts'
 import { acceptIpv6Loopback } from '#lib/http/loopback.ts'
 import { holdBuild } from './process/build-lock.ts'
+import { requireFreePort } from './process/port.ts'
 
 holdBuild()
 
 /** Runs `next start` on the address in LISTEN_HOST: Next takes an address only from its command line. */
 const variables: Record<string, string | undefined> = { ...process.env }
 const host = listenHostOf(variables)
+await requireFreePort(Number(variables.PORT || 3000), host).catch(({ message }: Error) => {
+  console.error(message)
+  process.exit(1)
+})
 if (host === '127.0.0.1') {
   const onListening = (message: unknown) => {
     const { server } = message as { server: unknown }

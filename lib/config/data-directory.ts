@@ -15,7 +15,7 @@ export const DEVELOPMENT_DIRECTORY = '.data/dev'
 /** Another process has locked the directory. */
 export class DirectoryInUse extends Error {
   constructor(directory: string) {
-    super(`${directory} is in use by another process`)
+    super(`${directory} is in use by another process. Stop that service, or set DATA_DIR to another folder.`)
     this.name = 'DirectoryInUse'
   }
 }
