@@ -17,6 +17,8 @@ const config: NextConfig = {
     '/sdk/**': ['./lib/sdk/dist/*.tgz'],
     '/docs/guides/**': ['./docs/*.md'],
   },
+  // In development, the service logs these itself.
+  logging: { incomingRequests: { ignore: [/^\/api\//] } },
   // The image runs without npm. `next start` warns about a standalone build, so npm start uses an ordinary one.
   ...(process.env.BUILD_STANDALONE && { output: 'standalone' }),
   headers: async () => [

@@ -8,7 +8,7 @@ import { nextProgram, packClient } from './build.ts'
 import { makeTemplate } from './database-template.ts'
 import { runCommand } from './process/command.ts'
 import { requireFreePort } from './process/port.ts'
-import { answers, end } from './process/serve.ts'
+import { end } from './process/serve.ts'
 
 const USAGE = `npm run dev
 
@@ -17,7 +17,7 @@ request, is live at once. After an edit of code that startup loads (the ledger, 
 restarts by itself. The state is in .data/dev, unless DATA_DIR is set.`
 
 /** The folders of which startup runs nothing: requests see an edit without a restart. */
-const RELOADED = /^(api|cli|dashboard|refusal|sdk|setup)\//
+const RELOADED = /^(api|cli|dashboard|disclosure|refusal|sdk|setup)\//
 
 /** How long files must be left alone before a restart: saving several of them causes one. */
 const QUIET_MS = 1_000
@@ -56,7 +56,6 @@ function watchSources(onEdit: (file: string) => void): void {
 async function serve(): Promise<void> {
   const { PORT } = environment()
   await requireFreePort(PORT, listenHostOf(environment()))
-  const base = `http://localhost:${PORT}`
   if (!existsSync('lib/sdk/dist')) packClient()
   await makeTemplate()
 
@@ -67,12 +66,12 @@ async function serve(): Promise<void> {
     await end(next, signal)
     process.exit()
   }
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, stop)
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, stop)
 
   let edit = Promise.withResolvers<string>()
   watchSources((file) => edit.resolve(file))
-  const hasStarted = await Promise.race([isServing(base, next), edit.promise])
-  if (hasStarted === false) process.exit(next.exitCode ?? 1)
+  const first = await Promise.race([waitUntilServing(PORT, next), edit.promise])
+  if (first === 'exited') process.exit(next.exitCode ?? 1)
   for (;;) {
     const file = await edit.promise
     edit = Promise.withResolvers()
@@ -82,20 +81,29 @@ async function serve(): Promise<void> {
     if (isEnding) return
     next = startNext(PORT)
     // A service that does not start, because of a syntax error perhaps, starts after the next edit.
-    const isBack = await Promise.race([isServing(base, next), edit.promise])
+    const state = await Promise.race([waitUntilServing(PORT, next), edit.promise])
     const seconds = ((performance.now() - began) / 1000).toFixed(1)
-    if (isBack === true) console.log(`\nThe service has restarted in ${seconds} s.`)
-    if (isBack === false) console.log('\nThe service has stopped. It starts again after the next edit.')
+    if (state === 'serving') console.log(`\nThe service has restarted in ${seconds} s.`)
+    if (state === 'exited') console.log('\nThe service has stopped. It starts again after the next edit.')
   }
 }
 
-/** Waits until the service responds; false if it has exited instead. */
-async function isServing(base: string, next: ChildProcess): Promise<boolean> {
+/** The error in Next's response to every request while it cannot compile what startup loads. */
+const ERROR_MESSAGE = /"err":\{.*?"message":("(?:[^"\\]|\\.)*")/s
+
+/** Waits for the first response. Prints the error in it, since Next itself prints none. */
+async function waitUntilServing(port: number, next: ChildProcess): Promise<'serving' | 'failed' | 'exited'> {
   while (next.exitCode === null && next.signalCode === null) {
-    if (await answers(base)) return true
+    const response = await fetch(`http://localhost:${port}/api/health`).catch(() => undefined)
+    if (response && response.status !== 500) return 'serving'
+    if (response) {
+      const [, message = '"The service responds with 500."'] = ERROR_MESSAGE.exec(await response.text()) ?? []
+      console.error(`\n${String(JSON.parse(message)).trim()}\n\nThe service starts after the next edit.`)
+      return 'failed'
+    }
     await sleep(POLL_MS)
   }
-  return false
+  return 'exited'
 }
 
 await runCommand({ usage: USAGE, options: {}, run: serve })

@@ -10,6 +10,7 @@ type Level = 'info' | 'error'
 
 const current = perProcess('log fields', () => new AsyncLocalStorage<LogFields>())
 const captured = perProcess('console', (): { console?: Pick<Console, 'log' | 'error'> } => ({}))
+const format = perProcess('log format', () => ({ isReadable: false }))
 
 /** Adds `fields` to every line that `work` logs. */
 export function withLogFields<Result>(fields: LogFields, work: () => Result): Result {
@@ -24,10 +25,28 @@ export function currentRequestId(): string | undefined {
 
 /** Writes a JSON line to standard output (`info`) or standard error (`error`). Long fields are truncated. */
 export function log(level: Level, event: string, fields: LogFields = {}): void {
-  const line = serialize({ time: new Date().toISOString(), level, event, ...current.getStore(), ...fields })
+  const entry = { time: new Date().toISOString(), level, event, ...current.getStore(), ...fields }
+  const line = format.isReadable ? describeEntry(entry) : serialize(entry)
   const output = captured.console ?? console
   if (level === 'error') output.error(line)
   else output.log(line)
+}
+
+/**
+ * Logs for a person at a terminal, until the returned function is called: a line per entry, followed by the lines of its
+ * stack traces.
+ */
+export function logReadably(): () => void {
+  format.isReadable = true
+  return () => {
+    format.isReadable = false
+  }
+}
+
+function describeEntry({ time, level, event, ...fields }: LogFields): string {
+  const parts = Object.entries(fields).flatMap(([name, value]) => (value === undefined ? [] : `${name}=${value}`))
+  const line = [String(time).slice(11, 19), ...(level === 'error' ? ['ERROR'] : []), event, ...parts].join(' ')
+  return stripVTControlCharacters(line)
 }
 
 const MAX_LINE_BYTES = 4096

@@ -7,7 +7,7 @@ import { openGranting } from '#lib/faucet/deposit.ts'
 import { openVault } from '#lib/faucet/vault.ts'
 import { watchClients } from '#lib/http/client-address.ts'
 import { installFrontListener } from '#lib/http/front.ts'
-import { captureConsole, describeFailure, log } from '#lib/observability/log.ts'
+import { captureConsole, describeFailure, log, logReadably } from '#lib/observability/log.ts'
 import { openQueue, thumbprintOf } from '#lib/relay/queue.ts'
 import { guardNetwork, openNetwork } from '#lib/stellar/network.ts'
 import { openSponsor } from '#lib/transfers/sponsor.ts'
@@ -36,6 +36,7 @@ const CLOSE_DEADLINE_MS = 3_000
 export async function boot(): Promise<void> {
   // A closed log must not end the process: each failed write would be another logged failure.
   for (const output of [process.stdout, process.stderr]) output.on('error', () => undefined)
+  if (isDevelopment()) logReadably()
   const starting = (async () => {
     installFrontListener(environment().PORT, isDevelopment())
     return await startService(environment())

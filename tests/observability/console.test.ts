@@ -1,5 +1,5 @@
 import { afterEach, expect, test, vi } from 'vitest'
-import { captureConsole, log } from '#lib/observability/log.ts'
+import { captureConsole, log, logReadably } from '#lib/observability/log.ts'
 import { captureLog } from '../support/console.ts'
 
 let restore: (() => void) | undefined
@@ -61,4 +61,15 @@ test('writes a process warning as one line', async () => {
   await new Promise((resolve) => setImmediate(resolve))
   expect(lines).toHaveLength(1)
   expect(JSON.parse(lines[0] ?? '')).toMatchObject({ level: 'error', event: 'warning' })
+})
+
+test('logs one readable line per entry in development', () => {
+  const lines = captureLog()
+  restore = logReadably()
+  log('info', 'request', { path: '/api/\u001b[31mhealth', status: 200, absent: undefined })
+  log('error', 'boot', { failure: 'Error: broken\n    at pay (lib/relay/pay.ts:3:1)' })
+  expect(lines).toEqual([
+    expect.stringMatching(/^\d\d:\d\d:\d\d request path=\/api\/health status=200$/),
+    expect.stringMatching(/^\d\d:\d\d:\d\d ERROR boot failure=Error: broken\n {4}at pay \(lib\/relay\/pay\.ts:3:1\)$/),
+  ])
 })
