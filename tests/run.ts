@@ -119,10 +119,11 @@ async function runTests({ isLong, name, paths }: Given): Promise<boolean> {
 
 /** What `npm test` leaves to `npm run test:long`. */
 function describeRest(): string {
-  const files = globSync('tests/**/*.long.*')
-  const folders = Map.groupBy(files, (file) => file.split('/')[1] ?? '')
+  const files = globSync('tests/*/**/*.long.*')
+  const folders = Map.groupBy(files, (file) => file.split('/').at(-2) ?? '')
   const counts = [...folders].sort().map(([folder, { length }]) => `${folder} ${length}`)
-  return `npm run test:long has ${files.length} more files (${counts.join(', ')}), and PGlite beside PostgreSQL.`
+  const rest = 'the guides, every page at every size, and PGlite beside PostgreSQL'
+  return `npm run test:long has ${files.length} more files (${counts.join(', ')}), ${rest}.`
 }
 
 await runCommand({
