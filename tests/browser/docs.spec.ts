@@ -157,7 +157,7 @@ async function expectNoFaults(page: Page, paths: readonly string[], ...sizes: (t
   }
 }
 
-test('links every guide, and the guides’ links lead to pages', async ({ page, request }) => {
+test('links every guide, and the guides’ links lead to pages', { tag: '@long' }, async ({ page, request }) => {
   test.slow()
   const links = new Set<string>()
   for (const name of Object.keys(GUIDES)) {

@@ -218,7 +218,7 @@ test('links a hash to its transaction, and copies the full address', async ({ pa
   await expect(main).toContainText('The RPC has no record of it')
 })
 
-test('makes everything reachable by keyboard', async ({ page }) => {
+test('makes everything reachable by keyboard', { tag: '@long' }, async ({ page }) => {
   await page.goto(`${program.base}/sign-in`)
   await page.keyboard.press('Tab')
   await expect(page.getByLabel('Your name')).toBeFocused()
