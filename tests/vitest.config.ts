@@ -3,7 +3,8 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /**
  * A test file's name says which databases it runs on: `*.pg.test.ts` on PostgreSQL, `*.db.test.ts` on PostgreSQL and
- * on PGlite, any other on none. `*.long` belongs to `npm run test:long`, as does PGlite, except for one file per domain.
+ * on PGlite, any other on none. `*.long` belongs to `npm run test:long`, as does PGlite, except for one file per domain,
+ * and allows ten minutes a test (support/time-limit.ts).
  */
 const POSTGRES_ONLY = 'tests/**/*.pg.test.ts'
 const EVERY_DATABASE = 'tests/**/*.db.test.ts'
@@ -80,11 +81,10 @@ export default defineConfig({
       NODE_COMPILE_CACHE: new URL('../node_modules/.cache/node', import.meta.url).pathname,
       NODE_OPTIONS: `--import ${new URL('support/resolution.mjs', import.meta.url)}`,
     },
-    // A limit only ends a test that waits for an event that never happens: it is far longer than any test takes on a busy
-    // machine.
-    testTimeout: 600_000,
-    hookTimeout: 600_000,
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
     expect: { poll: { timeout: 300_000 } },
+    setupFiles: ['tests/support/time-limit.ts'],
     projects: [
       {
         extends: true,

@@ -37,7 +37,7 @@ test('the shell blocks of the guides continue the README, and work as printed', 
   timeout: LONGEST_JOURNEY_MS,
 }, async () => {
   const stdout = await journey.perform(WITHOUT_NPM + withPassingMonths(journey.blocks))
-  expectPrinted(journey.blocks, stdout)
+  expectPrinted(journey.blocks, stdout, 6)
   // The first month is in the archive only.
   expect(stdout).toMatch(/verified .* 92\.5000000\n.*\n.*read from http:\S+\/api\/archive\n/)
 })

@@ -34,7 +34,7 @@ export class OtherVersion extends Error {
 
 const SQLITE_BUSY = 5
 
-/** The open lock files. Node closes one that is garbage collected, which would release its lock. */
+/** Keeps the lock files referenced: when Node garbage-collects one, it closes the file and releases the lock. */
 const held = new Set<DatabaseSync>()
 
 /**

@@ -1,7 +1,7 @@
 /**
  * The Content-Security-Policy of a page: it runs scripts that carry `nonce`, and the scripts that those load. Markup that
- * an attacker injects runs no script, and no other site can frame the page. In development React evaluates source code
- * to show stack traces of the server, and Next adds styles of its own.
+ * an attacker injects runs no script, and no other site can frame the page. In development, React calls
+ * `eval` to reconstruct server stack traces, and Next injects inline styles.
  */
 export function contentSecurityPolicy(nonce: string, isDevelopment = false): string {
   return [

@@ -23,7 +23,10 @@ export function currentRequestId(): string | undefined {
   return typeof requestId === 'string' ? requestId : undefined
 }
 
-/** Writes a JSON line to standard output (`info`) or standard error (`error`). Long fields are truncated. */
+/**
+ * Writes a JSON line, or a readable one after `logReadably`, to standard output (`info`) or standard error (`error`).
+ * Long fields of a JSON line are truncated.
+ */
 export function log(level: Level, event: string, fields: LogFields = {}): void {
   const entry = { time: new Date().toISOString(), level, event, ...current.getStore(), ...fields }
   const line = format.isReadable ? describeEntry(entry) : serialize(entry)

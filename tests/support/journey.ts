@@ -69,13 +69,13 @@ export async function startJourney(pages: readonly string[], variables: Record<s
   }
 }
 
-/** Requires that commands printed what the `# →` lines below them say, with anything in place of `…`. */
-export function expectPrinted(blocks: readonly string[], stdout: string): void {
+/** Requires at least `least` lines `# →`, and that the commands above them printed them, with anything in place of `…`. */
+export function expectPrinted(blocks: readonly string[], stdout: string, least: number): void {
   const printed = blocks
     .join('\n')
     .split('\n')
     .flatMap((line) => /^# → (.*)$/.exec(line)?.[1] ?? [])
-  expect(printed.length).toBeGreaterThan(3)
+  expect(printed.length).toBeGreaterThanOrEqual(least)
   const escaped = printed.map((line) => line.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&').replaceAll('…', '.*'))
   expect(stdout).toMatch(new RegExp(escaped.join('[^]*?')))
   expect(stdout).not.toContain('"error"')

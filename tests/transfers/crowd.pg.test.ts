@@ -16,7 +16,7 @@ afterAll(() => service.close())
 afterEach(() => service.ledger.proxy.rule(null))
 
 /** More transfers than a ledger has room for. */
-const crowd = () => Promise.all(Array.from({ length: 12 }, () => prepareTransfer(service, payee, { amount: 0n })))
+const crowd = () => Promise.all(Array.from({ length: 14 }, () => prepareTransfer(service, payee, { amount: 0n })))
 const FAULTS: [string, () => (call: Call) => Fault][] = [
   ['nothing wrong', () => () => 'pass'],
   [
@@ -33,7 +33,7 @@ const FAULTS: [string, () => (call: Call) => Fault][] = [
   ],
   ['half of them lost on the way', () => next('sendTransaction', 7, { answer: sendAnswer('PENDING') })],
 ]
-test.each(FAULTS)('pays twelve concurrent transfers once each: %s', async (_, fault) => {
+test.each(FAULTS)('pays fourteen concurrent transfers once each: %s', async (_, fault) => {
   const prepared = await crowd()
   service.ledger.proxy.rule(fault())
   const answers = await Promise.all(prepared.map(({ post }) => post()))
