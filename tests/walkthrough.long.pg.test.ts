@@ -7,13 +7,13 @@ import { expectPrinted, type Journey, startJourney, WITHOUT_NPM } from './suppor
  */
 const [HISTORY, CLOSE_MS] = [100, 1000]
 
-/** Some thirty commands, nine of them with real proofs, take minutes on a machine that is busy with much else. */
+/** Some thirty commands, seven of them with real proofs, take minutes on a machine that is busy with much else. */
 const LONGEST_JOURNEY_MS = 30 * 60_000
 
 let journey: Journey
 beforeAll(async () => {
   // The RPC drops the first payments during the journey.
-  journey = await startJourney(['README.md', 'docs/walkthrough.md', 'docs/runs.md', 'docs/disclosure.md'], {
+  journey = await startJourney(['README.md', 'docs/walkthrough.md', 'docs/disclosure.md'], {
     DEVNET_CLOSE_MS: String(CLOSE_MS),
     DEVNET_HISTORY_LEDGERS: String(HISTORY),
   })

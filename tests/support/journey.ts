@@ -14,6 +14,7 @@ const root = new URL('../..', import.meta.url).pathname
 export interface Journey {
   /** the blocks of the pages that are marked as tested, in their order, with the ports of the service */
   blocks: string[]
+  port: number
   devnetPort: number
   /** Runs shell commands in the project's folder. The files that they write are elsewhere. Resolves to their output. */
   perform(lines: string): Promise<string>
@@ -51,6 +52,7 @@ export async function startJourney(pages: readonly string[], variables: Record<s
   const found = text.matchAll(/<!-- tested:[^>]*-->\n```sh\n([\s\S]*?)```/g)
   return {
     blocks: Array.from(found, ([, block = '']) => block),
+    port,
     devnetPort,
     perform: async (lines) => {
       const files =
