@@ -68,13 +68,13 @@ export async function recordPayment(
 
 /**
  * The item that a payment of a channel was made for, if it has not ended; none if it was lost with its job. For a payment from
- * an escrow it is an item that pays the same payout, in any run. A worker that has it unsigned loses it.
+ * an escrow it is an item that pays the same payout, in any run of any wallet. A worker that has it unsigned loses it.
  */
 async function findPaidItem(relay: Relay, channel: Channel, payment: TokenEvent): Promise<Item | undefined> {
   const { from, to, fields } = payment
   const db = await relay.database()
-  const { payout, recipient, quotaAccount, status } = batchItems
-  const isOfRun = and(isNotNull(payout), eq(recipient, to), eq(quotaAccount, from))
+  const { payout, recipient, status } = batchItems
+  const isOfRun = and(isNotNull(payout), eq(recipient, to))
   const candidates = await db
     .select()
     .from(batchItems)

@@ -27,7 +27,8 @@ export async function requireUnpaidOnLedger(relay: Relay, item: Item): Promise<v
   const purpose = purposeOf(item)
   for (const payment of pastPayments.payments.values()) {
     const channel = relay.channels.find(({ address }) => address === payment.channel)
-    const isOfKind = item.payout === null ? payment.from === payment.channel : payment.from === item.quotaAccount
+    // The mark names the payout: an earlier run may have paid it from the escrow of another wallet.
+    const isOfKind = (item.payout === null) === (payment.from === payment.channel)
     if (channel && isOfKind && isMarked(channel, payment.fields, purpose)) await settle(relay, channel, payment, item)
   }
 }

@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { eq } from 'drizzle-orm'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { batches as batchRows, payouts as payoutRows } from '#drizzle/schema/directory.ts'
+import { batches as batchRows, identities, payouts as payoutRows } from '#drizzle/schema/directory.ts'
 import { batchItems, batchJobs, type ChannelProblem } from '#drizzle/schema/relay.ts'
 import { transfers } from '#drizzle/schema/transfers.ts'
 import { enrol } from '#lib/cli/client/participants.ts'
+import { identityRow } from '#lib/cli/seed/rows.ts'
 import { releaseMoved } from '#lib/relay/moved.ts'
 import { composeRelay } from '#lib/server/relay.ts'
 import { formatManifest, type Manifest, signManifest } from '#lib/wallet/manifest.ts'
@@ -214,12 +215,18 @@ describe('someone who can write to the database', () => {
     expect(received).toEqual([1n, 2n])
   })
 
-  /** Sets the payout of a paid run to `ready`, and queues its item again. */
-  async function queueAgain({ batch, item, payout, job }: Queued): Promise<void> {
+  /** Sets the payout of a paid run to `ready`. */
+  async function unpay({ batch, payout }: Queued): Promise<void> {
     const seal = { encryptedAmount: payout.encryptedAmount ?? null }
     await setPayout(payout, { status: 'ready', paidAt: null, txHash: null, transfer: null, ...seal })
     const unpaid = { settledCount: 0, status: 'ready', startedAt: null, completedAt: null } as const
     await service.db.update(batchRows).set(unpaid).where(eq(batchRows.id, batch.id))
+  }
+
+  /** Sets the payout of a paid run to `ready`, and queues its item again. */
+  async function queueAgain(queued: Queued): Promise<void> {
+    const { item, job } = queued
+    await unpay(queued)
     await setJob(job, { status: 'running', endedAt: null })
     await service.db.insert(batchItems).values({ ...item, position: 7 })
     await service.running.batch?.queue.send(service.db, [{ job: job.id, position: 7 }])
@@ -252,7 +259,32 @@ describe('someone who can write to the database', () => {
     // After an unverified release, the relay finds the payment on the ledger before it pays.
     expect(await outcomeOf(batch)).toEqual({ items: ['paid'], payouts: ['paid'], received: [1n] })
   })
+
+  test('cannot have a payout paid again by another wallet of the organisation, after an unverified release', async () => {
+    const queued = await queueRun([1n], 9n)
+    const { batch, employer, payout, job } = queued
+    expect(await outcomeOf(batch)).toMatchObject({ items: ['paid'], received: [1n] })
+    await service.db.delete(transfers).where(eq(transfers.payout, payout.id))
+    await service.db.delete(batchItems).where(eq(batchItems.job, job.id))
+    await unpay(queued)
+    await relayUntil('moved')
+    const relay = await composeRelay(service.running)
+    await releaseMoved(relay, { address: runs.channel, isUnverified: true })
+    await relayUntil(null)
+    const colleague = await runs.employer()
+    await joinOrganisation(colleague, employer)
+    await runs.delegate(colleague, 9n)
+    const again = { ...batch, employer: colleague }
+    expect(await runs.run(again)).toMatchObject({ status: 200 })
+    expect(await outcomeOf(again)).toEqual({ items: ['paid'], payouts: ['paid'], received: [1n] })
+  })
 })
+
+/** Makes a new wallet one of another wallet's organisation. */
+async function joinOrganisation({ address: sub }: { address: string }, other: { address: string }): Promise<void> {
+  const [joined] = await service.db.select().from(identities).where(eq(identities.sub, other.address))
+  await service.db.insert(identities).values(identityRow({ sub, organisation: joined?.organisation ?? null }))
+}
 
 /** Runs a relay until the channel has this problem. */
 async function relayUntil(problem: ChannelProblem | null): Promise<void> {
