@@ -1,7 +1,7 @@
-import { and, eq, exists, gte, inArray, isNull, notInArray, or, sql } from 'drizzle-orm'
+import { and, eq, exists, inArray, isNull, notInArray, or, sql } from 'drizzle-orm'
 import { batchItems, batchJobs, type ChannelProblem, relayChannels } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { type Item, OPEN_ITEM } from './item-row.ts'
+import { type Item, type ItemId, isItem, OPEN_ITEM } from './item-row.ts'
 import type { Relay } from './relay.ts'
 
 /** A channel's row. Its opening and its balance are sealed. */
@@ -114,12 +114,16 @@ export async function recordProblem(
 }
 
 /**
- * Whether a channel that has moved may have paid the item: it was queued before the problem was found. Another channel may
- * have paid an item of a run too, in a later run of the batch.
+ * The condition for the items that a channel that has moved may have paid: those queued before the problem was found. Another
+ * channel may have paid an item of a run too, in a later run of the batch.
+ * @param token undefined for the channels of every token
  */
-export async function isSuspended(db: Database, token: string, { queuedAt }: Pick<Item, 'queuedAt'>): Promise<boolean> {
-  const hasMovedSince = and(eq(relayChannels.token, token), gte(relayChannels.movedAt, queuedAt))
-  return (await db.$count(relayChannels, hasMovedSince)) > 0
+export const isSuspendedBy = (token?: string) => sql`EXISTS (SELECT 1 FROM ${relayChannels} AS moved
+  WHERE moved.moved_at >= ${batchItems.queuedAt} AND ${token === undefined ? sql`true` : sql`moved.token = ${token}`})`
+
+/** Whether a channel that has moved may have paid the item. */
+export async function isSuspended(db: Database, token: string, item: ItemId): Promise<boolean> {
+  return (await db.$count(batchItems, and(isItem(item), isSuspendedBy(token)))) > 0
 }
 
 /** Whether a running relay has a channel outside `unable` that may have enough for an item. */

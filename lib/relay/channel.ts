@@ -1,7 +1,7 @@
 import { and, asc, eq, inArray, isNotNull, isNull, lte, not, or, sql } from 'drizzle-orm'
 import { batchItems, batchJobs, relayChannels } from '#drizzle/schema/relay.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
-import { type ChannelRecord, isChannel, isFitFor, RUN_PROBLEMS } from './channel-state.ts'
+import { type ChannelRecord, isChannel, isFitFor, isSuspendedBy, RUN_PROBLEMS } from './channel-state.ts'
 import { type HeldItem, type Item, type ItemId, isItem, oldestFirst } from './item-row.ts'
 import type { Relay, RelayStore } from './relay.ts'
 
@@ -32,7 +32,8 @@ export async function acquire(tx: Database, relay: Relay, item: Item): Promise<{
   const own = channels.map(({ address }) => address).filter((address) => !item.unable.includes(address))
   const isFit = and(eq(relayChannels.token, token), inArray(relayChannels.address, own), isFitFor(item))
   // Its channel may be free, but it is another employer's turn, whose item is on its way.
-  if (item.spender !== null && (await ownerInTurn(tx, relay, item.spender)) !== item.quotaAccount) return 'busy'
+  const spender = item.spender === null ? undefined : { token, address: item.spender }
+  if (spender && (await ownerInTurn(tx, relay, spender)) !== item.quotaAccount) return 'busy'
   const [free] = await tx
     .select({ address: relayChannels.address })
     .from(relayChannels)
@@ -101,7 +102,7 @@ async function takeNext(tx: Database, next: ItemId, channel: ChannelRecord): Pro
 async function ownerInTurn(
   tx: Database,
   { queue }: Pick<RelayStore, 'queue'>,
-  channel: string,
+  { token, address: channel }: Pick<ChannelRecord, 'token' | 'address'>,
   held = '',
 ): Promise<string | undefined> {
   const settled = sql`(select max(settled.settled_at) from ${batchItems} as settled
@@ -110,7 +111,7 @@ async function ownerInTurn(
     .select({ owner: batchItems.quotaAccount })
     .from(batchItems)
     .innerJoin(batchJobs, eq(batchJobs.id, batchItems.job))
-    .where(and(eq(batchItems.spender, channel), eq(batchJobs.relayKey, queue.relayKey), IS_WAITING))
+    .where(and(eq(batchItems.spender, channel), eq(batchJobs.relayKey, queue.relayKey), isWaiting(token)))
     .groupBy(batchItems.quotaAccount)
     .orderBy(
       sql`${batchItems.quotaAccount} = ${held}`,
@@ -122,13 +123,16 @@ async function ownerInTurn(
   return next?.owner
 }
 
-const IS_WAITING = and(
-  eq(batchItems.status, 'queued'),
-  or(isNull(batchItems.doubtedUntil), lte(batchItems.doubtedUntil, sql`clock_timestamp()`)),
-)
+/** Items that no channel may pay now must not keep those of other employers from their turn. */
+const isWaiting = (token: string) =>
+  and(
+    eq(batchItems.status, 'queued'),
+    or(isNull(batchItems.doubtedUntil), lte(batchItems.doubtedUntil, sql`clock_timestamp()`)),
+    not(isSuspendedBy(token)),
+  )
 
 async function hurryOldest(tx: Database, { queue }: RelayStore, channel: ChannelRecord): Promise<void> {
-  const owner = await ownerInTurn(tx, { queue }, channel.address)
+  const owner = await ownerInTurn(tx, { queue }, channel)
   const isInTurn = and(eq(batchItems.spender, channel.address), eq(batchItems.quotaAccount, owner ?? ''))
   const reserved = sql`EXISTS (SELECT 1 FROM ${relayChannels}
     WHERE ${relayChannels.nextJob} = ${batchItems.job} AND ${relayChannels.nextPosition} = ${batchItems.position})`
@@ -138,7 +142,7 @@ async function hurryOldest(tx: Database, { queue }: RelayStore, channel: Channel
     .innerJoin(batchJobs, eq(batchJobs.id, batchItems.job))
     .where(
       and(
-        IS_WAITING,
+        isWaiting(channel.token),
         eq(batchJobs.relayKey, queue.relayKey),
         sql`NOT (${channel.address} = ANY(${batchItems.unable}))`,
         or(isNull(batchItems.spender), isInTurn),
@@ -164,8 +168,8 @@ export async function reserve(relay: Relay, item: Item, held: HeldItem): Promise
       .returning()
     if (!reserved) return undefined
     const isBound = item.spender !== null
-    if (isBound && (await ownerInTurn(tx, relay, held.channel, held.quotaAccount)) !== item.quotaAccount)
-      return undefined
+    const own = { token: relay.token, address: held.channel }
+    if (isBound && (await ownerInTurn(tx, relay, own, held.quotaAccount)) !== item.quotaAccount) return undefined
     const isOwn = isReservedFor(item)
     await tx
       .select({ address: relayChannels.address })

@@ -1,7 +1,8 @@
-import { and, eq, inArray, lt } from 'drizzle-orm'
+import { and, eq, inArray, lt, not } from 'drizzle-orm'
 import { batchItems, batchJobs, type ItemStatus } from '#drizzle/schema/relay.ts'
 import { transact } from '#lib/db/connection.ts'
 import { findTransferOfHash } from '#lib/transfers/rows.ts'
+import { isSuspendedBy } from './channel-state.ts'
 import { end } from './item.ts'
 import { type Item, OPEN_ITEM, oldestFirst } from './item-row.ts'
 import type { RelayStore } from './relay.ts'
@@ -12,14 +13,16 @@ const ITEM_FAILS_AFTER_MS = 24 * 60 * 60_000
 const MAX_ITEMS = 1_000
 
 /**
- * Ends the items that no relay can end because their key is lost: they would hold their channels forever. Then sends a
+ * Ends the items that no relay can end because their key is lost: they would hold their channels forever. An item that a
+ * moved channel may have paid waits, however long that takes: it must not be called failed, and paid again. Then sends a
  * message for every open item of this queue that has none. The message of an item that holds a channel gets priority,
  * because other items may be waiting for that channel. Resolves to the number of open items in the queue.
  */
 export async function resumeItems(store: RelayStore): Promise<number> {
   const { queue } = store
   const db = await store.database()
-  const isOverdue = and(inArray(batchItems.status, ['queued', 'taken']), lt(batchItems.queuedAt, giveUpBefore(store)))
+  const isLate = lt(batchItems.queuedAt, giveUpBefore(store))
+  const isOverdue = and(inArray(batchItems.status, ['queued', 'taken']), isLate, not(isSuspendedBy()))
   // Reads items of every key: there may be no relay left with their key.
   const overdue = await db
     .select()

@@ -2,6 +2,7 @@ import { and, eq, inArray, isNotNull, isNull, not, notInArray, or, sql } from 'd
 import { type ReleaseRefusal, relayChannels } from '#drizzle/schema/relay.ts'
 import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
+import { describeFailure, log } from '#lib/observability/log.ts'
 import { IS_SEEN, isChannel } from './channel-state.ts'
 import { releaseMoved } from './moved.ts'
 import type { Relay } from './relay.ts'
@@ -102,7 +103,10 @@ export async function carryOutReleases(relay: Relay): Promise<void> {
   }
   for (const { address: channel, operator, note } of requests) {
     const request = { address: channel, isUnverified: false, operator: operator ?? '', note: note ?? '' }
-    const released = await releaseMoved(relay, request)
+    // One channel that cannot be read must not keep the others from their release.
+    const released = await releaseMoved(relay, request).catch((error: unknown) => {
+      log('error', 'release', { channel, failure: describeFailure(error) })
+    })
     if (typeof released === 'string') await recordRefusal(relay, channel, released)
   }
 }

@@ -2,15 +2,16 @@ import { eq, sql } from 'drizzle-orm'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { batchItems, ITEM_STATUSES, relayChannels } from '#drizzle/schema/relay.ts'
 import type { TransferStatus } from '#drizzle/schema/transfers.ts'
+import { batchRow, contractorRow, insertRows, itemRow, jobRow, organisationRow, payoutRow } from '#lib/cli/seed/rows.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
 import { cancelReservation, release, reserve } from '#lib/relay/channel.ts'
 import { isAnyAble, STALE_AFTER_MS } from '#lib/relay/channel-state.ts'
 import { resumeItems } from '#lib/relay/chores.ts'
 import { end, requeue, storeSigned, take as takeItem } from '#lib/relay/item.ts'
-import { findItem, ITEM_MOVES, type Item, isItem } from '#lib/relay/item-row.ts'
+import { findItem, ITEM_MOVES, type Item, type ItemId, isItem } from '#lib/relay/item-row.ts'
 import type { ItemQueue } from '#lib/relay/queue.ts'
 import { findTransferOfHash } from '#lib/transfers/rows.ts'
-import { type ItemFixture, LATER, openItemFixture } from './item-fixture.ts'
+import { type ItemFixture, LATER, NOW, openItemFixture } from './item-fixture.ts'
 
 let fixture: ItemFixture
 let db: Database
@@ -142,6 +143,60 @@ test('suspends the items that a moved channel may have paid, including taken one
   expect(await findItem(db, held)).toMatchObject({ status: 'queued', channel: null, innerHash: null })
   expect(await takeItem(relayWith('A'), waiting)).toBe('suspended')
   expect((await take(late, 'A')).channel).toBe('A')
+})
+
+/** An item of a run for each employer, bound to channel A, and queued in this order. */
+async function makeRuns(...employers: string[]): Promise<ItemId[]> {
+  const organisation = organisationRow()
+  const contractor = contractorRow({ organisation: organisation.id })
+  const runs = employers.map((quotaAccount, index) => {
+    const batch = batchRow({ organisation: organisation.id })
+    const payout = payoutRow({ organisation: organisation.id, batch: batch.id, contractor: contractor.id })
+    const job = jobRow({ userSub: quotaAccount })
+    const queuedAt = new Date(NOW.getTime() + index)
+    return {
+      batch,
+      payout,
+      job,
+      item: itemRow({ job: job.id, payout: payout.id, spender: 'A', quotaAccount, queuedAt }),
+    }
+  })
+  await insertRows(db, {
+    organisations: [organisation],
+    contractors: [contractor],
+    batches: runs.map(({ batch }) => batch),
+    payouts: runs.map(({ payout }) => payout),
+    jobs: runs.map(({ job }) => job),
+    items: runs.map(({ item }) => item),
+  })
+  return runs.map(({ item: { job, position } }) => ({ job, position }))
+}
+
+test('suspended items of one employer do not block those of another', async () => {
+  await makeChannels('A', 'B')
+  const [suspended, later] = await makeRuns('first', 'second')
+  if (!suspended || !later) throw new Error('no items')
+  await db.update(relayChannels).set({ problem: 'moved', movedAt: NOW }).where(eq(relayChannels.address, 'B'))
+  expect(await takeItem(relayWith('A'), suspended)).toBe('suspended')
+  expect((await take(later, 'A')).channel).toBe('A')
+})
+
+test('an item that a moved channel may have paid does not fail, however long it waits', async () => {
+  await makeChannels('A', 'B')
+  const [suspended, late] = [await makeItem(), await makeItem()]
+  const taken = await take(await makeItem(), 'A')
+  await db.update(relayChannels).set({ problem: 'moved', movedAt: NOW }).where(eq(relayChannels.address, 'B'))
+  await db
+    .update(batchItems)
+    .set({ queuedAt: new Date(NOW.getTime() + 1) })
+    .where(isItem(late))
+  const dayLater = { ...relayWith('A'), now: () => new Date(NOW.getTime() + 25 * 60 * 60_000) }
+  await resumeItems(dayLater)
+  expect([await statusOf(suspended), await statusOf(taken), await statusOf(late)]).toEqual([
+    'queued',
+    'taken',
+    'failed',
+  ])
 })
 
 describe('the next item of a channel', () => {
