@@ -191,6 +191,7 @@ function composeSponsor(
   return {
     keypair: Keypair.fromSecret(seed),
     rules: {
+      token,
       contracts: new Set(environment.SPONSOR_CONTRACTS ?? (token ? [token] : [])),
       functions: new Set(environment.SPONSOR_FUNCTIONS),
       maxFee: environment.SPONSOR_MAX_FEE,

@@ -5,20 +5,25 @@ import { organisationOfWallet } from '#lib/directory/payouts/claims.ts'
 import { sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
 import type { LedgerRecord } from './decide.ts'
 import { endOfSecond, linkEarlierPayout } from './payout-link.ts'
+import { charge, quotaDay } from './quota.ts'
 import { auditRecorded, linkPayout, type Proposal, rowOf } from './record.ts'
 import { addEnvelope, findTransferOfHash, isRival, lockOpenTransfer, type RecordedTransfer } from './rows.ts'
 import { auditSettled, columnsOf, settlePayout } from './settle.ts'
 
+/** `sponsor`: the account that pays the fee bumps of the service. */
+type Found = Proposal & { sponsor: string }
+
 /**
  * Records a successful transaction that was found on the ledger: one that the client submitted directly, or one whose row a
- * restored database lacks. Its bid is zero, because nothing is left to be charged.
+ * restored database lacks. Its bid is zero, because nothing is left to be charged. What the service has paid for it counts
+ * against the quotas of the day on which it was applied.
  * If a transfer of this sequence number to the same recipient is open, the transaction is its payment: it joins as an
  * envelope, and the next poll settles the transfer. Otherwise it becomes a separate settled transfer and pays a payout
  * that was created before the ledger closed, preferring the payout of an earlier transfer with this number. A payment from an
  * escrow is recorded even if its payout was canceled or paid otherwise since the database was restored from a backup.
  * @throws SponsorRefusal if the payout that the client names doesn't fit
  */
-export async function recordApplied(db: Database, proposal: Proposal, record: LedgerRecord): Promise<RecordedTransfer> {
+export async function recordApplied(db: Database, proposal: Found, record: LedgerRecord): Promise<RecordedTransfer> {
   const { inner, intent, terms } = proposal
   const fits = await transact(db, async (tx) => {
     const open = await lockOpenTransfer(tx, intent.account)
@@ -47,13 +52,18 @@ async function joinApplied(tx: Database, open: Transfer, proposal: Proposal, rec
 }
 
 /** @throws SponsorRefusal, which rolls everything back, if the payout that the client names does not fit */
-async function settleApplied(tx: Database, proposal: Proposal, record: LedgerRecord): Promise<true> {
+async function settleApplied(tx: Database, proposal: Found, record: LedgerRecord): Promise<true> {
   const { inner, intent, terms, now } = proposal
-  const decision = { status: 'succeeded' as const, record, feeCharged: 0n }
+  const { feeCharged } = record
+  const decision = { status: 'succeeded' as const, record, feeCharged }
+  const isOurs = record.hash !== record.applied
+  const day = quotaDay(new Date(record.closedAt * 1000))
   const [written] = await tx
     .insert(transfers)
     .values({
       ...rowOf(intent, now),
+      quotaDay: day,
+      sponsor: isOurs ? proposal.sponsor : null,
       quotaAccount: terms.quotaAccount ?? null,
       organisation: await organisationOfWallet(tx, intent.owner ?? intent.account),
       recordedLedger: record.ledger,
@@ -77,6 +87,10 @@ async function settleApplied(tx: Database, proposal: Proposal, record: LedgerRec
   if (!linked) throw sponsorRefused('payout')
   await auditRecorded(tx, linked, inner, now)
   if (!(await settlePayout(tx, linked, now))) await auditSettled(tx, linked, now)
+  if (isOurs) {
+    const { kind, account, quotaAccount } = linked
+    await charge(tx, { kind, account: quotaAccount ?? account, day, count: kind === 'delegated' ? 0 : 1 }, feeCharged)
+  }
   return true
 }
 

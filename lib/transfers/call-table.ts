@@ -43,7 +43,13 @@ export interface Call {
   to: string
   /** the last ledger of a delegation */
   liveUntilLedger?: number
+  /** the number of the auditor that a registration names */
+  auditorId?: number
 }
+
+/** Whether a function is one of POST /calls. */
+export const isClientCall = (name: string): boolean =>
+  Object.hasOwn(CALL_FORMS, name) && CALL_FORMS[name as keyof typeof CALL_FORMS].kind !== 'delegated'
 
 /**
  * Reads the arguments of a call. Without `calls` it must be a transfer.
@@ -65,17 +71,25 @@ export function readArguments(
     return value && Address.fromScVal(value).toString()
   }
   if (addressOf('source') !== source) throw sponsorRefused('not-payer')
-  const spender = addressOf('channel')
-  if (spender !== undefined && !calls?.channels.has(spender)) throw sponsorRefused('spender')
-  const auditor = numberOf(argumentOf('auditor'))
-  if (auditor !== undefined && auditor !== calls?.auditorId) throw sponsorRefused('auditor')
+  const auditorId = numberOf(argumentOf('auditor'))
   const liveUntilLedger = numberOf(argumentOf('live-until'))
   return {
     kind: form.kind,
     owner: addressOf('owner') ?? null,
-    to: addressOf('payee') ?? spender ?? source,
+    to: addressOf('payee') ?? addressOf('channel') ?? source,
     ...(liveUntilLedger !== undefined && { liveUntilLedger }),
+    ...(auditorId !== undefined && { auditorId }),
   }
+}
+
+/**
+ * An account may delegate to the relay's channels only, and register under the configured auditor only.
+ * @throws SponsorRefusal
+ */
+export function checkArguments({ kind, to, auditorId }: Call, calls: CallRules | undefined): void {
+  const isOfSpender = kind === 'set_spender' || kind === 'revoke_spender'
+  if (isOfSpender && !calls?.channels.has(to)) throw sponsorRefused('spender')
+  if (auditorId !== undefined && auditorId !== calls?.auditorId) throw sponsorRefused('auditor')
 }
 
 function hasType(value: xdr.ScVal | undefined, part: Part): boolean {

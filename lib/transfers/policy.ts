@@ -2,7 +2,7 @@ import { Address, type xdr } from '@stellar/stellar-sdk'
 import { Refusal } from '#lib/refusal/refusal.ts'
 import { sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
 import { baseAccount, decodeEnvelope, type SignedTransaction } from '#lib/stellar/node/envelope.ts'
-import { type Call, type CallRules, readArguments } from './call-table.ts'
+import { type Call, type CallRules, checkArguments, isClientCall, readArguments } from './call-table.ts'
 import { outerFee } from './fee-bump.ts'
 
 /** The network's own limit on an envelope, in bytes. */
@@ -28,6 +28,8 @@ const malformed = (cause?: unknown) =>
 
 /** The rules of the sponsor. Fees are stroops. */
 export interface SponsorRules {
+  /** the confidential token: its payments are recorded, whatever the sponsor pays for now */
+  token: string | undefined
   /** contracts that may be called, C-addresses */
   contracts: ReadonlySet<string>
   functions: ReadonlySet<string>
@@ -44,7 +46,7 @@ export function paysForAnything(rules: Pick<SponsorRules, 'contracts'>): boolean
   return rules.contracts.size > 0
 }
 
-/** The call in an inner transaction, after every check that needs neither clock nor ledger. */
+/** The call in an inner transaction. */
 export interface Intent extends Call {
   contract: string
   function: string
@@ -71,23 +73,55 @@ const MAX_VALIDITY = 330
 /** The network's minimum inclusion fee of one operation. */
 const INCLUSION_FEE = 100n
 
+/** What a transaction can be recorded as. The rest of the rules may have changed since the ledger applied it. */
+type Form = Pick<SponsorRules, 'token' | 'contracts' | 'functions' | 'calls'>
+
 /**
- * Reads the call in `inner`. Refuses everything but exactly one call that the rules allow, by default one confidential
- * transfer that the source pays. Pure: no signature, no ledger, no clock. Cheapest checks first.
+ * Reads the call in `inner`: exactly one call, by default one confidential transfer that the source pays. Pure: no
+ * signature, no ledger, no clock.
+ * @throws SponsorRefusal if it is anything else
+ */
+export function readIntent(inner: SignedTransaction, form: Form): Intent {
+  const { tx } = inner.envelope
+  const { minTime = 0n, maxTime = 0n } = readTimeBounds(tx.cond) ?? {}
+  const { call } = readInvocation(tx, inner.source)
+  const contract = Address.fromScAddress(call.contractAddress).toString()
+  if (contract !== form.token && !form.contracts.has(contract)) throw sponsorRefused('contract')
+  if (!isKnown(call.functionName.toString(), form)) throw sponsorRefused('function')
+  if (tx.ext.type !== 'sorobanData') throw sponsorRefused('no-resources')
+  const { resourceFee, resources } = tx.ext.sorobanData
+  return {
+    contract,
+    function: call.functionName.toString(),
+    account: inner.source,
+    ...readArguments(call, inner.source, form.calls),
+    minTime,
+    maxTime,
+    sequenceNumber: tx.seqNum,
+    fee: BigInt(tx.fee),
+    resourceFee,
+    resources,
+  }
+}
+
+/**
+ * Refuses what the sponsor does not pay for. Pure. It does not concern a transaction that the ledger has applied: nothing is
+ * left to be paid, and the payment is to be recorded.
  * @throws SponsorRefusal
  */
-export function readIntent(inner: SignedTransaction, rules: SponsorRules): Intent {
+export function checkPolicy(inner: SignedTransaction, intent: Intent, rules: SponsorRules): void {
   const { tx } = inner.envelope
   if (tx.sourceAccount.type !== 'keyTypeEd25519') throw sponsorRefused('muxed-source')
   if (tx.memo.type !== 'memoNone') throw sponsorRefused('memo')
-  const { minTime = 0n, maxTime = 0n } = timeBoundsOf(tx.cond) ?? {}
-  const { call, auth } = readCall(tx, inner.source)
-  const contract = checkFunction(call, rules)
-  const intent = { contract, function: call.functionName.toString(), account: inner.source }
-  const meaning = readArguments(call, inner.source, rules.calls)
+  if (hasPreconditions(tx.cond)) throw sponsorRefused('preconditions')
+  const { call, auth } = readInvocation(tx, inner.source)
+  const { contract, owner, function: name } = intent
+  if (!rules.contracts.has(contract)) throw sponsorRefused('contract')
+  if (!(rules.calls?.functions ?? rules.functions).has(name)) throw sponsorRefused('function')
+  checkArguments(intent, rules.calls)
   checkAuthorization(auth, call)
-  checkControlled([inner.source, contract, ...(meaning.owner === null ? [] : [meaning.owner])], rules)
-  return { ...intent, ...meaning, minTime, maxTime, sequenceNumber: tx.seqNum, ...checkFees(tx, rules) }
+  checkControlled([inner.source, contract, ...(owner === null ? [] : [owner])], rules)
+  checkFees(intent, rules)
 }
 
 /**
@@ -103,17 +137,18 @@ export function checkTimeBounds({ minTime, maxTime }: Pick<Intent, 'minTime' | '
   if (maxTime > BigInt(now + MAX_VALIDITY)) throw sponsorRefused('expires-too-late')
 }
 
-function timeBoundsOf(cond: xdr.Preconditions): xdr.TimeBounds | null {
+function readTimeBounds(cond: xdr.Preconditions): xdr.TimeBounds | null {
   if (cond.type === 'precondNone') return null
-  if (cond.type === 'precondTime') return cond.timeBounds
-  const { v2 } = cond
-  const others =
-    v2.ledgerBounds || v2.minSeqNum !== null || v2.minSeqAge || v2.minSeqLedgerGap || v2.extraSigners.length > 0
-  if (others) throw sponsorRefused('preconditions')
-  return v2.timeBounds
+  return cond.type === 'precondTime' ? cond.timeBounds : cond.v2.timeBounds
 }
 
-function readCall(
+function hasPreconditions(cond: xdr.Preconditions): boolean {
+  if (cond.type !== 'precondV2') return false
+  const { ledgerBounds, minSeqNum, minSeqAge, minSeqLedgerGap, extraSigners } = cond.v2
+  return Boolean(ledgerBounds || minSeqNum !== null || minSeqAge || minSeqLedgerGap || extraSigners.length > 0)
+}
+
+function readInvocation(
   tx: xdr.Transaction,
   source: string,
 ): { call: xdr.InvokeContractArgs; auth: readonly xdr.SorobanAuthorizationEntry[] } {
@@ -129,12 +164,11 @@ function readCall(
   return { call: hostFunction.invokeContract, auth }
 }
 
-function checkFunction(call: xdr.InvokeContractArgs, { contracts, functions, calls }: SponsorRules): string {
-  const contract = Address.fromScAddress(call.contractAddress).toString()
-  if (!contracts.has(contract)) throw sponsorRefused('contract')
-  if (!(calls?.functions ?? functions).has(call.functionName.toString())) throw sponsorRefused('function')
-  return contract
-}
+/** The function of a token's own transfer, which is recorded even if the sponsor does not pay for it now. */
+const TRANSFER = 'confidential_transfer'
+
+const isKnown = (name: string, { functions, calls }: Form): boolean =>
+  calls ? calls.functions.has(name) || isClientCall(name) : functions.has(name) || name === TRANSFER
 
 /**
  * The sponsor pays for everything that the inner transaction authorizes, so it may authorize this one call only, in the
@@ -163,12 +197,8 @@ function checkControlled(addresses: readonly string[], rules: SponsorRules): voi
  * The inner fee alone sets no limit: since CAP-66 a fee-bumped inner transaction may declare a resource fee far above its
  * fee. So both are capped, and the inner fee must cover the resource fee and an inclusion fee.
  */
-function checkFees(tx: xdr.Transaction, rules: SponsorRules): Pick<Intent, 'fee' | 'resourceFee' | 'resources'> {
-  if (tx.ext.type !== 'sorobanData') throw sponsorRefused('no-resources')
-  const { resourceFee, resources } = tx.ext.sorobanData
-  const fee = BigInt(tx.fee)
-  if (resourceFee > rules.maxFee) throw sponsorRefused('resource-fee-cap')
+function checkFees({ fee, resourceFee }: Intent, { maxFee }: SponsorRules): void {
+  if (resourceFee > maxFee) throw sponsorRefused('resource-fee-cap')
   if (resourceFee < 0n || fee < resourceFee + INCLUSION_FEE) throw sponsorRefused('fee-below-resources')
-  if (outerFee(fee) > rules.maxFee) throw sponsorRefused('fee-cap')
-  return { fee, resourceFee, resources }
+  if (outerFee(fee) > maxFee) throw sponsorRefused('fee-cap')
 }

@@ -168,3 +168,22 @@ export async function release(tx: Database, claim: Claim, charged: bigint): Prom
   for (const holder of [...(isBudgeted(claim) ? [CALLS] : []), EVERYBODY]) await runLast(tx, book(holder))
   await runLast(tx, sql`UPDATE ${sponsorFloats} SET held = held - ${String(bid)} WHERE sponsor = ${sponsor}`)
 }
+
+/**
+ * Adds the cost of a transfer that was found on the ledger, for which nothing was reserved, and counts it. No limit applies:
+ * the cost has been paid. Must run inside the transaction that records the transfer.
+ */
+export async function charge(
+  tx: Database,
+  claim: Pick<Claim, 'kind' | 'account' | 'day' | 'count'>,
+  charged: bigint,
+): Promise<void> {
+  const { account, day, count } = claim
+  const added = { used: sql`${quotas.used} + ${String(charged)}`, count: sql`${quotas.count} + ${count}` }
+  for (const holder of [account, ...(isBudgeted(claim) ? [CALLS] : []), EVERYBODY]) {
+    await tx
+      .insert(quotas)
+      .values({ account: holder, day, used: charged, count })
+      .onConflictDoUpdate({ target: [quotas.account, quotas.day], set: added })
+  }
+}

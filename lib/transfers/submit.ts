@@ -9,8 +9,8 @@ import { wrapInFeeBump } from './fee-bump.ts'
 import { lookUpOwnTransaction } from './look-up.ts'
 import { checkPayer } from './payer.ts'
 import { linkRepeat } from './payout-link.ts'
-import { checkTimeBounds, readIntent } from './policy.ts'
-import { checkUntilRecent, closedAfter, type Doubt, isLagging, isOfTheMoment } from './recency.ts'
+import { checkPolicy, checkTimeBounds, readIntent } from './policy.ts'
+import { checkUntilRecent, closedAfter, type Doubt, isLagging } from './recency.ts'
 import { type ClientTerms, type Proposal, type RecordingTerms, recordTransfer } from './record.ts'
 import { noteRefusal } from './refusals.ts'
 import { renewSignatures } from './renew.ts'
@@ -164,21 +164,23 @@ async function verifyAndRecord(
   const { network, tracker, keypair, rules, limits } = sponsor
   let to: string | undefined
   try {
+    const intent = readIntent(inner, { ...rules, calls: terms.calls })
+    if (intent.kind === 'transfer') to = intent.to
     const controlled = new Set(await sponsor.controlledAddresses(db))
     if (channel !== undefined) controlled.delete(channel)
-    const intent = readIntent(inner, { ...rules, controlled, calls: terms.calls })
-    if (intent.kind === 'transfer') to = intent.to
+    const refusal = refusalOf(() => checkPolicy(inner, intent, { ...rules, controlled, calls: terms.calls }))
     // An account has at most one open transfer, so settle the older one first, if possible.
-    const open = await findOpenTransfer(db, intent.account)
+    const open = refusal ? undefined : await findOpenTransfer(db, intent.account)
     if (open && !isRival(open, intent)) await tracker.track([open.id], { waitMs: OLDER_MS, lookUp: 'requested' })
     const proposal = { inner, intent, terms, checked, signal, now: sponsor.now() }
     const verified = await checkUntilRecent(
-      (isFirst) => verify(db, sponsor, isFirst ? proposal : { ...proposal, checked: undefined }),
+      (isFirst) => verify(db, sponsor, isFirst ? proposal : { ...proposal, checked: undefined }, refusal),
       { pollMs: network.pollMs, signal },
     )
     if ('recorded' in verified) return verified
     if ('applied' in verified) {
-      return { recorded: await recordApplied(db, proposal, verified.applied), isNew: false }
+      const payer = { sponsor: keypair.publicKey() }
+      return { recorded: await recordApplied(db, { ...proposal, ...payer }, verified.applied), isNew: false }
     }
     const { recordedLedger, latestLedger } = verified
     const available = await sponsor.readFloat(latestLedger)
@@ -193,17 +195,36 @@ async function verifyAndRecord(
   }
 }
 
+function refusalOf(check: () => void): SponsorRefusal | undefined {
+  try {
+    check()
+    return undefined
+  } catch (error) {
+    if (error instanceof SponsorRefusal) return error
+    throw error
+  }
+}
+
 /** What the ledger shows of a transaction: it may be recorded, the client has submitted it, or another request has recorded it. */
 type Verified = { recordedLedger: number; latestLedger: number } | { applied: LedgerRecord } | Sponsored
 
-/** Verifies a transaction against the ledger. Resolves to a `doubt` if a response is too old to rely on. */
-async function verify(db: Database, sponsor: Sponsor, proposal: Proposal): Promise<Verified | Doubt> {
+/**
+ * Verifies a transaction against the ledger. Resolves to a `doubt` if a response is too old to rely on.
+ * @param refusal the policy's: it is looked up like the others, because what the ledger has applied is not refused
+ */
+async function verify(
+  db: Database,
+  sponsor: Sponsor,
+  proposal: Proposal,
+  refusal: SponsorRefusal | undefined,
+): Promise<Verified | Doubt> {
   const { network, tracker, keypair, now } = sponsor
   const { inner, intent, terms, checked, signal } = proposal
   const isBehind = async (ledger: number) => isLagging(ledger, await lastLedgerOf(db, inner.source))
   /** the ledger of the response that the last checks were based on */
   let checkedAt: number | undefined
   try {
+    if (refusal) throw refusal
     checkTimeBounds(intent, Math.floor(now().getTime() / 1000))
     const reading = checked?.account ?? (await tracker.readAccount(inner.source))
     checkPayer(inner, reading)
@@ -219,7 +240,7 @@ async function verify(db: Database, sponsor: Sponsor, proposal: Proposal): Promi
     const recordedLedger = Math.min(reading.latestLedger, latestLedger)
     return (await isBehind(recordedLedger)) ? { doubt: undefined } : { recordedLedger, latestLedger }
   } catch (error) {
-    if (!(error instanceof SponsorRefusal) || !isOfTheMoment(error.reason)) throw error
+    if (!(error instanceof SponsorRefusal)) throw error
     // The same transaction, posted twice at once, looks stale to the slower request once the faster one was applied.
     const meanwhile = await findTransferOfHash(db, inner.hashHex)
     if (meanwhile) return { recorded: meanwhile, isNew: false }

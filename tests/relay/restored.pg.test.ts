@@ -139,6 +139,35 @@ test('does not pay an item again after a restore, and settles it when its channe
   await expectJobPaidOnce(fixture, client, await fixture.begin(client, 16), [payee, 31n])
 })
 
+test('records the fees of the payments that it finds, whatever the sponsor pays for now', async () => {
+  const { client, payee } = await fixture.engaged()
+  const job = await fixture.begin(client, 5, 6)
+  const restore = await backUp()
+  {
+    await using _host = await fixture.relay()
+    await expectJobPaidOnce(fixture, client, job, [payee, 11n])
+  }
+  const costsOf = async () => {
+    const rows = await fixture.db.query.transfers.findMany({
+      where: (row, { and, eq }) => and(eq(row.recipient, payee.address), eq(row.status, 'succeeded')),
+      orderBy: (row) => row.hash,
+    })
+    return rows.map(({ hash, sponsor, feeCharged, quotaAccount }) => ({ hash, sponsor, feeCharged, quotaAccount }))
+  }
+  const costs = await costsOf()
+  expect(costs.map(({ feeCharged }) => Number(feeCharged) > 0)).toEqual([true, true])
+  await restore()
+  await using _host = await fixture.relay()
+  await expect.poll(findMoved).not.toEqual([])
+  const strict = { ...relay.sponsor, rules: { ...relay.sponsor.rules, contracts: new Set<string>(), maxFee: 1n } }
+  for (const { address } of await findMoved()) {
+    const released = await releaseMoved({ ...relay, sponsor: strict }, { address, isUnverified: false })
+    expect(released).toMatchObject({ recorded: expect.any(Number) })
+  }
+  expect(await costsOf()).toEqual(costs)
+  await expectJobPaidOnce(fixture, client, job, [payee, 11n])
+})
+
 test('settles the item that a moved channel has paid, not an older one of the same payee', async () => {
   const { client, payee } = await fixture.engaged()
   const job = await fixture.begin(client, 32, 64)

@@ -20,6 +20,7 @@ export const contractAddress = (name: string) => StrKey.encodeContract(createHas
 export const TOKEN = contractAddress('confidential token')
 
 export const rules: SponsorRules = {
+  token: TOKEN,
   contracts: new Set([TOKEN]),
   functions: new Set(['confidential_transfer']),
   maxFee: 5_000_000n,

@@ -20,7 +20,7 @@ const toChannel = { owner: null, to: channel.publicKey() }
 
 /** Each sponsored function with valid arguments, and what the service reads from them. The auditor is number 7. */
 export const VALID_CALLS: { name: string; args: xdr.ScVal[]; call: Call }[] = [
-  { name: 'register', args: [source, u32(7), data], call: { kind: 'register', ...own } },
+  { name: 'register', args: [source, u32(7), data], call: { kind: 'register', ...own, auditorId: 7 } },
   { name: 'merge', args: [source], call: { kind: 'merge', ...own } },
   {
     name: 'set_spender',

@@ -138,6 +138,45 @@ describe.each([300, -300])('a service whose clock is off by %i s', (seconds) => 
   })
 })
 
+describe.each([
+  ['less than its fee', { maxFee: 1n }, 'resource-fee-cap'],
+  ['no contract (SPONSOR_CONTRACTS=none)', { contracts: new Set<string>() }, 'contract'],
+  ['no function', { functions: new Set<string>() }, 'function'],
+] as const)('a sponsor that now pays for %s', (_, changes, reason) => {
+  async function sponsorNow(signedXdr: string, payoutId?: string) {
+    const { tracker, sponsor } = service.running
+    if (!sponsor) throw new Error('no sponsor')
+    const context = { tracker, sponsor: { ...sponsor, rules: { ...sponsor.rules, ...changes } }, waitMs: 30_000 }
+    const inner = decodeInner(signedXdr, service.ledger.network.passphrase)
+    return await sponsorTransfer(context, inner, payoutId ? { payoutId } : {})
+  }
+
+  test('records a transaction that the client has submitted directly', async () => {
+    const { batch, signedXdr, hash, now } = await preparePayment(service, payee)
+    await sendAndWait(service.ledger.network, signedXdr)
+    expect(await sponsorNow(signedXdr, batch.payouts[0]?.id)).toEqual({ hash, status: 'SUCCESS' })
+    expect((await now()).payouts[0]).toMatchObject({ status: 'paid', txHash: hash })
+  })
+
+  test('refuses one that nobody has submitted', async () => {
+    const { signedXdr, hash } = await prepareTransfer(service, payee)
+    await expect(sponsorNow(signedXdr)).rejects.toMatchObject({ reason })
+    expect(await service.findTransfer(hash)).toBeUndefined()
+  })
+})
+
+test('does not record a payment in another token as one of the confidential token', async () => {
+  const { tracker, sponsor } = service.running
+  if (!sponsor) throw new Error('no sponsor')
+  const { signedXdr, hash } = await prepareTransfer(service, payee)
+  await sendAndWait(service.ledger.network, signedXdr)
+  const rules = { ...sponsor.rules, token: undefined, contracts: new Set<string>() }
+  const context = { tracker, sponsor: { ...sponsor, rules }, waitMs: 30_000 }
+  const inner = decodeInner(signedXdr, service.ledger.network.passphrase)
+  await expect(sponsorTransfer(context, inner)).rejects.toMatchObject({ reason: 'contract' })
+  expect(await service.findTransfer(hash)).toBeUndefined()
+})
+
 describe('a rival that a client submitted directly pays for the open transfer of its number', () => {
   /** Posts a transfer that stays open, and submits its rival directly to the ledger. */
   async function overtake({ payouts = 1 }: { payouts?: number } = {}) {

@@ -2,15 +2,39 @@ import type { xdr } from '@stellar/stellar-sdk'
 import { describe, expect, test } from 'vitest'
 import { checkLiveUntil } from '#lib/transfers/call-table.ts'
 import { outerFee } from '#lib/transfers/fee-bump.ts'
-import { checkTimeBounds, decodeInner, readIntent } from '#lib/transfers/policy.ts'
-import { channel, NOW, PASSPHRASE, payee, payer, rules, signedTransfer, TOKEN } from '../support/inner-transaction.ts'
+import {
+  checkPolicy,
+  checkTimeBounds,
+  decodeInner,
+  type Intent,
+  readIntent,
+  type SponsorRules,
+} from '#lib/transfers/policy.ts'
+import {
+  type Change,
+  channel,
+  NOW,
+  PASSPHRASE,
+  payee,
+  payer,
+  rules,
+  signedTransfer,
+  TOKEN,
+} from '../support/inner-transaction.ts'
 import { INVALID_CALLS, VALID_CALLS } from './call-cases.ts'
 import { POLICY_CASES } from './policy-cases.ts'
 import { expectRefusal } from './refused.ts'
 
 function read({ change, rules: others = {} }: Pick<(typeof POLICY_CASES)[number], 'change' | 'rules'>) {
-  const intent = readIntent(decodeInner(signedTransfer(change), PASSPHRASE), { ...rules, ...others })
+  const intent = readSponsored(change, { ...rules, ...others })
   checkTimeBounds(intent, NOW)
+  return intent
+}
+
+function readSponsored(change: Change, given: SponsorRules): Intent {
+  const inner = decodeInner(signedTransfer(change), PASSPHRASE)
+  const intent = readIntent(inner, given)
+  checkPolicy(inner, intent, given)
   return intent
 }
 
@@ -49,8 +73,8 @@ test('bids twice the inner fee, without rounding', () => {
 describe('a call other than a transfer', () => {
   const readCall = (name: string, args: xdr.ScVal[], functions: readonly string[] = [name]) => {
     const rulesOfCalls = { functions: new Set(functions), channels: new Set([channel.publicKey()]), auditorId: 7 }
-    const inner = decodeInner(signedTransfer({ call: { functionName: name, args } }), PASSPHRASE)
-    return readIntent(inner, { ...rules, calls: { ...rulesOfCalls, marginLedgers: 36 } })
+    const calls = { ...rulesOfCalls, marginLedgers: 36 }
+    return readSponsored({ call: { functionName: name, args } }, { ...rules, calls })
   }
 
   test.each(VALID_CALLS)('reads the arguments of $name', ({ name, args, call }) => {
