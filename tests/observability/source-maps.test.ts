@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { describeFailure } from '#lib/observability/log.ts'
+import { mapStack } from '#lib/observability/source-maps.ts'
 
 let directory: string
 let chunks: string
@@ -34,5 +35,14 @@ test.each([
 test('keeps a place without a map', () => {
   for (const place of [join(chunks, 'other.js:1:1'), '/project/lib/relay/pay.ts:3:1', 'node:internal/x:1:1']) {
     expect(failAt(place)).toBe(`Error: broken\n    at pay (${place})`)
+  }
+})
+
+test('leaves the message as it is, however long and like a place it is', () => {
+  const place = join(chunks, '[root]_1.js:1:1')
+  for (const message of [place, '/'.repeat(100_000), '/.next/server/'.repeat(10_000)]) {
+    const stack = `Error: ${message}\n    at pay (${place})`
+    const mapped = mapStack(stack)
+    expect(mapped).toBe(`Error: ${message}\n    at pay (lib/relay/pay.ts:3:1)`)
   }
 })
