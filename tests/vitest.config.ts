@@ -81,8 +81,8 @@ export default defineConfig({
       NODE_COMPILE_CACHE: new URL('../node_modules/.cache/node', import.meta.url).pathname,
       NODE_OPTIONS: `--import ${new URL('support/resolution.mjs', import.meta.url)}`,
     },
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
     expect: { poll: { timeout: 300_000 } },
     setupFiles: ['tests/support/time-limit.ts'],
     projects: [
