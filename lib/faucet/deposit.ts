@@ -4,6 +4,7 @@ import type { Transfer } from '#drizzle/schema/transfers.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { readAccount } from '#lib/stellar/account.ts'
+import { readLatestLedger } from '#lib/stellar/latest-ledger.ts'
 import { ledgerUnreachable } from '#lib/stellar/ledger-error.ts'
 import type { Network } from '#lib/stellar/network.ts'
 import { recordEnvelope } from '#lib/transfers/record.ts'
@@ -17,7 +18,7 @@ import { type Claim, linkDeposit, returnGrant } from './grants.ts'
  * How long (seconds) a signed deposit is valid: long enough for several ledgers, short enough to learn of its expiry
  * soon.
  */
-export const VALIDITY = 30
+const VALIDITY = 30
 
 /** Stroops: an inclusion bid high enough for a busy network, and a margin on top of the simulated resource fee. */
 const INCLUSION_FEE = 10_000
@@ -53,17 +54,21 @@ export interface Depositor {
  * @throws LedgerError `unavailable`; WalletError `would-fail`
  */
 async function signDeposit(
-  { network, token, keypair, now }: Depositor,
+  { network, token, keypair }: Depositor,
   { to, amount }: { to: string; amount: bigint },
 ): Promise<SignedDeposit> {
   const faucet = keypair.publicKey()
-  const { account, latestLedger } = await readAccount(network.server, faucet)
+  const [{ account, latestLedger }, { closedAt }] = await Promise.all([
+    readAccount(network.server, faucet),
+    readLatestLedger(network),
+  ])
   if (!account) throw new WalletError('would-fail', 'the faucet has no account on the ledger')
   const deployment = {
     rpc: network.server,
     passphrase: network.passphrase,
     token,
-    now: () => now().getTime(),
+    // The ledger checks the time bounds by its own clock.
+    now: () => closedAt * 1000,
   }
   const options = {
     source: new Account(faucet, String(account.seqNum)),

@@ -6,7 +6,7 @@ import { lookUpViewingKeys } from '#lib/directory/contractors/registration.ts'
 import { admitUser, provenAccounts } from '#lib/directory/users.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
 import type { Transfer } from '#lib/transfers/rows.ts'
-import { type Depositor, type Granting, VALIDITY } from './deposit.ts'
+import type { Depositor, Granting } from './deposit.ts'
 import { claimGrant, findDepositHash, findGrant, returnGrant } from './grants.ts'
 
 export interface FaucetRules {
@@ -64,9 +64,8 @@ export async function fund(db: Database, faucet: Faucet, account: string): Promi
   }
 }
 
-/** Whether the deposit expired before its max time, which means that another transaction used its sequence number. */
-const wasOvertaken = ({ status, createdAt, settledAt }: Transfer) =>
-  status === 'expired' && settledAt !== null && settledAt.getTime() < createdAt.getTime() + VALIDITY * 1000
+/** Whether another transaction has used the deposit's sequence number. */
+const wasOvertaken = ({ status, resultCode }: Transfer) => status === 'expired' && resultCode !== null
 
 async function tooSoon(
   db: Database,

@@ -143,7 +143,8 @@ async function checkSponsor({ sponsor, settings }: Service): Promise<Check> {
  */
 async function checkRelays({ settings, database, now }: Service): Promise<Check> {
   if (!settings.batch || !settings.token) return { ok: true, configured: false }
-  const state = await readRelayState(await database(), settings.token, now())
+  const present = await readPresent({ database, now })
+  const state = await readRelayState(await database(), settings.token, present)
   const { isRunning, channels, problems, canPay, runs, runProblems } = state
   const problem = [
     ...(isRunning ? [] : ['no relay is running']),

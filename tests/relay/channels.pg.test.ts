@@ -43,6 +43,13 @@ async function paidBy(job: string): Promise<(string | null)[]> {
   return items.map(({ channel }) => channel)
 }
 
+test.each([-300, 300])('a service whose clock is off by %i s sees the relays that run', async (seconds) => {
+  await using _relay = await fixture.relay()
+  const now = () => new Date(Date.now() + seconds * 1000)
+  const read = async () => (await readiness({ ...fixture.running, now })).relay
+  await expect.poll(read).toMatchObject({ ok: true, channels: 6 })
+})
+
 test('pays items from the channels that can pay, and names the other channels’ problems in /ready', async () => {
   await using _relay = await fixture.relay()
   const { client, payee } = await fixture.engaged()
