@@ -14,7 +14,7 @@ npm test checks everything once: every operation, code and move, the pages in Ch
 each kind of fault. npm run test:long has the rest, in files named *.long.*: the whole matrices of faults and forgeries,
 PGlite beside PostgreSQL, circuits and real proofs, deployments.
 
-  PATH             files or folders below tests: npm test -- tests/directory; a *.long.* file runs with both
+  PATH             files or folders below tests: npm test -- tests/directory; a *.long.* or *.spec.ts file runs with both
   --name PATTERN   only the tests whose names match this regular expression
   --help           this text`
 
@@ -22,17 +22,34 @@ type Suite = 'quick' | 'long' | 'all'
 
 /** The test runners, with the paths that each knows. */
 const RUNNERS = {
-  vitest: { config: 'tests/vitest.config.ts', program: 'vitest/vitest.mjs', args: ['run'], name: '-t' },
-  playwright: { config: 'tests/playwright.config.ts', program: '@playwright/test/cli.js', args: ['test'], name: '-g' },
+  vitest: {
+    config: 'tests/vitest.config.ts',
+    program: 'vitest/vitest.mjs',
+    args: ['run'],
+    name: '-t',
+    passing: '--passWithNoTests',
+  },
+  playwright: {
+    config: 'tests/playwright.config.ts',
+    program: '@playwright/test/cli.js',
+    args: ['test'],
+    name: '-g',
+    passing: '--pass-with-no-tests',
+  },
 }
 
 /** Every process that a test starts loads the same modules. */
 const COMPILE_CACHE = fileURLToPath(new URL('../node_modules/.cache/node', import.meta.url))
 
 const isOfBrowser = (path: string) => /^(\.\/)?tests\/browser\b|\.spec\.ts$/.test(path)
+const isOfBoth = (path: string) => /^(\.\/)?tests\/?$/.test(path)
+
+/** A path of a file that `npm run test:long` has, or has a part of. */
+const isLongFile = (path: string) => path.includes('.long.') || path.endsWith('.spec.ts')
 
 /** The test runners of this process. Each leads a process group, with everything that it starts. */
 const running = new Set<ChildProcess>()
+let isEnding = false
 
 /** Runs a program; resolves to whether it succeeded. Its output appears at once, or when `shown` resolves. */
 async function runProgram(
@@ -40,6 +57,7 @@ async function runProgram(
   variables: Record<string, string>,
   shown?: Promise<unknown>,
 ): Promise<boolean> {
+  if (isEnding) return false
   const child = spawn(process.execPath, args, {
     stdio: ['ignore', shown ? 'pipe' : 'inherit', shown ? 'pipe' : 'inherit'],
     detached: true,
@@ -61,18 +79,24 @@ async function runProgram(
 
 const GRACE_MS = 3_000
 
-/** Ends the runners with all services, databases and browsers that they have started. */
+/** Ends the runners with all services, databases and browsers that they have started: at once on the second signal. */
 function endOnSignals(): void {
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-    process.once(signal, () => {
-      const groups = [...running].flatMap(({ pid }) => pid ?? [])
-      for (const group of groups) signalGroup(group, 'SIGTERM')
-      setTimeout(() => {
-        for (const group of groups) signalGroup(group, 'SIGKILL')
-        process.exit(1)
-      }, GRACE_MS)
-    })
+  const groups = new Set<number>()
+  const signalAll = (signal: NodeJS.Signals) => {
+    for (const { pid } of running) if (pid !== undefined) groups.add(pid)
+    for (const group of groups) signalGroup(group, signal)
   }
+  const kill = () => {
+    signalAll('SIGKILL')
+    process.exit(1)
+  }
+  const stop = () => {
+    if (isEnding) kill()
+    isEnding = true
+    signalAll('SIGTERM')
+    setTimeout(kill, GRACE_MS)
+  }
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, stop)
 }
 
 function signalGroup(group: number, signal: NodeJS.Signals): void {
@@ -90,7 +114,7 @@ interface Given {
 }
 
 async function runTests({ isLong, name, paths }: Given): Promise<boolean> {
-  const suite: Suite = isLong ? 'long' : paths.some((path) => path.includes('.long.')) ? 'all' : 'quick'
+  const suite: Suite = isLong ? 'long' : paths.some(isLongFile) ? 'all' : 'quick'
   const log = cpuLogOf(isLong ? 'long' : 'quick')
   const isWhole = paths.length === 0 && name === undefined
   // Single files that need the build make it themselves.
@@ -103,10 +127,11 @@ async function runTests({ isLong, name, paths }: Given): Promise<boolean> {
   }
   const variables = { TEST_SUITE: suite, ...(isWhole && { TEST_CPU_LOG: log }) }
   const start = (runner: keyof typeof RUNNERS, shown?: Promise<unknown>): Promise<boolean> => {
-    const { config, program, args, name: option } = RUNNERS[runner]
-    const own = paths.filter((path) => isOfBrowser(path) === (runner === 'playwright'))
+    const { config, program, args, name: option, passing } = RUNNERS[runner]
+    const own = paths.filter((path) => isOfBoth(path) || isOfBrowser(path) === (runner === 'playwright'))
     if (paths.length > 0 && own.length === 0) return Promise.resolve(true)
-    const named = name === undefined ? [] : [option, name]
+    // Tests with this name may be the other runner's.
+    const named = name === undefined ? [] : [option, name, passing]
     return runProgram([`node_modules/${program}`, ...args, '--config', config, ...named, ...own], variables, shown)
   }
   // Both at once use two cores better: most tests wait for ledgers or pages.

@@ -17,7 +17,7 @@ test('the shell block of the guide to runs continues the walkthrough, and works 
   // The walkthrough's other blocks are run with the walkthrough.
   const stepByStep = others.at(-1) ?? ''
   expect(stepByStep).toContain('wallet -- delegate')
-  // Nobody gets this far before the channels have registered, each with a real proof. The test might.
+  // A reader does not get this far before the channels have registered, each with a real proof. The test might.
   const relay = `curl -s localhost:${journey.port}/api/relay -H "$AUTH"`
   const untilAvailable = `until ${relay} | grep -q '"available":true'; do sleep 1; done`
   const stdout = await journey.perform([WITHOUT_NPM, readme, firstBatch, untilAvailable, stepByStep].join('\n'))

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync, watch } from 'node:fs'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { DEVELOPMENT_DIRECTORY } from '#lib/config/data-directory.ts'
 import { environment, isSet } from '#lib/config/environment.ts'
@@ -16,7 +17,7 @@ Serves everything on embedded defaults, as npm start does, without a build. An e
 request, is live at once. After an edit of code that startup loads (the ledger, the relay, chores), the service also
 restarts by itself. The state is in .data/dev, unless DATA_DIR is set.`
 
-/** The folders of which startup runs nothing: requests see an edit without a restart. */
+/** The folders of which startup keeps nothing running: requests see an edit without a restart. */
 const RELOADED = /^(api|cli|dashboard|disclosure|refusal|sdk|setup)\//
 
 /** How long files must be left alone before a restart: saving several of them causes one. */
@@ -41,14 +42,23 @@ function startNext(port: number): ChildProcess {
   })
 }
 
-/** Calls `onEdit` with a file that startup may load, once no such file has changed for a moment. */
-function watchSources(onEdit: (file: string) => void): void {
+/** The folders with sources; `.` without those below it. */
+const WATCHED = ['lib', 'drizzle', 'app', '.']
+
+/**
+ * Calls `onEdit` with a file that startup may load, once no such file has changed for a moment; with any file while the
+ * service `isDown`, because its repair may be anywhere.
+ */
+function watchSources(onEdit: (file: string) => void, isDown: () => boolean): void {
   let quiet: NodeJS.Timeout | undefined
-  for (const folder of ['lib', 'drizzle']) {
-    watch(folder, { recursive: true }, (_, name) => {
-      if (!name || !/\.(ts|json|sql)$/.test(name) || (folder === 'lib' && RELOADED.test(name))) return
+  for (const folder of WATCHED) {
+    watch(folder, { recursive: folder !== '.' }, (_, name) => {
+      if (!name || !/\.(tsx?|json|sql|css)$/.test(name)) return
+      const isLoaded =
+        folder === 'drizzle' || (folder === 'lib' && !RELOADED.test(name)) || name === 'instrumentation.ts'
+      if (!isLoaded && !isDown()) return
       clearTimeout(quiet)
-      quiet = setTimeout(() => onEdit(`${folder}/${name}`), QUIET_MS)
+      quiet = setTimeout(() => onEdit(join(folder, name)), QUIET_MS)
     })
   }
 }
@@ -69,32 +79,50 @@ async function serve(): Promise<void> {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, stop)
 
   let edit = Promise.withResolvers<string>()
-  watchSources((file) => edit.resolve(file))
-  const first = await Promise.race([waitUntilServing(PORT, next), edit.promise])
-  if (first === 'exited') process.exit(next.exitCode ?? 1)
+  let state: string = 'starting'
+  watchSources(
+    (file) => edit.resolve(file),
+    () => state !== 'serving',
+  )
+  state = await Promise.race([waitUntilServing(PORT, next), edit.promise])
+  if (state === 'exited') process.exit(next.exitCode ?? 1)
   for (;;) {
-    const file = await edit.promise
+    const exit = state === 'exited' ? [] : [exitOf(next)]
+    const file = await Promise.race([edit.promise, ...exit])
+    if (isEnding) return
+    if (file === undefined) {
+      state = 'exited'
+      console.log(STOPPED)
+      continue
+    }
     edit = Promise.withResolvers()
     console.log(`\n${file} has changed: restarting the service …`)
     const began = performance.now()
     await end(next, 'SIGTERM')
     if (isEnding) return
     next = startNext(PORT)
+    state = 'starting'
     // A service that does not start, because of a syntax error perhaps, starts after the next edit.
-    const state = await Promise.race([waitUntilServing(PORT, next), edit.promise])
+    state = await Promise.race([waitUntilServing(PORT, next), edit.promise])
     const seconds = ((performance.now() - began) / 1000).toFixed(1)
     if (state === 'serving') console.log(`\nThe service has restarted in ${seconds} s.`)
-    if (state === 'exited') console.log('\nThe service has stopped. It starts again after the next edit.')
+    if (state === 'exited') console.log(STOPPED)
   }
 }
+
+const STOPPED = '\nThe service has stopped. It starts again after the next edit.'
+
+const exitOf = (child: ChildProcess): Promise<undefined> =>
+  new Promise((resolve) => child.once('exit', () => resolve(undefined)))
 
 /** The error in Next's response to every request while it cannot compile what startup loads. */
 const ERROR_MESSAGE = /"err":\{.*?"message":("(?:[^"\\]|\\.)*")/s
 
 /** Waits for the first response. Prints the error in it, since Next itself prints none. */
 async function waitUntilServing(port: number, next: ChildProcess): Promise<'serving' | 'failed' | 'exited'> {
+  const host = listenHostOf(environment()) ?? 'localhost'
   while (next.exitCode === null && next.signalCode === null) {
-    const response = await fetch(`http://localhost:${port}/api/health`).catch(() => undefined)
+    const response = await fetch(`http://${host}:${port}/api/health`).catch(() => undefined)
     if (response && response.status !== 500) return 'serving'
     if (response) {
       const [, message = '"The service responds with 500."'] = ERROR_MESSAGE.exec(await response.text()) ?? []

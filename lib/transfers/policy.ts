@@ -28,7 +28,7 @@ const malformed = (cause?: unknown) =>
 
 /** The rules of the sponsor. Fees are stroops. */
 export interface SponsorRules {
-  /** the confidential token: its payments are recorded, whatever the sponsor pays for now */
+  /** the confidential token: its payments are recorded even if the sponsor does not pay for them now */
   token: string | undefined
   /** contracts that may be called, C-addresses */
   contracts: ReadonlySet<string>

@@ -168,19 +168,19 @@ async function verifyAndRecord(
     if (intent.kind === 'transfer') to = intent.to
     const controlled = new Set(await sponsor.controlledAddresses(db))
     if (channel !== undefined) controlled.delete(channel)
-    const refusal = refusalOf(() => checkPolicy(inner, intent, { ...rules, controlled, calls: terms.calls }))
+    const strict = { ...sponsor, rules: { ...rules, controlled, calls: terms.calls } }
     // An account has at most one open transfer, so settle the older one first, if possible.
-    const open = refusal ? undefined : await findOpenTransfer(db, intent.account)
+    const open = await findOpenTransfer(db, intent.account)
     if (open && !isRival(open, intent)) await tracker.track([open.id], { waitMs: OLDER_MS, lookUp: 'requested' })
     const proposal = { inner, intent, terms, checked, signal, now: sponsor.now() }
     const verified = await checkUntilRecent(
-      (isFirst) => verify(db, sponsor, isFirst ? proposal : { ...proposal, checked: undefined }, refusal),
+      (isFirst) => verify(db, strict, isFirst ? proposal : { ...proposal, checked: undefined }),
       { pollMs: network.pollMs, signal },
     )
     if ('recorded' in verified) return verified
     if ('applied' in verified) {
-      const payer = { sponsor: keypair.publicKey() }
-      return { recorded: await recordApplied(db, { ...proposal, ...payer }, verified.applied), isNew: false }
+      const found = { ...proposal, sponsor: keypair.publicKey() }
+      return { recorded: await recordApplied(db, found, verified.applied), isNew: false }
     }
     const { recordedLedger, latestLedger } = verified
     const available = await sponsor.readFloat(latestLedger)
@@ -195,36 +195,21 @@ async function verifyAndRecord(
   }
 }
 
-function refusalOf(check: () => void): SponsorRefusal | undefined {
-  try {
-    check()
-    return undefined
-  } catch (error) {
-    if (error instanceof SponsorRefusal) return error
-    throw error
-  }
-}
-
 /** What the ledger shows of a transaction: it may be recorded, the client has submitted it, or another request has recorded it. */
 type Verified = { recordedLedger: number; latestLedger: number } | { applied: LedgerRecord } | Sponsored
 
 /**
- * Verifies a transaction against the ledger. Resolves to a `doubt` if a response is too old to rely on.
- * @param refusal the policy's: it is looked up like the others, because what the ledger has applied is not refused
+ * Verifies a transaction by the policy and against the ledger. Resolves to a `doubt` if a response is too old to rely on.
+ * Before any refusal, the transaction is looked up: what the ledger has applied is not refused.
  */
-async function verify(
-  db: Database,
-  sponsor: Sponsor,
-  proposal: Proposal,
-  refusal: SponsorRefusal | undefined,
-): Promise<Verified | Doubt> {
-  const { network, tracker, keypair, now } = sponsor
+async function verify(db: Database, sponsor: Sponsor, proposal: Proposal): Promise<Verified | Doubt> {
+  const { network, tracker, keypair, rules, now } = sponsor
   const { inner, intent, terms, checked, signal } = proposal
   const isBehind = async (ledger: number) => isLagging(ledger, await lastLedgerOf(db, inner.source))
   /** the ledger of the response that the last checks were based on */
   let checkedAt: number | undefined
   try {
-    if (refusal) throw refusal
+    checkPolicy(inner, intent, rules)
     checkTimeBounds(intent, Math.floor(now().getTime() / 1000))
     const reading = checked?.account ?? (await tracker.readAccount(inner.source))
     checkPayer(inner, reading)

@@ -17,7 +17,7 @@ test('covers every operator page', () => {
 })
 
 /** One page of each kind. */
-const KINDS = [/^.overview$/, /^.batches.[^?]/, /^.transfers.[^?]/, /^.transfers.view=failed/, /^.search.q=grace/]
+const KINDS = [/^\/overview$/, /^\/batches\//, /^\/transfers\//, /^\/transfers\?view=failed/, /^\/search\?q=grace/]
 
 test('is accessible and unclipped with everything open on a phone', async ({ page }) => {
   await page.setViewportSize(PHONE)

@@ -3,15 +3,42 @@ import { once } from 'node:events'
 import { mkdtempSync, rmSync, statSync, utimesSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { chromium } from '@playwright/test'
 import { expect, onTestFinished, test } from 'vitest'
 import { WebSocket } from 'ws'
 import { answers } from '#lib/cli/process/serve.ts'
+import { findChromium } from '../browser/chromium.ts'
 import { CHILD_VARIABLES } from '../support/child-variables.ts'
 import { freePort } from '../support/port.ts'
 
 const EDITED = 'lib/relay/host.ts'
 
-test('npm run dev serves pages that reload, restarts after an edit of the relay, and ends with SIGTERM', async () => {
+/** What a browser reports as an error on the start page, the overview, the docs and an invite. */
+async function consoleErrorsOf(base: string, password: string): Promise<string[]> {
+  const browser = await chromium.launch({ executablePath: findChromium(), args: ['--no-sandbox'] })
+  try {
+    const page = await browser.newPage()
+    const errors: string[] = []
+    page.on('console', (message) => message.type() === 'error' && errors.push(`${page.url()}: ${message.text()}`))
+    page.on('pageerror', (error) => errors.push(`${page.url()}: ${error.message}`))
+    await page.goto(`${base}/sign-in`)
+    await page.getByLabel('Your name').fill('Ada Operator')
+    await page.getByLabel('Password').fill(password)
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.waitForURL(`${base}/overview`)
+    for (const path of ['/', '/overview', '/docs', '/invite/unknown']) {
+      await page.goto(base + path)
+      // The pages' own scripts have run once they have connected for hot reload.
+      await page.waitForLoadState('networkidle')
+    }
+    // The page of an unknown invite is a 404, which is no error of the page.
+    return errors.filter((error) => !/invite\/unknown: .* status of 404/.test(error))
+  } finally {
+    await browser.close()
+  }
+}
+
+test('npm run dev serves pages that reload, without console errors, restarts after an edit of the relay, and ends with SIGTERM', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'payroll-dev-'))
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
   const [port, devnetPort, relayPort] = [await freePort(), await freePort(), await freePort()]
@@ -27,7 +54,10 @@ test('npm run dev serves pages that reload, restarts after an edit of the relay,
       DEVNET_PROOFS: 'stand-in',
     } as unknown as NodeJS.ProcessEnv,
   })
-  onTestFinished(() => void child.kill('SIGKILL'))
+  onTestFinished(async () => {
+    // Next's server is a process that SIGKILL would leave behind.
+    if (child.kill('SIGTERM')) await once(child, 'exit')
+  })
   let printed = ''
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     printed += text
@@ -45,6 +75,9 @@ test('npm run dev serves pages that reload, restarts after an edit of the relay,
   expect((await fetch(base, { method: 'POST' })).status).toBe(405)
 
   await expect.poll(() => printed, { interval: 200 }).toContain('its password is')
+  const [, password = ''] = /its password is (\S+)/.exec(printed) ?? []
+  expect(await consoleErrorsOf(base, password)).toEqual([])
+
   // Editors change the file; this only sets its times, to what they are.
   const { atime, mtime } = statSync(EDITED)
   utimesSync(EDITED, atime, mtime)

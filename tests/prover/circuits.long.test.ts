@@ -18,7 +18,7 @@ import { encryptTransfer, encryptWithdrawal } from '#lib/wallet/encryption.ts'
 import { encodeField, encodePoint, FIELD, H, multiply } from '#lib/wallet/grumpkin.ts'
 import { importKeys } from '#lib/wallet/keys.ts'
 import type { Statement } from '#lib/wallet/prover.ts'
-import { ACCOUNT, delegatedTransfer, delegation, registration, TOKEN, transfer, withdrawal } from './statements.ts'
+import { delegatedTransfer, delegation, registration, TOKEN, transfer, withdrawal } from './statements.ts'
 
 const FOLDER = 'lib/prover/circuits'
 const STRING = 'lib/prover/reference-string'
@@ -249,13 +249,5 @@ describe('rejects a statement with one false equation', () => {
     } finally {
       await rm(sources, { recursive: true })
     }
-  })
-})
-
-test('a statement without its secrets is rejected', async () => {
-  const { witness: _, ...statement } = registration(7n)
-  await expect(prover.prove({ ...statement, account: ACCOUNT })).rejects.toMatchObject({
-    code: 'statement-invalid',
-    message: expect.stringContaining('needs the secrets'),
   })
 })

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { cp, mkdtemp, readFile, rm, truncate, writeFile } from 'node:fs/promises'
+import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { setFlagsFromString } from 'node:v8'
@@ -12,19 +12,16 @@ import { compileSource } from '#lib/prover/circuits/compile.ts'
 import { CIRCUIT_NAMES, type CircuitName, DELEGATION_CIRCUITS } from '#lib/prover/circuits.ts'
 import { readCircuits, readVerificationKeys } from '#lib/prover/node/circuit-folder.ts'
 import { openProver } from '#lib/prover/node/prover.ts'
-import { readKnownString, readReferenceString } from '#lib/prover/node/reference-string.ts'
+import { readReferenceString } from '#lib/prover/node/reference-string.ts'
 import { watchWorker } from '#lib/prover/node/worker.ts'
 import { circuitInputs, type RealProver } from '#lib/prover/prover.ts'
 import { generateReferenceString } from '#lib/prover/reference-string/generate.ts'
-import { IGNITION } from '#lib/prover/string-digests.ts'
 import { loadVerifier, type Verify } from '#lib/prover/verifier.ts'
 import { encodeField, FIELD } from '#lib/wallet/grumpkin.ts'
 import { PROOF_BYTES, type Statement } from '#lib/wallet/prover.ts'
 import { publicInputs } from '#lib/wallet/statement.ts'
+import { CIRCUITS, copyOf, edit, flip, STRING } from './files.ts'
 import { delegatedTransfer, delegation, registration, transfer, withdrawal } from './statements.ts'
-
-const CIRCUITS = 'lib/prover/circuits'
-const STRING = 'lib/prover/reference-string'
 
 const STATEMENTS: Record<CircuitName, Statement> = {
   register: registration(1_234n),
@@ -48,20 +45,6 @@ beforeAll(async () => {
   }
 })
 afterAll(() => prover.destroy())
-
-/** A temporary copy of these files. */
-async function copyOf(folder: string): Promise<string> {
-  const copy = await mkdtemp(path.join(tmpdir(), 'prover-'))
-  onTestFinished(() => rm(copy, { recursive: true }))
-  await cp(folder, copy, { recursive: true, filter: (source) => !source.includes('source/') })
-  return copy
-}
-
-async function edit(file: string, change: (bytes: Buffer) => Uint8Array | string): Promise<void> {
-  await writeFile(file, change(await readFile(file)))
-}
-
-const flip = (bytes: Uint8Array, at: number): Uint8Array => bytes.map((byte, index) => (index === at ? byte ^ 1 : byte))
 
 describe.each(CIRCUIT_NAMES)('a proof of %s', (name) => {
   const parts = () => {
@@ -151,70 +134,6 @@ describe('a witness that breaks a constraint gives an invalid proof, even if the
     const at = witness.indexOf(Buffer.from(sk.toString(16).padStart(64, '0')))
     expect(at).toBeGreaterThan(0)
     expect(await holds(flip(witness, at + 63))).toBe(false)
-  })
-})
-
-describe('an unusable folder is named in the error', () => {
-  const open = (circuits: string, referenceString = STRING) => openProver({ circuits, referenceString, threads: 1 })
-
-  test('when it does not exist', async () => {
-    await expect(open('no/such/folder')).rejects.toThrow(/no\/such\/folder\/\w+\.json cannot be read/)
-    await expect(open(CIRCUITS, 'no/such/folder')).rejects.toMatchObject({
-      code: 'files-invalid',
-      message: 'no/such/folder/bn254_g1.dat cannot be read',
-    })
-  })
-
-  test('when a circuit is for another version of the interface', async () => {
-    const folder = await copyOf(CIRCUITS)
-    await edit(`${folder}/transfer.json`, (bytes) => {
-      const program = JSON.parse(bytes.toString())
-      program.abi.parameters.pop()
-      return JSON.stringify(program)
-    })
-    await expect(open(folder)).rejects.toThrow('transfer.json is for 24 public inputs in place of 25')
-    await cp(`${CIRCUITS}/register.vk`, `${folder}/transfer.vk`)
-    await cp(`${CIRCUITS}/transfer.json`, `${folder}/transfer.json`)
-    await expect(open(folder)).rejects.toThrow('transfer.vk is for 6 public inputs in place of 25')
-  })
-
-  test('when a circuit has other secrets, is not a circuit, or has damaged bytecode', async () => {
-    const folder = await copyOf(CIRCUITS)
-    const file = `${folder}/register.json`
-    await edit(file, (bytes) => bytes.toString().replace('"name":"sk"', '"name":"key"'))
-    await expect(open(folder)).rejects.toThrow('register.json takes the secrets key in place of sk')
-    await cp(`${CIRCUITS}/register.json`, file)
-    await edit(file, (bytes) =>
-      bytes.toString().replace('"name":"sk","type":{"kind":"field"}', '"name":"sk","type":{"kind":"boolean"}'),
-    )
-    await expect(open(folder)).rejects.toThrow('register.json has parameters that are not field elements: sk')
-    await writeFile(file, '{}')
-    await expect(open(folder)).rejects.toThrow('register.json is not a compiled circuit')
-    await cp(`${CIRCUITS}/register.json`, file)
-    await edit(file, (bytes) => bytes.toString().replace(/("bytecode":".{400})./, '$1/'))
-    await expect(open(folder)).rejects.toThrow('the bytecode in ')
-  })
-
-  test('when a key is truncated', async () => {
-    const folder = await copyOf(CIRCUITS)
-    await truncate(`${folder}/withdraw.vk`, 1_700)
-    await expect(open(folder)).rejects.toThrow('withdraw.vk has 1700 bytes; a verification key has 1760')
-  })
-
-  test('when the reference string is truncated, or is not one', async () => {
-    const folder = await copyOf(STRING)
-    await truncate(`${folder}/bn254_g2.dat`, 127)
-    await expect(open(CIRCUITS, folder)).rejects.toThrow('bn254_g2.dat has 127 bytes in place of 128')
-    await edit(`${folder}/bn254_g1.dat`, (bytes) => flip(bytes, 40))
-    await expect(open(CIRCUITS, folder)).rejects.toThrow('bn254_g1.dat does not begin with the generator')
-    await truncate(`${folder}/bn254_g1.dat`, 2_000_000)
-    await expect(open(CIRCUITS, folder)).rejects.toThrow('bn254_g1.dat has 2000000 bytes; 2097216 are needed')
-  })
-
-  test('when the string is not that of the ceremony', async () => {
-    await expect(readKnownString(STRING, IGNITION, 'of the ceremony')).rejects.toThrow(
-      'bn254_g1.dat in lib/prover/reference-string is not of the ceremony',
-    )
   })
 })
 

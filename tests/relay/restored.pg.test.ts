@@ -139,7 +139,7 @@ test('does not pay an item again after a restore, and settles it when its channe
   await expectJobPaidOnce(fixture, client, await fixture.begin(client, 16), [payee, 31n])
 })
 
-test('records the fees of the payments that it finds, whatever the sponsor pays for now', async () => {
+test('records the fees of the payments that it finds, even if the sponsor pays for none now', async () => {
   const { client, payee } = await fixture.engaged()
   const job = await fixture.begin(client, 5, 6)
   const restore = await backUp()

@@ -1,10 +1,10 @@
 import { Client } from 'pg'
 import type { Fault, FaultProxy } from '../support/fault-proxy.ts'
 
-/** A place at which a program is held until it is killed. `reached` resolves once the program is there. */
+/** A place at which a service is held until it stops talking. `reached` resolves once the service is there. */
 export interface Step {
   reached: Promise<void>
-  /** Opens the gate for the next program. */
+  /** Opens the gate for the next service. */
   letGo(): Promise<void>
 }
 
@@ -13,20 +13,14 @@ interface Calls {
   since?: { method: string; nth: number }
 }
 
-/** A program in a separate process; `exited` resolves once it has ended for any reason. */
-interface Killable {
-  exited?: Promise<unknown>
-  kill(): Promise<void>
-}
-
-/** The two ways to hold a program: at a question to the RPC, and at a lock of the database. */
+/** The two ways to hold a service: at a question to the RPC, and at a lock of the database. */
 export interface Steps {
   /** Withholds its nth call of this method. With `since`, calls count from the nth call of that other method. */
   beforeCall(method: string, calls?: Calls): Step
   /** Forwards its nth call of this method, and withholds the response. */
   afterCall(method: string, calls?: Calls): Step
   /**
-   * Blocks it at a lock that `statement` takes when the program makes its nth call of the method `from`. The statement
+   * Blocks it at a lock that `statement` takes when the service makes its nth call of the method `from`. The statement
    * may be set later, once the row to lock is known; calls are counted from now on.
    */
   atLock(statement: string | Promise<string>, options: { from: string; nth?: number }): Step
@@ -100,10 +94,9 @@ export async function openSteps(proxy: FaultProxy, databaseUrl: string): Promise
   return { beforeCall: atCall(false), afterCall: atCall(true), atLock, close: () => watcher.end() }
 }
 
-/** Kills the program with SIGKILL once it is at the step, and opens the gate for the next one. */
-export async function killAt({ reached, letGo }: Step, { exited, kill }: Killable): Promise<void> {
-  const early = exited?.then(() => Promise.reject(new Error('the program ended by itself')))
-  await Promise.race([reached, ...(early ? [early] : [])])
+/** Kills the service once it is at the step, and opens the gate for the next one. */
+export async function killAt({ reached, letGo }: Step, { kill }: { kill(): Promise<void> }): Promise<void> {
+  await reached
   await kill()
   await letGo()
 }

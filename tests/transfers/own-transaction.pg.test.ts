@@ -158,7 +158,7 @@ describe.each([
     expect((await now()).payouts[0]).toMatchObject({ status: 'paid', txHash: hash })
   })
 
-  test('refuses one that nobody has submitted', async () => {
+  test('refuses one that was never submitted', async () => {
     const { signedXdr, hash } = await prepareTransfer(service, payee)
     await expect(sponsorNow(signedXdr)).rejects.toMatchObject({ reason })
     expect(await service.findTransfer(hash)).toBeUndefined()
