@@ -26,6 +26,8 @@ async function consoleErrorsOf(base: string, password: string): Promise<string[]
     await page.getByLabel('Password').fill(password)
     await page.getByRole('button', { name: 'Sign in' }).click()
     await page.waitForURL(`${base}/overview`)
+    // Leaving a page while it loads is reported as an error, too.
+    await page.waitForLoadState('networkidle')
     for (const path of ['/', '/overview', '/docs', '/invite/unknown']) {
       await page.goto(base + path)
       // The pages' own scripts have run once they have connected for hot reload.
