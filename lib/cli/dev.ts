@@ -82,7 +82,7 @@ async function serve(): Promise<void> {
   let state: string = 'starting'
   watchSources(
     (file) => edit.resolve(file),
-    () => state !== 'serving',
+    () => state === 'failed' || state === 'exited',
   )
   state = await Promise.race([waitUntilServing(PORT, next), edit.promise])
   if (state === 'exited') process.exit(next.exitCode ?? 1)
