@@ -42,6 +42,9 @@ function startNext(port: number): ChildProcess {
   })
 }
 
+/** The files of the project's folder from which Next starts the service. */
+const BOOT = /^(instrumentation|proxy|next\.config)\.ts$/
+
 /** The folders with sources; `.` without those below it. */
 const WATCHED = ['lib', 'drizzle', 'app', '.']
 
@@ -54,8 +57,9 @@ function watchSources(onEdit: (file: string) => void, isDown: () => boolean): vo
   for (const folder of WATCHED) {
     watch(folder, { recursive: folder !== '.' }, (_, name) => {
       if (!name || !/\.(tsx?|json|sql|css)$/.test(name)) return
-      const isLoaded =
-        folder === 'drizzle' || (folder === 'lib' && !RELOADED.test(name)) || name === 'instrumentation.ts'
+      // Next writes other files there itself.
+      if (folder === '.' && !BOOT.test(name)) return
+      const isLoaded = folder === 'lib' ? !RELOADED.test(name) : folder !== 'app'
       if (!isLoaded && !isDown()) return
       clearTimeout(quiet)
       quiet = setTimeout(() => onEdit(join(folder, name)), QUIET_MS)
