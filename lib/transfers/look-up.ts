@@ -1,7 +1,7 @@
 import { lookUp } from '#lib/stellar/transaction.ts'
 import { type Decision, decide, type Expected, type HashAnswer, type LedgerRecord, readRecord } from './decide.ts'
 import { tryToRead, type Walk, walkLedgers } from './ledger-pages.ts'
-import { askUntilRecent, type Recency } from './recency.ts'
+import { askUntilRecent, type Recency, strideOf } from './recency.ts'
 import type { TrackingContext } from './resubmit.ts'
 import { hashesOf, maxTimeOf, noteLookedUp, type RecordedTransfer } from './rows.ts'
 
@@ -9,20 +9,38 @@ import { hashesOf, maxTimeOf, noteLookedUp, type RecordedTransfer } from './rows
 export const lookedUpIn = (recency: Recency, { transfer }: RecordedTransfer): number =>
   recency.hint(transfer.lookedUpLedger) ?? -1
 
+/** Whether it is time to look a transfer up again by itself. */
+export const isDue = (recency: Recency, recorded: RecordedTransfer): boolean => {
+  const latest = recency.latestLedger()
+  return lookedUpIn(recency, recorded) <= latest - strideOf(latest - recorded.transfer.recordedLedger)
+}
+
+/** What the lookup of one hash of a transfer has shown: the record, or that there is none. */
+export interface Probe {
+  record?: LedgerRecord
+  /** by hash */
+  answers?: ReadonlyMap<string, HashAnswer>
+}
+
 /**
- * Looks up one hash of a transfer, which also shows the latest ledger. Resolves to the record, if it can be read.
+ * Looks up one hash of a transfer, which also shows the latest ledger.
  * @throws LedgerError `unavailable`
  */
 export async function lookUpProbe(
   { network, recency }: TrackingContext,
   { transfer, envelopes: [envelope] }: RecordedTransfer,
-): Promise<LedgerRecord | undefined> {
-  if (!envelope) return undefined
+): Promise<Probe> {
+  if (!envelope) return {}
   const { innerHash, outerHash } = envelope
-  const response = await lookUp(network, outerHash ?? innerHash)
-  recency.observeRound(response.latestLedger, response.latestLedgerCloseTime)
-  if (response.status === 'NOT_FOUND') return undefined
-  return tryToRead(response, { innerHash, sponsor: transfer.sponsor, passphrase: network.passphrase }) ?? undefined
+  const hash = outerHash ?? innerHash
+  const response = await lookUp(network, hash)
+  const { latestLedger, latestLedgerCloseTime: closedAt, oldestLedger } = response
+  recency.observeRound(latestLedger, closedAt)
+  if (response.status === 'NOT_FOUND') {
+    return { answers: new Map([[hash, { record: undefined, latestLedger, closedAt, oldestLedger }]]) }
+  }
+  const record = tryToRead(response, { innerHash, sponsor: transfer.sponsor, passphrase: network.passphrase })
+  return record ? { record } : {}
 }
 
 /**
@@ -46,18 +64,18 @@ export async function lookUpInPages(
  * Looks up an open transfer by its hashes, and by its account once every max time has passed. Resolves to the decision,
  * or to the ledger up to which none of its envelopes was applied, which is recorded, or to undefined if the responses
  * show neither.
- * @param found the record that was found under one of its hashes
+ * @param known what a lookup of one of its hashes has just shown
  * @throws LedgerError `unavailable`
  */
 export async function lookUpTransfer(
   context: TrackingContext,
   recorded: RecordedTransfer,
-  found?: LedgerRecord,
+  { record: found, answers: known }: Probe = {},
 ): Promise<Decision | { ledger: number } | undefined> {
   if (found?.consumed && isAlone(recorded, found)) {
     return { status: found.succeeded ? 'succeeded' : 'failed', record: found, feeCharged: found.feeCharged }
   }
-  const answers = await lookUpRivals(context, recorded, await lookUpHashes(context, recorded))
+  const answers = await lookUpRivals(context, recorded, await lookUpHashes(context, recorded, { known }))
   const { sequenceNumber, recordedLedger } = recorded.transfer
   const maxTime = maxTimeOf(recorded.envelopes)
   const decision = decide({ sequenceNumber, recordedLedger, maxTime, answers })
@@ -79,7 +97,7 @@ export async function lookUpWithAccount(
 ): Promise<Decision | undefined> {
   const { account: address, sequenceNumber, recordedLedger } = recorded.transfer
   const { account, latestLedger } = await context.readAccount(address)
-  const answers = await lookUpHashes(context, recorded, latestLedger)
+  const answers = await lookUpHashes(context, recorded, { atLeast: latestLedger })
   const maxTime = maxTimeOf(recorded.envelopes)
   const decideBy = (number: bigint | undefined, ledger: number) =>
     decide({ sequenceNumber, recordedLedger, maxTime, answers, account: { number, latestLedger: ledger } })
@@ -93,16 +111,19 @@ export async function lookUpWithAccount(
 /**
  * Looks up a transfer by every hash of its envelopes: the outer ones, and the inner ones, since a client may have
  * submitted its own transaction.
- * @param atLeast a ledger; lookups are repeated if the response is older or its history doesn't reach back far enough
+ * @param given.atLeast a ledger; lookups are repeated if the response is older or its history doesn't reach back far enough
+ * @param given.known recent responses, by hash
  * @throws LedgerError `unavailable`
  */
 export function lookUpHashes(
   { network, recency }: Pick<TrackingContext, 'network' | 'recency'>,
   { transfer, envelopes }: RecordedTransfer,
-  atLeast?: number,
+  { atLeast, known }: { atLeast?: number; known?: Probe['answers'] } = {},
 ): Promise<HashAnswer[]> {
   const { sponsor, recordedLedger } = transfer
   const ask = async (hash: string, innerHash: string): Promise<HashAnswer> => {
+    const answer = known?.get(hash)
+    if (answer) return answer
     const { response } = await askUntilRecent(
       () => lookUp(network, hash),
       ({ status, latestLedger, oldestLedger }) =>
@@ -130,7 +151,7 @@ async function lookUpRivals(
   const applied = answers.find(({ record }) => record?.consumed)?.record
   if (!applied || isAlone(recorded, applied)) return answers
   const isBehind = answers.some(({ latestLedger }) => latestLedger < applied.ledger)
-  return isBehind ? await lookUpHashes(context, recorded, applied.ledger) : answers
+  return isBehind ? await lookUpHashes(context, recorded, { atLeast: applied.ledger }) : answers
 }
 
 /** True if no other envelope can have cost anything: there is only one, and it was applied as the service submitted it. */

@@ -27,6 +27,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { RefusalReason, SponsorRefusal } from '#lib/refusal/sponsor-refusal.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
+import { openPace } from './pace.ts'
 
 /** The number of ledgers that a node may lag. A response from further behind is from a network that was reset. */
 export const LAG = 10
@@ -66,6 +67,16 @@ export const isRepeatedRefusal = (since: number | undefined, repeated: number | 
  */
 export const FORGOTTEN_LEDGERS = 3
 
+/** After this many ledgers, an open transfer is looked up and submitted less often. */
+const CALM_LEDGERS = 4
+
+/**
+ * How many ledgers pass between two lookups or submissions of a transfer that has been open for so many: one at first, then
+ * two, at last three, after which it would count as not tracked.
+ */
+export const strideOf = (ledgersOpen: number): number =>
+  Math.min(FORGOTTEN_LEDGERS, 1 + Math.max(0, Math.floor(ledgersOpen / CALM_LEDGERS)))
+
 /** The times a hash is looked up in a row, since each call may reach another node. */
 const ATTEMPTS = 4
 
@@ -96,14 +107,6 @@ const FORGET_MS = 30_000
 /** A latest ledger that a response has named within this time (ms) need not be asked for. */
 const CURRENT_MS = 1_500
 
-/** The minimum and maximum number of ledgers over which the pace is measured: close times are whole seconds. */
-const PACE_LEDGERS = { fewest: 8, most: 30 }
-
-/** The fraction of the time between two ledgers after which the next one is due. */
-const EARLY = 0.97
-
-const LONGEST_PAUSE_MS = 5_000
-
 /** What a process has learned about the network's latest ledger. */
 export interface Recency {
   /** the latest known ledger; 0 before the first response */
@@ -115,7 +118,7 @@ export interface Recency {
   /** `observe`, for the response of a round, which looks transfers up as of that ledger. */
   observeRound(ledger: number, closedAt: number): void
   /**
-   * How long (ms) until the next round: until the next ledger is due, a little early, by the pace of the last ones; at most
+   * How long (ms) until the next round: until the next ledger is visible, by the pace of the last ones; at most
    * LONGEST_PAUSE_MS. 0 if a later ledger than that of the last round is known.
    */
   dueIn(): number
@@ -133,35 +136,20 @@ export function openRecency(now: () => number): Recency {
   let latest = { ledger: 0, closedAt: 0, namedAt: 0 }
   let highest = 0
   let lookedUp = 0
-  /** the latest ledgers in their order; `seenAt`: when each was first named, by the monotonic clock */
-  let steps: { ledger: number; closedAt: number; seenAt: number }[] = []
+  const pace = openPace()
 
   function observe(ledger: number, closedAt: number): void {
     const isSame = ledger === latest.ledger && closedAt === latest.closedAt
     const isOlder = ledger <= latest.ledger && closedAt <= latest.closedAt
     const isForgotten = now() - latest.namedAt >= FORGET_MS
     if (isSame || !isOlder || isForgotten) latest = { ledger, closedAt, namedAt: now() }
-    if (latest.ledger !== steps.at(-1)?.ledger) note(latest)
+    if (ledger === latest.ledger) pace.note(latest)
     highest = Math.max(highest, latest.ledger)
-  }
-
-  function note({ ledger, closedAt }: { ledger: number; closedAt: number }): void {
-    const last = steps.at(-1)
-    if (last && (ledger < last.ledger || closedAt < last.closedAt)) steps = []
-    steps = [...steps, { ledger, closedAt, seenAt: performance.now() }].slice(-PACE_LEDGERS.most)
   }
 
   function observeRound(ledger: number, closedAt: number): void {
     observe(ledger, closedAt)
     lookedUp = ledger
-  }
-
-  function dueIn(): number {
-    if (latest.ledger > lookedUp) return 0
-    const [first, last] = [steps[0], steps.at(-1)]
-    if (!first || !last || last.ledger - first.ledger < PACE_LEDGERS.fewest) return 0
-    const intervalMs = ((last.closedAt - first.closedAt) / (last.ledger - first.ledger)) * 1000
-    return Math.max(0, Math.min(last.seenAt + EARLY * intervalMs - performance.now(), LONGEST_PAUSE_MS))
   }
 
   return {
@@ -170,7 +158,7 @@ export function openRecency(now: () => number): Recency {
     isCurrent: () => Math.abs(now() - latest.namedAt) < CURRENT_MS,
     observe,
     observeRound,
-    dueIn,
+    dueIn: () => (latest.ledger > lookedUp ? 0 : pace.dueIn()),
     hint: (ledger) => (ledger === null || ledger > latest.ledger ? undefined : ledger),
     aheadOf: (ledger) => (highest > ledger ? ledger : ledger + LAG),
   }

@@ -6,7 +6,7 @@ import { log } from '#lib/observability/log.ts'
 import type { ReadAccount } from '#lib/stellar/account.ts'
 import type { Network } from '#lib/stellar/network.ts'
 import { isContested, send } from '#lib/stellar/transaction.ts'
-import { isLagging, isRepeatedRefusal, type Recency } from './recency.ts'
+import { isLagging, isRepeatedRefusal, type Recency, strideOf } from './recency.ts'
 import type { Envelope, RecordedTransfer } from './rows.ts'
 
 /** What tracking a transfer needs: no key, and nothing of a single transfer. */
@@ -27,14 +27,15 @@ export interface TrackingContext {
 export type Attempt = 'submitted' | 'refused' | 'used' | 'stuck'
 
 /**
- * Submits an envelope again unchanged, once per ledger, while the account's sequence number is the one before: another
+ * Submits an envelope again unchanged, at most once per ledger, while the account's sequence number is the one before: another
  * transaction may have used the number, and then no envelope can apply any more.
  * @param ledger the ledger up to which none of them was applied
  */
 export async function resubmit(context: TrackingContext, recorded: RecordedTransfer, ledger: number): Promise<Attempt> {
   const { recency, readAccount } = context
   const { transfer, envelopes: competing } = recorded
-  const isSent = competing.some(({ sentLedger }) => (recency.hint(sentLedger) ?? -1) >= ledger)
+  const since = ledger - strideOf(ledger - transfer.recordedLedger)
+  const isSent = competing.some(({ sentLedger }) => (recency.hint(sentLedger) ?? -1) > since)
   if (isSent) return 'submitted'
   const { account } = await readAccount(transfer.account)
   if (account && account.seqNum >= transfer.sequenceNumber) return 'used'

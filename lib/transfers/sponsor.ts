@@ -108,9 +108,15 @@ export function openFloat(read: ReadAccount, sponsor: string): (ledger: number) 
     if (!latest || (latest.ledger !== ledger && !isLagging(ledger, latest.ledger))) {
       const reading = { ledger, balance: readNewest() }
       latest = reading
-      reading.balance.catch(() => {
-        if (latest === reading) latest = undefined
-      })
+      reading.balance.then(
+        () => {
+          // It may be as of a later ledger than was known when it was asked for.
+          reading.ledger = Math.max(reading.ledger, newest?.ledger ?? 0)
+        },
+        () => {
+          if (latest === reading) latest = undefined
+        },
+      )
     }
     return latest.balance
   }

@@ -123,14 +123,16 @@ describe('lookUpHashes', () => {
       outer: [missing({ latestLedger: 109 }), missing({ latestLedger: 109 }), missing()],
       inner: [missing()],
     })
-    const answers = await lookUpHashes({ network, recency: openRecency(() => 0) }, recorded, 110)
+    const answers = await lookUpHashes({ network, recency: openRecency(() => 0) }, recorded, { atLeast: 110 })
     expect(answers.map(({ latestLedger }) => latestLedger)).toEqual([110, 110])
     expect(asked.toSorted()).toEqual(['inner', 'outer', 'outer', 'outer'])
   })
 
   test('repeats a lookup with too little history, up to a limit', async () => {
     const asked = script({ outer: [missing()], inner: [missing({ oldestLedger: 101 })] })
-    expect((await lookUpHashes({ network, recency: openRecency(() => 0) }, recorded, 110))[1]).toMatchObject({
+    expect(
+      (await lookUpHashes({ network, recency: openRecency(() => 0) }, recorded, { atLeast: 110 }))[1],
+    ).toMatchObject({
       oldestLedger: 101,
     })
     expect(asked).toHaveLength(5)

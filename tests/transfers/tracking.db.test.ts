@@ -210,8 +210,7 @@ test('does not submit again once the account has used the number, while its look
   for (let round = 0; round < 3; round += 1) await lookUp(tracker, [id], 60_000)
   expect([sends(), (await find(innerHash)).transfer.status]).toEqual([1, 'open'])
   ledger.fault = () => undefined
-  await lookUp(tracker, [id], 60_000)
-  expect([sends(), (await find(innerHash)).transfer.status]).toEqual([1, 'expired'])
+  await expect.poll(async () => [sends(), (await find(innerHash)).transfer.status]).toEqual([1, 'expired'])
 })
 
 test('does not submit again because of a ledger that had closed before the submission', async () => {
@@ -390,30 +389,69 @@ test('leaves an envelope to the process that has submitted it in a later ledger'
   expect((await find(innerHash)).envelopes).toMatchObject([{ sentLedger: RECORDED + 1 }])
 })
 
-test('does not look up a transfer while one of two new envelopes is still being submitted', async () => {
-  const [first, second] = [await record(90_560), await record(90_562)]
-  const ledger = openLedger()
-  const goOn = Promise.withResolvers<void>()
-  let submitted = 0
-  let lookups = 0
-  ledger.fault = async (method) => {
-    if (method === 'getTransaction') lookups += 1
-    if (method !== 'sendTransaction') return undefined
-    submitted += 1
-    if (submitted === 1) await goOn.promise
-    return undefined
+/** The network, but every submission waits until the test lets go. */
+function withoutAnswers(): { network: Network; sent: () => number; letGo: () => void } {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  onTestFinished(() => resolve())
+  let sent = 0
+  const call: Network['call'] = async (method, ...rest) => {
+    if (method === 'sendTransaction') {
+      sent += 1
+      await promise
+    }
+    return await network.call(method, ...rest)
   }
+  return { network: { ...network, call }, sent: () => sent, letGo: resolve }
+}
+
+test('looks a transfer up while its first submission is not answered', async () => {
+  const { innerHash, outerHash, applied } = await record(90_560)
+  const ledger = openLedger()
+  const unanswered = withoutAnswers()
+  const tracker = open({ network: unanswered.network })
+  const outcome = tracker.submit(await find(innerHash), { innerHash, isNew: true, waitMs: 20_000 })
+  await expect.poll(unanswered.sent).toBe(1)
+  ledger.latest = APPLIED
+  for (const hash of [innerHash, outerHash]) ledger.found.set(hash, applied('success', APPLIED, 64_321n))
+  expect(await outcome).toMatchObject({ kind: 'settled', transfer: { status: 'succeeded' } })
+  unanswered.letGo()
+})
+
+test('an unanswered submission of one transfer delays no other', async () => {
+  const { innerHash, outerHash } = await record(90_560)
+  const { transfer: other } = await recordNamed(db, transferNamed('other'), limits, PLENTY)
+  const ledger = openLedger(RECORDED + 1)
+  let isOver = false
+  ledger.fault = (method, { hash }) => {
+    const isOther = method === 'getTransaction' && hash !== innerHash && hash !== outerHash
+    return isOther && isOver ? { answer: over } : undefined
+  }
+  const unanswered = withoutAnswers()
+  const tracker = open({ network: unanswered.network })
+  void waitFor(tracker, (await find(innerHash)).transfer, 20_000)
+  await expect.poll(unanswered.sent).toBe(1)
+  isOver = true
+  expect(await waitFor(tracker, other, 20_000)).toMatchObject({ kind: 'settled' })
+  expect((await find(innerHash)).transfer.status).toBe('open')
+  unanswered.letGo()
+})
+
+test('looks up and submits less often what stays open for many ledgers', async () => {
+  const { innerHash } = await record(90_560)
+  const ledger = openLedger()
   const tracker = open()
-  void tracker.submit(await find(first.innerHash), { ...first, isNew: true, waitMs: 60_000 })
-  await expect.poll(() => submitted).toBe(1)
-  void tracker.submit(await find(second.innerHash), { ...second, isNew: true, waitMs: 60_000 })
-  await expect.poll(async () => (await find(second.innerHash)).envelopes[1]?.sentLedger).toBe(RECORDED)
-  const { id } = (await find(first.innerHash)).transfer
-  for (let round = 0; round < 2; round += 1) await lookUp(tracker, [id], 60_000)
-  expect(lookups).toBe(0)
-  goOn.resolve()
-  await lookUp(tracker, [id], 60_000)
-  await expect.poll(() => lookups).toBeGreaterThan(0)
+  void tracker.submit(await find(innerHash), { innerHash, isNew: true, waitMs: 60_000 })
+  await expect.poll(sends).toBe(1)
+  const { id } = (await find(innerHash)).transfer
+  for (let closed = 0; closed < 14; closed += 1) {
+    ledger.latest += 1
+    const lookups = proxy.calls.get('getTransaction') ?? 0
+    // Each round looks up at least one hash, which shows the ledger.
+    await expect.poll(() => proxy.calls.get('getTransaction') ?? 0).toBeGreaterThan(lookups)
+    await lookUp(tracker, [id], 20_000)
+  }
+  expect(sends()).toBeLessThan(10)
+  expect(tracker.recency.latestLedger()).toBe(RECORDED + 14)
 })
 
 test.each([
