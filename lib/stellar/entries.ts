@@ -78,6 +78,17 @@ export function contractKey(contract: string, key: xdr.ScVal): xdr.LedgerKey {
   )
 }
 
+/** Whether the ledger restores an entry only for a transaction that marks it as archived, and fails any other that names it. */
+export const isArchived = ({ liveUntilLedgerSeq }: rpc.Api.LedgerEntryResult, latestLedger: number): boolean =>
+  liveUntilLedgerSeq !== undefined && liveUntilLedgerSeq < latestLedger
+
+/** The keys, base64, of the entries that a transaction marks as archived (CAP-66), which restores them. */
+export function markedAsArchived({ ext, resources }: xdr.SorobanTransactionData): string[] {
+  if (ext.type === 'v0') return []
+  const { readWrite } = resources.footprint
+  return ext.resourceExt.archivedSorobanEntries.flatMap((index) => readWrite[index]?.toXdr('base64') ?? [])
+}
+
 /** Whether a call may extend the lifetime of the entry. Its deployer, not a call, extends that of a contract and its code. */
 export const isExtendable = (key: xdr.LedgerKey): boolean =>
   key.type === 'contractData' &&

@@ -1,12 +1,13 @@
 import { eq } from 'drizzle-orm'
 import { type Transfer, transfers } from '#drizzle/schema/transfers.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
+import { notePaidAlthoughCanceled } from '#lib/directory/payouts/cancellation.ts'
 import { organisationOfWallet } from '#lib/directory/payouts/claims.ts'
 import { sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
 import type { LedgerRecord } from './decide.ts'
 import { endOfSecond, linkEarlierPayout } from './payout-link.ts'
 import { charge, quotaDay } from './quota.ts'
-import { auditRecorded, linkPayout, type Proposal, rowOf } from './record.ts'
+import { auditRecorded, linkPayout, type PayoutLimits, type Proposal, rowOf } from './record.ts'
 import { addEnvelope, findTransferOfHash, isRival, lockOpenTransfer, type RecordedTransfer } from './rows.ts'
 import { auditSettled, columnsOf, settlePayout } from './settle.ts'
 
@@ -20,7 +21,8 @@ type Found = Proposal & { sponsor: string }
  * If a transfer of this sequence number to the same recipient is open, the transaction is its payment: it joins as an
  * envelope, and the next poll settles the transfer. Otherwise it becomes a separate settled transfer and pays a payout
  * that was created before the ledger closed, preferring the payout of an earlier transfer with this number. A payment from an
- * escrow is recorded even if its payout was canceled or paid otherwise since the database was restored from a backup.
+ * escrow is recorded even if its payout was canceled or paid otherwise since the database was restored from a backup; a
+ * canceled payout then shows the hash.
  * @throws SponsorRefusal if the payout that the client names doesn't fit
  */
 export async function recordApplied(db: Database, proposal: Found, record: LedgerRecord): Promise<RecordedTransfer> {
@@ -82,7 +84,7 @@ async function settleApplied(tx: Database, proposal: Found, record: LedgerRecord
   const limits = { payoutId: terms.payoutId, createdBefore: closeOf(record) }
   const linked =
     written.kind === 'delegated'
-      ? ((await linkPayout(tx, written, { ...limits, mayBeDraft: true }, now)) ?? written)
+      ? await linkDelegated(tx, written, limits, now)
       : await linkEarlierPayout(tx, written, limits, now)
   if (!linked) throw sponsorRefused('payout')
   await auditRecorded(tx, linked, inner, now)
@@ -92,6 +94,18 @@ async function settleApplied(tx: Database, proposal: Found, record: LedgerRecord
     await charge(tx, { kind, account: quotaAccount ?? account, day, count: kind === 'delegated' ? 0 : 1 }, feeCharged)
   }
   return true
+}
+
+/** Links the payment from an escrow to the payout that it was made for, also if that was canceled since. */
+async function linkDelegated(tx: Database, written: Transfer, limits: PayoutLimits, now: Date): Promise<Transfer> {
+  const linked = await linkPayout(tx, written, { ...limits, mayBeDraft: true }, now)
+  if (linked) return linked
+  const { id: transfer, hash } = written
+  const { payoutId: payout } = limits
+  if (payout === undefined || hash === null) return written
+  if (!(await notePaidAlthoughCanceled({ db: tx, now }, { id: payout, transfer, txHash: hash }))) return written
+  await tx.update(transfers).set({ payout }).where(eq(transfers.id, transfer))
+  return { ...written, payout }
 }
 
 const closeOf = ({ closedAt }: LedgerRecord) => endOfSecond(new Date(closedAt * 1000))

@@ -1,6 +1,7 @@
 import { Address, type xdr } from '@stellar/stellar-sdk'
 import { Refusal } from '#lib/refusal/refusal.ts'
 import { sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
+import { markedAsArchived } from '#lib/stellar/entries.ts'
 import { baseAccount, decodeEnvelope, type SignedTransaction } from '#lib/stellar/node/envelope.ts'
 import { type Call, type CallRules, checkArguments, isClientCall, readArguments } from './call-table.ts'
 import { outerFee } from './fee-bump.ts'
@@ -61,6 +62,8 @@ export interface Intent extends Call {
   /** stroops, as declared */
   resourceFee: bigint
   resources: xdr.SorobanResources
+  /** the keys, base64, of the entries that it restores */
+  archived: readonly string[]
 }
 
 /**
@@ -101,6 +104,7 @@ export function readIntent(inner: SignedTransaction, form: Form): Intent {
     fee: BigInt(tx.fee),
     resourceFee,
     resources,
+    archived: markedAsArchived(tx.ext.sorobanData),
   }
 }
 

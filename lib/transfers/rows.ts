@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, getTableColumns, inArray, isNotNull, lt, type SQL, sql } from 'drizzle-orm'
+import { and, asc, desc, eq, getTableColumns, inArray, isNotNull, lt, or, type SQL, sql } from 'drizzle-orm'
 import { envelopes, type Transfer, transfers } from '#drizzle/schema/transfers.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
 import { placeholders, statement } from '#lib/db/prepared.ts'
@@ -52,12 +52,12 @@ const envelopesQuery = statement('envelopes', ENVELOPE_STATE, (db) =>
     .orderBy(asc(envelopes.recordedAt), asc(envelopes.innerHash)),
 )
 
-/** The transfer that an inner transaction (64 hex digits) is recorded for. */
-export async function findTransferOfHash(db: Database, innerHash: string): Promise<RecordedTransfer | undefined> {
+/** The transfer that a transaction is recorded for, by its hash (64 hex digits): the inner one, or that of its fee bump. */
+export async function findTransferOfHash(db: Database, hash: string): Promise<RecordedTransfer | undefined> {
   const [envelope] = await db
     .select({ transfer: envelopes.transfer })
     .from(envelopes)
-    .where(eq(envelopes.innerHash, innerHash))
+    .where(or(eq(envelopes.innerHash, hash), eq(envelopes.outerHash, hash)))
   return envelope && (await findTransfer(db, envelope.transfer))
 }
 

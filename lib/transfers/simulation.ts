@@ -2,7 +2,7 @@ import { xdr } from '@stellar/stellar-sdk'
 import { z } from 'zod'
 import { sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
 import type { AccountReading } from '#lib/stellar/account.ts'
-import { isExtendable } from '#lib/stellar/entries.ts'
+import { isArchived, isExtendable, markedAsArchived, readEntries } from '#lib/stellar/entries.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import type { Network } from '#lib/stellar/network.ts'
 import { encodeSigned, type SignedTransaction } from '#lib/stellar/node/envelope.ts'
@@ -36,17 +36,19 @@ export async function simulate(network: Network, inner: SignedTransaction): Prom
   }
   const { latestLedger, minResourceFee } = answer
   if (minResourceFee === undefined) throw unreadable()
+  const data = decodeData(answer.transactionData ?? '')
   return {
-    resources: decodeResources(answer.transactionData ?? ''),
+    resources: data.resources,
+    archived: markedAsArchived(data),
     minResourceFee: BigInt(minResourceFee),
     latestLedger,
   }
 }
 
 /** @throws LedgerError `unavailable`: a response without resources neither confirms nor rules out success */
-function decodeResources(transactionData: string): xdr.SorobanResources {
+function decodeData(transactionData: string): xdr.SorobanTransactionData {
   try {
-    return xdr.SorobanTransactionData.fromXdr(transactionData, 'base64').resources
+    return xdr.SorobanTransactionData.fromXdr(transactionData, 'base64')
   } catch (cause) {
     throw unreadable(cause)
   }
@@ -161,6 +163,30 @@ function checkFootprint(declared: xdr.LedgerFootprint, needed: xdr.LedgerFootpri
     throw sponsorRefused('excess-footprint')
   }
 }
+
+/** The part of a transaction that names ledger entries. */
+interface Entries {
+  resources: xdr.SorobanResources
+  /** keys, base64 */
+  archived: readonly string[]
+}
+
+/**
+ * The network fails a transaction that names an archived entry without marking it, and charges for one that is restored
+ * without need. The simulation shows what the call touches; what a transaction names beyond that is looked up.
+ * @throws SponsorRefusal; LedgerError `unavailable`
+ */
+export async function checkArchived({ server }: Network, declared: Entries, needed: Entries): Promise<void> {
+  if (!needed.archived.every((key) => declared.archived.includes(key))) throw sponsorRefused('too-few-resources')
+  const touched = new Set(keysOf(needed).map((key) => key.toXdr('base64')))
+  if (!declared.archived.every((key) => touched.has(key))) throw sponsorRefused('excess-footprint')
+  const spare = keysOf(declared).filter((key) => !touched.has(key.toXdr('base64')))
+  if (spare.length === 0) return
+  const { entries, latestLedger } = await readEntries(server, spare)
+  if (entries.some((entry) => entry && isArchived(entry, latestLedger))) throw sponsorRefused('excess-footprint')
+}
+
+const keysOf = ({ resources: { footprint } }: Entries) => [...footprint.readOnly, ...footprint.readWrite]
 
 function nameOf(key: xdr.LedgerKey): string {
   return Buffer.from(key.toXdr()).toString('latin1')

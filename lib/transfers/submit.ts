@@ -22,7 +22,7 @@ import {
   lastLedgerOf,
   type RecordedTransfer,
 } from './rows.ts'
-import { checkResourceFee, checkResources, type LedgerCheck, simulate } from './simulation.ts'
+import { checkArchived, checkResourceFee, checkResources, type LedgerCheck, simulate } from './simulation.ts'
 import type { Sponsor } from './sponsor.ts'
 import type { Tracker } from './track.ts'
 import type { Outcome } from './waiters.ts'
@@ -102,8 +102,7 @@ interface Submission {
 /**
  * Sponsors a signed transaction and waits for its outcome. The same transaction is the same request, no matter how
  * often and where it arrives: it is recorded and paid for once, and every caller gets the ledger's result.
- * @param channel the one controlled address that may pay: the relay's channel. Its transfers use the ledger's time,
- *   with which the relay signs. All others use the database's time, because the clock of this process may be wrong.
+ * @param channel the relay's, the one controlled address that may pay: its time bounds are checked by the ledger's time
  * @param signal aborts the verification, but nothing from the recording on
  * @param onRecorded receives the hash under which the transaction is submitted, once it is recorded
  * @throws SponsorRefusal; Refusal `unavailable`, `sponsor-not-configured`; the reason of `signal`
@@ -179,8 +178,8 @@ async function verifyAndRecord(
     )
     if ('recorded' in verified) return verified
     if ('applied' in verified) {
-      const found = { ...proposal, sponsor: keypair.publicKey() }
-      return { recorded: await recordApplied(db, found, verified.applied), isNew: false }
+      const recorded = await recordApplied(db, { ...proposal, sponsor: keypair.publicKey() }, verified.applied)
+      return { recorded, isNew: false }
     }
     const { recordedLedger, latestLedger } = verified
     const available = await sponsor.readFloat(latestLedger)
@@ -211,6 +210,8 @@ async function verify(db: Database, sponsor: Sponsor, proposal: Proposal): Promi
   try {
     checkPolicy(inner, intent, rules)
     checkTimeBounds(intent, Math.floor(now().getTime() / 1000))
+    // Needed later, it shares the call.
+    sponsor.readFloat(tracker.recency.latestLedger()).catch(() => undefined)
     const reading = checked?.account ?? (await tracker.readAccount(inner.source))
     checkPayer(inner, reading)
     const needed = checked?.simulation ?? (await simulate(network, inner))
@@ -218,6 +219,7 @@ async function verify(db: Database, sponsor: Sponsor, proposal: Proposal): Promi
     checkedAt = latestLedger
     checkLiveUntil(intent.liveUntilLedger, terms.calls?.marginLedgers ?? 0, latestLedger)
     checkResources(intent.resources, needed.resources)
+    await checkArchived(network, intent, needed)
     checkResourceFee(
       { fee: intent.resourceFee, resources: intent.resources },
       { fee: needed.minResourceFee, resources: needed.resources },

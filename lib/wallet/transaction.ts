@@ -9,7 +9,7 @@ import {
   TransactionBuilder,
   xdr,
 } from '@stellar/stellar-sdk'
-import { isExtendable, readEntries } from '#lib/stellar/entries.ts'
+import { isExtendable, markedAsArchived, readEntries } from '#lib/stellar/entries.ts'
 import { reachLedger } from '#lib/stellar/ledger-error.ts'
 import type { TokenOnNetwork } from './deployment.ts'
 import { allowForFirstUse } from './first-use.ts'
@@ -84,6 +84,8 @@ export async function readSource(
  */
 export interface CallSimulation {
   resources: xdr.SorobanResources
+  /** the keys, base64, of the entries that the call restores */
+  archived: readonly string[]
   /** stroops */
   minResourceFee: bigint
   latestLedger: number
@@ -119,7 +121,8 @@ export async function prepareCall(
   const simulation = await reachLedger(deployment.rpc.simulateTransaction(transaction, undefined, authMode))
   if (rpc.Api.isSimulationError(simulation)) throw simulationFailed(simulation.error)
   const assembled = rpc.assembleTransaction(transaction, simulation)
-  const { resources } = simulation.transactionData.build()
+  const needed = simulation.transactionData.build()
+  const { resources } = needed
   const { readOnly, readWrite } = resources.footprint
   const entries = [...readOnly, ...readWrite].filter(isExtendable).length
   const minResourceFee = BigInt(simulation.minResourceFee)
@@ -128,7 +131,7 @@ export async function prepareCall(
   const { latestLedger } = simulation
   return {
     transaction: assembled.setSorobanData(data).build(),
-    simulation: { resources, minResourceFee, latestLedger },
+    simulation: { resources, archived: markedAsArchived(needed), minResourceFee, latestLedger },
   }
 }
 

@@ -1,10 +1,11 @@
 import { SorobanDataBuilder, xdr } from '@stellar/stellar-sdk'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
+import { markedAsArchived } from '#lib/stellar/entries.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import { type Network, openNetwork } from '#lib/stellar/network.ts'
 import { decodeInner } from '#lib/transfers/policy.ts'
-import { checkResourceFee, checkResources, simulate } from '#lib/transfers/simulation.ts'
+import { checkArchived, checkResourceFee, checkResources, simulate } from '#lib/transfers/simulation.ts'
 import { type Fault, type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts'
 import { PASSPHRASE, signedTransfer } from '../support/inner-transaction.ts'
 import { expectRefusal, thrownBy } from './refused.ts'
@@ -86,4 +87,60 @@ test.each(FEE_CASES)('a resource fee $name: $reason', async ({ declared, needed,
     checkResourceFee({ fee: declared, resources: resources(more) }, { fee: needed, resources: resources(need) })
   if (reason) await expectRefusal(check, reason)
   else check()
+})
+
+describe('entries that are archived', () => {
+  /** A transaction that reads `a`, writes the given entries, and marks some of them as archived. */
+  function entriesOf(readWrite: string, marked = '') {
+    const { readOnly, readWrite: written } = footprint({ readOnly: 'a', readWrite })
+    const indices = Array.from(marked, (letter) => readWrite.indexOf(letter))
+    const resourceExt = new xdr.SorobanResourcesExtV0({ archivedSorobanEntries: indices })
+    const data = new xdr.SorobanTransactionData({
+      ext: xdr.SorobanTransactionDataExt.resourceExt(resourceExt),
+      resources: new xdr.SorobanResources({
+        footprint: new xdr.LedgerFootprint({ readOnly, readWrite: written }),
+        instructions: 0,
+        diskReadBytes: 0,
+        writeBytes: 0,
+      }),
+      resourceFee: 0n,
+    })
+    return { resources: data.resources, archived: markedAsArchived(data) }
+  }
+
+  const code = new xdr.ContractCodeEntry({
+    ext: xdr.ContractCodeEntryExt.v0(),
+    hash: new Uint8Array(32),
+    code: new Uint8Array(),
+  })
+
+  /** The entry `z` is archived. */
+  const answerEntries = () =>
+    proxy.rule(({ method, params }) => {
+      if (method !== 'getLedgerEntries') return { status: 500 }
+      const [archived = ''] = footprint({ readOnly: 'z', readWrite: '' }).readOnly.map((key) => key.toXdr('base64'))
+      const entries = (params.keys as string[]).map((key) => ({
+        key,
+        xdr: xdr.LedgerEntryData.contractCode(code).toXdr('base64'),
+        lastModifiedLedgerSeq: 1,
+        liveUntilLedgerSeq: key === archived ? 0 : 900,
+      }))
+      return { answer: { latestLedger: 100, entries } }
+    })
+
+  test.each([
+    ['none', ['b'], ['b'], undefined],
+    ['one that the call needs, and that is marked', ['b', 'b'], ['b', 'b'], undefined],
+    ['one that the call needs, and that is not marked', ['b'], ['b', 'b'], 'too-few-resources'],
+    ['one that was restored since', ['b', 'b'], ['b'], undefined],
+    ['a spare one that is marked', ['bz', 'z'], ['b'], 'excess-footprint'],
+    ['a spare one that is not marked', ['bz'], ['b'], 'excess-footprint'],
+    ['a spare one that lives', ['by'], ['b'], undefined],
+  ] as const)('%s', async (_, declared, needed, reason) => {
+    answerEntries()
+    const [given, need] = [entriesOf(...(declared as [string])), entriesOf(...(needed as [string]))]
+    const check = () => checkArchived(network, given, need)
+    if (reason) await expectRefusal(check, reason)
+    else await check()
+  })
 })
