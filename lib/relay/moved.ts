@@ -5,12 +5,12 @@ import { transfers } from '#drizzle/schema/transfers.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
 import { transact } from '#lib/db/connection.ts'
 import { askUntilRecent } from '#lib/transfers/recency.ts'
-import { findOpenTransfer } from '#lib/transfers/rows.ts'
+import { findOpenTransfer, findTransferOfHash } from '#lib/transfers/rows.ts'
 import { readTokenEvents } from './channel-events.ts'
 import { findChannel, isChannel } from './channel-state.ts'
 import { requeue } from './item.ts'
 import { findItem } from './item-row.ts'
-import { findRecorded, recordPayment } from './lost-payment.ts'
+import { recordPayment } from './lost-payment.ts'
 import type { Channel, Relay } from './relay.ts'
 
 export interface Released {
@@ -105,7 +105,7 @@ async function recordMissing(relay: Relay, channel: Channel, untilLedger: number
   if (events.latestLedger < untilLedger) return 'rpc-lags'
   const counts = { recorded: 0, settled: 0 }
   for (const event of events.transfers) {
-    if (await findRecorded(db, event)) continue
+    if (await findTransferOfHash(db, event.hash)) continue
     const recorded = await recordPayment(relay, channel, event)
     if (typeof recorded === 'string') return recorded
     counts.recorded += 1

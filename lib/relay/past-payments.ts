@@ -2,10 +2,11 @@ import { SponsorRefusal } from '#lib/refusal/sponsor-refusal.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import { linkRepeat } from '#lib/transfers/payout-link.ts'
 import { isFarBelow, LAG } from '#lib/transfers/recency.ts'
+import { findTransferOfHash } from '#lib/transfers/rows.ts'
 import { readPaymentsSince, type TokenEvent } from './channel-events.ts'
 import { ItemError } from './item-error.ts'
 import type { Item } from './item-row.ts'
-import { findRecorded, recordPayment } from './lost-payment.ts'
+import { recordPayment } from './lost-payment.ts'
 import { isMarked, purposeOf } from './payment-mark.ts'
 import type { Channel, Relay } from './relay.ts'
 
@@ -66,7 +67,7 @@ async function readPayments(relay: Relay): Promise<void> {
 /** Settles the item or payout that a payment on the ledger was made for. @throws ItemError */
 async function settle(relay: Relay, channel: Channel, payment: TokenEvent, item: Item): Promise<never> {
   const db = await relay.database()
-  const transfer = await findRecorded(db, payment)
+  const transfer = (await findTransferOfHash(db, payment.hash))?.transfer
   if (!transfer) {
     const recorded = await recordPayment(relay, channel, payment)
     if (typeof recorded === 'string') throw new ItemError('payout-busy', 'its payment cannot be recorded yet')

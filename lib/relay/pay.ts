@@ -140,9 +140,10 @@ async function answerError(relay: Relay, item: HeldItem, error: ItemError): Prom
       log('info', 'item waits', { ...nameOf(item), failure: error.message })
       return 'wait'
     default:
+      if (error.isDoubtful && item.doubtedLedger === null) return await doubt(relay, item, error.code)
       // Why a payout of a run fails: the rows may have been tampered with.
       log('error', 'payout of a run', { ...nameOf(item), code: error.code, failure: error.message })
-      return error.isDoubtful ? await doubt(relay, item, error.code) : await fail(relay, item, error.code)
+      return await fail(relay, item, error.code)
   }
 }
 

@@ -1,14 +1,25 @@
 import { StrKey } from '@stellar/stellar-sdk'
 import { and, eq, inArray, isNull, notExists, sql } from 'drizzle-orm'
 import type { PgColumn } from 'drizzle-orm/pg-core'
-import { relayChannels } from '#drizzle/schema/relay.ts'
+import { payouts } from '#drizzle/schema/directory.ts'
+import { batchJobs, relayChannels } from '#drizzle/schema/relay.ts'
 import { envelopes, transfers } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { log } from '#lib/observability/log.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import { decodeEnvelope } from '#lib/stellar/node/envelope.ts'
 import { askUntilRecent } from '#lib/transfers/recency.ts'
-import { type ChannelStore, findChannel, findChannels, isChannel, recordProblem } from './channel-state.ts'
+import { findTransferOfHash } from '#lib/transfers/rows.ts'
+import { readConfidentialAccount } from '#lib/wallet/account.ts'
+import { readTokenEvents } from './channel-events.ts'
+import {
+  type ChannelRecord,
+  type ChannelStore,
+  findChannel,
+  findChannels,
+  isChannel,
+  recordProblem,
+} from './channel-state.ts'
 import { ItemError } from './item-error.ts'
 import type { HeldItem, Item } from './item-row.ts'
 import type { Relay } from './relay.ts'
@@ -106,12 +117,38 @@ async function recordUnknownUse(store: ChannelStore, address: string, sequenceNu
     )
 }
 
-/** Adopts the ledger's sequence number for a channel that has none. */
-async function adoptSequence(store: ChannelStore, address: string, sequenceNumber: bigint): Promise<void> {
-  await (await store.database())
+/**
+ * Adopts the ledger's sequence number for a channel that has none, if every payment that it has made is recorded. Otherwise
+ * the channel has moved: it may be newer than the backup from which this database was restored.
+ * @throws LedgerError
+ */
+async function adoptSequence(relay: Relay, { address, problem }: ChannelRecord, sequenceNumber: bigint): Promise<void> {
+  if (problem === 'moved') return
+  const isKnown = await arePaymentsKnown(relay, address)
+  if (!isKnown) log('error', 'channel moved', { channel: address })
+  await (await relay.database())
     .update(relayChannels)
-    .set({ sequenceNumber, ownCallSequence: sequenceNumber })
-    .where(and(isChannel(store.token, address), isNull(relayChannels.sequenceNumber)))
+    .set(
+      isKnown
+        ? { sequenceNumber, ownCallSequence: sequenceNumber }
+        : { problem: 'moved', movedAt: sql`clock_timestamp()`, movedSequence: sequenceNumber },
+    )
+    .where(and(isChannel(relay.token, address), isNull(relayChannels.sequenceNumber)))
+}
+
+/** Whether the database records each payment of a channel, or has nothing that could have been paid. */
+async function arePaymentsKnown(relay: Relay, address: string): Promise<boolean> {
+  const db = await relay.database()
+  const [payout] = await db.select({ id: payouts.id }).from(payouts).limit(1)
+  const [job] = await db.select({ id: batchJobs.id }).from(batchJobs).limit(1)
+  if (!payout && !job) return true
+  const events = await readTokenEvents(relay, address, undefined)
+  // A channel that is not registered yet has no events.
+  if (events === 'history-too-short') {
+    return !(await readConfidentialAccount(relay.network.server, relay.token, address))
+  }
+  for (const { hash } of events.transfers) if (!(await findTransferOfHash(db, hash))) return false
+  return true
 }
 
 /** One malformed row must not keep every relay from comparing the others. */
@@ -139,10 +176,11 @@ export async function compareSequences(relay: Relay, since?: number): Promise<vo
   if (!isRecent) throw new LedgerError('unavailable', 'the RPC lags behind the start of the relay')
   const onLedger = new Map(addresses.map((address, index) => [address, readings[index]?.account?.seqNum]))
   // Read after the ledger: a sequence number is recorded before it is used.
-  for (const { address, sequenceNumber: recorded } of await findChannels(db, token)) {
+  for (const channel of await findChannels(db, token)) {
+    const { address, sequenceNumber: recorded } = channel
     const sequenceNumber = onLedger.get(address)
     if (sequenceNumber === undefined) continue
-    if (recorded === null) await adoptSequence(relay, address, sequenceNumber)
+    if (recorded === null) await adoptSequence(relay, channel, sequenceNumber)
     else if (recorded < sequenceNumber) await recordMove(relay, address, sequenceNumber)
     else if (recorded === sequenceNumber) await recordUnknownUse(relay, address, sequenceNumber)
   }
