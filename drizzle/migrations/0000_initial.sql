@@ -462,6 +462,7 @@ CREATE INDEX "payouts_by_contractor" ON "payouts" USING btree ("contractor","cre
 CREATE INDEX "payouts_by_batch" ON "payouts" USING btree ("batch","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
 CREATE INDEX "payouts_sequence" ON "payouts" USING btree ("sequence");--> statement-breakpoint
 CREATE INDEX "payouts_to_settle" ON "payouts" USING btree ("organisation","address","status","created_at","sequence") WHERE "payouts"."status" in ('ready', 'failed');--> statement-breakpoint
+CREATE INDEX "payouts_found_paid" ON "payouts" USING btree ("batch") WHERE "payouts"."status" = 'canceled' and "payouts"."tx_hash" is not null;--> statement-breakpoint
 CREATE INDEX "payouts_unpaid" ON "payouts" USING btree ("status","batch","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST) WHERE "payouts"."status" <> 'paid';--> statement-breakpoint
 CREATE UNIQUE INDEX "batch_items_one_per_channel" ON "batch_items" USING btree ("channel") WHERE "batch_items"."status" in ('taken', 'signed');--> statement-breakpoint
 CREATE INDEX "batch_items_open" ON "batch_items" USING btree ("queued_at","job","position") WHERE "batch_items"."status" in ('queued', 'taken', 'signed');--> statement-breakpoint

@@ -46,6 +46,7 @@ export const AUDIT_ACTIONS = [
   'payout.paid',
   'payout.failed',
   'payout.canceled',
+  'payout.found-paid',
   'transfer.sponsored',
   'transfer.settled',
   'transfer.refused',

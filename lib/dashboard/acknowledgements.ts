@@ -17,6 +17,7 @@ export const ACKNOWLEDGEABLE = {
   batchStalled: 'batch',
   transferOverdue: 'transfer',
   outcomeUnknown: 'transfer',
+  paidAlthoughCanceled: 'transfer',
   jobFailed: 'job',
   jobStalled: 'job',
 } as const
@@ -35,6 +36,7 @@ const LAST_EVENTS: Record<AcknowledgeableCondition, SQL> = {
   batchStalled: sql`${batches.progressedAt}`,
   transferOverdue: sql`coalesce(${transfers.settledAt}, ${transfers.createdAt})`,
   outcomeUnknown: sql`${transfers.settledAt}`,
+  paidAlthoughCanceled: sql`${transfers.settledAt}`,
   jobFailed: sql`${batchJobs.endedAt}`,
   jobStalled: sql`${JOB_PROGRESSED_AT}`,
 }

@@ -6,6 +6,7 @@ import { IS_CURRENT_TOKEN } from './channels.ts'
 import { listFailedBatches } from './failed-batches.ts'
 import { isUnresolved, listFailedJobs } from './failed-jobs.ts'
 import { listOverdueTransfers } from './overdue-transfers.ts'
+import { listPaidAlthoughCanceled } from './paid-although-canceled.ts'
 import { listStalledBatches } from './stalled-batches.ts'
 import { listStalledJobs } from './stalled-jobs.ts'
 import { findUsers } from './users.ts'
@@ -18,16 +19,24 @@ export async function readAttention(
   db: Database,
   now: Date,
 ): Promise<{ items: Attention[]; otherFailedBatches: number }> {
-  const [failed, stalled, overdue, failedJobs, stalledJobs] = await Promise.all([
+  const [failed, stalled, overdue, failedJobs, stalledJobs, paid] = await Promise.all([
     listFailedBatches(db),
     listStalledBatches(db, now),
     listOverdueTransfers(db, now),
     listFailedJobs(db),
     listStalledJobs(db, now),
+    listPaidAlthoughCanceled(db),
   ])
   const listed = new Set(overdue.map(({ batch }) => batch?.id))
   const onlyStalled = stalled.filter(({ batch }) => !listed.has(batch?.id))
-  const items = await complete(db, [...failed.items, ...onlyStalled, ...overdue, ...failedJobs, ...stalledJobs])
+  const items = await complete(db, [
+    ...failed.items,
+    ...onlyStalled,
+    ...overdue,
+    ...failedJobs,
+    ...stalledJobs,
+    ...paid,
+  ])
   return {
     items: items.sort(
       (one, other) => rankOf(one) - rankOf(other) || (one.since?.getTime() ?? 0) - (other.since?.getTime() ?? 0),
@@ -42,19 +51,23 @@ export async function readAttentionOf(
   now: Date,
   record: { batch: string } | { transfer: string } | { job: string },
 ): Promise<Attention[]> {
-  if ('transfer' in record) return await complete(db, await listOverdueTransfers(db, now, record))
+  if ('transfer' in record) {
+    const lists = [listOverdueTransfers(db, now, record), listPaidAlthoughCanceled(db, record)]
+    return await complete(db, (await Promise.all(lists)).flat())
+  }
   if ('job' in record) {
     return await complete(db, [...(await listFailedJobs(db, record)), ...(await listStalledJobs(db, now, record))])
   }
-  const [failed, overdue, stalled, failedRuns, stalledRuns] = await Promise.all([
+  const [failed, overdue, stalled, failedRuns, stalledRuns, paid] = await Promise.all([
     listFailedBatches(db, record.batch),
     listOverdueTransfers(db, now, record),
     listStalledBatches(db, now, record.batch),
     listFailedJobs(db, record),
     listStalledJobs(db, now, record),
+    listPaidAlthoughCanceled(db, record),
   ])
   const late = overdue.length === 0 ? stalled : overdue
-  return await complete(db, [...late, ...failedRuns, ...stalledRuns, ...failed.items])
+  return await complete(db, [...late, ...failedRuns, ...stalledRuns, ...failed.items, ...paid])
 }
 
 /** Adds the users, and has no employer asked for a payment that may not be safe. */

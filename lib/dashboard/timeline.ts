@@ -59,6 +59,7 @@ const WORDS: Record<AuditAction, string> = {
   'payout.paid': 'Paid',
   'payout.failed': 'Failed',
   'payout.canceled': 'Canceled',
+  'payout.found-paid': 'Paid although canceled',
   'transfer.sponsored': 'Transfer recorded',
   'transfer.settled': 'Transfer settled',
   'transfer.refused': 'Refused by the sponsor',
@@ -75,6 +76,7 @@ const WORDS: Record<AuditAction, string> = {
 }
 
 const TONES: Partial<Record<AuditAction, 'good' | 'bad'>> = {
+  'payout.found-paid': 'bad',
   'batch.completed': 'good',
   'batch.failed': 'bad',
   'payout.paid': 'good',

@@ -1,8 +1,6 @@
-import { and, eq, inArray, isNotNull, isNull, or } from 'drizzle-orm'
+import { and, eq, inArray, isNotNull, isNull } from 'drizzle-orm'
 import { payouts } from '#drizzle/schema/directory.ts'
 import { batchItems } from '#drizzle/schema/relay.ts'
-import { envelopes, type Transfer, transfers } from '#drizzle/schema/transfers.ts'
-import type { Database } from '#lib/db/connection.ts'
 import { organisationOfWallet } from '#lib/directory/payouts/claims.ts'
 import { decodeEnvelope, encodeSigned } from '#lib/stellar/node/envelope.ts'
 import { lookUp } from '#lib/stellar/transaction.ts'
@@ -13,14 +11,6 @@ import { ItemError, isItemError } from './item-error.ts'
 import { findItem, type Item, OPEN_ITEM } from './item-row.ts'
 import { isMarked, purposeOf } from './payment-mark.ts'
 import type { Channel, Relay } from './relay.ts'
-
-/** The transfer that records a payment of a channel, if any. */
-export async function findRecorded(db: Database, { hash }: TokenEvent): Promise<Transfer | undefined> {
-  const isKnown = or(eq(envelopes.innerHash, hash), eq(envelopes.outerHash, hash))
-  const ofEnvelope = db.select({ id: envelopes.transfer }).from(envelopes).where(isKnown)
-  const [known] = await db.select().from(transfers).where(inArray(transfers.id, ofEnvelope))
-  return known
-}
 
 /**
  * Records a payment that the ledger applied and no row has, as the sponsor records any transaction that reached the ledger
@@ -45,8 +35,7 @@ export async function recordPayment(
     if (item?.status === 'signed') return 'transfer-open'
     const payout = item ? undefined : await findPaidPayout(relay, channel, event)
     if (payout?.status === 'pending') return 'transfer-open'
-    const hasEnded = payout?.status === 'paid' || payout?.status === 'canceled'
-    const payoutId = item?.payout ?? (hasEnded ? undefined : payout?.id)
+    const payoutId = item?.payout ?? (payout?.status === 'paid' ? undefined : payout?.id)
     const confirm = async (tx: Parameters<typeof endWithin>[0]) => {
       if (!item || (await endWithin(tx, relay, item, ending))) return
       throw new ItemError('item-gone', 'a worker has taken the item')

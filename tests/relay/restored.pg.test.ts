@@ -4,6 +4,7 @@ import { Client as Connection } from 'pg'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { batchItems, batchJobs, relayChannels } from '#drizzle/schema/relay.ts'
 import { sendAndWait } from '#lib/cli/client/participants.ts'
+import { readAttention } from '#lib/dashboard/overview.ts'
 import { searchRecords } from '#lib/dashboard/search.ts'
 import { isSuspended, recordProblem } from '#lib/relay/channel-state.ts'
 import { startJob } from '#lib/relay/job.ts'
@@ -422,6 +423,19 @@ test.each([
   expect((await runs.read(older)).payouts.map(({ status }) => status)).toEqual(['ready', 'ready'])
 })
 
+test('does not adopt a channel that is newer than the backup and has paid what the database does not know', async () => {
+  const { runs, batch, paid } = await restoreRun('before the run')
+  await fixture.db.delete(relayChannels)
+  await using _host = await fixture.relay()
+  await expect.poll(async () => (await findMoved()).map(({ address }) => address)).toContain(runs.channel)
+  await pass(20)
+  expect(await runs.received(batch)).toEqual([4n, 8n])
+  await releaseAll()
+  await expect.poll(async () => (await runs.read(batch)).payouts.map(({ txHash }) => txHash)).toEqual(paid)
+  await expect.poll(() => runs.run(batch)).toMatchObject({ status: 200 })
+  await expectRunPaidOnce(runs, batch, [4n, 8n])
+})
+
 test('settles a payout of a run that is a draft in the restored database', async () => {
   const { runs, batch, paid } = await restoreRun('while a draft')
   await using _host = await fixture.relay()
@@ -555,7 +569,16 @@ test('releases a channel that has paid a payout which was canceled after the res
   expect(await releaseAll()).toEqual({ recorded: 2, settled: 2 })
   const hashes = (await runs.itemsOf(batch)).map(({ status, hash }) => `${status} ${hash}`)
   expect(hashes).toEqual(paid.map((hash) => `paid ${hash}`))
-  expect((await runs.read(batch)).payouts.map(({ status }) => status)).toEqual(['canceled', 'paid'])
+  const { payouts } = await runs.read(batch)
+  expect(payouts.map(({ status, txHash }) => [status, txHash])).toEqual([
+    ['canceled', paid[0]],
+    ['paid', paid[1]],
+  ])
+  expect(payouts[0]?.error).toBe('paid although canceled: the ledger shows the payment')
+  const noticed = (await readAttention(fixture.db, new Date())).items.filter((item) => item.batch?.id === batch.id)
+  expect(noticed.map(({ what }) => what)).toEqual([
+    expect.stringMatching(/ was paid, although the payout is canceled$/),
+  ])
   // Another payout to the same payee that the payment would fit stays unpaid.
   expect(await runs.read(next)).toMatchObject({ payouts: [{ status: 'ready' }] })
 })

@@ -1,4 +1,4 @@
-import { and, eq, inArray, isNotNull, ne, or } from 'drizzle-orm'
+import { and, eq, inArray, isNotNull, isNull, ne, or } from 'drizzle-orm'
 import { type PayoutStatus, payouts } from '#drizzle/schema/directory.ts'
 import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transactFor } from '#lib/db/connection.ts'
@@ -34,6 +34,30 @@ export async function cancelPayout({ db, employer, now }: EmployerContext, id: s
     await countPayouts(tx, locked, { payouts: -1, failed: payout.status === 'failed' ? -1 : 0 }, { actor, now })
     return { id }
   })
+}
+
+/** The error of a canceled payout that the ledger has paid. */
+const PAID_ALTHOUGH_CANCELED = 'paid although canceled: the ledger shows the payment'
+
+/**
+ * Notes on a canceled payout that a transfer has paid it: it stays canceled, and shows the hash. Call it in the SQL transaction
+ * that records the payment. False if the payout is not canceled, or a transfer that paid it is known already.
+ */
+export async function notePaidAlthoughCanceled(
+  { db: tx, now }: { db: Database; now: Date },
+  { id, transfer, txHash }: { id: string; transfer: string; txHash: string },
+): Promise<boolean> {
+  const isCanceled = and(eq(payouts.id, id), eq(payouts.status, 'canceled'), isNull(payouts.txHash))
+  const [noted] = await tx
+    .update(payouts)
+    .set({ txHash, transfer, error: PAID_ALTHOUGH_CANCELED })
+    .where(isCanceled)
+    .returning({ organisation: payouts.organisation })
+  if (!noted) return false
+  const actor: Actor = { kind: 'service', sub: 'sponsor' }
+  const entry = { organisation: noted.organisation, actor, subject: id, detail: { transfer } }
+  await recordAudit(tx, now, { ...entry, action: 'payout.found-paid' })
+  return true
 }
 
 const payoutNotFound = () => new Refusal('payout-not-found')
