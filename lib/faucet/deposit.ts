@@ -1,18 +1,20 @@
 import { setTimeout } from 'node:timers/promises'
 import { Account, type Keypair } from '@stellar/stellar-sdk'
 import type { Transfer } from '#drizzle/schema/transfers.ts'
+import { readClock } from '#lib/db/clock.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { readAccount } from '#lib/stellar/account.ts'
 import { readLatestLedger } from '#lib/stellar/latest-ledger.ts'
 import { ledgerUnreachable } from '#lib/stellar/ledger-error.ts'
 import type { Network } from '#lib/stellar/network.ts'
+import { quotaDay } from '#lib/transfers/quota.ts'
 import { recordEnvelope } from '#lib/transfers/record.ts'
 import { findOpenTransfer, type RecordedTransfer } from '#lib/transfers/rows.ts'
 import type { Tracker } from '#lib/transfers/track.ts'
 import { buildDeposit } from '#lib/wallet/calls.ts'
 import { WalletError } from '#lib/wallet/wallet-error.ts'
-import { type Claim, linkDeposit, returnGrant } from './grants.ts'
+import { type EarlierGrant, findEarlierGrant } from './grants.ts'
 
 /**
  * How long (seconds) a signed deposit is valid: long enough for several ledgers, short enough to learn of its expiry
@@ -26,8 +28,6 @@ const MARGIN = 100_000n
 
 /** A signed deposit that has not been sent. */
 interface SignedDeposit {
-  /** the account that pays it, G… */
-  faucet: string
   /** base64 XDR, and its hash, 64 hex digits */
   signed: string
   hash: string
@@ -45,7 +45,6 @@ export interface Depositor {
   /** the confidential token, C… */
   token: string
   keypair: Keypair
-  now: () => Date
 }
 
 /**
@@ -80,7 +79,6 @@ async function signDeposit(
     throw cause instanceof WalletError ? cause : ledgerUnreachable(cause)
   })
   return {
-    faucet,
     signed: signed.signedXdr,
     hash: signed.hash,
     sequenceNumber: account.seqNum + 1n,
@@ -89,103 +87,132 @@ async function signDeposit(
   }
 }
 
-/** Submits the deposits of claimed grants one at a time: an account has at most one open transfer. */
+/** What an account asks for. */
+export interface GrantRequest {
+  /** G… or C… */
+  account: string
+  /** base units */
+  amount: bigint
+  /** seconds between two grants of one account */
+  coolDown: number
+}
+
+/** How a request ends. `busy`: nothing is recorded for it, and nothing will be. `open`: its deposit is not decided yet. */
+export type GrantOutcome =
+  | { kind: 'settled'; transfer: Transfer }
+  | { kind: 'too-soon'; earlier: EarlierGrant }
+  | { kind: 'impossible'; contractError: number | null }
+  | { kind: 'busy' | 'open' }
+
+/** Makes deposits one at a time: an account has at most one open transfer. */
 export interface Granting {
-  /**
-   * Resolves to the settled deposit of a claim. Undefined if `patience` (ms) ran out, or the claim has no deposit and
-   * can have none.
-   */
-  grant(db: Database, claim: Claim & { amount: bigint }, patience: number): Promise<Transfer | undefined>
+  /** Resolves to the end of the request, or to `busy` or `open` after `patience` (ms). */
+  grant(db: Database, request: GrantRequest, patience: number): Promise<GrantOutcome>
+}
+
+/** A request in this process. */
+interface Attempt extends GrantRequest {
+  left(): number
+  /** whether its caller has been told that nothing was granted */
+  isOver: boolean
+  /** whether its deposit may be recorded */
+  isRecorded: boolean
 }
 
 export function openGranting(depositor: Depositor & { tracker: Tracker }): Granting {
-  const { tracker, now } = depositor
-  const account = depositor.keypair.publicKey()
+  const { tracker } = depositor
+  const faucet = depositor.keypair.publicKey()
   /** requests of this process take turns; across processes the faucet's one open transfer makes them wait */
   let turn: Promise<unknown> = Promise.resolve()
 
-  async function grant(db: Database, claim: Claim & { amount: bigint }, patience: number) {
-    const deadline = now().getTime() + patience
-    const outcome = turn.then(() => attempt(db, claim, deadline))
+  async function grant(db: Database, request: GrantRequest, patience: number): Promise<GrantOutcome> {
+    const deadline = performance.now() + patience
+    const attempt: Attempt = {
+      ...request,
+      left: () => deadline - performance.now(),
+      isOver: false,
+      isRecorded: false,
+    }
+    const outcome = turn.then(() => repeat(db, attempt))
     turn = outcome.catch(() => undefined)
-    return await Promise.race([outcome, setTimeout(patience, undefined, { ref: false })])
+    const late = setTimeout(patience, undefined, { ref: false }).then(() => {
+      attempt.isOver = true
+      return unfinished(attempt)
+    })
+    return await Promise.race([outcome, late])
   }
 
-  async function attempt(
-    db: Database,
-    claim: Claim & { amount: bigint },
-    deadline: number,
-  ): Promise<Transfer | undefined> {
-    const left = () => deadline - now().getTime()
-    while (left() > 0) {
-      const ended = await step(db, claim, left).catch(async (error: unknown): Promise<'again'> => {
-        log('error', 'faucet', { account: claim.account, failure: describeFailure(error) })
+  const unfinished = ({ isRecorded }: Attempt): GrantOutcome => ({ kind: isRecorded ? 'open' : 'busy' })
+
+  async function repeat(db: Database, attempt: Attempt): Promise<GrantOutcome> {
+    while (attempt.left() > 0 && !attempt.isOver) {
+      const ended = await step(db, attempt).catch(async (error: unknown): Promise<'again'> => {
+        log('error', 'faucet', { account: attempt.account, failure: describeFailure(error) })
         await setTimeout(depositor.network.pollMs)
         return 'again'
       })
       if (ended !== 'again') return ended
     }
-    return undefined
+    return unfinished(attempt)
   }
 
-  async function step(
-    db: Database,
-    claim: Claim & { amount: bigint },
-    left: () => number,
-  ): Promise<Transfer | undefined | 'again'> {
-    const open = await findOpenTransfer(db, account)
+  async function step(db: Database, attempt: Attempt): Promise<GrantOutcome | 'again'> {
+    const earlier = await findEarlierGrant(db, attempt)
+    if (earlier) return { kind: 'too-soon', earlier }
+    const open = await findOpenTransfer(db, faucet)
     if (open) {
-      await tracker.track([open.id], { waitMs: left() })
+      await tracker.track([open.id], { waitMs: attempt.left() })
       return 'again'
     }
-    const deposit = await sign(db, claim)
-    if (!deposit) return undefined
-    const recorded = await record(db, claim, deposit)
-    if (recorded === 'returned') return undefined
-    // Another process was first: its deposit uses the same sequence number.
-    if (recorded === 'taken') return 'again'
-    const sent = await tracker.submit(recorded, { innerHash: deposit.hash, isNew: true, waitMs: left() })
+    const deposit = await sign(attempt)
+    if ('impossible' in deposit) return { kind: 'impossible', contractError: deposit.impossible }
+    if (attempt.isOver) return { kind: 'busy' }
+    attempt.isRecorded = true
+    const recorded = await record(db, attempt, deposit)
+    attempt.isRecorded = recorded !== undefined
+    // Another process was first: its deposit uses the same sequence number, or is for the same account.
+    if (!recorded) return 'again'
+    const sent = await tracker.submit(recorded, { innerHash: deposit.hash, isNew: true, waitMs: attempt.left() })
     // A deposit that the network refused may still be applied, so wait for its outcome.
-    const [outcome] = sent.kind === 'refused' ? await tracker.track([recorded.transfer.id], { waitMs: left() }) : [sent]
-    return outcome?.kind === 'settled' ? outcome.transfer : undefined
+    const wait = { waitMs: attempt.left() }
+    const [outcome] = sent.kind === 'refused' ? await tracker.track([recorded.transfer.id], wait) : [sent]
+    return outcome?.kind === 'settled' ? outcome : { kind: 'open' }
   }
 
-  async function sign(db: Database, claim: Claim & { amount: bigint }): Promise<SignedDeposit | undefined> {
+  async function sign({ account, amount }: Attempt): Promise<SignedDeposit | { impossible: number | null }> {
     try {
-      return await signDeposit(depositor, { to: claim.account, amount: claim.amount })
+      return await signDeposit(depositor, { to: account, amount })
     } catch (error) {
       if (!(error instanceof WalletError && error.code === 'would-fail')) throw error
-      log('error', 'faucet deposit impossible', { account: claim.account, failure: error.message })
-      await returnGrant(db, claim, error.contractError ?? null)
-      return undefined
+      log('error', 'faucet deposit impossible', { account, failure: error.message })
+      return { impossible: error.contractError ?? null }
     }
   }
 
-  function record(
+  /** Records the deposit, unless another one has taken its place. The insert waits for a deposit that is being recorded. */
+  async function record(
     db: Database,
-    claim: Claim,
+    request: GrantRequest,
     deposit: SignedDeposit,
-  ): Promise<RecordedTransfer | 'returned' | 'taken'> {
-    const { faucet, signed, hash: innerHash, maxTime, sequenceNumber, recordedLedger } = deposit
-    const createdAt = now()
-    const quotaDay = createdAt.toISOString().slice(0, 10)
+  ): Promise<RecordedTransfer | undefined> {
+    const { signed, hash: innerHash, maxTime, sequenceNumber, recordedLedger } = deposit
+    const createdAt = new Date(await readClock(db))
     const transfer = {
       kind: 'deposit' as const,
       account: faucet,
       sequenceNumber,
-      recipient: claim.account,
-      quotaDay,
+      recipient: request.account,
+      quotaDay: quotaDay(createdAt),
       recordedLedger,
       createdAt,
     }
-    return transact(db, async (tx): Promise<RecordedTransfer | 'returned' | 'taken'> => {
+    return await transact(db, async (tx): Promise<RecordedTransfer> => {
+      if (await findEarlierGrant(tx, request)) throw new Taken()
       const recording = await recordEnvelope(tx, transfer, { innerHash, outerHash: null, signed, bid: 0n, maxTime })
       if (recording.kind !== 'begun') throw new Taken()
-      if (!(await linkDeposit(tx, claim, recording.transfer.id))) throw new Returned()
       return recording
     }).catch((error: unknown) => {
-      if (error instanceof Taken) return 'taken' as const
-      if (error instanceof Returned) return 'returned' as const
+      if (error instanceof Taken) return undefined
       throw error
     })
   }
@@ -195,4 +222,3 @@ export function openGranting(depositor: Depositor & { tracker: Tracker }): Grant
 
 /** Thrown inside the SQL transaction to roll it back. */
 class Taken extends Error {}
-class Returned extends Error {}

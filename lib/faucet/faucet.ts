@@ -7,7 +7,7 @@ import { admitUser, provenAccounts } from '#lib/directory/users.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
 import type { Transfer } from '#lib/transfers/rows.ts'
 import type { Depositor, Granting } from './deposit.ts'
-import { claimGrant, findDepositHash, findGrant, returnGrant } from './grants.ts'
+import { type EarlierGrant, findDepositHash } from './grants.ts'
 
 export interface FaucetRules {
   /** base units of each grant */
@@ -41,38 +41,33 @@ export function requireFaucet(faucet: Faucet | undefined): Faucet {
 /**
  * Mints test USDC into the confidential balance of `account` (G… or C…) and waits for the ledger. Within the cool-down
  * an account gets one deposit, no matter how many requests it sends to how many processes. If the deposit was provably
- * not applied, the grant is returned and the account may request another immediately.
+ * not applied, the account may request another immediately.
  * @throws Refusal `account-unregistered`; `faucet-cooldown`, with the `hash` of the last grant; `deposit-failed` when
  *   nothing was granted; `unavailable`, `faucet-busy`, `deposit-open`
  */
 export async function fund(db: Database, faucet: Faucet, account: string): Promise<FaucetResult> {
   await requireRegistration(faucet, account)
   const { amount, coolDown, patience } = faucet.rules
-  const deadline = faucet.now().getTime() + patience
+  const deadline = performance.now() + patience
   for (;;) {
-    const claimed = await claimGrant(db, { account, amount, coolDown })
-    if ('retryAfter' in claimed) throw await tooSoon(db, claimed, coolDown)
-    const { claim } = claimed
-    const deposit = await faucet.granting.grant(db, { ...claim, amount }, deadline - faucet.now().getTime())
-    if (deposit?.status === 'succeeded' && deposit.hash !== null) return { hash: deposit.hash }
-    // Another program used the faucet's sequence number first. The grant was returned, and is claimed again.
-    if (deposit && wasOvertaken(deposit) && faucet.now().getTime() < deadline) continue
-    if (await returnGrant(db, claim)) throw new Refusal('faucet-busy')
-    const grant = await findGrant(db, claim)
-    if (grant?.status === 'returned') throw failed(grant.contractError)
-    throw new Refusal('deposit-open')
+    const left = deadline - performance.now()
+    const outcome = await faucet.granting.grant(db, { account, amount, coolDown }, left)
+    if (outcome.kind === 'too-soon') throw await tooSoon(db, outcome.earlier, coolDown)
+    if (outcome.kind === 'impossible') throw failed(outcome.contractError)
+    if (outcome.kind !== 'settled') throw new Refusal(outcome.kind === 'busy' ? 'faucet-busy' : 'deposit-open')
+    const { transfer } = outcome
+    if (transfer.status === 'succeeded' && transfer.hash !== null) return { hash: transfer.hash }
+    if (transfer.status === 'unknown') throw new Refusal('deposit-open')
+    // Another program used the faucet's sequence number first: nothing was deposited.
+    if (!wasOvertaken(transfer) || performance.now() >= deadline) throw failed(transfer.contractError)
   }
 }
 
 /** Whether another transaction has used the deposit's sequence number. */
 const wasOvertaken = ({ status, resultCode }: Transfer) => status === 'expired' && resultCode !== null
 
-async function tooSoon(
-  db: Database,
-  { retryAfter, transfer }: { retryAfter: number; transfer: string | null },
-  coolDown: number,
-): Promise<Refusal> {
-  const hash = transfer === null ? undefined : await findDepositHash(db, transfer)
+async function tooSoon(db: Database, { retryAfter, transfer }: EarlierGrant, coolDown: number): Promise<Refusal> {
+  const hash = await findDepositHash(db, transfer)
   const message = `the faucet funds an account once every ${coolDown} seconds`
   return new Refusal('faucet-cooldown', message, { retryAfter, ...(hash !== undefined && { details: { hash } }) })
 }

@@ -98,7 +98,7 @@ export async function startService(
     closers.push(tracker.stop)
     const unfunded = settings.sponsor && openSponsor({ ...settings.sponsor, network, tracker, now })
     const sponsor = unfunded && embedded.friendbotUrl ? fundMeanwhile(unfunded, embedded.friendbotUrl) : unfunded
-    const granted = settings.faucet && { ...settings.faucet, network, now }
+    const granted = settings.faucet && { ...settings.faucet, network }
     const faucet = granted && { ...granted, granting: openGranting({ ...granted, tracker }) }
     const vault = settings.vault && openVault({ ...settings.vault, server: network.server })
     const confidentialAccounts = { network, token: settings.token }

@@ -1,8 +1,8 @@
 import { type Keypair, TransactionBuilder, type xdr } from '@stellar/stellar-sdk'
-import { eq, sql } from 'drizzle-orm'
+import { and, desc, eq } from 'drizzle-orm'
 import { POST } from '#app/api/funding/faucet/route.ts'
 import { GET } from '#app/api/funding/vault/route.ts'
-import { grants } from '#drizzle/schema/transfers.ts'
+import { type TransferStatus, transfers } from '#drizzle/schema/transfers.ts'
 import { enrol, sendAndWait } from '#lib/cli/client/participants.ts'
 import { readEnvironment } from '#lib/config/environment.ts'
 import { devnetKeys } from '#lib/devnet/devnet.ts'
@@ -27,13 +27,21 @@ export interface Person extends Holder {
   session: string
 }
 
-/** A grant with its deposit; `signed` while that is open. */
-export type Grant = Omit<typeof grants.$inferSelect, 'status'> & {
-  status: (typeof grants.$inferSelect)['status'] | 'signed'
+/** The last deposit of an account; `signed` while it is open. */
+export interface Grant {
+  status: 'signed' | 'granted' | 'returned' | 'unknown'
   hash: string | null
-  faucet: string | null
+  faucet: string
   resultCode: string | null
 }
+
+const STATUSES = {
+  open: 'signed',
+  succeeded: 'granted',
+  failed: 'returned',
+  expired: 'returned',
+  unknown: 'unknown',
+} as const satisfies Record<TransferStatus, Grant['status']>
 
 /** The faucet of a service, as its users and the ledger see it. */
 export interface Faucet {
@@ -51,8 +59,6 @@ export interface Faucet {
   overtake(person: Person): Promise<void>
   /** applies a transaction of one operation */
   perform(source: Keypair, operation: xdr.Operation): Promise<void>
-  /** makes the claim of an account ten minutes older */
-  age(address: string): Promise<void>
 }
 
 /** The issuer of the test USDC is the faucet. */
@@ -89,16 +95,12 @@ export function openFaucet({ db, running: service, ledger, wallet }: TestService
     ask: (session, running = service) => call(POST, { path: 'faucet', method: 'POST', session }, running),
     vault: (session, running = service) => call(GET, { path: 'vault', method: 'GET', session }, running),
     grant: async (address) => {
-      const [row] = await db.select().from(grants).where(eq(grants.account, address))
-      const deposit = row?.transfer == null ? undefined : await findTransfer(db, row.transfer)
-      if (!row) return undefined
-      return {
-        ...row,
-        status: row.status === 'claimed' && deposit ? 'signed' : row.status,
-        hash: deposit?.envelopes[0]?.innerHash ?? null,
-        faucet: deposit?.transfer.account ?? null,
-        resultCode: deposit?.transfer.resultCode ?? null,
-      }
+      const isDeposit = and(eq(transfers.recipient, address), eq(transfers.kind, 'deposit'))
+      const [last] = await db.select().from(transfers).where(isDeposit).orderBy(desc(transfers.createdAt)).limit(1)
+      if (!last) return undefined
+      const [envelope] = (await findTransfer(db, last.id))?.envelopes ?? []
+      const { status, account, resultCode } = last
+      return { status: STATUSES[status], hash: envelope?.innerHash ?? null, faucet: account, resultCode }
     },
     deposits: async (address) => {
       const { events } = await readAccountEvents(network, address)
@@ -124,11 +126,6 @@ export function openFaucet({ db, running: service, ledger, wallet }: TestService
       const ready = isCall ? await network.rpc.prepareTransaction(transaction) : transaction
       ready.sign(source)
       await sendAndWait(network, ready.toXdr())
-    },
-    age: async (address) => {
-      await db.execute(
-        sql`UPDATE grants SET claimed_at = claimed_at - interval '10 minutes' WHERE account = ${address}`,
-      )
     },
   }
 }
