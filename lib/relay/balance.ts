@@ -32,8 +32,9 @@ export async function openBalance(relay: Relay, channel: Channel, amount: bigint
   if (!balance) return undefined
   if (balance.spendable.value >= amount) return balance.spendable
   if (balance.spendable.value + balance.receiving.value < amount) return undefined
-  const merge = await buildMerge(await relay.deployment(), channel.signer, balance)
-  await submitOwnCall(relay, channel.address, merge)
+  const ledger = await relay.ledger.readLatest()
+  const signed = await buildMerge(await relay.deployment(), channel.signer, balance)
+  await submitOwnCall(relay, channel.address, { kind: 'merge', signed, ledger })
   const merged = await readBalance(relay, channel)
   return merged.spendable.value >= amount ? merged.spendable : undefined
 }

@@ -71,7 +71,7 @@ export async function releaseMoved(
         movedAt: null,
         movedSequence: null,
         sequenceNumber: account?.seqNum ?? null,
-        ownCallSequence: account?.seqNum ?? null,
+        adoptedSequence: account?.seqNum ?? null,
         readAt: null,
         ...NO_RELEASE_REQUEST,
       })
@@ -101,7 +101,7 @@ async function recordMissing(relay: Relay, channel: Channel, untilLedger: number
     .orderBy(desc(transfers.sequenceNumber), desc(transfers.ledger))
     .limit(1)
   const events = await readTokenEvents(relay, address, row?.ledger ?? undefined)
-  if (events === 'history-too-short') return events
+  if (!events.isWhole) return 'history-too-short'
   if (events.latestLedger < untilLedger) return 'rpc-lags'
   const counts = { recorded: 0, settled: 0 }
   for (const event of events.transfers) {

@@ -1,62 +1,79 @@
-import { setTimeout } from 'node:timers/promises'
-import { readAccount } from '#lib/stellar/account.ts'
-import { isContested, lookUp, send } from '#lib/stellar/transaction.ts'
+import type { Transfer } from '#drizzle/schema/transfers.ts'
+import { readClock } from '#lib/db/clock.ts'
+import { transact } from '#lib/db/connection.ts'
+import { quotaDay } from '#lib/transfers/quota.ts'
+import { type Recording, recordEnvelope } from '#lib/transfers/record.ts'
 import type { SignedCall } from '#lib/wallet/transaction.ts'
 import { ItemError } from './item-error.ts'
 import type { Relay } from './relay.ts'
-import { claimSequence, releaseSequence, sequenceNumberOf } from './sequence.ts'
+import { claimSequence, sequenceNumberOf } from './sequence.ts'
 
-/** A ledger closes every few seconds: a call gives up on an RPC that shows no new one for this long (ms). */
-const STALL_MS = 60_000
-
-/** The network's code for a call that expired before a ledger had room for it. A new call may well succeed. */
-const TOO_LATE = 'txTooLate'
-
-/**
- * Submits a call of a channel that pays its own fee (register, merge), and resolves once a ledger includes it. Only for
- * calls that do no harm if applied twice: no transfer is recorded for them.
- * @throws ItemError `channel-unfit`; `call-failed`; `call-expired`; `ledger-stalled`; `relay-closing`. LedgerError
- *   `unavailable`
- */
-export async function submitOwnCall(
-  relay: Pick<Relay, 'network' | 'signal' | 'database' | 'token'>,
-  channel: string,
-  call: SignedCall,
-): Promise<void> {
-  const { network, signal } = relay
-  const claim = { address: channel, sequenceNumber: sequenceNumberOf(call.signedXdr, network.passphrase) }
-  const db = await relay.database()
-  await claimSequence(db, relay.token, { ...claim, isOwnCall: true })
-  let sentLedger = -1
-  let ledger = -1
-  let changedAt = performance.now()
-  for (;;) {
-    const found = await lookUp(network, call.hash)
-    if (found.latestLedger !== ledger) changedAt = performance.now()
-    ledger = found.latestLedger
-    if (found.status === 'SUCCESS') return
-    if (found.status !== 'NOT_FOUND') throw new ItemError('call-failed', 'the call failed on the ledger')
-    if (found.latestLedgerCloseTime > call.maxTime) {
-      const { account, latestLedger } = await readAccount(network.server, channel)
-      // Another call with this number may have been applied, from another host or an earlier attempt.
-      const isFree = latestLedger >= found.latestLedger && account && account.seqNum < claim.sequenceNumber
-      if (isFree) await releaseSequence(db, relay.token, claim)
-      throw new ItemError('call-expired', 'the call expired')
-    }
-    if (sentLedger < found.latestLedger) sentLedger = await resubmit(relay, call, found.latestLedger)
-    if (signal.aborted) throw new ItemError('relay-closing', 'the relay is closing')
-    if (performance.now() - changedAt > STALL_MS) {
-      throw new ItemError('ledger-stalled', 'the RPC shows no new ledger')
-    }
-    await setTimeout(network.pollMs)
-  }
+/** A call that a channel has signed, and whose fee it pays itself. */
+interface OwnCall {
+  kind: 'register' | 'merge'
+  signed: SignedCall
+  /** a ledger that closed before the call was built: no earlier one can include it */
+  ledger: number
 }
 
-async function resubmit({ network }: Pick<Relay, 'network'>, call: SignedCall, ledger: number): Promise<number> {
-  const sent = await send(network, call.signedXdr)
-  if (sent.kind === 'error' && sent.resultCode === TOO_LATE) throw new ItemError('call-expired', 'the call expired')
-  if (sent.kind === 'error' && !isContested(sent.resultCode)) {
-    throw new ItemError('call-failed', `the network refused the call: ${sent.resultCode}`)
+type Context = Pick<Relay, 'database' | 'network' | 'token' | 'signal'> & { sponsor: Pick<Relay['sponsor'], 'tracker'> }
+
+/** How long a call waits (ms) before it checks whether the relay is closing, and how long without a new ledger. */
+const WAIT_MS = 2_000
+const STALL_MS = 60_000
+
+/**
+ * Submits a call of a channel, and resolves once a ledger includes it. The call is a transfer without a sponsor: it is recorded
+ * before it is sent, and any process finds out how it ends.
+ * @throws ItemError `channel-unfit`; `call-failed`; `call-expired`; `ledger-stalled`; `relay-closing`
+ */
+export async function submitOwnCall(context: Context, channel: string, call: OwnCall): Promise<void> {
+  const { signal, sponsor } = context
+  const { tracker } = sponsor
+  const recorded = await record(context, channel, call)
+  const { id } = recorded.transfer
+  let outcome = await tracker.submit(recorded, { innerHash: call.signed.hash, isNew: true, waitMs: WAIT_MS })
+  let ledger = tracker.recency.latestLedger()
+  let changedAt = performance.now()
+  while (outcome.kind !== 'settled') {
+    const latest = tracker.recency.latestLedger()
+    if (latest !== ledger) changedAt = performance.now()
+    ledger = latest
+    if (signal.aborted) throw new ItemError('relay-closing', 'the relay is closing')
+    if (performance.now() - changedAt > STALL_MS) throw new ItemError('ledger-stalled', 'the RPC shows no new ledger')
+    const [next = outcome] = await tracker.track([id], { waitMs: WAIT_MS })
+    outcome = next
   }
-  return sent.latestLedger ?? ledger
+  requireSuccess(outcome.transfer)
+}
+
+async function record(
+  context: Context,
+  channel: string,
+  call: OwnCall,
+): Promise<Exclude<Recording, { kind: 'refused' }>> {
+  const { network, token, database } = context
+  const { kind, signed, ledger } = call
+  const db = await database()
+  const now = new Date(await readClock(db))
+  const sequenceNumber = sequenceNumberOf(signed.signedXdr, network.passphrase)
+  const transfer = { kind, account: channel, sequenceNumber, recipient: channel, quotaDay: quotaDay(now) }
+  const { hash: innerHash, signedXdr, maxTime } = signed
+  return await transact(db, async (tx) => {
+    await claimSequence(tx, token, { address: channel, sequenceNumber, mayBeFirst: true })
+    const recording = await recordEnvelope(
+      tx,
+      { ...transfer, recordedLedger: ledger, createdAt: now },
+      { innerHash, outerHash: null, signed: signedXdr, bid: 0n, maxTime },
+    )
+    if (recording.kind !== 'refused') return recording
+    throw new ItemError('call-failed', 'another transfer of the channel is open')
+  })
+}
+
+/** @throws ItemError */
+function requireSuccess({ status, resultCode }: Transfer): void {
+  if (status === 'succeeded') return
+  if (status === 'expired') throw new ItemError('call-expired', 'the call expired')
+  throw new ItemError('call-failed', `the call ended as ${status}${resultCode === null ? '' : `: ${resultCode}`}`)
 }

@@ -104,7 +104,9 @@ export async function prepareChannel(preparation: Preparation, channel: Channel)
   if (problem === 'account') throw new LedgerError('unavailable', 'the RPC does not show the new account yet')
   if (problem === 'registration') {
     say(address, 'registering with the token')
-    await submitOwnCall(relay, address, await buildRegister(await relay.deployment(), channel, { auditorId }))
+    const ledger = await relay.ledger.readLatest()
+    const signed = await buildRegister(await relay.deployment(), channel, { auditorId })
+    await submitOwnCall(relay, address, { kind: 'register', signed, ledger })
   }
   await fillUp(preparation, channel)
   await recordProblem(relay, address, null)

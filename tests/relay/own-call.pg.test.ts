@@ -1,15 +1,16 @@
 import { xdr } from '@stellar/stellar-sdk'
-import { eq } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { relayChannels } from '#drizzle/schema/relay.ts'
 import { sendAndWait } from '#lib/cli/client/participants.ts'
 import { submitOwnCall } from '#lib/relay/own-call.ts'
-import { sequenceNumberOf } from '#lib/relay/sequence.ts'
+import { findOpenTransfer } from '#lib/transfers/rows.ts'
+import { openTracker } from '#lib/transfers/track.ts'
 import { buildMerge } from '#lib/wallet/calls.ts'
 import type { Fault } from '../support/fault-proxy.ts'
 import { shareService } from '../support/shared-service.ts'
+import type { Payer } from '../support/test-ledger.ts'
 import type { TestService } from '../support/test-service.ts'
-import { sendAnswer } from '../support/transfers.ts'
+import { next, sendAnswer } from '../support/transfers.ts'
 
 let service: TestService<'embedded'>
 beforeAll(async () => {
@@ -24,51 +25,92 @@ const refusal = (result: xdr.TransactionResultResult) =>
     new xdr.TransactionResult({ feeCharged: 0n, result, ext: xdr.TransactionResultExt.v0() }).toXdr('base64'),
   )
 
-/** Submits a merge to a network whose queue is full, and which rejects the second attempt with this result. */
-async function sendMerge(result: xdr.TransactionResultResult): Promise<unknown> {
+/** A channel that is registered, and the merge that it has signed. */
+async function signMerge({ seconds = 60 } = {}) {
+  const { network } = service.ledger
   const payer = await service.ledger.endowPayer(0n)
-  const merge = await buildMerge(service.ledger.network, payer.signer)
-  service.ledger.proxy.rule(({ method, earlier }): Fault => {
-    if (method !== 'sendTransaction') return 'pass'
-    return { answer: earlier === 0 ? sendAnswer('TRY_AGAIN_LATER') : refusal(result) }
-  })
-  const { network, database } = service.running
-  const token = service.ledger.network.token
-  await service.db.insert(relayChannels).values({ token, address: payer.address, seenAt: new Date() })
-  const relay = { network, database, token, signal: new AbortController().signal }
-  return await submitOwnCall(relay, payer.address, merge).catch((error: unknown) => error)
+  await service.db
+    .insert(relayChannels)
+    .values({ token: network.token, address: payer.address, seenAt: new Date(), sequenceNumber: null })
+  const { sequence: ledger } = await network.rpc.getLatestLedger()
+  const signed = await buildMerge(network, payer.signer, undefined, { seconds })
+  return { payer, call: { kind: 'merge' as const, signed, ledger } }
 }
 
-test('reports a call that expired in the network’s queue as call-expired', async () => {
-  const outcome = await sendMerge(xdr.TransactionResultResult.txTooLate())
-  expect(outcome).toMatchObject({ code: 'call-expired' })
-})
+const contextOf = (signal = new AbortController().signal) => {
+  const { network, database, tracker } = service.running
+  return { network, database, token: service.ledger.network.token, signal, sponsor: { tracker } }
+}
 
-test('reports a call that the network rejects as call-failed', async () => {
-  const outcome = await sendMerge(xdr.TransactionResultResult.txInsufficientBalance())
-  expect(outcome).toMatchObject({
-    code: 'call-failed',
-    message: 'the network refused the call: txInsufficientBalance',
-  })
+const transfersOf = async ({ address }: Payer) =>
+  (await service.db.query.transfers.findMany({ where: (row, { eq }) => eq(row.account, address) })).map(
+    ({ kind, status, sponsor }) => ({ kind, status, sponsor }),
+  )
+
+test('records a call as a transfer without a sponsor, and resolves once it is applied', async () => {
+  const { payer, call } = await signMerge()
+  await submitOwnCall(contextOf(), payer.address, call)
+  expect(await transfersOf(payer)).toEqual([{ kind: 'merge', status: 'succeeded', sponsor: null }])
 })
 
 test.each([
-  ['gives up the number of a call that has expired', false],
-  ['keeps the number of a call that has expired if another call has used it', true],
-])('%s', async (_, isUsed) => {
-  const { network, proxy, endowPayer } = service.ledger
-  const payer = await endowPayer(0n)
-  const [merge, other] = [
-    await buildMerge(network, payer.signer, undefined, { seconds: 3 }),
-    await buildMerge(network, payer.signer),
-  ]
-  if (isUsed) await sendAndWait(network, other.signedXdr)
-  proxy.rule(({ method }) => (method === 'sendTransaction' ? { answer: sendAnswer('TRY_AGAIN_LATER') } : 'pass'))
-  const { network: own, database } = service.running
-  await service.db.insert(relayChannels).values({ token: network.token, address: payer.address, seenAt: new Date() })
-  const relay = { network: own, database, token: network.token, signal: new AbortController().signal }
-  await expect(submitOwnCall(relay, payer.address, merge)).rejects.toMatchObject({ code: 'call-expired' })
-  const [channel] = await service.db.select().from(relayChannels).where(eq(relayChannels.address, payer.address))
-  const number = sequenceNumberOf(merge.signedXdr, network.passphrase)
-  expect(channel).toMatchObject({ sequenceNumber: number, ownCallSequence: isUsed ? number : number - 1n })
+  ['a full queue', () => next('sendTransaction', 2, { answer: sendAnswer('TRY_AGAIN_LATER') })],
+  [
+    'a refusal that passes',
+    () => next('sendTransaction', 1, { answer: refusal(xdr.TransactionResultResult.txInsufficientBalance()) }),
+  ],
+])('sends the call again after %s', async (_, fault) => {
+  const { payer, call } = await signMerge()
+  service.ledger.proxy.rule(fault())
+  await submitOwnCall(contextOf(), payer.address, call)
+  expect(await transfersOf(payer)).toMatchObject([{ status: 'succeeded' }])
+})
+
+test('reports a call that no ledger had room for as call-expired', async () => {
+  const { payer, call } = await signMerge({ seconds: 3 })
+  service.ledger.proxy.rule(({ method }): Fault => {
+    return method === 'sendTransaction' ? { answer: sendAnswer('TRY_AGAIN_LATER') } : 'pass'
+  })
+  await expect(submitOwnCall(contextOf(), payer.address, call)).rejects.toMatchObject({ code: 'call-expired' })
+  expect(await transfersOf(payer)).toMatchObject([{ status: 'expired' }])
+})
+
+test('reports a call whose number another transaction has used as call-expired', async () => {
+  const { payer, call } = await signMerge()
+  const other = await buildMerge(service.ledger.network, payer.signer, undefined, { seconds: 50 })
+  await sendAndWait(service.ledger.network, other.signedXdr)
+  await expect(submitOwnCall(contextOf(), payer.address, call)).rejects.toMatchObject({ code: 'call-expired' })
+})
+
+test('another process sends and settles the call of one that died before it was sent', async () => {
+  const { payer, call } = await signMerge()
+  const { network, database } = service.running
+  // A process that loses its RPC, and then its life.
+  const silent = { ...network, call: () => new Promise<never>(() => undefined) }
+  const dead = {
+    ...contextOf(),
+    sponsor: { tracker: openTracker({ network: silent, database, now: () => new Date() }) },
+  }
+  void submitOwnCall(dead, payer.address, call)
+  await expect.poll(() => findOpenTransfer(service.db, payer.address)).toBeDefined()
+  const open = await findOpenTransfer(service.db, payer.address)
+  const [outcome] = await service.running.tracker.track([open?.id ?? ''], { waitMs: 60_000 })
+  expect(outcome).toMatchObject({ kind: 'settled', transfer: { status: 'succeeded' } })
+})
+
+test('signs nothing more for a channel whose earlier transfer is open', async () => {
+  const { payer, call } = await signMerge()
+  const stop = new AbortController()
+  service.ledger.proxy.rule(({ method }): Fault => {
+    return method === 'sendTransaction' ? { answer: sendAnswer('TRY_AGAIN_LATER') } : 'pass'
+  })
+  const first = submitOwnCall(contextOf(stop.signal), payer.address, call)
+  await expect.poll(() => findOpenTransfer(service.db, payer.address)).toBeDefined()
+  const other = await buildMerge(service.ledger.network, payer.signer, undefined, { seconds: 50 })
+  const second = submitOwnCall(contextOf(), payer.address, { ...call, kind: 'register' as const, signed: other })
+  await expect(second).rejects.toMatchObject({ code: 'call-failed' })
+  stop.abort()
+  await expect(first).rejects.toMatchObject({ code: 'relay-closing' })
+  service.ledger.proxy.rule(null)
+  await expect.poll(async () => (await transfersOf(payer)).map(({ status }) => status)).toEqual(['succeeded'])
 })

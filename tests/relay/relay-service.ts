@@ -60,7 +60,9 @@ export interface RelayService extends Omit<TestService<'embedded'>, 'post'> {
 /** A relay merges a deposit with the first payment that needs it. */
 async function mergeDeposit(relay: Relay, channel: Channel): Promise<void> {
   const balance = await readBalance(relay, channel)
-  await submitOwnCall(relay, channel.address, await buildMerge(await relay.deployment(), channel.signer, balance))
+  const ledger = await relay.ledger.readLatest()
+  const signed = await buildMerge(await relay.deployment(), channel.signer, balance)
+  await submitOwnCall(relay, channel.address, { kind: 'merge', signed, ledger })
   await readBalance(relay, channel)
 }
 

@@ -71,7 +71,7 @@ test('leaves a channel as a new one is, with the ledger’s sequence number', as
   await move({
     movedSequence: 7n,
     sequenceNumber: 5n,
-    ownCallSequence: 3n,
+    adoptedSequence: 3n,
     readAt: LATER,
     releaseRequestedAt: LATER,
     releaseRequestedBy: 'Ada',
@@ -86,7 +86,7 @@ test('leaves a channel as a new one is, with the ledger’s sequence number', as
     movedAt: null,
     movedSequence: null,
     sequenceNumber: 8n,
-    ownCallSequence: 8n,
+    adoptedSequence: 8n,
     readAt: null,
     releaseRequestedAt: null,
     releaseRequestedBy: null,
@@ -99,10 +99,10 @@ test('leaves a channel as a new one is, with the ledger’s sequence number', as
 })
 
 test('adopts no sequence number for an account that the ledger lacks', async () => {
-  await move({ sequenceNumber: 5n, ownCallSequence: 3n })
+  await move({ sequenceNumber: 5n, adoptedSequence: 3n })
   const relay = onLedger({ readAccount: async (ledger) => ({ sequence: undefined, ledger }) })
   expect(await releaseMoved(relay, UNVERIFIED)).toEqual(NOTHING)
-  expect(await fixture.channelOf(ADDRESS)).toMatchObject({ sequenceNumber: null, ownCallSequence: null })
+  expect(await fixture.channelOf(ADDRESS)).toMatchObject({ sequenceNumber: null, adoptedSequence: null })
   expect((await releasesOf()).at(-1)).toMatchObject({
     actorSub: 'command line',
     detail: { ...NOTHING, verified: false },

@@ -34,7 +34,7 @@ test('pays each item once when the database server restarts under load', async (
   const paid = await service.db
     .select()
     .from(transfers)
-    .where(and(eq(transfers.status, 'succeeded'), inArray(transfers.account, channels)))
+    .where(and(eq(transfers.status, 'succeeded'), eq(transfers.kind, 'transfer'), inArray(transfers.account, channels)))
   expect(new Set(paid.map(({ hash }) => hash)).size).toBe(12)
   expect(paid).toHaveLength(12)
 })

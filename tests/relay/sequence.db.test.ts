@@ -49,7 +49,7 @@ test.each([
 ] as const)('compares the last number 8 with its known uses, such as the own call "%s"', async (ownCall, problem) => {
   await fixture.db
     .update(relayChannels)
-    .set({ sequenceNumber: 8n, ownCallSequence: ownCall === '' ? null : BigInt(ownCall) })
+    .set({ sequenceNumber: 8n, adoptedSequence: ownCall === '' ? null : BigInt(ownCall) })
     .where(eq(relayChannels.address, ADDRESS))
   await compareSequences(relayReading({ accounts: [{ sequence: 8n, behind: 0 }] }))
   expect(await problemOfChannel()).toBe(problem)
