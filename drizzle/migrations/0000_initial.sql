@@ -261,7 +261,7 @@ CREATE TABLE "relay_channels" (
 	"next_job" uuid,
 	"next_position" integer,
 	"sequence_number" bigint,
-	"own_call_sequence" bigint,
+	"adopted_sequence" bigint,
 	"moved_at" timestamp (3) with time zone,
 	"moved_sequence" bigint,
 	"release_requested_at" timestamp (3) with time zone,
@@ -272,6 +272,7 @@ CREATE TABLE "relay_channels" (
 	"paused" boolean DEFAULT false NOT NULL,
 	"runs" boolean DEFAULT false NOT NULL,
 	"run_problem" text,
+	"compared_at" timestamp (3) with time zone,
 	"seen_at" timestamp (3) with time zone NOT NULL,
 	"read_at" timestamp (3) with time zone,
 	CONSTRAINT "relay_channels_token_address_pk" PRIMARY KEY("token","address"),
@@ -279,7 +280,7 @@ CREATE TABLE "relay_channels" (
 	CONSTRAINT "relay_channels_next_whole" CHECK (("relay_channels"."next_job" is null) = ("relay_channels"."next_position" is null)),
 	CONSTRAINT "relay_channels_next_follows" CHECK ("relay_channels"."next_job" is null or "relay_channels"."item_job" is not null),
 	CONSTRAINT "relay_channels_problem" CHECK ("relay_channels"."problem" in ('account', 'registration', 'sequence', 'balance', 'history', 'moved')),
-	CONSTRAINT "relay_channels_release_refusal" CHECK ("relay_channels"."release_refusal" in ('unknown-channel', 'not-moved', 'transfer-open', 'history-too-short', 'rpc-lags')),
+	CONSTRAINT "relay_channels_release_refusal" CHECK ("relay_channels"."release_refusal" in ('unknown-channel', 'not-moved', 'transfer-open', 'history-too-short', 'rpc-lags', 'failed')),
 	CONSTRAINT "relay_channels_release" CHECK (num_nulls("relay_channels"."release_requested_at", "relay_channels"."release_requested_by", "relay_channels"."release_note") in (0, 3)),
 	CONSTRAINT "relay_channels_moved" CHECK (("relay_channels"."problem" is not distinct from 'moved') = ("relay_channels"."moved_at" is not null))
 );
@@ -320,22 +321,6 @@ CREATE TABLE "envelopes" (
 	"recorded_at" timestamp (3) with time zone DEFAULT now() NOT NULL,
 	"first_sent_at" timestamp (3) with time zone,
 	"last_sent_at" timestamp (3) with time zone
-);
---> statement-breakpoint
-CREATE TABLE "grants" (
-	"account" text PRIMARY KEY NOT NULL,
-	"claim" uuid DEFAULT gen_random_uuid() NOT NULL,
-	"amount" bigint NOT NULL,
-	"status" text DEFAULT 'claimed' NOT NULL,
-	"claimed_at" timestamp (3) with time zone DEFAULT now() NOT NULL,
-	"transfer" uuid,
-	"contract_error" integer,
-	"settled_at" timestamp (3) with time zone,
-	CONSTRAINT "grants_transfer_unique" UNIQUE("transfer"),
-	CONSTRAINT "grants_status" CHECK ("grants"."status" in ('claimed', 'granted', 'returned', 'unknown')),
-	CONSTRAINT "grants_amount" CHECK ("grants"."amount" > 0),
-	CONSTRAINT "grants_settled" CHECK (("grants"."status" = 'claimed') = ("grants"."settled_at" is null)),
-	CONSTRAINT "grants_transfer" CHECK ("grants"."status" in ('claimed', 'returned') or "grants"."transfer" is not null)
 );
 --> statement-breakpoint
 CREATE TABLE "quotas" (
@@ -414,7 +399,6 @@ ALTER TABLE "batch_jobs" ADD CONSTRAINT "batch_jobs_batch_batches_id_fk" FOREIGN
 ALTER TABLE "relay_channels" ADD CONSTRAINT "relay_channels_item" FOREIGN KEY ("item_job","item_position") REFERENCES "public"."batch_items"("job","position") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "relay_channels" ADD CONSTRAINT "relay_channels_next_item" FOREIGN KEY ("next_job","next_position") REFERENCES "public"."batch_items"("job","position") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "envelopes" ADD CONSTRAINT "envelopes_transfer_transfers_id_fk" FOREIGN KEY ("transfer") REFERENCES "public"."transfers"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
-ALTER TABLE "grants" ADD CONSTRAINT "grants_transfer_transfers_id_fk" FOREIGN KEY ("transfer") REFERENCES "public"."transfers"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "transfers" ADD CONSTRAINT "transfers_organisation_organisations_id_fk" FOREIGN KEY ("organisation") REFERENCES "public"."organisations"("id") ON DELETE set null ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "transfers" ADD CONSTRAINT "transfers_payout_payouts_id_fk" FOREIGN KEY ("payout") REFERENCES "public"."payouts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 CREATE INDEX "archive_event_accounts_role" ON "archive_event_accounts" USING btree ("stream","account","role","toid","event_index") WHERE "archive_event_accounts"."role" is not null;--> statement-breakpoint

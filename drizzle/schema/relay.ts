@@ -38,7 +38,8 @@ export type ChannelProblem = (typeof CHANNEL_PROBLEMS)[number]
 
 /**
  * Why a channel is not released. `transfer-open`: a transfer signed before the restore is still open. `rpc-lags`: the
- * RPC's account is older than the move, or its events end below the ledger that showed the sequence number.
+ * RPC's account is older than the move, or its events end below the ledger that showed the sequence number. `failed`: the
+ * relay's log says why.
  */
 export const RELEASE_REFUSALS = [
   'unknown-channel',
@@ -46,6 +47,7 @@ export const RELEASE_REFUSALS = [
   'transfer-open',
   'history-too-short',
   'rpc-lags',
+  'failed',
 ] as const
 export type ReleaseRefusal = (typeof RELEASE_REFUSALS)[number]
 
@@ -213,8 +215,8 @@ export const relayChannels = pgTable(
      * the first check adopts the ledger's
      */
     sequenceNumber: bigint('sequence_number', { mode: 'bigint' }),
-    /** the highest sequence number of a registration, a merge, or what was adopted: no transfer records it */
-    ownCallSequence: bigint('own_call_sequence', { mode: 'bigint' }),
+    /** the number at which the channel was adopted: no transfer records what has used it, or an earlier one */
+    adoptedSequence: bigint('adopted_sequence', { mode: 'bigint' }),
     /** when the problem `moved` was found: until the release no channel pays an item that was queued before */
     movedAt: instant('moved_at'),
     /** the ledger's sequence number at that time: above it, the channel was released and has paid since the backup */
@@ -235,6 +237,8 @@ export const relayChannels = pgTable(
     runs: boolean('runs').notNull().default(false),
     /** why that relay cannot; null if it can, or does not know yet */
     runProblem: text('run_problem'),
+    /** when a relay last compared the channel's sequence number with the ledger's, by the database's clock */
+    comparedAt: instant('compared_at'),
     /** when a relay last announced the channel, by the database's clock */
     seenAt: instant('seen_at').notNull(),
     /** when the channel's events were last read */

@@ -25,7 +25,7 @@ export async function listPaidAlthoughCanceled(
       acknowledgement: ACKNOWLEDGEMENT,
     })
     .from(payouts)
-    .innerJoin(transfers, and(eq(transfers.payout, payouts.id), eq(transfers.status, 'succeeded')))
+    .innerJoin(transfers, and(eq(transfers.id, payouts.transfer), eq(transfers.status, 'succeeded')))
     .innerJoin(organisations, eq(organisations.id, payouts.organisation))
     .innerJoin(batches, eq(batches.id, payouts.batch))
     .innerJoin(contractors, eq(contractors.id, payouts.contractor))

@@ -28,16 +28,16 @@ const HEALTH = z.object({ oldestLedger: z.number().int(), latestLedger: z.number
 
 /**
  * The transfers of a channel in ledger order, from `sinceLedger`, which includes one of them, up to the RPC's latest.
- * Without it, the channel's registration has to be among the events.
+ * `isWhole`: none is missing. Without `sinceLedger`, the channel's registration has to be among the events.
  * @throws LedgerError
  */
 export async function readTokenEvents(
   source: EventSource,
   channel: string,
   sinceLedger: number | undefined,
-): Promise<{ transfers: TokenEvent[]; latestLedger: number } | 'history-too-short'> {
-  const { firstLedger } = await readHistory(source)
-  if (sinceLedger !== undefined && sinceLedger < firstLedger) return 'history-too-short'
+): Promise<{ transfers: TokenEvent[]; latestLedger: number; isWhole: boolean }> {
+  const { firstLedger, ...history } = await readHistory(source)
+  if (sinceLedger !== undefined && sinceLedger < firstLedger) return { ...history, transfers: [], isWhole: false }
   const own = topicOf(channel)
   const topics = [
     [symbol('transfer'), own, '*'],
@@ -46,8 +46,7 @@ export async function readTokenEvents(
   ]
   const { events, latestLedger } = await readPages(source, sinceLedger ?? firstLedger, [topics])
   const isWhole = sinceLedger !== undefined || events.some(({ topic }) => nameOf(topic) === 'register')
-  if (!isWhole) return 'history-too-short'
-  return { transfers: events.filter(({ topic }) => nameOf(topic) !== 'register').map(decode), latestLedger }
+  return { transfers: events.filter(({ topic }) => nameOf(topic) !== 'register').map(decode), latestLedger, isWhole }
 }
 
 /** Filters per request, and channels per filter: an RPC takes five of each, and a channel has two kinds of payments. */

@@ -1,5 +1,5 @@
-import { and, eq, inArray, lt, not } from 'drizzle-orm'
-import { batchItems, batchJobs, type ItemStatus } from '#drizzle/schema/relay.ts'
+import { and, eq, inArray, lt, not, or, sql } from 'drizzle-orm'
+import { batchItems, batchJobs, type ItemStatus, relayChannels } from '#drizzle/schema/relay.ts'
 import { transact } from '#lib/db/connection.ts'
 import { findTransferOfHash } from '#lib/transfers/rows.ts'
 import { isSuspendedBy } from './channel-state.ts'
@@ -14,7 +14,7 @@ const MAX_ITEMS = 1_000
 
 /**
  * Ends the items that no relay can end because their key is lost: they would hold their channels forever. An item that a
- * moved channel may have paid waits, however long that takes: it must not be called failed, and paid again. Then sends a
+ * channel may have paid waits, however long that takes: it must not be called failed, and paid again. Then sends a
  * message for every open item of this queue that has none. The message of an item that holds a channel gets priority,
  * because other items may be waiting for that channel. Resolves to the number of open items in the queue.
  */
@@ -22,7 +22,7 @@ export async function resumeItems(store: RelayStore): Promise<number> {
   const { queue } = store
   const db = await store.database()
   const isLate = lt(batchItems.queuedAt, giveUpBefore(store))
-  const isOverdue = and(inArray(batchItems.status, ['queued', 'taken']), isLate, not(isSuspendedBy()))
+  const isOverdue = and(inArray(batchItems.status, ['queued', 'taken']), isLate, not(mayBePaid(store)))
   // Reads items of every key: there may be no relay left with their key.
   const overdue = await db
     .select()
@@ -46,13 +46,15 @@ export async function resumeItems(store: RelayStore): Promise<number> {
         eq(batchJobs.relayKey, queue.relayKey),
         eq(batchJobs.status, 'running'),
         inArray(batchItems.status, OPEN_ITEM),
+        // No worker may take these, and there may be many of them.
+        or(eq(batchItems.status, 'signed'), not(isSuspendedBy(store.token))),
       ),
     )
     .orderBy(...oldestFirst)
     .limit(MAX_ITEMS)
   // Opening the queue starts pg-boss, which a process without items does not need.
   if (overdue.length + signed.length + open.length > 0) await queue.open()
-  for (const item of overdue) await end(store, item, { status: 'failed', error: TOO_LATE })
+  for (const item of overdue) await endOverdue(store, item)
   for (const item of signed) await endSigned(store, item)
   if (open.length > 0) {
     await transact(db, async (tx) => {
@@ -66,6 +68,22 @@ export async function resumeItems(store: RelayStore): Promise<number> {
   return open.length
 }
 
+/**
+ * The condition for items that the ledger may show as paid: a channel has moved since they were queued, or was not compared
+ * with the ledger since they are overdue, as after a restore from a backup.
+ */
+const mayBePaid = ({ token }: RelayStore) => {
+  const overdueAt = sql`${batchItems.queuedAt} + make_interval(secs => ${ITEM_FAILS_AFTER_MS / 1000})`
+  const isCompared = sql`coalesce(channel.compared_at >= ${overdueAt}, false)`
+  return sql`(${isSuspendedBy(token)} OR EXISTS (SELECT 1 FROM ${relayChannels} AS channel
+    WHERE channel.token = ${token} AND NOT ${isCompared}))`
+}
+
+/** Ends an overdue item, unless a channel has moved in the meantime. */
+async function endOverdue(store: RelayStore, item: Item): Promise<void> {
+  await end(store, item, { status: 'failed', error: TOO_LATE }, not(mayBePaid(store)))
+}
+
 const TOO_LATE = 'no relay could pay it within a day'
 const giveUpBefore = ({ now }: RelayStore) => new Date(now().getTime() - ITEM_FAILS_AFTER_MS)
 
@@ -77,7 +95,7 @@ async function endSigned(store: RelayStore, item: Item): Promise<void> {
   if (transfer?.status === 'succeeded' && transfer.applied === innerHash) {
     await end(store, item, { status: 'paid', hash: transfer.hash ?? innerHash })
   } else if (transfer?.status === 'unknown') await end(store, item, { status: 'unknown' })
-  else if (item.queuedAt < giveUpBefore(store)) await end(store, item, { status: 'failed', error: TOO_LATE })
+  else if (item.queuedAt < giveUpBefore(store)) await endOverdue(store, item)
 }
 
 const holdsChannel = ({ status }: { status: ItemStatus }) => status === 'taken' || status === 'signed'

@@ -15,6 +15,8 @@ type ItemErrorCode =
   | 'balance-short'
   /** the RPC and the database disagree about the channel's balance */
   | 'balance-stale'
+  /** the channel's sequence number was not compared with the ledger's yet */
+  | 'not-adopted'
   /** a ledger may still accept a new call */
   | 'call-expired'
   /** the network or the contract rejected the call */

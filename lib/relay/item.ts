@@ -1,4 +1,4 @@
-import { and, asc, eq, inArray, notInArray, sql } from 'drizzle-orm'
+import { and, asc, eq, inArray, notInArray, type SQL, sql } from 'drizzle-orm'
 import { batchItems, batchJobs, type ItemStatus } from '#drizzle/schema/relay.ts'
 import { envelopes } from '#drizzle/schema/transfers.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
@@ -68,7 +68,7 @@ export async function storeSigned(
     if (!stored) throw new ItemError('item-gone', 'another worker has the item')
     if (await isSuspended(tx, relay.token, item))
       throw new ItemError('item-suspended', 'a moved channel may have paid it')
-    await claimSequence(tx, relay.token, { address: item.channel, sequenceNumber })
+    await claimSequence(tx, relay.token, { address: item.channel, sequenceNumber, mayBeFirst: false })
     return { ...stored, channel: item.channel }
   })
 }
@@ -152,17 +152,24 @@ export type Ending =
 /**
  * Ends an item, releases its channel and closes its job with the last item, in one SQL transaction. False if it has
  * moved on, or, for an ending other than `paid`, if its stored transfer may still pay it.
+ * @param condition must hold for the item's row, which is locked
  */
-export async function end(store: RelayStore, item: Item, ending: Ending): Promise<boolean> {
-  return await transact(await store.database(), (tx) => endWithin(tx, store, item, ending))
+export async function end(store: RelayStore, item: Item, ending: Ending, condition?: SQL): Promise<boolean> {
+  return await transact(await store.database(), (tx) => endWithin(tx, store, item, ending, condition))
 }
 
 /** `end` in the caller's SQL transaction, which must not hold locks of other items or of channels. */
-export async function endWithin(tx: Database, store: RelayStore, item: Item, ending: Ending): Promise<boolean> {
+export async function endWithin(
+  tx: Database,
+  store: RelayStore,
+  item: Item,
+  ending: Ending,
+  condition?: SQL,
+): Promise<boolean> {
   // Of two transactions that end the last two items, the second one closes the job.
   await tx.select({ id: batchJobs.id }).from(batchJobs).where(eq(batchJobs.id, item.job)).for('update')
   const isPaid = ending.status === 'paid'
-  if (!isPaid && !(await lockUnpaid(tx, item, ending.status))) return false
+  if (!isPaid && !(await lockUnpaid(tx, item, ending.status, condition))) return false
   const now = store.now()
   const error = 'error' in ending ? ending.error : ending.status === 'unknown' ? HISTORY_LOST : null
   const [ended] = await tx
@@ -192,11 +199,11 @@ const HISTORY_LOST = 'the ledger’s history no longer shows whether it was paid
  * Locks the item; true if nothing can pay it any more. `confirmItem` runs in the SQL transaction that records a
  * transfer: either that transaction is visible here, or it finds that the item has moved on and stops.
  */
-async function lockUnpaid(tx: Database, item: Item, to: ItemStatus): Promise<boolean> {
+async function lockUnpaid(tx: Database, item: Item, to: ItemStatus, condition?: SQL): Promise<boolean> {
   const [locked] = await tx
     .select({ innerHash: batchItems.innerHash, status: batchItems.status })
     .from(batchItems)
-    .where(mayMove(item, to))
+    .where(and(mayMove(item, to), condition))
     .for('update')
   if (!locked) return false
   if (locked.status !== 'signed' || locked.innerHash === null) return true

@@ -136,6 +136,7 @@ async function answerError(relay: Relay, item: HeldItem, error: ItemError): Prom
     case 'call-expired':
     case 'call-failed':
     case 'ledger-stalled':
+    case 'not-adopted':
     case 'relay-closing':
       log('info', 'item waits', { ...nameOf(item), failure: error.message })
       return 'wait'

@@ -31,6 +31,8 @@ export interface RelayStore {
   database(): Promise<Database>
   /** the messages of the items that are sealed to the relay's key */
   queue: ItemQueue
+  /** the confidential token, C… */
+  token: string
   now: () => Date
 }
 
@@ -38,8 +40,6 @@ export interface RelayStore {
 export interface Relay extends RelayStore {
   network: Network
   ledger: LedgerWatch
-  /** the confidential token, C… */
-  token: string
   /** @throws LedgerError `unavailable` until the ledger has responded once */
   deployment(): Promise<Deployment>
   /**

@@ -3,6 +3,7 @@ import { type ReleaseRefusal, relayChannels } from '#drizzle/schema/relay.ts'
 import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
+import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import { IS_SEEN, isChannel } from './channel-state.ts'
 import { releaseMoved } from './moved.ts'
 import type { Relay } from './relay.ts'
@@ -17,6 +18,7 @@ export const RELEASE_REFUSAL_EXPLANATIONS: Record<ReleaseRefusal, string> = {
     'ledger which payees were paid, or name an RPC with more history in STELLAR_RPC_URL. Then run npm run relay -- ' +
     'release with --unverified to adopt the ledger’s sequence number without recording transfers',
   'rpc-lags': 'the RPC’s events are behind its ledger: try again in a minute',
+  failed: 'the relay could not carry it out: its log names the cause in the lines with “release”',
 }
 
 /** These pass by themselves: relays retry the release. */
@@ -104,8 +106,9 @@ export async function carryOutReleases(relay: Relay): Promise<void> {
   for (const { address: channel, operator, note } of requests) {
     const request = { address: channel, isUnverified: false, operator: operator ?? '', note: note ?? '' }
     // One channel that cannot be read must not keep the others from their release.
-    const released = await releaseMoved(relay, request).catch((error: unknown) => {
+    const released = await releaseMoved(relay, request).catch((error: unknown): ReleaseRefusal => {
       log('error', 'release', { channel, failure: describeFailure(error) })
+      return error instanceof LedgerError ? 'rpc-lags' : 'failed'
     })
     if (typeof released === 'string') await recordRefusal(relay, channel, released)
   }

@@ -1,6 +1,5 @@
 import { StrKey } from '@stellar/stellar-sdk'
 import { and, eq, inArray, isNull, notExists, sql } from 'drizzle-orm'
-import type { PgColumn } from 'drizzle-orm/pg-core'
 import { payouts } from '#drizzle/schema/directory.ts'
 import { batchJobs, relayChannels } from '#drizzle/schema/relay.ts'
 import { envelopes, transfers } from '#drizzle/schema/transfers.ts'
@@ -33,43 +32,32 @@ export function sequenceNumberOf(signedXdr: string, passphrase: string): bigint 
  * Records the sequence number of a transaction that the channel signs, before the transaction is submitted. The number
  * before it is the ledger's: if that is higher than the recorded one, transactions were applied that this database
  * does not have, as after a restore from a backup.
- * @param call.isOwnCall whether it is a registration or a merge, which no transfer records
- * @throws ItemError `channel-unfit`, with the problem `moved`: the transaction must not be submitted
+ * @param given.mayBeFirst whether the channel may sign before its number was adopted, as it does to register
+ * @throws ItemError `channel-unfit`, with the problem `moved`, and `not-adopted`: the transaction must not be submitted
  */
 export async function claimSequence(
   db: Database,
   token: string,
-  { address, sequenceNumber, isOwnCall = false }: { address: string; sequenceNumber: bigint; isOwnCall?: boolean },
+  { address, sequenceNumber, mayBeFirst }: { address: string; sequenceNumber: bigint; mayBeFirst: boolean },
 ): Promise<void> {
-  const { sequenceNumber: recorded, ownCallSequence } = relayChannels
-  const highest = (column: PgColumn) => sql`greatest(${column}, ${sequenceNumber})`
+  const { sequenceNumber: recorded } = relayChannels
   const claimed = await db
     .update(relayChannels)
-    .set({ sequenceNumber: highest(recorded), ...(isOwnCall && { ownCallSequence: highest(ownCallSequence) }) })
+    .set({ sequenceNumber: sql`greatest(${recorded}, ${sequenceNumber})` })
     .where(
       and(
         isChannel(token, address),
         sql`${relayChannels.problem} IS DISTINCT FROM 'moved'`,
-        sql`coalesce(${recorded} >= ${sequenceNumber - 1n}, true)`,
+        sql`coalesce(${recorded} >= ${sequenceNumber - 1n}, ${mayBeFirst})`,
       ),
     )
     .returning({ address: relayChannels.address })
   if (claimed.length > 0) return
+  const [channel] = await db.select({ recorded }).from(relayChannels).where(isChannel(token, address))
+  if (channel?.recorded === null) throw new ItemError('not-adopted', 'the channel was not compared with the ledger yet')
   throw new ItemError('channel-unfit', `channel ${address} has moved: see npm run relay -- --help`, {
     problem: 'moved',
   })
-}
-
-/** Releases the sequence number of an expired call that the channel made for itself, so that a payment can use it. */
-export async function releaseSequence(
-  db: Database,
-  token: string,
-  { address, sequenceNumber }: { address: string; sequenceNumber: bigint },
-): Promise<void> {
-  await db
-    .update(relayChannels)
-    .set({ ownCallSequence: sequenceNumber - 1n })
-    .where(and(isChannel(token, address), eq(relayChannels.ownCallSequence, sequenceNumber)))
 }
 
 /**
@@ -97,7 +85,7 @@ const MAY_HAVE_USED = ['succeeded', 'failed', 'unknown'] as const
  */
 async function recordUnknownUse(store: ChannelStore, address: string, sequenceNumber: bigint): Promise<void> {
   const db = await store.database()
-  const { problem, sequenceNumber: recorded, ownCallSequence } = relayChannels
+  const { problem, sequenceNumber: recorded, adoptedSequence } = relayChannels
   const isUse = and(
     eq(transfers.account, address),
     eq(transfers.sequenceNumber, sequenceNumber),
@@ -111,7 +99,7 @@ async function recordUnknownUse(store: ChannelStore, address: string, sequenceNu
         isChannel(store.token, address),
         eq(recorded, sequenceNumber),
         sql`${problem} IS DISTINCT FROM 'moved'`,
-        sql`coalesce(${ownCallSequence} < ${sequenceNumber}, true)`,
+        sql`coalesce(${adoptedSequence} < ${sequenceNumber}, true)`,
         notExists(db.select().from(transfers).where(isUse)),
       ),
     )
@@ -122,32 +110,42 @@ async function recordUnknownUse(store: ChannelStore, address: string, sequenceNu
  * the channel has moved: it may be newer than the backup from which this database was restored.
  * @throws LedgerError
  */
-async function adoptSequence(relay: Relay, { address, problem }: ChannelRecord, sequenceNumber: bigint): Promise<void> {
+async function adoptSequence(
+  relay: Relay,
+  { address, problem }: ChannelRecord,
+  { sequenceNumber, ledger }: { sequenceNumber: bigint; ledger: number },
+): Promise<void> {
   if (problem === 'moved') return
-  const isKnown = await arePaymentsKnown(relay, address)
+  const isUnused = (sequenceNumber & COUNT_OF_TRANSACTIONS) <= 1n
+  const isKnown = isUnused || (await arePaymentsKnown(relay, address, ledger))
   if (!isKnown) log('error', 'channel moved', { channel: address })
   await (await relay.database())
     .update(relayChannels)
     .set(
       isKnown
-        ? { sequenceNumber, ownCallSequence: sequenceNumber }
+        ? { sequenceNumber, adoptedSequence: sequenceNumber }
         : { problem: 'moved', movedAt: sql`clock_timestamp()`, movedSequence: sequenceNumber },
     )
     .where(and(isChannel(relay.token, address), isNull(relayChannels.sequenceNumber)))
 }
 
-/** Whether the database records each payment of a channel, or has nothing that could have been paid. */
-async function arePaymentsKnown(relay: Relay, address: string): Promise<boolean> {
+/** An account's first sequence number has its ledger in the upper half: the lower half counts its transactions. */
+const COUNT_OF_TRANSACTIONS = 0xffff_ffffn
+
+/**
+ * Whether the database records each payment of a channel, or has nothing that could have been paid.
+ * @param ledger the ledger of the account's reading, up to which the events must reach
+ */
+async function arePaymentsKnown(relay: Relay, address: string, ledger: number): Promise<boolean> {
   const db = await relay.database()
   const [payout] = await db.select({ id: payouts.id }).from(payouts).limit(1)
   const [job] = await db.select({ id: batchJobs.id }).from(batchJobs).limit(1)
   if (!payout && !job) return true
-  const events = await readTokenEvents(relay, address, undefined)
+  const { transfers: payments, latestLedger, isWhole } = await readTokenEvents(relay, address, undefined)
+  if (latestLedger < ledger) throw new LedgerError('unavailable', 'the RPC’s events are behind its ledger')
   // A channel that is not registered yet has no events.
-  if (events === 'history-too-short') {
-    return !(await readConfidentialAccount(relay.network.server, relay.token, address))
-  }
-  for (const { hash } of events.transfers) if (!(await findTransferOfHash(db, hash))) return false
+  if (!isWhole) return !(await readConfidentialAccount(relay.network.server, relay.token, address))
+  for (const { hash } of payments) if (!(await findTransferOfHash(db, hash))) return false
   return true
 }
 
@@ -174,16 +172,21 @@ export async function compareSequences(relay: Relay, since?: number): Promise<vo
     (responses) => responses.every(({ latestLedger }) => latestLedger >= ledger),
   )
   if (!isRecent) throw new LedgerError('unavailable', 'the RPC lags behind the start of the relay')
-  const onLedger = new Map(addresses.map((address, index) => [address, readings[index]?.account?.seqNum]))
+  const onLedger = new Map(addresses.map((address, index) => [address, readings[index]]))
+  const compared: string[] = []
   // Read after the ledger: a sequence number is recorded before it is used.
   for (const channel of await findChannels(db, token)) {
     const { address, sequenceNumber: recorded } = channel
-    const sequenceNumber = onLedger.get(address)
-    if (sequenceNumber === undefined) continue
-    if (recorded === null) await adoptSequence(relay, channel, sequenceNumber)
+    const reading = onLedger.get(address)
+    const sequenceNumber = reading?.account?.seqNum
+    if (!reading || sequenceNumber === undefined) continue
+    if (recorded === null) await adoptSequence(relay, channel, { sequenceNumber, ledger: reading.latestLedger })
     else if (recorded < sequenceNumber) await recordMove(relay, address, sequenceNumber)
     else if (recorded === sequenceNumber) await recordUnknownUse(relay, address, sequenceNumber)
+    compared.push(address)
   }
+  const areCompared = and(eq(relayChannels.token, token), inArray(relayChannels.address, compared))
+  await db.update(relayChannels).set({ comparedAt: sql`clock_timestamp()` }).where(areCompared)
 }
 
 /**
@@ -211,12 +214,12 @@ export async function suspectMove(relay: Relay, item: Item): Promise<void> {
 }
 
 /**
- * Whether a merge of the channel has used the number, or a recorded transfer other than the item's. The item's transfer was
- * then signed with the number that a lagging node showed.
+ * Whether a recorded transfer other than the item's has used the number, or it was used before the channel was adopted. The
+ * item's transfer was then signed with the number that a lagging node showed.
  */
 async function isKnownUse(relay: Relay, { channel, innerHash }: HeldItem, number: bigint): Promise<boolean> {
-  const { ownCallSequence = null } = (await findChannel(relay, channel)) ?? {}
-  if (ownCallSequence !== null && number <= ownCallSequence) return true
+  const { adoptedSequence = null } = (await findChannel(relay, channel)) ?? {}
+  if (adoptedSequence !== null && number <= adoptedSequence) return true
   const db = await relay.database()
   const isItems = and(eq(envelopes.transfer, transfers.id), eq(envelopes.innerHash, innerHash ?? ''))
   const isOther = and(

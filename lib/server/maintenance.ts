@@ -22,7 +22,8 @@ const CHORES = {
   transfers: async ({ tracker, database }) => await adoptTransfers(await database(), tracker),
   envelopes: async ({ database, now }) => await eraseOldEnvelopes(await database(), now()),
   contractors: sweepContractors,
-  items: async ({ database, batch, now }) => (batch ? await resumeItems({ database, queue: batch.queue, now }) : 0),
+  items: async ({ database, batch, settings: { token }, now }) =>
+    batch && token ? await resumeItems({ database, queue: batch.queue, token, now }) : 0,
   challenges: async ({ database, now }) => await purgeUsedChallenges(await database(), now()),
   refusals: async ({ database, now }) => await purgeRefusals(await database(), now()),
   rollups: async ({ database, now }) => await rollUp(await database(), now()),

@@ -13,9 +13,16 @@ export type Sent = { latestLedger?: number; latestLedgerCloseTime?: number } & (
   | { kind: 'error'; resultCode: string }
 )
 
+/** A ledger's number. The columns that keep one are 32 bits wide. */
+const LEDGER = z
+  .number()
+  .int()
+  .min(0)
+  .max(2 ** 31 - 1)
+
 const ANSWER = z.object({
   status: z.enum(['PENDING', 'DUPLICATE', 'TRY_AGAIN_LATER', 'ERROR']),
-  latestLedger: z.number().int(),
+  latestLedger: LEDGER,
   latestLedgerCloseTime: z.coerce.number().int().optional(),
   errorResultXdr: z.string().optional(),
 })
@@ -47,7 +54,7 @@ export async function send(network: Network, envelope: string): Promise<Sent> {
 
 const seconds = z.union([z.number().int(), z.string().regex(/^\d+$/)]).transform(Number)
 
-const RANGE = { latestLedger: z.number().int(), latestLedgerCloseTime: seconds, oldestLedger: z.number().int() }
+const RANGE = { latestLedger: LEDGER, latestLedgerCloseTime: seconds, oldestLedger: LEDGER }
 
 /** The response to a lookup by hash: the range of the node's history, and the transaction if it was found. */
 const LOOKUP = z.discriminatedUnion('status', [
@@ -55,7 +62,7 @@ const LOOKUP = z.discriminatedUnion('status', [
   z.object({
     status: z.enum(['SUCCESS', 'FAILED']),
     ...RANGE,
-    ledger: z.number().int(),
+    ledger: LEDGER,
     createdAt: seconds,
     envelopeXdr: z.string(),
     resultXdr: z.string(),

@@ -102,10 +102,11 @@ async function linkDelegated(tx: Database, written: Transfer, limits: PayoutLimi
   if (linked) return linked
   const { id: transfer, hash } = written
   const { payoutId: payout } = limits
-  if (payout === undefined || hash === null) return written
-  if (!(await notePaidAlthoughCanceled({ db: tx, now }, { id: payout, transfer, txHash: hash }))) return written
-  await tx.update(transfers).set({ payout }).where(eq(transfers.id, transfer))
-  return { ...written, payout }
+  // The row keeps no payout: another transfer of it may have ended as unknown, before it was canceled.
+  if (payout !== undefined && hash !== null) {
+    await notePaidAlthoughCanceled({ db: tx, now }, { id: payout, transfer, txHash: hash })
+  }
+  return written
 }
 
 const closeOf = ({ closedAt }: LedgerRecord) => endOfSecond(new Date(closedAt * 1000))

@@ -1,7 +1,7 @@
 import { and, eq, getTableColumns, inArray, sql } from 'drizzle-orm'
 import { FREQUENT_ACTOR } from '#drizzle/schema/audit.ts'
 import { contractors, payouts } from '#drizzle/schema/directory.ts'
-import { type GrantStatus, grants, type Transfer, type TransferStatus, transfers } from '#drizzle/schema/transfers.ts'
+import { type Transfer, transfers } from '#drizzle/schema/transfers.ts'
 import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
 import { statusesBefore } from '#lib/db/moves.ts'
@@ -43,7 +43,7 @@ export function settle(
     if (!(await settlePayout(tx, transfer, now))) await auditSettled(tx, transfer, now)
 
     // The quota, the daily budget and the float. If the end is unknown, the ledger may have charged the whole bid.
-    const { kind, account, quotaAccount, quotaDay: day, sponsor, bid, contractError } = transfer
+    const { kind, account, quotaAccount, quotaDay: day, sponsor, bid } = transfer
     if (sponsor !== null) {
       const charged = status === 'unknown' ? bid : (transfer.feeCharged ?? 0n)
       // A relay's item that expired without ever being submitted doesn't count against its user's transfers.
@@ -52,14 +52,6 @@ export function settle(
       const isUnsent = status === 'expired' && competing.every(({ firstSentAt }) => firstSentAt === null)
       const count = isCounted && isUnsent ? 1 : 0
       await release(tx, { kind, account: quotaAccount ?? account, day, sponsor, bid, count }, charged)
-    }
-
-    // The faucet's grant that a deposit pays.
-    if (sponsor === null) {
-      await tx
-        .update(grants)
-        .set({ status: GRANT_ENDS[status], contractError, settledAt: sql`clock_timestamp()` })
-        .where(and(eq(grants.transfer, id), eq(grants.status, 'claimed')))
     }
     return transfer
   })
@@ -150,13 +142,6 @@ export function columnsOf({
   const { hash, applied, ledger, closedAt, resultCode, contractError } = record
   return { hash, applied, ledger, appliedAt: new Date(closedAt * 1000), resultCode, contractError, feeCharged }
 }
-
-const GRANT_ENDS = {
-  succeeded: 'granted',
-  failed: 'returned',
-  expired: 'returned',
-  unknown: 'unknown',
-} as const satisfies Record<Exclude<TransferStatus, 'open'>, GrantStatus>
 
 /** The state of a payout after its transfer. `pending`: only the employer can end a payout whose transfer is unknown. */
 type PayoutOutcome = { status: 'paid'; txHash: string } | { status: 'failed' | 'pending'; error: string }

@@ -180,7 +180,11 @@ export async function checkArchived({ server }: Network, declared: Entries, need
   if (!needed.archived.every((key) => declared.archived.includes(key))) throw sponsorRefused('too-few-resources')
   const touched = new Set(keysOf(needed).map((key) => key.toXdr('base64')))
   if (!declared.archived.every((key) => touched.has(key))) throw sponsorRefused('excess-footprint')
-  const spare = keysOf(declared).filter((key) => !touched.has(key.toXdr('base64')))
+  const untouched = keysOf(declared).filter((key) => !touched.has(key.toXdr('base64')))
+  const spare = untouched.filter(({ type }) => type === 'contractData' || type === 'contractCode')
+  // The RPC rejects a call with any other key, and with it the readings that share the call.
+  const isForeign = untouched.some((key) => !spare.includes(key) && key.type !== 'account' && key.type !== 'trustline')
+  if (isForeign) throw sponsorRefused('excess-footprint')
   if (spare.length === 0) return
   const { entries, latestLedger } = await readEntries(server, spare)
   if (entries.some((entry) => entry && isArchived(entry, latestLedger))) throw sponsorRefused('excess-footprint')

@@ -181,6 +181,20 @@ test('suspended items of one employer do not block those of another', async () =
   expect((await take(later, 'A')).channel).toBe('A')
 })
 
+test('no item fails before the channels were compared with the ledger, as after a restore', async () => {
+  await makeChannels('A', 'B')
+  const item = await makeItem()
+  const dayLater = { ...relayWith('A'), now: () => new Date(NOW.getTime() + 25 * 60 * 60_000) }
+  for (const comparedAt of [null, new Date(NOW.getTime() + 23 * 60 * 60_000)]) {
+    await db.update(relayChannels).set({ comparedAt }).where(eq(relayChannels.address, 'B'))
+    await resumeItems(dayLater)
+    expect(await statusOf(item)).toBe('queued')
+  }
+  await db.update(relayChannels).set({ comparedAt: dayLater.now() })
+  await resumeItems(dayLater)
+  expect(await statusOf(item)).toBe('failed')
+})
+
 test('an item that a moved channel may have paid does not fail, however long it waits', async () => {
   await makeChannels('A', 'B')
   const [suspended, late] = [await makeItem(), await makeItem()]

@@ -32,7 +32,6 @@ const GROWING = new Set([
   'batch_items',
   'quotas',
   'used_challenges',
-  'grants',
   'archive_events',
   'archive_event_accounts',
   'archive_payloads',

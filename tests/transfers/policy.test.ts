@@ -52,6 +52,7 @@ test('reads all fields of a valid transfer', () => {
     sequenceNumber: 4_294_967_297n,
     fee: 90_560n,
     resourceFee: 90_460n,
+    archived: [],
   })
   expect([resources.instructions, resources.diskReadBytes, resources.writeBytes]).toEqual([40_000_000, 1_200, 2_400])
 })

@@ -57,5 +57,5 @@ export async function chargeQuota(db: Database, account: string, count: number):
 
 /** Leaves no transfer and no quota behind. */
 export async function clear(db: Database): Promise<void> {
-  await db.execute(sql`TRUNCATE transfers, envelopes, grants, quotas, sponsor_floats`)
+  await db.execute(sql`TRUNCATE transfers, envelopes, quotas, sponsor_floats`)
 }

@@ -41,23 +41,23 @@ const PAID_ALTHOUGH_CANCELED = 'paid although canceled: the ledger shows the pay
 
 /**
  * Notes on a canceled payout that a transfer has paid it: it stays canceled, and shows the hash. Call it in the SQL transaction
- * that records the payment. False if the payout is not canceled, or a transfer that paid it is known already.
+ * that records the payment. Does nothing if the payout is not canceled, or a transfer that paid it is known already.
  */
 export async function notePaidAlthoughCanceled(
   { db: tx, now }: { db: Database; now: Date },
   { id, transfer, txHash }: { id: string; transfer: string; txHash: string },
-): Promise<boolean> {
+): Promise<void> {
+  await lockBatches(tx, hasPayout(tx, eq(payouts.id, id)))
   const isCanceled = and(eq(payouts.id, id), eq(payouts.status, 'canceled'), isNull(payouts.txHash))
   const [noted] = await tx
     .update(payouts)
     .set({ txHash, transfer, error: PAID_ALTHOUGH_CANCELED })
     .where(isCanceled)
     .returning({ organisation: payouts.organisation })
-  if (!noted) return false
+  if (!noted) return
   const actor: Actor = { kind: 'service', sub: 'sponsor' }
   const entry = { organisation: noted.organisation, actor, subject: id, detail: { transfer } }
   await recordAudit(tx, now, { ...entry, action: 'payout.found-paid' })
-  return true
 }
 
 const payoutNotFound = () => new Refusal('payout-not-found')
