@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { existsSync, watch } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, readdirSync, statSync, watch } from 'node:fs'
+import { join, relative } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { DEVELOPMENT_DIRECTORY } from '#lib/config/data-directory.ts'
 import { environment, isSet } from '#lib/config/environment.ts'
@@ -55,8 +55,8 @@ const WATCHED = ['lib', 'drizzle', 'app', '.']
 function watchSources(onEdit: (file: string) => void, isDown: () => boolean): void {
   let quiet: NodeJS.Timeout | undefined
   for (const folder of WATCHED) {
-    watch(folder, { recursive: folder !== '.' }, (_, name) => {
-      if (!name || !/\.(tsx?|json|sql|css)$/.test(name)) return
+    watchFolder(folder, { isDeep: folder !== '.' }, (name) => {
+      if (!/\.(tsx?|json|sql|css)$/.test(name)) return
       // Next writes other files there itself.
       if (folder === '.' && !BOOT.test(name)) return
       const isLoaded = folder === 'lib' ? !RELOADED.test(name) : folder !== 'app'
@@ -64,6 +64,32 @@ function watchSources(onEdit: (file: string) => void, isDown: () => boolean): vo
       clearTimeout(quiet)
       quiet = setTimeout(() => onEdit(join(folder, name)), QUIET_MS)
     })
+  }
+}
+
+/**
+ * Calls `onChange` with the path of each file that changes in a folder, relative to it. On Linux, Node's own recursive watch
+ * loses a file that an editor, or git, replaces by another of its name.
+ */
+function watchFolder(root: string, { isDeep }: { isDeep: boolean }, onChange: (name: string) => void): void {
+  const watched = new Set<string>()
+  const add = (folder: string) => {
+    if (watched.has(folder)) return
+    watched.add(folder)
+    const watcher = watch(join(root, folder), (_, name) => {
+      if (!name) return
+      const path = join(folder, name)
+      if (isDeep && statSync(join(root, path), { throwIfNoEntry: false })?.isDirectory()) add(path)
+      onChange(path)
+    })
+    // The folder is gone. One of its name would be new.
+    watcher.on('error', () => watcher.close())
+    watcher.on('close', () => watched.delete(folder))
+  }
+  add('.')
+  if (!isDeep) return
+  for (const entry of readdirSync(root, { recursive: true, withFileTypes: true })) {
+    if (entry.isDirectory()) add(relative(root, join(entry.parentPath, entry.name)))
   }
 }
 

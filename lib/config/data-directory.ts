@@ -22,7 +22,7 @@ export class DirectoryInUse extends Error {
 
 export const OTHER_VERSION =
   'this database belongs to another version of the service; until the first release there is no migration: ' +
-  'remove DATA_DIR, or name an empty database'
+  'remove the folder of its data (DATA_DIR, by default .data, and .data/dev for npm run dev), or name an empty database'
 
 /** Another version of the service created this folder under DATA_DIR. */
 export class OtherVersion extends Error {
