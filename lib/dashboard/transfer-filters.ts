@@ -15,7 +15,7 @@ import {
   isRecordId,
 } from './filters.ts'
 import type { Part } from './list.ts'
-import { notOfFaucet, TRANSFER_VIEWS, type TransferView, transferRows } from './transfer-rows.ts'
+import { ofUsers, TRANSFER_VIEWS, type TransferView, transferRows } from './transfer-rows.ts'
 
 export const TRANSFER_FILTERS = {
   view: isOneOf(Object.keys(TRANSFER_VIEWS)),
@@ -85,7 +85,7 @@ function conditionOf(db: Database, filters: ResolvedFilters): SQL | undefined {
   const { view, organisation, contractor, ofBatch, account, reason, faucet, ...days } = filters
   return and(
     view === '' ? undefined : inArray(transferRows.status, [...TRANSFER_VIEWS[view as TransferView]]),
-    account === '' ? notOfFaucet(faucet) : undefined,
+    account === '' ? ofUsers(faucet) : undefined,
     having(transferRows.organisation, organisation),
     contractor === '' ? undefined : paying(db, contractor),
     ofBatch,

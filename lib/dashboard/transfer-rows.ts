@@ -1,7 +1,8 @@
-import { eq, ne, type SQL, sql } from 'drizzle-orm'
+import { and, eq, ne, not, type SQL, sql } from 'drizzle-orm'
 import type { AnyPgColumn } from 'drizzle-orm/pg-core'
 import { payouts } from '#drizzle/schema/directory.ts'
 import { envelopes, type TransferStatus, transfers } from '#drizzle/schema/transfers.ts'
+import { isOwnCall } from '#lib/transfers/rollups.ts'
 
 export const transferRows = transfers
 
@@ -30,9 +31,9 @@ export const firstOuterHash = ofFirstEnvelope(sql`coalesce(${envelopes.outerHash
 /** The code with which the network last refused the first envelope. */
 export const refusalCode = ofFirstEnvelope<string | null>(envelopes.resultCode)
 
-/** The condition that excludes the faucet's deposits, which no user requested. */
-export const notOfFaucet = (faucet: string | undefined): SQL | undefined =>
-  faucet === undefined ? undefined : ne(transferRows.account, faucet)
+/** The condition that excludes the faucet's deposits and the channels' own calls, which no user requested. */
+export const ofUsers = (faucet: string | undefined): SQL | undefined =>
+  and(not(isOwnCall), faucet === undefined ? undefined : ne(transferRows.account, faucet))
 
 /** The columns that explain a transfer's status. */
 export const outcomeOf = {

@@ -1,4 +1,4 @@
-import { and, eq, gt, lt, lte, ne, type SQL, sql } from 'drizzle-orm'
+import { and, eq, gt, inArray, isNull, lt, lte, ne, not, type SQL, sql } from 'drizzle-orm'
 import { auditLog } from '#drizzle/schema/audit.ts'
 import { refusalCounts, rollups, settlementCounts } from '#drizzle/schema/rollups.ts'
 import { transfers } from '#drizzle/schema/transfers.ts'
@@ -31,8 +31,11 @@ export const SUMS = {
   fees: sql`sum(coalesce(${transfers.feeCharged}, 0))`.mapWith(BigInt),
 }
 
-/** The condition for the settled transfers that are counted. */
-export const isCounted = ne(transfers.kind, 'deposit')
+/** The condition for the calls that a channel of the relay makes for itself. */
+export const isOwnCall = and(inArray(transfers.kind, ['register', 'merge']), isNull(transfers.sponsor)) as SQL
+
+/** The condition for the settled transfers that are counted: those of users. */
+export const isCounted = and(ne(transfers.kind, 'deposit'), not(isOwnCall)) as SQL
 
 type Rollup = (typeof rollups.$inferSelect)['name']
 

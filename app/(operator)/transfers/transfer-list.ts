@@ -23,7 +23,7 @@ export const KIND_WORDS: Record<TransferLine['kind'], string> = {
   deposit: 'Deposit of the faucet',
 }
 
-/** Transfers without the faucet's deposits, unless its account is the filter. */
+/** Transfers without the faucet's deposits and the channels' own calls, unless an account is the filter. */
 export const withoutFaucet = (
   filters: Filters<typeof TRANSFER_FILTERS>,
   { settings }: Pick<Service, 'settings'>,
