@@ -60,7 +60,7 @@ export async function recordPayment(
  * an escrow it is an item that pays the same payout, in any run of any wallet. A worker that has it unsigned loses it.
  */
 async function findPaidItem(relay: Relay, channel: Channel, payment: TokenEvent): Promise<Item | undefined> {
-  const { from, to, fields } = payment
+  const { from, to } = payment
   const db = await relay.database()
   const { payout, recipient, status } = batchItems
   const isOfRun = and(isNotNull(payout), eq(recipient, to))
@@ -68,14 +68,15 @@ async function findPaidItem(relay: Relay, channel: Channel, payment: TokenEvent)
     .select()
     .from(batchItems)
     .where(and(from === channel.address ? isNull(payout) : isOfRun, inArray(status, OPEN_ITEM)))
-  const item = candidates.find((each) => isMarked(channel, fields, purposeOf(each)))
+  const item = candidates.find((each) => isMarked(channel, payment, purposeOf(each)))
   if (item?.status !== 'taken') return item
   await requeue(relay, item, { because: 'handed-over' })
   return await findItem(db, item)
 }
 
 /** The payout that a payment from an escrow was made for. */
-async function findPaidPayout(relay: Relay, channel: Channel, { from, to, fields }: TokenEvent) {
+async function findPaidPayout(relay: Relay, channel: Channel, payment: TokenEvent) {
+  const { from, to } = payment
   const db = await relay.database()
   const organisation = await organisationOfWallet(db, from)
   if (from === channel.address || organisation === null) return undefined
@@ -83,5 +84,5 @@ async function findPaidPayout(relay: Relay, channel: Channel, { from, to, fields
     .select({ id: payouts.id, status: payouts.status })
     .from(payouts)
     .where(and(eq(payouts.organisation, organisation), eq(payouts.address, to)))
-  return candidates.find(({ id }) => isMarked(channel, fields, id))
+  return candidates.find(({ id }) => isMarked(channel, payment, id))
 }

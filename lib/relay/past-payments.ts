@@ -30,7 +30,9 @@ export async function requireUnpaidOnLedger(relay: Relay, item: Item): Promise<v
     const channel = relay.channels.find(({ address }) => address === payment.channel)
     // The mark names the payout: an earlier run may have paid it from the escrow of another wallet.
     const isOfKind = (item.payout === null) === (payment.from === payment.channel)
-    if (channel && isOfKind && isMarked(channel, payment.fields, purpose)) await settle(relay, channel, payment, item)
+    const isForPayee = item.payout === null || payment.to === item.recipient
+    if (channel && isOfKind && isForPayee && isMarked(channel, payment, purpose))
+      await settle(relay, channel, payment, item)
   }
 }
 

@@ -96,7 +96,10 @@ async function signRunItem(
     const spending = isProved
       ? proof.spending
       : await relay.showProgress(await relay.database(), item, () =>
-          proveDelegatedTransfer(markSalts(deployment, channel, item), channel, allowance, { ...escrow, ...terms }),
+          proveDelegatedTransfer(markSalts(deployment, channel, item, allowance), channel, allowance, {
+            ...escrow,
+            ...terms,
+          }),
         )
     const built = await signEnforced(deployment, channel, spending, { seconds: relay.times.validity, source })
     const { hash: innerHash, signedXdr, simulation } = built
@@ -129,7 +132,7 @@ async function proveRunItemAhead(
   const allowance = follows ? start.allowance : (await openEscrow(relay, channel, run)).allowance
   if (terms.amount > allowance.opening.value) return undefined
   const keys = await readPaymentKeys(relay, run)
-  const deployment = markSalts(await relay.deployment(), channel, item)
+  const deployment = markSalts(await relay.deployment(), channel, item, allowance)
   const spending = await relay.showProgress(await relay.database(), item, () =>
     proveDelegatedTransfer(deployment, channel, allowance, { ...keys, ...terms }),
   )

@@ -6,39 +6,56 @@ import { isMarked, markSalts } from '#lib/relay/payment-mark.ts'
 import type { Deployment } from '#lib/wallet/deployment.ts'
 import { encodeField, FIELD } from '#lib/wallet/grumpkin.ts'
 import { drawSalt, openHolder } from '#lib/wallet/keys.ts'
+import { isMarkedFor } from '#lib/wallet/payment-mark.ts'
+import type { Allowance } from '#lib/wallet/spending.ts'
 
 const TOKEN = 'CAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAD2KM'
 const channel = openHolder(Keypair.random(), TOKEN)
 const other = openHolder(Keypair.random(), TOKEN)
 
 const itemOf = (given: Partial<Item>) => ({ job: randomUUID(), position: 0, payout: null, ...given }) as Item
-const draw = (item: Item, by = channel) => {
-  const { random } = markSalts({} as Deployment, by, item)
+const delegation = { delegationKey: 4_711n } as Allowance
+const draw = (item: Item, by = channel, allowance?: Allowance) => {
+  const { random } = markSalts({} as Deployment, by, item, allowance)
   if (!random) throw new Error('no random source')
   return drawSalt(random)
 }
-/** The event of a transfer, and of a spender's. */
-const fieldsOf = (salt: bigint, name = 'sigma') => ({ [name]: encodeField(salt) })
+/** The event of a payment of the channel, from its own balance or from an escrow. */
+const eventOf = (salt: bigint, from = channel.address) => {
+  const name = from === channel.address ? 'sigma' : 'sigma_a_new'
+  return { channel: channel.address, from, fields: { [name]: encodeField(salt) } }
+}
 
-test('marks a payment with its payout, which only the channel can read', () => {
+test('marks a payment from an escrow with its payout, which the channel and the owner can read', () => {
   const [payout, another] = [randomUUID(), randomUUID()]
   for (let round = 0; round < 50; round += 1) {
-    const fields = fieldsOf(draw(itemOf({ payout, position: round })), 'sigma_a_new')
-    expect(isMarked(channel, fields, payout)).toBe(true)
-    expect(isMarked(channel, fields, another)).toBe(false)
-    expect(isMarked(other, fields, payout)).toBe(false)
+    const salt = draw(itemOf({ payout, position: round }), channel, delegation)
+    const event = eventOf(salt, other.address)
+    expect(isMarked(channel, event, payout)).toBe(true)
+    expect(isMarked(channel, event, another)).toBe(false)
+    expect(isMarked(other, event, payout)).toBe(false)
+    const owners = (key: bigint, purpose: string) => isMarkedFor({ delegation: key }, encodeField(salt), purpose, true)
+    expect([owners(4_711n, payout), owners(4_711n, another), owners(4_712n, payout)]).toEqual([true, false, false])
   }
 })
 
-test('marks a payment of a job with its position', () => {
+test('reads the marks from before the owner had a half of them', () => {
+  const payout = randomUUID()
+  expect(isMarked(channel, eventOf(draw(itemOf({ payout })), other.address), payout)).toBe(true)
+})
+
+test('marks a payment of a job with its position, by the whole code', () => {
   const item = itemOf({ position: 1 })
-  const fields = fieldsOf(draw(item))
-  expect([1, 11].map((position) => isMarked(channel, fields, `${item.job}/${position}`))).toEqual([true, false])
+  const salt = draw(item)
+  expect([1, 11].map((position) => isMarked(channel, eventOf(salt), `${item.job}/${position}`))).toEqual([true, false])
+  const changed = encodeField(salt).with(31, (encodeField(salt)[31] ?? 0) ^ 1)
+  const event = { ...eventOf(salt), fields: { sigma: changed } }
+  expect(isMarked(channel, event, `${item.job}/1`)).toBe(false)
 })
 
 test('draws a new salt for each proof of the same payment, anywhere in the field', () => {
   const item = itemOf({ payout: randomUUID() })
-  const salts = Array.from({ length: 2_000 }, () => draw(item))
+  const salts = Array.from({ length: 2_000 }, () => draw(item, channel, delegation))
   expect(new Set(salts).size).toBe(salts.length)
   for (const salt of salts) expect(salt > 0n && salt < FIELD).toBe(true)
   // Each bit but the highest is 1 in about half of them; the standard deviation is 22.
