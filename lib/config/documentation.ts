@@ -60,8 +60,7 @@ them are optional. An empty value counts as unset, except for \`SPONSOR_CONTRACT
 value stops startup with a message that names the variable. A missing key disables its feature, as shown by
 \`/api/health\` and the dashboard.
 
-\`npm start\`, \`npm run dev\`, \`npm run demo\`, \`npm run relay\`, \`npm run migrate\`, \`npm run audit\`, \`npm run seed\` and
-\`compose.yaml\` read \`.env\`;
+\`npm start\`, \`npm run dev\`, \`npm run demo\`, \`npm run relay\`, \`npm run migrate\`, \`npm run audit\`, \`npm run seed\` and \`compose.yaml\` read \`.env\`;
 \`.env.example\` is a template. \`npm run -s wallet\` does not read it.
 `
 
