@@ -158,7 +158,11 @@ export function openGranting(depositor: Depositor & { tracker: Tracker }): Grant
 
   async function step(db: Database, attempt: Attempt): Promise<GrantOutcome | 'again'> {
     const earlier = await findEarlierGrant(db, attempt)
-    if (earlier) return { kind: 'too-soon', earlier }
+    if (earlier) {
+      // The process that recorded it may be gone.
+      void tracker.track([earlier.transfer], { waitMs: 0, lookUp: 'untracked' })
+      return { kind: 'too-soon', earlier }
+    }
     const open = await findOpenTransfer(db, faucet)
     if (open) {
       await tracker.track([open.id], { waitMs: attempt.left() })

@@ -33,7 +33,8 @@ export async function openBalance(relay: Relay, channel: Channel, amount: bigint
   if (balance.spendable.value >= amount) return balance.spendable
   if (balance.spendable.value + balance.receiving.value < amount) return undefined
   const ledger = await relay.ledger.readLatest()
-  const signed = await buildMerge(await relay.deployment(), channel.signer, balance)
+  const seconds = relay.times.validity
+  const signed = await buildMerge(await relay.deployment(), channel.signer, balance, { seconds })
   await submitOwnCall(relay, channel.address, { kind: 'merge', signed, ledger })
   const merged = await readBalance(relay, channel)
   return merged.spendable.value >= amount ? merged.spendable : undefined

@@ -32,6 +32,7 @@ export async function submitOwnCall(context: Context, channel: string, call: Own
   const { tracker } = sponsor
   const recorded = await record(context, channel, call)
   const { id } = recorded.transfer
+  const [envelope] = recorded.envelopes
   let outcome = await tracker.submit(recorded, { innerHash: call.signed.hash, isNew: true, waitMs: WAIT_MS })
   let ledger = tracker.recency.latestLedger()
   let changedAt = performance.now()
@@ -39,9 +40,13 @@ export async function submitOwnCall(context: Context, channel: string, call: Own
     const latest = tracker.recency.latestLedger()
     if (latest !== ledger) changedAt = performance.now()
     ledger = latest
+    // It may still be applied: until it has expired, the channel signs nothing else.
+    if (outcome.kind === 'refused') {
+      throw new ItemError('call-failed', `the network refused the call: ${outcome.resultCode}`)
+    }
     if (signal.aborted) throw new ItemError('relay-closing', 'the relay is closing')
     if (performance.now() - changedAt > STALL_MS) throw new ItemError('ledger-stalled', 'the RPC shows no new ledger')
-    const [next = outcome] = await tracker.track([id], { waitMs: WAIT_MS })
+    const [next = outcome] = await tracker.track([id], { waitMs: WAIT_MS, envelope })
     outcome = next
   }
   requireSuccess(outcome.transfer)

@@ -53,17 +53,20 @@ test('records a call as a transfer without a sponsor, and resolves once it is ap
   expect(await transfersOf(payer)).toEqual([{ kind: 'merge', status: 'succeeded', sponsor: null }])
 })
 
-test.each([
-  ['a full queue', () => next('sendTransaction', 2, { answer: sendAnswer('TRY_AGAIN_LATER') })],
-  [
-    'a refusal that passes',
-    () => next('sendTransaction', 1, { answer: refusal(xdr.TransactionResultResult.txInsufficientBalance()) }),
-  ],
-])('sends the call again after %s', async (_, fault) => {
+test('sends the call again while the queue of the network is full', async () => {
   const { payer, call } = await signMerge()
-  service.ledger.proxy.rule(fault())
+  service.ledger.proxy.rule(next('sendTransaction', 2, { answer: sendAnswer('TRY_AGAIN_LATER') }))
   await submitOwnCall(contextOf(), payer.address, call)
   expect(await transfersOf(payer)).toMatchObject([{ status: 'succeeded' }])
+})
+
+test('reports a call that the network rejects as call-failed, and follows it all the same', async () => {
+  const { payer, call } = await signMerge()
+  const answer = refusal(xdr.TransactionResultResult.txInsufficientBalance())
+  service.ledger.proxy.rule(next('sendTransaction', 1, { answer }))
+  const message = 'the network refused the call: txInsufficientBalance'
+  await expect(submitOwnCall(contextOf(), payer.address, call)).rejects.toMatchObject({ code: 'call-failed', message })
+  await expect.poll(async () => (await transfersOf(payer)).map(({ status }) => status)).toEqual(['succeeded'])
 })
 
 test('reports a call that no ledger had room for as call-expired', async () => {
