@@ -82,7 +82,7 @@ function watchFolder(root: string, { isDeep }: { isDeep: boolean }, onChange: (n
       if (isDeep && statSync(join(root, path), { throwIfNoEntry: false })?.isDirectory()) add(path)
       onChange(path)
     })
-    // The folder is gone. One of its name would be new.
+    // The folder was removed. If it is created again, it is watched again.
     watcher.on('error', () => watcher.close())
     watcher.on('close', () => watched.delete(folder))
   }

@@ -49,7 +49,7 @@ export async function listPaidAlthoughCanceled(
     since: settledAt ?? undefined,
     what: `${contractor.name} was paid, although the payout is canceled`,
     why: 'the relay paid it before the database was restored, and found the payment on the ledger afterwards',
-    remedy: 'Ask the employer not to pay it again, or to ask for the money back.',
+    remedy: 'Tell the employer, so that the payout is not paid again.',
     request: `The ledger shows that ${contractor.name} was paid, although this payout is canceled. Please do not pay it again.`,
     actor: 'employer',
     organisation,

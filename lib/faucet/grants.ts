@@ -1,7 +1,7 @@
 import { and, desc, eq, gt, inArray, or, sql } from 'drizzle-orm'
 import { transfers } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { findTransfer, hashesOf } from '#lib/transfers/rows.ts'
+import { findTransfer } from '#lib/transfers/rows.ts'
 
 /** A deposit for which an account has to wait before it gets another one. */
 export interface EarlierGrant {
@@ -12,8 +12,8 @@ export interface EarlierGrant {
 }
 
 /**
- * The last deposit that an account got, or may still get, within `coolDown` seconds, by the database's clock. One that was
- * provably not applied does not count.
+ * The deposit for which an account has to wait: one that is open, or the latest of the last `coolDown` seconds, by the
+ * database's clock, that was applied or may have been.
  */
 export async function findEarlierGrant(
   db: Database,
@@ -43,6 +43,5 @@ export async function findEarlierGrant(
 /** The hash of the applied deposit, or of the deposit that may still be applied. */
 export async function findDepositHash(db: Database, transfer: string): Promise<string | undefined> {
   const deposit = await findTransfer(db, transfer)
-  const [envelope] = deposit?.envelopes ?? []
-  return deposit?.transfer.hash ?? (envelope && hashesOf(envelope)[0])
+  return deposit && (deposit.transfer.hash ?? deposit.envelopes[0]?.innerHash)
 }

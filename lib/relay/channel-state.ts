@@ -116,10 +116,9 @@ export async function recordProblem(
 /**
  * The condition for the items that a channel that has moved may have paid: those queued before the problem was found. Another
  * channel may have paid an item of a run too, in a later run of the batch.
- * @param token undefined for the channels of every token
  */
-export const isSuspendedBy = (token?: string) => sql`EXISTS (SELECT 1 FROM ${relayChannels} AS moved
-  WHERE moved.moved_at >= ${batchItems.queuedAt} AND ${token === undefined ? sql`true` : sql`moved.token = ${token}`})`
+export const isSuspendedBy = (token: string) => sql`EXISTS (SELECT 1 FROM ${relayChannels} AS moved
+  WHERE moved.token = ${token} AND moved.moved_at >= ${batchItems.queuedAt})`
 
 /** Whether a channel that has moved may have paid the item. */
 export async function isSuspended(db: Database, token: string, item: ItemId): Promise<boolean> {

@@ -179,7 +179,11 @@ export async function compareSequences(relay: Relay, since?: number): Promise<vo
     const { address, sequenceNumber: recorded } = channel
     const reading = onLedger.get(address)
     const sequenceNumber = reading?.account?.seqNum
-    if (!reading || sequenceNumber === undefined) continue
+    if (!reading || sequenceNumber === undefined) {
+      // One that never had an account has paid nothing. One that has lost its account may have paid before.
+      if (recorded === null) compared.push(address)
+      continue
+    }
     if (recorded === null) await adoptSequence(relay, channel, { sequenceNumber, ledger: reading.latestLedger })
     else if (recorded < sequenceNumber) await recordMove(relay, address, sequenceNumber)
     else if (recorded === sequenceNumber) await recordUnknownUse(relay, address, sequenceNumber)

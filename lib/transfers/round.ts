@@ -27,7 +27,7 @@ export interface Tracking extends TrackingContext {
   tracked: Map<string, number>
   /** waits for the next round, which always looks up their transfers */
   requests: Waiter[]
-  /** the transfers that are being looked up, and those that are being submitted again: each once at a time */
+  /** the transfers whose lookup is in progress, and those whose resubmission is: no second one begins */
   lookingUp: Set<string>
   resubmitting: Set<string>
   /** the look-ups and submissions in progress. No round waits for them: what one transfer waits for delays no other */

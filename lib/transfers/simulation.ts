@@ -172,8 +172,8 @@ interface Entries {
 }
 
 /**
- * The network fails a transaction that names an archived entry without marking it, and charges for one that is restored
- * without need. The simulation shows what the call touches; what a transaction names beyond that is looked up.
+ * A transaction that names an archived entry without marking it fails on the ledger, and restoring an entry that the call does
+ * not need costs a fee. The simulation shows which entries the call touches; any others are looked up.
  * @throws SponsorRefusal; LedgerError `unavailable`
  */
 export async function checkArchived({ server }: Network, declared: Entries, needed: Entries): Promise<void> {

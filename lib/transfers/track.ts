@@ -96,7 +96,7 @@ export function openTracker(
 
   async function rest(): Promise<void> {
     await pause(network.pollMs)
-    // A request that its transfer's lookup in progress has kept from this round waits no longer than that.
+    // The next round serves a request whose transfer was being looked up during this one.
     if (tracking.requests.length > 0) return
     await pause(recency.dueIn(), undefined, { signal: wake.signal }).catch(() => undefined)
   }

@@ -67,6 +67,18 @@ test('adopts the number of a channel that has none, and of one that is released'
   expect(await problemOfChannel()).toBe('account')
 })
 
+test.each([
+  ['counts a channel that never had an account as compared: overdue items must not wait for it', null],
+  ['does not count a channel that has lost its account as compared', 5n],
+])('%s', async (_, sequenceNumber) => {
+  await fixture.db.update(relayChannels).set({ comparedAt: null, sequenceNumber })
+  await compareSequences(
+    relayOn(fixture, ADDRESS, { readAccount: async (ledger) => ({ sequence: undefined, ledger }) }),
+  )
+  const comparedAt = sequenceNumber === null ? expect.any(Date) : null
+  expect(await fixture.channelOf(ADDRESS)).toMatchObject({ comparedAt, sequenceNumber })
+})
+
 test('does not release a channel based on an account older than the move', async () => {
   await fixture.db
     .update(relayChannels)

@@ -7,6 +7,7 @@ import { Refusal } from '#lib/refusal/refusal.ts'
 import { countPayouts, hasPayout, lockBatches, PAYOUT_MOVES } from '../batches/progress.ts'
 import type { EmployerContext } from '../context.ts'
 import { isId } from '../ids.ts'
+import { SPONSOR } from './claims.ts'
 import { removeSeals } from './seals.ts'
 
 /**
@@ -55,8 +56,7 @@ export async function notePaidAlthoughCanceled(
     .where(isCanceled)
     .returning({ organisation: payouts.organisation })
   if (!noted) return
-  const actor: Actor = { kind: 'service', sub: 'sponsor' }
-  const entry = { organisation: noted.organisation, actor, subject: id, detail: { transfer } }
+  const entry = { organisation: noted.organisation, actor: SPONSOR, subject: id, detail: { transfer } }
   await recordAudit(tx, now, { ...entry, action: 'payout.found-paid' })
 }
 
