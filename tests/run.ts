@@ -1,10 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { existsSync, globSync, mkdirSync, rmSync } from 'node:fs'
+import { globSync, mkdirSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { buildIfStale } from '#lib/cli/build.ts'
 import { makeTemplate } from '#lib/cli/database-template.ts'
-import { runCommand, UsageError } from '#lib/cli/process/command.ts'
+import { runCommand } from '#lib/cli/process/command.ts'
 import { cpuLogOf, cpuSecondsOf, finishCpuLog } from './support/cpu.ts'
 
 const USAGE = `npm test [-- [--name PATTERN] [PATH …]]
@@ -155,8 +155,6 @@ await runCommand({
   usage: USAGE,
   options: { long: { type: 'boolean', default: false }, name: { type: 'string' } },
   run: async ({ long: isLong, name }, paths) => {
-    const missing = paths.find((path) => !existsSync(path))
-    if (missing !== undefined) throw new UsageError(`${missing} is no file and no folder`)
     endOnSignals()
     const succeeded = await runTests({ isLong, name, paths })
     const [minutes, cpu] = [performance.now(), cpuSecondsOf(process.pid) * 1000].map((ms) => (ms / 60_000).toFixed(1))

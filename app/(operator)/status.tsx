@@ -42,13 +42,13 @@ const SIGNS = {
     failed: ['bad', 'Failed'],
   },
   item: {
-    queued: ['idle', 'Queued'],
-    taken: ['busy', 'Building'],
-    signed: ['busy', 'Open'],
+    waiting: ['idle', 'Waiting'],
+    preparing: ['busy', 'Building'],
+    sent: ['busy', 'Open'],
     paid: ['good', 'Paid'],
     failed: ['bad', 'Failed'],
     unknown: ['bad', 'Unknown'],
-    skipped: ['off', 'Skipped'],
+    canceled: ['off', 'Canceled'],
   },
   channel: {
     free: ['idle', 'Free'],

@@ -193,62 +193,6 @@ CREATE TABLE "payouts" (
 	CONSTRAINT "payouts_pending" CHECK ("payouts"."status" <> 'pending' or "payouts"."transfer" is not null)
 );
 --> statement-breakpoint
-CREATE TABLE "batch_items" (
-	"job" uuid NOT NULL,
-	"position" integer NOT NULL,
-	"status" text DEFAULT 'queued' NOT NULL,
-	"recipient" text,
-	"payout" uuid,
-	"spender" text,
-	"sealed_amount" text,
-	"quota_account" text NOT NULL,
-	"channel" text,
-	"attempt" integer DEFAULT 0 NOT NULL,
-	"failures" integer DEFAULT 0 NOT NULL,
-	"unable" text[] DEFAULT '{}'::text[] NOT NULL,
-	"inner_hash" text,
-	"signed_xdr" text,
-	"sealed_opening" text,
-	"submitted" boolean DEFAULT false NOT NULL,
-	"hash" text,
-	"error" text,
-	"doubted_until" timestamp (3) with time zone,
-	"doubted_ledger" integer,
-	"queued_at" timestamp (3) with time zone DEFAULT clock_timestamp() NOT NULL,
-	"sent_at" timestamp (3) with time zone,
-	"settled_at" timestamp (3) with time zone,
-	CONSTRAINT "batch_items_job_position_pk" PRIMARY KEY("job","position"),
-	CONSTRAINT "batch_items_status" CHECK ("batch_items"."status" in ('queued', 'taken', 'signed', 'paid', 'failed', 'unknown', 'skipped')),
-	CONSTRAINT "batch_items_settled" CHECK (("batch_items"."status" in ('paid', 'failed', 'unknown', 'skipped')) = ("batch_items"."settled_at" is not null)),
-	CONSTRAINT "batch_items_sealed" CHECK (("batch_items"."status" in ('paid', 'failed', 'unknown', 'skipped')) = ("batch_items"."sealed_amount" is null)),
-	CONSTRAINT "batch_items_signed_xdr" CHECK (("batch_items"."status" = 'signed') = ("batch_items"."signed_xdr" is not null)),
-	CONSTRAINT "batch_items_run" CHECK (("batch_items"."payout" is null) = ("batch_items"."spender" is null)),
-	CONSTRAINT "batch_items_signed_opening" CHECK (("batch_items"."status" = 'signed' and "batch_items"."payout" is null) = ("batch_items"."sealed_opening" is not null)),
-	CONSTRAINT "batch_items_signed_hash" CHECK ("batch_items"."status" <> 'signed' or "batch_items"."inner_hash" is not null),
-	CONSTRAINT "batch_items_channel" CHECK ("batch_items"."status" not in ('taken', 'signed') or "batch_items"."channel" is not null),
-	CONSTRAINT "batch_items_paid" CHECK ("batch_items"."status" <> 'paid' or "batch_items"."hash" is not null)
-);
---> statement-breakpoint
-CREATE TABLE "batch_jobs" (
-	"id" uuid PRIMARY KEY NOT NULL,
-	"sequence" bigint GENERATED ALWAYS AS IDENTITY (sequence name "batch_jobs_sequence_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
-	"user_kind" text NOT NULL,
-	"user_sub" text NOT NULL,
-	"relay_key" text NOT NULL,
-	"batch" uuid,
-	"manifest" text,
-	"signature" text,
-	"quota_day" text,
-	"status" text DEFAULT 'running' NOT NULL,
-	"error" text,
-	"created_at" timestamp (3) with time zone NOT NULL,
-	"ended_at" timestamp (3) with time zone,
-	CONSTRAINT "batch_jobs_status" CHECK ("batch_jobs"."status" in ('running', 'completed', 'failed')),
-	CONSTRAINT "batch_jobs_ended" CHECK (("batch_jobs"."status" = 'running') = ("batch_jobs"."ended_at" is null)),
-	CONSTRAINT "batch_jobs_run" CHECK (num_nulls("batch_jobs"."batch", "batch_jobs"."manifest", "batch_jobs"."signature", "batch_jobs"."quota_day") in (0, 4)),
-	CONSTRAINT "batch_jobs_run_of_account" CHECK ("batch_jobs"."batch" is null or "batch_jobs"."user_kind" = 'ledger')
-);
---> statement-breakpoint
 CREATE TABLE "relay_channels" (
 	"token" text NOT NULL,
 	"address" text NOT NULL,
@@ -256,11 +200,6 @@ CREATE TABLE "relay_channels" (
 	"sealed_opening" text,
 	"problem" text,
 	"problem_since" timestamp (3) with time zone,
-	"item_job" uuid,
-	"item_position" integer,
-	"next_job" uuid,
-	"next_position" integer,
-	"sequence_number" bigint,
 	"adopted_sequence" bigint,
 	"moved_at" timestamp (3) with time zone,
 	"moved_sequence" bigint,
@@ -276,13 +215,59 @@ CREATE TABLE "relay_channels" (
 	"seen_at" timestamp (3) with time zone NOT NULL,
 	"read_at" timestamp (3) with time zone,
 	CONSTRAINT "relay_channels_token_address_pk" PRIMARY KEY("token","address"),
-	CONSTRAINT "relay_channels_item_whole" CHECK (("relay_channels"."item_job" is null) = ("relay_channels"."item_position" is null)),
-	CONSTRAINT "relay_channels_next_whole" CHECK (("relay_channels"."next_job" is null) = ("relay_channels"."next_position" is null)),
-	CONSTRAINT "relay_channels_next_follows" CHECK ("relay_channels"."next_job" is null or "relay_channels"."item_job" is not null),
 	CONSTRAINT "relay_channels_problem" CHECK ("relay_channels"."problem" in ('account', 'registration', 'sequence', 'balance', 'history', 'moved')),
 	CONSTRAINT "relay_channels_release_refusal" CHECK ("relay_channels"."release_refusal" in ('unknown-channel', 'not-moved', 'transfer-open', 'history-too-short', 'rpc-lags', 'failed')),
 	CONSTRAINT "relay_channels_release" CHECK (num_nulls("relay_channels"."release_requested_at", "relay_channels"."release_requested_by", "relay_channels"."release_note") in (0, 3)),
 	CONSTRAINT "relay_channels_moved" CHECK (("relay_channels"."problem" is not distinct from 'moved') = ("relay_channels"."moved_at" is not null))
+);
+--> statement-breakpoint
+CREATE TABLE "relay_jobs" (
+	"id" uuid PRIMARY KEY NOT NULL,
+	"sequence" bigint GENERATED ALWAYS AS IDENTITY (sequence name "relay_jobs_sequence_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
+	"user_kind" text NOT NULL,
+	"user_sub" text NOT NULL,
+	"relay_key" text NOT NULL,
+	"batch" uuid,
+	"manifest" text,
+	"signature" text,
+	"quota_day" text,
+	"status" text DEFAULT 'running' NOT NULL,
+	"error" text,
+	"created_at" timestamp (3) with time zone NOT NULL,
+	"ended_at" timestamp (3) with time zone,
+	CONSTRAINT "relay_jobs_status" CHECK ("relay_jobs"."status" in ('running', 'completed', 'failed')),
+	CONSTRAINT "relay_jobs_ended" CHECK (("relay_jobs"."status" = 'running') = ("relay_jobs"."ended_at" is null)),
+	CONSTRAINT "relay_jobs_run" CHECK (num_nulls("relay_jobs"."batch", "relay_jobs"."manifest", "relay_jobs"."signature", "relay_jobs"."quota_day") in (0, 4)),
+	CONSTRAINT "relay_jobs_run_of_account" CHECK ("relay_jobs"."batch" is null or "relay_jobs"."user_kind" = 'ledger')
+);
+--> statement-breakpoint
+CREATE TABLE "relay_lines" (
+	"job" uuid NOT NULL,
+	"position" integer NOT NULL,
+	"recipient" text,
+	"payout" uuid,
+	"spender" text,
+	"sealed_amount" text,
+	"quota_account" text NOT NULL,
+	"queued_at" timestamp (3) with time zone DEFAULT clock_timestamp() NOT NULL,
+	"due" timestamp (3) with time zone DEFAULT clock_timestamp() NOT NULL,
+	"channel" text,
+	"leased_until" timestamp (3) with time zone,
+	"doubted_ledger" integer,
+	"unable" text[] DEFAULT '{}'::text[] NOT NULL,
+	"failures" integer DEFAULT 0 NOT NULL,
+	"sent_at" timestamp (3) with time zone,
+	"outcome" text,
+	"error" text,
+	"hash" text,
+	"settled_at" timestamp (3) with time zone,
+	CONSTRAINT "relay_lines_job_position_pk" PRIMARY KEY("job","position"),
+	CONSTRAINT "relay_lines_outcome" CHECK ("relay_lines"."outcome" in ('paid', 'failed', 'unknown', 'canceled')),
+	CONSTRAINT "relay_lines_settled" CHECK (("relay_lines"."outcome" is null) = ("relay_lines"."settled_at" is null)),
+	CONSTRAINT "relay_lines_sealed" CHECK (("relay_lines"."outcome" is null) = ("relay_lines"."sealed_amount" is not null)),
+	CONSTRAINT "relay_lines_run" CHECK (("relay_lines"."payout" is null) = ("relay_lines"."spender" is null)),
+	CONSTRAINT "relay_lines_leased" CHECK ("relay_lines"."leased_until" is null or ("relay_lines"."channel" is not null and "relay_lines"."outcome" is null)),
+	CONSTRAINT "relay_lines_paid" CHECK ("relay_lines"."outcome" is distinct from 'paid' or "relay_lines"."hash" is not null)
 );
 --> statement-breakpoint
 CREATE TABLE "refusal_counts" (
@@ -314,6 +299,7 @@ CREATE TABLE "envelopes" (
 	"transfer" uuid NOT NULL,
 	"signed" text,
 	"bid" bigint NOT NULL,
+	"sealed_opening" text,
 	"max_time" bigint NOT NULL,
 	"result_code" text,
 	"refused_ledger" integer,
@@ -359,6 +345,8 @@ CREATE TABLE "transfers" (
 	"organisation" uuid,
 	"request_id" text,
 	"payout" uuid,
+	"line_job" uuid,
+	"line_position" integer,
 	"hash" text,
 	"applied" text,
 	"ledger" integer,
@@ -374,7 +362,8 @@ CREATE TABLE "transfers" (
 	CONSTRAINT "transfers_owner" CHECK (("transfers"."kind" = 'delegated') = ("transfers"."owner" is not null)),
 	CONSTRAINT "transfers_settled" CHECK (("transfers"."status" = 'open') = ("transfers"."settled_at" is null)),
 	CONSTRAINT "transfers_applied" CHECK (("transfers"."status" in ('succeeded', 'failed')) = ("transfers"."hash" is not null)),
-	CONSTRAINT "transfers_bid" CHECK ("transfers"."bid" >= 0)
+	CONSTRAINT "transfers_bid" CHECK ("transfers"."bid" >= 0),
+	CONSTRAINT "transfers_line_whole" CHECK (("transfers"."line_job" is null) = ("transfers"."line_position" is null))
 );
 --> statement-breakpoint
 CREATE TABLE "used_challenges" (
@@ -393,14 +382,13 @@ ALTER TABLE "contractors" ADD CONSTRAINT "contractors_linked_identity" FOREIGN K
 ALTER TABLE "identities" ADD CONSTRAINT "identities_organisation_organisations_id_fk" FOREIGN KEY ("organisation") REFERENCES "public"."organisations"("id") ON DELETE set null ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "payouts" ADD CONSTRAINT "payouts_batch" FOREIGN KEY ("organisation","batch") REFERENCES "public"."batches"("organisation","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "payouts" ADD CONSTRAINT "payouts_contractor" FOREIGN KEY ("organisation","contractor") REFERENCES "public"."contractors"("organisation","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
-ALTER TABLE "batch_items" ADD CONSTRAINT "batch_items_payout_payouts_id_fk" FOREIGN KEY ("payout") REFERENCES "public"."payouts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
-ALTER TABLE "batch_items" ADD CONSTRAINT "batch_items_job" FOREIGN KEY ("job") REFERENCES "public"."batch_jobs"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
-ALTER TABLE "batch_jobs" ADD CONSTRAINT "batch_jobs_batch_batches_id_fk" FOREIGN KEY ("batch") REFERENCES "public"."batches"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
-ALTER TABLE "relay_channels" ADD CONSTRAINT "relay_channels_item" FOREIGN KEY ("item_job","item_position") REFERENCES "public"."batch_items"("job","position") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
-ALTER TABLE "relay_channels" ADD CONSTRAINT "relay_channels_next_item" FOREIGN KEY ("next_job","next_position") REFERENCES "public"."batch_items"("job","position") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "relay_jobs" ADD CONSTRAINT "relay_jobs_batch_batches_id_fk" FOREIGN KEY ("batch") REFERENCES "public"."batches"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "relay_lines" ADD CONSTRAINT "relay_lines_payout_payouts_id_fk" FOREIGN KEY ("payout") REFERENCES "public"."payouts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "relay_lines" ADD CONSTRAINT "relay_lines_job" FOREIGN KEY ("job") REFERENCES "public"."relay_jobs"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "envelopes" ADD CONSTRAINT "envelopes_transfer_transfers_id_fk" FOREIGN KEY ("transfer") REFERENCES "public"."transfers"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "transfers" ADD CONSTRAINT "transfers_organisation_organisations_id_fk" FOREIGN KEY ("organisation") REFERENCES "public"."organisations"("id") ON DELETE set null ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "transfers" ADD CONSTRAINT "transfers_payout_payouts_id_fk" FOREIGN KEY ("payout") REFERENCES "public"."payouts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "transfers" ADD CONSTRAINT "transfers_line" FOREIGN KEY ("line_job","line_position") REFERENCES "public"."relay_lines"("job","position") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 CREATE INDEX "archive_event_accounts_role" ON "archive_event_accounts" USING btree ("stream","account","role","toid","event_index") WHERE "archive_event_accounts"."role" is not null;--> statement-breakpoint
 CREATE INDEX "archive_events_transaction" ON "archive_events" USING btree ("tx_hash");--> statement-breakpoint
 CREATE INDEX "archive_payloads_wanted" ON "archive_payloads" USING btree ("stream","tried","toid") WHERE "archive_payloads"."status" = 'wanted';--> statement-breakpoint
@@ -448,24 +436,24 @@ CREATE INDEX "payouts_sequence" ON "payouts" USING btree ("sequence");--> statem
 CREATE INDEX "payouts_to_settle" ON "payouts" USING btree ("organisation","address","status","created_at","sequence") WHERE "payouts"."status" in ('ready', 'failed');--> statement-breakpoint
 CREATE INDEX "payouts_found_paid" ON "payouts" USING btree ("batch") WHERE "payouts"."status" = 'canceled' and "payouts"."tx_hash" is not null;--> statement-breakpoint
 CREATE INDEX "payouts_unpaid" ON "payouts" USING btree ("status","batch","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST) WHERE "payouts"."status" <> 'paid';--> statement-breakpoint
-CREATE UNIQUE INDEX "batch_items_one_per_channel" ON "batch_items" USING btree ("channel") WHERE "batch_items"."status" in ('taken', 'signed');--> statement-breakpoint
-CREATE INDEX "batch_items_open" ON "batch_items" USING btree ("queued_at","job","position") WHERE "batch_items"."status" in ('queued', 'taken', 'signed');--> statement-breakpoint
-CREATE INDEX "batch_items_open_of_job" ON "batch_items" USING btree ("job","position") WHERE "batch_items"."status" in ('queued', 'taken', 'signed');--> statement-breakpoint
-CREATE INDEX "batch_items_ended" ON "batch_items" USING btree ("job","settled_at") WHERE "batch_items"."settled_at" is not null;--> statement-breakpoint
-CREATE INDEX "batch_items_of_spender" ON "batch_items" USING btree ("spender","quota_account","settled_at") WHERE "batch_items"."spender" is not null;--> statement-breakpoint
-CREATE INDEX "batch_items_of_payout" ON "batch_items" USING btree ("payout") WHERE "batch_items"."payout" is not null;--> statement-breakpoint
-CREATE INDEX "batch_items_of_recipient" ON "batch_items" USING btree ("recipient") WHERE "batch_items"."payout" is null;--> statement-breakpoint
-CREATE INDEX "batch_items_hash" ON "batch_items" USING hash ("inner_hash");--> statement-breakpoint
-CREATE INDEX "batch_items_unfinished" ON "batch_items" USING btree ("status") WHERE "batch_items"."status" not in ('paid', 'skipped');--> statement-breakpoint
-CREATE INDEX "batch_items_of_error" ON "batch_items" USING btree ("error") WHERE "batch_items"."status" = 'failed';--> statement-breakpoint
-CREATE UNIQUE INDEX "batch_jobs_one_running" ON "batch_jobs" USING btree ("user_kind","user_sub") WHERE "batch_jobs"."status" = 'running' and "batch_jobs"."batch" is null;--> statement-breakpoint
-CREATE UNIQUE INDEX "batch_jobs_one_run" ON "batch_jobs" USING btree ("batch") WHERE "batch_jobs"."status" = 'running' and "batch_jobs"."batch" is not null;--> statement-breakpoint
-CREATE INDEX "batch_jobs_of_batch" ON "batch_jobs" USING btree ("batch","created_at") WHERE "batch_jobs"."batch" is not null;--> statement-breakpoint
-CREATE INDEX "batch_jobs_newest" ON "batch_jobs" USING btree ("created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
-CREATE INDEX "batch_jobs_newest_of_status" ON "batch_jobs" USING btree ("status","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
-CREATE INDEX "batch_jobs_of_user" ON "batch_jobs" USING btree ("user_sub","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
-CREATE UNIQUE INDEX "relay_channels_held" ON "relay_channels" USING btree ("item_job","item_position");--> statement-breakpoint
-CREATE UNIQUE INDEX "relay_channels_reserved" ON "relay_channels" USING btree ("next_job","next_position");--> statement-breakpoint
+CREATE UNIQUE INDEX "relay_jobs_one_running" ON "relay_jobs" USING btree ("user_kind","user_sub") WHERE "relay_jobs"."status" = 'running' and "relay_jobs"."batch" is null;--> statement-breakpoint
+CREATE UNIQUE INDEX "relay_jobs_one_run" ON "relay_jobs" USING btree ("batch") WHERE "relay_jobs"."status" = 'running' and "relay_jobs"."batch" is not null;--> statement-breakpoint
+CREATE INDEX "relay_jobs_of_batch" ON "relay_jobs" USING btree ("batch","created_at") WHERE "relay_jobs"."batch" is not null;--> statement-breakpoint
+CREATE INDEX "relay_jobs_newest" ON "relay_jobs" USING btree ("created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
+CREATE INDEX "relay_jobs_newest_of_status" ON "relay_jobs" USING btree ("status","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
+CREATE INDEX "relay_jobs_of_user" ON "relay_jobs" USING btree ("user_sub","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
+CREATE INDEX "relay_lines_open" ON "relay_lines" USING btree ("queued_at","job","position") WHERE "relay_lines"."outcome" is null;--> statement-breakpoint
+CREATE INDEX "relay_lines_open_of_job" ON "relay_lines" USING btree ("job","position") WHERE "relay_lines"."outcome" is null;--> statement-breakpoint
+CREATE INDEX "relay_lines_turn_of_run" ON "relay_lines" USING btree ("spender","quota_account","due","job","position") WHERE "relay_lines"."spender" is not null and "relay_lines"."outcome" is null;--> statement-breakpoint
+CREATE INDEX "relay_lines_turn_of_job" ON "relay_lines" USING btree ("due","job","position") WHERE "relay_lines"."spender" is null and "relay_lines"."outcome" is null;--> statement-breakpoint
+CREATE INDEX "relay_lines_leased_by" ON "relay_lines" USING btree ("channel") WHERE "relay_lines"."leased_until" is not null;--> statement-breakpoint
+CREATE INDEX "relay_lines_ended" ON "relay_lines" USING btree ("job","settled_at") WHERE "relay_lines"."settled_at" is not null;--> statement-breakpoint
+CREATE INDEX "relay_lines_of_spender" ON "relay_lines" USING btree ("spender","quota_account","settled_at") WHERE "relay_lines"."spender" is not null;--> statement-breakpoint
+CREATE INDEX "relay_lines_of_channel" ON "relay_lines" USING btree ("channel","settled_at") WHERE "relay_lines"."spender" is null;--> statement-breakpoint
+CREATE INDEX "relay_lines_of_payout" ON "relay_lines" USING btree ("payout") WHERE "relay_lines"."payout" is not null;--> statement-breakpoint
+CREATE INDEX "relay_lines_of_recipient" ON "relay_lines" USING btree ("recipient") WHERE "relay_lines"."payout" is null;--> statement-breakpoint
+CREATE INDEX "relay_lines_unpaid" ON "relay_lines" USING btree ("outcome") WHERE "relay_lines"."outcome" is null or "relay_lines"."outcome" in ('failed', 'unknown');--> statement-breakpoint
+CREATE INDEX "relay_lines_of_error" ON "relay_lines" USING btree ("error") WHERE "relay_lines"."outcome" = 'failed';--> statement-breakpoint
 CREATE INDEX "envelopes_outer_hash" ON "envelopes" USING hash ("outer_hash");--> statement-breakpoint
 CREATE INDEX "envelopes_of_transfer" ON "envelopes" USING btree ("transfer");--> statement-breakpoint
 CREATE INDEX "envelopes_with_signed" ON "envelopes" USING btree ("recorded_at") WHERE "envelopes"."signed" is not null;--> statement-breakpoint
@@ -479,6 +467,8 @@ CREATE INDEX "transfers_quota_account" ON "transfers" USING btree ("quota_accoun
 CREATE INDEX "transfers_open_of_organisation" ON "transfers" USING btree ("organisation","created_at") WHERE "transfers"."status" = 'open';--> statement-breakpoint
 CREATE INDEX "transfers_payout" ON "transfers" USING btree ("payout");--> statement-breakpoint
 CREATE UNIQUE INDEX "transfers_one_of_payout" ON "transfers" USING btree ("payout") WHERE "transfers"."status" in ('open', 'succeeded', 'unknown');--> statement-breakpoint
+CREATE INDEX "transfers_line" ON "transfers" USING btree ("line_job","line_position") WHERE "transfers"."line_job" is not null;--> statement-breakpoint
+CREATE UNIQUE INDEX "transfers_one_of_line" ON "transfers" USING btree ("line_job","line_position") WHERE "transfers"."line_job" is not null and "transfers"."status" in ('open', 'succeeded', 'unknown');--> statement-breakpoint
 CREATE INDEX "transfers_settlement" ON "transfers" USING btree ("settlement") WHERE "transfers"."settlement" is not null;--> statement-breakpoint
 CREATE INDEX "transfers_newest" ON "transfers" USING btree ("created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
 CREATE INDEX "transfers_newest_failed" ON "transfers" USING btree ("created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST,"result_code","contract_error") WHERE "transfers"."status" in ('failed', 'expired', 'unknown');--> statement-breakpoint

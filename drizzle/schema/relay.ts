@@ -1,4 +1,4 @@
-import { type AnyColumn, sql } from 'drizzle-orm'
+import { sql } from 'drizzle-orm'
 import {
   type AnyPgColumn,
   bigint,
@@ -16,18 +16,16 @@ import {
 import { instant, newest, oneOf, sequence } from './columns.ts'
 import { batches, IDENTITY_KINDS, payouts } from './directory.ts'
 
-/** A job or a run is `running` until every item has ended; `failed` if one of them did. */
+/** A job or a run is `running` until every line has ended; `failed` if one of them did. */
 export const JOB_STATUSES = ['running', 'completed', 'failed'] as const
 export type JobStatus = (typeof JOB_STATUSES)[number]
 
 /**
- * The states of an item. `queued`: it has no channel. `taken`: its transfer is being built. `signed`: that transfer is
- * stored, and no other may pay the item until its outcome is known. The others are final. `unknown`: the ledger's
- * history no longer reaches back far enough to tell whether the item was paid. `skipped`: the
- * payout of a run was canceled, or paid by another transfer.
+ * How a line ends. `unknown`: the ledger's history no longer reaches back far enough to tell whether it was paid. `canceled`:
+ * the payout of a run was canceled, or paid by another transfer.
  */
-export const ITEM_STATUSES = ['queued', 'taken', 'signed', 'paid', 'failed', 'unknown', 'skipped'] as const
-export type ItemStatus = (typeof ITEM_STATUSES)[number]
+export const LINE_OUTCOMES = ['paid', 'failed', 'unknown', 'canceled'] as const
+export type LineOutcome = (typeof LINE_OUTCOMES)[number]
 
 /**
  * The problems that prevent a channel from paying. `balance`: its balance is zero. `moved`: the ledger applied
@@ -55,15 +53,15 @@ export type ReleaseRefusal = (typeof RELEASE_REFUSALS)[number]
  * What the relay pays: a job from its own balances, or a run, which is a batch that the employer has delegated. The amounts
  * are stored sealed to the relay.
  */
-export const batchJobs = pgTable(
-  'batch_jobs',
+export const relayJobs = pgTable(
+  'relay_jobs',
   {
     id: uuid('id').primaryKey(),
     sequence: sequence(),
     /** the user who started the job */
     userKind: text('user_kind', { enum: IDENTITY_KINDS }).notNull(),
     userSub: text('user_sub').notNull(),
-    /** thumbprint of the key that the amounts are sealed to; the queue of the relays with that key is named after it */
+    /** thumbprint of the key that the amounts are sealed to: only relays with that key lease its lines */
     relayKey: text('relay_key').notNull(),
     /** the batch that a run pays; null for a job */
     batch: uuid('batch').references(() => batches.id),
@@ -71,126 +69,124 @@ export const batchJobs = pgTable(
     manifest: text('manifest'),
     /** base64 */
     signature: text('signature'),
-    /** UTC day whose quota a run counts against with all its items, YYYY-MM-DD */
+    /** UTC day whose quota a run counts against with all its lines, YYYY-MM-DD */
     quotaDay: text('quota_day'),
     status: text('status', { enum: JOB_STATUSES }).notNull().default('running'),
-    /** the error of the first failed item */
+    /** the error of the first line that was not paid */
     error: text('error'),
     createdAt: instant('created_at').notNull(),
     endedAt: instant('ended_at'),
   },
   (table) => [
-    check('batch_jobs_status', oneOf(table.status, JOB_STATUSES)),
-    check('batch_jobs_ended', sql`(${table.status} = 'running') = (${table.endedAt} is null)`),
+    check('relay_jobs_status', oneOf(table.status, JOB_STATUSES)),
+    check('relay_jobs_ended', sql`(${table.status} = 'running') = (${table.endedAt} is null)`),
     check(
-      'batch_jobs_run',
+      'relay_jobs_run',
       sql`num_nulls(${table.batch}, ${table.manifest}, ${table.signature}, ${table.quotaDay}) in (0, 4)`,
     ),
-    check('batch_jobs_run_of_account', sql`${table.batch} is null or ${table.userKind} = 'ledger'`),
-    uniqueIndex('batch_jobs_one_running')
+    check('relay_jobs_run_of_account', sql`${table.batch} is null or ${table.userKind} = 'ledger'`),
+    uniqueIndex('relay_jobs_one_running')
       .on(table.userKind, table.userSub)
       .where(sql`${table.status} = 'running' and ${table.batch} is null`),
-    uniqueIndex('batch_jobs_one_run')
+    uniqueIndex('relay_jobs_one_run')
       .on(table.batch)
       .where(sql`${table.status} = 'running' and ${table.batch} is not null`),
-    index('batch_jobs_of_batch').on(table.batch, table.createdAt).where(sql`${table.batch} is not null`),
-    index('batch_jobs_newest').on(...newest(table)),
-    index('batch_jobs_newest_of_status').on(table.status, ...newest(table)),
-    index('batch_jobs_of_user').on(table.userSub, ...newest(table)),
+    index('relay_jobs_of_batch').on(table.batch, table.createdAt).where(sql`${table.batch} is not null`),
+    index('relay_jobs_newest').on(...newest(table)),
+    index('relay_jobs_newest_of_status').on(table.status, ...newest(table)),
+    index('relay_jobs_of_user').on(table.userSub, ...newest(table)),
   ],
 )
 
-/** One transfer of a job or of a run. The owner of a run's escrow is its `quotaAccount`. */
-export const batchItems = pgTable(
-  'batch_items',
+/**
+ * What one line of a job or of a run says to pay. It has no states, only an outcome: which transfer may pay it is written in
+ * `transfers`. The owner of a run's escrow is its `quotaAccount`.
+ */
+export const relayLines = pgTable(
+  'relay_lines',
   {
     job: uuid('job').notNull(),
     /** position in the job's amounts, from 0 */
     position: integer('position').notNull(),
-    status: text('status', { enum: ITEM_STATUSES }).notNull().default('queued'),
     /** G… or C…; null: the paying channel pays another channel */
     recipient: text('recipient'),
-    /** the payout that an item of a run pays; null for an item of a job, like `spender` */
+    /** the payout that a line of a run pays; null for a line of a job, like `spender` */
     payout: uuid('payout').references(() => payouts.id),
-    /** the channel that the employer has delegated to: no other may pay the item */
+    /** the channel that the employer has delegated to: no other may pay the line */
     spender: text('spender'),
-    /** the amount as a JWE for the relay; erased when the item ends */
+    /** the amount as a JWE for the relay; erased when the line ends */
     sealedAmount: text('sealed_amount'),
     /** the account whose sponsor quota the transfer uses */
     quotaAccount: text('quota_account').notNull(),
-    /** its channel, or its last one */
+    /** by the database's clock, like `moved_at`: the line is suspended if it is earlier */
+    queuedAt: instant('queued_at').notNull().default(sql`clock_timestamp()`),
+    /** when it may be leased next: later than `queuedAt` while it is in doubt, or waits for another payment */
+    due: instant('due').notNull().default(sql`clock_timestamp()`),
+    /** the channel that leases it, or leased it last */
     channel: text('channel'),
-    /** incremented when a worker takes the item: an earlier worker can no longer change it */
-    attempt: integer('attempt').notNull().default(0),
+    /**
+     * until when a host prepares its payment. A courtesy: two hosts that prepare one line waste a proof, and the transfer that is
+     * recorded first pays
+     */
+    leasedUntil: instant('leased_until'),
+    /** the latest ledger when a response ruled the line out: only a response that cannot lag behind it fails the line */
+    doubtedLedger: integer('doubted_ledger'),
+    /** channels whose balance is too low for this line */
+    unable: text('unable').array().notNull().default(sql`'{}'::text[]`),
     /** the number of its transfers that failed on the ledger */
     failures: integer('failures').notNull().default(0),
-    /** channels whose balance is too low for this item */
-    unable: text('unable').array().notNull().default(sql`'{}'::text[]`),
-    /** hash of the signed transfer, 64 hex digits; stored before it is submitted, replaced only by a new one */
-    innerHash: text('inner_hash'),
-    /** that transfer, base64 XDR; erased when the item ends */
-    signedXdr: text('signed_xdr'),
-    /** the channel's opening once that transfer has applied, as a JWE for the relay */
-    sealedOpening: text('sealed_opening'),
-    /**
-     * whether any of its transfers that ended without payment was submitted; only then does a run's item count against
-     * the quota
-     */
-    submitted: boolean('submitted').notNull().default(false),
-    /** the hash of the transfer that the ledger included, or of the last attempt */
-    hash: text('hash'),
-    error: text('error'),
-    /** a response ruled the item out, so it is not retried before this time */
-    doubtedUntil: instant('doubted_until'),
-    /** the latest ledger at that time: only a response that cannot lag behind it fails the item */
-    doubtedLedger: integer('doubted_ledger'),
-    /** by the database's clock, like `moved_at`: the item is suspended if it is earlier */
-    queuedAt: instant('queued_at').notNull().default(sql`clock_timestamp()`),
-    /** when a transfer of the item was first recorded */
+    /** when a transfer of the line was first recorded */
     sentAt: instant('sent_at'),
+    /** null until it has ended */
+    outcome: text('outcome', { enum: LINE_OUTCOMES }),
+    /** why it was not paid */
+    error: text('error'),
+    /** the hash of the transfer that the ledger included, or of the last one that failed there */
+    hash: text('hash'),
     settledAt: instant('settled_at'),
   },
   (table) => [
     primaryKey({ columns: [table.job, table.position] }),
-    foreignKey({ name: 'batch_items_job', columns: [table.job], foreignColumns: [batchJobs.id] }),
-    check('batch_items_status', oneOf(table.status, ITEM_STATUSES)),
-    check('batch_items_settled', sql`(${hasEnded(table)}) = (${table.settledAt} is not null)`),
-    check('batch_items_sealed', sql`(${hasEnded(table)}) = (${table.sealedAmount} is null)`),
-    check('batch_items_signed_xdr', sql`(${table.status} = 'signed') = (${table.signedXdr} is not null)`),
-    check('batch_items_run', sql`(${table.payout} is null) = (${table.spender} is null)`),
+    foreignKey({ name: 'relay_lines_job', columns: [table.job], foreignColumns: [relayJobs.id] }),
+    check('relay_lines_outcome', oneOf(table.outcome, LINE_OUTCOMES)),
+    check('relay_lines_settled', sql`(${isOpen(table)}) = (${table.settledAt} is null)`),
+    check('relay_lines_sealed', sql`(${isOpen(table)}) = (${table.sealedAmount} is not null)`),
+    check('relay_lines_run', sql`(${table.payout} is null) = (${table.spender} is null)`),
     check(
-      'batch_items_signed_opening',
-      sql`(${table.status} = 'signed' and ${table.payout} is null) = (${table.sealedOpening} is not null)`,
+      'relay_lines_leased',
+      sql`${table.leasedUntil} is null or (${table.channel} is not null and ${isOpen(table)})`,
     ),
-    check('batch_items_signed_hash', sql`${table.status} <> 'signed' or ${table.innerHash} is not null`),
-    check('batch_items_channel', sql`${table.status} not in ('taken', 'signed') or ${table.channel} is not null`),
-    check('batch_items_paid', sql`${table.status} <> 'paid' or ${table.hash} is not null`),
-    uniqueIndex('batch_items_one_per_channel').on(table.channel).where(sql`${table.status} in ('taken', 'signed')`),
-    index('batch_items_open').on(table.queuedAt, table.job, table.position).where(isOpen(table)),
-    index('batch_items_open_of_job').on(table.job, table.position).where(isOpen(table)),
-    index('batch_items_ended').on(table.job, table.settledAt).where(sql`${table.settledAt} is not null`),
-    index('batch_items_of_spender')
+    check('relay_lines_paid', sql`${table.outcome} is distinct from 'paid' or ${table.hash} is not null`),
+    index('relay_lines_open').on(table.queuedAt, table.job, table.position).where(isOpen(table)),
+    index('relay_lines_open_of_job').on(table.job, table.position).where(isOpen(table)),
+    index('relay_lines_turn_of_run')
+      .on(table.spender, table.quotaAccount, table.due, table.job, table.position)
+      .where(sql`${table.spender} is not null and ${isOpen(table)}`),
+    index('relay_lines_turn_of_job')
+      .on(table.due, table.job, table.position)
+      .where(sql`${table.spender} is null and ${isOpen(table)}`),
+    index('relay_lines_leased_by').on(table.channel).where(sql`${table.leasedUntil} is not null`),
+    index('relay_lines_ended').on(table.job, table.settledAt).where(sql`${table.settledAt} is not null`),
+    index('relay_lines_of_spender')
       .on(table.spender, table.quotaAccount, table.settledAt)
       .where(sql`${table.spender} is not null`),
-    index('batch_items_of_payout').on(table.payout).where(sql`${table.payout} is not null`),
-    index('batch_items_of_recipient').on(table.recipient).where(sql`${table.payout} is null`),
-    index('batch_items_hash').using('hash', table.innerHash),
-    index('batch_items_unfinished').on(table.status).where(sql`${table.status} not in ('paid', 'skipped')`),
-    index('batch_items_of_error').on(table.error).where(sql`${table.status} = 'failed'`),
+    index('relay_lines_of_channel').on(table.channel, table.settledAt).where(sql`${table.spender} is null`),
+    index('relay_lines_of_payout').on(table.payout).where(sql`${table.payout} is not null`),
+    index('relay_lines_of_recipient').on(table.recipient).where(sql`${table.payout} is null`),
+    index('relay_lines_unpaid')
+      .on(table.outcome)
+      .where(sql`${table.outcome} is null or ${table.outcome} in ('failed', 'unknown')`),
+    index('relay_lines_of_error').on(table.error).where(sql`${table.outcome} = 'failed'`),
   ],
 )
 
-function isOpen({ status }: { status: AnyPgColumn }) {
-  return sql`${status} in ('queued', 'taken', 'signed')`
-}
-
-function hasEnded({ status }: { status: AnyColumn }) {
-  return oneOf(status, ['paid', 'failed', 'unknown', 'skipped'])
+function isOpen({ outcome }: { outcome: AnyPgColumn }) {
+  return sql`${outcome} is null`
 }
 
 /**
- * The state of a channel: the item that holds it, its balance, which only relays can read, and its problem. Items hold
- * channels and processes don't, so a crashed process holds nothing.
+ * The state of a channel: its balance, which only relays can read, and its problem. Its open transfer holds it, and nothing
+ * else does: a crashed process holds nothing.
  */
 export const relayChannels = pgTable(
   'relay_channels',
@@ -204,20 +200,12 @@ export const relayChannels = pgTable(
     problem: text('problem', { enum: CHANNEL_PROBLEMS }),
     /** since when it has this problem; set by a trigger (functions.sql) */
     problemSince: instant('problem_since'),
-    /** the item that holds the channel until it ends */
-    itemJob: uuid('item_job'),
-    itemPosition: integer('item_position'),
-    /** the item that gets the channel next: its proof may be generated ahead, but nothing is signed for it yet */
-    nextJob: uuid('next_job'),
-    nextPosition: integer('next_position'),
     /**
-     * the highest sequence number that this service has signed for the channel, recorded before it is used; null until
-     * the first check adopts the ledger's
+     * the sequence number at which the channel was adopted: no transfer records what has used it, or an earlier one. Null until
+     * the first check
      */
-    sequenceNumber: bigint('sequence_number', { mode: 'bigint' }),
-    /** the number at which the channel was adopted: no transfer records what has used it, or an earlier one */
     adoptedSequence: bigint('adopted_sequence', { mode: 'bigint' }),
-    /** when the problem `moved` was found: until the release no channel pays an item that was queued before */
+    /** when the problem `moved` was found: until the release no channel pays a line that was queued before */
     movedAt: instant('moved_at'),
     /** the ledger's sequence number at that time: above it, the channel was released and has paid since the backup */
     movedSequence: bigint('moved_sequence', { mode: 'bigint' }),
@@ -229,7 +217,7 @@ export const relayChannels = pgTable(
     releaseTriedAt: instant('release_tried_at'),
     releaseRefusal: text('release_refusal', { enum: RELEASE_REFUSALS }),
     /**
-     * whether an operator has paused the channel: it starts no items. Not a problem, because the next check would clear
+     * whether an operator has paused the channel: it leases no lines. Not a problem, because the next check would clear
      * it
      */
     paused: boolean('paused').notNull().default(false),
@@ -246,21 +234,6 @@ export const relayChannels = pgTable(
   },
   (table) => [
     primaryKey({ columns: [table.token, table.address] }),
-    foreignKey({
-      name: 'relay_channels_item',
-      columns: [table.itemJob, table.itemPosition],
-      foreignColumns: [batchItems.job, batchItems.position],
-    }),
-    foreignKey({
-      name: 'relay_channels_next_item',
-      columns: [table.nextJob, table.nextPosition],
-      foreignColumns: [batchItems.job, batchItems.position],
-    }),
-    check('relay_channels_item_whole', sql`(${table.itemJob} is null) = (${table.itemPosition} is null)`),
-    check('relay_channels_next_whole', sql`(${table.nextJob} is null) = (${table.nextPosition} is null)`),
-    check('relay_channels_next_follows', sql`${table.nextJob} is null or ${table.itemJob} is not null`),
-    uniqueIndex('relay_channels_held').on(table.itemJob, table.itemPosition),
-    uniqueIndex('relay_channels_reserved').on(table.nextJob, table.nextPosition),
     check('relay_channels_problem', oneOf(table.problem, CHANNEL_PROBLEMS)),
     check('relay_channels_release_refusal', oneOf(table.releaseRefusal, RELEASE_REFUSALS)),
     check(

@@ -3,6 +3,7 @@ import {
   type AnyPgColumn,
   bigint,
   check,
+  foreignKey,
   index,
   integer,
   pgTable,
@@ -13,6 +14,7 @@ import {
 } from 'drizzle-orm/pg-core'
 import { instant, newest, oneOf, sequence } from './columns.ts'
 import { organisations, payouts } from './directory.ts'
+import { relayLines } from './relay.ts'
 
 /**
  * The states of a transfer. `open`: recorded, its bid reserved, outcome undecided. The rest are final: `succeeded` and
@@ -87,6 +89,9 @@ export const transfers = pgTable(
     requestId: text('request_id'),
     /** the payout that the transfer pays, if it pays one */
     payout: uuid('payout').references(() => payouts.id),
+    /** the line of a job or of a run that the transfer pays, if it pays one */
+    lineJob: uuid('line_job'),
+    linePosition: integer('line_position'),
     /** the applied hash: an outer one, or an inner one if the client submitted the inner transaction directly */
     hash: text('hash'),
     /** inner hash of the applied envelope */
@@ -112,6 +117,12 @@ export const transfers = pgTable(
     check('transfers_settled', sql`(${table.status} = 'open') = (${table.settledAt} is null)`),
     check('transfers_applied', sql`(${table.status} in ('succeeded', 'failed')) = (${table.hash} is not null)`),
     check('transfers_bid', sql`${table.bid} >= 0`),
+    check('transfers_line_whole', sql`(${table.lineJob} is null) = (${table.linePosition} is null)`),
+    foreignKey({
+      name: 'transfers_line',
+      columns: [table.lineJob, table.linePosition],
+      foreignColumns: [relayLines.job, relayLines.position],
+    }),
     uniqueIndex('transfers_one_open').on(table.account).where(sql`${table.status} = 'open'`),
     index('transfers_open').on(table.createdAt).where(sql`${table.status} in ('open', 'unknown')`),
     index('transfers_of_number').on(table.account, table.sequenceNumber),
@@ -128,6 +139,10 @@ export const transfers = pgTable(
     uniqueIndex('transfers_one_of_payout')
       .on(table.payout)
       .where(sql`${table.status} in ('open', 'succeeded', 'unknown')`),
+    index('transfers_line').on(table.lineJob, table.linePosition).where(sql`${table.lineJob} is not null`),
+    uniqueIndex('transfers_one_of_line')
+      .on(table.lineJob, table.linePosition)
+      .where(sql`${table.lineJob} is not null and ${table.status} in ('open', 'succeeded', 'unknown')`),
     index('transfers_settlement').on(table.settlement).where(sql`${table.settlement} is not null`),
     index('transfers_newest').on(...newest(table)),
     // Includes the columns of the filter by reason, so that it skips other failures without reading their rows.
@@ -166,6 +181,8 @@ export const envelopes = pgTable(
     signed: text('signed'),
     /** the maximum fee that the network may charge for it, in stroops */
     bid: stroops('bid').notNull(),
+    /** the opening of the channel's balance once it has applied, as a JWE for the relay; null for all but a channel's own payments */
+    sealedOpening: text('sealed_opening'),
     /** its maxTime, unix seconds; 0 for none */
     maxTime: bigint('max_time', { mode: 'number' }).notNull(),
     /** the code with which the network rejected it when it was last submitted; null if it was accepted */

@@ -118,7 +118,7 @@ export const RELAY = {
     unset: 'generated and stored with an embedded ledger',
   }),
   CHANNEL_SEEDS: list.pipe(z.array(seed)).default([]).meta({
-    about: 'The seeds of the channel accounts, separated by commas. Each channel pays one item at a time.',
+    about: 'The seeds of the channel accounts, separated by commas. Each channel pays one transfer at a time.',
     default: 'three, generated and stored, with an embedded ledger; otherwise relays need them',
   }),
   ARCHIVE_URLS: list.pipe(z.array(webUrl)).default([]).meta({

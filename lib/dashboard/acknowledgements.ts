@@ -1,7 +1,7 @@
 import { and, eq, gte, isNull, type SQL, type SQLWrapper, sql } from 'drizzle-orm'
 import { acknowledgements } from '#drizzle/schema/audit.ts'
 import { batches, identities } from '#drizzle/schema/directory.ts'
-import { batchJobs } from '#drizzle/schema/relay.ts'
+import { relayJobs } from '#drizzle/schema/relay.ts'
 import { transfers } from '#drizzle/schema/transfers.ts'
 import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
@@ -37,7 +37,7 @@ const LAST_EVENTS: Record<AcknowledgeableCondition, SQL> = {
   transferOverdue: sql`coalesce(${transfers.settledAt}, ${transfers.createdAt})`,
   outcomeUnknown: sql`${transfers.settledAt}`,
   paidAlthoughCanceled: sql`${transfers.settledAt}`,
-  jobFailed: sql`${batchJobs.endedAt}`,
+  jobFailed: sql`${relayJobs.endedAt}`,
   jobStalled: sql`${JOB_PROGRESSED_AT}`,
 }
 
@@ -98,9 +98,9 @@ async function findRecord(
   if (type === 'job') {
     const [job] = await db
       .select({ organisation: identities.organisation, lastEvent })
-      .from(batchJobs)
-      .leftJoin(identities, and(eq(identities.kind, batchJobs.userKind), eq(identities.sub, batchJobs.userSub)))
-      .where(eq(batchJobs.id, id))
+      .from(relayJobs)
+      .leftJoin(identities, and(eq(identities.kind, relayJobs.userKind), eq(identities.sub, relayJobs.userSub)))
+      .where(eq(relayJobs.id, id))
     return job
   }
   const table = type === 'batch' ? batches : transfers

@@ -1,9 +1,10 @@
-import { and, desc, eq, gt, inArray, ne, sql } from 'drizzle-orm'
-import { batchItems, batchJobs, type JobStatus, relayChannels } from '#drizzle/schema/relay.ts'
+import { and, desc, eq, gt, inArray, ne, or, sql } from 'drizzle-orm'
+import { type JobStatus, relayChannels, relayJobs, relayLines } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { isSeenLately, RUN_PROBLEMS } from '#lib/relay/channel-state.ts'
-import { OPEN_ITEM } from '#lib/relay/item-row.ts'
+import { IS_OPEN_LINE } from '#lib/transfers/line.ts'
 import { parseManifest } from '#lib/wallet/manifest.ts'
+import { IS_LEASED, IS_SENT } from './line-state.ts'
 import { countOf } from './list.ts'
 
 /** A channel that pays payouts of a run. */
@@ -33,9 +34,9 @@ export interface BatchRun {
 export async function findBatchRun(db: Database, batch: string, now: Date): Promise<BatchRun | undefined> {
   const [job] = await db
     .select()
-    .from(batchJobs)
-    .where(eq(batchJobs.batch, batch))
-    .orderBy(desc(batchJobs.createdAt))
+    .from(relayJobs)
+    .where(eq(relayJobs.batch, batch))
+    .orderBy(desc(relayJobs.createdAt))
     .limit(1)
   if (!job) return undefined
   const manifest = parseManifest(job.manifest ?? '')
@@ -61,47 +62,49 @@ export async function findBatchRun(db: Database, batch: string, now: Date): Prom
   }
 }
 
-const NO_ITEMS = { paid: 0, left: 0, taken: 0, signed: 0, doubted: 0 }
+const NO_ITEMS = { paid: 0, left: 0, preparing: 0, sent: 0, doubted: 0 }
 
 /** Counts the paid and the unfinished items of a run by channel. */
 async function countItems(db: Database, job: string, now: Date): Promise<Map<string | null, typeof NO_ITEMS>> {
-  const { status, spender, doubtedUntil } = batchItems
-  const isLeft = inArray(status, OPEN_ITEM)
+  const { outcome, spender, due } = relayLines
   const rows = await db
     .select({
       spender,
-      paid: countOf(eq(status, 'paid')),
-      left: countOf(isLeft),
-      taken: countOf(eq(status, 'taken')),
-      signed: countOf(eq(status, 'signed')),
-      doubted: countOf(sql`${isLeft} and ${gt(doubtedUntil, now)}`),
+      paid: countOf(eq(outcome, 'paid')),
+      left: countOf(IS_OPEN_LINE),
+      preparing: countOf(sql`${IS_OPEN_LINE} and ${IS_LEASED}`),
+      sent: countOf(sql`${IS_OPEN_LINE} and ${IS_SENT}`),
+      doubted: countOf(sql`${IS_OPEN_LINE} and ${gt(due, now)}`),
     })
-    .from(batchItems)
-    .where(eq(batchItems.job, job))
+    .from(relayLines)
+    .where(eq(relayLines.job, job))
     .groupBy(spender)
   return new Map(rows.map((row) => [row.spender, row]))
 }
 
-/** The channels that an item of another job or run holds. */
-async function findOtherHolders(db: Database, job: string): Promise<Set<string>> {
-  const { address, itemJob } = relayChannels
-  const rows = await db.select({ address }).from(relayChannels).where(ne(itemJob, job))
-  return new Set(rows.map((row) => row.address))
+/** The channels that pay or prepare a line of another job or run. */
+async function findOtherHolders(db: Database, job: string): Promise<Set<string | null>> {
+  const { channel } = relayLines
+  const rows = await db
+    .selectDistinct({ channel })
+    .from(relayLines)
+    .where(and(ne(relayLines.job, job), IS_OPEN_LINE, or(IS_LEASED, IS_SENT)))
+  return new Set(rows.map((row) => row.channel))
 }
 
 function describeWait(
-  { left, taken, signed, doubted }: typeof NO_ITEMS,
+  { left, preparing, sent, doubted }: typeof NO_ITEMS,
   channel: typeof relayChannels.$inferSelect | undefined,
   isHeld: boolean,
   now: Date,
 ): string {
   if (!channel || !isSeenLately(channel.seenAt, now)) return 'a relay with the key of this channel'
-  if (signed > 0) return 'the ledger'
-  if (taken > 0) return 'a proof'
+  if (sent > 0) return 'the ledger'
+  if (preparing > 0) return 'a proof'
   if (channel.paused) return 'an operator, who has paused the channel'
   if (channel.problem !== null && !RUN_PROBLEMS.includes(channel.problem)) {
     return `the channel, whose problem is: ${channel.problem}`
   }
   if (isHeld) return 'its turn: the channel pays another employer'
-  return doubted === left ? 'a second look at the ledger, or another transfer' : 'a worker of the relay'
+  return doubted === left ? 'a second look at the ledger, or another transfer' : 'its host'
 }

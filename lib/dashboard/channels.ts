@@ -1,13 +1,8 @@
 import { and, desc, eq, sql } from 'drizzle-orm'
-import {
-  batchItems,
-  type ChannelProblem,
-  type ItemStatus,
-  type ReleaseRefusal,
-  relayChannels,
-} from '#drizzle/schema/relay.ts'
+import { type ChannelProblem, type ReleaseRefusal, relayChannels, relayLines } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { isSeenLately } from '#lib/relay/channel-state.ts'
+import { IS_LEASED } from './line-state.ts'
 import { transferRows } from './transfer-rows.ts'
 
 export interface ChannelLine {
@@ -15,7 +10,7 @@ export interface ChannelLine {
   problem: ChannelProblem | null
   /** since when it has this problem */
   problemSince: Date | null
-  /** by an operator: it starts no new items */
+  /** by an operator: it leases no lines */
   isPaused: boolean
   /**
    * when an operator last asked for the release, the operator's name and reason, and why no relay could carry it out
@@ -28,10 +23,11 @@ export interface ChannelLine {
   seenAt: Date
   /** reported recently enough to assume that its relay is running */
   isRunning: boolean
-  /** the job of the item that holds it */
+  /** the job of the line that it pays or prepares */
   job: string | null
   position: number | null
-  status: ItemStatus | null
+  /** whether a transfer of the channel is open */
+  isSending: boolean
   /** when the last transfer to it settled, and its hash; null without one */
   receivedAt: Date | null
   receivedHash: string | null
@@ -42,7 +38,7 @@ export const IS_CURRENT_TOKEN = sql<boolean>`${relayChannels.token} = (select to
 
 /** Lists the channels of one token or all, by address. */
 export async function listChannels(db: Database, token: string | undefined, now: Date): Promise<ChannelLine[]> {
-  const { status, recipient, createdAt, settledAt, hash } = transferRows
+  const { id, account, status, recipient, createdAt, settledAt, hash, lineJob, linePosition } = transferRows
   const received = db
     .select({ settledAt, hash })
     .from(transferRows)
@@ -50,6 +46,18 @@ export async function listChannels(db: Database, token: string | undefined, now:
     .orderBy(desc(createdAt))
     .limit(1)
     .as('received')
+  const open = db
+    .select({ id, job: lineJob, position: linePosition })
+    .from(transferRows)
+    .where(and(eq(account, relayChannels.address), eq(status, 'open')))
+    .limit(1)
+    .as('open')
+  const leased = db
+    .select({ job: relayLines.job, position: relayLines.position })
+    .from(relayLines)
+    .where(and(eq(relayLines.channel, relayChannels.address), IS_LEASED))
+    .limit(1)
+    .as('leased')
   const channels = await db
     .select({
       address: relayChannels.address,
@@ -61,17 +69,15 @@ export async function listChannels(db: Database, token: string | undefined, now:
       releaseNote: relayChannels.releaseNote,
       releaseRefusal: relayChannels.releaseRefusal,
       seenAt: relayChannels.seenAt,
-      job: relayChannels.itemJob,
-      position: relayChannels.itemPosition,
-      status: batchItems.status,
+      job: sql<string | null>`coalesce(${open.job}, ${leased.job})`,
+      position: sql<number | null>`coalesce(${open.position}, ${leased.position})`,
+      isSending: sql<boolean>`${open.id} is not null`,
       receivedAt: received.settledAt,
       receivedHash: received.hash,
     })
     .from(relayChannels)
-    .leftJoin(
-      batchItems,
-      and(eq(batchItems.job, relayChannels.itemJob), eq(batchItems.position, relayChannels.itemPosition)),
-    )
+    .leftJoinLateral(open, sql`true`)
+    .leftJoinLateral(leased, sql`true`)
     .leftJoinLateral(received, sql`true`)
     .where(token === undefined ? undefined : eq(relayChannels.token, token))
     .orderBy(sql`${relayChannels.address}`)
@@ -79,17 +85,18 @@ export async function listChannels(db: Database, token: string | undefined, now:
 }
 
 /**
- * `problem`: a relay runs the channel, but it cannot pay. `paused`: an operator paused it, and it has no item. `stopped`:
+ * `problem`: a relay runs the channel, but it cannot pay. `paused`: an operator paused it, and it pays nothing. `stopped`:
  * no relay runs it.
  */
 export const CHANNEL_STATES = ['free', 'building', 'sending', 'problem', 'paused', 'stopped'] as const
 type ChannelState = (typeof CHANNEL_STATES)[number]
 
-export function channelState({ isRunning, problem, isPaused, job, status }: ChannelLine): ChannelState {
+export function channelState({ isRunning, problem, isPaused, job, isSending }: ChannelLine): ChannelState {
   if (!isRunning) return 'stopped'
   if (problem !== null) return 'problem'
+  if (isSending) return 'sending'
   if (job === null) return isPaused ? 'paused' : 'free'
-  return status === 'taken' ? 'building' : 'sending'
+  return 'building'
 }
 
 export const START_RELAY = 'Run npm run relay on the relay’s host'

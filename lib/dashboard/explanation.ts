@@ -1,6 +1,6 @@
 import type { TransferStatus } from '#drizzle/schema/transfers.ts'
 import { sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
-import { ITEM_FAILURES, type RunErrorCode } from '#lib/relay/item-error.ts'
+import { LINE_FAILURES, type RunErrorCode } from '#lib/relay/line-error.ts'
 import { FROZEN_ERRORS, STALE_PROOF } from '#lib/stellar/confidential-token.ts'
 
 /** What removes the cause of a failure, and how the payment is then made again. */
@@ -87,7 +87,7 @@ const RUN_ERRORS: Record<RunErrorCode, Cause> = {
 
 /** Texts of an item's error that have a remedy of their own; the others name a run's error or a contract error. */
 const ITEM_ERRORS = new Map<string, Advice>([
-  [ITEM_FAILURES.recipientUnregistered, REGISTERED],
+  [LINE_FAILURES.recipientUnregistered, REGISTERED],
   [sponsorRefused('quota-transfers').message, TOMORROW],
   [sponsorRefused('quota-stroops').message, TOMORROW],
   [
@@ -95,7 +95,7 @@ const ITEM_ERRORS = new Map<string, Advice>([
     { ...ANY_WAY, first: 'Raise SPONSOR_DAILY_BUDGET for the service and every relay, and restart them' },
   ],
   [
-    ITEM_FAILURES.failedTooOften,
+    LINE_FAILURES.failedTooOften,
     { ...ANY_WAY, first: 'Remove the cause for which its transfers failed, shown on the job’s page' },
   ],
 ])

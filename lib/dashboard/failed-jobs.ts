@@ -1,8 +1,8 @@
 import { and, count, desc, eq, inArray, isNull, type SQL, sql } from 'drizzle-orm'
 import { batches, contractors, organisations, payouts } from '#drizzle/schema/directory.ts'
-import { batchItems, batchJobs, type ItemStatus } from '#drizzle/schema/relay.ts'
+import { type LineOutcome, relayJobs, relayLines } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { ITEM_FAILURES } from '#lib/relay/item-error.ts'
+import { LINE_FAILURES } from '#lib/relay/line-error.ts'
 import { ACKNOWLEDGEMENT, acknowledgementRows, acknowledges, isUnacknowledged } from './acknowledgements.ts'
 import { type Attention, MAX_LISTED, NAMES_SHOWN, type NamedRecord } from './attention.ts'
 import { askTo, describeCauses, stepAfter } from './causes.ts'
@@ -33,38 +33,38 @@ const TAMPERED = {
  * in another way. An item of a run does while its payout is `ready` and no later run has it: a failed payout, or one
  * whose outcome is unknown, is listed with its batch or transfer.
  */
-export const isUnresolved: SQL = sql`(${batchItems.status} in ('failed', 'unknown') and (${batchItems.payout} is null or (
-  exists (select from ${payouts} where ${payouts.id} = ${batchItems.payout} and ${payouts.status} = 'ready')
-  and not exists (select from ${batchItems} as later join ${batchJobs} as later_job on later_job.id = later.job
-    where later.payout = ${batchItems.payout} and later_job.created_at > ${batchJobs.createdAt}))))`
+export const isUnresolved: SQL = sql`(${relayLines.outcome} in ('failed', 'unknown') and (${relayLines.payout} is null or (
+  exists (select from ${payouts} where ${payouts.id} = ${relayLines.payout} and ${payouts.status} = 'ready')
+  and not exists (select from ${relayLines} as later join ${relayJobs} as later_job on later_job.id = later.job
+    where later.payout = ${relayLines.payout} and later_job.created_at > ${relayJobs.createdAt}))))`
 
 /**
  * Lists at most 20 relay jobs with unresolved items that no operator has acknowledged.
  * @param only the job, or the batch of a run, to report on alone, acknowledged or not
  */
 export async function listFailedJobs(db: Database, only?: { job: string } | { batch: string }): Promise<Attention[]> {
-  const isListed = only ? isOf(only) : inArray(batchJobs.id, await findFailedJobs(db))
+  const isListed = only ? isOf(only) : inArray(relayJobs.id, await findFailedJobs(db))
   const jobs = await db
     .select({
-      id: batchJobs.id,
-      kind: batchJobs.userKind,
-      sub: batchJobs.userSub,
+      id: relayJobs.id,
+      kind: relayJobs.userKind,
+      sub: relayJobs.userSub,
       batch: { id: batches.id, name: batches.name },
       employer: { id: organisations.id, name: organisations.name },
-      endedAt: batchJobs.endedAt,
-      failed: countOf(sql`${isUnresolved} and ${batchItems.status} = 'failed'`),
-      unknown: countOf(sql`${isUnresolved} and ${batchItems.status} = 'unknown'`),
-      isTampered: sql<boolean>`bool_or(${isUnresolved} and ${batchItems.error} = 'manifest-invalid')`,
+      endedAt: relayJobs.endedAt,
+      failed: countOf(sql`${isUnresolved} and ${relayLines.outcome} = 'failed'`),
+      unknown: countOf(sql`${isUnresolved} and ${relayLines.outcome} = 'unknown'`),
+      isTampered: sql<boolean>`bool_or(${isUnresolved} and ${relayLines.error} = 'manifest-invalid')`,
       all: count(),
       acknowledgement: ACKNOWLEDGEMENT,
     })
-    .from(batchJobs)
-    .innerJoin(batchItems, eq(batchItems.job, batchJobs.id))
-    .leftJoin(batches, eq(batches.id, batchJobs.batch))
+    .from(relayJobs)
+    .innerJoin(relayLines, eq(relayLines.job, relayJobs.id))
+    .leftJoin(batches, eq(batches.id, relayJobs.batch))
     .leftJoin(organisations, eq(organisations.id, batches.organisation))
     .leftJoin(acknowledgementRows, isJobAcknowledged)
-    .where(and(eq(batchJobs.status, 'failed'), isListed))
-    .groupBy(batchJobs.id, batches.id, organisations.id, acknowledgementRows.condition, acknowledgementRows.subject)
+    .where(and(eq(relayJobs.status, 'failed'), isListed))
+    .groupBy(relayJobs.id, batches.id, organisations.id, acknowledgementRows.condition, acknowledgementRows.subject)
     .having(sql`bool_or(${isUnresolved})`)
     .orderBy(...LATEST_ENDED)
   const users = await findUsersOf(db, jobs)
@@ -107,18 +107,18 @@ function describeEnds({ failed, unknown, all }: { failed: number; unknown: numbe
   return failed === 0 ? `${unknown} of ${all} ${lost}` : `${failed} of ${all} failed, ${unknown} ${lost}`
 }
 
-const isJobAcknowledged = acknowledges('jobFailed', batchJobs.id, batchJobs.endedAt)
-const LATEST_ENDED = [desc(batchJobs.endedAt), batchJobs.id]
+const isJobAcknowledged = acknowledges('jobFailed', relayJobs.id, relayJobs.endedAt)
+const LATEST_ENDED = [desc(relayJobs.endedAt), relayJobs.id]
 
 /** Finds at most 20 unacknowledged jobs, starting from the few unresolved items: a job may have thousands of others. */
 async function findFailedJobs(db: Database): Promise<string[]> {
   const jobs = await db
-    .select({ id: batchJobs.id })
-    .from(batchItems)
-    .innerJoin(batchJobs, eq(batchJobs.id, batchItems.job))
+    .select({ id: relayJobs.id })
+    .from(relayLines)
+    .innerJoin(relayJobs, eq(relayJobs.id, relayLines.job))
     .leftJoin(acknowledgementRows, isJobAcknowledged)
-    .where(and(eq(batchJobs.status, 'failed'), isUnresolved, isUnacknowledged))
-    .groupBy(batchJobs.id)
+    .where(and(eq(relayJobs.status, 'failed'), isUnresolved, isUnacknowledged))
+    .groupBy(relayJobs.id)
     .orderBy(...LATEST_ENDED)
     .limit(MAX_LISTED)
   return jobs.map(({ id }) => id)
@@ -129,24 +129,32 @@ async function findCauses(db: Database, jobs: readonly string[]) {
   if (jobs.length === 0) return new Map<string, never>()
   const rows = await db
     .select({
-      job: batchItems.job,
-      status: batchItems.status,
-      error: batchItems.error,
+      job: relayLines.job,
+      outcome: relayLines.outcome,
+      error: relayLines.error,
       // The first channel that had too little.
-      short: sql<string | null>`min(${batchItems.unable}[1])`,
+      short: sql<string | null>`min(${relayLines.unable}[1])`,
       count: count(),
     })
-    .from(batchItems)
-    .innerJoin(batchJobs, eq(batchJobs.id, batchItems.job))
-    .where(and(inArray(batchItems.job, [...jobs]), isUnresolved))
-    .groupBy(batchItems.job, batchItems.status, batchItems.error)
+    .from(relayLines)
+    .innerJoin(relayJobs, eq(relayJobs.id, relayLines.job))
+    .where(and(inArray(relayLines.job, [...jobs]), isUnresolved))
+    .groupBy(relayLines.job, relayLines.outcome, relayLines.error)
   const causes = rows.map((row) => ({ job: row.job, count: row.count, ...causeOf(row) }))
   return Map.groupBy(causes, ({ job }) => job)
 }
 
-function causeOf({ status, error, short }: { status: ItemStatus; error: string | null; short: string | null }) {
-  if (status === 'unknown') return explainItem('the RPC’s history begins after the transfer')
-  if (short === null || error !== ITEM_FAILURES.shortOnEveryChannel) return explainItem(error ?? '')
+function causeOf({
+  outcome,
+  error,
+  short,
+}: {
+  outcome: LineOutcome | null
+  error: string | null
+  short: string | null
+}) {
+  if (outcome === 'unknown') return explainItem('the RPC’s history begins after the transfer')
+  if (short === null || error !== LINE_FAILURES.shortOnEveryChannel) return explainItem(error ?? '')
   const also = `For later jobs, send USDC by confidential transfer to the relay channel ${short}`
   return { meaning: 'no relay channel had enough USDC', advice: { ...explainItem('').advice, also } }
 }
@@ -154,14 +162,14 @@ function causeOf({ status, error, short }: { status: ItemStatus; error: string |
 /** Finds the recipients of unresolved items by job, with the contractors of any organisation who have the address. */
 async function findPayees(db: Database, jobs: readonly string[]) {
   if (jobs.length === 0) return new Map<string, never>()
-  const isContractor = and(eq(contractors.address, batchItems.recipient), isNull(contractors.deletedAt))
+  const isContractor = and(eq(contractors.address, relayLines.recipient), isNull(contractors.deletedAt))
   const { id, name, organisation } = contractors
   const rows = await db
-    .selectDistinct({ job: batchItems.job, recipient: batchItems.recipient, id, name, organisation })
-    .from(batchItems)
-    .innerJoin(batchJobs, eq(batchJobs.id, batchItems.job))
+    .selectDistinct({ job: relayLines.job, recipient: relayLines.recipient, id, name, organisation })
+    .from(relayLines)
+    .innerJoin(relayJobs, eq(relayJobs.id, relayLines.job))
     .leftJoin(contractors, isContractor)
-    .where(and(inArray(batchItems.job, [...jobs]), isUnresolved))
+    .where(and(inArray(relayLines.job, [...jobs]), isUnresolved))
   return Map.groupBy(rows, ({ job }) => job)
 }
 
@@ -187,7 +195,7 @@ function namePayees(
 }
 
 export const isOf = (only: { job: string } | { batch: string }) =>
-  'job' in only ? eq(batchJobs.id, only.job) : eq(batchJobs.batch, only.batch)
+  'job' in only ? eq(relayJobs.id, only.job) : eq(relayJobs.batch, only.batch)
 
 /** What names a job in its title: the batch that it pays, or else its id. */
 export const subjectOf = ({ id, batch }: { id: string; batch: NamedRecord | null }) =>

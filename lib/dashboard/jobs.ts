@@ -1,12 +1,13 @@
 import { and, count, eq, inArray, isNull, type SQL, sql } from 'drizzle-orm'
 import { union } from 'drizzle-orm/pg-core'
 import { batches, contractors, identities, organisations, payouts } from '#drizzle/schema/directory.ts'
-import { batchItems, batchJobs, JOB_STATUSES } from '#drizzle/schema/relay.ts'
+import { JOB_STATUSES, relayJobs, relayLines } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { countUpTo } from '#lib/db/count.ts'
 import { byTime } from '#lib/db/keyset.ts'
 import { placeOf } from '#lib/db/paging.ts'
 import { anyOf, BY_TIME, betweenDays, type Filters, having, isErrorText, isOneOf, isRecordId } from './filters.ts'
+import { LAST_TRANSFER, LINE_STATE, type LineState } from './line-state.ts'
 import {
   byStatus,
   countOf,
@@ -18,55 +19,54 @@ import {
   type Source,
   totals,
 } from './list.ts'
-import { envelopeRows } from './transfer-rows.ts'
 
 /** When an item of the job last ended, or else when the job started. An index answers it: a run may have 50,000 items. */
 export const JOB_PROGRESSED_AT =
-  sql`greatest(${batchJobs.createdAt}, (select max(${batchItems.settledAt}) from ${batchItems} where ${batchItems.job} = ${batchJobs.id}))`.mapWith(
-    batchJobs.createdAt,
+  sql`greatest(${relayJobs.createdAt}, (select max(${relayLines.settledAt}) from ${relayLines} where ${relayLines.job} = ${relayJobs.id}))`.mapWith(
+    relayJobs.createdAt,
   )
 
 const JOB_COLUMNS = {
-  id: batchJobs.id,
-  sequence: batchJobs.sequence,
-  userKind: batchJobs.userKind,
-  userSub: batchJobs.userSub,
+  id: relayJobs.id,
+  sequence: relayJobs.sequence,
+  userKind: relayJobs.userKind,
+  userSub: relayJobs.userSub,
   userEmail: identities.email,
   organisation: organisations.id,
   organisationName: organisations.name,
-  status: batchJobs.status,
-  batch: batchJobs.batch,
+  status: relayJobs.status,
+  batch: relayJobs.batch,
   batchName: batches.name,
-  error: batchJobs.error,
-  createdAt: batchJobs.createdAt,
-  endedAt: batchJobs.endedAt,
+  error: relayJobs.error,
+  createdAt: relayJobs.createdAt,
+  endedAt: relayJobs.endedAt,
   progressedAt: JOB_PROGRESSED_AT,
 }
 
 const ITEM_COLUMNS = {
-  job: batchItems.job,
-  position: batchItems.position,
-  payout: batchItems.payout,
-  transfer: envelopeRows.transfer,
-  status: batchItems.status,
-  recipient: batchItems.recipient,
-  channel: batchItems.channel,
-  attempt: batchItems.attempt,
-  hash: batchItems.hash,
-  error: batchItems.error,
-  queuedAt: batchItems.queuedAt,
-  sentAt: batchItems.sentAt,
-  settledAt: batchItems.settledAt,
+  job: relayLines.job,
+  position: relayLines.position,
+  payout: relayLines.payout,
+  transfer: LAST_TRANSFER,
+  state: LINE_STATE,
+  recipient: relayLines.recipient,
+  channel: relayLines.channel,
+  hash: relayLines.hash,
+  error: relayLines.error,
+  queuedAt: relayLines.queuedAt,
+  sentAt: relayLines.sentAt,
+  settledAt: relayLines.settledAt,
 }
 
 /** An item of a job. Its sealed amount is not queried. */
-export type ItemLine = Read<typeof batchItems.$inferSelect, typeof ITEM_COLUMNS> & {
+export type ItemLine = Omit<Read<typeof relayLines.$inferSelect, typeof ITEM_COLUMNS>, 'transfer' | 'state'> & {
   /** the id of its last transfer, if one was recorded */
   transfer: string | null
+  state: LineState
 }
 
 /** A relay job with the numbers of its items. */
-export type JobSummary = Read<typeof batchJobs.$inferSelect, typeof JOB_COLUMNS> & {
+export type JobSummary = Read<typeof relayJobs.$inferSelect, typeof JOB_COLUMNS> & {
   userEmail: string | null
   /** of the batch that a run pays; null for a job */
   batchName: string | null
@@ -91,20 +91,20 @@ export type JobFilters = Filters<typeof JOB_FILTERS>
 /** Lists the jobs of all users. */
 export async function listJobs(db: Database, filters: JobFilters, page: PageRequest): Promise<List<JobSummary>> {
   const within = conditionOf(db, filters)
-  const tabs = byStatus(JOB_STATUSES, (status) => and(within, eq(batchJobs.status, status)))
-  const counts = await countUpTo(db, batchJobs, byTime(batchJobs), tabs)
+  const tabs = byStatus(JOB_STATUSES, (status) => and(within, eq(relayJobs.status, status)))
+  const counts = await countUpTo(db, relayJobs, byTime(relayJobs), tabs)
   const part = await readPage(sourceOf(db, filters), page)
   return { ...part, ...totals(counts, filters.status) }
 }
 
 export async function findJob(db: Database, id: string): Promise<JobSummary | undefined> {
-  const [line] = await selectJobs(db, eq(batchJobs.id, id))
+  const [line] = await selectJobs(db, eq(relayJobs.id, id))
   if (!line) return undefined
   // Not grouped by job: that would sort a run's 50,000 items. `anyOf` makes PostgreSQL use the index.
   const [counts] = await db
     .select(ITEM_COUNTS)
-    .from(batchItems)
-    .where(anyOf(batchItems.job, sql`select ${id}::uuid`))
+    .from(relayLines)
+    .where(anyOf(relayLines.job, sql`select ${id}::uuid`))
   return summarize(line, counts)
 }
 
@@ -113,9 +113,9 @@ export const readJobs = (db: Database, filters: JobFilters, size?: number) =>
   readAll(sourceOf(db, { ...filters, sort: '' }), size)
 
 function sourceOf(db: Database, filters: JobFilters): Source<JobSummary> {
-  const condition = and(conditionOf(db, filters), having(batchJobs.status, filters.status))
+  const condition = and(conditionOf(db, filters), having(relayJobs.status, filters.status))
   return {
-    order: { ...byTime(batchJobs), ascending: filters.sort === 'oldest' },
+    order: { ...byTime(relayJobs), ascending: filters.sort === 'oldest' },
     read: async ({ beside, order, limit }) => {
       const jobs = await selectJobs(db, and(condition, beside))
         .orderBy(...order)
@@ -131,10 +131,10 @@ type JobLine = Awaited<ReturnType<typeof selectJobs>>[number]
 function selectJobs(db: Database, condition: SQL | undefined) {
   return db
     .select(JOB_COLUMNS)
-    .from(batchJobs)
-    .leftJoin(identities, and(eq(identities.kind, batchJobs.userKind), eq(identities.sub, batchJobs.userSub)))
+    .from(relayJobs)
+    .leftJoin(identities, and(eq(identities.kind, relayJobs.userKind), eq(identities.sub, relayJobs.userSub)))
     .leftJoin(organisations, eq(organisations.id, identities.organisation))
-    .leftJoin(batches, eq(batches.id, batchJobs.batch))
+    .leftJoin(batches, eq(batches.id, relayJobs.batch))
     .where(condition)
 }
 
@@ -145,52 +145,52 @@ function conditionOf(db: Database, filters: JobFilters): SQL | undefined {
   const isUser = eq(identities.organisation, organisation)
   const users = db.select({ kind, sub }).from(identities).where(isUser)
   const ofUsers = and(
-    anyOf(batchJobs.userSub, db.select({ sub }).from(identities).where(isUser)),
-    sql`(${batchJobs.userKind}, ${batchJobs.userSub}) in ${users}`,
+    anyOf(relayJobs.userSub, db.select({ sub }).from(identities).where(isUser)),
+    sql`(${relayJobs.userKind}, ${relayJobs.userSub}) in ${users}`,
   )
-  const { job, status, error } = batchItems
+  const { job, outcome, error } = relayLines
   const failedFor = db
     .select({ job })
-    .from(batchItems)
-    .where(and(eq(status, 'failed'), eq(error, reason)))
+    .from(relayLines)
+    .where(and(eq(outcome, 'failed'), eq(error, reason)))
   return and(
     organisation === '' ? undefined : ofUsers,
-    contractor === '' ? undefined : anyOf(batchJobs.id, paying(db, contractor)),
-    having(batchJobs.batch, batch),
-    reason === '' ? undefined : anyOf(batchJobs.id, failedFor),
-    betweenDays(batchJobs.createdAt, days),
+    contractor === '' ? undefined : anyOf(relayJobs.id, paying(db, contractor)),
+    having(relayJobs.batch, batch),
+    reason === '' ? undefined : anyOf(relayJobs.id, failedFor),
+    betweenDays(relayJobs.createdAt, days),
   )
 }
 
 /** The jobs of the items that pay a contractor: in a run its payouts, in another job its address. */
 function paying(db: Database, contractor: string) {
-  const { job, payout, recipient } = batchItems
+  const { job, payout, recipient } = relayLines
   const isPayee = and(eq(contractors.id, contractor), isNull(contractors.deletedAt))
   const ofRuns = db
     .select({ job })
-    .from(batchItems)
+    .from(relayLines)
     .innerJoin(payouts, eq(payouts.id, payout))
     .where(eq(payouts.contractor, contractor))
   const address = db.select({ address: contractors.address }).from(contractors).where(isPayee)
   const ofJobs = db
     .select({ job })
-    .from(batchItems)
+    .from(relayLines)
     .where(and(isNull(payout), sql`${recipient} = (${address})`))
   return union(ofRuns, ofJobs)
 }
 
 const ITEM_COUNTS = {
   all: count(),
-  paid: countOf(eq(batchItems.status, 'paid')),
-  failed: countOf(eq(batchItems.status, 'failed')),
+  paid: countOf(eq(relayLines.outcome, 'paid')),
+  failed: countOf(eq(relayLines.outcome, 'failed')),
 }
 
 /** Counts the items of jobs. A run has one item per payout of its batch. */
 async function countItems(db: Database, jobs: readonly JobLine[]): Promise<JobSummary[]> {
-  const { job } = batchItems
+  const { job } = relayLines
   const rows = await db
     .select({ job, ...ITEM_COUNTS })
-    .from(batchItems)
+    .from(relayLines)
     .where(anyOf(job, sql`select unnest(${`{${jobs.map(({ id }) => id).join(',')}}`}::uuid[])`))
     .groupBy(job)
   const counts = new Map(rows.map((row) => [row.job, row]))
@@ -213,11 +213,10 @@ export async function listItems(db: Database, job: string, page: PageRequest): P
   const select = (condition: SQL | undefined) =>
     db
       .select(ITEM_COLUMNS)
-      .from(batchItems)
-      .leftJoin(envelopeRows, eq(envelopeRows.innerHash, batchItems.innerHash))
-      .where(and(eq(batchItems.job, job), condition))
+      .from(relayLines)
+      .where(and(eq(relayLines.job, job), condition))
   const inOrder = {
-    order: { sequence: batchItems.position, ascending: true },
+    order: { sequence: relayLines.position, ascending: true },
     read: async ({ beside, order, limit }) =>
       await select(beside)
         .orderBy(...order)
@@ -226,8 +225,8 @@ export async function listItems(db: Database, job: string, page: PageRequest): P
   } satisfies Source<ItemLine>
   const { rows, previous, next } = await readPage(inOrder, page)
   if (previous !== undefined) return { items: rows, previous, next }
-  const failed = await select(inArray(batchItems.status, ['failed', 'unknown']))
-    .orderBy(batchItems.position)
+  const failed = await select(inArray(relayLines.outcome, ['failed', 'unknown']))
+    .orderBy(relayLines.position)
     .limit(FAILED_FIRST)
   const listed = new Set(failed.map(({ position }) => position))
   return { items: [...failed, ...rows.filter(({ position }) => !listed.has(position))], previous, next }

@@ -1,6 +1,6 @@
 import { and, count, eq, isNotNull, isNull, max, type SQL, sql } from 'drizzle-orm'
 import { batches, contractors, identities, organisations } from '#drizzle/schema/directory.ts'
-import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
+import { relayJobs, relayLines } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { countUpTo } from '#lib/db/count.ts'
 import { byTime } from '#lib/db/keyset.ts'
@@ -132,15 +132,15 @@ async function startedBatchesOf(db: Database, ids: string[], now: Date) {
 /** Returns when a relay job last paid for each organisation. The payments of runs are those of their payouts. */
 async function relayPaymentsOf(db: Database, ids: string[]) {
   const rows = await db
-    .select({ organisation: identities.organisation, at: max(batchItems.settledAt) })
+    .select({ organisation: identities.organisation, at: max(relayLines.settledAt) })
     .from(identities)
-    .innerJoin(batchJobs, and(eq(batchJobs.userKind, identities.kind), eq(batchJobs.userSub, identities.sub)))
-    .innerJoin(batchItems, eq(batchItems.job, batchJobs.id))
+    .innerJoin(relayJobs, and(eq(relayJobs.userKind, identities.kind), eq(relayJobs.userSub, identities.sub)))
+    .innerJoin(relayLines, eq(relayLines.job, relayJobs.id))
     .where(
       and(
         sql`${identities.organisation} = any(${asArray(ids)})`,
-        isNull(batchJobs.batch),
-        eq(batchItems.status, 'paid'),
+        isNull(relayJobs.batch),
+        eq(relayLines.outcome, 'paid'),
       ),
     )
     .groupBy(identities.organisation)

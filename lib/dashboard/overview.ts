@@ -1,5 +1,5 @@
 import { and, eq, inArray } from 'drizzle-orm'
-import { batchItems, batchJobs, relayChannels } from '#drizzle/schema/relay.ts'
+import { relayChannels, relayJobs, relayLines } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import type { Attention } from './attention.ts'
 import { IS_CURRENT_TOKEN } from './channels.ts'
@@ -101,10 +101,10 @@ function postponed(item: Attention, remedy: string): Attention {
 async function findTampered(db: Database, ids: readonly string[]): Promise<Set<string | null>> {
   if (ids.length === 0) return new Set()
   const rows = await db
-    .selectDistinct({ batch: batchJobs.batch })
-    .from(batchItems)
-    .innerJoin(batchJobs, eq(batchJobs.id, batchItems.job))
-    .where(and(inArray(batchJobs.batch, [...ids]), eq(batchItems.error, 'manifest-invalid'), isUnresolved))
+    .selectDistinct({ batch: relayJobs.batch })
+    .from(relayLines)
+    .innerJoin(relayJobs, eq(relayJobs.id, relayLines.job))
+    .where(and(inArray(relayJobs.batch, [...ids]), eq(relayLines.error, 'manifest-invalid'), isUnresolved))
   return new Set(rows.map(({ batch }) => batch))
 }
 

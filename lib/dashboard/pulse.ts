@@ -1,10 +1,10 @@
-import { inArray, max, sql } from 'drizzle-orm'
+import { max, sql } from 'drizzle-orm'
 import { auditLog } from '#drizzle/schema/audit.ts'
 import { batches } from '#drizzle/schema/directory.ts'
-import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
+import { relayJobs, relayLines } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { MAX_COUNTED } from '#lib/db/count.ts'
-import { OPEN_ITEM } from '#lib/relay/item-row.ts'
+import { IS_OPEN_LINE } from '#lib/transfers/line.ts'
 
 /** The state that an open page polls to decide whether to reload. */
 export interface Pulse {
@@ -19,11 +19,11 @@ export interface Pulse {
  * sent: these change the last or the number of the open items, which are counted up to MAX_COUNTED.
  */
 export async function readPulse(db: Database): Promise<Pulse> {
-  const { status, queuedAt } = batchItems
-  const open = sql`select ${queuedAt} from ${batchItems} where ${inArray(status, OPEN_ITEM)} order by ${queuedAt} desc limit ${MAX_COUNTED + 1}`
+  const { queuedAt } = relayLines
+  const open = sql`select ${queuedAt} from ${relayLines} where ${IS_OPEN_LINE} order by ${queuedAt} desc limit ${MAX_COUNTED + 1}`
   const items = sql`select concat(count(*), ' ', max(queued_at)) from (${open}) as open`
   const isOpen = sql`exists (select 1 from ${batches} where ${batches.status} = 'started')
-    or exists (select 1 from ${batchJobs} where ${batchJobs.status} = 'running')`
+    or exists (select 1 from ${relayJobs} where ${relayJobs.status} = 'running')`
   const [row] = await db
     .select({ last: max(auditLog.sequence), items: sql<string>`(${items})`, isOpen: sql<boolean>`(${isOpen})` })
     .from(auditLog)

@@ -1,6 +1,6 @@
 import { eq } from 'drizzle-orm'
 import { payouts } from '#drizzle/schema/directory.ts'
-import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
+import { relayJobs, relayLines } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { isId } from '#lib/directory/ids.ts'
 import type { Attention } from './attention.ts'
@@ -67,18 +67,18 @@ export async function readPayoutPage(db: Database, id: string): Promise<RecordPa
 
 /** When runs queued a payout, and when they gave up on it. */
 async function readRelayEvents(db: Database, payout: string): Promise<TimelineEvent[]> {
-  const { job, status, error, queuedAt, settledAt } = batchItems
+  const { job, outcome, error, queuedAt, settledAt } = relayLines
   const items = await db
-    .select({ job, status, error, queuedAt, settledAt })
-    .from(batchItems)
-    .where(eq(batchItems.payout, payout))
+    .select({ job, outcome, error, queuedAt, settledAt })
+    .from(relayLines)
+    .where(eq(relayLines.payout, payout))
   return items.flatMap((item): TimelineEvent[] => [
     { at: item.queuedAt, what: 'Queued by a run', detail: { job: item.job } },
-    ...(item.settledAt && item.status !== 'paid'
+    ...(item.settledAt && item.outcome !== 'paid'
       ? [
           {
             at: item.settledAt,
-            what: `Run: ${item.status}`,
+            what: `Run: ${item.outcome}`,
             tone: 'bad',
             detail: { job: item.job, ...(item.error !== null && { error: item.error }) },
           } as const,
@@ -98,8 +98,8 @@ export async function readBatchPage(db: Database, id: string, now: Date): Promis
 }
 
 async function readRunEvents(db: Database, batch: string): Promise<TimelineEvent[]> {
-  const { id, status, createdAt, endedAt } = batchJobs
-  const runs = await db.select({ id, status, createdAt, endedAt }).from(batchJobs).where(eq(batchJobs.batch, batch))
+  const { id, status, createdAt, endedAt } = relayJobs
+  const runs = await db.select({ id, status, createdAt, endedAt }).from(relayJobs).where(eq(relayJobs.batch, batch))
   return runs.flatMap((run) => [
     { at: run.createdAt, what: 'Run started', detail: { job: run.id } },
     ...(run.endedAt ? [{ at: run.endedAt, what: `Run ${run.status}`, detail: { job: run.id } }] : []),

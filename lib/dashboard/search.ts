@@ -2,7 +2,7 @@ import { and, eq, gte, inArray, isNull, lte, or, type SQL, sql } from 'drizzle-o
 import type { AnyPgColumn, PgTable } from 'drizzle-orm/pg-core'
 import { auditLog } from '#drizzle/schema/audit.ts'
 import { batches, contractors, IDENTITY_KINDS, identities, organisations, payouts } from '#drizzle/schema/directory.ts'
-import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
+import { relayJobs } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { isId } from '#lib/directory/ids.ts'
 import { isRequestId } from '#lib/http/request-id.ts'
@@ -90,7 +90,7 @@ const { account, organisation: ofTransfer } = transferRows
 const TRANSFERS: Searched = { type: 'transfer', table: transferRows, name: account, organisation: ofTransfer }
 const PAYOUTS: Searched = { type: 'payout', table: payouts, name: none, organisation: payouts.organisation }
 const BATCHES: Searched = { type: 'batch', table: batches, name: batches.name, organisation: batches.organisation }
-const JOBS: Searched = { type: 'job', table: batchJobs, name: none, organisation: none }
+const JOBS: Searched = { type: 'job', table: relayJobs, name: none, organisation: none }
 const { name: contractorName, organisation: ofContractor } = contractors
 const CONTRACTORS: Searched = {
   type: 'contractor',
@@ -129,7 +129,7 @@ function byHash(db: Database, hash: string): Search[] {
     .select({ id: envelopeRows.transfer })
     .from(envelopeRows)
     .where(or(eq(envelopeRows.innerHash, hash), eq(envelopeRows.outerHash, hash)))
-  const jobs = db.select({ job: batchItems.job }).from(batchItems).where(eq(batchItems.innerHash, hash))
+  const jobs = db.select({ job: transferRows.lineJob }).from(transferRows).where(inArray(transferRows.id, transfer))
   return [
     find(db, TRANSFERS, 'hash', inArray(transferRows.id, transfer)),
     find(
@@ -141,7 +141,7 @@ function byHash(db: Database, hash: string): Search[] {
         db.select({ id: transferRows.payout }).from(transferRows).where(inArray(transferRows.id, transfer)),
       ),
     ),
-    find(db, JOBS, 'hash', inArray(batchJobs.id, jobs)),
+    find(db, JOBS, 'hash', inArray(relayJobs.id, jobs)),
   ]
 }
 

@@ -1,6 +1,6 @@
 import { and, asc, eq, exists, inArray, lt, notExists, or, sql } from 'drizzle-orm'
 import { batches, contractors, organisations, payouts } from '#drizzle/schema/directory.ts'
-import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
+import { relayJobs, relayLines } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { ACKNOWLEDGEMENT, acknowledgementRows, acknowledges, isUnacknowledged } from './acknowledgements.ts'
 import { type Attention, MAX_LISTED, NAMES_SHOWN } from './attention.ts'
@@ -15,17 +15,17 @@ import { batchLimit } from './lateness.ts'
  */
 export async function listStalledBatches(db: Database, now: Date, only?: string): Promise<Attention[]> {
   const unresolved = db
-    .select({ job: batchItems.job })
-    .from(batchItems)
-    .where(and(eq(batchItems.job, batchJobs.id), isUnresolved))
+    .select({ job: relayLines.job })
+    .from(relayLines)
+    .where(and(eq(relayLines.job, relayJobs.id), isUnresolved))
   const unsent = db
     .select({ id: payouts.id })
     .from(payouts)
     .where(and(eq(payouts.batch, batches.id), eq(payouts.status, 'ready')))
   const run = db
-    .select({ id: batchJobs.id })
-    .from(batchJobs)
-    .where(and(eq(batchJobs.batch, batches.id), or(eq(batchJobs.status, 'running'), exists(unresolved))))
+    .select({ id: relayJobs.id })
+    .from(relayJobs)
+    .where(and(eq(relayJobs.batch, batches.id), or(eq(relayJobs.status, 'running'), exists(unresolved))))
   const rows = await db
     .select({
       id: batches.id,

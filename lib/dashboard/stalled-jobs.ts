@@ -1,9 +1,9 @@
 import { and, count, eq, inArray, sql } from 'drizzle-orm'
 import { batches, organisations } from '#drizzle/schema/directory.ts'
-import { batchItems, batchJobs, relayChannels } from '#drizzle/schema/relay.ts'
+import { relayChannels, relayJobs, relayLines } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { IS_SEEN, RUN_PROBLEMS } from '#lib/relay/channel-state.ts'
-import { OPEN_ITEM } from '#lib/relay/item-row.ts'
+import { IS_OPEN_LINE } from '#lib/transfers/line.ts'
 import { ACKNOWLEDGEMENT, acknowledgementRows, acknowledges, isUnacknowledged } from './acknowledgements.ts'
 import { type Attention, MAX_LISTED } from './attention.ts'
 import { IS_CURRENT_TOKEN, START_RELAY } from './channels.ts'
@@ -11,6 +11,7 @@ import { CONDITIONS } from './conditions.ts'
 import { isOf, subjectOf } from './failed-jobs.ts'
 import { JOB_PROGRESSED_AT } from './jobs.ts'
 import { jobLimit } from './lateness.ts'
+import { LINE_STATE } from './line-state.ts'
 import { countOf } from './list.ts'
 import { findUsersOf } from './users.ts'
 
@@ -25,22 +26,22 @@ export async function listStalledJobs(
 ): Promise<Attention[]> {
   const jobs = await db
     .select({
-      id: batchJobs.id,
-      kind: batchJobs.userKind,
-      sub: batchJobs.userSub,
-      run: batchJobs.batch,
+      id: relayJobs.id,
+      kind: relayJobs.userKind,
+      sub: relayJobs.userSub,
+      run: relayJobs.batch,
       progressedAt: JOB_PROGRESSED_AT,
       batch: { id: batches.id, name: batches.name },
       employer: { id: organisations.id, name: organisations.name },
       acknowledgement: ACKNOWLEDGEMENT,
     })
-    .from(batchJobs)
-    .leftJoin(batches, eq(batches.id, batchJobs.batch))
+    .from(relayJobs)
+    .leftJoin(batches, eq(batches.id, relayJobs.batch))
     .leftJoin(organisations, eq(organisations.id, batches.organisation))
-    .leftJoin(acknowledgementRows, acknowledges('jobStalled', batchJobs.id, JOB_PROGRESSED_AT))
+    .leftJoin(acknowledgementRows, acknowledges('jobStalled', relayJobs.id, JOB_PROGRESSED_AT))
     .where(
       and(
-        eq(batchJobs.status, 'running'),
+        eq(relayJobs.status, 'running'),
         sql`${JOB_PROGRESSED_AT} < ${jobLimit(now).toISOString()}::timestamptz`,
         only ? isOf(only) : isUnacknowledged,
       ),
@@ -74,31 +75,31 @@ export async function listStalledJobs(
   })
 }
 
-/** The unfinished items of a job by state, and the channels they name. Only a run's items name one. */
+/** The unfinished lines of a job by state, and the channels they name. Only a run's lines name one. */
 interface OpenItems {
   left: number
-  queued: number
-  taken: number
-  signed: number
+  waiting: number
+  preparing: number
+  sent: number
   spenders: string[]
 }
 
-const NO_ITEMS: OpenItems = { left: 0, queued: 0, taken: 0, signed: 0, spenders: [] }
+const NO_ITEMS: OpenItems = { left: 0, waiting: 0, preparing: 0, sent: 0, spenders: [] }
 
 async function countOpenItems(db: Database, ids: readonly string[]): Promise<Map<string, OpenItems>> {
   if (ids.length === 0) return new Map()
-  const { job, status, spender } = batchItems
+  const { job, spender } = relayLines
   const rows = await db
     .select({
       job,
       left: count(),
-      queued: countOf(eq(status, 'queued')),
-      taken: countOf(eq(status, 'taken')),
-      signed: countOf(eq(status, 'signed')),
+      waiting: countOf(sql`${LINE_STATE} = 'waiting'`),
+      preparing: countOf(sql`${LINE_STATE} = 'preparing'`),
+      sent: countOf(sql`${LINE_STATE} = 'sent'`),
       spenders: sql<string[]>`coalesce(array_agg(distinct ${spender}) filter (where ${spender} is not null), '{}')`,
     })
-    .from(batchItems)
-    .where(and(inArray(job, [...ids]), inArray(status, OPEN_ITEM)))
+    .from(relayLines)
+    .where(and(inArray(job, [...ids]), IS_OPEN_LINE))
     .groupBy(job)
   return new Map(rows.map((row) => [row.job, row]))
 }
@@ -107,7 +108,7 @@ async function countOpenItems(db: Database, ids: readonly string[]): Promise<Map
 interface ChannelCounts {
   running: number
   paused: number
-  /** what they paid is unknown, so no item is paid that was queued before */
+  /** what they paid is unknown, so no line is paid that was queued before */
   held: number
   /** neither paused nor with a problem that keeps them from paying it */
   fit: number
@@ -139,13 +140,19 @@ async function countChannels(
 
 /** What the items of a stalled job wait for, and the next step. */
 function describeStall(
-  { id, run, queued, taken, signed }: { id: string; run: string | null; queued: number; taken: number; signed: number },
+  {
+    id,
+    run,
+    waiting,
+    preparing,
+    sent,
+  }: { id: string; run: string | null; waiting: number; preparing: number; sent: number },
   channels: ChannelCounts,
 ): { why: string; remedy: string } {
   const items = [
-    [queued, 'waiting for a channel'],
-    [taken, 'being prepared'],
-    [signed, 'sent, without a result'],
+    [waiting, 'waiting for a channel'],
+    [preparing, 'being prepared'],
+    [sent, 'sent, without a result'],
   ]
     .filter(([number]) => number !== 0)
     .map(([number, words]) => `${number} ${words}`)

@@ -1,6 +1,6 @@
 import { count, eq, inArray, ne, sql } from 'drizzle-orm'
 import { BATCH_STATUSES, batches, PAYOUT_STATUSES, payouts } from '#drizzle/schema/directory.ts'
-import { batchJobs } from '#drizzle/schema/relay.ts'
+import { relayJobs } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import type { Family } from '#lib/observability/metrics.ts'
 import { listMovingBatches } from './batches.ts'
@@ -73,9 +73,9 @@ async function readAges(db: Database, now: Date): Promise<[of: string, seconds: 
       .where(inArray(transferRows.status, [...TRANSFER_VIEWS.open])),
     listMovingBatches(db, 1),
     db
-      .select({ at: sql`min(${JOB_PROGRESSED_AT})`.mapWith(batchJobs.createdAt) })
-      .from(batchJobs)
-      .where(eq(batchJobs.status, 'running')),
+      .select({ at: sql`min(${JOB_PROGRESSED_AT})`.mapWith(relayJobs.createdAt) })
+      .from(relayJobs)
+      .where(eq(relayJobs.status, 'running')),
   ])
   const age = (at: Date | null | undefined) => (at ? Math.max(0, (now.getTime() - at.getTime()) / 1000) : 0)
   return [

@@ -1,13 +1,15 @@
-import { and, count, eq, gt, inArray, notInArray, sql } from 'drizzle-orm'
+import { and, count, eq, gt, inArray, or, sql } from 'drizzle-orm'
 import { unionAll } from 'drizzle-orm/pg-core'
 import { auditLog } from '#drizzle/schema/audit.ts'
-import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
+import { relayJobs, relayLines } from '#drizzle/schema/relay.ts'
 import { refusalCounts, rollups } from '#drizzle/schema/rollups.ts'
 import { quotas, sponsorFloats } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 import type { Family } from '#lib/observability/metrics.ts'
+import { IS_OPEN_LINE } from '#lib/transfers/line.ts'
 import { EVERYBODY, quotaDay } from '#lib/transfers/quota.ts'
 import { isCounted } from '#lib/transfers/rollups.ts'
+import { LINE_STATE } from './line-state.ts'
 import { type Bucket, countBelow, countSettlements } from './settlements.ts'
 import { transferRows } from './transfer-rows.ts'
 
@@ -144,15 +146,15 @@ async function quotaFamilies(db: Database, now: Date): Promise<Family[]> {
 
 async function jobFamilies(db: Database): Promise<Family[]> {
   const jobs = await db
-    .select({ state: batchJobs.status, value: count() })
-    .from(batchJobs)
-    .where(inArray(batchJobs.status, ['running', 'failed']))
-    .groupBy(batchJobs.status)
+    .select({ state: relayJobs.status, value: count() })
+    .from(relayJobs)
+    .where(inArray(relayJobs.status, ['running', 'failed']))
+    .groupBy(relayJobs.status)
   const items = await db
-    .select({ state: batchItems.status, value: count() })
-    .from(batchItems)
-    .where(notInArray(batchItems.status, ['paid', 'skipped']))
-    .groupBy(batchItems.status)
+    .select({ state: LINE_STATE, value: count() })
+    .from(relayLines)
+    .where(or(IS_OPEN_LINE, inArray(relayLines.outcome, ['failed', 'unknown'])))
+    .groupBy(LINE_STATE)
   return [
     {
       name: 'payroll_jobs',
@@ -162,7 +164,7 @@ async function jobFamilies(db: Database): Promise<Family[]> {
     },
     {
       name: 'payroll_job_items',
-      help: 'Items of relay jobs that are neither paid nor skipped, by state.',
+      help: 'Items of relay jobs that are neither paid nor canceled, by state.',
       type: 'gauge',
       samples: items.map(({ state, value }) => ({ labels: { state }, value })),
     },

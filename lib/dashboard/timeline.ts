@@ -7,10 +7,9 @@ import {
   auditLog,
   type SubjectKind,
 } from '#drizzle/schema/audit.ts'
-import type { batchItems } from '#drizzle/schema/relay.ts'
 import { subjectKindOf } from '#lib/db/audit-log.ts'
 import type { Database } from '#lib/db/connection.ts'
-import type { JobSummary } from './jobs.ts'
+import type { ItemLine, JobSummary } from './jobs.ts'
 import { envelopeRows, transferRows } from './transfer-rows.ts'
 
 /** Something that happened to a record. */
@@ -199,20 +198,20 @@ export async function readTransferEvents(db: Database, condition: SQL): Promise<
   })
 }
 
-type Item = Pick<typeof batchItems.$inferSelect, 'position' | 'status' | 'sentAt' | 'settledAt' | 'error' | 'hash'>
+type Line = Pick<ItemLine, 'position' | 'state' | 'sentAt' | 'settledAt' | 'error' | 'hash'>
 
-/** The events of a relay job and of some of its items, oldest first. */
+/** The events of a relay job and of some of its lines, oldest first. */
 export function jobEvents(
   job: Pick<JobSummary, 'createdAt' | 'endedAt' | 'status'>,
-  shown: readonly Item[],
+  shown: readonly Line[],
 ): TimelineEvent[] {
-  const items = shown.flatMap(({ position, status, sentAt, settledAt, error, hash }): TimelineEvent[] => {
+  const items = shown.flatMap(({ position, state, sentAt, settledAt, error, hash }): TimelineEvent[] => {
     const name = `Transfer ${position + 1}`
-    const tone = status === 'paid' ? 'good' : 'bad'
+    const tone = state === 'paid' ? 'good' : 'bad'
     const detail = { ...(hash && { hash }), ...(error !== null && { error }) }
     return [
       ...(sentAt ? [{ at: sentAt, what: `${name} recorded`, detail: {} }] : []),
-      ...(settledAt ? [{ at: settledAt, what: `${name}: ${status}`, tone, detail } as const] : []),
+      ...(settledAt ? [{ at: settledAt, what: `${name}: ${state}`, tone, detail } as const] : []),
     ]
   })
   const { createdAt, endedAt, status } = job

@@ -1,6 +1,5 @@
 import { and, eq, inArray, isNotNull, isNull, or, type SQL, sql } from 'drizzle-orm'
 import { batches, contractors, organisations, payouts } from '#drizzle/schema/directory.ts'
-import { batchItems } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { countUpTo, MAX_COUNTED } from '#lib/db/count.ts'
 import { byTime, type Order, orderedBy } from '#lib/db/keyset.ts'
@@ -48,6 +47,7 @@ const COLUMNS = {
   settledAt: transferRows.settledAt,
   sequence: transferRows.sequence,
   payout: transferRows.payout,
+  job: transferRows.lineJob,
   organisation: transferRows.organisation,
   organisationName: organisations.name,
   batch: batches.id,
@@ -106,7 +106,7 @@ function sourceOf(db: Database, filters: ResolvedFilters): Source<TransferLine> 
       const rows = selectTransfers(db, matching(db, filters, part))
         .orderBy(...part.order)
         .limit(part.limit)
-      return await addJobs(db, await rows)
+      return await rows
     },
     placeOf,
   }
@@ -133,7 +133,7 @@ function byFee(db: Database, filters: ResolvedFilters): Source<TransferLine> {
         .orderBy(...sorting)
         .limit(limit)
       const ids = page.map((row) => row.id)
-      const rows = ids.length === 0 ? [] : await addJobs(db, await selectTransfers(db, inArray(id, ids)))
+      const rows = ids.length === 0 ? [] : await selectTransfers(db, inArray(id, ids))
       return rows.toSorted((one, other) => ids.indexOf(one.id) - ids.indexOf(other.id))
     },
     placeOf: ({ feeCharged: fee, sequence: number }) => [Number(fee), number],
@@ -141,7 +141,7 @@ function byFee(db: Database, filters: ResolvedFilters): Source<TransferLine> {
 }
 
 export async function findTransferLine(db: Database, id: string): Promise<TransferLine | undefined> {
-  const [transfer] = await addJobs(db, await selectTransfers(db, eq(transferRows.id, id)))
+  const [transfer] = await selectTransfers(db, eq(transferRows.id, id))
   return transfer
 }
 
@@ -161,14 +161,6 @@ function selectTransfers(db: Database, condition: SQL | undefined) {
     .leftJoin(batches, eq(batches.id, payouts.batch))
     .leftJoinLateral(payee, sql`true`)
     .where(condition)
-}
-
-async function addJobs(db: Database, rows: Awaited<ReturnType<typeof selectTransfers>>): Promise<TransferLine[]> {
-  const jobs = await findJobs(
-    db,
-    rows.map(({ innerHash }) => innerHash),
-  )
-  return rows.map((row) => ({ ...row, job: jobs.get(row.innerHash) ?? null }))
 }
 
 /** The payee of a transfer: the contractor of its payout, or without one the contractor with the recipient's address. */
@@ -191,14 +183,4 @@ function hasHash(db: Database, hash: string): SQL | undefined {
     .from(envelopeRows)
     .where(or(eq(innerHash, hash), eq(outerHash, hash)))
   return inArray(transferRows.id, signed)
-}
-
-/** Finds the relay jobs of transfers, by inner hash. */
-async function findJobs(db: Database, innerHashes: readonly string[]): Promise<Map<string, string>> {
-  if (innerHashes.length === 0) return new Map()
-  const rows = await db
-    .select({ innerHash: batchItems.innerHash, job: batchItems.job })
-    .from(batchItems)
-    .where(inArray(batchItems.innerHash, innerHashes))
-  return new Map(rows.map(({ innerHash, job }) => [innerHash ?? '', job]))
 }

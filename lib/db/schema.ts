@@ -7,7 +7,7 @@ import * as relay from '#drizzle/schema/relay.ts'
 import * as rollups from '#drizzle/schema/rollups.ts'
 import * as transfers from '#drizzle/schema/transfers.ts'
 
-/** Every table of the service, except pg-boss's. */
+/** Every table of the service. */
 export const schema = { ...transfers, ...directory, ...relay, ...audit, ...archive, ...chores, ...rollups }
 
 /** A database or a transaction of it; verbs take either. */

@@ -1,18 +1,17 @@
 import { setTimeout } from 'node:timers/promises'
 import { Account, type Keypair } from '@stellar/stellar-sdk'
 import type { Transfer } from '#drizzle/schema/transfers.ts'
-import { readClock } from '#lib/db/clock.ts'
-import { type Database, transact } from '#lib/db/connection.ts'
+import type { Database } from '#lib/db/connection.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { readAccount } from '#lib/stellar/account.ts'
 import { readLatestLedger } from '#lib/stellar/latest-ledger.ts'
 import { ledgerUnreachable } from '#lib/stellar/ledger-error.ts'
 import type { Network } from '#lib/stellar/network.ts'
-import { quotaDay } from '#lib/transfers/quota.ts'
-import { recordEnvelope } from '#lib/transfers/record.ts'
+import { recordUnsponsored } from '#lib/transfers/open-transfer.ts'
 import { findOpenTransfer, type RecordedTransfer } from '#lib/transfers/rows.ts'
 import type { Tracker } from '#lib/transfers/track.ts'
 import { buildDeposit } from '#lib/wallet/calls.ts'
+import type { SignedCall } from '#lib/wallet/transaction.ts'
 import { WalletError } from '#lib/wallet/wallet-error.ts'
 import { type EarlierGrant, findEarlierGrant } from './grants.ts'
 
@@ -27,14 +26,9 @@ const INCLUSION_FEE = 10_000
 const MARGIN = 100_000n
 
 /** A signed deposit that has not been sent. */
-interface SignedDeposit {
-  /** base64 XDR, and its hash, 64 hex digits */
-  signed: string
-  hash: string
+interface SignedDeposit extends SignedCall {
   /** the faucet's sequence number */
   sequenceNumber: bigint
-  /** unix seconds */
-  maxTime: number
   /** the ledger of the response in which the sequence number was unused */
   recordedLedger: number
 }
@@ -78,13 +72,7 @@ async function signDeposit(
   const signed = await buildDeposit(deployment, keypair, { to, amount }, options).catch((cause: unknown) => {
     throw cause instanceof WalletError ? cause : ledgerUnreachable(cause)
   })
-  return {
-    signed: signed.signedXdr,
-    hash: signed.hash,
-    sequenceNumber: account.seqNum + 1n,
-    maxTime: signed.maxTime,
-    recordedLedger: latestLedger,
-  }
+  return { ...signed, sequenceNumber: account.seqNum + 1n, recordedLedger: latestLedger }
 }
 
 /** What an account asks for. */
@@ -199,30 +187,16 @@ export function openGranting(depositor: Depositor & { tracker: Tracker }): Grant
     request: GrantRequest,
     deposit: SignedDeposit,
   ): Promise<RecordedTransfer | undefined> {
-    const { signed, hash: innerHash, maxTime, sequenceNumber, recordedLedger } = deposit
-    const createdAt = new Date(await readClock(db))
+    const { sequenceNumber, recordedLedger } = deposit
     const transfer = {
       kind: 'deposit' as const,
       account: faucet,
       sequenceNumber,
       recipient: request.account,
-      quotaDay: quotaDay(createdAt),
       recordedLedger,
-      createdAt,
     }
-    return await transact(db, async (tx): Promise<RecordedTransfer> => {
-      if (await findEarlierGrant(tx, request)) throw new Taken()
-      const recording = await recordEnvelope(tx, transfer, { innerHash, outerHash: null, signed, bid: 0n, maxTime })
-      if (recording.kind !== 'begun') throw new Taken()
-      return recording
-    }).catch((error: unknown) => {
-      if (error instanceof Taken) return undefined
-      throw error
-    })
+    return await recordUnsponsored(db, transfer, deposit, async (tx) => !(await findEarlierGrant(tx, request)))
   }
 
   return { grant }
 }
-
-/** Thrown inside the SQL transaction to roll it back. */
-class Taken extends Error {}

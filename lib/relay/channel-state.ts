@@ -1,7 +1,6 @@
-import { and, eq, exists, inArray, isNull, notInArray, or, sql } from 'drizzle-orm'
-import { batchItems, batchJobs, type ChannelProblem, relayChannels } from '#drizzle/schema/relay.ts'
+import { and, eq, inArray, isNull, notInArray, or, sql } from 'drizzle-orm'
+import { type ChannelProblem, relayChannels, relayLines } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { type Item, type ItemId, isItem, OPEN_ITEM } from './item-row.ts'
 import type { Relay } from './relay.ts'
 
 /** A channel's row. Its opening and its balance are sealed. */
@@ -114,67 +113,26 @@ export async function recordProblem(
 }
 
 /**
- * The condition for the items that a channel that has moved may have paid: those queued before the problem was found. Another
- * channel may have paid an item of a run too, in a later run of the batch.
+ * When a channel of the token was last found to have moved: it may have paid the lines that were queued before. Another channel
+ * may have paid a line of a run too, in a later run of the batch.
  */
-export const isSuspendedBy = (token: string) => sql`EXISTS (SELECT 1 FROM ${relayChannels} AS moved
-  WHERE moved.token = ${token} AND moved.moved_at >= ${batchItems.queuedAt})`
+export const suspendedUntil = (token: string) => sql`coalesce((select max(moved.moved_at)
+  from ${relayChannels} as moved where moved.token = ${token}), '-infinity')`
 
-/** Whether a channel that has moved may have paid the item. */
-export async function isSuspended(db: Database, token: string, item: ItemId): Promise<boolean> {
-  return (await db.$count(batchItems, and(isItem(item), isSuspendedBy(token)))) > 0
-}
+/** The condition for the lines that a channel that has moved may have paid. */
+export const isSuspendedBy = (token: string) => sql`${relayLines.queuedAt} <= ${suspendedUntil(token)}`
 
-/** Whether a running relay has a channel outside `unable` that may have enough for an item. */
+/** Whether a running relay has a channel outside `unable` that may have enough for a line. */
 export async function isAnyAble(store: ChannelStore, unable: readonly string[]): Promise<boolean> {
   const db = await store.database()
   // `history`: a later check may find the channel's balance. The other problems leave it nothing to pay with.
   const mayPay = or(isNull(relayChannels.problem), eq(relayChannels.problem, 'history'))
-  return (await db.$count(relayChannels, and(isElsewhere(store, unable), IS_SEEN, mayPay))) > 0
+  const isElsewhere = and(eq(relayChannels.token, store.token), notInArray(relayChannels.address, [...unable]))
+  return (await db.$count(relayChannels, and(isElsewhere, IS_SEEN, mayPay))) > 0
 }
 
-/** A free channel of a running relay that could pay the item now. */
-export async function findFree(
-  store: ChannelStore,
-  item: Pick<Item, 'unable' | 'spender'>,
-): Promise<string | undefined> {
-  const [free] = await (await store.database())
-    .select({ address: relayChannels.address })
-    .from(relayChannels)
-    .where(and(isElsewhere(store, item.unable), IS_SEEN, isFitFor(item), isNull(relayChannels.itemJob)))
-    .limit(1)
-  return free?.address
-}
-
-const isElsewhere = ({ token }: ChannelStore, addresses: readonly string[]) =>
-  and(eq(relayChannels.token, token), notInArray(relayChannels.address, [...addresses]))
-
-/**
- * The condition under which a channel may pay an item. A run needs no balance and no history of the channel, which pays
- * from the employer's escrow.
- */
-export const isFitFor = ({ spender }: Pick<Item, 'spender'>) =>
-  and(
-    spender === null ? isNull(relayChannels.problem) : and(eq(relayChannels.address, spender), HAS_ACCOUNT),
-    eq(relayChannels.paused, false),
-  )
-const HAS_ACCOUNT = or(isNull(relayChannels.problem), inArray(relayChannels.problem, [...RUN_PROBLEMS]))
-
-/** Whether this relay can serve any message: one of its channels has no problem, or a transfer is still open. */
-export async function canServe(relay: Relay): Promise<boolean> {
-  const db = await relay.database()
-  const addresses = relay.channels.map(({ address }) => address)
-  const isOwn = and(eq(relayChannels.token, relay.token), inArray(relayChannels.address, addresses))
-  const runs = db
-    .select({ job: batchItems.job })
-    .from(batchItems)
-    .where(and(eq(batchItems.spender, relayChannels.address), inArray(batchItems.status, OPEN_ITEM)))
-  const isFit = or(isNull(relayChannels.problem), and(HAS_ACCOUNT, exists(runs)))
-  if ((await db.$count(relayChannels, and(isOwn, isFit))) > 0) return true
-  const isOurs = and(eq(batchJobs.id, batchItems.job), eq(batchJobs.relayKey, relay.queue.relayKey))
-  const ours = db.select({ id: batchJobs.id }).from(batchJobs).where(isOurs)
-  return (await db.$count(batchItems, and(eq(batchItems.status, 'signed'), exists(ours)))) > 0
-}
+/** The condition for channels that could pay from a delegation: that takes no balance and no history of their own. */
+export const PAYS_RUNS = sql`(${or(isNull(relayChannels.problem), inArray(relayChannels.problem, [...RUN_PROBLEMS]))})`
 
 /** The state of all relays, as the database shows it. */
 interface RelayState {

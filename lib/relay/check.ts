@@ -1,4 +1,6 @@
-import type { ChannelProblem } from '#drizzle/schema/relay.ts'
+import { and, eq, gt, inArray, sql } from 'drizzle-orm'
+import { type ChannelProblem, relayLines } from '#drizzle/schema/relay.ts'
+import { transfers } from '#drizzle/schema/transfers.ts'
 import type { ReadAccount } from '#lib/stellar/account.ts'
 import type { Tracker } from '#lib/transfers/track.ts'
 import { readConfidentialAccount, readConfidentialAccounts } from '#lib/wallet/account.ts'
@@ -52,6 +54,7 @@ export async function checkChannels(relay: Relay): Promise<void> {
   const { token, channels, memory } = relay
   const rows = await findChannels(await relay.database(), token)
   const records = new Map(rows.map((record) => [record.address, record]))
+  const busy = await findBusyChannels(relay)
   const problems = await diagnoseAll(
     relay,
     channels.map(({ address }) => address),
@@ -63,11 +66,26 @@ export async function checkChannels(relay: Relay): Promise<void> {
     const problem = problems[index]
     if (record?.problem === 'moved') continue
     if (problem || !record) await recordProblem(relay, channel.address, problem ?? null)
-    else if (record.itemJob === null && isBalanceDue(relay, record)) await checkBalance(relay, channel, record)
+    else if (!busy.has(channel.address) && isBalanceDue(relay, record)) await checkBalance(relay, channel, record)
     else if (record.problem !== 'balance' && record.problem !== 'history') {
       await recordProblem(relay, channel.address, null)
     }
   }
+}
+
+/** The channels of this relay whose balance a payment is about to change: they have an open transfer, or lease a line. */
+async function findBusyChannels({ database, channels }: Relay): Promise<Set<string | null>> {
+  const db = await database()
+  const own = channels.map(({ address }) => address)
+  const open = await db
+    .select({ address: transfers.account })
+    .from(transfers)
+    .where(and(inArray(transfers.account, own), eq(transfers.status, 'open')))
+  const leased = await db
+    .select({ address: relayLines.channel })
+    .from(relayLines)
+    .where(and(inArray(relayLines.channel, own), gt(relayLines.leasedUntil, sql`clock_timestamp()`)))
+  return new Set([...open, ...leased].map(({ address }) => address))
 }
 
 /** Whether it is time to read a channel's events, the only source of its balance. */

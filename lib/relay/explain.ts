@@ -4,7 +4,7 @@ import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import { WalletError } from '#lib/wallet/wallet-error.ts'
 import { isConflict } from './balance.ts'
 import { diagnose, isRegistered } from './check.ts'
-import { ITEM_FAILURES, ItemError, isItemError, type RunErrorCode } from './item-error.ts'
+import { isLineError, LINE_FAILURES, LineError, type RunErrorCode } from './line-error.ts'
 import type { Relay } from './relay.ts'
 
 /** The reason why no transfer could be made: a problem of the channel, or of the item. Any other error is kept. */
@@ -14,21 +14,21 @@ export async function explain(
   error: unknown,
 ): Promise<unknown> {
   // The merge failed, usually because the channel has no XLM for the fee. Other channels may be able to pay.
-  const isMergeLost = isItemError(error, 'call-failed')
-  if (error instanceof ItemError && !isMergeLost) return error
+  const isMergeLost = isLineError(error, 'call-failed')
+  if (error instanceof LineError && !isMergeLost) return error
   if (error instanceof LedgerError && error.code === 'unavailable') return error
   const problem = await diagnose(relay, channel)
-  if (problem) return new ItemError('channel-unfit', `the channel lacks: ${problem}`, { problem })
-  if (!(await isRegistered(relay, to))) return new ItemError('unpayable', ITEM_FAILURES.recipientUnregistered)
-  if (isConflict(error)) return new ItemError('balance-stale', 'the balance has changed', { cause: error })
-  if (isMergeLost) return new ItemError('balance-short', 'the merge failed', { cause: error })
+  if (problem) return new LineError('channel-unfit', `the channel lacks: ${problem}`, { problem })
+  if (!(await isRegistered(relay, to))) return new LineError('unpayable', LINE_FAILURES.recipientUnregistered)
+  if (isConflict(error)) return new LineError('balance-stale', 'the balance has changed', { cause: error })
+  if (isMergeLost) return new LineError('balance-short', 'the merge failed', { cause: error })
   if (!(error instanceof WalletError)) return error
   const { code, contractError } = error
   // The balance of the channel changed between reading and simulating, or the node that simulates lags behind.
-  if (contractError === STALE_PROOF) return new ItemError('balance-stale', 'the proof is stale', { cause: error })
-  if (code === 'balance-too-low') return new ItemError('balance-short', 'the channel has too little', { cause: error })
+  if (contractError === STALE_PROOF) return new LineError('balance-stale', 'the proof is stale', { cause: error })
+  if (code === 'balance-too-low') return new LineError('balance-short', 'the channel has too little', { cause: error })
   log('info', 'item cannot be paid', { channel, code, contractError })
-  return new ItemError('unpayable', `the transfer would fail: contract error ${contractError ?? code}`)
+  return new LineError('unpayable', `the transfer would fail: contract error ${contractError ?? code}`)
 }
 
 /** The contract's errors for a payment from an escrow (interface 0.8.0). */
@@ -41,15 +41,15 @@ const DELEGATION_ERRORS: Record<number, RunErrorCode> = {
 
 /** The reason why no payment from an escrow could be made. Any other error is kept. */
 export async function explainRun(relay: Relay, channel: string, error: unknown): Promise<unknown> {
-  if (error instanceof ItemError || (error instanceof LedgerError && error.code === 'unavailable')) return error
+  if (error instanceof LineError || (error instanceof LedgerError && error.code === 'unavailable')) return error
   const problem = await diagnose(relay, channel)
-  if (problem) return new ItemError('channel-unfit', `the channel lacks: ${problem}`, { problem })
+  if (problem) return new LineError('channel-unfit', `the channel lacks: ${problem}`, { problem })
   if (!(error instanceof WalletError)) return error
   const { code, contractError } = error
   // The escrow changed between reading and simulating, or the node that simulates lags behind.
-  if (contractError === STALE_PROOF) return new ItemError('balance-stale', 'the proof is stale', { cause: error })
+  if (contractError === STALE_PROOF) return new LineError('balance-stale', 'the proof is stale', { cause: error })
   log('info', 'item cannot be paid', { channel, code, contractError })
   const reason = contractError === undefined ? undefined : DELEGATION_ERRORS[contractError]
-  if (reason) return new ItemError(reason, error.message, { cause: error, isDoubtful: true })
-  return new ItemError('unpayable', `the transfer would fail: contract error ${contractError ?? code}`)
+  if (reason) return new LineError(reason, error.message, { cause: error, isDoubtful: true })
+  return new LineError('unpayable', `the transfer would fail: contract error ${contractError ?? code}`)
 }

@@ -2,18 +2,22 @@ import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
+import { inArray } from 'drizzle-orm'
+import { transfers } from '#drizzle/schema/transfers.ts'
 import { publicHalf } from '#lib/config/relay-key.ts'
 import { readClock } from '#lib/db/clock.ts'
 import { acceptIpv6Loopback } from '#lib/http/loopback.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
-import { announceChannels, canServe } from './channel-state.ts'
+import { findOpenTransfers } from '#lib/transfers/rows.ts'
+import { announceChannels } from './channel-state.ts'
 import { checkChannels } from './check.ts'
+import { isWorkWaiting } from './lease.ts'
 import { describeOffset } from './ledger.ts'
-import type { ItemMessage } from './queue.ts'
+import { type Host, serveChannel } from './pay.ts'
 import type { Channel, Relay } from './relay.ts'
 import { carryOutReleases } from './release-request.ts'
 import { compareSequences } from './sequence.ts'
-import { concurrencyOf, openWorker } from './worker.ts'
+import { listenForLines } from './wake-up.ts'
 
 export interface RelayHost {
   /** base URL of `/health` and the discovery document; undefined if the port could not be used */
@@ -22,7 +26,7 @@ export interface RelayHost {
 }
 
 /**
- * Starts a relay: its worker on the queue, the checks of its channels, and an HTTP server with two pages. Database and
+ * Starts a relay: the payments of its channels, their checks, and an HTTP server with two pages. Database and
  * ledger may still be out of reach.
  * @param given.port 0 for any free port
  * @param given.prepare prepares a channel to pay; repeated until it succeeds
@@ -42,12 +46,13 @@ export async function startHost(
     mayBeMute: boolean
   },
 ): Promise<RelayHost> {
-  const intake = openIntake(relay)
+  const state: HostState = { hasCompared: false }
+  const alarm = openAlarm(relay.signal)
   const server = createServer((request, response) => {
     // Not parsed as a URL: `//` is a valid request and not a valid URL.
     const [path = '/'] = (request.url ?? '/').split('?', 1)
     const isRead = request.method === 'GET' || request.method === 'HEAD'
-    const page = isRead ? pages(relay, intake, given.network)[path] : undefined
+    const page = isRead ? pages(relay, state, given.network)[path] : undefined
     const message = `Route ${request.method}:${path} not found`
     const body = page ?? { statusCode: 404, error: 'Not Found', message }
     response.writeHead(page ? 200 : 404, { 'Content-Type': 'application/json' }).end(JSON.stringify(body))
@@ -63,15 +68,21 @@ export async function startHost(
       await prepare?.(channel)
     }),
   )
-  const running = [keepUp(relay, intake), ...prepared]
+  const host: Host = {
+    isReady: () => isReady(relay, state),
+    canRun: () => state.runProblem === null,
+    wake: alarm.wait,
+  }
+  const paying = relay.channels.map((channel) => serveChannel(relay, channel, host))
+  const listening = keepListening(relay, alarm.ring)
+  const running = [keepUp(relay, state, alarm.ring), ...prepared, ...paying]
   return {
     url,
     close: async () => {
       given.end()
       server.closeAllConnections()
       server.close()
-      await relay.queue.close()
-      const idle = Promise.all([...running, intake.whenIdle()])
+      const idle = Promise.all([...running, listening.then((listener) => listener?.close())])
       await Promise.race([idle, setTimeout(CLOSE_DEADLINE_MS, undefined, { ref: false })])
     },
   }
@@ -80,122 +91,91 @@ export async function startHost(
 /** How long a relay that stops waits for the steps in progress (ms): a prover that hangs must not keep the process. */
 const CLOSE_DEADLINE_MS = 8_000
 
-/** Whether this relay fetches messages: only while it can serve them. */
-interface Intake {
+/** What a host knows of itself. */
+interface HostState {
   /** why it serves no runs; null if it does, undefined until the ledger has responded */
   runProblem?: string | null
-  isOpen(): boolean
-  /** Opens or closes the intake, by the ledger's reachability and the channels' rows. */
-  update(): Promise<void>
-  /** Closes the intake if the ledger has become unreachable since the last update. */
-  close(): Promise<void>
-  whenIdle(): Promise<unknown>
+  /** whether every channel was compared with the ledger since the host started: any of them may have paid a line before */
+  hasCompared: boolean
 }
-
-function openIntake(relay: Relay): Intake {
-  const handle = openWorker(relay)
-  const inHand = new Set<Promise<void>>()
-  let isOpen = false
-  let turn = Promise.resolve()
-
-  const handleAndCount = async (message: ItemMessage) => {
-    const handling = handle(message)
-    inHand.add(handling)
-    await handling.finally(() => inHand.delete(handling))
-  }
-
-  async function set(wanted: boolean): Promise<void> {
-    if (wanted === isOpen || relay.signal.aborted) return
-    if (wanted) await relay.queue.work(concurrencyOf(relay), handleAndCount)
-    else await relay.queue.pause()
-    isOpen = wanted
-    const problem = problemsOf(relay, { isOpen }).join('; ')
-    log('info', wanted ? 'relay takes items' : 'relay takes no items', { problem: problem || undefined })
-  }
-
-  /** One change at a time: two calls could otherwise start two sets of workers. */
-  function inTurn(change: () => Promise<void>): Promise<void> {
-    const changed = turn.then(change)
-    turn = changed.catch(() => undefined)
-    return changed
-  }
-
-  return {
-    isOpen: () => isOpen,
-    update: () => inTurn(async () => set(relay.ledger.isReachable() && (await canServe(relay)))),
-    close: () => inTurn(() => set(false)),
-    whenIdle: () => Promise.allSettled([...inHand]),
-  }
-}
-
-/** How often (s) an idle relay checks whether it can take items, and an active one whether it still can. */
-const LOOK_SECONDS = 2
 
 /**
- * Announces and checks the channels periodically, watches the ledger, and opens and closes the intake, until the relay
+ * Announces and checks the channels periodically, watches the ledger, and wakes the channels when lines are due, until the relay
  * stops. Maintenance does the work that needs none of the channels' keys.
  */
-async function keepUp(relay: Relay, intake: Intake): Promise<void> {
+async function keepUp(relay: Relay, state: HostState, wake: () => void): Promise<void> {
+  const { tracker } = relay.sponsor
+  const own = inArray(
+    transfers.account,
+    relay.channels.map(({ address }) => address),
+  )
   let nextRound = 0
   let startedAt: number | undefined
-  let hasCompared = false
   do {
     const isDue = performance.now() >= nextRound
     if (isDue) nextRound = performance.now() + relay.times.chores * 1000
-    const isKnown = relay.sponsor.tracker.recency.isCurrent()
+    const isKnown = tracker.recency.isCurrent()
     if ((isDue && !isKnown) || !relay.ledger.isReachable()) await relay.ledger.check()
-    if (!relay.ledger.isReachable()) await intake.close().catch(logFailure('intake'))
-    if (isDue) await announce(relay, intake).catch(logFailure('announceChannels'))
-    if ((isDue || !hasCompared) && relay.ledger.isReachable()) {
+    if (isDue) await announce(relay, state).catch(logFailure('announceChannels'))
+    if ((isDue || !state.hasCompared) && relay.ledger.isReachable()) {
       const compare = async () => {
         startedAt ??= await readClock(await relay.database())
-        await compareSequences(relay, hasCompared ? undefined : startedAt)
-        hasCompared = true
+        await compareSequences(relay, state.hasCompared ? undefined : startedAt)
+        state.hasCompared = true
       }
       await compare().catch(logFailure('compareSequences'))
     }
-    if (hasCompared && relay.ledger.isReachable()) await carryOutReleases(relay).catch(logFailure('carryOutReleases'))
+    if (isReady(relay, state)) await carryOutReleases(relay).catch(logFailure('carryOutReleases'))
     if (isDue && relay.ledger.isReachable()) await checkChannels(relay).catch(logFailure('checkChannels'))
-    if (hasCompared && (isDue || !intake.isOpen())) await intake.update().catch(logFailure('intake'))
-  } while (await rest(relay, Math.min(LOOK_SECONDS, relay.times.chores)))
+    if (isReady(relay, state)) {
+      const look = async () => {
+        if (await isWorkWaiting(relay)) wake()
+        // The host that recorded them may have died.
+        const open = await findOpenTransfers(await relay.database(), { condition: own })
+        void tracker.track(open, { waitMs: 0, lookUp: 'untracked' })
+      }
+      await look().catch(logFailure('lines'))
+    }
+  } while (await rest(relay, Math.min(relay.times.poll, relay.times.chores)))
 }
 
+const isReady = ({ ledger }: Relay, { hasCompared }: HostState) => hasCompared && ledger.isReachable()
+
 /** Announces the channels, and whether they can serve runs, which is known once the ledger has responded. */
-async function announce(relay: Relay, intake: Intake): Promise<void> {
-  if (intake.runProblem === undefined && relay.ledger.isReachable()) {
+async function announce(relay: Relay, state: HostState): Promise<void> {
+  if (state.runProblem === undefined && relay.ledger.isReachable()) {
     await relay.runProblem().then((problem) => {
-      intake.runProblem = problem
+      state.runProblem = problem
       if (problem !== null) log('info', 'relay serves no runs', { problem })
     }, logFailure('runProblem'))
   }
-  await announceChannels(relay, intake.runProblem)
+  await announceChannels(relay, state.runProblem)
 }
 
 const logFailure = (chore: string) => (error: unknown) => {
   log('info', 'chore', { chore, failure: describeFailure(error) })
 }
 
-/** Why this host can't pay, for its health and its log. */
-function problemsOf({ ledger }: Relay, { isOpen }: { isOpen: boolean }): string[] {
+/** Why this host can't pay, for its health. */
+function problemsOf({ ledger }: Relay): string[] {
   const offset = ledger.offsetSeconds()
   const problem = offset === undefined ? undefined : describeOffset(offset)
   return [
-    ...(ledger.isReachable() ? [] : ['the RPC does not respond: no items are taken']),
-    ...(ledger.isReachable() && !isOpen ? ['no channel of this host can pay: no items are taken'] : []),
+    ...(ledger.isReachable() ? [] : ['the RPC does not respond: nothing is paid']),
     ...(problem === undefined ? [] : [problem]),
   ]
 }
 
 /** The bodies of the relay's two public pages, by path. */
-function pages(relay: Relay, intake: Intake, network: string): Record<string, unknown> {
-  const problems = problemsOf(relay, { isOpen: intake.isOpen() })
+function pages(relay: Relay, state: HostState, network: string): Record<string, unknown> {
+  const problems = problemsOf(relay)
   return {
     '/health': {
       ok: problems.length === 0,
       ledger: relay.ledger.isReachable(),
       clockOffsetSeconds: relay.ledger.offsetSeconds() ?? null,
-      runs: intake.runProblem === null,
-      problems: [...problems, ...(intake.runProblem ? [`no runs: ${intake.runProblem}`] : [])],
+      runs: state.runProblem === null,
+      problems: [...problems, ...(state.runProblem ? [`no runs: ${state.runProblem}`] : [])],
     },
     '/.well-known/disbursement-relay': {
       network,
@@ -205,6 +185,29 @@ function pages(relay: Relay, intake: Intake, network: string): Record<string, un
       publicKey: publicHalf(relay.key),
     },
   }
+}
+
+/** Wakes everybody who waits; a call that finds nobody waiting is not remembered. */
+function openAlarm(signal: AbortSignal) {
+  let next = Promise.withResolvers<void>()
+  const ring = () => {
+    next.resolve()
+    next = Promise.withResolvers()
+  }
+  signal.addEventListener('abort', ring)
+  return { ring, wait: () => (signal.aborted ? Promise.resolve() : next.promise) }
+}
+
+/** Listens for new lines, once the database can be reached. */
+async function keepListening(relay: Relay, onLines: () => void) {
+  do {
+    try {
+      return await listenForLines(await relay.database(), onLines)
+    } catch (error) {
+      logFailure('listenForLines')(error)
+    }
+  } while (await rest(relay, RETRY_SECONDS))
+  return undefined
 }
 
 async function listen(server: Server, port: number, host: string | undefined): Promise<string> {

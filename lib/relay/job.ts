@@ -2,15 +2,15 @@ import { randomUUID } from 'node:crypto'
 import { and, asc, desc, eq, inArray, isNotNull, isNull } from 'drizzle-orm'
 import { z } from 'zod'
 import { contractors } from '#drizzle/schema/directory.ts'
-import { batchItems, batchJobs, type ItemStatus, JOB_STATUSES } from '#drizzle/schema/relay.ts'
+import { JOB_STATUSES, type LineOutcome, relayJobs, relayLines } from '#drizzle/schema/relay.ts'
 import type { Identity } from '#lib/auth/session.ts'
 import type { PublicRelayKey } from '#lib/config/relay-key.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
 import { readOnly } from '#lib/db/read-only.ts'
 import { isId } from '#lib/directory/ids.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
-import type { ItemQueue } from './queue.ts'
 import { sealAmount } from './sealing.ts'
+import { wakeRelays } from './wake-up.ts'
 
 const AMOUNTS = z.array(z.int().positive()).min(1).max(10)
 const RULE = 'must be 1–10 positive integers'
@@ -35,10 +35,10 @@ export const batchRequest = z.object(
   `amounts ${RULE}`,
 )
 
-/** The context of starting jobs: the relays' public key, and their queue. */
+/** The relays' public key, and its thumbprint (RFC 7638): only relays with that key lease the lines of a job. */
 export interface BatchContext {
   key: PublicRelayKey
-  queue: ItemQueue
+  relayKey: string
 }
 
 type Owner = Pick<Identity, 'kind' | 'sub'>
@@ -55,7 +55,7 @@ export function requireBatch(batch: BatchContext | undefined): BatchContext {
 }
 
 /**
- * Records a job and sends a message for each of its items, in one SQL transaction. Seals the amounts first: from then on
+ * Records a job and its lines, and wakes the relays, in one SQL transaction. Seals the amounts first: from then on
  * not even this process can read them.
  * @param context.user the caller, whose contractors the job pays
  * @throws Refusal `job-running` while the user has a running job
@@ -64,11 +64,11 @@ export async function startJob(
   { db, batch, user, now }: { db: Database; batch: BatchContext; user: JobUser; now: Date },
   { amounts }: z.output<typeof batchRequest>,
 ): Promise<{ jobId: string; status: 'running' }> {
-  const { key, queue } = batch
+  const { key, relayKey } = batch
   const id = randomUUID()
   const { kind, sub } = user.identity
   const recipients = await findRecipients(db, user.organisation?.id, amounts.length)
-  const items = await Promise.all(
+  const lines = await Promise.all(
     amounts.map(async (amount, position) => ({
       job: id,
       position,
@@ -77,17 +77,15 @@ export async function startJob(
       quotaAccount: quotaAccount(user.identity),
     })),
   )
-  // Not inside the transaction: on PGlite, opening the queue would wait for the transaction's connection.
-  await queue.open()
   await transact(db, async (tx) => {
-    const job = { id, userKind: kind, userSub: sub, relayKey: queue.relayKey, createdAt: now }
-    const [written] = await tx.insert(batchJobs).values(job).onConflictDoNothing().returning({ id: batchJobs.id })
+    const job = { id, userKind: kind, userSub: sub, relayKey, createdAt: now }
+    const [written] = await tx.insert(relayJobs).values(job).onConflictDoNothing().returning({ id: relayJobs.id })
     if (!written) {
       const details = { jobId: await newestJobOf(tx, user.identity) }
       throw new Refusal('job-running', undefined, { details })
     }
-    await tx.insert(batchItems).values(items)
-    await queue.send(tx, items)
+    await tx.insert(relayLines).values(lines)
+    await wakeRelays(tx)
   })
   return { jobId: id, status: 'running' }
 }
@@ -95,18 +93,18 @@ export async function startJob(
 /** The user's newest job, which blocked this one. It may have ended since. */
 async function newestJobOf(db: Database, owner: Owner): Promise<string> {
   const [newest] = await db
-    .select({ id: batchJobs.id })
-    .from(batchJobs)
+    .select({ id: relayJobs.id })
+    .from(relayJobs)
     .where(isJobOf(owner))
-    .orderBy(desc(batchJobs.createdAt))
+    .orderBy(desc(relayJobs.createdAt))
     .limit(1)
   if (!newest) throw new Error('a running job blocked this one, but the user has none')
   return newest.id
 }
 
-/** The condition for a user's jobs. A run is no job: it has as many items as its batch has payouts. */
+/** The condition for a user's jobs. A run is no job: it has as many lines as its batch has payouts. */
 const isJobOf = ({ kind, sub }: Owner) =>
-  and(eq(batchJobs.userKind, kind), eq(batchJobs.userSub, sub), isNull(batchJobs.batch))
+  and(eq(relayJobs.userKind, kind), eq(relayJobs.userSub, sub), isNull(relayJobs.batch))
 
 /** The response of GET /batch/{jobId}. */
 export const jobShape = z.object({
@@ -140,36 +138,32 @@ export async function readJob(
   const [job] = isId(id)
     ? await db
         .select()
-        .from(batchJobs)
-        .where(and(eq(batchJobs.id, id), isJobOf(session)))
+        .from(relayJobs)
+        .where(and(eq(relayJobs.id, id), isJobOf(session)))
     : []
   if (!job) throw new Refusal('job-not-found')
   const ended = await db
-    .select({ i: batchItems.position, hash: batchItems.hash, status: batchItems.status })
-    .from(batchItems)
-    .where(and(eq(batchItems.job, id), inArray(batchItems.status, ['paid', 'failed', 'unknown'])))
-    .orderBy(asc(batchItems.position))
+    .select({ i: relayLines.position, hash: relayLines.hash, outcome: relayLines.outcome })
+    .from(relayLines)
+    .where(and(eq(relayLines.job, id), inArray(relayLines.outcome, ['paid', 'failed', 'unknown'])))
+    .orderBy(asc(relayLines.position))
   return {
     jobId: job.id,
     status: job.status,
     createdAt: job.createdAt.getTime(),
-    results: ended.map(({ i, hash, status }) => ({
-      i,
-      hash: hash ?? '',
-      status: presentStatus(status),
-    })),
+    results: ended.map(({ i, hash, outcome }) => ({ i, hash: hash ?? '', status: presentOutcome(outcome) })),
     ...(job.error !== null && { error: job.error }),
   }
 }
 
-/** The account whose quota a user's items use. An idp sub gets a prefix, because it may look like an address. */
+/** The account whose quota a user's lines use. An idp sub gets a prefix, because it may look like an address. */
 function quotaAccount({ kind, sub }: Owner): string {
   return kind === 'ledger' ? sub : `${kind}:${sub}`
 }
 
-function presentStatus(status: ItemStatus): PresentedJob['results'][number]['status'] {
-  if (status === 'paid') return 'SUCCESS'
-  return status === 'unknown' ? 'UNKNOWN' : 'FAILED'
+function presentOutcome(outcome: LineOutcome | null): PresentedJob['results'][number]['status'] {
+  if (outcome === 'paid') return 'SUCCESS'
+  return outcome === 'unknown' ? 'UNKNOWN' : 'FAILED'
 }
 
 /**

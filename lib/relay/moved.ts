@@ -8,15 +8,13 @@ import { askUntilRecent } from '#lib/transfers/recency.ts'
 import { findOpenTransfer, findTransferOfHash } from '#lib/transfers/rows.ts'
 import { readTokenEvents } from './channel-events.ts'
 import { findChannel, isChannel } from './channel-state.ts'
-import { requeue } from './item.ts'
-import { findItem } from './item-row.ts'
 import { recordPayment } from './lost-payment.ts'
 import type { Channel, Relay } from './relay.ts'
 
 export interface Released {
   /** transfers of the channel that had no row */
   recorded: number
-  /** items that those transfers had paid */
+  /** lines that those transfers had paid */
   settled: number
 }
 
@@ -31,7 +29,7 @@ const NO_RELEASE_REQUEST = {
 /**
  * Releases a channel with the problem `moved`: adopts the ledger's sequence number and audits that. Unless `isUnverified`, it
  * first reads the channel's transfers since the last one that the sponsor paid for, records those that have no row, and
- * settles the item or payout that each was made for: only a host with the channel's seed can tell. May be repeated after a
+ * settles the line or payout that each was made for: only a host with the channel's seed can tell. May be repeated after a
  * failure.
  * @throws LedgerError, SponsorRefusal
  */
@@ -49,10 +47,7 @@ export async function releaseMoved(
   const own = relay.channels.find((each) => each.address === address)
   if (!channel || !(own || isUnverified)) return 'unknown-channel'
   if (channel.problem !== 'moved') return 'not-moved'
-  const { itemJob: job, itemPosition: position } = channel
-  const held = job !== null && position !== null ? await findItem(db, { job, position }) : undefined
-  if (held?.status === 'signed' || (await findOpenTransfer(db, address))) return 'transfer-open'
-  if (held) await requeue(relay, held, { because: 'channel-unfit' })
+  if (await findOpenTransfer(db, address)) return 'transfer-open'
   // The account first, the events second: a transaction in between leaves the channel moved.
   const movedLedger = await relay.ledger.readClosedAfter(channel.movedAt?.getTime() ?? 0)
   const { response, isRecent } = await askUntilRecent(
@@ -70,7 +65,6 @@ export async function releaseMoved(
         problem: 'account',
         movedAt: null,
         movedSequence: null,
-        sequenceNumber: account?.seqNum ?? null,
         adoptedSequence: account?.seqNum ?? null,
         readAt: null,
         ...NO_RELEASE_REQUEST,
@@ -109,7 +103,7 @@ async function recordMissing(relay: Relay, channel: Channel, untilLedger: number
     const recorded = await recordPayment(relay, channel, event)
     if (typeof recorded === 'string') return recorded
     counts.recorded += 1
-    if (recorded.item) counts.settled += 1
+    if (recorded.line) counts.settled += 1
   }
   return counts
 }

@@ -1,12 +1,10 @@
 import type { Transfer } from '#drizzle/schema/transfers.ts'
-import { readClock } from '#lib/db/clock.ts'
-import { transact } from '#lib/db/connection.ts'
-import { quotaDay } from '#lib/transfers/quota.ts'
-import { type Recording, recordEnvelope } from '#lib/transfers/record.ts'
+import { recordUnsponsored } from '#lib/transfers/open-transfer.ts'
+import type { RecordedTransfer } from '#lib/transfers/rows.ts'
 import type { SignedCall } from '#lib/wallet/transaction.ts'
-import { ItemError } from './item-error.ts'
+import { LineError } from './line-error.ts'
 import type { Relay } from './relay.ts'
-import { claimSequence, sequenceNumberOf } from './sequence.ts'
+import { requireKnownNumber, sequenceNumberOf } from './sequence.ts'
 
 /** A call that a channel has signed, and whose fee it pays itself. */
 interface OwnCall {
@@ -25,7 +23,7 @@ const STALL_MS = 60_000
 /**
  * Submits a call of a channel, and resolves once a ledger includes it. The call is a transfer without a sponsor: it is recorded
  * before it is sent, and any process finds out how it ends.
- * @throws ItemError `channel-unfit`; `call-failed`; `call-expired`; `ledger-stalled`; `relay-closing`
+ * @throws LineError `channel-unfit`; `call-failed`; `call-expired`; `ledger-stalled`; `relay-closing`
  */
 export async function submitOwnCall(context: Context, channel: string, call: OwnCall): Promise<void> {
   const { signal, sponsor } = context
@@ -42,43 +40,32 @@ export async function submitOwnCall(context: Context, channel: string, call: Own
     ledger = latest
     // It may still be applied: until it has expired, the channel signs nothing else.
     if (outcome.kind === 'refused') {
-      throw new ItemError('call-failed', `the network refused the call: ${outcome.resultCode}`)
+      throw new LineError('call-failed', `the network refused the call: ${outcome.resultCode}`)
     }
-    if (signal.aborted) throw new ItemError('relay-closing', 'the relay is closing')
-    if (performance.now() - changedAt > STALL_MS) throw new ItemError('ledger-stalled', 'the RPC shows no new ledger')
+    if (signal.aborted) throw new LineError('relay-closing', 'the relay is closing')
+    if (performance.now() - changedAt > STALL_MS) throw new LineError('ledger-stalled', 'the RPC shows no new ledger')
     const [next = outcome] = await tracker.track([id], { waitMs: WAIT_MS, envelope })
     outcome = next
   }
   requireSuccess(outcome.transfer)
 }
 
-async function record(
-  context: Context,
-  channel: string,
-  call: OwnCall,
-): Promise<Exclude<Recording, { kind: 'refused' }>> {
+async function record(context: Context, channel: string, call: OwnCall): Promise<RecordedTransfer> {
   const { network, token, database } = context
-  const { kind, signed, ledger } = call
-  const db = await database()
-  const now = new Date(await readClock(db))
-  const sequenceNumber = sequenceNumberOf(signed.signedXdr, network.passphrase)
-  const transfer = { kind, account: channel, sequenceNumber, recipient: channel, quotaDay: quotaDay(now) }
-  const { hash: innerHash, signedXdr, maxTime } = signed
-  return await transact(db, async (tx) => {
-    await claimSequence(tx, token, { address: channel, sequenceNumber, mayBeFirst: true })
-    const recording = await recordEnvelope(
-      tx,
-      { ...transfer, recordedLedger: ledger, createdAt: now },
-      { innerHash, outerHash: null, signed: signedXdr, bid: 0n, maxTime },
-    )
-    if (recording.kind !== 'refused') return recording
-    throw new ItemError('call-failed', 'another transfer of the channel is open')
+  const { kind, signed, ledger: recordedLedger } = call
+  const number = sequenceNumberOf(signed.signedXdr, network.passphrase)
+  const transfer = { kind, account: channel, sequenceNumber: number, recipient: channel, recordedLedger }
+  const recorded = await recordUnsponsored(await database(), transfer, signed, async (tx) => {
+    await requireKnownNumber(tx, token, { address: channel, number, isLine: false })
+    return true
   })
+  if (recorded) return recorded
+  throw new LineError('call-failed', 'another transfer of the channel is open')
 }
 
-/** @throws ItemError */
+/** @throws LineError */
 function requireSuccess({ status, resultCode }: Transfer): void {
   if (status === 'succeeded') return
-  if (status === 'expired') throw new ItemError('call-expired', 'the call expired')
-  throw new ItemError('call-failed', `the call ended as ${status}${resultCode === null ? '' : `: ${resultCode}`}`)
+  if (status === 'expired') throw new LineError('call-expired', 'the call expired')
+  throw new LineError('call-failed', `the call ended as ${status}${resultCode === null ? '' : `: ${resultCode}`}`)
 }

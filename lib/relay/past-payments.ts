@@ -1,11 +1,11 @@
 import { SponsorRefusal } from '#lib/refusal/sponsor-refusal.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
+import type { Line } from '#lib/transfers/line.ts'
 import { linkRepeat } from '#lib/transfers/payout-link.ts'
 import { isFarBelow, LAG } from '#lib/transfers/recency.ts'
 import { findTransferOfHash } from '#lib/transfers/rows.ts'
 import { readPaymentsSince, type TokenEvent } from './channel-events.ts'
-import { ItemError } from './item-error.ts'
-import type { Item } from './item-row.ts'
+import { LineError } from './line-error.ts'
 import { recordPayment } from './lost-payment.ts'
 import { isMarked, purposeOf } from './payment-mark.ts'
 import type { Channel, Relay } from './relay.ts'
@@ -17,22 +17,22 @@ const LOOK_BACK = 10_000
 const MAX_JOBS = 1_000
 
 /**
- * Requires that no channel of this host has paid the item in the last 10,000 ledgers, as the ledger shows, even if the database
- * has no record of it. A payment found there is recorded, and settles the item or its payout. Each process reads the ledger
+ * Requires that no channel of this host has paid the line in the last 10,000 ledgers, as the ledger shows, even if the database
+ * has no record of it. A payment found there is recorded, and settles the line or its payout. Each process reads the ledger
  * once per job, before its first payment for it: later payments are in the database.
- * @throws ItemError `item-gone`, `payout-gone` or `payout-busy` if it was paid; LedgerError
+ * @throws LineError `line-gone`, `payout-gone` or `payout-busy` if it was paid; LedgerError
  */
-export async function requireUnpaidOnLedger(relay: Relay, item: Item): Promise<void> {
+export async function requireUnpaidOnLedger(relay: Relay, line: Line): Promise<void> {
   const { pastPayments } = relay.memory
-  await readOnceFor(relay, item.job)
-  const purpose = purposeOf(item)
+  await readOnceFor(relay, line.job)
+  const purpose = purposeOf(line)
   for (const payment of pastPayments.payments.values()) {
     const channel = relay.channels.find(({ address }) => address === payment.channel)
     // The mark names the payout: an earlier run may have paid it from the escrow of another wallet.
-    const isOfKind = (item.payout === null) === (payment.from === payment.channel)
-    const isForPayee = item.payout === null || payment.to === item.recipient
+    const isOfKind = (line.payout === null) === (payment.from === payment.channel)
+    const isForPayee = line.payout === null || payment.to === line.recipient
     if (channel && isOfKind && isForPayee && isMarked(channel, payment, purpose))
-      await settle(relay, channel, payment, item)
+      await settle(relay, channel, payment, line)
   }
 }
 
@@ -66,21 +66,21 @@ async function readPayments(relay: Relay): Promise<void> {
   past.through = latestLedger
 }
 
-/** Settles the item or payout that a payment on the ledger was made for. @throws ItemError */
-async function settle(relay: Relay, channel: Channel, payment: TokenEvent, item: Item): Promise<never> {
+/** Settles the line or payout that a payment on the ledger was made for. @throws LineError */
+async function settle(relay: Relay, channel: Channel, payment: TokenEvent, line: Line): Promise<never> {
   const db = await relay.database()
   const transfer = (await findTransferOfHash(db, payment.hash))?.transfer
   if (!transfer) {
     const recorded = await recordPayment(relay, channel, payment)
-    if (typeof recorded === 'string') throw new ItemError('payout-busy', 'its payment cannot be recorded yet')
-    throw new ItemError('item-gone', 'the ledger shows its payment')
+    if (typeof recorded === 'string') throw new LineError('payout-busy', 'its payment cannot be recorded yet')
+    throw new LineError('line-gone', 'the ledger shows its payment')
   }
-  if (item.payout !== null && transfer.payout === null) {
+  if (line.payout !== null && transfer.payout === null) {
     // A release recorded it without a payout, because none could be claimed then.
-    const claim = { payoutId: item.payout, hash: payment.hash, now: relay.now() }
+    const claim = { payoutId: line.payout, hash: payment.hash, now: relay.now() }
     await linkRepeat(db, transfer.id, claim).catch((error: unknown) => {
       if (!(error instanceof SponsorRefusal)) throw error
     })
   }
-  throw new ItemError('payout-gone', 'the ledger shows its payment')
+  throw new LineError('payout-gone', 'the ledger shows its payment')
 }

@@ -1,249 +1,162 @@
-import type { ChannelProblem } from '#drizzle/schema/relay.ts'
-import { isUnreachable } from '#lib/db/connection.ts'
+import { setTimeout as pause } from 'node:timers/promises'
 import { describeFailure, log } from '#lib/observability/log.ts'
-import { Refusal } from '#lib/refusal/refusal.ts'
-import { type RefusalReason, SponsorRefusal } from '#lib/refusal/sponsor-refusal.ts'
-import { LedgerError } from '#lib/stellar/ledger-error.ts'
+import { SponsorRefusal } from '#lib/refusal/sponsor-refusal.ts'
 import { sponsorChannel } from '#lib/transfers/channel.ts'
-import { isBehindAll, isOfTheMoment } from '#lib/transfers/recency.ts'
-import { isAnyAble, recordProblem, storeBalance } from './channel-state.ts'
-import { checkChannels } from './check.ts'
-import { confirmItem, type Ending, end, type RequeueReason, requeue } from './item.ts'
-import { ITEM_FAILURES, ItemError, isItemError } from './item-error.ts'
-import { findItem, type HeldItem, type Item } from './item-row.ts'
+import { isBehindAll } from '#lib/transfers/recency.ts'
+import { answer, leave, logFailure, nameOf, postponed } from './answer.ts'
+import { claimLine, type Hold, keepLease, type LeasedLine, leaseLine, leaveLine, ownerOf } from './lease.ts'
+import { LineError } from './line-error.ts'
 import type { Channel, Relay } from './relay.ts'
-import { requireUnpaid } from './run-item.ts'
-import { suspectMove } from './sequence.ts'
-import { type AheadProof, type PaymentStart, type Signed, signItem } from './sign.ts'
+import { type AheadProof, type PaymentStart, proveAhead, signLine } from './sign.ts'
 
-/**
- * The outcome of a step. `ended`: the item has ended, or another worker has it. `requeued`: the item has no channel any
- * more, and may take another one at once. `wait`: the step is repeated after a pause. `hand-over`: another worker takes
- * over, perhaps on a host that reaches the ledger.
- */
-export type Outcome = 'ended' | 'requeued' | 'wait' | 'hand-over'
-
-interface Step {
-  item: HeldItem
-  /** the item's channel; undefined if this relay lacks its seed: the item is signed then */
-  channel: Channel | undefined
-  /** a transfer that was proved ahead */
-  proof: AheadProof | undefined
-  /** receives the start of the channel's next payment, once the item's transfer has applied */
-  onSigned(next: PaymentStart): void
+/** A payment that this host has recorded, and whose transfer is open. */
+interface OpenPayment extends Hold {
+  /** the start of the channel's next payment, once the transfer has applied */
+  next: PaymentStart
+  /** resolves once the transfer has ended, however it did */
+  ended: Promise<void>
 }
 
-/** Takes an item one step towards its payment. If it throws, a database or ledger is out of reach: repeat the step. */
-export async function advanceItem(relay: Relay, { item: before, channel, proof, onSigned }: Step): Promise<Outcome> {
-  let item = before
-  try {
-    if (item.status !== 'signed' && channel) {
-      if (item.doubtedLedger !== null && !isBehindAll(item.doubtedLedger, await relay.ledger.readLatest())) {
-        return await postpone(relay, item, item.doubtedLedger)
-      }
-      const signed = await signItem(relay, channel, item, proof)
-      onSigned(signed.next)
-      item = signed.item
-      return await submit(relay, item, signed.checked)
+/** What `serveChannel` needs of its host. */
+export interface Host {
+  /** whether the host can pay now: its RPC responds, and every channel was compared with the ledger */
+  isReady(): boolean
+  /** whether it can prove payments from a delegation */
+  canRun(): boolean
+  /** resolves when a line may be waiting, or the host may have become ready */
+  wake(): Promise<void>
+}
+
+/**
+ * Pays lines through one channel, until the relay closes: leases the next one in turn, proves its payment, records it, and goes
+ * on to the next. While a payment is open, the next one is proved from what it will leave, and recorded when it has ended.
+ */
+export async function serveChannel(relay: Relay, channel: Channel, host: Host): Promise<void> {
+  let open: OpenPayment | undefined
+  while (!relay.signal.aborted) {
+    // Taken first: a line may be written while this looks for one.
+    const woken = host.wake()
+    try {
+      const line = host.isReady() ? await leaseLine(relay, channel, { held: open, canRun: host.canRun() }) : undefined
+      if (line) open = await payLine(relay, channel, line, open)
+      else if (open) {
+        const { ended } = open
+        if ((await Promise.race([ended.then(() => 'ended'), woken])) === 'ended') open = undefined
+      } else await woken
+    } catch (error) {
+      logFailure(error, { channel: channel.address })
+      // Another host may get further: this one leaves the channel alone for a while.
+      await rest(relay, relay.times.rest)
     }
-    return await submit(relay, item)
-  } catch (error) {
-    if (error instanceof ItemError) return await answerError(relay, item, error)
-    if (error instanceof SponsorRefusal) return await answerRefusal(relay, item, error)
-    const isLedgers = isUnavailable(error)
-    const isExpected = isLedgers || isUnreachable(error)
-    log(isExpected ? 'info' : 'error', 'item waits', { ...nameOf(item), failure: describeFailure(error) })
-    if (isLedgers && !(await relay.ledger.check())) return 'hand-over'
-    // A signed item waits for its transfer. An unsigned one is given to another worker, whose prover may work.
-    return isExpected || item.status === 'signed' ? 'wait' : 'hand-over'
   }
 }
 
-const isUnavailable = (error: unknown) =>
-  (error instanceof LedgerError || error instanceof Refusal) && error.code === 'unavailable'
+/** The pause before the next attempt grows up to this multiple: what a line waits for may last. */
+const MAX_RETRY_FACTOR = 5
 
-const nameOf = ({ job, position, channel, innerHash }: Item) => ({
-  job,
-  item: position,
-  channel: channel ?? undefined,
-  hash: innerHash ?? undefined,
-})
-
-/** How long a step waits for the ledger (ms) before its worker checks whether it still has the item. */
-const PATIENCE_MS = 2_000
-
-/** Submits the item's stored transfer through the sponsor. May be repeated: the same transfer is paid for once. */
-async function submit(relay: Relay, item: HeldItem, checked?: Signed['checked']): Promise<Outcome> {
-  const { channel, signedXdr: signedXDR, quotaAccount } = item
-  if (signedXDR === null) throw new Error('a signed item has no transfer')
-  const context = { sponsor: relay.sponsor, tracker: relay.sponsor.tracker, waitMs: PATIENCE_MS }
-  const submitted = await sponsorChannel(context, {
-    channel,
-    quotaAccount,
-    signedXDR,
-    checked,
-    confirm: (tx) => confirmItem(tx, item),
-    ...(item.payout !== null && { delegated: { payoutId: item.payout } }),
-  })
-  switch (submitted.status) {
-    case 'open':
-    case 'refused': // by the network, which decides nothing: the transfer may still apply until it expires
-      return 'wait'
-    case 'succeeded':
-      await end(relay, item, { status: 'paid', hash: submitted.hash })
-      log('info', 'item paid', nameOf(item))
-      return 'ended'
-    case 'unknown':
-      await end(relay, item, { status: 'unknown', hash: submitted.hash })
-      log('error', 'item unknown', nameOf(item))
-      return 'ended'
-    case 'failed':
-      log('info', 'item to be paid again', { ...nameOf(item), status: 'failed', code: submitted.resultCode })
-      if (item.failures + 1 >= MAX_FAILURES) return await fail(relay, item, ITEM_FAILURES.failedTooOften)
-      return await giveBack(relay, item, { because: 'transfer-failed', hash: submitted.hash })
-    case 'expired':
-      log('info', 'item to be paid again', { ...nameOf(item), status: 'expired' })
-      return await giveBack(relay, item, { because: 'transfer-expired' })
-  }
-}
-
-/** The item fails after this many of its transfers have failed on the ledger: each of them has cost a fee. */
-const MAX_FAILURES = 3
-
-async function answerError(relay: Relay, item: HeldItem, error: ItemError): Promise<Outcome> {
-  switch (error.code) {
-    case 'item-gone':
-      return 'ended'
-    case 'item-suspended':
-      return (await requeue(relay, item, { because: 'handed-over' })) ? 'requeued' : 'ended'
-    case 'channel-unfit':
-      return await leaveChannel(relay, item, error.problem ?? 'account')
-    case 'balance-short':
-      return await passOn(relay, item)
-    case 'unpayable':
-      return await doubt(relay, item, error.message)
-    case 'balance-stale':
-      // The RPC's balance differs from the stored one, and either may be behind: the balance is read again.
-      if (item.payout === null) await storeBalance(relay, item.channel, { readAt: null })
-      return await giveBack(relay, item, { because: 'balance-stale' })
-    case 'amount-sealed':
-      log('error', 'amount cannot be opened', nameOf(item))
-      return 'hand-over'
-    case 'payout-gone':
-      return await skip(relay, item)
-    case 'payout-busy':
-      return await postponePayout(relay, item)
-    case 'call-expired':
-    case 'call-failed':
-    case 'ledger-stalled':
-    case 'not-adopted':
-    case 'relay-closing':
-      log('info', 'item waits', { ...nameOf(item), failure: error.message })
-      return 'wait'
-    default:
-      if (error.isDoubtful && item.doubtedLedger === null) return await doubt(relay, item, error.code)
-      // Why a payout of a run fails: the rows may have been tampered with.
-      log('error', 'payout of a run', { ...nameOf(item), code: error.code, failure: error.message })
-      return await fail(relay, item, error.code)
-  }
-}
-
-/** Refusals for a used-up quota: every channel would get them. Other refusals that end an item are logged as errors. */
-const FINAL: ReadonlySet<RefusalReason> = new Set(['quota-transfers', 'quota-stroops', 'daily-budget'])
-/** Refusals of a transfer that has waited too long, or whose channel has signed another: the item gets a new transfer. */
-const PASSING: ReadonlySet<RefusalReason> = new Set([
-  'would-fail',
-  'expires-too-soon',
-  'sequence',
-  'too-few-resources',
-  'low-resource-fee',
-  'no-account',
-])
-
-async function answerRefusal(relay: Relay, item: Item, { reason, message }: SponsorRefusal): Promise<Outcome> {
-  // The sponsor's float is short, or the channel has another open transfer. Both pass, and the item is not at fault.
-  if (reason === 'float' || reason === 'another-open') return 'wait'
-  if (reason === 'payout') return await answerTakenPayout(relay, item)
-  if (PASSING.has(reason)) return await giveBack(relay, item, { because: 'transfer-expired' })
-  if (isOfTheMoment(reason)) return await doubt(relay, item, message)
-  if (!FINAL.has(reason)) log('error', 'sponsor refuses the relay', { ...nameOf(item), reason })
-  return await fail(relay, item, message)
-}
-
-/** The item's payout could not be claimed: it was canceled or changed, or another transfer was faster. */
-async function answerTakenPayout(relay: Relay, item: Item): Promise<Outcome> {
+/** Resolves to the open payment of the channel: this line's, or undefined if none was recorded for it. */
+async function payLine(
+  relay: Relay,
+  channel: Channel,
+  line: LeasedLine,
+  before: OpenPayment | undefined,
+): Promise<OpenPayment | undefined> {
+  const until = performance.now() + relay.times.longestLease * 1000
+  const release = keepLease(relay, line)
+  let open: OpenPayment | undefined
   try {
-    await requireUnpaid(await relay.database(), item)
+    let proof = before && (await proveInAdvance(relay, channel, line, before.next))
+    await before?.ended
+    for (let attempts = 1; !relay.signal.aborted; attempts += 1) {
+      if (performance.now() > until) throw new LineError('ledger-stalled', 'this host cannot pay it for now')
+      const attempt = await tryToPay(relay, channel, line, proof)
+      if (attempt === 'left') break
+      if ('transfer' in attempt) {
+        open = { ...attempt, owner: ownerOf(line), ended: follow(relay, channel, attempt.transfer) }
+        break
+      }
+      proof = attempt.proof
+      await rest(relay, relay.times.retry * Math.min(attempts, MAX_RETRY_FACTOR))
+    }
+    return open
+  } finally {
+    release()
+    if (!open) await leaveLine(relay, line, { because: 'left' }).catch((error) => logFailure(error, nameOf(line)))
+  }
+}
+
+/**
+ * Signs a line's payment and records it. Resolves to `left` if this host has left the line, or to the proof for the next attempt,
+ * if the obstacle passes.
+ * @throws errors that nothing explains: this host leaves the channel alone
+ */
+async function tryToPay(
+  relay: Relay,
+  channel: Channel,
+  line: LeasedLine,
+  ahead: AheadProof | undefined,
+): Promise<Pick<OpenPayment, 'transfer' | 'next'> | { proof: AheadProof | undefined } | 'left'> {
+  let proof = ahead
+  try {
+    const doubted = line.doubtedLedger
+    if (doubted !== null && !isBehindAll(doubted, await relay.ledger.readLatest())) {
+      return await leave(relay, line, postponed(relay, doubted))
+    }
+    const signed = await signLine(relay, channel, line, proof)
+    proof = signed.proof
+    const { signedXdr: signedXDR, number, sealedOpening, next, checked } = signed
+    const { job, position, payout } = line
+    const transfer = await sponsorChannel(
+      { sponsor: relay.sponsor, tracker: relay.sponsor.tracker },
+      {
+        channel: channel.address,
+        quotaAccount: line.quotaAccount,
+        signedXDR,
+        checked,
+        line: { job, position, sealedOpening, claim: (tx) => claimLine(tx, relay, line, number) },
+        ...(payout !== null && { delegated: { payoutId: payout } }),
+      },
+    )
+    log('info', 'payment recorded', { ...nameOf(line), transfer })
+    return { transfer, next }
   } catch (error) {
-    if (isItemError(error, 'payout-gone')) return await skip(relay, item)
-    if (isItemError(error, 'payout-busy')) return await postponePayout(relay, item)
-    throw error
+    relay.memory.lastPayments.delete(channel.address)
+    if ((await answer(relay, line, error)) === 'left') return 'left'
+    return { proof: mayKeepProof(error) ? proof : undefined }
   }
-  return await doubt(relay, item, 'manifest-invalid')
 }
 
-/** Ends an item whose payout is paid or canceled. */
-async function skip(relay: Relay, item: Item): Promise<Outcome> {
-  const hasEnded = await end(relay, item, { status: 'skipped' })
-  if (hasEnded) log('info', 'item skipped', nameOf(item))
-  return hasEnded || !(await isStillOurs(relay, item)) ? 'ended' : 'wait'
-}
+/** Whether a proof is still good after an error: another salt costs seconds, and no payment was recorded with this one. */
+const mayKeepProof = (error: unknown): boolean =>
+  !(error instanceof LineError) && !(error instanceof SponsorRefusal && error.reason === 'would-fail')
 
-async function postponePayout(relay: Relay, item: Item): Promise<Outcome> {
-  const busy = { because: 'payout-busy', pauseSeconds: relay.times.rest } as const
-  return (await requeue(relay, item, busy)) ? 'requeued' : 'ended'
-}
-
-/** Queues the item again after a pause, because the obstacle may be temporary. */
-async function giveBack(relay: Relay, item: Item, reason: RequeueReason): Promise<Outcome> {
-  if (reason.because === 'transfer-expired') await suspectMove(relay, item)
-  return (await requeue(relay, item, reason)) || (await isStillOurs(relay, item)) ? 'wait' : 'ended'
-}
-
-/** Leaves the item to other channels. This one has a problem, and pays nothing until a check clears it. */
-async function leaveChannel(relay: Relay, item: HeldItem, problem: ChannelProblem): Promise<Outcome> {
-  await recordProblem(relay, item.channel, problem)
-  log('info', 'channel unfit', { ...nameOf(item), problem })
-  return (await requeue(relay, item, { because: 'channel-unfit' })) ? 'requeued' : 'ended'
-}
-
-/**
- * Leaves the item to other channels, because this one has too little for it. If none can have enough, the item is
- * doubted.
- */
-async function passOn(relay: Relay, item: HeldItem): Promise<Outcome> {
-  const unable = [...item.unable, item.channel]
-  if (!(await isAnyAble(relay, unable))) {
-    // A channel that owned nothing may have been paid since it was checked.
-    await checkChannels(relay)
-    if (!(await isAnyAble(relay, unable))) return await doubt(relay, item, ITEM_FAILURES.shortOnEveryChannel, unable)
+/** Follows a transfer until it has ended. What this process remembers of the channel is forgotten unless it has paid. */
+async function follow(relay: Relay, channel: Channel, transfer: string): Promise<void> {
+  const { tracker } = relay.sponsor
+  while (!relay.signal.aborted) {
+    const [outcome] = await tracker.track([transfer], { waitMs: FOLLOW_MS })
+    if (outcome?.kind !== 'settled') continue
+    if (outcome.transfer.status !== 'succeeded') relay.memory.lastPayments.delete(channel.address)
+    return
   }
-  return (await requeue(relay, item, { because: 'balance-short' })) ? 'requeued' : 'ended'
 }
 
-/**
- * A response that rules the item out may come from a lagging node. So the item is tried once more on every channel, when
- * no node can lag behind that response any more, and fails if the ledger still rules it out.
- */
-async function doubt(relay: Relay, item: Item, error: string, unable = item.unable): Promise<Outcome> {
-  if (item.doubtedLedger !== null) return await fail(relay, item, error, unable)
-  log('info', 'item doubted', { ...nameOf(item), error })
-  return await postpone(relay, item, await relay.ledger.readLatest())
+/** How often (ms) a host that follows a transfer checks whether it closes. */
+const FOLLOW_MS = 2_000
+
+/** A payment that cannot be proved in advance is proved when it is its turn. */
+async function proveInAdvance(
+  relay: Relay,
+  channel: Channel,
+  line: LeasedLine,
+  start: PaymentStart,
+): Promise<AheadProof | undefined> {
+  return await proveAhead(relay, channel, line, start).catch((error: unknown) => {
+    log('info', 'not proved ahead', { ...nameOf(line), failure: describeFailure(error) })
+    return undefined
+  })
 }
 
-async function postpone(relay: Relay, item: Item, ledger: number): Promise<Outcome> {
-  const doubted = { because: 'doubted', ledger, pauseSeconds: relay.times.lag } as const
-  return (await requeue(relay, item, doubted)) ? 'requeued' : 'ended'
-}
-
-async function fail(relay: Relay, item: Item, error: string, unable = item.unable): Promise<Outcome> {
-  const ending: Ending = { status: 'failed', error, unable }
-  const hasFailed = await end(relay, item, ending)
-  if (hasFailed) log('info', 'item failed', { ...nameOf(item), error })
-  return hasFailed || !(await isStillOurs(relay, item)) ? 'ended' : 'wait'
-}
-
-async function isStillOurs(relay: Relay, item: Item): Promise<boolean> {
-  const row = await findItem(await relay.database(), item)
-  return row?.attempt === item.attempt && (row.status === 'taken' || row.status === 'signed')
-}
+/** Waits for this many seconds, or until the relay closes. */
+const rest = ({ signal }: Relay, seconds: number): Promise<unknown> =>
+  pause(seconds * 1000, undefined, { signal }).catch(() => undefined)

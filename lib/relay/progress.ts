@@ -1,12 +1,12 @@
 import { eq, max } from 'drizzle-orm'
-import { batchItems } from '#drizzle/schema/relay.ts'
+import { relayLines } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { log } from '#lib/observability/log.ts'
 import { openProofTimes } from '#lib/prover/progress.ts'
-import type { ItemId } from './item-row.ts'
+import type { LineId } from '#lib/transfers/line.ts'
 
-/** Runs `work`, which proves an item's transfer. Logs its number in the job, and how long the rest may take. */
-export type ShowProgress = <Result>(db: Database, item: ItemId, work: () => Promise<Result>) => Promise<Result>
+/** Runs `work`, which proves a line's transfer. Logs its number in the job, and how long the rest may take. */
+export type ShowProgress = <Result>(db: Database, line: LineId, work: () => Promise<Result>) => Promise<Result>
 
 /** For how many jobs the started transfers are remembered. */
 const REMEMBERED_JOBS = 100
@@ -17,9 +17,9 @@ export function openProgress(): ShowProgress {
   const times = openProofTimes()
   return async (db, { job, position }, work) => {
     const [last] = await db
-      .select({ position: max(batchItems.position) })
-      .from(batchItems)
-      .where(eq(batchItems.job, job))
+      .select({ position: max(relayLines.position) })
+      .from(relayLines)
+      .where(eq(relayLines.job, job))
     const total = (last?.position ?? 0) + 1
     const positions = (begun.get(job) ?? new Set()).add(position)
     begun.set(job, positions)

@@ -24,13 +24,12 @@ import { type LedgerWatch, watchLedger } from './ledger.ts'
 import { openLedgerAccounts } from './ledger-accounts.ts'
 import { openPartyKeys, type PartyKeyCache } from './party-keys.ts'
 import { openProgress, type ShowProgress } from './progress.ts'
-import type { ItemQueue } from './queue.ts'
 
 /** The part of a relay's context that every process of the service has, with or without the relay's keys. */
 export interface RelayStore {
   database(): Promise<Database>
-  /** the messages of the items that are sealed to the relay's key */
-  queue: ItemQueue
+  /** thumbprint (RFC 7638) of the key that the amounts are sealed to */
+  relayKey: string
   /** the confidential token, C… */
   token: string
   now: () => Date
@@ -66,7 +65,7 @@ interface RelayMemory {
   keys: PartyKeyCache
   /** reads accounts for a payment; the payments that begin in the same ledger share a call */
   readAccount: ReadAccount
-  /** the last payment that each channel signed from an escrow: the rest of the escrow once it is applied */
+  /** the last payment that each channel made from an escrow: the rest of the escrow once it is applied */
   lastPayments: Map<string, { allowance: Allowance; sequenceNumber: bigint; liveUntilLedger: number }>
   /** what this process has seen of its channels' payments on the ledger */
   pastPayments: {
@@ -81,38 +80,36 @@ interface RelayMemory {
 
 /** The relay's intervals, in seconds. */
 export interface RelayTimes {
-  /** how long a signed transfer can be applied, and so how long an item waits for the outcome of a lost one */
+  /** how long a signed transfer can be applied, and so how long a line waits for the outcome of a lost one */
   validity: number
   /** before a step that has not succeeded is tried again */
   retry: number
-  /**
-   * after which a worker that makes no progress leaves its item to the other workers, which may see more of the ledger
-   */
-  patience: number
-  /** before an item for which no channel was free is tried again, unless a channel becomes free earlier */
+  /** how long a lease lasts if it is not renewed: its host has died */
+  lease: number
+  /** after which a host that makes no progress leaves its line to the others, which may see more of the ledger */
+  longestLease: number
+  /** for which a host that gets no further leaves a channel alone, and before a payout that another transfer may pay is tried again */
   rest: number
-  /** before a doubted item is tried again, if no node can lag behind the response that put it in doubt */
+  /** before a doubted line is tried again, if no node can lag behind the response that put it in doubt */
   lag: number
   /** between two rounds that announce and check the channels */
   chores: number
   /** after which a channel's events are read even if it has nothing to pay: an RPC keeps them for days */
   refresh: number
-  /** between two polls of the queue for messages that are due again; new messages reach a worker at once */
+  /** between two checks for lines that are due again; new ones reach a host at once, unless a pooler swallows notifications */
   poll: number
-  /** between two checks for messages whose workers have died */
-  supervise: number
 }
 
 export const RELAY_TIMES: RelayTimes = {
   validity: VALIDITY_SECONDS,
   retry: 1,
-  patience: 30,
+  lease: 30,
+  longestLease: 120,
   rest: 5,
   lag: 30,
   chores: 20,
   refresh: 43_200,
-  poll: 5,
-  supervise: 5,
+  poll: 2,
 }
 
 /** An account that pays. */
@@ -120,7 +117,7 @@ export type Channel = Holder
 
 /** Composes a relay. Sends no request to the ledger or the database yet. */
 export function openRelay(
-  given: Pick<Relay, 'network' | 'token' | 'database' | 'sponsor' | 'key' | 'queue' | 'signal' | 'now'> & {
+  given: Pick<Relay, 'network' | 'token' | 'database' | 'sponsor' | 'key' | 'relayKey' | 'signal' | 'now'> & {
     prover: Prover
     /** the keys of the accounts that pay */
     signers: readonly Keypair[]

@@ -1,13 +1,13 @@
-import { and, count, desc, eq, gte, inArray, isNotNull, ne } from 'drizzle-orm'
+import { and, count, desc, eq, gte, isNotNull, ne } from 'drizzle-orm'
 import { batches } from '#drizzle/schema/directory.ts'
-import { batchItems, batchJobs, relayChannels } from '#drizzle/schema/relay.ts'
+import { relayChannels, relayJobs, relayLines } from '#drizzle/schema/relay.ts'
 import type { PublicRelayKey } from '#lib/config/relay-key.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
 import { readLatestLedger } from '#lib/stellar/latest-ledger.ts'
 import type { Network } from '#lib/stellar/network.ts'
+import { IS_OPEN_LINE } from '#lib/transfers/line.ts'
 import { findRunChannels } from './channel-state.ts'
-import { OPEN_ITEM } from './item-row.ts'
 import { RELAY_TIMES } from './relay.ts'
 
 /** The terms under which a client delegates to the relay's channels. */
@@ -44,9 +44,9 @@ export const validityLedgers = (network: Pick<Network, 'name'>): number =>
 export async function readMarginLedgers(db: Database, network: Pick<Network, 'name'>): Promise<number> {
   const [busiest] = await db
     .select({ queued: count() })
-    .from(batchItems)
-    .where(and(isNotNull(batchItems.spender), inArray(batchItems.status, OPEN_ITEM)))
-    .groupBy(batchItems.spender)
+    .from(relayLines)
+    .where(and(isNotNull(relayLines.spender), IS_OPEN_LINE))
+    .groupBy(relayLines.spender)
     .orderBy(desc(count()))
     .limit(1)
   return validityLedgers(network) + (busiest?.queued ?? 0) * ledgersPerPayout(network)
@@ -55,14 +55,14 @@ export async function readMarginLedgers(db: Database, network: Pick<Network, 'na
 /** The channels that an unfinished run of this account names, other than `except`: their escrow belongs to that run. */
 export async function findBusyChannels(db: Database, account: string, except?: string): Promise<Set<string>> {
   const busy = await db
-    .selectDistinct({ channel: batchItems.spender })
-    .from(batchItems)
-    .innerJoin(batchJobs, eq(batchJobs.id, batchItems.job))
+    .selectDistinct({ channel: relayLines.spender })
+    .from(relayLines)
+    .innerJoin(relayJobs, eq(relayJobs.id, relayLines.job))
     .where(
       and(
-        eq(batchJobs.status, 'running'),
-        eq(batchItems.quotaAccount, account),
-        except === undefined ? undefined : ne(batchJobs.id, except),
+        eq(relayJobs.status, 'running'),
+        eq(relayLines.quotaAccount, account),
+        except === undefined ? undefined : ne(relayJobs.id, except),
       ),
     )
   return new Set(busy.flatMap(({ channel }) => (channel === null ? [] : [channel])))

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { and, asc, eq, inArray } from 'drizzle-orm'
 import { z } from 'zod'
 import { batches, payouts } from '#drizzle/schema/directory.ts'
-import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
+import { relayJobs, relayLines } from '#drizzle/schema/relay.ts'
 import type { Session } from '#lib/auth/session.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transactFor } from '#lib/db/connection.ts'
@@ -23,6 +23,7 @@ import { formatManifest, hashSeal, isSignedManifest, type Manifest } from '#lib/
 import { readSeal } from '#lib/wallet/seal.ts'
 import type { BatchContext } from './job.ts'
 import { findBusyChannels, judgeChannels, ledgersPerPayout, requireNoneMoved } from './run-terms.ts'
+import { wakeRelays } from './wake-up.ts'
 
 /** The body of POST /batches/{id}/run. */
 export const runRequest = z.object({
@@ -78,7 +79,7 @@ export async function startRun(
   const plan = await readPlan(db, employer, id)
   if ('progress' in plan) return plan.progress
   const channels = await judgeChannels(db, { token, account })
-  const [sealed, unsealed] = await checkSeals(plan.payouts, { batch: id, kid: batch.queue.relayKey })
+  const [sealed, unsealed] = await checkSeals(plan.payouts, { batch: id, kid: batch.relayKey })
   const used = [...new Set(sealed.map(({ channel }) => channel))].sort()
   const unusable = used.flatMap((channel) => {
     const reason = channels.get(channel)
@@ -150,7 +151,7 @@ async function readPlan(
 
 /** Whether a run of the batch is unfinished. */
 async function hasRun(db: Database, batch: string): Promise<boolean> {
-  return (await db.$count(batchJobs, and(eq(batchJobs.batch, batch), eq(batchJobs.status, 'running')))) > 0
+  return (await db.$count(relayJobs, and(eq(relayJobs.batch, batch), eq(relayJobs.status, 'running')))) > 0
 }
 
 /** The payouts of a batch that are `ready` or `failed`, in the order of its instructions. */
@@ -183,8 +184,8 @@ async function checkSeals(
 }
 
 /**
- * Records the run with an item for each payout, uses the account's quota for all of them, and sends the messages, in one
- * SQL transaction. The seals and addresses must still be those of the manifest.
+ * Records the run with a line for each payout, uses the account's quota for all of them, and wakes the relays, in one SQL
+ * transaction. The seals and addresses must still be those of the manifest.
  */
 async function queueRun(
   context: RunContext,
@@ -192,11 +193,8 @@ async function queueRun(
 ): Promise<BatchProgress> {
   const { db, employer, session, limits, now, batch } = context
   const job = randomUUID()
-  // Not inside the transaction: on PGlite, opening the queue would wait for the transaction's connection.
-  await batch.queue.open()
   return await transactFor(db, employer.organisation, async (tx) => {
-    // Locks in this order: batch, payouts, job, items, quota. A job that is being closed locks itself first, so the insert
-    // must not wait for one: while the batch is locked, no other run of it can begin.
+    // While the batch is locked, no other run of it can begin.
     await lockBatches(tx, isOwnBatch(employer, manifest.batch))
     const plan = await readPlan(tx, employer, manifest.batch)
     if ('progress' in plan) return plan.progress
@@ -208,18 +206,18 @@ async function queueRun(
       })
     if (!isSame) throw notReady([{ reason: 'manifest' }])
     const day = await readQuotaDay(tx)
-    await tx.insert(batchJobs).values({
+    await tx.insert(relayJobs).values({
       id: job,
       userKind: session.kind,
       userSub: session.sub,
-      relayKey: batch.queue.relayKey,
+      relayKey: batch.relayKey,
       batch: manifest.batch,
       manifest: formatManifest(manifest),
       signature,
       quotaDay: day,
       createdAt: now,
     })
-    const items = sealed.map(({ id, address, channel, encryptedAmount }, position) => ({
+    const lines = sealed.map(({ id, address, channel, encryptedAmount }, position) => ({
       job,
       position,
       recipient: address,
@@ -228,8 +226,8 @@ async function queueRun(
       sealedAmount: encryptedAmount,
       quotaAccount: session.sub,
     }))
-    for (const part of partsOf(items)) await tx.insert(batchItems).values(part)
-    const claim = { account: session.sub, day, count: items.length }
+    for (const part of partsOf(lines)) await tx.insert(relayLines).values(part)
+    const claim = { account: session.sub, day, count: lines.length }
     if (!(await reserveCount(tx, claim, limits))) throw notReady([{ reason: 'quota-transfers' }])
     // A second run that the account starts at the same time waits for the quota's row, and sees the first.
     const busy = await findBusyChannels(tx, session.sub, job)
@@ -239,9 +237,9 @@ async function queueRun(
       ...employer,
       action: 'batch.run',
       subject: manifest.batch,
-      detail: { payouts: items.length },
+      detail: { payouts: lines.length },
     })
-    await batch.queue.send(tx, items)
+    await wakeRelays(tx)
     const [progress] = await tx.select(PROGRESS).from(batches).where(isOwnBatch(employer, manifest.batch))
     if (!progress) throw batchNotFound()
     return progress

@@ -1,10 +1,10 @@
 import { CompactEncrypt, compactDecrypt, importJWK } from 'jose'
 import { type PrivateRelayKey, type PublicRelayKey, publicHalf } from '#lib/config/relay-key.ts'
+import type { LineId } from '#lib/transfers/line.ts'
 import type { SyncedBalance } from '#lib/wallet/balance.ts'
 import type { Opening } from '#lib/wallet/commitment.ts'
 import { ORDER } from '#lib/wallet/grumpkin.ts'
 import { AMOUNT_DIGITS, keyIdOf, type SealBinding } from '#lib/wallet/seal.ts'
-import type { ItemId } from './item-row.ts'
 
 // Plaintexts are padded, so that the length of a JWE reveals no amount.
 /** 2^127 has 39 digits, the group order 77. */
@@ -14,12 +14,12 @@ const BLINDING_DIGITS = ORDER.toString().length
 /**
  * Seals an amount (base units, at most 16 digits) to the relays: a JWE with ECDH-ES and A256GCM (RFC 7516, RFC 7518).
  */
-export function sealAmount(key: PublicRelayKey, { job, position }: ItemId, amount: bigint): Promise<string> {
+export function sealAmount(key: PublicRelayKey, { job, position }: LineId, amount: bigint): Promise<string> {
   return seal(key, { job, item: position }, amount.toString().padStart(AMOUNT_DIGITS, '0'))
 }
 
-/** The amount in base units. Throws if the JWE is for another item or another key. */
-export async function unsealAmount(key: PrivateRelayKey, { job, position }: ItemId, sealed: string): Promise<bigint> {
+/** The amount in base units. Throws if the JWE is for another line or another key. */
+export async function unsealAmount(key: PrivateRelayKey, { job, position }: LineId, sealed: string): Promise<bigint> {
   return BigInt(await unseal(key, { job, item: position }, sealed))
 }
 
@@ -80,7 +80,7 @@ async function unseal(key: PrivateRelayKey, binding: Binding, sealed: string): P
     keyManagementAlgorithms: ['ECDH-ES'],
     contentEncryptionAlgorithms: ['A256GCM'],
   })
-  // An attacker who can write to the database could otherwise move an amount from one item to another.
+  // An attacker who can write to the database could otherwise move an amount from one line to another.
   if (Object.entries(binding).some(([name, value]) => protectedHeader[name] !== value)) {
     throw new Error('the seal is bound elsewhere')
   }

@@ -1,26 +1,18 @@
 import { StrKey } from '@stellar/stellar-sdk'
-import { and, eq, inArray, isNull, notExists, sql } from 'drizzle-orm'
+import { and, eq, inArray, sql } from 'drizzle-orm'
 import { payouts } from '#drizzle/schema/directory.ts'
-import { batchJobs, relayChannels } from '#drizzle/schema/relay.ts'
-import { envelopes, transfers } from '#drizzle/schema/transfers.ts'
+import { type ChannelProblem, relayChannels, relayJobs } from '#drizzle/schema/relay.ts'
+import { transfers } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { log } from '#lib/observability/log.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import { decodeEnvelope } from '#lib/stellar/node/envelope.ts'
 import { askUntilRecent } from '#lib/transfers/recency.ts'
-import { findTransferOfHash } from '#lib/transfers/rows.ts'
+import { findTransferOfHash, MAY_HAVE_USED_NUMBER } from '#lib/transfers/rows.ts'
 import { readConfidentialAccount } from '#lib/wallet/account.ts'
 import { readTokenEvents } from './channel-events.ts'
-import {
-  type ChannelRecord,
-  type ChannelStore,
-  findChannel,
-  findChannels,
-  isChannel,
-  recordProblem,
-} from './channel-state.ts'
-import { ItemError } from './item-error.ts'
-import type { HeldItem, Item } from './item-row.ts'
+import { type ChannelStore, findChannels, isChannel } from './channel-state.ts'
+import { LineError } from './line-error.ts'
 import type { Relay } from './relay.ts'
 
 /** The source account's sequence number that a signed transaction (base64 XDR) uses. */
@@ -29,80 +21,53 @@ export function sequenceNumberOf(signedXdr: string, passphrase: string): bigint 
 }
 
 /**
- * Records the sequence number of a transaction that the channel signs, before the transaction is submitted. The number
- * before it is the ledger's: if that is higher than the recorded one, transactions were applied that this database
- * does not have, as after a restore from a backup.
- * @param given.mayBeFirst whether the channel may sign before its number was adopted, as it does to register
- * @throws ItemError `channel-unfit`, with the problem `moved`, and `not-adopted`: the transaction must not be submitted
+ * The highest sequence number of a channel that is known to be used, or may still be: the one at which it was adopted, or that of
+ * a transfer. Null before it is adopted.
  */
-export async function claimSequence(
-  db: Database,
+const KNOWN_NUMBER = sql`greatest(${relayChannels.adoptedSequence}, (select max(${transfers.sequenceNumber})
+  from ${transfers} where ${transfers.account} = ${relayChannels.address} and ${MAY_HAVE_USED_NUMBER}))`.mapWith(
+  relayChannels.adoptedSequence,
+)
+
+/**
+ * Requires that a channel may sign with this sequence number, in the SQL transaction that records the transfer. The number
+ * before it is the ledger's: if that is higher than the known one, transactions were applied that this database does not have,
+ * as after a restore from a backup.
+ * @param given.isLine whether it pays a line: other calls may be signed while the channel is paused or not adopted yet
+ * @throws LineError `channel-unfit`, with the problem `moved`, `channel-paused` and `not-adopted`
+ */
+export async function requireKnownNumber(
+  tx: Database,
   token: string,
-  { address, sequenceNumber, mayBeFirst }: { address: string; sequenceNumber: bigint; mayBeFirst: boolean },
+  { address, number, isLine }: { address: string; number: bigint; isLine: boolean },
 ): Promise<void> {
-  const { sequenceNumber: recorded } = relayChannels
-  const claimed = await db
-    .update(relayChannels)
-    .set({ sequenceNumber: sql`greatest(${recorded}, ${sequenceNumber})` })
-    .where(
-      and(
-        isChannel(token, address),
-        sql`${relayChannels.problem} IS DISTINCT FROM 'moved'`,
-        sql`coalesce(${recorded} >= ${sequenceNumber - 1n}, ${mayBeFirst})`,
-      ),
-    )
-    .returning({ address: relayChannels.address })
-  if (claimed.length > 0) return
-  const [channel] = await db.select({ recorded }).from(relayChannels).where(isChannel(token, address))
-  if (channel?.recorded === null) throw new ItemError('not-adopted', 'the channel was not compared with the ledger yet')
-  throw new ItemError('channel-unfit', `channel ${address} has moved: see npm run relay -- --help`, {
+  const [channel] = await tx
+    .select({ problem: relayChannels.problem, paused: relayChannels.paused, known: KNOWN_NUMBER })
+    .from(relayChannels)
+    .where(isChannel(token, address))
+  if (!channel) throw new Error('a channel that was never announced signs')
+  if (channel.paused && isLine) throw new LineError('channel-paused', 'an operator has paused the channel')
+  const isUnknown = channel.known === null && isLine
+  if (channel.problem !== 'moved' && !isUnknown && (channel.known ?? number) >= number - 1n) return
+  if (isUnknown) throw new LineError('not-adopted', 'the channel was not compared with the ledger yet')
+  throw new LineError('channel-unfit', `channel ${address} has moved: see npm run relay -- --help`, {
     problem: 'moved',
   })
 }
 
 /**
- * Records the problem `moved` if the ledger's sequence number is higher than the recorded one. One statement compares
+ * Records the problem `moved` if the ledger's sequence number is higher than the known one. One statement compares
  * and records: an operator may release the channel at the same time. A channel that has moved already moves again if
  * its number has risen: it was released and has paid after the backup that was restored, so it may have paid items
  * queued in the meantime.
  */
 async function recordMove(store: ChannelStore, address: string, sequenceNumber: bigint): Promise<void> {
-  const { problem, movedSequence, sequenceNumber: recorded } = relayChannels
-  const known = sql`CASE WHEN ${problem} = 'moved' THEN coalesce(${movedSequence}, ${recorded}) ELSE ${recorded} END`
+  const { problem, movedSequence } = relayChannels
+  const known = sql`CASE WHEN ${problem} = 'moved' THEN coalesce(${movedSequence}, ${KNOWN_NUMBER}) ELSE ${KNOWN_NUMBER} END`
   await (await store.database())
     .update(relayChannels)
     .set({ problem: 'moved', movedAt: sql`clock_timestamp()`, movedSequence: sequenceNumber })
     .where(and(isChannel(store.token, address), sql`${known} < ${sequenceNumber}`))
-}
-
-/** The statuses of a decided transfer that has used its sequence number on the ledger, or may have. */
-const MAY_HAVE_USED = ['succeeded', 'failed', 'unknown'] as const
-
-/**
- * Records the problem `moved` if the ledger's sequence number is the recorded one, and nothing that this database knows has
- * used it: an envelope with this number was dropped, and a later one is lost, as after a restore from a backup. The
- * number must have been read before this call: a transfer is recorded before it is sent.
- */
-async function recordUnknownUse(store: ChannelStore, address: string, sequenceNumber: bigint): Promise<void> {
-  const db = await store.database()
-  const { problem, sequenceNumber: recorded, adoptedSequence } = relayChannels
-  const isUse = and(
-    eq(transfers.account, address),
-    eq(transfers.sequenceNumber, sequenceNumber),
-    inArray(transfers.status, ['open', ...MAY_HAVE_USED]),
-  )
-  await db
-    .update(relayChannels)
-    .set({ problem: 'moved', movedAt: sql`clock_timestamp()`, movedSequence: sequenceNumber })
-    .where(
-      and(
-        isChannel(store.token, address),
-        eq(recorded, sequenceNumber),
-        sql`${problem} IS DISTINCT FROM 'moved'`,
-        sql`coalesce(${adoptedSequence} < ${sequenceNumber}, true)`,
-        notExists(db.select().from(transfers).where(isUse)),
-      ),
-    )
 }
 
 /**
@@ -112,7 +77,7 @@ async function recordUnknownUse(store: ChannelStore, address: string, sequenceNu
  */
 async function adoptSequence(
   relay: Relay,
-  { address, problem }: ChannelRecord,
+  { address, problem }: KnownNumber,
   { sequenceNumber, ledger }: { sequenceNumber: bigint; ledger: number },
 ): Promise<void> {
   if (problem === 'moved') return
@@ -123,10 +88,10 @@ async function adoptSequence(
     .update(relayChannels)
     .set(
       isKnown
-        ? { sequenceNumber, adoptedSequence: sequenceNumber }
+        ? { adoptedSequence: sequenceNumber }
         : { problem: 'moved', movedAt: sql`clock_timestamp()`, movedSequence: sequenceNumber },
     )
-    .where(and(isChannel(relay.token, address), isNull(relayChannels.sequenceNumber)))
+    .where(and(isChannel(relay.token, address), sql`${KNOWN_NUMBER} is null`))
 }
 
 /** An account's first sequence number has its ledger in the upper half: the lower half counts its transactions. */
@@ -139,7 +104,7 @@ const COUNT_OF_TRANSACTIONS = 0xffff_ffffn
 async function arePaymentsKnown(relay: Relay, address: string, ledger: number): Promise<boolean> {
   const db = await relay.database()
   const [payout] = await db.select({ id: payouts.id }).from(payouts).limit(1)
-  const [job] = await db.select({ id: batchJobs.id }).from(batchJobs).limit(1)
+  const [job] = await db.select({ id: relayJobs.id }).from(relayJobs).limit(1)
   if (!payout && !job) return true
   const { transfers: payments, latestLedger, isWhole } = await readTokenEvents(relay, address, undefined)
   if (latestLedger < ledger) throw new LedgerError('unavailable', 'the RPC’s events are behind its ledger')
@@ -149,13 +114,27 @@ async function arePaymentsKnown(relay: Relay, address: string, ledger: number): 
   return true
 }
 
+/** A channel, and the highest sequence number that is known to be used there; null before it is adopted. */
+interface KnownNumber {
+  address: string
+  problem: ChannelProblem | null
+  known: bigint | null
+}
+
+const findKnownNumbers = (db: Database, token: string): Promise<KnownNumber[]> =>
+  db
+    .select({ address: relayChannels.address, problem: relayChannels.problem, known: KNOWN_NUMBER })
+    .from(relayChannels)
+    .where(eq(relayChannels.token, token))
+    .orderBy(relayChannels.address)
+
 /** One malformed row must not keep every relay from comparing the others. */
 const isAccount = (address: string): boolean => StrKey.isValidEd25519PublicKey(address)
 
 /**
  * Compares the sequence numbers of all relays' channels with the ledger's: a higher one there means that this database
- * lacks transactions, as after a restore from a backup. A relay takes no item before it has done so with `since`, because
- * another relay's channel may have paid that item.
+ * lacks transactions, as after a restore from a backup. A relay leases no line before it has done so with `since`, because
+ * another relay's channel may have paid that line.
  * @param since when the relay started, unix ms by the database's clock: the responses must show every transaction until
  *   then
  * @throws LedgerError; also thrown until a ledger has closed after `since`
@@ -174,63 +153,20 @@ export async function compareSequences(relay: Relay, since?: number): Promise<vo
   if (!isRecent) throw new LedgerError('unavailable', 'the RPC lags behind the start of the relay')
   const onLedger = new Map(addresses.map((address, index) => [address, readings[index]]))
   const compared: string[] = []
-  // Read after the ledger: a sequence number is recorded before it is used.
-  for (const channel of await findChannels(db, token)) {
-    const { address, sequenceNumber: recorded } = channel
+  // Read after the ledger: a transfer is recorded before it is sent.
+  for (const channel of await findKnownNumbers(db, token)) {
+    const { address, known } = channel
     const reading = onLedger.get(address)
     const sequenceNumber = reading?.account?.seqNum
     if (!reading || sequenceNumber === undefined) {
       // One that never had an account has paid nothing. One that has lost its account may have paid before.
-      if (recorded === null) compared.push(address)
+      if (known === null) compared.push(address)
       continue
     }
-    if (recorded === null) await adoptSequence(relay, channel, { sequenceNumber, ledger: reading.latestLedger })
-    else if (recorded < sequenceNumber) await recordMove(relay, address, sequenceNumber)
-    else if (recorded === sequenceNumber) await recordUnknownUse(relay, address, sequenceNumber)
+    if (known === null) await adoptSequence(relay, channel, { sequenceNumber, ledger: reading.latestLedger })
+    else if (known < sequenceNumber) await recordMove(relay, address, sequenceNumber)
     compared.push(address)
   }
   const areCompared = and(eq(relayChannels.token, token), inArray(relayChannels.address, compared))
   await db.update(relayChannels).set({ comparedAt: sql`clock_timestamp()` }).where(areCompared)
-}
-
-/**
- * Records the problem `moved` for the channel of an item whose transfer cannot be applied any more, if a transaction that
- * this database lacks has used the transfer's sequence number, as after a restore from a backup: it may have paid the item.
- * @throws LedgerError, including while the RPC lags: the item must not be paid again until the number is known to be
- *   free
- */
-export async function suspectMove(relay: Relay, item: Item): Promise<void> {
-  const { channel, signedXdr } = item
-  if (channel === null || signedXdr === null) return
-  const number = sequenceNumberOf(signedXdr, relay.network.passphrase)
-  // Uses the ledger's time, which the first call reads: a clock that is ahead would keep the item from ever being paid.
-  await relay.ledger.readLatest()
-  const ledger = await relay.ledger.readClosedAfter(relay.ledger.now())
-  const { response, isRecent } = await askUntilRecent(
-    () => relay.sponsor.tracker.readAccount(channel),
-    ({ account, latestLedger }) => latestLedger >= ledger || (account !== undefined && account.seqNum >= number),
-  )
-  if (!isRecent) throw new LedgerError('unavailable', 'the RPC lags behind the end of a transfer')
-  if (!response.account || response.account.seqNum < number) return
-  if (await isKnownUse(relay, { ...item, channel }, number)) return
-  log('error', 'channel moved', { channel })
-  await recordProblem(relay, channel, 'moved')
-}
-
-/**
- * Whether a recorded transfer other than the item's has used the number, or it was used before the channel was adopted. The
- * item's transfer was then signed with the number that a lagging node showed.
- */
-async function isKnownUse(relay: Relay, { channel, innerHash }: HeldItem, number: bigint): Promise<boolean> {
-  const { adoptedSequence = null } = (await findChannel(relay, channel)) ?? {}
-  if (adoptedSequence !== null && number <= adoptedSequence) return true
-  const db = await relay.database()
-  const isItems = and(eq(envelopes.transfer, transfers.id), eq(envelopes.innerHash, innerHash ?? ''))
-  const isOther = and(
-    eq(transfers.account, channel),
-    eq(transfers.sequenceNumber, number),
-    inArray(transfers.status, [...MAY_HAVE_USED]),
-    notExists(db.select().from(envelopes).where(isItems)),
-  )
-  return (await db.$count(transfers, isOther)) > 0
 }

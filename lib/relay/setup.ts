@@ -11,7 +11,7 @@ import { buildRegister } from '#lib/wallet/calls.ts'
 import { readBalance } from './balance.ts'
 import { announceChannels, recordProblem } from './channel-state.ts'
 import { diagnose } from './check.ts'
-import { isItemError } from './item-error.ts'
+import { isLineError } from './line-error.ts'
 import { submitOwnCall } from './own-call.ts'
 import { type Channel, type Relay, readOnce } from './relay.ts'
 
@@ -71,7 +71,7 @@ async function prepareInSteps(preparation: Preparation, channel: Channel): Promi
     try {
       return await prepareChannel({ ...preparation, say: sayStep }, channel)
     } catch (error) {
-      const isFinal = error instanceof ConfigurationError || isItemError(error, 'channel-unfit')
+      const isFinal = error instanceof ConfigurationError || isLineError(error, 'channel-unfit')
       const isStalled = performance.now() - progressAt > STALL_MS
       if (isFinal || isStalled || relay.signal.aborted) throw error
       const next = describeObstacle(error)
@@ -89,7 +89,7 @@ function describeObstacle(error: unknown): string {
 
 /**
  * Prepares one channel to pay, like `prepareChannels`, but fails where that waits: the caller repeats it.
- * @throws also LedgerError, Refusal, WalletError and ItemError
+ * @throws also LedgerError, Refusal, WalletError and LineError
  */
 export async function prepareChannel(preparation: Preparation, channel: Channel): Promise<void> {
   const { relay, say, auditorId = 0 } = preparation

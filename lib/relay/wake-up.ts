@@ -1,34 +1,35 @@
 import { PGlite } from '@electric-sql/pglite'
+import { sql } from 'drizzle-orm'
 import { Client, Pool } from 'pg'
-import type { Db } from 'pg-boss'
 import type { Database } from '#lib/db/connection.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 
-type Listen = NonNullable<Db['listen']>
-
-/**
- * Wakes workers when a message arrives: LISTEN in a session of PostgreSQL, or in the process of PGlite. Undefined for a
- * database behind a pooler, where no session lasts: workers poll there.
- */
-export function openListener(db: Database): Listen | undefined {
-  const client = '$client' in db ? db.$client : undefined
-  if (client instanceof PGlite) return (...args) => listenInProcess(client, ...args)
-  const url = client instanceof Pool ? client.options.connectionString : undefined
-  return url === undefined ? undefined : (...args) => listenInSession(url, ...args)
+/** Wakes the relays once the SQL transaction that has written lines commits. */
+export async function wakeRelays(tx: Database): Promise<void> {
+  await tx.execute(sql`select pg_notify(${CHANNEL}, '')`)
 }
 
-async function listenInProcess(client: PGlite, ...[channel, onNotification, onReconnect]: Parameters<Listen>) {
-  const unlisten = await client.listen(channel, onNotification)
-  onReconnect()
-  return { close: unlisten }
+const CHANNEL = 'payroll_lines'
+
+type Listening = { close(): Promise<void> }
+
+/**
+ * Calls `onLines` when lines were written, and whenever some may have been missed: LISTEN in a session of PostgreSQL, or in the
+ * process of PGlite. Undefined for a database behind a pooler, where no session lasts: relays poll there.
+ */
+export async function listenForLines(db: Database, onLines: () => void): Promise<Listening | undefined> {
+  const client = '$client' in db ? db.$client : undefined
+  if (client instanceof PGlite) return { close: await client.listen(CHANNEL, onLines) }
+  const url = client instanceof Pool ? client.options.connectionString : undefined
+  return url === undefined ? undefined : await listenInSession(url, onLines)
 }
 
 const RETRY_MS = 2_000
 /** Between two checks of the session (ms): a middlebox may drop it, a pooler may hand it to another client. */
 const CHECK_MS = 15_000
 
-/** Listens in a separate database session, and reconnects when it is lost; until then, workers poll. */
-async function listenInSession(url: string, ...[channel, onNotification, onReconnect]: Parameters<Listen>) {
+/** Listens in a separate database session, and reconnects when it is lost; until then, relays poll. */
+async function listenInSession(url: string, onLines: () => void): Promise<Listening> {
   let session: Client | undefined
   let timer: NodeJS.Timeout | undefined
   let closed = false
@@ -43,11 +44,11 @@ async function listenInSession(url: string, ...[channel, onNotification, onRecon
     session = next
     next.on('error', (error) => lose(next, error))
     next.on('end', () => lose(next, new Error('the session ended')))
-    next.on('notification', ({ payload = '' }) => onNotification(payload))
+    next.on('notification', onLines)
     try {
       await next.connect()
-      await next.query(`LISTEN "${channel}"`)
-      onReconnect()
+      await next.query(`LISTEN ${CHANNEL}`)
+      onLines()
       check(next)
     } catch (error) {
       lose(next, error)
@@ -58,7 +59,7 @@ async function listenInSession(url: string, ...[channel, onNotification, onRecon
     if (closed || session !== current) return
     timer = setTimeout(() => {
       current
-        .query('SELECT 1 FROM pg_listening_channels() AS channel WHERE channel = $1', [channel])
+        .query('SELECT 1 FROM pg_listening_channels() AS channel WHERE channel = $1', [CHANNEL])
         .then(({ rowCount }) => {
           if (rowCount !== 1) throw new Error('the session no longer listens')
           check(current)
@@ -69,7 +70,7 @@ async function listenInSession(url: string, ...[channel, onNotification, onRecon
 
   function lose(lost: Client, error: unknown): void {
     if (closed || session !== lost) return
-    log('info', 'queue', { failure: `wake-up: ${describeFailure(error)}` })
+    log('info', 'relay', { failure: `wake-up: ${describeFailure(error)}` })
     session = undefined
     lost.end().catch(() => undefined)
     clearTimeout(timer)

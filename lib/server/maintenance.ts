@@ -5,7 +5,7 @@ import { purgeUsedChallenges } from '#lib/auth/sep10/claim.ts'
 import { analyzeGrownTables } from '#lib/db/statistics.ts'
 import { sweepRegistrations } from '#lib/directory/contractors/activation.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
-import { resumeItems } from '#lib/relay/chores.ts'
+import { endOverdueLines } from '#lib/relay/chores.ts'
 import { adoptTransfers } from '#lib/transfers/adoption.ts'
 import { purgeRefusals } from '#lib/transfers/refusals.ts'
 import { rollUp } from '#lib/transfers/rollups.ts'
@@ -22,8 +22,8 @@ const CHORES = {
   transfers: async ({ tracker, database }) => await adoptTransfers(await database(), tracker),
   envelopes: async ({ database, now }) => await eraseOldEnvelopes(await database(), now()),
   contractors: sweepContractors,
-  items: async ({ database, batch, settings: { token }, now }) =>
-    batch && token ? await resumeItems({ database, queue: batch.queue, token, now }) : 0,
+  lines: async ({ database, batch, settings: { token }, now }) =>
+    batch && token ? await endOverdueLines({ database, relayKey: batch.relayKey, token, now }) : 0,
   challenges: async ({ database, now }) => await purgeUsedChallenges(await database(), now()),
   refusals: async ({ database, now }) => await purgeRefusals(await database(), now()),
   rollups: async ({ database, now }) => await rollUp(await database(), now()),
@@ -35,15 +35,14 @@ export type Chore = keyof typeof CHORES
 export const CHORE_NAMES = Object.keys(CHORES) as Chore[]
 
 /**
- * Chores that one process runs on behalf of all, or `items` on behalf of those with the same relay key. `transfers` isn't
- * one of them: a process that starts takes over its predecessor's transfers at once, and a process that claims the chore
- * and exits before it tracks them would leave them untracked for another interval. The messages of `items` can wait for
- * one.
+ * Chores that one process runs on behalf of all. `transfers` isn't one of them: a process that starts takes over its
+ * predecessor's transfers at once, and a process that claims the chore and exits before it tracks them would leave them
+ * untracked for another interval.
  */
 export const SHARED: ReadonlySet<Chore> = new Set([
   'envelopes',
   'contractors',
-  'items',
+  'lines',
   'challenges',
   'refusals',
   'rollups',
@@ -66,9 +65,6 @@ async function sweepContractors(service: Service): Promise<number> {
     .onConflictDoUpdate({ target: chores.name, set: { after } })
   return activated
 }
-
-/** The name under which the processes that share a chore claim it. */
-const claimOf = ({ batch }: Service, name: Chore) => (name === 'items' ? `items ${batch?.queue.relayKey}` : name)
 
 /** Claims a shared chore for this process. False if a process has begun it in this interval. */
 async function claimChore({ database }: Service, name: string, everyMs: number): Promise<boolean> {
@@ -132,12 +128,11 @@ export async function runChore(service: Service, name: Chore): Promise<number | 
 /** Runs a chore of this process, or a shared one if no process has begun it in this interval. */
 async function runIfDue(service: Service, name: Chore, everyMs: number): Promise<void> {
   // A process without an archive or a relay key must leave the round to a process that has one.
-  if ((name === 'archive' && !service.archive) || (name === 'items' && !service.batch)) return
+  if ((name === 'archive' && !service.archive) || (name === 'lines' && !service.batch)) return
   try {
-    const claim = claimOf(service, name)
     if (!SHARED.has(name)) await runChore(service, name)
-    else if ((await claimChore(service, claim, everyMs)) && (await runChore(service, name)) === null) {
-      await giveBackChore(service, claim)
+    else if ((await claimChore(service, name, everyMs)) && (await runChore(service, name)) === null) {
+      await giveBackChore(service, name)
     }
   } catch (error) {
     logFailure(name, error)

@@ -4,9 +4,9 @@ import { publicHalf } from '#lib/config/relay-key.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { type LoadedProver, loadProver, type ProverSettings } from '#lib/prover/node/loading.ts'
 import { type RelayHost, startHost } from '#lib/relay/host.ts'
-import { openQueue, thumbprintOf } from '#lib/relay/queue.ts'
-import { openRelay, RELAY_TIMES, type Relay, type RelayTimes } from '#lib/relay/relay.ts'
+import { openRelay, type Relay, type RelayTimes } from '#lib/relay/relay.ts'
 import { announceRegistrations, prepareChannel } from '#lib/relay/setup.ts'
+import { keyIdOf } from '#lib/wallet/seal.ts'
 import type { Service } from './services.ts'
 
 interface RelayOptions {
@@ -43,11 +43,7 @@ export async function composeRelay(
     database,
     sponsor,
     key: relay.key,
-    queue: openQueue({
-      database,
-      relayKey: await thumbprintOf(publicHalf(relay.key)),
-      intervals: { ...RELAY_TIMES, ...times },
-    }),
+    relayKey: await keyIdOf(publicHalf(relay.key)),
     signers: relay.channels,
     archiveUrls: settings.archiveUrls,
     prover: prover ?? (await loadProver(relay.prover, (message) => log('error', 'prover', { message }))),

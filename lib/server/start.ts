@@ -8,10 +8,10 @@ import { openVault } from '#lib/faucet/vault.ts'
 import { watchClients } from '#lib/http/client-address.ts'
 import { installFrontListener } from '#lib/http/front.ts'
 import { captureConsole, describeFailure, log, logReadably } from '#lib/observability/log.ts'
-import { openQueue, thumbprintOf } from '#lib/relay/queue.ts'
 import { guardNetwork, openNetwork } from '#lib/stellar/network.ts'
 import { openSponsor } from '#lib/transfers/sponsor.ts'
 import { openTracker } from '#lib/transfers/track.ts'
+import { keyIdOf } from '#lib/wallet/seal.ts'
 import { startLedger } from './ledger.ts'
 import { CHORES_EVERY_MS, startMaintenance } from './maintenance.ts'
 import { startRelay } from './relay.ts'
@@ -102,11 +102,7 @@ export async function startService(
     const faucet = granted && { ...granted, granting: openGranting({ ...granted, tracker }) }
     const vault = settings.vault && openVault({ ...settings.vault, server: network.server })
     const confidentialAccounts = { network, token: settings.token }
-    const batch = settings.batch && {
-      ...settings.batch,
-      queue: openQueue({ database: store.database, relayKey: await thumbprintOf(settings.batch.key) }),
-    }
-    if (batch) closers.push(batch.queue.close)
+    const batch = settings.batch && { ...settings.batch, relayKey: await keyIdOf(settings.batch.key) }
     const parts = { archive, tracker, sponsor, faucet, vault, batch }
     const service = { settings, network, database: store.database, confidentialAccounts, ...parts, now, close }
     if (choresEveryMs > 0) closers.push(startMaintenance(service, choresEveryMs))

@@ -7,9 +7,9 @@ import { sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
 import type { LedgerRecord } from './decide.ts'
 import { endOfSecond, linkEarlierPayout } from './payout-link.ts'
 import { charge, quotaDay } from './quota.ts'
-import { auditRecorded, linkPayout, type PayoutLimits, type Proposal, rowOf } from './record.ts'
+import { auditRecorded, lineColumns, linkPayout, type PayoutLimits, type Proposal, rowOf } from './record.ts'
 import { addEnvelope, findTransferOfHash, isRival, lockOpenTransfer, type RecordedTransfer } from './rows.ts'
-import { auditSettled, columnsOf, settlePayout } from './settle.ts'
+import { columnsOf, settleOwners } from './settle.ts'
 
 /** `sponsor`: the account that pays the fee bumps of the service. */
 type Found = Proposal & { sponsor: string }
@@ -30,7 +30,7 @@ export async function recordApplied(db: Database, proposal: Found, record: Ledge
   const fits = await transact(db, async (tx) => {
     const open = await lockOpenTransfer(tx, intent.account)
     if (await findTransferOfHash(tx, inner.hashHex)) return true
-    await terms.confirm?.(tx)
+    await terms.line?.claim(tx)
     const isPaid = open && isRival(open, intent)
     return await (isPaid ? joinApplied(tx, open, proposal, record) : settleApplied(tx, proposal, record))
   })
@@ -64,6 +64,7 @@ async function settleApplied(tx: Database, proposal: Found, record: LedgerRecord
     .insert(transfers)
     .values({
       ...rowOf(intent, now),
+      ...lineColumns(terms),
       quotaDay: day,
       sponsor: isOurs ? proposal.sponsor : null,
       quotaAccount: terms.quotaAccount ?? null,
@@ -88,7 +89,7 @@ async function settleApplied(tx: Database, proposal: Found, record: LedgerRecord
       : await linkEarlierPayout(tx, written, limits, now)
   if (!linked) throw sponsorRefused('payout')
   await auditRecorded(tx, linked, inner, now)
-  if (!(await settlePayout(tx, linked, now))) await auditSettled(tx, linked, now)
+  await settleOwners(tx, linked, now)
   if (isOurs) {
     const { kind, account, quotaAccount } = linked
     await charge(tx, { kind, account: quotaAccount ?? account, day, count: kind === 'delegated' ? 0 : 1 }, feeCharged)

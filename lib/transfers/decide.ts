@@ -31,7 +31,7 @@ export interface LedgerRecord {
 }
 
 /** Failures that the network finds before it uses up the sequence number, even while it applies a transaction. */
-const NOT_CONSUMED = new Set([
+export const NOT_CONSUMED = new Set([
   'txTooEarly',
   'txTooLate',
   'txMissingOperation',

@@ -8,18 +8,10 @@ import { sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
 import type { SignedTransaction } from '#lib/stellar/node/envelope.ts'
 import type { CallRules } from './call-table.ts'
 import type { FeeBump } from './fee-bump.ts'
+import type { LineId } from './line.ts'
+import { type Recording, recordEnvelope } from './open-transfer.ts'
 import type { Intent } from './policy.ts'
 import { type QuotaLimits, quotaDay, refuseExhausted, reserve } from './quota.ts'
-import {
-  addEnvelope,
-  addTransfer,
-  findEnvelopes,
-  findTransferOfHash,
-  isSameCall,
-  lockOpenTransfer,
-  type NewEnvelope,
-  type RecordedTransfer,
-} from './rows.ts'
 import type { LedgerCheck } from './simulation.ts'
 
 /** The difference between recording a client's transfer and recording a relay's. */
@@ -30,9 +22,23 @@ export interface RecordingTerms {
   payoutId?: string
   /** the account whose quota it counts against, if it isn't the payer's */
   quotaAccount?: string
-  /** runs in the transaction that records it, and throws to stop it */
-  confirm?: (tx: Database) => Promise<void>
+  /** the line that a channel pays with it */
+  line?: LinePayment | undefined
 }
+
+/** A channel's payment of a line. */
+export interface LinePayment extends LineId {
+  /** the opening of the channel's balance once it has applied, as a JWE for the relay */
+  sealedOpening: string | null
+  /** Locks the line in the SQL transaction that records the transfer. Throws if it may not pay the line. */
+  claim(tx: Database): Promise<void>
+}
+
+/** The columns of a transfer that name its line. */
+export const lineColumns = ({ line }: RecordingTerms) => ({
+  lineJob: line?.job ?? null,
+  linePosition: line?.position ?? null,
+})
 
 /** The terms that a client's request can specify. */
 export type ClientTerms = Pick<RecordingTerms, 'payoutId' | 'calls'>
@@ -71,14 +77,16 @@ export function recordTransfer(
 ): Promise<Exclude<Recording, { kind: 'refused' }>> {
   return transact(db, async (tx) => {
     const organisation = await organisationOfWallet(tx, intent.owner ?? intent.account)
-    const { quotaAccount = null, payoutId } = terms
+    const { quotaAccount = null, payoutId, line } = terms
+    await line?.claim(tx)
     const recording = await recordEnvelope(
       tx,
-      { ...rowOf(intent, now), sponsor, quotaAccount, recordedLedger, organisation },
+      { ...rowOf(intent, now), ...lineColumns(terms), sponsor, quotaAccount, recordedLedger, organisation },
       {
         innerHash: inner.hashHex,
         outerHash: bump.hash,
         signed: bump.envelope,
+        sealedOpening: line?.sealedOpening ?? null,
         bid: bump.bid,
         maxTime: Number(intent.maxTime),
       },
@@ -88,7 +96,6 @@ export function recordTransfer(
       const { reason, until } = recording
       throw sponsorRefused(reason, reason === 'another-open' ? { detail: new Date(until * 1000).toISOString() } : {})
     }
-    await terms.confirm?.(tx)
     // A rival claims no payout by itself.
     const claims = recording.kind === 'begun' || payoutId !== undefined
     const transfer = claims ? await linkPayout(tx, recording.transfer, { payoutId }, now) : recording.transfer
@@ -158,86 +165,4 @@ export async function auditRecorded(
     subject: inner.hashHex,
     detail: { transfer: transfer.id, ...(transfer.payout !== null && { payout: transfer.payout }) },
   })
-}
-
-/** The maximum number of envelopes that compete for one transfer: each is one more to look up. */
-const MAX_ENVELOPES = 3
-
-/** The first to commit creates the account's one open transfer; the others join it, unless it has been settled. */
-const ATTEMPTS = 5
-
-/** The columns that a transfer begins with. */
-type NewTransfer = Pick<
-  Transfer,
-  'kind' | 'account' | 'sequenceNumber' | 'recipient' | 'quotaDay' | 'recordedLedger' | 'createdAt'
-> &
-  Partial<Pick<Transfer, 'owner' | 'sponsor' | 'quotaAccount' | 'organisation' | 'requestId'>>
-
-/** The optional columns of NewTransfer. */
-const UNSET = { owner: null, sponsor: null, quotaAccount: null, organisation: null, requestId: null }
-
-/**
- * The result of recording an envelope. `begun`: it started a new transfer. `joined`: it competes for the open transfer of
- * its number, which now reserves `extra` stroops more. `known`: it was recorded before. `refused`: nothing was written.
- */
-export type Recording =
-  | ({ kind: 'begun' | 'joined'; extra: bigint } & RecordedTransfer)
-  | ({ kind: 'known' } & RecordedTransfer)
-  | { kind: 'refused'; reason: 'another-open' | 'other-recipient' | 'too-many-envelopes'; until: number }
-
-/**
- * Records an envelope before it is submitted, inside the caller's SQL transaction. An account has at most one open
- * transfer. An envelope with the same number, call and recipient joins it under its row lock, which settlement also takes.
- */
-export async function recordEnvelope(tx: Database, transfer: NewTransfer, envelope: NewEnvelope): Promise<Recording> {
-  for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
-    // No ledger up to the recorded one can include it.
-    const row = { ...transfer, bid: envelope.bid, lookedUpLedger: transfer.recordedLedger }
-    const [begun] = await addTransfer(tx, { ...UNSET, ...row })
-    if (begun) return await begin(tx, begun, envelope)
-    const open = await lockOpenTransfer(tx, transfer.account)
-    if (open) return await join(tx, open, transfer, envelope)
-  }
-  throw new Error('the open transfers of an account change faster than they can be locked')
-}
-
-async function begin(tx: Database, transfer: Transfer, envelope: NewEnvelope): Promise<Recording> {
-  const added = await addEnvelope(tx, transfer, envelope)
-  if (added) return { kind: 'begun', extra: envelope.bid, transfer, envelopes: [added] }
-  // The same envelope was recorded before, and its transfer has been settled.
-  await tx.delete(transfers).where(eq(transfers.id, transfer.id))
-  return await joinKnown(tx, envelope)
-}
-
-async function join(
-  tx: Database,
-  open: Transfer,
-  { kind, owner = null, sequenceNumber, recipient, sponsor = null }: NewTransfer,
-  envelope: NewEnvelope,
-): Promise<Recording> {
-  // The envelope may be recorded already, for this transfer or for an earlier one: a second request can be verified
-  // before the first is answered.
-  const existing = await findTransferOfHash(tx, envelope.innerHash)
-  if (existing) return { kind: 'known', ...existing }
-  const rivals = await findEnvelopes(tx, [open.id])
-  const refused = (reason: (Recording & { kind: 'refused' })['reason']): Recording => ({
-    kind: 'refused',
-    reason,
-    until: Math.max(...rivals.map(({ maxTime }) => maxTime)),
-  })
-  // The amounts of a transfer belong to one sponsor: after a change of the key, the next transfer has the new one.
-  if (open.sequenceNumber !== sequenceNumber || open.sponsor !== sponsor) return refused('another-open')
-  if (!isSameCall(open, { kind, owner, recipient })) return refused('other-recipient')
-  if (rivals.length >= MAX_ENVELOPES) return refused('too-many-envelopes')
-  if (!(await addEnvelope(tx, open, envelope))) return await joinKnown(tx, envelope)
-  const extra = envelope.bid > open.bid ? envelope.bid - open.bid : 0n
-  const raised = { bid: open.bid + extra, lookedUpLedger: null }
-  await tx.update(transfers).set(raised).where(eq(transfers.id, open.id))
-  return { kind: 'joined', extra, transfer: { ...open, ...raised }, envelopes: await findEnvelopes(tx, [open.id]) }
-}
-
-async function joinKnown(tx: Database, { innerHash }: NewEnvelope): Promise<Recording> {
-  const existing = await findTransferOfHash(tx, innerHash)
-  if (!existing) throw new Error('a recorded envelope cannot be found')
-  return { kind: 'known', ...existing }
 }

@@ -1,17 +1,18 @@
-import { and, asc, desc, eq, getTableColumns, inArray, isNotNull, lt, or, type SQL, sql } from 'drizzle-orm'
+import { and, asc, desc, eq, getTableColumns, inArray, isNotNull, lt, notInArray, or, type SQL, sql } from 'drizzle-orm'
 import { envelopes, type Transfer, transfers } from '#drizzle/schema/transfers.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
 import { placeholders, statement } from '#lib/db/prepared.ts'
+import { NOT_CONSUMED } from './decide.ts'
 import type { Intent } from './policy.ts'
 
 export type { Transfer } from '#drizzle/schema/transfers.ts'
 
-const { signed, ...stateColumns } = getTableColumns(envelopes)
-/** Reads everything about an envelope but its XDR, which is large and only needed to submit it. */
+const { signed, sealedOpening: _, ...stateColumns } = getTableColumns(envelopes)
+/** Reads everything about an envelope but its XDR, which is large and only needed to submit it, and what is sealed. */
 export const ENVELOPE_STATE = { ...stateColumns, isSendable: sql<boolean>`${signed} is not null` }
 
 /** An envelope without its XDR. `isSendable`: the service has that, and may submit it. */
-export type Envelope = Omit<typeof envelopes.$inferSelect, 'signed'> & { isSendable: boolean }
+export type Envelope = Omit<typeof envelopes.$inferSelect, 'signed' | 'sealedOpening'> & { isSendable: boolean }
 
 /** A transfer and the envelopes that compete for it: enough for any process to find out how it ended. */
 export interface RecordedTransfer {
@@ -119,11 +120,15 @@ export async function lockOpenTransfer(tx: Database, account: string): Promise<T
   return open
 }
 
+/** The condition for transfers that have used their sequence number, or still may. */
+export const MAY_HAVE_USED_NUMBER = sql`(${transfers.status} in ('open', 'succeeded', 'unknown')
+  or (${transfers.status} = 'failed' and ${notInArray(transfers.resultCode, [...NOT_CONSUMED])}))`
+
 /** Begins a transfer. No row: its account has an open one. */
 export const addTransfer = statement('add_transfer', getTableColumns(transfers), (db) => {
   const call = placeholders('kind', 'account', 'owner', 'sequenceNumber', 'recipient', 'organisation')
   const costs = placeholders('sponsor', 'quotaAccount', 'quotaDay', 'bid')
-  const others = placeholders('recordedLedger', 'lookedUpLedger', 'requestId', 'createdAt')
+  const others = placeholders('recordedLedger', 'lookedUpLedger', 'requestId', 'createdAt', 'lineJob', 'linePosition')
   return db
     .insert(transfers)
     .values({ ...call, ...costs, ...others })
@@ -132,7 +137,10 @@ export const addTransfer = statement('add_transfer', getTableColumns(transfers),
 })
 
 /** The transaction that is signed for a transfer. `signed` is null if there is nothing to submit. */
-export type NewEnvelope = Pick<typeof envelopes.$inferSelect, 'innerHash' | 'outerHash' | 'signed' | 'bid' | 'maxTime'>
+export type NewEnvelope = Pick<
+  typeof envelopes.$inferSelect,
+  'innerHash' | 'outerHash' | 'signed' | 'bid' | 'maxTime'
+> & { sealedOpening?: string | null }
 
 /** Adds an envelope to a transfer whose row the SQL transaction has locked. Undefined if it is recorded already. */
 export async function addEnvelope(
@@ -140,13 +148,13 @@ export async function addEnvelope(
   transfer: Transfer,
   envelope: NewEnvelope,
 ): Promise<Envelope | undefined> {
-  return (await addEnvelopeQuery(tx, { ...envelope, transfer: transfer.id }))[0]
+  return (await addEnvelopeQuery(tx, { sealedOpening: null, ...envelope, transfer: transfer.id }))[0]
 }
 
 const addEnvelopeQuery = statement('add_envelope', ENVELOPE_STATE, (db) =>
   db
     .insert(envelopes)
-    .values(placeholders('innerHash', 'outerHash', 'signed', 'bid', 'maxTime', 'transfer'))
+    .values(placeholders('innerHash', 'outerHash', 'signed', 'sealedOpening', 'bid', 'maxTime', 'transfer'))
     .onConflictDoNothing()
     .returning(ENVELOPE_STATE),
 )
@@ -238,7 +246,7 @@ export async function eraseOldEnvelopes(db: Database, now: Date): Promise<number
     .limit(MAX_ERASED)
   const erased = await db
     .update(envelopes)
-    .set({ signed: null })
+    .set({ signed: null, sealedOpening: null })
     .where(inArray(envelopes.innerHash, oldest))
     .returning({ innerHash: envelopes.innerHash })
   return erased.length

@@ -7,8 +7,10 @@ import { type Database, transact } from '#lib/db/connection.ts'
 import { statusesBefore } from '#lib/db/moves.ts'
 import { assignments, statement } from '#lib/db/prepared.ts'
 import { countPayouts, hasPayout, lockBatches, PAYOUT_MOVES } from '#lib/directory/batches/progress.ts'
+import { reopenPayout } from '#lib/directory/payouts/reopening.ts'
 import { removeSeals } from '#lib/directory/payouts/seals.ts'
 import type { Decision } from './decide.ts'
+import { settleJob, settleLine } from './line.ts'
 import { release } from './quota.ts'
 import { findEnvelopes, setOf } from './rows.ts'
 
@@ -39,8 +41,7 @@ export function settle(
     const [transfer] = await endTransfer(tx, { ...NO_RECORD, ...end, ...times, status, id })
     if (!transfer) throw new Error('the update of a locked transfer returned no row')
 
-    // Its payout, contractor and batch, and one entry in the audit log: the payout's, if it moved one.
-    if (!(await settlePayout(tx, transfer, now))) await auditSettled(tx, transfer, now)
+    await settleOwners(tx, transfer, now)
 
     // The quota, the daily budget and the float. If the end is unknown, the ledger may have charged the whole bid.
     const { kind, account, quotaAccount, quotaDay: day, sponsor, bid } = transfer
@@ -55,6 +56,17 @@ export function settle(
     }
     return transfer
   })
+}
+
+/**
+ * What a settled transfer was made for: its line, payout, contractor, batch and job, and one entry in the audit log: the
+ * payout's, if it ended one.
+ */
+export async function settleOwners(tx: Database, transfer: Transfer, now: Date): Promise<void> {
+  const isWaiting = await settleLine(tx, transfer, now)
+  if (isWaiting) await reopenPayout(tx, transfer)
+  if (isWaiting || !(await settlePayout(tx, transfer, now))) await auditSettled(tx, transfer, now)
+  await settleJob(tx, transfer, now)
 }
 
 const lockTransfer = statement('lock_transfer', getTableColumns(transfers), (db) =>

@@ -97,6 +97,8 @@ async function submitInTime(
 interface Submission {
   outcome: Outcome
   hash: string
+  /** id of the transfer; undefined if the time was up */
+  transfer?: string
 }
 
 /**
@@ -133,7 +135,7 @@ export async function submit(
       ? recorded.transfer
       : await linkRepeat(db, recorded.transfer.id, { payoutId, hash, now: clock() })
   const outcome = await tracker.submit({ ...recorded, transfer }, { innerHash, isNew, waitMs })
-  return { outcome, hash }
+  return { outcome, hash, transfer: transfer.id }
 }
 
 interface SubmitOptions {

@@ -109,8 +109,16 @@ export async function buildTransfer(
   transfer: Transfer,
   options: CallOptions = {},
 ): Promise<SignedSpending> {
-  const proved = await proveTo(deployment, holder, transfer, (account) => startFrom(account, holder, transfer.opening))
-  return await signSpending(deployment, holder, proved, options)
+  return await signSpending(deployment, holder, await proveTransferNow(deployment, holder, transfer), options)
+}
+
+/** Proves a transfer, to be signed by `signSpending`. Throws like `buildTransfer`. */
+export async function proveTransferNow(
+  deployment: Deployment,
+  holder: AnyHolder,
+  transfer: Transfer,
+): Promise<Spending> {
+  return await proveTo(deployment, holder, transfer, (account) => startFrom(account, holder, transfer.opening))
 }
 
 /**

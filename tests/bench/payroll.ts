@@ -113,7 +113,7 @@ async function measureJobs(network: TestNetwork, employers: Employer[]): Promise
       return said.flatMap((line) => /SUCCESS {2}(\w{64})/.exec(line)?.[1] ?? [])
     }),
   )
-  const name = `${PAYOUTS_IN_ALL} items of ${EMPLOYERS} jobs at once, 10 channels`
+  const name = `${PAYOUTS_IN_ALL} lines of ${EMPLOYERS} jobs at once, 10 channels`
   return { name, found: await ledgersOf(network, paid.flat()), goal: 'all paid, 8 in a ledger' }
 }
 

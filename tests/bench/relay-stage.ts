@@ -67,7 +67,7 @@ export const span = (ledgers: readonly number[]) => Math.max(...ledgers) - Math.
 
 /** A relay in a separate process. */
 export interface Host {
-  /** items that it completed */
+  /** payments that it recorded */
   paid(): number
   stop(): Promise<void>
 }
@@ -83,7 +83,7 @@ export async function startHost(variables: Record<string, string>): Promise<Host
   const ready = new Promise<void>((resolve, reject) => {
     lines?.on('line', (line) => {
       if (line.startsWith('relay ')) resolve()
-      if (line.includes('"item paid"')) paid += 1
+      if (line.includes('"payment recorded"')) paid += 1
     })
     child.once('exit', (code) => reject(new Error(`the relay ended with code ${code}`)))
   })

@@ -8,7 +8,7 @@ import type { Figure } from './directory.ts'
 import { type Host, onLedger, span, startHost } from './relay-stage.ts'
 
 const CHANNELS = 10
-/** How many channels a relay has whose requests for one item are counted. */
+/** How many channels a relay has whose requests for one line are counted. */
 const QUIET_CHANNELS = 12
 const WINDOW_SECONDS = 10
 const TRANSFERS = 10
@@ -43,10 +43,10 @@ export async function measureProvingRelay(databaseUrl: string): Promise<Figure> 
   )
 }
 
-/** Items of a job whose proofs are real, on ledgers as far apart as those of testnet. */
+/** Lines of a job whose proofs are real, on ledgers as far apart as those of testnet. */
 const PROVED = 5
 
-/** Measures whether proving adds ledgers to a job when one channel pays its items one at a time. */
+/** Measures whether proving adds ledgers to a job when one channel pays its lines one at a time. */
 async function measureProvingAhead(service: RunningService, variables: Record<string, string>): Promise<Figure> {
   const host = await startHost(variables)
   try {
@@ -89,7 +89,7 @@ async function measureJob(
   }
 }
 
-/** The requests of a relay to the database and the ledger while it pays one item, over all channels. */
+/** The requests of a relay to the database and the ledger while it pays one line, over all channels. */
 async function measureQuestions(service: RunningService, variables: Record<string, string>): Promise<Figure> {
   const proxy = await startCountingProxy(variables.STELLAR_RPC_URL ?? '')
   const gate = await startCountingGate(variables.DATABASE_URL ?? '')
@@ -105,7 +105,7 @@ async function measureQuestions(service: RunningService, variables: Record<strin
     ])
     const [calls, statements] = [proxy.count() / WINDOW_SECONDS, gate.count() / WINDOW_SECONDS]
     return {
-      name: `${QUIET_CHANNELS} channels and one item (${job.status})`,
+      name: `${QUIET_CHANNELS} channels and one line (${job.status})`,
       found: `${calls.toFixed(1)} RPC and ${statements.toFixed(1)} SQL questions a second`,
       goal: 'at most 3 and 20',
     }
@@ -123,8 +123,8 @@ async function measureHosts(service: RunningService, variables: Record<string, s
   return [
     {
       name: `${name}, two hosts`,
-      found: `${two.paid.join(' + ')} transfers settled, ${two.succeeded} of ${JOBS * EACH} items paid`,
-      goal: 'every item once, both hosts settle',
+      found: `${two.paid.join(' + ')} payments recorded, ${two.succeeded} of ${JOBS * EACH} lines paid`,
+      goal: 'every line once, both hosts pay',
     },
     {
       name: `${name}: throughput`,

@@ -2,7 +2,7 @@ import { setTimeout } from 'node:timers/promises'
 import { Keypair } from '@stellar/stellar-sdk'
 import { and, eq } from 'drizzle-orm'
 import { payouts } from '#drizzle/schema/directory.ts'
-import { batchJobs } from '#drizzle/schema/relay.ts'
+import { relayJobs } from '#drizzle/schema/relay.ts'
 import { transfers } from '#drizzle/schema/transfers.ts'
 import { ingest } from '#lib/archive/ingest.ts'
 import { endow, enrol, openTestNetwork, sendAndWait, type TestNetwork } from '#lib/cli/client/participants.ts'
@@ -163,7 +163,7 @@ async function run(stage: RelayStage, { payees, channels, onStart }: RunTerms): 
     },
     { id: row.id, signature },
   )
-  while ((await db.$count(batchJobs, and(eq(batchJobs.batch, row.id), eq(batchJobs.status, 'running')))) > 0) {
+  while ((await db.$count(relayJobs, and(eq(relayJobs.batch, row.id), eq(relayJobs.status, 'running')))) > 0) {
     await setTimeout(200)
   }
   const paid = await db

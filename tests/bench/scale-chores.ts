@@ -1,9 +1,9 @@
 import { Client } from 'pg'
 import { readEnvironment } from '#lib/config/environment.ts'
 import { generateRelayKey, publicHalf } from '#lib/config/relay-key.ts'
-import { thumbprintOf } from '#lib/relay/queue.ts'
 import { CHORE_NAMES, CHORES_EVERY_MS, type Chore, runChore, SHARED } from '#lib/server/maintenance.ts'
 import { startService } from '#lib/server/start.ts'
+import { keyIdOf } from '#lib/wallet/seal.ts'
 import { makeChoresDue } from '../support/due-chores.ts'
 import { startTestLedger, type TestLedger } from '../support/test-ledger.ts'
 import { describeLedger } from '../support/test-service.ts'
@@ -31,7 +31,7 @@ export async function startSurroundings(): Promise<Surroundings> {
   return {
     ledger,
     token: ledger.devnet.deployment.contracts.token,
-    relayKey: await thumbprintOf(key),
+    relayKey: await keyIdOf(key),
     variables: {
       ...describeLedger(ledger),
       PUBLIC_URL: 'http://localhost:3000',

@@ -1,7 +1,9 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { Keypair } from '@stellar/stellar-sdk'
+import { and, eq, gte } from 'drizzle-orm'
 import { Client } from 'pg'
+import { transfers } from '#drizzle/schema/transfers.ts'
 import { mintSession } from '#lib/auth/session.ts'
 import { endow, enrol, type TestNetwork } from '#lib/cli/client/participants.ts'
 import { runCommand } from '#lib/cli/process/command.ts'
@@ -10,6 +12,7 @@ import { generateRelayKey, publicHalf } from '#lib/config/relay-key.ts'
 import { type Database, openStore } from '#lib/db/connection.ts'
 import { composeSettings } from '#lib/server/settings.ts'
 import { openNetwork } from '#lib/stellar/network.ts'
+import { MAY_HAVE_USED_NUMBER } from '#lib/transfers/rows.ts'
 import type { Holder } from '#lib/wallet/keys.ts'
 import { startPostgres } from '../bench/postgres.ts'
 import { openApiClient } from '../support/api-client.ts'
@@ -20,8 +23,8 @@ import { startTestLedger } from '../support/test-ledger.ts'
 import { describeLedger } from '../support/test-service.ts'
 import { findUntrueEvents } from './archive.ts'
 import { type Pair, type Party, runHistory, type Told } from './history.ts'
-import { findUntrueItems } from './items.ts'
 import { openLedgerPages } from './ledger-pages.ts'
+import { findUntrueLines } from './lines.ts'
 import { startInstance, startRelayProcess, unasked } from './processes.ts'
 import { findUntrueRuns } from './run-truth.ts'
 import { openRunEmployer, openRuns, outcomes, type RunEmployer } from './runs.ts'
@@ -69,7 +72,7 @@ async function releaseChannels(
 ): Promise<{ released: number; isDone: boolean }> {
   let released = 0
   let isDone = true
-  for (const { address, problem, sequenceNumber } of await db.query.relayChannels.findMany()) {
+  for (const { address, problem, adoptedSequence } of await db.query.relayChannels.findMany()) {
     if (problem === 'moved') {
       const command = ['lib/cli/relay.ts', 'release', address]
       const run = promisify(execFile)(process.execPath, command, { env: { ...process.env, ...variables } })
@@ -80,9 +83,11 @@ async function releaseChannels(
         () => undefined,
       )
       isDone = false
-    } else if (sequenceNumber !== null) {
+    } else if (adoptedSequence !== null) {
       const onLedger = await rpc.getAccount(address)
-      isDone &&= BigInt(onLedger.sequenceNumber()) <= sequenceNumber
+      const number = BigInt(onLedger.sequenceNumber())
+      const isUsed = and(eq(transfers.account, address), gte(transfers.sequenceNumber, number), MAY_HAVE_USED_NUMBER)
+      isDone &&= number <= adoptedSequence || (await db.$count(transfers, isUsed)) > 0
     }
   }
   return { released, isDone }
@@ -311,7 +316,7 @@ async function runHistories(histories: number, firstSeed: number): Promise<void>
     told.push(...happened.told)
     const untruths = [
       ...(await findUntruths(pair, happened, ledger.sponsor.publicKey())),
-      ...(await findUntrueItems(pair, parties)),
+      ...(await findUntrueLines(pair, parties)),
       ...(await findUntrueRuns(pair, runs, payees)),
       ...(await findUntrueEvents(archive)),
       ...unasked.splice(0),
@@ -328,9 +333,10 @@ async function runHistories(histories: number, firstSeed: number): Promise<void>
       .map(([status, all]) => `${all?.length} ${status}`)
       .join(', ')
   console.log(`transfers: ${ends(await db.query.transfers.findMany())}`)
-  console.log(`items: ${ends(await db.query.batchItems.findMany())}`)
-  const [inRuns, allPayouts] = [await db.query.batchItems.findMany(), await db.query.payouts.findMany()]
-  const isOfRun = new Set(inRuns.map(({ payout }) => payout))
+  const lines = await db.query.relayLines.findMany()
+  console.log(`lines: ${ends(lines.map(({ outcome }) => ({ status: outcome ?? 'open' })))}`)
+  const allPayouts = await db.query.payouts.findMany()
+  const isOfRun = new Set(lines.map(({ payout }) => payout))
   console.log(`payouts of runs: ${ends(allPayouts.filter(({ id }) => isOfRun.has(id)))}`)
   for (const [outcome, times] of [...outcomes].toSorted()) console.log(`${times} × ${outcome}`)
   console.log(`restores of the database: ${restores}, channels released: ${releases}`)

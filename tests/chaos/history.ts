@@ -283,7 +283,7 @@ const QUIET_MS = 120_000
 async function untilSettled({ db, instances, release }: Pair, parties: readonly Party[]): Promise<void> {
   for (let waited = 0; waited < QUIET_MS; waited += 500) {
     const open = await findOpenTransfers(db)
-    const { rows } = await listRows(db, `SELECT 1 FROM batch_items WHERE settled_at IS NULL`)
+    const { rows } = await listRows(db, `SELECT 1 FROM relay_lines WHERE settled_at IS NULL`)
     const isReleased = (await release?.()) ?? true
     if (open.length === 0 && rows.length === 0 && isReleased) return
     for (const { payer } of waited % 5_000 === 0 ? parties : []) await instances[0]?.poll(payer).catch(() => undefined)

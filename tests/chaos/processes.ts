@@ -5,7 +5,7 @@ import { freePort } from '../support/port.ts'
 import { rawRequest } from '../support/raw-request.ts'
 import type { SignedInPayer } from '../support/test-service.ts'
 import type { Instance, Mortal } from './history.ts'
-import { nextAmount, requested } from './items.ts'
+import { nextAmount, requested } from './lines.ts'
 
 /** A separate process that can be killed and paused. */
 interface Killable extends Mortal {

@@ -7,7 +7,7 @@ import { readOwnDelegations } from '#lib/wallet/escrow.ts'
 import { readAccountEvents } from '#lib/wallet/events.ts'
 import type { Holder } from '#lib/wallet/keys.ts'
 import type { Pair } from './history.ts'
-import { readPayments } from './items.ts'
+import { readPayments } from './lines.ts'
 import { due, givenUp, type RunEmployer, type Runs } from './runs.ts'
 
 interface Payment {

@@ -15,7 +15,7 @@ import type { RelayDocument } from '#lib/wallet/deployment.ts'
 import { ensureEscrow, revokeAll } from '#lib/wallet/escrow.ts'
 import { readSeal } from '#lib/wallet/seal.ts'
 import type { SignedInPayer } from '../support/test-service.ts'
-import { nextAmount } from './items.ts'
+import { nextAmount } from './lines.ts'
 import { CLIENT_WAIT_MS, unasked } from './processes.ts'
 
 /** Someone an employer pays. The last one of an employer has no confidential account. */

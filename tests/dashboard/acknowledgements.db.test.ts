@@ -81,9 +81,9 @@ test('acknowledges each condition up to its last event at most', async () => {
     transfers: [transfer],
     jobs: [failedJob, stalledJob],
     items: [
-      itemRow({ job: failedJob.id, status: 'failed', queuedAt: before(50) }),
+      itemRow({ job: failedJob.id, outcome: 'failed', queuedAt: before(50) }),
       itemRow({ job: stalledJob.id, queuedAt: before(40) }),
-      itemRow({ job: stalledJob.id, position: 1, status: 'paid', queuedAt: before(40), settledAt: before(30) }),
+      itemRow({ job: stalledJob.id, position: 1, outcome: 'paid', queuedAt: before(40), settledAt: before(30) }),
     ],
   })
   const conditions = [

@@ -36,7 +36,7 @@ import { TRANSFER_FILTERS } from '#lib/dashboard/transfer-filters.ts'
 import { listTransfers } from '#lib/dashboard/transfers.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { ITEM_FAILURES } from '#lib/relay/item-error.ts'
+import { LINE_FAILURES } from '#lib/relay/line-error.ts'
 import { rollUp } from '#lib/transfers/rollups.ts'
 import { type CapturedDatabase, openCaptured } from '../support/captured.ts'
 import { startDatabase } from '../support/database.ts'
@@ -255,7 +255,7 @@ const listJobItems = async () => (await readAttention(db, NOW)).items.filter(({ 
 test('lists a failed or stalled relay job with its organisation and users, until it is acknowledged', async () => {
   const failedJob = jobRow({ status: 'failed', error: 'transfer 0: no channel has enough', createdAt: before(20) })
   const stalledJob = jobRow({ userSub: 'bob', createdAt: before(20) })
-  const short = { status: 'failed' as const, error: ITEM_FAILURES.shortOnEveryChannel, unable: ['GONE', 'GTWO'] }
+  const short = { outcome: 'failed' as const, error: LINE_FAILURES.shortOnEveryChannel, unable: ['GONE', 'GTWO'] }
   const item = { recipient: 'GHEDY', queuedAt: before(20) }
   await insertRows(db, {
     identities: [identityRow({ kind: 'idp', sub: 'ada', email: 'ada@northwind.example', organisation })],
@@ -348,7 +348,7 @@ test('lists a run whose payout is still ready, until a later run has it', async 
       createdAt: before(minutes),
     })
   const [first, second] = [run('failed', 20), run('completed', 10)]
-  const item = { payout: ready.id, spender: 'G', status: 'failed', error: 'manifest-invalid' } as const
+  const item = { payout: ready.id, spender: 'G', outcome: 'failed', error: 'manifest-invalid' } as const
   await insertRows(db, {
     contractors: [contractor],
     payouts: [ready],
@@ -375,7 +375,7 @@ test('lists a batch that the relay stopped paying as its run, and asks the emplo
   const run = jobRow({ ...terms, userKind: 'ledger', userSub: 'GRUN', createdAt: before(60) })
   const payment = { job: run.id, payout: ready.id, spender: 'G', queuedAt: before(60) }
   const item = itemRow(payment)
-  const ended = itemRow({ ...payment, position: 1, status: 'failed', settledAt: before(40) })
+  const ended = itemRow({ ...payment, position: 1, outcome: 'failed', settledAt: before(40) })
   await insertRows(db, { contractors: [contractor], payouts: [ready], jobs: [run], items: [item, ended] })
   const { items } = await readAttention(db, NOW)
   const own = items.filter(({ batch: of }) => of?.id === id)
@@ -414,7 +414,7 @@ test('names a run whose rows differ from its manifest, for the operator', async 
   const run = jobRow({ status: 'failed', error: 'transfer 0: allowance-short', createdAt: before(20) })
   const errors = ['allowance-short', 'manifest-invalid']
   const items = errors.map((error, position) =>
-    itemRow({ job: run.id, position, recipient: 'GRUN', queuedAt: before(20), status: 'failed', error }),
+    itemRow({ job: run.id, position, recipient: 'GRUN', queuedAt: before(20), outcome: 'failed', error }),
   )
   await insertRows(db, { jobs: [run], items })
   const { items: listed } = await readAttention(db, NOW)
@@ -455,7 +455,7 @@ test('has no payee paid again while a channel is held, which may have paid it', 
 test('names the payees of a failed job by address if they are no contractors', async () => {
   const job = jobRow({ userSub: 'ada', status: 'failed', createdAt: before(20) })
   const items = ['GHEDY', ...Array.from({ length: 5 }, (_, n) => `GOTHER${n}`)].map((recipient, position) =>
-    itemRow({ job: job.id, position, recipient, queuedAt: before(20), status: 'failed', error: 'e' }),
+    itemRow({ job: job.id, position, recipient, queuedAt: before(20), outcome: 'failed', error: 'e' }),
   )
   await insertRows(db, { jobs: [job], items })
   expect(await readAttentionOf(db, NOW, { job: job.id })).toMatchObject([
@@ -463,16 +463,17 @@ test('names the payees of a failed job by address if they are no contractors', a
   ])
 })
 
-test('says what the items of a stalled job wait for, and names the next step by the state of the channels', async () => {
+test('says what the lines of a stalled job wait for, and names the next step by the state of the channels', async () => {
   const job = jobRow({ createdAt: before(20) })
-  const items = (['queued', 'queued', 'taken', 'signed'] as const).map((status, position) =>
+  const [leased, sent] = [2, 3]
+  const items = [0, 1, leased, sent].map((position) =>
     itemRow({
-      ...{ job: job.id, position, status, queuedAt: before(20) },
-      ...(status !== 'queued' && { channel: `G${position}` }),
-      ...(status === 'signed' && { signedXdr: 'x', innerHash: 'x', sealedOpening: 'x' }),
+      ...{ job: job.id, position, queuedAt: before(20) },
+      ...(position === leased && { channel: 'GLEASED', leasedUntil: new Date('2100-01-01') }),
     }),
   )
-  await insertRows(db, { jobs: [job], items })
+  const transfer = transferRow({ account: 'GSENT', lineJob: job.id, linePosition: sent, createdAt: NOW })
+  await insertRows(db, { jobs: [job], items, transfers: [transfer] })
   const read = async () => {
     const [item] = await readAttentionOf(db, NOW, { job: job.id })
     return [item?.why.replace(/^.*; /, ''), item?.remedy]
@@ -527,7 +528,7 @@ test.each([
   'counts unknown outcomes apart from failures, and has them checked before anything is paid: %j',
   async (ends, what) => {
     const job = jobRow({ status: 'failed', createdAt: before(20) })
-    const items = ends.map((status, position) => itemRow({ job: job.id, position, status, queuedAt: before(20) }))
+    const items = ends.map((outcome, position) => itemRow({ job: job.id, position, outcome, queuedAt: before(20) }))
     await insertRows(db, { jobs: [job], items })
     const [item] = await readAttentionOf(db, NOW, { job: job.id })
     expect(item?.what).toBe(what)
@@ -548,9 +549,7 @@ test('changes the pulse with every record, and reports whether work is in progre
   })
   const after = await readPulse(db)
   expect(after.version).not.toBe(before.version)
-  await database.pool.query(
-    `UPDATE batch_items SET queued_at = queued_at + interval '1 second' WHERE status = 'queued'`,
-  )
+  await database.pool.query(`UPDATE relay_lines SET queued_at = queued_at + interval '1 second' WHERE outcome IS NULL`)
   expect((await readPulse(db)).version).not.toBe(after.version)
 })
 
@@ -616,13 +615,13 @@ test('counts every failed payout of a batch, however many or old, and hides no o
   }
 })
 
-test('lists the 20 jobs with failed items that ended last, and reads no items of other jobs', async () => {
+test('lists the 20 jobs with failed lines that ended last, and reads no lines of other jobs', async () => {
   const jobs = Array.from({ length: 22 }, (_, n) =>
     jobRow({ userSub: `user ${n}`, status: 'failed', createdAt: before(10), endedAt: before(n / 60) }),
   )
   const itemsOf = ({ id: job }: { id: string }) => [
-    itemRow({ job, position: 0, status: 'failed', error: 'failed' }),
-    itemRow({ job, position: 1, status: 'paid' }),
+    itemRow({ job, position: 0, outcome: 'failed', error: 'failed' }),
+    itemRow({ job, position: 1, outcome: 'paid' }),
   ]
   await insertRows(db, { jobs, items: jobs.flatMap(itemsOf) })
   const queries = await database.capture(async () => {
@@ -630,8 +629,8 @@ test('lists the 20 jobs with failed items that ended last, and reads no items of
     expect(listed.map(({ key }) => key)).toEqual(jobs.slice(0, 20).map(({ id }) => `job ${id}`))
     expect(new Set(listed.map(({ what }) => what))).toEqual(new Set(['1 of 2 transfers failed']))
   })
-  const reads = queries.filter(({ query }) => query.includes('count(*)') && query.includes('"batch_items"'))
-  // The jobs, and why their items failed.
+  const reads = queries.filter(({ query }) => query.includes('count(*)') && query.includes('"relay_lines"'))
+  // The jobs, and why their lines failed.
   expect(reads.map(({ params }) => jobs.slice(0, 20).every(({ id }) => params.includes(id)))).toEqual([true, true])
 })
 
@@ -669,7 +668,7 @@ test('lists what is left of a stalled batch beside its failures, and beside a fa
   await insertRows(db, {
     jobs: [run],
     items: [
-      itemRow({ job: run.id, payout: left?.id ?? '', spender: 'G', status: 'failed', error, queuedAt: before(180) }),
+      itemRow({ job: run.id, payout: left?.id ?? '', spender: 'G', outcome: 'failed', error, queuedAt: before(180) }),
     ],
   })
   expect(await listStalledBatches(db, NOW, id)).toEqual([])

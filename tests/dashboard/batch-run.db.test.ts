@@ -4,8 +4,17 @@ import { createElement } from 'react'
 import { renderToStaticMarkup } from 'react-dom/server'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { RunSummary } from '#app/(operator)/batches/[id]/run-summary.tsx'
-import { batchItems, relayChannels } from '#drizzle/schema/relay.ts'
-import { batchRow, contractorRow, insertRows, itemRow, jobRow, organisationRow, payoutRow } from '#lib/cli/seed/rows.ts'
+import { relayChannels, relayLines } from '#drizzle/schema/relay.ts'
+import {
+  batchRow,
+  contractorRow,
+  insertRows,
+  itemRow,
+  jobRow,
+  organisationRow,
+  payoutRow,
+  transferRow,
+} from '#lib/cli/seed/rows.ts'
 import { findBatchRun } from '#lib/dashboard/batch-run.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { formatManifest, hashSeal } from '#lib/wallet/manifest.ts'
@@ -47,21 +56,14 @@ test('shows the channels of a run, how long each may pay and what it waits for, 
   })
   const run = { batch: batch.id, manifest, signature: 'signature', quotaDay: '2026-11-20' }
   const job = jobRow({ userKind: 'ledger', userSub: account(9), createdAt: NOW, ...run })
-  const statuses = ['paid', 'signed', 'queued', 'queued'] as const
   const items = payouts.map(({ id: payout }, position) => {
-    const status = statuses[position]
-    const signed = status === 'signed' && { channel: CHANNELS[0], signedXdr: 'signed', innerHash: 'inner' }
-    return itemRow({
-      job: job.id,
-      position,
-      payout,
-      spender: spenders[position],
-      queuedAt: NOW,
-      ...(status && { status }),
-      ...signed,
-    })
+    const line = { job: job.id, position, payout, spender: spenders[position], queuedAt: NOW }
+    return itemRow({ ...line, outcome: position === 0 ? 'paid' : null })
   })
-  await insertRows(db, { jobs: [job], items })
+  const open = transferRow({ account: CHANNELS[0], lineJob: job.id, linePosition: 1, createdAt: NOW })
+  const another = jobRow({ createdAt: NOW })
+  const elsewhere = itemRow({ job: another.id, queuedAt: NOW })
+  await insertRows(db, { jobs: [job, another], items: [...items, elsewhere], transfers: [open] })
   await db.insert(relayChannels).values([
     { token: TOKEN, address: CHANNELS[0], seenAt: NOW },
     { token: TOKEN, address: CHANNELS[1], seenAt: NOW, paused: true },
@@ -78,13 +80,15 @@ test('shows the channels of a run, how long each may pay and what it waits for, 
     ],
   })
   await db.update(relayChannels).set({ paused: false })
-  const waitsFor = async (state: Partial<typeof batchItems.$inferInsert>) => {
-    await db.update(batchItems).set(state).where(eq(batchItems.spender, CHANNELS[1]))
+  const waitsFor = async (state: Partial<typeof relayLines.$inferInsert>, of = eq(relayLines.spender, CHANNELS[1])) => {
+    await db.update(relayLines).set(state).where(of)
     return (await findBatchRun(db, batch.id, NOW))?.channels[1]?.waitsFor
   }
-  expect(await waitsFor({ doubtedUntil: new Date(NOW.getTime() + 1) })).toMatch(/^a second look at the ledger/)
-  expect(await waitsFor({ doubtedUntil: NOW })).toBe('a worker of the relay')
-  expect(await waitsFor({ status: 'taken', channel: CHANNELS[1] })).toBe('a proof')
+  expect(await waitsFor({ due: new Date(NOW.getTime() + 1) })).toMatch(/^a second look at the ledger/)
+  expect(await waitsFor({ due: NOW })).toBe('its host')
+  const leased = { channel: CHANNELS[1], leasedUntil: new Date('2100-01-01') }
+  expect(await waitsFor(leased, eq(relayLines.job, another.id))).toMatch(/^its turn: the channel pays another employer/)
+  expect(await waitsFor(leased)).toBe('a proof')
   const shown = renderToStaticMarkup(createElement(RunSummary, { run: found, network: 'local', now: NOW }))
   expect(shown).toContain('delegated until ledger 1000')
   expect(shown).not.toContain(SEAL)

@@ -38,8 +38,8 @@ beforeAll(async () => {
     SELECT md5('c' || n)::uuid, ${organisation.id}, 'c', 'ready', now() FROM ${every}`)
   await db.execute(sql`INSERT INTO payouts (id, organisation, batch, contractor, status, encrypted_amount)
     SELECT md5('p' || n)::uuid, ${organisation.id}, ${batch.id}, md5('c' || n)::uuid, 'ready', 'sealed' FROM ${every}`)
-  await db.execute(sql`INSERT INTO batch_items (job, position, status, payout, spender, sealed_amount, quota_account)
-    SELECT ${run.id}, n, 'queued', md5('p' || n)::uuid, ${CHANNEL}, 'sealed', ${account(9)} FROM ${every}`)
+  await db.execute(sql`INSERT INTO relay_lines (job, position, payout, spender, sealed_amount, quota_account)
+    SELECT ${run.id}, n, md5('p' || n)::uuid, ${CHANNEL}, 'sealed', ${account(9)} FROM ${every}`)
   await db.execute(sql`INSERT INTO transfers (id, kind, account, recipient, sequence_number, quota_day, bid, recorded_ledger, status, hash, settled_at)
     SELECT md5('t' || n)::uuid, 'transfer', ${account(9)}, ${account(8)}, n, '2026-11-20', 1, 1, 'succeeded', 'h' || n, now() FROM ${every}`)
   await db.execute(sql`INSERT INTO audit_log (at, actor_kind, actor_sub, action, subject_id, request_id, detail)
@@ -72,7 +72,7 @@ async function costOf(work: () => Promise<unknown>): Promise<{ read: number; ret
   return { read: Math.max(...read), returned: Math.max(...returned) }
 }
 
-test('the pulse reads a bounded number of open items', async () => {
+test('the pulse reads a bounded number of open lines', async () => {
   expect(await costOf(() => readPulse(database.db))).toMatchObject({ read: MAX_COUNTED + 1 })
 })
 
@@ -80,7 +80,7 @@ test('counts the batches in progress up to 10,000', async () => {
   expect(await listMovingBatches(database.db, 3)).toMatchObject({ total: MAX_COUNTED + 1, batches: { length: 3 } })
 })
 
-test('reads the state of a run per channel, not per item', async () => {
+test('reads the state of a run per channel, not per line', async () => {
   expect((await costOf(() => findBatchRun(database.db, batch.id, NOW))).returned).toBe(1)
   expect((await findBatchRun(database.db, batch.id, NOW))?.channels).toMatchObject([{ paid: 0, left: MANY }])
 })

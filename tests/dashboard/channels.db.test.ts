@@ -15,6 +15,8 @@ import { cloneDatabase } from '../support/database.ts'
 const NOW = new Date('2026-11-20T12:30:00Z')
 const TOKEN = 'C'
 const before = (seconds: number) => new Date(NOW.getTime() - seconds * 1000)
+/** Leases are compared with the database's clock. */
+const FUTURE = new Date('2100-01-01')
 
 let clone: Awaited<ReturnType<typeof cloneDatabase>>
 let db: Database
@@ -25,31 +27,32 @@ beforeAll(async () => {
     { token: TOKEN, address: 'GFREE', seenAt: before(59) },
     { token: TOKEN, address: 'GSHORT', seenAt: before(1), problem: 'balance' },
     { token: TOKEN, address: 'GBUSY', seenAt: before(1) },
+    { token: TOKEN, address: 'GPAYING', seenAt: before(1) },
+    { token: TOKEN, address: 'GDIED', seenAt: before(1) },
     { token: TOKEN, address: 'GPAUSED', seenAt: before(1), paused: true },
     { token: TOKEN, address: 'GGONE', seenAt: before(60) },
     { token: TOKEN, address: 'GGONE, short', seenAt: before(86_400), problem: 'balance' },
-    { token: TOKEN, address: 'GGONE, with an item', seenAt: before(61) },
+    { token: TOKEN, address: 'GGONE, with a line', seenAt: before(61) },
     { token: 'another', address: 'GELSEWHERE', seenAt: before(1) },
   ])
   const job = jobRow({ createdAt: NOW })
   const { id } = job
-  const items = ['GBUSY', 'GGONE, with an item'].map((channel, position) =>
-    itemRow({ job: id, position, status: 'taken', channel, queuedAt: NOW }),
+  const leases = { GBUSY: FUTURE, GPAYING: FUTURE, GDIED: before(1), 'GGONE, with a line': FUTURE }
+  const items = Object.entries(leases).map(([channel, leasedUntil], position) =>
+    itemRow({ job: id, position, channel, leasedUntil, queuedAt: NOW }),
   )
-  await insertRows(db, { jobs: [job], items })
-  const item = { itemJob: id, itemPosition: 0 }
-  await db.update(relayChannels).set(item).where(eq(relayChannels.address, 'GBUSY'))
+  const sent = itemRow({ job: id, position: items.length, channel: 'GPAYING', queuedAt: NOW })
+  const open = transferRow({ account: 'GPAYING', lineJob: id, linePosition: sent.position, createdAt: NOW })
+  await insertRows(db, { jobs: [job], items: [...items, sent], transfers: [open] })
   const transfers = [900, 300, 600].map((ago) => {
     const times = { createdAt: before(ago), settledAt: before(ago - 5) }
     return transferRow({ recipient: 'GFREE', status: 'succeeded', hash: `${ago}`, ...times })
   })
   await insertRows(db, { transfers })
-  const abandoned = { itemJob: id, itemPosition: 1 }
-  await db.update(relayChannels).set(abandoned).where(eq(relayChannels.address, 'GGONE, with an item'))
 })
 afterAll(() => clone.drop())
 
-test('shows a channel as not running after a minute without a report, even with an item or a problem', async () => {
+test('shows a channel as not running after a minute without a report, even with a line or a problem', async () => {
   const channels = await listChannels(db, TOKEN, NOW)
   const shown = channels.map((channel) => {
     const html = renderToStaticMarkup(createElement(Channels, { channels: [channel], network: 'local', now: NOW }))
@@ -58,11 +61,13 @@ test('shows a channel as not running after a minute without a report, even with 
   expect(new Map(shown as [string, string][])).toEqual(
     new Map([
       ['GBUSY', 'Building'],
+      ['GDIED', 'Free'],
       ['GFREE', 'Free'],
       ['GGONE', 'Not running'],
       ['GGONE, short', 'Not running'],
-      ['GGONE, with an item', 'Not running'],
+      ['GGONE, with a line', 'Not running'],
       ['GPAUSED', 'Paused'],
+      ['GPAYING', 'Paying'],
       ['GSHORT', 'Problem'],
     ]),
   )

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { describeCauses, type FailedFor, stepAfter } from '#lib/dashboard/causes.ts'
 import { adviseOn, explainItem, explainPayout } from '#lib/dashboard/explanation.ts'
 import { sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
-import { ITEM_FAILURES } from '#lib/relay/item-error.ts'
+import { LINE_FAILURES } from '#lib/relay/line-error.ts'
 
 const outcome = { status: 'failed', resultCode: 'txFailed', contractError: null, refusalCode: null } as const
 const STALE = { ...outcome, contractError: 3506 }
@@ -86,20 +86,20 @@ test('counts the reasons of several failures, and says how each is sent again', 
 })
 
 test.each([
-  [ITEM_FAILURES.recipientUnregistered, 'the recipient is not registered', ' after the recipient has registered'],
+  [LINE_FAILURES.recipientUnregistered, 'the recipient is not registered', ' after the recipient has registered'],
   ['the transfer would fail: contract error 3501', /3501/, ', after the sender and the recipient have registered'],
   [
     'the transfer would fail: contract error 3999',
     'contract error 3999',
     'what contract error 3999 (interface 0.8.0) means',
   ],
-  [ITEM_FAILURES.failedTooOften, /too often/, 'Remove the cause for which its transfers failed'],
+  [LINE_FAILURES.failedTooOften, /too often/, 'Remove the cause for which its transfers failed'],
   [sponsorRefused('daily-budget').message, /budget/, 'Raise SPONSOR_DAILY_BUDGET'],
   [sponsorRefused('quota-stroops').message, /quota/, ' tomorrow'],
   ['the transfer would fail: contract error 3602', /3602/, 'Ask the token’s operator whether '],
   ['delegation-ended', /\(delegation-ended\)$/, ' in a run with a new delegation'],
   ['balance too low', 'balance too low', `Ask the employer to ${AGAIN}.`],
-])('explains an item and removes its cause: %s', (error, meaning, words) => {
+])('explains a line and removes its cause: %s', (error, meaning, words) => {
   const cause = explainItem(error)
   expect(cause.meaning).toMatch(meaning)
   expect(remedyOf({ ...cause, count: 1 })).toContain(words)

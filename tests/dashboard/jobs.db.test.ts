@@ -1,12 +1,24 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { batchRow, contractorRow, insertRows, itemRow, jobRow, organisationRow, payoutRow } from '#lib/cli/seed/rows.ts'
+import type { TransferStatus } from '#drizzle/schema/transfers.ts'
+import {
+  batchRow,
+  contractorRow,
+  insertRows,
+  itemRow,
+  jobRow,
+  organisationRow,
+  payoutRow,
+  transferRow,
+} from '#lib/cli/seed/rows.ts'
 import { readFilters } from '#lib/dashboard/filters.ts'
 import { findJob, JOB_FILTERS, listItems, listJobs, readJobs } from '#lib/dashboard/jobs.ts'
+import type { LineState } from '#lib/dashboard/line-state.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { ITEM_FAILURES } from '#lib/relay/item-error.ts'
+import { LINE_FAILURES } from '#lib/relay/line-error.ts'
+import type { Line } from '#lib/transfers/line.ts'
 import { cloneDatabase } from '../support/database.ts'
 
-const error = ITEM_FAILURES.recipientUnregistered
+const error = LINE_FAILURES.recipientUnregistered
 
 const organisation = organisationRow({ name: 'Northwind' })
 const batch = batchRow({ organisation: organisation.id, status: 'started' })
@@ -32,14 +44,14 @@ beforeAll(async () => {
     payouts: [payout],
     jobs: [run, toAda, toGrace, large],
     items: [
-      itemRow({ job: run.id, payout: payout.id, spender: 'G', recipient: 'GELSEWHERE', status: 'paid' }),
-      itemRow({ job: toAda.id, recipient: 'GADA', status: 'paid' }),
-      itemRow({ job: toGrace.id, recipient: 'GGRACE', status: 'failed', error }),
+      itemRow({ job: run.id, payout: payout.id, spender: 'G', recipient: 'GELSEWHERE', outcome: 'paid' }),
+      itemRow({ job: toAda.id, recipient: 'GADA', outcome: 'paid' }),
+      itemRow({ job: toGrace.id, recipient: 'GGRACE', outcome: 'failed', error }),
       ...Array.from({ length: 250 }, (_, position) =>
         itemRow({
           job: large.id,
           position,
-          ...(failed.has(position) ? { status: 'failed', error: 'e' } : { status: 'paid' }),
+          ...(failed.has(position) ? { outcome: 'failed', error: 'e' } : { outcome: 'paid' }),
         }),
       ),
     ],
@@ -64,14 +76,14 @@ test('lists the runs and jobs that pay a contractor', async () => {
   expect(await find({ contractor: grace.id, status: 'completed' })).toEqual([])
 })
 
-test('lists the jobs with an item that failed for a reason', async () => {
+test('lists the jobs with a line that failed for a reason', async () => {
   expect(await find({ reason: error })).toEqual([toGrace.id])
   expect(await find({ reason: error, contractor: ada.id })).toEqual([])
   expect(await find({ reason: 'no job has this' })).toEqual([])
   expect(readFilters(JOB_FILTERS, { reason: 'two\nlines' }).unknown).toHaveLength(1)
 })
 
-test('reads the items of a large job in pages, with its failed ones first, and counts all of them', async () => {
+test('reads the lines of a large job in pages, with its failed ones first, and counts all of them', async () => {
   expect((await findJob(db, large.id))?.items).toEqual({ all: 250, paid: 247, failed: 3 })
   const positionsOf = ({ items }: Awaited<ReturnType<typeof listItems>>) => items.map(({ position }) => position)
   const first = await listItems(db, large.id, {})
@@ -87,4 +99,29 @@ test('reads the items of a large job in pages, with its failed ones first, and c
   }
   expect(rest).toEqual(Array.from({ length: 150 }, (_, n) => 100 + n))
   expect(await listItems(db, large.id, { before: second.previous ?? '' })).toEqual(first)
+})
+
+test('shows what each line is doing, and its last transfer', async () => {
+  const job = jobRow({ userSub: 'states' })
+  const [past, future] = [new Date('2020-01-01'), new Date('2100-01-01')]
+  const lines: [LineState, line: Partial<Line>, last?: TransferStatus][] = [
+    ['waiting', {}],
+    ['preparing', { channel: 'G', leasedUntil: future }],
+    // Its host has died.
+    ['waiting', { channel: 'G', leasedUntil: past }],
+    ['sent', {}, 'open'],
+    ['waiting', {}, 'expired'],
+    ['paid', { outcome: 'paid' }, 'succeeded'],
+    ['canceled', { outcome: 'canceled' }],
+  ]
+  const transfers = lines.flatMap(([, , status], linePosition) => {
+    const of = { account: `G${linePosition}`, lineJob: job.id, linePosition }
+    return status ? [transferRow({ ...of, status: 'failed', createdAt: past }), transferRow({ ...of, status })] : []
+  })
+  const items = lines.map(([, line], position) => itemRow({ job: job.id, position, ...line }))
+  await insertRows(db, { jobs: [job], items, transfers })
+  const { items: shown } = await listItems(db, job.id, {})
+  expect(shown.map(({ state }) => state)).toEqual(lines.map(([state]) => state))
+  const last = (position: number) => transfers.findLast(({ linePosition }) => linePosition === position)?.id ?? null
+  expect(shown.map(({ transfer }) => transfer)).toEqual([...lines.keys()].map(last))
 })

@@ -123,16 +123,16 @@ beforeAll(async () => {
   const failedCount = ofPayroll.filter(({ status }) => status === 'failed').length
   Object.assign(batches[1] ?? {}, { payoutCount: ofPayroll.length, settledCount: 1, failedCount, failedAt: NOW })
   const payout = payouts.find(({ contractor }) => contractor === idOf(contractors, 12))?.id ?? ''
-  const paying = transfers.map((row, n) => (n === 9 ? { ...row, payout } : row))
   const users = Array.from({ length: 120 }, (_, n) => (n === 6 ? 'ada' : `user ${n + 1}`))
   const jobs = users.map((userSub) => jobRow({ userSub, status: 'failed', createdAt: NOW }))
+  const lineJob = jobs.find(({ userSub }) => userSub === 'ada')?.id
+  const paying = transfers.map((row, n) => (n === 9 ? { ...row, payout, lineJob, linePosition: 0 } : row))
   const items = jobs.map(({ id: job, userSub }) => {
     const end = userSub.slice(-2)
     return itemRow({
       job,
-      status: userSub === 'user 5' ? 'failed' : 'paid',
+      outcome: userSub === 'user 5' ? 'failed' : 'paid',
       quotaAccount: userSub,
-      innerHash: userSub === 'ada' ? hashOf('a', 9) : null,
       hash: `hash ${end}`,
       recipient: `GADDRESS${end}`,
       channel: `channel ${end}`,

@@ -44,7 +44,7 @@ test('shows when an organisation paid a contractor, including removed ones', asy
   expect(await lastPaidAt(other)).toEqual(before(4))
 })
 
-test('reads the items of jobs, but not of runs, whose payments are those of contractors', async () => {
+test('reads the lines of jobs, but not of runs, whose payments are those of contractors', async () => {
   const { organisation, userSub, contractor } = await found('Fabrikam', [{ paid: 3 }])
   const batch = batchRow({ organisation })
   const payout = payoutRow({ organisation, batch: batch.id, contractor, status: 'paid' })
@@ -52,7 +52,7 @@ test('reads the items of jobs, but not of runs, whose payments are those of cont
     ...{ userKind: 'ledger', userSub, status: 'completed' },
     ...{ batch: batch.id, manifest: 'm', signature: 's', quotaDay: '2026-11-20' },
   })
-  const paid = { status: 'paid', queuedAt: before(1) } as const
+  const paid = { outcome: 'paid', queuedAt: before(1) } as const
   const items = [itemRow({ ...paid, job: run.id, payout: payout.id, spender: 'G' })]
   await insertRows(db, { batches: [batch], payouts: [payout], jobs: [run], items })
   expect(await lastPaidAt(organisation)).toEqual(before(3))

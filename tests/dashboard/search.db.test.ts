@@ -40,8 +40,9 @@ beforeAll(async () => {
   const removed = contractorRow({ organisation, name: 'Ada Removed', email: 'ada.removed@engines.example' })
   const batch = batchRow({ organisation, name: 'Adagio' })
   const payout = payoutRow({ organisation, batch: batch.id, contractor: ada.id, status: 'ready' })
-  const transfer = transferRow({ account: EMPLOYER, organisation, payout: payout.id, requestId: 'march.1' })
   const job = jobRow({ userKind: 'idp', userSub: 'auth0|ada' })
+  const line = { lineJob: job.id, linePosition: 0 }
+  const transfer = transferRow({ account: EMPLOYER, organisation, payout: payout.id, requestId: 'march.1', ...line })
   await insertRows(db, {
     organisations: [employer, other],
     identities: [
@@ -60,7 +61,7 @@ beforeAll(async () => {
     transfers: [transfer],
     envelopes: [envelopeRow({ innerHash: INNER, outerHash: OUTER, transfer: transfer.id })],
     jobs: [job],
-    items: [itemRow({ job: job.id, position: 0, innerHash: INNER })],
+    items: [itemRow({ job: job.id, position: 0 })],
   })
   await db.update(contractors).set({ deletedAt: NOW }).where(sql`id = ${removed.id}`)
   const actor = { kind: 'ledger', sub: EMPLOYER } as const
@@ -83,7 +84,7 @@ async function find(q: string): Promise<string[]> {
 describe('finds the records of', () => {
   test.each([
     ['an inner hash', () => INNER.toUpperCase(), ['transfer by hash', 'payout by hash', 'job by hash']],
-    ['an outer hash', () => OUTER, ['transfer by hash', 'payout by hash']],
+    ['an outer hash', () => OUTER, ['transfer by hash', 'payout by hash', 'job by hash']],
     ['the address of a contractor, in lower case', () => PAYEE.toLowerCase(), ['ada by address']],
     ['the address of an employer', () => EMPLOYER, ['employer by account']],
     ['the sub of a user of the identity provider', () => 'auth0|ada', ['northern by account']],

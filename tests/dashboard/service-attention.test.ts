@@ -135,7 +135,7 @@ const CHANNEL = {
   isPaused: false,
   job: null,
   position: null,
-  status: null,
+  isSending: false,
   receivedAt: null,
   receivedHash: null,
   problemSince: null,

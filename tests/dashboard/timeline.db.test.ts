@@ -69,7 +69,7 @@ beforeAll(async () => {
     transfers: [{ ...transfer, payout: payout.id }],
     envelopes: [envelopeRow({ innerHash: INNER, outerHash: OUTER, transfer: transfer.id, ...times })],
     jobs: [job],
-    items: [itemRow({ job: job.id, status: 'failed', error: 'no channel', queuedAt: at(0), settledAt: at(8) })],
+    items: [itemRow({ job: job.id, outcome: 'failed', error: 'no channel', queuedAt: at(0), settledAt: at(8) })],
   })
   const of = { organisation: organisation.id, actor: { kind: 'operator', sub: 'Ada' } as const }
   await recordAudit(db, at(3), { ...of, action: 'transfer.looked-up', subject: transfer.id })
@@ -140,7 +140,7 @@ test('links a payout to the runs that were to pay it', async () => {
     createdAt: at(0),
     endedAt: at(9),
   })
-  const ended = { status: 'failed', error: 'seal-invalid', queuedAt: at(0), settledAt: at(5) } as const
+  const ended = { outcome: 'failed', error: 'seal-invalid', queuedAt: at(0), settledAt: at(5) } as const
   const item = itemRow({ job: run.id, payout: other.id, spender: 'G', ...ended })
   await insertRows(db, { payouts: [{ ...other, createdAt: at(-1) }], jobs: [run], items: [item] })
   expect((await readPayoutPage(db, other.id))?.timeline.events).toEqual([

@@ -13,13 +13,11 @@ const MAX_OF_ORGANISATION = 40_000
 const OF_ONE_ORGANISATION = [
   // the search for a part of a name
   '"contractors"."name"::text ilike',
-  // the items of runs
-  'select distinct "batch_items"."spender"',
+  // the lines of runs
+  'select distinct "relay_lines"."spender"',
   'select "job", count(*)',
-  'select count(*), count(*) filter (where "batch_items"."status"',
+  'select count(*), count(*) filter (where "relay_lines"."outcome"',
   'select "spender", count(*) filter',
-  'select "batch_jobs"."id", "batch_jobs"."user_kind", "batch_jobs"."user_sub", "batches"."id"',
-  'select "identities"."organisation", max("batch_items"."settled_at")',
   // the transfers of an organisation, a batch or an account
   'select (select count(*) from (select 1 from "transfers"',
   'select "id" from (select "id", "fee_charged"',

@@ -1,20 +1,20 @@
 import { globSync } from 'node:fs'
-import { and, eq } from 'drizzle-orm'
+import { and, desc, eq, isNull } from 'drizzle-orm'
 import type { Pool } from 'pg'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { batchItems } from '#drizzle/schema/relay.ts'
+import { relayLines } from '#drizzle/schema/relay.ts'
 import { OPERATIONS } from '#lib/api/interface.ts'
 import { mintOperatorSession } from '#lib/auth/operator.ts'
 import { publicHalf } from '#lib/config/relay-key.ts'
 import { AUDIT_FILTERS, listAudit } from '#lib/dashboard/audit.ts'
 import { readFilters } from '#lib/dashboard/filters.ts'
 import { inviteToken } from '#lib/directory/contractors/invite-token.ts'
-import { end } from '#lib/relay/item.ts'
+import { endLine } from '#lib/relay/ending.ts'
 import { openProgress } from '#lib/relay/progress.ts'
-import { thumbprintOf } from '#lib/relay/queue.ts'
-import type { RelayStore } from '#lib/relay/relay.ts'
 import { runChores } from '#lib/server/maintenance.ts'
+import { IS_OPEN_LINE } from '#lib/transfers/line.ts'
 import { rollUp } from '#lib/transfers/rollups.ts'
+import { keyIdOf } from '#lib/wallet/seal.ts'
 import { openRelayService, type RelayService } from '../relay/relay-service.ts'
 import { startDatabase, type TestDatabase } from '../support/database.ts'
 import { makeChoresDue } from '../support/due-chores.ts'
@@ -46,7 +46,7 @@ beforeAll(async () => {
     variables: { METRICS_TOKEN: TOKEN, CRON_SECRET: TOKEN, OPERATOR_PASSWORD: 'the password of the plans' },
   })
   const { token } = service.ledger.network
-  const relayKey = await thumbprintOf(publicHalf(service.key))
+  const relayKey = await keyIdOf(publicHalf(service.key))
   const filledRecords = await fillDatabase(database.url, { payouts: 100_000, token, relayKey })
   const session = await service.wallet(filledRecords.largeEmployer)
   const invited = await service.ask('POST', '/contractors', {
@@ -243,21 +243,21 @@ test.each([
   expect((await readsOf('audit_log', () => listAudit(db, filters, {}))).indexes).toEqual(new Set([index]))
 })
 
-test('the item of a large run that ends, and the proof of one, read none of the others', async () => {
+test('the line of a large run that ends, and the proof of one, read none of the others', async () => {
   const db = await service.running.database()
-  const [item] = await db
+  const [line] = await db
     .select()
-    .from(batchItems)
-    .where(and(eq(batchItems.job, records.run), eq(batchItems.status, 'queued')))
-  if (!item) throw new Error('no item is queued')
-  const store = { database: service.running.database, queue: service.running.batch?.queue, now: () => new Date() }
+    .from(relayLines)
+    .where(and(eq(relayLines.job, records.run), isNull(relayLines.leasedUntil), IS_OPEN_LINE))
+    .orderBy(desc(relayLines.position))
+  if (!line) throw new Error('no line waits')
+  const { relayKey = '' } = service.running.batch ?? {}
+  const store = { database: service.running.database, relayKey, token: records.token, now: () => new Date() }
   const work = async () => {
-    await openProgress()(db, item, async () => undefined)
-    expect(await end(store as RelayStore, item, { status: 'failed', error: 'the recipient is not registered' })).toBe(
-      true,
-    )
+    await openProgress()(db, line, async () => undefined)
+    expect(await endLine(store, line, { outcome: 'failed', error: 'the recipient is not registered' })).toBe(true)
   }
-  expect((await readsOf('batch_items', work)).rows).toBeLessThanOrEqual(20)
+  expect((await readsOf('relay_lines', work)).rows).toBeLessThanOrEqual(20)
 })
 
 test.each(Object.entries(WRITES))('%s reads only what it changes', async (_, prepare) => {
@@ -270,7 +270,8 @@ test('the chores read only what is due, and none fails', async () => {
   await makeChoresDue(database.url)
   const report = await expectIndexed(() => runChores(service.running, 0))
   expect(Object.entries(report).filter(([, count]) => count === null)).toEqual([])
-  const idle = Object.entries(report).filter(([, count]) => count === 0)
+  // A transfer that was settled a moment ago may have begun a round of the archive, which has stored the events.
+  const idle = Object.entries(report).filter(([name, count]) => count === 0 && name !== 'archive')
   // Only PGlite needs its tables analyzed, and no contractor has registered.
   expect(idle.map(([name]) => name)).toEqual(['contractors', 'tables'])
 })

@@ -27,18 +27,6 @@ function startRun() {
   return { mark, run }
 }
 
-test('npm test names a path that is no file and no folder, and starts nothing', async () => {
-  const run = spawn(process.execPath, ['tests/run.ts', 'tests/directory', 'tests/nothing-here'], {
-    stdio: ['ignore', 'pipe', 'pipe'],
-    env: CHILD_VARIABLES as unknown as NodeJS.ProcessEnv,
-  })
-  let printed = ''
-  for (const output of [run.stdout, run.stderr]) output.on('data', (part: Buffer) => (printed += part))
-  const [code] = await once(run, 'close')
-  expect(printed).toMatch(/^tests\/nothing-here is no file and no folder\n\nnpm test /)
-  expect(code).toBe(1)
-})
-
 // Other systems have no /proc.
 test.skipIf(process.platform !== 'linux').each(['SIGINT', 'SIGTERM'] as const)(
   'npm test leaves no process behind after %s',

@@ -1,7 +1,8 @@
-import { randomUUID } from 'node:crypto'
 import { createPool } from '@vercel/postgres'
 import { sql } from 'drizzle-orm'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { relayChannels } from '#drizzle/schema/relay.ts'
+import { insertRows, itemRow, jobRow } from '#lib/cli/seed/rows.ts'
 import {
   type Database,
   isUnreachable,
@@ -13,7 +14,9 @@ import {
 } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
 import { SponsorRefusal } from '#lib/refusal/sponsor-refusal.ts'
-import { openQueue } from '#lib/relay/queue.ts'
+import { leaseLine } from '#lib/relay/lease.ts'
+import { type Channel, RELAY_TIMES, type Relay } from '#lib/relay/relay.ts'
+import { listenForLines, wakeRelays } from '#lib/relay/wake-up.ts'
 import { cloneDatabase } from '../support/database.ts'
 import { startWebSocketProxy, type WebSocketProxy } from '../support/web-socket-proxy.ts'
 import {
@@ -176,22 +179,31 @@ describe('transactions', () => {
   })
 })
 
-test('queues items in a transaction, and none after a rollback', async () => {
-  const queue = openQueue({ database: stores[0].database, relayKey: 'key', intervals: { poll: 0.5, supervise: 1 } })
-  await queue.open()
-  const [lost, delivered] = [randomUUID(), randomUUID()]
-  const undone = transact(db, async (tx) => {
-    await queue.send(tx, [{ job: lost, position: 0 }])
-    throw new Error('no')
-  })
-  await expect(undone).rejects.toThrow('no')
-  await transact(db, (tx) => queue.send(tx, [{ job: delivered, position: 1 }]))
-  const { rows } = (await db.execute(sql`SELECT data->>'job' AS job FROM pgboss.job`)) as unknown as { rows: unknown[] }
-  expect(rows).toEqual([{ job: delivered }])
-  const received = Promise.withResolvers<{ job: string; position: number }>()
-  await queue.work(1, async (message) => received.resolve(message))
-  expect(await received.promise).toMatchObject({ job: delivered, position: 1 })
-  await queue.close()
+test('writes a job’s lines and wakes the relays in one transaction, and does neither after a rollback', async () => {
+  const listener = openStore({ url: clone.url })
+  const woken = vi.fn()
+  // Relays with this driver poll: no session of a pooler lasts.
+  expect(await listenForLines(db, woken)).toBeUndefined()
+  const listening = await listenForLines(await listener.database(), woken)
+  await expect.poll(() => woken.mock.calls.length).toBe(1)
+
+  const [lost, kept] = [jobRow(), jobRow()]
+  const write = (job: typeof lost, fails: boolean) =>
+    transact(db, async (tx) => {
+      await insertRows(tx, { jobs: [job], items: [itemRow({ job: job.id, sealedAmount: 'sealed' })] })
+      await wakeRelays(tx)
+      if (fails) throw new Error('no')
+    })
+  await expect(write(lost, true)).rejects.toThrow('no')
+  await write(kept, false)
+  await expect.poll(() => woken.mock.calls.length).toBe(2)
+  await db.insert(relayChannels).values({ token: 'C', address: 'G', seenAt: new Date() })
+  const relay = { database: stores[0].database, token: 'C', relayKey: kept.relayKey, times: RELAY_TIMES } as Relay
+  const lease = () => leaseLine(relay, { address: 'G' } as Channel, { held: undefined, canRun: false })
+  expect(await lease()).toMatchObject({ job: kept.id, position: 0, channel: 'G' })
+  expect(await lease()).toBeUndefined()
+  await listening?.close()
+  await listener.close()
 })
 
 describe('an outage', () => {

@@ -100,13 +100,19 @@ test('exports transfers, refusals, quota and float from the database', async () 
 
 test('exports the unfinished and failed relay jobs and transfers, by state', async () => {
   const [job, other] = [jobRow({ status: 'completed' }), jobRow({ status: 'failed' })]
-  const statuses = ['paid', 'paid', 'failed'] as const
-  const items = statuses.map((status, position) => itemRow({ job: job.id, position, status }))
-  await insertRows(service.db, { jobs: [job, other], items })
+  const outcomes = ['paid', 'paid', 'failed', 'canceled', null, null, null] as const
+  const items = outcomes.map((outcome, position) => itemRow({ job: job.id, position, outcome }))
+  const leased = { channel: 'GLEASED', leasedUntil: new Date('2100-01-01') }
+  const sent = transferRow({ account: 'GSENT', lineJob: job.id, linePosition: 4, createdAt: new Date() })
+  const lines = items.map((line) => (line.position === 5 ? { ...line, ...leased } : line))
+  await insertRows(service.db, { jobs: [job, other], items: lines, transfers: [sent] })
   const { samples } = await read()
   expect(samples.has('payroll_jobs{state="completed"}')).toBe(false)
   expect(samples.get('payroll_jobs{state="failed"}')).toBe(1)
-  expect(samples.get('payroll_job_items{state="failed"}')).toBe(1)
+  for (const state of ['waiting', 'preparing', 'sent', 'failed']) {
+    expect(samples.get(`payroll_job_items{state="${state}"}`)).toBe(1)
+  }
+  for (const state of ['paid', 'canceled']) expect(samples.has(`payroll_job_items{state="${state}"}`)).toBe(false)
 })
 
 test('exports requests by route and status, and the RPC calls of this process', async () => {

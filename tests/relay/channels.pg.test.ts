@@ -39,8 +39,8 @@ afterEach(() => fixture.ledger.proxy.rule(null))
 const addressOf = (channel: number) => fixture.channels[channel]?.publicKey() ?? ''
 
 async function paidBy(job: string): Promise<(string | null)[]> {
-  const items = await fixture.db.query.batchItems.findMany({ where: (item, { eq }) => eq(item.job, job) })
-  return items.map(({ channel }) => channel)
+  const lines = await fixture.db.query.relayLines.findMany({ where: (line, { eq }) => eq(line.job, job) })
+  return lines.map(({ channel }) => channel)
 }
 
 test.each([-300, 300])('a service whose clock is off by %i s sees the relays that run', async (seconds) => {
@@ -50,7 +50,7 @@ test.each([-300, 300])('a service whose clock is off by %i s sees the relays tha
   await expect.poll(read).toMatchObject({ ok: true, channels: 6 })
 })
 
-test('pays items from the channels that can pay, and names the other channels’ problems in /ready', async () => {
+test('pays lines from the channels that can pay, and names the other channels’ problems in /ready', async () => {
   await using _relay = await fixture.relay()
   const { client, payee } = await fixture.engaged()
   const jobId = await fixture.begin(client, 1, 2, 4, 8, 16, 32)
@@ -72,7 +72,7 @@ test('pays items from the channels that can pay, and names the other channels’
   expect((await readiness({ ...fixture.running })).relay).toMatchObject({ ok: true, channels: 6 })
 })
 
-test('fails only the item that exceeds every channel’s balance, and records no channel problem', async () => {
+test('fails only the line that exceeds every channel’s balance, and records no channel problem', async () => {
   await using _relay = await fixture.relay()
   const { client, payee } = await fixture.engaged()
   const jobId = await fixture.begin(client, 3, 2 ** 53 - 1, 4)
@@ -85,13 +85,13 @@ test('fails only the item that exceeds every channel’s balance, and records no
   const channels = await fixture.db.query.relayChannels.findMany()
   const fit = channels.filter(({ problem }) => problem === null).map(({ address }) => address)
   // The dashboard lists these channels, so that an operator can fund them.
-  const items = await fixture.db.query.batchItems.findMany({ where: (item, { eq }) => eq(item.status, 'failed') })
-  expect(items.map(({ unable }) => new Set(unable))).toEqual([new Set([addressOf(0), addressOf(1)])])
+  const failed = await fixture.db.query.relayLines.findMany({ where: (line, { eq }) => eq(line.outcome, 'failed') })
+  expect(failed.map(({ unable }) => new Set(unable))).toEqual([new Set([addressOf(0), addressOf(1)])])
   expect(fit).toEqual(expect.arrayContaining([addressOf(0), addressOf(1)]))
   expect((await fixture.post(client, { amounts: [1] })).status).toBe(200)
 })
 
-test('fails an item whose recipient is not registered', async () => {
+test('fails a line whose recipient is not registered', async () => {
   await using _relay = await fixture.relay()
   const client = await fixture.client()
   await fixture.hire(client, [addressOf(3)])
@@ -102,7 +102,7 @@ test('fails an item whose recipient is not registered', async () => {
   })
 })
 
-test('pays an item again, once, when another program uses up its sequence number and the channel is released', async () => {
+test('pays a line again, once, when another program uses up its sequence number and the channel is released', async () => {
   const { client, payee } = await fixture.engaged()
   let burnt = 0
   fixture.ledger.proxy.rule(async (call): Promise<Fault> => {
@@ -123,7 +123,7 @@ test('pays an item again, once, when another program uses up its sequence number
   const findMoved = () => fixture.db.query.relayChannels.findFirst({ where: (row, { eq }) => eq(row.problem, 'moved') })
   await expect.poll(findMoved).toBeDefined()
   expect(burnt).toBe(1)
-  // Another program's transaction may have paid any item: the operator has it verified.
+  // Another program's transaction may have paid any line: the operator has it verified.
   const { address = '' } = (await findMoved()) ?? {}
   const relay = await composeRelay(fixture.running)
   const release = () => releaseMoved(relay, { address, isUnverified: false })

@@ -1,14 +1,17 @@
 import { Asset, Keypair, Operation, TransactionBuilder } from '@stellar/stellar-sdk'
-import { sql } from 'drizzle-orm'
+import { eq, sql } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { relayChannels, relayLines } from '#drizzle/schema/relay.ts'
 import { sendAndWait } from '#lib/cli/client/participants.ts'
 import type { LoadedProver } from '#lib/prover/node/loading.ts'
 import { prover } from '#lib/prover/stand-in.ts'
 import { CHANNEL_FUNDS } from '#lib/relay/setup.ts'
 import { formatUnits } from '#lib/text/money.ts'
 import { buildDeposit } from '#lib/wallet/calls.ts'
+import { readLines } from '../support/lines.ts'
 import { expectJobPaidOnce } from '../support/paid-once.ts'
 import { type Client, openRelayService, type RelayService } from './relay-service.ts'
+import { SHORT_TIMES } from './short-times.ts'
 
 let fixture: RelayService
 let client: Client
@@ -28,37 +31,37 @@ async function postAs(by: Client, amount: number): Promise<string> {
   return fixture.begin(by, amount)
 }
 
-/** Leaves an item as a dead worker would: holding the channel, without a transfer. */
+/** Leaves a line as a host does that has died: its lease lasts for two seconds more. */
 async function hold(job: string, channel: string): Promise<void> {
-  await fixture.db.execute(
-    sql`UPDATE batch_items SET status = 'taken', attempt = 1, channel = ${channel} WHERE job = ${job}`,
-  )
-  await fixture.db.execute(
-    sql`UPDATE relay_channels SET item_job = ${job}, item_position = 0 WHERE address = ${channel}`,
-  )
+  await fixture.db
+    .update(relayLines)
+    .set({ channel, leasedUntil: sql`clock_timestamp() + interval '2 s'` })
+    .where(eq(relayLines.job, job))
 }
 
-async function paidBy(job: string): Promise<(string | null)[]> {
-  const items = await fixture.db.query.batchItems.findMany({ where: (item, { eq }) => eq(item.job, job) })
-  return items.map(({ channel }) => channel)
-}
+const linesOf = (job: string) => readLines(fixture.db, eq(relayLines.job, job))
 
-test('pays an item from the channel that it holds, and never from one whose balance was too low for it', async () => {
+const paidBy = async (job: string) =>
+  (await linesOf(job)).map(({ outcome, channel }) => (outcome === 'paid' ? channel : undefined))
+
+test('pays a line that a dead host has leased, and none from a channel whose balance was too low for it', async () => {
   for (const [channel, other] of [
     [0, 1],
     [1, 0],
   ] as const) {
     const [held, short] = [await post(5), await postAs(await fixture.client(), 6)]
     await hold(held, addressOf(channel))
-    await fixture.db.execute(sql`UPDATE batch_items SET unable = ARRAY[${addressOf(other)}] WHERE job = ${short}`)
+    await fixture.db
+      .update(relayLines)
+      .set({ unable: [addressOf(other)] })
+      .where(eq(relayLines.job, short))
     await using _relay = await fixture.relay()
     await expectJobPaidOnce(fixture, client, held)
     await expect.poll(() => paidBy(short)).toEqual([addressOf(channel)])
-    expect(await paidBy(held)).toEqual([addressOf(channel)])
   }
 })
 
-test('releases the channel of an item that it cannot prove, so that another relay pays the item', async () => {
+test('leaves a line that it cannot prove, so that another host with its seeds pays it', async () => {
   const tried: string[] = []
   const helpless = {
     prove: () => {
@@ -73,18 +76,12 @@ test('releases the channel of an item that it cannot prove, so that another rela
       return prover.prove(statement)
     },
   }
-  const first = await fixture.relay({ prover: helpless })
+  await using _first = await fixture.relay({ prover: helpless })
   const job = await post(8)
   await expect.poll(() => tried).toContain('first')
-  const itemAndHolders = async () => {
-    const item = await fixture.db.query.batchItems.findFirst({ where: (row, { eq }) => eq(row.job, job) })
-    const holders = await fixture.db.query.relayChannels.findMany({ where: (row, { eq }) => eq(row.itemJob, job) })
-    return [item?.status, item?.channel, holders.length]
-  }
-  await expect.poll(itemAndHolders).toEqual(['queued', null, 0])
+  await expect.poll(async () => (await linesOf(job)).map(({ state }) => state)).toEqual(['waiting'])
   expect(tried).not.toContain('second')
-  // Both relays would keep taking the item, the first in vain.
-  await first.close()
+  // Both hosts lease the line from now on, the first one in vain.
   await using _second = await fixture.relay({ prover: working })
   await expectJobPaidOnce(fixture, client, job)
   expect(tried.filter((relay) => relay === 'second')).not.toEqual([])
@@ -115,8 +112,16 @@ test('pays from another channel when one has no XLM for its merge', async () => 
   await fixture.adoptSequences()
 
   const job = await post(Number(CHANNEL_FUNDS) + 5)
-  await hold(job, addressOf(0))
-  await using _relay = await fixture.relay()
+  const pause = (channel: number, paused: boolean) =>
+    fixture.db
+      .update(relayChannels)
+      .set({ paused })
+      .where(eq(relayChannels.address, addressOf(channel)))
+  await pause(1, true)
+  await using _relay = await fixture.relay({ times: { ...SHORT_TIMES, longestLease: 4 } })
+  const firstChannel = async () => (await linesOf(job)).map(({ channel }) => channel)
+  await expect.poll(firstChannel).toEqual([addressOf(0)])
+  await pause(1, false)
   await expectJobPaidOnce(fixture, client, job)
   expect(await paidBy(job)).toEqual([addressOf(1)])
 })

@@ -14,7 +14,7 @@ test.each([
   ['slow', -300, 'behind'],
   ['fast', 300, 'ahead of'],
 ] as const)(
-  'a relay whose clock is 300 s %s pays each item with its first transfer, and reports the difference',
+  'a relay whose clock is 300 s %s pays each line with its first transfer, and reports the difference',
   async (_, shift, direction) => {
     const port = await freePort()
     const variables = { ...fixture.variables, RELAY_PORT: `${port}`, CLOCK_SHIFT_MS: `${shift * 1000}` }

@@ -2,7 +2,7 @@ import { Address, Networks, type rpc, xdr } from '@stellar/stellar-sdk'
 import { watchLedger } from '#lib/relay/ledger.ts'
 import type { Relay } from '#lib/relay/relay.ts'
 import type { Network } from '#lib/stellar/network.ts'
-import type { ItemFixture } from './item-fixture.ts'
+import type { LineFixture } from './line-fixture.ts'
 
 /** A network that closes a ledger per call, from ledger 101 on. */
 export interface CountingLedger {
@@ -22,7 +22,7 @@ const symbol = (name: string) => xdr.ScVal.scvSymbol(name)
 
 /** A relay with the seeds of `channels` on such a network; `starts` collects the first ledgers of its calls of getEvents. */
 export function relayOn(
-  fixture: ItemFixture,
+  fixture: LineFixture,
   address: string,
   { closedAt = Date.now(), readAccount, transfers = [], eventsBehind = 0, oldestLedger = 1 }: CountingLedger,
   channels: readonly string[] = [address],

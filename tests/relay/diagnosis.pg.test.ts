@@ -7,15 +7,15 @@ import { openAccounts } from '#lib/stellar/account.ts'
 import { openNetwork } from '#lib/stellar/network.ts'
 import type { Sponsor } from '#lib/transfers/sponsor.ts'
 import { accountEntry, type FakeRpc, startFakeRpc, TOKEN } from '../support/fake-rpc.ts'
-import { type ItemFixture, NOW, openItemFixture } from './item-fixture.ts'
+import { type LineFixture, NOW, openLineFixture } from './line-fixture.ts'
 
 const VIEWING_KEY = 'ab'.repeat(64)
 
 let rpc: FakeRpc
-let fixture: ItemFixture
+let fixture: LineFixture
 beforeAll(async () => {
   rpc = await startFakeRpc()
-  fixture = await openItemFixture()
+  fixture = await openLineFixture()
 })
 afterAll(async () => {
   await fixture?.close()

@@ -30,7 +30,7 @@ async function start(own: Record<string, string> = {}): Promise<{ service: Runni
   return { service: await startService(readEnvironment(variables)), relayUrl: `http://localhost:${relay}` }
 }
 
-/** Two channels, so that one of three items is proved ahead: without contractors a job pays the other channel. */
+/** Two channels, so that one of three lines is proved ahead: without contractors a job pays the other channel. */
 test('registers channels and pays a job with real proofs, and logs the progress of each proof', async () => {
   const lines = captureLog()
   onTestFinished(() => void vi.restoreAllMocks())

@@ -1,19 +1,23 @@
 import { Keypair, Networks, TransactionBuilder } from '@stellar/stellar-sdk'
-import { sql } from 'drizzle-orm'
+import { eq, sql } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
+import { relayLines } from '#drizzle/schema/relay.ts'
+import { transfers } from '#drizzle/schema/transfers.ts'
 import { sendAndWait } from '#lib/cli/client/participants.ts'
 import { generateRelayKey, publicHalf } from '#lib/config/relay-key.ts'
 import { prover } from '#lib/prover/stand-in.ts'
 import { startJob } from '#lib/relay/job.ts'
-import { openQueue, thumbprintOf } from '#lib/relay/queue.ts'
 import { CHANNEL_FUNDS } from '#lib/relay/setup.ts'
+import { runChore } from '#lib/server/maintenance.ts'
 import { startRelay } from '#lib/server/relay.ts'
 import { provideService } from '#lib/server/services.ts'
 import { accountKey } from '#lib/stellar/confidential-token.ts'
 import { buildDeposit, buildRegister } from '#lib/wallet/calls.ts'
 import { openHolder } from '#lib/wallet/keys.ts'
+import { keyIdOf } from '#lib/wallet/seal.ts'
 import { captureLog } from '../support/console.ts'
 import type { Call, Fault } from '../support/fault-proxy.ts'
+import { readLines } from '../support/lines.ts'
 import { expectJobPaidOnce } from '../support/paid-once.ts'
 import { freePort } from '../support/port.ts'
 import { openRelayService, type RelayService } from './relay-service.ts'
@@ -37,35 +41,28 @@ async function signUp() {
   return { client, post, expectPaid }
 }
 
-const itemsOf = (job: string) => fixture.db.query.batchItems.findMany({ where: (item, { eq }) => eq(item.job, job) })
+const linesOf = (job: string) => readLines(fixture.db, eq(relayLines.job, job))
 
-test('does not touch an item that is sealed to another key, and fails it after a day', async () => {
+test('does not touch a line that is sealed to another key, and fails it after a day', async () => {
   const key = publicHalf(generateRelayKey())
-  const queue = openQueue({ database: fixture.running.database, relayKey: await thumbprintOf(key) })
+  const batch = { key, relayKey: await keyIdOf(key) }
   const { post, expectPaid } = await signUp()
   const identity = { kind: 'ledger', sub: Keypair.random().publicKey() } as const
   const stranger = { identity, organisation: undefined }
-  const sealed = await startJob(
-    { db: fixture.db, batch: { key, queue }, user: stranger, now: new Date() },
-    { amounts: [5] },
+  const sealed = await startJob({ db: fixture.db, batch, user: stranger, now: new Date() }, { amounts: [5] })
+  await using _relay = await fixture.relay()
+  // The relay pays a line that was queued later.
+  await expectPaid(await post(1), 1n)
+  expect(await linesOf(sealed.jobId)).toMatchObject([{ state: 'waiting', channel: null, error: null }])
+  await fixture.db.execute(
+    sql`UPDATE relay_lines SET queued_at = queued_at - interval '25 hours' WHERE job = ${sealed.jobId}`,
   )
-  const relay = await fixture.relay()
-  try {
-    // The relay skips the sealed item and pays one that was queued later.
-    await expectPaid(await post(1), 1n)
-    expect(await itemsOf(sealed.jobId)).toMatchObject([{ status: 'queued', attempt: 0, error: null }])
-    await fixture.db.execute(
-      sql`UPDATE batch_items SET queued_at = queued_at - interval '25 hours' WHERE job = ${sealed.jobId}`,
-    )
-    const status = async () => (await itemsOf(sealed.jobId)).map((item) => [item.status, item.error])
-    await expect.poll(status).toEqual([['failed', 'no relay could pay it within a day']])
-  } finally {
-    await relay.close()
-    await queue.close()
-  }
+  await runChore(fixture.running, 'lines')
+  const error = 'no relay could pay it within a day'
+  expect(await linesOf(sealed.jobId)).toMatchObject([{ state: 'failed', error }])
 })
 
-/** A node's lag is measured in ledgers, not seconds, so the item can be retried often. */
+/** A node's lag is measured in ledgers, not seconds, so the line can be retried often. */
 const OFTEN = { ...SHORT_TIMES, lag: 0.2 }
 
 /** Whether the wallet or the sponsor simulates a transfer with this call. */
@@ -75,7 +72,7 @@ function simulatesTransfer({ method, params }: Call): boolean {
   return built.toXdr().length > 10_000
 }
 
-test('never fails an item because of responses from a lagging node', async () => {
+test('never fails a line because of responses from a lagging node', async () => {
   await using _relay = await fixture.relay()
   const { post, expectPaid } = await signUp()
   let stale = 0
@@ -103,7 +100,7 @@ test('keeps a channel’s stored balance after a failed simulation when the RPC 
   expect(stale).toBe(1)
 })
 
-test('fails an item above the channel’s last known balance when the RPC has lost its events', async () => {
+test('fails a line above the channel’s last known balance when the RPC has lost its events', async () => {
   const { client, post, expectPaid } = await signUp()
   await using _relay = await fixture.relay({ times: OFTEN })
   await expectPaid(await post(2), 2n)
@@ -112,14 +109,14 @@ test('fails an item above the channel’s last known balance when the RPC has lo
   )
   const job = await post(Number(CHANNEL_FUNDS))
   expect(await fixture.ended(client, job)).toMatchObject({ status: 'failed' })
-  expect(await itemsOf(job)).toMatchObject([{ status: 'failed', error: 'no channel has enough to pay it' }])
+  expect(await linesOf(job)).toMatchObject([{ state: 'failed', error: 'no channel has enough to pay it' }])
 })
 
 /** The maximum number of ledgers that a node lags. */
 const MAX_BEHIND = 10
 
 /**
- * Makes the RPC show this account’s entry as of now until the item of `job` has been doubted for as many ledgers as a node
+ * Makes the RPC show this account’s entry as of now until the line of `job` has been doubted for as many ledgers as a node
  * can lag.
  */
 async function lagBehind(address: string, job: string): Promise<void> {
@@ -157,11 +154,11 @@ async function lagBehind(address: string, job: string): Promise<void> {
 }
 
 async function isDoubted(job: string): Promise<boolean> {
-  const [item] = await itemsOf(job)
-  return item === undefined || item.doubtedUntil !== null
+  const [line] = await linesOf(job)
+  return line === undefined || line.doubtedLedger !== null
 }
 
-test('does not fail an item because a lagging node shows too low a balance', async () => {
+test('does not fail a line because a lagging node shows too low a balance', async () => {
   const { post, expectPaid } = await signUp()
   const [channel] = fixture.channels
   if (!channel) throw new Error('no channel')
@@ -181,13 +178,13 @@ test('does not fail an item because a lagging node shows too low a balance', asy
   await sendAndWait(fixture.ledger.network, (await buildDeposit(fixture.ledger.network, issuer, again)).signedXdr)
 })
 
-test('does not fail an old item because a lagging node shows its recipient as unregistered', async () => {
+test('does not fail an old line because a lagging node shows its recipient as unregistered', async () => {
   const client = await fixture.client()
   const payee = Keypair.random()
   await fetch(`${fixture.ledger.network.friendbotUrl}?addr=${payee.publicKey()}`)
   await fixture.hire(client, [payee.publicKey()])
   const job = await fixture.begin(client, 6)
-  await fixture.db.execute(sql`UPDATE batch_items SET queued_at = queued_at - interval '1 minute' WHERE job = ${job}`)
+  await fixture.db.execute(sql`UPDATE relay_lines SET queued_at = queued_at - interval '1 minute' WHERE job = ${job}`)
   await lagBehind(payee.publicKey(), job)
   const holder = openHolder(payee, fixture.ledger.network.token)
   const register = await buildRegister(fixture.ledger.network, holder, { auditorId: fixture.ledger.network.auditorId })
@@ -227,7 +224,7 @@ test('stops while it waits for a merge and the RPC shows no new ledger', async (
   await expectPaid(job, CHANNEL_FUNDS)
 })
 
-test('stops while its prover hangs, and another relay pays the item', async () => {
+test('stops while its prover hangs, and another relay pays the line', async () => {
   const asked = Promise.withResolvers<void>()
   const hanging = {
     prove: () => {
@@ -266,20 +263,19 @@ test('retries the preparation of a channel until it succeeds', async () => {
   }
 })
 
-test('proves the next item once, while the current one waits for its ledger', async () => {
+test('proves the next line once, while the current one waits for its ledger', async () => {
   const lines = captureLog()
   const proofs: number[] = []
   const watching = {
     prove: async (statement: Parameters<typeof prover.prove>[0]) => {
-      const open = await fixture.db.query.batchItems.findMany({ where: (item, { eq }) => eq(item.status, 'signed') })
-      proofs.push(open.length)
+      proofs.push(await fixture.db.$count(transfers, eq(transfers.status, 'open')))
       return await prover.prove(statement)
     },
   }
   await using _relay = await fixture.relay({ prover: watching })
   const { post, expectPaid } = await signUp()
   await expectPaid(await post(1, 2, 4, 8), 15n)
-  // One proof per item; all but the first were made while the previous item was pending.
+  // One proof per line; all but the first were made while the previous transfer was open.
   expect(proofs).toEqual([0, 1, 1, 1])
   expect(lines.filter((line) => line.includes('"proving"')).length).toBe(4)
   expect(lines.some((line) => line.includes('proving 2 of 4'))).toBe(true)

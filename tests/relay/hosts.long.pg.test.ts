@@ -1,6 +1,7 @@
-import { eq } from 'drizzle-orm'
+import { eq, isNotNull } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
-import { batchItems, relayChannels } from '#drizzle/schema/relay.ts'
+import { relayLines } from '#drizzle/schema/relay.ts'
+import { transfers } from '#drizzle/schema/transfers.ts'
 import { ProverError } from '#lib/prover/prover-error.ts'
 import { prover } from '#lib/prover/stand-in.ts'
 import { captureLog } from '../support/console.ts'
@@ -15,7 +16,7 @@ beforeAll(async () => {
 afterAll(() => fixture?.close())
 afterEach(() => vi.restoreAllMocks())
 
-test('two relays on one database share the jobs of many users, and pay every item once', async () => {
+test('two relays on one database share the jobs of many users, and pay every line once', async () => {
   const relays = await Promise.all([startChild(fixture.variables), startChild(fixture.variables)])
   try {
     const people = await Promise.all(Array.from({ length: 10 }, () => fixture.engaged()))
@@ -26,10 +27,10 @@ test('two relays on one database share the jobs of many users, and pay every ite
       expect(job.results).toHaveLength(5)
       for (const { hash } of job.results) hashes.add(hash)
     }
-    // One transaction per item. The log cannot count them, because a chore may end an item.
+    // One transaction per line.
     expect(hashes.size).toBe(50)
-    const paid = relays.map(({ log }) => log.filter(({ event }) => event === 'item paid').length)
-    expect(Math.min(...paid)).toBeGreaterThanOrEqual(1)
+    const recorded = relays.map(({ log }) => log.filter(({ event }) => event === 'payment recorded').length)
+    expect(Math.min(...recorded)).toBeGreaterThanOrEqual(1)
   } finally {
     await Promise.all(relays.map((relay) => relay.kill()))
   }
@@ -41,8 +42,8 @@ test('takes over the channels of a killed relay', async () => {
     const { client, payee } = await fixture.engaged()
     const amounts = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
     const jobId = await fixture.begin(client, ...amounts)
-    // Either may pay the first item: one of them can hold every channel while the other finds nothing to do.
-    const findFirst = () => relays.find(({ log }) => log.some(({ event }) => event === 'item paid'))
+    // Either may record the first payment: one of them can lease a line for every channel.
+    const findFirst = () => relays.find(({ log }) => log.some(({ event }) => event === 'payment recorded'))
     await expect.poll(findFirst, { timeout: 120_000, interval: 10 }).toBeDefined()
     await findFirst()?.kill()
     await expectJobPaidOnce(fixture, client, jobId, [payee, 1023n])
@@ -109,12 +110,10 @@ test('inside a service, logs that the verifier has another key, and pays nothing
   await expect.poll(() => lines.some((line) => line.includes(reason))).toBe(true)
   const { client, payee } = await fixture.engaged()
   const jobId = await fixture.begin(client, 5)
-  const tells = (line: string) => line.includes('item waits') && line.includes(jobId) && line.includes(reason)
+  const tells = (line: string) => line.includes('line waits') && line.includes(jobId) && line.includes(reason)
   await expect.poll(() => lines.some(tells)).toBe(true)
-  const readItems = () => fixture.db.select().from(batchItems).where(eq(batchItems.job, jobId))
-  expect((await readItems()).map(({ signedXdr, innerHash }) => [signedXdr, innerHash])).toEqual([[null, null]])
   await host.close()
-  expect((await readItems()).map(({ signedXdr }) => signedXdr)).toEqual([null])
+  expect(await fixture.db.$count(transfers, eq(transfers.lineJob, jobId))).toBe(0)
   expect(await fixture.received(payee)).toBe(0n)
   await using _fit = await startWith(prover)
   await expectJobPaidOnce(fixture, client, jobId, [payee, 5n])
@@ -134,6 +133,5 @@ test('pays a job once even though its prover hangs, dies and runs out of memory,
   const jobId = await fixture.begin(client, 77)
   await expectJobPaidOnce(fixture, client, jobId, [payee, 77n])
   for (const fault of faults) expect(lines.some((line) => line.includes(fault))).toBe(true)
-  const channels = await fixture.db.select().from(relayChannels)
-  expect(channels.filter(({ itemJob, nextJob }) => itemJob !== null || nextJob !== null)).toEqual([])
+  expect(await fixture.db.$count(relayLines, isNotNull(relayLines.leasedUntil))).toBe(0)
 })

@@ -11,7 +11,7 @@ import { openRelayService, type RelayService } from './relay-service.ts'
 const CHANNELS = 12
 
 /**
- * The maximum number of RPC calls and SQL statements for one item: in total, and per ledger until it ends. One request
+ * The maximum number of RPC calls and SQL statements for one line: in total, and per ledger until it ends. One request
  * per idle channel and ledger would add eleven.
  */
 const MAX_CALLS = { once: 20, perLedger: 3 }
@@ -42,7 +42,7 @@ function named({ method, params }: Call, addresses: readonly string[]): string[]
 }
 
 // The gate counts statements on their way to PostgreSQL.
-test.runIf(inject('postgres'))('sends RPC requests only about the channel that pays the item', async () => {
+test.runIf(inject('postgres'))('sends RPC requests only about the channel that pays the line', async () => {
   const variables = { ...fixture.variables, DATABASE_URL: gate.url, STELLAR_RPC_URL: proxy.url }
   await using service = disposable(await startService(readEnvironment(variables), undefined, 0))
   await using _relay = disposable(await startRelay(service))
@@ -50,8 +50,8 @@ test.runIf(inject('postgres'))('sends RPC requests only about the channel that p
   const pay = async (amount: number) => {
     const jobId = await fixture.begin(client, amount)
     expect(await fixture.ended(client, jobId)).toMatchObject({ status: 'completed' })
-    const items = await fixture.db.query.batchItems.findMany({ where: (item, { eq }) => eq(item.job, jobId) })
-    return items[0]?.channel
+    const lines = await fixture.db.query.relayLines.findMany({ where: (line, { eq }) => eq(line.job, jobId) })
+    return lines[0]?.channel
   }
   // Each channel's balance is read from the ledger's events once, when the relay starts.
   const isChecked = ({ problem, readAt }: { problem: string | null; readAt: Date | null }) =>
@@ -76,7 +76,7 @@ test.runIf(inject('postgres'))('sends RPC requests only about the channel that p
   const first = await readLedger()
   gate.reset()
   const paying = await pay(1)
-  // Includes ledgers in which no item is pending.
+  // Includes ledgers in which no transfer is open.
   const last = await readLedger()
   await expect.poll(readLedger).toBeGreaterThan(last + 20)
   const statements = gate.count()

@@ -10,7 +10,7 @@ beforeAll(async () => {
 })
 afterAll(() => fixture?.close())
 
-test('prepares its channels and pays each item once while one node of two lags', async () => {
+test('prepares its channels and pays each line once while one node of two lags', async () => {
   const { network } = fixture.ledger
   await using _relay = await fixture.relay({ prover, prepares: true })
   for (let round = 0; round < 2; round += 1) {

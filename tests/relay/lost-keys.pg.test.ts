@@ -1,98 +1,86 @@
-import { sql } from 'drizzle-orm'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { TransferStatus } from '#drizzle/schema/transfers.ts'
-import { resumeItems } from '#lib/relay/chores.ts'
-import { findItem, type Item } from '#lib/relay/item-row.ts'
-import { type ItemFixture, NOW, openItemFixture } from './item-fixture.ts'
+import type { Transfer, TransferStatus } from '#drizzle/schema/transfers.ts'
+import { endOverdueLines } from '#lib/relay/chores.ts'
+import type { LeasedLine } from '#lib/relay/lease.ts'
+import type { LineId } from '#lib/transfers/line.ts'
+import { type LineFixture, NOW, openLineFixture } from './line-fixture.ts'
 
 const DAY = 86_400_000
+const LOST = 'a key that is lost'
 
-let fixture: ItemFixture
+let fixture: LineFixture
 beforeAll(async () => {
-  fixture = await openItemFixture()
+  fixture = await openLineFixture()
 })
 afterAll(() => fixture?.close())
 
-/** A signed item of a key that no relay has, on a channel that other relays have. */
-async function signLost(name: string): Promise<Item> {
-  const { makeChannels, makeItem, take, sign } = fixture
-  await makeChannels('A')
-  return await sign(await take(await makeItem('a key that is lost'), 'A'), name)
+/** A line of a key that no relay has any more, as a host with that key has leased it on a channel that other hosts have. */
+async function leaseLost(): Promise<LeasedLine> {
+  await fixture.makeChannels('A', 'B')
+  const line = await fixture.makeLine(LOST)
+  return { ...(await fixture.lineOf(line)), channel: 'A' }
 }
 
-/** Runs the chores with another key, this many milliseconds after the item was queued. */
+async function recordLost(): Promise<{ line: LeasedLine; transfer: Transfer }> {
+  const line = await leaseLost()
+  return { line, transfer: await fixture.record(line, `transfer of ${line.job}`) }
+}
+
+/** Runs the chore of a service with another key, this many milliseconds after the line was queued. */
 const doChores = (after: number) =>
-  resumeItems({ ...fixture.relayWith('A'), now: () => new Date(NOW.getTime() + after) })
+  endOverdueLines({ ...fixture.relayWith('A'), now: () => new Date(NOW.getTime() + after) })
 
-const stateOf = async (item: Item) => {
-  const { status, hash, error } = (await findItem(fixture.db, item)) ?? {}
-  const { itemJob } = (await fixture.channelOf('A')) ?? {}
-  return { status, hash, error, free: itemJob === null, job: (await fixture.jobOf(item.job))?.status }
+const stateOf = async (line: LineId) => {
+  const { outcome, hash, error } = await fixture.lineOf(line)
+  return { outcome, hash, error, job: (await fixture.jobOf(line.job))?.status }
 }
 
-describe('a signed item whose relay key is lost', () => {
+describe('a line whose relay key is lost after its transfer was recorded', () => {
   test('is paid when its transfer has succeeded', async () => {
-    const item = await signLost('succeeded')
-    await fixture.bind(item)
+    const { line, transfer } = await recordLost()
     await doChores(0)
-    expect(await stateOf(item)).toMatchObject({ status: 'signed', free: false })
-    await fixture.settle(item, 'succeeded')
-    await doChores(0)
-    expect(await stateOf(item)).toEqual({
-      status: 'paid',
-      hash: 'succeeded',
-      error: null,
-      free: true,
-      job: 'completed',
-    })
+    expect(await stateOf(line)).toMatchObject({ outcome: null, job: 'running' })
+    await fixture.settle(transfer, 'succeeded')
+    const hash = `transfer of ${line.job}`
+    expect(await stateOf(line)).toEqual({ outcome: 'paid', hash, error: null, job: 'completed' })
   })
 
   test('ends as unknown when its transfer is unknown', async () => {
-    const item = await signLost('unknown')
-    await fixture.bind(item)
-    await fixture.settle(item, 'unknown')
-    await doChores(0)
-    expect(await stateOf(item)).toMatchObject({ status: 'unknown', free: true, job: 'failed' })
+    const { line, transfer } = await recordLost()
+    await fixture.settle(transfer, 'unknown')
+    expect(await stateOf(line)).toMatchObject({ outcome: 'unknown', job: 'failed' })
   })
 
-  const end = (status: TransferStatus, applied?: string) => async (item: Item) => {
-    await fixture.bind(item)
-    await fixture.settle(item, status, applied)
-  }
+  const end = (status: Exclude<TransferStatus, 'open'>) => async (line: LeasedLine) =>
+    await fixture.settle(await fixture.record(line), status)
   test.each([
     ['has failed', end('failed')],
     ['has expired', end('expired')],
-    ['was replaced by a rival', end('succeeded', 'a rival')],
     ['was never recorded', async () => undefined],
-  ])('fails a day after it was queued when its transfer %s', async (name, prepare) => {
-    const item = await signLost(name)
-    await prepare(item)
+  ])('fails a day after it was queued when its transfer %s', async (_, prepare) => {
+    const line = await leaseLost()
+    await prepare(line)
     await doChores(DAY - 1)
-    expect(await stateOf(item)).toMatchObject({ status: 'signed', free: false, job: 'running' })
+    expect(await stateOf(line)).toMatchObject({ outcome: null, job: 'running' })
     await doChores(DAY + 1)
-    expect(await stateOf(item)).toMatchObject({
-      status: 'failed',
-      error: 'no relay could pay it within a day',
-      free: true,
-      job: 'failed',
-    })
+    const error = 'no relay could pay it within a day'
+    expect(await stateOf(line)).toMatchObject({ outcome: 'failed', error, job: 'failed' })
   })
 
-  test('stays signed while its transfer is open, even after a day', async () => {
-    const item = await signLost('open')
-    await fixture.bind(item)
+  test('does not end while its transfer is open, even after a day', async () => {
+    const { line, transfer } = await recordLost()
     await doChores(2 * DAY)
-    expect(await stateOf(item)).toMatchObject({ status: 'signed', free: false, job: 'running' })
+    expect(await stateOf(line)).toMatchObject({ outcome: null, job: 'running' })
+    await fixture.settle(transfer, 'succeeded')
+    expect(await stateOf(line)).toMatchObject({ outcome: 'paid' })
   })
 
-  test('frees its channel for an item that waits for it', async () => {
-    const item = await signLost('in the way')
-    await fixture.bind(item)
-    await fixture.settle(item, 'succeeded')
-    const waiting = await fixture.makeItem()
-    await doChores(0)
-    expect((await fixture.take(waiting, 'A')).channel).toBe('A')
-    const messages = await fixture.db.execute(sql`SELECT 1 FROM pgboss.job WHERE data->>'job' = ${item.job}`)
-    expect((messages as unknown as { rows: unknown[] }).rows).toEqual([])
+  test('keeps no channel from the lines of other keys once its transfer has ended', async () => {
+    const { line, transfer } = await recordLost()
+    const waiting = await fixture.makeLine()
+    expect(await fixture.lease('A')).toBeUndefined()
+    await fixture.settle(transfer, 'expired')
+    expect(await fixture.lease('A')).toMatchObject(waiting)
+    expect(await stateOf(line)).toMatchObject({ outcome: null })
   })
 })

@@ -1,4 +1,5 @@
-import { sql } from 'drizzle-orm'
+import { isNotNull, sql } from 'drizzle-orm'
+import { relayLines } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { startRelay } from '#lib/server/relay.ts'
 import { type MortalService, startMortal } from '../support/mortal.ts'
@@ -16,7 +17,7 @@ export async function startMortalRelay(variables: Record<string, string>): Promi
   }
 }
 
-/** Frees the messages of killed relays, as if the ten seconds without a heartbeat had passed already. */
-export async function expireHeartbeats(db: Database): Promise<void> {
-  await db.execute(sql`UPDATE pgboss.job SET heartbeat_on = heartbeat_on - interval '10 s' WHERE state = 'active'`)
+/** Ends every lease, as if its host had died long enough ago. */
+export async function expireLeases(db: Database): Promise<void> {
+  await db.update(relayLines).set({ leasedUntil: sql`clock_timestamp()` }).where(isNotNull(relayLines.leasedUntil))
 }

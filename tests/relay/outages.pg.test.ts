@@ -16,7 +16,7 @@ const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 test.each([
   ['is down', { status: 503 }],
   ['takes what is sent and says nothing', { drop: true, delivered: true }],
-] as const)('the RPC %s for 30 seconds: jobs wait, then finish with each item paid once', async (_, fault) => {
+] as const)('the RPC %s for 30 seconds: jobs wait, then finish with each line paid once', async (_, fault) => {
   await using _relay = await fixture.relay()
   const { client, payee } = await fixture.engaged()
   // In the middle of the job: from the third transfer on.
@@ -45,7 +45,7 @@ async function takeDatabaseAway(): Promise<() => Promise<void>> {
   await server.query(`ALTER DATABASE ${name} ALLOW_CONNECTIONS false`)
   const cut = () => server.query('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1', [name])
   await cut()
-  // A worker may have been connecting just then.
+  // A host may have been connecting just then.
   await cut()
   return async () => {
     await server.query(`ALTER DATABASE ${name} ALLOW_CONNECTIONS true`)
@@ -53,7 +53,7 @@ async function takeDatabaseAway(): Promise<() => Promise<void>> {
   }
 }
 
-test('pays each item once when the database goes away under load and comes back', async () => {
+test('pays each line once when the database goes away under load and comes back', async () => {
   await using _relay = await fixture.relay()
   const people = await Promise.all(Array.from({ length: 4 }, () => fixture.engaged()))
   const jobs = await Promise.all(people.map(({ client }) => fixture.begin(client, 1, 2, 4, 8)))

@@ -29,9 +29,7 @@ const refusal = (result: xdr.TransactionResultResult) =>
 async function signMerge({ seconds = 60 } = {}) {
   const { network } = service.ledger
   const payer = await service.ledger.endowPayer(0n)
-  await service.db
-    .insert(relayChannels)
-    .values({ token: network.token, address: payer.address, seenAt: new Date(), sequenceNumber: null })
+  await service.db.insert(relayChannels).values({ token: network.token, address: payer.address, seenAt: new Date() })
   const { sequence: ledger } = await network.rpc.getLatestLedger()
   const signed = await buildMerge(network, payer.signer, undefined, { seconds })
   return { payer, call: { kind: 'merge' as const, signed, ledger } }

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { Keypair } from '@stellar/stellar-sdk'
 import { expect, test } from 'vitest'
-import type { Item } from '#lib/relay/item-row.ts'
 import { isMarked, markSalts } from '#lib/relay/payment-mark.ts'
+import type { Line } from '#lib/transfers/line.ts'
 import type { Deployment } from '#lib/wallet/deployment.ts'
 import { encodeField, FIELD } from '#lib/wallet/grumpkin.ts'
 import { drawSalt, openHolder } from '#lib/wallet/keys.ts'
@@ -13,10 +13,10 @@ const TOKEN = 'CAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAD2KM'
 const channel = openHolder(Keypair.random(), TOKEN)
 const other = openHolder(Keypair.random(), TOKEN)
 
-const itemOf = (given: Partial<Item>) => ({ job: randomUUID(), position: 0, payout: null, ...given }) as Item
+const lineOf = (given: Partial<Line>) => ({ job: randomUUID(), position: 0, payout: null, ...given }) as Line
 const delegation = { delegationKey: 4_711n } as Allowance
-const draw = (item: Item, by = channel, allowance?: Allowance) => {
-  const { random } = markSalts({} as Deployment, by, item, allowance)
+const draw = (line: Line, by = channel, allowance?: Allowance) => {
+  const { random } = markSalts({} as Deployment, by, line, allowance)
   if (!random) throw new Error('no random source')
   return drawSalt(random)
 }
@@ -29,7 +29,7 @@ const eventOf = (salt: bigint, from = channel.address) => {
 test('marks a payment from an escrow with its payout, which the channel and the owner can read', () => {
   const [payout, another] = [randomUUID(), randomUUID()]
   for (let round = 0; round < 50; round += 1) {
-    const salt = draw(itemOf({ payout, position: round }), channel, delegation)
+    const salt = draw(lineOf({ payout, position: round }), channel, delegation)
     const event = eventOf(salt, other.address)
     expect(isMarked(channel, event, payout)).toBe(true)
     expect(isMarked(channel, event, another)).toBe(false)
@@ -41,21 +41,21 @@ test('marks a payment from an escrow with its payout, which the channel and the 
 
 test('reads the marks from before the owner had a half of them', () => {
   const payout = randomUUID()
-  expect(isMarked(channel, eventOf(draw(itemOf({ payout })), other.address), payout)).toBe(true)
+  expect(isMarked(channel, eventOf(draw(lineOf({ payout })), other.address), payout)).toBe(true)
 })
 
 test('marks a payment of a job with its position, by the whole code', () => {
-  const item = itemOf({ position: 1 })
-  const salt = draw(item)
-  expect([1, 11].map((position) => isMarked(channel, eventOf(salt), `${item.job}/${position}`))).toEqual([true, false])
+  const line = lineOf({ position: 1 })
+  const salt = draw(line)
+  expect([1, 11].map((position) => isMarked(channel, eventOf(salt), `${line.job}/${position}`))).toEqual([true, false])
   const changed = encodeField(salt).with(31, (encodeField(salt)[31] ?? 0) ^ 1)
   const event = { ...eventOf(salt), fields: { sigma: changed } }
-  expect(isMarked(channel, event, `${item.job}/1`)).toBe(false)
+  expect(isMarked(channel, event, `${line.job}/1`)).toBe(false)
 })
 
 test('draws a new salt for each proof of the same payment, anywhere in the field', () => {
-  const item = itemOf({ payout: randomUUID() })
-  const salts = Array.from({ length: 2_000 }, () => draw(item, channel, delegation))
+  const line = lineOf({ payout: randomUUID() })
+  const salts = Array.from({ length: 2_000 }, () => draw(line, channel, delegation))
   expect(new Set(salts).size).toBe(salts.length)
   for (const salt of salts) expect(salt > 0n && salt < FIELD).toBe(true)
   // Each bit but the highest is 1 in about half of them; the standard deviation is 22.

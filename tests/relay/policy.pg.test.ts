@@ -1,22 +1,31 @@
 import { Keypair } from '@stellar/stellar-sdk'
-import { sql } from 'drizzle-orm'
+import { eq, sql } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { ItemError } from '#lib/relay/item-error.ts'
+import { relayLines } from '#drizzle/schema/relay.ts'
+import { insertRows, itemRow, jobRow } from '#lib/cli/seed/rows.ts'
+import { LineError } from '#lib/relay/line-error.ts'
 import { readiness } from '#lib/server/readiness.ts'
 import { type ChannelTransfer, sponsorChannel } from '#lib/transfers/channel.ts'
 import { decodeInner } from '#lib/transfers/policy.ts'
+import type { LinePayment } from '#lib/transfers/record.ts'
 import { findTransferOfHash } from '#lib/transfers/rows.ts'
 import { sponsorTransfer, type TransferContext } from '#lib/transfers/submit.ts'
 import { syncBalance } from '#lib/wallet/balance.ts'
 import { buildTransfer } from '#lib/wallet/calls.ts'
 import { openHolder } from '#lib/wallet/keys.ts'
+import { readLines } from '../support/lines.ts'
 import { expectJobPaidOnce, quotaOf } from '../support/paid-once.ts'
 import { openRelayService, type RelayService } from './relay-service.ts'
 
 let fixture: RelayService
 let context: TransferContext
+let line: LinePayment
 beforeAll(async () => {
   fixture = await openRelayService({ channels: 2 })
+  // No relay has the key of this job.
+  const job = jobRow()
+  await insertRows(fixture.db, { jobs: [job], items: [itemRow({ job: job.id, quotaAccount })] })
+  line = { job: job.id, position: 0, sealedOpening: null, claim: async () => undefined }
   const { sponsor, tracker } = fixture.running
   context = { sponsor, tracker, waitMs: 20_000 }
 })
@@ -24,7 +33,7 @@ afterAll(() => fixture?.close())
 
 const addressOf = (channel: number) => fixture.channels[channel]?.publicKey() ?? ''
 const quotaAccount = Keypair.random().publicKey()
-const confirm = async () => undefined
+const readLine = async () => (await readLines(fixture.db, eq(relayLines.job, line.job)))[0]
 
 /** A transfer that a channel has signed. */
 async function transferOf(channel: number) {
@@ -42,7 +51,7 @@ async function transferOf(channel: number) {
 const rowOf = async (hash: string) => (await findTransferOfHash(fixture.db, hash))?.transfer
 
 const ask = (channel: number, signedXDR: string, more: Partial<ChannelTransfer> = {}) =>
-  sponsorChannel(context, { channel: addressOf(channel), quotaAccount, confirm, signedXDR, ...more })
+  sponsorChannel(context, { channel: addressOf(channel), quotaAccount, line, signedXDR, ...more })
 
 test('refuses a channel’s transfer on POST /transfer', async () => {
   const { signedXdr, hash } = await transferOf(0)
@@ -54,29 +63,29 @@ test('refuses a channel’s transfer on POST /transfer', async () => {
 test('sponsors a channel’s transfer for the relay, as that channel only', async () => {
   const { signedXdr, hash } = await transferOf(0)
   await expect(ask(1, signedXdr)).rejects.toMatchObject({ code: 'source-mismatch' })
-  const outcome = await ask(0, signedXdr)
+  const id = await ask(0, signedXdr)
+  await expect.poll(async () => (await rowOf(hash))?.status).toBe('succeeded')
   const row = await rowOf(hash)
-  expect(outcome).toEqual({ status: 'succeeded', hash: row?.hash })
-  expect(row).toMatchObject({ status: 'succeeded', quotaAccount, account: addressOf(0) })
-  expect(await ask(0, signedXdr)).toEqual(outcome)
+  expect(row).toMatchObject({ id, quotaAccount, account: addressOf(0), lineJob: line.job, linePosition: 0 })
+  expect(await readLine()).toMatchObject({ state: 'paid', hash: row?.hash })
+  expect(await ask(0, signedXdr)).toBe(id)
   expect(await quotaOf(fixture, quotaAccount)).toMatchObject({ count: 1, held: 0n })
   expect(await quotaOf(fixture, addressOf(0))).toBeUndefined()
 })
 
-test('records nothing and uses no quota if the transfer is not confirmed', async () => {
+test('records nothing and uses no quota if the transfer may not pay its line', async () => {
   const before = await fixture.db.query.quotas.findMany()
   const { signedXdr, hash } = await transferOf(1)
-  const refuse = async () => {
-    throw new ItemError('item-gone', 'another worker has the item')
+  const claim = async () => {
+    throw new LineError('line-gone', 'another transfer pays it')
   }
-  const asked = ask(1, signedXdr, { confirm: refuse })
-  await expect(asked).rejects.toMatchObject({ code: 'item-gone' })
+  const asked = ask(1, signedXdr, { line: { ...line, claim } })
+  await expect(asked).rejects.toMatchObject({ code: 'line-gone' })
   expect(await rowOf(hash)).toBeUndefined()
   expect(await fixture.db.query.quotas.findMany()).toEqual(before)
 })
 
 test('waits while the float is exhausted, then pays the job', async () => {
-  await fixture.adoptSequences()
   await fixture.db.execute(sql`UPDATE sponsor_floats SET held = held + 1000000000000000`)
   await using _relay = await fixture.relay()
   const client = await fixture.client()

@@ -1,4 +1,7 @@
+import { sql } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { relayChannels } from '#drizzle/schema/relay.ts'
+import { readClock } from '#lib/db/clock.ts'
 import { expectJobPaidOnce } from '../support/paid-once.ts'
 import { openRelayService, type RelayService } from './relay-service.ts'
 import { SHORT_TIMES } from './short-times.ts'
@@ -15,14 +18,14 @@ afterAll(() => fixture?.close())
 
 const keepClosing = () => setInterval(fixture.ledger.devnet.closeLedger, 200)
 
-test('resubmits transfers that find no room in the network’s queue, and pays each item once', async () => {
+test('resubmits transfers that find no room in the network’s queue, and pays each line once', async () => {
   const { proxy, devnet } = fixture.ledger
   const preparing = keepClosing()
   const jobs = await Promise.all([fixture.engaged(), fixture.engaged()])
-  await using relay = await fixture.relay({ times: { ...SHORT_TIMES, validity: 120, patience: 60 } })
-  // It takes no item before a ledger has closed.
-  const takesItems = async () => (await (await fetch(`${relay.url}/health`)).json()).ok
-  await expect.poll(takesItems).toBe(true)
+  const isCompared = sql`${relayChannels.comparedAt} > ${new Date(await readClock(fixture.db)).toISOString()}::timestamptz`
+  await using _relay = await fixture.relay({ times: { ...SHORT_TIMES, validity: 120, longestLease: 60 } })
+  // It leases no line before a ledger has closed, and it has compared its channels with that.
+  await expect.poll(() => fixture.db.$count(relayChannels, isCompared)).toBe(CHANNELS)
   clearInterval(preparing)
   devnet.closeLedger()
   proxy.calls.clear()

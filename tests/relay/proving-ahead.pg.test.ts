@@ -1,10 +1,12 @@
 import { eq } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
-import { batchItems, relayChannels } from '#drizzle/schema/relay.ts'
+import { relayLines } from '#drizzle/schema/relay.ts'
+import { transfers } from '#drizzle/schema/transfers.ts'
 import { ProverError } from '#lib/prover/prover-error.ts'
 import { prover } from '#lib/prover/stand-in.ts'
 import { captureLog } from '../support/console.ts'
 import type { Fault } from '../support/fault-proxy.ts'
+import { readLines } from '../support/lines.ts'
 import { expectJobPaidOnce } from '../support/paid-once.ts'
 import { openRelayService, type RelayService } from './relay-service.ts'
 
@@ -15,7 +17,11 @@ beforeAll(async () => {
 afterAll(() => fixture?.close())
 afterEach(() => vi.restoreAllMocks())
 
-test('pays an item whose early proof failed', async () => {
+/** What the lines of a job are doing, in alphabetical order. */
+const statesOf = async (job: string) =>
+  (await readLines(fixture.db, eq(relayLines.job, job))).map(({ state }) => state).toSorted()
+
+test('pays a line whose early proof failed', async () => {
   let proofs = 0
   const prove: typeof prover.prove = async (statement) => {
     proofs += 1
@@ -31,9 +37,8 @@ test('pays an item whose early proof failed', async () => {
     })
     const { client, payee } = await fixture.engaged()
     const jobId = await fixture.begin(client, 4, 8)
-    await expect.poll(() => proofs).toBe(3)
-    const items = await fixture.db.select().from(batchItems).where(eq(batchItems.job, jobId))
-    expect(items.map(({ status }) => status).toSorted()).toEqual(['queued', 'signed'])
+    await expect.poll(() => proofs).toBe(2)
+    expect(await statesOf(jobId)).toEqual(['preparing', 'sent'])
     arrival.resolve()
     await expectJobPaidOnce(fixture, client, jobId, [payee, 12n])
     expect(proofs).toBe(3)
@@ -43,7 +48,7 @@ test('pays an item whose early proof failed', async () => {
   }
 })
 
-test('proves the next item ahead of time, and signs it only after the current one has ended', async () => {
+test('proves the next line ahead of time, and records its transfer only after the current one has ended', async () => {
   const lines = captureLog()
   let proofs = 0
   const prove: typeof prover.prove = async (statement) => {
@@ -58,28 +63,19 @@ test('proves the next item ahead of time, and signs it only after the current on
     return 'pass'
   })
   const { client, payee } = await fixture.engaged()
-  const jobId = await fixture.begin(client, 1, 2)
+  const jobId = await fixture.begin(client, 1, 2, 4)
   await expect.poll(() => proofs).toBe(2)
-  const held = async () => (await fixture.db.select().from(relayChannels))[0]
-  await expect.poll(held).toMatchObject({ itemJob: jobId, nextJob: jobId })
-  // The messages of a job are unordered: either item may be first.
-  const { itemPosition, nextPosition } = (await held()) ?? {}
-  expect([itemPosition, nextPosition].toSorted()).toEqual([0, 1])
-  const items = await fixture.db.select().from(batchItems).where(eq(batchItems.job, jobId))
-  const stateAt = (at: number | null | undefined) => {
-    const item = items.find(({ position }) => position === at)
-    return [item?.status, item?.signedXdr != null]
-  }
-  expect([stateAt(itemPosition), stateAt(nextPosition)]).toEqual([
-    ['signed', true],
-    ['queued', false],
-  ])
+  await expect.poll(() => statesOf(jobId)).toEqual(['preparing', 'sent', 'waiting'])
+  // Longer than a lease: the host keeps the second line.
+  await new Promise((resolve) => setTimeout(resolve, 3_000))
+  expect(await statesOf(jobId)).toEqual(['preparing', 'sent', 'waiting'])
+  expect(await fixture.db.$count(transfers, eq(transfers.lineJob, jobId))).toBe(1)
   arrival.resolve()
-  await expectJobPaidOnce(fixture, client, jobId, [payee, 3n])
-  expect(proofs).toBe(2)
-  const [channel] = await fixture.db.select().from(relayChannels)
-  expect(channel).toMatchObject({ itemJob: null, nextJob: null })
-  const told = lines.flatMap((line) => /"progress":"(proving \d of 2)"(,"left":"about \d+ s left")?/.exec(line) ?? [])
-  expect(told.filter((part) => part?.startsWith('proving'))).toEqual(['proving 1 of 2', 'proving 2 of 2'])
+  await expectJobPaidOnce(fixture, client, jobId, [payee, 7n])
+  expect(proofs).toBe(3)
+  expect(await statesOf(jobId)).toEqual(['paid', 'paid', 'paid'])
+  const told = lines.flatMap((line) => /"progress":"(proving \d of 3)"(,"left":"about \d+ s left")?/.exec(line) ?? [])
+  const begun = ['proving 1 of 3', 'proving 2 of 3', 'proving 3 of 3']
+  expect(told.filter((part) => part?.startsWith('proving'))).toEqual(begun)
   expect(told.at(-1)).toContain('s left')
 })

@@ -1,4 +1,5 @@
 import { Keypair } from '@stellar/stellar-sdk'
+import { eq } from 'drizzle-orm'
 import { relayChannels } from '#drizzle/schema/relay.ts'
 import { enrol } from '#lib/cli/client/participants.ts'
 import { contractorRow, insertRows } from '#lib/cli/seed/rows.ts'
@@ -10,6 +11,7 @@ import { submitOwnCall } from '#lib/relay/own-call.ts'
 import type { Channel, Relay } from '#lib/relay/relay.ts'
 import { prepareChannels } from '#lib/relay/setup.ts'
 import { composeRelay, startRelay } from '#lib/server/relay.ts'
+import { readAccount } from '#lib/stellar/account.ts'
 import { syncBalance } from '#lib/wallet/balance.ts'
 import { buildMerge } from '#lib/wallet/calls.ts'
 import type { Holder } from '#lib/wallet/keys.ts'
@@ -150,7 +152,13 @@ export async function openRelayService(
         await new Promise((resolve) => setTimeout(resolve, 50))
       }
     },
-    adoptSequences: async () => void (await db.update(relayChannels).set({ sequenceNumber: null })),
+    adoptSequences: async () => {
+      for (const { address } of await db.query.relayChannels.findMany()) {
+        const { account } = await readAccount(network.rpc, address)
+        const adoptedSequence = account?.seqNum ?? null
+        await db.update(relayChannels).set({ adoptedSequence }).where(eq(relayChannels.address, address))
+      }
+    },
     relay: async (options) => disposable(await startRelay(running, { times: SHORT_TIMES, ...options })),
   }
   return fixture

@@ -6,16 +6,16 @@ import { transfers } from '#drizzle/schema/transfers.ts'
 import { envelopeRow, insertRows, transferRow } from '#lib/cli/seed/rows.ts'
 import { releaseMoved } from '#lib/relay/moved.ts'
 import { type CountingLedger, relayOn } from './counting-ledger.ts'
-import { type ItemFixture, LATER, openItemFixture } from './item-fixture.ts'
+import { LATER, type LineFixture, openLineFixture } from './line-fixture.ts'
 
 const ADDRESS = Keypair.random().publicKey()
 const UNVERIFIED = { address: ADDRESS, isUnverified: true }
 const VERIFIED = { address: ADDRESS, isUnverified: false }
 const NOTHING = { recorded: 0, settled: 0 }
 
-let fixture: ItemFixture
+let fixture: LineFixture
 beforeAll(async () => {
-  fixture = await openItemFixture()
+  fixture = await openLineFixture()
 })
 afterAll(() => fixture?.close())
 beforeEach(async () => {
@@ -61,16 +61,15 @@ test('releases a channel verified only with its seed, and unverified without', a
 })
 
 test('takes nothing from a channel that has not moved', async () => {
-  const id = await fixture.makeItem()
-  await fixture.take(id, ADDRESS)
+  await fixture.makeLine()
+  const line = await fixture.take(ADDRESS)
   expect(await releaseMoved(onLedger(), VERIFIED)).toBe('not-moved')
-  expect(await fixture.statusOf(id)).toBe('taken')
+  expect(await fixture.lineOf(line)).toMatchObject({ state: 'preparing', channel: ADDRESS })
 })
 
 test('leaves a channel as a new one is, with the ledger’s sequence number', async () => {
   await move({
     movedSequence: 7n,
-    sequenceNumber: 5n,
     adoptedSequence: 3n,
     readAt: LATER,
     releaseRequestedAt: LATER,
@@ -85,7 +84,6 @@ test('leaves a channel as a new one is, with the ledger’s sequence number', as
     problem: 'account',
     movedAt: null,
     movedSequence: null,
-    sequenceNumber: 8n,
     adoptedSequence: 8n,
     readAt: null,
     releaseRequestedAt: null,
@@ -99,10 +97,10 @@ test('leaves a channel as a new one is, with the ledger’s sequence number', as
 })
 
 test('adopts no sequence number for an account that the ledger lacks', async () => {
-  await move({ sequenceNumber: 5n, adoptedSequence: 3n })
+  await move({ adoptedSequence: 3n })
   const relay = onLedger({ readAccount: async (ledger) => ({ sequence: undefined, ledger }) })
   expect(await releaseMoved(relay, UNVERIFIED)).toEqual(NOTHING)
-  expect(await fixture.channelOf(ADDRESS)).toMatchObject({ sequenceNumber: null, adoptedSequence: null })
+  expect(await fixture.channelOf(ADDRESS)).toMatchObject({ adoptedSequence: null })
   expect((await releasesOf()).at(-1)).toMatchObject({
     actorSub: 'command line',
     detail: { ...NOTHING, verified: false },
@@ -114,15 +112,16 @@ test('reads the account as of a ledger that closed after the move', async () => 
   // The transaction that moved it is in ledger 110, which closed 50 s after ledger 100.
   const readAccount = async (ledger: number) => ({ sequence: ledger > 110 ? 9n : 8n, ledger })
   expect(await releaseMoved(onLedger({ closedAt: LATER.getTime(), readAccount }), VERIFIED)).toEqual(NOTHING)
-  expect(await fixture.channelOf(ADDRESS)).toMatchObject({ sequenceNumber: 9n })
+  expect(await fixture.channelOf(ADDRESS)).toMatchObject({ adoptedSequence: 9n })
 })
 
-test('waits for the end of a transfer that the channel has signed or submitted', async () => {
-  const item = await fixture.take(await fixture.makeItem(), ADDRESS)
-  await fixture.sign(item, 'signed')
+test('waits for the end of a transfer that the channel has recorded', async () => {
+  await fixture.makeLine()
+  const transfer = await fixture.record(await fixture.take(ADDRESS))
   await move()
   expect(await releaseMoved(onLedger(), UNVERIFIED)).toBe('transfer-open')
-  await fixture.makeChannels(ADDRESS)
+  await fixture.settle(transfer, 'expired')
+  expect(await releaseMoved(onLedger(), UNVERIFIED)).toEqual(NOTHING)
   await move()
   await insertRows(fixture.db, { transfers: [transferRow({ account: ADDRESS })] })
   expect(await releaseMoved(onLedger(), UNVERIFIED)).toBe('transfer-open')
@@ -131,13 +130,16 @@ test('waits for the end of a transfer that the channel has signed or submitted',
   expect(await releaseMoved(onLedger(), UNVERIFIED)).toEqual(NOTHING)
 })
 
-test('queues the item again that a moved channel has taken', async () => {
-  const id = await fixture.makeItem()
-  await fixture.take(id, ADDRESS)
-  await move()
+test('leaves the line that a moved channel leases to the channels that pay once it is released', async () => {
+  await fixture.makeLine()
+  const line = await fixture.take(ADDRESS)
+  await move({ movedAt: new Date() })
+  await expect(fixture.record(line)).rejects.toMatchObject({ code: 'line-suspended' })
+  await setChannel({ movedAt: new Date(0) })
+  await expect(fixture.record(line)).rejects.toMatchObject({ code: 'channel-unfit', problem: 'moved' })
   expect(await releaseMoved(onLedger(), VERIFIED)).toEqual(NOTHING)
-  expect(await fixture.statusOf(id)).toBe('queued')
-  expect(await fixture.channelOf(ADDRESS)).toMatchObject({ itemJob: null, itemPosition: null })
+  await fixture.record(line, 'inner', 9n)
+  expect(await fixture.lineOf(line)).toMatchObject({ state: 'sent' })
 })
 
 test('releases a channel once for two requests at the same time', async () => {
@@ -173,7 +175,7 @@ test('reads the channel’s transfers since the last sponsored one, and none whe
   expect(short.starts).toEqual([])
 })
 
-test('starts before a lost payment that another item has found on the ledger already', async () => {
+test('starts before a lost payment that another line has found on the ledger already', async () => {
   await record(applied(60), { ...applied(80), bid: 0n })
   await move()
   const relay = onLedger({ transfers: [{ hash: 'hash 80', ledger: 80 }] })

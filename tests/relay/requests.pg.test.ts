@@ -59,8 +59,8 @@ describe('amounts', () => {
     const client = await fixture.client()
     expect((await fixture.post(client, [1])).body).toEqual({ error: RULE, code: 'body-invalid' })
     const { body } = await fixture.post(client)
-    const items = await fixture.db.execute(sql`SELECT 1 FROM batch_items WHERE job = ${String(body.jobId)}`)
-    expect((items as unknown as { rows: unknown[] }).rows).toHaveLength(3)
+    const lines = await fixture.db.execute(sql`SELECT 1 FROM relay_lines WHERE job = ${String(body.jobId)}`)
+    expect((lines as unknown as { rows: unknown[] }).rows).toHaveLength(3)
     expect((await fixture.post(await fixture.client(), { notes: 'x' })).status).toBe(200)
   })
 })
@@ -156,14 +156,14 @@ test('keeps amounts out of every table and the log before, during and after a jo
   const amounts = [834_025_198_331, 912_837_465_019]
   const jobId = await fixture.begin(client, ...amounts)
   const dumps = [await dump()]
-  // A submitted transfer is delayed until a dump shows the signed item.
+  // A submitted transfer is delayed until a dump shows its row.
   const arrival = Promise.withResolvers<void>()
   fixture.ledger.proxy.rule(async ({ method }): Promise<Fault> => {
     if (method === 'sendTransaction') await arrival.promise
     return 'pass'
   })
   await using _relay = await fixture.relay()
-  await expect.poll(async () => dumps[dumps.push(await dump()) - 1]).toContain('"status":"signed"')
+  await expect.poll(async () => dumps[dumps.push(await dump()) - 1]).toContain('"line_job":"')
   arrival.resolve()
   fixture.ledger.proxy.rule(null)
   while ((await fixture.read(client, jobId)).body.status === 'running') dumps.push(await dump())
@@ -180,13 +180,13 @@ test('keeps amounts out of every table and the log before, during and after a jo
   for (const text of [...dumps, lines.join('\n')]) {
     expect(spellings.filter((spelling) => text.includes(spelling))).toEqual([])
   }
-  expect(lines.some((line) => line.includes('item paid') && line.includes(jobId))).toBe(true)
-  const items = await fixture.db.query.batchItems.findMany({ where: (item, { eq }) => eq(item.job, jobId) })
-  expect(items.map((item) => [item.sealedAmount, item.sealedOpening, item.signedXdr])).toEqual([
-    [null, null, null],
-    [null, null, null],
+  expect(lines.some((line) => line.includes('payment recorded') && line.includes(jobId))).toBe(true)
+  const ended = await fixture.db.query.relayLines.findMany({ where: (line, { eq }) => eq(line.job, jobId) })
+  expect(ended.map(({ outcome, sealedAmount }) => [outcome, sealedAmount])).toEqual([
+    ['paid', null],
+    ['paid', null],
   ])
-  for (const { queuedAt, sentAt, settledAt } of items) {
+  for (const { queuedAt, sentAt, settledAt } of ended) {
     expect([queuedAt, sentAt, settledAt].map(Number)).toEqual([queuedAt, sentAt, settledAt].map(Number).sort())
   }
 })

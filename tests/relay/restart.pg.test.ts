@@ -16,7 +16,7 @@ afterAll(async () => {
   await postgres?.remove()
 })
 
-test('pays each item once when the database server restarts under load', async () => {
+test('pays each line once when the database server restarts under load', async () => {
   await using _relay = await fixture.relay()
   const clients = await Promise.all(Array.from({ length: 3 }, () => fixture.client()))
   const jobs = await Promise.all(clients.map((client) => fixture.begin(client, 1, 2, 4, 8)))

@@ -1,17 +1,20 @@
-import { Operation, TransactionBuilder } from '@stellar/stellar-sdk'
-import { and, eq, ne } from 'drizzle-orm'
+import { Account, Operation, TransactionBuilder } from '@stellar/stellar-sdk'
+import { and, eq, isNull, ne } from 'drizzle-orm'
 import { Client as Connection } from 'pg'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { batchItems, batchJobs, relayChannels } from '#drizzle/schema/relay.ts'
+import { relayChannels, relayJobs, relayLines } from '#drizzle/schema/relay.ts'
+import { transfers } from '#drizzle/schema/transfers.ts'
 import { sendAndWait } from '#lib/cli/client/participants.ts'
+import { insertRows, transferRow } from '#lib/cli/seed/rows.ts'
 import { readAttention } from '#lib/dashboard/overview.ts'
 import { searchRecords } from '#lib/dashboard/search.ts'
-import { isSuspended, recordProblem } from '#lib/relay/channel-state.ts'
+import { isSuspendedBy, recordProblem } from '#lib/relay/channel-state.ts'
 import { startJob } from '#lib/relay/job.ts'
 import { releaseMoved } from '#lib/relay/moved.ts'
 import type { Relay } from '#lib/relay/relay.ts'
 import { carryOutReleases, releaseState, requestRelease } from '#lib/relay/release-request.ts'
 import { composeRelay } from '#lib/server/relay.ts'
+import { readLines } from '../support/lines.ts'
 import { expectJobPaidOnce, expectRunPaidOnce } from '../support/paid-once.ts'
 import { sendAnswer } from '../support/transfers.ts'
 import { openRelayService, type RelayService } from './relay-service.ts'
@@ -30,32 +33,33 @@ afterAll(async () => {
   await connection?.end()
   await fixture?.close()
 })
-afterEach(() => fixture.ledger.proxy.rule(null))
+afterEach(async () => {
+  fixture.ledger.proxy.rule(null)
+  await fixture.db.update(relayChannels).set({ paused: false })
+})
 
 const TABLES = [
   'batches',
   'payouts',
-  'batch_jobs',
-  'batch_items',
+  'relay_jobs',
+  'relay_lines',
   'relay_channels',
   'transfers',
   'envelopes',
   'quotas',
   'sponsor_floats',
-  'pgboss.job',
 ]
 
 /** Copies every table that a relay writes; the returned function puts the rows back, as a restore from a backup does. */
 async function backUp(): Promise<() => Promise<void>> {
   await connection.query('DROP SCHEMA IF EXISTS backup CASCADE; CREATE SCHEMA backup')
-  const copyOf = (table: string) => `backup.${table.replace('.', '_')}`
-  for (const table of TABLES) await connection.query(`CREATE TABLE ${copyOf(table)} AS TABLE ${table}`)
+  for (const table of TABLES) await connection.query(`CREATE TABLE backup.${table} AS TABLE ${table}`)
   return async () => {
     await connection.query('BEGIN')
     await connection.query('SET LOCAL session_replication_role = replica')
     for (const table of TABLES) {
       await connection.query(`DELETE FROM ${table}`)
-      await connection.query(`INSERT INTO ${table} OVERRIDING SYSTEM VALUE SELECT * FROM ${copyOf(table)}`)
+      await connection.query(`INSERT INTO ${table} OVERRIDING SYSTEM VALUE SELECT * FROM backup.${table}`)
     }
     await connection.query('COMMIT')
   }
@@ -63,7 +67,13 @@ async function backUp(): Promise<() => Promise<void>> {
 
 const readChannels = () => fixture.db.query.relayChannels.findMany()
 const findMoved = async () => (await readChannels()).filter(({ problem }) => problem === 'moved')
-const itemsOf = (job: string) => fixture.db.query.batchItems.findMany({ where: (item, { eq }) => eq(item.job, job) })
+const linesOf = (job: string) => readLines(fixture.db, eq(relayLines.job, job))
+const statesOf = async (job: string) => (await linesOf(job)).map(({ state }) => state)
+const transfersOf = (job: string) =>
+  fixture.db.query.transfers.findMany({ where: (row, { eq }) => eq(row.lineJob, job), orderBy: (row) => row.sequence })
+/** The hashes of the transactions that have paid a job's lines: of the channel’s, and of its fee bump. */
+const paymentsOf = async (job: string) =>
+  (await transfersOf(job)).flatMap(({ status, applied, hash }) => (status === 'succeeded' ? `${applied} ${hash}` : []))
 const releasesOf = (address: string) =>
   fixture.db.query.auditLog.findMany({
     where: (row, { and, eq, like }) => and(eq(row.subjectId, address), like(row.action, 'channel.%')),
@@ -100,7 +110,7 @@ async function signElsewhere(index: number): Promise<string> {
   return signer.publicKey()
 }
 
-test('does not pay an item again after a restore, and settles it when its channel is released', async () => {
+test('does not pay a line again after a restore, and settles it when its channel is released', async () => {
   const { client, payee } = await fixture.engaged()
   {
     await using _host = await fixture.relay()
@@ -112,13 +122,13 @@ test('does not pay an item again after a restore, and settles it when its channe
     await using _host = await fixture.relay()
     await expectJobPaidOnce(fixture, client, job, [payee, 15n])
   }
-  const paid = (await itemsOf(job)).map(({ hash, innerHash }) => `${innerHash} ${hash}`)
+  const paid = await paymentsOf(job)
   await restore()
-  expect((await itemsOf(job)).map(({ status }) => status)).toEqual(['queued', 'queued'])
+  expect(await statesOf(job)).toEqual(['waiting', 'waiting'])
   await using _host = await fixture.relay()
   await expect.poll(findMoved).not.toEqual([])
   await pass(20)
-  expect((await itemsOf(job)).map(({ status }) => status)).toEqual(['queued', 'queued'])
+  expect(await statesOf(job)).toEqual(['waiting', 'waiting'])
   expect(await fixture.received(payee)).toBe(15n)
   const moved = await findMoved()
   for (const { address } of moved) {
@@ -135,8 +145,7 @@ test('does not pay an item again after a restore, and settles it when its channe
   )
   expect(settled.reduce((sum: number, count) => sum + Number(count), 0)).toBe(2)
   await expectJobPaidOnce(fixture, client, job, [payee, 15n])
-  const settledBy = (await itemsOf(job)).map(({ hash, innerHash }) => `${innerHash} ${hash}`)
-  expect(new Set(settledBy)).toEqual(new Set(paid))
+  expect(new Set(await paymentsOf(job))).toEqual(new Set(paid))
   await expectJobPaidOnce(fixture, client, await fixture.begin(client, 16), [payee, 31n])
 })
 
@@ -169,19 +178,16 @@ test('records the fees of the payments that it finds, even if the sponsor pays f
   await expectJobPaidOnce(fixture, client, job, [payee, 11n])
 })
 
-test('settles the item that a moved channel has paid, not an older one of the same payee', async () => {
+test('settles the line that a moved channel has paid, not an older one of the same payee', async () => {
   const { client, payee } = await fixture.engaged()
   const job = await fixture.begin(client, 32, 64)
   const restore = await backUp()
-  await connection.query(
-    `UPDATE batch_items SET doubted_until = now() + interval '1 hour' WHERE job = $1 AND position = 0`,
-    [job],
-  )
+  await connection.query(`UPDATE relay_lines SET due = now() + interval '1 hour' WHERE job = $1 AND position = 0`, [
+    job,
+  ])
   {
     await using _host = await fixture.relay()
-    await expect
-      .poll(async () => (await itemsOf(job)).map(({ status }) => status).toSorted())
-      .toEqual(['paid', 'queued'])
+    await expect.poll(() => statesOf(job)).toEqual(['waiting', 'paid'])
   }
   await restore()
   await using _host = await fixture.relay()
@@ -244,36 +250,122 @@ test('releases a channel whose history the RPC has lost only with --unverified',
   await expect.poll(readChannels).toMatchObject([{ problem: null }, { problem: null }])
   const onLedger = (await fixture.ledger.network.rpc.getAccount(address)).sequenceNumber()
   const released = (await readChannels()).find((one) => one.address === address)
-  expect(released?.sequenceNumber).toBeGreaterThanOrEqual(BigInt(onLedger))
+  expect(released?.adoptedSequence).toBe(BigInt(onLedger))
 })
 
-test('does not pay an item again whose transfer expired because an unknown transaction used its number', async () => {
-  const { client, payee } = await fixture.engaged()
-  fixture.ledger.proxy.rule(({ method }) => (method === 'sendTransaction' ? { answer: sendAnswer('PENDING') } : 'pass'))
-  await using _host = await fixture.relay()
-  const job = await fixture.begin(client, 128)
-  const channelOf = async () =>
-    (await itemsOf(job)).find(({ status, sentAt }) => status === 'signed' && sentAt)?.channel
-  await expect.poll(channelOf).toBeTruthy()
-  const address = await channelOf()
+/** Signs and submits a transaction of a channel that uses this sequence number for nothing. */
+async function useNumber(address: string, number: bigint): Promise<void> {
   const signer = fixture.channels.find((channel) => channel.publicKey() === address)
-  if (!address || !signer) throw new Error('no channel')
-  const source = await fixture.ledger.network.rpc.getAccount(address)
-  const unknown = new TransactionBuilder(source, { fee: '100', networkPassphrase: fixture.ledger.network.passphrase })
+  if (!signer) throw new Error('no such channel')
+  const { passphrase: networkPassphrase } = fixture.ledger.network
+  const source = new Account(address, String(number - 1n))
+  const unknown = new TransactionBuilder(source, { fee: '100', networkPassphrase })
     .addOperation(Operation.manageData({ name: 'unknown', value: '1' }))
     .setTimeout(60)
     .build()
   unknown.sign(signer)
   await sendAndWait(fixture.ledger.network, unknown.toXdr())
-  fixture.ledger.proxy.rule(null)
-  await expect.poll(findMoved).toMatchObject([{ address }])
+}
+
+/** Keeps every transaction from the network until the proxy’s rule changes. */
+const withhold = () =>
+  fixture.ledger.proxy.rule(({ method }) => (method === 'sendTransaction' ? { answer: sendAnswer('PENDING') } : 'pass'))
+
+/** The open transfers of a job, once there are this many. */
+async function openTransfersOf(job: string, count: number) {
+  const find = async () => (await transfersOf(job)).filter(({ status }) => status === 'open')
+  await expect.poll(find).toHaveLength(count)
+  return await find()
+}
+
+test.each([
+  ['', false],
+  [' and it is paused, while another channel is free', true],
+])(
+  'does not pay a line again whose transfer expired because an unknown transaction used its number%s',
+  async (_, isPaused) => {
+    const { client, payee } = await fixture.engaged()
+    await using _host = await fixture.relay()
+    withhold()
+    const job = await fixture.begin(client, 128)
+    const [transfer] = await openTransfersOf(job, 1)
+    if (!transfer) throw new Error('no transfer is open')
+    const { account: address, sequenceNumber } = transfer
+    await fixture.db.update(relayChannels).set({ paused: isPaused }).where(eq(relayChannels.address, address))
+    await useNumber(address, sequenceNumber)
+    fixture.ledger.proxy.rule(null)
+    await expect.poll(findMoved).toMatchObject([{ address }])
+    await pass(20)
+    expect(await fixture.received(payee)).toBe(0n)
+    expect(await statesOf(job)).toEqual(['waiting'])
+    await fixture.db.update(relayChannels).set({ paused: false })
+    expect(await releaseMoved(relay, { address, isUnverified: false })).toMatchObject({ settled: 0 })
+    await expectJobPaidOnce(fixture, client, job, [payee, 128n])
+  },
+)
+
+test('settles the transfers that were open at the backup, and finds a later one that is lost', async () => {
+  const { client, payee } = await fixture.engaged()
+  // Each of the two channels has a transfer open at the backup. One of them pays the third line later.
+  const job = await fixture.begin(client, 1, 2, 4)
+  let restore: Awaited<ReturnType<typeof backUp>>
+  {
+    await using _host = await fixture.relay()
+    withhold()
+    await openTransfersOf(job, 2)
+    restore = await backUp()
+    fixture.ledger.proxy.rule(null)
+    await expectJobPaidOnce(fixture, client, job, [payee, 7n])
+  }
+  const paid = await paymentsOf(job)
+  await restore()
+  expect((await statesOf(job)).filter((state) => state === 'sent')).toHaveLength(2)
+  await using _host = await fixture.relay()
+  await expect.poll(async () => (await statesOf(job)).toSorted()).toEqual(['paid', 'paid', 'waiting'])
+  await expect.poll(findMoved).toHaveLength(1)
   await pass(20)
-  expect((await itemsOf(job)).map(({ status }) => status)).toEqual(['queued'])
-  expect(await releaseMoved(relay, { address, isUnverified: false })).toMatchObject({ settled: 0 })
-  await expectJobPaidOnce(fixture, client, job, [payee, 128n])
+  expect(await fixture.received(payee)).toBe(7n)
+  expect(await releaseAll()).toEqual({ recorded: 1, settled: 1 })
+  await expectJobPaidOnce(fixture, client, job, [payee, 7n])
+  expect(new Set(await paymentsOf(job))).toEqual(new Set(paid))
 })
 
-test('suspends items that were queued while a channel was held, if it was released and has paid them since the backup', async () => {
+test('does not pay a line again whose transfer in the backup was replaced by one that is lost', async () => {
+  const { client, payee } = await fixture.engaged()
+  const job = await fixture.begin(client, 8)
+  let restore: Awaited<ReturnType<typeof backUp>>
+  {
+    await using _host = await fixture.relay()
+    withhold()
+    const [transfer] = await openTransfersOf(job, 1)
+    restore = await backUp()
+    await fixture.db
+      .update(relayChannels)
+      .set({ paused: true })
+      .where(ne(relayChannels.address, transfer?.account ?? ''))
+  }
+  // As if it had expired: the channel's next transfer has the same number.
+  await fixture.db.delete(transfers).where(eq(transfers.lineJob, job))
+  fixture.ledger.proxy.rule(null)
+  {
+    await using _host = await fixture.relay()
+    await expect.poll(() => statesOf(job)).toEqual(['paid'])
+  }
+  const paid = await paymentsOf(job)
+  await restore()
+  expect(await statesOf(job)).toEqual(['sent'])
+  await using _host = await fixture.relay()
+  // The line is found on the ledger when its turn comes, or by the release if the channel is found first.
+  const isFound = async () => (await findMoved()).length > 0 || (await statesOf(job))[0] === 'paid'
+  await expect.poll(isFound).toBe(true)
+  await pass(20)
+  expect(await fixture.received(payee)).toBe(8n)
+  await releaseAll()
+  await expectJobPaidOnce(fixture, client, job, [payee, 8n])
+  expect(await paymentsOf(job)).toEqual(paid)
+})
+
+test('suspends lines that were queued while a channel was held, if it was released and has paid them since the backup', async () => {
   const address = await signElsewhere(0)
   {
     await using _host = await fixture.relay()
@@ -295,7 +387,7 @@ test('suspends items that were queued while a channel was held, if it was releas
   await expectJobPaidOnce(fixture, client, job, [payee, 128n])
 })
 
-test('takes no item before the RPC shows every transaction applied before its start', async () => {
+test('leases no line before the RPC shows every transaction applied before its start', async () => {
   const { client, payee } = await fixture.engaged()
   const job = await fixture.begin(client, 256)
   // A node that lags by some ledgers.
@@ -306,7 +398,7 @@ test('takes no item before the RPC shows every transaction applied before its st
   fixture.ledger.proxy.rule(({ method }) => (method === 'getLatestLedger' ? { rewrite: fallBack } : 'pass'))
   await using _host = await fixture.relay()
   await pass(25)
-  expect((await itemsOf(job)).map(({ status }) => status)).toEqual(['queued'])
+  expect(await statesOf(job)).toEqual(['waiting'])
   fixture.ledger.proxy.rule(null)
   await expectJobPaidOnce(fixture, client, job, [payee, 256n])
 })
@@ -318,7 +410,7 @@ test('does not release a channel that is unknown, or has not moved', async () =>
   expect(await releaseMoved(relay, { address: stranger, isUnverified: true })).toBe('unknown-channel')
 })
 
-test('suspends an item that a service with a fast clock queued before a channel had moved', async () => {
+test('suspends a line that a service with a fast clock queued before a channel had moved', async () => {
   const { batch } = fixture.running
   const [channel] = await readChannels()
   if (!batch || !channel) throw new Error('no channel')
@@ -326,15 +418,14 @@ test('suspends an item that a service with a fast clock queued before a channel 
   const now = new Date(Date.now() + 300_000)
   const { jobId } = await startJob({ db: fixture.db, batch, user, now }, { amounts: [1] })
   await recordProblem(relay, channel.address, 'moved')
-  const [item] = await itemsOf(jobId)
-  if (!item) throw new Error('no item')
-  expect(await isSuspended(fixture.db, relay.token, item)).toBe(true)
+  const isSuspended = and(eq(relayLines.job, jobId), isSuspendedBy(relay.token))
+  expect(await fixture.db.$count(relayLines, isSuspended)).toBe(1)
   // No later host is to pay it.
-  await fixture.db.delete(batchItems).where(eq(batchItems.job, jobId))
-  await fixture.db.delete(batchJobs).where(eq(batchJobs.id, jobId))
+  await fixture.db.delete(relayLines).where(eq(relayLines.job, jobId))
+  await fixture.db.delete(relayJobs).where(eq(relayJobs.id, jobId))
 })
 
-/** Releases every channel that has moved; resolves to how many items and payments that settled and recorded. */
+/** Releases every channel that has moved; resolves to how many lines and payments that settled and recorded. */
 async function releaseAll(): Promise<{ recorded: number; settled: number }> {
   const sum = { recorded: 0, settled: 0 }
   for (const { address } of await findMoved()) {
@@ -355,16 +446,14 @@ async function restoreRun(
 ) {
   const isWithin = moment === 'within the run'
   // As if an operator had released the channels that the tests above have moved.
-  await fixture.db.update(relayChannels).set({ problem: null, movedAt: null, sequenceNumber: null, runs: true })
+  await fixture.db.update(relayChannels).set({ problem: null, movedAt: null, movedSequence: null, runs: true })
+  await fixture.adoptSequences()
   {
     await using _host = await fixture.relay()
-    const areAdopted = async () => (await readChannels()).every(({ sequenceNumber }) => sequenceNumber !== null)
-    await expect.poll(areAdopted).toBe(true)
     // A test above leaves a job, whose payment would be one more to record.
-    const isIdle = async () => (await fixture.db.query.batchJobs.findMany()).every(({ status }) => status !== 'running')
+    const isIdle = async () => (await fixture.db.query.relayJobs.findMany()).every(({ status }) => status !== 'running')
     await expect.poll(isIdle).toBe(true)
   }
-  await fixture.running.batch?.queue.open()
   const runs = openRunFixture(fixture)
   const employer = await runs.employer()
   // Older payouts to the same payees, of other amounts, that stay unpaid.
@@ -423,8 +512,12 @@ test.each([
   expect((await runs.read(older)).payouts.map(({ status }) => status)).toEqual(['ready', 'ready'])
 })
 
-test('does not adopt a channel that is newer than the backup and has paid what the database does not know', async () => {
+test.each([
+  ['than the backup', []],
+  ['than a backup that has some of its transfers', ['transfers']],
+])('does not adopt a channel that is newer %s and has paid what the database does not know', async (_, kept) => {
   const { runs, batch, paid } = await restoreRun('before the run')
+  if (kept.length === 0) await fixture.db.delete(transfers).where(eq(transfers.account, runs.channel))
   await fixture.db.delete(relayChannels)
   await using _host = await fixture.relay()
   await expect.poll(async () => (await findMoved()).map(({ address }) => address)).toContain(runs.channel)
@@ -494,29 +587,26 @@ test('a run settles a payment that a release recorded for no payout', async () =
   expect((await runs.read(batch)).payouts.map(({ txHash }) => txHash)).toEqual(paid)
 })
 
-test('does not release a channel while an item that it has paid is signed on another', async () => {
+test('does not release a channel while a transfer of another one is open for a line that it has paid', async () => {
   const { runs, batch, paid } = await restoreRun('within the run')
-  const [item] = await fixture.db.query.batchItems.findMany({
-    where: (row, { and, eq, isNull }) => and(eq(row.payout, batch.payouts[0]?.id ?? ''), isNull(row.settledAt)),
-  })
-  if (!item) throw new Error('no item is queued')
-  const other = fixture.channels[1]?.publicKey() ?? ''
-  const isItem = and(eq(batchItems.job, item.job), eq(batchItems.position, item.position))
-  const signed = { status: 'signed', channel: other, signedXdr: 'XDR', innerHash: 'hash', spender: other } as const
-  await recordProblem(relay, fixture.channels[0]?.publicKey() ?? '', 'moved')
-  await fixture.db.update(batchItems).set(signed).where(isItem)
-  const address = fixture.channels[0]?.publicKey() ?? ''
+  const [line] = await readLines(
+    fixture.db,
+    and(eq(relayLines.payout, batch.payouts[0]?.id ?? ''), isNull(relayLines.outcome)),
+  )
+  if (!line) throw new Error('no line waits')
+  const [address = '', account] = fixture.channels.map((channel) => channel.publicKey())
+  await recordProblem(relay, address, 'moved')
+  const ofLine = { lineJob: line.job, linePosition: line.position, recipient: line.recipient ?? '' }
+  const open = transferRow({ ...ofLine, kind: 'delegated', account, owner: line.quotaAccount })
+  await insertRows(fixture.db, { transfers: [open] })
   expect(await releaseMoved(relay, { address, isUnverified: false })).toBe('transfer-open')
   expect(await releaseMoved(relay, { address, isUnverified: false })).toBe('transfer-open')
-  await fixture.db
-    .update(batchItems)
-    .set({ status: 'queued', channel: null, signedXdr: null, innerHash: null, spender: address })
-    .where(isItem)
+  await fixture.db.delete(transfers).where(eq(transfers.id, open.id))
   // The releases before may have settled the other payment, if it was the first.
   const released = await releaseMoved(relay, { address, isUnverified: false })
   expect([1, 2].map((count) => ({ recorded: count, settled: count }))).toContainEqual(released)
-  const items = await runs.itemsOf(batch)
-  expect(items.map(({ status, hash }) => `${status} ${hash}`)).toEqual(paid.map((hash) => `paid ${hash}`))
+  const lines = await runs.linesOf(batch)
+  expect(lines.map(({ state, hash }) => `${state} ${hash}`)).toEqual(paid.map((hash) => `paid ${hash}`))
 })
 
 test('records the payments of a batch that the restored database lacks for no payout', async () => {
@@ -525,8 +615,8 @@ test('records the payments of a batch that the restored database lacks for no pa
   await using _host = await fixture.relay()
   await expect.poll(findMoved).toMatchObject([{ address: runs.channel }])
   expect(await releaseAll()).toEqual({ recorded: 2, settled: 0 })
-  const transfers = await fixture.db.query.transfers.findMany()
-  const recorded = transfers.filter(({ owner, kind }) => owner === older.employer.address && kind === 'delegated')
+  const rows = await fixture.db.query.transfers.findMany()
+  const recorded = rows.filter(({ owner, kind }) => owner === older.employer.address && kind === 'delegated')
   expect(recorded.map(({ hash }) => hash).toSorted()).toEqual(paid.toSorted())
   expect(recorded.map(({ status, payout }) => [status, payout])).toEqual(paid.map(() => ['succeeded', null]))
   // An explorer shows the hash of the fee bump: a search has to find the transfer by it.
@@ -567,8 +657,8 @@ test('releases a channel that has paid a payout which was canceled after the res
   await expect.poll(findMoved).not.toEqual([])
   expect(await runs.cancel(batch, canceled)).toMatchObject({ status: 200 })
   expect(await releaseAll()).toEqual({ recorded: 2, settled: 2 })
-  const hashes = (await runs.itemsOf(batch)).map(({ status, hash }) => `${status} ${hash}`)
-  expect(hashes).toEqual(paid.map((hash) => `paid ${hash}`))
+  const lines = (await runs.linesOf(batch)).map(({ state, hash }) => `${state} ${hash}`)
+  expect(lines).toEqual(paid.map((hash) => `paid ${hash}`))
   const { payouts } = await runs.read(batch)
   expect(payouts.map(({ status, txHash }) => [status, txHash])).toEqual([
     ['canceled', paid[0]],

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto'
+import { setTimeout } from 'node:timers/promises'
 import { eq } from 'drizzle-orm'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { batches as batchRows, identities, payouts as payoutRows } from '#drizzle/schema/directory.ts'
-import { batchItems, batchJobs, type ChannelProblem } from '#drizzle/schema/relay.ts'
+import { type ChannelProblem, relayJobs, relayLines } from '#drizzle/schema/relay.ts'
 import { transfers } from '#drizzle/schema/transfers.ts'
 import { enrol } from '#lib/cli/client/participants.ts'
 import { identityRow } from '#lib/cli/seed/rows.ts'
@@ -26,41 +27,41 @@ beforeAll(async () => {
 })
 afterAll(() => service?.close())
 
-/** A run that is queued while no relay runs, with the first payout and its item. */
+/** A run that is queued while no relay runs, with the first payout and its line. */
 async function queueRun(amounts: readonly bigint[] = [1n, 2n], escrow = 9n) {
   const employer = await runs.employer()
   const batch = await runs.batchOf(employer, amounts)
   await runs.delegate(employer, escrow)
   expect(await runs.run(batch)).toMatchObject({ status: 200 })
-  const [item] = await runs.itemsOf(batch)
+  const [line] = await runs.linesOf(batch)
   const [payout] = batch.payouts
   const [job] = await runs.jobsOf(batch)
-  if (!item || !payout || !job) throw new Error('no run was queued')
-  return { employer, batch, item, payout, job }
+  if (!line || !payout || !job) throw new Error('no run was queued')
+  return { employer, batch, line, payout, job }
 }
 type Queued = Awaited<ReturnType<typeof queueRun>>
 
-const setItem = (
+const setLine = (
   of: { job: string; position: number },
-  changes: Partial<typeof batchItems.$inferInsert>,
+  changes: Partial<typeof relayLines.$inferInsert>,
   first = true,
 ) =>
   service.db
-    .update(batchItems)
+    .update(relayLines)
     .set(changes)
-    .where(first ? eq(batchItems.payout, String((of as Queued['item']).payout)) : eq(batchItems.job, of.job))
+    .where(first ? eq(relayLines.payout, String((of as Queued['line']).payout)) : eq(relayLines.job, of.job))
 const setPayout = ({ id }: { id: string }, changes: Partial<typeof payoutRows.$inferInsert>) =>
   service.db.update(payoutRows).set(changes).where(eq(payoutRows.id, id))
-const setJob = ({ id }: { id: string }, changes: Partial<typeof batchJobs.$inferInsert>) =>
-  service.db.update(batchJobs).set(changes).where(eq(batchJobs.id, id))
+const setJob = ({ id }: { id: string }, changes: Partial<typeof relayJobs.$inferInsert>) =>
+  service.db.update(relayJobs).set(changes).where(eq(relayJobs.id, id))
 
-/** Runs a relay until the job has ended; resolves to what each item and payout has become. */
+/** Runs a relay until the job has ended; resolves to what each line and payout has become. */
 async function outcomeOf(batch: RunBatch) {
   await using _relay = await service.relay({ times: { ...SHORT_TIMES, lag: 0.2 } })
   const { payouts } = await runs.ended(batch)
-  const items = await runs.itemsOf(batch)
+  const lines = await runs.linesOf(batch)
   return {
-    items: items.map(({ status, error }) => error ?? status),
+    lines: lines.map(({ state, error }) => error ?? state),
     payouts: payouts.map(({ status, error }) => error ?? status),
     received: await runs.received(batch),
   }
@@ -68,52 +69,52 @@ async function outcomeOf(batch: RunBatch) {
 
 describe('someone who can write to the database', () => {
   test('cannot redirect a payout to another address', async () => {
-    const { batch, item, payout } = await queueRun()
+    const { batch, line, payout } = await queueRun()
     const thief = await enrol(runs.network)
     await setPayout(payout, { address: thief.address })
-    await setItem(item, { recipient: thief.address })
+    await setLine(line, { recipient: thief.address })
     expect(await outcomeOf(batch)).toEqual({
-      items: ['manifest-invalid', 'paid'],
+      lines: ['manifest-invalid', 'paid'],
       payouts: ['ready', 'paid'],
       received: [0n, 2n],
     })
     expect(await service.received(thief)).toBe(0n)
   })
 
-  test('cannot redirect an item while its payout keeps its address', async () => {
-    const { batch, item } = await queueRun()
-    await setItem(item, { recipient: batch.payees[1]?.address ?? '' })
-    expect(await outcomeOf(batch)).toMatchObject({ items: ['manifest-invalid', 'paid'], received: [0n, 2n] })
+  test('cannot redirect a line while its payout keeps its address', async () => {
+    const { batch, line } = await queueRun()
+    await setLine(line, { recipient: batch.payees[1]?.address ?? '' })
+    expect(await outcomeOf(batch)).toMatchObject({ lines: ['manifest-invalid', 'paid'], received: [0n, 2n] })
   })
 
   test('cannot change an amount by another seal for the same payout', async () => {
-    const { batch, item, payout } = await queueRun()
+    const { batch, line, payout } = await queueRun()
     const sealed = await runs.seal(batch.id, payout.contractorId, 7n)
-    await setItem(item, { sealedAmount: sealed })
+    await setLine(line, { sealedAmount: sealed })
     await setPayout(payout, { encryptedAmount: sealed })
-    expect(await outcomeOf(batch)).toMatchObject({ items: ['manifest-invalid', 'paid'], received: [0n, 2n] })
+    expect(await outcomeOf(batch)).toMatchObject({ lines: ['manifest-invalid', 'paid'], received: [0n, 2n] })
   })
 
   test('cannot move a seal from another payout or batch', async () => {
     const employer = await runs.employer()
     const other = await runs.batchOf(employer, [8n])
-    const { batch, item, payout } = await queueRun()
+    const { batch, line, payout } = await queueRun()
     const encryptedAmount = other.payouts[0]?.encryptedAmount ?? ''
-    await setItem(item, { sealedAmount: encryptedAmount })
+    await setLine(line, { sealedAmount: encryptedAmount })
     await setPayout(payout, { encryptedAmount })
-    expect(await outcomeOf(batch)).toMatchObject({ items: ['manifest-invalid', 'paid'], received: [0n, 2n] })
+    expect(await outcomeOf(batch)).toMatchObject({ lines: ['manifest-invalid', 'paid'], received: [0n, 2n] })
   })
 
-  test('cannot have an item paid by another channel', async () => {
-    const { batch, employer, item } = await queueRun()
+  test('cannot have a line paid by another channel', async () => {
+    const { batch, employer, line } = await queueRun()
     const other = service.channels[1]?.publicKey() ?? ''
     await runs.delegate(employer, 5n, other)
-    await setItem(item, { spender: other })
-    expect(await outcomeOf(batch)).toMatchObject({ items: ['manifest-invalid', 'paid'], received: [0n, 2n] })
+    await setLine(line, { spender: other })
+    expect(await outcomeOf(batch)).toMatchObject({ lines: ['manifest-invalid', 'paid'], received: [0n, 2n] })
   })
 
   test('cannot add a payout', async () => {
-    const { batch, item, payout, job } = await queueRun()
+    const { batch, line, payout, job } = await queueRun()
     const added = randomUUID()
     const thief = await enrol(runs.network)
     const [row] = await service.db.select().from(payoutRows).where(eq(payoutRows.id, payout.id))
@@ -131,15 +132,15 @@ describe('someone who can write to the database', () => {
       address: thief.address,
       encryptedAmount: sealed,
     })
-    await service.db.insert(batchItems).values({
-      ...item,
+    await service.db.insert(relayLines).values({
+      ...line,
       job: job.id,
       position: 7,
       payout: added,
       recipient: thief.address,
       sealedAmount: sealed,
     })
-    expect(await outcomeOf(batch)).toMatchObject({ items: ['paid', 'paid', 'manifest-invalid'], received: [1n, 2n] })
+    expect(await outcomeOf(batch)).toMatchObject({ lines: ['paid', 'paid', 'manifest-invalid'], received: [1n, 2n] })
     expect(await service.received(thief)).toBe(0n)
   })
 
@@ -147,8 +148,8 @@ describe('someone who can write to the database', () => {
     const { batch, employer, payout } = await queueRun()
     const other = await runs.batchOf(employer, [1n])
     await setPayout(payout, { batch: other.id })
-    const { items, received } = await outcomeOf(batch)
-    expect([items, received]).toEqual([
+    const { lines, received } = await outcomeOf(batch)
+    expect([lines, received]).toEqual([
       ['manifest-invalid', 'paid'],
       [0n, 2n],
     ])
@@ -162,7 +163,7 @@ describe('someone who can write to the database', () => {
     await using _relay = await service.relay({ times: { ...SHORT_TIMES, lag: 0.2 } })
     await runs.ended(other)
     expect(await runs.received(batch)).toEqual([0n, 0n])
-    expect((await runs.itemsOf(other)).map(({ error }) => error)).toEqual(['manifest-invalid', 'manifest-invalid'])
+    expect((await runs.linesOf(other)).map(({ error }) => error)).toEqual(['manifest-invalid', 'manifest-invalid'])
     await setJob(job, { batch: batch.id })
   })
 
@@ -173,14 +174,14 @@ describe('someone who can write to the database', () => {
   }
 
   test('cannot move a run to the thief’s own account, even with the thief’s signature', async () => {
-    const { batch, item, job } = await queueRun()
+    const { batch, line, job } = await queueRun()
     const thief = await runs.employer()
     const { address } = thief
     await setJob(job, { ...(await sign(batch, thief, { account: address })), userSub: address })
-    await setItem(item, { quotaAccount: address }, false)
+    await setLine(line, { quotaAccount: address }, false)
     // The thief's own escrow would pay, and there is none.
-    const items = ['delegation-revoked', 'delegation-revoked']
-    expect(await outcomeOf(batch)).toMatchObject({ items, received: [0n, 0n] })
+    const lines = ['delegation-revoked', 'delegation-revoked']
+    expect(await outcomeOf(batch)).toMatchObject({ lines, received: [0n, 0n] })
   })
 
   test('cannot replace the manifest with that of another batch, an earlier run or another account', async () => {
@@ -200,18 +201,18 @@ describe('someone who can write to the database', () => {
       const queued = await queueRun()
       await setJob(queued.job, await replacement(queued))
       expect(await outcomeOf(queued.batch)).toEqual({
-        items: ['manifest-invalid', 'manifest-invalid'],
+        lines: ['manifest-invalid', 'manifest-invalid'],
         payouts: ['ready', 'ready'],
         received: [0n, 0n],
       })
     }
   })
 
-  test('gets an item that is queued twice paid only once', async () => {
-    const { batch, item } = await queueRun()
-    await service.db.insert(batchItems).values({ ...item, position: 7 })
-    const { items, received } = await outcomeOf(batch)
-    expect(items.toSorted()).toEqual(['paid', 'paid', 'skipped'])
+  test('gets a line that is queued twice paid only once', async () => {
+    const { batch, line } = await queueRun()
+    await service.db.insert(relayLines).values({ ...line, position: 7 })
+    const { lines, received } = await outcomeOf(batch)
+    expect(lines.toSorted()).toEqual(['canceled', 'paid', 'paid'])
     expect(received).toEqual([1n, 2n])
   })
 
@@ -223,31 +224,93 @@ describe('someone who can write to the database', () => {
     await service.db.update(batchRows).set(unpaid).where(eq(batchRows.id, batch.id))
   }
 
-  /** Sets the payout of a paid run to `ready`, and queues its item again. */
+  /** Sets the payout of a paid run to `ready`, and queues its line again. */
   async function queueAgain(queued: Queued): Promise<void> {
-    const { item, job } = queued
+    const { line, job } = queued
     await unpay(queued)
     await setJob(job, { status: 'running', endedAt: null })
-    await service.db.insert(batchItems).values({ ...item, position: 7 })
-    await service.running.batch?.queue.send(service.db, [{ job: job.id, position: 7 }])
+    await service.db.insert(relayLines).values({ ...line, position: 7 })
   }
 
   test('cannot have a payout paid again by setting it to ready', async () => {
     const queued = await queueRun([1n], 9n)
-    expect(await outcomeOf(queued.batch)).toMatchObject({ items: ['paid'], received: [1n] })
+    expect(await outcomeOf(queued.batch)).toMatchObject({ lines: ['paid'], received: [1n] })
     await queueAgain(queued)
-    expect(await outcomeOf(queued.batch)).toMatchObject({ items: ['paid', 'skipped'], received: [1n] })
+    expect(await outcomeOf(queued.batch)).toMatchObject({ lines: ['paid', 'canceled'], received: [1n] })
+  })
+
+  /** Inserts the job of a run again, with its lines as they were queued. */
+  async function insertAgain({ job, line }: Queued, id: string): Promise<void> {
+    const { sequence: _, ...columns } = job
+    await service.db.insert(relayJobs).values({ ...columns, id })
+    await service.db.insert(relayLines).values({ ...line, job: id })
+  }
+
+  test.each([
+    ['another line of the run', queueAgain, false],
+    ['another line of the run, while the relay goes on', queueAgain, true],
+    ['the run again', insertRunAgain, false],
+    ['the run again, while the relay goes on', insertRunAgain, true],
+  ])('cannot have a payout paid again by taking it from its transfer and inserting %s', async (_, insert, goesOn) => {
+    const queued = await queueRun([1n], 9n)
+    const { batch, payout } = queued
+    await using first = await service.relay({ times: { ...SHORT_TIMES, lag: 0.2 } })
+    await runs.ended(batch)
+    expect(await runs.received(batch)).toEqual([1n])
+    if (!goesOn) await first.close()
+    await service.db.update(transfers).set({ payout: null }).where(eq(transfers.payout, payout.id))
+    await insert(queued)
+    if (goesOn) await runs.ended(batch)
+    const { lines, received } = await outcomeOf(batch)
+    expect(lines.toSorted()).toEqual(['canceled', 'paid'])
+    expect(received).toEqual([1n])
+  })
+
+  async function insertRunAgain(queued: Queued): Promise<void> {
+    await unpay(queued)
+    await insertAgain(queued, randomUUID())
+  }
+
+  test('cannot have a payout paid again by resetting its line and taking it from its transfer', async () => {
+    const queued = await queueRun([1n], 9n)
+    const { batch, payout, line, job } = queued
+    expect(await outcomeOf(batch)).toMatchObject({ lines: ['paid'], received: [1n] })
+    await service.db.update(transfers).set({ payout: null }).where(eq(transfers.payout, payout.id))
+    await unpay(queued)
+    const { outcome, settledAt, sealedAmount, hash, sentAt, due } = line
+    await setLine(line, { outcome, settledAt, sealedAmount, hash, sentAt, due })
+    await setJob(job, { status: 'running', endedAt: null })
+    // The transfer still names the line: no host leases it.
+    await using _relay = await service.relay({ times: { ...SHORT_TIMES, lag: 0.2 } })
+    await setTimeout(5_000)
+    expect(await runs.linesOf(batch)).toMatchObject([{ state: 'waiting' }])
+    expect(await runs.received(batch)).toEqual([1n])
+    await setJob(job, { status: 'completed', endedAt: new Date() })
+  })
+
+  test('cannot have a payout paid again by taking all links from its transfer and inserting its run anew', async () => {
+    const queued = await queueRun([1n], 9n)
+    const { batch, payout, job } = queued
+    expect(await outcomeOf(batch)).toMatchObject({ lines: ['paid'], received: [1n] })
+    const none = { payout: null, lineJob: null, linePosition: null }
+    await service.db.update(transfers).set(none).where(eq(transfers.payout, payout.id))
+    await unpay(queued)
+    await service.db.delete(relayLines).where(eq(relayLines.job, job.id))
+    await service.db.delete(relayJobs).where(eq(relayJobs.id, job.id))
+    await insertAgain(queued, job.id)
+    // The relay finds the payment on the ledger, by its mark.
+    expect(await outcomeOf(batch)).toEqual({ lines: ['canceled'], payouts: ['paid'], received: [1n] })
   })
 
   test.each([
-    ['verified', false],
-    ['unverified', true],
-  ])('cannot have a payout paid again by deleting its records, even after a %s release', async (_, isUnverified) => {
+    ['a verified', false],
+    ['an unverified', true],
+  ])('cannot have a payout paid again by deleting its records, even after %s release', async (_, isUnverified) => {
     const queued = await queueRun([1n], 9n)
     const { batch, payout, job } = queued
-    expect(await outcomeOf(batch)).toMatchObject({ items: ['paid'], received: [1n] })
+    expect(await outcomeOf(batch)).toMatchObject({ lines: ['paid'], received: [1n] })
     await service.db.delete(transfers).where(eq(transfers.payout, payout.id))
-    await service.db.delete(batchItems).where(eq(batchItems.job, job.id))
+    await service.db.delete(relayLines).where(eq(relayLines.job, job.id))
     await queueAgain(queued)
     // Nothing that is recorded has used the channel's last number.
     await relayUntil('moved')
@@ -257,15 +320,15 @@ describe('someone who can write to the database', () => {
     expect(released).toEqual({ recorded: count, settled: count })
     await relayUntil(null)
     // After an unverified release, the relay finds the payment on the ledger before it pays.
-    expect(await outcomeOf(batch)).toEqual({ items: ['paid'], payouts: ['paid'], received: [1n] })
+    expect(await outcomeOf(batch)).toEqual({ lines: ['paid'], payouts: ['paid'], received: [1n] })
   })
 
   test('cannot have a payout paid again by another wallet of the organisation, after an unverified release', async () => {
     const queued = await queueRun([1n], 9n)
     const { batch, employer, payout, job } = queued
-    expect(await outcomeOf(batch)).toMatchObject({ items: ['paid'], received: [1n] })
+    expect(await outcomeOf(batch)).toMatchObject({ lines: ['paid'], received: [1n] })
     await service.db.delete(transfers).where(eq(transfers.payout, payout.id))
-    await service.db.delete(batchItems).where(eq(batchItems.job, job.id))
+    await service.db.delete(relayLines).where(eq(relayLines.job, job.id))
     await unpay(queued)
     await relayUntil('moved')
     const relay = await composeRelay(service.running)
@@ -276,7 +339,7 @@ describe('someone who can write to the database', () => {
     await runs.delegate(colleague, 9n)
     const again = { ...batch, employer: colleague }
     expect(await runs.run(again)).toMatchObject({ status: 200 })
-    expect(await outcomeOf(again)).toEqual({ items: ['paid'], payouts: ['paid'], received: [1n] })
+    expect(await outcomeOf(again)).toEqual({ lines: ['paid'], payouts: ['paid'], received: [1n] })
   })
 })
 
@@ -305,7 +368,7 @@ test('fails only the payout whose seal it cannot open, even if its employer has 
   await runs.delegate(employer, 9n)
   expect(await runs.run(batch)).toMatchObject({ status: 200 })
   expect(await outcomeOf(batch)).toEqual({
-    items: ['seal-invalid', 'paid'],
+    lines: ['seal-invalid', 'paid'],
     payouts: ['seal-invalid', 'paid'],
     received: [0n, 2n],
   })

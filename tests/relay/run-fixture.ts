@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { sql } from 'drizzle-orm'
-import { relayChannels } from '#drizzle/schema/relay.ts'
+import { inArray, sql } from 'drizzle-orm'
+import { relayChannels, relayLines } from '#drizzle/schema/relay.ts'
 import { enrol, sendAndWait } from '#lib/cli/client/participants.ts'
 import { publicHalf } from '#lib/config/relay-key.ts'
 import type { BatchWithPayouts } from '#lib/directory/batches/batches.ts'
@@ -12,6 +12,7 @@ import type { Holder } from '#lib/wallet/keys.ts'
 import { hashSeal, type Manifest, signManifest } from '#lib/wallet/manifest.ts'
 import { readSeal, sealPayout } from '#lib/wallet/seal.ts'
 import { keypairSigner } from '#lib/wallet/signer.ts'
+import { readLines } from '../support/lines.ts'
 import type { SignedInPayer } from '../support/test-service.ts'
 import type { RelayService } from './relay-service.ts'
 
@@ -131,14 +132,11 @@ export function openRunFixture(fixture: RelayService) {
   }
 
   const jobsOf = (batch: Pick<RunBatch, 'id'>) =>
-    fixture.db.query.batchJobs.findMany({ where: (job, { eq }) => eq(job.batch, batch.id) })
+    fixture.db.query.relayJobs.findMany({ where: (job, { eq }) => eq(job.batch, batch.id) })
 
-  async function itemsOf(batch: Pick<RunBatch, 'id'>) {
+  async function linesOf(batch: Pick<RunBatch, 'id'>) {
     const ids = (await jobsOf(batch)).map(({ id }) => id)
-    return await fixture.db.query.batchItems.findMany({
-      where: (item, { inArray }) => inArray(item.job, ids),
-      orderBy: (item, { asc }) => asc(item.position),
-    })
+    return await readLines(fixture.db, inArray(relayLines.job, ids))
   }
 
   return {
@@ -154,7 +152,7 @@ export function openRunFixture(fixture: RelayService) {
     manifestOf,
     run,
     jobsOf,
-    itemsOf,
+    linesOf,
     employer: (balance?: bigint) => fixture.employ(balance),
     cancel: ({ employer }: RunBatch, { id }: Payout) => ask(employer, 'DELETE', `/payouts/${id}`),
     /** Waits until every run of the batch has ended; resolves to the batch. */

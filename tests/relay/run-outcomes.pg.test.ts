@@ -1,16 +1,15 @@
 import { Keypair, TransactionBuilder } from '@stellar/stellar-sdk'
-import { eq } from 'drizzle-orm'
+import { eq, sql } from 'drizzle-orm'
 import { Client } from 'pg'
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
-import { payouts as payoutRows } from '#drizzle/schema/directory.ts'
-import { relayChannels } from '#drizzle/schema/relay.ts'
-import { sendAndWait } from '#lib/cli/client/participants.ts'
+import { batches as batchRows, payouts as payoutRows } from '#drizzle/schema/directory.ts'
+import { relayChannels, relayJobs, relayLines } from '#drizzle/schema/relay.ts'
+import { transfers } from '#drizzle/schema/transfers.ts'
 import { hashSeal, signManifest } from '#lib/wallet/manifest.ts'
 import { keypairSigner } from '#lib/wallet/signer.ts'
 import { disposable } from '../support/disposable.ts'
 import type { Fault } from '../support/fault-proxy.ts'
 import { expectRunPaidOnce, quotaOf } from '../support/paid-once.ts'
-import { expireHeartbeats, startMortalRelay } from './mortal-relay.ts'
 import { openRelayService, type RelayService } from './relay-service.ts'
 import { openRunFixture, type RunBatch, type RunFixture } from './run-fixture.ts'
 import { SHORT_TIMES } from './short-times.ts'
@@ -28,7 +27,7 @@ afterAll(() => service?.close())
 afterEach(() => service.ledger.proxy.rule(null))
 
 const OFTEN = { ...SHORT_TIMES, lag: 0.2 }
-const outcomes = async (batch: RunBatch) => (await runs.read(batch)).payouts.map(({ status, error }) => error ?? status)
+const endsOf = async (batch: RunBatch) => (await runs.read(batch)).payouts.map(({ status, error }) => error ?? status)
 
 test('pays through several channels, including one without a balance', async () => {
   const channels = service.channels.map((channel) => channel.publicKey())
@@ -42,7 +41,7 @@ test('pays through several channels, including one without a balance', async () 
   expect(await runs.run(batch)).toMatchObject({ status: 200 })
   await using _relay = await service.relay()
   await expectRunPaidOnce(runs, batch, [1n, 2n, 4n, 8n])
-  expect((await runs.itemsOf(batch)).map(({ channel }) => channel)).toEqual([...channels, ...channels])
+  expect((await runs.linesOf(batch)).map(({ channel }) => channel)).toEqual([...channels, ...channels])
 })
 
 test('lets two employers take turns on one channel', async () => {
@@ -56,8 +55,8 @@ test('lets two employers take turns on one channel', async () => {
   }
   await using _relay = await service.relay()
   for (const batch of batches) await expectRunPaidOnce(runs, batch, [1n, 2n, 4n])
-  const items = (await Promise.all(batches.map(runs.itemsOf))).flat()
-  const paid = items.toSorted((one, other) => (one.settledAt?.getTime() ?? 0) - (other.settledAt?.getTime() ?? 0))
+  const lines = (await Promise.all(batches.map(runs.linesOf))).flat()
+  const paid = lines.toSorted((one, other) => (one.settledAt?.getTime() ?? 0) - (other.settledAt?.getTime() ?? 0))
   const [first, second] = [paid[0]?.quotaAccount, paid[1]?.quotaAccount]
   expect(second).not.toBe(first)
   expect(paid.map(({ quotaAccount }) => quotaAccount)).toEqual([first, second, first, second, first, second])
@@ -74,9 +73,9 @@ test('pays a payout once if the employer pays it at the same time', async () => 
   await using _relay = await service.relay()
   const late = await runs.pay(employer, third, 4n)
   await expectRunPaidOnce(runs, batch, [1n, 2n, 4n])
-  const items = (await runs.itemsOf(batch)).map(({ status }) => status)
-  expect(items.slice(0, 2)).toEqual(['skipped', 'paid'])
-  expect(items[2]).toBe(late.status === 200 ? 'skipped' : 'paid')
+  const outcomes = (await runs.linesOf(batch)).map(({ outcome }) => outcome)
+  expect(outcomes.slice(0, 2)).toEqual(['canceled', 'paid'])
+  expect(outcomes[2]).toBe(late.status === 200 ? 'canceled' : 'paid')
   const [job] = await runs.jobsOf(batch)
   expect(job).toMatchObject({ status: 'completed', error: null })
 })
@@ -91,7 +90,10 @@ test('skips a payout that is canceled while it is queued', async () => {
   expect(await runs.cancel(batch, first)).toMatchObject({ status: 200 })
   await using _relay = await service.relay()
   expect(await runs.ended(batch)).toMatchObject({ status: 'completed', payoutCount: 1, settledCount: 1 })
-  expect(await runs.itemsOf(batch)).toMatchObject([{ status: 'skipped', hash: null, error: null }, { status: 'paid' }])
+  expect(await runs.linesOf(batch)).toMatchObject([
+    { outcome: 'canceled', hash: null, error: null },
+    { outcome: 'paid' },
+  ])
   expect(await runs.received(batch)).toEqual([0n, 2n])
   // Only the payment counts against the quota, once the run has ended.
   expect(await quotaOf(service, employer.address)).toMatchObject({ count: 1, held: 0n })
@@ -114,50 +116,62 @@ async function holdRecords() {
   await holder.connect()
   await holder.query('BEGIN')
   await holder.query('LOCK TABLE transfers IN EXCLUSIVE MODE')
-  return disposable({ close: () => holder.end() })
+  const isSigned = async () => {
+    const waiting = sql`SELECT FROM pg_locks WHERE relation = 'transfers'::regclass AND NOT granted`
+    return ((await service.db.execute(waiting)) as unknown as { rows: unknown[] }).rows.length > 0
+  }
+  return disposable({
+    close: () => holder.end(),
+    /** Resolves once a relay is about to record a transfer. */
+    untilSigned: () => vi.waitUntil(isSigned, { timeout: 300_000, interval: 10 }),
+  })
 }
 
-const isSigned = async (batch: RunBatch) => (await runs.itemsOf(batch))[0]?.status === 'signed'
-const untilSigned = (batch: RunBatch) => vi.waitUntil(() => isSigned(batch), { timeout: 300_000 })
-
-test('drops a signed envelope whose payout is canceled before it is recorded', async () => {
+test('drops a signed payment whose payout is canceled before it is recorded', async () => {
   const { employer, batch, payout } = await startedPayout()
   await using hold = await holdRecords()
   await using _relay = await service.relay()
-  await untilSigned(batch)
+  await hold.untilSigned()
   expect(await runs.cancel(batch, payout)).toMatchObject({ status: 200 })
   await hold.close()
   await runs.ended(batch)
-  expect(await runs.itemsOf(batch)).toMatchObject([{ status: 'skipped', hash: null }])
+  expect(await runs.linesOf(batch)).toMatchObject([{ outcome: 'canceled', hash: null }])
   expect(await runs.received(batch)).toEqual([0n])
   expect(await quotaOf(service, employer.address)).toMatchObject({ count: 0, held: 0n })
 })
 
 test('records a payment that the ledger applied although its payout was canceled, as after a restore', async () => {
-  const { batch, payout } = await startedPayout()
-  // The first relay is killed between its signature and the record. The transaction reaches the ledger all the same.
-  await using hold = await holdRecords()
-  const killed = await startMortalRelay(service.variables)
-  await untilSigned(batch).finally(killed.kill)
-  await hold.close()
-  await expireHeartbeats(service.db)
-  const [signed] = await runs.itemsOf(batch)
-  await sendAndWait(service.ledger.network, signed?.signedXdr ?? '')
+  const { employer, batch, payout } = await startedPayout()
+  const [queued] = await runs.linesOf(batch)
+  const [job] = await runs.jobsOf(batch)
+  const [row] = await service.db.select().from(payoutRows).where(eq(payoutRows.id, payout.id))
+  if (!queued || !job || !row) throw new Error('no run was queued')
+  {
+    await using _relay = await service.relay()
+    await expectRunPaidOnce(runs, batch, [1n])
+  }
+  const [paid] = await runs.linesOf(batch)
+  // Everything is as before the payment, and an operator has released the channel without its history.
+  const { status, txHash, paidAt, transfer, error, encryptedAmount } = row
+  const { sealedAmount } = queued
+  await service.db.delete(transfers).where(eq(transfers.payout, payout.id))
+  const unpaid = { status, txHash, paidAt, transfer, error, encryptedAmount }
+  await service.db.update(payoutRows).set(unpaid).where(eq(payoutRows.id, payout.id))
+  const counts = { settledCount: 0, status: 'ready', startedAt: null, completedAt: null } as const
+  await service.db.update(batchRows).set(counts).where(eq(batchRows.id, batch.id))
+  const open = { outcome: null, settledAt: null, hash: null, sentAt: null, sealedAmount }
+  await service.db.update(relayLines).set(open).where(eq(relayLines.job, job.id))
+  await service.db.update(relayJobs).set({ status: 'running', endedAt: null }).where(eq(relayJobs.id, job.id))
+  await service.adoptSequences()
   expect(await runs.cancel(batch, payout)).toMatchObject({ status: 200 })
 
   await using _relay = await service.relay()
   await runs.ended(batch)
-  const [item] = await runs.itemsOf(batch)
-  expect(item).toMatchObject({ status: 'paid' })
-  expect(
-    await service.db.query.transfers.findMany({ where: (row, { eq }) => eq(row.hash, item?.hash ?? '') }),
-  ).toMatchObject([{ status: 'succeeded', kind: 'delegated', payout: null }])
+  expect(await runs.linesOf(batch)).toMatchObject([{ outcome: 'paid', hash: paid?.hash }])
+  const recorded = await service.db.query.transfers.findMany({ where: (row, { eq }) => eq(row.hash, paid?.hash ?? '') })
+  expect(recorded).toMatchObject([{ status: 'succeeded', kind: 'delegated', owner: employer.address, payout: null }])
+  expect((await runs.read(batch)).payouts).toMatchObject([{ status: 'canceled', txHash: paid?.hash }])
   expect(await runs.received(batch)).toEqual([1n])
-  // The relay may have noticed the transaction before it was recorded, and holds the channel then.
-  await service.db
-    .update(relayChannels)
-    .set({ problem: null, movedAt: null, sequenceNumber: null })
-    .where(eq(relayChannels.problem, 'moved'))
 })
 
 test('retries an unpaid payout whose claim was refused', async () => {
@@ -167,10 +181,10 @@ test('retries an unpaid payout whose claim was refused', async () => {
   // No claim fits for a moment, as while another transfer has the payout.
   await using hold = await holdRecords()
   await using _relay = await service.relay({ times: { ...SHORT_TIMES, lag: 2 } })
-  await untilSigned(batch)
+  await hold.untilSigned()
   await setAddress(employer.address)
   await hold.close()
-  await vi.waitUntil(async () => (await runs.itemsOf(batch)).some((item) => item.doubtedLedger !== null), {
+  await vi.waitUntil(async () => (await runs.linesOf(batch)).some((line) => line.doubtedLedger !== null), {
     timeout: 300_000,
     interval: 20,
   })
@@ -200,7 +214,7 @@ test('fails every payout of a channel whose escrow covers only some', async () =
     await using _relay = await service.relay({ times: OFTEN })
     expect(await runs.ended(batch)).toMatchObject({ status: 'failed', failedCount: 3 })
   }
-  expect(await outcomes(batch)).toEqual(['allowance-short', 'allowance-short', 'allowance-short'])
+  expect(await endsOf(batch)).toEqual(['allowance-short', 'allowance-short', 'allowance-short'])
   expect(await runs.received(batch)).toEqual([0n, 0n, 0n])
   // With a larger escrow the same seals are paid.
   await runs.revoke(employer)
@@ -216,14 +230,14 @@ test('fails the remaining payouts when the delegation is revoked midway', async 
   await runs.delegate(employer, 3n)
   await runs.run(batch)
   await using _relay = await service.relay({ times: OFTEN })
-  await vi.waitUntil(async () => (await runs.itemsOf(batch)).some(({ status }) => status === 'paid'), {
+  await vi.waitUntil(async () => (await runs.linesOf(batch)).some(({ outcome }) => outcome === 'paid'), {
     timeout: 300_000,
     interval: 10,
   })
   await runs.revoke(employer)
   await runs.ended(batch)
   // Either may be paid first, and the other one may still be faster than the revocation.
-  const ends = await outcomes(batch)
+  const ends = await endsOf(batch)
   expect(ends).toContain('paid')
   expect(ends.filter((end) => end !== 'paid' && end !== 'delegation-revoked')).toEqual([])
   const amounts = [1n, 2n]
@@ -238,7 +252,7 @@ test('fails every payout of a delegation that is revoked before the first', asyn
   await runs.revoke(employer)
   await using _relay = await service.relay({ times: OFTEN })
   expect(await runs.ended(batch)).toMatchObject({ status: 'failed', failedCount: 2 })
-  expect(await outcomes(batch)).toEqual(['delegation-revoked', 'delegation-revoked'])
+  expect(await endsOf(batch)).toEqual(['delegation-revoked', 'delegation-revoked'])
   expect(await runs.received(batch)).toEqual([0n, 0n])
 })
 
@@ -250,7 +264,7 @@ test('sends nothing that could outlive the delegation', async () => {
   expect(await runs.run(batch)).toMatchObject({ status: 200 })
   await using _relay = await service.relay({ times: OFTEN })
   expect(await runs.ended(batch)).toMatchObject({ status: 'failed' })
-  expect(await outcomes(batch)).toEqual(['delegation-ended'])
+  expect(await endsOf(batch)).toEqual(['delegation-ended'])
   expect(await runs.received(batch)).toEqual([0n])
 })
 
@@ -259,15 +273,15 @@ test('fails only the payout whose payee is not registered', async () => {
   const batch = await runs.batchOf(employer, [1n, 2n])
   await runs.delegate(employer, 3n)
   const [first] = batch.payouts
-  const nobody = Keypair.random().publicKey()
+  const unregistered = Keypair.random().publicKey()
   await service.db
     .update(payoutRows)
-    .set({ address: nobody })
+    .set({ address: unregistered })
     .where(eq(payoutRows.id, first?.id ?? ''))
   expect(await runs.run(batch)).toMatchObject({ status: 200 })
   await using _relay = await service.relay({ times: OFTEN })
   expect(await runs.ended(batch)).toMatchObject({ status: 'failed', settledCount: 1, failedCount: 1 })
-  expect(await outcomes(batch)).toEqual(['recipient-unregistered', 'paid'])
+  expect(await endsOf(batch)).toEqual(['recipient-unregistered', 'paid'])
 })
 
 test('fails a payout that the token refuses because an account is frozen', async () => {
@@ -283,7 +297,7 @@ test('fails a payout that the token refuses because an account is frozen', async
   await runs.run(batch)
   await using _relay = await service.relay({ times: OFTEN })
   expect(await runs.ended(batch)).toMatchObject({ status: 'failed' })
-  expect(await outcomes(batch)).toEqual(['account-frozen'])
+  expect(await endsOf(batch)).toEqual(['account-frozen'])
 })
 
 test('is not started by the signature of a key that isn’t a signer of the account', async () => {

@@ -32,13 +32,13 @@ test('pays every payout of a batch once, from the employer’s delegation', asyn
   expect(await runs.run(batch)).toMatchObject({ status: 200, body: { settledCount: 0, payoutCount: 3 } })
   const ended = await expectRunPaidOnce(runs, batch, [1n, 2n, 4n])
   expect(ended.payouts.map(({ encryptedAmount }) => encryptedAmount)).toEqual([undefined, undefined, undefined])
-  expect(await runs.itemsOf(batch)).toMatchObject(ended.payouts.map(({ txHash }) => ({ status: 'paid', hash: txHash })))
+  expect(await runs.linesOf(batch)).toMatchObject(
+    ended.payouts.map(({ txHash }) => ({ outcome: 'paid', hash: txHash })),
+  )
   await runs.revoke(employer)
   expect(await runs.spendable(employer)).toBe(before - 7n)
 })
 
-const _errorsOf = async (batch: RunBatch) =>
-  (await runs.read(batch)).payouts.map(({ status, error }) => error ?? status)
 /** A channel of a relay that ran before. */
 const channelAt = (index: number) => service.channels[index]?.publicKey() ?? ''
 
@@ -51,7 +51,7 @@ describe('starts a run', () => {
     expect(answers.map(({ status }) => status)).toEqual([200, 200])
     expect(await runs.run(batch)).toMatchObject({ status: 200 })
     expect(await runs.jobsOf(batch)).toHaveLength(1)
-    expect(await runs.itemsOf(batch)).toHaveLength(2)
+    expect(await runs.linesOf(batch)).toHaveLength(2)
     expect(await quotaOf(service, employer.address)).toMatchObject({ count: 2 })
     await using _relay = await service.relay()
     await expectRunPaidOnce(runs, batch, [1n, 2n])
@@ -161,7 +161,6 @@ describe('starts a run', () => {
     expect(await runs.jobsOf(batch)).toEqual([])
     const used = await quotaOf(service, employer.address)
     expect(used?.count ?? 0).toBe(reason === 'quota-transfers' ? 499 : 0)
-    expect(await service.db.$count(sql`pgboss.job`, sql`state < 'completed'`)).toBe(0)
   })
 
   test('not if a seal is replaced after the signature was checked', async () => {

@@ -4,10 +4,10 @@ import type { RelayTimes } from '#lib/relay/relay.ts'
 export const SHORT_TIMES: Partial<RelayTimes> = {
   validity: 30,
   retry: 0.2,
-  patience: 8,
+  lease: 2,
+  longestLease: 20,
   rest: 1,
   lag: 2,
   chores: 2,
   poll: 0.5,
-  supervise: 1,
 }

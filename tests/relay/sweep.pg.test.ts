@@ -1,10 +1,13 @@
-import { sql } from 'drizzle-orm'
+import { eq, type SQL, sql } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { GET } from '#app/api/cron/sweep/route.ts'
 import { contractors } from '#drizzle/schema/directory.ts'
-import { relayChannels } from '#drizzle/schema/relay.ts'
-import { usedChallenges } from '#drizzle/schema/transfers.ts'
+import { relayChannels, relayLines } from '#drizzle/schema/relay.ts'
+import { transfers as transferRows, usedChallenges } from '#drizzle/schema/transfers.ts'
+import { insertRows, transferRow } from '#lib/cli/seed/rows.ts'
 import { provideService } from '#lib/server/services.ts'
+import { isLine } from '#lib/transfers/line.ts'
+import { readLines } from '../support/lines.ts'
 import { expectJobPaidOnce, quotaOf } from '../support/paid-once.ts'
 import { chargeQuota } from '../transfers/quota-ledger.ts'
 import { openRelayService, type RelayService } from './relay-service.ts'
@@ -27,13 +30,16 @@ async function cron(authorization?: string): Promise<{ status: number; body: Rec
   return { status: response.status, body: (await response.json()) as Record<string, unknown> }
 }
 
-/** The positions of a job's items, one for each message. */
-async function messagesOf(jobId: string): Promise<number[]> {
-  const answer = await fixture.db.execute(
-    sql`SELECT (data->>'position')::int AS position FROM pgboss.job WHERE data->>'job' = ${jobId} ORDER BY 1`,
-  )
-  return (answer as unknown as { rows: { position: number }[] }).rows.map(({ position }) => position)
-}
+/** Lets the lines of a job be queued 25 hours ago. */
+const makeOverdue = (job: string) =>
+  fixture.db
+    .update(relayLines)
+    .set({ queuedAt: sql`${relayLines.queuedAt} - interval '25 hours'` })
+    .where(eq(relayLines.job, job))
+
+/** The lines of a job cannot fail before every channel was compared with the ledger, a day after they were queued. */
+const setCompared = (comparedAt: SQL | null) => fixture.db.update(relayChannels).set({ comparedAt })
+const CLOCK = sql`clock_timestamp()`
 
 describe('GET /cron/sweep', () => {
   test('accepts only the scheduler’s token', async () => {
@@ -74,88 +80,79 @@ describe('GET /cron/sweep', () => {
     await fixture.db.insert(usedChallenges).values({ hash: 'older', expiresAt: new Date(Date.now() - 60_000) })
     const client = await fixture.client()
     const jobId = await fixture.begin(client, 3)
-    await fixture.db.execute(sql`DELETE FROM pgboss.job`)
+    await makeOverdue(jobId)
+    await setCompared(CLOCK)
     fixture.ledger.proxy.rule(() => ({ status: 503 }))
     const { status, body } = await cron(`Bearer ${SECRET}`)
     const failed = Object.keys(body).filter((part) => body[part] === null)
     expect([status, failed]).toEqual([200, ['contractors', 'archive']])
-    // The items chore runs after the contractors chore, and the challenges chore after both.
-    expect(body).toMatchObject({ items: 1, challenges: 1 })
-    expect(await messagesOf(jobId)).toEqual([0])
+    // The lines chore runs after the contractors chore, and the challenges chore after both.
+    expect(body).toMatchObject({ lines: 1, challenges: 1 })
+    expect((await fixture.read(client, jobId)).body.status).toBe('failed')
     expect(await fixture.db.query.usedChallenges.findMany({ where: (row, { eq }) => eq(row.hash, 'older') })).toEqual(
       [],
     )
     fixture.ledger.proxy.rule(null)
-    expect((await cron(`Bearer ${SECRET}`)).body).toMatchObject({ contractors: waiting })
-    await fixture.db.execute(
-      sql`UPDATE batch_items SET queued_at = queued_at - interval '25 hours' WHERE job = ${jobId}`,
-    )
-    await fixture.db.update(relayChannels).set({ comparedAt: sql`clock_timestamp()` })
-    await cron(`Bearer ${SECRET}`)
-    expect((await fixture.read(client, jobId)).body.status).toBe('failed')
+    expect((await cron(`Bearer ${SECRET}`)).body).toMatchObject({ contractors: waiting, lines: 0 })
   })
 })
 
-test('sends one new message for an item whose message was lost', async () => {
-  const client = await fixture.client()
-  const jobId = await fixture.begin(client, 1, 2)
-  expect(await messagesOf(jobId)).toEqual([0, 1])
-  await fixture.db.execute(sql`DELETE FROM pgboss.job`)
-  await cron(`Bearer ${SECRET}`)
-  await cron(`Bearer ${SECRET}`)
-  expect(await messagesOf(jobId)).toEqual([0, 1])
-})
-
-test('pays an item from another channel when no relay has its channel’s seed', async () => {
+test('pays a line from another channel when no relay has the seed of the one that leases it', async () => {
   const { client, payee } = await fixture.engaged()
   const jobId = await fixture.begin(client, 5)
-  await fixture.db.execute(
-    sql`UPDATE batch_items SET status = 'taken', channel = 'GONE', attempt = 1 WHERE job = ${jobId}`,
-  )
+  await fixture.db
+    .update(relayLines)
+    .set({ channel: 'GONE', leasedUntil: sql`clock_timestamp() + interval '2 s'` })
+    .where(eq(relayLines.job, jobId))
   const { token } = fixture.ledger.network
   const seenAt = new Date(Date.now() - 11 * 60_000)
-  await fixture.db.insert(relayChannels).values({ token, address: 'GONE', seenAt, itemJob: jobId, itemPosition: 0 })
+  await fixture.db.insert(relayChannels).values({ token, address: 'GONE', seenAt })
   await using _relay = await fixture.relay()
   await expectJobPaidOnce(fixture, client, jobId, [payee, 5n])
-  const gone = await fixture.db.query.relayChannels.findFirst({
-    where: (channel, { eq }) => eq(channel.address, 'GONE'),
-  })
-  expect(gone).toMatchObject({ itemJob: null })
-  const [item] = await fixture.db.query.batchItems.findMany({ where: (row, { eq }) => eq(row.job, jobId) })
-  expect(fixture.channels.map((channel) => channel.publicKey())).toContain(item?.channel)
+  const [line] = await readLines(fixture.db, eq(relayLines.job, jobId))
+  expect(fixture.channels.map((channel) => channel.publicKey())).toContain(line?.channel)
+  await fixture.db.delete(relayChannels).where(eq(relayChannels.address, 'GONE'))
 })
 
-test('fails an item after a day, even if its transfer was signed and never recorded', async () => {
+test('fails lines after a day, even if a host leases them or they had a transfer, but none whose transfer is open', async () => {
   const client = await fixture.client()
   const jobId = await fixture.begin(client, 5, 6, 7)
-  await fixture.db.execute(
-    sql`UPDATE batch_items SET status = 'taken', channel = 'ONE' WHERE job = ${jobId} AND position = 1`,
-  )
-  await fixture.db.execute(
-    sql`UPDATE batch_items SET status = 'signed', channel = 'TWO', inner_hash = 'h', signed_xdr = 'x', sealed_opening = 'o'
-        WHERE job = ${jobId} AND position = 2`,
-  )
-  await cron(`Bearer ${SECRET}`)
-  expect((await fixture.read(client, jobId)).body).toMatchObject({ status: 'running', results: [] })
-  await fixture.db.execute(sql`UPDATE batch_items SET queued_at = queued_at - interval '25 hours' WHERE job = ${jobId}`)
-  await fixture.db.update(relayChannels).set({ comparedAt: null })
-  await cron(`Bearer ${SECRET}`)
+  const other = await fixture.client()
+  const sentId = await fixture.begin(other, 8)
+  await fixture.db
+    .update(relayLines)
+    .set({ channel: 'ONE', leasedUntil: sql`clock_timestamp() + interval '1 hour'` })
+    .where(isLine({ job: jobId, position: 1 }))
+  const transfers = [
+    transferRow({ account: 'TWO', status: 'expired', lineJob: jobId, linePosition: 2 }),
+    transferRow({ account: 'THREE', lineJob: sentId, linePosition: 0, bid: 0n }),
+  ]
+  await insertRows(fixture.db, { transfers })
+  const endings = async () => [(await cron(`Bearer ${SECRET}`)).body.lines, (await fixture.read(client, jobId)).body]
+  const running = { status: 'running', results: [] }
+  expect(await endings()).toMatchObject([0, running])
+  for (const id of [jobId, sentId]) await makeOverdue(id)
   // A channel that was not compared with the ledger since may have paid them.
-  expect((await fixture.read(client, jobId)).body).toMatchObject({ status: 'running', results: [] })
-  await fixture.db.update(relayChannels).set({ comparedAt: sql`clock_timestamp()` })
-  await cron(`Bearer ${SECRET}`)
-  expect((await fixture.read(client, jobId)).body).toMatchObject({
-    status: 'failed',
-    error: 'transfer 0: no relay could pay it within a day',
-    results: [
-      { i: 0, hash: '', status: 'FAILED' },
-      { i: 1, hash: '', status: 'FAILED' },
-      { i: 2, hash: '', status: 'FAILED' },
-    ],
-  })
+  await setCompared(null)
+  expect(await endings()).toMatchObject([0, running])
+  await setCompared(CLOCK)
+  expect(await endings()).toMatchObject([
+    3,
+    {
+      status: 'failed',
+      error: 'transfer 0: no relay could pay it within a day',
+      results: [
+        { i: 0, hash: '', status: 'FAILED' },
+        { i: 1, hash: '', status: 'FAILED' },
+        { i: 2, hash: '', status: 'FAILED' },
+      ],
+    },
+  ])
+  expect((await fixture.read(other, sentId)).body).toMatchObject(running)
+  await fixture.db.delete(transferRows).where(eq(transferRows.account, 'THREE'))
 })
 
-test('counts a job’s items against its user’s quota, and fails an item beyond it', async () => {
+test('counts a job’s lines against its user’s quota, and fails a line beyond it', async () => {
   const { client } = await fixture.engaged()
   await chargeQuota(fixture.db, client.address, 499)
   await using _relay = await fixture.relay()

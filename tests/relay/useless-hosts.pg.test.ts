@@ -1,11 +1,13 @@
 import { Keypair } from '@stellar/stellar-sdk'
-import { sql } from 'drizzle-orm'
+import { eq } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { relayLines } from '#drizzle/schema/relay.ts'
 import { readEnvironment } from '#lib/config/environment.ts'
 import { prover } from '#lib/prover/stand-in.ts'
 import { startRelay } from '#lib/server/relay.ts'
 import { startService } from '#lib/server/start.ts'
 import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts'
+import { readLines } from '../support/lines.ts'
 import { expectJobPaidOnce } from '../support/paid-once.ts'
 import { openRelayService, type RelayService } from './relay-service.ts'
 import { SHORT_TIMES } from './short-times.ts'
@@ -42,15 +44,8 @@ const withoutAccounts = () => ({
   CHANNEL_SEEDS: [Keypair.random().secret(), Keypair.random().secret(), Keypair.random().secret()].join(','),
 })
 
-/** All messages of the job's items so far: a returned or deferred message is replaced by a new one. */
-async function messagesOf(job: string): Promise<{ state: string; due: boolean }[]> {
-  const { rows } = (await fixture.db.execute(
-    sql`SELECT state, start_after <= now() AS due FROM pgboss.job WHERE data->>'job' = ${job}`,
-  )) as unknown as { rows: { state: string; due: boolean }[] }
-  return rows
-}
-
-const itemsOf = (job: string) => fixture.db.query.batchItems.findMany({ where: (item, { eq }) => eq(item.job, job) })
+const stateOf = async (job: string) =>
+  (await readLines(fixture.db, eq(relayLines.job, job))).map(({ state, channel }) => ({ state, channel }))
 
 /** Resolves after this many ledgers. */
 async function pass(ledgers: number): Promise<void> {
@@ -59,32 +54,30 @@ async function pass(ledgers: number): Promise<void> {
   await expect.poll(read).toBeGreaterThanOrEqual(first + ledgers)
 }
 
-const UNTOUCHED = [1, 2, 3].map(() => ({ state: 'created', due: true }))
+const UNTOUCHED = [1, 2, 3].map(() => ({ state: 'waiting', channel: null }))
 
-test('two hosts whose channels have no account leave every message to the host that can pay', async () => {
+test('two hosts whose channels have no account leave every line to the host that can pay', async () => {
   await using one = await startOther(withoutAccounts())
   await using _two = await startOther(withoutAccounts())
   const { client, payee } = await fixture.engaged()
   const job = await fixture.begin(client, 1, 2, 4)
   await pass(20)
-  expect(await messagesOf(job)).toEqual(UNTOUCHED)
-  expect(await one.readHealth()).toMatchObject({
-    ok: false,
-    problems: ['no channel of this host can pay: no items are taken'],
-  })
+  expect(await stateOf(job)).toEqual(UNTOUCHED)
+  // Both are well: their channels have the problem.
+  expect(await one.readHealth()).toMatchObject({ ok: true, ledger: true, problems: [] })
   await using _good = await fixture.relay()
   await expectJobPaidOnce(fixture, client, job, [payee, 7n])
 })
 
-test('a host without a ledger takes nothing alongside a healthy one with the same channels, and reports it', async () => {
+test('a host without a ledger leases nothing alongside a healthy one with the same channels, and reports it', async () => {
   proxy.rule(() => ({ status: 503 }))
   await using deaf = await startOther({ STELLAR_RPC_URL: proxy.url })
   const { client, payee } = await fixture.engaged()
   const job = await fixture.begin(client, 1, 2, 4)
-  const unreachable = { ok: false, ledger: false, problems: ['the RPC does not respond: no items are taken'] }
+  const unreachable = { ok: false, ledger: false, problems: ['the RPC does not respond: nothing is paid'] }
   await expect.poll(deaf.readHealth).toMatchObject(unreachable)
   await pass(20)
-  expect(await messagesOf(job)).toEqual(UNTOUCHED)
+  expect(await stateOf(job)).toEqual(UNTOUCHED)
   {
     await using _good = await fixture.relay()
     await expectJobPaidOnce(fixture, client, job, [payee, 7n])
@@ -94,7 +87,7 @@ test('a host without a ledger takes nothing alongside a healthy one with the sam
   await expectJobPaidOnce(fixture, client, await fixture.begin(client, 8), [payee, 15n])
 })
 
-test('a host that loses its ledger while it proves releases the item, which another host pays', async () => {
+test('a host that loses its ledger while it proves leaves the line, which another host pays', async () => {
   const started = Promise.withResolvers<void>()
   const resumed = Promise.withResolvers<void>()
   const prove: typeof prover.prove = async (statement) => {
@@ -106,13 +99,13 @@ test('a host that loses its ledger while it proves releases the item, which anot
   const { client, payee } = await fixture.engaged()
   const job = await fixture.begin(client, 5)
   await started.promise
+  const addresses = fixture.channels.map((channel) => channel.publicKey())
+  expect(await stateOf(job)).toEqual([{ state: 'preparing', channel: expect.stringMatching(addresses.join('|')) }])
   proxy.rule(() => ({ status: 503 }))
   resumed.resolve()
-  const stateOf = async () => (await itemsOf(job)).map(({ status, channel }) => ({ status, channel }))
-  await expect.poll(stateOf).toEqual([{ status: 'queued', channel: null }])
-  await expect
-    .poll(async () => (await messagesOf(job)).filter(({ state, due }) => state === 'created' && due))
-    .toHaveLength(1)
+  await expect.poll(async () => (await stateOf(job)).map(({ state }) => state)).toEqual(['waiting'])
+  await pass(20)
+  expect((await stateOf(job)).map(({ state }) => state)).toEqual(['waiting'])
   expect(await lost.readHealth()).toMatchObject({ ok: false, ledger: false })
   await using _good = await fixture.relay()
   await expectJobPaidOnce(fixture, client, job, [payee, 5n])

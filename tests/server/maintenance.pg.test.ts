@@ -1,12 +1,13 @@
+import { StrKey } from '@stellar/stellar-sdk'
 import { eq } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { refusals } from '#drizzle/schema/audit.ts'
 import { chores } from '#drizzle/schema/chores.ts'
 import { contractors } from '#drizzle/schema/directory.ts'
-import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
+import { relayJobs, relayLines } from '#drizzle/schema/relay.ts'
 import { usedChallenges } from '#drizzle/schema/transfers.ts'
 import { insertRows, itemRow, jobRow } from '#lib/cli/seed/rows.ts'
-import type { ItemQueue } from '#lib/relay/queue.ts'
+import { generateRelayKey, publicHalf } from '#lib/config/relay-key.ts'
 import { runChores, startMaintenance } from '#lib/server/maintenance.ts'
 import type { Service } from '#lib/server/services.ts'
 import { captureLog } from '../support/console.ts'
@@ -100,30 +101,39 @@ test('runs a shared chore once in an interval, no matter how many processes ther
   expect(service.ledger.requests).toHaveLength(1)
 })
 
-test('resumes the items of a relay key once in an interval, no matter how many processes have it', async () => {
+test('ends the overdue lines of every relay key, and leaves the round to a process that accepts jobs', async () => {
   await service.db.delete(chores)
   const jobs = ['one', 'other'].map((relayKey) => jobRow({ relayKey, userSub: relayKey }))
-  await insertRows(service.db, { jobs, items: jobs.map(({ id }) => itemRow({ job: id })) })
-  const sent: string[] = []
-  let rounds = 0
-  const holderOf = (relayKey: string): Service => {
-    const queue = { relayKey, open: async () => {}, send: async () => void sent.push(relayKey) } as unknown as ItemQueue
-    return {
-      ...service.running,
-      batch: { queue } as Service['batch'],
-      // The last chore of a round needs it.
-      get archive() {
-        rounds += 1
-        return undefined
+  const queuedAt = new Date(Date.now() - 25 * 3_600_000)
+  await insertRows(service.db, { jobs, items: jobs.map(({ id }) => itemRow({ job: id, queuedAt })) })
+  const token = StrKey.encodeContract(new Uint8Array(32))
+  /** Runs a round of the chores of a process. */
+  const runRound = async (batch: Service['batch']) => {
+    const ended = Promise.withResolvers<void>()
+    const end = startMaintenance(
+      {
+        ...service.running,
+        settings: { ...service.running.settings, token },
+        batch,
+        // The last chore of a round needs it.
+        get archive() {
+          ended.resolve()
+          return undefined
+        },
       },
-    }
+      60_000,
+    )
+    await ended.promise
+    await end()
   }
-  const ends = ['one', 'one', 'other', 'other'].map((key) => startMaintenance(holderOf(key), 60_000))
-  await expect.poll(() => rounds).toBe(ends.length)
-  await Promise.all(ends.map((end) => end()))
-  expect(sent.sort()).toEqual(['one', 'other'])
-  await service.db.delete(batchItems)
-  await service.db.delete(batchJobs)
+  const outcomes = async () => (await service.db.query.relayLines.findMany()).map(({ outcome }) => outcome)
+  const claims = () => service.db.$count(chores, eq(chores.name, 'lines'))
+  await runRound(undefined)
+  expect([await outcomes(), await claims()]).toEqual([[null, null], 0])
+  await runRound({ relayKey: 'one', key: publicHalf(generateRelayKey()) })
+  expect([await outcomes(), await claims()]).toEqual([['failed', 'failed'], 1])
+  await service.db.delete(relayLines)
+  await service.db.delete(relayJobs)
 })
 
 test('leaves a shared chore that has failed to the other processes at once', async () => {

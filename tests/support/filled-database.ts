@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { StrKey } from '@stellar/stellar-sdk'
 import { Client } from 'pg'
 import { archivedEvents } from './filled-archive.ts'
-import { largeOrganisation } from './filled-organisation.ts'
+import { CHANNELS, largeOrganisation } from './filled-organisation.ts'
 import { channelsAndRun } from './filled-relay.ts'
 
 /** Records of a filled database, whose pages and routes a measurement reads. */
@@ -60,6 +60,7 @@ const functions = (payouts: number) => `
   CREATE FUNCTION pg_temp.address(kind text, n bigint) RETURNS text IMMUTABLE LANGUAGE sql
     AS $$ SELECT CASE WHEN kind = 'large' THEN '${accountOf('large')}'
       WHEN kind = 'employer' AND n = ${middle(payouts) % Math.ceil(payouts / PAYOUTS_PER.organisation)} THEN '${accountOf('employer')}'
+      WHEN kind = 'channel' THEN ('{${channelAccounts()}}'::text[])[n + 1]
       ELSE 'G' || left(translate(upper(md5(kind || n::text) || md5(n::text || kind)), '0189', 'WXYZ'), 55) END $$`
 
 /**
@@ -76,6 +77,7 @@ export async function fillDatabase(url: string, options: FillOptions): Promise<F
     const indexes = await dropIndexes(client)
     for (const statement of statements(options)) await client.query(statement)
     await inviteWallets(client)
+    await keepOpen(client)
     for (const statement of indexes) await client.query(statement)
     await client.query('ANALYZE')
     return await findRecords(client, payouts)
@@ -146,16 +148,16 @@ function* statements({ payouts, token, relayKey }: FillOptions): Generator<strin
   yield `INSERT INTO refusals (account, hour, reason, count, last_hash, last_at)
     SELECT pg_temp.address('refused', r), to_char(at, 'YYYY-MM-DD"T"HH24'), 'quota-transfers', 2, pg_temp.hash('refused', r), at
     FROM generate_series(1, ${refusal}) r, LATERAL (SELECT ${at('r', refusal)} AS at) AS made WHERE at > now() - interval '30 days'`
-  yield `INSERT INTO batch_jobs (id, user_kind, user_sub, relay_key, status, created_at, ended_at)
+  yield `INSERT INTO relay_jobs (id, user_kind, user_sub, relay_key, status, created_at, ended_at)
     SELECT pg_temp.id('job', j), 'ledger', pg_temp.address('employer', j % ${organisation}), '${relayKey}',
       ${jobState}, ${at('j', job)}, CASE WHEN NOT ${isRunning} THEN ${at('j', job)} END FROM generate_series(1, ${job}) j`
-  yield `INSERT INTO batch_items (job, position, status, recipient, quota_account, sealed_amount, hash, error, queued_at, sent_at, settled_at)
-    SELECT pg_temp.id('job', j), i, status, pg_temp.address('contractor', j * 7 + i), pg_temp.address('employer', j % ${organisation}),
-      CASE status WHEN 'queued' THEN 'sealed' END, CASE status WHEN 'paid' THEN pg_temp.hash('item', j * 10 + i) END,
-      CASE status WHEN 'failed' THEN 'the recipient is not registered' END, at, CASE status WHEN 'paid' THEN at END,
-      CASE WHEN status <> 'queued' THEN at END
-    FROM generate_series(1, ${job}) j, generate_series(0, 9) i, LATERAL (SELECT CASE WHEN ${isRunning} THEN 'queued'
-      WHEN j % 40 = 7 AND i = 0 THEN 'failed' ELSE 'paid' END AS status, ${at('j', job)} AS at) AS made`
+  yield `INSERT INTO relay_lines (job, position, outcome, recipient, quota_account, sealed_amount, hash, error, queued_at, due, sent_at, settled_at)
+    SELECT pg_temp.id('job', j), i, outcome, pg_temp.address('contractor', j * 7 + i), pg_temp.address('employer', j % ${organisation}),
+      CASE WHEN outcome IS NULL THEN 'sealed' END, CASE outcome WHEN 'paid' THEN pg_temp.hash('line', j * 10 + i) END,
+      CASE outcome WHEN 'failed' THEN 'the recipient is not registered' END, at, at, CASE outcome WHEN 'paid' THEN at END,
+      CASE WHEN outcome IS NOT NULL THEN at END
+    FROM generate_series(1, ${job}) j, generate_series(0, 9) i, LATERAL (SELECT CASE WHEN ${isRunning} THEN NULL
+      WHEN j % 40 = 7 AND i = 0 THEN 'failed' ELSE 'paid' END AS outcome, ${at('j', job)} AS at) AS made`
   yield `INSERT INTO quotas (account, day, used, count) SELECT pg_temp.address('employer', o), at::date::text, 1000, 15
     FROM generate_series(0, ${organisation - 1}) o, generate_series(0, ${DAYS - 1}, 10) d, LATERAL (SELECT now() - d * interval '1 day' AS at) AS made`
   yield `INSERT INTO quotas (account, day, used, count) SELECT '*', (now() - d * interval '1 day')::date::text, 1000, 15
@@ -209,6 +211,19 @@ async function inviteWallets(client: Client): Promise<void> {
   )
 }
 
+/** Gives the open transfers accounts that the ledger can be asked about, and envelopes that are never sent and do not expire. */
+async function keepOpen(client: Client): Promise<void> {
+  const addresses = Array.from({ length: OPEN }, (_, n) => accountOf(`payer ${n}`))
+  await client.query(
+    `UPDATE transfers SET account = payers.address FROM unnest($1::text[]) WITH ORDINALITY AS payers (address, n)
+      JOIN (SELECT id, row_number() OVER () AS n FROM transfers WHERE status = 'open' AND kind = 'transfer') AS open USING (n)
+      WHERE transfers.id = open.id`,
+    [addresses],
+  )
+  await client.query(`UPDATE envelopes SET signed = NULL, max_time = 4102444800 FROM transfers
+    WHERE transfers.id = envelopes.transfer AND transfers.status = 'open'`)
+}
+
 /** Finds records in the middle of the filled ones. */
 async function findRecords(client: Client, payouts: number): Promise<FilledRecords> {
   const { rows } = await client.query(
@@ -217,12 +232,14 @@ async function findRecords(client: Client, payouts: number): Promise<FilledRecor
       pg_temp.id('run', 0) AS run, pg_temp.id('large transfer', 2) AS delegated,
       pg_temp.address('channel', 0) AS channel
     FROM payouts JOIN identities USING (organisation) JOIN LATERAL (
-      SELECT id FROM batch_jobs WHERE user_sub = sub LIMIT 1) AS jobs ON true
+      SELECT id FROM relay_jobs WHERE user_sub = sub LIMIT 1) AS jobs ON true
     WHERE payouts.id = pg_temp.id('payout', $1)`,
     [middle(payouts) * PAYOUTS_PER.batch],
   )
   return { ...rows[0], employer: accountOf('employer'), largeEmployer: accountOf('large') }
 }
+
+const channelAccounts = () => Array.from({ length: CHANNELS }, (_, n) => accountOf(`channel ${n}`)).join()
 
 const accountOf = (name: string) =>
   StrKey.encodeEd25519PublicKey(createHash('sha256').update(name).digest() as Uint8Array)

@@ -63,8 +63,8 @@ export async function expectJobPaidOnce(
   const job = await service.ended(client, jobId)
   expect(job).toMatchObject({ status: 'completed' })
   expect(job.error).toBeUndefined()
-  const jobs = await service.db.query.batchJobs.findMany({ where: (row, { eq }) => eq(row.userSub, client.address) })
-  const items = await service.db.query.batchItems.findMany({
+  const jobs = await service.db.query.relayJobs.findMany({ where: (row, { eq }) => eq(row.userSub, client.address) })
+  const items = await service.db.query.relayLines.findMany({
     where: (item, { inArray }) =>
       inArray(
         item.job,
@@ -74,10 +74,10 @@ export async function expectJobPaidOnce(
   })
   const ofJob = items.filter((item) => item.job === jobId)
   expect(ofJob).not.toEqual([])
-  expect(ofJob.map(({ status }) => status)).toEqual(ofJob.map(() => 'paid'))
+  expect(ofJob.map(({ outcome }) => outcome)).toEqual(ofJob.map(() => 'paid'))
   expect(job.results).toMatchObject(ofJob.map(({ position, hash }) => ({ i: position, hash, status: 'SUCCESS' })))
   for (const [payee, total] of totals) expect(await service.received(payee)).toBe(total)
-  const paid = items.filter(({ status }) => status === 'paid')
+  const paid = items.filter(({ outcome }) => outcome === 'paid')
   await expectPayments(
     service,
     client.address,

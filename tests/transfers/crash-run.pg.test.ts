@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { relayChannels } from '#drizzle/schema/relay.ts'
-import { expireHeartbeats, startMortalRelay } from '../relay/mortal-relay.ts'
+import { expireLeases, startMortalRelay } from '../relay/mortal-relay.ts'
 import { openRelayService, type RelayService } from '../relay/relay-service.ts'
 import { openRunFixture, type RunBatch, type RunFixture } from '../relay/run-fixture.ts'
 import { expectRunPaidOnce, quotaOf } from '../support/paid-once.ts'
@@ -10,7 +10,7 @@ let service: RelayService
 let runs: RunFixture
 let steps: Steps
 beforeAll(async () => {
-  // The chore `items` would end an item whose relay was killed.
+  // The chore `transfers` would settle the transfer of a relay that was killed.
   service = await openRelayService({ channels: 1, choresEveryMs: 0 })
   runs = openRunFixture(service)
   steps = await openSteps(service.ledger.proxy, service.database.url)
@@ -24,43 +24,47 @@ afterAll(async () => {
 })
 afterEach(() => service.ledger.proxy.rule(null))
 
-// Either item may have the channel first. The other one is proved ahead, and chained to it.
-const LOCK_ITEM = `SELECT 1 FROM batch_items item JOIN relay_channels channel
-  ON channel.item_job = item.job AND channel.item_position = item.position FOR UPDATE OF item`
-const lockJob = (batch: RunBatch) => `SELECT 1 FROM batch_jobs WHERE batch = '${batch.id}' FOR UPDATE`
+// Either line may have the channel first. The other one is proved ahead, and chained to it.
+const lockLines = (batch: RunBatch) => `SELECT 1 FROM relay_lines JOIN relay_jobs ON relay_jobs.id = relay_lines.job
+  WHERE batch = '${batch.id}' FOR UPDATE OF relay_lines`
+const lockJob = (batch: RunBatch) => `SELECT 1 FROM relay_jobs WHERE batch = '${batch.id}' FOR UPDATE`
 const lockBatch = (batch: RunBatch) => `SELECT 1 FROM batches WHERE id = '${batch.id}' FOR UPDATE`
-const LOCK_TRANSFER = `SELECT 1 FROM transfers WHERE status = 'open' FOR UPDATE`
-const LOCK_CHANNEL = 'SELECT 1 FROM relay_channels FOR UPDATE'
+const LOCK_TRANSFERS = 'LOCK TABLE transfers IN EXCLUSIVE MODE'
+const LOCK_ENVELOPE = `SELECT 1 FROM envelopes JOIN transfers ON transfers.id = envelopes.transfer
+  WHERE transfers.status = 'open' FOR UPDATE OF envelopes`
+const lockQuota = ({ employer }: RunBatch) => `SELECT 1 FROM quotas WHERE account = '${employer.address}' FOR UPDATE`
 
 // Simulations: the auditor's key, and each payment. The sponsor uses the relay's and reads the channel's account.
 const SIMULATED = { method: 'simulateTransaction', nth: 2 }
+const SIGNED = { from: 'simulateTransaction', nth: 2 }
 const CHAINED = { method: 'simulateTransaction', nth: 3 }
+const CHAINED_SIGNED = { from: 'simulateTransaction', nth: 3 }
+const SENT = { from: 'sendTransaction' }
 const STEPS: NamedStep<RunBatch>[] = [
+  ['with a line leased, before the past payments are read', ({ beforeCall }) => beforeCall('getEvents')],
   ['before the delegation is read', ({ beforeCall }) => beforeCall('getLedgerEntries')],
   ['before the auditor is known', ({ beforeCall }) => beforeCall('simulateTransaction')],
   ['before the wallet has simulated it', ({ afterCall }) => afterCall('simulateTransaction', { nth: 2 })],
-  ['before the signed payment is stored', ({ atLock }) => atLock(LOCK_ITEM, { from: 'simulateTransaction', nth: 2 })],
   [
-    'with the signed payment stored, before the sponsor sees it',
+    'with the payment signed, before the sponsor sees it',
     ({ beforeCall }) => beforeCall('getLedgerEntries', { since: SIMULATED }),
   ],
-  [
-    'before the payout is claimed',
-    ({ atLock }, batch) => atLock(lockBatch(batch), { from: 'simulateTransaction', nth: 2 }),
-  ],
+  ['before the line is claimed for the payment', ({ atLock }, batch) => atLock(lockLines(batch), SIGNED)],
+  ['with the line claimed, before the payment is recorded', ({ atLock }) => atLock(LOCK_TRANSFERS, SIGNED)],
+  ['before the payout is claimed', ({ atLock }, batch) => atLock(lockBatch(batch), SIGNED)],
+  ['with the payout claimed, before the cost is reserved', ({ atLock }, batch) => atLock(lockQuota(batch), SIGNED)],
   ['after the sponsor is bound to it, before it is sent', ({ beforeCall }) => beforeCall('sendTransaction')],
   ['after it is sent, before the answer', ({ afterCall }) => afterCall('sendTransaction')],
-  ['before the row says that it was sent', ({ atLock }) => atLock(LOCK_TRANSFER, { from: 'sendTransaction' })],
-  ['before the payout is settled', ({ atLock }, batch) => atLock(lockBatch(batch), { from: 'sendTransaction' })],
+  ['before the row says that it was sent', ({ atLock }) => atLock(LOCK_ENVELOPE, SENT)],
+  ['between the transfer and the line of the settlement', ({ atLock }, batch) => atLock(lockLines(batch), SENT)],
+  ['between the line and the payout of the settlement', ({ atLock }, batch) => atLock(lockBatch(batch), SENT)],
+  ['between the payout and the job of the settlement', ({ atLock }, batch) => atLock(lockJob(batch), SENT)],
+  ['between the job and the quota of the settlement', ({ atLock }, batch) => atLock(lockQuota(batch), SENT)],
   [
-    'with the payout settled, before the item is',
-    ({ atLock }, batch) => atLock(lockJob(batch), { from: 'sendTransaction' }),
+    'before the line of the chained payment is claimed',
+    ({ atLock }, batch) => atLock(lockLines(batch), CHAINED_SIGNED),
   ],
-  ['in the middle of settling the item', ({ atLock }) => atLock(LOCK_CHANNEL, { from: 'sendTransaction' })],
-  [
-    'before the chained payment is stored',
-    ({ atLock }) => atLock(LOCK_ITEM, { from: 'simulateTransaction', nth: CHAINED.nth }),
-  ],
+  ['before the chained payment is recorded', ({ atLock }) => atLock(LOCK_TRANSFERS, CHAINED_SIGNED)],
   ['after the chained payment is sent', ({ afterCall }) => afterCall('sendTransaction', { since: CHAINED })],
 ]
 
@@ -69,7 +73,7 @@ test.each(STEPS)('ends %s: another relay takes over, and each payout is paid onc
   const batch = await runs.batchOf(employer, [7n, 8n])
   await runs.delegate(employer, 15n)
   expect(await runs.run(batch)).toMatchObject({ status: 200 })
-  // The calls of the service and of a relay that starts are not counted: the item is taken once the channel is resumed.
+  // The calls of the service and of a relay that starts are not counted: a line is leased once the channel is resumed.
   await service.db.update(relayChannels).set({ paused: true, seenAt: new Date(0) })
   const killed = await startMortalRelay(service.variables)
   const isSeen = async () => (await service.db.query.relayChannels.findMany()).every((one) => one.seenAt.getTime() > 0)
@@ -77,11 +81,11 @@ test.each(STEPS)('ends %s: another relay takes over, and each payout is paid onc
   const reached = step(steps, batch)
   await service.db.update(relayChannels).set({ paused: false })
   await killAt(reached, killed)
-  await expireHeartbeats(service.db)
+  await expireLeases(service.db)
 
   await using _other = await service.relay()
   await expectRunPaidOnce(runs, batch, [7n, 8n])
-  expect(await runs.itemsOf(batch)).toMatchObject([{ status: 'paid' }, { status: 'paid' }])
+  expect(await runs.linesOf(batch)).toMatchObject([{ outcome: 'paid' }, { outcome: 'paid' }])
   expect(await quotaOf(service, employer.address)).toMatchObject({ count: 2 })
   await runs.revoke(employer)
 })

@@ -18,8 +18,8 @@ export async function readQuotas(db: Database): Promise<Record<string, Balance |
 /**
  * The differences between the quotas and the sums of the transfers, on one snapshot: held and float are the open bids,
  * used is the charged amount, or the whole bid for an unknown outcome, and count is everything recorded, except for a
- * relay's items that expired without ever being submitted. A run counts with all its items, and once it has ended with those
- * that were submitted, however many transfers an item took.
+ * relay's lines that expired without ever being submitted. A run counts with all its lines, and once it has ended with those
+ * that were submitted, however many transfers a line took.
  */
 export async function findDiscrepancies(db: Database): Promise<unknown[]> {
   const result = await db.execute(sql`
@@ -29,8 +29,10 @@ export async function findDiscrepancies(db: Database): Promise<unknown[]> {
         FROM transfers LEFT JOIN (SELECT transfer, max(first_sent_at) AS first_sent_at FROM envelopes GROUP BY transfer) sent
           ON sent.transfer = transfers.id WHERE sponsor IS NOT NULL
       UNION ALL SELECT user_sub, 'delegated', quota_day, 0, 0, 'expired', true
-        FROM batch_jobs JOIN batch_items ON batch_items.job = batch_jobs.id
-        WHERE batch IS NOT NULL AND (batch_jobs.status = 'running' OR submitted)
+        FROM relay_jobs JOIN relay_lines ON relay_lines.job = relay_jobs.id
+        WHERE batch IS NOT NULL AND (relay_jobs.status = 'running' OR outcome = 'paid' OR EXISTS (
+          SELECT FROM transfers JOIN envelopes ON envelopes.transfer = transfers.id AND first_sent_at IS NOT NULL
+          WHERE line_job = relay_lines.job AND line_position = relay_lines.position))
     ), days AS (
       SELECT * FROM of_accounts UNION ALL SELECT ${EVERYBODY}, kind, day, bid, fee_charged, status, counts FROM of_accounts
       UNION ALL SELECT ${CALLS}, kind, day, bid, fee_charged, status, counts FROM of_accounts

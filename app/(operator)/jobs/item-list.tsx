@@ -37,14 +37,14 @@ export function ItemList({ items, network }: { items: readonly ItemLine[]; netwo
           <tr key={item.position}>
             <td>
               <span className="mr-2 text-faint">{item.position + 1}</span>
-              <Status of="item" is={item.status} />
+              <Status of="item" is={item.state} />
               {item.payout && (
                 <div className="text-xs">
                   <PayoutLink id={item.payout} name="its payout" />
                 </div>
               )}
-              {item.error && item.status !== 'failed' && <p className="text-xs text-bad">{item.error}</p>}
-              {item.error && item.status === 'failed' && (
+              {item.error && item.state !== 'failed' && <p className="text-xs text-bad">{item.error}</p>}
+              {item.error && item.state === 'failed' && (
                 <p className="text-xs text-bad">
                   <Link
                     href={addressOf('/jobs', { reason: item.error })}

@@ -1,8 +1,8 @@
 import type { batches, identities, organisations, PayoutStatus, payouts } from '#drizzle/schema/directory.ts'
-import type { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
+import type { relayJobs, relayLines } from '#drizzle/schema/relay.ts'
 import type { transfers } from '#drizzle/schema/transfers.ts'
 import type { AuditEntry } from '#lib/db/audit-log.ts'
-import { ITEM_FAILURES } from '#lib/relay/item-error.ts'
+import { LINE_FAILURES } from '#lib/relay/line-error.ts'
 import type { SeededInvite } from './invites.ts'
 import { type Contractor, type Employer, makeOrganisation } from './organisations.ts'
 import { batchRow, itemRow, jobRow, payoutRow, transferRow } from './rows.ts'
@@ -25,8 +25,8 @@ const emptyRecords = () => ({
   invites: [] as SeededInvite[],
   batches: [] as (typeof batches.$inferInsert)[],
   payouts: [] as (typeof payouts.$inferInsert)[],
-  jobs: [] as (typeof batchJobs.$inferInsert)[],
-  items: [] as (typeof batchItems.$inferInsert)[],
+  jobs: [] as (typeof relayJobs.$inferInsert)[],
+  items: [] as (typeof relayLines.$inferInsert)[],
   transfers: [] as SeededTransfer[],
   diary: [] as { at: Date; entry: AuditEntry }[],
 })
@@ -160,7 +160,7 @@ function addJob(records: Records, seeding: Seeding, { account, id: organisation,
   const { source, channels, now } = seeding
   const createdAt = new Date(now.getTime() - hours * 3_600_000)
   const failed = hours < 24 ? 1 : -1
-  const [job, error] = [source.uuid(), ITEM_FAILURES.shortOnEveryChannel]
+  const [job, error] = [source.uuid(), LINE_FAILURES.shortOnEveryChannel]
   const endedAt = new Date(createdAt.getTime() + 21_000)
   const outcome =
     failed < 0
@@ -175,11 +175,12 @@ function addJob(records: Records, seeding: Seeding, { account, id: organisation,
     const settledAt = new Date(createdAt.getTime() + (position + 1) * 5_000)
     const sentAt = new Date(settledAt.getTime() - 3_000)
     const moved = { account: channel, recipient, organisation, quotaAccount: account, createdAt: sentAt, settledAt }
-    const item = { job, position, recipient, quotaAccount: account, attempt: 1, queuedAt: createdAt, settledAt }
-    if (position === failed) records.items.push(itemRow({ ...item, status: 'failed', error, unable: [...channels] }))
+    const item = { job, position, recipient, quotaAccount: account, queuedAt: createdAt, settledAt }
+    if (position === failed) records.items.push(itemRow({ ...item, outcome: 'failed', error, unable: [...channels] }))
     else {
-      const { innerHash, hash } = addTransfer(records, seeding, { ...moved, outcome: 'succeeded' })
-      records.items.push(itemRow({ ...item, status: 'paid', channel, innerHash, hash, sentAt }))
+      const line = { lineJob: job, linePosition: position }
+      const { hash } = addTransfer(records, seeding, { ...moved, ...line, outcome: 'succeeded' })
+      records.items.push(itemRow({ ...item, outcome: 'paid', channel, hash, sentAt }))
     }
   }
 }

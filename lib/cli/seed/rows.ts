@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { batches, contractors, identities, organisations, payouts } from '#drizzle/schema/directory.ts'
-import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
+import { relayJobs, relayLines } from '#drizzle/schema/relay.ts'
 import { envelopes, transfers } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { partsOf } from '#lib/db/parts.ts'
@@ -10,8 +10,8 @@ type Identity = typeof identities.$inferInsert
 type Contractor = typeof contractors.$inferInsert
 type Batch = typeof batches.$inferInsert
 type Payout = typeof payouts.$inferInsert
-type Job = typeof batchJobs.$inferInsert
-type Item = typeof batchItems.$inferInsert
+type Job = typeof relayJobs.$inferInsert
+type Item = typeof relayLines.$inferInsert
 type Transfer = typeof transfers.$inferInsert
 type Envelope = typeof envelopes.$inferInsert
 
@@ -97,14 +97,15 @@ export function jobRow(fields: Partial<Job> = {}) {
 }
 
 export function itemRow(fields: Partial<Item> & { job: string }) {
-  const { queuedAt = new Date(), status = 'queued' } = fields
-  const hasEnded = status === 'paid' || status === 'failed' || status === 'unknown' || status === 'skipped'
+  const { queuedAt = new Date(), outcome } = fields
+  const hasEnded = outcome !== undefined && outcome !== null
   return {
     position: 0,
     quotaAccount: 'idp:ada',
     sealedAmount: hasEnded ? null : 'sealed',
-    hash: status === 'paid' ? 'hash' : null,
+    hash: outcome === 'paid' ? 'hash' : null,
     queuedAt,
+    due: queuedAt,
     settledAt: hasEnded ? queuedAt : null,
     ...fields,
   }
@@ -130,8 +131,8 @@ export async function insertRows(db: Database, rows: Rows): Promise<void> {
   for (const part of partsOf(rows.contractors ?? [])) await db.insert(contractors).values(part)
   for (const part of partsOf(rows.batches ?? [])) await db.insert(batches).values(part)
   for (const part of partsOf(rows.payouts ?? [])) await db.insert(payouts).values(part)
-  for (const part of partsOf(rows.jobs ?? [])) await db.insert(batchJobs).values(part)
-  for (const part of partsOf(rows.items ?? [])) await db.insert(batchItems).values(part)
+  for (const part of partsOf(rows.jobs ?? [])) await db.insert(relayJobs).values(part)
+  for (const part of partsOf(rows.items ?? [])) await db.insert(relayLines).values(part)
   for (const part of partsOf(rows.transfers ?? [])) await db.insert(transfers).values(part)
   for (const part of partsOf(rows.envelopes ?? [])) await db.insert(envelopes).values(part)
 }

@@ -1,7 +1,7 @@
 import { and, eq, inArray } from 'drizzle-orm'
 import { z } from 'zod'
 import { BATCH_STATUSES, type BatchStatus, batches, payouts } from '#drizzle/schema/directory.ts'
-import { batchJobs } from '#drizzle/schema/relay.ts'
+import { relayJobs } from '#drizzle/schema/relay.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
 import { transactFor } from '#lib/db/connection.ts'
 import { besidePlace, byTime, orderedBy } from '#lib/db/keyset.ts'
@@ -169,7 +169,7 @@ export async function removeBatch({ db, employer, now }: EmployerContext, id: st
     if (!batch) throw batchNotFound()
     const isSettled = and(eq(payouts.batch, id), eq(payouts.status, 'paid'))
     if (!isUnsent(batch.status) || (await tx.$count(payouts, isSettled)) > 0) throw new Refusal('batch-sent')
-    if ((await tx.$count(batchJobs, eq(batchJobs.batch, id))) > 0) throw new Refusal('batch-run')
+    if ((await tx.$count(relayJobs, eq(relayJobs.batch, id))) > 0) throw new Refusal('batch-run')
     const deleted = await tx.delete(payouts).where(eq(payouts.batch, id)).returning({ id: payouts.id })
     await tx.delete(batches).where(eq(batches.id, id))
     const detail = { payouts: deleted.length }

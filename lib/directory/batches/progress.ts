@@ -21,8 +21,9 @@ export const PAYOUT_MOVES = {
   draft: ['ready', 'pending', 'canceled'],
   // A run fails a payout that it cannot pay, without a transfer.
   ready: ['pending', 'failed', 'canceled'],
-  // Only the employer cancels a pending payout, and only if its transfer is `unknown`.
-  pending: ['paid', 'failed', 'canceled'],
+  // A run's payout waits again after a transfer that did not pay it. Only the employer cancels a pending payout, and only if
+  // its transfer is `unknown`.
+  pending: ['paid', 'ready', 'failed', 'canceled'],
   // A failed payout may be sent again.
   failed: ['pending', 'canceled'],
   paid: [],
@@ -33,7 +34,7 @@ export const PAYOUT_MOVES = {
  * A batch whose row this SQL transaction has locked.
  *
  * To avoid deadlocks, every SQL transaction that moves payouts takes its locks in this order, and several of a kind by
- * id: transfer, contractor, batch, payout, the account's quota, the daily budget, float. A payout moves only under the
+ * id: transfer, line, contractor, batch, payout, job, channel, the account's quota, the daily budget, float. A payout moves only under the
  * lock of its batch. A payment that was found on the ledger is the exception: its payout is claimed before it is settled,
  * which locks the contractor after the batch. `transact` retries a deadlock.
  */

@@ -1,7 +1,7 @@
 import { and, eq, inArray, sql } from 'drizzle-orm'
 import { z } from 'zod'
 import { type PayoutStatus, payouts } from '#drizzle/schema/directory.ts'
-import { batchJobs } from '#drizzle/schema/relay.ts'
+import { relayJobs } from '#drizzle/schema/relay.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transactFor } from '#lib/db/connection.ts'
 import { partsOf } from '#lib/db/parts.ts'
@@ -43,8 +43,8 @@ export async function replaceSeals(
   return await transactFor(db, employer.organisation, async (tx) => {
     const [batch] = await lockBatches(tx, isOwnBatch(employer, id))
     if (!batch) throw batchNotFound()
-    const isRunning = and(eq(batchJobs.batch, id), eq(batchJobs.status, 'running'))
-    if ((await tx.$count(batchJobs, isRunning)) > 0) throw new Refusal('run-unfinished')
+    const isRunning = and(eq(relayJobs.batch, id), eq(relayJobs.status, 'running'))
+    if ((await tx.$count(relayJobs, isRunning)) > 0) throw new Refusal('run-unfinished')
     const named = await tx
       .select({ id: payouts.id, status: payouts.status })
       .from(payouts)

@@ -1,6 +1,9 @@
-import { asc } from 'drizzle-orm'
-import { batchItems, batchJobs, relayChannels } from '#drizzle/schema/relay.ts'
+import { asc, eq, isNotNull } from 'drizzle-orm'
+import { relayChannels, relayJobs, relayLines } from '#drizzle/schema/relay.ts'
+import { envelopes, transfers } from '#drizzle/schema/transfers.ts'
 import type { TestNetwork } from '#lib/cli/client/participants.ts'
+import type { Database } from '#lib/db/connection.ts'
+import type { LineId } from '#lib/transfers/line.ts'
 import { type SyncedBalance, syncBalance } from '#lib/wallet/balance.ts'
 import { decryptTransfer } from '#lib/wallet/decryption.ts'
 import { readAccountEvents } from '#lib/wallet/events.ts'
@@ -13,7 +16,7 @@ export const requested = new Map<string, number[]>()
 
 let lastAmount = 100
 
-/** An amount that no other item has. If it is received twice, an item was paid twice. */
+/** An amount that no other line has. If it is received twice, a line was paid twice. */
 export function nextAmount(): number {
   lastAmount += 1
   return lastAmount
@@ -51,50 +54,70 @@ export async function readPayments(network: TestNetwork, { address, keys }: Hold
   return payments
 }
 
-/** All contradictions between items, channels and the ledger after a history. */
-export async function findUntrueItems({ db, network, readLedger }: Pair, parties: readonly Party[]): Promise<string[]> {
+const nameOf = ({ job, position }: LineId) => `line ${position} of ${job}`
+
+/** The inner hashes of the transactions that were signed for each line, by its name. */
+async function findSigned(db: Database): Promise<Map<string, string[]>> {
+  const rows = await db
+    .select({ job: transfers.lineJob, position: transfers.linePosition, hash: envelopes.innerHash })
+    .from(transfers)
+    .innerJoin(envelopes, eq(envelopes.transfer, transfers.id))
+    .where(isNotNull(transfers.lineJob))
+  const signed = new Map<string, string[]>()
+  for (const { job, position, hash } of rows) {
+    const name = nameOf({ job: job ?? '', position: position ?? 0 })
+    signed.set(name, [...(signed.get(name) ?? []), hash])
+  }
+  return signed
+}
+
+/** All contradictions between lines, channels and the ledger after a history. */
+export async function findUntrueLines({ db, network, readLedger }: Pair, parties: readonly Party[]): Promise<string[]> {
   const ledger = await readLedger()
-  const items = await db.select().from(batchItems).orderBy(asc(batchItems.job), asc(batchItems.position))
-  const jobs = await db.select().from(batchJobs)
+  const lines = await db.select().from(relayLines).orderBy(asc(relayLines.job), asc(relayLines.position))
+  const jobs = await db.select().from(relayJobs)
   const channels = await db.select().from(relayChannels)
+  const signed = await findSigned(db)
   const untruths: string[] = []
   const standing = (hash: string | null) => ledger.get(hash ?? '')?.find(({ succeeded }) => succeeded)
+  const applied = (line: LineId) => (signed.get(nameOf(line)) ?? []).filter(standing)
 
-  for (const { job, position, status, innerHash, hash, error } of items) {
-    const name = `item ${position} of ${job}`
-    const found = standing(innerHash)
-    if (status === 'paid' && found?.hash !== hash)
+  for (const line of lines) {
+    const { outcome, hash, error } = line
+    const name = nameOf(line)
+    const found = applied(line).map((inner) => standing(inner)?.hash)
+    if (outcome === 'paid' && !found.includes(hash ?? '')) {
       untruths.push(`${name} is paid by ${hash}, which does not stand there`)
-    if ((status === 'failed' || status === 'skipped') && found)
-      untruths.push(`${name} is ${status} (${error}), and was paid`)
-    if (status === 'unknown') untruths.push(`${name} is unknown, though the ledger has all its history`)
-    if (!['paid', 'failed', 'unknown', 'skipped'].includes(status)) untruths.push(`${name} is ${status} for ever`)
+    }
+    if (found.length > 1) untruths.push(`${name} was paid ${found.length} times`)
+    if ((outcome === 'failed' || outcome === 'canceled') && found.length > 0) {
+      untruths.push(`${name} is ${outcome} (${error}), and was paid`)
+    }
+    if (outcome === 'unknown') untruths.push(`${name} is unknown, though the ledger has all its history`)
+    if (outcome === null) untruths.push(`${name} has no outcome for ever`)
   }
   for (const { id, status } of jobs) {
-    const own = items.filter(({ job }) => job === id)
-    const isPaid = own.every((item) => item.status === 'paid' || item.status === 'skipped')
+    const own = lines.filter(({ job }) => job === id)
+    const isPaid = own.every(({ outcome }) => outcome === 'paid' || outcome === 'canceled')
     if (status !== (isPaid ? 'completed' : 'failed')) untruths.push(`job ${id} is ${status}`)
-  }
-  for (const { address, itemJob, nextJob } of channels) {
-    if (itemJob !== null || nextJob !== null) untruths.push(`channel ${address} is held for ever`)
   }
 
   // After a restore from a backup, the release of a channel records its payments, with a bid of zero.
-  const transfers = await db.query.transfers.findMany()
-  const released = new Set(transfers.flatMap(({ bid, applied, hash }) => (bid === 0n ? [applied, hash] : [])))
+  const recorded = await db.query.transfers.findMany()
+  const released = new Set(recorded.flatMap(({ bid, applied, hash }) => (bid === 0n ? [applied, hash] : [])))
 
-  // The channels' transfers in the ledger, and the amounts that the payees decrypt, must match the items.
+  // The channels' transfers in the ledger, and the amounts that the payees decrypt, must match the lines.
   const own = new Set(channels.map(({ address }) => address))
   const isTransfer = ({ succeeded, source, feeSource }: Standing) =>
     succeeded && feeSource !== undefined && own.has(source)
-  const paid = items.filter(({ status }) => status === 'paid')
-  const paidHashes = new Set(paid.map(({ innerHash }) => innerHash))
+  const paid = lines.filter(({ outcome }) => outcome === 'paid')
+  const paidHashes = new Set(paid.flatMap(applied))
   for (const [hash, found] of ledger) {
     const isKnown = paidHashes.has(hash) || released.has(hash)
-    if (found.some(isTransfer) && !isKnown) untruths.push(`${hash} of a channel paid no item`)
+    if (found.some(isTransfer) && !isKnown) untruths.push(`${hash} of a channel paid no line`)
   }
-  const byHash = new Map(paid.map((item) => [item.hash, item]))
-  if (byHash.size < paid.length) untruths.push(`${paid.length - byHash.size} transfers paid two items each`)
+  const byHash = new Map(paid.map((line) => [line.hash, line]))
+  if (byHash.size < paid.length) untruths.push(`${paid.length - byHash.size} transfers paid two lines each`)
   const direct = parties.flatMap(({ signed }) => signed).filter(({ hash }) => standing(hash))
   const amounts = new Map<bigint, string>()
   const describe = (bump: string) => {
@@ -113,13 +136,13 @@ export async function findUntrueItems({ db, network, readLedger }: Pair, parties
       }
       const first = amounts.get(amount)
       if (first !== undefined) {
-        untruths.push(`an item was paid twice: ${amount} by ${describe(first)} and ${describe(hash)}`)
+        untruths.push(`a line was paid twice: ${amount} by ${describe(first)} and ${describe(hash)}`)
       }
       amounts.set(amount, hash)
-      const item = byHash.get(hash)
-      if (!item) continue
-      const due = requested.get(item.job)?.[item.position]
-      if (item.recipient !== address) untruths.push(`${hash} paid ${address}, and not ${item.recipient}`)
+      const line = byHash.get(hash)
+      if (!line) continue
+      const due = requested.get(line.job)?.[line.position]
+      if (line.recipient !== address) untruths.push(`${hash} paid ${address}, and not ${line.recipient}`)
       if (due !== undefined && BigInt(due) !== amount) untruths.push(`${hash} paid ${amount}, and not ${due}`)
     }
     if (receivedDirectly !== sentDirectly) {

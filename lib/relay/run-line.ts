@@ -1,26 +1,26 @@
 import { Account } from '@stellar/stellar-sdk'
 import { and, eq, inArray, isNotNull } from 'drizzle-orm'
 import { payouts } from '#drizzle/schema/directory.ts'
-import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
+import { relayJobs, relayLines } from '#drizzle/schema/relay.ts'
 import { transfers } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { RUNNABLE } from '#lib/directory/payouts/seals.ts'
 import { type AccountReading, authOf } from '#lib/stellar/account.ts'
+import type { Line } from '#lib/transfers/line.ts'
 import { isLagging } from '#lib/transfers/recency.ts'
 import { lastLedgerOf } from '#lib/transfers/rows.ts'
 import { readDelegations } from '#lib/wallet/account.ts'
 import { hashSeal, isSignedManifest, type Manifest, type ManifestPayout, parseManifest } from '#lib/wallet/manifest.ts'
 import { type Allowance, openAllowance } from '#lib/wallet/spending.ts'
 import { WalletError } from '#lib/wallet/wallet-error.ts'
-import { ItemError } from './item-error.ts'
-import type { Item } from './item-row.ts'
+import { LineError } from './line-error.ts'
 import type { Channel, Relay } from './relay.ts'
 import { validityLedgers } from './run-terms.ts'
 import { unsealPayout } from './sealing.ts'
 
 /** An item of a run with everything that the employer signed about it, and its amount (base units). */
 export interface RunLine {
-  job: typeof batchJobs.$inferSelect
+  job: typeof relayJobs.$inferSelect
   signature: string
   manifest: Manifest
   line: ManifestPayout
@@ -33,12 +33,12 @@ export interface RunLine {
  * Reads what an item of a run is to pay, and compares the rows with the manifest: an attacker who can write to the
  * database must not be able to redirect a payment. The signature is checked by `openEscrow`, because that needs the
  * ledger.
- * @throws ItemError `payout-gone`, `payout-busy`, `manifest-invalid`, `seal-invalid`
+ * @throws LineError `payout-gone`, `payout-busy`, `manifest-invalid`, `seal-invalid`
  */
-export async function readLine(relay: Relay, channel: Channel, item: Item): Promise<RunLine> {
+export async function readLine(relay: Relay, channel: Channel, item: Line): Promise<RunLine> {
   const db = await relay.database()
   const { job, payout } = await findRun(db, item)
-  const invalid = (problem: string) => new ItemError('manifest-invalid', problem)
+  const invalid = (problem: string) => new LineError('manifest-invalid', problem)
   if (!job || job.manifest === null || job.signature === null) throw invalid('the run has no signed manifest')
   if (!payout) throw invalid('there is no such payout')
   await requireUnpaid(db, item)
@@ -63,12 +63,12 @@ export async function readLine(relay: Relay, channel: Channel, item: Item): Prom
   if (!isHere || !isSame) throw invalid('a row differs from the manifest')
   const binding = { batch: manifest.batch, contractor: line.contractor, spender: line.channel }
   const amount = await unsealPayout(relay.key, binding, item.sealedAmount ?? '').catch(() => undefined)
-  if (amount === undefined) throw new ItemError('seal-invalid', 'the seal cannot be opened, or is bound elsewhere')
+  if (amount === undefined) throw new LineError('seal-invalid', 'the seal cannot be opened, or is bound elsewhere')
   return { job, signature: job.signature, manifest, line, owner: manifest.account, amount }
 }
 
-async function findRun(db: Database, item: Item) {
-  const [job] = await db.select().from(batchJobs).where(eq(batchJobs.id, item.job))
+async function findRun(db: Database, item: Line) {
+  const [job] = await db.select().from(relayJobs).where(eq(relayJobs.id, item.job))
   const { batch, contractor, address } = payouts
   const [payout] = await db
     .select({ batch, contractor, address })
@@ -80,21 +80,21 @@ async function findRun(db: Database, item: Item) {
 /**
  * Requires that nothing else pays the item's payout. A payment that this database has recorded, as a transfer or as an
  * item, counts even if the payout's status contradicts it.
- * @throws ItemError `payout-gone` if it was paid or canceled, `payout-busy` while another transfer may still pay it
+ * @throws LineError `payout-gone` if it was paid or canceled, `payout-busy` while another transfer may still pay it
  */
-export async function requireUnpaid(db: Database, { payout: id }: Pick<Item, 'payout'>): Promise<void> {
+export async function requireUnpaid(db: Database, { payout: id }: Pick<Line, 'payout'>): Promise<void> {
   if (id === null) throw new Error('an item of a job has no payout')
   const [payout] = await db.select({ status: payouts.status }).from(payouts).where(eq(payouts.id, id))
   const paying = await db
     .select({ status: transfers.status })
     .from(transfers)
     .where(and(eq(transfers.payout, id), inArray(transfers.status, ['open', 'succeeded', 'unknown'])))
-  if (paying.some(({ status }) => status === 'open')) throw new ItemError('payout-busy', 'another transfer pays it')
-  const isPaid = and(eq(batchItems.payout, id), eq(batchItems.status, 'paid'))
-  const hasPaidItem = (await db.$count(batchItems, isPaid)) > 0
+  if (paying.some(({ status }) => status === 'open')) throw new LineError('payout-busy', 'another transfer pays it')
+  const isPaid = and(eq(relayLines.payout, id), eq(relayLines.outcome, 'paid'))
+  const hasPaidItem = (await db.$count(relayLines, isPaid)) > 0
   const isRunnable = RUNNABLE.some((status) => status === payout?.status)
   if (hasPaidItem || paying.length > 0 || (payout && !isRunnable))
-    throw new ItemError('payout-gone', 'the payout is paid or canceled')
+    throw new LineError('payout-gone', 'the payout is paid or canceled')
 }
 
 /** The escrow that an item is paid from, and what the ledger says about the item's payment. */
@@ -115,13 +115,13 @@ export interface PaymentKeys {
 }
 
 const doubtful = (code: 'manifest-invalid' | 'delegation-revoked' | 'recipient-unregistered', problem: string) =>
-  new ItemError(code, problem, { isDoubtful: true })
+  new LineError(code, problem, { isDoubtful: true })
 
 /**
  * Finds what an item needs: the employer's signers, who must have signed the manifest; the delegation, which must be
  * the signed one and must last until the payment has expired; the channel's allowance; and the payee. The rest of the
  * channel's last payment and the keys are not read again: if they have changed, the simulation fails.
- * @throws ItemError `manifest-invalid`, `delegation-revoked`, `delegation-ended`, `recipient-unregistered`,
+ * @throws LineError `manifest-invalid`, `delegation-revoked`, `delegation-ended`, `recipient-unregistered`,
  *   `balance-stale` if the RPC lags behind the channel's last payment; LedgerError
  */
 export async function openEscrow(relay: Relay, channel: Channel, run: RunLine): Promise<Escrow> {
@@ -137,7 +137,7 @@ export async function openEscrow(relay: Relay, channel: Channel, run: RunLine): 
     throw doubtful('manifest-invalid', 'no signer of the account has signed the manifest')
   }
   const allowance = (await followLast(relay, channel, run, own)) ?? (await readAllowance(relay, channel, run, own))
-  if (!own.account) throw new ItemError('channel-unfit', 'the channel has no account', { problem: 'account' })
+  if (!own.account) throw new LineError('channel-unfit', 'the channel has no account', { problem: 'account' })
   const source = new Account(channel.address, own.account.seqNum.toString())
   return { allowance, own, source, ...(await readPaymentKeys(relay, run)) }
 }
@@ -166,10 +166,10 @@ async function followLast(
 export const liveUntilOf = ({ manifest, line }: RunLine): number | undefined =>
   manifest.delegations.find(({ channel }) => channel === line.channel)?.liveUntilLedger
 
-/** @throws ItemError `delegation-ended` if the ledger would charge for a payment that is applied too late */
+/** @throws LineError `delegation-ended` if the ledger would charge for a payment that is applied too late */
 export function requireTime({ network }: Pick<Relay, 'network'>, run: RunLine, latestLedger: number): void {
   if ((liveUntilOf(run) ?? 0) < latestLedger + validityLedgers(network)) {
-    throw new ItemError('delegation-ended', 'the delegation ends before the payment would')
+    throw new LineError('delegation-ended', 'the delegation ends before the payment would')
   }
 }
 
@@ -179,7 +179,7 @@ async function readAllowance(relay: Relay, channel: Channel, run: RunLine, own: 
   const { delegations, latestLedger } = await readDelegations(await relay.deployment(), asked)
   const last = await lastLedgerOf(await relay.database(), channel.address)
   if (isLagging(Math.min(latestLedger, own.latestLedger), last)) {
-    throw new ItemError('balance-stale', 'the RPC lags behind the last payment')
+    throw new LineError('balance-stale', 'the RPC lags behind the last payment')
   }
   const [delegation] = delegations
   if (!delegation) throw doubtful('delegation-revoked', 'there is no delegation')
@@ -192,7 +192,7 @@ async function readAllowance(relay: Relay, channel: Channel, run: RunLine, own: 
   return allowance
 }
 
-/** @throws ItemError `recipient-unregistered`; LedgerError */
+/** @throws LineError `recipient-unregistered`; LedgerError */
 export async function readPaymentKeys({ memory }: Relay, run: RunLine): Promise<PaymentKeys> {
   const { owner, line, manifest } = run
   const next = manifest.payouts.map(({ address }) => address)
@@ -208,15 +208,15 @@ export async function readPaymentKeys({ memory }: Relay, run: RunLine): Promise<
  * Before the first payment of a run from a channel, requires that the escrow covers all of its payouts: an employer who
  * has delegated too little must not end up with only some of them paid. Later an escrow can only fall short of a single
  * payout.
- * @throws ItemError `allowance-short`
+ * @throws LineError `allowance-short`
  */
-export async function requireCover(relay: Relay, item: Item, run: RunLine, allowance: Allowance): Promise<void> {
+export async function requireCover(relay: Relay, item: Line, run: RunLine, allowance: Allowance): Promise<void> {
   const { manifest, amount, line } = run
-  const short = () => new ItemError('allowance-short', 'the escrow does not cover the payouts', { isDoubtful: true })
+  const short = () => new LineError('allowance-short', 'the escrow does not cover the payouts', { isDoubtful: true })
   if (amount > allowance.opening.value) throw short()
   const db = await relay.database()
-  const isOfChannel = and(eq(batchItems.job, item.job), eq(batchItems.spender, line.channel))
-  if ((await db.$count(batchItems, and(isOfChannel, isNotNull(batchItems.sentAt)))) > 0) return
+  const isOfChannel = and(eq(relayLines.job, item.job), eq(relayLines.spender, line.channel))
+  if ((await db.$count(relayLines, and(isOfChannel, isNotNull(relayLines.sentAt)))) > 0) return
   const lines = new Map(
     manifest.payouts.filter(({ channel }) => channel === line.channel).map((each) => [each.payout, each]),
   )

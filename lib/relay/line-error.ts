@@ -1,17 +1,20 @@
 import type { ChannelProblem } from '#drizzle/schema/relay.ts'
+import { FAILED_TOO_OFTEN } from '#lib/transfers/line.ts'
 
-/** Every reason for which an item, or one of its channel's own calls, cannot proceed. */
-type ItemErrorCode =
-  /** another worker took the item, or it ended */
-  | 'item-gone'
-  /** a channel that has moved may have paid the item: it waits for the channel's release */
-  | 'item-suspended'
+/** Every reason for which a line, or one of a channel's own calls, cannot proceed. */
+type LineErrorCode =
+  /** it has ended, or another transfer pays it */
+  | 'line-gone'
+  /** a channel that has moved may have paid the line: it waits for the channel's release */
+  | 'line-suspended'
   /** the amount is sealed to another relay's key */
   | 'amount-sealed'
-  /** no channel could pay the item: the message says why */
+  /** no channel could pay the line: the message says why */
   | 'unpayable'
   /** the channel has a problem, named by `problem` */
   | 'channel-unfit'
+  /** an operator has paused the channel */
+  | 'channel-paused'
   | 'balance-short'
   /** the RPC and the database disagree about the channel's balance */
   | 'balance-stale'
@@ -40,32 +43,32 @@ export type RunErrorCode =
   | 'recipient-unregistered'
   | 'account-frozen'
 
-/** Errors of failed items that the dashboard has a remedy for. */
-export const ITEM_FAILURES = {
+/** Errors of failed lines that the dashboard has a remedy for. */
+export const LINE_FAILURES = {
   shortOnEveryChannel: 'no channel has enough to pay it',
   recipientUnregistered: 'the recipient is not registered',
-  failedTooOften: 'its transfer failed on the ledger too often',
+  failedTooOften: FAILED_TOO_OFTEN,
 } as const
 
-export class ItemError extends Error {
-  readonly code: ItemErrorCode
+export class LineError extends Error {
+  readonly code: LineErrorCode
   /** set for `channel-unfit` */
   readonly problem: ChannelProblem | undefined
   /** whether it rests on a response of the RPC that may come from a lagging node */
   readonly isDoubtful: boolean
 
   constructor(
-    code: ItemErrorCode,
+    code: LineErrorCode,
     message: string,
     options: { cause?: unknown; problem?: ChannelProblem; isDoubtful?: boolean } = {},
   ) {
     super(message, { cause: options.cause })
-    this.name = 'ItemError'
+    this.name = 'LineError'
     this.code = code
     this.problem = options.problem
     this.isDoubtful = options.isDoubtful ?? false
   }
 }
 
-export const isItemError = (error: unknown, code: ItemErrorCode): error is ItemError =>
-  error instanceof ItemError && error.code === code
+export const isLineError = (error: unknown, code: LineErrorCode): error is LineError =>
+  error instanceof LineError && error.code === code

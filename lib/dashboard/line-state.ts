@@ -1,0 +1,25 @@
+import { and, eq, gt, sql } from 'drizzle-orm'
+import { LINE_OUTCOMES, type LineOutcome, relayLines } from '#drizzle/schema/relay.ts'
+import { transfers } from '#drizzle/schema/transfers.ts'
+
+/**
+ * What a line of a job or run is doing: `waiting` for a channel, `preparing` while a host leases it, `sent` while its transfer is
+ * open, and its outcome after that. No row stores it.
+ */
+export const LINE_STATES = ['waiting', 'preparing', 'sent', ...LINE_OUTCOMES] as const
+export type LineState = 'waiting' | 'preparing' | 'sent' | LineOutcome
+
+const isOfLine = and(eq(transfers.lineJob, relayLines.job), eq(transfers.linePosition, relayLines.position))
+
+/** The condition for lines whose transfer is open. */
+export const IS_SENT = sql<boolean>`exists (select from ${transfers} where ${isOfLine} and ${transfers.status} = 'open')`
+
+/** The condition for lines whose payment a host prepares. */
+export const IS_LEASED = sql<boolean>`coalesce(${gt(relayLines.leasedUntil, sql`clock_timestamp()`)}, false)`
+
+export const LINE_STATE = sql<LineState>`case when ${relayLines.outcome} is not null then ${relayLines.outcome}
+  when ${IS_SENT} then 'sent' when ${IS_LEASED} then 'preparing' else 'waiting' end`
+
+/** The id of the last transfer that was recorded for a line; null without one. */
+export const LAST_TRANSFER = sql<string | null>`(select ${transfers.id} from ${transfers} where ${isOfLine}
+  order by ${transfers.createdAt} desc, ${transfers.sequence} desc limit 1)`

@@ -1,0 +1,191 @@
+import { and, eq, isNotNull, isNull, lte, or, sql } from 'drizzle-orm'
+import { relayChannels, relayJobs, relayLines } from '#drizzle/schema/relay.ts'
+import { transfers } from '#drizzle/schema/transfers.ts'
+import type { Database } from '#lib/db/connection.ts'
+import { HAS_LIVE_TRANSFER, IS_OPEN_LINE, isLine, type Line, lockLine } from '#lib/transfers/line.ts'
+import { isChannel, isSuspendedBy, PAYS_RUNS, suspendedUntil } from './channel-state.ts'
+import { LineError } from './line-error.ts'
+import type { Channel, Relay, RelayStore } from './relay.ts'
+import { requireKnownNumber } from './sequence.ts'
+
+/** A line whose payment a host prepares, through this channel. */
+export type LeasedLine = Line & { channel: string }
+
+/** The users of jobs share the relay's test funds, and take one turn together. */
+const TEST_FUNDS = ''
+
+/** Whose turn a line takes on its channel: the owner of an escrow, or all users of test funds together. */
+export const ownerOf = ({ spender, quotaAccount }: Pick<Line, 'spender' | 'quotaAccount'>): string =>
+  spender === null ? TEST_FUNDS : quotaAccount
+
+const CLOCK = sql`clock_timestamp()`
+
+/** What a host holds a channel with: its own open transfer there, and whose turn that was. */
+export interface Hold {
+  transfer: string
+  owner: string
+}
+
+/**
+ * Leases the next line for a channel, in one SQL statement that reads one line of each waiting owner, however many lines there
+ * are: the owner that has waited longest for a payment of the channel comes first, and the owner of its open transfer last.
+ * Undefined if no line waits, or if the channel may pay none: another host leases a line for it, or has a transfer open.
+ * @param given.held this host's open transfer of the channel: the next payment may be proved while that is open
+ * @param given.canRun whether this host can prove payments from a delegation
+ */
+export async function leaseLine(
+  relay: Relay,
+  { address }: Channel,
+  { held, canRun }: { held: Hold | undefined; canRun: boolean },
+): Promise<LeasedLine | undefined> {
+  const db = await relay.database()
+  const { token, relayKey } = relay
+  // The first line of an owner that is due, that no host prepares or has paid, and that no other channel is leasing just now.
+  const first = sql`line.outcome is null and line.due <= ${CLOCK}
+    and (line.leased_until is null or line.leased_until <= ${CLOCK})
+    and line.queued_at > ${suspendedUntil(token)}
+    and exists (select from ${relayJobs} as job where job.id = line.job and job.relay_key = ${relayKey})
+    and not exists (select from ${transfers} as transfer where transfer.line_job = line.job
+      and transfer.line_position = line.position and transfer.status in ('open', 'succeeded', 'unknown'))
+    order by line.due, line.job, line.position limit 1 for no key update of line skip locked`
+  const ofRuns = sql`select line.quota_account from ${relayLines} as line
+    where line.spender = ${address} and line.outcome is null`
+  const chosen = sql`(with recursive channel as (
+      select ${relayChannels.problem} is null as pays_jobs from ${relayChannels}
+      where ${isChannel(token, address)} and not ${relayChannels.paused} and ${PAYS_RUNS}
+        and not exists (select from ${transfers} as transfer where transfer.account = ${address}
+          and transfer.status = 'open' and transfer.id is distinct from ${held?.transfer ?? null}::uuid)
+        and not exists (select from ${relayLines} as other where other.channel = ${address}
+          and other.leased_until > ${CLOCK})
+    ), owner(name) as (
+      (${ofRuns} order by line.quota_account limit 1)
+      union all
+      select (${ofRuns} and line.quota_account > owner.name order by line.quota_account limit 1)
+        from owner where owner.name is not null
+    ), turn as (
+      select owner.name as owner, next.*, (select max(ended.settled_at) from ${relayLines} as ended
+          where ended.spender = ${address} and ended.quota_account = owner.name) as last
+        from owner cross join lateral (select line.job, line.position, line.due from ${relayLines} as line
+          where ${canRun} and line.spender = ${address} and line.quota_account = owner.name and ${first}) as next
+      union all
+      select ${TEST_FUNDS} as owner, next.*, (select max(ended.settled_at) from ${relayLines} as ended
+          where ended.channel = ${address} and ended.spender is null) as last
+        from (select line.job, line.position, line.due from ${relayLines} as line
+          where line.spender is null and not (${address} = any(line.unable)) and ${first}) as next
+    ) select turn.job, turn.position from turn, channel where turn.owner <> ${TEST_FUNDS} or channel.pays_jobs
+      order by turn.owner = ${held?.owner ?? null}, turn.last nulls first, turn.due, turn.owner limit 1)`
+  const [line] = await db
+    .update(relayLines)
+    .set({ channel: address, leasedUntil: leaseEnd(relay) })
+    .where(
+      and(
+        sql`(${relayLines.job}, ${relayLines.position}) = ${chosen}`,
+        IS_OPEN_LINE,
+        or(isNull(relayLines.leasedUntil), lte(relayLines.leasedUntil, CLOCK)),
+      ),
+    )
+    .returning()
+  return line && { ...line, channel: address }
+}
+
+const leaseEnd = ({ times }: Pick<Relay, 'times'>) => sql`${CLOCK} + make_interval(secs => ${times.lease})`
+
+const isLeasedBy = (line: LeasedLine) =>
+  and(isLine(line), eq(relayLines.channel, line.channel), isNotNull(relayLines.leasedUntil))
+
+/** Prolongs a lease, until the function it returns is called or `times.leases` are over. */
+export function keepLease(relay: Relay, line: LeasedLine): () => void {
+  const end = performance.now() + relay.times.longestLease * 1000
+  const renew = async () => {
+    if (performance.now() > end) return clearInterval(timer)
+    await (await relay.database())
+      .update(relayLines)
+      .set({ leasedUntil: leaseEnd(relay) })
+      .where(isLeasedBy(line))
+  }
+  // A renewal that fails costs the courtesy, and nothing else.
+  const timer = setInterval(() => void renew().catch(() => undefined), (relay.times.lease * 1000) / 3)
+  timer.unref()
+  return () => clearInterval(timer)
+}
+
+/** Why a host leaves a line, and what the next one needs to know. */
+export type Leaving =
+  /** nothing is known against it */
+  | { because: 'left' }
+  /** the channel has too little for it */
+  | { because: 'balance-short' }
+  /** it is tried again after a pause (s) */
+  | { because: 'busy'; seconds: number }
+  /** a response ruled it out: every channel tries it again after a pause (s), once no node can lag behind this ledger */
+  | { because: 'doubted'; ledger: number; seconds: number }
+
+/** Ends a lease, so that another channel or host may take the line. */
+export async function leaveLine({ database }: RelayStore, line: LeasedLine, leaving: Leaving): Promise<void> {
+  await (await database())
+    .update(relayLines)
+    .set({ leasedUntil: null, ...columnsOf(line, leaving) })
+    .where(isLeasedBy(line))
+}
+
+function columnsOf({ channel }: LeasedLine, leaving: Leaving) {
+  const after = (seconds: number) => ({ due: sql`${CLOCK} + make_interval(secs => ${seconds})` })
+  switch (leaving.because) {
+    case 'balance-short':
+      return { unable: sql`array_append(${relayLines.unable}, ${channel})` }
+    case 'busy':
+      return after(leaving.seconds)
+    case 'doubted':
+      return { unable: [], doubtedLedger: leaving.ledger, ...after(leaving.seconds) }
+    case 'left':
+      return {}
+  }
+}
+
+/**
+ * Locks a line in the SQL transaction that records its transfer, and requires that nothing else may pay it.
+ * @param number the sequence number of the transfer
+ * @throws LineError `line-gone`, `line-suspended`, `channel-unfit`, `channel-paused`, `not-adopted`
+ */
+export async function claimLine(tx: Database, { token }: RelayStore, line: LeasedLine, number: bigint): Promise<void> {
+  const open = await lockLine(tx, line)
+  if (!open) throw new LineError('line-gone', 'the line has ended, or another transfer pays it')
+  if ((await tx.$count(relayLines, and(isLine(line), isSuspendedBy(token)))) > 0) {
+    throw new LineError('line-suspended', 'a channel that has moved may have paid it')
+  }
+  await requireKnownNumber(tx, token, { address: line.channel, number, isLine: true })
+  await tx
+    .update(relayLines)
+    .set({
+      channel: line.channel,
+      leasedUntil: null,
+      doubtedLedger: null,
+      due: open.queuedAt,
+      sentAt: sql`coalesce(${relayLines.sentAt}, ${CLOCK})`,
+    })
+    .where(isLine(line))
+}
+
+/** Whether any line waits that a channel of this relay might pay now. */
+export async function isWorkWaiting(relay: Relay): Promise<boolean> {
+  const own = sql`array[${sql.join(
+    relay.channels.map(({ address }) => sql`${address}`),
+    sql`, `,
+  )}]::text[]`
+  const db = await relay.database()
+  const [waiting] = await db
+    .select({ job: relayLines.job })
+    .from(relayLines)
+    .innerJoin(relayJobs, eq(relayJobs.id, relayLines.job))
+    .where(
+      and(
+        IS_OPEN_LINE,
+        lte(relayLines.due, CLOCK),
+        eq(relayJobs.relayKey, relay.relayKey),
+        or(isNull(relayLines.spender), sql`${relayLines.spender} = any(${own})`),
+        sql`not ${HAS_LIVE_TRANSFER}`,
+      ),
+    )
+    .limit(1)
+  return waiting !== undefined
+}

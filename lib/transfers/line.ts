@@ -1,0 +1,142 @@
+import { and, asc, eq, inArray, isNotNull, isNull, notInArray, type SQL, sql } from 'drizzle-orm'
+import { type LineOutcome, relayChannels, relayJobs, relayLines } from '#drizzle/schema/relay.ts'
+import { envelopes, type Transfer, transfers } from '#drizzle/schema/transfers.ts'
+import type { Database } from '#lib/db/connection.ts'
+import { releaseCount } from './quota.ts'
+
+/** Names a line of a job or of a run: the job, and the position in it from 0. */
+export interface LineId {
+  job: string
+  position: number
+}
+
+/** A line's row. */
+export type Line = typeof relayLines.$inferSelect
+
+export const isLine = ({ job, position }: LineId) => and(eq(relayLines.job, job), eq(relayLines.position, position))
+
+/** The condition for lines that have not ended. */
+export const IS_OPEN_LINE = isNull(relayLines.outcome)
+
+/** The condition for transfers that may pay a line, or have paid it. */
+const MAY_PAY = inArray(transfers.status, ['open', 'succeeded', 'unknown'])
+
+/** The condition for lines that a transfer may pay, or has paid. */
+export const HAS_LIVE_TRANSFER: SQL<boolean> = sql`exists (select from ${transfers}
+  where ${transfers.lineJob} = ${relayLines.job} and ${transfers.linePosition} = ${relayLines.position} and ${MAY_PAY})`
+
+/**
+ * Locks a line for a transfer that is to pay it, or for its end without one. Undefined if it has ended, or if a transfer may pay
+ * it or has paid it: only that transfer ends it then.
+ */
+export async function lockLine(tx: Database, id: LineId, condition?: SQL): Promise<Line | undefined> {
+  const [line] = await tx
+    .select()
+    .from(relayLines)
+    .where(and(isLine(id), IS_OPEN_LINE, condition))
+    .for('no key update')
+  if (!line) return undefined
+  const live = and(eq(transfers.lineJob, id.job), eq(transfers.linePosition, id.position), MAY_PAY)
+  return (await tx.$count(transfers, live)) > 0 ? undefined : line
+}
+
+/** The line that a transfer pays, if it pays one. */
+const lineOf = ({ lineJob: job, linePosition: position }: Transfer): LineId | undefined =>
+  job !== null && position !== null ? { job, position } : undefined
+
+/** A line whose transfers have failed on the ledger this often ends. Those that expire never end it. */
+const MAX_FAILURES = 3
+export const FAILED_TOO_OFTEN = 'its transfer failed on the ledger too often'
+const HISTORY_LOST = 'the ledger’s history no longer shows whether it was paid'
+
+/**
+ * Gives a line the outcome of its transfer, in the SQL transaction that settles that. A transfer that did not pay it leaves it to
+ * the next one, until three have failed on the ledger. Resolves to whether the line is waiting again.
+ */
+export async function settleLine(tx: Database, transfer: Transfer, now: Date): Promise<boolean> {
+  const id = lineOf(transfer)
+  if (!id) return false
+  const { status, hash, applied } = transfer
+  const [line] = await tx
+    .select()
+    .from(relayLines)
+    .where(and(isLine(id), IS_OPEN_LINE))
+    .for('no key update')
+  if (!line) return false
+  if (status === 'succeeded') await writeOutcome(tx, id, { outcome: 'paid', hash: hash ?? applied }, now)
+  else if (status === 'unknown') await writeOutcome(tx, id, { outcome: 'unknown', error: HISTORY_LOST }, now)
+  else {
+    const failures = line.failures + (status === 'failed' ? 1 : 0)
+    const failed = { failures, ...(status === 'failed' && { hash }) }
+    if (failures < MAX_FAILURES) {
+      await tx.update(relayLines).set(failed).where(isLine(id))
+      return true
+    }
+    await writeOutcome(tx, id, { ...failed, outcome: 'failed', error: FAILED_TOO_OFTEN }, now)
+  }
+  return false
+}
+
+type Ended = { outcome: LineOutcome; hash?: string | null; error?: string; failures?: number; unable?: string[] }
+
+/** Writes the outcome of a locked line. */
+export async function writeOutcome(tx: Database, id: LineId, ended: Ended, now: Date): Promise<void> {
+  await tx
+    .update(relayLines)
+    .set({ ...ended, settledAt: now, sealedAmount: null, leasedUntil: null })
+    .where(isLine(id))
+}
+
+/** Closes the job of a transfer's line with its last line, and keeps the opening of the channel that has paid. */
+export async function settleJob(tx: Database, transfer: Transfer, now: Date): Promise<void> {
+  const id = lineOf(transfer)
+  if (id) await closeJob(tx, id.job, now)
+  const { status, applied, account } = transfer
+  if (status !== 'succeeded' || applied === null) return
+  const [paid] = await tx
+    .select({ sealedOpening: envelopes.sealedOpening })
+    .from(envelopes)
+    .where(and(eq(envelopes.innerHash, applied), isNotNull(envelopes.sealedOpening)))
+  if (!paid) return
+  // A payment proves that the channel can pay, but only an operator can release a channel with the problem `moved`.
+  const problem = sql`case when ${relayChannels.problem} = 'moved' then 'moved' end`
+  await tx
+    .update(relayChannels)
+    .set({ sealedOpening: paid.sealedOpening, problem })
+    .where(eq(relayChannels.address, account))
+}
+
+/** The condition for lines of which a transfer was submitted. The others do not count against a run's quota. */
+const WAS_SUBMITTED = sql`exists (select from ${transfers}
+  join ${envelopes} on ${envelopes.transfer} = ${transfers.id} and ${envelopes.firstSentAt} is not null
+  where ${transfers.lineJob} = ${relayLines.job} and ${transfers.linePosition} = ${relayLines.position})`
+
+/** Closes a job if its last line has ended. Of two transactions that end the last two lines, the second one does. */
+export async function closeJob(tx: Database, job: string, now: Date): Promise<void> {
+  await tx.select({ id: relayJobs.id }).from(relayJobs).where(eq(relayJobs.id, job)).for('no key update')
+  const ofJob = eq(relayLines.job, job)
+  // A line that ends must not read all others: a run may have 50,000.
+  const [open] = await tx
+    .select({ position: relayLines.position })
+    .from(relayLines)
+    .where(and(ofJob, IS_OPEN_LINE))
+    .limit(1)
+  if (open) return
+  const [unpaid] = await tx
+    .select({ position: relayLines.position, error: relayLines.error })
+    .from(relayLines)
+    .where(and(ofJob, notInArray(relayLines.outcome, ['paid', 'canceled'])))
+    .orderBy(asc(relayLines.position))
+    .limit(1)
+  const error = unpaid && `transfer ${unpaid.position}: ${unpaid.error}`
+  const [closed] = await tx
+    .update(relayJobs)
+    .set(error ? { status: 'failed', endedAt: now, error } : { status: 'completed', endedAt: now })
+    .where(and(eq(relayJobs.id, job), eq(relayJobs.status, 'running')))
+    .returning({ account: relayJobs.userSub, day: relayJobs.quotaDay })
+  if (!closed || closed.day === null) return
+  const { account, day } = closed
+  // A run has used the quota for all its lines when it was queued. A payment that was found on the ledger was submitted, too.
+  const isUnsent = and(ofJob, sql`${relayLines.outcome} <> 'paid'`, sql`not ${WAS_SUBMITTED}`)
+  await releaseCount(tx, { account, day, count: await tx.$count(relayLines, isUnsent) })
+}

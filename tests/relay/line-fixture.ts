@@ -1,0 +1,212 @@
+import { randomUUID } from 'node:crypto'
+import { eq, sql } from 'drizzle-orm'
+import { relayChannels, relayJobs, relayLines } from '#drizzle/schema/relay.ts'
+import { quotas, type Transfer, type TransferStatus, transfers } from '#drizzle/schema/transfers.ts'
+import {
+  batchRow,
+  contractorRow,
+  identityRow,
+  insertRows,
+  itemRow,
+  jobRow,
+  organisationRow,
+  payoutRow,
+} from '#lib/cli/seed/rows.ts'
+import type { Database } from '#lib/db/connection.ts'
+import { claimLine, type Hold, type LeasedLine, leaseLine } from '#lib/relay/lease.ts'
+import { type Channel, RELAY_TIMES, type Relay } from '#lib/relay/relay.ts'
+import type { SignedTransaction } from '#lib/stellar/node/envelope.ts'
+import type { Decision } from '#lib/transfers/decide.ts'
+import { isLine, type LineId } from '#lib/transfers/line.ts'
+import type { Intent } from '#lib/transfers/policy.ts'
+import { recordTransfer } from '#lib/transfers/record.ts'
+import { findTransfer, setOf } from '#lib/transfers/rows.ts'
+import { settle } from '#lib/transfers/settle.ts'
+import { cloneDatabase, type TestDatabase } from '../support/database.ts'
+import { type LineWithState, readLines } from '../support/lines.ts'
+
+export const NOW = new Date('2026-03-01T12:00:00Z')
+export const LATER = new Date('2026-03-01T12:00:05Z')
+const TOKEN = 'token'
+const RELAY_KEY = 'key'
+const DAY = '2026-03-01'
+const RECIPIENT = 'R'
+const MUCH = 1_000_000n
+const NO_LIMITS = { transfersPerAccount: 1_000_000, stroopsPerAccount: MUCH, dailyBudget: MUCH, callsBudget: MUCH }
+
+/** Lines and channels in a separate database, and the relay's functions that lease and end lines, without ledger or prover. */
+export interface LineFixture {
+  database: TestDatabase
+  db: Database
+  /** a host with the seeds of these channels, as far as lines and channels are concerned */
+  relayWith(...addresses: string[]): Relay
+  /** Makes channels without a problem, and removes the lines, transfers and channels of an earlier test. */
+  makeChannels(...addresses: string[]): Promise<void>
+  makeJob(count: number, relayKey?: string): Promise<LineId[]>
+  makeLine(relayKey?: string): Promise<LineId>
+  /** Makes the run of an employer with a line for each of these channels. */
+  makeRun(employer: string, channels: readonly string[]): Promise<LineId[]>
+  /** Leases the next line of a channel; undefined if none waits. */
+  lease(channel: string, given?: { held?: Hold; canRun?: boolean }): Promise<LeasedLine | undefined>
+  /** `lease`, which must find a line. */
+  take(channel: string): Promise<LeasedLine>
+  /** Makes a line of a job, and leases it on channel A, where no other waits. */
+  takeNew(): Promise<LeasedLine>
+  setLine(line: LineId, columns: Partial<typeof relayLines.$inferInsert>): Promise<unknown>
+  setChannel(address: string, columns: Partial<typeof relayChannels.$inferInsert>): Promise<unknown>
+  /**
+   * Records the transfer of a leased line as the sponsor does: the line is claimed in the same SQL transaction. Its envelope has
+   * the inner hash `name`.
+   */
+  record(line: LeasedLine, name?: string, number?: bigint): Promise<Transfer>
+  /** Settles a recorded transfer, at `LATER` by default. */
+  settle(transfer: Pick<Transfer, 'id'>, status: Exclude<TransferStatus, 'open'>, now?: Date): Promise<void>
+  lineOf(line: LineId): Promise<LineWithState>
+  jobOf(id: string): Promise<typeof relayJobs.$inferSelect | undefined>
+  channelOf(address: string): Promise<typeof relayChannels.$inferSelect | undefined>
+  close(): Promise<void>
+}
+
+export async function openLineFixture(): Promise<LineFixture> {
+  const database = await cloneDatabase()
+  const db = await database.store.database()
+  const relayWith: LineFixture['relayWith'] = (...addresses) => {
+    const part: Partial<Relay> = {
+      database: async () => db,
+      token: TOKEN,
+      relayKey: RELAY_KEY,
+      channels: addresses.map(channelAt),
+      times: RELAY_TIMES,
+      now: () => LATER,
+    }
+    return part as Relay
+  }
+  const makeJob: LineFixture['makeJob'] = async (count, relayKey = RELAY_KEY) => {
+    const job = jobRow({ userSub: randomUUID(), relayKey, createdAt: NOW })
+    const items = Array.from({ length: count }, (_, position) =>
+      itemRow({ job: job.id, position, quotaAccount: job.userSub, queuedAt: NOW }),
+    )
+    await insertRows(db, { jobs: [job], items })
+    return items.map(({ job, position }) => ({ job, position }))
+  }
+  const wallets = new Map<string, string>()
+  const makeRun: LineFixture['makeRun'] = async (employer, channels) => {
+    const organisation = wallets.get(employer) ?? (await makeOrganisation(db, employer))
+    wallets.set(employer, organisation)
+    const contractors = channels.map(() => contractorRow({ organisation }))
+    const batch = batchRow({ organisation, status: 'ready', payoutCount: channels.length })
+    const payouts = contractors.map(({ id: contractor }) =>
+      payoutRow({ organisation, batch: batch.id, contractor, address: RECIPIENT, status: 'ready' }),
+    )
+    const run = { batch: batch.id, manifest: 'M', signature: 'S', quotaDay: DAY }
+    const job = jobRow({ userKind: 'ledger', userSub: employer, createdAt: NOW, ...run })
+    const items = payouts.map(({ id: payout }, position) =>
+      itemRow({ job: job.id, position, payout, spender: channels[position], quotaAccount: employer, queuedAt: NOW }),
+    )
+    await insertRows(db, { contractors, batches: [batch], payouts, jobs: [job], items })
+    const count = channels.length
+    await db
+      .insert(quotas)
+      .values({ account: employer, day: DAY, count })
+      .onConflictDoUpdate({ target: [quotas.account, quotas.day], set: { count: sql`${quotas.count} + ${count}` } })
+    return items.map(({ job, position }) => ({ job, position }))
+  }
+  const lease: LineFixture['lease'] = (channel, { held, canRun = true } = {}) =>
+    leaseLine(relayWith(channel), channelAt(channel), { held, canRun })
+  const makeLine: LineFixture['makeLine'] = async (relayKey) => {
+    const [line] = await makeJob(1, relayKey)
+    if (!line) throw new Error('no line was made')
+    return line
+  }
+  const take: LineFixture['take'] = async (channel) => {
+    const line = await lease(channel)
+    if (!line) throw new Error('no line waits for the channel')
+    return line
+  }
+  return {
+    database,
+    db,
+    relayWith,
+    makeJob,
+    makeRun,
+    makeChannels: async (...addresses) => {
+      await db.delete(transfers)
+      await db.delete(relayLines)
+      await db.delete(relayChannels)
+      // Adopted, and compared with the ledger at any time of these tests.
+      const known = { token: TOKEN, seenAt: new Date(), adoptedSequence: 0n, comparedAt: new Date('2100-01-01') }
+      await db.insert(relayChannels).values(addresses.map((address) => ({ ...known, address, runs: true })))
+    },
+    makeLine,
+    lease,
+    take,
+    takeNew: async () => {
+      await makeLine()
+      return await take('A')
+    },
+    setLine: (line, columns) => db.update(relayLines).set(columns).where(isLine(line)),
+    setChannel: (address, columns) => db.update(relayChannels).set(columns).where(eq(relayChannels.address, address)),
+    record: async (line, name = randomUUID(), number = 1n) => {
+      const { job, position, channel, quotaAccount, payout } = line
+      const call = payout === null ? { kind: 'transfer', owner: null } : { kind: 'delegated', owner: quotaAccount }
+      const intent = { ...call, account: channel, to: RECIPIENT, sequenceNumber: number, maxTime: 1n }
+      const claim = (tx: Database) => claimLine(tx, relayWith(), line, number)
+      const { transfer } = await recordTransfer(
+        db,
+        {
+          inner: { hashHex: name } as SignedTransaction,
+          intent: intent as Intent,
+          terms: {
+            quotaAccount,
+            ...(payout !== null && { payoutId: payout }),
+            line: { job, position, sealedOpening: `after ${name}`, claim },
+          },
+          now: NOW,
+        },
+        {
+          bump: { hash: `outer ${name}`, envelope: 'E', bid: 1n },
+          sponsor: 'S',
+          recordedLedger: 1,
+          limits: NO_LIMITS,
+          available: MUCH,
+        },
+      )
+      return transfer
+    },
+    settle: async ({ id }, status, now = LATER) => {
+      const recorded = await findTransfer(db, id)
+      if (!recorded) throw new Error('no such transfer')
+      const [envelope] = recorded.envelopes
+      await settle(db, id, {
+        decision: decisionOf(status, envelope?.innerHash ?? ''),
+        lookedUp: setOf(recorded.envelopes),
+        now,
+      })
+    },
+    lineOf: async (id) => {
+      const [line] = await readLines(db, isLine(id))
+      if (!line) throw new Error('no such line')
+      return line
+    },
+    jobOf: async (id) => (await db.select().from(relayJobs).where(eq(relayJobs.id, id)))[0],
+    channelOf: async (address) => (await db.select().from(relayChannels).where(eq(relayChannels.address, address)))[0],
+    close: async () => await database.drop(),
+  }
+}
+
+async function makeOrganisation(db: Database, wallet: string): Promise<string> {
+  const organisation = organisationRow()
+  const identities = [identityRow({ sub: wallet, organisation: organisation.id })]
+  await insertRows(db, { organisations: [organisation], identities })
+  return organisation.id
+}
+
+export const channelAt = (address: string) => ({ address }) as Channel
+
+function decisionOf(status: Exclude<TransferStatus, 'open'>, hash: string): Decision {
+  if (status === 'unknown' || status === 'expired') return { status }
+  const succeeded = status === 'succeeded'
+  const record = { succeeded, consumed: true, applied: hash, hash, outerHash: null, ledger: 2, closedAt: 1 }
+  const outcome = { feeCharged: 0n, resultCode: succeeded ? 'txSuccess' : 'txFailed', contractError: null }
+  return { status, record: { ...record, ...outcome }, feeCharged: 0n }
+}

@@ -1,0 +1,379 @@
+import { randomUUID } from 'node:crypto'
+import { eq } from 'drizzle-orm'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { relayChannels } from '#drizzle/schema/relay.ts'
+import { quotas, type TransferStatus, transfers } from '#drizzle/schema/transfers.ts'
+import { endOverdueLines } from '#lib/relay/chores.ts'
+import { endLine } from '#lib/relay/ending.ts'
+import type { LeasedLine } from '#lib/relay/lease.ts'
+import type { LineId } from '#lib/transfers/line.ts'
+import { LATER, type LineFixture, NOW, openLineFixture } from './line-fixture.ts'
+import { expireLeases } from './mortal-relay.ts'
+
+const DAY = 24 * 60 * 60_000
+const FAILED = { outcome: 'failed', error: 'why' } as const
+
+let fixture: LineFixture
+let db: LineFixture['db']
+let relayWith: LineFixture['relayWith']
+let makeChannels: LineFixture['makeChannels']
+let makeJob: LineFixture['makeJob']
+let makeLine: LineFixture['makeLine']
+let lease: LineFixture['lease']
+let take: LineFixture['take']
+let takeNew: LineFixture['takeNew']
+let record: LineFixture['record']
+let settle: LineFixture['settle']
+let lineOf: LineFixture['lineOf']
+let jobOf: LineFixture['jobOf']
+let channelOf: LineFixture['channelOf']
+let setLine: LineFixture['setLine']
+let setChannel: LineFixture['setChannel']
+beforeAll(async () => {
+  fixture = await openLineFixture()
+  ;({
+    db,
+    relayWith,
+    makeChannels,
+    makeJob,
+    makeLine,
+    lease,
+    take,
+    takeNew,
+    record,
+    settle,
+    lineOf,
+    jobOf,
+    channelOf,
+    setLine,
+    setChannel,
+  } = fixture)
+})
+afterAll(() => fixture?.close())
+
+const idOf = ({ job, position }: LineId): LineId => ({ job, position })
+/** Finds that a channel has moved. */
+const move = (address: string, movedAt: Date) => setChannel(address, { problem: 'moved', movedAt })
+/** A run of this employer whose lines are bound to channel A. */
+const makeRun = (employer: string, count = 1) => fixture.makeRun(employer, Array<string>(count).fill('A'))
+
+describe('a transfer is recorded', () => {
+  test('for the leased line, which counts as sent from then on', async () => {
+    await makeChannels('A')
+    const line = await takeNew()
+    await setLine(line, { doubtedLedger: 7, due: LATER })
+    const transfer = await record(line)
+    expect(transfer).toMatchObject({ lineJob: line.job, linePosition: line.position, account: 'A' })
+    const sent = { state: 'sent', leasedUntil: null, doubtedLedger: null, due: NOW, sentAt: expect.any(Date) }
+    expect(await lineOf(line)).toMatchObject(sent)
+  })
+
+  test('even after the lease has lapsed, and the host that leases the line now records none', async () => {
+    await makeChannels('A', 'B')
+    await makeLine()
+    const first = await take('A')
+    await expireLeases(db)
+    const second = await take('B')
+    const transfer = await record(first)
+    await expect(record(second)).rejects.toMatchObject({ code: 'line-gone' })
+    expect(await lineOf(first)).toMatchObject({ state: 'sent', channel: 'A' })
+    expect((await db.select().from(transfers)).map(({ id }) => id)).toEqual([transfer.id])
+  })
+
+  test('for no line that has ended, or that a transfer may pay', async () => {
+    await makeChannels('A', 'B')
+    await makeLine()
+    const line = await take('A')
+    const other = { ...line, channel: 'B' }
+    const first = await record(line)
+    await expect(record(other)).rejects.toMatchObject({ code: 'line-gone' })
+    await settle(first, 'unknown')
+    await expect(record(other)).rejects.toMatchObject({ code: 'line-gone' })
+    const ended = await takeNew()
+    await endLine(relayWith(), ended, FAILED)
+    await expect(record(ended)).rejects.toMatchObject({ code: 'line-gone' })
+  })
+
+  test.each([
+    ['a moved channel may have paid the line', { code: 'line-suspended' }, () => move('B', LATER)],
+    ['the channel has moved', { code: 'line-suspended' }, () => move('A', LATER)],
+    ['it moved before the line was queued', { code: 'channel-unfit', problem: 'moved' }, () => move('A', new Date(0))],
+    ['an operator has paused it', { code: 'channel-paused' }, () => setChannel('A', { paused: true })],
+    ['it was not compared with the ledger', { code: 'not-adopted' }, () => setChannel('A', { adoptedSequence: null })],
+  ])('for no line if %s', async (_, error, change) => {
+    await makeChannels('A', 'B')
+    const line = await takeNew()
+    await change()
+    await expect(record(line)).rejects.toMatchObject(error)
+    expect(await db.$count(transfers)).toBe(0)
+    expect(await lineOf(line)).toMatchObject({ state: 'preparing', sentAt: null })
+  })
+
+  test('only with the number after the last known one', async () => {
+    await makeChannels('A')
+    await setChannel('A', { adoptedSequence: 5n })
+    await makeJob(3)
+    const used: [bigint, 'succeeded' | 'failed' | 'expired' | 'unknown'][] = [
+      [6n, 'succeeded'],
+      [7n, 'expired'],
+      [7n, 'failed'],
+    ]
+    for (const [number, status] of used) {
+      const line = await take('A')
+      const unknown = { code: 'channel-unfit', problem: 'moved' }
+      await expect(record(line, randomUUID(), number + 1n)).rejects.toMatchObject(unknown)
+      await settle(await record(line, randomUUID(), number), status)
+    }
+    const line = await take('A')
+    await record(line, randomUUID(), 8n)
+  })
+
+  test('for one of two lines that two hosts have signed with the same number', async () => {
+    await makeChannels('A')
+    await makeJob(2)
+    const one = await take('A')
+    await expireLeases(db)
+    await setLine(one, { due: new Date(Date.now() + DAY) })
+    const two = await take('A')
+    expect(idOf(two)).not.toEqual(idOf(one))
+    const first = await record(one)
+    await expect(record(two)).rejects.toMatchObject({ reason: 'another-open' })
+    expect(await lineOf(two)).toMatchObject({ sentAt: null })
+    await settle(first, 'succeeded')
+    expect((await lineOf(one)).outcome).toBe('paid')
+    expect((await lineOf(two)).outcome).toBeNull()
+  })
+})
+
+describe('a line whose transfer has ended', () => {
+  async function settleOne(status: Parameters<LineFixture['settle']>[1], count = 1) {
+    await makeChannels('A')
+    await makeJob(count)
+    const line = await take('A')
+    await settle(await record(line, `${line.job} one`), status)
+    return { line, row: await lineOf(line), job: await jobOf(line.job) }
+  }
+
+  test('is paid, closes its job, and leaves its channel the opening of its new balance', async () => {
+    const { line, row, job } = await settleOne('succeeded')
+    const hash = `${line.job} one`
+    expect(row).toMatchObject({ outcome: 'paid', hash, sealedAmount: null, settledAt: LATER })
+    expect(job).toMatchObject({ status: 'completed', error: null, endedAt: LATER })
+    expect(await channelOf('A')).toMatchObject({ sealedOpening: `after ${hash}`, problem: null })
+  })
+
+  test('leaves its job open while other lines wait', async () => {
+    const { job } = await settleOne('succeeded', 2)
+    expect(job).toMatchObject({ status: 'running', endedAt: null })
+  })
+
+  test('ends as unknown, and fails its job, when the history is lost', async () => {
+    const { row, job } = await settleOne('unknown')
+    expect(row).toMatchObject({ outcome: 'unknown', sealedAmount: null, hash: null })
+    expect(job).toMatchObject({ status: 'failed', error: `transfer 0: ${row.error}` })
+  })
+
+  test.each([
+    ['expired', 0, null],
+    ['failed', 1, 'one'],
+  ] as const)('waits again when it has %s', async (status, failures, hash) => {
+    const { line, row, job } = await settleOne(status)
+    const name = hash && `${line.job} ${hash}`
+    expect(row).toMatchObject({ state: 'waiting', outcome: null, failures, hash: name, sealedAmount: 'sealed' })
+    expect(job).toMatchObject({ status: 'running' })
+    expect(await channelOf('A')).toMatchObject({ sealedOpening: null })
+    expect(await lease('A')).toMatchObject(idOf(line))
+  })
+
+  test('fails with its third failure, however often transfers expire', async () => {
+    await makeChannels('A')
+    const id = await makeLine()
+    for (const status of ['expired', 'failed', 'expired', 'expired', 'failed', 'expired'] as const)
+      await settle(await record(await take('A')), status)
+    expect(await lineOf(id)).toMatchObject({ outcome: null, failures: 2 })
+    await settle(await record(await take('A'), `${id.job} last`), 'failed')
+    const error = 'its transfer failed on the ledger too often'
+    expect(await lineOf(id)).toMatchObject({ outcome: 'failed', failures: 3, error, hash: `${id.job} last` })
+    expect(await jobOf(id.job)).toMatchObject({ status: 'failed', error: `transfer 0: ${error}` })
+  })
+
+  test.each([
+    ['clears', 'balance', null],
+    ['does not release from', 'moved', 'moved'],
+  ] as const)('%s the problem %s', async (_, problem, left) => {
+    await makeChannels('A')
+    const transfer = await record(await takeNew())
+    await setChannel('A', { problem, movedAt: problem === 'moved' ? LATER : null })
+    await settle(transfer, 'succeeded')
+    expect(await channelOf('A')).toMatchObject({ problem: left })
+  })
+})
+
+describe('a line ends without a transfer', () => {
+  test('once, and closes its job', async () => {
+    await makeChannels('A')
+    const line = await takeNew()
+    expect(await endLine(relayWith(), line, { ...FAILED, unable: ['A'] })).toBe(true)
+    expect(await endLine(relayWith(), line, { outcome: 'canceled' })).toBe(false)
+    const ended = { outcome: 'failed', error: 'why', unable: ['A'], sealedAmount: null, leasedUntil: null }
+    expect(await lineOf(line)).toMatchObject({ ...ended, settledAt: LATER })
+    expect(await jobOf(line.job)).toMatchObject({ status: 'failed', error: 'transfer 0: why', endedAt: LATER })
+  })
+
+  const endAfter = async (status: TransferStatus) => {
+    await makeChannels('A')
+    const line = await takeNew()
+    const transfer = await record(line)
+    if (status !== 'open') await settle(transfer, status)
+    const hasEnded = await endLine(relayWith(), line, FAILED)
+    if (status === 'open') await settle(transfer, 'succeeded')
+    return { hasEnded, outcome: (await lineOf(line)).outcome }
+  }
+  test.each([
+    ['open', 'paid'],
+    ['succeeded', 'paid'],
+    ['unknown', 'unknown'],
+  ] as const)('but not if it has one that is %s', async (status, outcome) => {
+    expect(await endAfter(status)).toEqual({ hasEnded: false, outcome })
+  })
+  test.each(['failed', 'expired'] as const)('if its transfer has %s', async (status) => {
+    expect(await endAfter(status)).toEqual({ hasEnded: true, outcome: 'failed' })
+  })
+
+  test('or gets its transfer, never both, when both happen at once', async () => {
+    await makeChannels('A')
+    const counts = { recorded: 0, ended: 0 }
+    for (let round = 0; round < 40; round += 1) {
+      const line = await takeNew()
+      const both = [() => record(line), () => endLine(relayWith(), line, FAILED)] as const
+      const [first, second] = round % 2 === 0 ? both : both.toReversed()
+      await Promise.allSettled([first?.(), second?.()])
+      const [transfer] = await db.select().from(transfers).where(eq(transfers.lineJob, line.job))
+      const { outcome } = await lineOf(line)
+      expect(outcome).toBe(transfer ? null : 'failed')
+      counts[transfer ? 'recorded' : 'ended'] += 1
+      if (transfer) await settle(transfer, 'succeeded')
+    }
+    expect(counts.recorded + counts.ended).toBe(40)
+  })
+
+  test('only if a transfer that is settled at the same time leaves it waiting', async () => {
+    await makeChannels('A')
+    for (let round = 0; round < 40; round += 1) {
+      const status = round % 4 < 2 ? 'succeeded' : 'failed'
+      const line = await takeNew()
+      const transfer = await record(line)
+      const end = () => endLine(relayWith(), line, FAILED)
+      const close = () => settle(transfer, status)
+      const order = round % 2 === 0 ? ([end(), close()] as const) : ([close(), end()] as const)
+      const results = await Promise.all(order)
+      const hasEnded = results.includes(true)
+      const { outcome, failures } = await lineOf(line)
+      expect([outcome, failures]).toEqual(status === 'succeeded' ? ['paid', 0] : [hasEnded ? 'failed' : null, 1])
+      expect((await jobOf(line.job))?.status).toBe(
+        status === 'succeeded' ? 'completed' : hasEnded ? 'failed' : 'running',
+      )
+      if (outcome === null) expect(await end()).toBe(true)
+    }
+  })
+})
+
+test('two channels record one line at the same time: one transfer pays it', async () => {
+  await makeChannels('A', 'B')
+  for (let round = 0; round < 20; round += 1) {
+    await makeLine()
+    const line = await take('A')
+    const results = await Promise.allSettled([record(line), record({ ...line, channel: 'B' })])
+    const recorded = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
+    expect(recorded).toHaveLength(1)
+    for (const transfer of recorded) await settle(transfer, 'succeeded')
+    expect(await lineOf(line)).toMatchObject({ outcome: 'paid', channel: recorded[0]?.account })
+  }
+})
+
+describe('a job whose last lines end at the same time', () => {
+  test('is closed, with the error of the first one', async () => {
+    const names = ['A', 'B', 'C', 'D']
+    await makeChannels(...names)
+    for (let round = 0; round < 10; round += 1) {
+      await makeJob(4)
+      const [first, ...others] = await Promise.all(names.map(async (name) => await takeSome(name)))
+      if (!first) throw new Error('no line')
+      const open = await Promise.all(others.map((line) => record(line)))
+      await Promise.all([
+        endLine(relayWith(), first, { outcome: 'failed', error: 'it would not do' }),
+        ...open.map((transfer) => settle(transfer, 'succeeded')),
+      ])
+      const error = `transfer ${first.position}: it would not do`
+      expect(await jobOf(first.job)).toMatchObject({ status: 'failed', error, endedAt: LATER })
+    }
+  })
+
+  /** Leases a line, also if other channels lease lines at the same time. */
+  async function takeSome(channel: string): Promise<LeasedLine> {
+    for (;;) {
+      const line = await lease(channel)
+      if (line) return line
+    }
+  }
+
+  test('is closed once: a run returns the quota that it has not used', async () => {
+    await makeChannels('A')
+    const countOf = async (account: string) =>
+      (await db.select().from(quotas).where(eq(quotas.account, account))).map(({ count }) => count)
+    for (let round = 0; round < 20; round += 1) {
+      const employer = `employer ${round}`
+      const lines = await makeRun(employer, 2)
+      expect(await countOf(employer)).toEqual([2])
+      const ended = await Promise.all(lines.map((line) => endLine(relayWith(), line, { outcome: 'canceled' })))
+      expect(ended).toEqual([true, true])
+      expect(await jobOf(lines[0]?.job ?? '')).toMatchObject({ status: 'completed' })
+      expect(await countOf(employer)).toEqual([0])
+    }
+  })
+})
+
+describe('a line that has waited for a day', () => {
+  const dayLater = () => ({ ...relayWith('A'), now: () => new Date(NOW.getTime() + DAY + 60 * 60_000) })
+  const outcomesOf = async (...lines: LineId[]) =>
+    await Promise.all(lines.map(async (id) => (await lineOf(id)).outcome))
+
+  test('fails only after the channels were compared with the ledger, as after a restore', async () => {
+    await makeChannels('A', 'B')
+    const line = await makeLine()
+    for (const comparedAt of [null, new Date(NOW.getTime() + DAY - 60 * 60_000)]) {
+      await setChannel('B', { comparedAt })
+      expect(await endOverdueLines(dayLater())).toBe(0)
+      expect((await lineOf(line)).outcome).toBeNull()
+    }
+    await db.update(relayChannels).set({ comparedAt: dayLater().now() })
+    expect(await endOverdueLines(dayLater())).toBe(1)
+    expect(await lineOf(line)).toMatchObject({ outcome: 'failed', error: 'no relay could pay it within a day' })
+  })
+
+  test('does not fail if a moved channel may have paid it, however long it waits', async () => {
+    await makeChannels('A', 'B')
+    const [suspended, late, leased] = [await makeLine(), await makeLine(), await makeLine()]
+    await take('A')
+    await move('B', NOW)
+    await setLine(late, { queuedAt: new Date(NOW.getTime() + 1) })
+    expect(await endOverdueLines(dayLater())).toBe(1)
+    expect(await outcomesOf(suspended, late, leased)).toEqual([null, 'failed', null])
+  })
+
+  test('does not fail while a transfer may pay it', async () => {
+    await makeChannels('A', 'B')
+    await makeJob(2)
+    const transfer = await record(await take('A'))
+    const other = await record(await take('B'))
+    expect(await endOverdueLines(dayLater())).toBe(0)
+    await settle(transfer, 'expired')
+    await settle(other, 'unknown')
+    expect(await endOverdueLines(dayLater())).toBe(1)
+    const ids = [transfer, other].map(({ lineJob, linePosition }) => ({
+      job: lineJob ?? '',
+      position: linePosition ?? 0,
+    }))
+    expect(await outcomesOf(...ids)).toEqual(['failed', 'unknown'])
+  })
+})
