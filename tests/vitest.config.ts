@@ -18,7 +18,7 @@ const ON_PGLITE = [
   'tests/directory/payouts.db.test.ts',
   'tests/faucet/faucet.db.test.ts',
   'tests/http/leaving.db.test.ts',
-  'tests/relay/release.db.test.ts',
+  'tests/relay/stop.db.test.ts',
   'tests/transfers/settlement.db.test.ts',
 ]
 

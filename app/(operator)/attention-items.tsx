@@ -99,7 +99,7 @@ interface ActionsProps extends Pick<AttentionItemProps, 'item' | 'back' | 'now'>
 
 /** What an operator can do about the item. */
 function Actions({ item, title, back, now }: ActionsProps) {
-  const { acknowledgeable, acknowledgement, heldChannel } = item
+  const { acknowledgeable, acknowledgement, isStop } = item
   const mail = mailAbout(item, now)
   return (
     <div className="mt-1.5 flex flex-wrap items-start gap-x-3 gap-y-1 empty:hidden sm:pl-13 print:hidden">
@@ -118,12 +118,12 @@ function Actions({ item, title, back, now }: ActionsProps) {
           Email the employer<span className="sr-only">: {title}</span>
         </a>
       )}
-      {heldChannel && (
+      {isStop && (
         <ActionForm
-          action="release-channel"
-          subject={heldChannel}
+          action="resume-payments"
+          subject="payments"
           back={back}
-          label="Release"
+          label="Resume payments"
           about={title}
           why="Why it is safe, for the audit log"
         />

@@ -56,6 +56,7 @@ const SIGNS = {
     sending: ['busy', 'Paying'],
     problem: ['bad', 'Problem'],
     paused: ['off', 'Paused'],
+    retired: ['off', 'Retired'],
     stopped: ['off', 'Not running'],
   },
 } as const satisfies Record<string, Record<string, readonly [Tone, string]>>

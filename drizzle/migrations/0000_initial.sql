@@ -190,7 +190,13 @@ CREATE TABLE "payouts" (
 	CONSTRAINT "payouts_paid" CHECK (("payouts"."status" = 'paid') = ("payouts"."paid_at" is not null)),
 	CONSTRAINT "payouts_paid_hash" CHECK ("payouts"."status" <> 'paid' or "payouts"."tx_hash" is not null),
 	CONSTRAINT "payouts_amount" CHECK ("payouts"."status" in ('paid', 'canceled') or "payouts"."encrypted_amount" is not null),
-	CONSTRAINT "payouts_pending" CHECK ("payouts"."status" <> 'pending' or "payouts"."transfer" is not null)
+	CONSTRAINT "payouts_pending" CHECK ("payouts"."status" <> 'pending' or num_nulls("payouts"."transfer", "payouts"."error") < 2)
+);
+--> statement-breakpoint
+CREATE TABLE "payment_stops" (
+	"token" text PRIMARY KEY NOT NULL,
+	"since" timestamp (3) with time zone,
+	"found" integer DEFAULT 0 NOT NULL
 );
 --> statement-breakpoint
 CREATE TABLE "relay_channels" (
@@ -198,16 +204,14 @@ CREATE TABLE "relay_channels" (
 	"address" text NOT NULL,
 	"sealed_balance" text,
 	"sealed_opening" text,
+	"sealed_mark_key" text,
 	"problem" text,
 	"problem_since" timestamp (3) with time zone,
 	"adopted_sequence" bigint,
-	"moved_at" timestamp (3) with time zone,
-	"moved_sequence" bigint,
-	"release_requested_at" timestamp (3) with time zone,
-	"release_requested_by" text,
-	"release_note" text,
-	"release_tried_at" timestamp (3) with time zone,
-	"release_refusal" text,
+	"ledger_sequence" bigint,
+	"reconciled_stop" timestamp (3) with time zone,
+	"reconcile_problem" text,
+	"retired" boolean DEFAULT false NOT NULL,
 	"paused" boolean DEFAULT false NOT NULL,
 	"runs" boolean DEFAULT false NOT NULL,
 	"run_problem" text,
@@ -215,10 +219,8 @@ CREATE TABLE "relay_channels" (
 	"seen_at" timestamp (3) with time zone NOT NULL,
 	"read_at" timestamp (3) with time zone,
 	CONSTRAINT "relay_channels_token_address_pk" PRIMARY KEY("token","address"),
-	CONSTRAINT "relay_channels_problem" CHECK ("relay_channels"."problem" in ('account', 'registration', 'sequence', 'balance', 'history', 'moved')),
-	CONSTRAINT "relay_channels_release_refusal" CHECK ("relay_channels"."release_refusal" in ('unknown-channel', 'not-moved', 'transfer-open', 'history-too-short', 'rpc-lags', 'failed')),
-	CONSTRAINT "relay_channels_release" CHECK (num_nulls("relay_channels"."release_requested_at", "relay_channels"."release_requested_by", "relay_channels"."release_note") in (0, 3)),
-	CONSTRAINT "relay_channels_moved" CHECK (("relay_channels"."problem" is not distinct from 'moved') = ("relay_channels"."moved_at" is not null))
+	CONSTRAINT "relay_channels_problem" CHECK ("relay_channels"."problem" in ('account', 'registration', 'sequence', 'balance', 'history')),
+	CONSTRAINT "relay_channels_reconcile_problem" CHECK ("relay_channels"."reconcile_problem" in ('transfer-open', 'rpc-behind', 'history-gap', 'purpose-unknown', 'failed'))
 );
 --> statement-breakpoint
 CREATE TABLE "relay_jobs" (
@@ -233,6 +235,7 @@ CREATE TABLE "relay_jobs" (
 	"quota_day" text,
 	"status" text DEFAULT 'running' NOT NULL,
 	"error" text,
+	"code" text,
 	"created_at" timestamp (3) with time zone NOT NULL,
 	"ended_at" timestamp (3) with time zone,
 	CONSTRAINT "relay_jobs_status" CHECK ("relay_jobs"."status" in ('running', 'completed', 'failed')),

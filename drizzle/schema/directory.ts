@@ -226,7 +226,7 @@ export const payouts = pgTable(
     check('payouts_paid', sql`(${table.status} = 'paid') = (${table.paidAt} is not null)`),
     check('payouts_paid_hash', sql`${table.status} <> 'paid' or ${table.txHash} is not null`),
     check('payouts_amount', sql`${table.status} in ('paid', 'canceled') or ${table.encryptedAmount} is not null`),
-    check('payouts_pending', sql`${table.status} <> 'pending' or ${table.transfer} is not null`),
+    check('payouts_pending', sql`${table.status} <> 'pending' or num_nulls(${table.transfer}, ${table.error}) < 2`),
     index('payouts_newest').on(table.organisation, ...newest(table)),
     // Most payouts are paid: a list of them reads `payouts_newest`, past the employer's unpaid ones.
     index('payouts_by_status')

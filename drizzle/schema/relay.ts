@@ -27,27 +27,30 @@ export type JobStatus = (typeof JOB_STATUSES)[number]
 export const LINE_OUTCOMES = ['paid', 'failed', 'unknown', 'canceled'] as const
 export type LineOutcome = (typeof LINE_OUTCOMES)[number]
 
-/**
- * The problems that prevent a channel from paying. `balance`: its balance is zero. `moved`: the ledger applied
- * transactions that this database does not have, as after a restore from a backup; only an operator releases it.
- */
-export const CHANNEL_PROBLEMS = ['account', 'registration', 'sequence', 'balance', 'history', 'moved'] as const
+/** The problems that prevent a channel from paying. `balance`: its balance is zero. */
+export const CHANNEL_PROBLEMS = ['account', 'registration', 'sequence', 'balance', 'history'] as const
 export type ChannelProblem = (typeof CHANNEL_PROBLEMS)[number]
 
 /**
- * Why a channel is not released. `transfer-open`: a transfer signed before the restore is still open. `rpc-lags`: the
- * RPC's account is older than the move, or its events end below the ledger that showed the sequence number. `failed`: the
+ * Why a channel is not reconciled with the ledger during a stop. `transfer-open`: one of its transfers is still open.
+ * `rpc-behind`: the RPC's events end below its account. `history-gap`: neither the RPC nor an archive has all events since its last
+ * recorded payment. `purpose-unknown`: it has paid from an escrow, and its mark names no payout of this database. `failed`: the
  * relay's log says why.
  */
-export const RELEASE_REFUSALS = [
-  'unknown-channel',
-  'not-moved',
-  'transfer-open',
-  'history-too-short',
-  'rpc-lags',
-  'failed',
-] as const
-export type ReleaseRefusal = (typeof RELEASE_REFUSALS)[number]
+export const RECONCILE_PROBLEMS = ['transfer-open', 'rpc-behind', 'history-gap', 'purpose-unknown', 'failed'] as const
+export type ReconcileProblem = (typeof RECONCILE_PROBLEMS)[number]
+
+/**
+ * Whether payments of a token go on: one row for each token, which every payment reads and locks against a stop. They stop
+ * when the ledger shows a payment of a channel that this database does not have, as after a restore from a backup.
+ */
+export const paymentStops = pgTable('payment_stops', {
+  token: text('token').primaryKey(),
+  /** when the stop began, by the database's clock; null while payments go on */
+  since: instant('since'),
+  /** the payments without a row that were found on the ledger since then */
+  found: integer('found').notNull().default(0),
+})
 
 /**
  * What the relay pays: a job from its own balances, or a run, which is a batch that the employer has delegated. The amounts
@@ -74,6 +77,8 @@ export const relayJobs = pgTable(
     status: text('status', { enum: JOB_STATUSES }).notNull().default('running'),
     /** the error of the first line that was not paid */
     error: text('error'),
+    /** `restored`: the run was ended because a restored database had lost payments */
+    code: text('code', { enum: ['restored'] }),
     createdAt: instant('created_at').notNull(),
     endedAt: instant('ended_at'),
   },
@@ -118,7 +123,7 @@ export const relayLines = pgTable(
     sealedAmount: text('sealed_amount'),
     /** the account whose sponsor quota the transfer uses */
     quotaAccount: text('quota_account').notNull(),
-    /** by the database's clock, like `moved_at`: the line is suspended if it is earlier */
+    /** by the database's clock */
     queuedAt: instant('queued_at').notNull().default(sql`clock_timestamp()`),
     /** when it may be leased next: later than `queuedAt` while it is in doubt, or waits for another payment */
     due: instant('due').notNull().default(sql`clock_timestamp()`),
@@ -197,6 +202,8 @@ export const relayChannels = pgTable(
     sealedBalance: text('sealed_balance'),
     /** the current opening of the spendable commitment, as a JWE for the relay */
     sealedOpening: text('sealed_opening'),
+    /** the key by which its payments can be attributed, as a JWE for the relay; null until a relay has its seed */
+    sealedMarkKey: text('sealed_mark_key'),
     problem: text('problem', { enum: CHANNEL_PROBLEMS }),
     /** since when it has this problem; set by a trigger (functions.sql) */
     problemSince: instant('problem_since'),
@@ -205,17 +212,14 @@ export const relayChannels = pgTable(
      * the first check
      */
     adoptedSequence: bigint('adopted_sequence', { mode: 'bigint' }),
-    /** when the problem `moved` was found: until the release no channel pays a line that was queued before */
-    movedAt: instant('moved_at'),
-    /** the ledger's sequence number at that time: above it, the channel was released and has paid since the backup */
-    movedSequence: bigint('moved_sequence', { mode: 'bigint' }),
-    /** when an operator last asked for the release, by what name and why; null after the release */
-    releaseRequestedAt: instant('release_requested_at'),
-    releaseRequestedBy: text('release_requested_by'),
-    releaseNote: text('release_note'),
-    /** when a relay last tried, which keeps the others from trying too, and why it could not; null before that */
-    releaseTriedAt: instant('release_tried_at'),
-    releaseRefusal: text('release_refusal', { enum: RELEASE_REFUSALS }),
+    /** the sequence number that the ledger showed when it was last compared */
+    ledgerSequence: bigint('ledger_sequence', { mode: 'bigint' }),
+    /** the beginning of the stop for which its payments were all found; payments go on when that holds for every channel */
+    reconciledStop: instant('reconciled_stop'),
+    /** why that does not hold yet; null while no relay has tried */
+    reconcileProblem: text('reconcile_problem', { enum: RECONCILE_PROBLEMS }),
+    /** whether an operator has retired it: it pays nothing more, and is not compared with the ledger */
+    retired: boolean('retired').notNull().default(false),
     /**
      * whether an operator has paused the channel: it leases no lines. Not a problem, because the next check would clear
      * it
@@ -235,14 +239,6 @@ export const relayChannels = pgTable(
   (table) => [
     primaryKey({ columns: [table.token, table.address] }),
     check('relay_channels_problem', oneOf(table.problem, CHANNEL_PROBLEMS)),
-    check('relay_channels_release_refusal', oneOf(table.releaseRefusal, RELEASE_REFUSALS)),
-    check(
-      'relay_channels_release',
-      sql`num_nulls(${table.releaseRequestedAt}, ${table.releaseRequestedBy}, ${table.releaseNote}) in (0, 3)`,
-    ),
-    check(
-      'relay_channels_moved',
-      sql`(${table.problem} is not distinct from 'moved') = (${table.movedAt} is not null)`,
-    ),
+    check('relay_channels_reconcile_problem', oneOf(table.reconcileProblem, RECONCILE_PROBLEMS)),
   ],
 )

@@ -32,7 +32,8 @@ export const CALL_OPERATIONS = inGroup('Transfers', [
       schema: transferShape,
       example: { hash: EXAMPLE.hash, status: 'SUCCESS' },
     },
-    refusals: [...TRANSFER_REFUSALS, 'calls-not-sponsored'],
+    // A call pays no payout.
+    refusals: [...TRANSFER_REFUSALS.filter((code) => code !== 'reconciling'), 'calls-not-sponsored'],
     failure: 'transfer failed',
     advice: 'send the same `signedXDR` again',
     handle: async ({ service, ready: payer, body }) =>

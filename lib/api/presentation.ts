@@ -42,6 +42,10 @@ const HEADERS: Record<number, ZodOpenApiResponseObject['headers']> = {
   503: RETRY,
 }
 
+/** The headers of a refusal. Of the sponsor's, one passes by itself. */
+const headersOfRefusals = (status: number, codes: readonly RefusalCode[]): ZodOpenApiResponseObject['headers'] =>
+  codes.includes('reconciling') ? RETRY : HEADERS[status]
+
 const LINK = {
   Link: {
     description: 'The next page, if there is one (RFC 8288)',
@@ -152,9 +156,10 @@ const linesOf = (codes: readonly RefusalCode[]) => codes.map((code) => `- \`${co
 
 function presentRefusals(status: number, codes: readonly RefusalCode[]): ZodOpenApiResponseObject {
   const schema = { allOf: [{ $ref: '#/components/schemas/Refusal' }], properties: { code: { enum: [...codes] } } }
+  const headers = headersOfRefusals(status, codes)
   return {
     description: [`${TITLES[status] ?? 'An error'}.`, '', ...linesOf(codes)].join('\n'),
-    ...(HEADERS[status] && { headers: HEADERS[status] }),
+    ...(headers && { headers }),
     content: { 'application/json': { schema } },
   }
 }

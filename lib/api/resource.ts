@@ -130,7 +130,8 @@ function presentFailure(request: Request, thrown: unknown, options: ResourceOpti
   if (!refusal) return Response.json({ error: 'internal error', code: 'internal' }, { status: 500 })
   const headers = new Headers()
   if (status === 401) headers.set('WWW-Authenticate', 'Bearer')
-  if (status === 429 || status === 503) headers.set('Retry-After', String(Math.ceil(refusal.retryAfter ?? 5)))
+  const { retryAfter = status === 429 || status === 503 ? 5 : undefined } = refusal
+  if (retryAfter !== undefined) headers.set('Retry-After', String(Math.ceil(retryAfter)))
   const { message, code, details, fields, fieldsOmitted } = refusal
   const body = {
     error: message,

@@ -83,7 +83,8 @@ function typeOf({ topic: [first] }: Pick<NetworkEvent, 'topic'>): string {
   return name?.type === 'scvSymbol' ? String(name.value) : ''
 }
 
-function addressOf(topic: string): string | undefined {
+/** The address in a topic (base64 XDR), if it is one. */
+export function addressOf(topic: string): string | undefined {
   const value = decode(topic)
   return value.type === 'scvAddress' ? Address.fromScVal(value).toString() : undefined
 }

@@ -32,6 +32,8 @@ export function openLocalArchive(context: {
 
   return {
     name: 'the archive of the service',
+    /** Resolves once it includes this ledger. */
+    reach: async (ledger: number): Promise<void> => void (await open(ledger)),
     findStart: async (account: string, atLedger: number): Promise<number | undefined> => {
       const { db, archive } = await open(atLedger)
       const checkpoint = archive && (await readCheckpoint(db, archive, account, atLedger))

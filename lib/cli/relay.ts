@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto'
-import { Keypair } from '@stellar/stellar-sdk'
+import { Keypair, StrKey } from '@stellar/stellar-sdk'
 import { readKeys } from '#lib/config/embedded-keys.ts'
 import { ConfigurationError, type Environment, environment } from '#lib/config/environment.ts'
+import type { Actor } from '#lib/db/audit-log.ts'
+import type { Database } from '#lib/db/connection.ts'
 import { DisclosureError } from '#lib/disclosure/disclosure-error.ts'
-import { isChannelAddress, releaseMoved } from '#lib/relay/moved.ts'
-import { RELEASE_REFUSAL_EXPLANATIONS } from '#lib/relay/release-request.ts'
-import { composeRelay, startRelay } from '#lib/server/relay.ts'
+import { resumePayments, retireChannel } from '#lib/relay/resume.ts'
+import { startRelay } from '#lib/server/relay.ts'
 import { startService } from '#lib/server/start.ts'
 import { discloseForOwner } from './client/delegated-disclosure.ts'
 import { explainDisclosure } from './client/disclosure.ts'
@@ -13,15 +14,20 @@ import { NETWORK_OPTIONS, openNetworkOf } from './client/network-options.ts'
 import { runCommand, UsageError, type Values } from './process/command.ts'
 
 const USAGE = `npm run relay
-npm run relay -- release G... [--unverified]
+npm run relay -- resume --note TEXT
+npm run relay -- retire G... --note TEXT
 npm run -s relay -- disclose --request FILE --hash ... --signature ... --out FILE [--archive URL] [--network URL]
 
 Without arguments: runs a relay beside a service that shares its database, until SIGTERM. It pays the items of batch jobs
 from the accounts in CHANNEL_SEEDS. See docs/configuration.md for its variables; npm run setup generates them.
 
-release: releases a channel that is held because the ledger has transactions of it that the database lacks, as after a
-restore from a backup. First records those transfers and settles the items that they paid, from the RPC's events. If the
-RPC no longer has them it says so and changes nothing: check the payees on the ledger yourself, then pass --unverified.
+Payments stop when the ledger shows transactions of a channel that the database lacks, as after a restore from a backup. The
+relays then find those payments, and payments go on by themselves. Where that needs a word, the overview says so:
+
+resume: lets payments go on. If a channel's history is not whole, every payout from before the stop that was not paid becomes
+pending with the error restored-without-history: check the payees on the ledger first (docs/operate.md, "Payments are stopped").
+
+retire: ends the comparison of a channel with the ledger. It never pays again.
 
 disclose: answers a request to disclose payments that a channel in CHANNEL_SEEDS made from a delegation, if the owner has
 signed it (npm run wallet -- authorize-disclosure). Repeat --hash for several. See docs/disclosure.md.`
@@ -52,18 +58,32 @@ async function run(): Promise<void> {
   process.once('SIGTERM', stop)
 }
 
-async function release(address: string, isUnverified: boolean): Promise<void> {
+/** Runs an operator's command against the database of the relays. */
+async function command(run: (context: { db: Database; now: Date; actor: Actor; token: string }) => Promise<string>) {
   const service = await startService(besideService(environment()), undefined, 0)
   try {
-    const prover = { prove: () => Promise.reject(new Error('releasing a channel needs no proofs')) }
-    const released = await releaseMoved(await composeRelay(service, { prover }), { address, isUnverified })
-    if (typeof released === 'string') throw new ConfigurationError(address, RELEASE_REFUSAL_EXPLANATIONS[released])
-    const { recorded, settled } = released
-    console.log(`released ${address}: ${recorded} missing transfers recorded, ${settled} items settled`)
+    const { token } = service.settings
+    if (!token) throw new ConfigurationError('CONFIDENTIAL_TOKEN', 'is needed: payments of this token are stopped')
+    const actor = { kind: 'operator' as const, sub: 'command line' }
+    console.log(await run({ db: await service.database(), now: service.now(), actor, token }))
   } finally {
     await service.close()
   }
 }
+
+const resume = (note: string) =>
+  command(async (context) => {
+    const resumed = await resumePayments(context, { note })
+    if (resumed === 'resumed') return 'payments go on'
+    if (resumed === 'not-stopped') throw new UsageError('payments are not stopped')
+    throw new UsageError(`the relays are still reconciling channel ${resumed.waitsFor}: payments go on by themselves`)
+  })
+
+const retire = (address: string, note: string) =>
+  command(async (context) => {
+    if (await retireChannel(context, { token: context.token, address, note })) return `retired ${address}`
+    throw new UsageError(`there is no channel ${address} of this token, or it is retired already`)
+  })
 
 /** The channels of this host, or of the embedded service in DATA_DIR. */
 function channelsOf({ CHANNEL_SEEDS, DATA_DIR }: Environment): Keypair[] {
@@ -73,7 +93,7 @@ function channelsOf({ CHANNEL_SEEDS, DATA_DIR }: Environment): Keypair[] {
 }
 
 const OPTIONS = {
-  unverified: { type: 'boolean', default: false },
+  note: { type: 'string' },
   request: { type: 'string' },
   hash: { type: 'string', multiple: true },
   signature: { type: 'string' },
@@ -97,9 +117,12 @@ await runCommand({
   run: async (given, [verb, address]) => {
     if (verb === undefined) return await run()
     if (verb === 'disclose') return await disclose(given)
-    if (verb !== 'release' || !isChannelAddress(address)) {
-      throw new UsageError('npm run relay takes no argument, release and a channel’s address, or disclose')
+    const { note } = given
+    if (verb === 'resume' || verb === 'retire') {
+      if (!note) throw new UsageError(`npm run relay -- ${verb} needs --note: it goes to the audit log`)
+      if (verb === 'resume') return await resume(note)
+      if (address !== undefined && StrKey.isValidEd25519PublicKey(address)) return await retire(address, note)
     }
-    await release(address, given.unverified)
+    throw new UsageError('npm run relay takes no argument, resume, retire and a channel’s address, or disclose')
   },
 })

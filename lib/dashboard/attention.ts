@@ -57,8 +57,8 @@ export interface Attention {
   acknowledgeable?: { condition: AcknowledgeableCondition; subject: string; lastEvent: Date }
   /** set on the page of a record: the overview lists no acknowledged items */
   acknowledgement?: Acknowledgement | null
-  /** the address of a channel that an operator can release */
-  heldChannel?: string
+  /** whether an operator can let payments go on */
+  isStop?: true
   /** the page with the details */
   page: string
 }

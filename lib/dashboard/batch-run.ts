@@ -1,5 +1,7 @@
-import { and, desc, eq, gt, inArray, ne, or, sql } from 'drizzle-orm'
+import { and, desc, eq, gt, inArray, ne, sql } from 'drizzle-orm'
+import { union } from 'drizzle-orm/pg-core'
 import { type JobStatus, relayChannels, relayJobs, relayLines } from '#drizzle/schema/relay.ts'
+import { transfers } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { isSeenLately, RUN_PROBLEMS } from '#lib/relay/channel-state.ts'
 import { IS_OPEN_LINE } from '#lib/transfers/line.ts'
@@ -84,12 +86,15 @@ async function countItems(db: Database, job: string, now: Date): Promise<Map<str
 
 /** The channels that pay or prepare a line of another job or run. */
 async function findOtherHolders(db: Database, job: string): Promise<Set<string | null>> {
-  const { channel } = relayLines
-  const rows = await db
-    .selectDistinct({ channel })
+  const leased = db
+    .select({ channel: relayLines.channel })
     .from(relayLines)
-    .where(and(ne(relayLines.job, job), IS_OPEN_LINE, or(IS_LEASED, IS_SENT)))
-  return new Set(rows.map((row) => row.channel))
+    .where(and(ne(relayLines.job, job), IS_LEASED))
+  const sending = db
+    .select({ channel: transfers.account })
+    .from(transfers)
+    .where(and(eq(transfers.status, 'open'), ne(transfers.lineJob, job)))
+  return new Set((await union(leased, sending)).map((row) => row.channel))
 }
 
 function describeWait(

@@ -1,5 +1,5 @@
 import { and, desc, eq, sql } from 'drizzle-orm'
-import { type ChannelProblem, type ReleaseRefusal, relayChannels, relayLines } from '#drizzle/schema/relay.ts'
+import { type ChannelProblem, type ReconcileProblem, relayChannels, relayLines } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { isSeenLately } from '#lib/relay/channel-state.ts'
 import { IS_LEASED } from './line-state.ts'
@@ -12,13 +12,12 @@ export interface ChannelLine {
   problemSince: Date | null
   /** by an operator: it leases no lines */
   isPaused: boolean
-  /**
-   * when an operator last asked for the release, the operator's name and reason, and why no relay could carry it out
-   */
-  releaseRequestedAt: Date | null
-  releaseRequestedBy: string | null
-  releaseNote: string | null
-  releaseRefusal: ReleaseRefusal | null
+  /** by an operator: it pays nothing more */
+  isRetired: boolean
+  /** why its payments were not all found during a stop */
+  reconcileProblem: ReconcileProblem | null
+  /** the beginning of the last stop for which its payments were all found */
+  reconciledStop: Date | null
   /** when a relay last announced the channel */
   seenAt: Date
   /** reported recently enough to assume that its relay is running */
@@ -64,10 +63,9 @@ export async function listChannels(db: Database, token: string | undefined, now:
       problem: relayChannels.problem,
       problemSince: relayChannels.problemSince,
       isPaused: relayChannels.paused,
-      releaseRequestedAt: relayChannels.releaseRequestedAt,
-      releaseRequestedBy: relayChannels.releaseRequestedBy,
-      releaseNote: relayChannels.releaseNote,
-      releaseRefusal: relayChannels.releaseRefusal,
+      isRetired: relayChannels.retired,
+      reconcileProblem: relayChannels.reconcileProblem,
+      reconciledStop: relayChannels.reconciledStop,
       seenAt: relayChannels.seenAt,
       job: sql<string | null>`coalesce(${open.job}, ${leased.job})`,
       position: sql<number | null>`coalesce(${open.position}, ${leased.position})`,
@@ -88,10 +86,11 @@ export async function listChannels(db: Database, token: string | undefined, now:
  * `problem`: a relay runs the channel, but it cannot pay. `paused`: an operator paused it, and it pays nothing. `stopped`:
  * no relay runs it.
  */
-export const CHANNEL_STATES = ['free', 'building', 'sending', 'problem', 'paused', 'stopped'] as const
+export const CHANNEL_STATES = ['free', 'building', 'sending', 'problem', 'paused', 'retired', 'stopped'] as const
 type ChannelState = (typeof CHANNEL_STATES)[number]
 
-export function channelState({ isRunning, problem, isPaused, job, isSending }: ChannelLine): ChannelState {
+export function channelState({ isRunning, isRetired, problem, isPaused, job, isSending }: ChannelLine): ChannelState {
+  if (isRetired) return 'retired'
   if (!isRunning) return 'stopped'
   if (problem !== null) return 'problem'
   if (isSending) return 'sending'
@@ -118,9 +117,15 @@ export const PROBLEM_EXPLANATIONS: Record<ChannelProblem, { meaning: string; rem
     remedy:
       'Ask the token’s operator for an archive of its events, set ARCHIVE_URLS to it in the environments of the relays, and restart them',
   },
-  moved: {
-    meaning:
-      'The ledger has transactions of it that are missing from this database: it was restored from a backup, or its seed is used elsewhere',
-    remedy: 'Follow docs/operate.md, “A channel has moved”: it says what to check, and when a release is safe',
-  },
+}
+
+/** Why a channel keeps payments stopped, and who has to do what. */
+export const RECONCILE_EXPLANATIONS: Record<ReconcileProblem, string> = {
+  'transfer-open': 'one of its transfers is still open: it is decided within minutes',
+  'rpc-behind': 'the RPC’s events end below its ledger: relays try again',
+  'history-gap':
+    'neither the RPC nor an archive has all its events since its last recorded payment: name an RPC or an archive that has them (docs/operate.md, “Payments are stopped”)',
+  'purpose-unknown':
+    'it has paid from an escrow for a payout that this database does not have: ask the employer, then resume',
+  failed: 'its relay could not reconcile it: the log names the cause in the lines with “reconcile”',
 }

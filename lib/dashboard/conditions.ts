@@ -70,6 +70,16 @@ export const CONDITIONS = {
       summary: 'The service cannot reach the Stellar RPC',
     },
   },
+  paymentsStopped: {
+    notice: { level: 'bad', what: 'Payments are stopped' },
+    alert: {
+      name: 'PayrollPaymentsStopped',
+      expr: 'payroll_payments_stopped > 0',
+      for: '10m',
+      severity: 'page',
+      summary: 'Payments are stopped: the ledger shows payments that the database does not have',
+    },
+  },
   ledgerBehind: {
     alert: {
       name: 'PayrollLedgerBehind',

@@ -1,7 +1,12 @@
 import type { TransferStatus } from '#drizzle/schema/transfers.ts'
-import { sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
-import { LINE_FAILURES, type RunErrorCode } from '#lib/relay/line-error.ts'
 import { FROZEN_ERRORS, STALE_PROOF } from '#lib/stellar/confidential-token.ts'
+import {
+  contractErrorOf,
+  describeLineError,
+  isLineErrorCode,
+  LINE_ERRORS,
+  type LineErrorCode,
+} from '#lib/transfers/line-error.ts'
 
 /** What removes the cause of a failure, and how the payment is then made again. */
 export interface Advice {
@@ -31,7 +36,7 @@ const CORRECTED: Advice = {
   again: () => ', after the developer of the application has corrected it: its calls are malformed',
 }
 const TOMORROW: Advice = { again: () => ' tomorrow, after the quotas are reset at 00:00 UTC' }
-const FROZEN = 'the token refuses payments of the employer or to the recipient'
+const FROZEN = LINE_ERRORS['account-frozen']
 const UNFROZEN: Advice = {
   ...ANY_WAY,
   first: 'Ask the token’s operator whether the employer’s or the recipient’s account is frozen, and to unfreeze it',
@@ -71,34 +76,23 @@ const RESULT_CODES: Record<string, Cause> = {
   txSorobanInvalid: { meaning: 'the declared resources are invalid', advice: CORRECTED },
 }
 
-/** Why a run could not pay a payout (docs/runs.md, "How a payout ends"), and how to send the payout again. */
-const RUN_ERRORS: Record<RunErrorCode, Cause> = {
-  'manifest-invalid': {
-    meaning: 'the payout, the delegation or the signature is not what the employer has signed',
-    advice: NEW_DELEGATION,
+/** What removes the cause for which a line was not paid, by its code. The others ask for nothing in particular. */
+const LINE_ADVICE: Partial<Record<LineErrorCode, Advice>> = {
+  'manifest-invalid': NEW_DELEGATION,
+  'seal-invalid': NEW_DELEGATION,
+  'allowance-short': NEW_DELEGATION,
+  'delegation-ended': NEW_DELEGATION,
+  'delegation-revoked': NEW_DELEGATION,
+  'recipient-unregistered': REGISTERED,
+  'account-frozen': UNFROZEN,
+  'employer-paid': {
+    again: (count) => ` in a new run, or cancel ${count === 1 ? 'it if it was' : 'those that were'} paid already`,
   },
-  'seal-invalid': { meaning: 'the relay cannot open the sealed amount', advice: NEW_DELEGATION },
-  'allowance-short': { meaning: 'the escrow does not cover the payouts of its channel', advice: NEW_DELEGATION },
-  'delegation-ended': { meaning: 'the delegation would have ended before the payment', advice: NEW_DELEGATION },
-  'delegation-revoked': { meaning: 'the delegation no longer exists', advice: NEW_DELEGATION },
-  'recipient-unregistered': { meaning: 'the recipient’s account is not registered with the token', advice: REGISTERED },
-  'account-frozen': { meaning: FROZEN, advice: UNFROZEN },
+  'quota-transfers': TOMORROW,
+  'quota-stroops': TOMORROW,
+  'daily-budget': { ...ANY_WAY, first: 'Raise SPONSOR_DAILY_BUDGET for the service and every relay, and restart them' },
+  'failed-too-often': { ...ANY_WAY, first: 'Remove the cause for which its transfers failed, shown on the job’s page' },
 }
-
-/** Texts of an item's error that have a remedy of their own; the others name a run's error or a contract error. */
-const ITEM_ERRORS = new Map<string, Advice>([
-  [LINE_FAILURES.recipientUnregistered, REGISTERED],
-  [sponsorRefused('quota-transfers').message, TOMORROW],
-  [sponsorRefused('quota-stroops').message, TOMORROW],
-  [
-    sponsorRefused('daily-budget').message,
-    { ...ANY_WAY, first: 'Raise SPONSOR_DAILY_BUDGET for the service and every relay, and restart them' },
-  ],
-  [
-    LINE_FAILURES.failedTooOften,
-    { ...ANY_WAY, first: 'Remove the cause for which its transfers failed, shown on the job’s page' },
-  ],
-])
 
 interface Outcome {
   status: TransferStatus
@@ -108,15 +102,9 @@ interface Outcome {
   refusalCode: string | null
 }
 
-const isRunError = (error: string | null): error is RunErrorCode => error !== null && Object.hasOwn(RUN_ERRORS, error)
-
-/** Whether a payout's error is that of a run's item, and not of its last transfer. */
-const isOfItem = (error: string): boolean =>
-  isRunError(error) || ITEM_ERRORS.has(error) || /^(sponsor refused: |the transfer would fail)/.test(error)
-
 /** Explains why a payout failed, by its error or by its last transfer; empty if neither has an explanation. */
 export function explainPayout({ error, outcome }: { error: string | null; outcome: Outcome | null }): string {
-  if (error !== null && isOfItem(error)) return explainItem(error).meaning
+  if (error !== null && isLineErrorCode(error)) return explainLine(error).meaning
   return outcome ? explainTransfer(outcome) : ''
 }
 
@@ -136,7 +124,7 @@ export function explainTransfer(transfer: Outcome): string {
 
 /** What removes the cause of a failed payout, by its error or by its last transfer. */
 export function adviseOn({ error, outcome }: { error: string | null; outcome: Outcome | null }): Advice {
-  if (error !== null && isOfItem(error)) return explainItem(error).advice
+  if (error !== null && isLineErrorCode(error)) return explainLine(error).advice
   if (!outcome) return ANY_WAY
   const { status, contractError, resultCode, refusalCode } = outcome
   if (contractError !== null) return adviseOnContract(contractError)
@@ -145,14 +133,14 @@ export function adviseOn({ error, outcome }: { error: string | null; outcome: Ou
   return RESULT_CODES[code ?? '']?.advice ?? ANY_WAY
 }
 
-/** Explains why an item of a job or run was not paid, and what removes the cause. */
-export function explainItem(error: string): Cause {
-  if (isRunError(error)) return { ...RUN_ERRORS[error], meaning: `${RUN_ERRORS[error].meaning} (${error})` }
-  const contractError = Number(/contract error (\d+)/.exec(error)?.[1])
-  if (contractError) {
+/** Explains why a line of a job or run was not paid, by its code, and what removes the cause. */
+export function explainLine(error: string): Cause {
+  const contractError = contractErrorOf(error)
+  if (contractError !== undefined) {
     return { meaning: explainResult({ resultCode: null, contractError }), advice: adviseOnContract(contractError) }
   }
-  return { meaning: error, advice: ITEM_ERRORS.get(error) ?? ANY_WAY }
+  const advice = (isLineErrorCode(error) && LINE_ADVICE[error]) || ANY_WAY
+  return { meaning: error === '' ? '' : `${describeLineError(error)} (${error})`, advice }
 }
 
 const adviseOnContract = (contractError: number): Advice =>

@@ -2,12 +2,11 @@ import { and, count, desc, eq, inArray, isNull, type SQL, sql } from 'drizzle-or
 import { batches, contractors, organisations, payouts } from '#drizzle/schema/directory.ts'
 import { type LineOutcome, relayJobs, relayLines } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { LINE_FAILURES } from '#lib/relay/line-error.ts'
 import { ACKNOWLEDGEMENT, acknowledgementRows, acknowledges, isUnacknowledged } from './acknowledgements.ts'
 import { type Attention, MAX_LISTED, NAMES_SHOWN, type NamedRecord } from './attention.ts'
 import { askTo, describeCauses, stepAfter } from './causes.ts'
 import { CONDITIONS } from './conditions.ts'
-import { explainItem } from './explanation.ts'
+import { explainLine } from './explanation.ts'
 import { countOf } from './list.ts'
 import { findUsersOf } from './users.ts'
 
@@ -153,10 +152,10 @@ function causeOf({
   error: string | null
   short: string | null
 }) {
-  if (outcome === 'unknown') return explainItem('the RPC’s history begins after the transfer')
-  if (short === null || error !== LINE_FAILURES.shortOnEveryChannel) return explainItem(error ?? '')
+  if (outcome === 'unknown') return explainLine('history-lost')
+  if (short === null || error !== 'channels-short') return explainLine(error ?? '')
   const also = `For later jobs, send USDC by confidential transfer to the relay channel ${short}`
-  return { meaning: 'no relay channel had enough USDC', advice: { ...explainItem('').advice, also } }
+  return { meaning: 'no relay channel had enough USDC', advice: { ...explainLine('').advice, also } }
 }
 
 /** Finds the recipients of unresolved items by job, with the contractors of any organisation who have the address. */

@@ -1,4 +1,4 @@
-import { and, eq, gt, sql } from 'drizzle-orm'
+import { and, eq, sql } from 'drizzle-orm'
 import { LINE_OUTCOMES, type LineOutcome, relayLines } from '#drizzle/schema/relay.ts'
 import { transfers } from '#drizzle/schema/transfers.ts'
 
@@ -15,7 +15,7 @@ const isOfLine = and(eq(transfers.lineJob, relayLines.job), eq(transfers.linePos
 export const IS_SENT = sql<boolean>`exists (select from ${transfers} where ${isOfLine} and ${transfers.status} = 'open')`
 
 /** The condition for lines whose payment a host prepares. */
-export const IS_LEASED = sql<boolean>`coalesce(${gt(relayLines.leasedUntil, sql`clock_timestamp()`)}, false)`
+export const IS_LEASED = sql<boolean>`(${relayLines.leasedUntil} is not null and ${relayLines.leasedUntil} > clock_timestamp())`
 
 export const LINE_STATE = sql<LineState>`case when ${relayLines.outcome} is not null then ${relayLines.outcome}
   when ${IS_SENT} then 'sent' when ${IS_LEASED} then 'preparing' else 'waiting' end`

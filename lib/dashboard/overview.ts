@@ -1,8 +1,7 @@
-import { and, eq, inArray } from 'drizzle-orm'
-import { relayChannels, relayJobs, relayLines } from '#drizzle/schema/relay.ts'
+import { and, eq, inArray, isNotNull } from 'drizzle-orm'
+import { paymentStops, relayJobs, relayLines } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import type { Attention } from './attention.ts'
-import { IS_CURRENT_TOKEN } from './channels.ts'
 import { listFailedBatches } from './failed-batches.ts'
 import { isUnresolved, listFailedJobs } from './failed-jobs.ts'
 import { listOverdueTransfers } from './overdue-transfers.ts'
@@ -76,20 +75,20 @@ async function complete(db: Database, items: readonly Attention[]): Promise<Atte
   const organisations = items.flatMap(({ organisation }) => organisation?.id ?? [])
   const [users, held, tampered] = await Promise.all([
     findUsers(db, organisations),
-    db.$count(relayChannels, and(eq(relayChannels.problem, 'moved'), IS_CURRENT_TOKEN)),
+    db.$count(paymentStops, isNotNull(paymentStops.since)),
     findTampered(
       db,
       items.flatMap(({ batch }) => batch?.id ?? []),
     ),
   ])
   return items.map((item) => ({
-    ...(item.asksToPay && held > 0 ? postponed(item, UNTIL_RELEASED) : item),
+    ...(item.asksToPay && held > 0 ? postponed(item, UNTIL_RESUMED) : item),
     ...(item.asksToPay && tampered.has(item.batch?.id ?? '') && postponed(item, UNTIL_EXPLAINED)),
     users: users.get(item.organisation?.id ?? '') ?? item.users ?? [],
   }))
 }
 
-const UNTIL_RELEASED = 'Wait until every channel that has moved is released: it may have paid some of these payees.'
+const UNTIL_RESUMED = 'Wait until payments go on: some of these payees may have been paid.'
 const UNTIL_EXPLAINED = 'Pay nothing of this batch: its run differs from what the employer has signed.'
 
 /** An item that asks nothing of the employer for now. */

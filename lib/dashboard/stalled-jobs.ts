@@ -1,6 +1,6 @@
 import { and, count, eq, inArray, sql } from 'drizzle-orm'
 import { batches, organisations } from '#drizzle/schema/directory.ts'
-import { relayChannels, relayJobs, relayLines } from '#drizzle/schema/relay.ts'
+import { paymentStops, relayChannels, relayJobs, relayLines } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { IS_SEEN, RUN_PROBLEMS } from '#lib/relay/channel-state.ts'
 import { IS_OPEN_LINE } from '#lib/transfers/line.ts'
@@ -130,7 +130,7 @@ async function countChannels(
     .select({
       running: count(),
       paused: countOf(eq(paused, true)),
-      held: countOf(eq(problem, 'moved')),
+      held: sql<number>`(select count(*) from ${paymentStops} where ${paymentStops.since} is not null)`.mapWith(Number),
       fit: countOf(sql`${isFit} and not ${paused}`),
     })
     .from(relayChannels)
@@ -168,8 +168,7 @@ function nextOf(
 ): string {
   if (running === 0 && run === null) return `${START_RELAY}.`
   if (running === 0) return 'Start the relays whose CHANNEL_SEEDS contain the channels that the batch’s page names.'
-  if (held > 0)
-    return 'Handle the channel that has moved, listed above: what was queued before is paid after its release.'
+  if (held > 0) return 'Payments are stopped: see the overview.'
   if (fit > 0) return `Search the relay’s log for ${id}: its last lines say what the job waits for.`
   return paused > 0
     ? 'Resume a paused channel on Jobs.'

@@ -1,6 +1,6 @@
-import { count, eq, inArray, ne, sql } from 'drizzle-orm'
+import { count, eq, inArray, isNotNull, ne, sql } from 'drizzle-orm'
 import { BATCH_STATUSES, batches, PAYOUT_STATUSES, payouts } from '#drizzle/schema/directory.ts'
-import { relayJobs } from '#drizzle/schema/relay.ts'
+import { paymentStops, relayJobs } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import type { Family } from '#lib/observability/metrics.ts'
 import { listMovingBatches } from './batches.ts'
@@ -13,7 +13,7 @@ const UNFINISHED_PAYOUTS = PAYOUT_STATUSES.filter((status) => status !== 'paid' 
 
 /** Counts the unfinished records in each state, and returns the age of the oldest unfinished one. */
 export async function stateFamilies(db: Database, now: Date): Promise<Family[]> {
-  const [ofBatches, ofPayouts, channels, ages] = await Promise.all([
+  const [ofBatches, ofPayouts, channels, ages, stops] = await Promise.all([
     db
       .select({ state: batches.status, count: count() })
       .from(batches)
@@ -26,6 +26,7 @@ export async function stateFamilies(db: Database, now: Date): Promise<Family[]> 
       .groupBy(payouts.status),
     listChannels(db, undefined, now),
     readAges(db, now),
+    db.$count(paymentStops, isNotNull(paymentStops.since)),
   ])
   const ofChannels = [...Map.groupBy(channels, channelState)].map(([state, own]) => ({ state, count: own.length }))
   return [
@@ -41,6 +42,12 @@ export async function stateFamilies(db: Database, now: Date): Promise<Family[]> 
       'state',
       filled(UNFINISHED_PAYOUTS, ofPayouts),
     ),
+    {
+      name: 'payroll_payments_stopped',
+      help: 'Tokens whose payments are stopped until the channels are reconciled with the ledger.',
+      type: 'gauge',
+      samples: [{ labels: {}, value: stops }],
+    },
     family('payroll_channels', 'Channels of the relays, by state.', 'state', filled(CHANNEL_STATES, ofChannels)),
     family(
       'payroll_oldest_open_seconds',

@@ -102,6 +102,7 @@ export const REFUSALS = {
     'other-recipient': 'an open transfer with this sequence number is another call or has another recipient',
     'too-many-envelopes': 'three transactions with this sequence number are already open',
     payout: 'the payout does not fit the transfer',
+    reconciling: 'payments are stopped until those of the relay are reconciled with the ledger: try again later',
     'quota-transfers': 'the daily number of transfers of this account is used up',
     'quota-stroops': 'the daily fee quota of this account is used up',
     'daily-budget': 'the daily budget of the sponsor is used up',

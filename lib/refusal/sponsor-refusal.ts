@@ -11,6 +11,8 @@ interface RefusalDetails {
   detail?: string
   asOf?: number
   details?: Readonly<Record<string, string>>
+  /** seconds after which it may be tried again */
+  retryAfter?: number
 }
 
 /** A Refusal that keeps its reason for logs and tests. */
@@ -22,8 +24,11 @@ export class SponsorRefusal extends Refusal {
   readonly reason: RefusalReason
   readonly asOf: number | undefined
 
-  constructor(reason: RefusalReason, { detail, asOf, details = {} }: RefusalDetails) {
-    super(reason, `sponsor refused: ${messageOf(reason, detail)}`, { details })
+  constructor(reason: RefusalReason, { detail, asOf, details = {}, retryAfter }: RefusalDetails) {
+    super(reason, `sponsor refused: ${messageOf(reason, detail)}`, {
+      details,
+      ...(retryAfter !== undefined && { retryAfter }),
+    })
     this.reason = reason
     this.asOf = asOf
   }

@@ -3,14 +3,16 @@ import { describeFailure, log } from '#lib/observability/log.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
 import { type RefusalReason, SponsorRefusal } from '#lib/refusal/sponsor-refusal.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
+import type { LineErrorCode } from '#lib/transfers/line-error.ts'
 import { isOfTheMoment } from '#lib/transfers/recency.ts'
 import { isAnyAble, recordProblem, storeBalance } from './channel-state.ts'
 import { checkChannels } from './check.ts'
 import { type Ending, endLine } from './ending.ts'
 import { type LeasedLine, type Leaving, leaveLine } from './lease.ts'
-import { isLineError, LINE_FAILURES, LineError } from './line-error.ts'
+import { isLineError, LineError } from './line-error.ts'
 import type { Relay } from './relay.ts'
 import { requireUnpaid } from './run-line.ts'
+import { noteMove } from './sequence.ts'
 
 /** What an error means for a host: it tries the line again after a pause, or has left it. */
 export type Answer = 'again' | 'left'
@@ -28,8 +30,11 @@ export async function answer(relay: Relay, line: LeasedLine, error: unknown): Pr
 async function answerError(relay: Relay, line: LeasedLine, error: LineError): Promise<Answer> {
   switch (error.code) {
     case 'line-gone':
-    case 'line-suspended':
+    case 'payments-stopped':
     case 'channel-paused':
+      return await leave(relay, line, { because: 'left' })
+    case 'channel-moved':
+      await noteMove(relay, line.channel)
       return await leave(relay, line, { because: 'left' })
     case 'channel-unfit':
       // It pays nothing until a check clears the problem.
@@ -38,12 +43,15 @@ async function answerError(relay: Relay, line: LeasedLine, error: LineError): Pr
       return await leave(relay, line, { because: 'left' })
     case 'balance-short':
       return await passOn(relay, line)
-    case 'unpayable':
-      return await doubt(relay, line, error.message)
     case 'balance-stale':
-      // The RPC's balance differs from the stored one, and either may be behind: the balance is read again.
-      if (line.payout === null) await storeBalance(relay, line.channel, { readAt: null })
-      return 'again'
+      log('info', 'line waits', { ...nameOf(line), failure: describeFailure(error) })
+      if (line.payout !== null) return 'again'
+      // The RPC's balance differs from the stored one, and either may be behind: a check reads it again, or finds that nothing
+      // can open it. The channel is checked only while it leases no line.
+      await storeBalance(relay, line.channel, { readAt: null })
+      await leave(relay, line, { because: 'left' })
+      await checkChannels(relay)
+      return 'left'
     case 'amount-sealed':
       log('error', 'amount cannot be opened', nameOf(line))
       return await leave(relay, line, { because: 'busy', seconds: relay.times.lag })
@@ -60,8 +68,9 @@ async function answerError(relay: Relay, line: LeasedLine, error: LineError): Pr
       return 'again'
     default:
       if (error.isDoubtful && line.doubtedLedger === null) return await doubt(relay, line, error.code)
-      // Why a payout of a run fails: the rows may have been tampered with.
-      log('error', 'payout of a run', { ...nameOf(line), code: error.code, failure: error.message })
+      // The rows of a run may have been tampered with.
+      if (line.payout !== null)
+        log('error', 'payout of a run', { ...nameOf(line), code: error.code, failure: error.message })
       return await finish(relay, line, { outcome: 'failed', error: error.code })
   }
 }
@@ -79,14 +88,17 @@ const PASSING: ReadonlySet<RefusalReason> = new Set([
   'no-account',
 ])
 
-async function answerRefusal(relay: Relay, line: LeasedLine, { reason, message }: SponsorRefusal): Promise<Answer> {
-  if (PASSING.has(reason)) return 'again'
+async function answerRefusal(relay: Relay, line: LeasedLine, { reason }: SponsorRefusal): Promise<Answer> {
+  if (PASSING.has(reason)) {
+    log('info', 'line waits', { ...nameOf(line), reason })
+    return 'again'
+  }
   // The channel has a transfer of another host open.
   if (reason === 'another-open') return await leave(relay, line, { because: 'left' })
   if (reason === 'payout') return await answerTakenPayout(relay, line)
-  if (isOfTheMoment(reason)) return await doubt(relay, line, message)
+  if (isOfTheMoment(reason)) return await doubt(relay, line, reason)
   if (!FINAL.has(reason)) log('error', 'sponsor refuses the relay', { ...nameOf(line), reason })
-  return await finish(relay, line, { outcome: 'failed', error: message })
+  return await finish(relay, line, { outcome: 'failed', error: reason })
 }
 
 /** The line's payout could not be claimed: it was canceled or changed, or another transfer was faster. */
@@ -111,7 +123,7 @@ async function passOn(relay: Relay, line: LeasedLine): Promise<'left'> {
   if (!(await isAnyAble(relay, unable))) {
     // A channel that owned nothing may have been paid since it was checked.
     await checkChannels(relay)
-    if (!(await isAnyAble(relay, unable))) return await doubt(relay, line, LINE_FAILURES.shortOnEveryChannel, unable)
+    if (!(await isAnyAble(relay, unable))) return await doubt(relay, line, 'channels-short', unable)
   }
   return await leave(relay, line, { because: 'balance-short' })
 }
@@ -120,7 +132,7 @@ async function passOn(relay: Relay, line: LeasedLine): Promise<'left'> {
  * A response that rules the line out may come from a lagging node. So the line is tried once more on every channel, when
  * no node can lag behind that response any more, and fails if the ledger still rules it out.
  */
-async function doubt(relay: Relay, line: LeasedLine, error: string, unable = line.unable): Promise<'left'> {
+async function doubt(relay: Relay, line: LeasedLine, error: LineErrorCode, unable = line.unable): Promise<'left'> {
   if (line.doubtedLedger !== null) return await finish(relay, line, { outcome: 'failed', error, unable })
   log('info', 'line doubted', { ...nameOf(line), error })
   return await leave(relay, line, postponed(relay, await relay.ledger.readLatest()))

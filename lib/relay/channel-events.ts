@@ -4,6 +4,7 @@ import { partsOf } from '#lib/db/parts.ts'
 import { type Events, readEvents } from '#lib/stellar/events.ts'
 import { ledgerUnreachable } from '#lib/stellar/ledger-error.ts'
 import type { Network } from '#lib/stellar/network.ts'
+import type { EventArchive } from '#lib/wallet/archive.ts'
 import type { Fields } from '#lib/wallet/decryption.ts'
 
 /** A transfer that a channel made, as the ledger's events show it. */
@@ -48,6 +49,29 @@ export async function readTokenEvents(
   const isWhole = sinceLedger !== undefined || events.some(({ topic }) => nameOf(topic) === 'register')
   return { transfers: events.filter(({ topic }) => nameOf(topic) !== 'register').map(decode), latestLedger, isWhole }
 }
+
+/**
+ * `readTokenEvents` from an archive, for what the RPC no longer has.
+ * @throws WalletError `archive-unavailable`; LedgerError
+ */
+export async function readArchivedPayments(
+  archive: EventArchive,
+  channel: string,
+  { sinceLedger, toLedger }: { sinceLedger: number | undefined; toLedger: number },
+): Promise<{ transfers: TokenEvent[]; latestLedger: number; isWhole: boolean }> {
+  const { events, complete } = await archive.readEvents(channel, sinceLedger, toLedger)
+  const decoded = events.map(({ tx_hash: txHash, ledger_seq: ledger, topics_xdr, data_xdr }) => ({
+    txHash,
+    ledger,
+    topic: topics_xdr.map((each) => xdr.ScVal.fromXdr(each, 'base64')),
+    value: xdr.ScVal.fromXdr(data_xdr, 'base64'),
+  }))
+  const isWhole = complete && (sinceLedger !== undefined || decoded.some(({ topic }) => nameOf(topic) === 'register'))
+  const payments = decoded.filter(({ topic }) => PAYMENTS.has(String(nameOf(topic)))).map(decode)
+  return { transfers: payments.filter((payment) => payment.channel === channel), latestLedger: toLedger, isWhole }
+}
+
+const PAYMENTS: ReadonlySet<string> = new Set(['transfer', 'spender_transfer'])
 
 /** Filters per request, and channels per filter: an RPC takes five of each, and a channel has two kinds of payments. */
 const MAX_FILTERS = 5
@@ -101,9 +125,11 @@ function readPages({ network, token }: EventSource, startLedger: number, lists: 
   })
 }
 
+type Encoded = Pick<rpc.Api.EventResponse, 'txHash' | 'ledger' | 'topic' | 'value'>
+
 const nameOf = (topics: xdr.ScVal[]): unknown => topics[0] && scValToNative(topics[0])
 
-function decode({ txHash, ledger, topic, value }: rpc.Api.EventResponse): TokenEvent {
+function decode({ txHash, ledger, topic, value }: Encoded): TokenEvent {
   const [, ...addresses] = topic.map((each) => String(scValToNative(each)))
   // transfer has (from, to), spender_transfer (spender, from, to).
   const [channel = ''] = addresses

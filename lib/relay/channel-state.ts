@@ -1,6 +1,7 @@
 import { and, eq, inArray, isNull, notInArray, or, sql } from 'drizzle-orm'
-import { type ChannelProblem, relayChannels, relayLines } from '#drizzle/schema/relay.ts'
+import { type ChannelProblem, relayChannels } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
+import { paymentsGoOn, readStop } from '#lib/transfers/stop.ts'
 import type { Relay } from './relay.ts'
 
 /** A channel's row. Its opening and its balance are sealed. */
@@ -66,18 +67,19 @@ interface RunChannel {
   isAvailable: boolean
 }
 
-/** All channels of the token, by address. */
+/** All channels of the token but the retired ones, by address. None is available while payments are stopped. */
 export async function findRunChannels(db: Database, token: string): Promise<RunChannel[]> {
-  const { address, runs, paused, problem } = relayChannels
+  const { address, runs, paused, problem, retired } = relayChannels
+  const isOn = sql<boolean>`${paymentsGoOn(token)}`
   const channels = await db
-    .select({ address, runs, paused, problem, isSeen: IS_SEEN })
+    .select({ address, runs, paused, problem, isSeen: IS_SEEN, isOn })
     .from(relayChannels)
-    .where(eq(relayChannels.token, token))
+    .where(and(eq(relayChannels.token, token), eq(retired, false)))
     .orderBy(address)
   return channels.map((channel) => {
     const isWired = channel.isSeen && channel.runs
     const isFit = channel.problem === null || RUN_PROBLEMS.includes(channel.problem)
-    return { address: channel.address, isWired, isAvailable: isWired && isFit && !channel.paused }
+    return { address: channel.address, isWired, isAvailable: channel.isOn && isWired && isFit && !channel.paused }
   })
 }
 
@@ -94,7 +96,7 @@ export async function storeBalance(
   await (await store.database()).update(relayChannels).set(balance).where(isChannel(store.token, address))
 }
 
-/** Records a channel's problem; null clears it. Nothing but an operator's release replaces `moved`. */
+/** Records a channel's problem; null clears it. */
 export async function recordProblem(
   store: ChannelStore,
   address: string,
@@ -102,32 +104,28 @@ export async function recordProblem(
 ): Promise<void> {
   await (await store.database())
     .update(relayChannels)
-    .set({ problem, movedAt: problem === 'moved' ? sql`clock_timestamp()` : null })
-    .where(
-      and(
-        isChannel(store.token, address),
-        sql`${relayChannels.problem} IS DISTINCT FROM 'moved'`,
-        sql`${relayChannels.problem} IS DISTINCT FROM ${problem}`,
-      ),
-    )
+    .set({ problem })
+    .where(and(isChannel(store.token, address), sql`${relayChannels.problem} IS DISTINCT FROM ${problem}`))
 }
 
-/**
- * When a channel of the token was last found to have moved: it may have paid the lines that were queued before. Another channel
- * may have paid a line of a run too, in a later run of the batch.
- */
-export const suspendedUntil = (token: string) => sql`coalesce((select max(moved.moved_at)
-  from ${relayChannels} as moved where moved.token = ${token}), '-infinity')`
-
-/** The condition for the lines that a channel that has moved may have paid. */
-export const isSuspendedBy = (token: string) => sql`${relayLines.queuedAt} <= ${suspendedUntil(token)}`
+/** Whether one of a relay's own channels may pay a line, of a job or of a run. */
+export async function isAnyFit({ database, token, channels }: Relay): Promise<boolean> {
+  const own = channels.map(({ address }) => address)
+  const isOwn = and(eq(relayChannels.token, token), inArray(relayChannels.address, own))
+  const mayPay = and(PAYS_RUNS, eq(relayChannels.paused, false), eq(relayChannels.retired, false))
+  return (await (await database()).$count(relayChannels, and(isOwn, mayPay))) > 0
+}
 
 /** Whether a running relay has a channel outside `unable` that may have enough for a line. */
 export async function isAnyAble(store: ChannelStore, unable: readonly string[]): Promise<boolean> {
   const db = await store.database()
   // `history`: a later check may find the channel's balance. The other problems leave it nothing to pay with.
   const mayPay = or(isNull(relayChannels.problem), eq(relayChannels.problem, 'history'))
-  const isElsewhere = and(eq(relayChannels.token, store.token), notInArray(relayChannels.address, [...unable]))
+  const isElsewhere = and(
+    eq(relayChannels.token, store.token),
+    notInArray(relayChannels.address, [...unable]),
+    eq(relayChannels.retired, false),
+  )
   return (await db.$count(relayChannels, and(isElsewhere, IS_SEEN, mayPay))) > 0
 }
 
@@ -144,6 +142,8 @@ interface RelayState {
   problems: string[]
   /** whether any channel can pay at all */
   canPay: boolean
+  /** when payments were stopped; undefined while they go on */
+  stoppedAt: Date | undefined
   /** whether any running relay can pay runs */
   runs: boolean
   /** why none can, in the words of the relays; empty if one can, or none has found out yet */
@@ -151,14 +151,18 @@ interface RelayState {
 }
 
 export async function readRelayState(db: Database, token: string, now: Date): Promise<RelayState> {
-  const channels = (await findChannels(db, token)).filter(({ seenAt }) => isSeenLately(seenAt, now))
+  const channels = (await findChannels(db, token)).filter(
+    ({ seenAt, retired }) => !retired && isSeenLately(seenAt, now),
+  )
+  const stop = await readStop(db, token)
   const runs = channels.some((channel) => channel.runs)
   const runProblems = runs ? [] : channels.flatMap(({ runProblem }) => runProblem ?? [])
   return {
     isRunning: channels.length > 0,
     channels: channels.length,
     problems: channels.flatMap(({ address, problem }) => (problem === null ? [] : [`${address}: ${problem}`])),
-    canPay: channels.some(({ problem }) => problem === null),
+    canPay: !stop && channels.some(({ problem }) => problem === null),
+    stoppedAt: stop?.since,
     runs,
     runProblems: [...new Set(runProblems)],
   }

@@ -64,7 +64,7 @@ export async function checkChannels(relay: Relay): Promise<void> {
     if (relay.signal.aborted) return
     const record = records.get(channel.address)
     const problem = problems[index]
-    if (record?.problem === 'moved') continue
+    if (record?.retired) continue
     if (problem || !record) await recordProblem(relay, channel.address, problem ?? null)
     else if (!busy.has(channel.address) && isBalanceDue(relay, record)) await checkBalance(relay, channel, record)
     else if (record.problem !== 'balance' && record.problem !== 'history') {

@@ -1,7 +1,7 @@
 import { and, lt, not, sql } from 'drizzle-orm'
 import { relayChannels, relayLines } from '#drizzle/schema/relay.ts'
 import { HAS_LIVE_TRANSFER, IS_OPEN_LINE } from '#lib/transfers/line.ts'
-import { isSuspendedBy } from './channel-state.ts'
+import { paymentsGoOn } from '#lib/transfers/stop.ts'
 import { endLine } from './ending.ts'
 import type { RelayStore } from './relay.ts'
 
@@ -27,21 +27,19 @@ export async function endOverdueLines(store: RelayStore): Promise<number> {
     .limit(MAX_LINES)
   let ended = 0
   for (const line of overdue) {
-    // A channel may have moved in the meantime.
-    if (await endLine(store, line, { outcome: 'failed', error: TOO_LATE }, not(mayBePaid(store)))) ended += 1
+    // Payments may have been stopped in the meantime.
+    if (await endLine(store, line, { outcome: 'failed', error: 'too-late' }, not(mayBePaid(store)))) ended += 1
   }
   return ended
 }
 
 /**
- * The condition for lines that the ledger may show as paid: a channel has moved since they were queued, or was not compared
- * with the ledger since they are overdue, as after a restore from a backup.
+ * The condition for lines that the ledger may show as paid: payments are stopped, or a channel was not compared with the ledger
+ * since they are overdue, as after a restore from a backup.
  */
 const mayBePaid = ({ token }: RelayStore) => {
   const overdueAt = sql`${relayLines.queuedAt} + make_interval(secs => ${LINE_FAILS_AFTER_MS / 1000})`
   const isCompared = sql`coalesce(channel.compared_at >= ${overdueAt}, false)`
-  return sql`(${isSuspendedBy(token)} OR EXISTS (SELECT 1 FROM ${relayChannels} AS channel
-    WHERE channel.token = ${token} AND NOT ${isCompared}))`
+  return sql`(not ${paymentsGoOn(token)} OR EXISTS (SELECT 1 FROM ${relayChannels} AS channel
+    WHERE channel.token = ${token} AND NOT channel.retired AND NOT ${isCompared}))`
 }
-
-const TOO_LATE = 'no relay could pay it within a day'

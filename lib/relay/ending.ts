@@ -2,13 +2,11 @@ import type { SQL } from 'drizzle-orm'
 import { type Database, transact } from '#lib/db/connection.ts'
 import { failPayout } from '#lib/directory/payouts/failure.ts'
 import { closeJob, type LineId, lockLine, writeOutcome } from '#lib/transfers/line.ts'
-import type { RunErrorCode } from './line-error.ts'
+import type { LineErrorCode } from '#lib/transfers/line-error.ts'
 import type { RelayStore } from './relay.ts'
 
 /** How a line ends without a transfer. `canceled`: the payout of a run was canceled, or paid by another transfer. */
-export type Ending = { outcome: 'failed'; error: string; unable?: string[] } | { outcome: 'canceled' }
-
-const MANIFEST_INVALID = 'manifest-invalid' satisfies RunErrorCode
+export type Ending = { outcome: 'failed'; error: LineErrorCode; unable?: string[] } | { outcome: 'canceled' }
 
 /**
  * Ends a line that no transfer pays, and its job with the last one, in one SQL transaction. False if it has ended, or if a
@@ -23,7 +21,7 @@ export async function endLine(store: RelayStore, line: LineId, ending: Ending, c
     await writeOutcome(tx, line, ending, now)
     const { payout: id } = locked
     // An invalid manifest says nothing about the payout.
-    if (ending.outcome === 'failed' && id !== null && ending.error !== MANIFEST_INVALID) {
+    if (ending.outcome === 'failed' && id !== null && ending.error !== 'manifest-invalid') {
       await failPayout({ db: tx, now }, { id, error: ending.error })
     }
     await closeJob(tx, line.job, now)

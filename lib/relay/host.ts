@@ -4,18 +4,19 @@ import type { AddressInfo } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { inArray } from 'drizzle-orm'
 import { transfers } from '#drizzle/schema/transfers.ts'
-import { publicHalf } from '#lib/config/relay-key.ts'
 import { readClock } from '#lib/db/clock.ts'
 import { acceptIpv6Loopback } from '#lib/http/loopback.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { findOpenTransfers } from '#lib/transfers/rows.ts'
-import { announceChannels } from './channel-state.ts'
+import { openPayments } from '#lib/transfers/stop.ts'
+import { announceChannels, isAnyFit } from './channel-state.ts'
 import { checkChannels } from './check.ts'
+import { type HostState, pages } from './host-pages.ts'
 import { isWorkWaiting } from './lease.ts'
-import { describeOffset } from './ledger.ts'
+import { storeMarkKeys } from './mark-keys.ts'
 import { type Host, serveChannel } from './pay.ts'
+import { reconcile } from './reconcile.ts'
 import type { Channel, Relay } from './relay.ts'
-import { carryOutReleases } from './release-request.ts'
 import { compareSequences } from './sequence.ts'
 import { listenForLines } from './wake-up.ts'
 
@@ -46,7 +47,7 @@ export async function startHost(
     mayBeMute: boolean
   },
 ): Promise<RelayHost> {
-  const state: HostState = { hasCompared: false }
+  const state: HostState = { hasCompared: false, hasFit: true }
   const alarm = openAlarm(relay.signal)
   const server = createServer((request, response) => {
     // Not parsed as a URL: `//` is a valid request and not a valid URL.
@@ -91,14 +92,6 @@ export async function startHost(
 /** How long a relay that stops waits for the steps in progress (ms): a prover that hangs must not keep the process. */
 const CLOSE_DEADLINE_MS = 8_000
 
-/** What a host knows of itself. */
-interface HostState {
-  /** why it serves no runs; null if it does, undefined until the ledger has responded */
-  runProblem?: string | null
-  /** whether every channel was compared with the ledger since the host started: any of them may have paid a line before */
-  hasCompared: boolean
-}
-
 /**
  * Announces and checks the channels periodically, watches the ledger, and wakes the channels when lines are due, until the relay
  * stops. Maintenance does the work that needs none of the channels' keys.
@@ -120,13 +113,22 @@ async function keepUp(relay: Relay, state: HostState, wake: () => void): Promise
     if ((isDue || !state.hasCompared) && relay.ledger.isReachable()) {
       const compare = async () => {
         startedAt ??= await readClock(await relay.database())
-        await compareSequences(relay, state.hasCompared ? undefined : startedAt)
+        // The first comparison shows everything that was applied until the start; later ones share the readings of the payments.
+        const { readAccount } = state.hasCompared ? relay.memory : tracker
+        const atLeast = state.hasCompared ? 0 : await relay.ledger.readClosedAfter(startedAt)
+        await compareSequences({ ...relay, readAccount }, atLeast)
         state.hasCompared = true
       }
       await compare().catch(logFailure('compareSequences'))
     }
-    if (isReady(relay, state)) await carryOutReleases(relay).catch(logFailure('carryOutReleases'))
-    if (isDue && relay.ledger.isReachable()) await checkChannels(relay).catch(logFailure('checkChannels'))
+    if (isDue && isReady(relay, state)) await reconcile(relay).catch(logFailure('reconcile'))
+    if (isDue && relay.ledger.isReachable()) {
+      await checkChannels(relay)
+        .then(async () => {
+          state.hasFit = await isAnyFit(relay)
+        })
+        .catch(logFailure('checkChannels'))
+    }
     if (isReady(relay, state)) {
       const look = async () => {
         if (await isWorkWaiting(relay)) wake()
@@ -149,45 +151,16 @@ async function announce(relay: Relay, state: HostState): Promise<void> {
       if (problem !== null) log('info', 'relay serves no runs', { problem })
     }, logFailure('runProblem'))
   }
+  await openPayments(await relay.database(), relay.token)
   await announceChannels(relay, state.runProblem)
+  await storeMarkKeys(relay)
 }
 
 const logFailure = (chore: string) => (error: unknown) => {
   log('info', 'chore', { chore, failure: describeFailure(error) })
 }
 
-/** Why this host can't pay, for its health. */
-function problemsOf({ ledger }: Relay): string[] {
-  const offset = ledger.offsetSeconds()
-  const problem = offset === undefined ? undefined : describeOffset(offset)
-  return [
-    ...(ledger.isReachable() ? [] : ['the RPC does not respond: nothing is paid']),
-    ...(problem === undefined ? [] : [problem]),
-  ]
-}
-
-/** The bodies of the relay's two public pages, by path. */
-function pages(relay: Relay, state: HostState, network: string): Record<string, unknown> {
-  const problems = problemsOf(relay)
-  return {
-    '/health': {
-      ok: problems.length === 0,
-      ledger: relay.ledger.isReachable(),
-      clockOffsetSeconds: relay.ledger.offsetSeconds() ?? null,
-      runs: state.runProblem === null,
-      problems: [...problems, ...(state.runProblem ? [`no runs: ${state.runProblem}`] : [])],
-    },
-    '/.well-known/disbursement-relay': {
-      network,
-      networkPassphrase: relay.network.passphrase,
-      contracts: { token: relay.token },
-      channels: relay.channels.map(({ address }) => address),
-      publicKey: publicHalf(relay.key),
-    },
-  }
-}
-
-/** Wakes everybody who waits; a call that finds nobody waiting is not remembered. */
+/** Wakes all channels that wait. A call that finds none waiting is not remembered. */
 function openAlarm(signal: AbortSignal) {
   let next = Promise.withResolvers<void>()
   const ring = () => {

@@ -3,7 +3,8 @@ import { relayChannels, relayJobs, relayLines } from '#drizzle/schema/relay.ts'
 import { transfers } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { HAS_LIVE_TRANSFER, IS_OPEN_LINE, isLine, type Line, lockLine } from '#lib/transfers/line.ts'
-import { isChannel, isSuspendedBy, PAYS_RUNS, suspendedUntil } from './channel-state.ts'
+import { lockPayments, paymentsGoOn } from '#lib/transfers/stop.ts'
+import { isChannel, PAYS_RUNS } from './channel-state.ts'
 import { LineError } from './line-error.ts'
 import type { Channel, Relay, RelayStore } from './relay.ts'
 import { requireKnownNumber } from './sequence.ts'
@@ -43,7 +44,6 @@ export async function leaseLine(
   // The first line of an owner that is due, that no host prepares or has paid, and that no other channel is leasing just now.
   const first = sql`line.outcome is null and line.due <= ${CLOCK}
     and (line.leased_until is null or line.leased_until <= ${CLOCK})
-    and line.queued_at > ${suspendedUntil(token)}
     and exists (select from ${relayJobs} as job where job.id = line.job and job.relay_key = ${relayKey})
     and not exists (select from ${transfers} as transfer where transfer.line_job = line.job
       and transfer.line_position = line.position and transfer.status in ('open', 'succeeded', 'unknown'))
@@ -52,7 +52,8 @@ export async function leaseLine(
     where line.spender = ${address} and line.outcome is null`
   const chosen = sql`(with recursive channel as (
       select ${relayChannels.problem} is null as pays_jobs from ${relayChannels}
-      where ${isChannel(token, address)} and not ${relayChannels.paused} and ${PAYS_RUNS}
+      where ${isChannel(token, address)} and not ${relayChannels.paused} and not ${relayChannels.retired} and ${PAYS_RUNS}
+        and ${paymentsGoOn(token)}
         and not exists (select from ${transfers} as transfer where transfer.account = ${address}
           and transfer.status = 'open' and transfer.id is distinct from ${held?.transfer ?? null}::uuid)
         and not exists (select from ${relayLines} as other where other.channel = ${address}
@@ -97,7 +98,7 @@ const isLeasedBy = (line: LeasedLine) =>
 export function keepLease(relay: Relay, line: LeasedLine): () => void {
   const end = performance.now() + relay.times.longestLease * 1000
   const renew = async () => {
-    if (performance.now() > end) return clearInterval(timer)
+    if (relay.signal.aborted || performance.now() > end) return clearInterval(timer)
     await (await relay.database())
       .update(relayLines)
       .set({ leasedUntil: leaseEnd(relay) })
@@ -145,14 +146,12 @@ function columnsOf({ channel }: LeasedLine, leaving: Leaving) {
 /**
  * Locks a line in the SQL transaction that records its transfer, and requires that nothing else may pay it.
  * @param number the sequence number of the transfer
- * @throws LineError `line-gone`, `line-suspended`, `channel-unfit`, `channel-paused`, `not-adopted`
+ * @throws LineError `payments-stopped`, `line-gone`, `channel-moved`, `channel-paused`, `not-adopted`
  */
 export async function claimLine(tx: Database, { token }: RelayStore, line: LeasedLine, number: bigint): Promise<void> {
+  if (!(await lockPayments(tx, token))) throw new LineError('payments-stopped', 'payments are stopped')
   const open = await lockLine(tx, line)
   if (!open) throw new LineError('line-gone', 'the line has ended, or another transfer pays it')
-  if ((await tx.$count(relayLines, and(isLine(line), isSuspendedBy(token)))) > 0) {
-    throw new LineError('line-suspended', 'a channel that has moved may have paid it')
-  }
   await requireKnownNumber(tx, token, { address: line.channel, number, isLine: true })
   await tx
     .update(relayLines)
@@ -166,26 +165,29 @@ export async function claimLine(tx: Database, { token }: RelayStore, line: Lease
     .where(isLine(line))
 }
 
-/** Whether any line waits that a channel of this relay might pay now. */
+/** Whether any line waits that a channel of this relay might pay now. Each kind of line has an index of those that wait. */
 export async function isWorkWaiting(relay: Relay): Promise<boolean> {
   const own = sql`array[${sql.join(
     relay.channels.map(({ address }) => sql`${address}`),
     sql`, `,
   )}]::text[]`
   const db = await relay.database()
-  const [waiting] = await db
-    .select({ job: relayLines.job })
-    .from(relayLines)
-    .innerJoin(relayJobs, eq(relayJobs.id, relayLines.job))
-    .where(
-      and(
-        IS_OPEN_LINE,
-        lte(relayLines.due, CLOCK),
-        eq(relayJobs.relayKey, relay.relayKey),
-        or(isNull(relayLines.spender), sql`${relayLines.spender} = any(${own})`),
-        sql`not ${HAS_LIVE_TRANSFER}`,
-      ),
-    )
-    .limit(1)
-  return waiting !== undefined
+  for (const isOurs of [isNull(relayLines.spender), sql`${relayLines.spender} = any(${own})`]) {
+    const [waiting] = await db
+      .select({ job: relayLines.job })
+      .from(relayLines)
+      .innerJoin(relayJobs, eq(relayJobs.id, relayLines.job))
+      .where(
+        and(
+          IS_OPEN_LINE,
+          isOurs,
+          lte(relayLines.due, CLOCK),
+          eq(relayJobs.relayKey, relay.relayKey),
+          sql`not ${HAS_LIVE_TRANSFER}`,
+        ),
+      )
+      .limit(1)
+    if (waiting) return true
+  }
+  return false
 }

@@ -1,16 +1,16 @@
 import type { ChannelProblem } from '#drizzle/schema/relay.ts'
-import { FAILED_TOO_OFTEN } from '#lib/transfers/line.ts'
+import type { LineErrorCode } from '#lib/transfers/line-error.ts'
 
-/** Every reason for which a line, or one of a channel's own calls, cannot proceed. */
-type LineErrorCode =
+/** Every reason for which a line, or one of a channel's own calls, cannot proceed. Those that end a line are stored with it. */
+type Code =
   /** it has ended, or another transfer pays it */
   | 'line-gone'
-  /** a channel that has moved may have paid the line: it waits for the channel's release */
-  | 'line-suspended'
+  /** payments are stopped until every channel is reconciled with the ledger */
+  | 'payments-stopped'
+  /** the ledger shows transactions of the channel that this database does not have */
+  | 'channel-moved'
   /** the amount is sealed to another relay's key */
   | 'amount-sealed'
-  /** no channel could pay the line: the message says why */
-  | 'unpayable'
   /** the channel has a problem, named by `problem` */
   | 'channel-unfit'
   /** an operator has paused the channel */
@@ -30,35 +30,17 @@ type LineErrorCode =
   | 'payout-gone'
   /** another transfer may pay the payout of a run: its outcome is awaited */
   | 'payout-busy'
-  | RunErrorCode
-
-/** Why a payout of a run fails. The payout's error is the code. */
-export type RunErrorCode =
-  /** the rows are not those that the employer has signed: the payout stays as it is */
-  | 'manifest-invalid'
-  | 'seal-invalid'
-  | 'allowance-short'
-  | 'delegation-ended'
-  | 'delegation-revoked'
-  | 'recipient-unregistered'
-  | 'account-frozen'
-
-/** Errors of failed lines that the dashboard has a remedy for. */
-export const LINE_FAILURES = {
-  shortOnEveryChannel: 'no channel has enough to pay it',
-  recipientUnregistered: 'the recipient is not registered',
-  failedTooOften: FAILED_TOO_OFTEN,
-} as const
+  | LineErrorCode
 
 export class LineError extends Error {
-  readonly code: LineErrorCode
+  readonly code: Code
   /** set for `channel-unfit` */
   readonly problem: ChannelProblem | undefined
   /** whether it rests on a response of the RPC that may come from a lagging node */
   readonly isDoubtful: boolean
 
   constructor(
-    code: LineErrorCode,
+    code: Code,
     message: string,
     options: { cause?: unknown; problem?: ChannelProblem; isDoubtful?: boolean } = {},
   ) {
@@ -70,5 +52,5 @@ export class LineError extends Error {
   }
 }
 
-export const isLineError = (error: unknown, code: LineErrorCode): error is LineError =>
+export const isLineError = (error: unknown, code: Code): error is LineError =>
   error instanceof LineError && error.code === code

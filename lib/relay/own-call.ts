@@ -23,7 +23,7 @@ const STALL_MS = 60_000
 /**
  * Submits a call of a channel, and resolves once a ledger includes it. The call is a transfer without a sponsor: it is recorded
  * before it is sent, and any process finds out how it ends.
- * @throws LineError `channel-unfit`; `call-failed`; `call-expired`; `ledger-stalled`; `relay-closing`
+ * @throws LineError `channel-moved`; `call-failed`; `call-expired`; `ledger-stalled`; `relay-closing`
  */
 export async function submitOwnCall(context: Context, channel: string, call: OwnCall): Promise<void> {
   const { signal, sponsor } = context

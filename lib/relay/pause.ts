@@ -5,7 +5,7 @@ import { type Database, transact } from '#lib/db/connection.ts'
 import { isChannel } from './channel-state.ts'
 
 /**
- * Pauses or resumes a channel. A paused channel finishes its item and starts no other. Resolves to false, without an
+ * Pauses or resumes a channel. A paused channel finishes its payment and leases no line. Resolves to false, without an
  * entry in the audit log, if there is nothing to change.
  * @param note the operator's reason
  */

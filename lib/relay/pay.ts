@@ -6,6 +6,7 @@ import { isBehindAll } from '#lib/transfers/recency.ts'
 import { answer, leave, logFailure, nameOf, postponed } from './answer.ts'
 import { claimLine, type Hold, keepLease, type LeasedLine, leaseLine, leaveLine, ownerOf } from './lease.ts'
 import { LineError } from './line-error.ts'
+import { rememberPaid } from './past-payments.ts'
 import type { Channel, Relay } from './relay.ts'
 import { type AheadProof, type PaymentStart, proveAhead, signLine } from './sign.ts'
 
@@ -72,7 +73,7 @@ async function payLine(
       const attempt = await tryToPay(relay, channel, line, proof)
       if (attempt === 'left') break
       if ('transfer' in attempt) {
-        open = { ...attempt, owner: ownerOf(line), ended: follow(relay, channel, attempt.transfer) }
+        open = { ...attempt, owner: ownerOf(line), ended: follow(relay, line, attempt.transfer) }
         break
       }
       proof = attempt.proof
@@ -131,12 +132,13 @@ const mayKeepProof = (error: unknown): boolean =>
   !(error instanceof LineError) && !(error instanceof SponsorRefusal && error.reason === 'would-fail')
 
 /** Follows a transfer until it has ended. What this process remembers of the channel is forgotten unless it has paid. */
-async function follow(relay: Relay, channel: Channel, transfer: string): Promise<void> {
+async function follow(relay: Relay, line: LeasedLine, transfer: string): Promise<void> {
   const { tracker } = relay.sponsor
   while (!relay.signal.aborted) {
     const [outcome] = await tracker.track([transfer], { waitMs: FOLLOW_MS })
     if (outcome?.kind !== 'settled') continue
-    if (outcome.transfer.status !== 'succeeded') relay.memory.lastPayments.delete(channel.address)
+    if (outcome.transfer.status === 'succeeded') rememberPaid(relay, line)
+    else relay.memory.lastPayments.delete(line.channel)
     return
   }
 }

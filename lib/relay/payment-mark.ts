@@ -2,7 +2,7 @@ import type { Line } from '#lib/transfers/line.ts'
 import { saltOf } from '#lib/wallet/decryption.ts'
 import type { Deployment } from '#lib/wallet/deployment.ts'
 import { encodeField } from '#lib/wallet/grumpkin.ts'
-import { isMarkedFor, markedSource } from '#lib/wallet/payment-mark.ts'
+import { isMarkedFor, markedSource, markKeyOf } from '#lib/wallet/payment-mark.ts'
 import type { Allowance } from '#lib/wallet/spending.ts'
 import type { TokenEvent } from './channel-events.ts'
 import type { Channel } from './relay.ts'
@@ -16,15 +16,15 @@ export const purposeOf = ({ payout, job, position }: Pick<Line, 'payout' | 'job'
  * delegation, for its owner.
  */
 export function markSalts(deployment: Deployment, { keys }: Channel, line: Line, allowance?: Allowance): Deployment {
-  const { delegationKey: delegation } = allowance ?? {}
-  return { ...deployment, random: markedSource({ signer: keys.vk, delegation }, purposeOf(line)) }
+  const delegation = allowance && markKeyOf(allowance.delegationKey)
+  return { ...deployment, random: markedSource({ signer: markKeyOf(keys.vk), delegation }, purposeOf(line)) }
 }
 
-/** Whether a channel's payment was made for this purpose. A reader also requires the payee. */
+/** Whether a channel's payment was made for this purpose, by the channel's mark key. A reader also requires the payee. */
 export function isMarked(
-  { keys }: Channel,
+  markKey: Uint8Array,
   { fields, from, channel }: Pick<TokenEvent, 'fields' | 'from' | 'channel'>,
   purpose: string,
 ): boolean {
-  return isMarkedFor({ signer: keys.vk }, encodeField(saltOf(fields)), purpose, from !== channel)
+  return isMarkedFor({ signer: markKey }, encodeField(saltOf(fields)), purpose, from !== channel)
 }

@@ -26,7 +26,7 @@ export function openProgress(): ShowProgress {
     const [oldest] = begun.keys()
     if (begun.size > REMEMBERED_JOBS && oldest !== undefined) begun.delete(oldest)
     const left = times.describeLeft(total - positions.size + 1)
-    log('info', 'proving', { job, item: position, progress: `proving ${positions.size} of ${total}`, left })
+    log('info', 'proving', { job, line: position, progress: `proving ${positions.size} of ${total}`, left })
     return await times.measure(work)
   }
 }

@@ -46,6 +46,11 @@ export interface Relay extends RelayStore {
    * @throws LedgerError `unavailable` until the ledger has responded once
    */
   runProblem(): Promise<string | null>
+  /**
+   * Resolves once the archive of the service includes every ledger from before the first call.
+   * @throws LedgerError `unavailable` until then
+   */
+  archived(): Promise<void>
   sponsor: Sponsor
   key: PrivateRelayKey
   /** the accounts that pay, whose seeds this relay has */
@@ -67,10 +72,14 @@ interface RelayMemory {
   readAccount: ReadAccount
   /** the last payment that each channel made from an escrow: the rest of the escrow once it is applied */
   lastPayments: Map<string, { allowance: Allowance; sequenceNumber: bigint; liveUntilLedger: number }>
-  /** what this process has seen of its channels' payments on the ledger */
+  /** the mark keys of channels, by address: those of this host, and those that other hosts of its key have stored */
+  markKeys: Map<string, Uint8Array>
+  /** what this process has seen of the channels' payments on the ledger */
   pastPayments: {
     /** by hash */
     payments: Map<string, TokenEvent>
+    /** what this process has paid: payouts, and lines of jobs */
+    paid: Set<string>
     /** up to this ledger */
     through: number
     /** by job: the reading before this process's first payment for the job */
@@ -82,6 +91,8 @@ interface RelayMemory {
 export interface RelayTimes {
   /** how long a signed transfer can be applied, and so how long a line waits for the outcome of a lost one */
   validity: number
+  /** after a stop until nothing that was signed before it can be applied any more */
+  drain: number
   /** before a step that has not succeeded is tried again */
   retry: number
   /** how long a lease lasts if it is not renewed: its host has died */
@@ -102,6 +113,7 @@ export interface RelayTimes {
 
 export const RELAY_TIMES: RelayTimes = {
   validity: VALIDITY_SECONDS,
+  drain: VALIDITY_SECONDS,
   retry: 1,
   lease: 30,
   longestLease: 120,
@@ -129,14 +141,12 @@ export function openRelay(
   const { prover, signers, archiveUrls, times, ...rest } = given
   const ledger = watchLedger(rest.network)
   const guarded = hideMessages(prover)
+  const ownArchive = openLocalArchive({ ...rest, ingest: () => ingest(rest) })
   const deployment = readOnce(async () => ({
     ...(await readDeployment(rest.network, rest.token, guarded)),
     now: ledger.now,
     // The RPC drops events after a week: a relay that pauses for longer reads its balances from here.
-    archives: [
-      openLocalArchive({ ...rest, ingest: () => ingest(rest) }),
-      ...archiveUrls.map((url) => openHttpArchive(url, rest.token)),
-    ],
+    archives: [ownArchive, ...archiveUrls.map((url) => openHttpArchive(url, rest.token))],
   }))
   return {
     ...rest,
@@ -146,6 +156,7 @@ export function openRelay(
     channels: signers.map((signer) => openHolder(signer, rest.token)),
     times: { ...RELAY_TIMES, ...times },
     showProgress: openProgress(),
+    archived: readOnce(async () => await ownArchive.reach(await ledger.readLatest())),
     runProblem: readOnce(() => findRunProblem(rest.network, rest.token, guarded)),
     deployment,
     memory: {
@@ -155,7 +166,8 @@ export function openRelay(
         signers.map((signer) => signer.publicKey()),
       ),
       lastPayments: new Map(),
-      pastPayments: { payments: new Map(), through: 0, jobs: new Map() },
+      markKeys: new Map(),
+      pastPayments: { payments: new Map(), paid: new Set(), through: 0, jobs: new Map() },
     },
   }
 }

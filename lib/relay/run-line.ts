@@ -18,7 +18,7 @@ import type { Channel, Relay } from './relay.ts'
 import { validityLedgers } from './run-terms.ts'
 import { unsealPayout } from './sealing.ts'
 
-/** An item of a run with everything that the employer signed about it, and its amount (base units). */
+/** A line of a run with everything that the employer signed about it, and its amount (base units). */
 export interface RunLine {
   job: typeof relayJobs.$inferSelect
   signature: string
@@ -30,21 +30,21 @@ export interface RunLine {
 }
 
 /**
- * Reads what an item of a run is to pay, and compares the rows with the manifest: an attacker who can write to the
+ * Reads what a line of a run is to pay, and compares the rows with the manifest: an attacker who can write to the
  * database must not be able to redirect a payment. The signature is checked by `openEscrow`, because that needs the
  * ledger.
  * @throws LineError `payout-gone`, `payout-busy`, `manifest-invalid`, `seal-invalid`
  */
-export async function readLine(relay: Relay, channel: Channel, item: Line): Promise<RunLine> {
+export async function readLine(relay: Relay, channel: Channel, row: Line): Promise<RunLine> {
   const db = await relay.database()
-  const { job, payout } = await findRun(db, item)
+  const { job, payout } = await findRun(db, row)
   const invalid = (problem: string) => new LineError('manifest-invalid', problem)
   if (!job || job.manifest === null || job.signature === null) throw invalid('the run has no signed manifest')
   if (!payout) throw invalid('there is no such payout')
-  await requireUnpaid(db, item)
+  await requireUnpaid(db, row)
   const manifest = parseManifest(job.manifest)
   if (!manifest) throw invalid('the manifest cannot be read')
-  const line = manifest.payouts.find((each) => each.payout === item.payout)
+  const line = manifest.payouts.find((each) => each.payout === row.payout)
   if (!line) throw invalid('the manifest does not name the payout')
   const isHere =
     manifest.passphrase === relay.network.passphrase &&
@@ -52,38 +52,38 @@ export async function readLine(relay: Relay, channel: Channel, item: Line): Prom
     manifest.batch === job.batch &&
     manifest.batch === payout.batch &&
     manifest.account === job.userSub &&
-    manifest.account === item.quotaAccount
+    manifest.account === row.quotaAccount
   const isSame =
     line.channel === channel.address &&
-    line.channel === item.spender &&
-    line.address === item.recipient &&
+    line.channel === row.spender &&
+    line.address === row.recipient &&
     line.address === payout.address &&
     line.contractor === payout.contractor &&
-    line.sealHash === hashSeal(item.sealedAmount ?? '')
+    line.sealHash === hashSeal(row.sealedAmount ?? '')
   if (!isHere || !isSame) throw invalid('a row differs from the manifest')
   const binding = { batch: manifest.batch, contractor: line.contractor, spender: line.channel }
-  const amount = await unsealPayout(relay.key, binding, item.sealedAmount ?? '').catch(() => undefined)
+  const amount = await unsealPayout(relay.key, binding, row.sealedAmount ?? '').catch(() => undefined)
   if (amount === undefined) throw new LineError('seal-invalid', 'the seal cannot be opened, or is bound elsewhere')
   return { job, signature: job.signature, manifest, line, owner: manifest.account, amount }
 }
 
-async function findRun(db: Database, item: Line) {
-  const [job] = await db.select().from(relayJobs).where(eq(relayJobs.id, item.job))
+async function findRun(db: Database, row: Line) {
+  const [job] = await db.select().from(relayJobs).where(eq(relayJobs.id, row.job))
   const { batch, contractor, address } = payouts
   const [payout] = await db
     .select({ batch, contractor, address })
     .from(payouts)
-    .where(eq(payouts.id, item.payout ?? ''))
+    .where(eq(payouts.id, row.payout ?? ''))
   return { job, payout }
 }
 
 /**
- * Requires that nothing else pays the item's payout. A payment that this database has recorded, as a transfer or as an
- * item, counts even if the payout's status contradicts it.
+ * Requires that nothing else pays the line's payout. A payment that this database has recorded, as a transfer or as an
+ * line, counts even if the payout's status contradicts it.
  * @throws LineError `payout-gone` if it was paid or canceled, `payout-busy` while another transfer may still pay it
  */
 export async function requireUnpaid(db: Database, { payout: id }: Pick<Line, 'payout'>): Promise<void> {
-  if (id === null) throw new Error('an item of a job has no payout')
+  if (id === null) throw new Error('a line of a job has no payout')
   const [payout] = await db.select({ status: payouts.status }).from(payouts).where(eq(payouts.id, id))
   const paying = await db
     .select({ status: transfers.status })
@@ -97,7 +97,7 @@ export async function requireUnpaid(db: Database, { payout: id }: Pick<Line, 'pa
     throw new LineError('payout-gone', 'the payout is paid or canceled')
 }
 
-/** The escrow that an item is paid from, and what the ledger says about the item's payment. */
+/** The escrow that a line is paid from, and what the ledger says about the line's payment. */
 export interface Escrow extends PaymentKeys {
   allowance: Allowance
   /** the channel's account, as it was read for this payment */
@@ -118,7 +118,7 @@ const doubtful = (code: 'manifest-invalid' | 'delegation-revoked' | 'recipient-u
   new LineError(code, problem, { isDoubtful: true })
 
 /**
- * Finds what an item needs: the employer's signers, who must have signed the manifest; the delegation, which must be
+ * Finds what a line needs: the employer's signers, who must have signed the manifest; the delegation, which must be
  * the signed one and must last until the payment has expired; the channel's allowance; and the payee. The rest of the
  * channel's last payment and the keys are not read again: if they have changed, the simulation fails.
  * @throws LineError `manifest-invalid`, `delegation-revoked`, `delegation-ended`, `recipient-unregistered`,
@@ -210,12 +210,12 @@ export async function readPaymentKeys({ memory }: Relay, run: RunLine): Promise<
  * payout.
  * @throws LineError `allowance-short`
  */
-export async function requireCover(relay: Relay, item: Line, run: RunLine, allowance: Allowance): Promise<void> {
+export async function requireCover(relay: Relay, row: Line, run: RunLine, allowance: Allowance): Promise<void> {
   const { manifest, amount, line } = run
   const short = () => new LineError('allowance-short', 'the escrow does not cover the payouts', { isDoubtful: true })
   if (amount > allowance.opening.value) throw short()
   const db = await relay.database()
-  const isOfChannel = and(eq(relayLines.job, item.job), eq(relayLines.spender, line.channel))
+  const isOfChannel = and(eq(relayLines.job, row.job), eq(relayLines.spender, line.channel))
   if ((await db.$count(relayLines, and(isOfChannel, isNotNull(relayLines.sentAt)))) > 0) return
   const lines = new Map(
     manifest.payouts.filter(({ channel }) => channel === line.channel).map((each) => [each.payout, each]),

@@ -1,6 +1,5 @@
-import { and, count, desc, eq, gte, isNotNull, ne } from 'drizzle-orm'
-import { batches } from '#drizzle/schema/directory.ts'
-import { relayChannels, relayJobs, relayLines } from '#drizzle/schema/relay.ts'
+import { and, count, desc, eq, isNotNull, ne } from 'drizzle-orm'
+import { relayJobs, relayLines } from '#drizzle/schema/relay.ts'
 import type { PublicRelayKey } from '#lib/config/relay-key.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
@@ -108,19 +107,4 @@ export async function judgeChannels(
       return [address, isAvailable ? null : 'channel-unavailable']
     }),
   )
-}
-
-/**
- * A channel that has moved may have paid this batch in a run that a restored database has lost: until its release,
- * another channel could pay it again.
- * @throws Refusal `run-not-ready`
- */
-export async function requireNoneMoved(db: Database, token: string, batch: string): Promise<void> {
-  const moved = await db
-    .select({ channel: relayChannels.address })
-    .from(relayChannels)
-    .innerJoin(batches, eq(batches.id, batch))
-    .where(and(eq(relayChannels.token, token), gte(relayChannels.movedAt, batches.createdAt)))
-  const errors = moved.map(({ channel }) => ({ channel, reason: 'channel-unavailable' as const }))
-  if (errors.length > 0) throw new Refusal('run-not-ready', undefined, { details: { errors } })
 }

@@ -18,11 +18,12 @@ import { authOf, readAccount } from '#lib/stellar/account.ts'
 import type { Network } from '#lib/stellar/network.ts'
 import { plainText } from '#lib/text/plain-text.ts'
 import { type QuotaLimits, readQuotaDay, reserveCount } from '#lib/transfers/quota.ts'
+import { lockPayments } from '#lib/transfers/stop.ts'
 import { readDelegations } from '#lib/wallet/account.ts'
 import { formatManifest, hashSeal, isSignedManifest, type Manifest } from '#lib/wallet/manifest.ts'
 import { readSeal } from '#lib/wallet/seal.ts'
 import type { BatchContext } from './job.ts'
-import { findBusyChannels, judgeChannels, ledgersPerPayout, requireNoneMoved } from './run-terms.ts'
+import { findBusyChannels, judgeChannels, ledgersPerPayout } from './run-terms.ts'
 import { wakeRelays } from './wake-up.ts'
 
 /** The body of POST /batches/{id}/run. */
@@ -32,7 +33,6 @@ export const runRequest = z.object({
   }),
 })
 
-/** Why a batch cannot be run yet. */
 const RUN_REASONS = [
   'no-address',
   'seal-malformed',
@@ -80,12 +80,11 @@ export async function startRun(
   if ('progress' in plan) return plan.progress
   const channels = await judgeChannels(db, { token, account })
   const [sealed, unsealed] = await checkSeals(plan.payouts, { batch: id, kid: batch.relayKey })
-  const used = [...new Set(sealed.map(({ channel }) => channel))].sort()
+  const used = channelsOf(sealed)
   const unusable = used.flatMap((channel) => {
     const reason = channels.get(channel)
     return reason === null ? [] : [{ channel, reason: reason ?? ('channel-unknown' as const) }]
   })
-  await requireNoneMoved(db, token, id)
   if (used.length === 0 || unusable.some(({ reason }) => reason === 'channel-unknown'))
     throw notReady([...unsealed, ...unusable])
   const pairs = used.map((spender) => ({ owner: account, spender }))
@@ -116,6 +115,8 @@ export async function startRun(
   return await queueRun(context, { manifest, signature, payouts: sealed })
 }
 
+const channelsOf = (sealed: readonly Sealed[]) => [...new Set(sealed.map(({ channel }) => channel))].sort()
+const unavailable = (channel: string): RunProblem => ({ channel, reason: 'channel-unavailable' })
 const notReady = (errors: readonly RunProblem[]) => new Refusal('run-not-ready', undefined, { details: { errors } })
 
 /** A payout that may be run. */
@@ -191,9 +192,10 @@ async function queueRun(
   context: RunContext,
   { manifest, signature, payouts: sealed }: { manifest: Manifest; signature: string; payouts: readonly Sealed[] },
 ): Promise<BatchProgress> {
-  const { db, employer, session, limits, now, batch } = context
+  const { db, employer, session, limits, now, batch, token } = context
   const job = randomUUID()
   return await transactFor(db, employer.organisation, async (tx) => {
+    if (!(await lockPayments(tx, token))) throw notReady(channelsOf(sealed).map(unavailable))
     // While the batch is locked, no other run of it can begin.
     await lockBatches(tx, isOwnBatch(employer, manifest.batch))
     const plan = await readPlan(tx, employer, manifest.batch)

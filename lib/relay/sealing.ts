@@ -1,3 +1,4 @@
+import { bytesToHex, hexToBytes } from '@noble/hashes/utils.js'
 import { CompactEncrypt, compactDecrypt, importJWK } from 'jose'
 import { type PrivateRelayKey, type PublicRelayKey, publicHalf } from '#lib/config/relay-key.ts'
 import type { LineId } from '#lib/transfers/line.ts'
@@ -55,6 +56,15 @@ export async function unsealBalance(key: PrivateRelayKey, channel: string, seale
     await unseal(key, { channel, holds: 'balance' }, sealed)
   ).split(' ')
   return { spendable: decodeOpening(spendable), receiving: decodeOpening(receiving), cursor }
+}
+
+/** Seals the key by which a channel's payments can be attributed, bound to the channel. */
+export function sealMarkKey(key: PublicRelayKey, channel: string, markKey: Uint8Array): Promise<string> {
+  return seal(key, { channel, holds: 'mark key' }, bytesToHex(markKey))
+}
+
+export async function unsealMarkKey(key: PrivateRelayKey, channel: string, sealed: string): Promise<Uint8Array> {
+  return hexToBytes(await unseal(key, { channel, holds: 'mark key' }, sealed))
 }
 
 function encodeOpening({ value, blinding }: Opening): string {

@@ -71,7 +71,7 @@ async function prepareInSteps(preparation: Preparation, channel: Channel): Promi
     try {
       return await prepareChannel({ ...preparation, say: sayStep }, channel)
     } catch (error) {
-      const isFinal = error instanceof ConfigurationError || isLineError(error, 'channel-unfit')
+      const isFinal = error instanceof ConfigurationError || isLineError(error, 'channel-moved')
       const isStalled = performance.now() - progressAt > STALL_MS
       if (isFinal || isStalled || relay.signal.aborted) throw error
       const next = describeObstacle(error)

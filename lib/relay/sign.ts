@@ -5,6 +5,7 @@ import type { Opening } from '#lib/wallet/commitment.ts'
 import { type Allowance, proveDelegatedTransfer, type Spending } from '#lib/wallet/spending.ts'
 import { isConflict, openBalance, readBalance } from './balance.ts'
 import { findChannels } from './channel-state.ts'
+import { requireUnpaidByEmployer } from './employer-paid.ts'
 import { explain, explainRun } from './explain.ts'
 import type { LeasedLine } from './lease.ts'
 import { LineError } from './line-error.ts'
@@ -101,6 +102,7 @@ async function signRunLine(
     // If anything fails from here on, the next attempt reads the ledger.
     relay.memory.lastPayments.delete(channel.address)
     await requireCover(relay, line, run, allowance)
+    await requireUnpaidByEmployer(relay, line, run)
     const deployment = await relay.deployment()
     const isProved =
       ahead && 'allowance' in ahead && isFor(ahead, channel, line, terms) && isSame(ahead.allowance, allowance)
@@ -199,7 +201,7 @@ async function proveFrom(
 
 async function readTerms(relay: Relay, channel: Channel, line: LeasedLine): Promise<Terms> {
   const to = line.recipient ?? (await pickOther(relay, channel, line))
-  if (!to) throw new LineError('unpayable', 'there is no other channel to pay')
+  if (!to) throw new LineError('no-other-channel', 'there is no other channel to pay', { isDoubtful: true })
   const amount = await unsealAmount(relay.key, line, line.sealedAmount ?? '').catch(() => undefined)
   if (amount === undefined) throw new LineError('amount-sealed', 'the amount is sealed to another key')
   return { to, amount }
@@ -216,13 +218,13 @@ const isSameOpening = (one: Opening, other: Opening) => one.value === other.valu
 const ABANDONED_AFTER_MS = 10 * 60_000
 
 /** The problems of a channel that can still be paid: as far as the relay knows, it is registered. */
-const PAYABLE: readonly (string | null)[] = [null, 'balance', 'moved']
+const PAYABLE: readonly (string | null)[] = [null, 'balance']
 
 async function pickOther(relay: Relay, channel: Channel, { position }: LeasedLine): Promise<string | undefined> {
   const since = relay.now().getTime() - ABANDONED_AFTER_MS
   const others = (await findChannels(await relay.database(), relay.token)).filter(
-    ({ address, problem, seenAt }) =>
-      address !== channel.address && seenAt.getTime() >= since && PAYABLE.includes(problem),
+    ({ address, problem, seenAt, retired }) =>
+      address !== channel.address && !retired && seenAt.getTime() >= since && PAYABLE.includes(problem),
   )
   return others[position % others.length]?.address
 }

@@ -145,9 +145,10 @@ async function checkRelays({ settings, database, now }: Service): Promise<Check>
   if (!settings.batch || !settings.token) return { ok: true, configured: false }
   const present = await readPresent({ database, now })
   const state = await readRelayState(await database(), settings.token, present)
-  const { isRunning, channels, problems, canPay, runs, runProblems } = state
+  const { isRunning, channels, problems, canPay, runs, runProblems, stoppedAt } = state
   const problem = [
     ...(isRunning ? [] : ['no relay is running']),
+    ...(stoppedAt ? [`payments are stopped since ${stoppedAt.toISOString()}`] : []),
     ...(canPay ? [] : ['no channel can pay']),
     ...problems,
     ...runProblems.map((runProblem) => `no runs: ${runProblem}`),

@@ -7,9 +7,10 @@ import { sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
 import type { LedgerRecord } from './decide.ts'
 import { endOfSecond, linkEarlierPayout } from './payout-link.ts'
 import { charge, quotaDay } from './quota.ts'
-import { auditRecorded, lineColumns, linkPayout, type PayoutLimits, type Proposal, rowOf } from './record.ts'
+import { auditRecorded, lineColumns, linkPayout, type Proposal, rowOf } from './record.ts'
 import { addEnvelope, findTransferOfHash, isRival, lockOpenTransfer, type RecordedTransfer } from './rows.ts'
 import { columnsOf, settleOwners } from './settle.ts'
+import { lockForStop } from './stop.ts'
 
 /** `sponsor`: the account that pays the fee bumps of the service. */
 type Found = Proposal & { sponsor: string }
@@ -28,10 +29,15 @@ type Found = Proposal & { sponsor: string }
 export async function recordApplied(db: Database, proposal: Found, record: LedgerRecord): Promise<RecordedTransfer> {
   const { inner, intent, terms } = proposal
   const fits = await transact(db, async (tx) => {
+    // Found payments are counted there: the row is locked first, as by a stop.
+    if (terms.onFound) await lockForStop(tx)
     const open = await lockOpenTransfer(tx, intent.account)
     if (await findTransferOfHash(tx, inner.hashHex)) return true
     await terms.line?.claim(tx)
-    const isPaid = open && isRival(open, intent)
+    // The open transfer of another line is not what this transaction has paid.
+    const isOfLine =
+      open?.lineJob === (terms.line?.job ?? null) && open?.linePosition === (terms.line?.position ?? null)
+    const isPaid = open && isOfLine && isRival(open, intent)
     return await (isPaid ? joinApplied(tx, open, proposal, record) : settleApplied(tx, proposal, record))
   })
   // Thrown after the commit: without its envelope the open transfer would expire, and its payout would be sent again.
@@ -82,14 +88,15 @@ async function settleApplied(tx: Database, proposal: Found, record: LedgerRecord
     await tx.delete(transfers).where(eq(transfers.id, written.id))
     return true
   }
-  const limits = { payoutId: terms.payoutId, createdBefore: closeOf(record) }
+  const { payoutId } = terms
   const linked =
     written.kind === 'delegated'
-      ? await linkDelegated(tx, written, limits, now)
-      : await linkEarlierPayout(tx, written, limits, now)
+      ? await linkDelegated(tx, written, payoutId, now)
+      : await linkEarlierPayout(tx, written, { payoutId, createdBefore: closeOf(record) }, now)
   if (!linked) throw sponsorRefused('payout')
   await auditRecorded(tx, linked, inner, now)
   await settleOwners(tx, linked, now)
+  await terms.onFound?.(tx)
   if (isOurs) {
     const { kind, account, quotaAccount } = linked
     await charge(tx, { kind, account: quotaAccount ?? account, day, count: kind === 'delegated' ? 0 : 1 }, feeCharged)
@@ -97,12 +104,19 @@ async function settleApplied(tx: Database, proposal: Found, record: LedgerRecord
   return true
 }
 
-/** Links the payment from an escrow to the payout that it was made for, also if that was canceled since. */
-async function linkDelegated(tx: Database, written: Transfer, limits: PayoutLimits, now: Date): Promise<Transfer> {
-  const linked = await linkPayout(tx, written, { ...limits, mayBeDraft: true }, now)
+/**
+ * Links the payment from an escrow to the payout that it is marked with, also if that was canceled since, or created by a clock
+ * that was ahead.
+ */
+async function linkDelegated(
+  tx: Database,
+  written: Transfer,
+  payout: string | undefined,
+  now: Date,
+): Promise<Transfer> {
+  const linked = await linkPayout(tx, written, { payoutId: payout, wasLost: true }, now)
   if (linked) return linked
   const { id: transfer, hash } = written
-  const { payoutId: payout } = limits
   // The row keeps no payout: another transfer of it may have ended as unknown, before it was canceled.
   if (payout !== undefined && hash !== null) {
     await notePaidAlthoughCanceled({ db: tx, now }, { id: payout, transfer, txHash: hash })

@@ -18,6 +18,7 @@ export interface ChannelTransfer {
   checked?: LedgerCheck | undefined
   /** set if the channel pays from the escrow of a delegation, with the payout that it pays, if that is recorded */
   delegated?: Pick<RecordingTerms, 'payoutId'>
+  onFound?: RecordingTerms['onFound']
 }
 
 /** The call that a channel may make when it pays from an escrow. */
@@ -37,11 +38,11 @@ const DELEGATED = {
  */
 export async function sponsorChannel(
   context: Omit<TransferContext, 'waitMs'>,
-  { channel, signedXDR, quotaAccount, line, checked, delegated }: ChannelTransfer,
+  { channel, signedXDR, quotaAccount, line, checked, delegated, onFound }: ChannelTransfer,
 ): Promise<string> {
   const inner = decodeInner(signedXDR, context.tracker.network.passphrase)
   if (inner.source !== channel) throw new Refusal('source-mismatch', 'transaction source is not the channel')
-  const terms = { quotaAccount, line, ...(delegated && { ...delegated, calls: DELEGATED }) }
+  const terms = { quotaAccount, line, onFound, ...(delegated && { ...delegated, calls: DELEGATED }) }
   const { transfer } = await submit({ ...context, waitMs: 0 }, inner, { terms, channel, checked })
   if (transfer === undefined) throw new Error('a channel’s transfer was not recorded')
   return transfer

@@ -2,7 +2,8 @@ import { and, asc, eq, inArray, isNotNull, isNull, notInArray, type SQL, sql } f
 import { type LineOutcome, relayChannels, relayJobs, relayLines } from '#drizzle/schema/relay.ts'
 import { envelopes, type Transfer, transfers } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { releaseCount } from './quota.ts'
+import { describeLineError, type LineErrorCode } from './line-error.ts'
+import { type RunClaim, releaseCounts } from './quota.ts'
 
 /** Names a line of a job or of a run: the job, and the position in it from 0. */
 export interface LineId {
@@ -46,8 +47,6 @@ const lineOf = ({ lineJob: job, linePosition: position }: Transfer): LineId | un
 
 /** A line whose transfers have failed on the ledger this often ends. Those that expire never end it. */
 const MAX_FAILURES = 3
-export const FAILED_TOO_OFTEN = 'its transfer failed on the ledger too often'
-const HISTORY_LOST = 'the ledger’s history no longer shows whether it was paid'
 
 /**
  * Gives a line the outcome of its transfer, in the SQL transaction that settles that. A transfer that did not pay it leaves it to
@@ -64,7 +63,7 @@ export async function settleLine(tx: Database, transfer: Transfer, now: Date): P
     .for('no key update')
   if (!line) return false
   if (status === 'succeeded') await writeOutcome(tx, id, { outcome: 'paid', hash: hash ?? applied }, now)
-  else if (status === 'unknown') await writeOutcome(tx, id, { outcome: 'unknown', error: HISTORY_LOST }, now)
+  else if (status === 'unknown') await writeOutcome(tx, id, { outcome: 'unknown', error: 'history-lost' }, now)
   else {
     const failures = line.failures + (status === 'failed' ? 1 : 0)
     const failed = { failures, ...(status === 'failed' && { hash }) }
@@ -72,12 +71,18 @@ export async function settleLine(tx: Database, transfer: Transfer, now: Date): P
       await tx.update(relayLines).set(failed).where(isLine(id))
       return true
     }
-    await writeOutcome(tx, id, { ...failed, outcome: 'failed', error: FAILED_TOO_OFTEN }, now)
+    await writeOutcome(tx, id, { ...failed, outcome: 'failed', error: 'failed-too-often' }, now)
   }
   return false
 }
 
-type Ended = { outcome: LineOutcome; hash?: string | null; error?: string; failures?: number; unable?: string[] }
+type Ended = {
+  outcome: LineOutcome
+  hash?: string | null
+  error?: LineErrorCode
+  failures?: number
+  unable?: string[]
+}
 
 /** Writes the outcome of a locked line. */
 export async function writeOutcome(tx: Database, id: LineId, ended: Ended, now: Date): Promise<void> {
@@ -98,11 +103,10 @@ export async function settleJob(tx: Database, transfer: Transfer, now: Date): Pr
     .from(envelopes)
     .where(and(eq(envelopes.innerHash, applied), isNotNull(envelopes.sealedOpening)))
   if (!paid) return
-  // A payment proves that the channel can pay, but only an operator can release a channel with the problem `moved`.
-  const problem = sql`case when ${relayChannels.problem} = 'moved' then 'moved' end`
+  // A payment proves that the channel can pay.
   await tx
     .update(relayChannels)
-    .set({ sealedOpening: paid.sealedOpening, problem })
+    .set({ sealedOpening: paid.sealedOpening, problem: null })
     .where(eq(relayChannels.address, account))
 }
 
@@ -128,15 +132,31 @@ export async function closeJob(tx: Database, job: string, now: Date): Promise<vo
     .where(and(ofJob, notInArray(relayLines.outcome, ['paid', 'canceled'])))
     .orderBy(asc(relayLines.position))
     .limit(1)
-  const error = unpaid && `transfer ${unpaid.position}: ${unpaid.error}`
+  const error = unpaid && `transfer ${unpaid.position}: ${describeLineError(unpaid.error ?? '')}`
   const [closed] = await tx
     .update(relayJobs)
     .set(error ? { status: 'failed', endedAt: now, error } : { status: 'completed', endedAt: now })
     .where(and(eq(relayJobs.id, job), eq(relayJobs.status, 'running')))
     .returning({ account: relayJobs.userSub, day: relayJobs.quotaDay })
-  if (!closed || closed.day === null) return
-  const { account, day } = closed
-  // A run has used the quota for all its lines when it was queued. A payment that was found on the ledger was submitted, too.
-  const isUnsent = and(ofJob, sql`${relayLines.outcome} <> 'paid'`, sql`not ${WAS_SUBMITTED}`)
-  await releaseCount(tx, { account, day, count: await tx.$count(relayLines, isUnsent) })
+  if (!closed) return
+  await releaseUnsent(tx, [{ id: job, ...closed }])
+}
+
+/** A job or run that has ended. Without a `day`, it has used no quota for its lines. */
+interface EndedJob {
+  id: string
+  account: string
+  day: string | null
+}
+
+/** Returns the lines of runs that were never submitted to the days whose quota they have used for all of them. */
+export async function releaseUnsent(tx: Database, ended: readonly EndedJob[]): Promise<void> {
+  const claims: RunClaim[] = []
+  for (const { id, account, day } of ended) {
+    if (day === null) continue
+    // A payment that was found on the ledger was submitted, too.
+    const isUnsent = and(eq(relayLines.job, id), sql`${relayLines.outcome} <> 'paid'`, sql`not ${WAS_SUBMITTED}`)
+    claims.push({ account, day, count: await tx.$count(relayLines, isUnsent) })
+  }
+  await releaseCounts(tx, claims)
 }

@@ -53,9 +53,11 @@ export async function linkRepeat(
   return await transact(db, async (tx) => {
     const [transfer] = await tx.select().from(transfers).where(eq(transfers.id, id)).for('no key update')
     if (!transfer) throw new Error('a transfer that is repeated was never recorded')
-    const { payout, status, appliedAt } = transfer
+    const { kind, payout, status, appliedAt } = transfer
     if (payout === payoutId || UNPAID.has(status)) return transfer
-    const limits = { payoutId, ...(appliedAt && { createdBefore: endOfSecond(appliedAt) }) }
+    // A payment from an escrow is marked with its payout.
+    const isDated = kind !== 'delegated' && appliedAt !== null
+    const limits = { payoutId, ...(isDated && { createdBefore: endOfSecond(appliedAt) }) }
     const linked = await linkPayout(tx, transfer, limits, now)
     if (!linked) {
       throw sponsorRefused('payout', {

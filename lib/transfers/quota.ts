@@ -24,8 +24,8 @@ export interface Claim {
   /** stroops */
   bid: bigint
   /**
-   * the number of transfers added to the day, or returned to it: none for a rival that only bids more, and none for an item
-   * of a run, which adds all its items when it is queued
+   * the number of transfers added to the day, or returned to it: none for a rival that only bids more, and none for a line
+   * of a run, which adds all its lines when it is queued
    */
   count: 0 | 1
 }
@@ -119,14 +119,14 @@ const holdQuery = statement('hold_quota', { account: quotas.account }, (db) => {
 })
 
 /** How many transfers a run adds to an account's day. */
-interface RunClaim {
+export interface RunClaim {
   account: string
   /** YYYY-MM-DD, UTC */
   day: string
   count: number
 }
 
-/** Adds all items of a run to the account's day, in the SQL transaction that queues them. False if they exceed its quota. */
+/** Adds all lines of a run to the account's day, in the SQL transaction that queues them. False if they exceed its quota. */
 export async function reserveCount(tx: Database, claim: RunClaim, limits: QuotaLimits): Promise<boolean> {
   const used = { ...claim, bid: 0n }
   const isHeld = await hold(tx, used, claim.account, {
@@ -136,14 +136,16 @@ export async function reserveCount(tx: Database, claim: RunClaim, limits: QuotaL
   return isHeld && (await hold(tx, used, EVERYBODY, { stroops: limits.dailyBudget }))
 }
 
-/** Returns the items of a run that were never submitted to the day that the run was queued on. */
-export async function releaseCount(tx: Database, { account, day, count }: RunClaim): Promise<void> {
+/** Returns the lines of runs that were never submitted to the days that the runs were queued on. */
+export async function releaseCounts(tx: Database, claims: readonly RunClaim[]): Promise<void> {
   // In the order in which every transaction locks them.
-  for (const holder of [account, EVERYBODY]) {
+  const byAccount = claims.toSorted((one, other) => (one.account < other.account ? -1 : 1))
+  const ofEverybody = claims.map((claim) => ({ ...claim, account: EVERYBODY }))
+  for (const { account, day, count } of [...byAccount, ...ofEverybody]) {
     await tx
       .update(quotas)
       .set({ count: sql`${quotas.count} - ${count}` })
-      .where(and(eq(quotas.account, holder), eq(quotas.day, day)))
+      .where(and(eq(quotas.account, account), eq(quotas.day, day)))
   }
 }
 

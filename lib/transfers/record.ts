@@ -13,6 +13,7 @@ import { type Recording, recordEnvelope } from './open-transfer.ts'
 import type { Intent } from './policy.ts'
 import { type QuotaLimits, quotaDay, refuseExhausted, reserve } from './quota.ts'
 import type { LedgerCheck } from './simulation.ts'
+import { isReconciling } from './stop.ts'
 
 /** The difference between recording a client's transfer and recording a relay's. */
 export interface RecordingTerms {
@@ -24,6 +25,8 @@ export interface RecordingTerms {
   quotaAccount?: string
   /** the line that a channel pays with it */
   line?: LinePayment | undefined
+  /** runs in the SQL transaction that records a payment that was found on the ledger */
+  onFound?: ((tx: Database) => Promise<void>) | undefined
 }
 
 /** A channel's payment of a line. */
@@ -96,6 +99,10 @@ export function recordTransfer(
       const { reason, until } = recording
       throw sponsorRefused(reason, reason === 'another-open' ? { detail: new Date(until * 1000).toISOString() } : {})
     }
+    const pays = line === undefined && intent.kind === 'transfer' && recording.kind === 'begun'
+    if (pays && organisation !== null && (await isReconciling(tx, { organisation, recipient: intent.to, payoutId }))) {
+      throw sponsorRefused('reconciling', { retryAfter: RECONCILING_SECONDS })
+    }
     // A rival claims no payout by itself.
     const claims = recording.kind === 'begun' || payoutId !== undefined
     const transfer = claims ? await linkPayout(tx, recording.transfer, { payoutId }, now) : recording.transfer
@@ -114,6 +121,9 @@ export function recordTransfer(
   }).catch(refuseExhausted)
 }
 
+/** When a client may ask again (s) whether payments go on. */
+const RECONCILING_SECONDS = 30
+
 /** The columns of a transfer that follow from its intent. */
 export const rowOf = (intent: Intent, now: Date) => ({
   kind: intent.kind,
@@ -127,7 +137,7 @@ export const rowOf = (intent: Intent, now: Date) => ({
 })
 
 /** The payouts that a transfer may claim: the one that the client names, and those created before a given time. */
-export type PayoutLimits = Pick<PayoutClaim, 'payoutId' | 'createdBefore' | 'mayBeDraft'>
+export type PayoutLimits = Pick<PayoutClaim, 'payoutId' | 'createdBefore' | 'wasLost'>
 
 /**
  * Claims a payout for a transfer, if one fits: the named one, or any for a client's transfer that names none. Other calls

@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, getTableColumns, inArray, isNotNull, lt, notInArray, or, type SQL, sql } from 'drizzle-orm'
+import { and, asc, desc, eq, getTableColumns, inArray, isNotNull, notInArray, or, type SQL, sql } from 'drizzle-orm'
 import { envelopes, type Transfer, transfers } from '#drizzle/schema/transfers.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
 import { placeholders, statement } from '#lib/db/prepared.ts'
@@ -225,29 +225,4 @@ export async function noteLookedUp(db: Database, lookedUp: readonly RecordedTran
         ),
       )
   })
-}
-
-/** How long the XDR of envelopes is kept after their transfer ends (ms). It is never submitted again. */
-const KEPT_MS = 24 * 60 * 60_000
-
-/** The maximum number of envelopes that a round erases: more than any service records in half a minute. */
-const MAX_ERASED = 1_000
-
-/** Erases the XDR of the oldest envelopes whose transfers ended a day ago. Resolves to how many it erased. */
-export async function eraseOldEnvelopes(db: Database, now: Date): Promise<number> {
-  const before = new Date(now.getTime() - KEPT_MS)
-  // The limit keeps the plan to the index of the envelopes that still have their XDR.
-  const oldest = db
-    .select({ innerHash: envelopes.innerHash })
-    .from(envelopes)
-    .innerJoin(transfers, and(eq(transfers.id, envelopes.transfer), lt(transfers.settledAt, before)))
-    .where(and(isNotNull(envelopes.signed), lt(envelopes.recordedAt, before)))
-    .orderBy(envelopes.recordedAt)
-    .limit(MAX_ERASED)
-  const erased = await db
-    .update(envelopes)
-    .set({ signed: null, sealedOpening: null })
-    .where(inArray(envelopes.innerHash, oldest))
-    .returning({ innerHash: envelopes.innerHash })
-  return erased.length
 }

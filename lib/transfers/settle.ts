@@ -13,6 +13,7 @@ import type { Decision } from './decide.ts'
 import { settleJob, settleLine } from './line.ts'
 import { release } from './quota.ts'
 import { findEnvelopes, setOf } from './rows.ts'
+import { lockForStop, mayHaveLostNumber, stopIfUnexplained } from './stop.ts'
 
 const ACTOR: Actor = { kind: 'service', sub: FREQUENT_ACTOR }
 
@@ -28,6 +29,7 @@ export function settle(
   { decision, lookedUp, now }: { decision: Decision; lookedUp: string; now: Date },
 ): Promise<Transfer | undefined> {
   return transact(db, async (tx) => {
+    if (mayHaveLostNumber(endOf(decision))) await lockForStop(tx)
     const [locked] = await lockTransfer(tx, { id })
     if (!locked) throw new Error('a transfer that was never recorded cannot be settled')
     if (locked.status !== 'open') return locked
@@ -41,14 +43,15 @@ export function settle(
     const [transfer] = await endTransfer(tx, { ...NO_RECORD, ...end, ...times, status, id })
     if (!transfer) throw new Error('the update of a locked transfer returned no row')
 
+    await stopIfUnexplained(tx, transfer, now)
     await settleOwners(tx, transfer, now)
 
     // The quota, the daily budget and the float. If the end is unknown, the ledger may have charged the whole bid.
     const { kind, account, quotaAccount, quotaDay: day, sponsor, bid } = transfer
     if (sponsor !== null) {
       const charged = status === 'unknown' ? bid : (transfer.feeCharged ?? 0n)
-      // A relay's item that expired without ever being submitted doesn't count against its user's transfers.
-      // A run's item does not count by its transfers: the run returns what it has not used when it ends.
+      // A relay's line that expired without ever being submitted doesn't count against its user's transfers.
+      // A run's line does not count by its transfers: the run returns what it has not used when it ends.
       const isCounted = quotaAccount !== null && kind !== 'delegated'
       const isUnsent = status === 'expired' && competing.every(({ firstSentAt }) => firstSentAt === null)
       const count = isCounted && isUnsent ? 1 : 0
@@ -57,6 +60,13 @@ export function settle(
     return transfer
   })
 }
+
+/** The status and the result code that a decision gives a transfer. */
+const endOf = (decision: Decision) => ({
+  status: decision.status,
+  resultCode:
+    'record' in decision ? decision.record.resultCode : 'resultCode' in decision ? (decision.resultCode ?? null) : null,
+})
 
 /**
  * What a settled transfer was made for: its line, payout, contractor, batch and job, and one entry in the audit log: the

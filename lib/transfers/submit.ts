@@ -93,11 +93,10 @@ async function submitInTime(
   return await Promise.race([read(), late.promise]).finally(() => clearTimeout(timer))
 }
 
-/** How a transfer ended for its caller, and the hash under which the caller's own transaction was submitted. */
+/** How a transfer ended for its caller, the hash under which its own transaction was submitted, and the transfer's id. */
 interface Submission {
   outcome: Outcome
   hash: string
-  /** id of the transfer; undefined if the time was up */
   transfer?: string
 }
 
@@ -152,8 +151,7 @@ interface Sponsored {
   isNew: boolean
 }
 
-/** How long a request waits for a lookup of the account's older transfer (ms). */
-const OLDER_MS = 5_000
+const OLDER_MS = 5_000 // for a lookup of the account's older transfer
 
 /** Makes every check that the sponsor requires, then records the transfer, which binds the sponsor. */
 async function verifyAndRecord(

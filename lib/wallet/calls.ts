@@ -6,6 +6,7 @@ import { checkAmount, commit, type Opening } from './commitment.ts'
 import type { Deployment, TokenOnNetwork } from './deployment.ts'
 import { encodePoint } from './grumpkin.ts'
 import type { AnyHolder } from './keys.ts'
+import { markedSource, markKeyOf } from './payment-mark.ts'
 import { addressOf, type Signer } from './signer.ts'
 import {
   invoke,
@@ -96,6 +97,8 @@ interface Transfer {
   to: string
   amount: bigint
   opening: Opening
+  /** what it pays, such as the id of a payout: with the sender's viewing key, the ledger shows it for ever */
+  purpose?: string
 }
 
 /**
@@ -144,8 +147,11 @@ async function proveTo(
   const from = holder.address
   const party = await readParties(deployment, [from, transfer.to])
   const [sender, recipient] = [party(from), party(transfer.to)]
-  return await proveTransfer(deployment, holder, startOf(sender.account), {
-    ...transfer,
+  const { purpose, ...terms } = transfer
+  const random =
+    purpose === undefined ? deployment.random : markedSource({ signer: markKeyOf(holder.keys.vk) }, purpose)
+  return await proveTransfer({ ...deployment, ...(random && { random }) }, holder, startOf(sender.account), {
+    ...terms,
     viewingKey: recipient.account.viewingKey,
     auditorRecipient: recipient.auditor,
     auditorSender: sender.auditor,

@@ -5,7 +5,7 @@ import { concatBytes, utf8ToBytes } from '@noble/hashes/utils.js'
 import { encodeField } from './grumpkin.ts'
 import type { RandomSource } from './keys.ts'
 
-/** Separates these codes from all others of a viewing key. */
+/** Separates this key from all others of a viewing key. */
 const DOMAIN = 'payroll/payment-mark/v1'
 
 /** A salt has 32 bytes: 16 random ones, then the codes. A code of one of two readers has half of the rest. */
@@ -15,13 +15,16 @@ const HALF = 8
 /** A field element has 254 bits. */
 const TOP_BITS = 0b0011_1111
 
+/** The key that marks payments, and reads their marks: 32 bytes. It opens no amount. */
+export const markKeyOf = (viewingKey: bigint): Uint8Array => hmac(sha256, encodeField(viewingKey), utf8ToBytes(DOMAIN))
+
 /**
- * The viewing keys by which a payment's purpose can be read: that of the account that signs it, and for a payment from a
- * delegation also the delegation's, which the owner can derive.
+ * The mark keys by which a payment's purpose can be read: that of the account that signs it, and for a payment from a delegation
+ * also that of the delegation's viewing key, which the owner can derive.
  */
 export interface MarkKeys {
-  signer: bigint
-  delegation?: bigint | undefined
+  signer: Uint8Array
+  delegation?: Uint8Array | undefined
 }
 
 /**
@@ -57,5 +60,5 @@ export function isMarkedFor(keys: Partial<MarkKeys>, salt: Uint8Array, purpose: 
 
 const half = (code: Uint8Array): Uint8Array => code.subarray(0, HALF)
 
-const codeOf = (key: bigint, purpose: string, nonce: Uint8Array): Uint8Array =>
-  hmac(sha256, encodeField(key), concatBytes(utf8ToBytes(`${DOMAIN}\n${purpose}\n`), nonce)).subarray(0, 2 * HALF)
+const codeOf = (key: Uint8Array, purpose: string, nonce: Uint8Array): Uint8Array =>
+  hmac(sha256, key, concatBytes(utf8ToBytes(`${purpose}\n`), nonce)).subarray(0, 2 * HALF)

@@ -3,7 +3,7 @@ import { Keypair } from '@stellar/stellar-sdk'
 import { sql } from 'drizzle-orm'
 import { SMTPServer } from 'smtp-server'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { CHANNEL_PROBLEMS, relayChannels } from '#drizzle/schema/relay.ts'
+import { CHANNEL_PROBLEMS, paymentStops, relayChannels } from '#drizzle/schema/relay.ts'
 import { CALLERS } from '#lib/api/caller.ts'
 import { OPERATIONS } from '#lib/api/interface.ts'
 import type { Operation } from '#lib/api/operation.ts'
@@ -177,6 +177,21 @@ test('signs users of the identity provider in', async () => {
   })
 })
 
+test('refuses a transfer that may pay an older payout while payments are stopped, and says when to try again', async () => {
+  const [payer, payee] = [await service.employ(), await service.employ()]
+  const contractorId = await service.hire(payer, { name: 'Grace', address: payee.address })
+  const { body: batch } = await ask('POST', '/batches', as(payer, { name: 'older' }))
+  const instructions = [{ contractorId, encryptedAmount: 'a note' }]
+  await ask('POST', `/batches/${batch.id}/instructions`, as(payer, { instructions }))
+  const { token } = service.ledger.network
+  await service.db.insert(paymentStops).values({ token, since: sql`clock_timestamp()` })
+  const transfer = { to: payee.address, amount: 1n, opening: payer.opening }
+  const { signedXdr: signedXDR } = await buildTransfer(service.ledger.network, payer, transfer)
+  const { status, body, headers } = await ask('POST', '/transfer', as(payer, { signedXDR }))
+  expect([status, body.code, headers.get('Retry-After')]).toEqual([422, 'reconciling', '30'])
+  await service.db.delete(paymentStops)
+})
+
 test('sponsors a transfer, and refuses invalid ones', async () => {
   const payee = await service.employ()
   const transfer = { to: payee.address, amount: 1_0000000n, opening: ada.opening }
@@ -283,9 +298,8 @@ test('names the channels of running relays that can pay from a delegation', asyn
     .values([
       channelOf('G2', {}),
       channelOf('G3', { paused: true }),
-      ...CHANNEL_PROBLEMS.map((problem) =>
-        channelOf(`G ${problem}`, { problem, movedAt: problem === 'moved' ? new Date() : null }),
-      ),
+      channelOf('G4', { retired: true }),
+      ...CHANNEL_PROBLEMS.map((problem) => channelOf(`G ${problem}`, { problem })),
     ])
   const { status, body } = await ask('GET', '/relay', as(ada))
   expect(status).toBe(200)

@@ -58,10 +58,12 @@ test('refuses an action of a stranger, of another site, of a stale page, or with
   expect((await post({ note: '' })).status()).toBe(409)
   const closed = await post({ action: 'look-up-transfer', subject: crypto.randomUUID() })
   expect([closed.status(), await closed.text()]).toEqual([409, expect.stringContaining('not open any more')])
-  for (const action of ['look-up-transfer', 'resend-invite', 'release-channel']) {
+  for (const action of ['look-up-transfer', 'resend-invite', 'retire-channel', 'resume-payments']) {
     const unexplained = await post({ action, note: '' })
     expect([unexplained.status(), await unexplained.text()]).toEqual([409, expect.stringContaining('Say why')])
   }
+  const early = await post({ action: 'resume-payments', subject: 'payments' })
+  expect([early.status(), await early.text()]).toEqual([409, expect.stringContaining('Payments are not stopped')])
   const unknown = await post({ action: 'resend-invite', subject: crypto.randomUUID() })
   expect([unknown.status(), await unknown.text()]).toEqual([409, expect.stringContaining('contractor not found')])
   expect((await post({ action: 'pay' })).status()).toBe(400)

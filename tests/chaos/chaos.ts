@@ -1,5 +1,3 @@
-import { execFile } from 'node:child_process'
-import { promisify } from 'node:util'
 import { Keypair } from '@stellar/stellar-sdk'
 import { and, eq, gte } from 'drizzle-orm'
 import { Client } from 'pg'
@@ -10,6 +8,7 @@ import { runCommand } from '#lib/cli/process/command.ts'
 import { readEnvironment } from '#lib/config/environment.ts'
 import { generateRelayKey, publicHalf } from '#lib/config/relay-key.ts'
 import { type Database, openStore } from '#lib/db/connection.ts'
+import { resumePayments } from '#lib/relay/resume.ts'
 import { composeSettings } from '#lib/server/settings.ts'
 import { openNetwork } from '#lib/stellar/network.ts'
 import { MAY_HAVE_USED_NUMBER } from '#lib/transfers/rows.ts'
@@ -47,7 +46,7 @@ const USAGE = `npm run chaos -- [--histories N] [--seed S]
 Seeded histories with two services and two relays on PostgreSQL, each a process behind an RPC that lies. ${PARTIES} histories run
 at once, and ${EMPLOYERS} employers have batches paid by the relays. Beside them run a relay whose channels have no account, and one that cannot reach its RPC. Processes are killed
 and stopped, and restart with clocks that are 300 s off. The database goes away, or is restored from a backup, after which
-the moved channels are released. The ledger stands still or hurries. Nodes lag, drop, cut short, refuse, and are restored
+payments stop until the relays have found what was lost. The ledger stands still or hurries. Nodes lag, drop, cut short, refuse, and are restored
 from a backup. Some requests ask for an upgrade. Every answer, row and payee is compared with the ledger; a difference is
 printed with its seed, and ends the command with 1.`
 
@@ -61,36 +60,26 @@ await runCommand({
   run: ({ histories, seed }) => runHistories(Number(histories), Number(seed)),
 })
 
-/**
- * Releases the channels that have moved, as an operator does. `isDone` is false if one is left, or is going to move: its
- * number is higher on the ledger.
- */
-async function releaseChannels(
-  { rpc }: TestNetwork,
-  db: Database,
-  variables: Record<string, string>,
-): Promise<{ released: number; isDone: boolean }> {
-  let released = 0
-  let isDone = true
-  for (const { address, problem, adoptedSequence } of await db.query.relayChannels.findMany()) {
-    if (problem === 'moved') {
-      const command = ['lib/cli/relay.ts', 'release', address]
-      const run = promisify(execFile)(process.execPath, command, { env: { ...process.env, ...variables } })
-      await run.then(
-        () => {
-          released += 1
-        },
-        () => undefined,
-      )
-      isDone = false
-    } else if (adoptedSequence !== null) {
-      const onLedger = await rpc.getAccount(address)
-      const number = BigInt(onLedger.sequenceNumber())
-      const isUsed = and(eq(transfers.account, address), gte(transfers.sequenceNumber, number), MAY_HAVE_USED_NUMBER)
-      isDone &&= number <= adoptedSequence || (await db.$count(transfers, isUsed)) > 0
-    }
+/** Lets payments go on, as an operator does, if only payments of batches that the backup lacks keep them stopped. */
+async function resumeLikeOperator(db: Database, token: string): Promise<void> {
+  const channels = await db.query.relayChannels.findMany()
+  const problems = new Set(channels.flatMap(({ reconcileProblem }) => reconcileProblem ?? []))
+  if (problems.size !== 1 || !problems.has('purpose-unknown')) return
+  const actor = { kind: 'operator', sub: 'chaos' } as const
+  await resumePayments({ db, now: new Date(), actor, token }, { note: 'payments of lost batches' })
+}
+
+/** Whether payments go on after a restore, and no channel has a higher number on the ledger than this database can explain. */
+async function isReconciled({ rpc }: TestNetwork, db: Database): Promise<boolean> {
+  const stops = await db.query.paymentStops.findMany()
+  if (stops.some(({ since }) => since !== null)) return false
+  for (const { address, adoptedSequence } of await db.query.relayChannels.findMany()) {
+    if (adoptedSequence === null) continue
+    const number = BigInt((await rpc.getAccount(address)).sequenceNumber())
+    const isUsed = and(eq(transfers.account, address), gte(transfers.sequenceNumber, number), MAY_HAVE_USED_NUMBER)
+    if (number > adoptedSequence && (await db.$count(transfers, isUsed)) === 0) return false
   }
-  return { released, isDone }
+  return true
 }
 
 /** Runs this many histories, starting with that seed, and ends the process. */
@@ -169,9 +158,9 @@ async function runHistories(histories: number, firstSeed: number): Promise<void>
     do await new Promise((resolve) => setTimeout(resolve, 1_000))
     while ((await read()) < first + count)
   }
-  let isReleasing = false
+  let isRestoring = false
   let hasBackup = false
-  /** whether the database was restored, and a channel may not be released yet */
+  /** whether the database was restored, and a channel may not be reconciled yet */
   let isIncomplete = false
   /** unix ms */
   let backedUpAt = 0
@@ -181,7 +170,7 @@ async function runHistories(histories: number, firstSeed: number): Promise<void>
     moments.push(`${what} ${(await ledger.network.rpc.getLatestLedger()).sequence}`)
   }
   let restores = 0
-  let releases = 0
+  let reconciliations = 0
   const pair: Pair = {
     instances,
     relays,
@@ -207,9 +196,8 @@ async function runHistories(histories: number, firstSeed: number): Promise<void>
         hasBackup = true
       }),
     restore: async () => {
-      // A release in progress would continue with what it has read from the database that is being replaced.
-      if (!hasBackup || isAway || isReleasing) return false
-      isReleasing = true
+      if (!hasBackup || isAway || isRestoring) return false
+      isRestoring = true
       isIncomplete = true
       const [services, hosts] = await Promise.all(
         [instances, relays].map((processes) => Promise.all(processes.map(({ halt }) => halt()))),
@@ -223,25 +211,20 @@ async function runHistories(histories: number, firstSeed: number): Promise<void>
       await Promise.all((services ?? []).map((start) => start()))
       await runs.reconcile(backedUpAt)
       await Promise.all((hosts ?? []).map((start) => start()))
-      isReleasing = false
+      isRestoring = false
       if (isRestored) restores += 1
       return isRestored
     },
-    release: async () => {
-      if (isReleasing) return false
-      isReleasing = true
-      try {
-        const { released, isDone } = await releaseChannels(ledger.network, db, {
-          ...variables,
-          STELLAR_RPC_URL: third.url,
-        })
-        releases += released
-        if (released > 0) await note(`${released} released`)
-        if (isDone) isIncomplete = false
-        return isDone
-      } finally {
-        isReleasing = false
+    reconciled: async () => {
+      if (isRestoring) return false
+      await resumeLikeOperator(db, ledger.network.token)
+      if (!(await isReconciled(ledger.network, db))) return false
+      if (isIncomplete) {
+        reconciliations += 1
+        await note('reconciled')
       }
+      isIncomplete = false
+      return true
     },
     standStill: async (milliseconds) => {
       standsStill = true
@@ -339,7 +322,7 @@ async function runHistories(histories: number, firstSeed: number): Promise<void>
   const isOfRun = new Set(lines.map(({ payout }) => payout))
   console.log(`payouts of runs: ${ends(allPayouts.filter(({ id }) => isOfRun.has(id)))}`)
   for (const [outcome, times] of [...outcomes].toSorted()) console.log(`${times} × ${outcome}`)
-  console.log(`restores of the database: ${restores}, channels released: ${releases}`)
+  console.log(`restores of the database: ${restores}, reconciled: ${reconciliations}`)
   console.log(`answers: ${ends(told.map(({ status, body }) => ({ status: `${status} ${body.code ?? ''}`.trim() })))}`)
   for (const { end } of [...instances, ...relays]) end()
   clearInterval(clock)

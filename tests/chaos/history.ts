@@ -60,8 +60,8 @@ export interface Pair {
    * there is no copy.
    */
   restore?(): Promise<boolean>
-  /** Has an operator release the channels that have moved. Resolves to whether none is left. */
-  release?(): Promise<boolean>
+  /** Resolves to whether the relays have found every payment that a restored database lacks. */
+  reconciled?(): Promise<boolean>
   /** Stops closing ledgers for this long; undefined if the test doesn't control the ledger's clock. */
   standStill?(milliseconds: number): Promise<void>
   /** Closes this many ledgers at once. */
@@ -109,6 +109,8 @@ export interface Happened {
 const FORGOTTEN_AFTER = 40_000
 /** How far (ms) a process's clock is off. */
 const CLOCK_SHIFTS_MS = [-300_000, 0, 300_000]
+/** The database is restored one time in this many: payments stop for a while after each. */
+const RESTORES = 20
 /** One request in this many offers another protocol. */
 const UPGRADES = 5
 /** How long employers continue their runs once nothing lies any more. */
@@ -232,12 +234,12 @@ export async function runHistory(
       if (random(3) === 0) begin(pair.backUp?.().then(countIf))
     },
     async () => {
-      if (random(2) !== 0 || !(await pair.restore?.())) return
+      if (random(RESTORES) !== 0 || !(await pair.restore?.())) return
       count()
       // A transfer may have succeeded with an envelope that the copy lacks: then it expires.
       happened.ends.clear()
     },
-    async () => begin(pair.release?.()),
+    async () => begin(pair.reconciled?.()),
     async () => {
       if (!pair.standStill) return
       count()
@@ -280,12 +282,12 @@ async function noteEnds(db: Database, ends: Happened['ends']): Promise<void> {
 const QUIET_MS = 120_000
 
 /** Every outcome is final: no transfer is open once every max time has passed and the RPC responds correctly. */
-async function untilSettled({ db, instances, release }: Pair, parties: readonly Party[]): Promise<void> {
+async function untilSettled({ db, instances, reconciled }: Pair, parties: readonly Party[]): Promise<void> {
   for (let waited = 0; waited < QUIET_MS; waited += 500) {
     const open = await findOpenTransfers(db)
     const { rows } = await listRows(db, `SELECT 1 FROM relay_lines WHERE settled_at IS NULL`)
-    const isReleased = (await release?.()) ?? true
-    if (open.length === 0 && rows.length === 0 && isReleased) return
+    const isReconciled = (await reconciled?.()) ?? true
+    if (open.length === 0 && rows.length === 0 && isReconciled) return
     for (const { payer } of waited % 5_000 === 0 ? parties : []) await instances[0]?.poll(payer).catch(() => undefined)
     await new Promise((resolve) => setTimeout(resolve, 500))
   }

@@ -96,15 +96,17 @@ export async function findUntrueLines({ db, network, readLedger }: Pair, parties
     if (outcome === 'unknown') untruths.push(`${name} is unknown, though the ledger has all its history`)
     if (outcome === null) untruths.push(`${name} has no outcome for ever`)
   }
-  for (const { id, status } of jobs) {
+  for (const { id, status, code } of jobs) {
     const own = lines.filter(({ job }) => job === id)
-    const isPaid = own.every(({ outcome }) => outcome === 'paid' || outcome === 'canceled')
+    const isPaid = own.every(({ outcome, error }) => outcome === 'paid' || (outcome === 'canceled' && error === null))
     if (status !== (isPaid ? 'completed' : 'failed')) untruths.push(`job ${id} is ${status}`)
+    const isEnded = own.some(({ error }) => error === 'restored')
+    if (isEnded !== (code === 'restored')) untruths.push(`job ${id} has the code ${code}`)
   }
 
-  // After a restore from a backup, the release of a channel records its payments, with a bid of zero.
+  // The payments that relays find after a restore from a backup are recorded with a bid of zero.
   const recorded = await db.query.transfers.findMany()
-  const released = new Set(recorded.flatMap(({ bid, applied, hash }) => (bid === 0n ? [applied, hash] : [])))
+  const foundLater = new Set(recorded.flatMap(({ bid, applied, hash }) => (bid === 0n ? [applied, hash] : [])))
 
   // The channels' transfers in the ledger, and the amounts that the payees decrypt, must match the lines.
   const own = new Set(channels.map(({ address }) => address))
@@ -113,7 +115,7 @@ export async function findUntrueLines({ db, network, readLedger }: Pair, parties
   const paid = lines.filter(({ outcome }) => outcome === 'paid')
   const paidHashes = new Set(paid.flatMap(applied))
   for (const [hash, found] of ledger) {
-    const isKnown = paidHashes.has(hash) || released.has(hash)
+    const isKnown = paidHashes.has(hash) || foundLater.has(hash)
     if (found.some(isTransfer) && !isKnown) untruths.push(`${hash} of a channel paid no line`)
   }
   const byHash = new Map(paid.map((line) => [line.hash, line]))

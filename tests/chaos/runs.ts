@@ -91,9 +91,7 @@ export interface RunSetting {
   employers: readonly RunEmployer[]
   /** the addresses of the services, without `/api` */
   bases: readonly string[]
-  /**
-   * whether a restored database may lack payments: an employer makes no direct payment before all channels are released
-   */
+  /** whether a restored database may lack payments: an employer makes no direct payment before all channels are reconciled */
   isIncomplete(): boolean
 }
 

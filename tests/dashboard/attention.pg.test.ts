@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { AttentionList } from '#app/(operator)/overview/attention-list.tsx'
 import { payoutColumns } from '#app/(operator)/payouts/payout-columns.tsx'
 import { type BatchStatus, type PayoutStatus, payouts } from '#drizzle/schema/directory.ts'
-import { relayChannels } from '#drizzle/schema/relay.ts'
+import { paymentStops, relayChannels } from '#drizzle/schema/relay.ts'
 import type { TransferStatus } from '#drizzle/schema/transfers.ts'
 import {
   batchRow,
@@ -36,7 +36,6 @@ import { TRANSFER_FILTERS } from '#lib/dashboard/transfer-filters.ts'
 import { listTransfers } from '#lib/dashboard/transfers.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { LINE_FAILURES } from '#lib/relay/line-error.ts'
 import { rollUp } from '#lib/transfers/rollups.ts'
 import { type CapturedDatabase, openCaptured } from '../support/captured.ts'
 import { startDatabase } from '../support/database.ts'
@@ -255,7 +254,7 @@ const listJobItems = async () => (await readAttention(db, NOW)).items.filter(({ 
 test('lists a failed or stalled relay job with its organisation and users, until it is acknowledged', async () => {
   const failedJob = jobRow({ status: 'failed', error: 'transfer 0: no channel has enough', createdAt: before(20) })
   const stalledJob = jobRow({ userSub: 'bob', createdAt: before(20) })
-  const short = { outcome: 'failed' as const, error: LINE_FAILURES.shortOnEveryChannel, unable: ['GONE', 'GTWO'] }
+  const short = { outcome: 'failed' as const, error: 'channels-short', unable: ['GONE', 'GTWO'] }
   const item = { recipient: 'GHEDY', queuedAt: before(20) }
   await insertRows(db, {
     identities: [identityRow({ kind: 'idp', sub: 'ada', email: 'ada@northwind.example', organisation })],
@@ -427,7 +426,7 @@ test('names a run whose rows differ from its manifest, for the operator', async 
   })
 })
 
-test('has no payee paid again while a channel is held, which may have paid it', async () => {
+test('has no payee paid again while payments are stopped, because a channel may have paid it', async () => {
   const read = async () => {
     const { items } = await readAttention(db, NOW)
     return items.filter(({ batch: of }) => of?.name === 'Still' || of?.name === 'Failed')
@@ -437,16 +436,15 @@ test('has no payee paid again while a channel is held, which may have paid it', 
     expect.stringContaining('send'),
     expect.stringContaining('send'),
   ])
-  await db.insert(relayChannels).values({ token: 'C', address: 'GMOVED', seenAt: NOW, problem: 'moved', movedAt: NOW })
+  await db.insert(paymentStops).values({ token: 'C', since: NOW })
   for (const item of await read()) {
     expect(item).toMatchObject({
       actor: 'operator',
-      remedy: expect.stringMatching(/^Wait until every channel that has moved is released/),
+      remedy: expect.stringMatching(/^Wait until payments go on/),
     })
     expect(item.request).toBeUndefined()
   }
-  // The service has another token since.
-  await db.insert(relayChannels).values({ token: 'D', address: 'GOTHER', seenAt: new Date(), problem: null })
+  await db.update(paymentStops).set({ since: null })
   expect(await read()).toEqual(before)
   await db.delete(relayChannels)
   expect(await read()).toEqual(before)
@@ -488,8 +486,9 @@ test('says what the lines of a stalled job wait for, and names the next step by 
   expect(await read()).toEqual(['0 of 1 channels can pay, 1 are paused', 'Resume a paused channel on Jobs.'])
   await db.update(relayChannels).set({ paused: false, problem: 'balance' })
   expect(await read()).toEqual(['0 of 1 channels can pay, 0 are paused', expect.stringMatching(/^Remove the problem/)])
-  await db.update(relayChannels).set({ problem: 'moved', movedAt: NOW })
-  expect(await read()).toEqual(['0 of 1 channels can pay, 0 are paused', expect.stringMatching(/^Handle the channel/)])
+  await db.update(paymentStops).set({ since: NOW })
+  expect(await read()).toEqual(['0 of 1 channels can pay, 0 are paused', 'Payments are stopped: see the overview.'])
+  await db.update(paymentStops).set({ since: null })
   await db.delete(relayChannels)
 })
 
@@ -532,7 +531,7 @@ test.each([
     await insertRows(db, { jobs: [job], items })
     const [item] = await readAttentionOf(db, NOW, { job: job.id })
     expect(item?.what).toBe(what)
-    expect(item?.why).toContain('the RPC’s history begins after the transfer')
+    expect(item?.why).toContain('the ledger’s history no longer shows whether it was paid (history-lost)')
     expect(item?.remedy).toMatch(/check with the payees which payments arrived/)
   },
 )

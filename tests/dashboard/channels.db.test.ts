@@ -119,17 +119,26 @@ test('shows when a channel last received USDC, with the transaction as proof', a
 })
 
 test.each([
-  [null, null, /Release …/],
-  [NOW, null, /Release pending since .* by Ada: the relays were stopped.*within half a minute/],
-  [NOW, 'rpc-lags', /Release pending .*behind its ledger/],
-  [NOW, 'history-too-short', /Release refused .*no longer has the channel’s history.*Release again …/],
-] as const)('shows the release of a held channel: %s, %s', async (releaseRequestedAt, releaseRefusal, words) => {
-  const request = releaseRequestedAt && { releaseRequestedBy: 'Ada', releaseNote: 'the relays were stopped' }
-  const held = { problem: 'moved' as const, movedAt: NOW, releaseRequestedAt, releaseRefusal, ...request }
-  await db.update(relayChannels).set(held).where(eq(relayChannels.address, 'GELSEWHERE'))
+  ['history-gap', /Payments are stopped: neither the RPC nor an archive has all its events/],
+  ['purpose-unknown', /Payments are stopped: it has paid from an escrow for a payout that this database does not have/],
+  [null, /^(?!.*Payments are stopped)/],
+] as const)('shows why a channel keeps payments stopped: %s', async (reconcileProblem, words) => {
+  await db.update(relayChannels).set({ reconcileProblem }).where(eq(relayChannels.address, 'GELSEWHERE'))
   const channels = await listChannels(db, 'another', NOW)
   const html = renderToStaticMarkup(createElement(Channels, { channels, network: 'local', now: NOW }))
-  const text = html.replace(/<[^>]+>/g, '')
-  expect(text).toMatch(words)
-  expect(text.includes('Release again …') || text.includes('Release …')).toBe(!/pending/.test(text))
+  expect(html.replace(/<[^>]+>/g, '')).toMatch(words)
+})
+
+test('offers to retire a paused channel, and nothing for a retired one', async () => {
+  const textOf = async (changes: { paused?: boolean; retired?: boolean }) => {
+    await db.update(relayChannels).set(changes).where(eq(relayChannels.address, 'GELSEWHERE'))
+    const channels = await listChannels(db, 'another', NOW)
+    const html = renderToStaticMarkup(createElement(Channels, { channels, network: 'local', now: NOW }))
+    return html.replace(/<[^>]+>/g, ' ')
+  }
+  expect(await textOf({ paused: false })).not.toMatch(/Retire for ever/)
+  expect(await textOf({ paused: true })).toMatch(/Resume.*Retire for ever/)
+  const retired = await textOf({ retired: true })
+  expect(retired).toMatch(/Retired/)
+  expect(retired).not.toMatch(/Resume|Pause|Retire for ever/)
 })

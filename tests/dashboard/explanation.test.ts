@@ -1,8 +1,6 @@
 import { expect, test } from 'vitest'
 import { describeCauses, type FailedFor, stepAfter } from '#lib/dashboard/causes.ts'
-import { adviseOn, explainItem, explainPayout } from '#lib/dashboard/explanation.ts'
-import { sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
-import { LINE_FAILURES } from '#lib/relay/line-error.ts'
+import { adviseOn, explainLine, explainPayout } from '#lib/dashboard/explanation.ts'
 
 const outcome = { status: 'failed', resultCode: 'txFailed', contractError: null, refusalCode: null } as const
 const STALE = { ...outcome, contractError: 3506 }
@@ -86,30 +84,27 @@ test('counts the reasons of several failures, and says how each is sent again', 
 })
 
 test.each([
-  [LINE_FAILURES.recipientUnregistered, 'the recipient is not registered', ' after the recipient has registered'],
-  ['the transfer would fail: contract error 3501', /3501/, ', after the sender and the recipient have registered'],
-  [
-    'the transfer would fail: contract error 3999',
-    'contract error 3999',
-    'what contract error 3999 (interface 0.8.0) means',
-  ],
-  [LINE_FAILURES.failedTooOften, /too often/, 'Remove the cause for which its transfers failed'],
-  [sponsorRefused('daily-budget').message, /budget/, 'Raise SPONSOR_DAILY_BUDGET'],
-  [sponsorRefused('quota-stroops').message, /quota/, ' tomorrow'],
-  ['the transfer would fail: contract error 3602', /3602/, 'Ask the token’s operator whether '],
+  ['recipient-unregistered', /is not registered .* \(recipient-unregistered\)$/, ' after the recipient has registered'],
+  ['contract-error-3501', /3501/, ', after the sender and the recipient have registered'],
+  ['contract-error-3999', 'contract error 3999', 'what contract error 3999 (interface 0.8.0) means'],
+  ['failed-too-often', /too often/, 'Remove the cause for which its transfers failed'],
+  ['daily-budget', /budget/, 'Raise SPONSOR_DAILY_BUDGET'],
+  ['quota-stroops', /quota/, ' tomorrow'],
+  ['contract-error-3602', /3602/, 'Ask the token’s operator whether '],
   ['delegation-ended', /\(delegation-ended\)$/, ' in a run with a new delegation'],
-  ['balance too low', 'balance too low', `Ask the employer to ${AGAIN}.`],
+  ['employer-paid', /\(employer-paid\)$/, ' in a new run, or cancel it if it was paid already'],
+  ['too-late', /within a day/, `Ask the employer to ${AGAIN}.`],
 ])('explains a line and removes its cause: %s', (error, meaning, words) => {
-  const cause = explainItem(error)
+  const cause = explainLine(error)
   expect(cause.meaning).toMatch(meaning)
   expect(remedyOf({ ...cause, count: 1 })).toContain(words)
 })
 
 test('explains a payout that a run failed by the run’s error, and not by an earlier transfer', () => {
   const expired = { ...outcome, status: 'expired', resultCode: null } as const
-  for (const error of [sponsorRefused('daily-budget').message, 'the transfer would fail: contract error 3999']) {
+  for (const error of ['daily-budget', 'contract-error-3999']) {
     const failure = failed({ error, outcome: expired })
-    expect(failure.meaning).toBe(explainItem(error).meaning)
+    expect(failure.meaning).toBe(explainLine(error).meaning)
     expect(failure.advice.first).toBeDefined()
   }
 })

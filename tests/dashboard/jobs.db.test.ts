@@ -14,11 +14,10 @@ import { readFilters } from '#lib/dashboard/filters.ts'
 import { findJob, JOB_FILTERS, listItems, listJobs, readJobs } from '#lib/dashboard/jobs.ts'
 import type { LineState } from '#lib/dashboard/line-state.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { LINE_FAILURES } from '#lib/relay/line-error.ts'
 import type { Line } from '#lib/transfers/line.ts'
 import { cloneDatabase } from '../support/database.ts'
 
-const error = LINE_FAILURES.recipientUnregistered
+const error = 'recipient-unregistered'
 
 const organisation = organisationRow({ name: 'Northwind' })
 const batch = batchRow({ organisation: organisation.id, status: 'started' })

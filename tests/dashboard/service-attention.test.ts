@@ -1,9 +1,10 @@
 import { Keypair, StrKey } from '@stellar/stellar-sdk'
 import { createElement } from 'react'
 import { renderToStaticMarkup } from 'react-dom/server'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { NotConfigured } from '#app/(operator)/overview/not-configured.tsx'
-import { type ServiceState, serviceAttention } from '#app/(operator)/overview/service-attention.ts'
+import { serviceAttention } from '#app/(operator)/overview/service-attention.ts'
+import type { ServiceState } from '#app/(operator)/overview/service-item.ts'
 import { readEnvironment, VARIABLE_NAMES } from '#lib/config/environment.ts'
 import { generateRelayKey, publicHalf } from '#lib/config/relay-key.ts'
 import type { FoundProblem } from '#lib/server/readiness.ts'
@@ -92,6 +93,7 @@ const QUIET: Omit<ServiceState, 'settings'> = {
   },
   limits: { transfersPerAccount: 500, stroopsPerAccount: 1n, dailyBudget: 100n, callsBudget: 100n },
   channels: [],
+  stop: undefined,
   startsRelay: false,
   startedAt: new Date('2026-11-20T08:00:00Z'),
   now: new Date('2026-11-20T12:00:00Z'),
@@ -139,10 +141,9 @@ const CHANNEL = {
   receivedAt: null,
   receivedHash: null,
   problemSince: null,
-  releaseRequestedAt: null,
-  releaseRequestedBy: null,
-  releaseNote: null,
-  releaseRefusal: null,
+  isRetired: false,
+  reconcileProblem: null,
+  reconciledStop: null,
 }
 
 test.each<[Partial<ServiceState>, what: string, words: RegExp]>([
@@ -276,7 +277,7 @@ test('names a channel in full where something has to be sent to it', () => {
   expect(item?.remedy).toBe('Send USDC to GCHANNEL by confidential transfer.')
 })
 
-test('does not yet blame a channel that was just released and is not checked again', () => {
+test('does not yet blame a channel that was just announced and is not checked yet', () => {
   const channel = (seconds: number) => ({
     ...CHANNEL,
     problem: 'account' as const,
@@ -284,4 +285,39 @@ test('does not yet blame a channel that was just released and is not checked aga
   })
   expect(serviceAttention(stateOf({ channels: [channel(59)] }))).toEqual([])
   expect(serviceAttention(stateOf({ channels: [channel(60)] }))).toHaveLength(1)
+})
+
+describe('while payments are stopped', () => {
+  const stop = { since: new Date(QUIET.now.getTime() - 60_000), found: 2 }
+  const noticeOf = (fields: Partial<ServiceState>) => {
+    const [item, ...others] = serviceAttention(stateOf({ stop, ...fields }))
+    expect(others).toEqual([])
+    return item
+  }
+
+  test('says that they go on by themselves, as long as no channel needs a word', () => {
+    expect(noticeOf({ channels: [{ ...CHANNEL, problem: null }] })).toMatchObject({
+      what: 'Payments are stopped',
+      since: stop.since,
+      isStop: true,
+      why: expect.stringMatching(/; 2 payments were found$/),
+      remedy: expect.stringMatching(/^Wait a few minutes: .* payments go on by themselves\.$/),
+    })
+  })
+
+  test('names each channel that keeps them stopped, and why', () => {
+    const channel = { ...CHANNEL, problem: null, reconcileProblem: 'history-gap' as const }
+    expect(noticeOf({ channels: [channel] })).toMatchObject({
+      why: expect.stringMatching(/; GCHA…NNEL: neither the RPC nor an archive has all its events/),
+      remedy: expect.stringMatching(/^Follow docs\/operate\.md, “Payments are stopped”/),
+    })
+  })
+
+  test('names a channel whose key no relay has after ten minutes, unless it is retired or reconciled', () => {
+    const old = { since: new Date(QUIET.now.getTime() - 11 * 60_000), found: 0 }
+    const whyOf = (fields: Partial<ServiceState['channels'][number]>) =>
+      noticeOf({ stop: old, channels: [{ ...CHANNEL, problem: null, ...fields }] })?.why
+    expect(whyOf({})).toMatch(/GCHA…NNEL: no running relay has its key/)
+    for (const fields of [{ isRetired: true }, { reconciledStop: old.since }]) expect(whyOf(fields)).not.toMatch(/GCHA/)
+  })
 })

@@ -110,3 +110,16 @@ test('a host finds out whether a line waits from a few rows', async () => {
   expect(result).toBe(true)
   expect(rows).toBeLessThanOrEqual(5)
 })
+
+test('a host finds out that only lines of other channels wait from a few rows', async () => {
+  await database.db.execute(
+    sql`UPDATE ${relayLines} SET spender = 'GOTHER' WHERE outcome IS NULL AND spender IS NOT NULL`,
+  )
+  await database.db.execute(
+    sql`UPDATE ${relayLines} SET outcome = 'failed', sealed_amount = NULL, settled_at = now() WHERE outcome IS NULL AND spender IS NULL`,
+  )
+  await database.pool.query('VACUUM ANALYZE')
+  const { result, rows } = await measure(isWorkWaiting)
+  expect(result).toBe(false)
+  expect(rows).toBeLessThanOrEqual(5)
+})

@@ -255,7 +255,7 @@ test('the line of a large run that ends, and the proof of one, read none of the 
   const store = { database: service.running.database, relayKey, token: records.token, now: () => new Date() }
   const work = async () => {
     await openProgress()(db, line, async () => undefined)
-    expect(await endLine(store, line, { outcome: 'failed', error: 'the recipient is not registered' })).toBe(true)
+    expect(await endLine(store, line, { outcome: 'failed', error: 'recipient-unregistered' })).toBe(true)
   }
   expect((await readsOf('relay_lines', work)).rows).toBeLessThanOrEqual(20)
 })

@@ -44,6 +44,7 @@ export async function findContradictions(db: Database): Promise<unknown[]> {
     UNION ALL SELECT 'sent again while a transfer was open: ' || p.id FROM payouts p JOIN transfers t ON t.payout = p.id
       WHERE t.status IN ('open', 'unknown') AND t.id <> p.transfer
     UNION ALL SELECT 'an error on ' || id FROM payouts WHERE (status = 'failed') <> (error IS NOT NULL) AND status <> 'pending'
+      AND NOT (status = 'canceled' AND tx_hash IS NOT NULL)
     UNION ALL SELECT 'last paid: ' || c.id FROM contractors c
       LEFT JOIN payouts p ON p.contractor = c.id AND p.status = 'paid'
       GROUP BY c.id HAVING c.last_paid_at IS DISTINCT FROM max(p.paid_at)`)

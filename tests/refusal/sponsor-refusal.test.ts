@@ -25,6 +25,8 @@ test('covers every reason in a table of cases', () => {
     INVALID_CALLS,
     // Of a delegation: tests/transfers/policy.test.ts.
     [{ reason: 'live-until' }],
+    // While payments are stopped: tests/relay/stop.db.test.ts.
+    [{ reason: 'reconciling' as const }],
   ]
   const asserted = new Set<string>(tables.flat().flatMap(({ reason }) => (reason ? [reason] : [])))
   if (HOST_ERRORS.length > 0) asserted.add('would-fail')

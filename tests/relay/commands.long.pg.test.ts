@@ -2,11 +2,9 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { get as ask, type IncomingMessage } from 'node:http'
 import { Keypair } from '@stellar/stellar-sdk'
-import { eq } from 'drizzle-orm'
+import { eq, ne } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { chores } from '#drizzle/schema/chores.ts'
-import { relayChannels, relayLines } from '#drizzle/schema/relay.ts'
-import { enrol } from '#lib/cli/client/participants.ts'
+import { paymentStops, relayChannels, relayLines } from '#drizzle/schema/relay.ts'
 import { insertRows, itemRow, jobRow } from '#lib/cli/seed/rows.ts'
 import { generateRelayKey, publicHalf } from '#lib/config/relay-key.ts'
 import { keyIdOf } from '#lib/wallet/seal.ts'
@@ -73,7 +71,13 @@ test('relay serves two pages and nothing else, and exits on SIGTERM', async () =
     .poll(() => get('/health?x=1'))
     .toEqual({
       status: 200,
-      body: { ok: true, ledger: true, clockOffsetSeconds: expect.any(Number), problems: [], runs: true },
+      body: {
+        ok: false,
+        ledger: true,
+        clockOffsetSeconds: expect.any(Number),
+        problems: ['no channel of this host can pay'],
+        runs: true,
+      },
     })
   expect((await fetch(`http://localhost:${port}/health`, { method: 'HEAD' })).status).toBe(200)
   expect(await get('/.well-known/disbursement-relay')).toEqual({
@@ -112,45 +116,58 @@ test('relay fails the overdue lines of jobs, even if only the service has BATCH_
   const queuedAt = new Date(Date.now() - 25 * 60 * 60_000)
   await insertRows(service.db, { jobs: [job], items: [itemRow({ job: job.id, queuedAt })] })
   expect(variables).not.toHaveProperty('BATCH_ENABLED')
-  // The relay of an earlier test may have begun them a moment ago.
-  await service.db.update(chores).set({ begunAt: new Date(0) })
   const { child, output } = start('relay', [], { ...variables, ...keys, RELAY_PORT: String(await freePort()) })
   try {
     await expect.poll(output).toContain('/.well-known/disbursement-relay')
     const read = () => service.db.select().from(relayLines).where(eq(relayLines.job, job.id))
-    await expect.poll(read).toMatchObject([{ outcome: 'failed', error: 'no relay could pay it within a day' }])
+    await expect.poll(read).toMatchObject([{ outcome: 'failed', error: 'too-late' }])
   } finally {
     child.kill('SIGTERM')
     await once(child, 'close')
   }
 })
 
-test('relay release says why it does not release a channel', async () => {
+/** Runs a command of an operator. */
+const operate = (...args: string[]) => run('relay', args, { ...variables, ...keys })
+const refused = (reason: string) => ({ code: 1, output: expect.stringContaining(reason) })
+
+test('relay resume and relay retire say why they do nothing', async () => {
   const address = Keypair.random().publicKey()
-  const known = await run('relay', ['release', address], { ...variables, ...keys })
-  expect(known).toEqual({
-    code: 1,
-    output: expect.stringContaining(`${address}: the database has no such channel for this token`),
-  })
-  const wrong = await run('relay', ['release', 'G1'], { ...variables, ...keys })
-  expect(wrong).toEqual({ code: 1, output: expect.stringContaining('release and a channel’s address') })
+  expect(await operate('resume', '--note', 'why')).toEqual(refused('payments are not stopped'))
+  expect(await operate('resume')).toEqual(refused('resume needs --note: it goes to the audit log'))
+  expect(await operate('retire', address)).toEqual(refused('retire needs --note: it goes to the audit log'))
+  expect(await operate('retire', address, '--note', 'why')).toEqual(
+    refused(`there is no channel ${address} of this token, or it is retired already`),
+  )
+  expect(await operate('retire', 'G1', '--note', 'why')).toEqual(refused('retire and a channel’s address'))
 })
 
-test('relay release adopts the sequence number of a channel that has moved', async () => {
-  const { network } = service.ledger
-  const [seed = ''] = seeds
-  const { address } = await enrol(network, Keypair.fromSecret(seed))
-  const moved = { problem: 'moved' as const, movedAt: new Date(), adoptedSequence: 1n }
-  await service.db
-    .insert(relayChannels)
-    .values({ token: network.token, address, seenAt: new Date(), ...moved })
-    .onConflictDoUpdate({ target: [relayChannels.token, relayChannels.address], set: moved })
-  expect(await run('relay', ['release', address], { ...variables, ...keys })).toEqual({
-    code: 0,
-    output: expect.stringContaining(`released ${address}: 0 missing transfers recorded, 0 `),
-  })
-  const channels = await service.db.query.relayChannels.findMany()
-  const adoptedSequence = BigInt((await network.rpc.getAccount(address)).sequenceNumber())
-  // Until the next check of a relay.
-  expect(channels.find((channel) => channel.address === address)).toMatchObject({ problem: 'account', adoptedSequence })
+test('relay resume lets payments go on, and relay retire ends the comparison of a channel', async () => {
+  const { token } = service.ledger.network
+  const address = Keypair.random().publicKey()
+  const { db } = service
+  await db.insert(relayChannels).values({ token, address, seenAt: new Date() })
+  const isThis = eq(relayChannels.address, address)
+  const reconciled = { reconciledStop: new Date() }
+  await db.update(relayChannels).set(reconciled).where(ne(relayChannels.address, address))
+  const stop = { since: reconciled.reconciledStop, found: 0 }
+  await db
+    .insert(paymentStops)
+    .values({ token, ...stop })
+    .onConflictDoUpdate({ target: paymentStops.token, set: stop })
+  const waits = `the relays are still reconciling channel ${address}: payments go on by themselves`
+  expect(await operate('resume', '--note', 'why')).toEqual(refused(waits))
+  await db.update(relayChannels).set({ reconcileProblem: 'history-gap' }).where(isThis)
+  const resumed = { code: 0, output: expect.stringContaining('payments go on') }
+  expect(await operate('resume', '--note', 'the payees were asked')).toEqual(resumed)
+  expect((await db.select().from(paymentStops)).map(({ since }) => since)).toEqual([null])
+  const retired = { code: 0, output: expect.stringContaining(`retired ${address}`) }
+  expect(await operate('retire', address, '--note', 'its seed is lost')).toEqual(retired)
+  expect(await db.select().from(relayChannels).where(isThis)).toMatchObject([{ retired: true }])
+  const entries = await db.query.auditLog.findMany({ orderBy: (entry) => entry.sequence })
+  expect(entries.slice(-2)).toMatchObject([
+    { actorKind: 'operator', actorSub: 'command line', action: 'payments.resumed', subjectId: token },
+    { action: 'channel.retired', subjectId: address, detail: { note: 'its seed is lost' } },
+  ])
+  expect(entries.at(-2)?.detail).toEqual({ note: 'the payees were asked', found: 0, suspended: 0, unreconciled: 1 })
 })

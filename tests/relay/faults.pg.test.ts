@@ -58,8 +58,7 @@ test('does not touch a line that is sealed to another key, and fails it after a 
     sql`UPDATE relay_lines SET queued_at = queued_at - interval '25 hours' WHERE job = ${sealed.jobId}`,
   )
   await runChore(fixture.running, 'lines')
-  const error = 'no relay could pay it within a day'
-  expect(await linesOf(sealed.jobId)).toMatchObject([{ state: 'failed', error }])
+  expect(await linesOf(sealed.jobId)).toMatchObject([{ state: 'failed', error: 'too-late' }])
 })
 
 /** A node's lag is measured in ledgers, not seconds, so the line can be retried often. */
@@ -109,7 +108,7 @@ test('fails a line above the channel’s last known balance when the RPC has los
   )
   const job = await post(Number(CHANNEL_FUNDS))
   expect(await fixture.ended(client, job)).toMatchObject({ status: 'failed' })
-  expect(await linesOf(job)).toMatchObject([{ state: 'failed', error: 'no channel has enough to pay it' }])
+  expect(await linesOf(job)).toMatchObject([{ state: 'failed', error: 'channels-short' }])
 })
 
 /** The maximum number of ledgers that a node lags. */

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { sql } from 'drizzle-orm'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type ChannelProblem, relayChannels } from '#drizzle/schema/relay.ts'
+import { type ChannelProblem, paymentStops, relayChannels } from '#drizzle/schema/relay.ts'
 import type { TransferStatus } from '#drizzle/schema/transfers.ts'
 import { isAnyAble, STALE_AFTER_MS } from '#lib/relay/channel-state.ts'
 import { endLine } from '#lib/relay/ending.ts'
@@ -12,7 +12,7 @@ import { channelAt, LATER, type LineFixture, NOW, openLineFixture } from './line
 import { expireLeases } from './mortal-relay.ts'
 
 const DAY = 24 * 60 * 60_000
-const FAILED = { outcome: 'failed', error: 'why' } as const
+const FAILED = { outcome: 'failed', error: 'would-fail' } as const
 
 let fixture: LineFixture
 let db: LineFixture['db']
@@ -51,8 +51,6 @@ beforeAll(async () => {
 afterAll(() => fixture?.close())
 
 const idOf = ({ job, position }: LineId): LineId => ({ job, position })
-/** Finds that a channel has moved. */
-const move = (address: string, movedAt: Date) => setChannel(address, { problem: 'moved', movedAt })
 /** A run of this employer whose lines are bound to channel A. */
 const makeRun = (employer: string, count = 1) => fixture.makeRun(employer, Array<string>(count).fill('A'))
 
@@ -67,6 +65,8 @@ test('a channel may have enough for a line while a running relay announces it, u
   await makeChannels('A', 'B')
   const isAble = (...unable: string[]) => isAnyAble(relayWith(), unable)
   expect([await isAble(), await isAble('A'), await isAble('A', 'B')]).toEqual([true, true, false])
+  await setChannel('B', { retired: true })
+  expect([await isAble(), await isAble('A')]).toEqual([true, false])
   await db
     .update(relayChannels)
     .set({ seenAt: sql`clock_timestamp() - make_interval(secs => ${STALE_AFTER_MS / 1000})` })
@@ -88,7 +88,7 @@ describe('a channel leases', () => {
     expect((await lineOf(first)).state).toBe('preparing')
   })
 
-  test('one line at a time, whichever host asks', async () => {
+  test('one line at a time, from any host', async () => {
     await makeChannels('A', 'B')
     const [one, two] = await makeJob(3)
     expect(await lease('A')).toMatchObject(one ?? {})
@@ -203,21 +203,29 @@ describe('a channel leases', () => {
     expect(await lease('A')).toMatchObject({ ...idOf(line), doubtedLedger: 7 })
   })
 
-  test('no line that a moved channel may have paid, and those that were queued later', async () => {
+  test('nothing while payments are stopped, and what it would have leased once they go on', async () => {
     await makeChannels('A', 'B')
-    const [, late] = [await makeLine(), await makeLine()]
-    const [, lateRun] = [await makeRun('ann'), await makeRun('bob')]
-    await move('B', LATER)
-    const after = { queuedAt: new Date(LATER.getTime() + 1) }
-    await setLine(late, after)
-    for (const line of lateRun) await setLine(line, after)
-    const leased: LineId[] = []
-    for (let line = await lease('A'); line; line = await lease('A')) {
-      leased.push(idOf(line))
-      await endLine(relayWith(), line, FAILED)
-    }
-    expect(leased).toHaveLength(2)
-    expect(leased).toEqual(expect.arrayContaining([late, ...lateRun]))
+    await makeLine()
+    await makeRun('ann')
+    await fixture.stop('B')
+    expect([await lease('A'), await lease('B')]).toEqual([undefined, undefined])
+    await db.delete(paymentStops)
+    expect(await lease('A')).toBeDefined()
+  })
+
+  test('what it would have leased while payments of another token are stopped', async () => {
+    await makeChannels('A')
+    await makeLine()
+    await db.insert(paymentStops).values({ token: 'another token', since: new Date() })
+    expect(await lease('A')).toBeDefined()
+  })
+
+  test('nothing once an operator has retired it', async () => {
+    await makeChannels('A')
+    await makeLine()
+    await makeRun('ann')
+    await setChannel('A', { retired: true })
+    expect(await lease('A')).toBeUndefined()
   })
 })
 
@@ -289,9 +297,13 @@ describe('work is waiting for a host', () => {
     expect(await isWaiting()).toBe(true)
   })
 
-  test('but not while a line is in doubt, or its transfer is open', async () => {
+  test('but not while a line is leased or in doubt, or its transfer is open', async () => {
     await makeChannels('A', 'B')
     const line = await takeNew()
+    expect(await isWaiting()).toBe(false)
+    await expireLeases(db)
+    expect(await isWaiting()).toBe(true)
+    await take('A')
     await leaveLine(relayWith(), line, { because: 'doubted', ledger: 7, seconds: 60 })
     expect(await isWaiting()).toBe(false)
     const transfer = await record({ ...line, channel: 'A' })
@@ -333,7 +345,7 @@ test('two hosts with the same seeds lease each line until it ends, and none twic
   expect(twice).toEqual([])
   expect(leases).toBe(1_000)
   const job = lines[0]?.job ?? ''
-  expect(await jobOf(job)).toMatchObject({ status: 'failed', error: 'transfer 0: why' })
+  expect(await jobOf(job)).toMatchObject({ status: 'failed', error: 'transfer 0: the transfer would fail' })
 })
 
 describe('a lease', () => {
@@ -373,6 +385,15 @@ describe('a lease', () => {
     } finally {
       stop()
     }
+  })
+
+  test('ends when its host closes', async () => {
+    const { relay, line } = await leaseShortly(60)
+    const stop = keepLease({ ...relay, signal: AbortSignal.abort() }, line)
+    await expect.poll(() => stateOf(line)).toBe('waiting')
+    await pause(800)
+    expect(await stateOf(line)).toBe('waiting')
+    stop()
   })
 
   test('is not prolonged once the line was left', async () => {

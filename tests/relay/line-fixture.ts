@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
+import { Keypair } from '@stellar/stellar-sdk'
 import { eq, sql } from 'drizzle-orm'
-import { relayChannels, relayJobs, relayLines } from '#drizzle/schema/relay.ts'
+import { paymentStops, relayChannels, relayJobs, relayLines } from '#drizzle/schema/relay.ts'
 import { quotas, type Transfer, type TransferStatus, transfers } from '#drizzle/schema/transfers.ts'
 import {
   batchRow,
@@ -12,27 +13,37 @@ import {
   organisationRow,
   payoutRow,
 } from '#lib/cli/seed/rows.ts'
-import type { Database } from '#lib/db/connection.ts'
+import { type Database, transact } from '#lib/db/connection.ts'
 import { claimLine, type Hold, type LeasedLine, leaseLine } from '#lib/relay/lease.ts'
 import { type Channel, RELAY_TIMES, type Relay } from '#lib/relay/relay.ts'
 import type { SignedTransaction } from '#lib/stellar/node/envelope.ts'
 import type { Decision } from '#lib/transfers/decide.ts'
 import { isLine, type LineId } from '#lib/transfers/line.ts'
 import type { Intent } from '#lib/transfers/policy.ts'
+import { EVERYBODY } from '#lib/transfers/quota.ts'
 import { recordTransfer } from '#lib/transfers/record.ts'
 import { findTransfer, setOf } from '#lib/transfers/rows.ts'
 import { settle } from '#lib/transfers/settle.ts'
+import { readStop, type Stop, stopPayments } from '#lib/transfers/stop.ts'
 import { cloneDatabase, type TestDatabase } from '../support/database.ts'
+import { TOKEN } from '../support/inner-transaction.ts'
 import { type LineWithState, readLines } from '../support/lines.ts'
+
+export { TOKEN } from '../support/inner-transaction.ts'
 
 export const NOW = new Date('2026-03-01T12:00:00Z')
 export const LATER = new Date('2026-03-01T12:00:05Z')
-const TOKEN = 'token'
 const RELAY_KEY = 'key'
 const DAY = '2026-03-01'
-const RECIPIENT = 'R'
+/** the payee of every transfer that a test records, and of every line of a run */
+export const RECIPIENT = Keypair.random().publicKey()
 const MUCH = 1_000_000n
-const NO_LIMITS = { transfersPerAccount: 1_000_000, stroopsPerAccount: MUCH, dailyBudget: MUCH, callsBudget: MUCH }
+export const NO_LIMITS = {
+  transfersPerAccount: 1_000_000,
+  stroopsPerAccount: MUCH,
+  dailyBudget: MUCH,
+  callsBudget: MUCH,
+}
 
 /** Lines and channels in a separate database, and the relay's functions that lease and end lines, without ledger or prover. */
 export interface LineFixture {
@@ -40,7 +51,7 @@ export interface LineFixture {
   db: Database
   /** a host with the seeds of these channels, as far as lines and channels are concerned */
   relayWith(...addresses: string[]): Relay
-  /** Makes channels without a problem, and removes the lines, transfers and channels of an earlier test. */
+  /** Makes channels without a problem, and removes the lines, transfers, channels and stop of an earlier test. */
   makeChannels(...addresses: string[]): Promise<void>
   makeJob(count: number, relayKey?: string): Promise<LineId[]>
   makeLine(relayKey?: string): Promise<LineId>
@@ -64,6 +75,10 @@ export interface LineFixture {
   lineOf(line: LineId): Promise<LineWithState>
   jobOf(id: string): Promise<typeof relayJobs.$inferSelect | undefined>
   channelOf(address: string): Promise<typeof relayChannels.$inferSelect | undefined>
+  /** Stops payments, as a host does that sees a channel move. */
+  stop(channel?: string): Promise<void>
+  /** The present stop; undefined while payments go on. */
+  stopOf(): Promise<Stop | undefined>
   close(): Promise<void>
 }
 
@@ -77,6 +92,7 @@ export async function openLineFixture(): Promise<LineFixture> {
       relayKey: RELAY_KEY,
       channels: addresses.map(channelAt),
       times: RELAY_TIMES,
+      signal: new AbortController().signal,
       now: () => LATER,
     }
     return part as Relay
@@ -101,13 +117,21 @@ export async function openLineFixture(): Promise<LineFixture> {
     const run = { batch: batch.id, manifest: 'M', signature: 'S', quotaDay: DAY }
     const job = jobRow({ userKind: 'ledger', userSub: employer, createdAt: NOW, ...run })
     const items = payouts.map(({ id: payout }, position) =>
-      itemRow({ job: job.id, position, payout, spender: channels[position], quotaAccount: employer, queuedAt: NOW }),
+      itemRow({
+        job: job.id,
+        position,
+        payout,
+        recipient: RECIPIENT,
+        spender: channels[position],
+        quotaAccount: employer,
+        queuedAt: NOW,
+      }),
     )
     await insertRows(db, { contractors, batches: [batch], payouts, jobs: [job], items })
     const count = channels.length
     await db
       .insert(quotas)
-      .values({ account: employer, day: DAY, count })
+      .values([employer, EVERYBODY].map((account) => ({ account, day: DAY, count })))
       .onConflictDoUpdate({ target: [quotas.account, quotas.day], set: { count: sql`${quotas.count} + ${count}` } })
     return items.map(({ job, position }) => ({ job, position }))
   }
@@ -133,6 +157,7 @@ export async function openLineFixture(): Promise<LineFixture> {
       await db.delete(transfers)
       await db.delete(relayLines)
       await db.delete(relayChannels)
+      await db.delete(paymentStops)
       // Adopted, and compared with the ledger at any time of these tests.
       const known = { token: TOKEN, seenAt: new Date(), adoptedSequence: 0n, comparedAt: new Date('2100-01-01') }
       await db.insert(relayChannels).values(addresses.map((address) => ({ ...known, address, runs: true })))
@@ -190,6 +215,8 @@ export async function openLineFixture(): Promise<LineFixture> {
     },
     jobOf: async (id) => (await db.select().from(relayJobs).where(eq(relayJobs.id, id)))[0],
     channelOf: async (address) => (await db.select().from(relayChannels).where(eq(relayChannels.address, address)))[0],
+    stop: (channel = 'A') => transact(db, (tx) => stopPayments(tx, { token: TOKEN, channel, now: LATER })),
+    stopOf: () => readStop(db, TOKEN),
     close: async () => await database.drop(),
   }
 }

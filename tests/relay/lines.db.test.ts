@@ -1,17 +1,24 @@
 import { randomUUID } from 'node:crypto'
+import { Keypair } from '@stellar/stellar-sdk'
 import { eq } from 'drizzle-orm'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { relayChannels } from '#drizzle/schema/relay.ts'
+import { paymentStops, relayChannels } from '#drizzle/schema/relay.ts'
 import { quotas, type TransferStatus, transfers } from '#drizzle/schema/transfers.ts'
+import { readTokenEvents } from '#lib/relay/channel-events.ts'
 import { endOverdueLines } from '#lib/relay/chores.ts'
 import { endLine } from '#lib/relay/ending.ts'
 import type { LeasedLine } from '#lib/relay/lease.ts'
+import { recordPayment } from '#lib/relay/lost-payment.ts'
+import { purposeOf } from '#lib/relay/payment-mark.ts'
 import type { LineId } from '#lib/transfers/line.ts'
-import { LATER, type LineFixture, NOW, openLineFixture } from './line-fixture.ts'
+import { describeLineError } from '#lib/transfers/line-error.ts'
+import { findTransfer, findTransferOfHash } from '#lib/transfers/rows.ts'
+import { payment, relayOn } from './counting-ledger.ts'
+import { LATER, type LineFixture, NOW, openLineFixture, RECIPIENT } from './line-fixture.ts'
 import { expireLeases } from './mortal-relay.ts'
 
 const DAY = 24 * 60 * 60_000
-const FAILED = { outcome: 'failed', error: 'why' } as const
+const FAILED = { outcome: 'failed', error: 'would-fail' } as const
 
 let fixture: LineFixture
 let db: LineFixture['db']
@@ -52,8 +59,6 @@ beforeAll(async () => {
 afterAll(() => fixture?.close())
 
 const idOf = ({ job, position }: LineId): LineId => ({ job, position })
-/** Finds that a channel has moved. */
-const move = (address: string, movedAt: Date) => setChannel(address, { problem: 'moved', movedAt })
 /** A run of this employer whose lines are bound to channel A. */
 const makeRun = (employer: string, count = 1) => fixture.makeRun(employer, Array<string>(count).fill('A'))
 
@@ -95,16 +100,15 @@ describe('a transfer is recorded', () => {
   })
 
   test.each([
-    ['a moved channel may have paid the line', { code: 'line-suspended' }, () => move('B', LATER)],
-    ['the channel has moved', { code: 'line-suspended' }, () => move('A', LATER)],
-    ['it moved before the line was queued', { code: 'channel-unfit', problem: 'moved' }, () => move('A', new Date(0))],
-    ['an operator has paused it', { code: 'channel-paused' }, () => setChannel('A', { paused: true })],
-    ['it was not compared with the ledger', { code: 'not-adopted' }, () => setChannel('A', { adoptedSequence: null })],
-  ])('for no line if %s', async (_, error, change) => {
+    ['payments are stopped', 'payments-stopped', () => fixture.stop('B')],
+    ['an operator has paused its channel', 'channel-paused', () => setChannel('A', { paused: true })],
+    ['an operator has retired its channel', 'channel-paused', () => setChannel('A', { retired: true })],
+    ['its channel was not compared with the ledger', 'not-adopted', () => setChannel('A', { adoptedSequence: null })],
+  ])('for no line if %s', async (_, code, change) => {
     await makeChannels('A', 'B')
     const line = await takeNew()
     await change()
-    await expect(record(line)).rejects.toMatchObject(error)
+    await expect(record(line)).rejects.toMatchObject({ code })
     expect(await db.$count(transfers)).toBe(0)
     expect(await lineOf(line)).toMatchObject({ state: 'preparing', sentAt: null })
   })
@@ -120,8 +124,7 @@ describe('a transfer is recorded', () => {
     ]
     for (const [number, status] of used) {
       const line = await take('A')
-      const unknown = { code: 'channel-unfit', problem: 'moved' }
-      await expect(record(line, randomUUID(), number + 1n)).rejects.toMatchObject(unknown)
+      await expect(record(line, randomUUID(), number + 1n)).rejects.toMatchObject({ code: 'channel-moved' })
       await settle(await record(line, randomUUID(), number), status)
     }
     const line = await take('A')
@@ -169,8 +172,8 @@ describe('a line whose transfer has ended', () => {
 
   test('ends as unknown, and fails its job, when the history is lost', async () => {
     const { row, job } = await settleOne('unknown')
-    expect(row).toMatchObject({ outcome: 'unknown', sealedAmount: null, hash: null })
-    expect(job).toMatchObject({ status: 'failed', error: `transfer 0: ${row.error}` })
+    expect(row).toMatchObject({ outcome: 'unknown', error: 'history-lost', sealedAmount: null, hash: null })
+    expect(job).toMatchObject({ status: 'failed', error: `transfer 0: ${describeLineError('history-lost')}` })
   })
 
   test.each([
@@ -192,20 +195,33 @@ describe('a line whose transfer has ended', () => {
       await settle(await record(await take('A')), status)
     expect(await lineOf(id)).toMatchObject({ outcome: null, failures: 2 })
     await settle(await record(await take('A'), `${id.job} last`), 'failed')
-    const error = 'its transfer failed on the ledger too often'
+    const error = 'failed-too-often'
     expect(await lineOf(id)).toMatchObject({ outcome: 'failed', failures: 3, error, hash: `${id.job} last` })
-    expect(await jobOf(id.job)).toMatchObject({ status: 'failed', error: `transfer 0: ${error}` })
+    expect(await jobOf(id.job)).toMatchObject({
+      status: 'failed',
+      error: 'transfer 0: its transfer failed on the ledger too often',
+    })
+  })
+
+  test('shows that its channel can pay', async () => {
+    await makeChannels('A')
+    const transfer = await record(await takeNew())
+    await setChannel('A', { problem: 'balance' })
+    await settle(transfer, 'succeeded')
+    expect(await channelOf('A')).toMatchObject({ problem: null })
   })
 
   test.each([
-    ['clears', 'balance', null],
-    ['does not release from', 'moved', 'moved'],
-  ] as const)('%s the problem %s', async (_, problem, left) => {
+    ['succeeded', 'paid', 'completed'],
+    ['failed', null, 'running'],
+  ] as const)('is settled during a stop, too: a transfer that has %s', async (status, outcome, job) => {
     await makeChannels('A')
-    const transfer = await record(await takeNew())
-    await setChannel('A', { problem, movedAt: problem === 'moved' ? LATER : null })
-    await settle(transfer, 'succeeded')
-    expect(await channelOf('A')).toMatchObject({ problem: left })
+    const line = await takeNew()
+    const transfer = await record(line)
+    await fixture.stop()
+    await settle(transfer, status)
+    expect((await lineOf(line)).outcome).toBe(outcome)
+    expect((await jobOf(line.job))?.status).toBe(job)
   })
 })
 
@@ -215,9 +231,13 @@ describe('a line ends without a transfer', () => {
     const line = await takeNew()
     expect(await endLine(relayWith(), line, { ...FAILED, unable: ['A'] })).toBe(true)
     expect(await endLine(relayWith(), line, { outcome: 'canceled' })).toBe(false)
-    const ended = { outcome: 'failed', error: 'why', unable: ['A'], sealedAmount: null, leasedUntil: null }
+    const ended = { ...FAILED, unable: ['A'], sealedAmount: null, leasedUntil: null }
     expect(await lineOf(line)).toMatchObject({ ...ended, settledAt: LATER })
-    expect(await jobOf(line.job)).toMatchObject({ status: 'failed', error: 'transfer 0: why', endedAt: LATER })
+    expect(await jobOf(line.job)).toMatchObject({
+      status: 'failed',
+      error: 'transfer 0: the transfer would fail',
+      endedAt: LATER,
+    })
   })
 
   const endAfter = async (status: TransferStatus) => {
@@ -291,6 +311,29 @@ test('two channels record one line at the same time: one transfer pays it', asyn
   }
 })
 
+test('a payment that the ledger has applied leaves the open transfer of another line with its number and recipient', async () => {
+  const signer = Keypair.random()
+  const channel = signer.publicKey()
+  await makeChannels(channel)
+  await setChannel(channel, { adoptedSequence: 4n })
+  const [paid, open] = [await makeLine(), await makeLine()]
+  const transfer = await record({ ...(await lineOf(open)), channel }, `${open.job} open`, 5n)
+  const purpose = purposeOf(await lineOf(paid))
+  const applied = payment({ channel: signer, to: RECIPIENT, purpose, ledger: 80, number: 5n })
+  const relay = relayOn(fixture, { payments: [applied] }, [signer])
+  for (const event of (await readTokenEvents(relay, channel, undefined)).transfers) await recordPayment(relay, event)
+  const found = { status: 'succeeded', sequenceNumber: 5n, lineJob: paid.job }
+  expect(await findTransferOfHash(db, applied.hash)).toMatchObject({ transfer: found })
+  expect(await lineOf(paid)).toMatchObject({ outcome: 'paid', hash: applied.hash })
+  const recorded = await findTransfer(db, transfer.id)
+  expect(recorded?.transfer.status).toBe('open')
+  expect(recorded?.envelopes.map(({ innerHash }) => innerHash)).toEqual([`${open.job} open`])
+  expect(await lineOf(open)).toMatchObject({ outcome: null, state: 'sent' })
+  // Its number was used: it expires, and its line waits for the next one.
+  await settle(transfer, 'expired')
+  expect(await lineOf(open)).toMatchObject({ outcome: null, state: 'waiting' })
+})
+
 describe('a job whose last lines end at the same time', () => {
   test('is closed, with the error of the first one', async () => {
     const names = ['A', 'B', 'C', 'D']
@@ -301,10 +344,10 @@ describe('a job whose last lines end at the same time', () => {
       if (!first) throw new Error('no line')
       const open = await Promise.all(others.map((line) => record(line)))
       await Promise.all([
-        endLine(relayWith(), first, { outcome: 'failed', error: 'it would not do' }),
+        endLine(relayWith(), first, { outcome: 'failed', error: 'contract-error-3506' }),
         ...open.map((transfer) => settle(transfer, 'succeeded')),
       ])
-      const error = `transfer ${first.position}: it would not do`
+      const error = `transfer ${first.position}: ${describeLineError('contract-error-3506')}`
       expect(await jobOf(first.job)).toMatchObject({ status: 'failed', error, endedAt: LATER })
     }
   })
@@ -348,17 +391,26 @@ describe('a line that has waited for a day', () => {
     }
     await db.update(relayChannels).set({ comparedAt: dayLater().now() })
     expect(await endOverdueLines(dayLater())).toBe(1)
-    expect(await lineOf(line)).toMatchObject({ outcome: 'failed', error: 'no relay could pay it within a day' })
+    expect(await lineOf(line)).toMatchObject({ outcome: 'failed', error: 'too-late' })
   })
 
-  test('does not fail if a moved channel may have paid it, however long it waits', async () => {
+  test('does not wait for a retired channel, which is not compared', async () => {
     await makeChannels('A', 'B')
-    const [suspended, late, leased] = [await makeLine(), await makeLine(), await makeLine()]
-    await take('A')
-    await move('B', NOW)
-    await setLine(late, { queuedAt: new Date(NOW.getTime() + 1) })
+    const line = await makeLine()
+    await setChannel('B', { comparedAt: null, retired: true })
     expect(await endOverdueLines(dayLater())).toBe(1)
-    expect(await outcomesOf(suspended, late, leased)).toEqual([null, 'failed', null])
+    expect(await outcomesOf(line)).toEqual(['failed'])
+  })
+
+  test('does not fail while payments are stopped, however long that takes', async () => {
+    await makeChannels('A', 'B')
+    const [waiting, leased] = [await makeLine(), await makeLine()]
+    await take('A')
+    await fixture.stop()
+    expect(await endOverdueLines(dayLater())).toBe(0)
+    await db.delete(paymentStops)
+    expect(await endOverdueLines(dayLater())).toBe(2)
+    expect(await outcomesOf(waiting, leased)).toEqual(['failed', 'failed'])
   })
 
   test('does not fail while a transfer may pay it', async () => {

@@ -1,14 +1,21 @@
+import { Keypair } from '@stellar/stellar-sdk'
+import { eq } from 'drizzle-orm'
 import { Client } from 'pg'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import type { TransferStatus } from '#drizzle/schema/transfers.ts'
+import { quotas, type TransferStatus, transfers } from '#drizzle/schema/transfers.ts'
 import { openStore, type Store } from '#lib/db/connection.ts'
+import { readTokenEvents } from '#lib/relay/channel-events.ts'
 import { recordProblem } from '#lib/relay/channel-state.ts'
 import { endLine } from '#lib/relay/ending.ts'
 import { leaveLine } from '#lib/relay/lease.ts'
+import { recordPayment } from '#lib/relay/lost-payment.ts'
+import { purposeOf } from '#lib/relay/payment-mark.ts'
+import { resumeIfReconciled, resumePayments } from '#lib/relay/resume.ts'
 import type { LineId } from '#lib/transfers/line.ts'
-import { type LineFixture, openLineFixture } from './line-fixture.ts'
+import { payment, relayOn } from './counting-ledger.ts'
+import { type LineFixture, openLineFixture, RECIPIENT, TOKEN } from './line-fixture.ts'
 
-const FAILED = { outcome: 'failed', error: 'why' } as const
+const FAILED = { outcome: 'failed', error: 'would-fail' } as const
 
 let fixture: LineFixture
 let other: Client
@@ -28,24 +35,25 @@ async function whileLocked<Found>(row: string, work: () => Promise<unknown>, loo
   await other.query('BEGIN')
   await other.query(`${row} FOR UPDATE`)
   const working = work()
-  await expect.poll(isAnyBlocked).toBe(true)
+  await expect.poll(countBlocked).toBe(1)
   const found = await look()
   await other.query('ROLLBACK')
   await working
   return found
 }
 
-async function isAnyBlocked(): Promise<boolean> {
+async function countBlocked(): Promise<number> {
   const { rows } = await other.query(
     `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
   )
-  return rows.length > 0
+  return rows.length
 }
 
 const lineRow = ({ job, position }: LineId) =>
   `SELECT 1 FROM relay_lines WHERE job = '${job}' AND position = ${position}`
 const jobRow = ({ job }: LineId) => `SELECT 1 FROM relay_jobs WHERE id = '${job}'`
 const transferRow = ({ id }: { id: string }) => `SELECT 1 FROM transfers WHERE id = '${id}'`
+const PAYMENTS = `SELECT 1 FROM payment_stops WHERE token = '${TOKEN}'`
 const channelRow = (address: string) => `SELECT 1 FROM relay_channels WHERE address = '${address}'`
 
 /** Which of these rows no transaction has locked. */
@@ -103,20 +111,98 @@ describe('locks are taken in one order', () => {
     expect(await whileLocked(jobRow(another), endAnother, areFree(lineRow(another)))).toEqual([false])
   })
 
-  test('a transfer that is recorded locks its line before the open transfer of its channel', async () => {
+  test('a transfer that is recorded locks payments and its line before the open transfer of its channel', async () => {
     const { transfer, next } = await recordOne()
     const record = () => fixture.record(next).catch((error: unknown) => error)
     const rest = [transferRow(transfer), jobRow(next), channelRow('A')]
-    expect(await whileLocked(lineRow(next), record, areFree(...rest))).toEqual([true, true, true])
-    expect(await whileLocked(transferRow(transfer), record, areFree(lineRow(next), ...rest.slice(1)))).toEqual([
-      false,
-      true,
-      true,
+    expect(await whileLocked(PAYMENTS, record, areFree(lineRow(next), ...rest))).toEqual([true, true, true, true])
+    expect(await whileLocked(lineRow(next), record, areFree(PAYMENTS, ...rest))).toEqual([false, true, true, true])
+    const all = areFree(PAYMENTS, lineRow(next), ...rest.slice(1))
+    expect(await whileLocked(transferRow(transfer), record, all)).toEqual([false, false, true, true])
+  })
+
+  test('a payment that is found on the ledger locks payments before its line', async () => {
+    const signer = Keypair.random()
+    await fixture.makeChannels(signer.publicKey())
+    await fixture.stop()
+    const line = await fixture.makeLine()
+    const purpose = purposeOf(await fixture.lineOf(line))
+    const payments = [payment({ channel: signer, to: RECIPIENT, purpose, ledger: 80 })]
+    const relay = relayOn(fixture, { payments }, [signer])
+    const [event] = (await readTokenEvents(relay, signer.publicKey(), undefined)).transfers
+    if (!event) throw new Error('the ledger shows no payment')
+    const find = () => recordPayment(relay, event)
+    expect(await whileLocked(PAYMENTS, find, areFree(lineRow(line)))).toEqual([true])
+    await fixture.db.delete(transfers)
+    await fixture.setLine(line, { outcome: null, hash: null, settledAt: null, sealedAmount: 'sealed' })
+    expect(await whileLocked(lineRow(line), find, areFree(PAYMENTS))).toEqual([false])
+    expect((await fixture.lineOf(line)).outcome).toBe('paid')
+  })
+
+  test('a stop waits for a payment that is being recorded, and a payment for a stop', async () => {
+    const { transfer, next } = await recordOne()
+    await fixture.settle(transfer, 'expired')
+    let recorded: Promise<unknown> | undefined
+    let stopped: Promise<void> | undefined
+    const isStopped = async () => (await fixture.stopOf()) !== undefined
+    const record = () => {
+      recorded = fixture.record(next)
+      return recorded
+    }
+    await whileLocked(lineRow(next), record, async () => {
+      stopped = fixture.stop('A')
+      await new Promise((resolve) => setTimeout(resolve, 500))
+      expect(await isStopped()).toBe(false)
+    })
+    await stopped
+    expect([await isStopped(), await recorded]).toMatchObject([true, { status: 'open' }])
+  })
+
+  test('payments that go on lock their row, the lines of runs, the batches of payouts, the runs, and the channels', async () => {
+    const { makeChannels, makeRun, stop, setChannel, db } = fixture
+    await makeChannels('A')
+    const context = { db, now: new Date(), actor: { kind: 'operator', sub: 'Ada' } as const, token: TOKEN }
+    const resume = async () => {
+      await stop('A')
+      await setChannel('A', { reconcileProblem: 'history-gap' })
+      expect(await resumePayments(context, { note: 'lost' })).toBe('resumed')
+    }
+    const looks: boolean[][] = []
+    for (const locked of [1, 2, 3]) {
+      const [line] = await makeRun('dora', ['A'])
+      if (!line) throw new Error('a line is missing')
+      const batch = `SELECT 1 FROM batches WHERE id = (SELECT batch FROM relay_jobs WHERE id = '${line.job}')`
+      const rows = [PAYMENTS, lineRow(line), batch, jobRow(line), channelRow('A')]
+      looks.push(await whileLocked(rows[locked] ?? '', resume, areFree(...rows.toSpliced(locked, 1))))
+    }
+    expect(looks).toEqual([
+      [false, true, true, true],
+      [false, false, true, true],
+      [false, false, false, true],
     ])
   })
 })
 
-test('no two transactions wait for each other while lines are leased, recorded, settled and ended at once', async () => {
+test('a run whose last line ends while payments go on returns its quota once', async () => {
+  const { db, makeChannels, makeRun, relayWith, stop, setChannel, jobOf } = fixture
+  await makeChannels('A')
+  const [line] = await makeRun('emil', ['A'])
+  if (!line) throw new Error('a line is missing')
+  await stop('A')
+  await setChannel('A', { reconcileProblem: 'history-gap' })
+  const context = { db, now: new Date(), actor: { kind: 'operator', sub: 'Ada' } as const, token: TOKEN }
+  let resumed: Promise<unknown> | undefined
+  const end = () => endLine(relayWith(), line, { outcome: 'canceled' })
+  await whileLocked(jobRow(line), end, async () => {
+    resumed = resumePayments(context, { note: 'lost' })
+    await expect.poll(countBlocked).toBe(2)
+  })
+  expect(await resumed).toBe('resumed')
+  expect(await jobOf(line.job)).toMatchObject({ status: 'completed', code: null })
+  expect((await db.select().from(quotas).where(eq(quotas.account, 'emil'))).map(({ count }) => count)).toEqual([0])
+})
+
+test('no two transactions wait for each other while lines are leased, recorded, settled and ended and payments stopped at once', async () => {
   const channels = ['A', 'B', 'C']
   await fixture.makeChannels(...channels)
   const ofRun = [...channels, ...channels, ...channels]
@@ -134,7 +220,7 @@ test('no two transactions wait for each other while lines are leased, recorded, 
       const line = await fixture.lease(channel)
       if (!line) continue
       const transfers = await Promise.allSettled([fixture.record(line), fixture.record(line)])
-      recorded += 1
+      if (transfers.some(({ status }) => status === 'fulfilled')) recorded += 1
       for (const result of transfers) {
         if (result.status === 'rejected') continue
         const status = outcomes[time % outcomes.length] ?? 'succeeded'
@@ -152,12 +238,33 @@ test('no two transactions wait for each other while lines are leased, recorded, 
       if (time % 5 === 0) for (const channel of channels) await recordProblem(relay, channel, null)
     }
   }
+  const context = { now: new Date(), actor: { kind: 'operator', sub: 'Ada' } as const, token: TOKEN }
+  /** Stops payments again and again, and lets them go on: by themselves, and at last without whole history, which ends all runs. */
+  const stopAndGoOn = async () => {
+    for (let time = 0; recorded < 60 && (await isOpen()); time += 1) {
+      await fixture.stop(channels[time % 3])
+      const stop = await fixture.stopOf()
+      for (const channel of channels) await fixture.setChannel(channel, { reconciledStop: stop?.since ?? null })
+      expect(await resumeIfReconciled(relay)).toBe(true)
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+    await fixture.stop()
+    await fixture.setChannel('B', { reconcileProblem: 'history-gap' })
+    for (const channel of ['A', 'C']) await fixture.setChannel(channel, { reconcileProblem: 'failed' })
+    expect(await resumePayments({ ...context, db: await second.database() }, { note: 'lost' })).toBe('resumed')
+  }
   try {
-    await Promise.all([...channels.flatMap((channel) => [pay(channel, 0), pay(channel, 1)]), end(), disturb()])
+    await Promise.all([
+      ...channels.flatMap((channel) => [pay(channel, 0), pay(channel, 1)]),
+      end(),
+      disturb(),
+      stopAndGoOn(),
+    ])
   } finally {
     await second.close()
   }
   expect(recorded).toBeGreaterThan(30)
+  expect(await fixture.stopOf()).toBeUndefined()
   // The server counts a deadlock up to a second later.
   await new Promise((resolve) => setTimeout(resolve, 2_000))
   expect(await countDeadlocks()).toBe(before)

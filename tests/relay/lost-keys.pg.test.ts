@@ -63,7 +63,7 @@ describe('a line whose relay key is lost after its transfer was recorded', () =>
     await doChores(DAY - 1)
     expect(await stateOf(line)).toMatchObject({ outcome: null, job: 'running' })
     await doChores(DAY + 1)
-    const error = 'no relay could pay it within a day'
+    const error = 'too-late'
     expect(await stateOf(line)).toMatchObject({ outcome: 'failed', error, job: 'failed' })
   })
 

@@ -1,4 +1,5 @@
 import { xdr } from '@stellar/stellar-sdk'
+import { eq } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { relayChannels } from '#drizzle/schema/relay.ts'
 import { sendAndWait } from '#lib/cli/client/participants.ts'
@@ -97,6 +98,15 @@ test('another process sends and settles the call of one that died before it was 
   const open = await findOpenTransfer(service.db, payer.address)
   const [outcome] = await service.running.tracker.track([open?.id ?? ''], { waitMs: 60_000 })
   expect(outcome).toMatchObject({ kind: 'settled', transfer: { status: 'succeeded' } })
+})
+
+test('records no call of a channel that has moved', async () => {
+  const { payer, call } = await signMerge()
+  const isThis = eq(relayChannels.address, payer.address)
+  await service.db.update(relayChannels).set({ adoptedSequence: 1n }).where(isThis)
+  await expect(submitOwnCall(contextOf(), payer.address, call)).rejects.toMatchObject({ code: 'channel-moved' })
+  expect(await transfersOf(payer)).toEqual([])
+  await service.db.delete(relayChannels).where(isThis)
 })
 
 test('signs nothing more for a channel whose earlier transfer is open', async () => {

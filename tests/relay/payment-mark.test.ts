@@ -6,12 +6,13 @@ import type { Line } from '#lib/transfers/line.ts'
 import type { Deployment } from '#lib/wallet/deployment.ts'
 import { encodeField, FIELD } from '#lib/wallet/grumpkin.ts'
 import { drawSalt, openHolder } from '#lib/wallet/keys.ts'
-import { isMarkedFor } from '#lib/wallet/payment-mark.ts'
+import { isMarkedFor, markKeyOf } from '#lib/wallet/payment-mark.ts'
 import type { Allowance } from '#lib/wallet/spending.ts'
 
 const TOKEN = 'CAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAD2KM'
 const channel = openHolder(Keypair.random(), TOKEN)
 const other = openHolder(Keypair.random(), TOKEN)
+const [own, others] = [markKeyOf(channel.keys.vk), markKeyOf(other.keys.vk)]
 
 const lineOf = (given: Partial<Line>) => ({ job: randomUUID(), position: 0, payout: null, ...given }) as Line
 const delegation = { delegationKey: 4_711n } as Allowance
@@ -31,26 +32,27 @@ test('marks a payment from an escrow with its payout, which the channel and the 
   for (let round = 0; round < 50; round += 1) {
     const salt = draw(lineOf({ payout, position: round }), channel, delegation)
     const event = eventOf(salt, other.address)
-    expect(isMarked(channel, event, payout)).toBe(true)
-    expect(isMarked(channel, event, another)).toBe(false)
-    expect(isMarked(other, event, payout)).toBe(false)
-    const owners = (key: bigint, purpose: string) => isMarkedFor({ delegation: key }, encodeField(salt), purpose, true)
-    expect([owners(4_711n, payout), owners(4_711n, another), owners(4_712n, payout)]).toEqual([true, false, false])
+    expect(isMarked(own, event, payout)).toBe(true)
+    expect(isMarked(own, event, another)).toBe(false)
+    expect(isMarked(others, event, payout)).toBe(false)
+    const byOwner = (key: bigint, purpose: string) =>
+      isMarkedFor({ delegation: markKeyOf(key) }, encodeField(salt), purpose, true)
+    expect([byOwner(4_711n, payout), byOwner(4_711n, another), byOwner(4_712n, payout)]).toEqual([true, false, false])
   }
 })
 
 test('reads the marks from before the owner had a half of them', () => {
   const payout = randomUUID()
-  expect(isMarked(channel, eventOf(draw(lineOf({ payout })), other.address), payout)).toBe(true)
+  expect(isMarked(own, eventOf(draw(lineOf({ payout })), other.address), payout)).toBe(true)
 })
 
 test('marks a payment of a job with its position, by the whole code', () => {
   const line = lineOf({ position: 1 })
   const salt = draw(line)
-  expect([1, 11].map((position) => isMarked(channel, eventOf(salt), `${line.job}/${position}`))).toEqual([true, false])
+  expect([1, 11].map((position) => isMarked(own, eventOf(salt), `${line.job}/${position}`))).toEqual([true, false])
   const changed = encodeField(salt).with(31, (encodeField(salt)[31] ?? 0) ^ 1)
   const event = { ...eventOf(salt), fields: { sigma: changed } }
-  expect(isMarked(channel, event, `${line.job}/1`)).toBe(false)
+  expect(isMarked(own, event, `${line.job}/1`)).toBe(false)
 })
 
 test('draws a new salt for each proof of the same payment, anywhere in the field', () => {

@@ -1,5 +1,6 @@
 import { Keypair } from '@stellar/stellar-sdk'
 import { eq } from 'drizzle-orm'
+import type { AuditDetail } from '#drizzle/schema/audit.ts'
 import { relayChannels } from '#drizzle/schema/relay.ts'
 import { enrol } from '#lib/cli/client/participants.ts'
 import { contractorRow, insertRows } from '#lib/cli/seed/rows.ts'
@@ -12,6 +13,7 @@ import type { Channel, Relay } from '#lib/relay/relay.ts'
 import { prepareChannels } from '#lib/relay/setup.ts'
 import { composeRelay, startRelay } from '#lib/server/relay.ts'
 import { readAccount } from '#lib/stellar/account.ts'
+import { readStop, type Stop } from '#lib/transfers/stop.ts'
 import { syncBalance } from '#lib/wallet/balance.ts'
 import { buildMerge } from '#lib/wallet/calls.ts'
 import type { Holder } from '#lib/wallet/keys.ts'
@@ -35,6 +37,9 @@ export interface Job {
   error?: string
 }
 
+/** How a stop of payments has ended: the detail of the entry in the audit log. */
+export type Resumption = AuditDetail
+
 /** A service that accepts batch jobs, and channels for relays. */
 export interface RelayService extends Omit<TestService<'embedded'>, 'post'> {
   key: PrivateRelayKey
@@ -55,6 +60,10 @@ export interface RelayService extends Omit<TestService<'embedded'>, 'post'> {
   ended(client: Client, id: string): Promise<Job>
   /** Adopts the ledger's sequence numbers, after the test has signed with a channel's key. */
   adoptSequences(): Promise<void>
+  /** The stop of payments; undefined while they go on. */
+  stop(): Promise<Stop | undefined>
+  /** Resolves to a function that waits until payments go on again after a stop that begins later. */
+  beforeStop(): Promise<() => Promise<Resumption>>
   /** Starts a relay in this process, with short times by default. */
   relay(options?: Parameters<typeof startRelay>[1]): Promise<Awaited<ReturnType<typeof startRelay>> & AsyncDisposable>
 }
@@ -157,6 +166,22 @@ export async function openRelayService(
         const { account } = await readAccount(network.rpc, address)
         const adoptedSequence = account?.seqNum ?? null
         await db.update(relayChannels).set({ adoptedSequence }).where(eq(relayChannels.address, address))
+      }
+    },
+    stop: () => readStop(db, relay.token),
+    beforeStop: async () => {
+      const readResumptions = () =>
+        db.query.auditLog.findMany({
+          where: (entry, { eq }) => eq(entry.action, 'payments.resumed'),
+          orderBy: (entry) => entry.sequence,
+        })
+      const { length } = await readResumptions()
+      return async () => {
+        for (;;) {
+          const resumed = (await readResumptions())[length]
+          if (resumed) return resumed.detail
+          await new Promise((resolve) => setTimeout(resolve, 50))
+        }
       }
     },
     relay: async (options) => disposable(await startRelay(running, { times: SHORT_TIMES, ...options })),

@@ -1,11 +1,24 @@
+import { randomUUID } from 'node:crypto'
 import { sql } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { paymentStops, relayChannels } from '#drizzle/schema/relay.ts'
 import { mintSession } from '#lib/auth/session.ts'
 import { batchRow, insertRows, jobRow, organisationRow } from '#lib/cli/seed/rows.ts'
+import { transact } from '#lib/db/connection.ts'
+import { readTokenEvents } from '#lib/relay/channel-events.ts'
 import { provideService } from '#lib/server/services.ts'
+import { stopPayments } from '#lib/transfers/stop.ts'
+import { syncBalance } from '#lib/wallet/balance.ts'
+import { buildTransfer } from '#lib/wallet/calls.ts'
+import { saltOf } from '#lib/wallet/decryption.ts'
+import { encodeField } from '#lib/wallet/grumpkin.ts'
+import { signManifest } from '#lib/wallet/manifest.ts'
+import { isMarkedFor, markKeyOf } from '#lib/wallet/payment-mark.ts'
+import { keypairSigner } from '#lib/wallet/signer.ts'
 import { captureLog } from '../support/console.ts'
 import type { Fault } from '../support/fault-proxy.ts'
 import { openRelayService, type RelayService } from './relay-service.ts'
+import { openRunFixture } from './run-fixture.ts'
 
 let fixture: RelayService
 beforeAll(async () => {
@@ -133,6 +146,79 @@ describe('a job', () => {
       body: { error: 'batch execution is disabled', code: 'batch-disabled' },
     })
   })
+})
+
+describe('while payments are stopped', () => {
+  const stop = () => {
+    const [channel] = fixture.channels
+    const given = { token: fixture.ledger.network.token, channel: channel?.publicKey() ?? '', now: new Date() }
+    return transact(fixture.db, (tx) => stopPayments(tx, given))
+  }
+  afterEach(async () => {
+    fixture.ledger.proxy.rule(null)
+    await fixture.db.delete(paymentStops)
+  })
+
+  test('a client’s transfer that may pay an older payout is a 422, to be sent again later', async () => {
+    const { batchOf, employer, pay } = openRunFixture(fixture)
+    const batch = await batchOf(await employer(10n), [4n])
+    const [payout] = batch.payouts
+    if (!payout) throw new Error('the batch has no payout')
+    await stop()
+    const { status, body, headers } = await pay(batch.employer, payout, 4n)
+    expect([status, body.code, headers.get('Retry-After')]).toEqual([422, 'reconciling', '30'])
+    expect(body.error).toMatch(/^sponsor refused: payments are stopped until /)
+    await fixture.db.delete(paymentStops)
+    expect(await pay(batch.employer, payout, 4n)).toMatchObject({ status: 200, body: { status: 'SUCCESS' } })
+  })
+
+  test('no run starts, also if they stop while its request is checked', async () => {
+    const { ask, batchOf, channel, delegate, employer, jobsOf, manifestOf, run } = openRunFixture(fixture)
+    const batch = await batchOf(await employer(10n), [4n])
+    await delegate(batch.employer, 4n)
+    await fixture.db.update(relayChannels).set({ runs: true, problem: null })
+    const refused = {
+      status: 409,
+      body: { code: 'run-not-ready', errors: [{ channel, reason: 'channel-unavailable' }] },
+    }
+    await stop()
+    expect(await run(batch)).toMatchObject(refused)
+    await fixture.db.delete(paymentStops)
+    const signature = await signManifest(keypairSigner(batch.employer.signer), await manifestOf(batch))
+    let isFirst = true
+    fixture.ledger.proxy.rule(async ({ method }): Promise<Fault> => {
+      if (method === 'getLedgerEntries' && isFirst) {
+        isFirst = false
+        await stop()
+      }
+      return 'pass'
+    })
+    expect(await ask(batch.employer, 'POST', `/batches/${batch.id}/run`, { signature })).toMatchObject(refused)
+    expect(isFirst).toBe(false)
+    expect(await jobsOf(batch)).toEqual([])
+    fixture.ledger.proxy.rule(null)
+    await fixture.db.delete(paymentStops)
+    expect((await run(batch)).status).toBe(200)
+  })
+})
+
+test('a client’s transfer that is marked with its purpose shows it on the ledger to the sender’s mark key', async () => {
+  const { network } = fixture.ledger
+  const [sender, other] = [await fixture.employ(10n), await fixture.employ(0n)]
+  const { spendable: opening } = await syncBalance(network, sender)
+  const purpose = randomUUID()
+  const transfer = { to: (await fixture.payee()).address, amount: 4n, opening, purpose }
+  const { signedXdr } = await buildTransfer(network, sender, transfer)
+  expect(
+    (await fixture.ask('POST', '/transfer', { session: sender.session, body: { signedXDR: signedXdr } })).status,
+  ).toBe(200)
+  const source = { network: fixture.running.network, token: network.token }
+  const [event, ...others] = (await readTokenEvents(source, sender.address, undefined)).transfers
+  if (!event || others.length > 0) throw new Error('the ledger does not show the one transfer')
+  const isRead = (vk: bigint, purpose: string) =>
+    isMarkedFor({ signer: markKeyOf(vk) }, encodeField(saltOf(event.fields)), purpose, false)
+  expect(isRead(sender.keys.vk, purpose)).toBe(true)
+  expect([isRead(sender.keys.vk, randomUUID()), isRead(other.keys.vk, purpose)]).toEqual([false, false])
 })
 
 /** The text of every table in every schema. */

@@ -1,72 +1,42 @@
 import { Account, Operation, TransactionBuilder } from '@stellar/stellar-sdk'
-import { and, eq, isNull, ne } from 'drizzle-orm'
-import { Client as Connection } from 'pg'
+import { eq, ne, sql } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { relayChannels, relayJobs, relayLines } from '#drizzle/schema/relay.ts'
-import { transfers } from '#drizzle/schema/transfers.ts'
+import { relayChannels, relayLines } from '#drizzle/schema/relay.ts'
+import { envelopes, type Transfer, transfers } from '#drizzle/schema/transfers.ts'
 import { sendAndWait } from '#lib/cli/client/participants.ts'
-import { insertRows, transferRow } from '#lib/cli/seed/rows.ts'
-import { readAttention } from '#lib/dashboard/overview.ts'
-import { searchRecords } from '#lib/dashboard/search.ts'
-import { isSuspendedBy, recordProblem } from '#lib/relay/channel-state.ts'
-import { startJob } from '#lib/relay/job.ts'
-import { releaseMoved } from '#lib/relay/moved.ts'
-import type { Relay } from '#lib/relay/relay.ts'
-import { carryOutReleases, releaseState, requestRelease } from '#lib/relay/release-request.ts'
-import { composeRelay } from '#lib/server/relay.ts'
+import { resumePayments, retireChannel } from '#lib/relay/resume.ts'
+import { runChore } from '#lib/server/maintenance.ts'
+import { startRelay } from '#lib/server/relay.ts'
+import type { RunningService } from '#lib/server/start.ts'
+import { disposable } from '../support/disposable.ts'
 import { readLines } from '../support/lines.ts'
-import { expectJobPaidOnce, expectRunPaidOnce } from '../support/paid-once.ts'
+import { expectJobPaidOnce } from '../support/paid-once.ts'
 import { sendAnswer } from '../support/transfers.ts'
+import { openBackups, type Restore } from './backup.ts'
+import { startMortalRelay } from './mortal-relay.ts'
 import { openRelayService, type RelayService } from './relay-service.ts'
 import { openRunFixture } from './run-fixture.ts'
+import { SHORT_TIMES } from './short-times.ts'
 
 let fixture: RelayService
-let relay: Relay
-let connection: Connection
+let backups: Awaited<ReturnType<typeof openBackups>>
 beforeAll(async () => {
   fixture = await openRelayService({ channels: 2 })
-  relay = await composeRelay(fixture.running)
-  connection = new Connection({ connectionString: fixture.database.url })
-  await connection.connect()
+  backups = await openBackups(fixture)
 })
 afterAll(async () => {
-  await connection?.end()
+  await backups?.close()
   await fixture?.close()
 })
 afterEach(async () => {
   fixture.ledger.proxy.rule(null)
-  await fixture.db.update(relayChannels).set({ paused: false })
+  await fixture.db.update(relayChannels).set({ paused: false, retired: false })
 })
 
-const TABLES = [
-  'batches',
-  'payouts',
-  'relay_jobs',
-  'relay_lines',
-  'relay_channels',
-  'transfers',
-  'envelopes',
-  'quotas',
-  'sponsor_floats',
-]
-
-/** Copies every table that a relay writes; the returned function puts the rows back, as a restore from a backup does. */
-async function backUp(): Promise<() => Promise<void>> {
-  await connection.query('DROP SCHEMA IF EXISTS backup CASCADE; CREATE SCHEMA backup')
-  for (const table of TABLES) await connection.query(`CREATE TABLE backup.${table} AS TABLE ${table}`)
-  return async () => {
-    await connection.query('BEGIN')
-    await connection.query('SET LOCAL session_replication_role = replica')
-    for (const table of TABLES) {
-      await connection.query(`DELETE FROM ${table}`)
-      await connection.query(`INSERT INTO ${table} OVERRIDING SYSTEM VALUE SELECT * FROM backup.${table}`)
-    }
-    await connection.query('COMMIT')
-  }
-}
-
-const readChannels = () => fixture.db.query.relayChannels.findMany()
-const findMoved = async () => (await readChannels()).filter(({ problem }) => problem === 'moved')
+const backUp = () => backups.backUp()
+const addressOf = (index: number) => fixture.channels[index]?.publicKey() ?? ''
+const readChannel = (address: string) =>
+  fixture.db.query.relayChannels.findFirst({ where: (channel, { eq }) => eq(channel.address, address) })
 const linesOf = (job: string) => readLines(fixture.db, eq(relayLines.job, job))
 const statesOf = async (job: string) => (await linesOf(job)).map(({ state }) => state)
 const transfersOf = (job: string) =>
@@ -74,18 +44,15 @@ const transfersOf = (job: string) =>
 /** The hashes of the transactions that have paid a job's lines: of the channel’s, and of its fee bump. */
 const paymentsOf = async (job: string) =>
   (await transfersOf(job)).flatMap(({ status, applied, hash }) => (status === 'succeeded' ? `${applied} ${hash}` : []))
-const releasesOf = (address: string) =>
-  fixture.db.query.auditLog.findMany({
-    where: (row, { and, eq, like }) => and(eq(row.subjectId, address), like(row.action, 'channel.%')),
-    orderBy: (row) => row.sequence,
-  })
-
-/** Asks for a release as an operator at the dashboard does. */
-const request = (address: string, note: string) =>
-  requestRelease(
-    { db: fixture.db, now: new Date(), actor: { kind: 'operator', sub: 'Ada' } },
-    { token: relay.token, address, note },
-  )
+/** Payments do not go on by themselves while such a host runs. */
+const STOPPED = { ...SHORT_TIMES, drain: 600 }
+/** Has only this channel pay until the end of the test. */
+const pauseOthers = (address: string) =>
+  fixture.db.update(relayChannels).set({ paused: true }).where(ne(relayChannels.address, address))
+const findStop = async () => {
+  await expect.poll(fixture.stop).toBeDefined()
+  return await fixture.stop()
+}
 
 /** Resolves after this many ledgers. */
 async function pass(ledgers: number): Promise<void> {
@@ -110,7 +77,11 @@ async function signElsewhere(index: number): Promise<string> {
   return signer.publicKey()
 }
 
-test('does not pay a line again after a restore, and settles it when its channel is released', async () => {
+/** A relay with the seeds of some channels only. */
+const withSeedOf = <Result>(index: number, work: (other: RunningService) => Promise<Result>) =>
+  fixture.withVariables({ CHANNEL_SEEDS: fixture.channels[index]?.secret() ?? '' }, work)
+
+test('settles the lines that were paid after the backup, and pays none of them again', async () => {
   const { client, payee } = await fixture.engaged()
   {
     await using _host = await fixture.relay()
@@ -123,27 +94,10 @@ test('does not pay a line again after a restore, and settles it when its channel
     await expectJobPaidOnce(fixture, client, job, [payee, 15n])
   }
   const paid = await paymentsOf(job)
-  await restore()
+  const resumed = await restore()
   expect(await statesOf(job)).toEqual(['waiting', 'waiting'])
   await using _host = await fixture.relay()
-  await expect.poll(findMoved).not.toEqual([])
-  await pass(20)
-  expect(await statesOf(job)).toEqual(['waiting', 'waiting'])
-  expect(await fixture.received(payee)).toBe(15n)
-  const moved = await findMoved()
-  for (const { address } of moved) {
-    const note = { note: 'the old relays were stopped' }
-    expect(await request(address, note.note)).toBe(true)
-    await expect.poll(async () => (await findMoved()).map((channel) => channel.address)).not.toContain(address)
-    expect(await releasesOf(address)).toMatchObject([
-      { actorKind: 'operator', actorSub: 'Ada', action: 'channel.release-requested', detail: note },
-      { actorKind: 'operator', actorSub: 'Ada', action: 'channel.released', detail: { verified: true, ...note } },
-    ])
-  }
-  const settled = await Promise.all(
-    moved.map(async ({ address }) => (await releasesOf(address)).at(-1)?.detail.settled),
-  )
-  expect(settled.reduce((sum: number, count) => sum + Number(count), 0)).toBe(2)
+  expect(await resumed()).toEqual({ found: 2 })
   await expectJobPaidOnce(fixture, client, job, [payee, 15n])
   expect(new Set(await paymentsOf(job))).toEqual(new Set(paid))
   await expectJobPaidOnce(fixture, client, await fixture.begin(client, 16), [payee, 31n])
@@ -166,91 +120,66 @@ test('records the fees of the payments that it finds, even if the sponsor pays f
   }
   const costs = await costsOf()
   expect(costs.map(({ feeCharged }) => Number(feeCharged) > 0)).toEqual([true, true])
-  await restore()
-  await using _host = await fixture.relay()
-  await expect.poll(findMoved).not.toEqual([])
-  const strict = { ...relay.sponsor, rules: { ...relay.sponsor.rules, contracts: new Set<string>(), maxFee: 1n } }
-  for (const { address } of await findMoved()) {
-    const released = await releaseMoved({ ...relay, sponsor: strict }, { address, isUnverified: false })
-    expect(released).toMatchObject({ recorded: expect.any(Number) })
+  const resumed = await restore()
+  const strict = {
+    SPONSOR_CONTRACTS: 'none',
+    SPONSOR_MAX_FEE: '1',
+    SPONSOR_QUOTA_TRANSFERS: '0',
+    SPONSOR_QUOTA_STROOPS: '1',
+    SPONSOR_DAILY_BUDGET: '1',
   }
+  await fixture.withVariables(strict, async (other) => {
+    await using _host = disposable(await startRelay(other, { times: SHORT_TIMES }))
+    expect(await resumed()).toEqual({ found: 2 })
+  })
   expect(await costsOf()).toEqual(costs)
   await expectJobPaidOnce(fixture, client, job, [payee, 11n])
 })
 
-test('settles the line that a moved channel has paid, not an older one of the same payee', async () => {
+test('settles the line that a lost payment was made for, not an older one of the same payee, and then pays that', async () => {
   const { client, payee } = await fixture.engaged()
   const job = await fixture.begin(client, 32, 64)
   const restore = await backUp()
-  await connection.query(`UPDATE relay_lines SET due = now() + interval '1 hour' WHERE job = $1 AND position = 0`, [
-    job,
-  ])
+  await fixture.db.execute(
+    sql`UPDATE relay_lines SET due = now() + interval '1 hour' WHERE job = ${job} AND position = 0`,
+  )
   {
     await using _host = await fixture.relay()
     await expect.poll(() => statesOf(job)).toEqual(['waiting', 'paid'])
   }
-  await restore()
+  const resumed = await restore()
   await using _host = await fixture.relay()
-  await expect.poll(findMoved).not.toEqual([])
-  for (const { address } of await findMoved()) {
-    expect(await releaseMoved(relay, { address, isUnverified: false })).toEqual({ recorded: 1, settled: 1 })
-  }
+  expect(await resumed()).toEqual({ found: 1 })
   await expectJobPaidOnce(fixture, client, job, [payee, 96n])
 })
 
-test('signs nothing for a channel that has moved, even after checks and restarts', async () => {
+test('signs nothing while payments are stopped, even after restarts, and goes on if a channel has paid nothing', async () => {
+  const resumed = await fixture.beforeStop()
   const address = await signElsewhere(0)
-  const readSequence = async () => (await fixture.ledger.network.rpc.getAccount(address)).sequenceNumber()
-  const before = await readSequence()
-  for (const round of [1, 2]) {
-    await using _host = await fixture.relay()
-    await expect.poll(findMoved).toMatchObject([{ address }])
-    const { client, payee } = await fixture.engaged()
-    await expectJobPaidOnce(fixture, client, await fixture.begin(client, round, 2), [payee, BigInt(round) + 2n])
-    expect(await findMoved()).toMatchObject([{ address }])
+  const readSequences = () =>
+    Promise.all(
+      fixture.channels.map(async (channel) =>
+        (await fixture.ledger.network.rpc.getAccount(channel.publicKey())).sequenceNumber(),
+      ),
+    )
+  const before = await readSequences()
+  const { client, payee } = await fixture.engaged()
+  const job = await fixture.begin(client, 3)
+  for (const _ of [1, 2]) {
+    await using _host = await fixture.relay({ times: STOPPED })
+    await findStop()
+    await pass(10)
+    expect(await statesOf(job)).toEqual(['waiting'])
   }
-  expect(await readSequence()).toBe(before)
-})
-
-const REQUEST = {
-  releaseRequestedAt: expect.any(Date),
-  releaseRequestedBy: 'Ada',
-  releaseNote: 'after a restore',
-  releaseTriedAt: expect.any(Date),
-}
-
-test('releases a channel whose history the RPC has lost only with --unverified', async () => {
-  const [channel] = await findMoved()
-  if (!channel) throw new Error('no channel has moved')
-  const { address } = channel
-  const { sequence } = await fixture.ledger.network.rpc.getLatestLedger()
-  fixture.ledger.proxy.rule(({ method }) =>
-    method === 'getHealth' ? { rewrite: (health) => ({ ...health, oldestLedger: sequence }) } : 'pass',
-  )
-  expect([await request(address, 'after a restore'), await request(address, 'twice')]).toEqual([true, false])
-  await carryOutReleases(relay)
-  const [refused] = await findMoved()
-  expect(refused).toMatchObject({ ...channel, ...REQUEST, releaseRefusal: 'history-too-short' })
-  expect(refused && releaseState(refused)).toBe('refused')
-  expect((await releasesOf(address)).at(-1)).toMatchObject({
-    action: 'channel.release-refused',
-    detail: { reason: 'history-too-short' },
-  })
-  // Nothing retries it until an operator asks again.
-  await fixture.db.update(relayChannels).set({ releaseTriedAt: new Date(0) })
-  await carryOutReleases(relay)
-  expect((await findMoved())[0]?.releaseTriedAt).toEqual(new Date(0))
-  expect(await request(address, 'another RPC')).toBe(true)
-  expect(await releaseMoved(relay, { address, isUnverified: true })).toEqual({ recorded: 0, settled: 0 })
-  const last = (await releasesOf(address)).at(-1)
-  expect(last).toMatchObject({ actorSub: 'command line', detail: { verified: false } })
-  expect((await readChannels()).map(releaseState)).toEqual(['none', 'none'])
-  fixture.ledger.proxy.rule(null)
+  expect(await readSequences()).toEqual(before)
   await using _host = await fixture.relay()
-  await expect.poll(readChannels).toMatchObject([{ problem: null }, { problem: null }])
-  const onLedger = (await fixture.ledger.network.rpc.getAccount(address)).sequenceNumber()
-  const released = (await readChannels()).find((one) => one.address === address)
-  expect(released?.adoptedSequence).toBe(BigInt(onLedger))
+  expect(await resumed()).toEqual({ found: 0 })
+  expect((await readChannel(address))?.adoptedSequence).toBe(BigInt(before[0] ?? 0))
+  await expectJobPaidOnce(fixture, client, job, [payee, 3n])
+  const stopped = await fixture.db.query.auditLog.findMany({
+    where: (row, { eq }) => eq(row.action, 'payments.stopped'),
+  })
+  expect(stopped.at(-1)).toMatchObject({ actorKind: 'service', actorSub: 'relay', detail: { channel: address } })
 })
 
 /** Signs and submits a transaction of a channel that uses this sequence number for nothing. */
@@ -281,34 +210,27 @@ async function openTransfersOf(job: string, count: number) {
 test.each([
   ['', false],
   [' and it is paused, while another channel is free', true],
-])(
-  'does not pay a line again whose transfer expired because an unknown transaction used its number%s',
-  async (_, isPaused) => {
-    const { client, payee } = await fixture.engaged()
-    await using _host = await fixture.relay()
-    withhold()
-    const job = await fixture.begin(client, 128)
-    const [transfer] = await openTransfersOf(job, 1)
-    if (!transfer) throw new Error('no transfer is open')
-    const { account: address, sequenceNumber } = transfer
-    await fixture.db.update(relayChannels).set({ paused: isPaused }).where(eq(relayChannels.address, address))
-    await useNumber(address, sequenceNumber)
-    fixture.ledger.proxy.rule(null)
-    await expect.poll(findMoved).toMatchObject([{ address }])
-    await pass(20)
-    expect(await fixture.received(payee)).toBe(0n)
-    expect(await statesOf(job)).toEqual(['waiting'])
-    await fixture.db.update(relayChannels).set({ paused: false })
-    expect(await releaseMoved(relay, { address, isUnverified: false })).toMatchObject({ settled: 0 })
-    await expectJobPaidOnce(fixture, client, job, [payee, 128n])
-  },
-)
+])('pays a line once whose transfer expired because an unknown transaction used its number%s', async (_, isPaused) => {
+  const { client, payee } = await fixture.engaged()
+  const resumed = await fixture.beforeStop()
+  await using _host = await fixture.relay()
+  withhold()
+  const job = await fixture.begin(client, 128)
+  const [transfer] = await openTransfersOf(job, 1)
+  if (!transfer) throw new Error('no transfer is open')
+  const { account: address, sequenceNumber } = transfer
+  await fixture.db.update(relayChannels).set({ paused: isPaused }).where(eq(relayChannels.address, address))
+  await useNumber(address, sequenceNumber)
+  fixture.ledger.proxy.rule(null)
+  expect(await resumed()).toEqual({ found: 0 })
+  await expectJobPaidOnce(fixture, client, job, [payee, 128n])
+})
 
 test('settles the transfers that were open at the backup, and finds a later one that is lost', async () => {
   const { client, payee } = await fixture.engaged()
   // Each of the two channels has a transfer open at the backup. One of them pays the third line later.
   const job = await fixture.begin(client, 1, 2, 4)
-  let restore: Awaited<ReturnType<typeof backUp>>
+  let restore: Restore
   {
     await using _host = await fixture.relay()
     withhold()
@@ -318,73 +240,243 @@ test('settles the transfers that were open at the backup, and finds a later one 
     await expectJobPaidOnce(fixture, client, job, [payee, 7n])
   }
   const paid = await paymentsOf(job)
-  await restore()
+  const resumed = await restore()
   expect((await statesOf(job)).filter((state) => state === 'sent')).toHaveLength(2)
   await using _host = await fixture.relay()
-  await expect.poll(async () => (await statesOf(job)).toSorted()).toEqual(['paid', 'paid', 'waiting'])
-  await expect.poll(findMoved).toHaveLength(1)
-  await pass(20)
-  expect(await fixture.received(payee)).toBe(7n)
-  expect(await releaseAll()).toEqual({ recorded: 1, settled: 1 })
+  expect(await resumed()).toEqual({ found: 1 })
   await expectJobPaidOnce(fixture, client, job, [payee, 7n])
   expect(new Set(await paymentsOf(job))).toEqual(new Set(paid))
 })
 
-test('does not pay a line again whose transfer in the backup was replaced by one that is lost', async () => {
+test.each(['the same channel', 'another channel'])(
+  'does not pay a line again whose transfer in the backup expired before %s paid it',
+  async (paying) => {
+    const { client, payee } = await fixture.engaged()
+    const job = await fixture.begin(client, 8)
+    let restore: Restore
+    let expired: Transfer | undefined
+    {
+      await using _host = await fixture.relay()
+      withhold()
+      expired = (await openTransfersOf(job, 1))[0]
+      restore = await backUp()
+    }
+    const { id = '', account = '' } = expired ?? {}
+    // As if it had expired: the next transfer of its channel has the same number.
+    await fixture.db.delete(transfers).where(eq(transfers.id, id))
+    if (paying === 'the same channel') await pauseOthers(account)
+    else await fixture.db.update(relayChannels).set({ paused: true }).where(eq(relayChannels.address, account))
+    fixture.ledger.proxy.rule(null)
+    {
+      await using _host = await fixture.relay()
+      await expect.poll(() => statesOf(job)).toEqual(['paid'])
+    }
+    const paid = await paymentsOf(job)
+    await restore()
+    expect(await statesOf(job)).toEqual(['sent'])
+    await fixture.db.update(envelopes).set({ maxTime: 1 }).where(eq(envelopes.transfer, id))
+    await using _host = await fixture.relay()
+    await expectJobPaidOnce(fixture, client, job, [payee, 8n])
+    await expect.poll(fixture.stop).toBeUndefined()
+    expect(await paymentsOf(job)).toEqual(paid)
+  },
+)
+
+test('settles the line that a lost transfer has paid with the number of one of another line in the backup', async () => {
   const { client, payee } = await fixture.engaged()
-  const job = await fixture.begin(client, 8)
-  let restore: Awaited<ReturnType<typeof backUp>>
+  await pauseOthers(addressOf(0))
+  let restore: Restore
+  let job: string
   {
     await using _host = await fixture.relay()
     withhold()
-    const [transfer] = await openTransfersOf(job, 1)
+    job = await fixture.begin(client, 16, 32)
+    await openTransfersOf(job, 1)
     restore = await backUp()
-    await fixture.db
-      .update(relayChannels)
-      .set({ paused: true })
-      .where(ne(relayChannels.address, transfer?.account ?? ''))
   }
-  // As if it had expired: the channel's next transfer has the same number.
+  // As if it had expired, and the other line had been paid next.
   await fixture.db.delete(transfers).where(eq(transfers.lineJob, job))
+  await fixture.db.execute(
+    sql`UPDATE relay_lines SET due = now() + interval '1 hour' WHERE job = ${job} AND position = 0`,
+  )
   fixture.ledger.proxy.rule(null)
   {
     await using _host = await fixture.relay()
-    await expect.poll(() => statesOf(job)).toEqual(['paid'])
+    await expect.poll(() => statesOf(job)).toEqual(['waiting', 'paid'])
   }
   const paid = await paymentsOf(job)
-  await restore()
-  expect(await statesOf(job)).toEqual(['sent'])
+  const resumed = await restore()
+  expect(await statesOf(job)).toEqual(['sent', 'waiting'])
   await using _host = await fixture.relay()
-  // The line is found on the ledger when its turn comes, or by the release if the channel is found first.
-  const isFound = async () => (await findMoved()).length > 0 || (await statesOf(job))[0] === 'paid'
-  await expect.poll(isFound).toBe(true)
-  await pass(20)
-  expect(await fixture.received(payee)).toBe(8n)
-  await releaseAll()
-  await expectJobPaidOnce(fixture, client, job, [payee, 8n])
-  expect(await paymentsOf(job)).toEqual(paid)
+  expect(await resumed()).toEqual({ found: 1 })
+  await expectJobPaidOnce(fixture, client, job, [payee, 48n])
+  expect(await paymentsOf(job)).toEqual(expect.arrayContaining(paid))
 })
 
-test('suspends lines that were queued while a channel was held, if it was released and has paid them since the backup', async () => {
-  const address = await signElsewhere(0)
-  {
-    await using _host = await fixture.relay()
-    await expect.poll(findMoved).toMatchObject([{ address }])
-  }
+test('finds the payments again after a second restore while payments are stopped', async () => {
   const { client, payee } = await fixture.engaged()
-  const job = await fixture.begin(client, 128)
+  const job = await fixture.begin(client, 1, 2)
   const restore = await backUp()
-  expect(await releaseMoved(relay, { address, isUnverified: false })).toEqual({ recorded: 0, settled: 0 })
-  await fixture.db.update(relayChannels).set({ paused: true }).where(ne(relayChannels.address, address))
   {
     await using _host = await fixture.relay()
-    await expectJobPaidOnce(fixture, client, job, [payee, 128n])
+    await expectJobPaidOnce(fixture, client, job, [payee, 3n])
   }
   await restore()
+  {
+    await using _host = await fixture.relay({ times: STOPPED })
+    await expect.poll(fixture.stop).toMatchObject({ found: 2 })
+  }
+  const resumed = await restore()
+  expect(await fixture.stop()).toBeUndefined()
   await using _host = await fixture.relay()
+  expect(await resumed()).toEqual({ found: 2 })
+  await expectJobPaidOnce(fixture, client, job, [payee, 3n])
+})
+
+test('stops payments anew if a backup from within a stop is restored, and a channel has paid since it was reconciled for that', async () => {
+  const { client, payee } = await fixture.engaged()
+  const address = await signElsewhere(1)
+  await runChore(fixture.running, 'channels')
+  const stop = await findStop()
+  // The other channel is reconciled already.
+  const { account } = await fixture.running.tracker.readAccount(addressOf(0))
+  await fixture.db
+    .update(relayChannels)
+    .set({ reconciledStop: stop?.since ?? null, adoptedSequence: account?.seqNum ?? null })
+    .where(eq(relayChannels.address, addressOf(0)))
+  const job = await fixture.begin(client, 8, 16)
+  const restore = await backUp()
+  await pauseOthers(addressOf(0))
+  {
+    await using _host = await fixture.relay()
+    await expectJobPaidOnce(fixture, client, job, [payee, 24n])
+  }
+  const resumed = await restore()
+  expect((await readChannel(address))?.reconciledStop).not.toEqual(stop?.since)
+  expect(await fixture.stop()).toEqual(stop)
+  await runChore(fixture.running, 'channels')
+  expect(Number((await fixture.stop())?.since)).toBeGreaterThan(Number(stop?.since))
+  await using _host = await fixture.relay()
+  expect(await resumed()).toEqual({ found: 2 })
+  await expectJobPaidOnce(fixture, client, job, [payee, 24n])
+})
+
+test('goes on where a host was killed that had found some of the payments', async () => {
+  const { client, payee } = await fixture.engaged()
+  const job = await fixture.begin(client, 1, 2, 4)
+  const restore = await backUp()
+  {
+    await using _host = await fixture.relay()
+    await expectJobPaidOnce(fixture, client, job, [payee, 7n])
+  }
+  const paid = (await linesOf(job)).map(({ hash }) => hash)
+  const resumed = await restore()
+  let first: unknown
+  fixture.ledger.proxy.rule(({ method, params: { hash } }) => {
+    if (method !== 'getTransaction' || !paid.some((one) => one === hash)) return 'pass'
+    first ??= hash
+    return hash === first ? 'pass' : { hang: true, delivered: false }
+  })
+  const killed = await startMortalRelay(fixture.variables)
+  await expect.poll(fixture.stop).toMatchObject({ found: 1 })
+  await killed.kill()
+  fixture.ledger.proxy.rule(null)
+  await using _host = await fixture.relay()
+  expect(await resumed()).toEqual({ found: 3 })
+  await expectJobPaidOnce(fixture, client, job, [payee, 7n])
+})
+
+test('finds the payments of a channel whose relay is off, by the key that it has stored', async () => {
+  const { client, payee } = await fixture.engaged()
+  const job = await fixture.begin(client, 1, 2)
+  const restore = await backUp()
+  await pauseOthers(addressOf(1))
+  {
+    await using _host = await fixture.relay()
+    await expectJobPaidOnce(fixture, client, job, [payee, 3n])
+  }
+  const resumed = await restore()
+  await withSeedOf(0, async (other) => {
+    await using _host = disposable(await startRelay(other, { times: SHORT_TIMES }))
+    expect(await resumed()).toEqual({ found: 2 })
+    await expectJobPaidOnce(fixture, client, job, [payee, 3n])
+    await expectJobPaidOnce(fixture, client, await fixture.begin(client, 4), [payee, 7n])
+  })
+})
+
+const operator = () => ({
+  db: fixture.db,
+  now: new Date(),
+  actor: { kind: 'operator' as const, sub: 'Ada' },
+  token: fixture.ledger.network.token,
+})
+
+test('waits for a channel whose key no relay has, until an operator retires it', async () => {
+  const { client, payee } = await fixture.engaged()
+  const resumed = await fixture.beforeStop()
+  const address = await signElsewhere(1)
+  await fixture.db.update(relayChannels).set({ sealedMarkKey: null }).where(eq(relayChannels.address, address))
+  const job = await fixture.begin(client, 64)
+  await withSeedOf(0, async (other) => {
+    await using _host = disposable(await startRelay(other, { times: SHORT_TIMES }))
+    const stop = await findStop()
+    await expect.poll(() => readChannel(addressOf(0))).toMatchObject({ reconciledStop: stop?.since })
+    await pass(20)
+    expect(await fixture.stop()).toEqual(stop)
+    expect(await resumePayments(operator(), { note: 'too early' })).toEqual({ waitsFor: address })
+    const retirement = { token: operator().token, address, note: 'its seed is lost' }
+    expect([await retireChannel(operator(), retirement), await retireChannel(operator(), retirement)]).toEqual([
+      true,
+      false,
+    ])
+    expect(await resumed()).toEqual({ found: 0 })
+    await expectJobPaidOnce(fixture, client, job, [payee, 64n])
+  })
+  expect(await linesOf(job)).toMatchObject([{ channel: addressOf(0) }])
+  expect(await resumePayments(operator(), { note: 'twice' })).toBe('not-stopped')
+})
+
+/** As an RPC that keeps no ledgers from before now. */
+async function forgetHistory(before: () => Promise<unknown> = async () => undefined): Promise<void> {
+  const { sequence } = await fixture.ledger.network.rpc.getLatestLedger()
+  await before()
+  fixture.ledger.proxy.rule(({ method }) =>
+    method === 'getHealth' ? { rewrite: (health) => ({ ...health, oldestLedger: sequence }) } : 'pass',
+  )
+}
+
+test('finds the payments in the archive if the RPC no longer has the events of the channel', async () => {
+  const { client, payee } = await fixture.engaged()
+  const job = await fixture.begin(client, 8, 16)
+  const restore = await backUp()
+  {
+    await using _host = await fixture.relay()
+    await expectJobPaidOnce(fixture, client, job, [payee, 24n])
+  }
+  const resumed = await restore()
+  // The archive includes a few ledgers that the RPC still has.
+  await forgetHistory(openRunFixture(fixture).untilArchived)
+  await using _host = await fixture.relay()
+  expect(await resumed()).toEqual({ found: 2 })
+  await expectJobPaidOnce(fixture, client, job, [payee, 24n])
+})
+
+test('waits for an operator if neither the RPC nor an archive has the events of a channel', async () => {
+  const { client, payee } = await fixture.engaged()
+  const address = await signElsewhere(0)
+  const resumed = await fixture.beforeStop()
+  await fixture.db.execute('TRUNCATE archive_generations, archive_streams, archive_ranges, archive_events CASCADE')
+  await forgetHistory()
+  const job = await fixture.begin(client, 2)
+  await using _host = await fixture.relay()
+  const stop = await findStop()
+  await expect.poll(() => readChannel(address)).toMatchObject({ reconcileProblem: 'history-gap' })
   await pass(20)
-  expect(await releaseAll()).toEqual({ recorded: 1, settled: 1 })
-  await expectJobPaidOnce(fixture, client, job, [payee, 128n])
+  expect(await fixture.stop()).toEqual(stop)
+  expect(await resumePayments(operator(), { note: 'checked the payees' })).toBe('resumed')
+  expect(await resumed()).toMatchObject({ note: 'checked the payees', found: 0 })
+  await expectJobPaidOnce(fixture, client, job, [payee, 2n])
+  expect((await readChannel(address))?.reconcileProblem).toBeNull()
 })
 
 test('leases no line before the RPC shows every transaction applied before its start', async () => {
@@ -401,274 +493,4 @@ test('leases no line before the RPC shows every transaction applied before its s
   expect(await statesOf(job)).toEqual(['waiting'])
   fixture.ledger.proxy.rule(null)
   await expectJobPaidOnce(fixture, client, job, [payee, 256n])
-})
-
-test('does not release a channel that is unknown, or has not moved', async () => {
-  const [address = ''] = fixture.channels.map((channel) => channel.publicKey())
-  expect(await releaseMoved(relay, { address, isUnverified: false })).toBe('not-moved')
-  const stranger = fixture.ledger.sponsor.publicKey()
-  expect(await releaseMoved(relay, { address: stranger, isUnverified: true })).toBe('unknown-channel')
-})
-
-test('suspends a line that a service with a fast clock queued before a channel had moved', async () => {
-  const { batch } = fixture.running
-  const [channel] = await readChannels()
-  if (!batch || !channel) throw new Error('no channel')
-  const user = { identity: { kind: 'ledger', sub: channel.address } as const, organisation: undefined }
-  const now = new Date(Date.now() + 300_000)
-  const { jobId } = await startJob({ db: fixture.db, batch, user, now }, { amounts: [1] })
-  await recordProblem(relay, channel.address, 'moved')
-  const isSuspended = and(eq(relayLines.job, jobId), isSuspendedBy(relay.token))
-  expect(await fixture.db.$count(relayLines, isSuspended)).toBe(1)
-  // No later host is to pay it.
-  await fixture.db.delete(relayLines).where(eq(relayLines.job, jobId))
-  await fixture.db.delete(relayJobs).where(eq(relayJobs.id, jobId))
-})
-
-/** Releases every channel that has moved; resolves to how many lines and payments that settled and recorded. */
-async function releaseAll(): Promise<{ recorded: number; settled: number }> {
-  const sum = { recorded: 0, settled: 0 }
-  for (const { address } of await findMoved()) {
-    const released = await releaseMoved(relay, { address, isUnverified: false })
-    if (typeof released === 'string') throw new Error(released)
-    sum.recorded += released.recorded
-    sum.settled += released.settled
-  }
-  return sum
-}
-
-/**
- * A batch of two that a run has paid, in a database that is restored to a moment within that run, before it, or before the
- * batch; and the next batch, which has a payout to the first payee.
- */
-async function restoreRun(
-  moment: 'within the run' | 'before the run' | 'before the seals' | 'while a draft' | 'before the batch',
-) {
-  const isWithin = moment === 'within the run'
-  // As if an operator had released the channels that the tests above have moved.
-  await fixture.db.update(relayChannels).set({ problem: null, movedAt: null, movedSequence: null, runs: true })
-  await fixture.adoptSequences()
-  {
-    await using _host = await fixture.relay()
-    // A test above leaves a job, whose payment would be one more to record.
-    const isIdle = async () => (await fixture.db.query.relayJobs.findMany()).every(({ status }) => status !== 'running')
-    await expect.poll(isIdle).toBe(true)
-  }
-  const runs = openRunFixture(fixture)
-  const employer = await runs.employer()
-  // Older payouts to the same payees, of other amounts, that stay unpaid.
-  const older = await runs.batchOf(employer, [16n, 32n])
-  const restoreOlder = moment === 'before the batch' ? await backUp() : undefined
-  const batch = await runs.batchOf(employer, [4n, 8n], { like: older })
-  const { body: created } = await runs.ask<{ id: string }>(employer, 'POST', '/batches', { name: 'next' })
-  const instructions = batch.payouts
-    .slice(0, 1)
-    .map(({ contractorId }) => ({ contractorId, encryptedAmount: 'to be sealed' }))
-  await runs.ask(employer, 'POST', `/batches/${created.id}/instructions`, { instructions })
-  await runs.ask(employer, 'POST', `/batches/${created.id}/ready`)
-  await runs.delegate(employer, 20n)
-  if (isWithin) expect(await runs.run(batch)).toMatchObject({ status: 200 })
-  const ids = [batch.id, older.id]
-  const seals = batch.payouts.map(({ id, encryptedAmount }) => ({ payoutId: id, encryptedAmount }))
-  const areUnsealed = moment === 'before the seals'
-  if (areUnsealed) await connection.query(`UPDATE payouts SET encrypted_amount = 'none' WHERE batch = ANY ($1)`, [ids])
-  const isDraft = moment === 'while a draft'
-  const setStatus = async (status: string) => {
-    await connection.query(`UPDATE batches SET status = $2 WHERE id = $1`, [batch.id, status])
-    await connection.query(`UPDATE payouts SET status = $2 WHERE batch = $1`, [batch.id, status])
-  }
-  if (isDraft) await setStatus('draft')
-  const restore = restoreOlder ?? (await backUp())
-  if (isDraft) await setStatus('ready')
-  if (areUnsealed) await runs.ask(employer, 'POST', `/batches/${batch.id}/seals`, { seals })
-  if (!isWithin) expect(await runs.run(batch)).toMatchObject({ status: 200 })
-  {
-    await using _host = await fixture.relay()
-    await expectRunPaidOnce(runs, batch, [4n, 8n])
-  }
-  const paid = (await runs.read(batch)).payouts.map(({ txHash }) => txHash)
-  await restore()
-  const status = isDraft ? 'draft' : 'ready'
-  if (!restoreOlder) expect((await runs.read(batch)).payouts.map((one) => one.status)).toEqual([status, status])
-  return { runs, batch, paid, older, next: { id: created.id, employer } }
-}
-
-test.each([
-  ['within the run', 2],
-  ['before the run', 0],
-  ['before the seals', 0],
-] as const)('does not pay a payout of a run again after a restore to a moment %s', async (moment, settled) => {
-  const { runs, batch, paid, older } = await restoreRun(moment)
-  await using _host = await fixture.relay()
-  await expect.poll(findMoved).not.toEqual([])
-  await pass(20)
-  expect(await runs.received(batch)).toEqual([4n, 8n])
-  const released = await releaseAll()
-  expect(released.settled).toBe(settled)
-  expect(released.recorded).toBe(2)
-  // The payments are recorded for their payouts, also where the restored database lacks the run.
-  await expect.poll(async () => (await runs.read(batch)).payouts.map(({ txHash }) => txHash)).toEqual(paid)
-  await expectRunPaidOnce(runs, batch, [4n, 8n])
-  expect((await runs.read(older)).payouts.map(({ status }) => status)).toEqual(['ready', 'ready'])
-})
-
-test.each([
-  ['than the backup', []],
-  ['than a backup that has some of its transfers', ['transfers']],
-])('does not adopt a channel that is newer %s and has paid what the database does not know', async (_, kept) => {
-  const { runs, batch, paid } = await restoreRun('before the run')
-  if (kept.length === 0) await fixture.db.delete(transfers).where(eq(transfers.account, runs.channel))
-  await fixture.db.delete(relayChannels)
-  await using _host = await fixture.relay()
-  await expect.poll(async () => (await findMoved()).map(({ address }) => address)).toContain(runs.channel)
-  await pass(20)
-  expect(await runs.received(batch)).toEqual([4n, 8n])
-  await releaseAll()
-  await expect.poll(async () => (await runs.read(batch)).payouts.map(({ txHash }) => txHash)).toEqual(paid)
-  await expect.poll(() => runs.run(batch)).toMatchObject({ status: 200 })
-  await expectRunPaidOnce(runs, batch, [4n, 8n])
-})
-
-test('settles a payout of a run that is a draft in the restored database', async () => {
-  const { runs, batch, paid } = await restoreRun('while a draft')
-  await using _host = await fixture.relay()
-  await expect.poll(findMoved).not.toEqual([])
-  expect(await releaseAll()).toEqual({ recorded: 2, settled: 0 })
-  const draft = await runs.read(batch)
-  expect(draft.status).toBe('draft')
-  expect(draft.payouts.map(({ status, txHash }) => `${status} ${txHash}`)).toEqual(paid.map((hash) => `paid ${hash}`))
-  const path = `/batches/${batch.id}`
-  expect(await runs.ask(batch.employer, 'DELETE', path)).toMatchObject({ status: 409, body: { code: 'batch-sent' } })
-  const completed = { status: 'completed', payoutCount: 2, settledCount: 2 }
-  expect(await runs.ask(batch.employer, 'POST', `${path}/ready`)).toMatchObject({ status: 200, body: completed })
-  expect(await runs.run(batch)).toMatchObject({ status: 200 })
-  await expectRunPaidOnce(runs, batch, [4n, 8n])
-})
-
-test('leaves the other payouts of a draft to be paid after a restore', async () => {
-  const { runs, batch, paid } = await restoreRun('while a draft')
-  await using _host = await fixture.relay()
-  await expect.poll(findMoved).not.toEqual([])
-  const [first, second] = batch.payouts
-  // Before the release, the employer replaces one of the two payouts: its payment is then recorded for none.
-  expect(await runs.ask(batch.employer, 'DELETE', `/payouts/${first?.id}`)).toMatchObject({ status: 200 })
-  const instructions = [{ contractorId: first?.contractorId, encryptedAmount: 'to be sealed' }]
-  const path = `/batches/${batch.id}`
-  expect(await runs.ask(batch.employer, 'POST', `${path}/instructions`, { instructions })).toMatchObject({
-    status: 200,
-  })
-  expect(await releaseAll()).toEqual({ recorded: 2, settled: 0 })
-  expect(await runs.ask(batch.employer, 'POST', `${path}/ready`)).toMatchObject({
-    status: 200,
-    body: { status: 'started', payoutCount: 2, settledCount: 1 },
-  })
-  const { payouts } = await runs.read(batch)
-  expect(payouts.map(({ id, status }) => [id, status]).slice(0, 2)).toEqual([
-    [first?.id, 'canceled'],
-    [second?.id, 'paid'],
-  ])
-  expect(payouts.slice(2).map(({ status }) => status)).toEqual(['ready'])
-  expect(payouts[1]?.txHash).toBe(paid[1])
-})
-
-test('a run settles a payment that a release recorded for no payout', async () => {
-  const { runs, batch, paid } = await restoreRun('before the run')
-  await using _host = await fixture.relay()
-  await expect.poll(findMoved).not.toEqual([])
-  // At the release, the payouts are younger than their payments, as if the clock of the service had been ahead.
-  const shift = (by: string) =>
-    connection.query('UPDATE payouts SET created_at = created_at + $2::interval WHERE batch = $1', [batch.id, by])
-  await shift('1 hour')
-  expect(await releaseAll()).toEqual({ recorded: 2, settled: 0 })
-  expect((await runs.read(batch)).payouts.map(({ status }) => status)).toEqual(['ready', 'ready'])
-  await shift('-1 hour')
-  await expect.poll(() => runs.run(batch)).toMatchObject({ status: 200 })
-  await expectRunPaidOnce(runs, batch, [4n, 8n])
-  expect((await runs.read(batch)).payouts.map(({ txHash }) => txHash)).toEqual(paid)
-})
-
-test('does not release a channel while a transfer of another one is open for a line that it has paid', async () => {
-  const { runs, batch, paid } = await restoreRun('within the run')
-  const [line] = await readLines(
-    fixture.db,
-    and(eq(relayLines.payout, batch.payouts[0]?.id ?? ''), isNull(relayLines.outcome)),
-  )
-  if (!line) throw new Error('no line waits')
-  const [address = '', account] = fixture.channels.map((channel) => channel.publicKey())
-  await recordProblem(relay, address, 'moved')
-  const ofLine = { lineJob: line.job, linePosition: line.position, recipient: line.recipient ?? '' }
-  const open = transferRow({ ...ofLine, kind: 'delegated', account, owner: line.quotaAccount })
-  await insertRows(fixture.db, { transfers: [open] })
-  expect(await releaseMoved(relay, { address, isUnverified: false })).toBe('transfer-open')
-  expect(await releaseMoved(relay, { address, isUnverified: false })).toBe('transfer-open')
-  await fixture.db.delete(transfers).where(eq(transfers.id, open.id))
-  // The releases before may have settled the other payment, if it was the first.
-  const released = await releaseMoved(relay, { address, isUnverified: false })
-  expect([1, 2].map((count) => ({ recorded: count, settled: count }))).toContainEqual(released)
-  const lines = await runs.linesOf(batch)
-  expect(lines.map(({ state, hash }) => `${state} ${hash}`)).toEqual(paid.map((hash) => `paid ${hash}`))
-})
-
-test('records the payments of a batch that the restored database lacks for no payout', async () => {
-  const { runs, batch, paid, older } = await restoreRun('before the batch')
-  expect(await runs.ask(older.employer, 'GET', `/batches/${batch.id}`)).toMatchObject({ status: 404 })
-  await using _host = await fixture.relay()
-  await expect.poll(findMoved).toMatchObject([{ address: runs.channel }])
-  expect(await releaseAll()).toEqual({ recorded: 2, settled: 0 })
-  const rows = await fixture.db.query.transfers.findMany()
-  const recorded = rows.filter(({ owner, kind }) => owner === older.employer.address && kind === 'delegated')
-  expect(recorded.map(({ hash }) => hash).toSorted()).toEqual(paid.toSorted())
-  expect(recorded.map(({ status, payout }) => [status, payout])).toEqual(paid.map(() => ['succeeded', null]))
-  // An explorer shows the hash of the fee bump: a search has to find the transfer by it.
-  const found = await Promise.all(paid.map((hash = '') => searchRecords(fixture.db, hash)))
-  expect(found.map(({ hits }) => hits.map(({ id }) => id))).toEqual(
-    paid.map((hash) => recorded.filter((transfer) => transfer.hash === hash).map(({ id }) => id)),
-  )
-  expect((await runs.read(older)).payouts.map(({ status }) => status)).toEqual(['ready', 'ready'])
-  expect(await runs.received(batch)).toEqual([4n, 8n])
-})
-
-test('does not start a run of an older batch while another channel may have paid it', async () => {
-  const { runs, batch } = await restoreRun('before the run')
-  await using _host = await fixture.relay()
-  await expect.poll(findMoved).toMatchObject([{ address: runs.channel }])
-  const other = fixture.channels[1]?.publicKey() ?? ''
-  const seals = await Promise.all(
-    batch.payouts.map(async ({ id, contractorId }) => {
-      return { payoutId: id, encryptedAmount: await runs.seal(batch.id, contractorId, 4n, other) }
-    }),
-  )
-  expect(await runs.ask(batch.employer, 'POST', `/batches/${batch.id}/seals`, { seals })).toMatchObject({ status: 200 })
-  await runs.delegate(batch.employer, 8n, other)
-  expect(await runs.run<unknown>(batch)).toMatchObject({
-    status: 409,
-    body: { errors: [{ channel: runs.channel, reason: 'channel-unavailable' }] },
-  })
-  expect(await releaseAll()).toEqual({ recorded: 2, settled: 0 })
-  expect(await runs.run(batch)).toMatchObject({ status: 200, body: { status: 'completed', settledCount: 2 } })
-  await expectRunPaidOnce(runs, batch, [4n, 8n])
-})
-
-test('releases a channel that has paid a payout which was canceled after the restore', async () => {
-  const { runs, batch, next, paid } = await restoreRun('within the run')
-  const [canceled] = batch.payouts
-  if (!canceled) throw new Error('no payout')
-  await using _host = await fixture.relay()
-  await expect.poll(findMoved).not.toEqual([])
-  expect(await runs.cancel(batch, canceled)).toMatchObject({ status: 200 })
-  expect(await releaseAll()).toEqual({ recorded: 2, settled: 2 })
-  const lines = (await runs.linesOf(batch)).map(({ state, hash }) => `${state} ${hash}`)
-  expect(lines).toEqual(paid.map((hash) => `paid ${hash}`))
-  const { payouts } = await runs.read(batch)
-  expect(payouts.map(({ status, txHash }) => [status, txHash])).toEqual([
-    ['canceled', paid[0]],
-    ['paid', paid[1]],
-  ])
-  expect(payouts[0]?.error).toBe('paid although canceled: the ledger shows the payment')
-  const noticed = (await readAttention(fixture.db, new Date())).items.filter((item) => item.batch?.id === batch.id)
-  expect(noticed.map(({ what }) => what)).toEqual([
-    expect.stringMatching(/ was paid, although the payout is canceled$/),
-  ])
-  // Another payout to the same payee that the payment would fit stays unpaid.
-  expect(await runs.read(next)).toMatchObject({ payouts: [{ status: 'ready' }] })
 })

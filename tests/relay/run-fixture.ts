@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { inArray, sql } from 'drizzle-orm'
 import { relayChannels, relayLines } from '#drizzle/schema/relay.ts'
+import { openArchive, readCoverage } from '#lib/archive/history.ts'
+import { ingest } from '#lib/archive/ingest.ts'
 import { enrol, sendAndWait } from '#lib/cli/client/participants.ts'
 import { publicHalf } from '#lib/config/relay-key.ts'
 import type { BatchWithPayouts } from '#lib/directory/batches/batches.ts'
@@ -139,9 +141,30 @@ export function openRunFixture(fixture: RelayService) {
     return await readLines(fixture.db, inArray(relayLines.job, ids))
   }
 
+  /** Signs the payment of a payout from the employer's own balance. */
+  async function signPayment(employer: Holder, { address: to = '' }: Payout, amount: bigint) {
+    const { spendable: opening } = await syncBalance(network, employer)
+    return await buildTransfer(network, employer, { to, amount, opening })
+  }
+
+  /** Waits until the archive of the service has every ledger so far. */
+  async function untilArchived(): Promise<void> {
+    const { archive: context } = fixture.running
+    if (!context) throw new Error('the service has no archive')
+    const { sequence } = await network.rpc.getLatestLedger()
+    for (;;) {
+      await ingest(context)
+      const archive = await openArchive(fixture.db, context.token)
+      const coverage = archive && (await readCoverage(fixture.db, archive))
+      if (coverage && coverage.ingestedThrough >= sequence && coverage.gaps === 0) return
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    }
+  }
+
   return {
     fixture,
     network,
+    untilArchived,
     channel: defaultChannel,
     seal,
     ask,
@@ -165,10 +188,14 @@ export function openRunFixture(fixture: RelayService) {
     received: ({ payees }: RunBatch) => Promise.all(payees.map((payee) => fixture.received(payee))),
     /** The spendable balance of an employer, by the ledger. */
     spendable: async (employer: Holder) => (await syncBalance(network, employer)).spendable.value,
+    /** Pays the payee of a payout from the employer's own balance, without the service. */
+    payDirectly: async (employer: Holder, payout: Payout, amount: bigint): Promise<void> => {
+      await sendAndWait(network, (await signPayment(employer, payout, amount)).signedXdr)
+    },
+    signPayment,
     /** Pays a payout from the employer's own balance. */
     pay: async (employer: SignedInPayer, payout: Payout, amount: bigint) => {
-      const { spendable: opening } = await syncBalance(network, employer)
-      const signed = await buildTransfer(network, employer, { to: payout.address ?? '', amount, opening })
+      const signed = await signPayment(employer, payout, amount)
       return await fixture.ask('POST', '/transfer', {
         session: employer.session,
         body: { signedXDR: signed.signedXdr, payoutId: payout.id },

@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises'
 import { Keypair, TransactionBuilder } from '@stellar/stellar-sdk'
 import { eq, sql } from 'drizzle-orm'
 import { Client } from 'pg'
@@ -5,6 +6,7 @@ import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { batches as batchRows, payouts as payoutRows } from '#drizzle/schema/directory.ts'
 import { relayChannels, relayJobs, relayLines } from '#drizzle/schema/relay.ts'
 import { transfers } from '#drizzle/schema/transfers.ts'
+import { LINE_ERRORS } from '#lib/transfers/line-error.ts'
 import { hashSeal, signManifest } from '#lib/wallet/manifest.ts'
 import { keypairSigner } from '#lib/wallet/signer.ts'
 import { disposable } from '../support/disposable.ts'
@@ -151,7 +153,7 @@ test('records a payment that the ledger applied although its payout was canceled
     await expectRunPaidOnce(runs, batch, [1n])
   }
   const [paid] = await runs.linesOf(batch)
-  // Everything is as before the payment, and an operator has released the channel without its history.
+  // Everything is as before the payment, but for the number of the channel.
   const { status, txHash, paidAt, transfer, error, encryptedAmount } = row
   const { sealedAmount } = queued
   await service.db.delete(transfers).where(eq(transfers.payout, payout.id))
@@ -273,10 +275,10 @@ test('fails only the payout whose payee is not registered', async () => {
   const batch = await runs.batchOf(employer, [1n, 2n])
   await runs.delegate(employer, 3n)
   const [first] = batch.payouts
-  const unregistered = Keypair.random().publicKey()
+  const nobody = Keypair.random().publicKey()
   await service.db
     .update(payoutRows)
-    .set({ address: unregistered })
+    .set({ address: nobody })
     .where(eq(payoutRows.id, first?.id ?? ''))
   expect(await runs.run(batch)).toMatchObject({ status: 200 })
   await using _relay = await service.relay({ times: OFTEN })
@@ -326,4 +328,66 @@ test('lets its employer merge and pay others in the meantime', async () => {
   expect(await runs.pay(employer, payout, 8n)).toMatchObject({ status: 200 })
   await expectRunPaidOnce(runs, batch, [1n, 2n, 4n])
   expect(await runs.spendable(employer)).toBe(before - 15n)
+})
+
+/** Waits for the next second: the times of ledgers are whole seconds. */
+const nextSecond = () => setTimeout(1_100)
+
+test('fails a payout whose payee the employer has paid without the service since the batch was created', async () => {
+  const employer = await runs.employer()
+  const batch = await runs.batchOf(employer, [1n, 2n])
+  const [payout] = batch.payouts
+  if (!payout) throw new Error('no payout')
+  await runs.delegate(employer, 3n)
+  await nextSecond()
+  await runs.payDirectly(employer, payout, 1n)
+  await runs.untilArchived()
+  await runs.run(batch)
+  await using _relay = await service.relay({ times: OFTEN })
+  expect(await runs.ended(batch)).toMatchObject({
+    status: 'failed',
+    run: { status: 'failed', error: `transfer 0: ${LINE_ERRORS['employer-paid']}` },
+  })
+  expect(await endsOf(batch)).toEqual(['employer-paid', 'paid'])
+  expect(await runs.received(batch)).toEqual([1n, 2n])
+  // The employer who signs a new run knows of that payment: a bonus, perhaps.
+  expect(await runs.run(batch)).toMatchObject({ status: 200 })
+  expect(await runs.ended(batch)).toMatchObject({ status: 'completed', run: { status: 'completed' } })
+  expect(await runs.received(batch)).toEqual([2n, 2n])
+})
+
+test('fails a payout again after another payment without the service', async () => {
+  const employer = await runs.employer()
+  const batch = await runs.batchOf(employer, [1n])
+  const [payout] = batch.payouts
+  if (!payout) throw new Error('no payout')
+  await runs.delegate(employer, 1n)
+  await using _relay = await service.relay({ times: OFTEN })
+  for (const count of [1n, 2n]) {
+    await nextSecond()
+    await runs.payDirectly(employer, payout, 4n)
+    await runs.untilArchived()
+    expect(await runs.run(batch)).toMatchObject({ status: 200 })
+    await runs.ended(batch)
+    expect(await endsOf(batch)).toEqual(['employer-paid'])
+    expect(await runs.received(batch)).toEqual([4n * count])
+  }
+})
+
+test('pays a payee whom the employer has paid before the batch was created, or through the service', async () => {
+  const employer = await runs.employer()
+  const earlier = await runs.batchOf(employer, [1n])
+  const [payout] = earlier.payouts
+  if (!payout) throw new Error('no payout')
+  await runs.payDirectly(employer, payout, 2n)
+  await nextSecond()
+  const batch = await runs.batchOf(employer, [4n], { like: earlier })
+  await nextSecond()
+  expect(await runs.pay(employer, payout, 1n)).toMatchObject({ status: 200 })
+  await runs.untilArchived()
+  await runs.delegate(employer, 4n)
+  await runs.run(batch)
+  await using _relay = await service.relay({ times: OFTEN })
+  expect(await runs.ended(batch)).toMatchObject({ status: 'completed', settledCount: 1 })
+  expect(await runs.received(batch)).toEqual([7n])
 })

@@ -3,6 +3,7 @@ import type { RelayTimes } from '#lib/relay/relay.ts'
 /** Short intervals, so that tests do not wait long. */
 export const SHORT_TIMES: Partial<RelayTimes> = {
   validity: 30,
+  drain: 2,
   retry: 0.2,
   lease: 2,
   longestLease: 20,

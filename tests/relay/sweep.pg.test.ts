@@ -85,7 +85,7 @@ describe('GET /cron/sweep', () => {
     fixture.ledger.proxy.rule(() => ({ status: 503 }))
     const { status, body } = await cron(`Bearer ${SECRET}`)
     const failed = Object.keys(body).filter((part) => body[part] === null)
-    expect([status, failed]).toEqual([200, ['contractors', 'archive']])
+    expect([status, failed]).toEqual([200, ['contractors', 'channels', 'archive']])
     // The lines chore runs after the contractors chore, and the challenges chore after both.
     expect(body).toMatchObject({ lines: 1, challenges: 1 })
     expect((await fixture.read(client, jobId)).body.status).toBe('failed')

@@ -3,8 +3,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from 
 import { envelopes, TRANSFER_STATUSES, transfers } from '#drizzle/schema/transfers.ts'
 import { type Database, openStore } from '#lib/db/connection.ts'
 import { SponsorRefusal } from '#lib/refusal/sponsor-refusal.ts'
+import { eraseOldEnvelopes } from '#lib/transfers/erasure.ts'
 import {
-  eraseOldEnvelopes,
   findEnvelopes,
   findOpenTransfers,
   findTransferOfHash,

@@ -5,7 +5,7 @@ import type { Database } from '#lib/db/connection.ts'
 import { resendInvite } from '#lib/directory/contractors/invites.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
 import { pauseChannel } from '#lib/relay/pause.ts'
-import { requestRelease } from '#lib/relay/release-request.ts'
+import { resumePayments, retireChannel } from '#lib/relay/resume.ts'
 import { directoryContext, type Service } from '#lib/server/services.ts'
 import { plainText } from '#lib/text/plain-text.ts'
 import { lookUpForOperator } from '#lib/transfers/operator-look-up.ts'
@@ -14,7 +14,8 @@ const ACTIONS = [
   'acknowledge',
   'pause-channel',
   'resume-channel',
-  'release-channel',
+  'retire-channel',
+  'resume-payments',
   'look-up-transfer',
   'resend-invite',
 ] as const
@@ -54,13 +55,22 @@ export async function act(service: Service, operator: string, input: ActionInput
   }
   if (action === 'acknowledge') return await acknowledgeItem(context, input)
   if (action === 'resend-invite') return await resend(service, { id: subject, actor: context.actor, note })
-  const channel = { token: settings.token ?? '', address: subject, note }
-  if (action === 'release-channel') {
-    return (await requestRelease(context, channel)) ? undefined : 'The channel is not held, or its release is pending.'
+  const token = settings.token ?? ''
+  if (action === 'resume-payments') return await resume({ ...context, token }, note)
+  const channel = { token, address: subject, note }
+  if (action === 'retire-channel') {
+    return (await retireChannel(context, channel)) ? undefined : 'There is no such channel, or it is retired already.'
   }
   const isPaused = action === 'pause-channel'
   if (await pauseChannel(context, { ...channel, isPaused })) return undefined
   return `There is no such channel, or it is ${isPaused ? 'paused' : 'running'} already.`
+}
+
+async function resume(context: ActionContext & { token: string }, note: string): Promise<string | undefined> {
+  const resumed = await resumePayments(context, { note })
+  if (resumed === 'resumed') return undefined
+  if (resumed === 'not-stopped') return 'Payments are not stopped.'
+  return `It is too early: the relays are still reconciling channel ${resumed.waitsFor}, and payments go on by themselves.`
 }
 
 async function acknowledgeItem(

@@ -1,6 +1,10 @@
 import Link from 'next/link'
-import { type ChannelLine, channelState, PROBLEM_EXPLANATIONS } from '#lib/dashboard/channels.ts'
-import { RELEASE_REFUSAL_EXPLANATIONS, releaseState } from '#lib/relay/release-request.ts'
+import {
+  type ChannelLine,
+  channelState,
+  PROBLEM_EXPLANATIONS,
+  RECONCILE_EXPLANATIONS,
+} from '#lib/dashboard/channels.ts'
 import { ActionForm } from '../action-form.tsx'
 import { Moment } from '../figures.tsx'
 import { Address, TransactionHash } from '../hash.tsx'
@@ -34,7 +38,9 @@ export function Channels({ channels, network, now }: ChannelsProps) {
                   <p className="text-soft">{PROBLEM_EXPLANATIONS[channel.problem].remedy}</p>
                 </>
               )}
-              {channel.problem === 'moved' && <Release channel={channel} now={now} />}
+              {channel.reconcileProblem && (
+                <p className="text-bad">Payments are stopped: {RECONCILE_EXPLANATIONS[channel.reconcileProblem]}.</p>
+              )}
               {channel.job && channel.position !== null && (
                 <p>
                   transfer {channel.position + 1} of{' '}
@@ -53,45 +59,30 @@ export function Channels({ channels, network, now }: ChannelsProps) {
                   <TransactionHash hash={channel.receivedHash} network={network} />
                 </p>
               )}
-              <ActionForm
-                action={channel.isPaused ? 'resume-channel' : 'pause-channel'}
-                subject={channel.address}
-                back="/jobs"
-                label={channel.isPaused ? 'Resume' : 'Pause'}
-                why="Why, for the audit log"
-              />
+              {!channel.isRetired && (
+                <div className="flex flex-wrap gap-x-3">
+                  <ActionForm
+                    action={channel.isPaused ? 'resume-channel' : 'pause-channel'}
+                    subject={channel.address}
+                    back="/jobs"
+                    label={channel.isPaused ? 'Resume' : 'Pause'}
+                    why="Why, for the audit log"
+                  />
+                  {channel.isPaused && (
+                    <ActionForm
+                      action="retire-channel"
+                      subject={channel.address}
+                      back="/jobs"
+                      label="Retire for ever"
+                      why="Why it never pays again, for the audit log"
+                    />
+                  )}
+                </div>
+              )}
             </div>
           </li>
         ))}
       </ul>
     </section>
-  )
-}
-
-/** The release of a held channel: the form, or the request that its relay will carry out or has refused. */
-function Release({ channel, now }: { channel: ChannelLine; now: Date }) {
-  const { address, releaseRequestedAt, releaseRequestedBy, releaseNote, releaseRefusal } = channel
-  const state = releaseState(channel)
-  return (
-    <div className="my-1 text-soft [overflow-wrap:anywhere]">
-      {releaseRequestedAt && (
-        <p>
-          Release {state} since <Moment at={releaseRequestedAt} now={now} />, by {releaseRequestedBy}: {releaseNote}
-        </p>
-      )}
-      {releaseRefusal && (
-        <p className={state === 'refused' ? 'text-bad' : ''}>{RELEASE_REFUSAL_EXPLANATIONS[releaseRefusal]}.</p>
-      )}
-      {state === 'pending' && !releaseRefusal && <p>Its relay releases it within half a minute.</p>}
-      {state !== 'pending' && (
-        <ActionForm
-          action="release-channel"
-          subject={address}
-          back="/jobs"
-          label={state === 'refused' ? 'Release again' : 'Release'}
-          why="Why it is safe, for the audit log"
-        />
-      )}
-    </div>
   )
 }

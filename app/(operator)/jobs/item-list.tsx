@@ -1,5 +1,6 @@
 import Link from 'next/link'
 import type { ItemLine } from '#lib/dashboard/jobs.ts'
+import { describeLineError } from '#lib/transfers/line-error.ts'
 import { between } from '../figures.tsx'
 import { Address, TransactionHash } from '../hash.tsx'
 import { addressOf } from '../query.ts'
@@ -43,7 +44,9 @@ export function ItemList({ items, network }: { items: readonly ItemLine[]; netwo
                   <PayoutLink id={item.payout} name="its payout" />
                 </div>
               )}
-              {item.error && item.state !== 'failed' && <p className="text-xs text-bad">{item.error}</p>}
+              {item.error && item.state !== 'failed' && (
+                <p className="text-xs text-bad">{describeLineError(item.error)}</p>
+              )}
               {item.error && item.state === 'failed' && (
                 <p className="text-xs text-bad">
                   <Link
@@ -51,7 +54,7 @@ export function ItemList({ items, network }: { items: readonly ItemLine[]; netwo
                     prefetch={false}
                     className="inline-block min-h-6 underline-offset-4 hover:underline"
                   >
-                    {item.error}
+                    {describeLineError(item.error)}
                   </Link>
                 </p>
               )}

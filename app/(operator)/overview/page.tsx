@@ -8,6 +8,7 @@ import { readSpending } from '#lib/dashboard/spending.ts'
 import { type Range, readTraffic, type Traffic } from '#lib/dashboard/traffic.ts'
 import { foundProblems, readiness } from '#lib/server/readiness.ts'
 import type { Service } from '#lib/server/services.ts'
+import { readStop, type Stop } from '#lib/transfers/stop.ts'
 import { Frame } from '../frame.tsx'
 import { addressOf, readQuery } from '../query.ts'
 import { requireOperator } from '../require-operator.ts'
@@ -44,11 +45,11 @@ export default async function OverviewPage({ searchParams }: PageProps<'/overvie
     readIfReachable(service.database, (db) => readFigures(db, service, now, range)),
   ])
   const limits = sponsor?.limits
-  const { spending, channels = [] } = figures ?? {}
+  const { spending, channels = [], stop } = figures ?? {}
   const problems = foundProblems(service)
   const startedAt = new Date(now.getTime() - process.uptime() * 1_000)
   const ofService = serviceAttention({
-    ...{ ready, problems, settings, spending, limits, channels, startsRelay, startedAt, now },
+    ...{ ready, problems, settings, spending, limits, channels, stop, startsRelay, startedAt, now },
   })
   return (
     <Frame here="/overview" title="Overview" network={settings.network.name}>
@@ -102,6 +103,7 @@ interface Figures {
   attention: Awaited<ReturnType<typeof readAttention>>
   moving: Awaited<ReturnType<typeof listMovingBatches>>
   channels: ChannelLine[]
+  stop: Stop | undefined
 }
 
 async function readFigures(
@@ -112,13 +114,14 @@ async function readFigures(
 ): Promise<Figures> {
   const payer = sponsor?.keypair.publicKey()
   const moving = await listMovingBatches(db, MOVING_SHOWN)
-  const [spending, traffic, attention, channels] = await Promise.all([
+  const [spending, traffic, attention, channels, stop] = await Promise.all([
     payer === undefined ? undefined : readSpending(db, payer, now),
     readTraffic(db, now, range),
     readAttention(db, now),
     settings.token === undefined ? [] : listChannels(db, settings.token, now),
+    settings.token === undefined ? undefined : readStop(db, settings.token),
   ])
-  return { spending, traffic, attention, moving, channels }
+  return { spending, traffic, attention, moving, channels, stop }
 }
 
 /** Whether the page shows no use of the sponsor at all. */

@@ -1,51 +1,24 @@
-import type { ChannelProblem } from '#drizzle/schema/relay.ts'
 import type { Attention } from '#lib/dashboard/attention.ts'
-import { type ChannelLine, PROBLEM_EXPLANATIONS, START_RELAY } from '#lib/dashboard/channels.ts'
-import { BUDGET_PERCENT, CONDITIONS, SPONSOR_DAYS } from '#lib/dashboard/conditions.ts'
+import { BUDGET_PERCENT, SPONSOR_DAYS } from '#lib/dashboard/conditions.ts'
 import { reachedAt, type Spending } from '#lib/dashboard/spending.ts'
-import { RELEASE_REFUSAL_EXPLANATIONS } from '#lib/relay/release-request.ts'
-import { type FoundProblem, LEDGERS_MISSING, LOW_FLOAT_TRANSFERS, type Readiness } from '#lib/server/readiness.ts'
-import type { Settings } from '#lib/server/settings.ts'
+import { type FoundProblem, LEDGERS_MISSING, LOW_FLOAT_TRANSFERS } from '#lib/server/readiness.ts'
 import { parseUnits } from '#lib/text/money.ts'
 import { paysForAnything } from '#lib/transfers/policy.ts'
-import type { QuotaLimits } from '#lib/transfers/quota.ts'
 import { groupDigits, xlm } from '../figures.tsx'
-
-export interface ServiceState {
-  ready: Readiness
-  /** the problems behind `ready`, with their times */
-  problems: readonly FoundProblem[]
-  settings: Settings
-  spending: Spending | undefined
-  limits: QuotaLimits | undefined
-  channels: readonly ChannelLine[]
-  /** the service starts its own relay, and has only just started itself */
-  startsRelay: boolean
-  /** when this process started: its settings are as old */
-  startedAt: Date
-  now: Date
-}
+import { relays, stopped } from './relay-attention.ts'
+import { item, type ServiceState } from './service-item.ts'
 
 /** Lists the conditions of the service itself that need attention, the worst first. */
 export function serviceAttention(state: ServiceState): Attention[] {
-  return [...reachability(state), ...sponsorship(state), ...relays(state), ...archived(state), ...gaps(state)]
+  return [
+    ...reachability(state),
+    ...stopped(state),
+    ...sponsorship(state),
+    ...relays(state),
+    ...archived(state),
+    ...gaps(state),
+  ]
 }
-
-type NoticeName = {
-  [Name in keyof typeof CONDITIONS]: (typeof CONDITIONS)[Name] extends { notice: { what: string } } ? Name : never
-}[keyof typeof CONDITIONS]
-
-const item = (name: NoticeName, details: Partial<Attention>): Attention => ({
-  ...CONDITIONS[name].notice,
-  key: name,
-  since: undefined,
-  affected: 'every organisation',
-  why: '',
-  remedy: '',
-  actor: 'operator',
-  page: '',
-  ...details,
-})
 
 /** The relays have variables of their own. */
 const setVariable = (name: string, value: string) =>
@@ -131,56 +104,7 @@ function sponsorship(state: ServiceState): Attention[] {
 
 const wholeXlm = (stroops: bigint) => Number((stroops + 9_999_999n) / 10_000_000n)
 
-/** Who is affected by a channel's problem, unless it is everything that the channel would pay. Runs are paid from escrow. */
-const AFFECTED: Partial<Record<ChannelProblem, string>> = {
-  balance: 'jobs that the channel would pay; it still pays runs',
-  history: 'jobs that the channel would pay; it still pays runs',
-  moved: 'every job and run that was queued before, on all channels',
-}
-
 const usedOf = ({ everybody }: Spending): bigint => everybody.used + everybody.held
-
-const UNCHECKED_MS = 60_000
-
-function relays(state: ServiceState): Attention[] {
-  const { ready, problems, settings, channels, startsRelay, now } = state
-  const { relay, database } = ready
-  if (relay.configured === false || !database.ok || startsRelay) return []
-  const items = channels.flatMap(({ address, isRunning, problem, problemSince, releaseRefusal }) => {
-    // A channel that was just announced or released has this problem until its first check.
-    const isUnchecked = problem === 'account' && problemSince && now.getTime() - problemSince.getTime() < UNCHECKED_MS
-    if (!isRunning || problem === null || isUnchecked) return []
-    const { meaning, remedy } = PROBLEM_EXPLANATIONS[problem]
-    return item('channelProblem', {
-      key: `channel ${address}`,
-      level: relay.ok && problem !== 'moved' ? 'late' : 'bad',
-      since: problemSince ?? undefined,
-      name: `Channel ${address.slice(0, 4)}…${address.slice(-4)}`,
-      affected: AFFECTED[problem] ?? 'jobs and runs that the channel would pay',
-      why: `${meaning}${releaseRefusal ? `; the last release was refused: ${RELEASE_REFUSAL_EXPLANATIONS[releaseRefusal]}` : ''}`,
-      remedy: `${remedy.replace('its address', address)}.`,
-      ...(problem === 'moved' && { heldChannel: address }),
-      page: '/jobs',
-    })
-  })
-  if (relay.channels !== 0) return items
-  const seen = channels.map(({ seenAt }) => seenAt.getTime())
-  const stopped = item('relayStopped', {
-    since: seen.length === 0 ? problems.find(({ part }) => part === 'relay')?.since : new Date(Math.max(...seen)),
-    affected: 'every job and run',
-    why:
-      seen.length === 0
-        ? 'no relay for this token has ever used this database'
-        : `${seen.length === 1 ? 'its channel has not' : `none of its ${seen.length} channels has`} been announced since`,
-    remedy: settings.embedsDatabase
-      ? 'Restart the service, which runs the relay: its log names what stopped it in the lines with “relay”.'
-      : seen.length === 0
-        ? 'Set up a relay with this DATABASE_URL and CONFIDENTIAL_TOKEN as in docs/deploy.md, “Relays on several machines”.'
-        : `${START_RELAY}: its log names what stopped it.`,
-    page: '/jobs',
-  })
-  return [stopped, ...items]
-}
 
 /** How long a ledger takes on the Stellar networks. */
 const LEDGER_SECONDS = 5

@@ -2,7 +2,7 @@ import type { batches, identities, organisations, PayoutStatus, payouts } from '
 import type { relayJobs, relayLines } from '#drizzle/schema/relay.ts'
 import type { transfers } from '#drizzle/schema/transfers.ts'
 import type { AuditEntry } from '#lib/db/audit-log.ts'
-import { LINE_FAILURES } from '#lib/relay/line-error.ts'
+import { describeLineError } from '#lib/transfers/line-error.ts'
 import type { SeededInvite } from './invites.ts'
 import { type Contractor, type Employer, makeOrganisation } from './organisations.ts'
 import { batchRow, itemRow, jobRow, payoutRow, transferRow } from './rows.ts'
@@ -160,12 +160,12 @@ function addJob(records: Records, seeding: Seeding, { account, id: organisation,
   const { source, channels, now } = seeding
   const createdAt = new Date(now.getTime() - hours * 3_600_000)
   const failed = hours < 24 ? 1 : -1
-  const [job, error] = [source.uuid(), LINE_FAILURES.shortOnEveryChannel]
+  const [job, error] = [source.uuid(), 'channels-short'] as const
   const endedAt = new Date(createdAt.getTime() + 21_000)
   const outcome =
     failed < 0
       ? ({ status: 'completed' } as const)
-      : ({ status: 'failed', error: `transfer ${failed}: ${error}` } as const)
+      : ({ status: 'failed', error: `transfer ${failed}: ${describeLineError(error)}` } as const)
   records.jobs.push(
     jobRow({ id: job, userKind: 'ledger', userSub: account, relayKey: 'seed', ...outcome, createdAt, endedAt }),
   )

@@ -17,7 +17,8 @@ import { defineList, listQuery } from '../lists.ts'
 import { refuseDissolved, requireMember } from '../organisations.ts'
 import { PAYOUT_COLUMNS, type Payout, payoutShape, presentPayout } from '../payouts/payouts.ts'
 import type { Employer } from '../users.ts'
-import { BATCH_MOVES, countPayouts, lockBatches, PAYOUT_MOVES } from './progress.ts'
+import { NEWEST_RUN, runShape } from './newest-run.ts'
+import { BATCH_MOVES, countPayouts, lockBatches } from './progress.ts'
 
 export const newBatch = z.object({ name: plainText(200) })
 
@@ -36,7 +37,7 @@ export type Batch = z.output<typeof batchShape>
 
 export const batchesShape = z.object({ batches: z.array(batchShape) })
 
-export const batchWithPayoutsShape = batchShape.extend({ payouts: z.array(payoutShape) })
+export const batchWithPayoutsShape = batchShape.extend({ payouts: z.array(payoutShape), run: runShape.optional() })
 export type BatchWithPayouts = z.output<typeof batchWithPayoutsShape>
 
 export const BATCH_COLUMNS = {
@@ -101,8 +102,9 @@ const ORDERED_COLUMNS = { ...PAYOUT_COLUMNS, sequence: payouts.sequence }
 export async function findBatch(
   { db, employer }: EmployerContext,
   { id, ...query }: z.output<typeof pageQuery> & { id: string },
-): Promise<{ batch: Batch; payouts: Page<Payout> }> {
-  const [batch] = isId(id) ? await db.select(BATCH_COLUMNS).from(batches).where(isOwnBatch(employer, id)) : []
+): Promise<{ batch: Omit<BatchWithPayouts, 'payouts'>; payouts: Page<Payout> }> {
+  const columns = { ...BATCH_COLUMNS, run: NEWEST_RUN }
+  const [batch] = isId(id) ? await db.select(columns).from(batches).where(isOwnBatch(employer, id)) : []
   if (!batch) throw batchNotFound()
   const page = pageRequest(query)
   const order = { ...byTime(payouts), ascending: true }
@@ -114,7 +116,8 @@ export async function findBatch(
     .orderBy(...orderedBy(order))
     .limit(rowsToRead(page))
   const { items, next } = cutPage(await rowsOf(db, ORDERED_COLUMNS, select).execute(employer.organisation), page)
-  return { batch: presentBatch(batch), payouts: { items: items.map(presentPayout), next } }
+  const { run } = batch
+  return { batch: { ...presentBatch(batch), ...(run && { run }) }, payouts: { items: items.map(presentPayout), next } }
 }
 
 /**
@@ -139,7 +142,7 @@ export async function lockBatch({ db, employer, now }: EmployerContext, id: stri
     await tx
       .update(payouts)
       .set({ status: 'ready' })
-      .where(and(eq(payouts.batch, id), inArray(payouts.status, statusesBefore(PAYOUT_MOVES, 'ready'))))
+      .where(and(eq(payouts.batch, id), eq(payouts.status, 'draft')))
     await recordAudit(tx, now, { ...employer, action: 'batch.locked', subject: id })
     if (locked.settledCount === 0) return presentBatch(locked)
     // After a restore, a release has settled payouts of the draft: the batch has started, and may be completed.

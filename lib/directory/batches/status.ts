@@ -8,6 +8,7 @@ import type { DirectoryContext } from '../context.ts'
 import { isId } from '../ids.ts'
 import { admitUser, employerRequired, isUpToDate } from '../users.ts'
 import { batchNotFound, batchShape } from './batches.ts'
+import { NEWEST_RUN, runShape } from './newest-run.ts'
 
 export const batchProgressShape = batchShape.pick({
   status: true,
@@ -15,10 +16,11 @@ export const batchProgressShape = batchShape.pick({
   failedCount: true,
   payoutCount: true,
 })
+export const batchStatusShape = batchProgressShape.extend({ run: runShape.optional() })
 export type BatchProgress = z.output<typeof batchProgressShape>
 
 interface BatchStatusPoll {
-  progress: BatchProgress
+  progress: z.output<typeof batchStatusShape>
   organisation: string
   /** whether the organisation has an open transfer */
   hasOpenTransfers: boolean
@@ -42,9 +44,9 @@ export async function pollBatchStatus(
   }
   const [row] = rows
   if (!row?.organisation) throw employerRequired()
-  const { organisation, progress, hasOpenTransfers } = row
+  const { organisation, progress, run, hasOpenTransfers } = row
   if (!progress) throw batchNotFound()
-  return { progress, organisation, hasOpenTransfers }
+  return { progress: { ...progress, ...(run && { run }) }, organisation, hasOpenTransfers }
 }
 
 const statusQuery = preparedOnce((db) => {
@@ -59,6 +61,7 @@ const statusQuery = preparedOnce((db) => {
       email: identities.email,
       organisation: identities.organisation,
       progress: { status, settledCount, failedCount, payoutCount },
+      run: NEWEST_RUN,
       hasOpenTransfers: sql<boolean>`exists (${open})`,
     })
     .from(identities)

@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, inArray, lt, sql } from 'drizzle-orm'
+import { and, asc, desc, eq, inArray, isNotNull, lt, ne, or, sql } from 'drizzle-orm'
 import { identities, type PayoutStatus, payouts } from '#drizzle/schema/directory.ts'
 import type { Actor } from '#lib/db/audit-log.ts'
 import type { Database } from '#lib/db/connection.ts'
@@ -28,33 +28,38 @@ export interface PayoutClaim {
   recipient: string
   /** the payout that the client names, if any */
   payoutId: string | undefined
-  /** whether the payment was made before a restore, so that the payout may be a draft again */
-  mayBeDraft?: boolean
+  /** whether the payment was made before a restore: the payout may be a draft again, or pending without a transfer */
+  wasLost?: boolean
   /** only payouts created before this moment match */
   createdBefore?: Date
 }
 
 export const SPONSOR: Actor = { kind: 'service', sub: 'sponsor' }
 
-/** Several payouts may match: the oldest `ready` one is chosen, else the newest `failed` one, else the oldest draft. */
+/** Several payouts may match: the oldest `ready` one is chosen, else the newest `failed` one. */
 const PREFERENCE = [
   { status: 'ready', order: asc },
   { status: 'failed', order: desc },
+] as const satisfies { status: PayoutStatus; order: unknown }[]
+
+/** What a payout may be besides whose payment was lost. One that is pending with an error has no transfer that may pay it. */
+const LOST = [
   { status: 'draft', order: asc },
+  { status: 'pending', order: asc },
 ] as const satisfies { status: PayoutStatus; order: unknown }[]
 
 /**
  * Moves the payout that a transfer pays to `pending` and returns its id, or undefined if none matches. The payout
- * belongs to the wallet's organisation, has the transfer's recipient as its address, is in a locked batch unless it may be
- * a draft, and is the named one or the first by PREFERENCE. Call it inside the SQL transaction that records the transfer,
+ * belongs to the wallet's organisation, has the transfer's recipient as its address, is in a locked batch unless its
+ * payment was lost, and is the named one or the first by PREFERENCE. Call it inside the SQL transaction that records the transfer,
  * whose entry in the audit log names the payout.
  */
 export async function claimPayout(
   { db: tx, now }: { db: Database; now: Date },
-  { transfer, organisation, recipient, payoutId, createdBefore, mayBeDraft = false }: PayoutClaim,
+  { transfer, organisation, recipient, payoutId, createdBefore, wasLost = false }: PayoutClaim,
 ): Promise<string | undefined> {
   if (payoutId !== undefined && !isId(payoutId)) return undefined
-  const preference = PREFERENCE.filter(({ status }) => mayBeDraft || status !== 'draft')
+  const preference = wasLost ? [...PREFERENCE, ...LOST] : PREFERENCE
   const isMatch = and(
     eq(payouts.organisation, organisation),
     eq(payouts.address, recipient),
@@ -62,6 +67,7 @@ export async function claimPayout(
       payouts.status,
       preference.map(({ status }) => status),
     ),
+    or(ne(payouts.status, 'pending'), isNotNull(payouts.error)),
     createdBefore && lt(payouts.createdAt, createdBefore),
     payoutId === undefined ? undefined : eq(payouts.id, payoutId),
   )
@@ -83,7 +89,7 @@ export async function claimPayout(
     const [claimed] = await tx
       .update(payouts)
       .set({ status: 'pending', transfer, error: null })
-      .where(and(eq(payouts.id, id), eq(payouts.status, status)))
+      .where(and(isMatch, eq(payouts.id, id), eq(payouts.status, status)))
       .returning({ id: payouts.id })
     if (!claimed) continue
     const batch = locked.filter((one) => one.id === candidate.batch)

@@ -78,12 +78,14 @@ export async function runPayroll(origin: string, deploymentUrl: string, say: Say
   const merge = await buildMerge(deployment, employer.signer)
   await take(client.POST('/calls', { body: { signedXDR: merge.signedXdr } }))
 
-  // Prove and sign in this page; the service pays the fee.
+  // Prove and sign in this page; the service pays the fee. The payment is marked with its payout, which only this account's
+  // viewing key can read from the ledger.
   const { spendable } = await syncBalance(deployment, employer)
-  const transfer = { to: contractor.address, amount: 12_5000000n, opening: spendable }
-  const { signedXdr } = await buildTransfer(deployment, employer, transfer)
   const [payout] = payouts
-  const body = { signedXDR: signedXdr, ...(payout && { payoutId: payout.id }) }
+  if (!payout) throw new Error('the batch has no payout')
+  const transfer = { to: contractor.address, amount: 12_5000000n, opening: spendable, purpose: payout.id }
+  const { signedXdr } = await buildTransfer(deployment, employer, transfer)
+  const body = { signedXDR: signedXdr, payoutId: payout.id }
   const paid = await take(client.POST('/transfer', { body }))
   say(`paid: ${paid.status} ${paid.hash}`)
 

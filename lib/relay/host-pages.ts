@@ -1,0 +1,46 @@
+import { publicHalf } from '#lib/config/relay-key.ts'
+import { describeOffset } from './ledger.ts'
+import type { Relay } from './relay.ts'
+
+/** What a host knows of itself. */
+export interface HostState {
+  /** why it serves no runs; null if it does, undefined until the ledger has responded */
+  runProblem?: string | null
+  /** whether every channel was compared with the ledger since the host started: any of them may have paid a line before */
+  hasCompared: boolean
+  /** whether one of its channels may pay, by the last check */
+  hasFit: boolean
+}
+
+/** Why this host can't pay, for its health. */
+function problemsOf({ ledger }: Relay, { hasCompared, hasFit }: HostState): string[] {
+  const offset = ledger.offsetSeconds()
+  const problem = offset === undefined ? undefined : describeOffset(offset)
+  return [
+    ...(ledger.isReachable() ? [] : ['the RPC does not respond: nothing is paid']),
+    ...(hasCompared ? [] : ['the channels were not compared with the ledger yet: nothing is paid']),
+    ...(hasFit ? [] : ['no channel of this host can pay']),
+    ...(problem === undefined ? [] : [problem]),
+  ]
+}
+
+/** The bodies of the relay's two public pages, by path. */
+export function pages(relay: Relay, state: HostState, network: string): Record<string, unknown> {
+  const problems = problemsOf(relay, state)
+  return {
+    '/health': {
+      ok: problems.length === 0,
+      ledger: relay.ledger.isReachable(),
+      clockOffsetSeconds: relay.ledger.offsetSeconds() ?? null,
+      runs: state.runProblem === null,
+      problems: [...problems, ...(state.runProblem ? [`no runs: ${state.runProblem}`] : [])],
+    },
+    '/.well-known/disbursement-relay': {
+      network,
+      networkPassphrase: relay.network.passphrase,
+      contracts: { token: relay.token },
+      channels: relay.channels.map(({ address }) => address),
+      publicKey: publicHalf(relay.key),
+    },
+  }
+}

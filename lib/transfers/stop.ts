@@ -1,0 +1,135 @@
+import { and, eq, isNull, lt, or, sql } from 'drizzle-orm'
+import { payouts } from '#drizzle/schema/directory.ts'
+import { paymentStops, relayChannels } from '#drizzle/schema/relay.ts'
+import { type Transfer, transfers } from '#drizzle/schema/transfers.ts'
+import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
+import type { Database } from '#lib/db/connection.ts'
+import { isId } from '#lib/directory/ids.ts'
+import { log } from '#lib/observability/log.ts'
+import { NOT_CONSUMED } from './decide.ts'
+import { MAY_HAVE_USED_NUMBER } from './rows.ts'
+
+/** A stop of a token's payments: when it began, and how many payments without a row were found since. */
+export interface Stop {
+  since: Date
+  found: number
+}
+
+const RELAY: Actor = { kind: 'service', sub: 'relay' }
+const isToken = (token: string) => eq(paymentStops.token, token)
+
+/** The condition that payments of a token go on. */
+export const paymentsGoOn = (token: string) =>
+  sql`not exists (select from ${paymentStops} where ${isToken(token)} and ${paymentStops.since} is not null)`
+
+/** Makes sure that the token has its row, which payments lock. */
+export async function openPayments(db: Database, token: string): Promise<void> {
+  await db.insert(paymentStops).values({ token }).onConflictDoNothing()
+}
+
+export async function readStop(db: Database, token: string): Promise<Stop | undefined> {
+  const [row] = await db.select().from(paymentStops).where(isToken(token))
+  return row?.since ? { since: row.since, found: row.found } : undefined
+}
+
+/**
+ * Stops the payments of a token. Every payment that was recorded before is visible from then on: this waits for those that are
+ * being recorded.
+ * @param again the beginning of the stop that begins again, because a channel moved after it was reconciled
+ */
+export async function stopPayments(
+  tx: Database,
+  { token, channel, now, again }: { token: string; channel: string; now: Date; again?: Date | undefined },
+): Promise<void> {
+  const { since } = paymentStops
+  const isOn = or(isNull(since), again && eq(since, again))
+  const stopped = await tx
+    .insert(paymentStops)
+    .values({ token, since: sql`clock_timestamp()` })
+    .onConflictDoUpdate({ target: paymentStops.token, set: { since: sql`clock_timestamp()` }, setWhere: isOn })
+    .returning({ token: paymentStops.token })
+  if (stopped.length === 0) return
+  log('error', 'payments stopped', { token, channel })
+  const entry = { organisation: undefined, actor: RELAY, action: 'payments.stopped' as const, subject: token }
+  await recordAudit(tx, now, { ...entry, detail: { channel } })
+}
+
+/** Whether payments of a token go on. Locks its row against a stop, in the SQL transaction that records a payment. */
+export async function lockPayments(tx: Database, token: string): Promise<boolean> {
+  const lock = () => tx.select({ since: paymentStops.since }).from(paymentStops).where(isToken(token)).for('share')
+  let [row] = await lock()
+  if (!row) {
+    await openPayments(tx, token)
+    row = (await lock())[0]
+  }
+  return row?.since === null
+}
+
+/** Counts a payment that was found on the ledger, if payments are stopped. */
+export async function countFound(tx: Database, token: string): Promise<void> {
+  const isStopped = sql`${paymentStops.since} is not null`
+  await tx
+    .update(paymentStops)
+    .set({ found: sql`${paymentStops.found} + 1` })
+    .where(and(isToken(token), isStopped))
+}
+
+/**
+ * Whether a client's payment might pay again what a channel has paid: payments are stopped, and a payout of the organisation to
+ * this recipient, or the named one, is from before the stop. Locks the rows of all tokens against a stop.
+ */
+export async function isReconciling(
+  tx: Database,
+  { organisation, recipient, payoutId }: { organisation: string; recipient: string; payoutId: string | undefined },
+): Promise<boolean> {
+  const rows = await tx.select({ since: paymentStops.since }).from(paymentStops).for('share')
+  const latest = rows.reduce<Date | undefined>(
+    (last, { since }) => (since && !(last && last > since) ? since : last),
+    undefined,
+  )
+  if (!latest) return false
+  const isIt = isId(payoutId ?? '')
+    ? or(eq(payouts.address, recipient), eq(payouts.id, payoutId ?? ''))
+    : eq(payouts.address, recipient)
+  const isEarlier = and(eq(payouts.organisation, organisation), isIt, lt(payouts.createdAt, latest))
+  return (await tx.$count(payouts, and(isEarlier, sql`${payouts.status} not in ('paid', 'canceled')`))) > 0
+}
+
+/**
+ * The highest sequence number of a channel that is known to be used, or may still be: the one at which it was adopted, or that of
+ * a transfer. Null before it is adopted.
+ */
+export const KNOWN_NUMBER = sql`greatest(${relayChannels.adoptedSequence}, (select max(${transfers.sequenceNumber})
+  from ${transfers} where ${transfers.account} = ${relayChannels.address} and ${MAY_HAVE_USED_NUMBER}))`.mapWith(
+  relayChannels.adoptedSequence,
+)
+
+/** Whether a transfer ended because something else may have used its number: a transaction that this database does not have. */
+export const mayHaveLostNumber = ({ status, resultCode }: Pick<Transfer, 'status' | 'resultCode'>): boolean =>
+  (status === 'expired' && resultCode !== null) || (status === 'failed' && NOT_CONSUMED.has(resultCode ?? ''))
+
+/** Locks the rows of all tokens for a stop, before anything else in the SQL transaction that settles such a transfer. */
+export async function lockForStop(tx: Database): Promise<void> {
+  await tx.select({ token: paymentStops.token }).from(paymentStops).orderBy(paymentStops.token).for('update')
+}
+
+/**
+ * Stops payments if a transfer of a channel has lost its number to a transaction that this database does not have: that may have
+ * paid the same. No other channel pays it in the meantime, because its line is free only once this SQL transaction commits.
+ */
+export async function stopIfUnexplained(
+  tx: Database,
+  { account, sequenceNumber, ...end }: Pick<Transfer, 'account' | 'sequenceNumber' | 'status' | 'resultCode'>,
+  now: Date,
+): Promise<void> {
+  if (!mayHaveLostNumber(end)) return
+  const { token, address, reconciledStop: again, retired } = relayChannels
+  const channels = await tx
+    .select({ token, again, known: KNOWN_NUMBER })
+    .from(relayChannels)
+    .where(and(eq(address, account), eq(retired, false)))
+  for (const { token, again, known } of channels) {
+    if ((known ?? 0n) >= sequenceNumber) continue
+    await stopPayments(tx, { token, channel: account, now, again: again ?? undefined })
+  }
+}
