@@ -210,6 +210,7 @@ CREATE TABLE "relay_channels" (
 	"adopted_sequence" bigint,
 	"ledger_sequence" bigint,
 	"reconciled_stop" timestamp (3) with time zone,
+	"has_unknown_purpose" boolean DEFAULT false NOT NULL,
 	"reconcile_problem" text,
 	"retired" boolean DEFAULT false NOT NULL,
 	"paused" boolean DEFAULT false NOT NULL,
@@ -250,6 +251,7 @@ CREATE TABLE "relay_lines" (
 	"recipient" text,
 	"payout" uuid,
 	"spender" text,
+	"live_until" integer,
 	"sealed_amount" text,
 	"quota_account" text NOT NULL,
 	"queued_at" timestamp (3) with time zone DEFAULT clock_timestamp() NOT NULL,
@@ -268,7 +270,7 @@ CREATE TABLE "relay_lines" (
 	CONSTRAINT "relay_lines_outcome" CHECK ("relay_lines"."outcome" in ('paid', 'failed', 'unknown', 'canceled')),
 	CONSTRAINT "relay_lines_settled" CHECK (("relay_lines"."outcome" is null) = ("relay_lines"."settled_at" is null)),
 	CONSTRAINT "relay_lines_sealed" CHECK (("relay_lines"."outcome" is null) = ("relay_lines"."sealed_amount" is not null)),
-	CONSTRAINT "relay_lines_run" CHECK (("relay_lines"."payout" is null) = ("relay_lines"."spender" is null)),
+	CONSTRAINT "relay_lines_run" CHECK (num_nulls("relay_lines"."payout", "relay_lines"."spender", "relay_lines"."live_until") in (0, 3)),
 	CONSTRAINT "relay_lines_leased" CHECK ("relay_lines"."leased_until" is null or ("relay_lines"."channel" is not null and "relay_lines"."outcome" is null)),
 	CONSTRAINT "relay_lines_paid" CHECK ("relay_lines"."outcome" is distinct from 'paid' or "relay_lines"."hash" is not null)
 );
@@ -348,6 +350,7 @@ CREATE TABLE "transfers" (
 	"organisation" uuid,
 	"request_id" text,
 	"payout" uuid,
+	"found_for" uuid,
 	"line_job" uuid,
 	"line_position" integer,
 	"hash" text,
@@ -391,6 +394,7 @@ ALTER TABLE "relay_lines" ADD CONSTRAINT "relay_lines_job" FOREIGN KEY ("job") R
 ALTER TABLE "envelopes" ADD CONSTRAINT "envelopes_transfer_transfers_id_fk" FOREIGN KEY ("transfer") REFERENCES "public"."transfers"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "transfers" ADD CONSTRAINT "transfers_organisation_organisations_id_fk" FOREIGN KEY ("organisation") REFERENCES "public"."organisations"("id") ON DELETE set null ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "transfers" ADD CONSTRAINT "transfers_payout_payouts_id_fk" FOREIGN KEY ("payout") REFERENCES "public"."payouts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "transfers" ADD CONSTRAINT "transfers_found_for_payouts_id_fk" FOREIGN KEY ("found_for") REFERENCES "public"."payouts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "transfers" ADD CONSTRAINT "transfers_line" FOREIGN KEY ("line_job","line_position") REFERENCES "public"."relay_lines"("job","position") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 CREATE INDEX "archive_event_accounts_role" ON "archive_event_accounts" USING btree ("stream","account","role","toid","event_index") WHERE "archive_event_accounts"."role" is not null;--> statement-breakpoint
 CREATE INDEX "archive_events_transaction" ON "archive_events" USING btree ("tx_hash");--> statement-breakpoint
@@ -437,7 +441,6 @@ CREATE INDEX "payouts_by_contractor" ON "payouts" USING btree ("contractor","cre
 CREATE INDEX "payouts_by_batch" ON "payouts" USING btree ("batch","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
 CREATE INDEX "payouts_sequence" ON "payouts" USING btree ("sequence");--> statement-breakpoint
 CREATE INDEX "payouts_to_settle" ON "payouts" USING btree ("organisation","address","status","created_at","sequence") WHERE "payouts"."status" in ('ready', 'failed');--> statement-breakpoint
-CREATE INDEX "payouts_found_paid" ON "payouts" USING btree ("batch") WHERE "payouts"."status" = 'canceled' and "payouts"."tx_hash" is not null;--> statement-breakpoint
 CREATE INDEX "payouts_unpaid" ON "payouts" USING btree ("status","batch","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST) WHERE "payouts"."status" <> 'paid';--> statement-breakpoint
 CREATE UNIQUE INDEX "relay_jobs_one_running" ON "relay_jobs" USING btree ("user_kind","user_sub") WHERE "relay_jobs"."status" = 'running' and "relay_jobs"."batch" is null;--> statement-breakpoint
 CREATE UNIQUE INDEX "relay_jobs_one_run" ON "relay_jobs" USING btree ("batch") WHERE "relay_jobs"."status" = 'running' and "relay_jobs"."batch" is not null;--> statement-breakpoint
@@ -447,6 +450,7 @@ CREATE INDEX "relay_jobs_newest_of_status" ON "relay_jobs" USING btree ("status"
 CREATE INDEX "relay_jobs_of_user" ON "relay_jobs" USING btree ("user_sub","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
 CREATE INDEX "relay_lines_open" ON "relay_lines" USING btree ("queued_at","job","position") WHERE "relay_lines"."outcome" is null;--> statement-breakpoint
 CREATE INDEX "relay_lines_open_of_job" ON "relay_lines" USING btree ("job","position") WHERE "relay_lines"."outcome" is null;--> statement-breakpoint
+CREATE INDEX "relay_lines_open_until" ON "relay_lines" USING btree ("live_until") WHERE "relay_lines"."live_until" is not null and "relay_lines"."outcome" is null;--> statement-breakpoint
 CREATE INDEX "relay_lines_turn_of_run" ON "relay_lines" USING btree ("spender","quota_account","due","job","position") WHERE "relay_lines"."spender" is not null and "relay_lines"."outcome" is null;--> statement-breakpoint
 CREATE INDEX "relay_lines_turn_of_job" ON "relay_lines" USING btree ("due","job","position") WHERE "relay_lines"."spender" is null and "relay_lines"."outcome" is null;--> statement-breakpoint
 CREATE INDEX "relay_lines_leased_by" ON "relay_lines" USING btree ("channel") WHERE "relay_lines"."leased_until" is not null;--> statement-breakpoint
@@ -472,6 +476,7 @@ CREATE INDEX "transfers_payout" ON "transfers" USING btree ("payout");--> statem
 CREATE UNIQUE INDEX "transfers_one_of_payout" ON "transfers" USING btree ("payout") WHERE "transfers"."status" in ('open', 'succeeded', 'unknown');--> statement-breakpoint
 CREATE INDEX "transfers_line" ON "transfers" USING btree ("line_job","line_position") WHERE "transfers"."line_job" is not null;--> statement-breakpoint
 CREATE UNIQUE INDEX "transfers_one_of_line" ON "transfers" USING btree ("line_job","line_position") WHERE "transfers"."line_job" is not null and "transfers"."status" in ('open', 'succeeded', 'unknown');--> statement-breakpoint
+CREATE INDEX "transfers_found_for" ON "transfers" USING btree ("found_for") WHERE "transfers"."found_for" is not null;--> statement-breakpoint
 CREATE INDEX "transfers_settlement" ON "transfers" USING btree ("settlement") WHERE "transfers"."settlement" is not null;--> statement-breakpoint
 CREATE INDEX "transfers_newest" ON "transfers" USING btree ("created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
 CREATE INDEX "transfers_newest_failed" ON "transfers" USING btree ("created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST,"result_code","contract_error") WHERE "transfers"."status" in ('failed', 'expired', 'unknown');--> statement-breakpoint

@@ -238,9 +238,6 @@ export const payouts = pgTable(
     index('payouts_to_settle')
       .on(table.organisation, table.address, table.status, table.createdAt, table.sequence)
       .where(sql`${table.status} in ('ready', 'failed')`),
-    index('payouts_found_paid')
-      .on(table.batch)
-      .where(sql`${table.status} = 'canceled' and ${table.txHash} is not null`),
     // For the tabs of a batch, which count and list its unpaid payouts.
     index('payouts_unpaid')
       .on(table.status, table.batch, ...newest(table))

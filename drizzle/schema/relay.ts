@@ -34,8 +34,8 @@ export type ChannelProblem = (typeof CHANNEL_PROBLEMS)[number]
 /**
  * Why a channel is not reconciled with the ledger during a stop. `transfer-open`: one of its transfers is still open.
  * `rpc-behind`: the RPC's events end below its account. `history-gap`: neither the RPC nor an archive has all events since its last
- * recorded payment. `purpose-unknown`: it has paid from an escrow, and its mark names no payout of this database. `failed`: the
- * relay's log says why.
+ * recorded payment. `purpose-unknown`: all its payments were found, and the mark of one from an escrow names no payout of this
+ * database. `failed`: the relay's log says why.
  */
 export const RECONCILE_PROBLEMS = ['transfer-open', 'rpc-behind', 'history-gap', 'purpose-unknown', 'failed'] as const
 export type ReconcileProblem = (typeof RECONCILE_PROBLEMS)[number]
@@ -119,6 +119,8 @@ export const relayLines = pgTable(
     payout: uuid('payout').references(() => payouts.id),
     /** the channel that the employer has delegated to: no other may pay the line */
     spender: text('spender'),
+    /** the last ledger of that delegation */
+    liveUntil: integer('live_until'),
     /** the amount as a JWE for the relay; erased when the line ends */
     sealedAmount: text('sealed_amount'),
     /** the account whose sponsor quota the transfer uses */
@@ -156,7 +158,7 @@ export const relayLines = pgTable(
     check('relay_lines_outcome', oneOf(table.outcome, LINE_OUTCOMES)),
     check('relay_lines_settled', sql`(${isOpen(table)}) = (${table.settledAt} is null)`),
     check('relay_lines_sealed', sql`(${isOpen(table)}) = (${table.sealedAmount} is not null)`),
-    check('relay_lines_run', sql`(${table.payout} is null) = (${table.spender} is null)`),
+    check('relay_lines_run', sql`num_nulls(${table.payout}, ${table.spender}, ${table.liveUntil}) in (0, 3)`),
     check(
       'relay_lines_leased',
       sql`${table.leasedUntil} is null or (${table.channel} is not null and ${isOpen(table)})`,
@@ -164,6 +166,9 @@ export const relayLines = pgTable(
     check('relay_lines_paid', sql`${table.outcome} is distinct from 'paid' or ${table.hash} is not null`),
     index('relay_lines_open').on(table.queuedAt, table.job, table.position).where(isOpen(table)),
     index('relay_lines_open_of_job').on(table.job, table.position).where(isOpen(table)),
+    index('relay_lines_open_until')
+      .on(table.liveUntil)
+      .where(sql`${table.liveUntil} is not null and ${isOpen(table)}`),
     index('relay_lines_turn_of_run')
       .on(table.spender, table.quotaAccount, table.due, table.job, table.position)
       .where(sql`${table.spender} is not null and ${isOpen(table)}`),
@@ -216,7 +221,9 @@ export const relayChannels = pgTable(
     ledgerSequence: bigint('ledger_sequence', { mode: 'bigint' }),
     /** the beginning of the stop for which its payments were all found; payments go on when that holds for every channel */
     reconciledStop: instant('reconciled_stop'),
-    /** why that does not hold yet; null while no relay has tried */
+    /** whether a payment without a row was found there, from an escrow, whose purpose is unknown: an operator decides */
+    hasUnknownPurpose: boolean('has_unknown_purpose').notNull().default(false),
+    /** why payments do not go on for its sake; null while no relay has tried */
     reconcileProblem: text('reconcile_problem', { enum: RECONCILE_PROBLEMS }),
     /** whether an operator has retired it: it pays nothing more, and is not compared with the ledger */
     retired: boolean('retired').notNull().default(false),

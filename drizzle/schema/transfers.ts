@@ -89,6 +89,11 @@ export const transfers = pgTable(
     requestId: text('request_id'),
     /** the payout that the transfer pays, if it pays one */
     payout: uuid('payout').references(() => payouts.id),
+    /**
+     * the payout for which it was made, although it does not pay it: a payment that was found on the ledger after the payout was
+     * canceled or paid otherwise, or one whose end is unknown and whose payout was found to be paid
+     */
+    foundFor: uuid('found_for').references(() => payouts.id),
     /** the line of a job or of a run that the transfer pays, if it pays one */
     lineJob: uuid('line_job'),
     linePosition: integer('line_position'),
@@ -143,6 +148,7 @@ export const transfers = pgTable(
     uniqueIndex('transfers_one_of_line')
       .on(table.lineJob, table.linePosition)
       .where(sql`${table.lineJob} is not null and ${table.status} in ('open', 'succeeded', 'unknown')`),
+    index('transfers_found_for').on(table.foundFor).where(sql`${table.foundFor} is not null`),
     index('transfers_settlement').on(table.settlement).where(sql`${table.settlement} is not null`),
     index('transfers_newest').on(...newest(table)),
     // Includes the columns of the filter by reason, so that it skips other failures without reading their rows.

@@ -12,7 +12,7 @@ import {
   removeBatch,
 } from '#lib/directory/batches/batches.ts'
 import { instructBatch, instructedShape, newInstructions } from '#lib/directory/batches/instructions.ts'
-import { batchStatusShape, pollBatchStatus } from '#lib/directory/batches/status.ts'
+import { batchProgressShape, pollBatchStatus } from '#lib/directory/batches/status.ts'
 import { removedShape } from '#lib/directory/contractors/schema.ts'
 import { adoptTransfersOf } from '#lib/transfers/adoption.ts'
 import { BATCH_EXAMPLE, EXAMPLE, PAGE_EXAMPLE, PAYOUT_EXAMPLE } from './examples.ts'
@@ -140,7 +140,7 @@ export const BATCH_OPERATIONS = inGroup('Batches', [
     parameters,
     response: {
       description: 'The status and the counters',
-      schema: batchStatusShape,
+      schema: batchProgressShape,
       example: { status: 'started', settledCount: 0, failedCount: 0, payoutCount: 1 },
     },
     refusals: ['employer-required', 'provider-mismatch', 'batch-not-found'],

@@ -52,7 +52,7 @@ export const RUN_OPERATIONS = inGroup('Batches', [
     response: {
       description: 'The progress of the batch, whose run has been queued, unless there was none to start',
       schema: batchProgressShape,
-      example: { status: 'ready', settledCount: 0, failedCount: 0, payoutCount: 1 },
+      example: { status: 'ready', settledCount: 0, failedCount: 0, payoutCount: 1, run: { status: 'running' } },
     },
     refusals: ['wallet-required', 'runs-not-wired', 'batch-not-found', 'run-not-ready'],
     handle: ({ ready, ...context }) => startRun({ ...context, ...ready }, { ...context.params, ...context.body }),

@@ -33,7 +33,10 @@ export function openLocalArchive(context: {
   return {
     name: 'the archive of the service',
     /** Resolves once it includes this ledger. */
-    reach: async (ledger: number): Promise<void> => void (await open(ledger)),
+    reach: async (ledger: number): Promise<void> => {
+      const { archive } = await open(ledger)
+      if (!archive) throw new LedgerError('unavailable', 'the archive of the service has no page yet')
+    },
     findStart: async (account: string, atLedger: number): Promise<number | undefined> => {
       const { db, archive } = await open(atLedger)
       const checkpoint = archive && (await readCheckpoint(db, archive, account, atLedger))

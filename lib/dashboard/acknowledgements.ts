@@ -17,7 +17,7 @@ export const ACKNOWLEDGEABLE = {
   batchStalled: 'batch',
   transferOverdue: 'transfer',
   outcomeUnknown: 'transfer',
-  paidAlthoughCanceled: 'transfer',
+  foundPaid: 'transfer',
   jobFailed: 'job',
   jobStalled: 'job',
 } as const
@@ -36,7 +36,7 @@ const LAST_EVENTS: Record<AcknowledgeableCondition, SQL> = {
   batchStalled: sql`${batches.progressedAt}`,
   transferOverdue: sql`coalesce(${transfers.settledAt}, ${transfers.createdAt})`,
   outcomeUnknown: sql`${transfers.settledAt}`,
-  paidAlthoughCanceled: sql`${transfers.settledAt}`,
+  foundPaid: sql`${transfers.settledAt}`,
   jobFailed: sql`${relayJobs.endedAt}`,
   jobStalled: sql`${JOB_PROGRESSED_AT}`,
 }

@@ -120,7 +120,7 @@ export const CONDITIONS = {
     },
   },
   outcomeUnknown: { notice: { level: 'bad' } },
-  paidAlthoughCanceled: { notice: { level: 'bad' } },
+  foundPaid: { notice: { level: 'bad' } },
   sponsorRunsDry: {
     notice: { level: 'bad', what: 'The sponsor’s balance is low' },
     alert: {

@@ -4,8 +4,8 @@ import type { Database } from '#lib/db/connection.ts'
 import type { Attention } from './attention.ts'
 import { listFailedBatches } from './failed-batches.ts'
 import { isUnresolved, listFailedJobs } from './failed-jobs.ts'
+import { listFoundPayments } from './found-payments.ts'
 import { listOverdueTransfers } from './overdue-transfers.ts'
-import { listPaidAlthoughCanceled } from './paid-although-canceled.ts'
 import { listStalledBatches } from './stalled-batches.ts'
 import { listStalledJobs } from './stalled-jobs.ts'
 import { findUsers } from './users.ts'
@@ -24,7 +24,7 @@ export async function readAttention(
     listOverdueTransfers(db, now),
     listFailedJobs(db),
     listStalledJobs(db, now),
-    listPaidAlthoughCanceled(db),
+    listFoundPayments(db),
   ])
   const listed = new Set(overdue.map(({ batch }) => batch?.id))
   const onlyStalled = stalled.filter(({ batch }) => !listed.has(batch?.id))
@@ -51,7 +51,7 @@ export async function readAttentionOf(
   record: { batch: string } | { transfer: string } | { job: string },
 ): Promise<Attention[]> {
   if ('transfer' in record) {
-    const lists = [listOverdueTransfers(db, now, record), listPaidAlthoughCanceled(db, record)]
+    const lists = [listOverdueTransfers(db, now, record), listFoundPayments(db, record)]
     return await complete(db, (await Promise.all(lists)).flat())
   }
   if ('job' in record) {
@@ -63,7 +63,7 @@ export async function readAttentionOf(
     listStalledBatches(db, now, record.batch),
     listFailedJobs(db, record),
     listStalledJobs(db, now, record),
-    listPaidAlthoughCanceled(db, record),
+    listFoundPayments(db, record),
   ])
   const late = overdue.length === 0 ? stalled : overdue
   return await complete(db, [...late, ...failedRuns, ...stalledRuns, ...failed.items, ...paid])

@@ -166,9 +166,9 @@ function nextOf(
   { id, run }: { id: string; run: string | null },
   { running, paused, held, fit }: ChannelCounts,
 ): string {
+  if (held > 0) return 'Payments are stopped: see the overview.'
   if (running === 0 && run === null) return `${START_RELAY}.`
   if (running === 0) return 'Start the relays whose CHANNEL_SEEDS contain the channels that the batch’s page names.'
-  if (held > 0) return 'Payments are stopped: see the overview.'
   if (fit > 0) return `Search the relay’s log for ${id}: its last lines say what the job waits for.`
   return paused > 0
     ? 'Resume a paused channel on Jobs.'

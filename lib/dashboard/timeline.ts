@@ -58,7 +58,7 @@ const WORDS: Record<AuditAction, string> = {
   'payout.paid': 'Paid',
   'payout.failed': 'Failed',
   'payout.canceled': 'Canceled',
-  'payout.found-paid': 'Paid although canceled',
+  'payout.found-paid': 'Found paid on the ledger',
   'transfer.sponsored': 'Transfer recorded',
   'transfer.settled': 'Transfer settled',
   'transfer.refused': 'Refused by the sponsor',

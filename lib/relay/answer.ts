@@ -5,6 +5,7 @@ import { type RefusalReason, SponsorRefusal } from '#lib/refusal/sponsor-refusal
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import type { LineErrorCode } from '#lib/transfers/line-error.ts'
 import { isOfTheMoment } from '#lib/transfers/recency.ts'
+import { paymentsGoOn } from '#lib/transfers/stop.ts'
 import { isAnyAble, recordProblem, storeBalance } from './channel-state.ts'
 import { checkChannels } from './check.ts'
 import { type Ending, endLine } from './ending.ts'
@@ -149,10 +150,13 @@ export async function leave(relay: Relay, line: LeasedLine, leaving: Leaving): P
   return 'left'
 }
 
-/** Ends a line, unless a transfer may pay it: that ends it. */
+/** Ends a line, unless a transfer may pay it, which ends it then, or payments are stopped: the ledger may show that it was paid. */
 async function finish(relay: Relay, line: LeasedLine, ending: Ending): Promise<'left'> {
   const error = ending.outcome === 'failed' ? ending.error : undefined
-  if (await endLine(relay, line, ending)) log('info', `line ${ending.outcome}`, { ...nameOf(line), error })
+  // By the ledger's clock: what the employer pays itself afterwards is compared with this time.
+  const store = { ...relay, now: relay.sponsor.now }
+  if (await endLine(store, line, ending, paymentsGoOn(relay.token)))
+    log('info', `line ${ending.outcome}`, { ...nameOf(line), error })
   else await leaveLine(relay, line, { because: 'left' })
   return 'left'
 }

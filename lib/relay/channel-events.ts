@@ -5,7 +5,8 @@ import { type Events, readEvents } from '#lib/stellar/events.ts'
 import { ledgerUnreachable } from '#lib/stellar/ledger-error.ts'
 import type { Network } from '#lib/stellar/network.ts'
 import type { EventArchive } from '#lib/wallet/archive.ts'
-import type { Fields } from '#lib/wallet/decryption.ts'
+import { saltOf } from '#lib/wallet/decryption.ts'
+import { encodeField } from '#lib/wallet/grumpkin.ts'
 
 /** A transfer that a channel made, as the ledger's events show it. */
 export interface TokenEvent {
@@ -18,8 +19,8 @@ export interface TokenEvent {
   from: string
   /** the payee, G… or C… */
   to: string
-  /** the encrypted fields by name */
-  fields: Fields
+  /** of its proof, which may be marked with its purpose: 32 bytes */
+  salt: Uint8Array
 }
 
 /** Events per request. Larger pages would parse for longer than other requests should wait. */
@@ -134,7 +135,7 @@ function decode({ txHash, ledger, topic, value }: Encoded): TokenEvent {
   // transfer has (from, to), spender_transfer (spender, from, to).
   const [channel = ''] = addresses
   const [from = '', to = ''] = addresses.slice(-2)
-  return { hash: txHash, ledger, channel, from, to, fields: scValToNative(value) }
+  return { hash: txHash, ledger, channel, from, to, salt: encodeField(saltOf(scValToNative(value))) }
 }
 
 const topicOf = (address: string): string => Address.fromString(address).toScVal().toXdr('base64')

@@ -60,16 +60,28 @@ export async function checkChannels(relay: Relay): Promise<void> {
     channels.map(({ address }) => address),
     memory.readAccount,
   )
+  const failures: unknown[] = []
   for (const [index, channel] of channels.entries()) {
     if (relay.signal.aborted) return
     const record = records.get(channel.address)
-    const problem = problems[index]
     if (record?.retired) continue
-    if (problem || !record) await recordProblem(relay, channel.address, problem ?? null)
-    else if (!busy.has(channel.address) && isBalanceDue(relay, record)) await checkBalance(relay, channel, record)
-    else if (record.problem !== 'balance' && record.problem !== 'history') {
-      await recordProblem(relay, channel.address, null)
-    }
+    const given = { problem: problems[index], isBusy: busy.has(channel.address) }
+    // One channel that cannot be read must not keep the others from being checked.
+    await checkChannel(relay, channel, record, given).catch((error: unknown) => failures.push(error))
+  }
+  if (failures.length > 0) throw failures[0]
+}
+
+async function checkChannel(
+  relay: Relay,
+  channel: Channel,
+  record: ChannelRecord | undefined,
+  { problem, isBusy }: { problem: ChannelProblem | undefined; isBusy: boolean },
+): Promise<void> {
+  if (problem || !record) await recordProblem(relay, channel.address, problem ?? null)
+  else if (!isBusy && isBalanceDue(relay, record)) await checkBalance(relay, channel, record)
+  else if (record.problem !== 'balance' && record.problem !== 'history') {
+    await recordProblem(relay, channel.address, null)
   }
 }
 

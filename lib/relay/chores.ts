@@ -1,45 +1,86 @@
-import { and, lt, not, sql } from 'drizzle-orm'
+import { and, asc, isNotNull, isNull, lt, not, type SQL, sql } from 'drizzle-orm'
 import { relayChannels, relayLines } from '#drizzle/schema/relay.ts'
+import type { Database } from '#lib/db/connection.ts'
 import { HAS_LIVE_TRANSFER, IS_OPEN_LINE } from '#lib/transfers/line.ts'
+import type { LineErrorCode } from '#lib/transfers/line-error.ts'
 import { paymentsGoOn } from '#lib/transfers/stop.ts'
 import { endLine } from './ending.ts'
 import type { RelayStore } from './relay.ts'
 
-/** A line that has waited this long fails: no relay could decrypt its amount, or no channel could pay it. */
+/** A line of a job that has waited this long fails: no relay could decrypt its amount, or no channel could pay it. */
 const LINE_FAILS_AFTER_MS = 24 * 60 * 60_000
-/** The maximum number of lines per round, oldest first. */
+/** The maximum number of lines of a kind per round, oldest first. */
 const MAX_LINES = 1_000
+/** Another process, or a relay, compares the channels with the ledger more often than this (s). */
+const COMPARED_SECONDS = 120
+
+/** What ending overdue lines needs. No key: there may be no relay left with theirs. */
+export interface Overdue extends Pick<RelayStore, 'database' | 'token' | 'now'> {
+  /** @throws LedgerError `unavailable` */
+  readLatestLedger(): Promise<number>
+}
 
 /**
- * Ends the lines that no relay pays, for instance because their key is lost. A line that a channel may have paid waits, however
- * long that takes: it must not be called failed, and paid again. Resolves to the number of lines that it has ended.
+ * Ends the lines that no relay pays, for instance because their key is lost: those of jobs after a day, and those of runs once
+ * their delegation has ended by the ledger. A line that a channel may have paid waits, however long that takes: it must not be
+ * called failed, and paid again. Resolves to the number of lines that it has ended.
  */
-export async function endOverdueLines(store: RelayStore): Promise<number> {
+export async function endOverdueLines(store: Overdue): Promise<number> {
   const db = await store.database()
   const isLate = lt(relayLines.queuedAt, new Date(store.now().getTime() - LINE_FAILS_AFTER_MS))
-  const { job, position } = relayLines
-  // Reads lines of every key: there may be no relay left with their key.
+  const ofJobs = await endLines(store, db, {
+    error: 'too-late',
+    isOverdue: and(isNull(relayLines.spender), isLate),
+    comparedSince: sql`${relayLines.queuedAt} + make_interval(secs => ${LINE_FAILS_AFTER_MS / 1000})`,
+  })
+  return ofJobs + (await endLinesOfRuns(store, db))
+}
+
+async function endLinesOfRuns(store: Overdue, db: Database): Promise<number> {
+  const { liveUntil } = relayLines
+  const [first] = await db
+    .select({ liveUntil })
+    .from(relayLines)
+    .where(and(IS_OPEN_LINE, isNotNull(liveUntil)))
+    .orderBy(asc(liveUntil))
+    .limit(1)
+  if (!first?.liveUntil) return 0
+  const latest = await store.readLatestLedger()
+  if (latest <= first.liveUntil) return 0
+  return await endLines(store, db, {
+    error: 'delegation-ended',
+    isOverdue: lt(liveUntil, latest),
+    comparedSince: sql`clock_timestamp() - make_interval(secs => ${COMPARED_SECONDS})`,
+  })
+}
+
+/** @param given.comparedSince when every channel must have been compared last, by the database's clock */
+async function endLines(
+  store: Overdue,
+  db: Database,
+  given: { error: LineErrorCode; isOverdue: SQL | undefined; comparedSince: SQL },
+): Promise<number> {
+  const { error, isOverdue, comparedSince } = given
+  const mayBePaid = mayBePaidBy(store, comparedSince)
+  const { job, position, queuedAt } = relayLines
   const overdue = await db
     .select({ job, position })
     .from(relayLines)
-    .where(and(IS_OPEN_LINE, isLate, not(HAS_LIVE_TRANSFER), not(mayBePaid(store))))
-    .orderBy(relayLines.queuedAt, job, position)
+    .where(and(IS_OPEN_LINE, isOverdue, not(HAS_LIVE_TRANSFER), not(mayBePaid)))
+    .orderBy(queuedAt, job, position)
     .limit(MAX_LINES)
   let ended = 0
   for (const line of overdue) {
     // Payments may have been stopped in the meantime.
-    if (await endLine(store, line, { outcome: 'failed', error: 'too-late' }, not(mayBePaid(store)))) ended += 1
+    if (await endLine(store, line, { outcome: 'failed', error }, not(mayBePaid))) ended += 1
   }
   return ended
 }
 
 /**
  * The condition for lines that the ledger may show as paid: payments are stopped, or a channel was not compared with the ledger
- * since they are overdue, as after a restore from a backup.
+ * since then, as after a restore from a backup.
  */
-const mayBePaid = ({ token }: RelayStore) => {
-  const overdueAt = sql`${relayLines.queuedAt} + make_interval(secs => ${LINE_FAILS_AFTER_MS / 1000})`
-  const isCompared = sql`coalesce(channel.compared_at >= ${overdueAt}, false)`
-  return sql`(not ${paymentsGoOn(token)} OR EXISTS (SELECT 1 FROM ${relayChannels} AS channel
-    WHERE channel.token = ${token} AND NOT channel.retired AND NOT ${isCompared}))`
-}
+const mayBePaidBy = ({ token }: Pick<RelayStore, 'token'>, since: SQL) =>
+  sql`(not ${paymentsGoOn(token)} OR EXISTS (SELECT 1 FROM ${relayChannels} AS channel
+    WHERE channel.token = ${token} AND NOT channel.retired AND NOT coalesce(channel.compared_at >= ${since}, false)))`

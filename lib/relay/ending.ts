@@ -13,7 +13,12 @@ export type Ending = { outcome: 'failed'; error: LineErrorCode; unable?: string[
  * transfer may pay it: that transfer ends it then.
  * @param condition must hold for the line's row, which is locked
  */
-export async function endLine(store: RelayStore, line: LineId, ending: Ending, condition?: SQL): Promise<boolean> {
+export async function endLine(
+  store: Pick<RelayStore, 'database' | 'now'>,
+  line: LineId,
+  ending: Ending,
+  condition?: SQL,
+): Promise<boolean> {
   return await transact(await store.database(), async (tx: Database) => {
     const locked = await lockLine(tx, line, condition)
     if (!locked) return false

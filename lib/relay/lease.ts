@@ -182,6 +182,7 @@ export async function isWorkWaiting(relay: Relay): Promise<boolean> {
           IS_OPEN_LINE,
           isOurs,
           lte(relayLines.due, CLOCK),
+          or(isNull(relayLines.leasedUntil), lte(relayLines.leasedUntil, CLOCK)),
           eq(relayJobs.relayKey, relay.relayKey),
           sql`not ${HAS_LIVE_TRANSFER}`,
         ),

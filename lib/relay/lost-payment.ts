@@ -12,7 +12,7 @@ import type { TokenEvent } from './channel-events.ts'
 import { isChannel } from './channel-state.ts'
 import { isLineError, LineError } from './line-error.ts'
 import { readMarkKeys } from './mark-keys.ts'
-import { isMarked, purposeOf } from './payment-mark.ts'
+import { findMarked, purposeOf } from './payment-mark.ts'
 import type { Relay } from './relay.ts'
 
 /**
@@ -35,9 +35,10 @@ export async function recordPayment(
   for (;;) {
     const line = markKey && (await findPaidLine(relay, markKey, event))
     if (line?.isLive) return 'transfer-open'
-    const payout = line || !markKey ? undefined : await findPaidPayout(relay, markKey, event)
+    const payout = markKey && (await findPaidPayout(relay, markKey, event))
+    // A transfer that pays no line may hold it: that of a client.
     if (payout?.status === 'pending' && payout.error === null) return 'transfer-open'
-    const payoutId = line?.payout ?? (payout?.status === 'paid' ? undefined : payout?.id)
+    const payoutId = line?.payout ?? payout?.id
     const claim = async (tx: Database) => {
       if (line && !(await lockLine(tx, line))) throw new LineError('line-gone', 'the line has ended in the meantime')
     }
@@ -66,7 +67,7 @@ export async function recordPayment(
 
 /** Payments from an escrow whose purpose is unknown may have been for a payout that was instructed again after the backup. */
 async function noteUnknownPurpose(tx: Database, token: string, channel: string): Promise<void> {
-  await tx.update(relayChannels).set({ reconcileProblem: 'purpose-unknown' }).where(isChannel(token, channel))
+  await tx.update(relayChannels).set({ hasUnknownPurpose: true }).where(isChannel(token, channel))
 }
 
 /**
@@ -82,7 +83,7 @@ async function findPaidLine(relay: Relay, markKey: Uint8Array, payment: TokenEve
     .select({ job, position, payout, quotaAccount, isLive: HAS_LIVE_TRANSFER })
     .from(relayLines)
     .where(and(from === channel ? isNull(payout) : isOfRun, IS_OPEN_LINE))
-  return candidates.find((each) => isMarked(markKey, payment, purposeOf(each)))
+  return await findMarked(candidates, (line) => ({ markKey, payment, purpose: purposeOf(line) }))
 }
 
 /** The payout that a payment from an escrow was made for. One that is pending with an error has no transfer that may pay it. */
@@ -95,5 +96,5 @@ async function findPaidPayout(relay: Relay, markKey: Uint8Array, payment: TokenE
     .select({ id: payouts.id, status: payouts.status, error: payouts.error })
     .from(payouts)
     .where(and(eq(payouts.organisation, organisation), eq(payouts.address, to)))
-  return candidates.find(({ id }) => isMarked(markKey, payment, id))
+  return await findMarked(candidates, ({ id }) => ({ markKey, payment, purpose: id }))
 }

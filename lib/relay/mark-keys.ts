@@ -1,4 +1,4 @@
-import { and, eq, isNotNull, isNull } from 'drizzle-orm'
+import { and, eq, isNotNull } from 'drizzle-orm'
 import { relayChannels } from '#drizzle/schema/relay.ts'
 import { publicHalf } from '#lib/config/relay-key.ts'
 import { markKeyOf } from '#lib/wallet/payment-mark.ts'
@@ -9,14 +9,21 @@ import { sealMarkKey, unsealMarkKey } from './sealing.ts'
 /** The mark keys of channels, by address. */
 export type MarkKeys = ReadonlyMap<string, Uint8Array>
 
-/** Stores the mark key of each channel of this relay, sealed, so that any host with the relays' key can read its marks. */
+/**
+ * Stores the mark key of each channel of this relay, sealed, so that any host with the relays' key can read its marks. One that is
+ * sealed to an earlier key of the relays is replaced.
+ */
 export async function storeMarkKeys({ database, token, channels, key }: Relay): Promise<void> {
   const db = await database()
   for (const { address, keys } of channels) {
-    const isMissing = and(isChannel(token, address), isNull(relayChannels.sealedMarkKey))
-    if ((await db.$count(relayChannels, isMissing)) === 0) continue
+    const [row] = await db
+      .select({ sealed: relayChannels.sealedMarkKey })
+      .from(relayChannels)
+      .where(isChannel(token, address))
+    if (!row || (row.sealed !== null && (await unsealMarkKey(key, address, row.sealed).catch(() => undefined))))
+      continue
     const sealedMarkKey = await sealMarkKey(publicHalf(key), address, markKeyOf(keys.vk))
-    await db.update(relayChannels).set({ sealedMarkKey }).where(isMissing)
+    await db.update(relayChannels).set({ sealedMarkKey }).where(isChannel(token, address))
   }
 }
 

@@ -42,6 +42,7 @@ export async function submitOwnCall(context: Context, channel: string, call: Own
     if (outcome.kind === 'refused') {
       throw new LineError('call-failed', `the network refused the call: ${outcome.resultCode}`)
     }
+    if (outcome.kind === 'gone') throw new LineError('channel-moved', 'the database has lost the call')
     if (signal.aborted) throw new LineError('relay-closing', 'the relay is closing')
     if (performance.now() - changedAt > STALL_MS) throw new LineError('ledger-stalled', 'the RPC shows no new ledger')
     const [next = outcome] = await tracker.track([id], { waitMs: WAIT_MS, envelope })

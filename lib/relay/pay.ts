@@ -3,11 +3,21 @@ import { describeFailure, log } from '#lib/observability/log.ts'
 import { SponsorRefusal } from '#lib/refusal/sponsor-refusal.ts'
 import { sponsorChannel } from '#lib/transfers/channel.ts'
 import { isBehindAll } from '#lib/transfers/recency.ts'
+import type { Outcome } from '#lib/transfers/waiters.ts'
 import { answer, leave, logFailure, nameOf, postponed } from './answer.ts'
-import { claimLine, type Hold, keepLease, type LeasedLine, leaseLine, leaveLine, ownerOf } from './lease.ts'
+import {
+  claimLine,
+  type Hold,
+  keepLease,
+  type LeasedLine,
+  type Leaving,
+  leaseLine,
+  leaveLine,
+  ownerOf,
+} from './lease.ts'
 import { LineError } from './line-error.ts'
-import { rememberPaid } from './past-payments.ts'
 import type { Channel, Relay } from './relay.ts'
+import { noteMove } from './sequence.ts'
 import { type AheadProof, type PaymentStart, proveAhead, signLine } from './sign.ts'
 
 /** A payment that this host has recorded, and whose transfer is open. */
@@ -65,6 +75,7 @@ async function payLine(
   const until = performance.now() + relay.times.longestLease * 1000
   const release = keepLease(relay, line)
   let open: OpenPayment | undefined
+  let leaving: Leaving = { because: 'left' }
   try {
     let proof = before && (await proveInAdvance(relay, channel, line, before.next))
     await before?.ended
@@ -80,9 +91,13 @@ async function payLine(
       await rest(relay, relay.times.retry * Math.min(attempts, MAX_RETRY_FACTOR))
     }
     return open
+  } catch (error) {
+    // The other lines of the channel come first.
+    leaving = { because: 'busy', seconds: relay.times.lag }
+    throw error
   } finally {
     release()
-    if (!open) await leaveLine(relay, line, { because: 'left' }).catch((error) => logFailure(error, nameOf(line)))
+    if (!open) await leaveLine(relay, line, leaving).catch((error) => logFailure(error, nameOf(line)))
   }
 }
 
@@ -134,11 +149,12 @@ const mayKeepProof = (error: unknown): boolean =>
 /** Follows a transfer until it has ended. What this process remembers of the channel is forgotten unless it has paid. */
 async function follow(relay: Relay, line: LeasedLine, transfer: string): Promise<void> {
   const { tracker } = relay.sponsor
-  while (!relay.signal.aborted) {
-    const [outcome] = await tracker.track([transfer], { waitMs: FOLLOW_MS })
-    if (outcome?.kind !== 'settled') continue
-    if (outcome.transfer.status === 'succeeded') rememberPaid(relay, line)
-    else relay.memory.lastPayments.delete(line.channel)
+  for (let outcome: Outcome | undefined; !relay.signal.aborted; ) {
+    ;[outcome] = await tracker.track([transfer], { waitMs: FOLLOW_MS })
+    if (outcome?.kind !== 'settled' && outcome?.kind !== 'gone') continue
+    if (outcome.kind === 'settled' && outcome.transfer.status === 'succeeded') return
+    relay.memory.lastPayments.delete(line.channel)
+    if (outcome.kind === 'gone') await noteMove(relay, line.channel).catch((error) => logFailure(error, nameOf(line)))
     return
   }
 }

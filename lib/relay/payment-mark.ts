@@ -1,7 +1,6 @@
+import { setImmediate } from 'node:timers/promises'
 import type { Line } from '#lib/transfers/line.ts'
-import { saltOf } from '#lib/wallet/decryption.ts'
 import type { Deployment } from '#lib/wallet/deployment.ts'
-import { encodeField } from '#lib/wallet/grumpkin.ts'
 import { isMarkedFor, markedSource, markKeyOf } from '#lib/wallet/payment-mark.ts'
 import type { Allowance } from '#lib/wallet/spending.ts'
 import type { TokenEvent } from './channel-events.ts'
@@ -20,11 +19,30 @@ export function markSalts(deployment: Deployment, { keys }: Channel, line: Line,
   return { ...deployment, random: markedSource({ signer: markKeyOf(keys.vk), delegation }, purposeOf(line)) }
 }
 
-/** Whether a channel's payment was made for this purpose, by the channel's mark key. A reader also requires the payee. */
-export function isMarked(
-  markKey: Uint8Array,
-  { fields, from, channel }: Pick<TokenEvent, 'fields' | 'from' | 'channel'>,
-  purpose: string,
-): boolean {
-  return isMarkedFor({ signer: markKey }, encodeField(saltOf(fields)), purpose, from !== channel)
+/** Marks are read in parts of this many, so that other work of the process goes on in between. */
+const PART = 500
+
+/**
+ * The first candidate for which a payment was made, if it was for this purpose by the mark key of its channel. A reader also requires
+ * the payee.
+ */
+export async function findMarked<Candidate>(
+  candidates: Iterable<Candidate>,
+  marked: (candidate: Candidate) => { markKey: Uint8Array | undefined; payment: Marked; purpose: string },
+): Promise<Candidate | undefined> {
+  let read = 0
+  for (const candidate of candidates) {
+    const { markKey, payment, purpose } = marked(candidate)
+    if (markKey && isMarked(markKey, payment, purpose)) return candidate
+    read += 1
+    if (read % PART === 0) await setImmediate()
+  }
+  return undefined
 }
+
+/** What of a payment bears its mark. */
+type Marked = Pick<TokenEvent, 'salt' | 'from' | 'channel'>
+
+/** Whether a channel's payment was made for this purpose, by the channel's mark key. */
+export const isMarked = (markKey: Uint8Array, { salt, from, channel }: Marked, purpose: string): boolean =>
+  isMarkedFor({ signer: markKey }, salt, purpose, from !== channel)

@@ -40,33 +40,30 @@ export async function reconcile(relay: Relay): Promise<void> {
     .orderBy(relayChannels.address)
   for (const channel of open) {
     // One channel that cannot be read must not keep the others from being read.
-    const problem = await reconcileChannel(relay, channel, stop).catch((error: unknown): ReconcileProblem => {
-      const isLedgers = error instanceof LedgerError && error.code === 'unavailable'
-      log(isLedgers ? 'info' : 'error', 'reconcile', { channel: channel.address, failure: describeFailure(error) })
-      return isLedgers ? 'rpc-behind' : 'failed'
-    })
-    if (problem === (channel.reconcileProblem ?? undefined)) continue
+    const problem = await reconcileChannel(relay, channel, stop).catch(
+      (error: unknown): ReconcileProblem | 'done' | null => {
+        const isLedgers = error instanceof LedgerError && error.code === 'unavailable'
+        log(isLedgers ? 'info' : 'error', 'reconcile', { channel: channel.address, failure: describeFailure(error) })
+        return isLedgers ? 'rpc-behind' : 'failed'
+      },
+    )
+    if (problem === channel.reconcileProblem || problem === 'done') continue
     if (problem) log('info', 'reconcile', { channel: channel.address, problem })
-    // Only an operator's word ends it: the payment has a row from now on.
-    const isUndecided = sql`${relayChannels.reconcileProblem} is distinct from 'purpose-unknown'`
-    await db
-      .update(relayChannels)
-      .set({ reconcileProblem: problem ?? null })
-      .where(and(isChannel(token, channel.address), isUndecided))
+    await db.update(relayChannels).set({ reconcileProblem: problem }).where(isChannel(token, channel.address))
   }
   await resumeIfReconciled(relay)
 }
 
 /**
  * Finds the payments of a channel that have no row. It is reconciled once history is whole up to a reading of its account that was
- * made after every payment that was signed before the stop has been applied or has expired. Resolves to what is in the way, or to
- * undefined if it is reconciled, or only has to wait.
+ * made after every payment that was signed before the stop has been applied or has expired. Resolves to what is in the way; null if
+ * it only has to wait.
  */
 async function reconcileChannel(
   relay: Relay,
   { address }: ChannelRecord,
   { since }: Stop,
-): Promise<ReconcileProblem | undefined> {
+): Promise<ReconcileProblem | 'done' | null> {
   const { sponsor, token, times } = relay
   const { tracker } = sponsor
   const db = await relay.database()
@@ -92,12 +89,20 @@ async function reconcileChannel(
     const recorded = await recordPayment(relay, event)
     if (recorded !== 'recorded') return recorded
   }
-  if (!isOver) return undefined
+  if (!isOver) return null
+  const { hasUnknownPurpose } = relayChannels
+  // The payment has a row from now on: only an operator can tell whether it was instructed again.
+  const problem = sql`case when ${hasUnknownPurpose} then 'purpose-unknown' end`
   await db
     .update(relayChannels)
-    .set({ reconciledStop: since, adoptedSequence: response.account?.seqNum ?? null, readAt: null })
-    .where(and(isChannel(token, address), sql`${relayChannels.reconcileProblem} is distinct from 'purpose-unknown'`))
-  return undefined
+    .set({
+      reconciledStop: since,
+      reconcileProblem: problem,
+      adoptedSequence: response.account?.seqNum ?? null,
+      readAt: null,
+    })
+    .where(isChannel(token, address))
+  return 'done'
 }
 
 /** The payments of a channel since its last recorded one, from the RPC, or else from the first archive that has them all. */
@@ -107,13 +112,17 @@ async function readHistory(relay: Relay, address: string, toLedger: number) {
   if (events.isWhole) return events
   // A channel that was never registered has paid nothing.
   if (sinceLedger === undefined && !(await isRegistered(relay, address))) return { ...events, isWhole: true }
+  let late: LedgerError | undefined
   for (const archive of (await relay.deployment()).archives ?? []) {
     const archived = await readArchivedPayments(archive, address, { sinceLedger, toLedger }).catch((error: unknown) => {
       log('info', 'reconcile', { channel: address, archive: archive.name, failure: describeFailure(error) })
+      if (error instanceof LedgerError && error.code === 'unavailable') late ??= error
       return undefined
     })
     if (archived?.isWhole) return archived
   }
+  // An archive that is catching up may have them all soon: that is no gap yet.
+  if (late) throw late
   return events
 }
 

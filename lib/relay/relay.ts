@@ -11,6 +11,7 @@ import type { ReadAccount } from '#lib/stellar/account.ts'
 import { readInstance, settingOf } from '#lib/stellar/asset.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import type { Network } from '#lib/stellar/network.ts'
+import { LAG } from '#lib/transfers/recency.ts'
 import type { Sponsor } from '#lib/transfers/sponsor.ts'
 import { openHttpArchive } from '#lib/wallet/archive.ts'
 import type { Deployment } from '#lib/wallet/deployment.ts'
@@ -47,8 +48,8 @@ export interface Relay extends RelayStore {
    */
   runProblem(): Promise<string | null>
   /**
-   * Resolves once the archive of the service includes every ledger from before the first call.
-   * @throws LedgerError `unavailable` until then
+   * Resolves if the archive of the service includes every ledger that all nodes show by now.
+   * @throws LedgerError `unavailable` until it does
    */
   archived(): Promise<void>
   sponsor: Sponsor
@@ -78,12 +79,10 @@ interface RelayMemory {
   pastPayments: {
     /** by hash */
     payments: Map<string, TokenEvent>
-    /** what this process has paid: payouts, and lines of jobs */
-    paid: Set<string>
     /** up to this ledger */
     through: number
-    /** by job: the reading before this process's first payment for the job */
-    jobs: Map<string, Promise<void>>
+    /** the reading in progress */
+    reading: Promise<void> | undefined
   }
 }
 
@@ -113,7 +112,8 @@ export interface RelayTimes {
 
 export const RELAY_TIMES: RelayTimes = {
   validity: VALIDITY_SECONDS,
-  drain: VALIDITY_SECONDS,
+  // The database's clock, by which a stop begins, may be a minute behind the ledger's.
+  drain: VALIDITY_SECONDS + 60,
   retry: 1,
   lease: 30,
   longestLease: 120,
@@ -156,7 +156,10 @@ export function openRelay(
     channels: signers.map((signer) => openHolder(signer, rest.token)),
     times: { ...RELAY_TIMES, ...times },
     showProgress: openProgress(),
-    archived: readOnce(async () => await ownArchive.reach(await ledger.readLatest())),
+    archived: async () => {
+      const { recency } = rest.sponsor.tracker
+      await ownArchive.reach((recency.isCurrent() ? recency.latestLedger() : await ledger.readLatest()) - LAG)
+    },
     runProblem: readOnce(() => findRunProblem(rest.network, rest.token, guarded)),
     deployment,
     memory: {
@@ -167,7 +170,7 @@ export function openRelay(
       ),
       lastPayments: new Map(),
       markKeys: new Map(),
-      pastPayments: { payments: new Map(), paid: new Set(), through: 0, jobs: new Map() },
+      pastPayments: { payments: new Map(), through: 0, reading: undefined },
     },
   }
 }

@@ -1,4 +1,4 @@
-import { and, eq, inArray, isNotNull, ne, or, sql } from 'drizzle-orm'
+import { and, eq, inArray, isNotNull, isNull, ne, or, sql } from 'drizzle-orm'
 import { paymentStops, type ReconcileProblem, relayChannels, relayJobs, relayLines } from '#drizzle/schema/relay.ts'
 import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
@@ -60,7 +60,7 @@ export async function retireChannel(
   return await transact(db, async (tx) => {
     const retired = await tx
       .update(relayChannels)
-      .set({ retired: true, reconcileProblem: null })
+      .set({ retired: true, reconcileProblem: null, hasUnknownPurpose: false })
       .where(and(isChannel(token, address), eq(relayChannels.retired, false)))
       .returning({ address: relayChannels.address })
     if (retired.length === 0) return false
@@ -96,7 +96,7 @@ function findUnreconciled(tx: Database, token: string, since: Date): Promise<Unr
       and(
         eq(relayChannels.token, token),
         eq(retired, false),
-        or(sql`${reconciledStop} is null`, ne(reconciledStop, since)),
+        or(sql`${reconciledStop} is null`, ne(reconciledStop, since), eq(problem, 'purpose-unknown')),
       ),
     )
     .orderBy(address)
@@ -111,6 +111,10 @@ async function resume(
   const unknown = open.filter(({ problem }) => problem !== 'purpose-unknown').length
   // What an employer has paid itself since the backup shows in no channel.
   const runs = found + unknown > 0 ? await cancelRuns(tx, now) : []
+  // The time of a stop does not count towards the day after which a line fails.
+  const isOpenOfJob = and(IS_OPEN_LINE, isNull(relayLines.spender))
+  const queuedAt = sql`${relayLines.queuedAt} + (clock_timestamp() - ${since.toISOString()}::timestamptz)`
+  await tx.update(relayLines).set({ queuedAt }).where(isOpenOfJob)
   const suspended = unknown > 0 ? await suspendPayouts({ db: tx, now, actor }, since) : 0
   const ended = await endRuns(tx, runs, now)
   const isOfToken = eq(relayChannels.token, token)
@@ -120,7 +124,7 @@ async function resume(
     .update(relayChannels)
     .set({ adoptedSequence: sql`greatest(${relayChannels.adoptedSequence}, ${relayChannels.ledgerSequence})` })
     .where(and(isOfToken, inArray(relayChannels.address, addresses)))
-  await tx.update(relayChannels).set({ reconcileProblem: null }).where(isOfToken)
+  await tx.update(relayChannels).set({ reconcileProblem: null, hasUnknownPurpose: false }).where(isOfToken)
   await releaseUnsent(tx, ended)
   await tx.update(paymentStops).set({ since: null, found: 0 }).where(eq(paymentStops.token, token))
   const detail = { found, ...(note !== undefined && { note, suspended, unreconciled: unknown }) }

@@ -8,6 +8,7 @@ import { recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transactFor } from '#lib/db/connection.ts'
 import { partsOf } from '#lib/db/parts.ts'
 import { batchNotFound, isOwnBatch } from '#lib/directory/batches/batches.ts'
+import { NEWEST_RUN } from '#lib/directory/batches/newest-run.ts'
 import { lockBatches } from '#lib/directory/batches/progress.ts'
 import type { BatchProgress } from '#lib/directory/batches/status.ts'
 import { isId } from '#lib/directory/ids.ts'
@@ -129,11 +130,15 @@ interface Runnable {
 
 type Sealed = { [Name in keyof Runnable]: string } & { channel: string }
 
-const PROGRESS = {
-  status: batches.status,
-  settledCount: batches.settledCount,
-  failedCount: batches.failedCount,
-  payoutCount: batches.payoutCount,
+async function readProgress(db: Database, employer: Employer, id: string): Promise<BatchProgress> {
+  const { status, settledCount, failedCount, payoutCount } = batches
+  const [row] = await db
+    .select({ status, settledCount, failedCount, payoutCount, run: NEWEST_RUN })
+    .from(batches)
+    .where(isOwnBatch(employer, id))
+  if (!row) throw batchNotFound()
+  const { run, ...progress } = row
+  return { ...progress, ...(run && { run }) }
 }
 
 /** The payouts that a run would pay, or the progress of the batch if there is nothing to start. */
@@ -142,17 +147,11 @@ async function readPlan(
   employer: Employer,
   id: string,
 ): Promise<{ payouts: Runnable[] } | { progress: BatchProgress }> {
-  const [progress] = await db.select(PROGRESS).from(batches).where(isOwnBatch(employer, id))
-  if (!progress) throw batchNotFound()
-  if (await hasRun(db, id)) return { progress }
+  const progress = await readProgress(db, employer, id)
+  if (progress.run?.status === 'running') return { progress }
   if (progress.status === 'draft') throw new Refusal('run-not-ready', 'the batch is a draft: make it ready first')
   const payouts = await findRunnable(db, id)
   return payouts.length === 0 ? { progress } : { payouts }
-}
-
-/** Whether a run of the batch is unfinished. */
-async function hasRun(db: Database, batch: string): Promise<boolean> {
-  return (await db.$count(relayJobs, and(eq(relayJobs.batch, batch), eq(relayJobs.status, 'running')))) > 0
 }
 
 /** The payouts of a batch that are `ready` or `failed`, in the order of its instructions. */
@@ -219,12 +218,14 @@ async function queueRun(
       quotaDay: day,
       createdAt: now,
     })
+    const liveUntil = new Map(manifest.delegations.map((each) => [each.channel, each.liveUntilLedger]))
     const lines = sealed.map(({ id, address, channel, encryptedAmount }, position) => ({
       job,
       position,
       recipient: address,
       payout: id,
       spender: channel,
+      liveUntil: liveUntil.get(channel) ?? null,
       sealedAmount: encryptedAmount,
       quotaAccount: session.sub,
     }))
@@ -242,8 +243,6 @@ async function queueRun(
       detail: { payouts: lines.length },
     })
     await wakeRelays(tx)
-    const [progress] = await tx.select(PROGRESS).from(batches).where(isOwnBatch(employer, manifest.batch))
-    if (!progress) throw batchNotFound()
-    return progress
+    return await readProgress(tx, employer, manifest.batch)
   })
 }

@@ -9,7 +9,7 @@ import type { Network } from '#lib/stellar/network.ts'
 import { decodeEnvelope } from '#lib/stellar/node/envelope.ts'
 import { askUntilRecent } from '#lib/transfers/recency.ts'
 import { findTransferOfHash } from '#lib/transfers/rows.ts'
-import { KNOWN_NUMBER, stopPayments } from '#lib/transfers/stop.ts'
+import { KNOWN_NUMBER, lockForStop, stopPayments } from '#lib/transfers/stop.ts'
 import { readConfidentialAccount } from '#lib/wallet/account.ts'
 import { readTokenEvents } from './channel-events.ts'
 import { isChannel } from './channel-state.ts'
@@ -50,15 +50,22 @@ export async function requireKnownNumber(
 }
 
 /**
- * Stops all payments because the ledger shows a number of a channel that this database cannot explain. A stop begins again if
- * the channel was reconciled for it: what has moved it since may have paid more.
+ * Stops all payments because a channel has moved: the ledger shows a number that this database cannot explain. A stop begins again
+ * if the channel was reconciled for it: what has moved it since may have paid more.
+ * @param seen that number, which the rows may explain by now; undefined if a row was lost
  */
-export async function noteMove({ database, token, now }: RelayStore, address: string): Promise<void> {
+export async function noteMove(
+  { database, token, now }: Omit<RelayStore, 'relayKey'>,
+  address: string,
+  seen?: bigint,
+): Promise<void> {
   await transact(await database(), async (tx) => {
+    await lockForStop(tx)
     const [channel] = await tx
-      .select({ again: relayChannels.reconciledStop })
+      .select({ again: relayChannels.reconciledStop, known: KNOWN_NUMBER })
       .from(relayChannels)
       .where(isChannel(token, address))
+    if (seen !== undefined && (channel?.known ?? -1n) >= seen) return
     await stopPayments(tx, { token, channel: address, now: now(), again: channel?.again ?? undefined })
   })
 }
@@ -119,7 +126,7 @@ const findKnownNumbers = (db: Database, token: string): Promise<KnownNumber[]> =
 const isAccount = (address: string): boolean => StrKey.isValidEd25519PublicKey(address)
 
 /** What a comparison with the ledger needs. No key: every process of the service compares. */
-export interface Comparing extends RelayStore {
+export interface Comparing extends Omit<RelayStore, 'relayKey'> {
   network: Network
   readAccount: ReadAccount
 }
@@ -142,6 +149,7 @@ export async function compareSequences(context: Comparing, atLeast = 0): Promise
   if (!isRecent) throw new LedgerError('unavailable', 'the RPC lags behind the start of the relay')
   const onLedger = new Map(addresses.map((address, index) => [address, readings[index]]))
   const compared: string[] = []
+  const failures: unknown[] = []
   // Read after the ledger: a transfer is recorded before it is sent.
   for (const channel of await findKnownNumbers(db, token)) {
     const { address, known } = channel
@@ -157,11 +165,46 @@ export async function compareSequences(context: Comparing, atLeast = 0): Promise
       .update(relayChannels)
       .set({ ledgerSequence: sequenceNumber })
       .where(and(isChannel(token, address), isChanged))
-    if (known === null) await adoptSequence(context, address, { sequenceNumber, ledger: reading.latestLedger })
-    else if (known < sequenceNumber) await noteMove(context, address)
-    compared.push(address)
+    const compare = async () => {
+      if (known === null) await adoptSequence(context, address, { sequenceNumber, ledger: reading.latestLedger })
+      else if (known < sequenceNumber) await noteMove(context, address, sequenceNumber)
+      compared.push(address)
+    }
+    // One channel whose payments cannot be read must not keep the others from being compared.
+    await compare().catch((error: unknown) => failures.push(error))
   }
   const areCompared = and(eq(relayChannels.token, token), inArray(relayChannels.address, compared))
   await db.update(relayChannels).set({ comparedAt: sql`clock_timestamp()` }).where(areCompared)
+  if (failures.length > 0) throw failures[0]
   return compared.length
+}
+
+/** Channels that were compared within this time (s) need not be compared for a client's payment. */
+const COMPARED_SECONDS = 120
+
+/** For this long (ms), a process takes its last look for granted. */
+const LOOK_AGAIN_MS = 30_000
+
+/**
+ * Compares the channels if no process has done so lately: where no relay and no maintenance runs, as on a serverless host, the
+ * first to notice that the database was restored may be a client's payment.
+ */
+export function openComparison(context: Comparing): () => Promise<void> {
+  let lookedAt = Number.NEGATIVE_INFINITY
+  let looking: Promise<void> | undefined
+
+  async function look(): Promise<void> {
+    const isLate = sql`coalesce(${relayChannels.comparedAt} < clock_timestamp() - make_interval(secs => ${COMPARED_SECONDS}), true)`
+    const isLateOne = and(eq(relayChannels.token, context.token), eq(relayChannels.retired, false), isLate)
+    if ((await (await context.database()).$count(relayChannels, isLateOne)) > 0) await compareSequences(context)
+    lookedAt = performance.now()
+  }
+
+  return async () => {
+    if (performance.now() - lookedAt < LOOK_AGAIN_MS) return
+    looking ??= look().finally(() => {
+      looking = undefined
+    })
+    await looking
+  }
 }

@@ -102,7 +102,7 @@ async function signRunLine(
     // If anything fails from here on, the next attempt reads the ledger.
     relay.memory.lastPayments.delete(channel.address)
     await requireCover(relay, line, run, allowance)
-    await requireUnpaidByEmployer(relay, line, run)
+    await requireUnpaidByEmployer(relay, line, run.owner)
     const deployment = await relay.deployment()
     const isProved =
       ahead && 'allowance' in ahead && isFor(ahead, channel, line, terms) && isSame(ahead.allowance, allowance)

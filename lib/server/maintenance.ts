@@ -7,6 +7,7 @@ import { sweepRegistrations } from '#lib/directory/contractors/activation.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { endOverdueLines } from '#lib/relay/chores.ts'
 import { compareSequences } from '#lib/relay/sequence.ts'
+import { readLatestLedger } from '#lib/stellar/latest-ledger.ts'
 import { adoptTransfers } from '#lib/transfers/adoption.ts'
 import { eraseOldEnvelopes } from '#lib/transfers/erasure.ts'
 import { purgeRefusals } from '#lib/transfers/refusals.ts'
@@ -23,19 +24,18 @@ const CHORES = {
   transfers: async ({ tracker, database }) => await adoptTransfers(await database(), tracker),
   envelopes: async ({ database, now }) => await eraseOldEnvelopes(await database(), now()),
   contractors: sweepContractors,
-  lines: async ({ database, batch, settings: { token }, now }) =>
-    batch && token ? await endOverdueLines({ database, relayKey: batch.relayKey, token, now }) : 0,
-  channels: async ({ database, batch, network, tracker, settings: { token }, now }) =>
-    batch && token
-      ? await compareSequences({
+  lines: async ({ database, network, tracker: { recency }, settings: { token }, now }) =>
+    token
+      ? await endOverdueLines({
           database,
-          relayKey: batch.relayKey,
           token,
           now,
-          network,
-          readAccount: tracker.readAccount,
+          readLatestLedger: async () =>
+            recency.isCurrent() ? recency.latestLedger() : (await readLatestLedger(network)).sequence,
         })
       : 0,
+  channels: async ({ database, network, tracker: { readAccount }, settings: { token }, now }) =>
+    token ? await compareSequences({ database, token, now, network, readAccount }) : 0,
   challenges: async ({ database, now }) => await purgeUsedChallenges(await database(), now()),
   refusals: async ({ database, now }) => await purgeRefusals(await database(), now()),
   rollups: async ({ database, now }) => await rollUp(await database(), now()),
@@ -61,9 +61,6 @@ export const SHARED: ReadonlySet<Chore> = new Set([
   'rollups',
   'archive',
 ])
-
-/** Chores of processes that accept jobs. */
-const OF_RELAYS: ReadonlySet<Chore> = new Set(['lines', 'channels'])
 
 /** Chores whose rounds are limited, and that resolve to 0 once nothing is left to do. */
 const REPEATABLE: ReadonlySet<Chore> = new Set(['envelopes', 'challenges', 'refusals', 'rollups'])
@@ -143,8 +140,8 @@ export async function runChore(service: Service, name: Chore): Promise<number | 
 
 /** Runs a chore of this process, or a shared one if no process has begun it in this interval. */
 async function runIfDue(service: Service, name: Chore, everyMs: number): Promise<void> {
-  // A process without an archive or a relay key must leave the round to a process that has one.
-  if ((name === 'archive' && !service.archive) || (OF_RELAYS.has(name) && !service.batch)) return
+  // A process without an archive must leave the round to a process that has one.
+  if (name === 'archive' && !service.archive) return
   try {
     if (!SHARED.has(name)) await runChore(service, name)
     else if ((await claimChore(service, name, everyMs)) && (await runChore(service, name)) === null) {

@@ -8,6 +8,7 @@ import { openVault } from '#lib/faucet/vault.ts'
 import { watchClients } from '#lib/http/client-address.ts'
 import { installFrontListener } from '#lib/http/front.ts'
 import { captureConsole, describeFailure, log, logReadably } from '#lib/observability/log.ts'
+import { openComparison } from '#lib/relay/sequence.ts'
 import { guardNetwork, openNetwork } from '#lib/stellar/network.ts'
 import { openSponsor } from '#lib/transfers/sponsor.ts'
 import { openTracker } from '#lib/transfers/track.ts'
@@ -96,7 +97,17 @@ export async function startService(
     const hasChores = choresEveryMs > 0 && !configuration.VERCEL
     const tracker = openTracker({ network, database: store.database, now, archive: hasChores ? undefined : archive })
     closers.push(tracker.stop)
-    const unfunded = settings.sponsor && openSponsor({ ...settings.sponsor, network, tracker, now })
+    const { token } = settings
+    const channels = token && { database: store.database, token, now, network, readAccount: tracker.readAccount }
+    const unfunded =
+      settings.sponsor &&
+      openSponsor({
+        ...settings.sponsor,
+        ...(channels && { compareChannels: openComparison(channels) }),
+        network,
+        tracker,
+        now,
+      })
     const sponsor = unfunded && embedded.friendbotUrl ? fundMeanwhile(unfunded, embedded.friendbotUrl) : unfunded
     const granted = settings.faucet && { ...settings.faucet, network }
     const faucet = granted && { ...granted, granting: openGranting({ ...granted, tracker }) }

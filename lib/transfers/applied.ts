@@ -1,7 +1,7 @@
 import { eq } from 'drizzle-orm'
 import { type Transfer, transfers } from '#drizzle/schema/transfers.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
-import { notePaidAlthoughCanceled } from '#lib/directory/payouts/cancellation.ts'
+import { noteFoundPayment } from '#lib/directory/payouts/cancellation.ts'
 import { organisationOfWallet } from '#lib/directory/payouts/claims.ts'
 import { sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
 import type { LedgerRecord } from './decide.ts'
@@ -105,8 +105,8 @@ async function settleApplied(tx: Database, proposal: Found, record: LedgerRecord
 }
 
 /**
- * Links the payment from an escrow to the payout that it is marked with, also if that was canceled since, or created by a clock
- * that was ahead.
+ * Links the payment from an escrow to the payout that it is marked with. If that is canceled, or paid by another transfer, it
+ * keeps its status, and the payment only names it.
  */
 async function linkDelegated(
   tx: Database,
@@ -116,11 +116,10 @@ async function linkDelegated(
 ): Promise<Transfer> {
   const linked = await linkPayout(tx, written, { payoutId: payout, wasLost: true }, now)
   if (linked) return linked
-  const { id: transfer, hash } = written
-  // The row keeps no payout: another transfer of it may have ended as unknown, before it was canceled.
-  if (payout !== undefined && hash !== null) {
-    await notePaidAlthoughCanceled({ db: tx, now }, { id: payout, transfer, txHash: hash })
-  }
+  const { id, hash } = written
+  if (payout === undefined || hash === null) return written
+  const isNoted = await noteFoundPayment({ db: tx, now }, { id: payout, transfer: id, txHash: hash })
+  if (isNoted) await tx.update(transfers).set({ foundFor: payout }).where(eq(transfers.id, id))
   return written
 }
 

@@ -79,7 +79,8 @@ export async function lookUpTransfer(
   const { sequenceNumber, recordedLedger } = recorded.transfer
   const maxTime = maxTimeOf(recorded.envelopes)
   const decision = decide({ sequenceNumber, recordedLedger, maxTime, answers })
-  if (decision) return decision
+  // What has expired may have lost its number to a transaction that this service does not know: only the account shows that.
+  if (decision && decision.status !== 'expired') return decision
   if (answers.every(({ closedAt }) => closedAt > maxTime)) return await lookUpWithAccount(context, recorded)
   const ledger = Math.min(...answers.map(({ latestLedger }) => latestLedger))
   await noteLookedUp(await context.database(), [recorded], ledger)

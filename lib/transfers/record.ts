@@ -1,4 +1,4 @@
-import { eq } from 'drizzle-orm'
+import { and, eq } from 'drizzle-orm'
 import { type Transfer, transfers } from '#drizzle/schema/transfers.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
@@ -157,6 +157,11 @@ export async function linkPayout(
   const claim = { transfer: id, organisation: organisation ?? '', recipient, ...limits }
   const payout = canPay ? await claimPayout({ db: tx, now }, claim) : undefined
   if (payout === undefined) return payoutId === null ? transfer : undefined
+  if (limits.wasLost) {
+    // The end of an earlier transfer was unknown: it was this payment that was made.
+    const isUnknown = and(eq(transfers.payout, payout), eq(transfers.status, 'unknown'))
+    await tx.update(transfers).set({ payout: null, foundFor: payout }).where(isUnknown)
+  }
   await tx.update(transfers).set({ payout }).where(eq(transfers.id, id))
   return { ...transfer, payout }
 }

@@ -76,8 +76,10 @@ async function readOpen(tracking: Tracking): Promise<RecordedTransfer[]> {
   for (const id of ids) {
     const row = rows.get(id)
     if (row?.transfer.status === 'open') open.push(row)
-    else tracked.delete(id)
-    if (row && row.transfer.status !== 'open') waiters.tellSettled(row.transfer)
+    else {
+      tracked.delete(id)
+      waiters.tellEnded(id, row?.transfer)
+    }
   }
   return open
 }
@@ -189,6 +191,6 @@ async function end(tracking: Tracking, recorded: RecordedTransfer, decision: Dec
   const { id, status, account } = settled
   log('info', 'transfer settled', { transfer: id, account, status, hash, ledger, code })
   tracked.delete(id)
-  waiters.tellSettled(settled)
+  waiters.tellEnded(id, settled)
   if (archive) ingestSoon(archive)
 }

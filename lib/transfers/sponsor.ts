@@ -17,6 +17,12 @@ export interface Sponsor {
   tracker: Tracker
   /** the addresses that the service controls: those of its keys, and the channels of every relay */
   controlledAddresses: (db: Database) => Promise<ReadonlySet<string>>
+  /**
+   * Resolves once the relays' channels were compared with the ledger lately: a client's payment may be one that a channel has made
+   * since the backup from which the database was restored.
+   * @throws LedgerError
+   */
+  compareChannels: () => Promise<void>
   /** stroops that the sponsor may spend, as of at least the given ledger */
   readFloat: (ledger: number) => Promise<bigint>
   /** stroops that the sponsor may spend, read from the ledger now */
@@ -25,11 +31,13 @@ export interface Sponsor {
 }
 
 export function openSponsor(
-  parts: Pick<Sponsor, 'keypair' | 'rules' | 'limits' | 'network' | 'tracker' | 'now'>,
+  parts: Pick<Sponsor, 'keypair' | 'rules' | 'limits' | 'network' | 'tracker' | 'now'> &
+    Partial<Pick<Sponsor, 'compareChannels'>>,
 ): Sponsor {
   const { tracker, now } = parts
   const address = parts.keypair.publicKey()
   return {
+    compareChannels: async () => undefined,
     ...parts,
     controlledAddresses: openControlledAddresses(parts.rules.controlled, now),
     readFloat: openFloat(tracker.readAccount, address),

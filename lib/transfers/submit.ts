@@ -53,7 +53,7 @@ export async function sponsorTransfer(
   terms: ClientTerms | Promise<ClientTerms> = {},
 ): Promise<TransferResult> {
   const { outcome, hash: sent } = await submitInTime(context, inner, terms)
-  if (outcome.kind === 'open') throw failed('transfer-open', { hash: sent })
+  if (outcome.kind === 'open' || outcome.kind === 'gone') throw failed('transfer-open', { hash: sent })
   if (outcome.kind === 'refused') throw failed('transfer-refused', { hash: sent, reason: outcome.resultCode })
   const { status, hash, applied, resultCode } = outcome.transfer
   if (status === 'expired' && resultCode !== null) {
@@ -182,6 +182,7 @@ async function verifyAndRecord(
       return { recorded, isNew: false }
     }
     const { recordedLedger, latestLedger } = verified
+    if (channel === undefined && intent.kind === 'transfer') await sponsor.compareChannels()
     const available = await sponsor.readFloat(latestLedger)
     signal?.throwIfAborted()
     const bump = wrapInFeeBump(inner, keypair, network.passphrase)

@@ -2,11 +2,15 @@ import type { Recency } from './recency.ts'
 import { isRenewed, refusalOf } from './resubmit.ts'
 import type { Envelope, RecordedTransfer, Transfer } from './rows.ts'
 
-/** How a transfer ended for the caller who waited: settled, refused by the network, or still open when time was up. */
+/**
+ * How a transfer ended for the caller who waited: settled, refused by the network, or still open when time was up. `gone`: its row
+ * has disappeared, because the database was restored, or has lost what it had committed.
+ */
 export type Outcome =
   | { kind: 'settled'; transfer: Transfer }
   | { kind: 'refused'; resultCode: string }
   | { kind: 'open' }
+  | { kind: 'gone' }
 
 export interface WaitOptions {
   /** the maximum wait (ms) */
@@ -41,8 +45,10 @@ export function openWaiters(recency: Recency) {
     return waiter
   }
 
-  function tellSettled(transfer: Transfer): void {
-    for (const { finish } of [...(waiting.get(transfer.id) ?? [])]) finish({ kind: 'settled', transfer })
+  /** @param transfer undefined if it has no row any more */
+  function tellEnded(id: string, transfer: Transfer | undefined): void {
+    const outcome: Outcome = transfer ? { kind: 'settled', transfer } : { kind: 'gone' }
+    for (const { finish } of [...(waiting.get(id) ?? [])]) finish(outcome)
   }
 
   /**
@@ -60,5 +66,5 @@ export function openWaiters(recency: Recency) {
     }
   }
 
-  return { add, tellSettled, tellRefused }
+  return { add, tellEnded, tellRefused }
 }

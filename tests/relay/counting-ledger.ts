@@ -45,6 +45,8 @@ export interface CountingLedger {
   /** the oldest ledger of the RPC, and of its transactions */
   oldestLedger?: number
   archives?: readonly EventArchive[]
+  /** the hash of a transaction that no response shows yet */
+  hides?: string
 }
 
 const symbol = (name: string) => xdr.ScVal.scvSymbol(name)
@@ -145,7 +147,7 @@ export function relayOn(
     const range = { latestLedger: latest, latestLedgerCloseTime: closeTimeOf(latest), oldestLedger }
     if (method === 'getHealth') return range
     if (method !== 'getTransaction') return { sequence: latest, closeTime: closeTimeOf(latest) }
-    const found = payments.find((each) => each.hash === hash && each.ledger >= oldestLedger)
+    const found = payments.find((each) => each.hash === hash && hash !== ledger.hides && each.ledger >= oldestLedger)
     if (!found) return { status: 'NOT_FOUND', ...range }
     const transaction = { ledger: found.ledger, createdAt: closeTimeOf(found.ledger), envelopeXdr: found.signedXdr }
     return { status: 'SUCCESS', ...range, ...transaction, resultXdr: SUCCESS }

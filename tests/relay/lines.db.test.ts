@@ -10,6 +10,7 @@ import { endLine } from '#lib/relay/ending.ts'
 import type { LeasedLine } from '#lib/relay/lease.ts'
 import { recordPayment } from '#lib/relay/lost-payment.ts'
 import { purposeOf } from '#lib/relay/payment-mark.ts'
+import { resumeIfReconciled } from '#lib/relay/resume.ts'
 import type { LineId } from '#lib/transfers/line.ts'
 import { describeLineError } from '#lib/transfers/line-error.ts'
 import { findTransfer, findTransferOfHash } from '#lib/transfers/rows.ts'
@@ -377,7 +378,11 @@ describe('a job whose last lines end at the same time', () => {
 })
 
 describe('a line that has waited for a day', () => {
-  const dayLater = () => ({ ...relayWith('A'), now: () => new Date(NOW.getTime() + DAY + 60 * 60_000) })
+  const dayLater = (latestLedger = 0) => ({
+    ...relayWith('A'),
+    now: () => new Date(NOW.getTime() + DAY + 60 * 60_000),
+    readLatestLedger: async () => latestLedger,
+  })
   const outcomesOf = async (...lines: LineId[]) =>
     await Promise.all(lines.map(async (id) => (await lineOf(id)).outcome))
 
@@ -411,6 +416,33 @@ describe('a line that has waited for a day', () => {
     await db.delete(paymentStops)
     expect(await endOverdueLines(dayLater())).toBe(2)
     expect(await outcomesOf(waiting, leased)).toEqual(['failed', 'failed'])
+  })
+
+  test('has as much time left after a stop as before', async () => {
+    await makeChannels('A')
+    const line = await makeLine()
+    const beganAt = new Date(Date.now() - 2 * DAY)
+    await setLine(line, { queuedAt: new Date(beganAt.getTime() - DAY / 2) })
+    await fixture.stop()
+    await db.update(paymentStops).set({ since: beganAt })
+    await db.update(relayChannels).set({ reconciledStop: beganAt })
+    expect(await resumeIfReconciled(relayWith('A'))).toBe(true)
+    const chore = { ...dayLater(), now: () => new Date() }
+    expect(await endOverdueLines(chore)).toBe(0)
+    expect(await endOverdueLines({ ...chore, now: () => new Date(Date.now() + (2 * DAY) / 3) })).toBe(1)
+    expect(await outcomesOf(line)).toEqual(['failed'])
+  })
+
+  test('fails if its relay key is lost, and one of a run once its delegation has ended by the ledger', async () => {
+    await makeChannels('A')
+    const lost = await makeLine('a key that is lost')
+    const [ofRun] = await makeRun('ann')
+    if (!ofRun) throw new Error('the run has no line')
+    await setLine(ofRun, { liveUntil: 700 })
+    expect(await endOverdueLines(dayLater(700))).toBe(1)
+    expect(await outcomesOf(lost, ofRun)).toEqual(['failed', null])
+    expect(await endOverdueLines(dayLater(701))).toBe(1)
+    expect(await lineOf(ofRun)).toMatchObject({ outcome: 'failed', error: 'delegation-ended' })
   })
 
   test('does not fail while a transfer may pay it', async () => {

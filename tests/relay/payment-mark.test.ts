@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { Keypair } from '@stellar/stellar-sdk'
 import { expect, test } from 'vitest'
-import { isMarked, markSalts } from '#lib/relay/payment-mark.ts'
+import { findMarked, isMarked, markSalts } from '#lib/relay/payment-mark.ts'
 import type { Line } from '#lib/transfers/line.ts'
 import type { Deployment } from '#lib/wallet/deployment.ts'
 import { encodeField, FIELD } from '#lib/wallet/grumpkin.ts'
@@ -22,10 +22,11 @@ const draw = (line: Line, by = channel, allowance?: Allowance) => {
   return drawSalt(random)
 }
 /** The event of a payment of the channel, from its own balance or from an escrow. */
-const eventOf = (salt: bigint, from = channel.address) => {
-  const name = from === channel.address ? 'sigma' : 'sigma_a_new'
-  return { channel: channel.address, from, fields: { [name]: encodeField(salt) } }
-}
+const eventOf = (salt: bigint, from = channel.address) => ({
+  channel: channel.address,
+  from,
+  salt: encodeField(salt),
+})
 
 test('marks a payment from an escrow with its payout, which the channel and the owner can read', () => {
   const [payout, another] = [randomUUID(), randomUUID()]
@@ -51,7 +52,7 @@ test('marks a payment of a job with its position, by the whole code', () => {
   const salt = draw(line)
   expect([1, 11].map((position) => isMarked(own, eventOf(salt), `${line.job}/${position}`))).toEqual([true, false])
   const changed = encodeField(salt).with(31, (encodeField(salt)[31] ?? 0) ^ 1)
-  const event = { ...eventOf(salt), fields: { sigma: changed } }
+  const event = { ...eventOf(salt), salt: changed }
   expect(isMarked(own, event, `${line.job}/1`)).toBe(false)
 })
 
@@ -65,4 +66,19 @@ test('draws a new salt for each proof of the same payment, anywhere in the field
     const ones = salts.filter((salt) => ((salt >> bit) & 1n) === 1n).length
     expect(Math.abs(ones - 1_000), `bit ${bit}`).toBeLessThan(150)
   }
+})
+
+test('lets other work of the process go on while it reads the marks of 10,000 payments', async () => {
+  const salt = encodeField(draw(lineOf({ payout: randomUUID() }), channel, delegation))
+  const payments = Array.from({ length: 10_000 }, () => ({ channel: channel.address, from: other.address, salt }))
+  const purpose = randomUUID()
+  let turns = 0
+  const count = () => {
+    turns += 1
+    turn = setImmediate(count)
+  }
+  let turn = setImmediate(count)
+  expect(await findMarked(payments, (payment) => ({ markKey: own, payment, purpose }))).toBeUndefined()
+  clearImmediate(turn)
+  expect(turns).toBeGreaterThanOrEqual(20)
 })

@@ -203,6 +203,7 @@ test('settles a payment in the next run that was recorded for no payout', async 
   await stopEarly()
   await using _host = await fixture.relay()
   await expect.poll(() => problemOf(runs.channel)).toBe('purpose-unknown')
+  await expect.poll(() => fixture.stop()).toMatchObject({ found: 2 })
   await setAddresses(batch.payouts.map(({ address }) => address))
   await expect.poll(() => resumePayments(operator(), { note: 'found the payouts' })).toBe('resumed')
   expect(await resumed()).toMatchObject({ found: 2 })

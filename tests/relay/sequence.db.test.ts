@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type relayChannels, relayJobs } from '#drizzle/schema/relay.ts'
 import { type TransferStatus, transfers } from '#drizzle/schema/transfers.ts'
 import { envelopeRow, insertRows, transferRow } from '#lib/cli/seed/rows.ts'
-import { compareSequences, requireKnownNumber } from '#lib/relay/sequence.ts'
+import { compareSequences, openComparison, requireKnownNumber } from '#lib/relay/sequence.ts'
 import { type CountingLedger, payment, relayOn } from './counting-ledger.ts'
 import { type LineFixture, openLineFixture, RECIPIENT, TOKEN } from './line-fixture.ts'
 
@@ -103,6 +103,34 @@ test('does not compare with the response of a lagging node when it starts', asyn
   expect(await fixture.channelOf(ADDRESS)).toMatchObject({ comparedAt: null })
   await compareWith(lagging, lagging, current)
   expect(await isStopped()).toBe(true)
+})
+
+test('compares the other channels although one cannot be read', async () => {
+  const other = Keypair.random().publicKey()
+  await fixture.makeChannels(ADDRESS, other)
+  await fixture.makeLine()
+  await fixture.setChannel(ADDRESS, { adoptedSequence: null, comparedAt: null })
+  await fixture.setChannel(other, { adoptedSequence: 7n, comparedAt: null })
+  await expect(compareSequences(relayOn(fixture, { eventsBehind: 2 }))).rejects.toThrow('events are behind')
+  expect(await isStopped()).toBe(true)
+  expect(await fixture.channelOf(other)).toMatchObject({ comparedAt: expect.any(Date) })
+  expect(await fixture.channelOf(ADDRESS)).toMatchObject({ comparedAt: null })
+})
+
+test('compares the channels for a client’s payment unless they were compared lately', async () => {
+  let readings = 0
+  const readAccount = async (ledger: number) => {
+    readings += 1
+    return { sequence: 8n, ledger }
+  }
+  await setChannel({ adoptedSequence: 8n, comparedAt: new Date() })
+  await openComparison(relayOn(fixture, { readAccount }))()
+  expect(readings).toBe(0)
+  await setChannel({ adoptedSequence: 7n, comparedAt: new Date(Date.now() - 130_000) })
+  const compare = openComparison(relayOn(fixture, { readAccount }))
+  await Promise.all([compare(), compare()])
+  await compare()
+  expect([readings, await isStopped()]).toEqual([1, true])
 })
 
 describe('lets a channel sign', () => {

@@ -3,7 +3,7 @@ import { Keypair } from '@stellar/stellar-sdk'
 import { eq, sql } from 'drizzle-orm'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { batches, contractors, payouts } from '#drizzle/schema/directory.ts'
-import { paymentStops, RECONCILE_PROBLEMS, type relayChannels, relayJobs } from '#drizzle/schema/relay.ts'
+import { paymentStops, RECONCILE_PROBLEMS, type relayChannels, relayJobs, relayLines } from '#drizzle/schema/relay.ts'
 import { quotas, transfers } from '#drizzle/schema/transfers.ts'
 import {
   batchRow,
@@ -16,6 +16,7 @@ import {
   transferRow,
 } from '#lib/cli/seed/rows.ts'
 import { generateRelayKey, publicHalf } from '#lib/config/relay-key.ts'
+import { readAttention } from '#lib/dashboard/overview.ts'
 import type { EmployerContext } from '#lib/directory/context.ts'
 import { cancelPayout } from '#lib/directory/payouts/cancellation.ts'
 import { claimLine, type LeasedLine } from '#lib/relay/lease.ts'
@@ -34,6 +35,7 @@ import { findTransfer, findTransferOfHash, setOf } from '#lib/transfers/rows.ts'
 import { settle } from '#lib/transfers/settle.ts'
 import { lockPayments } from '#lib/transfers/stop.ts'
 import { sponsorTransfer } from '#lib/transfers/submit.ts'
+import type { EventArchive } from '#lib/wallet/archive.ts'
 import { keyIdOf, sealPayout } from '#lib/wallet/seal.ts'
 import { archiveOf, type CountingLedger, payment, relayOn } from './counting-ledger.ts'
 import { LATER, type LineFixture, NO_LIMITS, NOW, openLineFixture, RECIPIENT, TOKEN } from './line-fixture.ts'
@@ -244,13 +246,13 @@ describe('a relay reconciles a channel', () => {
     await storeMarkKeys(hostOf([ONE]))
     await storeMarkKeys(hostOf([TWO], generateRelayKey()))
     const sealed = (await fixture.channelOf(A))?.sealedMarkKey
-    await storeMarkKeys(hostOf([ONE], generateRelayKey()))
+    await storeMarkKeys(hostOf([ONE]))
     expect((await fixture.channelOf(A))?.sealedMarkKey).toBe(sealed)
     const own = [...(await readMarkKeys(hostOf([ONE]))).entries()]
     expect([...(await readMarkKeys(hostOf([]))).entries()]).toEqual(own)
     expect([...(await readMarkKeys(hostOf([], generateRelayKey()))).keys()]).toEqual([])
     await fixture.stop(A)
-    const relay = relayOn(fixture, { closedAt: Date.now() + 200_000, payments: [lost] }, [], key)
+    const relay = relayOn(fixture, { closedAt: Date.now() + (RELAY_TIMES.drain + 5) * 1000, payments: [lost] }, [], key)
     await relay.ledger.check()
     await reconcile(relay)
     expect(await payoutOf(payout)).toMatchObject({ status: 'paid', txHash: lost.hash })
@@ -337,6 +339,22 @@ describe('a relay reconciles a channel', () => {
     expect(await findTransferOfHash(db, received.hash)).toBeUndefined()
   })
 
+  test('once an archive has caught up: until then there is no gap', async () => {
+    await recordSponsored(40)
+    await fixture.stop(A)
+    const short = { oldestLedger: 70, payments: [payment({ channel: ONE, to: RECIPIENT, ledger: 75 })] }
+    const late: EventArchive = {
+      ...archiveOf(A, []),
+      readEvents: async () => {
+        throw new LedgerError('unavailable', 'the archive of the service is catching up')
+      },
+    }
+    await reconcileOn({ ...short, archives: [archiveOf(A, [], false), late] })
+    expect([await isStopped(), await problemOf()]).toEqual([true, 'rpc-behind'])
+    await reconcileOn({ ...short, archives: [archiveOf(A, short.payments)] })
+    expect(await isStopped()).toBe(false)
+  })
+
   test('only while the RPC still has the transactions of the payments that an archive shows', async () => {
     await recordSponsored(40)
     await fixture.stop(A)
@@ -403,6 +421,89 @@ describe('a relay reconciles a channel', () => {
   })
 })
 
+describe('a payment that is marked for a payout', () => {
+  const owner = newWallet()
+  const payFor = (purpose: string | null, ledger: number) =>
+    payment({ channel: ONE, owner, to: RECIPIENT, purpose: purpose ?? '', ledger })
+
+  test('waits for the open transfer of a client that may pay the payout, although its line is open', async () => {
+    const [line] = await fixture.makeRun(owner, [A])
+    const { payout } = await fixture.lineOf(line as LineId)
+    const open = transferRow({ account: owner, payout, recipient: RECIPIENT })
+    await insertRows(db, { transfers: [open] })
+    await db
+      .update(payouts)
+      .set({ status: 'pending', transfer: open.id })
+      .where(eq(payouts.id, payout ?? ''))
+    await fixture.stop(A)
+    const payments = [payFor(payout, 80)]
+    await reconcileOn({ payments })
+    expect([await isStopped(), await problemOf()]).toEqual([true, 'transfer-open'])
+    const expired = { status: 'expired', settledAt: LATER } as const
+    await db.update(transfers).set(expired).where(eq(transfers.id, open.id))
+    await db
+      .update(payouts)
+      .set({ status: 'ready', transfer: null })
+      .where(eq(payouts.id, payout ?? ''))
+    await reconcileOn({ payments })
+    expect(await isStopped()).toBe(false)
+    expect(await payoutOf(payout)).toMatchObject({ status: 'paid', txHash: payments[0]?.hash })
+    expect(await fixture.lineOf(line as LineId)).toMatchObject({ outcome: 'paid', hash: payments[0]?.hash })
+  })
+
+  test('pays it although the end of an earlier transfer of it is unknown', async () => {
+    const [line] = await fixture.makeRun(owner, [A])
+    const { payout } = await fixture.lineOf(line as LineId)
+    const unknown = transferRow({ account: owner, payout, recipient: RECIPIENT, status: 'unknown', settledAt: NOW })
+    await insertRows(db, { transfers: [unknown] })
+    const pending = { status: 'pending', transfer: unknown.id, error: 'history-lost' } as const
+    await db
+      .update(payouts)
+      .set(pending)
+      .where(eq(payouts.id, payout ?? ''))
+    await fixture.stop(A)
+    await reconcileOn({ payments: [payFor(payout, 80)] })
+    expect(await isStopped()).toBe(false)
+    expect(await payoutOf(payout)).toMatchObject({ status: 'paid', error: null })
+    expect((await findTransfer(db, unknown.id))?.transfer).toMatchObject({ payout: null, foundFor: payout })
+  })
+
+  test('is shown with it if another transfer has paid it, or it is canceled', async () => {
+    const lines = await fixture.makeRun(owner, [A, A])
+    const [paid, canceled] = await Promise.all(lines.map(async (line) => (await fixture.lineOf(line)).payout ?? ''))
+    await db.update(relayLines).set({ outcome: 'canceled', settledAt: NOW, sealedAmount: null })
+    const first = { status: 'paid', txHash: 'the first payment', paidAt: NOW } as const
+    await db
+      .update(payouts)
+      .set(first)
+      .where(eq(payouts.id, paid ?? ''))
+    await db
+      .update(payouts)
+      .set({ status: 'canceled' })
+      .where(eq(payouts.id, canceled ?? ''))
+    await fixture.stop(A)
+    const payments = [payFor(paid ?? '', 80), payFor(canceled ?? '', 81), payFor(canceled ?? '', 82)]
+    await reconcileOn({ payments })
+    expect(await isStopped()).toBe(false)
+    const [again, late, second] = payments.map(({ hash }) => hash)
+    expect(await payoutOf(paid ?? '')).toMatchObject({
+      ...first,
+      error: `paid twice: the ledger also shows ${again}`,
+    })
+    expect(await payoutOf(canceled ?? '')).toMatchObject({
+      status: 'canceled',
+      txHash: late,
+      error: `paid twice: the ledger also shows ${second}`,
+    })
+    const { items } = await readAttention(db, LATER)
+    expect(items.map(({ what }) => what.replace(/^.* was/, 'was')).toSorted()).toEqual([
+      'was paid twice',
+      'was paid, although the payout is canceled',
+      'was paid, although the payout is canceled',
+    ])
+  })
+})
+
 describe('a payment whose mark names no payout of this database', () => {
   const owner = newWallet()
   const lost = payment({ channel: ONE, owner, to: RECIPIENT, ledger: 80 })
@@ -421,11 +522,32 @@ describe('a payment whose mark names no payout of this database', () => {
     expect([await isStopped(), await problemOf(A)]).toEqual([false, null])
   })
 
+  test('does not hide that a later payment could not be read yet: a word is too early', async () => {
+    const later = payment({ channel: ONE, owner, to: RECIPIENT, ledger: 90 })
+    await fixture.stop(A)
+    const hidden = { payments: [lost, later], hides: later.hash }
+    await reconcileOn(hidden)
+    expect([await isStopped(), await problemOf(), await db.$count(transfers)]).toEqual([true, 'rpc-behind', 1])
+    expect(await resume(RECONCILE_PATIENCE_MS + 60_000)).toEqual({ waitsFor: A })
+    await reconcileOn({ payments: [lost, later] })
+    expect([await problemOf(), await db.$count(transfers)]).toEqual(['purpose-unknown', 2])
+    expect(await resume()).toBe('resumed')
+  })
+
+  test('needs no word before everything that was signed before the stop was applied or has expired', async () => {
+    await fixture.stop(A)
+    const relay = relayOn(fixture, { payments: [lost] }, [ONE])
+    await relay.ledger.check()
+    await reconcile(relay)
+    expect([await problemOf(), await db.$count(transfers)]).toEqual([null, 1])
+    expect(await resume()).toEqual({ waitsFor: A })
+  })
+
   test('is not forgotten by a relay that dies between its row and the note', async () => {
     await fixture.stop(A)
     await db.execute(sql`CREATE FUNCTION die() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'killed'; END $$`)
-    await db.execute(sql`CREATE TRIGGER die BEFORE UPDATE OF reconcile_problem ON relay_channels FOR EACH ROW
-      WHEN (NEW.reconcile_problem = 'purpose-unknown') EXECUTE FUNCTION die()`)
+    await db.execute(sql`CREATE TRIGGER die BEFORE UPDATE OF has_unknown_purpose ON relay_channels FOR EACH ROW
+      WHEN (NEW.has_unknown_purpose) EXECUTE FUNCTION die()`)
     try {
       await reconcileOn({ payments: [lost] })
     } finally {

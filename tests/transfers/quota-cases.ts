@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { Keypair } from '@stellar/stellar-sdk'
 import type { TransferKind } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 import type { RefusalReason } from '#lib/refusal/sponsor-refusal.ts'
@@ -43,12 +44,16 @@ export interface NamedTransfer {
   recordedLedger: number
 }
 
+/** A valid address, the same for the same name. */
+export const addressNamed = (name: string): string =>
+  Keypair.fromRawEd25519Seed(Buffer.from(digest(name), 'hex')).publicKey()
+
 export function transferNamed(name: string, given: Partial<NamedTransfer> = {}): NamedTransfer {
   return {
     kind: 'transfer',
     innerHash: digest(`inner ${name}`),
     outerHash: digest(`outer ${name}`),
-    account: `payer ${name}`,
+    account: addressNamed(name),
     sequenceNumber: 8n,
     recipient: 'payee',
     sponsor: 'sponsor',

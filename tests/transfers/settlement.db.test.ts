@@ -14,12 +14,25 @@ import {
 } from '#lib/transfers/rows.ts'
 import { settle } from '#lib/transfers/settle.ts'
 import { cloneDatabase } from '../support/database.ts'
-import { BID, DAY, decisionOf, limits, PLENTY, recordNamed, settleNamed, transferNamed } from './quota-cases.ts'
+import {
+  addressNamed,
+  BID,
+  DAY,
+  decisionOf,
+  limits,
+  PLENTY,
+  recordNamed,
+  settleNamed,
+  transferNamed,
+} from './quota-cases.ts'
 import { clear, findDiscrepancies, readQuotas } from './quota-ledger.ts'
 import { seededRandom } from './random.ts'
 import { FAILURE, OWN, SUCCESS } from './records.ts'
 import { thrownBy } from './refused.ts'
 import { RIVAL_CASES } from './rival-cases.ts'
+
+/** the account of the transfer that is named 1 */
+const PAYER = addressNamed('1')
 
 const NOW = new Date('2026-05-01T12:00:00Z')
 let clone: Awaited<ReturnType<typeof cloneDatabase>>
@@ -79,7 +92,7 @@ describe('recordEnvelope', () => {
   })
 
   const rival = (name: string, given: Parameters<typeof transferNamed>[1] = {}) =>
-    recordNamed(db, transferNamed(name, { account: 'payer 1', ...given }), limits, PLENTY)
+    recordNamed(db, transferNamed(name, { account: PAYER, ...given }), limits, PLENTY)
   const reasonOf = async (recording: Promise<unknown>) => {
     const thrown = await thrownBy(() => recording)
     return thrown instanceof SponsorRefusal ? [thrown.reason, thrown.message] : thrown
@@ -127,7 +140,7 @@ describe('recordEnvelope', () => {
   test('records one transfer, three envelopes and one reservation for twenty concurrent rivals on two pools', async () => {
     const outcomes = await Promise.all(
       Array.from({ length: 20 }, async (_, index) => {
-        const named = transferNamed(`${index}`, { account: 'payer 1' })
+        const named = transferNamed(`${index}`, { account: PAYER })
         const thrown = await thrownBy(() => recordNamed(index % 2 ? db : other, named, limits, PLENTY))
         return thrown instanceof SponsorRefusal ? thrown.reason : (thrown ?? 'recorded')
       }),
@@ -171,7 +184,7 @@ describe('settle', () => {
     expect(await settleAs('1', null)).toMatchObject({ status: 'expired', settledAt: NOW, hash: null, feeCharged: null })
     const none = [0n, 0n, count]
     expect(await readQuotas(db)).toEqual({
-      [`${quotaAccount ?? 'payer 1'} ${DAY}`]: none,
+      [`${quotaAccount ?? PAYER} ${DAY}`]: none,
       [`* ${DAY}`]: none,
       'float of sponsor': 0n,
     })
@@ -212,7 +225,7 @@ describe('settle', () => {
   test('leaves the transfer unchanged if a rival was recorded since the lookup, until both are looked up', async () => {
     const { id } = await record('1')
     const lookedUp = setOf(await findEnvelopes(db, [id]))
-    await recordNamed(other, transferNamed('2', { account: 'payer 1' }), limits, PLENTY)
+    await recordNamed(other, transferNamed('2', { account: PAYER }), limits, PLENTY)
     const given = { decision: decisionOf(null), lookedUp, now: NOW }
     expect(await settle(db, id, given)).toBeUndefined()
     expect(await statusOf('1')).toBe('open')
@@ -226,7 +239,7 @@ describe('settle', () => {
     const isLocked = Promise.withResolvers<void>()
     const goOn = Promise.withResolvers<void>()
     const recording = db.transaction(async (tx) => {
-      const recorded = recordNamed(tx, transferNamed('2', { account: 'payer 1' }), limits, PLENTY)
+      const recorded = recordNamed(tx, transferNamed('2', { account: PAYER }), limits, PLENTY)
       await recorded
       isLocked.resolve()
       await goOn.promise
@@ -267,20 +280,20 @@ test('lists the open ones, oldest first', async () => {
 })
 
 test('returns the ledger of the account’s last applied transfer', async () => {
-  expect(await lastLedgerOf(db, 'payer 1')).toBe(0)
+  expect(await lastLedgerOf(db, PAYER)).toBe(0)
   await record('1')
   await settleAs('1', SUCCESS)
-  await record('2', { account: 'payer 1', sequenceNumber: 9n })
+  await record('2', { account: PAYER, sequenceNumber: 9n })
   await settleAs('2', null)
-  expect(await lastLedgerOf(db, 'payer 1')).toBe(SUCCESS.ledger)
+  expect(await lastLedgerOf(db, PAYER)).toBe(SUCCESS.ledger)
   // The first one failed without using up its number.
   for (const [name, ledger] of [
     ['3', 106],
     ['4', 107],
   ] as const) {
-    await record(name, { account: 'payer 1', sequenceNumber: 10n })
+    await record(name, { account: PAYER, sequenceNumber: 10n })
     await settleAs(name, { ...SUCCESS, ledger })
-    expect(await lastLedgerOf(db, 'payer 1')).toBe(ledger)
+    expect(await lastLedgerOf(db, PAYER)).toBe(ledger)
   }
 })
 

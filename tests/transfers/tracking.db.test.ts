@@ -1,3 +1,4 @@
+import { StrKey, xdr } from '@stellar/stellar-sdk'
 import { eq, sql } from 'drizzle-orm'
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest'
 import { auditLog } from '#drizzle/schema/audit.ts'
@@ -14,7 +15,7 @@ import { openTracker, type Tracker } from '#lib/transfers/track.ts'
 import { cloneDatabase } from '../support/database.ts'
 import { accountEntry, presentAccount } from '../support/fake-rpc.ts'
 import { type Fault, type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts'
-import { NOW, PASSPHRASE, payer, rules, signedTransfer, sponsor } from '../support/inner-transaction.ts'
+import { NOW, PASSPHRASE, rules, signedTransfer, sponsor } from '../support/inner-transaction.ts'
 import { sendAnswer } from '../support/transfers.ts'
 import { bareResult, feeBumpResult } from './ledger-answers.ts'
 import { limits, PLENTY, recordNamed, transferNamed } from './quota-cases.ts'
@@ -61,8 +62,12 @@ function openLedger(latest = RECORDED) {
     if (fault) return fault
     if (method === 'sendTransaction') return { answer: ledger.sent }
     if (method === 'getLedgerEntries') {
-      const account = accountEntry(payer.publicKey(), { sequence: ledger.sequence })
-      return { answer: { latestLedger: ledger.latest, entries: [presentAccount(payer.publicKey(), account)] } }
+      const entries = (params.keys as string[]).map((key) => {
+        const { account } = xdr.LedgerKey.fromXdr(key, 'base64') as xdr.LedgerKey & { type: 'account' }
+        const address = StrKey.encodeEd25519PublicKey(account.accountId.ed25519.toBytes())
+        return presentAccount(address, accountEntry(address, { sequence: ledger.sequence }))
+      })
+      return { answer: { latestLedger: ledger.latest, entries } }
     }
     if (method !== 'getTransaction') return { status: 500 }
     const found = ledger.found.get(String(params.hash))
@@ -176,6 +181,29 @@ test('clears the looked-up ledger when an envelope joins, and a lookup that bega
   expect((await find(first.innerHash)).transfer.lookedUpLedger).toBeNull()
   await noteLookedUp(db, [before], RECORDED + 2)
   expect((await find(first.innerHash)).transfer.lookedUpLedger).toBeNull()
+})
+
+test('expires a transfer that was not looked up until its time was over with the transaction that has used its number', async () => {
+  const { innerHash } = await record(90_560)
+  const ledger = openLedger(1_000)
+  ledger.sequence = SEQUENCE
+  const { transfer } = await find(innerHash)
+  expect(await waitFor(open(), transfer, 60_000)).toMatchObject({
+    kind: 'settled',
+    transfer: { status: 'expired', resultCode: 'txBadSeq' },
+  })
+})
+
+test('tells a caller that the row of its transfer is gone, as after a restore of the database', async () => {
+  const { innerHash } = await record(90_560)
+  openLedger()
+  const { transfer } = await find(innerHash)
+  const tracker = open()
+  const waiting = waitFor(tracker, transfer, 60_000)
+  await db.delete(envelopes)
+  await db.delete(transfers)
+  expect(await waiting).toEqual({ kind: 'gone' })
+  expect(tracker.tracked.size).toBe(0)
 })
 
 test('submits a new envelope once, and again only after another ledger has closed without it', async () => {
@@ -481,7 +509,13 @@ const statusOf = async (index: number) =>
   (await findTransferOfHash(db, transferNamed(String(index)).innerHash))?.transfer.status
 
 /** The last ledger has closed long after every maxTime. */
-const over = { latestLedger: 1_000, latestLedgerCloseTime: 9_000_000_000, oldestLedger: 1, status: 'NOT_FOUND' }
+const over = {
+  latestLedger: 1_000,
+  latestLedgerCloseTime: 9_000_000_000,
+  oldestLedger: 1,
+  status: 'NOT_FOUND',
+  entries: [],
+}
 
 test('settles other transfers while one cannot be written', async () => {
   proxy.rule(() => ({ answer: over }))
@@ -507,6 +541,7 @@ test('settles a transfer behind any number of others about which the RPC contrad
   const all = await recordMany(40)
   const contradicted = new Set(Array.from({ length: 39 }, (_, index) => transferNamed(String(index)).innerHash))
   proxy.rule(({ method, params }) => {
+    if (method === 'getLedgerEntries') return { answer: over }
     if (method !== 'getTransaction') return { status: 500 }
     if (!contradicted.has(String(params.hash))) return { answer: over }
     const found = { status: 'SUCCESS', ledger: 999, createdAt: 8_000_000_000, envelopeXdr: 'AAAA', resultXdr: 'AAAA' }

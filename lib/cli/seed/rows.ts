@@ -96,12 +96,16 @@ export function jobRow(fields: Partial<Job> = {}) {
   return { id: randomUUID(), userKind: 'idp' as const, userSub: 'ada', relayKey: 'key', createdAt, endedAt, ...fields }
 }
 
+/** The last ledger of the delegations that the runs of the seed are paid from: far away. */
+const LIVE_UNTIL = 100_000_000
+
 export function itemRow(fields: Partial<Item> & { job: string }) {
-  const { queuedAt = new Date(), outcome } = fields
+  const { queuedAt = new Date(), outcome, spender } = fields
   const hasEnded = outcome !== undefined && outcome !== null
   return {
     position: 0,
     quotaAccount: 'idp:ada',
+    liveUntil: spender === undefined || spender === null ? null : LIVE_UNTIL,
     sealedAmount: hasEnded ? null : 'sealed',
     hash: outcome === 'paid' ? 'hash' : null,
     queuedAt,

@@ -1,4 +1,4 @@
-import { and, eq, inArray } from 'drizzle-orm'
+import { and, eq, inArray, isNotNull, or } from 'drizzle-orm'
 import { z } from 'zod'
 import { BATCH_STATUSES, type BatchStatus, batches, payouts } from '#drizzle/schema/directory.ts'
 import { relayJobs } from '#drizzle/schema/relay.ts'
@@ -170,7 +170,8 @@ export async function removeBatch({ db, employer, now }: EmployerContext, id: st
     // While this lock is held, no transfer can claim a payout of the batch.
     const [batch] = await lockBatches(tx, isOwnBatch(employer, id))
     if (!batch) throw batchNotFound()
-    const isSettled = and(eq(payouts.batch, id), eq(payouts.status, 'paid'))
+    // A canceled payout with a hash was paid before it was canceled, as a restore has shown.
+    const isSettled = and(eq(payouts.batch, id), or(eq(payouts.status, 'paid'), isNotNull(payouts.txHash)))
     if (!isUnsent(batch.status) || (await tx.$count(payouts, isSettled)) > 0) throw new Refusal('batch-sent')
     if ((await tx.$count(relayJobs, eq(relayJobs.batch, id))) > 0) throw new Refusal('batch-run')
     const deleted = await tx.delete(payouts).where(eq(payouts.batch, id)).returning({ id: payouts.id })

@@ -19,4 +19,4 @@ type Run = z.output<typeof runShape>
 /** The newest run of a batch as JSON; null without one. */
 export const NEWEST_RUN = sql<Run | null>`(select json_strip_nulls(json_build_object(
     'status', run.status, 'error', run.error, 'code', run.code))
-  from ${relayJobs} as run where run.batch = ${batches}.id order by run.created_at desc limit 1)`
+  from ${relayJobs} as run where run.batch = ${batches}.id order by run.status = 'running' desc, run.created_at desc limit 1)`

@@ -10,17 +10,13 @@ import { admitUser, employerRequired, isUpToDate } from '../users.ts'
 import { batchNotFound, batchShape } from './batches.ts'
 import { NEWEST_RUN, runShape } from './newest-run.ts'
 
-export const batchProgressShape = batchShape.pick({
-  status: true,
-  settledCount: true,
-  failedCount: true,
-  payoutCount: true,
-})
-export const batchStatusShape = batchProgressShape.extend({ run: runShape.optional() })
+export const batchProgressShape = batchShape
+  .pick({ status: true, settledCount: true, failedCount: true, payoutCount: true })
+  .extend({ run: runShape.optional() })
 export type BatchProgress = z.output<typeof batchProgressShape>
 
 interface BatchStatusPoll {
-  progress: z.output<typeof batchStatusShape>
+  progress: BatchProgress
   organisation: string
   /** whether the organisation has an open transfer */
   hasOpenTransfers: boolean

@@ -37,27 +37,38 @@ export async function cancelPayout({ db, employer, now }: EmployerContext, id: s
   })
 }
 
-/** The error of a canceled payout that the ledger has paid. */
-const PAID_ALTHOUGH_CANCELED = 'paid although canceled: the ledger shows the payment'
-
 /**
- * Notes on a canceled payout that a transfer has paid it: it stays canceled, and shows the hash. Call it in the SQL transaction
- * that records the payment. Does nothing if the payout is not canceled, or a transfer that paid it is known already.
+ * Notes on a payout that a payment for it was found, which pays it although it is canceled, or pays it again: it keeps its status,
+ * and shows what was found. Call it in the SQL transaction that records the payment. Resolves to whether it was noted.
  */
-export async function notePaidAlthoughCanceled(
+export async function noteFoundPayment(
   { db: tx, now }: { db: Database; now: Date },
   { id, transfer, txHash }: { id: string; transfer: string; txHash: string },
-): Promise<void> {
+): Promise<boolean> {
   await lockBatches(tx, hasPayout(tx, eq(payouts.id, id)))
-  const isCanceled = and(eq(payouts.id, id), eq(payouts.status, 'canceled'), isNull(payouts.txHash))
-  const [noted] = await tx
-    .update(payouts)
-    .set({ txHash, transfer, error: PAID_ALTHOUGH_CANCELED })
-    .where(isCanceled)
-    .returning({ organisation: payouts.organisation })
-  if (!noted) return
-  const entry = { organisation: noted.organisation, actor: SPONSOR, subject: id, detail: { transfer } }
-  await recordAudit(tx, now, { ...entry, action: 'payout.found-paid' })
+  const isCanceled = eq(payouts.status, 'canceled')
+  const notes = [
+    {
+      columns: { txHash, transfer, error: 'paid although canceled: the ledger shows the payment' },
+      condition: and(isCanceled, isNull(payouts.txHash)),
+    },
+    {
+      columns: { error: `paid twice: the ledger also shows ${txHash}` },
+      condition: or(isCanceled, eq(payouts.status, 'paid')),
+    },
+  ]
+  for (const { columns, condition } of notes) {
+    const [noted] = await tx
+      .update(payouts)
+      .set(columns)
+      .where(and(eq(payouts.id, id), condition))
+      .returning({ organisation: payouts.organisation })
+    if (!noted) continue
+    const entry = { organisation: noted.organisation, actor: SPONSOR, subject: id, detail: { transfer } }
+    await recordAudit(tx, now, { ...entry, action: 'payout.found-paid' })
+    return true
+  }
+  return false
 }
 
 const payoutNotFound = () => new Refusal('payout-not-found')
