@@ -20,16 +20,6 @@ CREATE TABLE "archive_events" (
 	CONSTRAINT "archive_events_stream_toid_event_index_pk" PRIMARY KEY("stream","toid","event_index")
 );
 --> statement-breakpoint
-CREATE TABLE "archive_generations" (
-	"id" integer PRIMARY KEY GENERATED ALWAYS AS IDENTITY (sequence name "archive_generations_id_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 2147483647 START WITH 1 CACHE 1),
-	"token" text NOT NULL,
-	"ordinal" integer NOT NULL,
-	"first_ledger" integer NOT NULL,
-	"first_hash" text NOT NULL,
-	"created_at" timestamp (3) with time zone DEFAULT now() NOT NULL,
-	CONSTRAINT "archive_generations_ordinal" UNIQUE("token","ordinal")
-);
---> statement-breakpoint
 CREATE TABLE "archive_payloads" (
 	"stream" integer NOT NULL,
 	"toid" bigint NOT NULL,
@@ -55,11 +45,13 @@ CREATE TABLE "archive_ranges" (
 --> statement-breakpoint
 CREATE TABLE "archive_streams" (
 	"id" integer PRIMARY KEY GENERATED ALWAYS AS IDENTITY (sequence name "archive_streams_id_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 2147483647 START WITH 1 CACHE 1),
-	"generation" integer NOT NULL,
+	"token" text NOT NULL,
 	"contract" text NOT NULL,
 	"role" text NOT NULL,
+	"generation" text,
 	"claimed_until" timestamp (3) with time zone,
-	CONSTRAINT "archive_streams_contract" UNIQUE("generation","contract"),
+	CONSTRAINT "archive_streams_contract" UNIQUE("token","contract"),
+	CONSTRAINT "archive_streams_generation" CHECK (("archive_streams"."role" = 'token') = ("archive_streams"."generation" is not null)),
 	CONSTRAINT "archive_streams_role" CHECK ("archive_streams"."role" in ('token', 'registry'))
 );
 --> statement-breakpoint
@@ -196,6 +188,7 @@ CREATE TABLE "payouts" (
 CREATE TABLE "payment_stops" (
 	"token" text PRIMARY KEY NOT NULL,
 	"since" timestamp (3) with time zone,
+	"foreign_since" timestamp (3) with time zone,
 	"found" integer DEFAULT 0 NOT NULL
 );
 --> statement-breakpoint
@@ -381,7 +374,6 @@ ALTER TABLE "archive_event_accounts" ADD CONSTRAINT "archive_event_accounts_even
 ALTER TABLE "archive_events" ADD CONSTRAINT "archive_events_stream_archive_streams_id_fk" FOREIGN KEY ("stream") REFERENCES "public"."archive_streams"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "archive_payloads" ADD CONSTRAINT "archive_payloads_event" FOREIGN KEY ("stream","toid","event_index") REFERENCES "public"."archive_events"("stream","toid","event_index") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "archive_ranges" ADD CONSTRAINT "archive_ranges_stream_archive_streams_id_fk" FOREIGN KEY ("stream") REFERENCES "public"."archive_streams"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
-ALTER TABLE "archive_streams" ADD CONSTRAINT "archive_streams_generation_archive_generations_id_fk" FOREIGN KEY ("generation") REFERENCES "public"."archive_generations"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "batches" ADD CONSTRAINT "batches_organisation_organisations_id_fk" FOREIGN KEY ("organisation") REFERENCES "public"."organisations"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "contractors" ADD CONSTRAINT "contractors_organisation_organisations_id_fk" FOREIGN KEY ("organisation") REFERENCES "public"."organisations"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "contractors" ADD CONSTRAINT "contractors_linked_identity" FOREIGN KEY ("linked_kind","linked_sub") REFERENCES "public"."identities"("kind","sub") ON DELETE no action ON UPDATE no action;--> statement-breakpoint

@@ -24,25 +24,6 @@ const bytea = customType<{ data: Uint8Array; driverData: Uint8Array }>({
  */
 const toid = () => bigint('toid', { mode: 'bigint' }).notNull()
 
-/**
- * A generation of the network. After a reset the same sequence numbers identify other ledgers, so a new generation
- * begins, and only the newest is served.
- */
-export const archiveGenerations = pgTable(
-  'archive_generations',
-  {
-    id: integer('id').primaryKey().generatedAlwaysAsIdentity(),
-    token: text('token').notNull(),
-    /** the number of the generation, from 1: if two processes notice a reset, only one begins the next */
-    ordinal: integer('ordinal').notNull(),
-    /** the first ingested ledger and its hash (64 hex digits), which identifies the generation */
-    firstLedger: integer('first_ledger').notNull(),
-    firstHash: text('first_hash').notNull(),
-    createdAt: instant('created_at').notNull().defaultNow(),
-  },
-  (table) => [unique('archive_generations_ordinal').on(table.token, table.ordinal)],
-)
-
 export const STREAM_ROLES = ['token', 'registry'] as const
 
 /** The events of one contract: the token, or a verifier or auditor registry that it has named. */
@@ -50,11 +31,12 @@ export const archiveStreams = pgTable(
   'archive_streams',
   {
     id: integer('id').primaryKey().generatedAlwaysAsIdentity(),
-    generation: integer('generation')
-      .notNull()
-      .references(() => archiveGenerations.id),
+    /** the token whose archive it belongs to */
+    token: text('token').notNull(),
     contract: text('contract').notNull(),
     role: text('role', { enum: STREAM_ROLES }).notNull(),
+    /** hash of the first ledger that was ingested (64 hex digits), which identifies the archive; null for a registry */
+    generation: text('generation'),
     /**
      * until then one process ingests the stream; this only avoids duplicate work, since the ranges keep the rows
      * correct
@@ -62,7 +44,8 @@ export const archiveStreams = pgTable(
     claimedUntil: instant('claimed_until'),
   },
   (table) => [
-    unique('archive_streams_contract').on(table.generation, table.contract),
+    unique('archive_streams_contract').on(table.token, table.contract),
+    check('archive_streams_generation', sql`(${table.role} = 'token') = (${table.generation} is not null)`),
     check('archive_streams_role', oneOf(table.role, STREAM_ROLES)),
   ],
 )

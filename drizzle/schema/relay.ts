@@ -48,6 +48,8 @@ export const paymentStops = pgTable('payment_stops', {
   token: text('token').primaryKey(),
   /** when the stop began, by the database's clock; null while payments go on */
   since: instant('since'),
+  /** since when the RPC serves another network than the archive's, by the database's clock; nothing is paid then */
+  foreignSince: instant('foreign_since'),
   /** the payments without a row that were found on the ledger since then */
   found: integer('found').notNull().default(0),
 })

@@ -52,7 +52,7 @@ async function requireArchive(
   const db = readOnly(await context.database())
   const archive = await openArchive(db, contract)
   if (!archive) throw new Refusal('unavailable', 'nothing is archived yet', { retryAfter: 30 })
-  if (expected !== undefined && expected !== archive.generation.firstHash) throw notArchived('generation')
+  if (expected !== undefined && expected !== archive.generation) throw notArchived('generation')
   return { db, archive }
 }
 
@@ -130,7 +130,7 @@ export const ARCHIVE_OPERATIONS = inGroup('Archive', [
         ingested_through: last?.throughLedger ?? null,
         first_ledger: archive?.firstLedger ?? null,
         lag_seconds: last && age !== undefined ? (last.throughLedger >= latestLedger ? 0 : Math.round(age)) : null,
-        generation: archive?.generation.firstHash ?? null,
+        generation: archive?.generation ?? null,
       }
       return new ApiResponse(body, { headers: NO_STORE })
     },

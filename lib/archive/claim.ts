@@ -1,7 +1,7 @@
 import { and, eq, isNull, lt, or, sql } from 'drizzle-orm'
 import { archiveStreams } from '#drizzle/schema/archive.ts'
 import type { Database } from '#lib/db/connection.ts'
-import type { Stream } from './generation.ts'
+import type { Stream } from './streams.ts'
 
 /** How long (s) a process has exclusive use of a stream, restarted with each page. */
 const CLAIM_SECONDS = 30

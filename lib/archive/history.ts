@@ -2,20 +2,14 @@ import { and, asc, eq, gte, inArray, lte, type SQL, sql } from 'drizzle-orm'
 import { archiveEventAccounts, archiveEvents, archivePayloads } from '#drizzle/schema/archive.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { type EventRow, idOf, presentEvent, wantsPayload } from './event.ts'
-import {
-  findGeneration,
-  findRanges,
-  findStreams,
-  type Generation,
-  type StoredRange,
-  type Stream,
-} from './generation.ts'
 import { covers } from './ranges.ts'
 import { positionOf } from './source.ts'
+import { findRanges, findStreams, type StoredRange, type Stream } from './streams.ts'
 
-/** The newest generation of a token's events, as ingested so far. */
+/** A token's events, as ingested so far. */
 export interface Archive {
-  generation: Generation
+  /** hash of the first ingested ledger: 64 hex digits */
+  generation: string
   token: Stream
   registries: Stream[]
   /** of the token's events, ascending */
@@ -27,9 +21,7 @@ export interface Archive {
 
 /** The archive of `token`; undefined before its first page is stored. */
 export async function openArchive(db: Database, token: string): Promise<Archive | undefined> {
-  const generation = await findGeneration(db, token)
-  if (!generation) return undefined
-  const streams = await findStreams(db, generation.id)
+  const streams = await findStreams(db, token)
   const [own] = streams.filter(({ role }) => role === 'token')
   const ranges = own ? await findRanges(db, [own.id]) : []
   const [first] = ranges
@@ -37,7 +29,7 @@ export async function openArchive(db: Database, token: string): Promise<Archive 
   if (!own || !first || !last) return undefined
   const registries = streams.filter(({ role }) => role === 'registry')
   const ends = { firstLedger: first.fromLedger, ingestedThrough: last.throughLedger }
-  return { generation, token: own, registries, ranges, ...ends }
+  return { generation: own.generation ?? '', token: own, registries, ranges, ...ends }
 }
 
 /**

@@ -16,10 +16,11 @@ import { ledgerUnreachable } from '#lib/stellar/ledger-error.ts'
 import type { Network } from '#lib/stellar/network.ts'
 import { claim, extendClaim, releaseClaim } from './claim.ts'
 import { accountRowsOf, registryNamedBy, rowOf, wantsPayload } from './event.ts'
-import { addRegistries, currentGeneration, findRanges, findStreams, type Stream } from './generation.ts'
+import { requireOwnNetwork } from './identity.ts'
 import { fetchPayloads } from './payload.ts'
 import { firstGap } from './ranges.ts'
 import { type EventPage, fetchEvents, type LedgerHead, readLedgerHead, readWindow, type Window } from './source.ts'
+import { addRegistries, findRanges, findStreams, openStreams, type Stream } from './streams.ts'
 
 /** The parts of the service that ingest the events of its token. */
 export interface ArchiveContext {
@@ -49,8 +50,9 @@ export async function ingest(
   const deadline = performance.now() + maxMs
   const db = await context.database()
   const window = await readWindow(network)
-  const generation = await currentGeneration(db, context, window)
-  await addRegistries(db, generation.id, await readRegistries(context))
+  await requireOwnNetwork(db, context, window)
+  await openStreams(db, context, window)
+  await addRegistries(db, context.token, await readRegistries(context))
   const heads = new Map<number, Promise<LedgerHead>>()
   // The streams end at the same ledger.
   const readHead = (sequence: number) => {
@@ -62,7 +64,7 @@ export async function ingest(
   }
   const failures: unknown[] = []
   let stored = 0
-  const streams = await findStreams(db, generation.id)
+  const streams = await findStreams(db, context.token)
   for (const stream of streams) {
     let claimedUntil = await claim(db, stream)
     if (!claimedUntil) continue
@@ -206,7 +208,7 @@ async function insertEvents(tx: Database, stream: Stream, { events }: EventPage)
     if (stream.role === 'token' && wanted.length > 0) await tx.insert(archivePayloads).values(wanted)
   }
   const named = stream.role === 'token' ? events.flatMap((event) => registryNamedBy(event) ?? []) : []
-  await addRegistries(tx, stream.generation, named)
+  await addRegistries(tx, stream.token, named)
 }
 
 /** How long (ms) a round in the background may take: others wait for it, and a serverless function has a minute. */

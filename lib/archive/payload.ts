@@ -7,8 +7,8 @@ import { describeFailure, log } from '#lib/observability/log.ts'
 import type { Network } from '#lib/stellar/network.ts'
 import { type DecodedEnvelope, decodeEnvelope } from '#lib/stellar/node/envelope.ts'
 import { lookUp } from '#lib/stellar/transaction.ts'
-import type { Stream } from './generation.ts'
 import { ledgerOf } from './source.ts'
+import type { Stream } from './streams.ts'
 
 /** The maximum number of payloads per round: each may need a request to the RPC. */
 const MAX_PER_ROUND = 200

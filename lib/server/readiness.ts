@@ -1,6 +1,7 @@
 import { sql } from 'drizzle-orm'
 import { z } from 'zod'
 import { openArchive, readCoverage } from '#lib/archive/history.ts'
+import { FOREIGN, foreignSince } from '#lib/archive/identity.ts'
 import { MIN_HISTORY_LEFT } from '#lib/archive/ranges.ts'
 import { readWindow } from '#lib/archive/source.ts'
 import { readPresent } from '#lib/db/clock.ts'
@@ -115,12 +116,13 @@ async function checkDatabase(service: Service): Promise<Check> {
   return { ok: true }
 }
 
-async function checkLedger({ network, database, now }: Service): Promise<Check> {
+async function checkLedger({ network, database, now, settings: { token } }: Service): Promise<Check> {
   const { sequence: latestLedger, closedAt } = await readLatestLedger(network)
   const present = await readPresent({ database, now })
   const age = Math.max(0, Math.round(present.getTime() / 1000) - closedAt)
-  const isOld = age > SILENT_SECONDS
-  return { ok: !isOld, ...(isOld && { problem: 'the last ledger is old' }), latestLedger, age }
+  const isForeign = token !== undefined && (await foreignSince(await database(), token)) !== undefined
+  const problem = isForeign ? FOREIGN : age > SILENT_SECONDS ? 'the last ledger is old' : undefined
+  return { ok: problem === undefined, ...(problem !== undefined && { problem }), latestLedger, age }
 }
 
 async function checkSponsor({ sponsor, settings }: Service): Promise<Check> {

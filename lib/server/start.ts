@@ -1,3 +1,4 @@
+import { isForeignNetwork } from '#lib/archive/identity.ts'
 import { dataPath, lockDirectory } from '#lib/config/data-directory.ts'
 import { type EmbeddedKeys, keepKeys } from '#lib/config/embedded-keys.ts'
 import { type Environment, environment, isConfigurationError, isDevelopment, isSet } from '#lib/config/environment.ts'
@@ -95,7 +96,15 @@ export async function startService(
     const archive = settings.token ? { network, token: settings.token, database: store.database } : undefined
     // Vercel freezes a process between requests, so the chores alone don't keep the archive up to date there.
     const hasChores = choresEveryMs > 0 && !configuration.VERCEL
-    const tracker = openTracker({ network, database: store.database, now, archive: hasChores ? undefined : archive })
+    const tracker = openTracker({
+      network,
+      database: store.database,
+      now,
+      archive: hasChores ? undefined : archive,
+      ...(archive && {
+        isForeignNetwork: async () => await isForeignNetwork(await store.database(), archive, undefined, 0),
+      }),
+    })
     closers.push(tracker.stop)
     const { token } = settings
     const channels = token && { database: store.database, token, now, network, readAccount: tracker.readAccount }

@@ -13,7 +13,7 @@ import { type Recording, recordEnvelope } from './open-transfer.ts'
 import type { Intent } from './policy.ts'
 import { type QuotaLimits, quotaDay, refuseExhausted, reserve } from './quota.ts'
 import type { LedgerCheck } from './simulation.ts'
-import { isReconciling } from './stop.ts'
+import { isReconciling, refuseForeignNetwork } from './stop.ts'
 
 /** The difference between recording a client's transfer and recording a relay's. */
 export interface RecordingTerms {
@@ -81,7 +81,7 @@ export function recordTransfer(
   return transact(db, async (tx) => {
     const organisation = await organisationOfWallet(tx, intent.owner ?? intent.account)
     const { quotaAccount = null, payoutId, line } = terms
-    await line?.claim(tx)
+    await (line ? line.claim(tx) : refuseForeignNetwork(tx))
     const recording = await recordEnvelope(
       tx,
       { ...rowOf(intent, now), ...lineColumns(terms), sponsor, quotaAccount, recordedLedger, organisation },

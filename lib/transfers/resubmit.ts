@@ -17,6 +17,8 @@ export interface TrackingContext {
   /** reads accounts; combines concurrent reads into one call */
   readAccount: ReadAccount
   recency: Recency
+  /** whether the RPC serves another network: then it proves of no transfer that it was not applied */
+  isForeignNetwork: () => Promise<boolean>
   now: () => Date
 }
 

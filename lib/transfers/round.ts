@@ -183,8 +183,9 @@ async function followUp(tracking: Tracking, recorded: RecordedTransfer, attempte
 
 /** Does nothing if an envelope joined the transfer in the meantime: the next round looks that up, too. */
 async function end(tracking: Tracking, recorded: RecordedTransfer, decision: Decision): Promise<void> {
-  const { database, now, archive, tracked, waiters } = tracking
+  const { database, now, archive, tracked, waiters, isForeignNetwork } = tracking
   const { transfer, envelopes } = recorded
+  if (!('record' in decision) && (await isForeignNetwork())) return
   const settled = await settle(await database(), transfer.id, { decision, lookedUp: setOf(envelopes), now: now() })
   if (!settled) return
   const [hash, ledger, code] = [settled.hash, settled.ledger, settled.resultCode].map((value) => value ?? undefined)

@@ -1,11 +1,13 @@
-import { and, eq, isNull, lt, or, sql } from 'drizzle-orm'
+import { and, eq, isNotNull, isNull, lt, or, sql } from 'drizzle-orm'
 import { payouts } from '#drizzle/schema/directory.ts'
 import { paymentStops, relayChannels } from '#drizzle/schema/relay.ts'
 import { type Transfer, transfers } from '#drizzle/schema/transfers.ts'
+import { FOREIGN } from '#lib/archive/identity.ts'
 import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { isId } from '#lib/directory/ids.ts'
 import { log } from '#lib/observability/log.ts'
+import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import { NOT_CONSUMED } from './decide.ts'
 import { MAY_HAVE_USED_NUMBER } from './rows.ts'
 
@@ -18,9 +20,10 @@ export interface Stop {
 const RELAY: Actor = { kind: 'service', sub: 'relay' }
 const isToken = (token: string) => eq(paymentStops.token, token)
 
-/** The condition that payments of a token go on. */
+/** The condition that payments of a token go on: they are not stopped, and the network is the database's. */
 export const paymentsGoOn = (token: string) =>
-  sql`not exists (select from ${paymentStops} where ${isToken(token)} and ${paymentStops.since} is not null)`
+  sql`not exists (select from ${paymentStops} where ${isToken(token)}
+    and num_nonnulls(${paymentStops.since}, ${paymentStops.foreignSince}) > 0)`
 
 /** Makes sure that the token has its row, which payments lock. */
 export async function openPayments(db: Database, token: string): Promise<void> {
@@ -56,13 +59,14 @@ export async function stopPayments(
 
 /** Whether payments of a token go on. Locks its row against a stop, in the SQL transaction that records a payment. */
 export async function lockPayments(tx: Database, token: string): Promise<boolean> {
-  const lock = () => tx.select({ since: paymentStops.since }).from(paymentStops).where(isToken(token)).for('share')
+  const { since, foreignSince } = paymentStops
+  const lock = () => tx.select({ since, foreignSince }).from(paymentStops).where(isToken(token)).for('share')
   let [row] = await lock()
   if (!row) {
     await openPayments(tx, token)
     row = (await lock())[0]
   }
-  return row?.since === null
+  return row?.since === null && row.foreignSince === null
 }
 
 /** Counts a payment that was found on the ledger, if payments are stopped. */
@@ -72,6 +76,15 @@ export async function countFound(tx: Database, token: string): Promise<void> {
     .update(paymentStops)
     .set({ found: sql`${paymentStops.found} + 1` })
     .where(and(isToken(token), isStopped))
+}
+
+/**
+ * Refuses whatever a client sends while the RPC serves another network.
+ * @throws LedgerError `unavailable`
+ */
+export async function refuseForeignNetwork(tx: Database): Promise<void> {
+  const isForeign = isNotNull(paymentStops.foreignSince)
+  if ((await tx.$count(paymentStops, isForeign)) > 0) throw new LedgerError('unavailable', FOREIGN)
 }
 
 /**

@@ -31,11 +31,13 @@ interface TrackOptions extends WaitOptions {
 }
 
 export function openTracker(
-  options: Pick<TrackingContext, 'network' | 'database' | 'now'> & { archive?: ArchiveContext | undefined },
+  options: Pick<TrackingContext, 'network' | 'database' | 'now'> &
+    Partial<Pick<TrackingContext, 'isForeignNetwork'>> & { archive?: ArchiveContext | undefined },
 ): Tracker {
-  const { network, database, now, archive } = options
+  const { network, database, now, archive, isForeignNetwork = async () => false } = options
   const recency = openRecency(() => now().getTime())
-  const context: TrackingContext = { network, database, now, recency, readAccount: openAccounts(network) }
+  const readAccount = openAccounts(network)
+  const context: TrackingContext = { network, database, now, recency, readAccount, isForeignNetwork }
   const tracking: Tracking = {
     ...context,
     archive,

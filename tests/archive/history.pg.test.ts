@@ -31,7 +31,7 @@ beforeAll(async () => {
 afterAll(() => database.drop())
 
 beforeEach(async () => {
-  await db.execute('TRUNCATE archive_generations, archive_streams, archive_ranges, archive_events CASCADE')
+  await db.execute('TRUNCATE archive_streams, archive_ranges, archive_events CASCADE')
   fake = await startEventRpc()
   const network = openNetwork({ name: 'local', passphrase: PASSPHRASE, rpcUrl: fake.url, pollMs: 100 })
   context = { network, token: CONTRACTS.token, database: async () => db }

@@ -1,14 +1,17 @@
-import { asc, eq } from 'drizzle-orm'
+import { asc } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { archiveEvents, archiveGenerations, archiveRanges, archiveStreams } from '#drizzle/schema/archive.ts'
+import { archiveEvents, archiveStreams } from '#drizzle/schema/archive.ts'
+import { paymentStops } from '#drizzle/schema/relay.ts'
 import { idOf } from '#lib/archive/event.ts'
 import { type Archive, openArchive, readTokenEvents } from '#lib/archive/history.ts'
+import { FOREIGN, foreignSince, isForeignNetwork } from '#lib/archive/identity.ts'
 import { type ArchiveContext, ingest, ingestSoon } from '#lib/archive/ingest.ts'
 import { covers } from '#lib/archive/ranges.ts'
 import { archiveFamilies } from '#lib/dashboard/archive-metrics.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { perProcess } from '#lib/observability/per-process.ts'
 import { openNetwork } from '#lib/stellar/network.ts'
+import { lockPayments } from '#lib/transfers/stop.ts'
 import { cloneDatabase, type TestDatabase } from '../support/database.ts'
 import { accountAt, CONTRACTS, type EventRpc, startEventRpc } from '../support/event-rpc.ts'
 
@@ -24,7 +27,7 @@ beforeAll(async () => {
 afterAll(() => database.drop())
 
 beforeEach(async () => {
-  await db.execute('TRUNCATE archive_generations, archive_streams, archive_ranges, archive_events CASCADE')
+  await db.execute('TRUNCATE archive_streams, archive_ranges, archive_events CASCADE')
   fake = await startEventRpc()
   const network = openNetwork({
     name: 'local',
@@ -44,12 +47,9 @@ function addTransfers(count: number, first = 2): void {
 }
 
 async function storedIds(): Promise<string[]> {
-  const { generation } = await archive()
   const rows = await db
     .select({ toid: archiveEvents.toid, eventIndex: archiveEvents.eventIndex })
     .from(archiveEvents)
-    .innerJoin(archiveStreams, eq(archiveStreams.id, archiveEvents.stream))
-    .where(eq(archiveStreams.generation, generation.id))
     .orderBy(asc(archiveEvents.toid), asc(archiveEvents.eventIndex))
   return rows.map(({ toid, eventIndex }) => idOf(toid, eventIndex))
 }
@@ -282,81 +282,73 @@ describe('gaps', () => {
   })
 })
 
-describe('resets', () => {
-  const generations = () => db.select().from(archiveGenerations).orderBy(asc(archiveGenerations.ordinal))
+describe('another network', () => {
+  const isForeign = async () => (await foreignSince(db, CONTRACTS.token)) !== undefined
+  const expectForeign = async () => {
+    await expect(ingest(context)).rejects.toMatchObject({ code: 'unavailable', message: FOREIGN })
+    expect(await isForeign()).toBe(true)
+    expect(await db.transaction((tx) => lockPayments(tx, CONTRACTS.token))).toBe(false)
+  }
+  beforeEach(() => db.delete(paymentStops))
 
-  test('begins a new generation when a known ledger has another hash', async () => {
+  test('stops ingestion and payments if a known ledger has another hash, until it was a stray node', async () => {
     addTransfers(30)
     await ingest(context)
-    fake.events = []
-    fake.salt = 'second'
+    const [{ events, salt }, stored] = [{ ...fake }, await storedIds()]
+    Object.assign(fake, { events: [], salt: 'second' })
     addTransfers(60)
+    await expectForeign()
+    expect(await storedIds()).toEqual(stored)
+    Object.assign(fake, { events, salt })
     await ingest(context)
-    const [first, second] = await generations()
-    expect(first?.firstHash).not.toBe(second?.firstHash)
-    expect(await storedIds()).toEqual(servedIds())
-    expect((await archive()).generation.id).toBe(second?.id)
+    expect(await isForeign()).toBe(false)
+    expect(await db.transaction((tx) => lockPayments(tx, CONTRACTS.token))).toBe(true)
+    await expectTruth()
   })
 
-  test('begins a new generation when ledgers are lower and closed later', async () => {
+  test('shows by ledgers that are lower and closed later', async () => {
     addTransfers(30, 500)
     fake.oldestLedger = 490
     await ingest(context)
     fake.events = []
     Object.assign(fake, { salt: 'second', oldestLedger: 1, latestLedger: 5, epoch: fake.epoch + 10_000 })
     addTransfers(6)
-    await ingest(context)
-    expect(await generations()).toHaveLength(2)
-    expect(await storedIds()).toEqual(servedIds())
+    await expectForeign()
   })
 
-  test('waits for a node that was restored from a backup of the same network', async () => {
+  test('shows although a known ledger is kept, and later ones are replaced', async () => {
+    addTransfers(90)
+    await ingest(context)
+    Object.assign(fake, { events: [], latestLedger: 20, epoch: fake.epoch + 1_000 })
+    await expectForeign()
+  })
+
+  test('is not a node that was restored from a backup of the same one', async () => {
     addTransfers(90)
     const latest = fake.latestLedger
     await ingest(context)
     fake.latestLedger = 8
     await ingest(context)
-    expect(await generations()).toHaveLength(1)
-    expect((await archive()).ingestedThrough).toBe(latest)
+    expect([await isForeign(), (await archive()).ingestedThrough]).toEqual([false, latest])
     fake.latestLedger = latest
     addTransfers(9, latest + 1)
     await ingest(context)
     expect(await storedIds()).toEqual(servedIds())
   })
 
-  test('accepts a reset only when four responses in a row agree', async () => {
+  test('is believed only when four responses in a row agree, but to prove that nothing was applied one is too many', async () => {
     addTransfers(30)
     await ingest(context)
+    fake.strangeSalts = ['other']
+    expect(await isForeignNetwork(db, context, undefined, 0)).toBe(true)
     fake.strangeSalts = ['other', 'other', 'other']
     await ingest(context)
     expect(fake.strangeSalts).toEqual([])
-    expect(await generations()).toHaveLength(1)
+    expect(await isForeign()).toBe(false)
     await expectTruth()
   })
 
-  test('returns to an earlier generation when its network is back', async () => {
-    addTransfers(30)
-    await ingest(context)
-    const { events, salt } = fake
-    Object.assign(fake, { events: [], salt: 'second' })
-    addTransfers(30)
-    await ingest(context)
-    Object.assign(fake, { events, salt })
-    await ingest(context)
-    expect(await generations()).toHaveLength(2)
-    expect((await archive()).generation.ordinal).toBe(3)
-    expect(await storedIds()).toEqual(servedIds())
-  })
-
-  test('begins a new generation when a known ledger is kept, and later ones are replaced', async () => {
-    addTransfers(90)
-    await ingest(context)
-    Object.assign(fake, { events: [], latestLedger: 20, epoch: fake.epoch + 1_000 })
-    await ingest(context)
-    expect(await generations()).toHaveLength(2)
-  })
-
-  test('does not store a page of a node that serves another network', async () => {
+  test('has no page stored of it', async () => {
     addTransfers(30)
     fake.distort = (answer) => ({
       ...answer,
@@ -364,18 +356,6 @@ describe('resets', () => {
     })
     await expect(ingest(context)).rejects.toMatchObject({ code: 'unavailable' })
     expect(await openArchive(db, CONTRACTS.token)).toBeUndefined()
-  })
-
-  test('keeps the ranges of both generations apart', async () => {
-    addTransfers(30)
-    await ingest(context)
-    fake.events = []
-    fake.salt = 'second'
-    addTransfers(30)
-    await ingest(context)
-    const ranges = await db.select().from(archiveRanges)
-    expect(ranges).toHaveLength(2)
-    expect(new Set(ranges.map(({ stream }) => stream)).size).toBe(2)
   })
 })
 

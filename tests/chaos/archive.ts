@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises'
-import { archiveGenerations } from '#drizzle/schema/archive.ts'
 import { openArchive, readTokenEvents } from '#lib/archive/history.ts'
+import { foreignSince } from '#lib/archive/identity.ts'
 import { type ArchiveContext, ingest } from '#lib/archive/ingest.ts'
 import { covers } from '#lib/archive/ranges.ts'
 import { fetchEvents, readWindow } from '#lib/archive/source.ts'
@@ -24,8 +24,8 @@ export async function findUntrueEvents(context: ArchiveContext): Promise<string[
   }
   if (!archive) return ['nothing is archived']
   const untruths: string[] = []
-  const [{ length: generations }, { ranges }] = [await db.select().from(archiveGenerations), archive]
-  if (generations !== 1) untruths.push(`${generations} generations of a network that was never reset`)
+  const { ranges } = archive
+  if (await foreignSince(db, token)) untruths.push('a network that was never reset counts as foreign')
   if (ranges.length !== 1) untruths.push(`the archive has ${ranges.length - 1} gaps`)
 
   const expected: string[] = []

@@ -13,7 +13,6 @@ const TABLES = [
   'envelopes',
   'quotas',
   'sponsor_floats',
-  'archive_generations',
   'archive_streams',
   'archive_ranges',
   'archive_events',

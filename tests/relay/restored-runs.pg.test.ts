@@ -383,7 +383,7 @@ test('ends an unfinished run once payments were found, and its employer starts i
 /** As an RPC that keeps no ledgers from before now, beside an archive that is empty. */
 async function loseHistory(): Promise<void> {
   const { sequence } = await fixture.ledger.network.rpc.getLatestLedger()
-  await query('TRUNCATE archive_generations, archive_streams, archive_ranges, archive_events CASCADE')
+  await query('TRUNCATE archive_streams, archive_ranges, archive_events CASCADE')
   fixture.ledger.proxy.rule(({ method }) =>
     method === 'getHealth' ? { rewrite: (health) => ({ ...health, oldestLedger: sequence }) } : 'pass',
   )

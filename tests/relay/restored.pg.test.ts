@@ -465,7 +465,7 @@ test('waits for an operator if neither the RPC nor an archive has the events of 
   const { client, payee } = await fixture.engaged()
   const address = await signElsewhere(0)
   const resumed = await fixture.beforeStop()
-  await fixture.db.execute('TRUNCATE archive_generations, archive_streams, archive_ranges, archive_events CASCADE')
+  await fixture.db.execute('TRUNCATE archive_streams, archive_ranges, archive_events CASCADE')
   await forgetHistory()
   const job = await fixture.begin(client, 2)
   await using _host = await fixture.relay()

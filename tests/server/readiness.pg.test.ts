@@ -63,7 +63,7 @@ test('keeps the error behind a problem for operators, and does not show it to ev
 })
 
 test('does not report an empty archive as a problem while the RPC has little history', async () => {
-  await service.db.execute('TRUNCATE archive_generations, archive_streams, archive_ranges, archive_events CASCADE')
+  await service.db.execute('TRUNCATE archive_streams, archive_ranges, archive_events CASCADE')
   Object.assign(rpc, { oldestLedger: 19_500, latestLedger: 20_000 })
   expect(await readArchive()).toEqual({ ok: true, behind: 501, historyLeft: 0, problem: 'nothing is archived yet' })
 })
