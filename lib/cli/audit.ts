@@ -1,8 +1,8 @@
 import { ConfigurationError, environment } from '#lib/config/environment.ts'
+import { rollUp } from '#lib/dashboard/rollups.ts'
 import { dropAudit, exportAudit } from '#lib/db/audit-export.ts'
 import { openStore } from '#lib/db/connection.ts'
 import { innermostReason } from '#lib/db/errors.ts'
-import { rollUp } from '#lib/transfers/rollups.ts'
 import { runCommand } from './process/command.ts'
 
 const USAGE = `npm run audit -- export --before YYYY-MM --out FILE [--drop]

@@ -3,7 +3,7 @@ import { unionAll } from 'drizzle-orm/pg-core'
 import { rollups, settlementCounts } from '#drizzle/schema/rollups.ts'
 import { transfers } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { DIMENSIONS, EVER, hourOf, isCounted, SECONDS, SUMS } from '#lib/transfers/rollups.ts'
+import { DIMENSIONS, EVER, hourOf, isCounted, SECONDS, SUMS } from './rollups.ts'
 
 /**
  * Settled transfers that were recorded at or after the hour of `since`, or ever: the counts, and the transfers that the

@@ -1,6 +1,6 @@
 import { and, count, eq, gte, sql } from 'drizzle-orm'
 import type { Database } from '#lib/db/connection.ts'
-import { hourOf, isCounted } from '#lib/transfers/rollups.ts'
+import { hourOf, isCounted } from './rollups.ts'
 import { type Bucket, countSettlements, percentileOf } from './settlements.ts'
 import { TRANSFER_VIEWS, transferRows } from './transfer-rows.ts'
 

@@ -1,9 +1,12 @@
 import { sql } from 'drizzle-orm'
 import type { Database } from './connection.ts'
 
-/** The database's clock, unix ms: hosts' clocks may be minutes off. */
-export async function readClock(db: Database): Promise<number> {
-  const now = sql<number>`extract(epoch FROM clock_timestamp()) * 1000`.mapWith(Number)
+/** A time by the database's clock, unix ms. It is another type than a time of the ledger, so that no two clocks are compared. */
+export type DatabaseTime = number & { readonly clock: 'database' }
+
+/** The database's clock: hosts' clocks may be minutes off. */
+export async function readClock(db: Database): Promise<DatabaseTime> {
+  const now = sql`extract(epoch FROM clock_timestamp()) * 1000`.mapWith((time) => Number(time) as DatabaseTime)
   const [row] = await db.select({ now }).from(sql`(VALUES (1)) AS one`)
   if (!row) throw new Error('the database returned no time')
   return row.now

@@ -19,7 +19,7 @@ export interface TokenEvent {
   from: string
   /** the payee, G… or C… */
   to: string
-  /** of its proof, which may be marked with its purpose: 32 bytes */
+  /** of its proof, which may be marked with its purpose: 32 bytes, or none */
   salt: Uint8Array
 }
 
@@ -135,7 +135,16 @@ function decode({ txHash, ledger, topic, value }: Encoded): TokenEvent {
   // transfer has (from, to), spender_transfer (spender, from, to).
   const [channel = ''] = addresses
   const [from = '', to = ''] = addresses.slice(-2)
-  return { hash: txHash, ledger, channel, from, to, salt: encodeField(saltOf(scValToNative(value))) }
+  return { hash: txHash, ledger, channel, from, to, salt: readSalt(value) }
+}
+
+/** Empty if there is none: then the payment has no mark. */
+function readSalt(value: xdr.ScVal): Uint8Array {
+  try {
+    return encodeField(saltOf(scValToNative(value)))
+  } catch {
+    return new Uint8Array()
+  }
 }
 
 const topicOf = (address: string): string => Address.fromString(address).toScVal().toXdr('base64')

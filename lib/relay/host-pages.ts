@@ -1,5 +1,4 @@
 import { publicHalf } from '#lib/config/relay-key.ts'
-import { describeOffset } from './ledger.ts'
 import type { Relay } from './relay.ts'
 
 /** What a host knows of itself. */
@@ -10,6 +9,16 @@ export interface HostState {
   hasCompared: boolean
   /** whether one of its channels may pay, by the last check */
   hasFit: boolean
+}
+
+/** A host whose clock differs by more than this (seconds) has a problem: a ledger may close up to 10 s after another. */
+const CLOCK_TOLERANCE_SECONDS = 30
+
+/** The problem of a clock that is this many seconds ahead; undefined within the tolerance. */
+function describeOffset(offsetSeconds: number): string | undefined {
+  if (Math.abs(offsetSeconds) <= CLOCK_TOLERANCE_SECONDS) return undefined
+  const direction = offsetSeconds > 0 ? 'ahead of' : 'behind'
+  return `this host's clock is ${Math.abs(offsetSeconds)} s ${direction} the ledger's: synchronise it`
 }
 
 /** Why this host can't pay, for its health. */

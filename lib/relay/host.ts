@@ -4,9 +4,10 @@ import type { AddressInfo } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { inArray } from 'drizzle-orm'
 import { transfers } from '#drizzle/schema/transfers.ts'
-import { readClock } from '#lib/db/clock.ts'
+import { type DatabaseTime, readClock } from '#lib/db/clock.ts'
 import { acceptIpv6Loopback } from '#lib/http/loopback.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
+import type { LedgerTime } from '#lib/stellar/view.ts'
 import { findOpenTransfers } from '#lib/transfers/rows.ts'
 import { openPayments } from '#lib/transfers/stop.ts'
 import { announceChannels, isAnyFit } from './channel-state.ts'
@@ -103,11 +104,11 @@ async function keepUp(relay: Relay, state: HostState, wake: () => void): Promise
     relay.channels.map(({ address }) => address),
   )
   let nextRound = 0
-  let startedAt: number | undefined
+  let startedAt: DatabaseTime | undefined
   do {
     const isDue = performance.now() >= nextRound
     if (isDue) nextRound = performance.now() + relay.times.chores * 1000
-    const isKnown = tracker.recency.isCurrent()
+    const isKnown = tracker.view.isCurrent()
     if ((isDue && !isKnown) || !relay.ledger.isReachable()) await relay.ledger.check()
     if (isDue) await announce(relay, state).catch(logFailure('announceChannels'))
     if ((isDue || !state.hasCompared) && relay.ledger.isReachable()) {
@@ -115,7 +116,9 @@ async function keepUp(relay: Relay, state: HostState, wake: () => void): Promise
         startedAt ??= await readClock(await relay.database())
         // The first comparison shows everything that was applied until the start; later ones share the readings of the payments.
         const { readAccount } = state.hasCompared ? relay.memory : tracker
-        const atLeast = state.hasCompared ? 0 : await relay.ledger.readClosedAfter(startedAt)
+        // The two clocks may differ: then the first comparison waits for longer, or shows a little less than it could.
+        const begunAt = startedAt as number as LedgerTime
+        const atLeast = state.hasCompared ? 0 : await relay.ledger.readClosedAfter(begunAt)
         await compareSequences({ ...relay, readAccount }, atLeast)
         state.hasCompared = true
       }

@@ -1,5 +1,5 @@
 import type { AccountReading, ReadAccount } from '#lib/stellar/account.ts'
-import type { Recency } from '#lib/transfers/recency.ts'
+import type { LedgerView } from '#lib/stellar/view.ts'
 
 /** How long (ms) a reading is shared at most. Several channels begin their next payments together, once a ledger has closed. */
 const SHARED_MS = 1_000
@@ -12,7 +12,7 @@ const SHARED_MS = 1_000
  * @param channels the addresses that are read together with the first account
  */
 export function openLedgerAccounts(
-  { readAccount, recency }: { readAccount: ReadAccount; recency: Pick<Recency, 'latestLedger'> },
+  { readAccount, view }: { readAccount: ReadAccount; view: Pick<LedgerView, 'latestLedger'> },
   channels: readonly string[],
 ): ReadAccount {
   let shared = { ledger: 0, until: 0, readings: new Map<string, Promise<AccountReading>>() }
@@ -29,7 +29,7 @@ export function openLedgerAccounts(
   }
 
   return async (address) => {
-    const ledger = recency.latestLedger()
+    const ledger = view.latestLedger()
     if (shared.ledger !== ledger || performance.now() > shared.until) {
       shared = { ledger, until: performance.now() + SHARED_MS, readings: new Map() }
       for (const channel of channels) read(channel).catch(() => undefined)

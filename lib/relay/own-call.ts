@@ -32,10 +32,10 @@ export async function submitOwnCall(context: Context, channel: string, call: Own
   const { id } = recorded.transfer
   const [envelope] = recorded.envelopes
   let outcome = await tracker.submit(recorded, { innerHash: call.signed.hash, isNew: true, waitMs: WAIT_MS })
-  let ledger = tracker.recency.latestLedger()
+  let ledger = tracker.view.latestLedger()
   let changedAt = performance.now()
   while (outcome.kind !== 'settled') {
-    const latest = tracker.recency.latestLedger()
+    const latest = tracker.view.latestLedger()
     if (latest !== ledger) changedAt = performance.now()
     ledger = latest
     // It may still be applied: until it has expired, the channel signs nothing else.

@@ -1,8 +1,8 @@
 import { SponsorRefusal } from '#lib/refusal/sponsor-refusal.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
+import { askUntilRecent, isFarBelow, LAG } from '#lib/stellar/view.ts'
 import type { Line } from '#lib/transfers/line.ts'
 import { linkRepeat } from '#lib/transfers/payout-link.ts'
-import { askUntilRecent, isFarBelow, LAG } from '#lib/transfers/recency.ts'
 import { findTransferOfHash } from '#lib/transfers/rows.ts'
 import { readPaymentsSince, type TokenEvent } from './channel-events.ts'
 import { LineError } from './line-error.ts'
@@ -38,7 +38,7 @@ export async function requireUnpaidOnLedger(relay: Relay, line: Line): Promise<v
 /** Reads the payments that are not known yet. Lines that begin in the same ledger share the reading. */
 async function readUpToNow(relay: Relay): Promise<void> {
   const { pastPayments: past } = relay.memory
-  if (past.through > 0 && past.through >= relay.sponsor.tracker.recency.latestLedger()) return
+  if (past.through > 0 && past.through >= relay.sponsor.tracker.view.latestLedger()) return
   past.reading ??= readPayments(relay).finally(() => {
     past.reading = undefined
   })
@@ -47,7 +47,7 @@ async function readUpToNow(relay: Relay): Promise<void> {
 
 async function readPayments(relay: Relay): Promise<void> {
   const { pastPayments: past } = relay.memory
-  const { recency } = relay.sponsor.tracker
+  const { view } = relay.sponsor.tracker
   const channels = [...(await readMarkKeys(relay)).keys()]
   // Some nodes lag a few ledgers behind others. If the latest ledger is far below an earlier one, the network was reset.
   const isReset = (latest: number) => isFarBelow(latest, past.through)
@@ -55,10 +55,10 @@ async function readPayments(relay: Relay): Promise<void> {
     Math.max(latest - LOOK_BACK, isReset(latest) ? 0 : Math.min(past.through, latest - LAG))
   const { response } = await askUntilRecent(
     () => readPaymentsSince(relay, channels, since),
-    ({ latestLedger }) => latestLedger >= recency.latestLedger(),
+    ({ latestLedger }) => latestLedger >= view.latestLedger(),
   )
   const { payments, latestLedger } = response
-  if (isFarBelow(latestLedger, recency.latestLedger())) {
+  if (isFarBelow(latestLedger, view.latestLedger())) {
     throw new LedgerError('unavailable', 'the RPC’s events are behind its ledger')
   }
   if (isReset(latestLedger)) past.payments.clear()

@@ -1,8 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { SponsorRefusal } from '#lib/refusal/sponsor-refusal.ts'
+import { isBehindAll } from '#lib/stellar/view.ts'
 import { sponsorChannel } from '#lib/transfers/channel.ts'
-import { isBehindAll } from '#lib/transfers/recency.ts'
 import type { Outcome } from '#lib/transfers/waiters.ts'
 import { answer, leave, logFailure, nameOf, postponed } from './answer.ts'
 import {

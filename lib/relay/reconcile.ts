@@ -3,7 +3,7 @@ import { type ReconcileProblem, relayChannels } from '#drizzle/schema/relay.ts'
 import { transfers } from '#drizzle/schema/transfers.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
-import { askUntilRecent } from '#lib/transfers/recency.ts'
+import { askUntilRecent, type LedgerTime } from '#lib/stellar/view.ts'
 import { findOpenTransfer, findTransferOfHash } from '#lib/transfers/rows.ts'
 import { readStop, type Stop } from '#lib/transfers/stop.ts'
 import { readArchivedPayments, readTokenEvents } from './channel-events.ts'
@@ -72,7 +72,7 @@ async function reconcileChannel(
     void tracker.track([open.id], { waitMs: 0, lookUp: 'untracked' })
     return 'transfer-open'
   }
-  const over = since.getTime() + times.drain * 1000
+  const over = drainedAt(since, times)
   const isOver = relay.ledger.now() > over
   const ledger = isOver ? await relay.ledger.readClosedAfter(over) : await relay.ledger.readLatest()
   // The account first, the events second: a transaction in between shows as a move afterwards.
@@ -104,6 +104,9 @@ async function reconcileChannel(
     .where(isChannel(token, address))
   return 'done'
 }
+
+/** When nothing that was signed before a stop can be applied any more: `drain` includes the difference of the clocks. */
+const drainedAt = (since: Date, { drain }: Relay['times']) => (since.getTime() + drain * 1000) as LedgerTime
 
 /** The payments of a channel since its last recorded one, from the RPC, or else from the first archive that has them all. */
 async function readHistory(relay: Relay, address: string, toLedger: number) {

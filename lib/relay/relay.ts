@@ -11,7 +11,7 @@ import type { ReadAccount } from '#lib/stellar/account.ts'
 import { readInstance, settingOf } from '#lib/stellar/asset.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import type { Network } from '#lib/stellar/network.ts'
-import { LAG } from '#lib/transfers/recency.ts'
+import { LAG, type LedgerView } from '#lib/stellar/view.ts'
 import type { Sponsor } from '#lib/transfers/sponsor.ts'
 import { openHttpArchive } from '#lib/wallet/archive.ts'
 import type { Deployment } from '#lib/wallet/deployment.ts'
@@ -21,7 +21,6 @@ import type { Allowance } from '#lib/wallet/spending.ts'
 import { VALIDITY_SECONDS } from '#lib/wallet/transaction.ts'
 import { findForeignCircuit } from '#lib/wallet/verification-keys.ts'
 import type { TokenEvent } from './channel-events.ts'
-import { type LedgerWatch, watchLedger } from './ledger.ts'
 import { openLedgerAccounts } from './ledger-accounts.ts'
 import { openPartyKeys, type PartyKeyCache } from './party-keys.ts'
 import { openProgress, type ShowProgress } from './progress.ts'
@@ -39,7 +38,7 @@ export interface RelayStore {
 /** The context of a relay. Any number of relays may share a database, a private key, and channels. */
 export interface Relay extends RelayStore {
   network: Network
-  ledger: LedgerWatch
+  ledger: LedgerView
   /** @throws LedgerError `unavailable` until the ledger has responded once */
   deployment(): Promise<Deployment>
   /**
@@ -139,7 +138,7 @@ export function openRelay(
   },
 ): Relay {
   const { prover, signers, archiveUrls, times, ...rest } = given
-  const ledger = watchLedger(rest.network)
+  const { view: ledger } = rest.network
   const guarded = hideMessages(prover)
   const ownArchive = openLocalArchive({ ...rest, ingest: () => ingest(rest) })
   const deployment = readOnce(async () => ({
@@ -157,8 +156,8 @@ export function openRelay(
     times: { ...RELAY_TIMES, ...times },
     showProgress: openProgress(),
     archived: async () => {
-      const { recency } = rest.sponsor.tracker
-      await ownArchive.reach((recency.isCurrent() ? recency.latestLedger() : await ledger.readLatest()) - LAG)
+      const { view } = rest.sponsor.tracker
+      await ownArchive.reach((view.isCurrent() ? view.latestLedger() : await ledger.readLatest()) - LAG)
     },
     runProblem: readOnce(() => findRunProblem(rest.network, rest.token, guarded)),
     deployment,

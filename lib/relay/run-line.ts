@@ -6,8 +6,8 @@ import { transfers } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { RUNNABLE } from '#lib/directory/payouts/seals.ts'
 import { type AccountReading, authOf } from '#lib/stellar/account.ts'
+import { isLagging } from '#lib/stellar/view.ts'
 import type { Line } from '#lib/transfers/line.ts'
-import { isLagging } from '#lib/transfers/recency.ts'
 import { lastLedgerOf } from '#lib/transfers/rows.ts'
 import { readDelegations } from '#lib/wallet/account.ts'
 import { hashSeal, isSignedManifest, type Manifest, type ManifestPayout, parseManifest } from '#lib/wallet/manifest.ts'
@@ -131,7 +131,7 @@ export async function openEscrow(relay: Relay, channel: Channel, run: RunLine): 
     readAccount(owner),
     readAccount(channel.address),
     // The sponsor needs its own account as well, for the same payment: the three share a call.
-    relay.sponsor.readFloat(relay.sponsor.tracker.recency.latestLedger()),
+    relay.sponsor.readFloat(relay.sponsor.tracker.view.latestLedger()),
   ])
   if (!account || !isSignedManifest(manifest, signature, authOf(owner, account))) {
     throw doubtful('manifest-invalid', 'no signer of the account has signed the manifest')

@@ -1,10 +1,12 @@
 import { and, count, desc, eq, isNotNull, ne } from 'drizzle-orm'
 import { relayJobs, relayLines } from '#drizzle/schema/relay.ts'
+import { readLedgerHead, readWindow } from '#lib/archive/source.ts'
 import type { PublicRelayKey } from '#lib/config/relay-key.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
 import { readLatestLedger } from '#lib/stellar/latest-ledger.ts'
 import type { Network } from '#lib/stellar/network.ts'
+import type { LedgerView } from '#lib/stellar/view.ts'
 import { IS_OPEN_LINE } from '#lib/transfers/line.ts'
 import { findRunChannels } from './channel-state.ts'
 import { RELAY_TIMES } from './relay.ts'
@@ -22,25 +24,53 @@ interface RunTerms {
   marginLedgers: number
 }
 
-/** How often a ledger closes, in seconds: the embedded ledger every second, testnet every five. */
-const ledgerSecondsOf = ({ name }: Pick<Network, 'name'>): number => (name === 'testnet' ? 5 : 1)
-
 /** Seconds between two payments of one channel: its ledger, and a proof on two processors. */
 const PAYOUT_SECONDS = 15
 
+/** How often a ledger usually closes, in seconds: the embedded ledger every second, testnet every five. */
+const usualSeconds = ({ name }: Pick<Network, 'name'>): number => (name === 'testnet' ? 5 : 1)
+
+/** A pace within this factor of the usual one counts as that: close times are whole seconds. */
+const TOLERANCE = 1.25
+
+/** The paces of networks whose ledgers were read for them. */
+const measured = new WeakMap<LedgerView, number>()
+
+/** How often a ledger closes, in seconds: as far as this process has seen it, or else as usual. */
+function ledgerSeconds(network: Pick<Network, 'name' | 'view'>): number {
+  const usual = usualSeconds(network)
+  const seen = network.view.secondsPerLedger() ?? measured.get(network.view) ?? usual
+  return seen < usual * TOLERANCE && seen > usual / TOLERANCE ? usual : Math.max(seen, 0.05)
+}
+
+/** How many ledgers back the pace is measured by a process that follows no ledgers. */
+const MEASURED_LEDGERS = 100
+
+/** Measures how often ledgers close if this process has not followed enough of them. @throws LedgerError */
+async function measurePace(network: Network): Promise<void> {
+  const { view } = network
+  if (view.secondsPerLedger() !== undefined || measured.has(view)) return
+  const { oldestLedger, latestLedger } = await readWindow(network)
+  const since = Math.max(oldestLedger + 1, latestLedger - MEASURED_LEDGERS)
+  if (latestLedger - since < MEASURED_LEDGERS / 4) return
+  const [first, last] = await Promise.all([readLedgerHead(network, since), readLedgerHead(network, latestLedger)])
+  measured.set(view, (last.closedAt - first.closedAt) / (last.sequence - first.sequence))
+}
+
 /** How many ledgers a channel needs for each payout of a run. */
-export const ledgersPerPayout = (network: Pick<Network, 'name'>): number =>
-  Math.ceil(PAYOUT_SECONDS / ledgerSecondsOf(network))
+export const ledgersPerPayout = (network: Pick<Network, 'name' | 'view'>): number =>
+  Math.ceil(PAYOUT_SECONDS / ledgerSeconds(network))
 
 /** How many ledgers close while a transaction that a relay signs is valid. */
-export const validityLedgers = (network: Pick<Network, 'name'>): number =>
-  Math.ceil(RELAY_TIMES.validity / ledgerSecondsOf(network))
+export const validityLedgers = (network: Pick<Network, 'name' | 'view'>): number =>
+  Math.ceil(RELAY_TIMES.validity / ledgerSeconds(network))
 
 /**
  * How many ledgers a delegation must last beyond those of its own payouts: the last envelope must expire before it, and the
  * payouts that are queued already on the busiest channel come first.
  */
-export async function readMarginLedgers(db: Database, network: Pick<Network, 'name'>): Promise<number> {
+export async function readMarginLedgers(db: Database, network: Network): Promise<number> {
+  await measurePace(network)
   const [busiest] = await db
     .select({ queued: count() })
     .from(relayLines)
@@ -85,8 +115,8 @@ export async function readRunTerms(
     channels: channels.map(({ address, isAvailable }) => ({ address, available: isAvailable && !busy.has(address) })),
     maxChannels,
     latestLedger,
-    ledgersPerPayout: ledgersPerPayout(network),
     marginLedgers: await readMarginLedgers(db, network),
+    ledgersPerPayout: ledgersPerPayout(network),
   }
 }
 

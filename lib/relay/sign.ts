@@ -6,7 +6,7 @@ import { type Allowance, proveDelegatedTransfer, type Spending } from '#lib/wall
 import { isConflict, openBalance, readBalance } from './balance.ts'
 import { findChannels } from './channel-state.ts'
 import { requireUnpaidByEmployer } from './employer-paid.ts'
-import { explain, explainRun } from './explain.ts'
+import { explain } from './explain.ts'
 import type { LeasedLine } from './lease.ts'
 import { LineError } from './line-error.ts'
 import { requireUnpaidOnLedger } from './past-payments.ts'
@@ -118,7 +118,7 @@ async function signRunLine(
     return { signedXdr, number, sealedOpening: null, proof, next: { allowance: rest }, checked }
   } catch (error) {
     relay.memory.keys.forget()
-    throw await explainRun(relay, channel.address, error)
+    throw await explain(relay, { channel: channel.address }, error)
   }
 }
 

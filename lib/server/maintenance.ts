@@ -2,6 +2,7 @@ import { eq, sql } from 'drizzle-orm'
 import { chores } from '#drizzle/schema/chores.ts'
 import { ingest, ROUND_MS } from '#lib/archive/ingest.ts'
 import { purgeUsedChallenges } from '#lib/auth/sep10/claim.ts'
+import { rollUp } from '#lib/dashboard/rollups.ts'
 import { analyzeGrownTables } from '#lib/db/statistics.ts'
 import { sweepRegistrations } from '#lib/directory/contractors/activation.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
@@ -11,7 +12,6 @@ import { readLatestLedger } from '#lib/stellar/latest-ledger.ts'
 import { adoptTransfers } from '#lib/transfers/adoption.ts'
 import { eraseOldEnvelopes } from '#lib/transfers/erasure.ts'
 import { purgeRefusals } from '#lib/transfers/refusals.ts'
-import { rollUp } from '#lib/transfers/rollups.ts'
 import { directoryContext, type Service } from './services.ts'
 
 /**
@@ -24,14 +24,14 @@ const CHORES = {
   transfers: async ({ tracker, database }) => await adoptTransfers(await database(), tracker),
   envelopes: async ({ database, now }) => await eraseOldEnvelopes(await database(), now()),
   contractors: sweepContractors,
-  lines: async ({ database, network, tracker: { recency }, settings: { token }, now }) =>
+  lines: async ({ database, network, tracker: { view }, settings: { token }, now }) =>
     token
       ? await endOverdueLines({
           database,
           token,
           now,
           readLatestLedger: async () =>
-            recency.isCurrent() ? recency.latestLedger() : (await readLatestLedger(network)).sequence,
+            view.isCurrent() ? view.latestLedger() : (await readLatestLedger(network)).sequence,
         })
       : 0,
   channels: async ({ database, network, tracker: { readAccount }, settings: { token }, now }) =>

@@ -10,9 +10,9 @@ import { describeFailure, log } from '#lib/observability/log.ts'
 import { perProcess } from '#lib/observability/per-process.ts'
 import { readRelayState } from '#lib/relay/channel-state.ts'
 import { readLatestLedger } from '#lib/stellar/latest-ledger.ts'
+import { SILENT_SECONDS } from '#lib/stellar/view.ts'
 import { formatUnits } from '#lib/text/money.ts'
 import { paysForAnything } from '#lib/transfers/policy.ts'
-import { SILENT_SECONDS } from '#lib/transfers/recency.ts'
 import type { Service } from './services.ts'
 
 const check = z

@@ -2,6 +2,7 @@ import { rpc } from '@stellar/stellar-sdk'
 import { z } from 'zod'
 import { metrics } from '#lib/observability/metrics.ts'
 import { ledgerUnreachable } from './ledger-error.ts'
+import { type LedgerView, observeResult, openView } from './view.ts'
 
 /** How long one RPC call may take. */
 const CALL_TIMEOUT_MS = 5_000
@@ -14,6 +15,8 @@ export interface Network {
   /** how often a waiting request polls the ledger, in milliseconds */
   pollMs: number
   server: rpc.Server
+  /** what the responses show of the latest ledger */
+  view: LedgerView
   /**
    * Makes one JSON-RPC call and parses its result by `schema`. Envelopes are sent as stored, without the SDK's classes.
    * @throws LedgerError `unavailable` for no response, an unusable one, or a JSON-RPC error
@@ -30,17 +33,23 @@ export function openNetwork(options: { name: string; passphrase: string; rpcUrl:
   // The SDK ignores the constructor's timeout option.
   server.httpClient.defaults.timeout = CALL_TIMEOUT_MS
   countCalls(server.httpClient)
-  return {
+  const network: Network = {
     ...options,
     server,
+    // Looked up with each call: the network may be guarded by then.
+    view: openView({ pollMs: options.pollMs, call: (...call) => network.call(...call) }),
     call: async (method, params, schema) => {
       try {
-        return schema.parse(await counted(method, () => post(options.rpcUrl, method, params)))
+        const result = await counted(method, () => post(options.rpcUrl, method, params))
+        const parsed = schema.parse(result)
+        observeResult(network.view, method, result)
+        return parsed
       } catch (cause) {
         throw ledgerUnreachable(cause)
       }
     },
   }
+  return network
 }
 
 async function counted<Answer>(method: string, call: () => Promise<Answer>): Promise<Answer> {
@@ -115,14 +124,15 @@ export interface GuardedNetwork extends Network {
 const NETWORK = z.object({ passphrase: z.string() })
 
 /**
- * Requests the RPC's network before any other call. A signature is only valid on one network, but addresses and
+ * Has a network request the RPC's passphrase before any other call. A signature is only valid on one network, but addresses and
  * balances of another network look like this one's.
  */
 export function guardNetwork(network: Network): GuardedNetwork {
+  const { call } = network
   let verified: Promise<void> | undefined
 
   async function ask(): Promise<void> {
-    const { passphrase } = await network.call('getNetwork', {}, NETWORK)
+    const { passphrase } = await call('getNetwork', {}, NETWORK)
     if (passphrase === network.passphrase) return
     throw ledgerUnreachable(new ForeignNetwork(passphrase))
   }
@@ -137,16 +147,13 @@ export function guardNetwork(network: Network): GuardedNetwork {
 
   const { httpClient } = network.server
   const post = httpClient.post.bind(httpClient)
-  httpClient.post = async (...call: Parameters<typeof post>) => {
+  httpClient.post = async (...request: Parameters<typeof post>) => {
     await verify()
-    return await post(...call)
+    return await post(...request)
   }
-  return {
-    ...network,
-    verify,
-    call: async (...call) => {
-      await verify()
-      return await network.call(...call)
-    },
+  network.call = async (...request) => {
+    await verify()
+    return await call(...request)
   }
+  return Object.assign(network, { verify })
 }

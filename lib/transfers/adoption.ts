@@ -3,8 +3,8 @@ import { transfers } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { readLatestLedger } from '#lib/stellar/latest-ledger.ts'
-import { FORGOTTEN_LEDGERS } from './recency.ts'
 import { findOpenTransfers } from './rows.ts'
+import { FORGOTTEN_LEDGERS } from './stride.ts'
 import type { Tracker } from './track.ts'
 
 /** How long a reader or a chore waits for the ends of transfers (ms). */
@@ -40,13 +40,10 @@ const MAX_ADOPTED = 1_000
 export async function adoptTransfers(db: Database, tracker: Tracker): Promise<number> {
   const hasOpen = (await findOpenTransfers(db, { limit: 1 })).length > 0
   if (!hasOpen) return 0
-  const isNew = tracker.recency.latestLedger() === 0
+  const isNew = tracker.view.latestLedger() === 0
   // A process that tracks nothing doesn't learn of ledgers by its lookups.
-  if (!tracker.recency.isCurrent()) {
-    const { sequence, closedAt } = await readLatestLedger(tracker.network)
-    tracker.recency.observe(sequence, closedAt)
-  }
-  const condition = isNew ? undefined : isForgotten(tracker.recency.latestLedger())
+  if (!tracker.view.isCurrent()) await readLatestLedger(tracker.network)
+  const condition = isNew ? undefined : isForgotten(tracker.view.latestLedger())
   // However many of them this process tracks already, the limit leaves room for the others.
   const open = await findOpenTransfers(db, { condition, limit: MAX_ADOPTED + tracker.tracked.size })
   const orphans = open.filter((id) => !tracker.tracked.has(id)).slice(0, MAX_ADOPTED)

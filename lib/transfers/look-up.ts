@@ -1,18 +1,19 @@
 import { lookUp } from '#lib/stellar/transaction.ts'
+import { askUntilRecent, type LedgerView } from '#lib/stellar/view.ts'
 import { type Decision, decide, type Expected, type HashAnswer, type LedgerRecord, readRecord } from './decide.ts'
 import { tryToRead, type Walk, walkLedgers } from './ledger-pages.ts'
-import { askUntilRecent, type Recency, strideOf } from './recency.ts'
 import type { TrackingContext } from './resubmit.ts'
 import { hashesOf, maxTimeOf, noteLookedUp, type RecordedTransfer } from './rows.ts'
+import { strideOf } from './stride.ts'
 
 /** The ledger in which a transfer was last looked up; -1 if that is not known. */
-export const lookedUpIn = (recency: Recency, { transfer }: RecordedTransfer): number =>
-  recency.hint(transfer.lookedUpLedger) ?? -1
+export const lookedUpIn = (view: LedgerView, { transfer }: RecordedTransfer): number =>
+  view.hint(transfer.lookedUpLedger) ?? -1
 
 /** Whether it is time to look a transfer up again by itself. */
-export const isDue = (recency: Recency, recorded: RecordedTransfer): boolean => {
-  const latest = recency.latestLedger()
-  return lookedUpIn(recency, recorded) <= latest - strideOf(latest - recorded.transfer.recordedLedger)
+export const isDue = (view: LedgerView, recorded: RecordedTransfer): boolean => {
+  const latest = view.latestLedger()
+  return lookedUpIn(view, recorded) <= latest - strideOf(latest - recorded.transfer.recordedLedger)
 }
 
 /** What the lookup of one hash of a transfer has shown: the record, or that there is none. */
@@ -27,7 +28,7 @@ export interface Probe {
  * @throws LedgerError `unavailable`
  */
 export async function lookUpProbe(
-  { network, recency }: TrackingContext,
+  { network, view }: TrackingContext,
   { transfer, envelopes: [envelope] }: RecordedTransfer,
 ): Promise<Probe> {
   if (!envelope) return {}
@@ -35,7 +36,7 @@ export async function lookUpProbe(
   const hash = outerHash ?? innerHash
   const response = await lookUp(network, hash)
   const { latestLedger, latestLedgerCloseTime: closedAt, oldestLedger } = response
-  recency.observeRound(latestLedger, closedAt)
+  view.lookedUp(latestLedger)
   if (response.status === 'NOT_FOUND') {
     return { answers: new Map([[hash, { record: undefined, latestLedger, closedAt, oldestLedger }]]) }
   }
@@ -49,13 +50,13 @@ export async function lookUpProbe(
  * @throws LedgerError `unavailable`
  */
 export async function lookUpInPages(
-  { network, recency, database }: TrackingContext,
+  { network, view, database }: TrackingContext,
   recent: RecordedTransfer[],
 ): Promise<Pick<Walk, 'records' | 'absent'> & { due: RecordedTransfer[]; ledger: number }> {
-  const walk = await walkLedgers(network, recent, Math.min(...recent.map((one) => lookedUpIn(recency, one))))
+  const walk = await walkLedgers(network, recent, Math.min(...recent.map((one) => lookedUpIn(view, one))))
   const { records, absent, latestLedger: ledger } = walk
-  recency.observeRound(ledger, walk.closedAt)
-  const due = absent.filter((one) => lookedUpIn(recency, one) < ledger)
+  view.lookedUp(ledger)
+  const due = absent.filter((one) => lookedUpIn(view, one) < ledger)
   await noteLookedUp(await database(), due, ledger)
   return { records, absent, due, ledger }
 }
@@ -117,7 +118,7 @@ export async function lookUpWithAccount(
  * @throws LedgerError `unavailable`
  */
 export function lookUpHashes(
-  { network, recency }: Pick<TrackingContext, 'network' | 'recency'>,
+  { network }: Pick<TrackingContext, 'network'>,
   { transfer, envelopes }: RecordedTransfer,
   { atLeast, known }: { atLeast?: number; known?: Probe['answers'] } = {},
 ): Promise<HashAnswer[]> {
@@ -131,7 +132,6 @@ export function lookUpHashes(
         status !== 'NOT_FOUND' || atLeast === undefined || (latestLedger >= atLeast && oldestLedger <= recordedLedger),
     )
     const { latestLedger, latestLedgerCloseTime: closedAt, oldestLedger } = response
-    recency.observe(latestLedger, closedAt)
     const { passphrase } = network
     const record =
       response.status === 'NOT_FOUND' ? undefined : readRecord(response, { innerHash, sponsor, passphrase })
@@ -166,7 +166,7 @@ const isAlone = ({ envelopes: [first, ...rivals] }: RecordedTransfer, { hash }: 
  * @throws LedgerError `unavailable`
  */
 export async function lookUpOwnTransaction(
-  { network, recency }: Pick<TrackingContext, 'network' | 'recency'>,
+  { network }: Pick<TrackingContext, 'network'>,
   { innerHash, sponsor }: Omit<Expected, 'passphrase'>,
   { asOf, isPresent }: { asOf: number; isPresent: (closedAt: number) => boolean },
 ): Promise<LedgerRecord | 'absent' | 'unsure'> {
@@ -175,7 +175,6 @@ export async function lookUpOwnTransaction(
     ({ status, latestLedger, latestLedgerCloseTime }) =>
       status !== 'NOT_FOUND' || (latestLedger >= asOf && isPresent(latestLedgerCloseTime)),
   )
-  recency.observe(response.latestLedger, response.latestLedgerCloseTime)
   if (response.status === 'NOT_FOUND') return isRecent ? 'absent' : 'unsure'
   const record = readRecord(response, { innerHash, sponsor, passphrase: network.passphrase })
   return record.succeeded ? record : 'absent'

@@ -6,8 +6,9 @@ import { log } from '#lib/observability/log.ts'
 import type { ReadAccount } from '#lib/stellar/account.ts'
 import type { Network } from '#lib/stellar/network.ts'
 import { isContested, send } from '#lib/stellar/transaction.ts'
-import { isLagging, isRepeatedRefusal, type Recency, strideOf } from './recency.ts'
+import { isLagging, type LedgerView } from '#lib/stellar/view.ts'
 import type { Envelope, RecordedTransfer } from './rows.ts'
+import { isRepeatedRefusal, strideOf } from './stride.ts'
 
 /** What tracking a transfer needs: no key, and nothing of a single transfer. */
 export interface TrackingContext {
@@ -16,7 +17,7 @@ export interface TrackingContext {
   database: () => Promise<Database>
   /** reads accounts; combines concurrent reads into one call */
   readAccount: ReadAccount
-  recency: Recency
+  view: LedgerView
   /** whether the RPC serves another network: then it proves of no transfer that it was not applied */
   isForeignNetwork: () => Promise<boolean>
   now: () => Date
@@ -34,16 +35,16 @@ export type Attempt = 'submitted' | 'refused' | 'used' | 'stuck'
  * @param ledger the ledger up to which none of them was applied
  */
 export async function resubmit(context: TrackingContext, recorded: RecordedTransfer, ledger: number): Promise<Attempt> {
-  const { recency, readAccount } = context
+  const { view, readAccount } = context
   const { transfer, envelopes: competing } = recorded
   const since = ledger - strideOf(ledger - transfer.recordedLedger)
-  const isSent = competing.some(({ sentLedger }) => (recency.hint(sentLedger) ?? -1) > since)
+  const isSent = competing.some(({ sentLedger }) => (view.hint(sentLedger) ?? -1) > since)
   if (isSent) return 'submitted'
   const { account } = await readAccount(transfer.account)
   if (account && account.seqNum >= transfer.sequenceNumber) return 'used'
   const envelope = pickEnvelope(competing)
   if (account?.seqNum !== transfer.sequenceNumber - 1n || !envelope) return 'stuck'
-  return await submitEnvelope(context, envelope, Math.max(recency.latestLedger(), ledger))
+  return await submitEnvelope(context, envelope, Math.max(view.latestLedger(), ledger))
 }
 
 /**
@@ -51,23 +52,23 @@ export async function resubmit(context: TrackingContext, recorded: RecordedTrans
  * conditional UPDATE is the claim, so that the network gets it at most once per ledger.
  */
 export async function submitEnvelope(
-  { network, database, recency, now }: TrackingContext,
+  { network, database, view, now }: TrackingContext,
   { innerHash, outerHash, transfer, resultCode: lastCode, refusedLedger: lastRefused }: Envelope,
   ledger: number,
 ): Promise<Attempt> {
   const db = await database()
-  const claim = { innerHash, outerHash, transfer, ledger, ahead: recency.aheadOf(ledger), at: now().toISOString() }
+  const claim = { innerHash, outerHash, transfer, ledger, ahead: view.aheadOf(ledger), at: now().toISOString() }
   const [claimed] = await claimSubmission(db, claim)
   if (!claimed?.signed) return 'submitted'
   const sent = await send(network, claimed.signed)
   // A ledger that closed before the submission cannot include it. A number far above the known ones means nothing.
   const { latestLedger = ledger, latestLedgerCloseTime } = sent
   const isNewer = isLagging(ledger, latestLedger)
-  if (isNewer && latestLedgerCloseTime !== undefined) recency.observe(latestLedger, latestLedgerCloseTime)
+  if (isNewer && latestLedgerCloseTime !== undefined) view.observe(latestLedger, latestLedgerCloseTime)
   const newestLedger = isNewer ? latestLedger : ledger
   const resultCode = sent.kind === 'error' ? sent.resultCode : null
   const refusedLedger =
-    resultCode === null ? null : ((lastCode === null ? undefined : recency.hint(lastRefused)) ?? newestLedger)
+    resultCode === null ? null : ((lastCode === null ? undefined : view.hint(lastRefused)) ?? newestLedger)
   const response = { sentLedger: newestLedger, resultCode, refusedLedger }
   const [noted] = await noteResponse(db, { innerHash, outerHash, ledger, ...response })
   if (!noted || resultCode === null) return 'submitted'
@@ -142,7 +143,7 @@ interface NetworkRefusal {
 export function refusalOf(
   innerHash: string,
   competing: readonly Envelope[],
-  recency: Recency,
+  view: LedgerView,
   isStuck = false,
 ): NetworkRefusal | undefined {
   const envelope = competing.find((one) => one.innerHash === innerHash)
@@ -151,8 +152,8 @@ export function refusalOf(
   const hasRival = competing.some((one) => one !== envelope && one.isSendable && one.resultCode === null)
   const isIdle = pickEnvelope(competing) !== envelope
   // Nothing repeats the refusal of an envelope that isn't resubmitted.
-  const repeated = isIdle || isStuck ? recency.latestLedger() : recency.hint(sentLedger)
-  const isCertain = !isContested(resultCode) || isRepeatedRefusal(recency.hint(refusedLedger), repeated)
+  const repeated = isIdle || isStuck ? view.latestLedger() : view.hint(sentLedger)
+  const isCertain = !isContested(resultCode) || isRepeatedRefusal(view.hint(refusedLedger), repeated)
   return isCertain ? { resultCode, sentLedger, hasRival, isIdle } : undefined
 }
 

@@ -43,7 +43,7 @@ export function begin({ attempt, inFlight }: Tracking, { transfer }: RecordedTra
 }
 
 export async function submitNew(tracking: Tracking, recorded: RecordedTransfer, envelope: Envelope): Promise<void> {
-  const ledger = Math.max(tracking.recency.latestLedger(), recorded.transfer.recordedLedger)
+  const ledger = Math.max(tracking.view.latestLedger(), recorded.transfer.recordedLedger)
   await followUp(tracking, recorded, await submitEnvelope(tracking, envelope, ledger))
 }
 
@@ -102,7 +102,7 @@ async function lookUpOpen(
   open: readonly RecordedTransfer[],
   requested: ReadonlySet<string>,
 ): Promise<Map<string, Promise<unknown>>> {
-  const { recency, attempt, tracked, rounds, lookingUp } = tracking
+  const { view, attempt, tracked, rounds, lookingUp } = tracking
   const begun = new Map<string, Promise<unknown>>()
   const isRequested = ({ transfer }: RecordedTransfer) => requested.has(transfer.id)
   const done = new Set<RecordedTransfer>()
@@ -115,8 +115,8 @@ async function lookUpOpen(
     )
   }
   const findRecent = () => {
-    const oldest = Math.max(0, recency.latestLedger() - LONGEST_WALK)
-    return open.filter((one) => !done.has(one) && !isRequested(one) && lookedUpIn(recency, one) >= oldest)
+    const oldest = Math.max(0, view.latestLedger() - LONGEST_WALK)
+    return open.filter((one) => !done.has(one) && !isRequested(one) && lookedUpIn(view, one) >= oldest)
   }
   // With an RPC that has no pages, or whose nodes lag, all of them are looked up one by one.
   const walk = (recent: RecordedTransfer[]) => attempt('pages', () => lookUpMany(tracking, recent, done))
@@ -134,7 +134,7 @@ async function lookUpOpen(
   }
   const due = open
     .filter((one) => !done.has(one) && !lookingUp.has(one.transfer.id))
-    .filter((one) => isRequested(one) || isDue(recency, one))
+    .filter((one) => isRequested(one) || isDue(view, one))
     .toSorted((one, other) => Number(isRequested(other)) - Number(isRequested(one)))
   const now = due.slice(0, Math.max(0, MOST - lookingUp.size))
   for (const one of now) lookUpNow(one, one === probed ? probe : undefined)

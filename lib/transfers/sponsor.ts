@@ -3,9 +3,9 @@ import { relayChannels } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import type { AccountReading, ReadAccount } from '#lib/stellar/account.ts'
 import type { Network } from '#lib/stellar/network.ts'
+import { isLagging } from '#lib/stellar/view.ts'
 import type { SponsorRules } from './policy.ts'
 import type { QuotaLimits } from './quota.ts'
-import { isLagging } from './recency.ts'
 import type { Tracker } from './track.ts'
 
 /** The fee sponsor of a process: its key, its limits, and its dependencies. */

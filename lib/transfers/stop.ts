@@ -79,7 +79,7 @@ export async function countFound(tx: Database, token: string): Promise<void> {
 }
 
 /**
- * Refuses whatever a client sends while the RPC serves another network.
+ * Refuses every transaction of a client while the RPC serves another network.
  * @throws LedgerError `unavailable`
  */
 export async function refuseForeignNetwork(tx: Database): Promise<void> {

@@ -2,7 +2,6 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { ArchiveContext } from '#lib/archive/ingest.ts'
 import { log, openAttempts, withLogFields } from '#lib/observability/log.ts'
 import { openAccounts } from '#lib/stellar/account.ts'
-import { openRecency } from './recency.ts'
 import type { TrackingContext } from './resubmit.ts'
 import { begin, runRound, submitNew, type Tracking } from './round.ts'
 import type { RecordedTransfer } from './rows.ts'
@@ -35,14 +34,14 @@ export function openTracker(
     Partial<Pick<TrackingContext, 'isForeignNetwork'>> & { archive?: ArchiveContext | undefined },
 ): Tracker {
   const { network, database, now, archive, isForeignNetwork = async () => false } = options
-  const recency = openRecency(() => now().getTime())
+  const { view } = network
   const readAccount = openAccounts(network)
-  const context: TrackingContext = { network, database, now, recency, readAccount, isForeignNetwork }
+  const context: TrackingContext = { network, database, now, view, readAccount, isForeignNetwork }
   const tracking: Tracking = {
     ...context,
     archive,
     attempt: openAttempts((transfer, failure) => log('error', 'submission', { transfer, failure })),
-    waiters: openWaiters(recency),
+    waiters: openWaiters(view),
     tracked: new Map(),
     requests: [],
     lookingUp: new Set(),
@@ -100,7 +99,7 @@ export function openTracker(
     await pause(network.pollMs)
     // The next round serves a request whose transfer was being looked up during this one.
     if (tracking.requests.length > 0) return
-    await pause(recency.dueIn(), undefined, { signal: wake.signal }).catch(() => undefined)
+    await pause(view.dueIn(), undefined, { signal: wake.signal }).catch(() => undefined)
   }
 
   const stop = async () => {

@@ -1,4 +1,4 @@
-import type { Recency } from './recency.ts'
+import type { LedgerView } from '#lib/stellar/view.ts'
 import { isRenewed, refusalOf } from './resubmit.ts'
 import type { Envelope, RecordedTransfer, Transfer } from './rows.ts'
 
@@ -28,7 +28,7 @@ export interface Waiter {
 }
 
 /** The requests of this process that wait for transfers. They are notified of the stored result. */
-export function openWaiters(recency: Recency) {
+export function openWaiters(view: LedgerView) {
   const waiting = new Map<string, Set<Waiter>>()
 
   function add(id: string, { envelope, waitMs }: WaitOptions): Waiter {
@@ -58,7 +58,7 @@ export function openWaiters(recency: Recency) {
    */
   function tellRefused({ transfer, envelopes }: RecordedTransfer, { isStuck } = { isStuck: false }): void {
     for (const { envelope, finish } of [...(waiting.get(transfer.id) ?? [])]) {
-      const refusal = envelope && refusalOf(envelope.innerHash, envelopes, recency, isStuck)
+      const refusal = envelope && refusalOf(envelope.innerHash, envelopes, view, isStuck)
       if (!refusal || isRenewed(envelope, envelopes)) continue
       const { hasRival, isIdle } = refusal
       const isNews = envelope.resultCode === null || envelope.sentLedger !== refusal.sentLedger

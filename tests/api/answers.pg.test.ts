@@ -310,7 +310,8 @@ test('names the channels of running relays that can pay from a delegation', asyn
     'G history',
     'G2',
   ])
-  expect(body).toMatchObject({ publicKey: service.running.settings.batch?.key, maxChannels: 5, marginLedgers: 180 })
+  expect(body).toMatchObject({ publicKey: service.running.settings.batch?.key, maxChannels: 5 })
+  expect(body.marginLedgers).toBeGreaterThanOrEqual(180)
   await service.withoutLedger(async () => {
     expect(await statusOf('GET', '/relay', as(ada))).toBe(503)
   })

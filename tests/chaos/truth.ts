@@ -1,5 +1,5 @@
 import type { RefusalReason } from '#lib/refusal/sponsor-refusal.ts'
-import { isOfTheMoment } from '#lib/transfers/recency.ts'
+import { isOfTheMoment } from '#lib/transfers/doubt.ts'
 import { findEnvelopes } from '#lib/transfers/rows.ts'
 import { findContradictions } from '../directory/bookkeeping.ts'
 import { findDiscrepancies } from '../transfers/quota-ledger.ts'

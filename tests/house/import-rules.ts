@@ -11,7 +11,8 @@ const DEVNET_ENTRY = 'lib/devnet/devnet.ts'
 const STEPS = [
   ['app', 'start', 'cli'],
   ['api'],
-  ['server', 'dashboard', 'setup'],
+  ['server', 'setup'],
+  ['dashboard'],
   ['relay'],
   ['faucet'],
   ['transfers'],

@@ -1,9 +1,8 @@
 import { Address, type Keypair, Networks, type rpc, xdr } from '@stellar/stellar-sdk'
 import { generateRelayKey } from '#lib/config/relay-key.ts'
-import { watchLedger } from '#lib/relay/ledger.ts'
 import type { Relay } from '#lib/relay/relay.ts'
 import type { Network } from '#lib/stellar/network.ts'
-import { openRecency } from '#lib/transfers/recency.ts'
+import { openView } from '#lib/stellar/view.ts'
 import type { RecordedTransfer } from '#lib/transfers/rows.ts'
 import type { EventArchive } from '#lib/wallet/archive.ts'
 import { encodeField } from '#lib/wallet/grumpkin.ts'
@@ -153,6 +152,15 @@ export function relayOn(
     return { status: 'SUCCESS', ...range, ...transaction, resultXdr: SUCCESS }
   }
 
+  const view = openView({
+    pollMs: 1,
+    call: async (method, params, schema) => {
+      const answer = schema.parse(await call(method, params))
+      view.observe(answer.sequence, answer.closeTime)
+      return answer
+    },
+  })
+
   const getEvents = async ({ startLedger, filters }: rpc.Api.GetEventsRequest) => {
     starts.push(startLedger)
     const account = filters[0]?.topics?.[0]?.[1] ?? ''
@@ -170,6 +178,7 @@ export function relayOn(
     passphrase: PASSPHRASE,
     pollMs: 1,
     call,
+    view,
     server: { getEvents, getLedgerEntries },
   } as unknown as Network
   const readAccount = async (address: string) => {
@@ -181,17 +190,16 @@ export function relayOn(
     network,
     database,
     readAccount,
-    recency: openRecency(Date.now),
+    view,
     submit: async ({ transfer }: RecordedTransfer) => ({ kind: 'settled', transfer }),
     track: async () => [],
   }
-  const watch = watchLedger(network)
   const part = {
     network,
     readAccount,
     starts,
     key,
-    ledger: watch,
+    ledger: view,
     channels: channels.map(holderOf),
     deployment: async () => ({ archives }),
     memory: { readAccount, markKeys: new Map() },
@@ -203,7 +211,7 @@ export function relayOn(
       limits: undefined,
       controlledAddresses: async () => new Set(),
       readFloat: async () => 0n,
-      now: () => new Date(watch.now()),
+      now: () => new Date(view.now()),
     },
   }
   return { ...fixture.relayWith(), ...part } as unknown as CountingRelay

@@ -17,7 +17,7 @@ function openAccounts() {
     if (network.isAway) throw new Error('unavailable')
     return { account: undefined, latestLedger: network.shown }
   }
-  const read = openLedgerAccounts({ readAccount, recency: { latestLedger: () => network.known } }, ['A', 'B'])
+  const read = openLedgerAccounts({ readAccount, view: { latestLedger: () => network.known } }, ['A', 'B'])
   return { asked, network, read }
 }
 

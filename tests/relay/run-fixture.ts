@@ -87,7 +87,7 @@ export function openRunFixture(fixture: RelayService) {
     employer: Holder,
     amount: bigint,
     channel = defaultChannel,
-    ledgers = 2_000,
+    ledgers = 20_000,
   ): Promise<number> {
     const { sequence } = await network.rpc.getLatestLedger()
     const { spendable } = await syncBalance(network, employer)

@@ -262,7 +262,7 @@ test('sends nothing that could outlive the delegation', async () => {
   const employer = await runs.employer()
   const batch = await runs.batchOf(employer, [1n])
   // Long enough to start a run, and too short for the lifetime of an envelope.
-  await runs.delegate(employer, 1n, undefined, 60)
+  await runs.delegate(employer, 1n, undefined, 600)
   expect(await runs.run(batch)).toMatchObject({ status: 200 })
   await using _relay = await service.relay({ times: OFTEN })
   expect(await runs.ended(batch)).toMatchObject({ status: 'failed' })

@@ -5,6 +5,7 @@ import { type relayChannels, relayJobs } from '#drizzle/schema/relay.ts'
 import { type TransferStatus, transfers } from '#drizzle/schema/transfers.ts'
 import { envelopeRow, insertRows, transferRow } from '#lib/cli/seed/rows.ts'
 import { compareSequences, openComparison, requireKnownNumber } from '#lib/relay/sequence.ts'
+import type { LedgerTime } from '#lib/stellar/view.ts'
 import { type CountingLedger, payment, relayOn } from './counting-ledger.ts'
 import { type LineFixture, openLineFixture, RECIPIENT, TOKEN } from './line-fixture.ts'
 
@@ -96,7 +97,7 @@ test('does not compare with the response of a lagging node when it starts', asyn
   const current = { sequence: 8n, behind: 0 }
   const compareWith = async (...accounts: { sequence: bigint; behind: number }[]) => {
     const relay = relayOn(fixture, { closedAt: since, readAccount: readingsOf(accounts) })
-    return await compareSequences(relay, await relay.ledger.readClosedAfter(since))
+    return await compareSequences(relay, await relay.ledger.readClosedAfter(since as LedgerTime))
   }
   await expect(compareWith(lagging)).rejects.toThrow('the RPC lags')
   expect(await isStopped()).toBe(false)

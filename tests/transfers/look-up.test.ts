@@ -6,7 +6,6 @@ import { wrapInFeeBump } from '#lib/transfers/fee-bump.ts'
 import { walkLedgers } from '#lib/transfers/ledger-pages.ts'
 import { lookUpHashes } from '#lib/transfers/look-up.ts'
 import { decodeInner } from '#lib/transfers/policy.ts'
-import { openRecency } from '#lib/transfers/recency.ts'
 import type { Envelope, RecordedTransfer } from '#lib/transfers/rows.ts'
 import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts'
 import { PASSPHRASE, signedTransfer, sponsor } from '../support/inner-transaction.ts'
@@ -77,7 +76,7 @@ describe('lookUpHashes', () => {
 
   test('returns one response for each hash, with its range of history', async () => {
     const asked = script({ outer: [missing({ latestLedger: 108 })], inner: [missing({ oldestLedger: 7 })] })
-    expect(await lookUpHashes({ network, recency: openRecency(() => 0) }, recorded)).toEqual([
+    expect(await lookUpHashes({ network }, recorded)).toEqual([
       { record: undefined, latestLedger: 108, closedAt: maxTime - 60, oldestLedger: 1 },
       { record: undefined, latestLedger: 110, closedAt: maxTime - 60, oldestLedger: 7 },
     ])
@@ -86,7 +85,7 @@ describe('lookUpHashes', () => {
 
   test('finds the service’s fee bump by both hashes, with its cost', async () => {
     script({ outer: [ours], inner: [ours] })
-    const answers = await lookUpHashes({ network, recency: openRecency(() => 0) }, recorded)
+    const answers = await lookUpHashes({ network }, recorded)
     expect(answers.map((answer) => answer.record)).toMatchObject([
       { hash: outerHash, applied: innerHash, feeCharged: 87_654n },
       { hash: outerHash, applied: innerHash, feeCharged: 87_654n },
@@ -95,7 +94,7 @@ describe('lookUpHashes', () => {
 
   test('identifies the service’s fee bump by the inner hash if a ledger closes between the two lookups', async () => {
     script({ outer: [missing()], inner: [ours] })
-    expect((await lookUpHashes({ network, recency: openRecency(() => 0) }, recorded))[1]?.record).toMatchObject({
+    expect((await lookUpHashes({ network }, recorded))[1]?.record).toMatchObject({
       hash: outerHash,
       feeCharged: 87_654n,
     })
@@ -103,7 +102,7 @@ describe('lookUpHashes', () => {
 
   test('finds the client’s inner transaction by its hash, at no cost to the sponsor', async () => {
     script({ outer: [missing()], inner: [found(signedXDR, plainResult('success'))] })
-    expect((await lookUpHashes({ network, recency: openRecency(() => 0) }, recorded))[1]?.record).toMatchObject({
+    expect((await lookUpHashes({ network }, recorded))[1]?.record).toMatchObject({
       hash: innerHash,
       feeCharged: 0n,
     })
@@ -111,11 +110,11 @@ describe('lookUpHashes', () => {
 
   test('is unavailable if either hash is contradictory or gets no response', async () => {
     script({ outer: [found(bumped, feeBumpResult(innerHash, 'trapped'))], inner: [missing()] })
-    await expectUnavailable(() => lookUpHashes({ network, recency: openRecency(() => 0) }, recorded))
+    await expectUnavailable(() => lookUpHashes({ network }, recorded))
     script({ outer: [missing()], inner: [found(signedTransfer({ tx: { seqNum: 9n } }), plainResult('success'))] })
-    await expectUnavailable(() => lookUpHashes({ network, recency: openRecency(() => 0) }, recorded))
+    await expectUnavailable(() => lookUpHashes({ network }, recorded))
     script({ outer: [missing()], inner: [] })
-    await expectUnavailable(() => lookUpHashes({ network, recency: openRecency(() => 0) }, recorded))
+    await expectUnavailable(() => lookUpHashes({ network }, recorded))
   })
 
   test('repeats the lookup of a hash if the node lags, and of that hash only', async () => {
@@ -123,16 +122,14 @@ describe('lookUpHashes', () => {
       outer: [missing({ latestLedger: 109 }), missing({ latestLedger: 109 }), missing()],
       inner: [missing()],
     })
-    const answers = await lookUpHashes({ network, recency: openRecency(() => 0) }, recorded, { atLeast: 110 })
+    const answers = await lookUpHashes({ network }, recorded, { atLeast: 110 })
     expect(answers.map(({ latestLedger }) => latestLedger)).toEqual([110, 110])
     expect(asked.toSorted()).toEqual(['inner', 'outer', 'outer', 'outer'])
   })
 
   test('repeats a lookup with too little history, up to a limit', async () => {
     const asked = script({ outer: [missing()], inner: [missing({ oldestLedger: 101 })] })
-    expect(
-      (await lookUpHashes({ network, recency: openRecency(() => 0) }, recorded, { atLeast: 110 }))[1],
-    ).toMatchObject({
+    expect((await lookUpHashes({ network }, recorded, { atLeast: 110 }))[1]).toMatchObject({
       oldestLedger: 101,
     })
     expect(asked).toHaveLength(5)

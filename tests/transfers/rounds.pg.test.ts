@@ -6,19 +6,17 @@ import { envelopeRow, insertRows, transferRow } from '#lib/cli/seed/rows.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { openNetwork } from '#lib/stellar/network.ts'
 import { adoptTransfers } from '#lib/transfers/adoption.ts'
-import { openRecency } from '#lib/transfers/recency.ts'
 import { refusalOf } from '#lib/transfers/resubmit.ts'
 import { type Envelope, findTransfer, type Transfer } from '#lib/transfers/rows.ts'
 import { openTracker, type Tracker } from '#lib/transfers/track.ts'
 import { cloneDatabase, type TestDatabase } from '../support/database.ts'
 import { type FakeRpc, startFakeRpc } from '../support/fake-rpc.ts'
+import { silentView } from '../support/silent-view.ts'
 
 let database: TestDatabase
 let db: Database
 let fake: FakeRpc
 let tracker: Tracker
-let elapsedMs = 0
-
 beforeAll(async () => {
   database = await cloneDatabase()
   db = await database.store.database()
@@ -31,7 +29,7 @@ afterAll(async () => {
 beforeEach(async () => {
   await db.execute('TRUNCATE transfers CASCADE')
   const network = openNetwork({ name: 'local', passphrase: fake.passphrase, rpcUrl: fake.url, pollMs: 20 })
-  tracker = openTracker({ network, database: async () => db, now: () => new Date(Date.now() + elapsedMs) })
+  tracker = openTracker({ network, database: async () => db, now: () => new Date() })
 })
 
 const waitFor = async ({ id }: Transfer, waitMs: number) => (await tracker.track([id], { waitMs }))[0]
@@ -64,9 +62,9 @@ test('keeps tracking a transfer that arrives while a round reads the rows', asyn
 
 test('an idle process adopts a transfer that no process has looked up since', async () => {
   const orphan = await record('GORPHAN', { recordedLedger: 100, lookedUpLedger: 100 })
-  tracker.recency.observe(100, 1_000)
+  tracker.view.observe(100, 1_000)
   // Nothing is tracked, so nothing else tells the process that ledgers have closed.
-  elapsedMs += 60_000
+  await expect.poll(() => tracker.view.isCurrent()).toBe(false)
   Object.assign(fake, { latestLedger: 120, closedAt: 1_100 })
   expect(await adoptTransfers(db, tracker)).toBe(1)
   const settled = { status: 'expired', settledAt: new Date() } as const
@@ -84,7 +82,7 @@ test('a process that was idle looks up transfers in pages once a lookup has show
     })
     open.push(transfer)
   }
-  tracker.recency.observe(20, 1_000)
+  tracker.view.observe(20, 1_000)
   const latest = { latestLedger: 120, latestLedgerCloseTime: '1100', latestLedgerCloseTimestamp: 1_100 }
   const range = { oldestLedger: 1, oldestLedgerCloseTime: '1', oldestLedgerCloseTimestamp: 1 }
   Object.assign(fake, {
@@ -118,8 +116,8 @@ test('adopts 1,000 transfers in a round, and then those that it does not track y
 })
 
 test('does not adopt a transfer that another process looks up', async () => {
-  tracker.recency.observe(100, 1_000)
-  elapsedMs += 60_000
+  tracker.view.observe(100, 1_000)
+  await expect.poll(() => tracker.view.isCurrent()).toBe(false)
   await record('GOTHER', { recordedLedger: 100, lookedUpLedger: 119 })
   Object.assign(fake, { latestLedger: 120, closedAt: 1_100 })
   expect(await adoptTransfers(db, tracker)).toBe(0)
@@ -131,17 +129,17 @@ test.each([
   ['that was not repeated since', { refusedLedger: 98, sentLedger: 98 }, undefined],
   ['repeated after two ledgers', { refusedLedger: 98, sentLedger: 100 }, 'txBadSeq'],
 ])('takes a contested refusal %s as final only if it was repeated after two ledgers', (_, ledgers, resultCode) => {
-  const recency = openRecency(() => 0)
-  recency.observe(100, 1_000)
+  const view = silentView()
+  view.observe(100, 1_000)
   const envelope = { innerHash: 'inner', resultCode: 'txBadSeq', isSendable: true, ...ledgers } as Envelope
-  expect(refusalOf('inner', [envelope], recency)?.resultCode).toBe(resultCode)
+  expect(refusalOf('inner', [envelope], view)?.resultCode).toBe(resultCode)
 })
 
 test('takes a contested refusal as final after two ledgers in which a rival was submitted instead', () => {
-  const recency = openRecency(() => 0)
-  recency.observe(100, 1_000)
+  const view = silentView()
+  view.observe(100, 1_000)
   const isRefused = { resultCode: 'txBadSeq', refusedLedger: 98, sentLedger: 98 }
   const envelope = { innerHash: 'inner', isSendable: true, ...isRefused } as Envelope
   const rival = { innerHash: 'rival', isSendable: true, resultCode: null } as Envelope
-  expect(refusalOf('inner', [envelope, rival], recency)).toMatchObject({ resultCode: 'txBadSeq', hasRival: true })
+  expect(refusalOf('inner', [envelope, rival], view)).toMatchObject({ resultCode: 'txBadSeq', hasRival: true })
 })

@@ -3,10 +3,10 @@ import { eq, sql } from 'drizzle-orm'
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest'
 import { auditLog } from '#drizzle/schema/audit.ts'
 import { type Envelope, envelopes, transfers } from '#drizzle/schema/transfers.ts'
+import { lookUpForOperator } from '#lib/dashboard/operator-look-up.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { type Network, openNetwork } from '#lib/stellar/network.ts'
 import { wrapInFeeBump } from '#lib/transfers/fee-bump.ts'
-import { lookUpForOperator } from '#lib/transfers/operator-look-up.ts'
 import { decodeInner, readIntent } from '#lib/transfers/policy.ts'
 import { recordTransfer } from '#lib/transfers/record.ts'
 import { renewEnvelope } from '#lib/transfers/renew.ts'
@@ -29,13 +29,18 @@ beforeAll(async () => {
   clone = await cloneDatabase()
   db = await clone.store.database()
   proxy = await startFaultProxy('http://127.0.0.1:1')
-  network = openNetwork({ name: 'local', passphrase: PASSPHRASE, rpcUrl: proxy.url, pollMs: 20 })
 })
-beforeEach(() => clear(db))
+beforeEach(async () => {
+  await clear(db)
+  network = openProxied()
+})
 afterAll(async () => {
   await proxy?.close()
   await clone?.drop()
 })
+
+/** The network of a process, which has its own view of the ledger. */
+const openProxied = () => openNetwork({ name: 'local', passphrase: PASSPHRASE, rpcUrl: proxy.url, pollMs: 20 })
 
 const RECORDED = 100
 const APPLIED = 105
@@ -77,7 +82,7 @@ function openLedger(latest = RECORDED) {
 }
 
 function open(given: { network?: Network; now?: () => Date } = {}): Tracker {
-  const tracker = openTracker({ network, database: async () => db, now: () => new Date(), ...given })
+  const tracker = openTracker({ network: openProxied(), database: async () => db, now: () => new Date(), ...given })
   onTestFinished(tracker.stop)
   return tracker
 }
@@ -479,7 +484,7 @@ test('looks up and submits less often what stays open for many ledgers', async (
     await lookUp(tracker, [id], 20_000)
   }
   expect(sends()).toBeLessThan(10)
-  expect(tracker.recency.latestLedger()).toBe(RECORDED + 14)
+  expect(tracker.view.latestLedger()).toBe(RECORDED + 14)
 })
 
 test.each([

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { ACKNOWLEDGEABLE, type AcknowledgeableCondition, acknowledge } from '#lib/dashboard/acknowledgements.ts'
+import { lookUpForOperator } from '#lib/dashboard/operator-look-up.ts'
 import type { Actor } from '#lib/db/audit-log.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { resendInvite } from '#lib/directory/contractors/invites.ts'
@@ -8,7 +9,6 @@ import { pauseChannel } from '#lib/relay/pause.ts'
 import { resumePayments, retireChannel } from '#lib/relay/resume.ts'
 import { directoryContext, type Service } from '#lib/server/services.ts'
 import { plainText } from '#lib/text/plain-text.ts'
-import { lookUpForOperator } from '#lib/transfers/operator-look-up.ts'
 
 const ACTIONS = [
   'acknowledge',

@@ -36,6 +36,10 @@ export interface Pace {
   note(latest: { ledger: number; closedAt: number }): void
   /** How long (ms) until the next ledger is visible; at most LONGEST_PAUSE_MS. 0 while the pace is not known. */
   dueIn(): number
+  /** Seconds between two ledgers; undefined while the pace is not known. */
+  secondsPerLedger(): number | undefined
+  /** The time by the ledgers' close times (unix ms): the freshest sighting counts. Undefined before the first. */
+  now(): number | undefined
 }
 
 export function openPace(): Pace {
@@ -51,13 +55,23 @@ export function openPace(): Pace {
     }
   }
 
-  function dueIn(): number {
+  function secondsPerLedger(): number | undefined {
     const [first, last] = [steps[0], steps.at(-1)]
-    if (!first || !last || last.ledger - first.ledger < PACE_LEDGERS.fewest) return 0
-    const intervalMs = ((last.closedAt - first.closedAt) / (last.ledger - first.ledger)) * 1000
-    const waitMs = nextVisibleAt(steps, intervalMs) - performance.now()
+    if (!first || !last || last.ledger - first.ledger < PACE_LEDGERS.fewest) return undefined
+    return (last.closedAt - first.closedAt) / (last.ledger - first.ledger)
+  }
+
+  function dueIn(): number {
+    const seconds = secondsPerLedger()
+    if (seconds === undefined) return 0
+    const waitMs = nextVisibleAt(steps, seconds * 1000) - performance.now()
     return Math.max(0, Math.min(waitMs, LONGEST_PAUSE_MS))
   }
 
-  return { note, dueIn }
+  function now(): number | undefined {
+    if (steps.length === 0) return undefined
+    return performance.now() + Math.max(...steps.map(({ closedAt, seenAt }) => closedAt * 1000 - seenAt))
+  }
+
+  return { note, dueIn, secondsPerLedger, now }
 }

@@ -3,7 +3,7 @@ import { transfers } from '#drizzle/schema/transfers.ts'
 import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
 import { isId } from '#lib/directory/ids.ts'
-import type { Tracker } from './track.ts'
+import type { Tracker } from '#lib/transfers/track.ts'
 
 /** How long an operator waits for the lookup (ms). */
 const WAIT_MS = 5_000

@@ -3,11 +3,11 @@ import { drizzle } from 'drizzle-orm/node-postgres'
 import { Client } from 'pg'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { insertRows, transferRow } from '#lib/cli/seed/rows.ts'
+import { rollUp } from '#lib/dashboard/rollups.ts'
 import { storedFamilies } from '#lib/dashboard/stored-metrics.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, openStore, type Store } from '#lib/db/connection.ts'
 import { schema } from '#lib/db/schema.ts'
-import { rollUp } from '#lib/transfers/rollups.ts'
 import { startDatabase, type TestDatabase } from '../support/database.ts'
 
 const NOW = new Date('2026-11-20T12:30:00Z')
