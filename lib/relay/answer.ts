@@ -10,7 +10,7 @@ import { isAnyAble, recordProblem, storeBalance } from './channel-state.ts'
 import { checkChannels } from './check.ts'
 import { type Ending, endLine } from './ending.ts'
 import { type LeasedLine, type Leaving, leaveLine } from './lease.ts'
-import { isLineError, LineError } from './line-error.ts'
+import { LineError } from './line-error.ts'
 import type { Relay } from './relay.ts'
 import { requireUnpaid } from './run-line.ts'
 import { noteMove } from './sequence.ts'
@@ -18,125 +18,141 @@ import { noteMove } from './sequence.ts'
 /** What an error means for a host: it tries the line again after a pause, or has left it. */
 export type Answer = 'again' | 'left'
 
+/** What a host does about the errors of a line. The rest rule the line out: they are doubted if their response may lag, or end it. */
+const OF_LINES: Partial<Record<LineError['code'], Reaction>> = {
+  'line-gone': 'leave',
+  'payments-stopped': 'leave',
+  'channel-paused': 'leave',
+  'channel-moved': 'stop-payments',
+  'channel-unfit': 'note-problem',
+  'balance-short': 'pass-on',
+  'balance-stale': 'read-balance',
+  'amount-sealed': 'wait-for-key',
+  'payout-gone': 'cancel',
+  'payout-busy': 'wait',
+  'call-expired': 'again',
+  'call-failed': 'again',
+  'ledger-stalled': 'again',
+  'not-adopted': 'again',
+  'relay-closing': 'again',
+}
+
+/** What a host does about the sponsor's refusals. The rest are doubted if they are of the moment, or end the line. */
+const OF_SPONSOR: Partial<Record<RefusalReason, Reaction>> = {
+  // The sponsor's float is short, or the transaction has waited too long and is signed again.
+  float: 'again',
+  'would-fail': 'again',
+  'expires-too-soon': 'again',
+  sequence: 'again',
+  'too-few-resources': 'again',
+  'low-resource-fee': 'again',
+  'no-account': 'again',
+  // The channel has a transfer of another host open.
+  'another-open': 'leave',
+  payout: 'find-payer',
+  // Every channel would get them.
+  'quota-transfers': 'fail',
+  'quota-stroops': 'fail',
+  'daily-budget': 'fail',
+}
+
+type Reaction = keyof typeof REACTIONS
+type Problem = LineError | SponsorRefusal
+
+/** Each leaves the line, unless it is tried again. */
+const REACTIONS = {
+  again: async (_, line, error) => log('info', 'line waits', { ...nameOf(line), failure: error.message }),
+  leave: async (relay, line) => await leaveLine(relay, line, { because: 'left' }),
+  wait: async (relay, line) => await leaveLine(relay, line, { because: 'busy', seconds: relay.times.rest }),
+  'wait-for-key': async (relay, line) => {
+    log('error', 'amount cannot be opened', nameOf(line))
+    await leaveLine(relay, line, { because: 'busy', seconds: relay.times.lag })
+  },
+  'stop-payments': async (relay, line) => {
+    await noteMove(relay, line.channel)
+    await leaveLine(relay, line, { because: 'left' })
+  },
+  'note-problem': async (relay, line, error) => {
+    // It pays nothing until a check clears the problem.
+    const problem = (error instanceof LineError ? error.problem : undefined) ?? 'account'
+    log('info', 'channel unfit', { ...nameOf(line), problem })
+    await recordProblem(relay, line.channel, problem)
+    await leaveLine(relay, line, { because: 'left' })
+  },
+  'read-balance': async (relay, line, error) => {
+    log('info', 'line waits', { ...nameOf(line), failure: describeFailure(error) })
+    // The RPC's balance differs from the stored one, and either may be behind: a check reads it again, or finds that nothing
+    // can open it. The channel is checked only while it leases no line.
+    await storeBalance(relay, line.channel, { readAt: null })
+    await leaveLine(relay, line, { because: 'left' })
+    await checkChannels(relay)
+  },
+  'pass-on': passOn,
+  'find-payer': findPayer,
+  cancel: async (relay, line) => await finish(relay, line, { outcome: 'canceled' }),
+  doubt: async (relay, line, error) => await doubt(relay, line, codeOf(error)),
+  fail: async (relay, line, error) => await finish(relay, line, { outcome: 'failed', error: codeOf(error) }),
+} satisfies Record<string, (relay: Relay, line: LeasedLine, error: Problem) => Promise<void>>
+
 /** Decides what an error means for a line. @throws the error, if it says nothing about the line */
 export async function answer(relay: Relay, line: LeasedLine, error: unknown): Promise<Answer> {
-  if (error instanceof LineError) return await answerError(relay, line, error)
-  if (error instanceof SponsorRefusal) return await answerRefusal(relay, line, error)
-  logFailure(error, nameOf(line))
-  const isLedgers = (error instanceof LedgerError || error instanceof Refusal) && error.code === 'unavailable'
-  if (isLedgers && (await relay.ledger.check())) return 'again'
-  throw error
-}
-
-async function answerError(relay: Relay, line: LeasedLine, error: LineError): Promise<Answer> {
-  switch (error.code) {
-    case 'line-gone':
-    case 'payments-stopped':
-    case 'channel-paused':
-      return await leave(relay, line, { because: 'left' })
-    case 'channel-moved':
-      await noteMove(relay, line.channel)
-      return await leave(relay, line, { because: 'left' })
-    case 'channel-unfit':
-      // It pays nothing until a check clears the problem.
-      log('info', 'channel unfit', { ...nameOf(line), problem: error.problem })
-      await recordProblem(relay, line.channel, error.problem ?? 'account')
-      return await leave(relay, line, { because: 'left' })
-    case 'balance-short':
-      return await passOn(relay, line)
-    case 'balance-stale':
-      log('info', 'line waits', { ...nameOf(line), failure: describeFailure(error) })
-      if (line.payout !== null) return 'again'
-      // The RPC's balance differs from the stored one, and either may be behind: a check reads it again, or finds that nothing
-      // can open it. The channel is checked only while it leases no line.
-      await storeBalance(relay, line.channel, { readAt: null })
-      await leave(relay, line, { because: 'left' })
-      await checkChannels(relay)
-      return 'left'
-    case 'amount-sealed':
-      log('error', 'amount cannot be opened', nameOf(line))
-      return await leave(relay, line, { because: 'busy', seconds: relay.times.lag })
-    case 'payout-gone':
-      return await finish(relay, line, { outcome: 'canceled' })
-    case 'payout-busy':
-      return await leave(relay, line, { because: 'busy', seconds: relay.times.rest })
-    case 'call-expired':
-    case 'call-failed':
-    case 'ledger-stalled':
-    case 'not-adopted':
-    case 'relay-closing':
-      log('info', 'line waits', { ...nameOf(line), failure: error.message })
-      return 'again'
-    default:
-      if (error.isDoubtful && line.doubtedLedger === null) return await doubt(relay, line, error.code)
-      // The rows of a run may have been tampered with.
-      if (line.payout !== null)
-        log('error', 'payout of a run', { ...nameOf(line), code: error.code, failure: error.message })
-      return await finish(relay, line, { outcome: 'failed', error: error.code })
-  }
-}
-
-/** Refusals for a used-up quota: every channel would get them. Other refusals that end a line are logged as errors. */
-const FINAL: ReadonlySet<RefusalReason> = new Set(['quota-transfers', 'quota-stroops', 'daily-budget'])
-/** Refusals that pass: the sponsor's float is short, or the transaction has waited too long and is signed again. */
-const PASSING: ReadonlySet<RefusalReason> = new Set([
-  'float',
-  'would-fail',
-  'expires-too-soon',
-  'sequence',
-  'too-few-resources',
-  'low-resource-fee',
-  'no-account',
-])
-
-async function answerRefusal(relay: Relay, line: LeasedLine, { reason }: SponsorRefusal): Promise<Answer> {
-  if (PASSING.has(reason)) {
-    log('info', 'line waits', { ...nameOf(line), reason })
-    return 'again'
-  }
-  // The channel has a transfer of another host open.
-  if (reason === 'another-open') return await leave(relay, line, { because: 'left' })
-  if (reason === 'payout') return await answerTakenPayout(relay, line)
-  if (isOfTheMoment(reason)) return await doubt(relay, line, reason)
-  if (!FINAL.has(reason)) log('error', 'sponsor refuses the relay', { ...nameOf(line), reason })
-  return await finish(relay, line, { outcome: 'failed', error: reason })
-}
-
-/** The line's payout could not be claimed: it was canceled or changed, or another transfer was faster. */
-async function answerTakenPayout(relay: Relay, line: LeasedLine): Promise<Answer> {
-  try {
-    await requireUnpaid(await relay.database(), line)
-  } catch (error) {
-    if (isLineError(error, 'payout-gone') || isLineError(error, 'payout-busy')) {
-      return await answerError(relay, line, error)
-    }
+  if (!(error instanceof LineError || error instanceof SponsorRefusal)) {
+    logFailure(error, nameOf(line))
+    const isLedgers = (error instanceof LedgerError || error instanceof Refusal) && error.code === 'unavailable'
+    if (isLedgers && (await relay.ledger.check())) return 'again'
     throw error
   }
-  return await doubt(relay, line, 'manifest-invalid')
+  const reaction = reactionTo(line, error)
+  await REACTIONS[reaction](relay, line, error)
+  return reaction === 'again' ? 'again' : 'left'
+}
+
+function reactionTo(line: LeasedLine, error: Problem): Reaction {
+  const isOfRun = line.payout !== null
+  const known = error instanceof LineError ? OF_LINES[error.code] : OF_SPONSOR[error.reason]
+  // The escrow of a run is read again with each attempt.
+  if (known === 'read-balance' && isOfRun) return 'again'
+  if (known) return known
+  const mayLag = error instanceof LineError ? error.isDoubtful : isOfTheMoment(error.reason)
+  if (mayLag && line.doubtedLedger === null) return 'doubt'
+  const words = { ...nameOf(line), code: codeOf(error), failure: error.message }
+  // The rows of a run may have been tampered with.
+  if (error instanceof SponsorRefusal) log('error', 'sponsor refuses the relay', words)
+  else if (isOfRun) log('error', 'payout of a run', words)
+  return 'fail'
+}
+
+/** The code that is stored with a line that ends: the others of a line have their own reaction. */
+const codeOf = (error: Problem) => (error instanceof LineError ? error.code : error.reason) as LineErrorCode
+
+/** The line's payout could not be claimed: it was canceled or changed, or another transfer was faster. */
+async function findPayer(relay: Relay, line: LeasedLine): Promise<void> {
+  const payer = await requireUnpaid(await relay.database(), line).catch((error: unknown) => error)
+  if (payer instanceof LineError) await answer(relay, line, payer)
+  else if (payer) throw payer
+  else await doubt(relay, line, 'manifest-invalid')
 }
 
 /**
  * Leaves a line to other channels, because this one has too little for it. If none can have enough, the line is
  * doubted.
  */
-async function passOn(relay: Relay, line: LeasedLine): Promise<'left'> {
+async function passOn(relay: Relay, line: LeasedLine): Promise<void> {
   const unable = [...line.unable, line.channel]
-  if (!(await isAnyAble(relay, unable))) {
-    // A channel that owned nothing may have been paid since it was checked.
-    await checkChannels(relay)
-    if (!(await isAnyAble(relay, unable))) return await doubt(relay, line, 'channels-short', unable)
-  }
-  return await leave(relay, line, { because: 'balance-short' })
+  // A channel that owned nothing may have been paid since it was checked.
+  if (!(await isAnyAble(relay, unable))) await checkChannels(relay)
+  if (await isAnyAble(relay, unable)) await leaveLine(relay, line, { because: 'balance-short' })
+  else await doubt(relay, line, 'channels-short', unable)
 }
 
 /**
  * A response that rules the line out may come from a lagging node. So the line is tried once more on every channel, when
  * no node can lag behind that response any more, and fails if the ledger still rules it out.
  */
-async function doubt(relay: Relay, line: LeasedLine, error: LineErrorCode, unable = line.unable): Promise<'left'> {
+async function doubt(relay: Relay, line: LeasedLine, error: LineErrorCode, unable = line.unable): Promise<void> {
   if (line.doubtedLedger !== null) return await finish(relay, line, { outcome: 'failed', error, unable })
   log('info', 'line doubted', { ...nameOf(line), error })
-  return await leave(relay, line, postponed(relay, await relay.ledger.readLatest()))
+  await leaveLine(relay, line, postponed(relay, await relay.ledger.readLatest()))
 }
 
 export const postponed = ({ times }: Relay, ledger: number): Leaving => ({
@@ -145,20 +161,14 @@ export const postponed = ({ times }: Relay, ledger: number): Leaving => ({
   seconds: times.lag,
 })
 
-export async function leave(relay: Relay, line: LeasedLine, leaving: Leaving): Promise<'left'> {
-  await leaveLine(relay, line, leaving)
-  return 'left'
-}
-
 /** Ends a line, unless a transfer may pay it, which ends it then, or payments are stopped: the ledger may show that it was paid. */
-async function finish(relay: Relay, line: LeasedLine, ending: Ending): Promise<'left'> {
+async function finish(relay: Relay, line: LeasedLine, ending: Ending): Promise<void> {
   const error = ending.outcome === 'failed' ? ending.error : undefined
   // By the ledger's clock: what the employer pays itself afterwards is compared with this time.
   const store = { ...relay, now: relay.sponsor.now }
-  if (await endLine(store, line, ending, paymentsGoOn(relay.token)))
-    log('info', `line ${ending.outcome}`, { ...nameOf(line), error })
+  const hasEnded = await endLine(store, line, ending, paymentsGoOn(relay.token))
+  if (hasEnded) log('info', `line ${ending.outcome}`, { ...nameOf(line), error })
   else await leaveLine(relay, line, { because: 'left' })
-  return 'left'
 }
 
 export function logFailure(error: unknown, fields: Record<string, unknown>): void {

@@ -165,7 +165,10 @@ export async function claimLine(tx: Database, { token }: RelayStore, line: Lease
     .where(isLine(line))
 }
 
-/** Whether any line waits that a channel of this relay might pay now. Each kind of line has an index of those that wait. */
+/**
+ * Whether any line waits that a channel of this relay might pay now, or a host leases one: it may leave it at any time. Each kind of
+ * line has an index of those that wait.
+ */
 export async function isWorkWaiting(relay: Relay): Promise<boolean> {
   const own = sql`array[${sql.join(
     relay.channels.map(({ address }) => sql`${address}`),
@@ -182,7 +185,6 @@ export async function isWorkWaiting(relay: Relay): Promise<boolean> {
           IS_OPEN_LINE,
           isOurs,
           lte(relayLines.due, CLOCK),
-          or(isNull(relayLines.leasedUntil), lte(relayLines.leasedUntil, CLOCK)),
           eq(relayJobs.relayKey, relay.relayKey),
           sql`not ${HAS_LIVE_TRANSFER}`,
         ),

@@ -4,7 +4,7 @@ import { SponsorRefusal } from '#lib/refusal/sponsor-refusal.ts'
 import { isBehindAll } from '#lib/stellar/view.ts'
 import { sponsorChannel } from '#lib/transfers/channel.ts'
 import type { Outcome } from '#lib/transfers/waiters.ts'
-import { answer, leave, logFailure, nameOf, postponed } from './answer.ts'
+import { answer, logFailure, nameOf, postponed } from './answer.ts'
 import {
   claimLine,
   type Hold,
@@ -116,7 +116,8 @@ async function tryToPay(
   try {
     const doubted = line.doubtedLedger
     if (doubted !== null && !isBehindAll(doubted, await relay.ledger.readLatest())) {
-      return await leave(relay, line, postponed(relay, doubted))
+      await leaveLine(relay, line, postponed(relay, doubted))
+      return 'left'
     }
     const signed = await signLine(relay, channel, line, proof)
     proof = signed.proof

@@ -120,7 +120,9 @@ async function checkLedger({ network, database, now, settings: { token } }: Serv
   const { sequence: latestLedger, closedAt } = await readLatestLedger(network)
   const present = await readPresent({ database, now })
   const age = Math.max(0, Math.round(present.getTime() / 1000) - closedAt)
-  const isForeign = token !== undefined && (await foreignSince(await database(), token)) !== undefined
+  const readForeign = async () => (token === undefined ? undefined : await foreignSince(await database(), token))
+  // A database that cannot be reached is a problem of its part.
+  const isForeign = (await readForeign().catch(() => undefined)) !== undefined
   const problem = isForeign ? FOREIGN : age > SILENT_SECONDS ? 'the last ledger is old' : undefined
   return { ok: problem === undefined, ...(problem !== undefined && { problem }), latestLedger, age }
 }

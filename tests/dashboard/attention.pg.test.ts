@@ -486,10 +486,16 @@ test('says what the lines of a stalled job wait for, and names the next step by 
   expect(await read()).toEqual(['0 of 1 channels can pay, 1 are paused', 'Resume a paused channel on Jobs.'])
   await db.update(relayChannels).set({ paused: false, problem: 'balance' })
   expect(await read()).toEqual(['0 of 1 channels can pay, 0 are paused', expect.stringMatching(/^Remove the problem/)])
-  await db.update(paymentStops).set({ since: NOW })
+  const stop = { since: NOW }
+  const target = paymentStops.token
+  await db
+    .insert(paymentStops)
+    .values({ token: 'C', ...stop })
+    .onConflictDoUpdate({ target, set: stop })
   expect(await read()).toEqual(['0 of 1 channels can pay, 0 are paused', 'Payments are stopped: see the overview.'])
-  await db.update(paymentStops).set({ since: null })
   await db.delete(relayChannels)
+  expect(await read()).toEqual(['no relay is running', 'Payments are stopped: see the overview.'])
+  await db.update(paymentStops).set({ since: null })
 })
 
 test('counts for a stalled run only the channels that it names, which need no balance', async () => {

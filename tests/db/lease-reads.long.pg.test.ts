@@ -25,8 +25,9 @@ beforeAll(async () => {
   const people = { organisations: [organisation], contractors: [contractor] }
   await insertRows(db, { ...people, batches: [batch], payouts: [payout], jobs: [run, job] })
   const insert = (id: string, isOfRun: boolean) => sql`
-    INSERT INTO relay_lines (job, position, payout, spender, sealed_amount, quota_account, channel, outcome, hash, settled_at, due)
+    INSERT INTO relay_lines (job, position, payout, spender, live_until, sealed_amount, quota_account, channel, outcome, hash, settled_at, due)
     SELECT ${id}::uuid, n, CASE WHEN ${isOfRun} THEN ${payout.id}::uuid END, CASE WHEN ${isOfRun} THEN ${CHANNEL} END,
+      CASE WHEN ${isOfRun} THEN 1000000 END,
       CASE WHEN waits THEN 'sealed' END, 'owner ' || n % ${OWNERS}, CASE WHEN NOT waits THEN ${CHANNEL} END,
       CASE WHEN NOT waits THEN 'paid' END, CASE WHEN NOT waits THEN 'hash' END, CASE WHEN NOT waits THEN now() END,
       now() - interval '1 hour' + n * interval '1 ms'

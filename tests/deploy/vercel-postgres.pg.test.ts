@@ -1,5 +1,6 @@
 import { createPool } from '@vercel/postgres'
 import { sql } from 'drizzle-orm'
+import { Client } from 'pg'
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { relayChannels } from '#drizzle/schema/relay.ts'
 import { insertRows, itemRow, jobRow } from '#lib/cli/seed/rows.ts'
@@ -204,6 +205,50 @@ test('writes a job’s lines and wakes the relays in one transaction, and does n
   expect(await lease()).toBeUndefined()
   await listening?.close()
   await listener.close()
+})
+
+const LISTEN = 'LISTEN payroll_lines'
+
+test.each([
+  [
+    'is terminated',
+    async (_: Client, own: Database) => {
+      await own.execute(sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE datname = current_database() AND query = ${LISTEN}`)
+    },
+  ],
+  [
+    'no longer listens, because a pooler has reset it',
+    async (session: Client) => {
+      await session.query('UNLISTEN *')
+    },
+  ],
+])('relays look for lines again after their session %s', async (_, lose) => {
+  const queries = vi.spyOn(Client.prototype, 'query')
+  const woken = vi.fn()
+  const store = openStore({ url: clone.url })
+  const own = await store.database()
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  const listening = await listenForLines(own, woken)
+  try {
+    expect(woken).toHaveBeenCalledTimes(1)
+    const session = queries.mock.contexts[queries.mock.calls.findIndex(([text]) => String(text) === LISTEN)]
+    await lose(session as Client, own)
+    await wakeRelays(own)
+    expect(woken).toHaveBeenCalledTimes(1)
+    const wait = async () => {
+      await vi.advanceTimersByTimeAsync(1_000)
+      return woken.mock.calls.length
+    }
+    await expect.poll(wait).toBe(2)
+    await wakeRelays(own)
+    await expect.poll(wait).toBe(3)
+  } finally {
+    vi.useRealTimers()
+    queries.mockRestore()
+    await listening?.close()
+    await store.close()
+  }
 })
 
 describe('an outage', () => {

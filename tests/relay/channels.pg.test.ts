@@ -1,35 +1,22 @@
 import { Operation, TransactionBuilder } from '@stellar/stellar-sdk'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { enrol, sendAndWait } from '#lib/cli/client/participants.ts'
+import { enrol } from '#lib/cli/client/participants.ts'
 import { readiness } from '#lib/server/readiness.ts'
+import { bumpSequence, signElsewhere } from '../support/elsewhere.ts'
 import type { Fault } from '../support/fault-proxy.ts'
 import { expectJobPaidOnce } from '../support/paid-once.ts'
 import { openRelayService, type RelayService } from './relay-service.ts'
 
 let fixture: RelayService
-let bumpTo: (channel: number, sequence: bigint) => Promise<void>
 beforeAll(async () => {
   // Two channels can pay. The others lack an account, a registration, a balance, or unused sequence numbers.
   fixture = await openRelayService({ channels: 6, prepared: 2 })
   const [, , , unregistered, empty, burned] = fixture.channels
   if (!unregistered || !empty || !burned) throw new Error('a channel is missing')
-  bumpTo = async (channel, sequence) => {
-    const signer = fixture.channels[channel]
-    if (!signer) throw new Error('no such channel')
-    const source = await fixture.ledger.network.rpc.getAccount(signer.publicKey())
-    const transaction = new TransactionBuilder(source, {
-      fee: '100',
-      networkPassphrase: fixture.ledger.network.passphrase,
-    })
-      .addOperation(Operation.bumpSequence({ bumpTo: String(sequence) }))
-      .setTimeout(60)
-      .build()
-    transaction.sign(signer)
-    await sendAndWait(fixture.ledger.network, transaction.toXdr())
-  }
   await fetch(`${fixture.ledger.network.friendbotUrl}?addr=${unregistered.publicKey()}`)
   await Promise.all([enrol(fixture.ledger.network, empty), enrol(fixture.ledger.network, burned)])
-  await bumpTo(5, 2n ** 63n - 1n)
+  const last = Operation.bumpSequence({ bumpTo: String(2n ** 63n - 1n) })
+  await signElsewhere(fixture.ledger.network, burned, { operation: last })
 })
 afterAll(() => fixture?.close())
 afterEach(() => fixture.ledger.proxy.rule(null))
@@ -109,11 +96,7 @@ test('pays a line again, once, when another program uses up its sequence number:
     const { transaction } = call.params as { transaction: string }
     const bump = TransactionBuilder.fromXdr(transaction, fixture.ledger.network.passphrase)
     const source = 'innerTransaction' in bump ? bump.innerTransaction.source : bump.source
-    const index = fixture.channels.findIndex((channel) => channel.publicKey() === source)
-    const { sequence } = await fixture.ledger.network.rpc.getAccount(source).then((account) => ({
-      sequence: BigInt(account.sequenceNumber()),
-    }))
-    await bumpTo(index, sequence + 5n)
+    await bumpSequence(fixture.ledger.network, fixture.channel(source))
     return 'pass'
   })
   const resumed = await fixture.beforeStop()

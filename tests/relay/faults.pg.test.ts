@@ -20,8 +20,9 @@ import type { Call, Fault } from '../support/fault-proxy.ts'
 import { readLines } from '../support/lines.ts'
 import { expectJobPaidOnce } from '../support/paid-once.ts'
 import { freePort } from '../support/port.ts'
+import { watchProver } from './provers.ts'
 import { openRelayService, type RelayService } from './relay-service.ts'
-import { SHORT_TIMES } from './short-times.ts'
+import { OFTEN, SHORT_TIMES } from './short-times.ts'
 
 let fixture: RelayService
 beforeAll(async () => {
@@ -60,9 +61,6 @@ test('does not touch a line that is sealed to another key, and fails it after a 
   await runChore(fixture.running, 'lines')
   expect(await linesOf(sealed.jobId)).toMatchObject([{ state: 'failed', error: 'too-late' }])
 })
-
-/** A node's lag is measured in ledgers, not seconds, so the line can be retried often. */
-const OFTEN = { ...SHORT_TIMES, lag: 0.2 }
 
 /** Whether the wallet or the sponsor simulates a transfer with this call. */
 function simulatesTransfer({ method, params }: Call): boolean {
@@ -192,6 +190,32 @@ test('does not fail an old line because a lagging node shows its recipient as un
   await expectJobPaidOnce(fixture, client, job, [holder, 6n])
 })
 
+test('pays a line whose payee is unregistered while its payment is proved, and registers again', async () => {
+  const { prover, begun, release } = watchProver({ from: 1 })
+  await using _relay = await fixture.relay({ prover, times: OFTEN })
+  const { client, payee } = await fixture.engaged()
+  const job = await fixture.begin(client, 10)
+  await begun
+  const registration = accountKey(fixture.ledger.network.token, payee.address).toXdr('base64')
+  let refused = 0
+  fixture.ledger.proxy.rule((call): Fault => {
+    if (simulatesTransfer(call)) {
+      refused += 1
+      return { answer: { latestLedger: 1, error: 'HostError: Error(Contract, #3501)' } }
+    }
+    if (call.method !== 'getLedgerEntries') return 'pass'
+    const isLeft = ({ key }: { key: string }) => key !== registration
+    return {
+      rewrite: (answer) => ({ ...answer, entries: (answer.entries as { key: string }[]).filter(isLeft) }),
+    }
+  })
+  release()
+  await expect.poll(() => isDoubted(job)).toBe(true)
+  expect(refused).toBe(1)
+  fixture.ledger.proxy.rule(null)
+  await expectJobPaidOnce(fixture, client, job, [payee, 10n])
+})
+
 test('stops while it waits for a merge and the RPC shows no new ledger', async () => {
   const { post, expectPaid } = await signUp()
   // The channel receives its funds again, and must merge before it can pay all of them.
@@ -223,18 +247,27 @@ test('stops while it waits for a merge and the RPC shows no new ledger', async (
   await expectPaid(job, CHANNEL_FUNDS)
 })
 
-test('stops while its prover hangs, and another relay pays the line', async () => {
-  const asked = Promise.withResolvers<void>()
-  const hanging = {
-    prove: () => {
-      asked.resolve()
-      return new Promise<never>(() => undefined)
-    },
-  }
-  const relay = await fixture.relay({ prover: hanging })
+test('leaves a line to another host once its prover has hung for too long, and pays nothing when that ends', async () => {
+  const { prover, begun, release } = watchProver({ from: 1 })
   const { post, expectPaid } = await signUp()
   const job = await post(9)
-  await asked.promise
+  {
+    await using _hanging = await fixture.relay({ prover, times: { ...SHORT_TIMES, longestLease: 1 } })
+    await begun
+    expect(await linesOf(job)).toMatchObject([{ state: 'preparing' }])
+    await using _other = await fixture.relay()
+    await expectPaid(job, 9n)
+    release()
+  }
+  expect(await fixture.db.$count(transfers, eq(transfers.lineJob, job))).toBe(1)
+})
+
+test('stops while its prover hangs, and another relay pays the line', async () => {
+  const { prover, begun } = watchProver({ from: 1 })
+  const relay = await fixture.relay({ prover })
+  const { post, expectPaid } = await signUp()
+  const job = await post(9)
+  await begun
   await relay.close()
   await using _other = await fixture.relay()
   await expectPaid(job, 9n)

@@ -6,6 +6,7 @@ import { startService } from '#lib/server/start.ts'
 import { type CountingGate, startCountingGate } from '../bench/counting-gate.ts'
 import { disposable } from '../support/disposable.ts'
 import { type Call, type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts'
+import { passLedgers } from '../support/ledgers.ts'
 import { openRelayService, type RelayService } from './relay-service.ts'
 
 const CHANNELS = 12
@@ -77,8 +78,7 @@ test.runIf(inject('postgres'))('sends RPC requests only about the channel that p
   gate.reset()
   const paying = await pay(1)
   // Includes ledgers in which no transfer is open.
-  const last = await readLedger()
-  await expect.poll(readLedger).toBeGreaterThan(last + 20)
+  await passLedgers(fixture.ledger.network, 21)
   const statements = gate.count()
   const calls = countCalls() - callsBefore - (chores - choresBefore)
   const ledgers = (await readLedger()) - first

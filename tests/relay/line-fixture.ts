@@ -21,7 +21,7 @@ import type { Decision } from '#lib/transfers/decide.ts'
 import { isLine, type LineId } from '#lib/transfers/line.ts'
 import type { Intent } from '#lib/transfers/policy.ts'
 import { EVERYBODY } from '#lib/transfers/quota.ts'
-import { recordTransfer } from '#lib/transfers/record.ts'
+import { type RecordingTerms, recordTransfer } from '#lib/transfers/record.ts'
 import { findTransfer, setOf } from '#lib/transfers/rows.ts'
 import { settle } from '#lib/transfers/settle.ts'
 import { readStop, type Stop, stopPayments } from '#lib/transfers/stop.ts'
@@ -70,6 +70,8 @@ export interface LineFixture {
    * the inner hash `name`.
    */
   record(line: LeasedLine, name?: string, number?: bigint): Promise<Transfer>
+  /** Records a transfer that a client has signed, as the sponsor does. */
+  recordOfClient(transfer: { from: string; to?: string; payoutId?: string | undefined }): Promise<Transfer>
   /** Settles a recorded transfer, at `LATER` by default. */
   settle(transfer: Pick<Transfer, 'id'>, status: Exclude<TransferStatus, 'open'>, now?: Date): Promise<void>
   lineOf(line: LineId): Promise<LineWithState>
@@ -94,6 +96,7 @@ export async function openLineFixture(): Promise<LineFixture> {
       times: RELAY_TIMES,
       signal: new AbortController().signal,
       now: () => LATER,
+      sponsor: { now: () => LATER } as Relay['sponsor'],
     }
     return part as Relay
   }
@@ -147,6 +150,21 @@ export async function openLineFixture(): Promise<LineFixture> {
     if (!line) throw new Error('no line waits for the channel')
     return line
   }
+  const sponsor = async (name: string, intent: Partial<Record<keyof Intent, unknown>>, terms: RecordingTerms) => {
+    const inner = { hashHex: name } as SignedTransaction
+    const { transfer } = await recordTransfer(
+      db,
+      { inner, intent: { ...intent, maxTime: 1n } as Intent, terms, now: NOW },
+      {
+        bump: { hash: `outer ${name}`, envelope: 'E', bid: 1n },
+        sponsor: 'S',
+        recordedLedger: 1,
+        limits: NO_LIMITS,
+        available: MUCH,
+      },
+    )
+    return transfer
+  }
   return {
     database,
     db,
@@ -174,30 +192,23 @@ export async function openLineFixture(): Promise<LineFixture> {
     record: async (line, name = randomUUID(), number = 1n) => {
       const { job, position, channel, quotaAccount, payout } = line
       const call = payout === null ? { kind: 'transfer', owner: null } : { kind: 'delegated', owner: quotaAccount }
-      const intent = { ...call, account: channel, to: RECIPIENT, sequenceNumber: number, maxTime: 1n }
       const claim = (tx: Database) => claimLine(tx, relayWith(), line, number)
-      const { transfer } = await recordTransfer(
-        db,
+      return await sponsor(
+        name,
+        { ...call, account: channel, to: RECIPIENT, sequenceNumber: number },
         {
-          inner: { hashHex: name } as SignedTransaction,
-          intent: intent as Intent,
-          terms: {
-            quotaAccount,
-            ...(payout !== null && { payoutId: payout }),
-            line: { job, position, sealedOpening: `after ${name}`, claim },
-          },
-          now: NOW,
-        },
-        {
-          bump: { hash: `outer ${name}`, envelope: 'E', bid: 1n },
-          sponsor: 'S',
-          recordedLedger: 1,
-          limits: NO_LIMITS,
-          available: MUCH,
+          quotaAccount,
+          ...(payout !== null && { payoutId: payout }),
+          line: { job, position, sealedOpening: `after ${name}`, claim },
         },
       )
-      return transfer
     },
+    recordOfClient: ({ from, to = RECIPIENT, payoutId }) =>
+      sponsor(
+        randomUUID(),
+        { kind: 'transfer', owner: null, account: from, to, sequenceNumber: 1n },
+        payoutId === undefined ? {} : { payoutId },
+      ),
     settle: async ({ id }, status, now = LATER) => {
       const recorded = await findTransfer(db, id)
       if (!recorded) throw new Error('no such transfer')

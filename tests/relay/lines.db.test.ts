@@ -2,8 +2,12 @@ import { randomUUID } from 'node:crypto'
 import { Keypair } from '@stellar/stellar-sdk'
 import { eq } from 'drizzle-orm'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { payouts } from '#drizzle/schema/directory.ts'
 import { paymentStops, relayChannels } from '#drizzle/schema/relay.ts'
 import { quotas, type TransferStatus, transfers } from '#drizzle/schema/transfers.ts'
+import type { EmployerContext } from '#lib/directory/context.ts'
+import { cancelPayout } from '#lib/directory/payouts/cancellation.ts'
+import { answer } from '#lib/relay/answer.ts'
 import { readTokenEvents } from '#lib/relay/channel-events.ts'
 import { endOverdueLines } from '#lib/relay/chores.ts'
 import { endLine } from '#lib/relay/ending.ts'
@@ -202,6 +206,44 @@ describe('a line whose transfer has ended', () => {
       status: 'failed',
       error: 'transfer 0: its transfer failed on the ledger too often',
     })
+  })
+
+  test('is paid, although ten transfers have expired', async () => {
+    await makeChannels('A')
+    const id = await makeLine()
+    for (let round = 0; round < 10; round += 1) await settle(await record(await take('A')), 'expired')
+    expect(await lineOf(id)).toMatchObject({ outcome: null, failures: 0, error: null })
+    await settle(await record(await take('A')), 'succeeded')
+    expect(await lineOf(id)).toMatchObject({ outcome: 'paid' })
+    expect(await jobOf(id.job)).toMatchObject({ status: 'completed' })
+  })
+
+  const cancel = async (employer: string, payout: string) => {
+    const [row] = await db.select().from(payouts).where(eq(payouts.id, payout))
+    const actor = { kind: 'ledger' as const, sub: employer }
+    const context = { db, employer: { organisation: row?.organisation ?? '', actor }, now: LATER }
+    await cancelPayout(context as EmployerContext, payout)
+  }
+  const pay = async (employer: string, payoutId: string) =>
+    await settle(await fixture.recordOfClient({ from: employer, payoutId }), 'succeeded')
+
+  test.each([
+    ['has canceled', cancel],
+    ['has paid', pay],
+  ])('is canceled if its employer %s its payout before the next try', async (_, end) => {
+    await makeChannels('A')
+    const employer = Keypair.random().publicKey()
+    await makeRun(employer)
+    await settle(await record(await take('A')), 'expired')
+    const line = await take('A')
+    await end(employer, line.payout ?? '')
+    const before = await db.$count(transfers)
+    const refusal = await record(line).catch((error: unknown) => error)
+    expect(refusal).toMatchObject({ reason: 'payout' })
+    expect(await answer(relayWith('A'), line, refusal)).toBe('left')
+    expect(await db.$count(transfers)).toBe(before)
+    expect(await lineOf(line)).toMatchObject({ outcome: 'canceled', failures: 0, hash: null })
+    expect(await jobOf(line.job)).toMatchObject({ status: 'completed' })
   })
 
   test('shows that its channel can pay', async () => {

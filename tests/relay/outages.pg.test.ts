@@ -1,8 +1,12 @@
 import { Client } from 'pg'
 import { afterAll, afterEach, beforeAll, expect, inject, test } from 'vitest'
 import { readiness } from '#lib/server/readiness.ts'
+import { startRelay } from '#lib/server/relay.ts'
+import { disposable } from '../support/disposable.ts'
+import { makeGate } from '../support/gate.ts'
 import { expectJobPaidOnce } from '../support/paid-once.ts'
 import { openRelayService, type RelayService } from './relay-service.ts'
+import { SHORT_TIMES } from './short-times.ts'
 
 let fixture: RelayService
 beforeAll(async () => {
@@ -71,3 +75,20 @@ test('pays each line once when the database goes away under load and comes back'
   expect(rows).toEqual([{ open: 0 }])
   expect((await readiness({ ...fixture.running })).relay).toMatchObject({ ok: true })
 })
+
+test('pays each line once when a host loses its connection between the COMMIT of a payment’s record and the response', async () => {
+  await using gate = disposable(await openGate())
+  await fixture.withVariables({ DATABASE_URL: gate.url }, async (other) => {
+    await using _host = disposable(await startRelay(other, { times: SHORT_TIMES }))
+    const { client, payee } = await fixture.engaged()
+    gate.loseCommit('insert into "envelopes"')
+    await expectJobPaidOnce(fixture, client, await fixture.begin(client, 1, 2), [payee, 3n])
+  })
+  expect(gate.commitsLost()).toBe(1)
+})
+
+async function openGate() {
+  const gate = await makeGate(fixture.database.url)
+  await gate.open()
+  return { ...gate, close: gate.shut }
+}

@@ -2,6 +2,7 @@ import { Keypair } from '@stellar/stellar-sdk'
 import { eq, sql } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { relayLines } from '#drizzle/schema/relay.ts'
+import { sponsorFloats } from '#drizzle/schema/transfers.ts'
 import { insertRows, itemRow, jobRow } from '#lib/cli/seed/rows.ts'
 import { LineError } from '#lib/relay/line-error.ts'
 import { readiness } from '#lib/server/readiness.ts'
@@ -15,6 +16,7 @@ import { buildTransfer } from '#lib/wallet/calls.ts'
 import { openHolder } from '#lib/wallet/keys.ts'
 import { readLines } from '../support/lines.ts'
 import { expectJobPaidOnce, quotaOf } from '../support/paid-once.ts'
+import { watchProver } from './provers.ts'
 import { openRelayService, type RelayService } from './relay-service.ts'
 
 let fixture: RelayService
@@ -85,9 +87,12 @@ test('records nothing and uses no quota if the transfer may not pay its line', a
   expect(await fixture.db.query.quotas.findMany()).toEqual(before)
 })
 
-test('waits while the float is exhausted, then pays the job', async () => {
+test('keeps a line’s proof while the float is exhausted, then pays the job with it', async () => {
+  const sponsor = fixture.ledger.sponsor.publicKey()
+  await fixture.db.insert(sponsorFloats).values({ sponsor }).onConflictDoNothing()
   await fixture.db.execute(sql`UPDATE sponsor_floats SET held = held + 1000000000000000`)
-  await using _relay = await fixture.relay()
+  const { prover, count } = watchProver()
+  await using _relay = await fixture.relay({ prover })
   const client = await fixture.client()
   const jobId = await fixture.begin(client, 5)
   const refusals = async () => {
@@ -98,6 +103,7 @@ test('waits while the float is exhausted, then pays the job', async () => {
   expect((await fixture.read(client, jobId)).body).toMatchObject({ status: 'running', results: [] })
   await fixture.db.execute(sql`UPDATE sponsor_floats SET held = held - 1000000000000000`)
   await expectJobPaidOnce(fixture, client, jobId)
+  expect(count()).toBe(1)
 })
 
 test('/ready is not ok without a running relay, and names channels that cannot pay', async () => {

@@ -44,6 +44,8 @@ export type Resumption = AuditDetail
 export interface RelayService extends Omit<TestService<'embedded'>, 'post'> {
   key: PrivateRelayKey
   channels: Keypair[]
+  /** the key of the channel with this address */
+  channel(address: string): Keypair
   client(): Promise<Client>
   /** Adds `ready` contractors with these addresses to a client's organisation. */
   hire(client: Client, addresses: readonly string[]): Promise<void>
@@ -131,6 +133,11 @@ export async function openRelayService(
     ...service,
     key,
     channels,
+    channel: (address) => {
+      const channel = channels.find((each) => each.publicKey() === address)
+      if (!channel) throw new Error('no such channel')
+      return channel
+    },
     client: async () => {
       const address = Keypair.random().publicKey()
       return { address, session: await service.wallet(address) }

@@ -1,4 +1,3 @@
-import { Operation, TransactionBuilder } from '@stellar/stellar-sdk'
 import { and, eq, isNull, sql } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { identities } from '#drizzle/schema/directory.ts'
@@ -11,14 +10,16 @@ import { searchRecords } from '#lib/dashboard/search.ts'
 import type { BatchWithPayouts } from '#lib/directory/batches/batches.ts'
 import { resumePayments } from '#lib/relay/resume.ts'
 import { runChore } from '#lib/server/maintenance.ts'
+import { signElsewhere } from '../support/elsewhere.ts'
+import { passLedgers } from '../support/ledgers.ts'
 import { readLines } from '../support/lines.ts'
 import { expectRunPaidOnce, quotaOf } from '../support/paid-once.ts'
 import type { SignedInPayer } from '../support/test-service.ts'
-import { sendAnswer } from '../support/transfers.ts'
+import { withhold } from '../support/transfers.ts'
 import { openBackups } from './backup.ts'
 import { openRelayService, type RelayService } from './relay-service.ts'
 import { openRunFixture, type RunBatch, type RunFixture } from './run-fixture.ts'
-import { SHORT_TIMES } from './short-times.ts'
+import { OFTEN } from './short-times.ts'
 
 let fixture: RelayService
 let runs: RunFixture
@@ -37,7 +38,6 @@ afterAll(async () => {
 })
 afterEach(() => fixture.ledger.proxy.rule(null))
 
-const OFTEN = { ...SHORT_TIMES, lag: 0.2 }
 const query = (text: string, values: unknown[] = []) => backups.connection.query(text, values)
 const otherChannel = () => fixture.channels[1]?.publicKey() ?? ''
 const problemOf = async (address: string) =>
@@ -48,12 +48,9 @@ const endsOf = ({ payouts }: BatchWithPayouts) => payouts.map(({ status, txHash 
 const statusesOf = async (batch: RunBatch) =>
   (await runs.read(batch)).payouts.map(({ status, error }) => error ?? status)
 
-/** Resolves after this many ledgers. */
-async function pass(ledgers: number): Promise<void> {
-  const read = async () => (await fixture.ledger.network.rpc.getLatestLedger()).sequence
-  const first = await read()
-  await expect.poll(read).toBeGreaterThanOrEqual(first + ledgers)
-}
+const pass = (ledgers: number) => passLedgers(fixture.ledger.network, ledgers)
+/** Uses up a sequence number of the channel that pays no run, without a relay. */
+const moveOther = () => signElsewhere(fixture.ledger.network, fixture.channel(otherChannel()))
 
 /** Stops payments before a relay has looked at the ledger. */
 async function stopEarly(): Promise<void> {
@@ -348,7 +345,10 @@ test('shows the payment of a payout that is canceled while payments are stopped'
   expect(await runs.read(next)).toMatchObject({ payouts: [{ status: 'ready' }] })
 })
 
-test('ends an unfinished run once payments were found, and its employer starts it again', async () => {
+test.each([
+  ['starts it again', false],
+  ['has delegated anew since the backup, and starts it again', true],
+])('ends an unfinished run once payments were found, and its employer %s', async (_, isNewDelegation) => {
   const employer = await runs.employer()
   const batch = await runs.batchOf(employer, [4n, 8n, 16n])
   const last = eq(relayLines.payout, batch.payouts[2]?.id ?? '')
@@ -359,6 +359,10 @@ test('ends an unfinished run once payments were found, and its employer starts i
   {
     await using _host = await fixture.relay()
     await expect.poll(() => statusesOf(batch)).toEqual(['paid', 'paid', 'ready'])
+  }
+  if (isNewDelegation) {
+    await runs.revoke(employer)
+    await runs.delegate(employer, 16n)
   }
   const resumed = await restore()
   await using _host = await fixture.relay()
@@ -415,20 +419,6 @@ test('asks the employers about every older payout if an operator goes on without
   expect(await runs.received(batch)).toEqual([20n, 8n])
 })
 
-/** Uses up a sequence number of a channel, without a relay. */
-async function signElsewhere(address: string): Promise<void> {
-  const signer = fixture.channels.find((channel) => channel.publicKey() === address)
-  if (!signer) throw new Error('no such channel')
-  const source = await fixture.ledger.network.rpc.getAccount(address)
-  const { passphrase: networkPassphrase } = fixture.ledger.network
-  const transaction = new TransactionBuilder(source, { fee: '100', networkPassphrase })
-    .addOperation(Operation.manageData({ name: 'elsewhere', value: '1' }))
-    .setTimeout(60)
-    .build()
-  transaction.sign(signer)
-  await sendAndWait(fixture.ledger.network, transaction.toXdr())
-}
-
 test('settles a payment from before the restore that is applied after an operator let payments go on without history', async () => {
   const employer = await runs.employer()
   const batch = await runs.batchOf(employer, [4n, 8n])
@@ -442,14 +432,14 @@ test('settles a payment from before the restore that is applied after an operato
       .from(envelopes)
       .innerJoin(transfers, eq(transfers.id, envelopes.transfer))
       .where(and(eq(transfers.status, 'open'), eq(transfers.owner, employer.address)))
-  fixture.ledger.proxy.rule(({ method }) => (method === 'sendTransaction' ? { answer: sendAnswer('PENDING') } : 'pass'))
+  fixture.ledger.proxy.rule(withhold)
   {
     await using _host = await fixture.relay()
     await expect.poll(findEnvelope).toMatchObject([{ payout }])
   }
   const [inFlight] = await findEnvelope()
   const resumed = await restore()
-  await signElsewhere(otherChannel())
+  await moveOther()
   await loseHistory()
   await using _host = await fixture.relay()
   await expect.poll(readProblems).toEqual(['history-gap', 'history-gap'])
@@ -470,7 +460,7 @@ test('refuses a client’s payment of an older payout while payments are stopped
   const [payout] = batch.payouts
   if (!payout) throw new Error('no payout')
   const resumed = await fixture.beforeStop()
-  await signElsewhere(otherChannel())
+  await moveOther()
   await stopEarly()
   const refused = await runs.pay(employer, payout, 4n)
   expect(refused).toMatchObject({ status: 422, body: { code: 'reconciling' } })
@@ -484,6 +474,18 @@ test('refuses a client’s payment of an older payout while payments are stopped
   expect(await resumed()).toEqual({ found: 0 })
   expect(await runs.pay(employer, payout, 4n)).toMatchObject({ status: 200 })
   expect([await statusesOf(batch), await statusesOf(newer)]).toEqual([['paid'], ['paid']])
+})
+
+test('refuses a client’s payment of a payout that was paid since the backup, during the stop and after it', async () => {
+  const { batch, employer, resumed } = await restoreRun('before the run')
+  await stopEarly()
+  const [payout] = batch.payouts
+  if (!payout) throw new Error('no payout')
+  expect(await runs.pay(employer, payout, 4n)).toMatchObject({ status: 422, body: { code: 'reconciling' } })
+  await using _host = await fixture.relay()
+  expect(await resumed()).toEqual({ found: 2 })
+  expect(await runs.pay(employer, payout, 4n)).toMatchObject({ status: 422, body: { code: 'payout' } })
+  expect(await runs.received(batch)).toEqual([4n, 8n])
 })
 
 test('leaves a payout to its employer whose client has paid it since the backup, and settles it when that posts its transaction', async () => {

@@ -1,4 +1,3 @@
-import { Account, Operation, TransactionBuilder } from '@stellar/stellar-sdk'
 import { eq, ne, sql } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { relayChannels, relayLines } from '#drizzle/schema/relay.ts'
@@ -8,12 +7,18 @@ import { resumePayments, retireChannel } from '#lib/relay/resume.ts'
 import { runChore } from '#lib/server/maintenance.ts'
 import { startRelay } from '#lib/server/relay.ts'
 import type { RunningService } from '#lib/server/start.ts'
+import { setOf } from '#lib/transfers/rows.ts'
+import { settle } from '#lib/transfers/settle.ts'
+import { buildDeposit, buildMerge } from '#lib/wallet/calls.ts'
 import { disposable } from '../support/disposable.ts'
+import { signElsewhere } from '../support/elsewhere.ts'
+import { passLedgers } from '../support/ledgers.ts'
 import { readLines } from '../support/lines.ts'
 import { expectJobPaidOnce } from '../support/paid-once.ts'
-import { sendAnswer } from '../support/transfers.ts'
+import { withhold } from '../support/transfers.ts'
 import { openBackups, type Restore } from './backup.ts'
 import { startMortalRelay } from './mortal-relay.ts'
+import { watchProver } from './provers.ts'
 import { openRelayService, type RelayService } from './relay-service.ts'
 import { openRunFixture } from './run-fixture.ts'
 import { SHORT_TIMES } from './short-times.ts'
@@ -54,28 +59,14 @@ const findStop = async () => {
   return await fixture.stop()
 }
 
-/** Resolves after this many ledgers. */
-async function pass(ledgers: number): Promise<void> {
-  const read = async () => (await fixture.ledger.network.rpc.getLatestLedger()).sequence
-  const first = await read()
-  await expect.poll(read).toBeGreaterThanOrEqual(first + ledgers)
+/** Uses up a sequence number of a channel, without a relay. Resolves to its address. */
+async function moveChannel(index: number): Promise<string> {
+  const address = addressOf(index)
+  await signElsewhere(fixture.ledger.network, fixture.channel(address))
+  return address
 }
 
-/** Signs and submits a transaction with a channel's key, without the relay. */
-async function signElsewhere(index: number): Promise<string> {
-  const signer = fixture.channels[index]
-  if (!signer) throw new Error('no such channel')
-  const source = await fixture.ledger.network.rpc.getAccount(signer.publicKey())
-  const bumpTo = String(BigInt(source.sequenceNumber()) + 5n)
-  const { passphrase: networkPassphrase } = fixture.ledger.network
-  const transaction = new TransactionBuilder(source, { fee: '100', networkPassphrase })
-    .addOperation(Operation.bumpSequence({ bumpTo }))
-    .setTimeout(60)
-    .build()
-  transaction.sign(signer)
-  await sendAndWait(fixture.ledger.network, transaction.toXdr())
-  return signer.publicKey()
-}
+const pass = (ledgers: number) => passLedgers(fixture.ledger.network, ledgers)
 
 /** A relay with the seeds of some channels only. */
 const withSeedOf = <Result>(index: number, work: (other: RunningService) => Promise<Result>) =>
@@ -101,6 +92,27 @@ test('settles the lines that were paid after the backup, and pays none of them a
   await expectJobPaidOnce(fixture, client, job, [payee, 15n])
   expect(new Set(await paymentsOf(job))).toEqual(new Set(paid))
   await expectJobPaidOnce(fixture, client, await fixture.begin(client, 16), [payee, 31n])
+})
+
+test('settles a line that a host was proving at the backup, and paid later', async () => {
+  const { client, payee } = await fixture.engaged()
+  const job = await fixture.begin(client, 64)
+  const { prover, begun, release } = watchProver({ from: 1 })
+  let restore: Restore
+  {
+    await using _host = await fixture.relay({ prover })
+    await begun
+    restore = await backUp()
+    release()
+    await expectJobPaidOnce(fixture, client, job, [payee, 64n])
+  }
+  const paid = await paymentsOf(job)
+  const resumed = await restore()
+  expect(await linesOf(job)).toMatchObject([{ outcome: null, leasedUntil: expect.any(Date) }])
+  await using _host = await fixture.relay()
+  expect(await resumed()).toEqual({ found: 1 })
+  await expectJobPaidOnce(fixture, client, job, [payee, 64n])
+  expect(await paymentsOf(job)).toEqual(paid)
 })
 
 test('records the fees of the payments that it finds, even if the sponsor pays for none now', async () => {
@@ -155,7 +167,7 @@ test('settles the line that a lost payment was made for, not an older one of the
 
 test('signs nothing while payments are stopped, even after restarts, and goes on if a channel has paid nothing', async () => {
   const resumed = await fixture.beforeStop()
-  const address = await signElsewhere(0)
+  const address = await moveChannel(0)
   const readSequences = () =>
     Promise.all(
       fixture.channels.map(async (channel) =>
@@ -178,27 +190,10 @@ test('signs nothing while payments are stopped, even after restarts, and goes on
   await expectJobPaidOnce(fixture, client, job, [payee, 3n])
   const stopped = await fixture.db.query.auditLog.findMany({
     where: (row, { eq }) => eq(row.action, 'payments.stopped'),
+    orderBy: (row) => row.sequence,
   })
   expect(stopped.at(-1)).toMatchObject({ actorKind: 'service', actorSub: 'relay', detail: { channel: address } })
 })
-
-/** Signs and submits a transaction of a channel that uses this sequence number for nothing. */
-async function useNumber(address: string, number: bigint): Promise<void> {
-  const signer = fixture.channels.find((channel) => channel.publicKey() === address)
-  if (!signer) throw new Error('no such channel')
-  const { passphrase: networkPassphrase } = fixture.ledger.network
-  const source = new Account(address, String(number - 1n))
-  const unknown = new TransactionBuilder(source, { fee: '100', networkPassphrase })
-    .addOperation(Operation.manageData({ name: 'unknown', value: '1' }))
-    .setTimeout(60)
-    .build()
-  unknown.sign(signer)
-  await sendAndWait(fixture.ledger.network, unknown.toXdr())
-}
-
-/** Keeps every transaction from the network until the proxy’s rule changes. */
-const withhold = () =>
-  fixture.ledger.proxy.rule(({ method }) => (method === 'sendTransaction' ? { answer: sendAnswer('PENDING') } : 'pass'))
 
 /** The open transfers of a job, once there are this many. */
 async function openTransfersOf(job: string, count: number) {
@@ -207,6 +202,20 @@ async function openTransfersOf(job: string, count: number) {
   return await find()
 }
 
+test('stops for a merge that a channel has made without this database, and goes on by itself', async () => {
+  const { client, payee } = await fixture.engaged()
+  const [address, { network, issuer }] = [addressOf(0), fixture.ledger]
+  await pauseOthers(address)
+  const resumed = await fixture.beforeStop()
+  await sendAndWait(network, (await buildDeposit(network, issuer, { to: address, amount: 1n })).signedXdr)
+  await sendAndWait(network, (await buildMerge(network, fixture.channel(address))).signedXdr)
+  const job = await fixture.begin(client, 32)
+  await using _host = await fixture.relay()
+  expect(await resumed()).toEqual({ found: 0 })
+  expect(await transfersOf(job)).toEqual([])
+  await expectJobPaidOnce(fixture, client, job, [payee, 32n])
+})
+
 test.each([
   ['', false],
   [' and it is paused, while another channel is free', true],
@@ -214,13 +223,13 @@ test.each([
   const { client, payee } = await fixture.engaged()
   const resumed = await fixture.beforeStop()
   await using _host = await fixture.relay()
-  withhold()
+  fixture.ledger.proxy.rule(withhold)
   const job = await fixture.begin(client, 128)
   const [transfer] = await openTransfersOf(job, 1)
   if (!transfer) throw new Error('no transfer is open')
   const { account: address, sequenceNumber } = transfer
   await fixture.db.update(relayChannels).set({ paused: isPaused }).where(eq(relayChannels.address, address))
-  await useNumber(address, sequenceNumber)
+  await signElsewhere(fixture.ledger.network, fixture.channel(address), { number: sequenceNumber })
   fixture.ledger.proxy.rule(null)
   expect(await resumed()).toEqual({ found: 0 })
   await expectJobPaidOnce(fixture, client, job, [payee, 128n])
@@ -233,7 +242,7 @@ test('settles the transfers that were open at the backup, and finds a later one 
   let restore: Restore
   {
     await using _host = await fixture.relay()
-    withhold()
+    fixture.ledger.proxy.rule(withhold)
     await openTransfersOf(job, 2)
     restore = await backUp()
     fixture.ledger.proxy.rule(null)
@@ -248,6 +257,34 @@ test('settles the transfers that were open at the backup, and finds a later one 
   expect(new Set(await paymentsOf(job))).toEqual(new Set(paid))
 })
 
+test('does not pay a line again whose transfer is unknown in the backup, and was applied', async () => {
+  const { client, payee } = await fixture.engaged()
+  await pauseOthers(addressOf(0))
+  const job = await fixture.begin(client, 1, 2)
+  {
+    await using _host = await fixture.relay()
+    fixture.ledger.proxy.rule(withhold)
+    await openTransfersOf(job, 1)
+  }
+  const [open] = await openTransfersOf(job, 1)
+  const sent = await fixture.db.query.envelopes.findMany({ where: (row, { eq }) => eq(row.transfer, open?.id ?? '') })
+  const decision = { status: 'unknown' } as const
+  await settle(fixture.db, open?.id ?? '', { decision, lookedUp: setOf(sent), now: new Date() })
+  const restore = await backUp()
+  fixture.ledger.proxy.rule(null)
+  await sendAndWait(fixture.ledger.network, sent[0]?.signed ?? '')
+  {
+    await using _host = await fixture.relay()
+    await expect.poll(() => statesOf(job)).toEqual(['unknown', 'paid'])
+  }
+  const resumed = await restore()
+  expect(await statesOf(job)).toEqual(['unknown', 'waiting'])
+  await using _host = await fixture.relay()
+  expect(await resumed()).toEqual({ found: 1 })
+  expect(await statesOf(job)).toEqual(['unknown', 'paid'])
+  expect(await fixture.received(payee)).toBe(3n)
+})
+
 test.each(['the same channel', 'another channel'])(
   'does not pay a line again whose transfer in the backup expired before %s paid it',
   async (paying) => {
@@ -257,7 +294,7 @@ test.each(['the same channel', 'another channel'])(
     let expired: Transfer | undefined
     {
       await using _host = await fixture.relay()
-      withhold()
+      fixture.ledger.proxy.rule(withhold)
       expired = (await openTransfersOf(job, 1))[0]
       restore = await backUp()
     }
@@ -289,7 +326,7 @@ test('settles the line that a lost transfer has paid with the number of one of a
   let job: string
   {
     await using _host = await fixture.relay()
-    withhold()
+    fixture.ledger.proxy.rule(withhold)
     job = await fixture.begin(client, 16, 32)
     await openTransfersOf(job, 1)
     restore = await backUp()
@@ -335,7 +372,7 @@ test('finds the payments again after a second restore while payments are stopped
 
 test('stops payments anew if a backup from within a stop is restored, and a channel has paid since it was reconciled for that', async () => {
   const { client, payee } = await fixture.engaged()
-  const address = await signElsewhere(1)
+  const address = await moveChannel(1)
   await runChore(fixture.running, 'channels')
   const stop = await findStop()
   // The other channel is reconciled already.
@@ -414,7 +451,7 @@ const operator = () => ({
 test('waits for a channel whose key no relay has, until an operator retires it', async () => {
   const { client, payee } = await fixture.engaged()
   const resumed = await fixture.beforeStop()
-  const address = await signElsewhere(1)
+  const address = await moveChannel(1)
   await fixture.db.update(relayChannels).set({ sealedMarkKey: null }).where(eq(relayChannels.address, address))
   const job = await fixture.begin(client, 64)
   await withSeedOf(0, async (other) => {
@@ -463,7 +500,7 @@ test('finds the payments in the archive if the RPC no longer has the events of t
 
 test('waits for an operator if neither the RPC nor an archive has the events of a channel', async () => {
   const { client, payee } = await fixture.engaged()
-  const address = await signElsewhere(0)
+  const address = await moveChannel(0)
   const resumed = await fixture.beforeStop()
   await fixture.db.execute('TRUNCATE archive_streams, archive_ranges, archive_events CASCADE')
   await forgetHistory()

@@ -14,7 +14,7 @@ import type { Fault } from '../support/fault-proxy.ts'
 import { expectRunPaidOnce, quotaOf } from '../support/paid-once.ts'
 import { openRelayService, type RelayService } from './relay-service.ts'
 import { openRunFixture, type RunBatch, type RunFixture } from './run-fixture.ts'
-import { SHORT_TIMES } from './short-times.ts'
+import { OFTEN, SHORT_TIMES } from './short-times.ts'
 
 let service: RelayService
 let runs: RunFixture
@@ -28,7 +28,6 @@ beforeAll(async () => {
 afterAll(() => service?.close())
 afterEach(() => service.ledger.proxy.rule(null))
 
-const OFTEN = { ...SHORT_TIMES, lag: 0.2 }
 const endsOf = async (batch: RunBatch) => (await runs.read(batch)).payouts.map(({ status, error }) => error ?? status)
 
 test('pays through several channels, including one without a balance', async () => {

@@ -27,10 +27,8 @@ import { RECONCILE_PATIENCE_MS, resumePayments, retireChannel } from '#lib/relay
 import { startRun } from '#lib/relay/run.ts'
 import { compareSequences, noteMove } from '#lib/relay/sequence.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
-import type { SignedTransaction } from '#lib/stellar/node/envelope.ts'
 import type { LineId } from '#lib/transfers/line.ts'
-import { decodeInner, type Intent } from '#lib/transfers/policy.ts'
-import { recordTransfer } from '#lib/transfers/record.ts'
+import { decodeInner } from '#lib/transfers/policy.ts'
 import { findTransfer, findTransferOfHash, setOf } from '#lib/transfers/rows.ts'
 import { settle } from '#lib/transfers/settle.ts'
 import { lockPayments } from '#lib/transfers/stop.ts'
@@ -543,6 +541,18 @@ describe('a payment whose mark names no payout of this database', () => {
     expect(await resume()).toEqual({ waitsFor: A })
   })
 
+  test('includes one that names a payout of another payee', async () => {
+    const [line] = await fixture.makeRun(owner, [A])
+    const { payout } = await fixture.lineOf(line as LineId)
+    await fixture.stop(A)
+    const elsewhere = payment({ channel: ONE, owner, to: newWallet(), purpose: payout ?? '', ledger: 80 })
+    await reconcileOn({ payments: [elsewhere] })
+    expect([await isStopped(), await problemOf()]).toEqual([true, 'purpose-unknown'])
+    expect((await findTransferOfHash(db, elsewhere.hash))?.transfer).toMatchObject({ payout: null, owner })
+    expect(await payoutOf(payout)).toMatchObject({ status: 'ready', txHash: null })
+    expect((await fixture.lineOf(line as LineId)).outcome).toBeNull()
+  })
+
   test('is not forgotten by a relay that dies between its row and the note', async () => {
     await fixture.stop(A)
     await db.execute(sql`CREATE FUNCTION die() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'killed'; END $$`)
@@ -796,28 +806,9 @@ describe('during a stop, a client’s transfer', () => {
     })
   })
 
-  /** Records a transfer as the sponsor does for a client. Resolves to the payout that it pays. */
-  async function pay(to: string, payoutId?: string, { from = wallet, number = 1n } = {}): Promise<string | null> {
-    const call = { kind: 'transfer', owner: null, account: from, to, sequenceNumber: number, maxTime: 1n }
-    const name = randomUUID()
-    const { transfer } = await recordTransfer(
-      db,
-      {
-        inner: { hashHex: name } as SignedTransaction,
-        intent: call as Intent,
-        terms: payoutId === undefined ? {} : { payoutId },
-        now: NOW,
-      },
-      {
-        bump: { hash: `outer ${name}`, envelope: 'E', bid: 1n },
-        sponsor: 'S',
-        recordedLedger: 1,
-        limits: NO_LIMITS,
-        available: NO_LIMITS.dailyBudget,
-      },
-    )
-    return transfer.payout
-  }
+  /** Records a transfer. Resolves to the payout that it pays. */
+  const pay = async (to: string, payoutId?: string, { from = wallet } = {}): Promise<string | null> =>
+    (await fixture.recordOfClient({ from, to, payoutId })).payout
 
   const RECONCILING = { code: 'reconciling', retryAfter: 30 }
 

@@ -3,12 +3,13 @@ import { eq } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { relayLines } from '#drizzle/schema/relay.ts'
 import { readEnvironment } from '#lib/config/environment.ts'
-import { prover } from '#lib/prover/stand-in.ts'
 import { startRelay } from '#lib/server/relay.ts'
 import { startService } from '#lib/server/start.ts'
 import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts'
+import { passLedgers } from '../support/ledgers.ts'
 import { readLines } from '../support/lines.ts'
 import { expectJobPaidOnce } from '../support/paid-once.ts'
+import { watchProver } from './provers.ts'
 import { openRelayService, type RelayService } from './relay-service.ts'
 import { SHORT_TIMES } from './short-times.ts'
 
@@ -47,12 +48,7 @@ const withoutAccounts = () => ({
 const stateOf = async (job: string) =>
   (await readLines(fixture.db, eq(relayLines.job, job))).map(({ state, channel }) => ({ state, channel }))
 
-/** Resolves after this many ledgers. */
-async function pass(ledgers: number): Promise<void> {
-  const read = async () => (await fixture.ledger.network.rpc.getLatestLedger()).sequence
-  const first = await read()
-  await expect.poll(read).toBeGreaterThanOrEqual(first + ledgers)
-}
+const pass = (ledgers: number) => passLedgers(fixture.ledger.network, ledgers)
 
 const UNTOUCHED = [1, 2, 3].map(() => ({ state: 'waiting', channel: null }))
 
@@ -95,21 +91,15 @@ test('a host without a ledger leases nothing alongside a healthy one with the sa
 })
 
 test('a host that loses its ledger while it proves leaves the line, which another host pays', async () => {
-  const started = Promise.withResolvers<void>()
-  const resumed = Promise.withResolvers<void>()
-  const prove: typeof prover.prove = async (statement) => {
-    started.resolve()
-    await resumed.promise
-    return await prover.prove(statement)
-  }
-  await using lost = await startOther({ STELLAR_RPC_URL: proxy.url }, { prover: { ...prover, prove } })
+  const { prover, begun, release } = watchProver({ from: 1 })
+  await using lost = await startOther({ STELLAR_RPC_URL: proxy.url }, { prover })
   const { client, payee } = await fixture.engaged()
   const job = await fixture.begin(client, 5)
-  await started.promise
+  await begun
   const addresses = fixture.channels.map((channel) => channel.publicKey())
   expect(await stateOf(job)).toEqual([{ state: 'preparing', channel: expect.stringMatching(addresses.join('|')) }])
   proxy.rule(() => ({ status: 503 }))
-  resumed.resolve()
+  release()
   await expect.poll(async () => (await stateOf(job)).map(({ state }) => state)).toEqual(['waiting'])
   await pass(20)
   expect((await stateOf(job)).map(({ state }) => state)).toEqual(['waiting'])

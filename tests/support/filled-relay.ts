@@ -15,9 +15,9 @@ export function* channelsAndRun({ payouts, token, relayKey }: FilledRun): Genera
   yield `INSERT INTO relay_jobs (id, user_kind, user_sub, relay_key, batch, manifest, signature, quota_day, created_at)
     VALUES (pg_temp.id('run', 0), 'ledger', pg_temp.address('large', 0), '${relayKey}', pg_temp.id('large batch', 0), 'manifest',
       'signature', current_date::text, now() - interval '1 hour')`
-  yield `INSERT INTO relay_lines (job, position, outcome, recipient, payout, spender, channel, leased_until, sealed_amount,
+  yield `INSERT INTO relay_lines (job, position, outcome, recipient, payout, spender, live_until, channel, leased_until, sealed_amount,
       quota_account, hash, queued_at, due, sent_at, settled_at)
-    SELECT pg_temp.id('run', 0), c - 1, outcome, pg_temp.address('large contractor', c), pg_temp.id('large payout', c), spender,
+    SELECT pg_temp.id('run', 0), c - 1, outcome, pg_temp.address('large contractor', c), pg_temp.id('large payout', c), spender, 100000000,
       CASE WHEN is_sent OR is_leased OR outcome = 'paid' THEN spender END, CASE WHEN is_leased THEN now() + interval '1 hour' END,
       CASE WHEN outcome IS NULL THEN 'sealed' END, pg_temp.address('large', 0),
       CASE outcome WHEN 'paid' THEN pg_temp.hash('large outer', c) END, now() - interval '1 hour', now() - interval '1 hour',

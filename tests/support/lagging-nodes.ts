@@ -1,19 +1,15 @@
 import { Keypair } from '@stellar/stellar-sdk'
-import { expect } from 'vitest'
 import { sendAndWait, type TestNetwork } from '#lib/cli/client/participants.ts'
 import { requestFriendbot } from '#lib/stellar/friendbot.ts'
 import { buildRegister } from '#lib/wallet/calls.ts'
 import { type Holder, openHolder } from '#lib/wallet/keys.ts'
+import { passLedgers } from './ledgers.ts'
 
 /** One of two nodes is three ledgers behind. */
 export const LAG: readonly number[] = [0, 3]
 
 /** Waits until the lagging node has the network's current state, so that both nodes return it. */
-export async function catchUp({ rpc }: TestNetwork): Promise<void> {
-  const { sequence } = await rpc.getLatestLedger()
-  const behind = 2 * Math.max(...LAG)
-  await expect.poll(async () => (await rpc.getLatestLedger()).sequence).toBeGreaterThan(sequence + behind)
-}
+export const catchUp = (network: TestNetwork): Promise<void> => passLedgers(network, 2 * Math.max(...LAG) + 1)
 
 /** Creates an account whose registration only one of the nodes has. */
 export async function enrolUnevenly(network: TestNetwork): Promise<Holder> {

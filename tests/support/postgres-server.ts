@@ -9,8 +9,6 @@ export interface PostgresServer {
   server: EmbeddedPostgres
   /** of its database `postgres` */
   url: string
-  /** Stops it with all its connections, and starts it again after `away` milliseconds. */
-  restart(away: number): Promise<void>
   remove(): Promise<void>
 }
 
@@ -38,11 +36,6 @@ export async function startPostgres(): Promise<PostgresServer> {
   return {
     server,
     url: `postgres://postgres:postgres@127.0.0.1:${port}/postgres`,
-    restart: async (away) => {
-      await server.stop()
-      await new Promise((resolve) => setTimeout(resolve, away))
-      await server.start()
-    },
     remove: async () => {
       await server.stop()
       await rm(directory, { recursive: true, force: true })

@@ -62,6 +62,10 @@ export function afterMaxTime(result: Record<string, unknown>): Record<string, un
   return { ...result, latestLedgerCloseTime: String(Number(result.latestLedgerCloseTime) + 1_000) }
 }
 
+/** A rule that keeps every transaction from the network. */
+export const withhold = ({ method }: Call): Fault =>
+  method === 'sendTransaction' ? { answer: sendAnswer('PENDING') } : 'pass'
+
 /** A forged sendTransaction response. */
 export function sendAnswer(status: string, errorResultXdr?: string): Record<string, unknown> {
   return {

@@ -123,7 +123,7 @@ test('the wallet delegates once, keeps a sufficient delegation, and returns the 
   const payer: SignedInPayer = await service.employ(100n)
   const lines: string[] = []
   const means = { submit: submitAs(payer), say: (line: string) => void lines.push(line) }
-  const escrow = { spender: channel.address, amount: 30n, leastLedgers: 500, ledgers: 1000 }
+  const escrow = { spender: channel.address, amount: 30n, leastLedgers: 500, ledgers: 20_000 }
   await ensureEscrow(network, payer, escrow, means)
   await ensureEscrow(network, payer, { ...escrow, amount: 20n }, means)
   expect(lines).toHaveLength(1)

@@ -1,4 +1,4 @@
-import { Operation, rpc, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
+import { rpc, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { enrol, sendAndWait } from '#lib/cli/client/participants.ts'
 import { readEnvironment } from '#lib/config/environment.ts'
@@ -10,10 +10,11 @@ import { openTracker } from '#lib/transfers/track.ts'
 import { buildTransfer } from '#lib/wallet/calls.ts'
 import { findContradictions } from '../directory/bookkeeping.ts'
 import { buildPayment, findBatch, preparePayment } from '../directory/payment.ts'
+import { bumpSequence } from '../support/elsewhere.ts'
 import type { Call, Fault } from '../support/fault-proxy.ts'
 import { shareService } from '../support/shared-service.ts'
 import type { SignedInPayer, TestService } from '../support/test-service.ts'
-import { afterMaxTime, next, notFound, prepareTransfer, sendAnswer } from '../support/transfers.ts'
+import { afterMaxTime, next, notFound, prepareTransfer, sendAnswer, withhold } from '../support/transfers.ts'
 import { findDiscrepancies } from './quota-ledger.ts'
 
 let service: TestService<'embedded'>
@@ -41,9 +42,6 @@ const refusal = (code: 'txBadSeq' | 'txInsufficientBalance') =>
     }).toXdr('base64'),
   )
 
-/** Responds PENDING to each submission, and never forwards it to the network. */
-const swallow = ({ method }: Call): Fault => (method === 'sendTransaction' ? { answer: sendAnswer('PENDING') } : 'pass')
-
 /** Inner transactions that were applied successfully, alone or inside a fee bump. */
 async function applied(hashes: readonly string[]): Promise<string[]> {
   const found = await Promise.all(hashes.map((hash) => service.ledger.network.rpc.getTransaction(hash)))
@@ -64,7 +62,7 @@ describe('a payout is paid once', () => {
     expect(await post()).toMatchObject({ status: 500, body: { code: 'transfer-refused' } })
     expect((await now()).payouts[0]?.status).toBe('pending')
     // Before the service sends it again.
-    service.ledger.proxy.rule(swallow)
+    service.ledger.proxy.rule(withhold)
     await sendAndWait(service.ledger.network, signedXdr)
     service.ledger.proxy.rule(null)
     const second = await buildTransfer(service.ledger.network, wallet, { to: address, amount: 5_0000000n, opening })
@@ -108,7 +106,7 @@ describe('a payout is paid once', () => {
   test('does not claim the next batch’s payout for a transfer signed again with the same number and no payoutId', async () => {
     const { wallet, post, hash, employer, batches } = await prepare({ batches: 2 })
     let lost = true
-    service.ledger.proxy.rule((call) => (lost ? swallow(call) : 'pass'))
+    service.ledger.proxy.rule((call) => (lost ? withhold(call) : 'pass'))
     const first = post()
     await expect.poll(async () => (await service.findTransfer(hash))?.envelope.firstSentAt).toBeInstanceOf(Date)
     const anew = await build(wallet, 6_0000000n)
@@ -153,7 +151,7 @@ describe('a payout is paid once', () => {
 
   test('counts a rival that the client submitted directly as the open transfer, and pays the payout', async () => {
     const { wallet, post, hash, now } = await prepare()
-    service.ledger.proxy.rule(swallow)
+    service.ledger.proxy.rule(withhold)
     const first = post()
     await expect.poll(async () => (await service.findTransfer(hash))?.status).toBe('open')
     const rival = await build(wallet, 6_0000000n)
@@ -173,7 +171,7 @@ describe('a client cannot exhaust shared resources', () => {
     const employer = await service.employ()
     const opening = { to: address, amount: 1n, opening: employer.opening }
     const first = await buildTransfer(service.ledger.network, employer, opening)
-    service.ledger.proxy.rule(swallow)
+    service.ledger.proxy.rule(withhold)
     const variants = Array.from({ length: 200 }, (_, minTime) => variantOf(employer, first.signedXdr, minTime))
     const before = service.ledger.proxy.calls.get('getTransaction') ?? 0
     const codes: unknown[] = []
@@ -257,9 +255,7 @@ describe('a client cannot exhaust shared resources', () => {
     const employer = await service.employ()
     const transfer = { to: address, amount: 1n, opening: employer.opening }
     const first = await buildTransfer(service.ledger.network, employer, transfer, { seconds: 60 })
-    service.ledger.proxy.rule(({ method }) =>
-      method === 'sendTransaction' ? { answer: sendAnswer('PENDING') } : 'pass',
-    )
+    service.ledger.proxy.rule(withhold)
     void service.post(employer, { signedXDR: first.signedXdr })
     await expect.poll(async () => (await service.findTransfer(first.hash))?.status).toBe('open')
     // The lookups return an old response, so that the used number proves nothing yet.
@@ -275,7 +271,7 @@ describe('a client cannot exhaust shared resources', () => {
       }
     })
     await expect.poll(() => standing).toBeDefined()
-    await bumpSequence(employer)
+    await bumpSequence(service.ledger.network, employer.signer)
     const sixth = await buildTransfer(service.ledger.network, employer, transfer)
     const answer = await service.post(employer, { signedXDR: sixth.signedXdr })
     const until = new Date(((await service.findTransfer(first.hash))?.envelope.maxTime ?? 0) * 1000).toISOString()
@@ -300,7 +296,7 @@ describe('a client cannot exhaust shared resources', () => {
     const first = await buildTransfer(service.ledger.network, employer, { to: address, amount: 1n, opening })
     const other = await buildTransfer(service.ledger.network, employer, { to: stranger, amount: 1n, opening })
     let lost = true
-    service.ledger.proxy.rule((call) => (lost ? swallow(call) : 'pass'))
+    service.ledger.proxy.rule((call) => (lost ? withhold(call) : 'pass'))
     const waiting = service.post(employer, { signedXDR: first.signedXdr })
     await expect.poll(async () => (await service.findTransfer(first.hash))?.status).toBe('open')
     expect((await service.post(employer, { signedXDR: other.signedXdr })).body.code).toBe('other-recipient')
@@ -450,17 +446,6 @@ function variantOf(employer: SignedInPayer, signedXdr: string, minTime: number):
     const maxTime = cond.type === 'precondTime' ? cond.timeBounds.maxTime : 0n
     return { cond: xdr.Preconditions.precondTime(new xdr.TimeBounds({ minTime: BigInt(minTime), maxTime })) }
   })
-}
-
-async function bumpSequence({ address: payer, signer }: SignedInPayer): Promise<void> {
-  const account = await service.ledger.network.rpc.getAccount(payer)
-  const bumpTo = String(BigInt(account.sequenceNumber()) + 5n)
-  const bump = new TransactionBuilder(account, { fee: '100', networkPassphrase: service.ledger.network.passphrase })
-    .addOperation(Operation.bumpSequence({ bumpTo }))
-    .setTimeout(60)
-    .build()
-  bump.sign(signer)
-  await sendAndWait(service.ledger.network, bump.toXdr())
 }
 
 /** A response with every ledger number shifted. */

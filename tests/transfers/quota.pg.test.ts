@@ -7,6 +7,7 @@ import { quotaDay, release, reserve } from '#lib/transfers/quota.ts'
 import { cloneDatabase } from '../support/database.ts'
 import { startWebSocketProxy } from '../support/web-socket-proxy.ts'
 import {
+  addressNamed,
   BID,
   DAY,
   FITTING,
@@ -253,7 +254,7 @@ describe.each(['PostgreSQL', 'Vercel', 'PGlite'])('%s', (name) => {
 
   test('reserves only the difference for a rival of the same number, and counts it once', async () => {
     const exact = { transfersPerAccount: 1, stroopsPerAccount: 3n * BID, dailyBudget: 3n * BID, callsBudget: 3n * BID }
-    const rival = (name: string, bid: bigint) => transferNamed(name, { account: 'payer 1', bid })
+    const rival = (name: string, bid: bigint) => transferNamed(name, { account: addressNamed('1'), bid })
     await recordNamed(db, transferNamed('1'), exact, 3n * BID)
     expect((await recordNamed(db, rival('less', BID - 1n), exact, 3n * BID)).kind).toBe('joined')
     expect(await readQuotas(db)).toMatchObject({ [`payer ${DAY}`]: [BID, 0n, 1], 'float of sponsor': BID })
@@ -268,7 +269,7 @@ describe.each(['PostgreSQL', 'Vercel', 'PGlite'])('%s', (name) => {
   test('leaves the transfer unchanged if the quota does not allow its rival', async () => {
     const exact = { ...limits, stroopsPerAccount: BID }
     await recordNamed(db, transferNamed('1'), exact, PLENTY)
-    const rival = transferNamed('2', { account: 'payer 1', bid: BID + 1n })
+    const rival = transferNamed('2', { account: addressNamed('1'), bid: BID + 1n })
     await expectRefusal(() => recordNamed(db, rival, exact, PLENTY), 'quota-stroops')
     expect(await readQuotas(db)).toMatchObject({ [`payer ${DAY}`]: [BID, 0n, 1] })
     expect(await findDiscrepancies(db)).toEqual([])

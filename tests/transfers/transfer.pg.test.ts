@@ -1,15 +1,16 @@
-import { Address, authorizeEntry, Keypair, Operation, rpc, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
+import { xdr } from '@stellar/stellar-sdk'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { mintSession } from '#lib/auth/session.ts'
 import { enrol, sendAndWait } from '#lib/cli/client/participants.ts'
 import { decodeInner } from '#lib/transfers/policy.ts'
 import { sponsorTransfer } from '#lib/transfers/submit.ts'
 import { openTracker } from '#lib/transfers/track.ts'
-import { buildDeposit, buildTransfer } from '#lib/wallet/calls.ts'
+import { buildTransfer } from '#lib/wallet/calls.ts'
 import type { Call, Fault } from '../support/fault-proxy.ts'
+import { prepareOutsideMerge } from '../support/outside-merge.ts'
 import { expectSponsoredOnce } from '../support/paid-once.ts'
 import { shareService } from '../support/shared-service.ts'
-import type { SignedInPayer, TestService } from '../support/test-service.ts'
+import type { TestService } from '../support/test-service.ts'
 import {
   afterMaxTime,
   countFeeBumps,
@@ -18,6 +19,7 @@ import {
   notFound,
   prepareTransfer,
   sendAnswer,
+  withhold,
 } from '../support/transfers.ts'
 
 let service: TestService<'embedded'>
@@ -201,14 +203,29 @@ test('does not expire a transfer on NOT_FOUND while the ledgers do not pass maxT
 
 test('refuses a stale proof before it costs anything', async () => {
   const { employer, hash, post } = await prepare()
-  await receive(employer)
-  await sendAndWait(service.ledger.network, await mergeFromOutside(employer))
+  await sendAndWait(service.ledger.network, await prepareOutsideMerge(service.ledger, employer.signer))
   expect(await post()).toEqual({
     status: 422,
     body: { error: 'sponsor refused: the transaction would fail: Error(Contract, #3506)', code: 'would-fail' },
   })
   expect(await service.findTransfer(hash)).toBeUndefined()
 })
+
+test('refuses a transfer that does not restore an entry that is archived by now, before it costs anything', async () => {
+  const { hash, post } = await prepare()
+  service.ledger.proxy.rule(({ method }) => (method === 'simulateTransaction' ? { rewrite: withArchived } : 'pass'))
+  expect(await post()).toMatchObject({ status: 422, body: { code: 'too-few-resources' } })
+  expect(await service.findTransfer(hash)).toBeUndefined()
+})
+
+/** A simulation that marks the first entry which the call writes as archived. */
+function withArchived(simulation: Record<string, unknown>): Record<string, unknown> {
+  const { resources, resourceFee } = xdr.SorobanTransactionData.fromXdr(String(simulation.transactionData), 'base64')
+  const resourceExt = new xdr.SorobanResourcesExtV0({ archivedSorobanEntries: [0] })
+  const ext = xdr.SorobanTransactionDataExt.resourceExt(resourceExt)
+  const data = new xdr.SorobanTransactionData({ ext, resources, resourceFee })
+  return { ...simulation, transactionData: data.toXdr('base64') }
+}
 
 test('refuses a used sequence number before it costs anything', async () => {
   const { employer, hash, post } = await prepare()
@@ -250,8 +267,7 @@ test('answers transfer-replaced at once if a transaction unknown to the service 
 
 test('responds 500 to a proof that became stale in transit, charges the ledgerâ€™s fee, and never submits it again', async () => {
   const { employer, hash, post } = await prepare()
-  await receive(employer)
-  const merge = await mergeFromOutside(employer)
+  const merge = await prepareOutsideMerge(service.ledger, employer.signer)
   let stale = false
   service.ledger.proxy.rule(async ({ method }): Promise<Fault> => {
     if (method === 'sendTransaction' && !stale) {
@@ -271,43 +287,6 @@ test('responds 500 to a proof that became stale in transit, charges the ledgerâ€
   expect(await countFeeBumps(service, hash)).toBe(1)
 })
 
-/** Deposits one unit for the employer, which only a merge makes spendable. */
-async function receive(employer: SignedInPayer): Promise<void> {
-  const issuer = Keypair.fromSecret(service.ledger.devnet.issuerSecret)
-  const deposit = await buildDeposit(service.ledger.network, issuer, { to: employer.address, amount: 1n })
-  await sendAndWait(service.ledger.network, deposit.signedXdr)
-}
-
-/** A merge of the employer's balance that another account sends, so that it takes no sequence number of the employer. */
-async function mergeFromOutside(employer: SignedInPayer): Promise<string> {
-  const { rpc: server, passphrase, token } = service.ledger.network
-  const outsider = Keypair.random()
-  await fetch(`${service.ledger.network.friendbotUrl}?addr=${outsider.publicKey()}`)
-  const build = async (auth: xdr.SorobanAuthorizationEntry[]) =>
-    new TransactionBuilder(await server.getAccount(outsider.publicKey()), { fee: '100', networkPassphrase: passphrase })
-      .addOperation(
-        Operation.invokeContractFunction({
-          contract: token,
-          function: 'merge',
-          args: [new Address(employer.address).toScVal()],
-          auth,
-        }),
-      )
-      .setTimeout(120)
-      .build()
-  const recorded = await server.simulateTransaction(await build([]))
-  if (!rpc.Api.isSimulationSuccess(recorded)) throw new Error('the merge cannot be simulated')
-  const { latestLedger } = recorded
-  const signed = await Promise.all(
-    (recorded.result?.auth ?? []).map((entry) =>
-      authorizeEntry(entry, employer.signer, latestLedger + 100, passphrase),
-    ),
-  )
-  const transaction = await server.prepareTransaction(await build(signed))
-  transaction.sign(outsider)
-  return transaction.toXdr()
-}
-
 test('records an outcome once the database is reachable again', async () => {
   const { employer, hash, post } = await prepare()
   let away = false
@@ -317,7 +296,7 @@ test('records an outcome once the database is reachable again', async () => {
   }
   const { network, now } = service.running
   const other = openTracker({ network, database, now })
-  service.ledger.proxy.rule(({ method }) => (method === 'sendTransaction' ? { answer: sendAnswer('PENDING') } : 'pass'))
+  service.ledger.proxy.rule(withhold)
   const waiting = post()
   await expect.poll(async () => (await service.findTransfer(hash))?.status).toBe('open')
   const row = await service.findTransfer(hash)
