@@ -168,3 +168,15 @@ function lastCompleteLedger(cursor: string): number {
   const endsLedger = (toid & LAST_IN_LEDGER.place) === LAST_IN_LEDGER.place && eventIndex >= LAST_IN_LEDGER.eventIndex
   return endsLedger ? ledgerOf(toid) : ledgerOf(toid) - 1
 }
+
+/**
+ * Whether a ledger has closed: the RPC has it, or has dropped it. That it names a later one as the latest is not enough: one
+ * mistaken response must end nothing.
+ * @throws LedgerError `unavailable`, including when it names that ledger and does not have it
+ */
+export async function hasClosed(network: Network, ledger: number): Promise<boolean> {
+  const { oldestLedger, latestLedger } = await readWindow(network)
+  if (latestLedger < ledger) return false
+  await readLedgerHead(network, Math.max(ledger, oldestLedger))
+  return true
+}

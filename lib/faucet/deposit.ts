@@ -1,6 +1,7 @@
 import { setTimeout } from 'node:timers/promises'
 import { Account, type Keypair } from '@stellar/stellar-sdk'
-import type { Transfer } from '#drizzle/schema/transfers.ts'
+import { and, eq, gte } from 'drizzle-orm'
+import { type Transfer, transfers } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { readAccount } from '#lib/stellar/account.ts'
@@ -8,7 +9,7 @@ import { readLatestLedger } from '#lib/stellar/latest-ledger.ts'
 import { ledgerUnreachable } from '#lib/stellar/ledger-error.ts'
 import type { Network } from '#lib/stellar/network.ts'
 import { recordUnsponsored } from '#lib/transfers/open-transfer.ts'
-import { findOpenTransfer, type RecordedTransfer } from '#lib/transfers/rows.ts'
+import { findOpenTransfer, MAY_HAVE_USED_NUMBER, type RecordedTransfer } from '#lib/transfers/rows.ts'
 import type { Tracker } from '#lib/transfers/track.ts'
 import { buildDeposit } from '#lib/wallet/calls.ts'
 import type { SignedCall } from '#lib/wallet/transaction.ts'
@@ -195,7 +196,14 @@ export function openGranting(depositor: Depositor & { tracker: Tracker }): Grant
       recipient: request.account,
       recordedLedger,
     }
-    return await recordUnsponsored(db, transfer, deposit, async (tx) => !(await findEarlierGrant(tx, request)))
+    // Another process may have used the number since the account was read.
+    const used = and(eq(transfers.account, faucet), gte(transfers.sequenceNumber, sequenceNumber), MAY_HAVE_USED_NUMBER)
+    return await recordUnsponsored(
+      db,
+      transfer,
+      deposit,
+      async (tx) => !(await findEarlierGrant(tx, request)) && (await tx.$count(transfers, used)) === 0,
+    )
   }
 
   return { grant }

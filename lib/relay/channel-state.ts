@@ -125,7 +125,6 @@ export async function isAnyAble(store: ChannelStore, unable: readonly string[]):
     eq(relayChannels.token, store.token),
     notInArray(relayChannels.address, [...unable]),
     eq(relayChannels.retired, false),
-    eq(relayChannels.paused, false),
   )
   return (await db.$count(relayChannels, and(isElsewhere, IS_SEEN, mayPay))) > 0
 }

@@ -1,4 +1,4 @@
-import { and, asc, isNotNull, isNull, lt, not, type SQL, sql } from 'drizzle-orm'
+import { and, asc, eq, isNotNull, isNull, lt, not, type SQL, sql } from 'drizzle-orm'
 import { relayChannels, relayLines } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { HAS_LIVE_TRANSFER, IS_OPEN_LINE } from '#lib/transfers/line.ts'
@@ -16,8 +16,8 @@ const COMPARED_SECONDS = 120
 
 /** What ending overdue lines needs. No key: there may be no relay left with theirs. */
 export interface Overdue extends Pick<RelayStore, 'database' | 'token' | 'now'> {
-  /** @throws LedgerError `unavailable` */
-  readLatestLedger(): Promise<number>
+  /** Whether a ledger has closed, by the ledger itself. @throws LedgerError `unavailable` */
+  hasClosed(ledger: number): Promise<boolean>
 }
 
 /**
@@ -44,12 +44,10 @@ async function endLinesOfRuns(store: Overdue, db: Database): Promise<number> {
     .where(and(IS_OPEN_LINE, isNotNull(liveUntil)))
     .orderBy(asc(liveUntil))
     .limit(1)
-  if (!first?.liveUntil) return 0
-  const latest = await store.readLatestLedger()
-  if (latest <= first.liveUntil) return 0
+  if (!first?.liveUntil || !(await store.hasClosed(first.liveUntil + 1))) return 0
   return await endLines(store, db, {
     error: 'delegation-ended',
-    isOverdue: lt(liveUntil, latest),
+    isOverdue: eq(liveUntil, first.liveUntil),
     comparedSince: sql`clock_timestamp() - make_interval(secs => ${COMPARED_SECONDS})`,
   })
 }

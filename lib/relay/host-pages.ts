@@ -1,4 +1,5 @@
 import { publicHalf } from '#lib/config/relay-key.ts'
+import { log } from '#lib/observability/log.ts'
 import type { Relay } from './relay.ts'
 
 /** What a host knows of itself. */
@@ -9,6 +10,7 @@ export interface HostState {
   hasCompared: boolean
   /** whether one of its channels may pay, by the last check */
   hasFit: boolean
+  isClockWrong: boolean
 }
 
 /** A host whose clock differs by more than this (seconds) has a problem: a ledger may close up to 10 s after another. */
@@ -21,10 +23,21 @@ function describeOffset(offsetSeconds: number): string | undefined {
   return `this host's clock is ${Math.abs(offsetSeconds)} s ${direction} the ledger's: synchronise it`
 }
 
-/** Why this host can't pay, for its health. */
-function problemsOf({ ledger }: Relay, { hasCompared, hasFit }: HostState): string[] {
+/** The problem of this host's clock, if it has one. It is logged when it begins and when it ends. */
+export function checkClock({ ledger }: Relay, state: HostState): string | undefined {
   const offset = ledger.offsetSeconds()
   const problem = offset === undefined ? undefined : describeOffset(offset)
+  const isWrong = problem !== undefined
+  if (isWrong !== state.isClockWrong) log(isWrong ? 'error' : 'info', 'clock', { offsetSeconds: offset, problem })
+  state.isClockWrong = isWrong
+  return problem
+}
+
+/** Why this host can't pay, for its health. */
+function problemsOf(relay: Relay, state: HostState): string[] {
+  const { ledger } = relay
+  const { hasCompared, hasFit } = state
+  const problem = checkClock(relay, state)
   return [
     ...(ledger.isReachable() ? [] : ['the RPC does not respond: nothing is paid']),
     ...(hasCompared ? [] : ['the channels were not compared with the ledger yet: nothing is paid']),

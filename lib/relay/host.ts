@@ -12,7 +12,7 @@ import { findOpenTransfers } from '#lib/transfers/rows.ts'
 import { openPayments } from '#lib/transfers/stop.ts'
 import { announceChannels, isAnyFit } from './channel-state.ts'
 import { checkChannels } from './check.ts'
-import { type HostState, pages } from './host-pages.ts'
+import { checkClock, type HostState, pages } from './host-pages.ts'
 import { isWorkWaiting } from './lease.ts'
 import { storeMarkKeys } from './mark-keys.ts'
 import { type Host, serveChannel } from './pay.ts'
@@ -48,7 +48,7 @@ export async function startHost(
     mayBeMute: boolean
   },
 ): Promise<RelayHost> {
-  const state: HostState = { hasCompared: false, hasFit: true }
+  const state: HostState = { hasCompared: false, hasFit: true, isClockWrong: false }
   const alarm = openAlarm(relay.signal)
   const server = createServer((request, response) => {
     // Not parsed as a URL: `//` is a valid request and not a valid URL.
@@ -110,6 +110,7 @@ async function keepUp(relay: Relay, state: HostState, wake: () => void): Promise
     if (isDue) nextRound = performance.now() + relay.times.chores * 1000
     const isKnown = tracker.view.isCurrent()
     if ((isDue && !isKnown) || !relay.ledger.isReachable()) await relay.ledger.check()
+    checkClock(relay, state)
     if (isDue) await announce(relay, state).catch(logFailure('announceChannels'))
     if ((isDue || !state.hasCompared) && relay.ledger.isReachable()) {
       const compare = async () => {

@@ -18,8 +18,7 @@ const LOOK_BACK = 10_000
 const MAX_PAYMENTS = 100_000
 
 /**
- * Requires that no channel of the relays' key has paid the line in the last 10,000 ledgers, or while this process ran, as the ledger
- * shows, even if the database has no record of it. A payment found there is recorded, and settles the line or its payout. Each
+ * Requires that no channel of the relays' key has paid the line in the last 10,000 ledgers, as the ledger shows, even if the database has no record of it. A payment found there is recorded, and settles the line or its payout. Each
  * process reads once per ledger what is new.
  * @throws LineError `line-gone`, `payout-gone` or `payout-busy` if it was paid; LedgerError
  */
@@ -38,7 +37,9 @@ export async function requireUnpaidOnLedger(relay: Relay, line: Line): Promise<v
 /** Reads the payments that are not known yet. Lines that begin in the same ledger share the reading. */
 async function readUpToNow(relay: Relay): Promise<void> {
   const { pastPayments: past } = relay.memory
-  if (past.through > 0 && past.through >= relay.sponsor.tracker.view.latestLedger()) return
+  const { view } = relay.network
+  const latest = view.latestLedger()
+  if (view.isCurrent() && past.through >= latest && !isFarBelow(latest, past.through)) return
   past.reading ??= readPayments(relay).finally(() => {
     past.reading = undefined
   })

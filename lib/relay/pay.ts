@@ -155,8 +155,19 @@ async function follow(relay: Relay, line: LeasedLine, transfer: string): Promise
     if (outcome?.kind !== 'settled' && outcome?.kind !== 'gone') continue
     if (outcome.kind === 'settled' && outcome.transfer.status === 'succeeded') return
     relay.memory.lastPayments.delete(line.channel)
-    if (outcome.kind === 'gone') await noteMove(relay, line.channel).catch((error) => logFailure(error, nameOf(line)))
-    return
+    return outcome.kind === 'gone' ? await stopForLoss(relay, line) : undefined
+  }
+}
+
+/** Stops payments, as soon as the database can be written: until then the channel pays nothing more. */
+async function stopForLoss(relay: Relay, line: LeasedLine): Promise<void> {
+  while (!relay.signal.aborted) {
+    try {
+      return await noteMove(relay, line.channel)
+    } catch (error) {
+      logFailure(error, nameOf(line))
+      await rest(relay, relay.times.retry)
+    }
   }
 }
 

@@ -14,9 +14,6 @@ const RELAY: Actor = { kind: 'service', sub: 'relay' }
 /** Why a run ends after a stop: the employer's client looks at the ledger before it signs again. */
 const RESTORED = 'payments were found that the restored database had lost: start the run again'
 
-/** What passes by itself: a word would be too early. */
-const PASSING: readonly ReconcileProblem[] = ['transfer-open', 'rpc-behind']
-
 /** How long (ms) relays may take to reconcile a channel before an operator decides without them. */
 export const RECONCILE_PATIENCE_MS = 10 * 60_000
 
@@ -45,7 +42,9 @@ export async function resumePayments(
     if (!stop) return 'not-stopped'
     const open = await findUnreconciled(tx, token, stop.since)
     const isYoung = now.getTime() - stop.since.getTime() < RECONCILE_PATIENCE_MS
-    const waiting = open.find(({ problem }) => (problem === null ? isYoung : PASSING.includes(problem)))
+    const waiting = open.find(
+      ({ problem }) => problem === 'transfer-open' || (isYoung && (problem === null || problem === 'rpc-behind')),
+    )
     if (waiting) return { waitsFor: waiting.address }
     await resume({ tx, token, now, actor }, { stop, open, note })
     return 'resumed'
@@ -113,7 +112,7 @@ async function resume(
   const runs = found + unknown > 0 ? await cancelRuns(tx, now) : []
   // The time of a stop does not count towards the day after which a line fails.
   const isOpenOfJob = and(IS_OPEN_LINE, isNull(relayLines.spender))
-  const queuedAt = sql`${relayLines.queuedAt} + (clock_timestamp() - ${since.toISOString()}::timestamptz)`
+  const queuedAt = sql`${relayLines.queuedAt} + (clock_timestamp() - greatest(${relayLines.queuedAt}, ${since.toISOString()}::timestamptz))`
   await tx.update(relayLines).set({ queuedAt }).where(isOpenOfJob)
   const suspended = unknown > 0 ? await suspendPayouts({ db: tx, now, actor }, since) : 0
   const ended = await endRuns(tx, runs, now)

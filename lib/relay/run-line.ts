@@ -8,6 +8,7 @@ import { RUNNABLE } from '#lib/directory/payouts/seals.ts'
 import { type AccountReading, authOf } from '#lib/stellar/account.ts'
 import { isLagging } from '#lib/stellar/view.ts'
 import type { Line } from '#lib/transfers/line.ts'
+import type { LineErrorCode } from '#lib/transfers/line-error.ts'
 import { lastLedgerOf } from '#lib/transfers/rows.ts'
 import { readDelegations } from '#lib/wallet/account.ts'
 import { hashSeal, isSignedManifest, type Manifest, type ManifestPayout, parseManifest } from '#lib/wallet/manifest.ts'
@@ -114,8 +115,7 @@ export interface PaymentKeys {
   auditorSender: Uint8Array
 }
 
-const doubtful = (code: 'manifest-invalid' | 'delegation-revoked' | 'recipient-unregistered', problem: string) =>
-  new LineError(code, problem, { isDoubtful: true })
+const doubtful = (code: LineErrorCode, problem: string) => new LineError(code, problem, { isDoubtful: true })
 
 /**
  * Finds what a line needs: the employer's signers, who must have signed the manifest; the delegation, which must be
@@ -169,7 +169,7 @@ export const liveUntilOf = ({ manifest, line }: RunLine): number | undefined =>
 /** @throws LineError `delegation-ended` if the ledger would charge for a payment that is applied too late */
 export function requireTime({ network }: Pick<Relay, 'network'>, run: RunLine, latestLedger: number): void {
   if ((liveUntilOf(run) ?? 0) < latestLedger + validityLedgers(network)) {
-    throw new LineError('delegation-ended', 'the delegation ends before the payment would')
+    throw doubtful('delegation-ended', 'the delegation ends before the payment would')
   }
 }
 

@@ -3,10 +3,11 @@ import { relayJobs, relayLines } from '#drizzle/schema/relay.ts'
 import { readLedgerHead, readWindow } from '#lib/archive/source.ts'
 import type { PublicRelayKey } from '#lib/config/relay-key.ts'
 import type { Database } from '#lib/db/connection.ts'
+import { describeFailure, log } from '#lib/observability/log.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
 import { readLatestLedger } from '#lib/stellar/latest-ledger.ts'
 import type { Network } from '#lib/stellar/network.ts'
-import type { LedgerView } from '#lib/stellar/view.ts'
+import { LAG, type LedgerView } from '#lib/stellar/view.ts'
 import { IS_OPEN_LINE } from '#lib/transfers/line.ts'
 import { findRunChannels } from './channel-state.ts'
 import { RELAY_TIMES } from './relay.ts'
@@ -46,15 +47,21 @@ function ledgerSeconds(network: Pick<Network, 'name' | 'view'>): number {
 /** How many ledgers back the pace is measured by a process that follows no ledgers. */
 const MEASURED_LEDGERS = 100
 
-/** Measures how often ledgers close if this process has not followed enough of them. @throws LedgerError */
+/** Measures how often ledgers close if this process has not followed enough of them. Without an answer the usual pace counts. */
 async function measurePace(network: Network): Promise<void> {
   const { view } = network
   if (view.secondsPerLedger() !== undefined || measured.has(view)) return
-  const { oldestLedger, latestLedger } = await readWindow(network)
-  const since = Math.max(oldestLedger + 1, latestLedger - MEASURED_LEDGERS)
-  if (latestLedger - since < MEASURED_LEDGERS / 4) return
-  const [first, last] = await Promise.all([readLedgerHead(network, since), readLedgerHead(network, latestLedger)])
-  measured.set(view, (last.closedAt - first.closedAt) / (last.sequence - first.sequence))
+  try {
+    const { oldestLedger, latestLedger } = await readWindow(network)
+    // A lagging node lacks the latest ledger of another.
+    const last = latestLedger - LAG
+    const since = Math.max(oldestLedger + 1, last - MEASURED_LEDGERS)
+    if (last - since < MEASURED_LEDGERS / 4) return
+    const [first, end] = await Promise.all([readLedgerHead(network, since), readLedgerHead(network, last)])
+    measured.set(view, (end.closedAt - first.closedAt) / (end.sequence - first.sequence))
+  } catch (error) {
+    log('info', 'pace', { failure: describeFailure(error) })
+  }
 }
 
 /** How many ledgers a channel needs for each payout of a run. */

@@ -2,6 +2,8 @@ import { StrKey } from '@stellar/stellar-sdk'
 import { and, eq, inArray, sql } from 'drizzle-orm'
 import { payouts } from '#drizzle/schema/directory.ts'
 import { relayChannels, relayJobs } from '#drizzle/schema/relay.ts'
+import { foreignSince, requireOwnNetwork } from '#lib/archive/identity.ts'
+import { readWindow } from '#lib/archive/source.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
 import type { ReadAccount } from '#lib/stellar/account.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
@@ -194,9 +196,12 @@ export function openComparison(context: Comparing): () => Promise<void> {
   let looking: Promise<void> | undefined
 
   async function look(): Promise<void> {
+    const db = await context.database()
+    // It may have been a stray node.
+    if (await foreignSince(db, context.token)) await requireOwnNetwork(db, context, await readWindow(context.network))
     const isLate = sql`coalesce(${relayChannels.comparedAt} < clock_timestamp() - make_interval(secs => ${COMPARED_SECONDS}), true)`
     const isLateOne = and(eq(relayChannels.token, context.token), eq(relayChannels.retired, false), isLate)
-    if ((await (await context.database()).$count(relayChannels, isLateOne)) > 0) await compareSequences(context)
+    if ((await db.$count(relayChannels, isLateOne)) > 0) await compareSequences(context)
     lookedAt = performance.now()
   }
 

@@ -1,6 +1,7 @@
 import { eq, sql } from 'drizzle-orm'
 import { chores } from '#drizzle/schema/chores.ts'
 import { ingest, ROUND_MS } from '#lib/archive/ingest.ts'
+import { hasClosed } from '#lib/archive/source.ts'
 import { purgeUsedChallenges } from '#lib/auth/sep10/claim.ts'
 import { rollUp } from '#lib/dashboard/rollups.ts'
 import { analyzeGrownTables } from '#lib/db/statistics.ts'
@@ -8,7 +9,6 @@ import { sweepRegistrations } from '#lib/directory/contractors/activation.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { endOverdueLines } from '#lib/relay/chores.ts'
 import { compareSequences } from '#lib/relay/sequence.ts'
-import { readLatestLedger } from '#lib/stellar/latest-ledger.ts'
 import { adoptTransfers } from '#lib/transfers/adoption.ts'
 import { eraseOldEnvelopes } from '#lib/transfers/erasure.ts'
 import { purgeRefusals } from '#lib/transfers/refusals.ts'
@@ -24,18 +24,11 @@ const CHORES = {
   transfers: async ({ tracker, database }) => await adoptTransfers(await database(), tracker),
   envelopes: async ({ database, now }) => await eraseOldEnvelopes(await database(), now()),
   contractors: sweepContractors,
-  lines: async ({ database, network, tracker: { view }, settings: { token }, now }) =>
-    token
-      ? await endOverdueLines({
-          database,
-          token,
-          now,
-          readLatestLedger: async () =>
-            view.isCurrent() ? view.latestLedger() : (await readLatestLedger(network)).sequence,
-        })
-      : 0,
+  // Before the lines: none ends while a channel was not compared lately.
   channels: async ({ database, network, tracker: { readAccount }, settings: { token }, now }) =>
     token ? await compareSequences({ database, token, now, network, readAccount }) : 0,
+  lines: async ({ database, network, settings: { token }, now }) =>
+    token ? await endOverdueLines({ database, token, now, hasClosed: (ledger) => hasClosed(network, ledger) }) : 0,
   challenges: async ({ database, now }) => await purgeUsedChallenges(await database(), now()),
   refusals: async ({ database, now }) => await purgeRefusals(await database(), now()),
   rollups: async ({ database, now }) => await rollUp(await database(), now()),

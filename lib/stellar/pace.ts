@@ -4,6 +4,9 @@ const PACE_LEDGERS = { fewest: 8, most: 30 }
 /** The last ledgers whose first sightings count: an error of the pace adds up. */
 const SIGHTED_LEDGERS = 8
 
+/** A process that saw none of so many ledgers begins anew. */
+const LONGEST_JUMP = 1_000
+
 /** That moment is known well enough if it is within so many milliseconds. */
 const PHASE_MS = 400
 
@@ -50,7 +53,7 @@ export function openPace(): Pace {
     const lastAt = performance.now()
     if (last?.ledger === ledger) last.lastAt = lastAt
     else {
-      if (last && (ledger < last.ledger || closedAt < last.closedAt)) steps = []
+      if (last && (ledger < last.ledger || closedAt < last.closedAt || ledger > last.ledger + LONGEST_JUMP)) steps = []
       steps = [...steps, { ledger, closedAt, seenAt: lastAt, lastAt }].slice(-PACE_LEDGERS.most)
     }
   }

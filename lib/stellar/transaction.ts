@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { LedgerError } from './ledger-error.ts'
 import type { Network } from './network.ts'
+import { LEDGER } from './view.ts'
 
 /**
  * The network's response to an envelope. After PENDING, DUPLICATE, TRY_AGAIN_LATER or no response it may still be applied.
@@ -12,13 +13,6 @@ export type Sent = { latestLedger?: number; latestLedgerCloseTime?: number } & (
   | { kind: 'unknown' }
   | { kind: 'error'; resultCode: string }
 )
-
-/** A ledger's number. The columns that keep one are 32 bits wide. */
-const LEDGER = z
-  .number()
-  .int()
-  .min(0)
-  .max(2 ** 31 - 1)
 
 const ANSWER = z.object({
   status: z.enum(['PENDING', 'DUPLICATE', 'TRY_AGAIN_LATER', 'ERROR']),

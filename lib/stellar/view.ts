@@ -21,7 +21,8 @@
  * latest ledger is more than SILENT_SECONDS old, and NOT_FOUND from it doesn't mean that a transaction wasn't applied: a request that
  * would be refused is answered `unavailable`.
  *
- * **A response from the far future.** It is believed until no response has named that ledger for FORGET_MS.
+ * **A response from the far future.** One is ignored. After a second one in a row it is believed, until no response has named that
+ * ledger for FORGET_MS.
  */
 
 import { z } from 'zod'
@@ -68,6 +69,10 @@ const FORGET_MS = 30_000
 
 /** A latest ledger that a response has named within this time (ms) need not be asked for. */
 const CURRENT_MS = 1_500
+
+/** A ledger that closes this much (ms) after the expected time, or this many more per second, is named twice before it is believed. */
+const AHEAD_MS = 120_000
+const MOST = { atOnce: 100, perSecond: 50 }
 
 /** How long a caller waits for the next ledger (ms). */
 const CLOSE_WAIT_MS = 8_000
@@ -117,12 +122,19 @@ export interface LedgerView {
   isReachable(): boolean
 }
 
-const LATEST = z.object({ sequence: z.number().int(), closeTime: z.coerce.number() })
+/** A ledger's number. The columns that keep one are 32 bits wide. */
+export const LEDGER = z
+  .number()
+  .int()
+  .min(0)
+  .max(2 ** 31 - 1)
+
+const LATEST = z.object({ sequence: LEDGER, closeTime: z.coerce.number() })
 
 /** The responses that name the latest ledger with its close time. A node may name a ledger of another one as it takes a transaction. */
 const OBSERVED = z.union([
-  z.object({ latestLedger: z.number().int(), latestLedgerCloseTime: z.coerce.number().int() }),
-  z.object({ latestLedger: z.number().int(), latestLedgerCloseTimestamp: z.number().int() }),
+  z.object({ latestLedger: LEDGER, latestLedgerCloseTime: z.coerce.number().int() }),
+  z.object({ latestLedger: LEDGER, latestLedgerCloseTimestamp: z.number().int() }),
   LATEST,
 ])
 
@@ -152,9 +164,20 @@ export function openView(network: {
   let highest = 0
   let lookedUp = 0
   let isReachable = true
+  let isDoubted = false
   const pace = openPace()
 
+  /** Whether a ledger can follow the latest one: a single response from the far future must not stop anybody. */
+  function canFollow(ledger: number, closedAt: number): boolean {
+    const expected = pace.now()
+    if (expected === undefined) return true
+    const most = MOST.atOnce + Math.max(0, closedAt - latest.closedAt) * MOST.perSecond
+    return closedAt * 1000 <= expected + AHEAD_MS && ledger <= latest.ledger + most
+  }
+
   function observe(ledger: number, closedAt: number): void {
+    isDoubted = !isDoubted && !canFollow(ledger, closedAt)
+    if (isDoubted) return
     const namedAt = performance.now()
     const isSame = ledger === latest.ledger && closedAt === latest.closedAt
     const isOlder = ledger <= latest.ledger && closedAt <= latest.closedAt

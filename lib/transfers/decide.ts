@@ -152,8 +152,10 @@ export function decide({ sequenceNumber, recordedLedger, maxTime, answers, accou
   }
   const isOver = answers.every(({ closedAt }) => closedAt > maxTime)
   if (!isOver) return undefined
-  if (reachesBack) return ended
   const overLedger = Math.min(...answers.map(({ latestLedger }) => latestLedger))
+  // What used the number shows in a later response, or an account of an earlier ledger does not show it yet.
+  if (reachesBack && account && (isUsed || account.latestLedger < overLedger)) return undefined
+  if (reachesBack) return ended
   if (!account || account.latestLedger < overLedger) return undefined
   return account.number !== undefined && !isUsed ? ended : { status: 'unknown' }
 }

@@ -124,6 +124,8 @@ export async function closeJob(tx: Database, job: string, now: Date): Promise<vo
     .select({ position: relayLines.position })
     .from(relayLines)
     .where(and(ofJob, IS_OPEN_LINE))
+    // In the order of the index of a job's open lines: the others have the open lines of all jobs.
+    .orderBy(relayLines.position)
     .limit(1)
   if (open) return
   const [unpaid] = await tx

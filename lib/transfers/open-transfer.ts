@@ -14,6 +14,7 @@ import {
   type NewEnvelope,
   type RecordedTransfer,
 } from './rows.ts'
+import { refuseForeignNetwork } from './stop.ts'
 
 /** The maximum number of envelopes that compete for one transfer: each is one more to look up. */
 const MAX_ENVELOPES = 3
@@ -121,6 +122,7 @@ export async function recordUnsponsored(
 ): Promise<RecordedTransfer | undefined> {
   const now = new Date(await readClock(db))
   return await transact(db, async (tx) => {
+    await refuseForeignNetwork(tx)
     if (!(await mayBegin(tx))) return undefined
     const row = {
       ...UNSET,

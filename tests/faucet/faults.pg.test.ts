@@ -57,6 +57,27 @@ test('responds 503 while the RPC is unreachable, without starting the cool-down'
   expect(await faucet.ask(person.session)).toMatchObject({ status: 200 })
 })
 
+test('records no deposit whose number another service has used since it was read', async () => {
+  const another = await startAnother(service)
+  const [person, rival] = [await faucet.settle(), await faucet.settle()]
+  let isFirst = true
+  const refused: unknown[] = []
+  service.ledger.proxy.rule(async ({ method }) => {
+    if (method === 'simulateTransaction' && isFirst) {
+      isFirst = false
+      expect(await faucet.ask(rival.session, another)).toMatchObject({ status: 200 })
+    }
+    const note = (sent: Record<string, unknown>) => {
+      if (sent.status === 'ERROR') refused.push(sent)
+      return sent
+    }
+    return method === 'sendTransaction' ? { rewrite: note } : 'pass'
+  })
+  expect(await faucet.ask(person.session)).toMatchObject({ status: 200 })
+  expect(refused).toEqual([])
+  await another.close()
+})
+
 describe('a sequence number that another transaction uses', () => {
   test('rereads the account and signs the deposit again, if used between signing and submission', async () => {
     const person = await faucet.settle()

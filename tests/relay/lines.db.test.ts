@@ -423,7 +423,7 @@ describe('a line that has waited for a day', () => {
   const dayLater = (latestLedger = 0) => ({
     ...relayWith('A'),
     now: () => new Date(NOW.getTime() + DAY + 60 * 60_000),
-    readLatestLedger: async () => latestLedger,
+    hasClosed: async (ledger: number) => ledger <= latestLedger,
   })
   const outcomesOf = async (...lines: LineId[]) =>
     await Promise.all(lines.map(async (id) => (await lineOf(id)).outcome))

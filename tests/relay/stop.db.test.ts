@@ -526,7 +526,7 @@ describe('a payment whose mark names no payout of this database', () => {
     const hidden = { payments: [lost, later], hides: later.hash }
     await reconcileOn(hidden)
     expect([await isStopped(), await problemOf(), await db.$count(transfers)]).toEqual([true, 'rpc-behind', 1])
-    expect(await resume(RECONCILE_PATIENCE_MS + 60_000)).toEqual({ waitsFor: A })
+    expect(await resume(RECONCILE_PATIENCE_MS - 60_000)).toEqual({ waitsFor: A })
     await reconcileOn({ payments: [lost, later] })
     expect([await problemOf(), await db.$count(transfers)]).toEqual(['purpose-unknown', 2])
     expect(await resume()).toBe('resumed')
@@ -614,9 +614,12 @@ describe('an operator lets payments go on', () => {
     await fixture.stop(A)
     const entries = await audited()
     expect(await resume(RECONCILE_PATIENCE_MS - 60_000)).toEqual({ waitsFor: A })
-    for (const reconcileProblem of ['transfer-open', 'rpc-behind'] as const) {
+    for (const [reconcileProblem, afterMs] of [
+      ['transfer-open', 60_000],
+      ['rpc-behind', -60_000],
+    ] as const) {
       await setChannel(A, { reconcileProblem })
-      expect(await resume(RECONCILE_PATIENCE_MS + 60_000)).toEqual({ waitsFor: A })
+      expect(await resume(RECONCILE_PATIENCE_MS + afterMs)).toEqual({ waitsFor: A })
     }
     expect([await isStopped(), await entries()]).toEqual([true, []])
     await setChannel(A, { reconcileProblem: null })

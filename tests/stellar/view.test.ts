@@ -127,3 +127,21 @@ test('the pace is known after some ledgers', () => {
   view.observe(108, 1_160)
   expect(view.secondsPerLedger()).toBe(20)
 })
+
+test.each([
+  ['number', [2_000_000_000, 1_001]],
+  ['time', [101, 9_000_000]],
+] as const)(
+  'one response whose %s is of the far future changes nothing, a second one in a row does',
+  (_, [ledger, closedAt]) => {
+    const view = silentView()
+    view.observe(100, 1_000)
+    view.observe(ledger, closedAt)
+    expect([view.latestLedger(), view.now()]).toEqual([100, 1_000_000])
+    view.observe(101, 1_001)
+    view.observe(ledger, closedAt)
+    expect(view.latestLedger()).toBe(101)
+    view.observe(ledger, closedAt)
+    expect(view.latestLedger()).toBe(ledger)
+  },
+)
