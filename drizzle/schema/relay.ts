@@ -48,7 +48,7 @@ export const paymentStops = pgTable('payment_stops', {
   token: text('token').primaryKey(),
   /** when the stop began, by the database's clock; null while payments go on */
   since: instant('since'),
-  /** since when the RPC serves another network than the archive's, by the database's clock; nothing is paid then */
+  /** when the RPC was found to serve a different network from the archive's; nothing is paid until this is null again */
   foreignSince: instant('foreign_since'),
   /** the payments without a row that were found on the ledger since then */
   found: integer('found').notNull().default(0),
@@ -150,7 +150,7 @@ export const relayLines = pgTable(
     outcome: text('outcome', { enum: LINE_OUTCOMES }),
     /** why it was not paid */
     error: text('error'),
-    /** the hash of the transfer that the ledger included, or of the last one that failed there */
+    /** hash of the transfer that paid it, or of the last one that failed on the ledger */
     hash: text('hash'),
     settledAt: instant('settled_at'),
   },
@@ -223,9 +223,9 @@ export const relayChannels = pgTable(
     ledgerSequence: bigint('ledger_sequence', { mode: 'bigint' }),
     /** the beginning of the stop for which its payments were all found; payments go on when that holds for every channel */
     reconciledStop: instant('reconciled_stop'),
-    /** whether a payment without a row was found there, from an escrow, whose purpose is unknown: an operator decides */
+    /** whether it was found to have paid from an escrow for an unknown purpose: an operator has to decide */
     hasUnknownPurpose: boolean('has_unknown_purpose').notNull().default(false),
-    /** why payments do not go on for its sake; null while no relay has tried */
+    /** why this channel keeps payments stopped; null before a relay has tried to reconcile it, and if nothing is in the way */
     reconcileProblem: text('reconcile_problem', { enum: RECONCILE_PROBLEMS }),
     /** whether an operator has retired it: it pays nothing more, and is not compared with the ledger */
     retired: boolean('retired').notNull().default(false),

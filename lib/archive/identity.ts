@@ -7,13 +7,13 @@ import type { Network } from '#lib/stellar/network.ts'
 import { readLedgerHead, readWindow, type Window } from './source.ts'
 import { findTokenRanges, type StoredRange } from './streams.ts'
 
-/** A network is foreign only after this many further checks: behind one address, one node may serve another network. */
+/** The further checks that must agree before a network counts as foreign: one of several nodes behind an address may be wrong. */
 const CONFIRMATIONS = 3
 
 /**
- * Whether the RPC's ledgers are not those that were ingested: the network was reset, or restored to other ledgers, while the database
- * was kept. Nothing in the database is true there. A node that lags, or was restored from a backup of the same network, is not
- * foreign, and a ledger that it does not have proves nothing.
+ * Whether the RPC serves a different network from the one that was ingested. The network may have been reset, for example, while
+ * the database was kept, and then no row of it is true any more. A node that lags, or that was restored from a backup of the same
+ * network, is not foreign. A ledger that a node lacks proves nothing.
  * @throws LedgerError `unavailable`
  */
 export async function isForeignNetwork(
@@ -52,7 +52,7 @@ const isWithin = (sequence: number, { oldestLedger, latestLedger }: Window) =>
   sequence >= oldestLedger && sequence <= latestLedger
 
 /**
- * Stops everything that pays while the network is foreign, and lets it go on once it is not: it was a stray node.
+ * Stops all payments if the network is foreign, and lets them continue if it no longer is, because only one node was wrong.
  * @throws LedgerError `unavailable` if it is foreign
  */
 export async function requireOwnNetwork(
@@ -73,9 +73,9 @@ export async function requireOwnNetwork(
   if (isForeign) throw new LedgerError('unavailable', FOREIGN)
 }
 
-/** What to do about it, for operators. */
+/** What is wrong, and what an operator can do about it. */
 export const FOREIGN =
-  'the RPC serves another network than the one this database is about: name its RPC, or an empty database (and delete DATA_DIR)'
+  'the RPC serves a different network from the one in this database: configure the right RPC, or start with an empty database (and delete DATA_DIR)'
 
 /** When the network was found to be foreign; undefined while it is not. */
 export async function foreignSince(db: Database, token: string): Promise<Date | undefined> {

@@ -170,9 +170,9 @@ function lastCompleteLedger(cursor: string): number {
 }
 
 /**
- * Whether a ledger has closed: the RPC has it, or has dropped it. That it names a later one as the latest is not enough: one
- * mistaken response must end nothing.
- * @throws LedgerError `unavailable`, including when it names that ledger and does not have it
+ * Whether a ledger has closed: the RPC has it, or had it and has dropped it. The number of the latest ledger alone is not enough,
+ * because a single wrong response must not end any line.
+ * @throws LedgerError `unavailable`, including if the RPC lacks a ledger that it should have
  */
 export async function hasClosed(network: Network, ledger: number): Promise<boolean> {
   const { oldestLedger, latestLedger } = await readWindow(network)

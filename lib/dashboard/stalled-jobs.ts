@@ -108,13 +108,13 @@ async function countOpenItems(db: Database, ids: readonly string[]): Promise<Map
 interface ChannelCounts {
   running: number
   paused: number
-  /** what they paid is unknown, so no line is paid that was queued before */
-  held: number
+  /** the tokens whose payments are stopped */
+  stopped: number
   /** neither paused nor with a problem that keeps them from paying it */
   fit: number
 }
 
-const NO_CHANNELS: ChannelCounts = { running: 0, paused: 0, held: 0, fit: 0 }
+const NO_CHANNELS: ChannelCounts = { running: 0, paused: 0, stopped: 0, fit: 0 }
 
 async function countChannels(
   db: Database,
@@ -130,7 +130,9 @@ async function countChannels(
     .select({
       running: count(),
       paused: countOf(eq(paused, true)),
-      held: sql<number>`(select count(*) from ${paymentStops} where ${paymentStops.since} is not null)`.mapWith(Number),
+      stopped: sql<number>`(select count(*) from ${paymentStops} where ${paymentStops.since} is not null)`.mapWith(
+        Number,
+      ),
       fit: countOf(sql`${isFit} and not ${paused}`),
     })
     .from(relayChannels)
@@ -164,9 +166,9 @@ function describeStall(
 
 function nextOf(
   { id, run }: { id: string; run: string | null },
-  { running, paused, held, fit }: ChannelCounts,
+  { running, paused, stopped, fit }: ChannelCounts,
 ): string {
-  if (held > 0) return 'Payments are stopped: see the overview.'
+  if (stopped > 0) return 'Payments are stopped: see the overview.'
   if (running === 0 && run === null) return `${START_RELAY}.`
   if (running === 0) return 'Start the relays whose CHANNEL_SEEDS contain the channels that the batch’s page names.'
   if (fit > 0) return `Search the relay’s log for ${id}: its last lines say what the job waits for.`

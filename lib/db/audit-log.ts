@@ -16,6 +16,9 @@ export interface Actor {
   sub: string
 }
 
+/** The relays, as the actor of what no operator has asked for. */
+export const RELAY: Actor = { kind: 'service', sub: 'relay' }
+
 /** One entry of the audit log. `detail` contains only ids, statuses, field names, reasons and counts. */
 export interface AuditEntry {
   /** undefined if the actor has none, as for a refused transfer of an account without records */

@@ -18,7 +18,10 @@ import { noteMove } from './sequence.ts'
 /** What an error means for a host: it tries the line again after a pause, or has left it. */
 export type Answer = 'again' | 'left'
 
-/** What a host does about the errors of a line. The rest rule the line out: they are doubted if their response may lag, or end it. */
+/**
+ * What a host does about the errors of a line. The others mean that the line cannot be paid: it is doubted if a lagging node may have
+ * said so, and fails otherwise.
+ */
 const OF_LINES: Partial<Record<LineError['code'], Reaction>> = {
   'line-gone': 'leave',
   'payments-stopped': 'leave',
@@ -37,7 +40,7 @@ const OF_LINES: Partial<Record<LineError['code'], Reaction>> = {
   'relay-closing': 'again',
 }
 
-/** What a host does about the sponsor's refusals. The rest are doubted if they are of the moment, or end the line. */
+/** What a host does about the sponsor's refusals. For the others, the line is doubted if they may pass, and fails otherwise. */
 const OF_SPONSOR: Partial<Record<RefusalReason, Reaction>> = {
   // The sponsor's float is short, or the transaction has waited too long and is signed again.
   float: 'again',
@@ -59,7 +62,7 @@ const OF_SPONSOR: Partial<Record<RefusalReason, Reaction>> = {
 type Reaction = keyof typeof REACTIONS
 type Problem = LineError | SponsorRefusal
 
-/** Each leaves the line, unless it is tried again. */
+/** All of them but `again` leave or end the line. */
 const REACTIONS = {
   again: async (_, line, error) => log('info', 'line waits', { ...nameOf(line), failure: error.message }),
   leave: async (relay, line) => await leaveLine(relay, line, { because: 'left' }),
@@ -122,7 +125,7 @@ function reactionTo(line: LeasedLine, error: Problem): Reaction {
   return 'fail'
 }
 
-/** The code that is stored with a line that ends: the others of a line have their own reaction. */
+/** The code to store with a line that fails. All other codes of a LineError have a reaction of their own. */
 const codeOf = (error: Problem) => (error instanceof LineError ? error.code : error.reason) as LineErrorCode
 
 /** The line's payout could not be claimed: it was canceled or changed, or another transfer was faster. */
@@ -139,10 +142,12 @@ async function findPayer(relay: Relay, line: LeasedLine): Promise<void> {
  */
 async function passOn(relay: Relay, line: LeasedLine): Promise<void> {
   const unable = [...line.unable, line.channel]
-  // A channel that owned nothing may have been paid since it was checked.
-  if (!(await isAnyAble(relay, unable))) await checkChannels(relay)
-  if (await isAnyAble(relay, unable)) await leaveLine(relay, line, { because: 'balance-short' })
-  else await doubt(relay, line, 'channels-short', unable)
+  if (!(await isAnyAble(relay, unable))) {
+    // A channel that owned nothing may have been paid since it was checked.
+    await checkChannels(relay)
+    if (!(await isAnyAble(relay, unable))) return await doubt(relay, line, 'channels-short', unable)
+  }
+  await leaveLine(relay, line, { because: 'balance-short' })
 }
 
 /**
@@ -161,7 +166,10 @@ export const postponed = ({ times }: Relay, ledger: number): Leaving => ({
   seconds: times.lag,
 })
 
-/** Ends a line, unless a transfer may pay it, which ends it then, or payments are stopped: the ledger may show that it was paid. */
+/**
+ * Ends a line. Leaves it if a transfer may still pay it, because that transfer ends it, or if payments are stopped, because the ledger
+ * may show that it was paid.
+ */
 async function finish(relay: Relay, line: LeasedLine, ending: Ending): Promise<void> {
   const error = ending.outcome === 'failed' ? ending.error : undefined
   // By the ledger's clock: what the employer pays itself afterwards is compared with this time.

@@ -6,13 +6,12 @@ import type { LineErrorCode } from '#lib/transfers/line-error.ts'
 import { paymentsGoOn } from '#lib/transfers/stop.ts'
 import { endLine } from './ending.ts'
 import type { RelayStore } from './relay.ts'
+import { COMPARED_SECONDS } from './sequence.ts'
 
 /** A line of a job that has waited this long fails: no relay could decrypt its amount, or no channel could pay it. */
 const LINE_FAILS_AFTER_MS = 24 * 60 * 60_000
 /** The maximum number of lines of a kind per round, oldest first. */
 const MAX_LINES = 1_000
-/** Another process, or a relay, compares the channels with the ledger more often than this (s). */
-const COMPARED_SECONDS = 120
 
 /** What ending overdue lines needs. No key: there may be no relay left with theirs. */
 export interface Overdue extends Pick<RelayStore, 'database' | 'token' | 'now'> {

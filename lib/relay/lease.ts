@@ -94,7 +94,7 @@ const leaseEnd = ({ times }: Pick<Relay, 'times'>) => sql`${CLOCK} + make_interv
 const isLeasedBy = (line: LeasedLine) =>
   and(isLine(line), eq(relayLines.channel, line.channel), isNotNull(relayLines.leasedUntil))
 
-/** Prolongs a lease, until the function it returns is called or `times.leases` are over. */
+/** Prolongs a lease, until the function that it returns is called, or `times.longestLease` is over. */
 export function keepLease(relay: Relay, line: LeasedLine): () => void {
   const end = performance.now() + relay.times.longestLease * 1000
   const renew = async () => {
@@ -166,8 +166,8 @@ export async function claimLine(tx: Database, { token }: RelayStore, line: Lease
 }
 
 /**
- * Whether any line waits that a channel of this relay might pay now, or a host leases one: it may leave it at any time. Each kind of
- * line has an index of those that wait.
+ * Whether there is a line that a channel of this relay might pay now. A leased line counts, because its host may leave it at any
+ * time. The lines of jobs and those of runs have an index each, so each kind has its own query.
  */
 export async function isWorkWaiting(relay: Relay): Promise<boolean> {
   const own = sql`array[${sql.join(

@@ -1,7 +1,7 @@
 import type { ChannelProblem } from '#drizzle/schema/relay.ts'
 import type { LineErrorCode } from '#lib/transfers/line-error.ts'
 
-/** Every reason for which a line, or one of a channel's own calls, cannot proceed. Those that end a line are stored with it. */
+/** Every reason why a line, or one of a channel's own calls, cannot proceed. A reason that ends a line is stored in its row. */
 type Code =
   /** it has ended, or another transfer pays it */
   | 'line-gone'

@@ -86,7 +86,7 @@ async function findPaidLine(relay: Relay, markKey: Uint8Array, payment: TokenEve
   return await findMarked(candidates, (line) => ({ markKey, payment, purpose: purposeOf(line) }))
 }
 
-/** The payout that a payment from an escrow was made for. One that is pending with an error has no transfer that may pay it. */
+/** The payout that a payment from an escrow was made for. If it is `pending` with an error, no open transfer pays it. */
 async function findPaidPayout(relay: Relay, markKey: Uint8Array, payment: TokenEvent) {
   const { channel, from, to } = payment
   const db = await relay.database()

@@ -10,8 +10,8 @@ import { sealMarkKey, unsealMarkKey } from './sealing.ts'
 export type MarkKeys = ReadonlyMap<string, Uint8Array>
 
 /**
- * Stores the mark key of each channel of this relay, sealed, so that any host with the relays' key can read its marks. One that is
- * sealed to an earlier key of the relays is replaced.
+ * Stores the mark key of each of this relay's channels, sealed to the relays' key, so that any host that has this key can read the
+ * channel's marks. If a stored mark key is sealed to an earlier relays' key, it is replaced.
  */
 export async function storeMarkKeys({ database, token, channels, key }: Relay): Promise<void> {
   const db = await database()

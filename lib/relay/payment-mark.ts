@@ -19,12 +19,12 @@ export function markSalts(deployment: Deployment, { keys }: Channel, line: Line,
   return { ...deployment, random: markedSource({ signer: markKeyOf(keys.vk), delegation }, purposeOf(line)) }
 }
 
-/** Marks are read in parts of this many, so that other work of the process goes on in between. */
+/** After this many marks, other work of the process gets a turn. */
 const PART = 500
 
 /**
- * The first candidate for which a payment was made, if it was for this purpose by the mark key of its channel. A reader also requires
- * the payee.
+ * Finds the first candidate whose payment is marked with its purpose, by the mark key of the channel. Callers also have to compare
+ * the payee, which a mark does not contain.
  */
 export async function findMarked<Candidate>(
   candidates: Iterable<Candidate>,
@@ -40,7 +40,7 @@ export async function findMarked<Candidate>(
   return undefined
 }
 
-/** What of a payment bears its mark. */
+/** The parts of a payment by which its mark is read. */
 type Marked = Pick<TokenEvent, 'salt' | 'from' | 'channel'>
 
 /** Whether a channel's payment was made for this purpose, by the channel's mark key. */

@@ -72,7 +72,7 @@ interface RelayMemory {
   readAccount: ReadAccount
   /** the last payment that each channel made from an escrow: the rest of the escrow once it is applied */
   lastPayments: Map<string, { allowance: Allowance; sequenceNumber: bigint; liveUntilLedger: number }>
-  /** the mark keys of channels, by address: those of this host, and those that other hosts of its key have stored */
+  /** mark keys by channel address: of this host's channels, and of those whose hosts share the relays' key */
   markKeys: Map<string, Uint8Array>
   /** what this process has seen of the channels' payments on the ledger */
   pastPayments: {

@@ -1,15 +1,12 @@
 import { and, eq, inArray, isNotNull, isNull, ne, or, sql } from 'drizzle-orm'
 import { paymentStops, type ReconcileProblem, relayChannels, relayJobs, relayLines } from '#drizzle/schema/relay.ts'
-import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
+import { type Actor, RELAY, recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
 import { suspendPayouts } from '#lib/directory/payouts/suspension.ts'
 import { log } from '#lib/observability/log.ts'
 import { IS_OPEN_LINE, releaseUnsent } from '#lib/transfers/line.ts'
-import type { Stop } from '#lib/transfers/stop.ts'
-import { isChannel } from './channel-state.ts'
+import { lockForStop, readStop, type Stop } from '#lib/transfers/stop.ts'
 import type { RelayStore } from './relay.ts'
-
-const RELAY: Actor = { kind: 'service', sub: 'relay' }
 
 /** Why a run ends after a stop: the employer's client looks at the ledger before it signs again. */
 const RESTORED = 'payments were found that the restored database had lost: start the run again'
@@ -51,33 +48,10 @@ export async function resumePayments(
   })
 }
 
-/** Retires a channel: it pays nothing more, and is not compared with the ledger any more. False if that is so already. */
-export async function retireChannel(
-  { db, now, actor }: { db: Database; now: Date; actor: Actor },
-  { token, address, note }: { token: string; address: string; note: string },
-): Promise<boolean> {
-  return await transact(db, async (tx) => {
-    const retired = await tx
-      .update(relayChannels)
-      .set({ retired: true, reconcileProblem: null, hasUnknownPurpose: false })
-      .where(and(isChannel(token, address), eq(relayChannels.retired, false)))
-      .returning({ address: relayChannels.address })
-    if (retired.length === 0) return false
-    await recordAudit(tx, now, {
-      organisation: undefined,
-      actor,
-      action: 'channel.retired',
-      subject: address,
-      detail: { note },
-    })
-    return true
-  })
-}
-
-/** Locks the row of a stop: no payment is being recorded then. */
+/** Locks the rows of stops: no payment is being recorded then. */
 async function lockStop(tx: Database, token: string): Promise<Stop | undefined> {
-  const [row] = await tx.select().from(paymentStops).where(eq(paymentStops.token, token)).for('update')
-  return row?.since ? { since: row.since, found: row.found } : undefined
+  await lockForStop(tx)
+  return await readStop(tx, token)
 }
 
 /** A channel whose payments were not all found yet, and why. */
@@ -144,7 +118,7 @@ async function cancelRuns(tx: Database, now: Date): Promise<string[]> {
   return runs
 }
 
-/** Ends runs whose open lines were canceled. One that has ended in the meantime has returned its quota. */
+/** Ends runs whose open lines were canceled. A run that another transaction has ended is skipped: its quota was returned then. */
 function endRuns(tx: Database, runs: readonly string[], now: Date) {
   return tx
     .update(relayJobs)

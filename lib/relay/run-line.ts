@@ -79,7 +79,7 @@ async function findRun(db: Database, row: Line) {
 }
 
 /**
- * Requires that nothing else pays the line's payout. A payment that this database has recorded, as a transfer or as an
+ * Requires that nothing else pays the line's payout. A payment that this database has recorded, as a transfer or in a
  * line, counts even if the payout's status contradicts it.
  * @throws LineError `payout-gone` if it was paid or canceled, `payout-busy` while another transfer may still pay it
  */

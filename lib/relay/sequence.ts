@@ -181,10 +181,10 @@ export async function compareSequences(context: Comparing, atLeast = 0): Promise
   return compared.length
 }
 
-/** Channels that were compared within this time (s) need not be compared for a client's payment. */
-const COMPARED_SECONDS = 120
+/** Every process that keeps running compares the channels more often than this (s). */
+export const COMPARED_SECONDS = 120
 
-/** For this long (ms), a process takes its last look for granted. */
+/** A process looks at most once in this time (ms). */
 const LOOK_AGAIN_MS = 30_000
 
 /**

@@ -3,7 +3,7 @@ import { type RefusalReason, sponsorRefused } from '#lib/refusal/sponsor-refusal
 
 /** Why a line was not paid, and why a payout of a run failed: the codes that are stored, with their meaning. */
 export const LINE_ERRORS = {
-  /** the rows are not those that the employer has signed: the payout stays as it is */
+  /** the rows differ from what the employer has signed: the payout keeps its status */
   'manifest-invalid': 'the payout, the delegation or the signature is not what the employer has signed',
   'seal-invalid': 'the relay cannot open the sealed amount',
   'allowance-short': 'the escrow does not cover the payouts of its channel',

@@ -45,7 +45,7 @@ export async function lockLine(tx: Database, id: LineId, condition?: SQL): Promi
 const lineOf = ({ lineJob: job, linePosition: position }: Transfer): LineId | undefined =>
   job !== null && position !== null ? { job, position } : undefined
 
-/** A line whose transfers have failed on the ledger this often ends. Those that expire never end it. */
+/** A line fails when this many of its transfers have failed on the ledger. Expired transfers do not count. */
 const MAX_FAILURES = 3
 
 /**

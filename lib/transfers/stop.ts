@@ -3,7 +3,7 @@ import { payouts } from '#drizzle/schema/directory.ts'
 import { paymentStops, relayChannels } from '#drizzle/schema/relay.ts'
 import { type Transfer, transfers } from '#drizzle/schema/transfers.ts'
 import { FOREIGN } from '#lib/archive/identity.ts'
-import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
+import { RELAY, recordAudit } from '#lib/db/audit-log.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { isId } from '#lib/directory/ids.ts'
 import { log } from '#lib/observability/log.ts'
@@ -17,7 +17,6 @@ export interface Stop {
   found: number
 }
 
-const RELAY: Actor = { kind: 'service', sub: 'relay' }
 const isToken = (token: string) => eq(paymentStops.token, token)
 
 /** The condition that payments of a token go on: they are not stopped, and the network is the database's. */

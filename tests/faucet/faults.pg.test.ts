@@ -31,7 +31,7 @@ async function expectGranted(person: Person, answer: { status: number; body: Rec
   expect(await faucet.deposits(person.address)).toHaveLength(1)
 }
 
-// Deposits are submitted and tracked as any transfer is: tests/transfers/transfer.pg.test.ts has the other failures.
+// The tests of transfers cover the other failures of submission and tracking.
 const faults: [string, () => (call: Call) => Fault][] = [
   ['a deposit that is lost', () => next('sendTransaction', 1, { answer: sendAnswer('PENDING') })],
   ['a false txBAD_SEQ', () => next('sendTransaction', 1, { answer: sendAnswer('ERROR', BAD_SEQUENCE) })],

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { sql } from 'drizzle-orm'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import { type ChannelProblem, paymentStops, relayChannels } from '#drizzle/schema/relay.ts'
 import type { TransferStatus } from '#drizzle/schema/transfers.ts'
 import { isAnyAble, STALE_AFTER_MS } from '#lib/relay/channel-state.ts'
@@ -8,47 +8,30 @@ import { endLine } from '#lib/relay/ending.ts'
 import { isWorkWaiting, keepLease, leaseLine, leaveLine, ownerOf } from '#lib/relay/lease.ts'
 import { RELAY_TIMES } from '#lib/relay/relay.ts'
 import type { LineId } from '#lib/transfers/line.ts'
-import { channelAt, LATER, type LineFixture, NOW, openLineFixture } from './line-fixture.ts'
+import { channelAt, LATER, NOW, openLineFixture } from './line-fixture.ts'
 import { expireLeases } from './mortal-relay.ts'
 
 const DAY = 24 * 60 * 60_000
 const FAILED = { outcome: 'failed', error: 'would-fail' } as const
 
-let fixture: LineFixture
-let db: LineFixture['db']
-let relayWith: LineFixture['relayWith']
-let makeChannels: LineFixture['makeChannels']
-let makeJob: LineFixture['makeJob']
-let makeLine: LineFixture['makeLine']
-let lease: LineFixture['lease']
-let take: LineFixture['take']
-let takeNew: LineFixture['takeNew']
-let record: LineFixture['record']
-let settle: LineFixture['settle']
-let lineOf: LineFixture['lineOf']
-let jobOf: LineFixture['jobOf']
-let setLine: LineFixture['setLine']
-let setChannel: LineFixture['setChannel']
-beforeAll(async () => {
-  fixture = await openLineFixture()
-  ;({
-    db,
-    relayWith,
-    makeChannels,
-    makeJob,
-    makeLine,
-    lease,
-    take,
-    takeNew,
-    record,
-    settle,
-    lineOf,
-    jobOf,
-    setLine,
-    setChannel,
-  } = fixture)
-})
-afterAll(() => fixture?.close())
+const fixture = await openLineFixture()
+afterAll(fixture.close)
+const {
+  db,
+  relayWith,
+  makeChannels,
+  makeJob,
+  makeLine,
+  lease,
+  take,
+  takeNew,
+  record,
+  settle,
+  lineOf,
+  jobOf,
+  setLine,
+  setChannel,
+} = fixture
 
 const idOf = ({ job, position }: LineId): LineId => ({ job, position })
 /** A run of this employer whose lines are bound to channel A. */

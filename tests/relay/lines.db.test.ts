@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { Keypair } from '@stellar/stellar-sdk'
 import { eq } from 'drizzle-orm'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import { payouts } from '#drizzle/schema/directory.ts'
 import { paymentStops, relayChannels } from '#drizzle/schema/relay.ts'
 import { quotas, type TransferStatus, transfers } from '#drizzle/schema/transfers.ts'
@@ -25,43 +25,25 @@ import { expireLeases } from './mortal-relay.ts'
 const DAY = 24 * 60 * 60_000
 const FAILED = { outcome: 'failed', error: 'would-fail' } as const
 
-let fixture: LineFixture
-let db: LineFixture['db']
-let relayWith: LineFixture['relayWith']
-let makeChannels: LineFixture['makeChannels']
-let makeJob: LineFixture['makeJob']
-let makeLine: LineFixture['makeLine']
-let lease: LineFixture['lease']
-let take: LineFixture['take']
-let takeNew: LineFixture['takeNew']
-let record: LineFixture['record']
-let settle: LineFixture['settle']
-let lineOf: LineFixture['lineOf']
-let jobOf: LineFixture['jobOf']
-let channelOf: LineFixture['channelOf']
-let setLine: LineFixture['setLine']
-let setChannel: LineFixture['setChannel']
-beforeAll(async () => {
-  fixture = await openLineFixture()
-  ;({
-    db,
-    relayWith,
-    makeChannels,
-    makeJob,
-    makeLine,
-    lease,
-    take,
-    takeNew,
-    record,
-    settle,
-    lineOf,
-    jobOf,
-    channelOf,
-    setLine,
-    setChannel,
-  } = fixture)
-})
-afterAll(() => fixture?.close())
+const fixture = await openLineFixture()
+afterAll(fixture.close)
+const {
+  db,
+  relayWith,
+  makeChannels,
+  makeJob,
+  makeLine,
+  lease,
+  take,
+  takeNew,
+  record,
+  settle,
+  lineOf,
+  jobOf,
+  channelOf,
+  setLine,
+  setChannel,
+} = fixture
 
 const idOf = ({ job, position }: LineId): LineId => ({ job, position })
 /** A run of this employer whose lines are bound to channel A. */

@@ -38,8 +38,7 @@ export async function cancelPayout({ db, employer, now }: EmployerContext, id: s
 }
 
 /**
- * Notes on a payout that a payment for it was found, which pays it although it is canceled, or pays it again: it keeps its status,
- * and shows what was found. Call it in the SQL transaction that records the payment. Resolves to whether it was noted.
+ * Notes on a payout that the ledger shows a payment for it, although it is canceled or already paid. It keeps its status. Call it in the SQL transaction that records the payment. Resolves to whether it was noted.
  */
 export async function noteFoundPayment(
   { db: tx, now }: { db: Database; now: Date },

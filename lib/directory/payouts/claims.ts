@@ -42,7 +42,7 @@ const PREFERENCE = [
   { status: 'failed', order: desc },
 ] as const satisfies { status: PayoutStatus; order: unknown }[]
 
-/** What a payout may be besides whose payment was lost. One that is pending with an error has no transfer that may pay it. */
+/** The other statuses that a payout may have if its payment was lost. A `pending` one must have an error: no open transfer pays it. */
 const LOST = [
   { status: 'draft', order: asc },
   { status: 'pending', order: asc },

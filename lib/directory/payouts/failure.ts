@@ -1,10 +1,8 @@
 import { and, eq } from 'drizzle-orm'
 import { type PayoutStatus, payouts } from '#drizzle/schema/directory.ts'
-import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
+import { RELAY, recordAudit } from '#lib/db/audit-log.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { countPayouts, hasPayout, lockBatches } from '../batches/progress.ts'
-
-const RELAY: Actor = { kind: 'service', sub: 'relay' }
 
 /**
  * Fails a payout that a run could not pay, and for which no transfer was recorded. A payout that another transfer pays,
