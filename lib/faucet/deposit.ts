@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises'
 import { Account, type Keypair } from '@stellar/stellar-sdk'
-import { and, eq, gte } from 'drizzle-orm'
+import { and, desc, eq, gt, gte, inArray, or, sql } from 'drizzle-orm'
 import { type Transfer, transfers } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
@@ -12,27 +12,14 @@ import { recordUnsponsored } from '#lib/transfers/open-transfer.ts'
 import { findOpenTransfer, MAY_HAVE_USED_NUMBER, type RecordedTransfer } from '#lib/transfers/rows.ts'
 import type { Tracker } from '#lib/transfers/track.ts'
 import { buildDeposit } from '#lib/wallet/calls.ts'
-import type { SignedCall } from '#lib/wallet/transaction.ts'
 import { WalletError } from '#lib/wallet/wallet-error.ts'
-import { type EarlierGrant, findEarlierGrant } from './grants.ts'
 
-/**
- * How long (seconds) a signed deposit is valid: long enough for several ledgers, short enough to learn of its expiry
- * soon.
- */
+/** How long (seconds) a signed deposit is valid: long enough for several ledgers, short enough to learn of its expiry soon. */
 const VALIDITY = 30
 
 /** Stroops: an inclusion bid high enough for a busy network, and a margin on top of the simulated resource fee. */
 const INCLUSION_FEE = 10_000
 const MARGIN = 100_000n
-
-/** A signed deposit that has not been sent. */
-interface SignedDeposit extends SignedCall {
-  /** the faucet's sequence number */
-  sequenceNumber: bigint
-  /** the ledger of the response in which the sequence number was unused */
-  recordedLedger: number
-}
 
 /** The account that signs deposits, and its token. */
 export interface Depositor {
@@ -43,41 +30,29 @@ export interface Depositor {
 }
 
 /**
- * Signs a deposit of `amount` base units into the confidential balance of `to`, with the faucet's next sequence number
- * from the ledger. Submits nothing.
+ * Signs a deposit of `amount` base units into the confidential balance of `account`, with the faucet's next sequence number
+ * from the ledger: `recordedLedger` is that of the response in which it was unused. Submits nothing.
  * @throws LedgerError `unavailable`; WalletError `would-fail`
  */
-async function signDeposit(
-  { network, token, keypair }: Depositor,
-  { to, amount }: { to: string; amount: bigint },
-): Promise<SignedDeposit> {
+async function signDeposit({ network, token, keypair }: Depositor, { account: to, amount }: GrantRequest) {
   const faucet = keypair.publicKey()
-  const [{ account, latestLedger }, { closedAt }] = await Promise.all([
+  const [{ account, latestLedger: recordedLedger }, { closedAt }] = await Promise.all([
     readAccount(network.server, faucet),
     readLatestLedger(network),
   ])
   if (!account) throw new WalletError('would-fail', 'the faucet has no account on the ledger')
-  const deployment = {
-    rpc: network.server,
-    passphrase: network.passphrase,
-    token,
-    // The ledger checks the time bounds by its own clock.
-    now: () => closedAt * 1000,
-  }
-  const options = {
-    source: new Account(faucet, String(account.seqNum)),
-    seconds: VALIDITY,
-    inclusionFee: INCLUSION_FEE,
-    margin: MARGIN,
-  }
+  // The ledger checks the time bounds by its own clock.
+  const deployment = { rpc: network.server, passphrase: network.passphrase, token, now: () => closedAt * 1000 }
+  const source = new Account(faucet, String(account.seqNum))
+  const options = { source, seconds: VALIDITY, inclusionFee: INCLUSION_FEE, margin: MARGIN }
   const signed = await buildDeposit(deployment, keypair, { to, amount }, options).catch((cause: unknown) => {
     throw cause instanceof WalletError ? cause : ledgerUnreachable(cause)
   })
-  return { ...signed, sequenceNumber: account.seqNum + 1n, recordedLedger: latestLedger }
+  return { ...signed, sequenceNumber: account.seqNum + 1n, recordedLedger }
 }
 
 /** What an account asks for. */
-export interface GrantRequest {
+interface GrantRequest {
   /** G… or C… */
   account: string
   /** base units */
@@ -86,8 +61,35 @@ export interface GrantRequest {
   coolDown: number
 }
 
+/** A deposit for which an account has to wait before it gets another one. */
+export interface EarlierGrant {
+  /** the id of its transfer */
+  transfer: string
+  /** seconds, at least one */
+  retryAfter: number
+}
+
+/**
+ * The deposit for which an account has to wait: one that is open, or the latest of the last `coolDown` seconds, by the
+ * database's clock, that was applied or may have been.
+ */
+async function findEarlierGrant(db: Database, { account, coolDown }: GrantRequest): Promise<EarlierGrant | undefined> {
+  const { id, kind, recipient, status, createdAt } = transfers
+  const until = sql`${createdAt} + make_interval(secs => ${coolDown})`
+  const isGranted = inArray(status, ['open', 'succeeded', 'unknown'])
+  const isRecent = or(eq(status, 'open'), gt(until, sql`clock_timestamp()`))
+  const seconds = sql<number>`ceil(extract(epoch from ${until} - clock_timestamp()))::int`
+  const [earlier] = await db
+    .select({ transfer: id, seconds })
+    .from(transfers)
+    .where(and(eq(recipient, account), eq(kind, 'deposit'), isGranted, isRecent))
+    .orderBy(desc(createdAt))
+    .limit(1)
+  return earlier && { transfer: earlier.transfer, retryAfter: Math.max(1, earlier.seconds) }
+}
+
 /** How a request ends. `busy`: nothing is recorded for it, and nothing will be. `open`: its deposit is not decided yet. */
-export type GrantOutcome =
+type GrantOutcome =
   | { kind: 'settled'; transfer: Transfer }
   | { kind: 'too-soon'; earlier: EarlierGrant }
   | { kind: 'impossible'; contractError: number | null }
@@ -116,12 +118,8 @@ export function openGranting(depositor: Depositor & { tracker: Tracker }): Grant
 
   async function grant(db: Database, request: GrantRequest, patience: number): Promise<GrantOutcome> {
     const deadline = performance.now() + patience
-    const attempt: Attempt = {
-      ...request,
-      left: () => deadline - performance.now(),
-      isOver: false,
-      isRecorded: false,
-    }
+    const left = () => deadline - performance.now()
+    const attempt: Attempt = { ...request, left, isOver: false, isRecorded: false }
     const outcome = turn.then(() => repeat(db, attempt))
     turn = outcome.catch(() => undefined)
     const late = setTimeout(patience, undefined, { ref: false }).then(() => {
@@ -135,17 +133,17 @@ export function openGranting(depositor: Depositor & { tracker: Tracker }): Grant
 
   async function repeat(db: Database, attempt: Attempt): Promise<GrantOutcome> {
     while (attempt.left() > 0 && !attempt.isOver) {
-      const ended = await step(db, attempt).catch(async (error: unknown): Promise<'again'> => {
+      const ended = await step(db, attempt).catch(async (error: unknown) => {
         log('error', 'faucet', { account: attempt.account, failure: describeFailure(error) })
         await setTimeout(depositor.network.pollMs)
-        return 'again'
       })
-      if (ended !== 'again') return ended
+      if (ended) return ended
     }
     return unfinished(attempt)
   }
 
-  async function step(db: Database, attempt: Attempt): Promise<GrantOutcome | 'again'> {
+  /** Resolves to undefined if the request is to be tried again. */
+  async function step(db: Database, attempt: Attempt): Promise<GrantOutcome | undefined> {
     const earlier = await findEarlierGrant(db, attempt)
     if (earlier) {
       // The process that recorded it may be gone.
@@ -153,57 +151,44 @@ export function openGranting(depositor: Depositor & { tracker: Tracker }): Grant
       return { kind: 'too-soon', earlier }
     }
     const open = await findOpenTransfer(db, faucet)
-    if (open) {
-      await tracker.track([open.id], { waitMs: attempt.left() })
-      return 'again'
-    }
-    const deposit = await sign(attempt)
-    if ('impossible' in deposit) return { kind: 'impossible', contractError: deposit.impossible }
+    if (open) return void (await tracker.track([open.id], { waitMs: attempt.left() }))
+    const deposit = await signDeposit(depositor, attempt).catch((error: unknown) => {
+      if (!(error instanceof WalletError && error.code === 'would-fail')) throw error
+      log('error', 'faucet deposit impossible', { account: attempt.account, failure: error.message })
+      return { kind: 'impossible' as const, contractError: error.contractError ?? null }
+    })
+    if ('kind' in deposit) return deposit
     if (attempt.isOver) return { kind: 'busy' }
     attempt.isRecorded = true
     const recorded = await record(db, attempt, deposit)
     attempt.isRecorded = recorded !== undefined
     // Another process was first: its deposit uses the same sequence number, or is for the same account.
-    if (!recorded) return 'again'
+    if (!recorded) return undefined
     const sent = await tracker.submit(recorded, { innerHash: deposit.hash, isNew: true, waitMs: attempt.left() })
     // A deposit that the network refused may still be applied, so wait for its outcome.
     const wait = { waitMs: attempt.left() }
     const [outcome] = sent.kind === 'refused' ? await tracker.track([recorded.transfer.id], wait) : [sent]
-    return outcome?.kind === 'settled' ? outcome : { kind: 'open' }
-  }
-
-  async function sign({ account, amount }: Attempt): Promise<SignedDeposit | { impossible: number | null }> {
-    try {
-      return await signDeposit(depositor, { to: account, amount })
-    } catch (error) {
-      if (!(error instanceof WalletError && error.code === 'would-fail')) throw error
-      log('error', 'faucet deposit impossible', { account, failure: error.message })
-      return { impossible: error.contractError ?? null }
-    }
+    if (outcome?.kind !== 'settled') return { kind: 'open' }
+    const { status, resultCode } = outcome.transfer
+    if (status !== 'expired' || resultCode === null || attempt.left() <= 0) return outcome
+    // Another program used the faucet's sequence number first: nothing was deposited.
+    attempt.isRecorded = false
+    return undefined
   }
 
   /** Records the deposit, unless another one has taken its place. The insert waits for a deposit that is being recorded. */
   async function record(
     db: Database,
     request: GrantRequest,
-    deposit: SignedDeposit,
+    deposit: Awaited<ReturnType<typeof signDeposit>>,
   ): Promise<RecordedTransfer | undefined> {
     const { sequenceNumber, recordedLedger } = deposit
-    const transfer = {
-      kind: 'deposit' as const,
-      account: faucet,
-      sequenceNumber,
-      recipient: request.account,
-      recordedLedger,
-    }
+    const call = { kind: 'deposit', account: faucet, recipient: request.account } as const
     // Another process may have used the number since the account was read.
     const used = and(eq(transfers.account, faucet), gte(transfers.sequenceNumber, sequenceNumber), MAY_HAVE_USED_NUMBER)
-    return await recordUnsponsored(
-      db,
-      transfer,
-      deposit,
-      async (tx) => !(await findEarlierGrant(tx, request)) && (await tx.$count(transfers, used)) === 0,
-    )
+    const mayBegin = async (tx: Database) =>
+      !(await findEarlierGrant(tx, request)) && (await tx.$count(transfers, used)) === 0
+    return await recordUnsponsored(db, { ...call, sequenceNumber, recordedLedger }, deposit, mayBegin)
   }
 
   return { grant }

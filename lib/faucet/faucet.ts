@@ -1,13 +1,12 @@
-import { and, inArray, isNotNull } from 'drizzle-orm'
+import { and, desc, inArray, isNotNull } from 'drizzle-orm'
 import { contractors } from '#drizzle/schema/directory.ts'
 import type { Session } from '#lib/auth/session.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { lookUpViewingKeys } from '#lib/directory/contractors/registration.ts'
 import { admitUser, provenAccounts } from '#lib/directory/users.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
-import type { Transfer } from '#lib/transfers/rows.ts'
-import type { Depositor, Granting } from './deposit.ts'
-import { type EarlierGrant, findDepositHash } from './grants.ts'
+import { findTransfer } from '#lib/transfers/rows.ts'
+import type { Depositor, EarlierGrant, Granting } from './deposit.ts'
 
 export interface FaucetRules {
   /** base units of each grant */
@@ -24,11 +23,6 @@ export interface Faucet extends Depositor {
   granting: Granting
 }
 
-/** The deposit with this hash (64 hex digits) was applied; `merge` makes it spendable. */
-interface FaucetResult {
-  hash: string
-}
-
 /** Number of the token's error for an account that is not registered. */
 const NOT_REGISTERED = 3501
 
@@ -39,35 +33,29 @@ export function requireFaucet(faucet: Faucet | undefined): Faucet {
 }
 
 /**
- * Mints test USDC into the confidential balance of `account` (G… or C…) and waits for the ledger. Within the cool-down
+ * Mints test USDC into the confidential balance of `account` (G… or C…) and waits for the ledger. Resolves to the hash (64 hex
+ * digits) of the deposit; `merge` makes it spendable. Within the cool-down
  * an account gets one deposit, no matter how many requests it sends to how many processes. If the deposit was provably
  * not applied, the account may request another immediately.
  * @throws Refusal `account-unregistered`; `faucet-cooldown`, with the `hash` of the last grant; `deposit-failed` when
  *   nothing was granted; `unavailable`, `faucet-busy`, `deposit-open`
  */
-export async function fund(db: Database, faucet: Faucet, account: string): Promise<FaucetResult> {
+export async function fund(db: Database, faucet: Faucet, account: string): Promise<{ hash: string }> {
   await requireRegistration(faucet, account)
   const { amount, coolDown, patience } = faucet.rules
-  const deadline = performance.now() + patience
-  for (;;) {
-    const left = deadline - performance.now()
-    const outcome = await faucet.granting.grant(db, { account, amount, coolDown }, left)
-    if (outcome.kind === 'too-soon') throw await tooSoon(db, outcome.earlier, coolDown)
-    if (outcome.kind === 'impossible') throw failed(outcome.contractError)
-    if (outcome.kind !== 'settled') throw new Refusal(outcome.kind === 'busy' ? 'faucet-busy' : 'deposit-open')
-    const { transfer } = outcome
-    if (transfer.status === 'succeeded' && transfer.hash !== null) return { hash: transfer.hash }
-    if (transfer.status === 'unknown') throw new Refusal('deposit-open')
-    // Another program used the faucet's sequence number first: nothing was deposited.
-    if (!wasOvertaken(transfer) || performance.now() >= deadline) throw failed(transfer.contractError)
-  }
+  const outcome = await faucet.granting.grant(db, { account, amount, coolDown }, patience)
+  if (outcome.kind === 'too-soon') throw await tooSoon(db, outcome.earlier, coolDown)
+  if (outcome.kind === 'impossible') throw failed(outcome.contractError)
+  if (outcome.kind !== 'settled') throw new Refusal(outcome.kind === 'busy' ? 'faucet-busy' : 'deposit-open')
+  const { status, hash, contractError } = outcome.transfer
+  if (status === 'succeeded' && hash !== null) return { hash }
+  throw status === 'unknown' ? new Refusal('deposit-open') : failed(contractError)
 }
 
-/** Whether another transaction has used the deposit's sequence number. */
-const wasOvertaken = ({ status, resultCode }: Transfer) => status === 'expired' && resultCode !== null
-
 async function tooSoon(db: Database, { retryAfter, transfer }: EarlierGrant, coolDown: number): Promise<Refusal> {
-  const hash = await findDepositHash(db, transfer)
+  const deposit = await findTransfer(db, transfer)
+  // Of the applied deposit, or of the one that may still be applied.
+  const hash = deposit?.transfer.hash ?? deposit?.envelopes[0]?.innerHash
   const message = `the faucet funds an account once every ${coolDown} seconds`
   return new Refusal('faucet-cooldown', message, { retryAfter, ...(hash !== undefined && { details: { hash } }) })
 }
@@ -78,14 +66,10 @@ async function requireRegistration({ network, token }: Faucet, account: string):
   if (key === undefined) throw unregistered()
 }
 
-function failed(contractError: number | null): Refusal {
-  if (contractError === NOT_REGISTERED) return unregistered()
-  return new Refusal('deposit-failed', 'the deposit failed')
-}
+const unregistered = () => new Refusal('account-unregistered')
 
-function unregistered(): Refusal {
-  return new Refusal('account-unregistered')
-}
+const failed = (contractError: number | null): Refusal =>
+  contractError === NOT_REGISTERED ? unregistered() : new Refusal('deposit-failed', 'the deposit failed')
 
 /**
  * The ledger account of a user: that of a wallet session, else the first wallet that is joined to the user, else the
@@ -97,15 +81,16 @@ export async function findLedgerAccount(db: Database, session: Session, now: Dat
   const user = await admitUser({ db, now }, session)
   const [joined] = await provenAccounts(db, user)
   if (joined !== undefined) return joined
-  const ids = user.records.map(({ id }) => id)
-  const rows =
-    ids.length === 0
-      ? []
-      : await db
-          .select({ id: contractors.id, address: contractors.address })
-          .from(contractors)
-          .where(and(inArray(contractors.id, ids), isNotNull(contractors.address)))
-  const [newest] = rows.sort((one, other) => ids.indexOf(one.id) - ids.indexOf(other.id))
+  const isRecord = inArray(
+    contractors.id,
+    user.records.map(({ id }) => id),
+  )
+  const [newest] = await db
+    .select({ address: contractors.address })
+    .from(contractors)
+    .where(and(isRecord, isNotNull(contractors.address)))
+    .orderBy(desc(contractors.createdAt), desc(contractors.sequence))
+    .limit(1)
   if (!newest?.address) throw new Refusal('account-missing')
   return newest.address
 }

@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { SponsorRefusal } from '#lib/refusal/sponsor-refusal.ts'
 import { isBehindAll } from '#lib/stellar/view.ts'
-import { sponsorChannel } from '#lib/transfers/channel.ts'
+import { sponsorChannel } from '#lib/transfers/submit.ts'
 import type { Outcome } from '#lib/transfers/waiters.ts'
 import { answer, logFailure, nameOf, postponed } from './answer.ts'
 import {

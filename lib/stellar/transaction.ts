@@ -50,27 +50,23 @@ const seconds = z.union([z.number().int(), z.string().regex(/^\d+$/)]).transform
 
 const RANGE = { latestLedger: LEDGER, latestLedgerCloseTime: seconds, oldestLedger: LEDGER }
 
+/** An applied transaction in the RPC's response. `createdAt` is when its ledger closed, unix seconds. */
+export const FOUND = z.object({
+  status: z.enum(['SUCCESS', 'FAILED']),
+  ledger: LEDGER,
+  createdAt: seconds,
+  envelopeXdr: z.string(),
+  resultXdr: z.string(),
+  diagnosticEventsXdr: z.array(z.string()).nullish(),
+})
+export type FoundTransaction = z.output<typeof FOUND>
+
 /** The response to a lookup by hash: the range of the node's history, and the transaction if it was found. */
 const LOOKUP = z.discriminatedUnion('status', [
   z.object({ status: z.literal('NOT_FOUND'), ...RANGE }),
-  z.object({
-    status: z.enum(['SUCCESS', 'FAILED']),
-    ...RANGE,
-    ledger: LEDGER,
-    createdAt: seconds,
-    envelopeXdr: z.string(),
-    resultXdr: z.string(),
-    diagnosticEventsXdr: z.array(z.string()).nullish(),
-  }),
+  FOUND.extend(RANGE),
 ])
-
-type Lookup = z.output<typeof LOOKUP>
-
-/** An applied transaction in the RPC's response. `createdAt` is when its ledger closed, unix seconds. */
-export type FoundTransaction = Pick<
-  Exclude<Lookup, { status: 'NOT_FOUND' }>,
-  'status' | 'ledger' | 'createdAt' | 'envelopeXdr' | 'resultXdr' | 'diagnosticEventsXdr'
->
+export type Lookup = z.output<typeof LOOKUP>
 
 /** @throws LedgerError `unavailable` */
 export function lookUp(network: Pick<Network, 'call'>, hash: string): Promise<Lookup> {

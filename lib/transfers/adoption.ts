@@ -3,8 +3,8 @@ import { transfers } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { readLatestLedger } from '#lib/stellar/latest-ledger.ts'
+import { FORGOTTEN_LEDGERS } from './resubmit.ts'
 import { findOpenTransfers } from './rows.ts'
-import { FORGOTTEN_LEDGERS } from './stride.ts'
 import type { Tracker } from './track.ts'
 
 /** How long a reader or a chore waits for the ends of transfers (ms). */

@@ -2,13 +2,19 @@ import { eq } from 'drizzle-orm'
 import { type Transfer, transfers } from '#drizzle/schema/transfers.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
 import { noteFoundPayment } from '#lib/directory/payouts/cancellation.ts'
-import { organisationOfWallet } from '#lib/directory/payouts/claims.ts'
 import { sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
 import type { LedgerRecord } from './decide.ts'
-import { endOfSecond, linkEarlierPayout } from './payout-link.ts'
+import { endOfSecond, linkEarlierPayout, linkPayout } from './payout-link.ts'
 import { charge, quotaDay } from './quota.ts'
-import { auditRecorded, lineColumns, linkPayout, type Proposal, rowOf } from './record.ts'
-import { addEnvelope, findTransferOfHash, isRival, lockOpenTransfer, type RecordedTransfer } from './rows.ts'
+import { auditRecorded, type Proposal, rowOf } from './record.ts'
+import {
+  addEnvelope,
+  addFirstEnvelope,
+  findTransferOfHash,
+  isRival,
+  lockOpenTransfer,
+  type RecordedTransfer,
+} from './rows.ts'
 import { columnsOf, settleOwners } from './settle.ts'
 import { lockForStop } from './stop.ts'
 
@@ -49,10 +55,10 @@ export async function recordApplied(db: Database, proposal: Found, record: Ledge
 
 /** False if the payout that the client names does not belong to the open transfer. */
 async function joinApplied(tx: Database, open: Transfer, proposal: Proposal, record: LedgerRecord): Promise<boolean> {
-  const { inner, terms, now } = proposal
+  const { inner, now } = proposal
+  const { payoutId } = proposal.terms
   await addEnvelope(tx, open, envelopeOf(proposal, record))
   await tx.update(transfers).set({ lookedUpLedger: null }).where(eq(transfers.id, open.id))
-  const { payoutId } = terms
   const limits = { payoutId, createdBefore: closeOf(record) }
   const linked = payoutId === undefined ? open : await linkPayout(tx, open, limits, now)
   await auditRecorded(tx, linked ?? open, inner, now)
@@ -61,34 +67,24 @@ async function joinApplied(tx: Database, open: Transfer, proposal: Proposal, rec
 
 /** @throws SponsorRefusal, which rolls everything back, if the payout that the client names does not fit */
 async function settleApplied(tx: Database, proposal: Found, record: LedgerRecord): Promise<true> {
-  const { inner, intent, terms, now } = proposal
+  const { inner, terms, now } = proposal
+  const { payoutId } = terms
   const { feeCharged } = record
-  const decision = { status: 'succeeded' as const, record, feeCharged }
   const isOurs = record.hash !== record.applied
   const day = quotaDay(new Date(record.closedAt * 1000))
-  const [written] = await tx
-    .insert(transfers)
-    .values({
-      ...rowOf(intent, now),
-      ...lineColumns(terms),
-      quotaDay: day,
-      sponsor: isOurs ? proposal.sponsor : null,
-      quotaAccount: terms.quotaAccount ?? null,
-      organisation: await organisationOfWallet(tx, intent.owner ?? intent.account),
-      recordedLedger: record.ledger,
-      bid: 0n,
-      status: decision.status,
-      settledAt: now,
-      ...columnsOf(decision),
-    })
-    .returning()
-  if (!written) throw new Error('the insert of a transfer returned no row')
-  if (!(await addEnvelope(tx, written, envelopeOf(proposal, record)))) {
-    // The same request, sent twice at once: the other one has recorded it.
-    await tx.delete(transfers).where(eq(transfers.id, written.id))
-    return true
+  const columns = {
+    ...(await rowOf(tx, proposal)),
+    quotaDay: day,
+    sponsor: isOurs ? proposal.sponsor : null,
+    recordedLedger: record.ledger,
+    bid: 0n,
+    settledAt: now,
+    ...columnsOf({ status: 'succeeded', record, feeCharged }),
   }
-  const { payoutId } = terms
+  const [written] = await tx.insert(transfers).values(columns).returning()
+  if (!written) throw new Error('the insert of a transfer returned no row')
+  // The same request, sent twice at once: the other one has recorded it.
+  if ((await addFirstEnvelope(tx, written, envelopeOf(proposal, record))) === 'known') return true
   const linked =
     written.kind === 'delegated'
       ? await linkDelegated(tx, written, payoutId, now)
@@ -108,12 +104,7 @@ async function settleApplied(tx: Database, proposal: Found, record: LedgerRecord
  * Links the payment from an escrow to the payout that it is marked with. If that is canceled, or paid by another transfer, it
  * keeps its status, and the payment only names it.
  */
-async function linkDelegated(
-  tx: Database,
-  written: Transfer,
-  payout: string | undefined,
-  now: Date,
-): Promise<Transfer> {
+async function linkDelegated(tx: Database, written: Transfer, payout: string | undefined, now: Date) {
   const linked = await linkPayout(tx, written, { payoutId: payout, wasLost: true }, now)
   if (linked) return linked
   const { id, hash } = written
@@ -125,9 +116,7 @@ async function linkDelegated(
 
 const closeOf = ({ closedAt }: LedgerRecord) => endOfSecond(new Date(closedAt * 1000))
 
-/**
- * The envelope costs the sponsor nothing and is never sent. Its maxTime is no later than the ledger that applied it.
- */
+/** The envelope costs the sponsor nothing and is never sent. Its maxTime is no later than the ledger that applied it. */
 const envelopeOf = ({ inner, intent }: Proposal, { outerHash, closedAt }: LedgerRecord) => ({
   innerHash: inner.hashHex,
   outerHash,

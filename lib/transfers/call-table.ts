@@ -22,7 +22,7 @@ const CALL_FORMS = {
   set_spender: { kind: 'set_spender', parts: ['source', 'channel', 'live-until', 'data'] },
   revoke_spender: { kind: 'revoke_spender', parts: ['source', 'channel'] },
   confidential_transfer_from: { kind: 'delegated', parts: ['source', 'owner', 'payee', 'data'] },
-} as const satisfies Record<string, CallForm>
+} satisfies Record<string, CallForm>
 
 /** The calls that a request may make, if it isn't a transfer. */
 export interface CallRules {
@@ -60,21 +60,22 @@ export function readArguments(
   source: string,
   calls: CallRules | undefined,
 ): Call {
-  const form = calls ? CALL_FORMS[functionName.toString() as keyof typeof CALL_FORMS] : TRANSFER
-  const parts: readonly Part[] = form.parts
+  const { kind, parts }: CallForm = calls ? CALL_FORMS[functionName.toString() as keyof typeof CALL_FORMS] : TRANSFER
   if (args.length !== parts.length || !parts.every((part, index) => hasType(args[index], part))) {
     throw sponsorRefused('arguments')
   }
-  const argumentOf = (part: Part) => args[parts.indexOf(part)]
   const addressOf = (part: Part) => {
-    const value = argumentOf(part)
+    const value = args[parts.indexOf(part)]
     return value && Address.fromScVal(value).toString()
   }
+  const numberOf = (part: Part) => {
+    const value = args[parts.indexOf(part)]
+    return value?.type === 'scvU32' ? value.u32 : undefined
+  }
   if (addressOf('source') !== source) throw sponsorRefused('not-payer')
-  const auditorId = numberOf(argumentOf('auditor'))
-  const liveUntilLedger = numberOf(argumentOf('live-until'))
+  const [auditorId, liveUntilLedger] = [numberOf('auditor'), numberOf('live-until')]
   return {
-    kind: form.kind,
+    kind,
     owner: addressOf('owner') ?? null,
     to: addressOf('payee') ?? addressOf('channel') ?? source,
     ...(liveUntilLedger !== undefined && { liveUntilLedger }),
@@ -98,8 +99,6 @@ function hasType(value: xdr.ScVal | undefined, part: Part): boolean {
   if (value?.type !== 'scvAddress') return false
   return value.address.type === 'scAddressTypeAccount' || value.address.type === 'scAddressTypeContract'
 }
-
-const numberOf = (value: xdr.ScVal | undefined) => (value?.type === 'scvU32' ? value.u32 : undefined)
 
 /** The longest lifetime that the ledger gives an entry, 30 days of five seconds each. */
 const MAX_LEDGERS = 518_400

@@ -19,10 +19,7 @@ export async function eraseOldEnvelopes(db: Database, now: Date): Promise<number
     .where(and(isNotNull(envelopes.signed), lt(envelopes.recordedAt, before)))
     .orderBy(envelopes.recordedAt)
     .limit(MAX_ERASED)
-  const erased = await db
-    .update(envelopes)
-    .set({ signed: null, sealedOpening: null })
-    .where(inArray(envelopes.innerHash, oldest))
-    .returning({ innerHash: envelopes.innerHash })
-  return erased.length
+  const none = { signed: null, sealedOpening: null }
+  const isOldest = inArray(envelopes.innerHash, oldest)
+  return (await db.update(envelopes).set(none).where(isOldest).returning({ innerHash: envelopes.innerHash })).length
 }

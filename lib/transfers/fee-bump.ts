@@ -1,17 +1,9 @@
 import { type Keypair, xdr } from '@stellar/stellar-sdk'
 import { signEd25519 } from '#lib/stellar/node/ed25519.ts'
-import {
-  type DecodedEnvelope,
-  decodeEnvelope,
-  encodeFeeBump,
-  hashFeeBump,
-  type SignedTransaction,
-} from '#lib/stellar/node/envelope.ts'
+import { decodeEnvelope, encodeFeeBump, hashFeeBump, type SignedTransaction } from '#lib/stellar/node/envelope.ts'
 
 /** The outer fee of a fee bump in stroops: exactly twice the inner fee, resource fee included. */
-export function outerFee(innerFee: bigint): bigint {
-  return 2n * innerFee
-}
+export const outerFee = (innerFee: bigint): bigint => 2n * innerFee
 
 /** A signed fee-bump transaction (CAP-15). */
 export interface FeeBump {
@@ -43,19 +35,12 @@ export function wrapInFeeBump(inner: SignedTransaction, sponsor: Keypair, passph
   })
   const envelope = encodeFeeBump(tx, signature)
   const hash = outerHash.toString('hex')
-  assertFeeBump(decodeEnvelope(envelope, passphrase), inner, { hash, sponsor: sponsor.publicKey(), bid })
-  return { envelope, hash, bid }
-}
-
-function assertFeeBump(
-  { feeBump, bytes }: DecodedEnvelope,
-  inner: SignedTransaction,
-  { hash, sponsor, bid }: { hash: string; sponsor: string; bid: bigint },
-): void {
+  const { feeBump, bytes } = decodeEnvelope(envelope, passphrase)
   const isFaithful =
     feeBump?.fee === bid &&
-    feeBump.feeSource === sponsor &&
+    feeBump.feeSource === sponsor.publicKey() &&
     feeBump.hashHex === hash &&
     Buffer.compare(bytes, inner.bytes) === 0
   if (!isFaithful) throw new Error('the built fee bump has another transaction, fee or payer than requested')
+  return { envelope, hash, bid }
 }

@@ -2,22 +2,12 @@ import { z } from 'zod'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import type { Network } from '#lib/stellar/network.ts'
-import type { FoundTransaction } from '#lib/stellar/transaction.ts'
+import { FOUND, type FoundTransaction } from '#lib/stellar/transaction.ts'
 import { type Expected, type LedgerRecord, readRecord } from './decide.ts'
 import { hashesOf, maxTimeOf, type RecordedTransfer } from './rows.ts'
 
 const PAGE = z.object({
-  transactions: z.array(
-    z.object({
-      status: z.enum(['SUCCESS', 'FAILED']),
-      txHash: z.string(),
-      ledger: z.number().int(),
-      createdAt: z.number().int(),
-      envelopeXdr: z.string(),
-      resultXdr: z.string(),
-      diagnosticEventsXdr: z.array(z.string()).nullish(),
-    }),
-  ),
+  transactions: z.array(FOUND.extend({ txHash: z.string() })),
   latestLedger: z.number().int(),
   latestLedgerCloseTimestamp: z.number().int(),
   cursor: z.string().regex(/^\d*$/),
@@ -27,31 +17,19 @@ const PAGE = z.object({
 const PAGE_LIMIT = 200
 const MAX_PAGES = 50
 
-/** The results of a walk over the ledgers. */
-export interface Walk {
-  records: Map<RecordedTransfer, LedgerRecord>
-  /** transfers that no ledger includes yet and that are still valid; any others not found need a separate lookup */
-  absent: RecordedTransfer[]
-  /** the last ledger that was read whole */
-  latestLedger: number
-  /** when that ledger closed, unix seconds */
-  closedAt: number
-}
-
 /**
  * Looks up many transfers at once, in the pages of all transactions since `startLedger`, so that the cost of waiting
  * grows with ledgers and not with transfers: a transfer costs one call to simulate it and one to submit it, so two
  * lookups by hash would already exceed the goal of 2.5 calls. Decodes only transactions with a requested hash, so a
- * transaction that can't be decoded does no harm.
+ * transaction that can't be decoded does no harm. `latestLedger`: the last one that was read whole. `absent`: the transfers that no
+ * ledger up to it includes and that are still valid. Those that are neither absent nor have a record need a separate lookup.
  * @throws LedgerError `unavailable`, including when `startLedger` isn't within the history of the RPC, or its pages
  *   don't end
  */
-export async function walkLedgers(network: Network, sought: RecordedTransfer[], startLedger: number): Promise<Walk> {
+export async function walkLedgers(network: Network, sought: readonly RecordedTransfer[], startLedger: number) {
   const byHash = new Map(
     sought.flatMap((recorded) =>
-      recorded.envelopes.flatMap((envelope) =>
-        hashesOf(envelope).map((hash) => [hash, { recorded, envelope }] as const),
-      ),
+      recorded.envelopes.flatMap((one) => hashesOf(one).map((hash) => [hash, { recorded, ...one }] as const)),
     ),
   )
   /** null where the RPC's record can't be read or contradicts itself */
@@ -63,21 +41,17 @@ export async function walkLedgers(network: Network, sought: RecordedTransfer[], 
     for (const transaction of page.transactions) {
       const match = byHash.get(transaction.txHash)
       if (!match) continue
-      const { recorded, envelope } = match
+      const { recorded, innerHash } = match
       const { sponsor } = recorded.transfer
-      const record = tryToRead(transaction, { innerHash: envelope.innerHash, sponsor, passphrase: network.passphrase })
+      const record = tryToRead(transaction, { innerHash, sponsor, passphrase: network.passphrase })
       // If a transfer has several records, the record that used the sequence number counts.
       if (!records.get(recorded)?.consumed) records.set(recorded, record)
     }
     if (page.transactions.length < PAGE_LIMIT) {
       const { latestLedger, latestLedgerCloseTimestamp: closedAt } = page
       const absent = sought.filter((one) => !records.has(one) && closedAt <= maxTimeOf(one.envelopes))
-      return {
-        records: new Map([...records].flatMap(([one, record]) => (record ? [[one, record]] : []))),
-        absent,
-        latestLedger,
-        closedAt,
-      }
+      const readable = new Map([...records].flatMap(([one, record]) => (record ? [[one, record]] : [])))
+      return { records: readable, absent, latestLedger }
     }
     // A cursor that doesn't advance would fetch the same page forever.
     if (BigInt(page.cursor || 0) <= last) throw new LedgerError('unavailable', 'the RPC gives the same page again')

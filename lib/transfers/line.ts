@@ -22,23 +22,25 @@ export const IS_OPEN_LINE = isNull(relayLines.outcome)
 /** The condition for transfers that may pay a line, or have paid it. */
 const MAY_PAY = inArray(transfers.status, ['open', 'succeeded', 'unknown'])
 
+const PAYS_LINE = sql`${transfers.lineJob} = ${relayLines.job} and ${transfers.linePosition} = ${relayLines.position}`
+
 /** The condition for lines that a transfer may pay, or has paid. */
-export const HAS_LIVE_TRANSFER: SQL<boolean> = sql`exists (select from ${transfers}
-  where ${transfers.lineJob} = ${relayLines.job} and ${transfers.linePosition} = ${relayLines.position} and ${MAY_PAY})`
+export const HAS_LIVE_TRANSFER: SQL<boolean> = sql`exists (select from ${transfers} where ${PAYS_LINE} and ${MAY_PAY})`
 
 /**
  * Locks a line for a transfer that is to pay it, or for its end without one. Undefined if it has ended, or if a transfer may pay
  * it or has paid it: only that transfer ends it then.
  */
 export async function lockLine(tx: Database, id: LineId, condition?: SQL): Promise<Line | undefined> {
-  const [line] = await tx
-    .select()
-    .from(relayLines)
-    .where(and(isLine(id), IS_OPEN_LINE, condition))
-    .for('no key update')
+  const line = await lockOpenLine(tx, id, condition)
   if (!line) return undefined
   const live = and(eq(transfers.lineJob, id.job), eq(transfers.linePosition, id.position), MAY_PAY)
   return (await tx.$count(transfers, live)) > 0 ? undefined : line
+}
+
+async function lockOpenLine(tx: Database, id: LineId, condition?: SQL): Promise<Line | undefined> {
+  const isIt = and(isLine(id), IS_OPEN_LINE, condition)
+  return (await tx.select().from(relayLines).where(isIt).for('no key update'))[0]
 }
 
 /** The line that a transfer pays, if it pays one. */
@@ -56,11 +58,7 @@ export async function settleLine(tx: Database, transfer: Transfer, now: Date): P
   const id = lineOf(transfer)
   if (!id) return false
   const { status, hash, applied } = transfer
-  const [line] = await tx
-    .select()
-    .from(relayLines)
-    .where(and(isLine(id), IS_OPEN_LINE))
-    .for('no key update')
+  const line = await lockOpenLine(tx, id)
   if (!line) return false
   if (status === 'succeeded') await writeOutcome(tx, id, { outcome: 'paid', hash: hash ?? applied }, now)
   else if (status === 'unknown') await writeOutcome(tx, id, { outcome: 'unknown', error: 'history-lost' }, now)
@@ -76,13 +74,7 @@ export async function settleLine(tx: Database, transfer: Transfer, now: Date): P
   return false
 }
 
-type Ended = {
-  outcome: LineOutcome
-  hash?: string | null
-  error?: LineErrorCode
-  failures?: number
-  unable?: string[]
-}
+type Ended = Partial<Pick<Line, 'hash' | 'failures' | 'unable'>> & { outcome: LineOutcome; error?: LineErrorCode }
 
 /** Writes the outcome of a locked line. */
 export async function writeOutcome(tx: Database, id: LineId, ended: Ended, now: Date): Promise<void> {
@@ -112,8 +104,7 @@ export async function settleJob(tx: Database, transfer: Transfer, now: Date): Pr
 
 /** The condition for lines of which a transfer was submitted. The others do not count against a run's quota. */
 const WAS_SUBMITTED = sql`exists (select from ${transfers}
-  join ${envelopes} on ${envelopes.transfer} = ${transfers.id} and ${envelopes.firstSentAt} is not null
-  where ${transfers.lineJob} = ${relayLines.job} and ${transfers.linePosition} = ${relayLines.position})`
+  join ${envelopes} on ${envelopes.transfer} = ${transfers.id} and ${envelopes.firstSentAt} is not null where ${PAYS_LINE})`
 
 /** Closes a job if its last line has ended. Of two transactions that end the last two lines, the second one does. */
 export async function closeJob(tx: Database, job: string, now: Date): Promise<void> {
@@ -140,19 +131,17 @@ export async function closeJob(tx: Database, job: string, now: Date): Promise<vo
     .set(error ? { status: 'failed', endedAt: now, error } : { status: 'completed', endedAt: now })
     .where(and(eq(relayJobs.id, job), eq(relayJobs.status, 'running')))
     .returning({ account: relayJobs.userSub, day: relayJobs.quotaDay })
-  if (!closed) return
-  await releaseUnsent(tx, [{ id: job, ...closed }])
+  if (closed) await releaseUnsent(tx, [{ id: job, ...closed }])
 }
 
-/** A job or run that has ended. Without a `day`, it has used no quota for its lines. */
-interface EndedJob {
-  id: string
-  account: string
-  day: string | null
-}
-
-/** Returns the lines of runs that were never submitted to the days whose quota they have used for all of them. */
-export async function releaseUnsent(tx: Database, ended: readonly EndedJob[]): Promise<void> {
+/**
+ * Returns the lines of runs that were never submitted to the days whose quota they have used for all of them.
+ * @param ended without a `day`, a job has used no quota for its lines
+ */
+export async function releaseUnsent(
+  tx: Database,
+  ended: readonly { id: string; account: string; day: string | null }[],
+): Promise<void> {
   const claims: RunClaim[] = []
   for (const { id, account, day } of ended) {
     if (day === null) continue

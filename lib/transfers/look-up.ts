@@ -1,10 +1,9 @@
-import { lookUp } from '#lib/stellar/transaction.ts'
+import { type Lookup, lookUp } from '#lib/stellar/transaction.ts'
 import { askUntilRecent, type LedgerView } from '#lib/stellar/view.ts'
 import { type Decision, decide, type Expected, type HashAnswer, type LedgerRecord, readRecord } from './decide.ts'
-import { tryToRead, type Walk, walkLedgers } from './ledger-pages.ts'
-import type { TrackingContext } from './resubmit.ts'
+import { tryToRead, walkLedgers } from './ledger-pages.ts'
+import { strideOf, type TrackingContext } from './resubmit.ts'
 import { hashesOf, maxTimeOf, noteLookedUp, type RecordedTransfer } from './rows.ts'
-import { strideOf } from './stride.ts'
 
 /** The ledger in which a transfer was last looked up; -1 if that is not known. */
 export const lookedUpIn = (view: LedgerView, { transfer }: RecordedTransfer): number =>
@@ -14,6 +13,11 @@ export const lookedUpIn = (view: LedgerView, { transfer }: RecordedTransfer): nu
 export const isDue = (view: LedgerView, recorded: RecordedTransfer): boolean => {
   const latest = view.latestLedger()
   return lookedUpIn(view, recorded) <= latest - strideOf(latest - recorded.transfer.recordedLedger)
+}
+
+const answerOf = (response: Lookup, record?: LedgerRecord): HashAnswer => {
+  const { latestLedger, latestLedgerCloseTime: closedAt, oldestLedger } = response
+  return { record, latestLedger, closedAt, oldestLedger }
 }
 
 /** What the lookup of one hash of a transfer has shown: the record, or that there is none. */
@@ -35,11 +39,8 @@ export async function lookUpProbe(
   const { innerHash, outerHash } = envelope
   const hash = outerHash ?? innerHash
   const response = await lookUp(network, hash)
-  const { latestLedger, latestLedgerCloseTime: closedAt, oldestLedger } = response
-  view.lookedUp(latestLedger)
-  if (response.status === 'NOT_FOUND') {
-    return { answers: new Map([[hash, { record: undefined, latestLedger, closedAt, oldestLedger }]]) }
-  }
+  view.lookedUp(response.latestLedger)
+  if (response.status === 'NOT_FOUND') return { answers: new Map([[hash, answerOf(response)]]) }
   const record = tryToRead(response, { innerHash, sponsor: transfer.sponsor, passphrase: network.passphrase })
   return record ? { record } : {}
 }
@@ -49,12 +50,9 @@ export async function lookUpProbe(
  * later one only once it has closed. `due`: those that are absent from a ledger in which they had not been looked up.
  * @throws LedgerError `unavailable`
  */
-export async function lookUpInPages(
-  { network, view, database }: TrackingContext,
-  recent: RecordedTransfer[],
-): Promise<Pick<Walk, 'records' | 'absent'> & { due: RecordedTransfer[]; ledger: number }> {
-  const walk = await walkLedgers(network, recent, Math.min(...recent.map((one) => lookedUpIn(view, one))))
-  const { records, absent, latestLedger: ledger } = walk
+export async function lookUpInPages({ network, view, database }: TrackingContext, recent: readonly RecordedTransfer[]) {
+  const since = Math.min(...recent.map((one) => lookedUpIn(view, one)))
+  const { records, absent, latestLedger: ledger } = await walkLedgers(network, recent, since)
   view.lookedUp(ledger)
   const due = absent.filter((one) => lookedUpIn(view, one) < ledger)
   await noteLookedUp(await database(), due, ledger)
@@ -93,10 +91,7 @@ export async function lookUpTransfer(
  * later responses must include the transaction that used it, if that was one of these.
  * @throws LedgerError `unavailable`
  */
-export async function lookUpWithAccount(
-  context: TrackingContext,
-  recorded: RecordedTransfer,
-): Promise<Decision | undefined> {
+export async function lookUpWithAccount(context: TrackingContext, recorded: RecordedTransfer) {
   const { account: address, sequenceNumber, recordedLedger } = recorded.transfer
   const { account, latestLedger } = await context.readAccount(address)
   const answers = await lookUpHashes(context, recorded, { atLeast: latestLedger })
@@ -131,11 +126,8 @@ export function lookUpHashes(
       ({ status, latestLedger, oldestLedger }) =>
         status !== 'NOT_FOUND' || atLeast === undefined || (latestLedger >= atLeast && oldestLedger <= recordedLedger),
     )
-    const { latestLedger, latestLedgerCloseTime: closedAt, oldestLedger } = response
-    const { passphrase } = network
-    const record =
-      response.status === 'NOT_FOUND' ? undefined : readRecord(response, { innerHash, sponsor, passphrase })
-    return { latestLedger, closedAt, oldestLedger, record }
+    if (response.status === 'NOT_FOUND') return answerOf(response)
+    return answerOf(response, readRecord(response, { innerHash, sponsor, passphrase: network.passphrase }))
   }
   return Promise.all(envelopes.flatMap((envelope) => hashesOf(envelope).map((hash) => ask(hash, envelope.innerHash))))
 }
@@ -144,11 +136,7 @@ export function lookUpHashes(
  * If one envelope was applied, a rival may have failed at the sponsor's cost. A lagging node doesn't show that yet, so
  * the lookup is repeated.
  */
-async function lookUpRivals(
-  context: TrackingContext,
-  recorded: RecordedTransfer,
-  answers: HashAnswer[],
-): Promise<HashAnswer[]> {
+async function lookUpRivals(context: TrackingContext, recorded: RecordedTransfer, answers: HashAnswer[]) {
   const applied = answers.find(({ record }) => record?.consumed)?.record
   if (!applied || isAlone(recorded, applied)) return answers
   const isBehind = answers.some(({ latestLedger }) => latestLedger < applied.ledger)

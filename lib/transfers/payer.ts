@@ -1,7 +1,7 @@
 import { sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
 import { type AccountAuth, type AccountReading, authOf } from '#lib/stellar/account.ts'
 import type { SignedTransaction } from '#lib/stellar/node/envelope.ts'
-import { type HintedSignature, weighSignatures } from '#lib/stellar/node/signature-weight.ts'
+import { weighSignatures } from '#lib/stellar/node/signature-weight.ts'
 
 /**
  * Reads the payer's account each time, even if its master key signed: that key may have lost its weight, and simulation
@@ -28,18 +28,14 @@ export function checkSignatures(inner: SignedTransaction, account: AccountAuth, 
   if (!account.exists) throw sponsorRefused('no-account', basis)
   const { signers, thresholds } = account
   const enough = Math.max(thresholds.low, thresholds.medium)
-  const signatures = signaturesOf(inner)
+  const signatures = inner.envelope.signatures.map(({ hint, signature }) => ({
+    hint: hint.toBytes(),
+    signature: signature.toBytes(),
+  }))
   const { weight, allValid, repeats } = weighSignatures({ hash: inner.hash, signatures, signers })
   if (!allValid) throw sponsorRefused('bad-signature', basis)
   if (weight < enough) throw sponsorRefused('too-little-weight', basis)
   if (repeats > 0) throw sponsorRefused('extra-signature', basis)
   const withoutLast = weighSignatures({ hash: inner.hash, signatures: signatures.slice(0, -1), signers })
   if (signatures.length > 1 && withoutLast.weight >= enough) throw sponsorRefused('extra-signature', basis)
-}
-
-function signaturesOf(inner: SignedTransaction): HintedSignature[] {
-  return inner.envelope.signatures.map(({ hint, signature }) => ({
-    hint: hint.toBytes(),
-    signature: signature.toBytes(),
-  }))
 }

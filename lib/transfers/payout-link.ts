@@ -2,10 +2,40 @@ import { and, desc, eq, isNotNull } from 'drizzle-orm'
 import { type Transfer, type TransferStatus, transfers } from '#drizzle/schema/transfers.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
-import { SPONSOR } from '#lib/directory/payouts/claims.ts'
+import { claimPayout, type PayoutClaim, SPONSOR } from '#lib/directory/payouts/claims.ts'
 import { sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
-import { linkPayout, type PayoutLimits } from './record.ts'
+import { lockTransfer } from './rows.ts'
 import { settlePayout } from './settle.ts'
+
+/** The payouts that a transfer may claim: the one that the client names, and those created before a given time. */
+type PayoutLimits = Pick<PayoutClaim, 'payoutId' | 'createdBefore' | 'wasLost'>
+
+/**
+ * Claims a payout for a transfer, if one fits: the named one, or any for a client's transfer that names none. Other calls
+ * pay no payout: the recipient of a merge is its own account, which may be a payee, too. A transfer with a payout keeps it.
+ * Undefined if the named one doesn't fit.
+ */
+export async function linkPayout(
+  tx: Database,
+  transfer: Transfer,
+  limits: PayoutLimits,
+  now: Date,
+): Promise<Transfer | undefined> {
+  const { id, kind, organisation, recipient } = transfer
+  const { payoutId = transfer.payout } = limits
+  if (transfer.payout !== null) return payoutId === transfer.payout ? transfer : undefined
+  const canPay = organisation !== null && (kind === 'transfer' || (kind === 'delegated' && payoutId !== null))
+  const claim = { transfer: id, organisation: organisation ?? '', recipient, ...limits }
+  const payout = canPay ? await claimPayout({ db: tx, now }, claim) : undefined
+  if (payout === undefined) return payoutId === null ? transfer : undefined
+  if (limits.wasLost) {
+    // The end of an earlier transfer was unknown: it was this payment that was made.
+    const isUnknown = and(eq(transfers.payout, payout), eq(transfers.status, 'unknown'))
+    await tx.update(transfers).set({ payout: null, foundFor: payout }).where(isUnknown)
+  }
+  await tx.update(transfers).set({ payout }).where(eq(transfers.id, id))
+  return { ...transfer, payout }
+}
 
 /**
  * Links a transfer that the client submitted directly: to the payout that the client names, else to that of an earlier
@@ -17,17 +47,15 @@ export async function linkEarlierPayout(
   limits: PayoutLimits,
   now: Date,
 ): Promise<Transfer | undefined> {
-  if (limits.payoutId !== undefined) return await linkPayout(tx, transfer, limits, now)
   const { account, sequenceNumber } = transfer
+  const isEarlier = and(eq(transfers.account, account), eq(transfers.sequenceNumber, sequenceNumber))
   const earlier = await tx
-    .select({ payout: transfers.payout })
+    .select({ payoutId: transfers.payout })
     .from(transfers)
-    .where(
-      and(eq(transfers.account, account), eq(transfers.sequenceNumber, sequenceNumber), isNotNull(transfers.payout)),
-    )
+    .where(and(isEarlier, isNotNull(transfers.payout)))
     .orderBy(desc(transfers.createdAt), desc(transfers.sequence))
-  for (const { payout } of earlier) {
-    const linked = payout && (await linkPayout(tx, transfer, { ...limits, payoutId: payout }, now))
+  for (const { payoutId } of limits.payoutId === undefined ? earlier : []) {
+    const linked = payoutId && (await linkPayout(tx, transfer, { ...limits, payoutId }, now))
     if (linked) return linked
   }
   return await linkPayout(tx, transfer, limits, now)
@@ -51,7 +79,7 @@ export async function linkRepeat(
   { payoutId, hash, now }: { payoutId: string; hash: string; now: Date },
 ): Promise<Transfer> {
   return await transact(db, async (tx) => {
-    const [transfer] = await tx.select().from(transfers).where(eq(transfers.id, id)).for('no key update')
+    const transfer = await lockTransfer(tx, id)
     if (!transfer) throw new Error('a transfer that is repeated was never recorded')
     const { kind, payout, status, appliedAt } = transfer
     if (payout === payoutId || UNPAID.has(status)) return transfer

@@ -43,9 +43,7 @@ export interface SponsorRules {
 }
 
 /** False if the sponsor would pay for nothing. */
-export function paysForAnything(rules: Pick<SponsorRules, 'contracts'>): boolean {
-  return rules.contracts.size > 0
-}
+export const paysForAnything = ({ contracts }: Pick<SponsorRules, 'contracts'>): boolean => contracts.size > 0
 
 /** The call in an inner transaction. */
 export interface Intent extends Call {
@@ -66,10 +64,7 @@ export interface Intent extends Call {
   archived: readonly string[]
 }
 
-/**
- * How long a signed transaction must still be valid (seconds): long enough to be sent, and no longer than signing
- * needs.
- */
+/** How long a signed transaction must still be valid (seconds): long enough to be sent, and no longer than signing needs. */
 const MIN_VALIDITY = 10
 const MAX_VALIDITY = 330
 
@@ -124,7 +119,9 @@ export function checkPolicy(inner: SignedTransaction, intent: Intent, rules: Spo
   if (!(rules.calls?.functions ?? rules.functions).has(name)) throw sponsorRefused('function')
   checkArguments(intent, rules.calls)
   checkAuthorization(auth, call)
-  checkControlled([inner.source, contract, ...(owner === null ? [] : [owner])], rules)
+  // An address that the service controls may be paid, and may become a spender. It may neither pay nor be called.
+  const isControlled = [inner.source, contract, owner].some((address) => address && rules.controlled.has(address))
+  if (isControlled) throw sponsorRefused('own-address')
   checkFees(intent, rules)
 }
 
@@ -152,10 +149,7 @@ function hasPreconditions(cond: xdr.Preconditions): boolean {
   return Boolean(ledgerBounds || minSeqNum !== null || minSeqAge || minSeqLedgerGap || extraSigners.length > 0)
 }
 
-function readInvocation(
-  tx: xdr.Transaction,
-  source: string,
-): { call: xdr.InvokeContractArgs; auth: readonly xdr.SorobanAuthorizationEntry[] } {
+function readInvocation(tx: xdr.Transaction, source: string) {
   const [operation, ...others] = tx.operations
   if (!operation || others.length > 0) throw sponsorRefused('operation-count')
   const { sourceAccount, body } = operation
@@ -190,11 +184,6 @@ function checkAuthorization(entries: readonly xdr.SorobanAuthorizationEntry[], c
     subInvocations.length === 0 &&
     authorized.contractFn.equals(call)
   if (!same) throw sponsorRefused('auth-invocation')
-}
-
-/** An address that the service controls may be paid, and may become a spender. It may neither pay nor be called. */
-function checkControlled(addresses: readonly string[], rules: SponsorRules): void {
-  if (addresses.some((address) => rules.controlled.has(address))) throw sponsorRefused('own-address')
 }
 
 /**

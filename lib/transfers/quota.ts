@@ -1,5 +1,6 @@
 import { and, eq, sql } from 'drizzle-orm'
 import { quotas, sponsorFloats, type TransferKind } from '#drizzle/schema/transfers.ts'
+import { readClock } from '#lib/db/clock.ts'
 import { type Database, violatedConstraint } from '#lib/db/connection.ts'
 import { runLast } from '#lib/db/last-statements.ts'
 import { placeholders, statement } from '#lib/db/prepared.ts'
@@ -39,21 +40,15 @@ export const EVERYBODY = '*'
  */
 export const CALLS = '*calls'
 
-const isBudgeted = ({ kind }: Pick<Claim, 'kind'>) => kind === 'register' || kind === 'merge'
+/** The accounts that sum up a claim, in the order in which their rows are locked. */
+const sumsOf = ({ kind }: Pick<Claim, 'kind'>) =>
+  kind === 'register' || kind === 'merge' ? ([CALLS, EVERYBODY] as const) : ([EVERYBODY] as const)
 
 /** The UTC day of a timestamp, YYYY-MM-DD. */
-export function quotaDay(now: Date): string {
-  return now.toISOString().slice(0, 10)
-}
+export const quotaDay = (now: Date): string => now.toISOString().slice(0, 10)
 
 /** The database's UTC day, YYYY-MM-DD. */
-export async function readQuotaDay(tx: Database): Promise<string> {
-  const [row] = await tx
-    .select({ now: sql<number>`extract(epoch FROM clock_timestamp()) * 1000`.mapWith(Number) })
-    .from(sql`(VALUES (1)) AS one`)
-  if (!row) throw new Error('the database returned no time')
-  return quotaDay(new Date(row.now))
-}
+export const readQuotaDay = async (tx: Database): Promise<string> => quotaDay(new Date(await readClock(tx)))
 
 /**
  * Reserves a bid against the account's day, the day of its kind and of all accounts, and the float, each in one
@@ -66,17 +61,18 @@ export async function readQuotaDay(tx: Database): Promise<string> {
 export async function reserve(tx: Database, claim: Claim, limits: QuotaLimits, available: bigint): Promise<void> {
   const { account, bid, day, count, sponsor } = claim
   if (bid === 0n && count === 0) return
-  const ofAccount = { stroops: limits.stroopsPerAccount, transfers: limits.transfersPerAccount }
-  if (!(await hold(tx, claim, account, ofAccount))) throw sponsorRefused(await exhausted(tx, claim, limits))
-  const budgets = [
-    ...(isBudgeted(claim) ? [[CALLS, limits.callsBudget] as const] : []),
-    [EVERYBODY, limits.dailyBudget] as const,
-  ]
-  for (const [holder, limit] of budgets) {
+  if (!(await hold(tx, claim, account, ofAccount(limits)))) throw sponsorRefused(await exhausted(tx, claim, limits))
+  for (const holder of sumsOf(claim)) {
+    const limit = holder === CALLS ? limits.callsBudget : limits.dailyBudget
     await runLast(tx, sql`SELECT hold_budget(${holder}, ${day}, ${String(bid)}, ${count}, ${String(limit)})`)
   }
   await runLast(tx, sql`SELECT hold_float(${sponsor}, ${String(bid)}, ${String(available)})`)
 }
+
+const ofAccount = ({ stroopsPerAccount: stroops, transfersPerAccount: transfers }: QuotaLimits) => ({
+  stroops,
+  transfers,
+})
 
 /** The reasons, by the constraint that a failed reservation of a shared amount names (functions.sql). */
 const SHARED_LIMITS: Record<string, RefusalReason> = { daily_budget: 'daily-budget', sponsor_float: 'float' }
@@ -119,20 +115,12 @@ const holdQuery = statement('hold_quota', { account: quotas.account }, (db) => {
 })
 
 /** How many transfers a run adds to an account's day. */
-export interface RunClaim {
-  account: string
-  /** YYYY-MM-DD, UTC */
-  day: string
-  count: number
-}
+export type RunClaim = Pick<Claim, 'account' | 'day'> & { count: number }
 
 /** Adds all lines of a run to the account's day, in the SQL transaction that queues them. False if they exceed its quota. */
 export async function reserveCount(tx: Database, claim: RunClaim, limits: QuotaLimits): Promise<boolean> {
   const used = { ...claim, bid: 0n }
-  const isHeld = await hold(tx, used, claim.account, {
-    stroops: limits.stroopsPerAccount,
-    transfers: limits.transfersPerAccount,
-  })
+  const isHeld = await hold(tx, used, claim.account, ofAccount(limits))
   return isHeld && (await hold(tx, used, EVERYBODY, { stroops: limits.dailyBudget }))
 }
 
@@ -142,19 +130,16 @@ export async function releaseCounts(tx: Database, claims: readonly RunClaim[]): 
   const byAccount = claims.toSorted((one, other) => (one.account < other.account ? -1 : 1))
   const ofEverybody = claims.map((claim) => ({ ...claim, account: EVERYBODY }))
   for (const { account, day, count } of [...byAccount, ...ofEverybody]) {
-    await tx
-      .update(quotas)
-      .set({ count: sql`${quotas.count} - ${count}` })
-      .where(and(eq(quotas.account, account), eq(quotas.day, day)))
+    const left = sql`${quotas.count} - ${count}`
+    await tx.update(quotas).set({ count: left }).where(isOf({ account, day }))
   }
 }
 
+const isOf = ({ account, day }: Pick<Claim, 'account' | 'day'>) => and(eq(quotas.account, account), eq(quotas.day, day))
+
 /** Determines which of an account's two limits is reached, only for the text of the refusal. */
 async function exhausted(tx: Database, claim: Claim, limits: QuotaLimits): Promise<RefusalReason> {
-  const [row] = await tx
-    .select({ count: quotas.count })
-    .from(quotas)
-    .where(and(eq(quotas.account, claim.account), eq(quotas.day, claim.day)))
+  const [row] = await tx.select({ count: quotas.count }).from(quotas).where(isOf(claim))
   return (row?.count ?? 0) + claim.count > limits.transfersPerAccount ? 'quota-transfers' : 'quota-stroops'
 }
 
@@ -167,7 +152,7 @@ export async function release(tx: Database, claim: Claim, charged: bigint): Prom
   const booked = sql`held = held - ${String(bid)}, used = used + ${String(charged)}, count = count - ${count}`
   const book = (holder: string) => sql`UPDATE ${quotas} SET ${booked} WHERE account = ${holder} AND day = ${day}`
   await tx.execute(book(account))
-  for (const holder of [...(isBudgeted(claim) ? [CALLS] : []), EVERYBODY]) await runLast(tx, book(holder))
+  for (const holder of sumsOf(claim)) await runLast(tx, book(holder))
   await runLast(tx, sql`UPDATE ${sponsorFloats} SET held = held - ${String(bid)} WHERE sponsor = ${sponsor}`)
 }
 
@@ -182,7 +167,7 @@ export async function charge(
 ): Promise<void> {
   const { account, day, count } = claim
   const added = { used: sql`${quotas.used} + ${String(charged)}`, count: sql`${quotas.count} + ${count}` }
-  for (const holder of [account, ...(isBudgeted(claim) ? [CALLS] : []), EVERYBODY]) {
+  for (const holder of [account, ...sumsOf(claim)]) {
     await tx
       .insert(quotas)
       .values({ account: holder, day, used: charged, count })

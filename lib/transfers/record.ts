@@ -1,8 +1,7 @@
-import { and, eq } from 'drizzle-orm'
-import { type Transfer, transfers } from '#drizzle/schema/transfers.ts'
+import type { Transfer } from '#drizzle/schema/transfers.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
-import { claimPayout, organisationOfWallet, type PayoutClaim } from '#lib/directory/payouts/claims.ts'
+import { organisationOfWallet } from '#lib/directory/payouts/claims.ts'
 import { currentRequestId } from '#lib/observability/log.ts'
 import { sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
 import type { SignedTransaction } from '#lib/stellar/node/envelope.ts'
@@ -10,6 +9,7 @@ import type { CallRules } from './call-table.ts'
 import type { FeeBump } from './fee-bump.ts'
 import type { LineId } from './line.ts'
 import { type Recording, recordEnvelope } from './open-transfer.ts'
+import { linkPayout } from './payout-link.ts'
 import type { Intent } from './policy.ts'
 import { type QuotaLimits, quotaDay, refuseExhausted, reserve } from './quota.ts'
 import type { LedgerCheck } from './simulation.ts'
@@ -36,12 +36,6 @@ export interface LinePayment extends LineId {
   /** Locks the line in the SQL transaction that records the transfer. Throws if it may not pay the line. */
   claim(tx: Database): Promise<void>
 }
-
-/** The columns of a transfer that name its line. */
-export const lineColumns = ({ line }: RecordingTerms) => ({
-  lineJob: line?.job ?? null,
-  linePosition: line?.position ?? null,
-})
 
 /** The terms that a client's request can specify. */
 export type ClientTerms = Pick<RecordingTerms, 'payoutId' | 'calls'>
@@ -77,28 +71,21 @@ export function recordTransfer(
   db: Database,
   { inner, intent, terms, now }: Proposal,
   { bump, sponsor, recordedLedger, limits, available }: Sponsorship,
-): Promise<Exclude<Recording, { kind: 'refused' }>> {
+): Promise<Recording> {
   return transact(db, async (tx) => {
-    const organisation = await organisationOfWallet(tx, intent.owner ?? intent.account)
-    const { quotaAccount = null, payoutId, line } = terms
+    const row = { ...(await rowOf(tx, { intent, terms, now })), sponsor, recordedLedger }
+    const { organisation } = row
+    const { payoutId, line } = terms
     await (line ? line.claim(tx) : refuseForeignNetwork(tx))
-    const recording = await recordEnvelope(
-      tx,
-      { ...rowOf(intent, now), ...lineColumns(terms), sponsor, quotaAccount, recordedLedger, organisation },
-      {
-        innerHash: inner.hashHex,
-        outerHash: bump.hash,
-        signed: bump.envelope,
-        sealedOpening: line?.sealedOpening ?? null,
-        bid: bump.bid,
-        maxTime: Number(intent.maxTime),
-      },
-    )
+    const recording = await recordEnvelope(tx, row, {
+      innerHash: inner.hashHex,
+      outerHash: bump.hash,
+      signed: bump.envelope,
+      sealedOpening: line?.sealedOpening ?? null,
+      bid: bump.bid,
+      maxTime: Number(intent.maxTime),
+    })
     if (recording.kind === 'known') return recording
-    if (recording.kind === 'refused') {
-      const { reason, until } = recording
-      throw sponsorRefused(reason, reason === 'another-open' ? { detail: new Date(until * 1000).toISOString() } : {})
-    }
     const pays = line === undefined && intent.kind === 'transfer' && recording.kind === 'begun'
     if (pays && organisation !== null && (await isReconciling(tx, { organisation, recipient: intent.to, payoutId }))) {
       throw sponsorRefused('reconciling', { retryAfter: RECONCILING_SECONDS })
@@ -124,47 +111,21 @@ export function recordTransfer(
 /** When a client may ask again (s) whether payments go on. */
 const RECONCILING_SECONDS = 30
 
-/** The columns of a transfer that follow from its intent. */
-export const rowOf = (intent: Intent, now: Date) => ({
+/** The columns of a transfer that follow from its proposal. */
+export const rowOf = async (tx: Database, { intent, terms, now }: Pick<Proposal, 'intent' | 'terms' | 'now'>) => ({
   kind: intent.kind,
   account: intent.account,
   owner: intent.owner,
   sequenceNumber: intent.sequenceNumber,
   recipient: intent.to,
+  organisation: await organisationOfWallet(tx, intent.owner ?? intent.account),
+  quotaAccount: terms.quotaAccount ?? null,
   quotaDay: quotaDay(now),
+  lineJob: terms.line?.job ?? null,
+  linePosition: terms.line?.position ?? null,
   requestId: currentRequestId() ?? null,
   createdAt: now,
 })
-
-/** The payouts that a transfer may claim: the one that the client names, and those created before a given time. */
-export type PayoutLimits = Pick<PayoutClaim, 'payoutId' | 'createdBefore' | 'wasLost'>
-
-/**
- * Claims a payout for a transfer, if one fits: the named one, or any for a client's transfer that names none. Other calls
- * pay no payout: the recipient of a merge is its own account, which may be a payee, too. A transfer with a payout keeps it.
- * Undefined if the named one doesn't fit.
- */
-export async function linkPayout(
-  tx: Database,
-  transfer: Transfer,
-  limits: PayoutLimits,
-  now: Date,
-): Promise<Transfer | undefined> {
-  const { id, kind, organisation, recipient } = transfer
-  const { payoutId = transfer.payout } = limits
-  if (transfer.payout !== null) return payoutId === transfer.payout ? transfer : undefined
-  const canPay = organisation !== null && (kind === 'transfer' || (kind === 'delegated' && payoutId !== null))
-  const claim = { transfer: id, organisation: organisation ?? '', recipient, ...limits }
-  const payout = canPay ? await claimPayout({ db: tx, now }, claim) : undefined
-  if (payout === undefined) return payoutId === null ? transfer : undefined
-  if (limits.wasLost) {
-    // The end of an earlier transfer was unknown: it was this payment that was made.
-    const isUnknown = and(eq(transfers.payout, payout), eq(transfers.status, 'unknown'))
-    await tx.update(transfers).set({ payout: null, foundFor: payout }).where(isUnknown)
-  }
-  await tx.update(transfers).set({ payout }).where(eq(transfers.id, id))
-  return { ...transfer, payout }
-}
 
 /** One row of the audit log for each envelope that is recorded. */
 export async function auditRecorded(

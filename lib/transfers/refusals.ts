@@ -32,29 +32,21 @@ export async function noteRefusal(
         .returning({ count: refusals.count })
       if (noted?.count !== 1) return
       const organisation = (await organisationOfWallet(tx, account)) ?? undefined
-      const contractor = organisation && to && (await findPayee(tx, organisation, to))
+      const { id, address, deletedAt } = contractors
+      const isPayee = and(eq(contractors.organisation, organisation ?? ''), eq(address, to ?? ''), isNull(deletedAt))
+      const [payee] = organisation && to ? await tx.select({ contractor: id }).from(contractors).where(isPayee) : []
       await recordAudit(tx, now, {
         organisation,
         actor: { kind: 'ledger', sub: account },
         action: 'transfer.refused',
         subject: hash,
-        detail: { reason, ...(contractor && { contractor }) },
+        // The contractor that a refused transfer was to pay, if it belongs to the organisation.
+        detail: { reason, ...payee },
       })
     })
   } catch (error) {
     log('error', 'audit', { hash, failure: describeFailure(error) })
   }
-}
-
-/** The id of the contractor that a refused transfer was to pay, if it belongs to the organisation. */
-async function findPayee(tx: Database, organisation: string, address: string): Promise<string | undefined> {
-  const [payee] = await tx
-    .select({ id: contractors.id })
-    .from(contractors)
-    .where(
-      and(eq(contractors.organisation, organisation), eq(contractors.address, address), isNull(contractors.deletedAt)),
-    )
-  return payee?.id
 }
 
 /** How long counts of refusals are kept (days); their rows in the audit log stay. */
@@ -73,9 +65,6 @@ export async function purgeRefusals(db: Database, now: Date): Promise<number> {
     .where(lt(refusals.lastAt, before))
     .orderBy(refusals.lastAt)
     .limit(MAX_DELETED)
-  const forgotten = await db
-    .delete(refusals)
-    .where(sql`(${account}, ${hour}, ${reason}) in ${oldest}`)
-    .returning({ hour })
-  return forgotten.length
+  const isOldest = sql`(${account}, ${hour}, ${reason}) in ${oldest}`
+  return (await db.delete(refusals).where(isOldest).returning({ hour })).length
 }

@@ -8,7 +8,6 @@ import type { Network } from '#lib/stellar/network.ts'
 import { isContested, send } from '#lib/stellar/transaction.ts'
 import { isLagging, type LedgerView } from '#lib/stellar/view.ts'
 import type { Envelope, RecordedTransfer } from './rows.ts'
-import { isRepeatedRefusal, strideOf } from './stride.ts'
 
 /** What tracking a transfer needs: no key, and nothing of a single transfer. */
 export interface TrackingContext {
@@ -22,6 +21,19 @@ export interface TrackingContext {
   isForeignNetwork: () => Promise<boolean>
   now: () => Date
 }
+
+/** A transfer that no process has looked up for this many ledgers is not tracked: its process exited, or lost the database. */
+export const FORGOTTEN_LEDGERS = 3
+
+/** After this many ledgers, an open transfer is looked up and submitted less often. */
+const CALM_LEDGERS = 4
+
+/**
+ * How many ledgers pass between two lookups or submissions of a transfer that has been open for so many: one at first, then
+ * two, at last three, after which it would count as not tracked.
+ */
+export const strideOf = (ledgersOpen: number): number =>
+  Math.min(FORGOTTEN_LEDGERS, 1 + Math.max(0, Math.floor(ledgersOpen / CALM_LEDGERS)))
 
 /**
  * The result of an attempt to submit an envelope. `used`: none can be submitted, since the account has used the sequence
@@ -67,8 +79,8 @@ export async function submitEnvelope(
   if (isNewer && latestLedgerCloseTime !== undefined) view.observe(latestLedger, latestLedgerCloseTime)
   const newestLedger = isNewer ? latestLedger : ledger
   const resultCode = sent.kind === 'error' ? sent.resultCode : null
-  const refusedLedger =
-    resultCode === null ? null : ((lastCode === null ? undefined : view.hint(lastRefused)) ?? newestLedger)
+  const firstRefused = (lastCode === null ? undefined : view.hint(lastRefused)) ?? newestLedger
+  const refusedLedger = resultCode === null ? null : firstRefused
   const response = { sentLedger: newestLedger, resultCode, refusedLedger }
   const [noted] = await noteResponse(db, { innerHash, outerHash, ledger, ...response })
   if (!noted || resultCode === null) return 'submitted'
@@ -99,11 +111,7 @@ const claimSubmission = statement('claim_submission', { signed: envelopes.signed
   )
   return db
     .update(envelopes)
-    .set({
-      sentLedger: ledger,
-      lastSentAt: at,
-      firstSentAt: sql`coalesce(${envelopes.firstSentAt}, ${at})`,
-    })
+    .set({ sentLedger: ledger, lastSentAt: at, firstSentAt: sql`coalesce(${envelopes.firstSentAt}, ${at})` })
     .where(and(IS_IT, isDue, isOpen))
     .returning({ signed: envelopes.signed })
 })
@@ -126,26 +134,18 @@ function pickEnvelope(competing: readonly Envelope[]): Envelope | undefined {
   return first
 }
 
-/** A refusal of an envelope by the network. */
-interface NetworkRefusal {
-  resultCode: string
-  sentLedger: number | null
-  /** whether another envelope may still make the transfer */
-  hasRival: boolean
-  /** whether another envelope is resubmitted in its place */
-  isIdle: boolean
-}
+/**
+ * A contested refusal may mean that the network already has the same transaction, or a rival. It is trusted only once it
+ * was repeated after this many ledgers.
+ */
+const CONTESTED_LEDGERS = 2
 
 /**
- * The refusal of an envelope, if it is certain.
+ * The network's refusal of an envelope, if it is certain. `hasRival`: another envelope may still make the transfer. `isIdle`: another
+ * envelope is resubmitted in its place.
  * @param isStuck whether no envelope of the transfer can be submitted
  */
-export function refusalOf(
-  innerHash: string,
-  competing: readonly Envelope[],
-  view: LedgerView,
-  isStuck = false,
-): NetworkRefusal | undefined {
+export function refusalOf(innerHash: string, competing: readonly Envelope[], view: LedgerView, isStuck = false) {
   const envelope = competing.find((one) => one.innerHash === innerHash)
   if (!envelope || envelope.resultCode === null) return undefined
   const { resultCode, sentLedger, refusedLedger } = envelope
@@ -153,10 +153,8 @@ export function refusalOf(
   const isIdle = pickEnvelope(competing) !== envelope
   // Nothing repeats the refusal of an envelope that isn't resubmitted.
   const repeated = isIdle || isStuck ? view.latestLedger() : view.hint(sentLedger)
-  const isCertain = !isContested(resultCode) || isRepeatedRefusal(view.hint(refusedLedger), repeated)
-  return isCertain ? { resultCode, sentLedger, hasRival, isIdle } : undefined
+  // A ledger that this process doesn't know yet: another process has just received the refusal.
+  const since = view.hint(refusedLedger)
+  const isRepeated = since !== undefined && repeated !== undefined && repeated >= since + CONTESTED_LEDGERS
+  return !isContested(resultCode) || isRepeated ? { resultCode, sentLedger, hasRival, isIdle } : undefined
 }
-
-/** Whether the rows were read before new signatures replaced the refused ones, with which a wait began. */
-export const isRenewed = ({ innerHash, outerHash, resultCode }: Envelope, read: readonly Envelope[]): boolean =>
-  resultCode === null && read.some((one) => one.innerHash === innerHash && one.outerHash !== outerHash)

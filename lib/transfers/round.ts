@@ -188,8 +188,8 @@ async function end(tracking: Tracking, recorded: RecordedTransfer, decision: Dec
   if (!('record' in decision) && (await isForeignNetwork())) return
   const settled = await settle(await database(), transfer.id, { decision, lookedUp: setOf(envelopes), now: now() })
   if (!settled) return
-  const [hash, ledger, code] = [settled.hash, settled.ledger, settled.resultCode].map((value) => value ?? undefined)
   const { id, status, account } = settled
+  const [hash, ledger, code] = [settled.hash, settled.ledger, settled.resultCode].map((value) => value ?? undefined)
   log('info', 'transfer settled', { transfer: id, account, status, hash, ledger, code })
   tracked.delete(id)
   waiters.tellEnded(id, settled)

@@ -41,9 +41,7 @@ export async function findTransfer(db: Database, id: string): Promise<RecordedTr
 }
 
 /** The envelopes of transfers, in the order in which they were recorded. */
-export function findEnvelopes(db: Database, ids: readonly string[]): Promise<Envelope[]> {
-  return envelopesQuery(db, { ids })
-}
+export const findEnvelopes = (db: Database, ids: readonly string[]): Promise<Envelope[]> => envelopesQuery(db, { ids })
 
 const envelopesQuery = statement('envelopes', ENVELOPE_STATE, (db) =>
   db
@@ -63,10 +61,7 @@ export async function findTransferOfHash(db: Database, hash: string): Promise<Re
 }
 
 /** The transfer that an inner transaction is recorded for, and a clock that begins at the database's time. */
-export async function findTransferAndClock(
-  db: Database,
-  innerHash: string,
-): Promise<{ existing: RecordedTransfer | undefined; clock: () => Date }> {
+export async function findTransferAndClock(db: Database, innerHash: string) {
   const [row] = await transferAndClock(db, { innerHash })
   if (!row) throw new Error('the database returned no time')
   const { now, transfer } = row
@@ -110,31 +105,77 @@ export const isSameCall = (one: Call, other: Call): boolean =>
 export const isRival = (open: Transfer, { to: recipient, ...intent }: Intent): boolean =>
   open.sequenceNumber === intent.sequenceNumber && isSameCall(open, { ...intent, recipient })
 
-/** The account's open transfer, locked against its decision. */
-export async function lockOpenTransfer(tx: Database, account: string): Promise<Transfer | undefined> {
-  const [open] = await tx
+/** A transfer, locked against its decision. */
+export async function lockTransfer(tx: Database, id: string): Promise<Transfer | undefined> {
+  return (await lockQuery(tx, { id }))[0]
+}
+
+const lockQuery = statement('lock_transfer', getTableColumns(transfers), (db) =>
+  db
     .select()
     .from(transfers)
-    .where(and(eq(transfers.account, account), eq(transfers.status, 'open')))
-    .for('no key update')
-  return open
+    .where(eq(transfers.id, sql.placeholder('id')))
+    .for('no key update'),
+)
+
+/** The account's open transfer, locked against its decision. */
+export async function lockOpenTransfer(tx: Database, account: string): Promise<Transfer | undefined> {
+  const isIt = and(eq(transfers.account, account), IS_OPEN)
+  return (await tx.select().from(transfers).where(isIt).for('no key update'))[0]
 }
 
 /** The condition for transfers that have used their sequence number, or still may. */
 export const MAY_HAVE_USED_NUMBER = sql`(${transfers.status} in ('open', 'succeeded', 'unknown')
   or (${transfers.status} = 'failed' and ${notInArray(transfers.resultCode, [...NOT_CONSUMED])}))`
 
-/** Begins a transfer. No row: its account has an open one. */
-export const addTransfer = statement('add_transfer', getTableColumns(transfers), (db) => {
-  const call = placeholders('kind', 'account', 'owner', 'sequenceNumber', 'recipient', 'organisation')
-  const costs = placeholders('sponsor', 'quotaAccount', 'quotaDay', 'bid')
-  const others = placeholders('recordedLedger', 'lookedUpLedger', 'requestId', 'createdAt', 'lineJob', 'linePosition')
+/** The columns that a transfer may begin with. */
+const UNSET = {
+  owner: null,
+  sponsor: null,
+  quotaAccount: null,
+  organisation: null,
+  requestId: null,
+  lineJob: null,
+  linePosition: null,
+}
+
+/** The columns that a transfer begins with. */
+export type NewTransfer = Partial<Pick<Transfer, keyof typeof UNSET>> &
+  Pick<Transfer, 'kind' | 'account' | 'sequenceNumber' | 'recipient' | 'quotaDay' | 'recordedLedger' | 'createdAt'>
+
+/** Begins a transfer with its first envelope. `taken`: its account has an open one. `known`: see `addFirstEnvelope`. */
+export async function beginTransfer(
+  tx: Database,
+  row: NewTransfer,
+  envelope: NewEnvelope,
+): Promise<RecordedTransfer | 'taken' | 'known'> {
+  // No ledger up to the recorded one can include it.
+  const began = { bid: envelope.bid, lookedUpLedger: row.recordedLedger }
+  const [transfer] = await addTransfer(tx, { ...UNSET, ...row, ...began })
+  return transfer ? await addFirstEnvelope(tx, transfer, envelope) : 'taken'
+}
+
+const addTransfer = statement('add_transfer', getTableColumns(transfers), (db) => {
+  const call = placeholders('kind', 'account', 'sequenceNumber', 'recipient', 'quotaDay', 'createdAt')
+  const others = placeholders(...(Object.keys(UNSET) as (keyof typeof UNSET)[]))
   return db
     .insert(transfers)
-    .values({ ...call, ...costs, ...others })
+    .values({ ...call, ...others, ...placeholders('bid', 'recordedLedger', 'lookedUpLedger') })
     .onConflictDoNothing()
     .returning()
 })
+
+/** Adds the envelope of a new transfer. `known`: it is recorded already, for another one, and the new one is deleted again. */
+export async function addFirstEnvelope(
+  tx: Database,
+  transfer: Transfer,
+  envelope: NewEnvelope,
+): Promise<RecordedTransfer | 'known'> {
+  const added = await addEnvelope(tx, transfer, envelope)
+  if (added) return { transfer, envelopes: [added] }
+  await tx.delete(transfers).where(eq(transfers.id, transfer.id))
+  return 'known'
+}
 
 /** The transaction that is signed for a transfer. `signed` is null if there is nothing to submit. */
 export type NewEnvelope = Pick<
@@ -164,11 +205,8 @@ export async function findOpenTransfers(
   db: Database,
   { condition, limit }: { condition?: SQL | undefined; limit?: number } = {},
 ): Promise<string[]> {
-  const query = db
-    .select({ id: transfers.id })
-    .from(transfers)
-    .where(and(eq(transfers.status, 'open'), condition))
-    .orderBy(transfers.createdAt)
+  const isOpen = and(eq(transfers.status, 'open'), condition)
+  const query = db.select({ id: transfers.id }).from(transfers).where(isOpen).orderBy(transfers.createdAt)
   const open = await (limit === undefined ? query : query.limit(limit))
   return open.map(({ id }) => id)
 }
@@ -193,7 +231,7 @@ const lastLedger = statement(undefined, { ledger: transfers.ledger }, (db) =>
 /** Identifies a set of envelopes, to check whether a decision is based on the same set. */
 export const setOf = (competing: readonly Pick<Envelope, 'innerHash' | 'outerHash'>[]): string =>
   competing
-    .map(({ innerHash, outerHash }) => `${innerHash} ${outerHash ?? ''}`)
+    .map((envelope) => hashesOf(envelope).join(' '))
     .sort()
     .join(', ')
 
@@ -204,25 +242,13 @@ export const setOf = (competing: readonly Pick<Envelope, 'innerHash' | 'outerHas
 export async function noteLookedUp(db: Database, lookedUp: readonly RecordedTransfer[], ledger: number): Promise<void> {
   if (lookedUp.length === 0) return
   const ids = lookedUp.map(({ transfer }) => transfer.id)
+  const areThey = inArray(transfers.id, ids)
   await transact(db, async (tx) => {
-    await tx
-      .select({ id: transfers.id })
-      .from(transfers)
-      .where(inArray(transfers.id, ids))
-      .orderBy(transfers.id)
-      .for('no key update')
+    await tx.select({ id: transfers.id }).from(transfers).where(areThey).orderBy(transfers.id).for('no key update')
     const competing = Map.groupBy(await findEnvelopes(tx, ids), ({ transfer }) => transfer)
-    const unchanged = lookedUp.filter(
-      ({ transfer, envelopes }) => setOf(envelopes) === setOf(competing.get(transfer.id) ?? []),
-    )
-    await tx
-      .update(transfers)
-      .set({ lookedUpLedger: ledger })
-      .where(
-        inArray(
-          transfers.id,
-          unchanged.map(({ transfer }) => transfer.id),
-        ),
-      )
+    const unchanged = lookedUp
+      .filter(({ transfer, envelopes }) => setOf(envelopes) === setOf(competing.get(transfer.id) ?? []))
+      .map(({ transfer }) => transfer.id)
+    await tx.update(transfers).set({ lookedUpLedger: ledger }).where(inArray(transfers.id, unchanged))
   })
 }

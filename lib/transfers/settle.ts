@@ -12,7 +12,7 @@ import { removeSeals } from '#lib/directory/payouts/seals.ts'
 import type { Decision } from './decide.ts'
 import { settleJob, settleLine } from './line.ts'
 import { release } from './quota.ts'
-import { findEnvelopes, setOf } from './rows.ts'
+import { findEnvelopes, lockTransfer, setOf } from './rows.ts'
 import { lockForStop, mayHaveLostNumber, stopIfUnexplained } from './stop.ts'
 
 const ACTOR: Actor = { kind: 'service', sub: FREQUENT_ACTOR }
@@ -29,18 +29,17 @@ export function settle(
   { decision, lookedUp, now }: { decision: Decision; lookedUp: string; now: Date },
 ): Promise<Transfer | undefined> {
   return transact(db, async (tx) => {
-    if (mayHaveLostNumber(endOf(decision))) await lockForStop(tx)
-    const [locked] = await lockTransfer(tx, { id })
+    const end = columnsOf(decision)
+    if (mayHaveLostNumber(end)) await lockForStop(tx)
+    const locked = await lockTransfer(tx, id)
     if (!locked) throw new Error('a transfer that was never recorded cannot be settled')
     if (locked.status !== 'open') return locked
     const competing = await findEnvelopes(tx, [id])
     if (setOf(competing) !== lookedUp) return undefined
 
     // The transfer.
-    const { status } = decision
-    const { appliedAt, ...end } = 'record' in decision ? columnsOf(decision) : { ...decision, appliedAt: undefined }
-    const times = { appliedAt: appliedAt?.toISOString() ?? null, settledAt: now.toISOString() }
-    const [transfer] = await endTransfer(tx, { ...NO_RECORD, ...end, ...times, status, id })
+    const times = { appliedAt: end.appliedAt?.toISOString() ?? null, settledAt: now.toISOString() }
+    const [transfer] = await endTransfer(tx, { ...end, ...times, id })
     if (!transfer) throw new Error('the update of a locked transfer returned no row')
 
     await stopIfUnexplained(tx, transfer, now)
@@ -49,24 +48,17 @@ export function settle(
     // The quota, the daily budget and the float. If the end is unknown, the ledger may have charged the whole bid.
     const { kind, account, quotaAccount, quotaDay: day, sponsor, bid } = transfer
     if (sponsor !== null) {
-      const charged = status === 'unknown' ? bid : (transfer.feeCharged ?? 0n)
+      const charged = transfer.status === 'unknown' ? bid : (transfer.feeCharged ?? 0n)
       // A relay's line that expired without ever being submitted doesn't count against its user's transfers.
       // A run's line does not count by its transfers: the run returns what it has not used when it ends.
       const isCounted = quotaAccount !== null && kind !== 'delegated'
-      const isUnsent = status === 'expired' && competing.every(({ firstSentAt }) => firstSentAt === null)
+      const isUnsent = transfer.status === 'expired' && competing.every(({ firstSentAt }) => firstSentAt === null)
       const count = isCounted && isUnsent ? 1 : 0
       await release(tx, { kind, account: quotaAccount ?? account, day, sponsor, bid, count }, charged)
     }
     return transfer
   })
 }
-
-/** The status and the result code that a decision gives a transfer. */
-const endOf = (decision: Decision) => ({
-  status: decision.status,
-  resultCode:
-    'record' in decision ? decision.record.resultCode : 'resultCode' in decision ? (decision.resultCode ?? null) : null,
-})
 
 /**
  * What a settled transfer was made for: its line, payout, contractor, batch and job, and one entry in the audit log: the
@@ -77,24 +69,6 @@ export async function settleOwners(tx: Database, transfer: Transfer, now: Date):
   if (isWaiting) await reopenPayout(tx, transfer)
   if (isWaiting || !(await settlePayout(tx, transfer, now))) await auditSettled(tx, transfer, now)
   await settleJob(tx, transfer, now)
-}
-
-const lockTransfer = statement('lock_transfer', getTableColumns(transfers), (db) =>
-  db
-    .select()
-    .from(transfers)
-    .where(eq(transfers.id, sql.placeholder('id')))
-    .for('no key update'),
-)
-
-/** The columns that only a record has. */
-const NO_RECORD = {
-  hash: null,
-  applied: null,
-  ledger: null,
-  resultCode: null,
-  contractError: null,
-  feeCharged: null,
 }
 
 const endTransfer = statement('end_transfer', getTableColumns(transfers), (db) =>
@@ -145,7 +119,7 @@ export async function settlePayout(tx: Database, transfer: Transfer, now: Date):
   return true
 }
 
-export async function auditSettled(tx: Database, transfer: Transfer, now: Date): Promise<void> {
+async function auditSettled(tx: Database, transfer: Transfer, now: Date): Promise<void> {
   const { id, organisation, applied, status } = transfer
   await recordAudit(tx, now, {
     organisation: organisation ?? undefined,
@@ -156,13 +130,13 @@ export async function auditSettled(tx: Database, transfer: Transfer, now: Date):
   })
 }
 
-/** The columns of a transfer that come from the ledger's record. */
-export function columnsOf({
-  record,
-  feeCharged,
-}: Pick<Extract<Decision, { record: unknown }>, 'record' | 'feeCharged'>) {
+/** The columns of a transfer that its end sets. Those of the ledger's record are null without one. */
+export function columnsOf(decision: Decision) {
+  const end = { hash: null, applied: null, ledger: null, appliedAt: null, contractError: null, feeCharged: null }
+  if (!('record' in decision)) return { ...end, resultCode: null, ...decision }
+  const { status, record, feeCharged } = decision
   const { hash, applied, ledger, closedAt, resultCode, contractError } = record
-  return { hash, applied, ledger, appliedAt: new Date(closedAt * 1000), resultCode, contractError, feeCharged }
+  return { status, hash, applied, ledger, appliedAt: new Date(closedAt * 1000), resultCode, contractError, feeCharged }
 }
 
 /** The state of a payout after its transfer. `pending`: only the employer can end a payout whose transfer is unknown. */

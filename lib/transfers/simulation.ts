@@ -37,12 +37,8 @@ export async function simulate(network: Network, inner: SignedTransaction): Prom
   const { latestLedger, minResourceFee } = answer
   if (minResourceFee === undefined) throw unreadable()
   const data = decodeData(answer.transactionData ?? '')
-  return {
-    resources: data.resources,
-    archived: markedAsArchived(data),
-    minResourceFee: BigInt(minResourceFee),
-    latestLedger,
-  }
+  const { resources } = data
+  return { resources, archived: markedAsArchived(data), minResourceFee: BigInt(minResourceFee), latestLedger }
 }
 
 /** @throws LedgerError `unavailable`: a response without resources neither confirms nor rules out success */
@@ -58,9 +54,7 @@ const unreadable = (cause?: unknown) =>
   new LedgerError('unavailable', "the RPC's answer to the simulation cannot be read", { cause })
 
 /** `Error(Contract, #3506)` out of the host's debug print; the rest of that may quote arguments. */
-function hostError(print: string): string {
-  return /Error\(\w+, #?\w+\)/.exec(print)?.[0] ?? 'it cannot be simulated'
-}
+const hostError = (print: string) => /Error\(\w+, #?\w+\)/.exec(print)?.[0] ?? 'it cannot be simulated'
 
 /**
  * Non-refundable fees depend on the resources that a transaction declares, not on those it uses. So a declaration may
@@ -71,10 +65,8 @@ function hostError(print: string): string {
  */
 export function checkResources(declared: xdr.SorobanResources, needed: xdr.SorobanResources): void {
   if (declared.instructions > allowance(needed.instructions, 1_000_000)) throw sponsorRefused('excess-instructions')
-  const tooManyBytes =
-    declared.diskReadBytes > allowance(needed.diskReadBytes, 1024) ||
-    declared.writeBytes > allowance(needed.writeBytes, 1024)
-  if (tooManyBytes) throw sponsorRefused('excess-bytes')
+  const tooManyRead = declared.diskReadBytes > allowance(needed.diskReadBytes, 1024)
+  if (tooManyRead || declared.writeBytes > allowance(needed.writeBytes, 1024)) throw sponsorRefused('excess-bytes')
   const tooLittle =
     declared.instructions < withoutMargin(needed.instructions) ||
     declared.diskReadBytes < needed.diskReadBytes ||
@@ -98,9 +90,7 @@ const MONTH_OF_RENT = { byte: 480n, entry: 3_000n }
 /** The bytes assumed for an entry that is only read. Simulation reports no size for these; an auditor's key has 160. */
 const READ_ENTRY_BYTES = 256n
 
-/**
- * Stroops, at the highest fees that a network has asked: for 10,000 instructions, a byte, an entry of the footprint.
- */
+/** Stroops, at the highest fees that a network has asked: for 10,000 instructions, a byte, an entry of the footprint. */
 const DEAREST = { instructions: 25, byte: 12, entry: 10_000 }
 
 /**
@@ -155,10 +145,9 @@ const SPARE_ENTRIES = 4
 function checkFootprint(declared: xdr.LedgerFootprint, needed: xdr.LedgerFootprint): void {
   const writable = new Set(declared.readWrite.map(nameOf))
   const covering = new Set([...declared.readOnly.map(nameOf), ...writable])
-  const covered =
-    needed.readWrite.every((key) => writable.has(nameOf(key))) &&
-    needed.readOnly.every((key) => covering.has(nameOf(key)))
-  if (!covered) throw sponsorRefused('too-few-resources')
+  const isWritable = needed.readWrite.every((key) => writable.has(nameOf(key)))
+  if (!isWritable || !needed.readOnly.every((key) => covering.has(nameOf(key))))
+    throw sponsorRefused('too-few-resources')
   if (covering.size > needed.readOnly.length + needed.readWrite.length + SPARE_ENTRIES) {
     throw sponsorRefused('excess-footprint')
   }
@@ -178,9 +167,9 @@ interface Entries {
  */
 export async function checkArchived({ server }: Network, declared: Entries, needed: Entries): Promise<void> {
   if (!needed.archived.every((key) => declared.archived.includes(key))) throw sponsorRefused('too-few-resources')
-  const touched = new Set(keysOf(needed).map((key) => key.toXdr('base64')))
+  const touched = new Set(keysOf(needed).map(nameOf))
   if (!declared.archived.every((key) => touched.has(key))) throw sponsorRefused('excess-footprint')
-  const untouched = keysOf(declared).filter((key) => !touched.has(key.toXdr('base64')))
+  const untouched = keysOf(declared).filter((key) => !touched.has(nameOf(key)))
   const spare = untouched.filter(({ type }) => type === 'contractData' || type === 'contractCode')
   // The RPC rejects a call with any other key, and with it the readings that share the call.
   const isForeign = untouched.some((key) => !spare.includes(key) && key.type !== 'account' && key.type !== 'trustline')
@@ -190,8 +179,5 @@ export async function checkArchived({ server }: Network, declared: Entries, need
   if (entries.some((entry) => entry && isArchived(entry, latestLedger))) throw sponsorRefused('excess-footprint')
 }
 
+const nameOf = (key: xdr.LedgerKey) => key.toXdr('base64')
 const keysOf = ({ resources: { footprint } }: Entries) => [...footprint.readOnly, ...footprint.readWrite]
-
-function nameOf(key: xdr.LedgerKey): string {
-  return Buffer.from(key.toXdr()).toString('latin1')
-}

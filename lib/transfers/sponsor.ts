@@ -31,17 +31,17 @@ export interface Sponsor {
 }
 
 export function openSponsor(
-  parts: Pick<Sponsor, 'keypair' | 'rules' | 'limits' | 'network' | 'tracker' | 'now'> &
+  parts: Omit<Sponsor, 'compareChannels' | 'controlledAddresses' | 'readFloat' | 'readBalance'> &
     Partial<Pick<Sponsor, 'compareChannels'>>,
 ): Sponsor {
-  const { tracker, now } = parts
+  const { readAccount } = parts.tracker
   const address = parts.keypair.publicKey()
   return {
     compareChannels: async () => undefined,
     ...parts,
-    controlledAddresses: openControlledAddresses(parts.rules.controlled, now),
-    readFloat: openFloat(tracker.readAccount, address),
-    readBalance: () => readAvailableBalance(tracker.readAccount, address),
+    controlledAddresses: openControlledAddresses(parts.rules.controlled, parts.now),
+    readFloat: openFloat(readAccount, address),
+    readBalance: () => readAvailableBalance(readAccount, address),
   }
 }
 
@@ -52,10 +52,7 @@ const REREAD_MS = 30_000
  * Every address that the service controls: those of the keys that this process has, `own`, and the channels of all
  * relays, whose keys it may not have. None of them may pay, sign or be called.
  */
-function openControlledAddresses(
-  own: ReadonlySet<string>,
-  now: () => Date,
-): (db: Database) => Promise<ReadonlySet<string>> {
+function openControlledAddresses(own: ReadonlySet<string>, now: () => Date): Sponsor['controlledAddresses'] {
   let cache: { at: number; addresses: ReadonlySet<string> } | undefined
   return async (db) => {
     const at = now().getTime()
@@ -70,12 +67,6 @@ function openControlledAddresses(
 /** Stroops that the network holds back for each entry that an account pays the reserve of. */
 const BASE_RESERVE = 5_000_000n
 
-/** Stroops that an account may spend on fees, as of a ledger. */
-interface Reading {
-  balance: bigint
-  ledger: number
-}
-
 /**
  * The stroops that the ledger lets `address` spend on fees: its balance without reserve and selling liabilities.
  * An account that does not exist has nothing.
@@ -85,9 +76,10 @@ export async function readAvailableBalance(read: ReadAccount, address: string): 
   return balanceOf(await read(address)).balance
 }
 
-function balanceOf({ account, latestLedger }: AccountReading): Reading {
-  return { balance: account ? availableBalance(account) : 0n, ledger: latestLedger }
-}
+const balanceOf = ({ account, latestLedger }: AccountReading) => ({
+  balance: account ? availableBalance(account) : 0n,
+  ledger: latestLedger,
+})
 
 /** The stroops that an account may spend on fees, by its entry. Never negative. */
 export function availableBalance(account: xdr.AccountEntry): bigint {
@@ -102,9 +94,9 @@ export function availableBalance(account: xdr.AccountEntry): bigint {
  * Reads the sponsor's balance once per ledger, for all concurrent requests. A lagging node returns a balance that doesn't
  * reflect later fees, so an older reading never replaces a newer one.
  */
-export function openFloat(read: ReadAccount, sponsor: string): (ledger: number) => Promise<bigint> {
+export function openFloat(read: ReadAccount, sponsor: string): Sponsor['readFloat'] {
   let latest: { ledger: number; balance: Promise<bigint> } | undefined
-  let newest: Reading | undefined
+  let newest: ReturnType<typeof balanceOf> | undefined
 
   async function readNewest(): Promise<bigint> {
     const reading = balanceOf(await read(sponsor))

@@ -58,23 +58,20 @@ export async function stopPayments(
 
 /** Whether payments of a token go on. Locks its row against a stop, in the SQL transaction that records a payment. */
 export async function lockPayments(tx: Database, token: string): Promise<boolean> {
-  const { since, foreignSince } = paymentStops
-  const lock = () => tx.select({ since, foreignSince }).from(paymentStops).where(isToken(token)).for('share')
+  const lock = () => tx.select().from(paymentStops).where(isToken(token)).for('share')
   let [row] = await lock()
-  if (!row) {
-    await openPayments(tx, token)
-    row = (await lock())[0]
-  }
+  if (!row) await openPayments(tx, token)
+  row ??= (await lock())[0]
   return row?.since === null && row.foreignSince === null
 }
 
 /** Counts a payment that was found on the ledger, if payments are stopped. */
 export async function countFound(tx: Database, token: string): Promise<void> {
-  const isStopped = sql`${paymentStops.since} is not null`
+  const found = sql`${paymentStops.found} + 1`
   await tx
     .update(paymentStops)
-    .set({ found: sql`${paymentStops.found} + 1` })
-    .where(and(isToken(token), isStopped))
+    .set({ found })
+    .where(and(isToken(token), isNotNull(paymentStops.since)))
 }
 
 /**
@@ -95,15 +92,11 @@ export async function isReconciling(
   { organisation, recipient, payoutId }: { organisation: string; recipient: string; payoutId: string | undefined },
 ): Promise<boolean> {
   const rows = await tx.select({ since: paymentStops.since }).from(paymentStops).for('share')
-  const latest = rows.reduce<Date | undefined>(
-    (last, { since }) => (since && !(last && last > since) ? since : last),
-    undefined,
-  )
-  if (!latest) return false
-  const isIt = isId(payoutId ?? '')
-    ? or(eq(payouts.address, recipient), eq(payouts.id, payoutId ?? ''))
-    : eq(payouts.address, recipient)
-  const isEarlier = and(eq(payouts.organisation, organisation), isIt, lt(payouts.createdAt, latest))
+  const latest = Math.max(...rows.map(({ since }) => since?.getTime() ?? 0), 0)
+  if (latest === 0) return false
+  const isNamed = payoutId !== undefined && isId(payoutId) ? eq(payouts.id, payoutId) : undefined
+  const isIt = or(eq(payouts.address, recipient), isNamed)
+  const isEarlier = and(eq(payouts.organisation, organisation), isIt, lt(payouts.createdAt, new Date(latest)))
   return (await tx.$count(payouts, and(isEarlier, sql`${payouts.status} not in ('paid', 'canceled')`))) > 0
 }
 

@@ -3,10 +3,9 @@ import { Refusal, type RefusalCode } from '#lib/refusal/refusal.ts'
 import { SponsorRefusal } from '#lib/refusal/sponsor-refusal.ts'
 import type { SignedTransaction } from '#lib/stellar/node/envelope.ts'
 import { recordApplied } from './applied.ts'
-import { checkUntilRecent } from './doubt.ts'
 import { wrapInFeeBump } from './fee-bump.ts'
 import { linkRepeat } from './payout-link.ts'
-import { readIntent } from './policy.ts'
+import { decodeInner, readIntent } from './policy.ts'
 import { type ClientTerms, type RecordingTerms, recordTransfer } from './record.ts'
 import { noteRefusal } from './refusals.ts'
 import { renewSignatures } from './renew.ts'
@@ -14,10 +13,9 @@ import { findOpenTransfer, findTransferAndClock, isRival, type RecordedTransfer 
 import type { LedgerCheck } from './simulation.ts'
 import type { Sponsor } from './sponsor.ts'
 import type { Tracker } from './track.ts'
-import { type Sponsored, verify } from './verification.ts'
+import { verify } from './verification.ts'
 import type { Outcome } from './waiters.ts'
 
-/** The context that submitting a transfer needs. */
 export interface TransferContext {
   tracker: Tracker
   /** undefined if the service has no sponsor key: repeats of recorded transfers still get their response */
@@ -69,15 +67,15 @@ async function submitInTime(
 ): Promise<Submission> {
   const time = new AbortController()
   const late = Promise.withResolvers<Submission>()
-  let recordedAs: string | undefined
+  let recorded: Omit<Submission, 'outcome'> | undefined
   const timer = setTimeout(() => {
     const refusal = new Refusal('unavailable', 'the time was up before the transfer was recorded')
     time.abort(refusal)
-    if (recordedAs === undefined) late.reject(refusal)
-    else late.resolve({ outcome: { kind: 'open' }, hash: recordedAs })
+    if (recorded) late.resolve({ outcome: { kind: 'open' }, ...recorded })
+    else late.reject(refusal)
   }, context.waitMs)
-  const onRecorded = (hash: string) => {
-    recordedAs = hash
+  const onRecorded: SubmitOptions['onRecorded'] = (submission) => {
+    recorded = submission
   }
   const read = async () => await submit(context, inner, { terms: await terms, signal: time.signal, onRecorded })
   return await Promise.race([read(), late.promise]).finally(() => clearTimeout(timer))
@@ -87,7 +85,7 @@ async function submitInTime(
 interface Submission {
   outcome: Outcome
   hash: string
-  transfer?: string
+  transfer: string
 }
 
 /**
@@ -95,36 +93,35 @@ interface Submission {
  * often and where it arrives: it is recorded and paid for once, and every caller gets the ledger's result.
  * @param channel the relay's, the one controlled address that may pay: its time bounds are checked by the ledger's time
  * @param signal aborts the verification, but nothing from the recording on
- * @param onRecorded receives the hash under which the transaction is submitted, once it is recorded
  * @throws SponsorRefusal; Refusal `unavailable`, `sponsor-not-configured`; the reason of `signal`
  */
-export async function submit(
-  context: TransferContext,
+async function submit(
+  { tracker, sponsor, waitMs }: TransferContext,
   inner: SignedTransaction,
-  { terms, channel, checked, signal, onRecorded }: SubmitOptions,
+  options: SubmitOptions,
 ): Promise<Submission> {
-  const { tracker, sponsor, waitMs } = context
+  const { terms, channel, onRecorded } = options
   const db = await tracker.database()
   const innerHash = inner.hashHex
-  const hashOf = ({ envelopes }: RecordedTransfer) =>
-    envelopes.find((one) => one.innerHash === innerHash)?.outerHash ?? innerHash
+  const nameOf = ({ transfer: { id: transfer }, envelopes }: RecordedTransfer) => {
+    return { transfer, hash: envelopes.find((one) => one.innerHash === innerHash)?.outerHash ?? innerHash }
+  }
   const { existing, clock } = await findTransferAndClock(db, innerHash)
-  if (existing) onRecorded?.(hashOf(existing))
+  if (existing) onRecorded?.(nameOf(existing))
   const timing = channel === undefined ? { now: clock } : {}
   if (!existing && !sponsor) throw new Refusal('sponsor-not-configured')
   const { recorded, isNew } = existing
     ? { recorded: sponsor ? await renewSignatures(db, sponsor, inner, existing) : existing, isNew: false }
-    : await verifyAndRecord(db, { ...(sponsor as Sponsor), ...timing }, inner, { terms, channel, checked, signal })
-  const hash = hashOf(recorded)
-  onRecorded?.(hash)
+    : await verifyAndRecord(db, { ...(sponsor as Sponsor), ...timing }, inner, options)
+  const submission = nameOf(recorded)
+  onRecorded?.(submission)
   const { payoutId } = terms
   // A request that recorded its transfer has claimed its payout then, and so has the relay.
   const transfer =
     isNew || payoutId === undefined || recorded.transfer.kind === 'delegated'
       ? recorded.transfer
-      : await linkRepeat(db, recorded.transfer.id, { payoutId, hash, now: clock() })
-  const outcome = await tracker.submit({ ...recorded, transfer }, { innerHash, isNew, waitMs })
-  return { outcome, hash, transfer: transfer.id }
+      : await linkRepeat(db, submission.transfer, { payoutId, hash: submission.hash, now: clock() })
+  return { outcome: await tracker.submit({ ...recorded, transfer }, { innerHash, isNew, waitMs }), ...submission }
 }
 
 interface SubmitOptions {
@@ -132,18 +129,22 @@ interface SubmitOptions {
   channel?: string
   checked?: LedgerCheck | undefined
   signal?: AbortSignal
-  onRecorded?: (hash: string) => void
+  /** called once the transaction is recorded */
+  onRecorded?: (submission: Omit<Submission, 'outcome'>) => void
 }
 
 const OLDER_MS = 5_000 // for a lookup of the account's older transfer
 
-/** Makes every check that the sponsor requires, then records the transfer, which binds the sponsor. */
+/**
+ * Makes every check that the sponsor requires, then records the transfer, which binds the sponsor. `isNew`: this very request has
+ * recorded the envelope.
+ */
 async function verifyAndRecord(
   db: Database,
   sponsor: Sponsor,
   inner: SignedTransaction,
-  { terms, channel, checked, signal }: Omit<SubmitOptions, 'onRecorded'>,
-): Promise<Sponsored> {
+  { terms, channel, checked, signal }: SubmitOptions,
+): Promise<{ recorded: RecordedTransfer; isNew: boolean }> {
   const { network, tracker, keypair, rules, limits } = sponsor
   let to: string | undefined
   try {
@@ -156,25 +157,62 @@ async function verifyAndRecord(
     const open = await findOpenTransfer(db, intent.account)
     if (open && !isRival(open, intent)) await tracker.track([open.id], { waitMs: OLDER_MS, lookUp: 'requested' })
     const proposal = { inner, intent, terms, checked, signal, now: sponsor.now() }
-    const verified = await checkUntilRecent(
-      (isFirst) => verify(db, strict, isFirst ? proposal : { ...proposal, checked: undefined }),
-      { pollMs: network.pollMs, signal },
-    )
-    if ('recorded' in verified) return verified
+    const own = { sponsor: keypair.publicKey() }
+    const verified = await verify(db, strict, proposal)
+    if ('recorded' in verified) return { ...verified, isNew: false }
     if ('applied' in verified) {
-      const recorded = await recordApplied(db, { ...proposal, sponsor: keypair.publicKey() }, verified.applied)
-      return { recorded, isNew: false }
+      return { recorded: await recordApplied(db, { ...proposal, ...own }, verified.applied), isNew: false }
     }
     const { recordedLedger, latestLedger } = verified
     if (channel === undefined && intent.kind === 'transfer') await sponsor.compareChannels()
     const available = await sponsor.readFloat(latestLedger)
     signal?.throwIfAborted()
     const bump = wrapInFeeBump(inner, keypair, network.passphrase)
-    const sponsorship = { bump, sponsor: keypair.publicKey(), recordedLedger, limits, available }
+    const sponsorship = { bump, ...own, recordedLedger, limits, available }
     const { kind, ...recorded } = await recordTransfer(db, proposal, sponsorship)
     return { recorded, isNew: kind !== 'known' }
   } catch (error) {
     if (error instanceof SponsorRefusal) await noteRefusal(db, inner, { reason: error.reason, to }, sponsor.now())
     throw error
   }
+}
+
+/** A transfer of a relay's channel account, which pays a line of a user's job or run. */
+export interface ChannelTransfer extends Pick<RecordingTerms, 'onFound'> {
+  channel: string
+  /** the account whose quota the transfer counts against */
+  quotaAccount: string
+  /** the transfer that the channel has signed, base64 XDR */
+  signedXDR: string
+  /** undefined for a payment that was found on the ledger, and whose line was lost */
+  line: RecordingTerms['line']
+  /** the ledger's state that the caller has just read for this transaction */
+  checked?: LedgerCheck | undefined
+  /** set if the channel pays from the escrow of a delegation, with the payout that it pays, if that is recorded */
+  delegated?: Pick<RecordingTerms, 'payoutId'>
+}
+
+/** The call that a channel may make when it pays from an escrow. */
+const DELEGATED = {
+  functions: new Set(['confidential_transfer_from']),
+  channels: new Set<string>(),
+  auditorId: 0,
+  marginLedgers: 0,
+}
+
+/**
+ * The relay's only way to the sponsor: records the transfer that a channel has signed, and begins to submit it. The policy is
+ * that of a client's transfer, except that the channel may pay although the service controls it. Resolves to the transfer's id;
+ * from then on any process finds out how it ends, and ends its line with it. Nothing is recorded if `claim` of the line throws.
+ * @throws SponsorRefusal if the sponsor doesn't pay; Refusal `unavailable` if the ledger or the database is unreachable;
+ *   and the errors of `claim`
+ */
+export async function sponsorChannel(
+  context: Omit<TransferContext, 'waitMs'>,
+  { channel, signedXDR, quotaAccount, line, checked, delegated, onFound }: ChannelTransfer,
+): Promise<string> {
+  const inner = decodeInner(signedXDR, context.tracker.network.passphrase)
+  if (inner.source !== channel) throw new Refusal('source-mismatch', 'transaction source is not the channel')
+  const terms = { quotaAccount, line, onFound, ...(delegated && { ...delegated, calls: DELEGATED }) }
+  return (await submit({ ...context, waitMs: 0 }, inner, { terms, channel, checked })).transfer
 }

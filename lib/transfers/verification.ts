@@ -1,9 +1,10 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import type { Database } from '#lib/db/connection.ts'
-import { SponsorRefusal } from '#lib/refusal/sponsor-refusal.ts'
-import { isLagging } from '#lib/stellar/view.ts'
+import { type RefusalReason, SponsorRefusal } from '#lib/refusal/sponsor-refusal.ts'
+import { LedgerError } from '#lib/stellar/ledger-error.ts'
+import { isLagging, SILENT_SECONDS } from '#lib/stellar/view.ts'
 import { checkLiveUntil } from './call-table.ts'
 import type { LedgerRecord } from './decide.ts'
-import { closedAfter, type Doubt } from './doubt.ts'
 import { lookUpOwnTransaction } from './look-up.ts'
 import { checkPayer } from './payer.ts'
 import { checkPolicy, checkTimeBounds } from './policy.ts'
@@ -12,20 +13,74 @@ import { findTransferOfHash, lastLedgerOf, type RecordedTransfer } from './rows.
 import { checkArchived, checkResourceFee, checkResources, simulate } from './simulation.ts'
 import type { Sponsor } from './sponsor.ts'
 
-/** The transfer of a request. `isNew`: this very request has recorded the envelope. */
-export interface Sponsored {
-  recorded: RecordedTransfer
-  isNew: boolean
-}
+/** How long a request waits (ms) for a response that is as recent as earlier ones. */
+const DOUBT_MS = 5_000
+
+/** How long a request waits (ms) for a ledger that closes after its arrival, and for the nodes to show it. */
+const NEXT_LEDGER_MS = 15_000
+
+/** The refusals based on time, account and simulation: a moment later they may no longer apply. */
+const OF_THE_MOMENT: ReadonlySet<RefusalReason> = new Set([
+  'not-yet-valid',
+  'no-expiry',
+  'expires-too-soon',
+  'expires-too-late',
+  'bad-signature',
+  'too-little-weight',
+  'extra-signature',
+  'no-account',
+  'sequence',
+  'excess-instructions',
+  'excess-bytes',
+  'excess-footprint',
+  'too-few-resources',
+  'low-resource-fee',
+  'excess-resource-fee',
+  'would-fail',
+  'live-until',
+])
+
+export const isOfTheMoment = (reason: RefusalReason): boolean => OF_THE_MOMENT.has(reason)
+
+/** Whether a refusal depends on the rent that other payments paid. */
+export const dependsOnRent = (reason: RefusalReason): boolean =>
+  reason === 'low-resource-fee' || reason === 'excess-resource-fee'
 
 /** What the ledger shows of a transaction: it may be recorded, the client has submitted it, or another request has recorded it. */
-export type Verified = { recordedLedger: number; latestLedger: number } | { applied: LedgerRecord } | Sponsored
+type Verified =
+  | { recordedLedger: number; latestLedger: number }
+  | { applied: LedgerRecord }
+  | { recorded: RecordedTransfer }
 
 /**
- * Verifies a transaction by the policy and against the ledger. Resolves to a `doubt` if a response is too old to rely on.
- * Before any refusal, the transaction is looked up: what the ledger has applied is not refused.
+ * Verifies a transaction by the policy and against the ledger, again and again until a response is recent enough to refuse or to
+ * agree on.
+ * @throws SponsorRefusal; LedgerError `unavailable` if no response is recent in time; the reason of the proposal's `signal`
  */
-export async function verify(db: Database, sponsor: Sponsor, proposal: Proposal): Promise<Verified | Doubt> {
+export async function verify(db: Database, sponsor: Sponsor, proposal: Proposal): Promise<Verified> {
+  const beganAt = performance.now()
+  for (let given = proposal; ; given = { ...proposal, checked: undefined }) {
+    given.signal?.throwIfAborted()
+    const verdict = await verifyOnce(db, sponsor, given)
+    if (!('doubt' in verdict)) return verdict
+    const { doubt } = verdict
+    const patienceMs = doubt && dependsOnRent(doubt.reason) ? NEXT_LEDGER_MS : DOUBT_MS
+    if (performance.now() >= beganAt + patienceMs) {
+      throw new LedgerError('unavailable', 'the ledger has fallen behind', { cause: doubt })
+    }
+    await pause(sponsor.network.pollMs)
+  }
+}
+
+/**
+ * Resolves to a `doubt` if the checks relied on a response that is too old, with the refusal that they led to, if any. Before any
+ * refusal, the transaction is looked up: what the ledger has applied is not refused.
+ */
+async function verifyOnce(
+  db: Database,
+  sponsor: Sponsor,
+  proposal: Proposal,
+): Promise<Verified | { doubt: SponsorRefusal | undefined }> {
   const { network, tracker, keypair, rules, now } = sponsor
   const { inner, intent, terms, checked, signal } = proposal
   const isBehind = async (ledger: number) => isLagging(ledger, await lastLedgerOf(db, inner.source))
@@ -54,10 +109,13 @@ export async function verify(db: Database, sponsor: Sponsor, proposal: Proposal)
     if (!(error instanceof SponsorRefusal)) throw error
     // The same transaction, posted twice at once, looks stale to the slower request once the faster one was applied.
     const meanwhile = await findTransferOfHash(db, inner.hashHex)
-    if (meanwhile) return { recorded: meanwhile, isNew: false }
+    if (meanwhile) return { recorded: meanwhile }
     // A refusal based on the clock names no ledger, so the transaction must be absent from the latest one.
     const asOf = error.asOf ?? checkedAt ?? (await tracker.readAccount(inner.source)).latestLedger
-    const since = closedAfter(error.reason, { now: now().getTime(), arrivedAt: proposal.now.getTime() })
+    // Unix seconds: it is based on a ledger that closed later than this.
+    const since = dependsOnRent(error.reason)
+      ? Math.floor(proposal.now.getTime() / 1000)
+      : now().getTime() / 1000 - SILENT_SECONDS
     const own = await lookUpOwnTransaction(
       { network },
       { innerHash: inner.hashHex, sponsor: keypair.publicKey() },

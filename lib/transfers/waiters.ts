@@ -1,6 +1,10 @@
 import type { LedgerView } from '#lib/stellar/view.ts'
-import { isRenewed, refusalOf } from './resubmit.ts'
+import { refusalOf } from './resubmit.ts'
 import type { Envelope, RecordedTransfer, Transfer } from './rows.ts'
+
+/** Whether the rows were read before new signatures replaced the refused ones, with which a wait began. */
+const isRenewed = ({ innerHash, outerHash, resultCode }: Envelope, read: readonly Envelope[]): boolean =>
+  resultCode === null && read.some((one) => one.innerHash === innerHash && one.outerHash !== outerHash)
 
 /**
  * How a transfer ended for the caller who waited: settled, refused by the network, or still open when time was up. `gone`: its row

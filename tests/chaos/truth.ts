@@ -1,6 +1,6 @@
 import type { RefusalReason } from '#lib/refusal/sponsor-refusal.ts'
-import { isOfTheMoment } from '#lib/transfers/doubt.ts'
 import { findEnvelopes } from '#lib/transfers/rows.ts'
+import { isOfTheMoment } from '#lib/transfers/verification.ts'
 import { findContradictions } from '../directory/bookkeeping.ts'
 import { findDiscrepancies } from '../transfers/quota-ledger.ts'
 import { type Happened, type Pair, statusOf } from './history.ts'

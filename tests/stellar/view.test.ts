@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { LedgerView } from '#lib/stellar/view.ts'
-import { strideOf } from '#lib/transfers/stride.ts'
+import { strideOf } from '#lib/transfers/resubmit.ts'
 import { silentView } from '../support/silent-view.ts'
 
 beforeEach(() => {
