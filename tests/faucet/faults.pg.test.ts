@@ -1,9 +1,9 @@
-import { xdr } from '@stellar/stellar-sdk'
 import { sql } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { Call, Fault } from '../support/fault-proxy.ts'
 import { openTestService, type TestService } from '../support/test-service.ts'
 import { afterMaxTime, next, notFound, sendAnswer } from '../support/transfers.ts'
+import { bareResult } from '../transfers/ledger-answers.ts'
 import { FAUCET, type Faucet, openFaucet, type Person, startAnother } from './faucet.ts'
 
 let service: TestService<'embedded'>
@@ -14,12 +14,6 @@ beforeAll(async () => {
 })
 afterAll(() => service?.close())
 afterEach(() => service.ledger.proxy.rule(null))
-
-const BAD_SEQUENCE = new xdr.TransactionResult({
-  feeCharged: 100n,
-  result: xdr.TransactionResultResult.txBadSeq(),
-  ext: xdr.TransactionResultExt.v0(),
-}).toXdr('base64')
 
 /** Requires that the response has the hash of the only deposit, and that the faucet serves the next request. */
 async function expectGranted(person: Person, answer: { status: number; body: Record<string, unknown> }): Promise<void> {
@@ -34,7 +28,7 @@ async function expectGranted(person: Person, answer: { status: number; body: Rec
 // The tests of transfers cover the other failures of submission and tracking.
 const faults: [string, () => (call: Call) => Fault][] = [
   ['a deposit that is lost', () => next('sendTransaction', 1, { answer: sendAnswer('PENDING') })],
-  ['a false txBAD_SEQ', () => next('sendTransaction', 1, { answer: sendAnswer('ERROR', BAD_SEQUENCE) })],
+  ['a false txBAD_SEQ', () => next('sendTransaction', 1, { answer: sendAnswer('ERROR', bareResult('txBadSeq')) })],
   ['simulations that fail in transit', () => next('simulateTransaction', 2, { status: 500 })],
   ['a simulation that hangs', () => next('simulateTransaction', 1, { hang: true, delivered: false })],
 ]

@@ -14,7 +14,9 @@ export async function prepareTransfer(
   const employer = await service.employ(100n * amount)
   const transfer = { to, amount, opening: employer.opening }
   const built = await buildTransfer(service.ledger.network, employer, transfer, options)
-  return { employer, ...built, post: () => service.post(employer, { signedXDR: built.signedXdr }) }
+  /** Another transfer with the same number. */
+  const buildRival = () => buildTransfer(service.ledger.network, employer, { ...transfer, amount: 1n })
+  return { employer, ...built, buildRival, post: () => service.post(employer, { signedXDR: built.signedXdr }) }
 }
 
 /** Requires the transfer's cost in its row and in the account's quota, and no remaining reservation. */
@@ -56,6 +58,34 @@ export function next(method: string, times: number, fault: Fault): (call: Call) 
     return fault
   }
 }
+
+/** A rule that runs `act` before the first call of a method is passed on. */
+export function beforeFirst(method: string, act: () => Promise<unknown>): (call: Call) => Promise<Fault> {
+  let acted: Promise<unknown> | undefined
+  return async (call) => {
+    if (call.method === method && !acted) {
+      acted = act()
+      await acted
+    }
+    return 'pass'
+  }
+}
+
+/** A rewriting of lookups by a node that stands still: each gets the first response, as NOT_FOUND. */
+export function standStill(): { rewrite: (found: Record<string, unknown>) => Record<string, unknown>; has(): boolean } {
+  let standing: Record<string, unknown> | undefined
+  const rewrite = (found: Record<string, unknown>) => {
+    standing ??= notFound(found)
+    return standing
+  }
+  return { rewrite, has: () => standing !== undefined }
+}
+
+/** A rule that keeps every transaction from the network, and rewrites the responses to lookups. */
+export const withholdAnd =
+  (rewrite: (found: Record<string, unknown>) => Record<string, unknown>) =>
+  (call: Call): Fault =>
+    call.method === 'getTransaction' ? { rewrite } : withhold(call)
 
 /** Moves the close time of a response's latest ledger beyond every maxTime. */
 export function afterMaxTime(result: Record<string, unknown>): Record<string, unknown> {

@@ -35,51 +35,29 @@ export const VALID_CALLS: { name: string; args: xdr.ScVal[]; call: Call }[] = [
   },
 ]
 
-interface InvalidCall {
-  name: string
-  what: string
-  args: xdr.ScVal[]
-  reason: RefusalReason
-}
+type InvalidCall = [name: string, what: string, args: xdr.ScVal[], reason: RefusalReason]
 
 /** Each valid call with one argument missing, one too many, and one of another type. */
-const misshapen: InvalidCall[] = VALID_CALLS.flatMap(({ name, args }) => [
-  { name, what: 'an argument is missing', args: args.slice(0, -1), reason: 'arguments' as const },
-  { name, what: 'an argument too many', args: [...args, data], reason: 'arguments' as const },
-  ...args.map((_, index) => ({
-    name,
-    what: `argument ${index} has another type`,
-    args: args.with(index, xdr.ScVal.scvU64(2000n)),
-    reason: 'arguments' as const,
-  })),
-  { name, what: 'another account is the source', args: args.with(0, spender), reason: 'not-payer' as const },
+const misshapen = VALID_CALLS.flatMap(({ name, args }): InvalidCall[] => [
+  [name, 'an argument is missing', args.slice(0, -1), 'arguments'],
+  [name, 'an argument too many', [...args, data], 'arguments'],
+  ...args.map((_, index): InvalidCall => {
+    return [name, `argument ${index} has another type`, args.with(index, xdr.ScVal.scvU64(2000n)), 'arguments']
+  }),
+  [name, 'another account is the source', args.with(0, spender), 'not-payer'],
 ])
 
-const [register, , setSpender, revoke, delegated] = VALID_CALLS.map(({ args }) => args) as [
-  xdr.ScVal[],
-  xdr.ScVal[],
-  xdr.ScVal[],
-  xdr.ScVal[],
-  xdr.ScVal[],
-]
+const argsOf = (name: string) => VALID_CALLS.find((one) => one.name === name)?.args ?? []
 const foreign = [stranger.publicKey(), sponsor.publicKey(), payer.publicKey(), contractAddress('a contract')]
+const ofTheService = argsOf('confidential_transfer_from').with(1, scAddress(sponsor.publicKey()))
 
 export const INVALID_CALLS: InvalidCall[] = [
   ...misshapen,
-  { name: 'register', what: 'another auditor', args: register.with(1, u32(0)), reason: 'auditor' },
-  ...foreign.flatMap((address): InvalidCall[] => [
-    {
-      name: 'set_spender',
-      what: `spender ${address}`,
-      args: setSpender.with(1, scAddress(address)),
-      reason: 'spender',
-    },
-    { name: 'revoke_spender', what: `spender ${address}`, args: revoke.with(1, scAddress(address)), reason: 'spender' },
-  ]),
-  {
-    name: 'confidential_transfer_from',
-    what: 'the escrow of an address of the service',
-    args: delegated.with(1, scAddress(sponsor.publicKey())),
-    reason: 'own-address',
-  },
+  ['register', 'another auditor', argsOf('register').with(1, u32(0)), 'auditor'],
+  ...['set_spender', 'revoke_spender'].flatMap((name) =>
+    foreign.map((address): InvalidCall => {
+      return [name, `spender ${address}`, argsOf(name).with(1, scAddress(address)), 'spender']
+    }),
+  ),
+  ['confidential_transfer_from', 'the escrow of an address of the service', ofTheService, 'own-address'],
 ]

@@ -12,9 +12,19 @@ import { findContradictions } from '../directory/bookkeeping.ts'
 import { buildPayment, findBatch, preparePayment } from '../directory/payment.ts'
 import { bumpSequence } from '../support/elsewhere.ts'
 import type { Call, Fault } from '../support/fault-proxy.ts'
+import { quotaOf } from '../support/paid-once.ts'
 import { shareService } from '../support/shared-service.ts'
 import type { SignedInPayer, TestService } from '../support/test-service.ts'
-import { afterMaxTime, next, notFound, prepareTransfer, sendAnswer, withhold } from '../support/transfers.ts'
+import {
+  afterMaxTime,
+  next,
+  prepareTransfer,
+  sendAnswer,
+  standStill,
+  withhold,
+  withholdAnd,
+} from '../support/transfers.ts'
+import { bareResult } from './ledger-answers.ts'
 import { findDiscrepancies } from './quota-ledger.ts'
 
 let service: TestService<'embedded'>
@@ -32,15 +42,7 @@ afterEach(async () => {
   expect(await findDiscrepancies(service.db)).toEqual([])
 })
 
-const refusal = (code: 'txBadSeq' | 'txInsufficientBalance') =>
-  sendAnswer(
-    'ERROR',
-    new xdr.TransactionResult({
-      feeCharged: 100n,
-      result: xdr.TransactionResultResult[code](),
-      ext: xdr.TransactionResultExt.v0(),
-    }).toXdr('base64'),
-  )
+const refusal = (code: 'txBadSeq' | 'txInsufficientBalance') => sendAnswer('ERROR', bareResult(code))
 
 /** Inner transactions that were applied successfully, alone or inside a fee bump. */
 async function applied(hashes: readonly string[]): Promise<string[]> {
@@ -76,16 +78,10 @@ describe('a payout is paid once', () => {
     const { wallet, post, hash, batch, now } = await prepare()
     const payoutId = batch.payouts[0]?.id
     const rival = await build(wallet, 6_0000000n)
-    let known: Record<string, unknown> | undefined
+    const { rewrite } = standStill()
     service.ledger.proxy.rule(({ method, earlier }): Fault => {
       if (method === 'sendTransaction' && earlier === 0) return { answer: refusal('txBadSeq') }
-      if (method !== 'getTransaction') return 'pass'
-      return {
-        rewrite: (found) => {
-          known ??= notFound(found)
-          return known
-        },
-      }
+      return method === 'getTransaction' ? { rewrite } : 'pass'
     })
     const first = post()
     await expect.poll(async () => (await service.findTransfer(hash))?.status).toBe('open')
@@ -128,12 +124,8 @@ describe('a payout is paid once', () => {
     service.ledger.proxy.rule(null)
     await sendAndWait(service.ledger.network, signedXdr)
     expect(await post()).toEqual({ status: 200, body: { hash, status: 'SUCCESS' } })
-    expect(await service.findTransfer(hash)).toMatchObject({
-      status: 'succeeded',
-      bid: 0n,
-      feeCharged: 0n,
-      sponsor: null,
-    })
+    const free = { status: 'succeeded', bid: 0n, feeCharged: 0n, sponsor: null }
+    expect(await service.findTransfer(hash)).toMatchObject(free)
     expect(await now()).toMatchObject({ status: 'completed', payouts: [{ status: 'paid', txHash: hash }] })
     expect(await post()).toEqual({ status: 200, body: { hash, status: 'SUCCESS' } })
   })
@@ -183,8 +175,7 @@ describe('a client cannot exhaust shared resources', () => {
       if (index % 20 === 19) await expect.poll(refused).toBeGreaterThanOrEqual(index + 1 - 3)
     }
     expect(refused()).toBe(197)
-    const quotas = await service.db.query.quotas.findMany()
-    const own = quotas.find(({ account }) => account === employer.address)
+    const own = await quotaOf(service, employer.address)
     expect(own).toMatchObject({ count: 1, used: 0n })
     expect(own?.held).toBeLessThan(5_000_000n)
     // Each of at most three envelopes has two hashes, once per ledger.
@@ -203,37 +194,21 @@ describe('a client cannot exhaust shared resources', () => {
   })
 
   test('refuses a resource fee below the need at no cost', async () => {
-    const employer = await service.employ()
-    const good = await buildTransfer(service.ledger.network, employer, {
-      to: address,
-      amount: 1n,
-      opening: employer.opening,
-    })
-    const cheap = changed(employer, good.signedXdr, (tx) => {
+    const { employer, signedXdr } = await prepareTransfer(service, address)
+    const cheap = changed(employer, signedXdr, (tx) => {
       if (tx.ext.type !== 'sorobanData') throw new Error('no resources')
       const { resources, ext } = tx.ext.sorobanData
       const data = new xdr.SorobanTransactionData({ ext, resources, resourceFee: 1n })
       return { ext: xdr.TransactionExt.sorobanData(data) }
     })
-    expect(await service.post(employer, { signedXDR: cheap })).toEqual({
-      status: 422,
-      body: {
-        error: 'sponsor refused: the declared resource fee is less than the call needs',
-        code: 'low-resource-fee',
-      },
-    })
-    expect(
-      (await service.db.query.quotas.findMany()).find(({ account }) => account === employer.address),
-    ).toBeUndefined()
+    const error = 'sponsor refused: the declared resource fee is less than the call needs'
+    const refused = { status: 422, body: { error, code: 'low-resource-fee' } }
+    expect(await service.post(employer, { signedXDR: cheap })).toEqual(refused)
+    expect(await quotaOf(service, employer.address)).toBeUndefined()
   })
 
   test('accepts no resource fee that is too low for the ledger', async () => {
-    const employer = await service.employ()
-    const { signedXdr } = await buildTransfer(service.ledger.network, employer, {
-      to: address,
-      amount: 1n,
-      opening: employer.opening,
-    })
+    const { employer, signedXdr } = await prepareTransfer(service, address)
     const needed = await service.ledger.network.rpc.simulateTransaction(
       TransactionBuilder.fromXdr(signedXdr, service.ledger.network.passphrase),
     )
@@ -259,32 +234,16 @@ describe('a client cannot exhaust shared resources', () => {
     void service.post(employer, { signedXDR: first.signedXdr })
     await expect.poll(async () => (await service.findTransfer(first.hash))?.status).toBe('open')
     // The lookups return an old response, so that the used number proves nothing yet.
-    let standing: Record<string, unknown> | undefined
-    service.ledger.proxy.rule(({ method }): Fault => {
-      if (method === 'sendTransaction') return { answer: sendAnswer('PENDING') }
-      if (method !== 'getTransaction') return 'pass'
-      return {
-        rewrite: (found) => {
-          standing ??= notFound(found)
-          return standing
-        },
-      }
-    })
-    await expect.poll(() => standing).toBeDefined()
+    const { rewrite, has } = standStill()
+    service.ledger.proxy.rule(withholdAnd(rewrite))
+    await expect.poll(has).toBe(true)
     await bumpSequence(service.ledger.network, employer.signer)
     const sixth = await buildTransfer(service.ledger.network, employer, transfer)
     const answer = await service.post(employer, { signedXDR: sixth.signedXdr })
     const until = new Date(((await service.findTransfer(first.hash))?.envelope.maxTime ?? 0) * 1000).toISOString()
-    expect(answer).toEqual({
-      status: 422,
-      body: {
-        error: `sponsor refused: another transfer of this account is open until ${until}`,
-        code: 'another-open',
-      },
-    })
-    expect((await service.db.query.quotas.findMany()).find(({ account }) => account === employer.address)?.count).toBe(
-      1,
-    )
+    const error = `sponsor refused: another transfer of this account is open until ${until}`
+    expect(answer).toEqual({ status: 422, body: { error, code: 'another-open' } })
+    expect(await quotaOf(service, employer.address)).toMatchObject({ count: 1 })
     service.ledger.proxy.rule(null)
     expect((await service.post(employer, { signedXDR: sixth.signedXdr })).status).toBe(200)
     expect((await service.findTransfer(first.hash))?.status).toBe('expired')
@@ -359,8 +318,7 @@ describe('finds the outcome after the RPC or the key has changed', () => {
     expect(row).toMatchObject({ status: 'unknown', feeCharged: null })
     const floats = await service.db.query.sponsorFloats.findMany()
     expect(floats.map(({ held }) => held)).toEqual([0n])
-    const quotas = await service.db.query.quotas.findMany()
-    expect(quotas.find(({ account }) => account === wallet.address)).toMatchObject({ held: 0n, used: row?.bid })
+    expect(await quotaOf(service, wallet.address)).toMatchObject({ held: 0n, used: row?.bid })
     expect(await findBatch(employer, batch)).toMatchObject({
       status: 'started',
       payouts: [{ status: 'pending', error: expect.stringContaining('no longer shows') }],

@@ -41,7 +41,14 @@ export function feeBumpResult(innerHash: string, outcome: Outcome, feeCharged = 
 
 /** The result of a transaction that failed before any operation, by the name of its code. */
 export function bareResult(
-  code: 'txBadSeq' | 'txTooEarly' | 'txInsufficientFee' | 'txBadAuth' | 'txTooLate' | 'txBadAuthExtra',
+  code:
+    | 'txBadSeq'
+    | 'txTooEarly'
+    | 'txInsufficientFee'
+    | 'txInsufficientBalance'
+    | 'txBadAuth'
+    | 'txTooLate'
+    | 'txBadAuthExtra',
 ): string {
   return encode(xdr.TransactionResultResult[code](), 100n)
 }

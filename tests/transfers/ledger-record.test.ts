@@ -1,6 +1,5 @@
 import { xdr } from '@stellar/stellar-sdk'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import { type Network, openNetwork } from '#lib/stellar/network.ts'
 import { lookUp } from '#lib/stellar/transaction.ts'
 import { readRecord } from '#lib/transfers/decide.ts'
@@ -9,7 +8,7 @@ import { decodeInner } from '#lib/transfers/policy.ts'
 import { type Fault, type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts'
 import { PASSPHRASE, signedTransfer, sponsor, stranger } from '../support/inner-transaction.ts'
 import { bareResult, diagnosticEvent, errorEvent, feeBumpResult, plainResult } from './ledger-answers.ts'
-import { thrownBy } from './refused.ts'
+import { expectUnavailable } from './refused.ts'
 
 const signedXDR = signedTransfer()
 const inner = decodeInner(signedXDR, PASSPHRASE)
@@ -24,12 +23,6 @@ beforeAll(async () => {
   network = openNetwork({ name: 'local', passphrase: PASSPHRASE, rpcUrl: proxy.url, pollMs: 50 })
 })
 afterAll(() => proxy.close())
-
-async function expectUnavailable(act: () => unknown): Promise<void> {
-  const thrown = await thrownBy(act)
-  if (!(thrown instanceof LedgerError)) throw thrown ?? new Error('nothing was thrown')
-  expect(thrown.code).toBe('unavailable')
-}
 
 describe('lookUp', () => {
   const unknown = { status: 'NOT_FOUND', latestLedger: 9, latestLedgerCloseTime: '1777636800', oldestLedger: 2 }

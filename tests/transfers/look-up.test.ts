@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { Transfer } from '#drizzle/schema/transfers.ts'
-import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import { type Network, openNetwork } from '#lib/stellar/network.ts'
 import { wrapInFeeBump } from '#lib/transfers/fee-bump.ts'
 import { walkLedgers } from '#lib/transfers/ledger-pages.ts'
@@ -10,7 +9,7 @@ import type { Envelope, RecordedTransfer } from '#lib/transfers/rows.ts'
 import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts'
 import { PASSPHRASE, signedTransfer, sponsor } from '../support/inner-transaction.ts'
 import { feeBumpResult, plainResult } from './ledger-answers.ts'
-import { thrownBy } from './refused.ts'
+import { expectUnavailable } from './refused.ts'
 
 const maxTime = 1_777_636_800
 let proxy: FaultProxy
@@ -42,12 +41,6 @@ const missing = (given: Answer = {}): Answer => ({
   oldestLedger: 1,
   ...given,
 })
-
-async function expectUnavailable(act: () => unknown): Promise<void> {
-  const thrown = await thrownBy(act)
-  if (!(thrown instanceof LedgerError)) throw thrown ?? new Error('nothing was thrown')
-  expect(thrown.code).toBe('unavailable')
-}
 
 describe('lookUpHashes', () => {
   const { recorded, innerHash, outerHash, bumped, signedXDR } = transferOf(8n)

@@ -2,9 +2,9 @@ import { inArray } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { auditLog } from '#drizzle/schema/audit.ts'
 import { enrol, sendAndWait } from '#lib/cli/client/participants.ts'
-import { decodeInner } from '#lib/transfers/policy.ts'
+import { decodeInner, type SponsorRules } from '#lib/transfers/policy.ts'
+import type { Sponsor } from '#lib/transfers/sponsor.ts'
 import { sponsorTransfer } from '#lib/transfers/submit.ts'
-import { buildTransfer } from '#lib/wallet/calls.ts'
 import { findContradictions } from '../directory/bookkeeping.ts'
 import { buildPayment, findBatch, preparePayment } from '../directory/payment.ts'
 import type { Call, Fault } from '../support/fault-proxy.ts'
@@ -26,6 +26,13 @@ afterEach(async () => {
   expect(await findContradictions(service.db)).toEqual([])
   expect(await findDiscrepancies(service.db)).toEqual([])
 })
+
+/** A transfer that its client has submitted directly. */
+async function prepareSubmitted(options: { seconds?: number } = {}) {
+  const prepared = await prepareTransfer(service, payee, options)
+  await sendAndWait(service.ledger.network, prepared.signedXdr)
+  return prepared
+}
 
 const failed = {
   status: 500,
@@ -49,15 +56,13 @@ const restored = ({ method }: Call): Fault => {
 
 describe('finds a transaction that a client submitted directly, despite a node that lags', () => {
   test('repeats the lookup after seven responses of such a node, and responds 200', async () => {
-    const { signedXdr, hash, post } = await prepareTransfer(service, payee)
-    await sendAndWait(service.ledger.network, signedXdr)
+    const { hash, post } = await prepareSubmitted()
     service.ledger.proxy.rule(next('getTransaction', 7, { rewrite: notFound }))
     expect(await post()).toEqual({ status: 200, body: { hash, status: 'SUCCESS' } })
   })
 
   test('responds 500 and decides nothing if only such a node responds', async () => {
-    const { signedXdr, hash, post } = await prepareTransfer(service, payee)
-    await sendAndWait(service.ledger.network, signedXdr)
+    const { hash, post } = await prepareSubmitted()
     service.ledger.proxy.rule(lagging)
     expect(await post()).toEqual(failed)
     expect(await service.findTransfer(hash)).toBeUndefined()
@@ -66,16 +71,14 @@ describe('finds a transaction that a client submitted directly, despite a node t
   })
 
   test('looks up a transaction that is about to expire: 200 after seven responses of such a node', async () => {
-    const { signedXdr, hash, post, maxTime } = await prepareTransfer(service, payee, { seconds: 13 })
-    await sendAndWait(service.ledger.network, signedXdr)
+    const { hash, post, maxTime } = await prepareSubmitted({ seconds: 13 })
     await expect.poll(() => Date.now() / 1000).toBeGreaterThan(maxTime - 9)
     service.ledger.proxy.rule(next('getTransaction', 7, { rewrite: notFound }))
     expect(await post()).toEqual({ status: 200, body: { hash, status: 'SUCCESS' } })
   })
 
   test('responds 500 until the nodes, restored from a backup without the account, have caught up', async () => {
-    const { signedXdr, hash, post } = await prepareTransfer(service, payee)
-    await sendAndWait(service.ledger.network, signedXdr)
+    const { hash, post } = await prepareSubmitted()
     service.ledger.proxy.rule(restored)
     expect(await post()).toEqual(failed)
     service.ledger.proxy.rule(null)
@@ -83,8 +86,7 @@ describe('finds a transaction that a client submitted directly, despite a node t
   })
 
   test('does not trust a response that marks a success as FAILED: 500, then 200 on the next post', async () => {
-    const { signedXdr, hash, post } = await prepareTransfer(service, payee)
-    await sendAndWait(service.ledger.network, signedXdr)
+    const { hash, post } = await prepareSubmitted()
     const untrue = (found: Record<string, unknown>) => ({ ...found, status: 'FAILED' })
     service.ledger.proxy.rule(next('getTransaction', 1, { rewrite: untrue }))
     expect(await post()).toMatchObject({ status: 500 })
@@ -92,32 +94,27 @@ describe('finds a transaction that a client submitted directly, despite a node t
   })
 
   test('refuses a transaction that was never submitted after the first recent response', async () => {
-    const { employer, post, hash } = await prepareTransfer(service, payee)
-    const rival = await buildTransfer(service.ledger.network, employer, {
-      to: payee,
-      amount: 1n,
-      opening: employer.opening,
-    })
-    await sendAndWait(service.ledger.network, rival.signedXdr)
+    const { post, hash, buildRival } = await prepareTransfer(service, payee)
+    await sendAndWait(service.ledger.network, (await buildRival()).signedXdr)
     expect(await post()).toMatchObject({ status: 422, body: { code: 'sequence' } })
     expect(await service.findTransfer(hash)).toBeUndefined()
   })
 })
 
+/** Submits a payment to a sponsor that differs in this from the service's. */
+async function sponsorWith(changes: Partial<Sponsor>, signedXdr: string, payoutId?: string) {
+  const { tracker, sponsor } = service.running
+  if (!sponsor) throw new Error('no sponsor')
+  const context = { tracker, sponsor: { ...sponsor, ...changes }, waitMs: 30_000 }
+  const inner = decodeInner(signedXdr, service.ledger.network.passphrase)
+  return await sponsorTransfer(context, inner, payoutId ? { payoutId } : {})
+}
+const rulesWith = (changes: Partial<SponsorRules>) => {
+  return { rules: { ...(service.running.sponsor as Sponsor).rules, ...changes } }
+}
+
 describe.each([300, -300])('a service whose clock is off by %i s', (seconds) => {
   const off = () => new Date(Date.now() + seconds * 1000)
-
-  /** Submits the payment through this service with the wrong clock. */
-  async function sponsorOff(signedXdr: string, payoutId?: string) {
-    const { running, ledger } = service
-    const { tracker, sponsor } = running
-    const context = { tracker, sponsor: sponsor && { ...sponsor, now: off }, waitMs: 30_000 }
-    return await sponsorTransfer(
-      context,
-      decodeInner(signedXdr, ledger.network.passphrase),
-      payoutId ? { payoutId } : {},
-    )
-  }
 
   test('accepts a payout as older than its payment if the client has submitted the transaction', async () => {
     const right = Object.getOwnPropertyDescriptor(service.clock, 'now') ?? {}
@@ -126,13 +123,13 @@ describe.each([300, -300])('a service whose clock is off by %i s', (seconds) => 
     onTestFinished(() => void Object.defineProperty(service.clock, 'now', right))
     await sendAndWait(service.ledger.network, signedXdr)
     const payoutId = batch.payouts[0]?.id
-    expect(await sponsorOff(signedXdr, payoutId)).toEqual({ hash, status: 'SUCCESS' })
+    expect(await sponsorWith({ now: off }, signedXdr, payoutId)).toEqual({ hash, status: 'SUCCESS' })
     expect((await now()).payouts[0]).toMatchObject({ status: 'paid', txHash: hash })
   })
 
   test('measures the time bounds and the quota day with the clock of the database', async () => {
     const { hash, signedXdr } = await prepareTransfer(service, payee)
-    expect(await sponsorOff(signedXdr)).toMatchObject({ status: 'SUCCESS' })
+    expect(await sponsorWith({ now: off }, signedXdr)).toMatchObject({ status: 'SUCCESS' })
     const row = await service.findTransfer(hash)
     expect(Math.abs(Date.now() - (row?.createdAt.getTime() ?? 0))).toBeLessThan(200_000)
   })
@@ -143,37 +140,24 @@ describe.each([
   ['no contract (SPONSOR_CONTRACTS=none)', { contracts: new Set<string>() }, 'contract'],
   ['no function', { functions: new Set<string>() }, 'function'],
 ] as const)('a sponsor that now pays for %s', (_, changes, reason) => {
-  async function sponsorNow(signedXdr: string, payoutId?: string) {
-    const { tracker, sponsor } = service.running
-    if (!sponsor) throw new Error('no sponsor')
-    const context = { tracker, sponsor: { ...sponsor, rules: { ...sponsor.rules, ...changes } }, waitMs: 30_000 }
-    const inner = decodeInner(signedXdr, service.ledger.network.passphrase)
-    return await sponsorTransfer(context, inner, payoutId ? { payoutId } : {})
-  }
-
   test('records a transaction that the client has submitted directly', async () => {
     const { batch, signedXdr, hash, now } = await preparePayment(service, payee)
     await sendAndWait(service.ledger.network, signedXdr)
-    expect(await sponsorNow(signedXdr, batch.payouts[0]?.id)).toEqual({ hash, status: 'SUCCESS' })
+    expect(await sponsorWith(rulesWith(changes), signedXdr, batch.payouts[0]?.id)).toEqual({ hash, status: 'SUCCESS' })
     expect((await now()).payouts[0]).toMatchObject({ status: 'paid', txHash: hash })
   })
 
   test('refuses one that was never submitted', async () => {
     const { signedXdr, hash } = await prepareTransfer(service, payee)
-    await expect(sponsorNow(signedXdr)).rejects.toMatchObject({ reason })
+    await expect(sponsorWith(rulesWith(changes), signedXdr)).rejects.toMatchObject({ reason })
     expect(await service.findTransfer(hash)).toBeUndefined()
   })
 })
 
 test('does not record a payment in another token as one of the confidential token', async () => {
-  const { tracker, sponsor } = service.running
-  if (!sponsor) throw new Error('no sponsor')
-  const { signedXdr, hash } = await prepareTransfer(service, payee)
-  await sendAndWait(service.ledger.network, signedXdr)
-  const rules = { ...sponsor.rules, token: undefined, contracts: new Set<string>() }
-  const context = { tracker, sponsor: { ...sponsor, rules }, waitMs: 30_000 }
-  const inner = decodeInner(signedXdr, service.ledger.network.passphrase)
-  await expect(sponsorTransfer(context, inner)).rejects.toMatchObject({ reason: 'contract' })
+  const { signedXdr, hash } = await prepareSubmitted()
+  const other = rulesWith({ token: undefined, contracts: new Set() })
+  await expect(sponsorWith(other, signedXdr)).rejects.toMatchObject({ reason: 'contract' })
   expect(await service.findTransfer(hash)).toBeUndefined()
 })
 

@@ -20,13 +20,18 @@ import {
   transferTransaction,
 } from '../support/inner-transaction.ts'
 
-/** A valid transfer that is changed in one thing, and the reason of its refusal if it is refused. */
+/** A valid transfer that is changed in one thing, or the rules for it; without a reason it is accepted. */
 interface PolicyCase {
   name: string
   change: Change
   reason?: RefusalReason
   rules?: Partial<SponsorRules>
 }
+
+type Row = [name: string, change: Change, rules?: Partial<SponsorRules>]
+const named = ([name, change, given = {}]: Row): PolicyCase => ({ name, change, rules: given })
+const accept = (...rows: Row[]): PolicyCase[] => rows.map(named)
+const refuse = (reason: RefusalReason, ...rows: Row[]): PolicyCase[] => rows.map((row) => ({ ...named(row), reason }))
 
 const ed25519 = (key: typeof payer) => xdr.MuxedAccount.keyTypeEd25519(key.rawPublicKey())
 const muxed = (key: typeof payer) =>
@@ -36,79 +41,58 @@ const from = scAddress(payer.publicKey())
 const [operation] = transferTransaction().operations
 if (!operation) throw new Error('the valid transfer has one operation')
 const classic = Operation.bumpSequence({ bumpTo: '1' })
+const operations = (...given: xdr.Operation[]): Change => ({ tx: { operations: given } })
+const sourceOf = (sourceAccount: xdr.MuxedAccount): Change => ({ operation: { sourceAccount } })
+const hostFunction = (given: xdr.HostFunction): Change => ({ hostFunction: given, auth: [] })
+
+const contractIdPreimage = xdr.ContractIdPreimage.contractIdPreimageFromAddress(
+  new xdr.ContractIdPreimageFromAddress({
+    address: new Address(payer.publicKey()).toScAddress(),
+    salt: new Uint8Array(32),
+  }),
+)
+const creation = { contractIdPreimage, executable: xdr.ContractExecutable.contractExecutableStellarAsset() }
+const createContract = new xdr.CreateContractArgs(creation)
+const createContractV2 = new xdr.CreateContractArgsV2({ ...creation, constructorArgs: [] })
+const { hostFunctionTypeUploadContractWasm, hostFunctionTypeCreateContract, hostFunctionTypeCreateContractV2 } =
+  xdr.HostFunction
 
 const shape: PolicyCase[] = [
-  { name: 'nothing at all', change: {} },
-  { name: 'no operation', change: { tx: { operations: [] } }, reason: 'operation-count' },
-  { name: 'two operations', change: { tx: { operations: [operation, operation] } }, reason: 'operation-count' },
-  {
-    name: 'a second, classic operation',
-    change: { tx: { operations: [operation, classic] } },
-    reason: 'operation-count',
-  },
-  { name: 'a classic operation', change: { tx: { operations: [classic] } }, reason: 'operation-type' },
-  {
-    name: 'an extension of time to live',
-    change: { tx: { operations: [Operation.extendFootprintTtl({ extendTo: 9 })] } },
-    reason: 'operation-type',
-  },
-  {
-    name: 'an upload of code',
-    change: { hostFunction: xdr.HostFunction.hostFunctionTypeUploadContractWasm(new Uint8Array(9)), auth: [] },
-    reason: 'operation-type',
-  },
-  {
-    name: 'the creation of a contract',
-    change: { hostFunction: xdr.HostFunction.hostFunctionTypeCreateContract(createContractArgs()), auth: [] },
-    reason: 'operation-type',
-  },
-  {
-    name: 'the creation of a contract with a constructor',
-    change: {
-      hostFunction: xdr.HostFunction.hostFunctionTypeCreateContractV2(
-        new xdr.CreateContractArgsV2({ ...createContractArgs(), constructorArgs: [] }),
-      ),
-      auth: [],
-    },
-    reason: 'operation-type',
-  },
-  { name: 'the source named again in the operation', change: { operation: { sourceAccount: ed25519(payer) } } },
-  ...[sponsor, faucet, channel, stranger].map((key, index) => ({
-    name: `another operation source (${index})`,
-    change: { operation: { sourceAccount: ed25519(key) } },
-    reason: 'operation-source' as const,
-  })),
-  {
-    name: 'a muxed operation source',
-    change: { operation: { sourceAccount: muxed(payer) } },
-    reason: 'operation-source',
-  },
-  {
-    name: 'the sponsor, muxed, as operation source',
-    change: { operation: { sourceAccount: muxed(sponsor) } },
-    reason: 'operation-source',
-  },
-  { name: 'a muxed source', change: { tx: { sourceAccount: muxed(payer) } }, reason: 'muxed-source' },
-  ...[
-    xdr.Memo.memoText('salary'),
-    xdr.Memo.memoText(''),
-    xdr.Memo.memoId(0n),
-    xdr.Memo.memoHash(new Uint8Array(32)),
-    xdr.Memo.memoReturn(new Uint8Array(32)),
-  ].map((memo, index) => ({ name: `${memo.type} (${index})`, change: { tx: { memo } }, reason: 'memo' as const })),
+  ...accept(['nothing at all', {}], ['the source named again in the operation', sourceOf(ed25519(payer))]),
+  ...refuse(
+    'operation-count',
+    ['no operation', operations()],
+    ['two operations', operations(operation, operation)],
+    ['a second, classic operation', operations(operation, classic)],
+  ),
+  ...refuse(
+    'operation-type',
+    ['a classic operation', operations(classic)],
+    ['an extension of time to live', operations(Operation.extendFootprintTtl({ extendTo: 9 }))],
+    ['an upload of code', hostFunction(hostFunctionTypeUploadContractWasm(new Uint8Array(9)))],
+    ['the creation of a contract', hostFunction(hostFunctionTypeCreateContract(createContract))],
+    ['the creation of one with a constructor', hostFunction(hostFunctionTypeCreateContractV2(createContractV2))],
+  ),
+  ...refuse(
+    'operation-source',
+    ...[sponsor, faucet, channel, stranger].map((key, index): Row => {
+      return [`another operation source (${index})`, sourceOf(ed25519(key))]
+    }),
+    ['a muxed operation source', sourceOf(muxed(payer))],
+    ['the sponsor, muxed, as operation source', sourceOf(muxed(sponsor))],
+  ),
+  ...refuse('muxed-source', ['a muxed source', { tx: { sourceAccount: muxed(payer) } }]),
+  ...refuse(
+    'memo',
+    ...[
+      xdr.Memo.memoText('salary'),
+      xdr.Memo.memoText(''),
+      xdr.Memo.memoId(0n),
+      xdr.Memo.memoHash(new Uint8Array(32)),
+      xdr.Memo.memoReturn(new Uint8Array(32)),
+    ].map((memo, index): Row => [`${memo.type} (${index})`, { tx: { memo } }]),
+  ),
 ]
-
-function createContractArgs(): xdr.CreateContractArgs {
-  return new xdr.CreateContractArgs({
-    contractIdPreimage: xdr.ContractIdPreimage.contractIdPreimageFromAddress(
-      new xdr.ContractIdPreimageFromAddress({
-        address: new Address(payer.publicKey()).toScAddress(),
-        salt: new Uint8Array(32),
-      }),
-    ),
-    executable: xdr.ContractExecutable.contractExecutableStellarAsset(),
-  })
-}
 
 const INT64 = { least: -(2n ** 63n), most: 2n ** 63n - 1n }
 const UINT64_MOST = 2n ** 64n - 1n
@@ -129,54 +113,55 @@ function preconditions(change: Partial<ConstructorParameters<typeof xdr.Precondi
   })
   return { tx: { cond: xdr.Preconditions.precondV2(v2) } }
 }
+const { signerKeyTypeEd25519, signerKeyTypeHashX } = xdr.SignerKey
+const ledgerBounds = (minLedger: number, maxLedger: number) =>
+  preconditions({ ledgerBounds: new xdr.LedgerBounds({ minLedger, maxLedger }) })
+const noTime = new xdr.TimeBounds({ minTime: 0n, maxTime: 0n })
 
 const time: PolicyCase[] = [
-  { name: 'no precondition at all', change: { tx: { cond: xdr.Preconditions.precondNone() } }, reason: 'no-expiry' },
-  { name: 'maxTime 0', change: bounds(0, 0), reason: 'no-expiry' },
-  { name: 'maxTime 0 and minTime in the future', change: bounds(NOW + 1, 0), reason: 'no-expiry' },
-  { name: 'maxTime long ago', change: bounds(0, 1), reason: 'expires-too-soon' },
-  { name: 'maxTime now', change: bounds(0, NOW), reason: 'expires-too-soon' },
-  { name: 'maxTime in 9 s', change: bounds(0, NOW + 9), reason: 'expires-too-soon' },
-  { name: 'maxTime in 10 s', change: bounds(0, NOW + 10) },
-  { name: 'maxTime in 330 s', change: bounds(0, NOW + 330) },
-  { name: 'maxTime in 331 s', change: bounds(0, NOW + 331), reason: 'expires-too-late' },
-  { name: 'the last maxTime of all', change: bounds(0, UINT64_MOST), reason: 'expires-too-late' },
-  {
-    name: 'a maxTime that is in time when cut to 32 bits',
-    change: bounds(0, 2n ** 32n + BigInt(NOW + 120)),
-    reason: 'expires-too-late',
-  },
-  { name: 'minTime now', change: bounds(NOW, NOW + 120) },
-  { name: 'minTime in 1 s', change: bounds(NOW + 1, NOW + 120), reason: 'not-yet-valid' },
-  { name: 'the last minTime of all', change: bounds(UINT64_MOST, NOW + 120), reason: 'not-yet-valid' },
-  { name: 'the same time bounds among preconditions', change: preconditions({}) },
-  { name: 'preconditions without time bounds', change: preconditions({ timeBounds: null }), reason: 'no-expiry' },
-  {
-    name: 'preconditions with maxTime 0',
-    change: preconditions({ timeBounds: new xdr.TimeBounds({ minTime: 0n, maxTime: 0n }) }),
-    reason: 'no-expiry',
-  },
-  ...preconditionCases(),
+  ...refuse(
+    'no-expiry',
+    ['no precondition at all', { tx: { cond: xdr.Preconditions.precondNone() } }],
+    ['maxTime 0', bounds(0, 0)],
+    ['maxTime 0 and minTime in the future', bounds(NOW + 1, 0)],
+    ['preconditions without time bounds', preconditions({ timeBounds: null })],
+    ['preconditions with maxTime 0', preconditions({ timeBounds: noTime })],
+  ),
+  ...refuse(
+    'expires-too-soon',
+    ['maxTime long ago', bounds(0, 1)],
+    ['maxTime now', bounds(0, NOW)],
+    ['maxTime in 9 s', bounds(0, NOW + 9)],
+  ),
+  ...accept(
+    ['maxTime in 10 s', bounds(0, NOW + 10)],
+    ['maxTime in 330 s', bounds(0, NOW + 330)],
+    ['minTime now', bounds(NOW, NOW + 120)],
+    ['the same time bounds among preconditions', preconditions({})],
+  ),
+  ...refuse(
+    'expires-too-late',
+    ['maxTime in 331 s', bounds(0, NOW + 331)],
+    ['the last maxTime of all', bounds(0, UINT64_MOST)],
+    ['a maxTime that is in time when cut to 32 bits', bounds(0, 2n ** 32n + BigInt(NOW + 120))],
+  ),
+  ...refuse(
+    'not-yet-valid',
+    ['minTime in 1 s', bounds(NOW + 1, NOW + 120)],
+    ['the last minTime of all', bounds(UINT64_MOST, NOW + 120)],
+  ),
+  ...refuse(
+    'preconditions',
+    ['an extra signer', preconditions({ extraSigners: [signerKeyTypeEd25519(sponsor.rawPublicKey())] })],
+    ['an extra signer by hash', preconditions({ extraSigners: [signerKeyTypeHashX(new Uint8Array(32))] })],
+    ['ledger bounds', ledgerBounds(0, 1_000_000)],
+    ['ledger bounds of 0', ledgerBounds(0, 0)],
+    ['minSeqNum', preconditions({ minSeqNum: 1n })],
+    ['minSeqNum 0', preconditions({ minSeqNum: 0n })],
+    ['minSeqAge', preconditions({ minSeqAge: 1n })],
+    ['minSeqLedgerGap', preconditions({ minSeqLedgerGap: 1 })],
+  ),
 ]
-
-function preconditionCases(): PolicyCase[] {
-  const extraSigners = [xdr.SignerKey.signerKeyTypeEd25519(sponsor.rawPublicKey())]
-  const changes = {
-    'an extra signer': { extraSigners },
-    'an extra signer by hash': { extraSigners: [xdr.SignerKey.signerKeyTypeHashX(new Uint8Array(32))] },
-    'ledger bounds': { ledgerBounds: new xdr.LedgerBounds({ minLedger: 0, maxLedger: 1_000_000 }) },
-    'ledger bounds of 0': { ledgerBounds: new xdr.LedgerBounds({ minLedger: 0, maxLedger: 0 }) },
-    minSeqNum: { minSeqNum: 1n },
-    'minSeqNum 0': { minSeqNum: 0n },
-    minSeqAge: { minSeqAge: 1n },
-    minSeqLedgerGap: { minSeqLedgerGap: 1 },
-  }
-  return Object.entries(changes).map(([name, change]) => ({
-    name,
-    change: preconditions(change),
-    reason: 'preconditions',
-  }))
-}
 
 const muxedAddress = xdr.ScVal.scvAddress(
   xdr.ScAddress.scAddressTypeMuxedAccount(new xdr.MuxedEd25519Account({ id: 7n, ed25519: payer.rawPublicKey() })),
@@ -187,58 +172,52 @@ const claimableBalance = xdr.ScVal.scvAddress(
   ),
 )
 const liquidityPool = xdr.ScVal.scvAddress(xdr.ScAddress.scAddressTypeLiquidityPool(new xdr.PoolId(new Uint8Array(32))))
+const foreign = [muxedAddress, claimableBalance, liquidityPool]
 const otherToken = contractAddress('another token')
 const call = (change: Change['call']): Change => ({ call: change })
+const args = (...given: xdr.ScVal[]): Change => call({ args: given })
+const contract = (address: string): Change => call({ contractAddress: new Address(address).toScAddress() })
+const misnamed = ['withdraw', 'confidential_transfe', 'confidential_transfer_', 'Confidential_Transfer', '']
 
 const calls: PolicyCase[] = [
-  {
-    name: 'another contract',
-    change: call({ contractAddress: new Address(otherToken).toScAddress() }),
-    reason: 'contract',
-  },
-  {
-    name: 'an account for a contract',
-    change: call({ contractAddress: new Address(payer.publicKey()).toScAddress() }),
-    reason: 'contract',
-  },
-  ...[muxedAddress, claimableBalance, liquidityPool].map((value) => ({
-    name: `${value.address.type} for a contract`,
-    change: call({ contractAddress: value.address }),
-    reason: 'contract' as const,
-  })),
-  { name: 'no contract is on the list', change: {}, rules: { contracts: new Set() }, reason: 'contract' },
-  ...['withdraw', 'confidential_transfe', 'confidential_transfer_', 'Confidential_Transfer', ''].map(
-    (functionName) => ({
-      name: `function "${functionName}"`,
-      change: call({ functionName }),
-      reason: 'function' as const,
+  ...refuse(
+    'contract',
+    ['another contract', contract(otherToken)],
+    ['an account for a contract', contract(payer.publicKey())],
+    ...foreign.map(({ address }): Row => [`${address.type} for a contract`, call({ contractAddress: address })]),
+    ['no contract is on the list', {}, { contracts: new Set() }],
+  ),
+  ...refuse(
+    'function',
+    ...misnamed.map((functionName): Row => [`function "${functionName}"`, call({ functionName })]),
+    ['no function is on the list', {}, { functions: new Set() }],
+  ),
+  ...refuse(
+    'arguments',
+    ['no arguments', args()],
+    ['two arguments', args(from, to)],
+    ['four arguments', args(from, to, data, data)],
+    ['from a string', args(xdr.ScVal.scvString(payer.publicKey()), to, data)],
+    ...foreign.flatMap((value): Row[] => [
+      [`from ${value.address.type}`, args(value, to, data)],
+      [`to ${value.address.type}`, args(from, value, data)],
+    ]),
+    ['to nobody', args(from, xdr.ScVal.scvVoid(), data)],
+    ...[xdr.ScVal.scvString('data'), xdr.ScVal.scvVoid(), xdr.ScVal.scvVec([data]), to].map((value): Row => {
+      return [`data as ${value.type}`, args(from, to, value)]
     }),
   ),
-  { name: 'no function is on the list', change: {}, rules: { functions: new Set() }, reason: 'function' },
-  { name: 'no arguments', change: call({ args: [] }), reason: 'arguments' },
-  { name: 'two arguments', change: call({ args: [from, to] }), reason: 'arguments' },
-  { name: 'four arguments', change: call({ args: [from, to, data, data] }), reason: 'arguments' },
-  { name: 'from a stranger', change: call({ args: [scAddress(stranger.publicKey()), to, data] }), reason: 'not-payer' },
-  { name: 'from the sponsor', change: call({ args: [scAddress(sponsor.publicKey()), to, data] }), reason: 'not-payer' },
-  { name: 'from a contract', change: call({ args: [scAddress(otherToken), to, data] }), reason: 'not-payer' },
-  {
-    name: 'from a string',
-    change: call({ args: [xdr.ScVal.scvString(payer.publicKey()), to, data] }),
-    reason: 'arguments',
-  },
-  ...[muxedAddress, claimableBalance, liquidityPool].flatMap((value) => [
-    { name: `from ${value.address.type}`, change: call({ args: [value, to, data] }), reason: 'arguments' as const },
-    { name: `to ${value.address.type}`, change: call({ args: [from, value, data] }), reason: 'arguments' as const },
-  ]),
-  { name: 'to nobody', change: call({ args: [from, xdr.ScVal.scvVoid(), data] }), reason: 'arguments' },
-  { name: 'to a contract', change: call({ args: [from, scAddress(otherToken), data] }) },
-  { name: 'to oneself', change: call({ args: [from, from, data] }) },
-  ...[xdr.ScVal.scvString('data'), xdr.ScVal.scvVoid(), xdr.ScVal.scvVec([data]), to].map((value) => ({
-    name: `data as ${value.type}`,
-    change: call({ args: [from, to, value] }),
-    reason: 'arguments' as const,
-  })),
-  { name: 'no bytes in the data', change: call({ args: [from, to, xdr.ScVal.scvBytes(new Uint8Array(0))] }) },
+  ...refuse(
+    'not-payer',
+    ['from a stranger', args(scAddress(stranger.publicKey()), to, data)],
+    ['from the sponsor', args(scAddress(sponsor.publicKey()), to, data)],
+    ['from a contract', args(scAddress(otherToken), to, data)],
+  ),
+  ...accept(
+    ['to a contract', args(from, scAddress(otherToken), data)],
+    ['to oneself', args(from, from, data)],
+    ['no bytes in the data', args(from, to, xdr.ScVal.scvBytes(new Uint8Array(0)))],
+  ),
 ]
 
 const ours = transferCall()
@@ -260,118 +239,111 @@ const delegates = (key: typeof payer, delegate: typeof payer) =>
       }),
     ],
   })
-const invocation = new xdr.SorobanAuthorizedInvocation({
-  function: xdr.SorobanAuthorizedFunction.sorobanAuthorizedFunctionTypeContractFn(ours),
-  subInvocations: [],
-})
-const created = xdr.SorobanAuthorizedFunction.sorobanAuthorizedFunctionTypeCreateContractHostFn(createContractArgs())
-const createdV2 = xdr.SorobanAuthorizedFunction.sorobanAuthorizedFunctionTypeCreateContractV2HostFn(
-  new xdr.CreateContractArgsV2({ ...createContractArgs(), constructorArgs: [] }),
-)
+const {
+  sorobanAuthorizedFunctionTypeContractFn: contractFn,
+  sorobanAuthorizedFunctionTypeCreateContractHostFn: creationFn,
+  sorobanAuthorizedFunctionTypeCreateContractV2HostFn: creationV2Fn,
+} = xdr.SorobanAuthorizedFunction
+const rootOf = (root: xdr.SorobanAuthorizedFunction) =>
+  new xdr.SorobanAuthorizedInvocation({ function: root, subInvocations: [] })
+const {
+  sorobanCredentialsSourceAccount: bySource,
+  sorobanCredentialsAddress: byAddress,
+  sorobanCredentialsAddressV2: byAddressV2,
+  sorobanCredentialsAddressWithDelegates: byDelegates,
+} = xdr.SorobanCredentials
+const entryOf = (root: xdr.SorobanAuthorizedFunction) =>
+  new xdr.SorobanAuthorizationEntry({ credentials: bySource(), rootInvocation: rootOf(root) })
 
 const authorization: PolicyCase[] = [
-  { name: 'no authorization', change: { auth: [] } },
-  { name: 'two authorizations', change: { auth: [authorize(ours), authorize(ours)] }, reason: 'auth-count' },
-  {
-    name: 'a second authorization, by the sponsor',
-    change: {
-      auth: [authorize(ours), authorize(ours, xdr.SorobanCredentials.sorobanCredentialsAddress(credentials(sponsor)))],
-    },
-    reason: 'auth-count',
-  },
-  ...Object.entries({ payer, sponsor, faucet, channel, stranger }).flatMap(([name, key]) =>
+  ...accept(['no authorization', { auth: [] }]),
+  ...refuse(
+    'auth-count',
+    ['two authorizations', { auth: [authorize(ours), authorize(ours)] }],
     [
-      xdr.SorobanCredentials.sorobanCredentialsAddress(credentials(key)),
-      xdr.SorobanCredentials.sorobanCredentialsAddressV2(credentials(key)),
-      xdr.SorobanCredentials.sorobanCredentialsAddressWithDelegates(delegates(key, stranger)),
-      xdr.SorobanCredentials.sorobanCredentialsAddressWithDelegates(delegates(payer, key)),
-    ].map((used, index) => ({
-      name: `${used.type} of the ${name} (${index})`,
-      change: { auth: [authorize(ours, used)] },
-      reason: 'auth-credentials' as const,
-    })),
+      'a second authorization, by the sponsor',
+      { auth: [authorize(ours), authorize(ours, byAddress(credentials(sponsor)))] },
+    ],
   ),
-  ...[
-    transferCall({ contractAddress: new Address(otherToken).toScAddress() }),
-    transferCall({ functionName: 'withdraw' }),
-    transferCall({ args: [from, to] }),
-    transferCall({ args: [from, scAddress(stranger.publicKey()), data] }),
-    transferCall({ args: [from, to, xdr.ScVal.scvBytes(new Uint8Array(15_420).fill(8))] }),
-  ].map((root, index) => ({
-    name: `the authorization of another call (${index})`,
-    change: { auth: [authorize(root)] },
-    reason: 'auth-invocation' as const,
-  })),
-  {
-    name: 'a call below the call',
-    change: { auth: [authorize(ours, undefined, [invocation])] },
-    reason: 'auth-invocation',
-  },
-  ...[created, createdV2].map((root) => ({
-    name: `${root.type} for a root`,
-    change: {
-      auth: [
-        new xdr.SorobanAuthorizationEntry({
-          credentials: xdr.SorobanCredentials.sorobanCredentialsSourceAccount(),
-          rootInvocation: new xdr.SorobanAuthorizedInvocation({ function: root, subInvocations: [] }),
-        }),
-      ],
-    },
-    reason: 'auth-invocation' as const,
-  })),
+  ...refuse(
+    'auth-credentials',
+    ...Object.entries({ payer, sponsor, faucet, channel, stranger }).flatMap(([name, key]) =>
+      [
+        byAddress(credentials(key)),
+        byAddressV2(credentials(key)),
+        byDelegates(delegates(key, stranger)),
+        byDelegates(delegates(payer, key)),
+      ].map((used, index): Row => [`${used.type} of the ${name} (${index})`, { auth: [authorize(ours, used)] }]),
+    ),
+  ),
+  ...refuse(
+    'auth-invocation',
+    ...[
+      transferCall({ contractAddress: new Address(otherToken).toScAddress() }),
+      transferCall({ functionName: 'withdraw' }),
+      transferCall({ args: [from, to] }),
+      transferCall({ args: [from, scAddress(stranger.publicKey()), data] }),
+      transferCall({ args: [from, to, xdr.ScVal.scvBytes(new Uint8Array(15_420).fill(8))] }),
+    ].map((root, index): Row => [`the authorization of another call (${index})`, { auth: [authorize(root)] }]),
+    ['a call below the call', { auth: [authorize(ours, undefined, [rootOf(contractFn(ours))])] }],
+    ['the creation of a contract for a root', { auth: [entryOf(creationFn(createContract))] }],
+    ['the creation of one with a constructor for a root', { auth: [entryOf(creationV2Fn(createContractV2))] }],
+  ),
 ]
 
+const payingAs = (key: typeof payer): Change => ({
+  tx: { sourceAccount: ed25519(key) },
+  call: { args: [scAddress(key.publicKey()), to, data] },
+})
+const controlled = [sponsor, faucet, channel]
+const others = new Set([sponsor.publicKey(), faucet.publicKey()])
+
 const addresses: PolicyCase[] = [
-  ...[sponsor, faucet, channel].map((key, index) => ({
-    name: `an address of the service pays (${index})`,
-    change: {
-      tx: { sourceAccount: ed25519(key) },
-      call: { args: [scAddress(key.publicKey()), to, data] },
-    },
-    reason: 'own-address' as const,
-  })),
-  {
-    name: 'an address of the service is called',
-    change: {},
-    rules: { controlled: new Set([...rules.contracts]) },
-    reason: 'own-address',
-  },
-  ...[sponsor, faucet, channel].map((key, index) => ({
-    name: `an address of the service is paid (${index})`,
-    change: call({ args: [from, scAddress(key.publicKey()), data] }),
-  })),
-  {
-    name: 'a channel pays, and is no address of the service for this caller',
-    change: { tx: { sourceAccount: ed25519(channel) }, call: { args: [scAddress(channel.publicKey()), to, data] } },
-    rules: { controlled: new Set([sponsor.publicKey(), faucet.publicKey()]) },
-  },
+  ...refuse(
+    'own-address',
+    ...controlled.map((key, index): Row => [`an address of the service pays (${index})`, payingAs(key)]),
+    ['an address of the service is called', {}, { controlled: new Set([...rules.contracts]) }],
+  ),
+  ...accept(
+    ...controlled.map((key, index): Row => {
+      return [`an address of the service is paid (${index})`, args(from, scAddress(key.publicKey()), data)]
+    }),
+    ['a channel pays, and is no address of the service for this caller', payingAs(channel), { controlled: others }],
+  ),
 ]
 
 const fees = (fee: number, resourceFee: bigint): Change => ({ tx: { fee }, sorobanData: { resourceFee } })
 const money: PolicyCase[] = [
-  { name: 'no resources', change: { tx: { ext: xdr.TransactionExt.v0() } }, reason: 'no-resources' },
-  { name: 'a fee that covers its resources exactly', change: fees(90_560, 90_460n) },
-  { name: 'one stroop short of the inclusion fee', change: fees(90_559, 90_460n), reason: 'fee-below-resources' },
-  { name: 'a resource fee above the fee (CAP-66)', change: fees(100, 90_460n), reason: 'fee-below-resources' },
-  { name: 'no fee', change: fees(0, 0n), reason: 'fee-below-resources' },
-  { name: 'the least fee', change: fees(100, 0n) },
-  { name: 'a resource fee at the cap', change: fees(100, 5_000_000n), reason: 'fee-below-resources' },
-  { name: 'a resource fee above the cap, the fee below', change: fees(100, 5_000_001n), reason: 'resource-fee-cap' },
-  { name: 'both above the cap', change: fees(6_000_000, 5_000_001n), reason: 'resource-fee-cap' },
-  { name: 'an outer fee at the cap', change: fees(2_500_000, 90_460n) },
-  { name: 'an outer fee above the cap', change: fees(2_500_001, 90_460n), reason: 'fee-cap' },
-  { name: 'the largest fee', change: fees(2 ** 32 - 1, 90_460n), reason: 'fee-cap' },
-  {
-    name: 'a fee that is small when cut to 32 bits once doubled',
-    change: fees(2 ** 31 + 50_000, 90_460n),
-    reason: 'fee-cap',
-  },
-  { name: 'a resource fee of -1', change: fees(90_560, -1n), reason: 'fee-below-resources' },
-  { name: 'the least resource fee of all', change: fees(90_560, INT64.least), reason: 'fee-below-resources' },
-  { name: 'the largest resource fee of all', change: fees(90_560, INT64.most), reason: 'resource-fee-cap' },
-  { name: 'the least sequence number of all', change: { tx: { seqNum: INT64.least } } },
-  { name: 'another cap', change: {}, rules: { maxFee: 181_119n }, reason: 'fee-cap' },
-  { name: 'another cap, reached', change: {}, rules: { maxFee: 181_120n } },
+  ...refuse('no-resources', ['no resources', { tx: { ext: xdr.TransactionExt.v0() } }]),
+  ...accept(
+    ['a fee that covers its resources exactly', fees(90_560, 90_460n)],
+    ['the least fee', fees(100, 0n)],
+    ['an outer fee at the cap', fees(2_500_000, 90_460n)],
+    ['the least sequence number of all', { tx: { seqNum: INT64.least } }],
+    ['another cap, reached', {}, { maxFee: 181_120n }],
+  ),
+  ...refuse(
+    'fee-below-resources',
+    ['one stroop short of the inclusion fee', fees(90_559, 90_460n)],
+    ['a resource fee above the fee (CAP-66)', fees(100, 90_460n)],
+    ['no fee', fees(0, 0n)],
+    ['a resource fee at the cap', fees(100, 5_000_000n)],
+    ['a resource fee of -1', fees(90_560, -1n)],
+    ['the least resource fee of all', fees(90_560, INT64.least)],
+  ),
+  ...refuse(
+    'resource-fee-cap',
+    ['a resource fee above the cap, the fee below', fees(100, 5_000_001n)],
+    ['both above the cap', fees(6_000_000, 5_000_001n)],
+    ['the largest resource fee of all', fees(90_560, INT64.most)],
+  ),
+  ...refuse(
+    'fee-cap',
+    ['an outer fee above the cap', fees(2_500_001, 90_460n)],
+    ['the largest fee', fees(2 ** 32 - 1, 90_460n)],
+    ['a fee that is small when cut to 32 bits once doubled', fees(2 ** 31 + 50_000, 90_460n)],
+    ['another cap', {}, { maxFee: 181_119n }],
+  ),
 ]
 
 export const POLICY_CASES: readonly PolicyCase[] = [

@@ -14,13 +14,8 @@ export const SUCCESS: LedgerRecord = {
   contractError: null,
 }
 export const FAILURE: LedgerRecord = {
+  ...SUCCESS,
   succeeded: false,
-  consumed: true,
-  applied: '11'.repeat(32),
-  closedAt: 1_777_636_700,
-  hash: '22'.repeat(32),
-  outerHash: '22'.repeat(32),
-  ledger: 105,
   feeCharged: 54_321n,
   resultCode: 'txFailed',
   contractError: 3506,

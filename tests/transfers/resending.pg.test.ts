@@ -9,7 +9,7 @@ import type { Fault } from '../support/fault-proxy.ts'
 import { expectSponsoredOnce } from '../support/paid-once.ts'
 import { shareService } from '../support/shared-service.ts'
 import type { SignedInPayer, TestService } from '../support/test-service.ts'
-import { next, prepareTransfer, sendAnswer } from '../support/transfers.ts'
+import { beforeFirst, next, prepareTransfer, sendAnswer } from '../support/transfers.ts'
 import { bareResult } from './ledger-answers.ts'
 import { findDiscrepancies } from './quota-ledger.ts'
 
@@ -115,14 +115,7 @@ describe('other signatures', () => {
     await setOptions(employer, { signer: { ed25519PublicKey: second.publicKey(), weight: 1 } })
     const transfer = { to: payee, amount: 1n, opening: employer.opening }
     const { hash, signedXdr } = await buildTransfer(service.ledger.network, employer, transfer)
-    let hasWeight = true
-    service.ledger.proxy.rule(async ({ method }): Promise<Fault> => {
-      if (method === 'sendTransaction' && hasWeight) {
-        hasWeight = false
-        await setOptions(employer, { masterWeight: 0 })
-      }
-      return 'pass'
-    })
+    service.ledger.proxy.rule(beforeFirst('sendTransaction', () => setOptions(employer, { masterWeight: 0 })))
     const post = (signedXDR = signedXdr) => service.post(employer, { signedXDR })
     expect(await post()).toMatchObject({ status: 500, body: { code: 'transfer-refused', reason: 'txBadAuth' } })
     return {

@@ -1,14 +1,6 @@
 import { xdr } from '@stellar/stellar-sdk'
 import type { RefusalReason } from '#lib/refusal/sponsor-refusal.ts'
 
-/** Declared and needed: instructions, bytes read, bytes written. */
-interface ResourceCase {
-  name: string
-  declared: Resources
-  needed: Resources
-  reason?: RefusalReason
-}
-
 type Resources = [instructions: number, diskReadBytes: number, writeBytes: number]
 
 export function resources([instructions, diskReadBytes, writeBytes]: Resources): xdr.SorobanResources {
@@ -17,37 +9,21 @@ export function resources([instructions, diskReadBytes, writeBytes]: Resources):
 }
 
 const MOST = 2 ** 32 - 1
+const NEED: Resources = [40_000_000, 1_200, 2_400]
+
+/** Declared and needed: instructions, bytes read, bytes written. */
+type ResourceCase = [name: string, declared: Resources, needed: Resources, reason?: RefusalReason]
 
 export const RESOURCE_CASES: readonly ResourceCase[] = [
-  { name: 'just what is needed', declared: [40_000_000, 1_200, 2_400], needed: [40_000_000, 1_200, 2_400] },
-  { name: 'less than is needed', declared: [1, 1, 1], needed: [40_000_000, 1_200, 2_400], reason: 'too-few-resources' },
-  {
-    name: 'a byte too few to read',
-    declared: [40_000_000, 1_199, 2_400],
-    needed: [40_000_000, 1_200, 2_400],
-    reason: 'too-few-resources',
-  },
-  {
-    name: 'a byte too few to write',
-    declared: [40_000_000, 1_200, 2_399],
-    needed: [40_000_000, 1_200, 2_400],
-    reason: 'too-few-resources',
-  },
-  { name: 'instructions without the margin', declared: [100_000_000, 0, 0], needed: [104_000_000, 0, 0] },
-  {
-    name: 'one instruction fewer',
-    declared: [99_999_999, 0, 0],
-    needed: [104_000_000, 0, 0],
-    reason: 'too-few-resources',
-  },
-  { name: 'few instructions without the margin', declared: [950_000, 0, 0], needed: [1_000_000, 0, 0] },
-  {
-    name: 'few instructions and one fewer',
-    declared: [949_999, 0, 0],
-    needed: [1_000_000, 0, 0],
-    reason: 'too-few-resources',
-  },
-  { name: 'nothing', declared: [0, 0, 0], needed: [0, 0, 0] },
+  ['just what is needed', NEED, NEED],
+  ['less than is needed', [1, 1, 1], NEED, 'too-few-resources'],
+  ['a byte too few to read', [40_000_000, 1_199, 2_400], NEED, 'too-few-resources'],
+  ['a byte too few to write', [40_000_000, 1_200, 2_399], NEED, 'too-few-resources'],
+  ['instructions without the margin', [100_000_000, 0, 0], [104_000_000, 0, 0]],
+  ['one instruction fewer', [99_999_999, 0, 0], [104_000_000, 0, 0], 'too-few-resources'],
+  ['few instructions without the margin', [950_000, 0, 0], [1_000_000, 0, 0]],
+  ['few instructions and one fewer', [949_999, 0, 0], [1_000_000, 0, 0], 'too-few-resources'],
+  ['nothing', [0, 0, 0], [0, 0, 0]],
   ...instructions([
     ['a quarter more', 50_000_000, 40_000_000],
     ['a quarter more and one', 50_000_001, 40_000_000, 'refused'],
@@ -78,22 +54,16 @@ export const RESOURCE_CASES: readonly ResourceCase[] = [
 type Row = [name: string, declared: number, needed: number, verdict?: 'refused']
 
 function instructions(rows: Row[]): ResourceCase[] {
-  return rows.map(([name, declared, needed, verdict]) => ({
-    name: `instructions: ${name}`,
-    declared: [declared, 0, 0],
-    needed: [needed, 0, 0],
-    ...(verdict ? { reason: 'excess-instructions' as const } : {}),
-  }))
+  return rows.map(([name, declared, needed, verdict]) => {
+    return [`instructions: ${name}`, [declared, 0, 0], [needed, 0, 0], verdict && 'excess-instructions']
+  })
 }
 
 function bytes(rows: Row[]): ResourceCase[] {
-  return rows.flatMap(([name, declared, needed, verdict]) => {
-    const reason = verdict ? { reason: 'excess-bytes' as const } : {}
-    return [
-      { name: `bytes read: ${name}`, declared: [0, declared, 0], needed: [0, needed, 0], ...reason },
-      { name: `bytes written: ${name}`, declared: [0, 0, declared], needed: [0, 0, needed], ...reason },
-    ] satisfies ResourceCase[]
-  })
+  return rows.flatMap(([name, declared, needed, verdict]): ResourceCase[] => [
+    [`bytes read: ${name}`, [0, declared, 0], [0, needed, 0], verdict && 'excess-bytes'],
+    [`bytes written: ${name}`, [0, 0, declared], [0, 0, needed], verdict && 'excess-bytes'],
+  ])
 }
 
 /** The host's message, and the part of it that the caller may read. All are `would-fail`. */
@@ -112,94 +82,43 @@ export const HOST_ERRORS: readonly [print: string, detail: string][] = [
   ['', 'it cannot be simulated'],
 ]
 
-/** Declared and needed footprints, by the first letters of made-up keys. */
-interface FootprintCase {
-  name: string
-  declared: { readOnly: string; readWrite: string }
-  needed: { readOnly: string; readWrite: string }
-  reason?: RefusalReason
-}
+/** The keys that are read and those that are written, by letters that stand for them. */
+type Footprint = [readOnly: string, readWrite: string]
 
-const call = { readOnly: 'abc', readWrite: 'xy' }
-
-export const FOOTPRINT_CASES: readonly FootprintCase[] = [
-  { name: 'the same', declared: call, needed: call },
-  { name: 'in another order', declared: { readOnly: 'cab', readWrite: 'yx' }, needed: call },
-  { name: 'writable where reading would do', declared: { readOnly: 'bc', readWrite: 'axy' }, needed: call },
-  {
-    name: 'readable where it is written',
-    declared: { readOnly: 'abcx', readWrite: 'y' },
-    needed: call,
-    reason: 'too-few-resources',
-  },
-  {
-    name: 'without one that is read',
-    declared: { readOnly: 'ab', readWrite: 'xy' },
-    needed: call,
-    reason: 'too-few-resources',
-  },
-  {
-    name: 'without one that is written',
-    declared: { readOnly: 'abc', readWrite: 'x' },
-    needed: call,
-    reason: 'too-few-resources',
-  },
-  { name: 'four to spare', declared: { readOnly: 'abcde', readWrite: 'xyzw' }, needed: call },
-  {
-    name: 'five to spare',
-    declared: { readOnly: 'abcdef', readWrite: 'xyzw' },
-    needed: call,
-    reason: 'excess-footprint',
-  },
+/** The footprint that is declared for a call that reads a, b and c, and writes x and y. */
+export const FOOTPRINT_CASES: readonly [name: string, declared: Footprint, reason?: RefusalReason][] = [
+  ['the same', ['abc', 'xy']],
+  ['in another order', ['cab', 'yx']],
+  ['writable where reading would do', ['bc', 'axy']],
+  ['readable where it is written', ['abcx', 'y'], 'too-few-resources'],
+  ['without one that is read', ['ab', 'xy'], 'too-few-resources'],
+  ['without one that is written', ['abc', 'x'], 'too-few-resources'],
+  ['four to spare', ['abcde', 'xyzw']],
+  ['five to spare', ['abcdef', 'xyzw'], 'excess-footprint'],
 ]
 
-/** Keys represented by letters. */
-export function footprint({ readOnly, readWrite }: { readOnly: string; readWrite: string }): xdr.LedgerFootprint {
-  const keys = (letters: string) =>
-    Array.from(letters, (letter) =>
-      xdr.LedgerKey.contractCode(
-        new xdr.LedgerKeyContractCode({ hash: new Uint8Array(32).fill(letter.charCodeAt(0)) }),
-      ),
-    )
-  return new xdr.LedgerFootprint({ readOnly: keys(readOnly), readWrite: keys(readWrite) })
+export function footprint([readOnly, readWrite]: Footprint): xdr.LedgerFootprint {
+  const keyOf = (letter: string) => {
+    const hash = new Uint8Array(32).fill(letter.charCodeAt(0))
+    return xdr.LedgerKey.contractCode(new xdr.LedgerKeyContractCode({ hash }))
+  }
+  return new xdr.LedgerFootprint({
+    readOnly: Array.from(readOnly, keyOf),
+    readWrite: Array.from(readWrite, keyOf),
+  })
 }
 
-const NEED: Resources = [40_000_000, 1_200, 2_400]
-const SAME: [Resources, Resources] = [NEED, NEED]
-
-/** A declared resource fee and the need, in stroops, with the resources that were declared and needed. */
-export const FEE_CASES: readonly {
-  name: string
-  declared: bigint
-  needed: bigint
-  resources: [declared: Resources, needed: Resources]
-  reason?: RefusalReason
-}[] = [
-  { name: 'of just the need', declared: 80_000n, needed: 80_000n, resources: SAME },
-  { name: 'of one stroop', declared: 1n, needed: 80_000n, resources: SAME, reason: 'low-resource-fee' },
-  { name: 'below the need by what rent grows', declared: 79_000n, needed: 80_000n, resources: SAME },
-  { name: 'a stroop less', declared: 78_999n, needed: 80_000n, resources: SAME, reason: 'low-resource-fee' },
-  { name: 'of twice the need and the slack', declared: 260_000n, needed: 80_000n, resources: SAME },
-  { name: 'a stroop more', declared: 260_001n, needed: 80_000n, resources: SAME, reason: 'excess-resource-fee' },
-  {
-    name: 'of the need, for more instructions than that',
-    declared: 80_000n,
-    needed: 80_000n,
-    resources: [[50_000_000, 1_200, 2_400], NEED],
-    reason: 'low-resource-fee',
-  },
-  {
-    name: 'that pays for more instructions, too',
-    declared: 105_000n,
-    needed: 80_000n,
-    resources: [[50_000_000, 1_200, 2_400], NEED],
-  },
-  {
-    name: 'of the need, for more bytes than that',
-    declared: 80_000n,
-    needed: 80_000n,
-    resources: [[40_000_000, 1_200, 3_424], NEED],
-    reason: 'low-resource-fee',
-  },
-  { name: 'for fewer instructions', declared: 80_000n, needed: 80_000n, resources: [[39_000_000, 1_200, 2_400], NEED] },
+/** A declared resource fee, in stroops, for a call that needs 80,000 and NEED, with the resources that were declared. */
+export const FEE_CASES: readonly [name: string, fee: bigint, declared: Resources, reason?: RefusalReason][] = [
+  ['of just the need', 80_000n, NEED],
+  ['of one stroop', 1n, NEED, 'low-resource-fee'],
+  ['below the need by what rent grows', 79_000n, NEED],
+  ['a stroop less', 78_999n, NEED, 'low-resource-fee'],
+  ['of twice the need and the slack', 260_000n, NEED],
+  ['a stroop more', 260_001n, NEED, 'excess-resource-fee'],
+  ['of the need, for more instructions than that', 80_000n, [50_000_000, 1_200, 2_400], 'low-resource-fee'],
+  ['that pays for more instructions, too', 105_000n, [50_000_000, 1_200, 2_400]],
+  ['of the need, for more bytes than that', 80_000n, [40_000_000, 1_200, 3_424], 'low-resource-fee'],
+  ['for fewer instructions', 80_000n, [39_000_000, 1_200, 2_400]],
 ]
+export const NEEDED = { fee: 80_000n, resources: resources(NEED) }

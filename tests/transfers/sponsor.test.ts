@@ -1,12 +1,11 @@
 import { xdr } from '@stellar/stellar-sdk'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type ReadAccount, readAccount } from '#lib/stellar/account.ts'
-import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import { openNetwork } from '#lib/stellar/network.ts'
 import { availableBalance, openFloat, readAvailableBalance } from '#lib/transfers/sponsor.ts'
 import { accountEntry, type FakeRpc, type RpcFault, startFakeRpc } from '../support/fake-rpc.ts'
 import { PASSPHRASE, sponsor } from '../support/inner-transaction.ts'
-import { thrownBy } from './refused.ts'
+import { expectUnavailable } from './refused.ts'
 
 const address = sponsor.publicKey()
 const XLM = 10_000_000n
@@ -81,12 +80,6 @@ beforeEach(() => {
   waitAtMost(60_000)
 })
 
-async function expectUnavailable(reading: Promise<unknown>): Promise<void> {
-  const thrown = await thrownBy(() => reading)
-  if (!(thrown instanceof LedgerError)) throw thrown ?? new Error('nothing was thrown')
-  expect(thrown.code).toBe('unavailable')
-}
-
 describe('readAvailableBalance', () => {
   test('reads the balance of an account, and of a missing one', async () => {
     expect(await readAvailableBalance(read, address)).toBe(0n)
@@ -99,7 +92,7 @@ describe('readAvailableBalance', () => {
     fake.accounts.set(address, holding({ balance: 5n * XLM }))
     fake.fault = fault
     if (fault === 'hang') waitAtMost(300)
-    await expectUnavailable(readAvailableBalance(read, address))
+    await expectUnavailable(() => readAvailableBalance(read, address))
   })
 })
 
@@ -136,8 +129,8 @@ describe('openFloat', () => {
     fake.fault = 'http-503'
     const readFloat = openFloat(read, address)
     const [first, second] = [readFloat(7), readFloat(7)]
-    await expectUnavailable(first)
-    await expectUnavailable(second)
+    await expectUnavailable(() => first)
+    await expectUnavailable(() => second)
     expect(fake.calls).toBe(1)
     fake.fault = undefined
     expect(await readFloat(7)).toBe(4n * XLM)
@@ -154,7 +147,7 @@ describe('openFloat', () => {
     fake.fault = undefined
     waitAtMost(60_000)
     expect(await readFloat(8)).toBe(4n * XLM)
-    await expectUnavailable(late)
+    await expectUnavailable(() => late)
     expect(await readFloat(8)).toBe(4n * XLM)
     expect(fake.calls).toBe(2)
   })

@@ -114,6 +114,43 @@ async function find(innerHash: string): Promise<RecordedTransfer> {
   return recorded
 }
 
+/** Looks a transfer up several times in a row. */
+async function lookUpAgain(tracker: Tracker, innerHash: string, times = 3): Promise<void> {
+  const { id } = (await find(innerHash)).transfer
+  for (let round = 0; round < times; round += 1) await lookUp(tracker, [id], 60_000)
+}
+
+/** Submits a new envelope, or joins the wait for it. */
+const submit = async (tracker: Tracker, innerHash: string, { isNew = true, waitMs = 60_000 } = {}) =>
+  await tracker.submit(await find(innerHash), { innerHash, isNew, waitMs })
+
+/** Holds the calls of a method until the test lets go; then they get this answer, or the ledger's. */
+function hold(ledger: ReturnType<typeof openLedger>, held: string, answer?: Fault) {
+  const asked = Promise.withResolvers<void>()
+  const goOn = Promise.withResolvers<void>()
+  ledger.fault = async (method) => {
+    if (method !== held) return undefined
+    asked.resolve()
+    await goOn.promise
+    return answer
+  }
+  return { asked: asked.promise, letGo: goOn.resolve }
+}
+
+/** A transaction that the ledger has applied, under both of its hashes. */
+function apply(
+  { found }: ReturnType<typeof openLedger>,
+  { innerHash, outerHash, applied }: Awaited<ReturnType<typeof record>>,
+): void {
+  for (const hash of [innerHash, outerHash]) found.set(hash, applied('success', APPLIED, 64_321n))
+}
+
+const envelopeOf = async (innerHash: string): Promise<RecordedTransfer['envelopes'][number]> => {
+  const [envelope] = (await find(innerHash)).envelopes
+  if (!envelope) throw new Error('no envelope')
+  return envelope
+}
+
 const sends = () => proxy.calls.get('sendTransaction') ?? 0
 
 test.each([
@@ -123,8 +160,7 @@ test.each([
   const first = await record(90_560)
   const rival = await record(90_562)
   const ledger = openLedger(APPLIED)
-  for (const hash of [rival.innerHash, rival.outerHash])
-    ledger.found.set(hash, rival.applied('success', APPLIED, 64_321n))
+  apply(ledger, rival)
   const failed = first.applied('bad-seq', APPLIED - 1, 1_111n)
   let stale = lagging
   ledger.fault = (method, { hash }) => {
@@ -169,8 +205,7 @@ test.each([
   const waiting = waitFor(open(), (await find(first.innerHash)).transfer, 60_000)
   await asked.promise
   const rival = await record(90_562)
-  for (const hash of [rival.innerHash, rival.outerHash])
-    ledger.found.set(hash, rival.applied('success', APPLIED, 64_321n))
+  apply(ledger, rival)
   goOn.resolve()
   expect(await waiting).toMatchObject({ kind: 'settled', transfer: { status: 'succeeded', applied: rival.innerHash } })
   expect(await findDiscrepancies(db)).toEqual([])
@@ -215,32 +250,29 @@ test('submits a new envelope once, and again only after another ledger has close
   const { innerHash } = await record(90_560)
   const ledger = openLedger()
   const tracker = open()
-  const waiting = tracker.submit(await find(innerHash), { innerHash, isNew: true, waitMs: 60_000 })
-  const { id } = (await find(innerHash)).transfer
+  void submit(tracker, innerHash)
   // Lookups may finish before the first submission has begun.
-  await expect.poll(async () => (await find(innerHash)).envelopes[0]?.sentLedger).toBe(RECORDED)
-  for (let round = 0; round < 3; round += 1) await lookUp(tracker, [id], 60_000)
+  await expect.poll(async () => (await envelopeOf(innerHash)).sentLedger).toBe(RECORDED)
+  await lookUpAgain(tracker, innerHash)
   expect(sends()).toBe(1)
   ledger.latest += 1
-  for (let round = 0; round < 3; round += 1) await lookUp(tracker, [id], 60_000)
+  await lookUpAgain(tracker, innerHash)
   expect(sends()).toBe(2)
   await tracker.stop()
   expect((await find(innerHash)).envelopes).toMatchObject([{ sentLedger: ledger.latest, resultCode: null }])
-  void waiting
 })
 
 test('does not submit again once the account has used the number, while its lookups reach nodes that lag', async () => {
   const { innerHash } = await record(90_560)
   const ledger = openLedger()
   const tracker = open()
-  void tracker.submit(await find(innerHash), { innerHash, isNew: true, waitMs: 60_000 })
+  void submit(tracker, innerHash)
   await expect.poll(sends).toBe(1)
   ledger.latest = RECORDED + 3
   ledger.sequence = SEQUENCE
   const lagging = { ...ledger.range(), latestLedger: RECORDED + 2, latestLedgerCloseTime: NOW + RECORDED + 2 }
   ledger.fault = (method) => (method === 'getTransaction' ? { answer: { ...lagging, status: 'NOT_FOUND' } } : undefined)
-  const { id } = (await find(innerHash)).transfer
-  for (let round = 0; round < 3; round += 1) await lookUp(tracker, [id], 60_000)
+  await lookUpAgain(tracker, innerHash)
   expect([sends(), (await find(innerHash)).transfer.status]).toEqual([1, 'open'])
   ledger.fault = () => undefined
   await expect.poll(async () => [sends(), (await find(innerHash)).transfer.status]).toEqual([1, 'expired'])
@@ -255,14 +287,13 @@ test('does not submit again because of a ledger that had closed before the submi
     latestLedgerCloseTime: String(NOW + RECORDED + 1),
   }
   const tracker = open()
-  void tracker.submit(await find(innerHash), { innerHash, isNew: true, waitMs: 60_000 })
-  await expect.poll(async () => (await find(innerHash)).envelopes[0]?.sentLedger).toBe(RECORDED + 1)
+  void submit(tracker, innerHash)
+  await expect.poll(async () => (await envelopeOf(innerHash)).sentLedger).toBe(RECORDED + 1)
   ledger.latest = RECORDED + 1
-  const { id } = (await find(innerHash)).transfer
-  for (let round = 0; round < 3; round += 1) await lookUp(tracker, [id], 60_000)
+  await lookUpAgain(tracker, innerHash)
   expect(sends()).toBe(1)
   ledger.latest = RECORDED + 2
-  for (let round = 0; round < 3; round += 1) await lookUp(tracker, [id], 60_000)
+  await lookUpAgain(tracker, innerHash)
   expect(sends()).toBe(2)
 })
 
@@ -271,8 +302,8 @@ test('ignores a ledger far above the known ones in the response to a submission'
   const ledger = openLedger()
   ledger.sent = { ...sendAnswer('PENDING'), latestLedger: RECORDED + 1_000 }
   const tracker = open()
-  void tracker.submit(await find(innerHash), { innerHash, isNew: true, waitMs: 60_000 })
-  await expect.poll(async () => (await find(innerHash)).envelopes[0]?.sentLedger).toBe(RECORDED)
+  void submit(tracker, innerHash)
+  await expect.poll(async () => (await envelopeOf(innerHash)).sentLedger).toBe(RECORDED)
   ledger.latest = RECORDED + 1
   await expect.poll(sends).toBe(2)
 })
@@ -316,40 +347,31 @@ test('keeps two processes from submitting the same envelope in one ledger', asyn
 })
 
 test('wakes the requests of a process whose transfer another process settles', async () => {
-  const { innerHash, applied } = await record(90_560)
+  const sent = await record(90_560)
   const ledger = openLedger()
-  const recorded = await find(innerHash)
+  const recorded = await find(sent.innerHash)
   const waiting = waitFor(open(), recorded.transfer, 60_000)
   const blind: Network = { ...network, call: () => Promise.reject(new Error('no RPC')) }
   const other = waitFor(open({ network: blind }), recorded.transfer, 60_000)
   ledger.latest = APPLIED
-  for (const { outerHash } of recorded.envelopes) ledger.found.set(outerHash ?? '', applied('success', APPLIED, 1n))
+  apply(ledger, sent)
   for (const ending of [waiting, other]) expect(await ending).toMatchObject({ transfer: { status: 'succeeded' } })
 })
 
 test('does not take a refusal of replaced signatures for one of the new signatures', async () => {
   const { innerHash } = await record(90_560)
   const ledger = openLedger()
-  const [stored] = (await find(innerHash)).envelopes
-  if (!stored) throw new Error('no envelope')
-  const asked = Promise.withResolvers<void>()
-  const goOn = Promise.withResolvers<void>()
-  ledger.fault = async (method) => {
-    if (method !== 'sendTransaction') return undefined
-    asked.resolve()
-    await goOn.promise
-    return { answer: sendAnswer('ERROR', bareResult('txBadAuth')) }
-  }
+  const stored = await envelopeOf(innerHash)
+  const sending = hold(ledger, 'sendTransaction', { answer: sendAnswer('ERROR', bareResult('txBadAuth')) })
   const tracker = open()
-  void tracker.submit(await find(innerHash), { innerHash, isNew: true, waitMs: 60_000 })
-  await asked.promise
-  const { id } = (await find(innerHash)).transfer
+  void submit(tracker, innerHash)
+  await sending.asked
   await tracker.stop()
   await renewEnvelope(db, stored, { outerHash: 'ab'.repeat(32), signed: 'AAAA' })
   expect((await find(innerHash)).transfer.lookedUpLedger).toBeNull()
-  goOn.resolve()
+  sending.letGo()
   // The response to the first submission is handled by the time that the second one was refused.
-  await lookUp(open(), [id], 60_000)
+  await lookUpAgain(open(), innerHash, 1)
   await expect
     .poll(async () => (await find(innerHash)).envelopes)
     .toMatchObject([{ outerHash: 'ab'.repeat(32), resultCode: 'txBadAuth' }])
@@ -365,24 +387,15 @@ test('does not tell a request with new signatures of the refusal of those that t
   const ledger = openLedger(110)
   ledger.sequence = SEQUENCE - 2n
   await leave(innerHash, { resultCode: 'txBadAuth', sentLedger: 105, refusedLedger: 100 })
-  const refused = await find(innerHash)
-  const asked = Promise.withResolvers<void>()
-  const goOn = Promise.withResolvers<void>()
-  ledger.fault = async (method) => {
-    if (method !== 'getLedgerEntries') return undefined
-    asked.resolve()
-    await goOn.promise
-    return undefined
-  }
+  const stored = await envelopeOf(innerHash)
+  const reading = hold(ledger, 'getLedgerEntries')
   const tracker = open()
-  const first = tracker.submit(refused, { innerHash, isNew: false, waitMs: 60_000 })
+  const first = submit(tracker, innerHash, { isNew: false })
   // The round has read the rows.
-  await asked.promise
-  const [stored] = refused.envelopes
-  if (!stored) throw new Error('no envelope')
+  await reading.asked
   await renewEnvelope(db, stored, { outerHash: 'ab'.repeat(32), signed: 'AAAA' })
-  const renewed = tracker.submit(await find(innerHash), { innerHash, isNew: false, waitMs: 500 })
-  goOn.resolve()
+  const renewed = submit(tracker, innerHash, { isNew: false, waitMs: 500 })
+  reading.letGo()
   expect(await first).toEqual({ kind: 'refused', resultCode: 'txBadAuth' })
   expect(await renewed).toEqual({ kind: 'open' })
 })
@@ -390,25 +403,17 @@ test('does not tell a request with new signatures of the refusal of those that t
 test('does not overwrite a newer submission with the slow response to an older one', async () => {
   const { innerHash } = await record(90_560)
   const ledger = openLedger()
-  const asked = Promise.withResolvers<void>()
-  const goOn = Promise.withResolvers<void>()
-  ledger.fault = async (method) => {
-    if (method !== 'sendTransaction') return undefined
-    asked.resolve()
-    await goOn.promise
-    return undefined
-  }
+  const sending = hold(ledger, 'sendTransaction')
   const tracker = open()
-  const ending = tracker.submit(await find(innerHash), { innerHash, isNew: true, waitMs: 60_000 })
-  await asked.promise
+  void submit(tracker, innerHash)
+  await sending.asked
   const newer = { sentLedger: RECORDED + 1, resultCode: 'txBadAuth', refusedLedger: RECORDED + 1 }
   await leave(innerHash, newer)
-  goOn.resolve()
+  sending.letGo()
   // The next round looks the transfer up only once the response is handled.
   await expect.poll(async () => (await find(innerHash)).transfer.lookedUpLedger).toBe(RECORDED)
-  await lookUp(tracker, [(await find(innerHash)).transfer.id], 60_000)
+  await lookUpAgain(tracker, innerHash, 1)
   expect((await find(innerHash)).envelopes).toMatchObject([newer])
-  void ending
 })
 
 test('leaves an envelope to the process that has submitted it in a later ledger', async () => {
@@ -416,8 +421,7 @@ test('leaves an envelope to the process that has submitted it in a later ledger'
   openLedger()
   await leave(innerHash, { sentLedger: RECORDED + 1, firstSentAt: now, lastSentAt: now })
   const tracker = open()
-  const { id } = (await find(innerHash)).transfer
-  for (let round = 0; round < 2; round += 1) await lookUp(tracker, [id], 60_000)
+  await lookUpAgain(tracker, innerHash, 2)
   expect(sends()).toBe(0)
   expect((await find(innerHash)).envelopes).toMatchObject([{ sentLedger: RECORDED + 1 }])
 })
@@ -438,14 +442,13 @@ function withoutAnswers(): { network: Network; sent: () => number; letGo: () => 
 }
 
 test('looks a transfer up while its first submission is not answered', async () => {
-  const { innerHash, outerHash, applied } = await record(90_560)
+  const sent = await record(90_560)
   const ledger = openLedger()
   const unanswered = withoutAnswers()
-  const tracker = open({ network: unanswered.network })
-  const outcome = tracker.submit(await find(innerHash), { innerHash, isNew: true, waitMs: 20_000 })
+  const outcome = submit(open({ network: unanswered.network }), sent.innerHash)
   await expect.poll(unanswered.sent).toBe(1)
   ledger.latest = APPLIED
-  for (const hash of [innerHash, outerHash]) ledger.found.set(hash, applied('success', APPLIED, 64_321n))
+  apply(ledger, sent)
   expect(await outcome).toMatchObject({ kind: 'settled', transfer: { status: 'succeeded' } })
   unanswered.letGo()
 })
@@ -473,7 +476,7 @@ test('looks up and submits less often what stays open for many ledgers', async (
   const { innerHash } = await record(90_560)
   const ledger = openLedger()
   const tracker = open()
-  void tracker.submit(await find(innerHash), { innerHash, isNew: true, waitMs: 60_000 })
+  void submit(tracker, innerHash)
   await expect.poll(sends).toBe(1)
   const { id } = (await find(innerHash)).transfer
   for (let closed = 0; closed < 14; closed += 1) {
@@ -497,7 +500,7 @@ test.each([
   await leave(refused.innerHash, { ...columns, firstSentAt: now, lastSentAt: now })
   await leave(rival.innerHash, { ...outcome, sentLedger: RECORDED, firstSentAt: now, lastSentAt: now })
   const { innerHash } = refused
-  const told = await open().submit(await find(innerHash), { innerHash, isNew: false, waitMs: 20_000 })
+  const told = await submit(open(), innerHash, { isNew: false })
   expect(told).toEqual({ kind: 'refused', resultCode: 'txInsufficientBalance' })
 })
 
@@ -520,6 +523,17 @@ const over = {
   oldestLedger: 1,
   status: 'NOT_FOUND',
   entries: [],
+}
+
+/** The hashes that are looked up from now on. No ledger includes them, and none expires. */
+function noteLookUps(): Set<string> {
+  const lookedUp = new Set<string>()
+  proxy.rule(({ method, params }) => {
+    if (method !== 'getTransaction') return { status: 500 }
+    lookedUp.add(String(params.hash))
+    return { answer: { ...over, latestLedgerCloseTime: 1 } }
+  })
+  return lookedUp
 }
 
 test('settles other transfers while one cannot be written', async () => {
@@ -554,8 +568,7 @@ test('settles a transfer behind any number of others about which the RPC contrad
   })
   const tracker = open()
   for (const transfer of all.slice(0, 39)) void waitFor(tracker, transfer, 10)
-  const [last] = all.slice(39)
-  const ended = last && (await waitFor(tracker, last, 60_000))
+  const [ended] = await Promise.all(all.slice(39).map((last) => waitFor(tracker, last, 60_000)))
   await tracker.stop()
   expect(ended?.kind).toBe('settled')
   expect(await statusOf(39)).toBe('expired')
@@ -566,12 +579,7 @@ test('looks up requested transfers before others that are due', async () => {
   const all = await recordMany(30)
   const [requested] = all.slice(-1)
   if (!requested) throw new Error('nothing was recorded')
-  const lookedUp = new Set<string>()
-  proxy.rule(({ method, params }) => {
-    if (method !== 'getTransaction') return { status: 500 }
-    lookedUp.add(String(params.hash))
-    return { answer: { ...over, latestLedgerCloseTime: 1 } }
-  })
+  const lookedUp = noteLookUps()
   const tracker = open()
   for (const transfer of all.slice(0, -1)) void waitFor(tracker, transfer, 10)
   await lookUp(tracker, [requested.id], 60_000)
@@ -580,17 +588,9 @@ test('looks up requested transfers before others that are due', async () => {
 
 test('keeps the requests beyond one round for the next', async () => {
   const all = await recordMany(30)
-  const lookedUp = new Set<string>()
-  proxy.rule(({ method, params }) => {
-    if (method !== 'getTransaction') return { status: 500 }
-    lookedUp.add(String(params.hash))
-    return { answer: { ...over, latestLedgerCloseTime: 1 } }
-  })
-  await lookUp(
-    open(),
-    all.map(({ id }) => id),
-    60_000,
-  )
+  const lookedUp = noteLookUps()
+  const ids = all.map(({ id }) => id)
+  await lookUp(open(), ids, 60_000)
   for (let index = 0; index < 30; index += 1) expect(lookedUp).toContain(transferNamed(String(index)).innerHash)
 })
 
@@ -603,7 +603,8 @@ test('ends a lookup without a response when its caller stops waiting', async () 
 })
 
 test('looks up an open transfer for an operator, after auditing the request', async () => {
-  const { innerHash, outerHash, applied } = await record(90_560)
+  const sent = await record(90_560)
+  const { innerHash } = sent
   const { id } = (await find(innerHash)).transfer
   const actor = { kind: 'operator', sub: 'Ada' } as const
   const context = { db, now, actor, tracker: open() }
@@ -611,7 +612,7 @@ test('looks up an open transfer for an operator, after auditing the request', as
   const ledger = openLedger(APPLIED)
   expect(await lookUpForOperator(context, request)).toBe(true)
   expect((await find(innerHash)).transfer.status).toBe('open')
-  for (const hash of [innerHash, outerHash]) ledger.found.set(hash, applied('success', APPLIED, 64_321n))
+  apply(ledger, sent)
   await expect
     .poll(async () => [await lookUpForOperator(context, request), (await find(innerHash)).transfer.status])
     .toEqual([false, 'succeeded'])

@@ -13,14 +13,18 @@ import { shareService } from '../support/shared-service.ts'
 import type { TestService } from '../support/test-service.ts'
 import {
   afterMaxTime,
+  beforeFirst,
   countFeeBumps,
   expectSettled,
   next,
   notFound,
   prepareTransfer,
   sendAnswer,
+  standStill,
   withhold,
+  withholdAnd,
 } from '../support/transfers.ts'
+import { bareResult } from './ledger-answers.ts'
 
 let service: TestService<'embedded'>
 let payee: string
@@ -32,13 +36,6 @@ afterAll(() => service.close())
 afterEach(() => service.ledger.proxy.rule(null))
 
 const prepare = (options: { seconds?: number } = {}) => prepareTransfer(service, payee, options)
-
-const result = (code: 'txInsufficientBalance' | 'txBadSeq') =>
-  new xdr.TransactionResult({
-    feeCharged: 100n,
-    result: xdr.TransactionResultResult[code](),
-    ext: xdr.TransactionResultExt.v0(),
-  }).toXdr('base64')
 
 const failed = (code: string, details: object = {}) => ({
   status: 500,
@@ -90,7 +87,7 @@ describe('under each failure of the RPC: one payment, and the ledger’s result'
     ],
     [
       'delivered, but answered with txBAD_SEQ',
-      () => next('sendTransaction', 1, { rewrite: () => sendAnswer('ERROR', result('txBadSeq')) }),
+      () => next('sendTransaction', 1, { rewrite: () => sendAnswer('ERROR', bareResult('txBadSeq')) }),
     ],
     ['a 500', () => next('sendTransaction', 1, { status: 500 })],
     ['a JSON-RPC error', () => next('sendTransaction', 1, { error: { code: -32603, message: 'busy' } })],
@@ -121,13 +118,11 @@ describe('under each failure of the RPC: one payment, and the ledger’s result'
 test('responds 500 to an ERROR at once, keeps the reservation, and accepts the same transaction again', async () => {
   const { employer, hash, post } = await prepare()
   service.ledger.proxy.rule(
-    next('sendTransaction', 1_000, { answer: sendAnswer('ERROR', result('txInsufficientBalance')) }),
+    next('sendTransaction', 1_000, { answer: sendAnswer('ERROR', bareResult('txInsufficientBalance')) }),
   )
   expect(await post()).toEqual(failed('transfer-refused', { ...(await sentAs(hash)), reason: 'txInsufficientBalance' }))
-  expect(await service.findTransfer(hash)).toMatchObject({
-    status: 'open',
-    envelope: { resultCode: 'txInsufficientBalance' },
-  })
+  const refused = { status: 'open', envelope: { resultCode: 'txInsufficientBalance' } }
+  expect(await service.findTransfer(hash)).toMatchObject(refused)
   const own = (await service.db.query.quotas.findMany()).find(({ account }) => account === employer.address)
   expect(own?.held).toBe((await service.findTransfer(hash))?.bid)
   service.ledger.proxy.rule(null)
@@ -137,14 +132,7 @@ test('responds 500 to an ERROR at once, keeps the reservation, and accepts the s
 
 test('responds 200 with the inner hash, at no cost to the sponsor, if the client submits the inner transaction directly', async () => {
   const { employer, hash, signedXdr, post } = await prepare()
-  let alone = false
-  service.ledger.proxy.rule(async ({ method }): Promise<Fault> => {
-    if (method === 'sendTransaction' && !alone) {
-      alone = true
-      await sendAndWait(service.ledger.network, signedXdr)
-    }
-    return 'pass'
-  })
+  service.ledger.proxy.rule(beforeFirst('sendTransaction', () => sendAndWait(service.ledger.network, signedXdr)))
   expect(await post()).toEqual({ status: 200, body: { hash, status: 'SUCCESS' } })
   expect(await countFeeBumps(service, hash)).toBe(0)
   expect(await service.findTransfer(hash)).toMatchObject({ hash, feeCharged: 0n })
@@ -153,10 +141,7 @@ test('responds 200 with the inner hash, at no cost to the sponsor, if the client
 
 test('expires a transfer by the ledger’s time, and releases its reservation', async () => {
   const { employer, hash, post } = await prepare()
-  service.ledger.proxy.rule(({ method }): Fault => {
-    if (method === 'sendTransaction') return { answer: sendAnswer('PENDING') }
-    return method === 'getTransaction' ? { rewrite: afterMaxTime } : 'pass'
-  })
+  service.ledger.proxy.rule(withholdAnd(afterMaxTime))
   expect(await post()).toEqual(failed('transfer-expired', await sentAs(hash)))
   expect(await service.findTransfer(hash)).toMatchObject({ status: 'expired', feeCharged: null })
   await expectSettled(service, employer, hash)
@@ -164,34 +149,20 @@ test('expires a transfer by the ledger’s time, and releases its reservation', 
   expect(await countFeeBumps(service, hash)).toBe(0)
 })
 
-async function findOpen(innerHash: string) {
-  const row = await service.findTransfer(innerHash)
-  if (row?.status !== 'open') throw new Error('it is not open')
-  return row
-}
-
 test('does not expire a transfer on NOT_FOUND while the ledgers do not pass maxTime', async () => {
   const { employer, hash, signedXdr, post } = await prepare({ seconds: 30 })
   // The RPC hides the transaction, and its latest ledger doesn't change: nothing follows from that, however late it is.
-  let standing: Record<string, unknown> | undefined
-  service.ledger.proxy.rule(({ method }) => {
-    if (method !== 'getTransaction') return 'pass'
-    return {
-      rewrite: (found) => {
-        standing ??= notFound(found)
-        return standing
-      },
-    }
-  })
+  const { rewrite, has } = standStill()
+  service.ledger.proxy.rule(({ method }) => (method === 'getTransaction' ? { rewrite } : 'pass'))
   const { tracker, sponsor, network } = service.running
   const inner = decodeInner(signedXdr, network.passphrase)
   const context = { tracker, sponsor, waitMs: 15_000 }
   const first = sponsorTransfer(context, inner).catch((error: unknown) => error)
-  await expect.poll(() => standing).toBeDefined()
+  await expect.poll(has).toBe(true)
   vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 60_000 })
   try {
     expect(await first).toMatchObject({ code: 'transfer-open', details: await sentAs(hash) })
-    await tracker.track([(await findOpen(hash)).id], { waitMs: 60_000, lookUp: 'requested' })
+    await tracker.track([(await service.findTransfer(hash))?.id ?? ''], { waitMs: 60_000, lookUp: 'requested' })
     expect((await service.findTransfer(hash))?.status).toBe('open')
   } finally {
     vi.useRealTimers()
@@ -228,13 +199,8 @@ function withArchived(simulation: Record<string, unknown>): Record<string, unkno
 }
 
 test('refuses a used sequence number before it costs anything', async () => {
-  const { employer, hash, post } = await prepare()
-  const rival = await buildTransfer(service.ledger.network, employer, {
-    to: payee,
-    amount: 1n,
-    opening: employer.opening,
-  })
-  await sendAndWait(service.ledger.network, rival.signedXdr)
+  const { hash, post, buildRival } = await prepare()
+  await sendAndWait(service.ledger.network, (await buildRival()).signedXdr)
   expect(await post()).toEqual({
     status: 422,
     body: { error: 'sponsor refused: the sequence number is not the next one of the account', code: 'sequence' },
@@ -243,20 +209,9 @@ test('refuses a used sequence number before it costs anything', async () => {
 })
 
 test('answers transfer-replaced at once if a transaction unknown to the service has used the sequence number', async () => {
-  const { employer, hash, post } = await prepare()
-  const rival = await buildTransfer(service.ledger.network, employer, {
-    to: payee,
-    amount: 1n,
-    opening: employer.opening,
-  })
-  let overtaken = false
-  service.ledger.proxy.rule(async ({ method }): Promise<Fault> => {
-    if (method === 'sendTransaction' && !overtaken) {
-      overtaken = true
-      await sendAndWait(service.ledger.network, rival.signedXdr)
-    }
-    return 'pass'
-  })
+  const { employer, hash, post, buildRival } = await prepare()
+  const rival = await buildRival()
+  service.ledger.proxy.rule(beforeFirst('sendTransaction', () => sendAndWait(service.ledger.network, rival.signedXdr)))
   const answer = await post()
   expect(answer).toEqual(failed('transfer-replaced', { ...(await sentAs(hash)), reason: 'unknown-transaction' }))
   expect(await service.findTransfer(hash)).toMatchObject({ status: 'expired', resultCode: 'txBadSeq' })
@@ -268,14 +223,7 @@ test('answers transfer-replaced at once if a transaction unknown to the service 
 test('responds 500 to a proof that became stale in transit, charges the ledger’s fee, and never submits it again', async () => {
   const { employer, hash, post } = await prepare()
   const merge = await prepareOutsideMerge(service.ledger, employer.signer)
-  let stale = false
-  service.ledger.proxy.rule(async ({ method }): Promise<Fault> => {
-    if (method === 'sendTransaction' && !stale) {
-      stale = true
-      await sendAndWait(service.ledger.network, merge)
-    }
-    return 'pass'
-  })
+  service.ledger.proxy.rule(beforeFirst('sendTransaction', () => sendAndWait(service.ledger.network, merge)))
   const answer = await post()
   const row = await service.findTransfer(hash)
   expect(answer).toEqual(failed('transfer-failed', { hash: row?.envelope.outerHash }))
@@ -314,10 +262,7 @@ test('records an outcome once the database is reachable again', async () => {
 test('expires a transfer after its max time, even without history, if its sequence number was never used', async () => {
   const { employer, hash, post } = await prepare()
   const forgetful = (found: Record<string, unknown>) => ({ ...afterMaxTime(found), oldestLedger: found.latestLedger })
-  service.ledger.proxy.rule(({ method }): Fault => {
-    if (method === 'sendTransaction') return { answer: sendAnswer('PENDING') }
-    return method === 'getTransaction' ? { rewrite: forgetful } : 'pass'
-  })
+  service.ledger.proxy.rule(withholdAnd(forgetful))
   expect(await post()).toEqual(failed('transfer-expired', await sentAs(hash)))
   expect(await service.findTransfer(hash)).toMatchObject({ status: 'expired' })
   await expectSettled(service, employer, hash)
@@ -401,24 +346,17 @@ test('checks the owner of the transaction, then its contents, in the order of th
   const { signedXdr, employer } = await prepare()
   const stranger = await service.employ()
   expect(await service.post({ ...stranger, session: 'nonsense' }, {})).toMatchObject({ status: 401 })
-  expect(await service.post(stranger, { signedXDR: signedXdr })).toEqual({
-    status: 403,
-    body: { error: 'transaction source is not your session account', code: 'source-mismatch' },
-  })
-  expect(await service.post(employer, {})).toEqual({
-    status: 400,
-    body: { error: 'signedXDR required', code: 'signed-xdr-required' },
-  })
+  const refusal = (status: number, error: string, code: string) => ({ status, body: { error, code } })
+  expect(await service.post(stranger, { signedXDR: signedXdr })).toEqual(
+    refusal(403, 'transaction source is not your session account', 'source-mismatch'),
+  )
+  expect(await service.post(employer, {})).toEqual(refusal(400, 'signedXDR required', 'signed-xdr-required'))
+  const missing = refusal(400, 'signedXDR required', 'signed-xdr-invalid')
   for (const signedXDR of [7, null, '', [], {}]) {
-    expect(await service.post(employer, { signedXDR })).toEqual({
-      status: 400,
-      body: { error: 'signedXDR required', code: 'signed-xdr-invalid' },
-    })
+    expect(await service.post(employer, { signedXDR })).toEqual(missing)
   }
+  const malformed = refusal(400, 'malformed transaction XDR', 'signed-xdr-invalid')
   for (const signedXDR of ['AAAA', signedXdr.slice(0, -8), `${signedXdr}AAAA`, '@@@']) {
-    expect(await service.post(employer, { signedXDR })).toEqual({
-      status: 400,
-      body: { error: 'malformed transaction XDR', code: 'signed-xdr-invalid' },
-    })
+    expect(await service.post(employer, { signedXDR })).toEqual(malformed)
   }
 })
