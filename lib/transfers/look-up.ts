@@ -1,9 +1,13 @@
+import { inArray } from 'drizzle-orm'
+import { transfers } from '#drizzle/schema/transfers.ts'
+import { type Database, transact } from '#lib/db/connection.ts'
+import type { Network } from '#lib/stellar/network.ts'
 import { type Lookup, lookUp } from '#lib/stellar/transaction.ts'
 import { askUntilRecent, type LedgerView } from '#lib/stellar/view.ts'
 import { type Decision, decide, type Expected, type HashAnswer, type LedgerRecord, readRecord } from './decide.ts'
 import { tryToRead, walkLedgers } from './ledger-pages.ts'
 import { strideOf, type TrackingContext } from './resubmit.ts'
-import { hashesOf, maxTimeOf, noteLookedUp, type RecordedTransfer } from './rows.ts'
+import { findEnvelopes, hashesOf, maxTimeOf, type RecordedTransfer, setOf } from './rows.ts'
 
 /** The ledger in which a transfer was last looked up; -1 if that is not known. */
 export const lookedUpIn = (view: LedgerView, { transfer }: RecordedTransfer): number =>
@@ -150,20 +154,38 @@ const isAlone = ({ envelopes: [first, ...rivals] }: RecordedTransfer, { hash }: 
 /**
  * Looks up a transaction that its client may have submitted. `absent`: up to ledger `asOf`, on which a refusal is based,
  * it didn't succeed. `unsure`: no response was recent enough to tell, and a refusal could lead to a second payment.
- * @param isPresent whether a ledger that closed then (unix seconds) is recent enough
+ * @param since unix seconds: a ledger that closed later is recent enough
  * @throws LedgerError `unavailable`
  */
 export async function lookUpOwnTransaction(
-  { network }: Pick<TrackingContext, 'network'>,
+  network: Network,
   { innerHash, sponsor }: Omit<Expected, 'passphrase'>,
-  { asOf, isPresent }: { asOf: number; isPresent: (closedAt: number) => boolean },
+  { asOf, since }: { asOf: number; since: number },
 ): Promise<LedgerRecord | 'absent' | 'unsure'> {
   const { response, isRecent } = await askUntilRecent(
     () => lookUp(network, innerHash),
     ({ status, latestLedger, latestLedgerCloseTime }) =>
-      status !== 'NOT_FOUND' || (latestLedger >= asOf && isPresent(latestLedgerCloseTime)),
+      status !== 'NOT_FOUND' || (latestLedger >= asOf && latestLedgerCloseTime > since),
   )
   if (response.status === 'NOT_FOUND') return isRecent ? 'absent' : 'unsure'
   const record = readRecord(response, { innerHash, sponsor, passphrase: network.passphrase })
   return record.succeeded ? record : 'absent'
+}
+
+/**
+ * Records the ledger up to which transfers were looked up. A transfer whose set of envelopes has changed since is
+ * skipped: the new envelope cleared its ledger.
+ */
+export async function noteLookedUp(db: Database, lookedUp: readonly RecordedTransfer[], ledger: number): Promise<void> {
+  if (lookedUp.length === 0) return
+  const ids = lookedUp.map(({ transfer }) => transfer.id)
+  const areThey = inArray(transfers.id, ids)
+  await transact(db, async (tx) => {
+    await tx.select({ id: transfers.id }).from(transfers).where(areThey).orderBy(transfers.id).for('no key update')
+    const competing = Map.groupBy(await findEnvelopes(tx, ids), ({ transfer }) => transfer)
+    const unchanged = lookedUp
+      .filter(({ transfer, envelopes }) => setOf(envelopes) === setOf(competing.get(transfer.id) ?? []))
+      .map(({ transfer }) => transfer.id)
+    await tx.update(transfers).set({ lookedUpLedger: ledger }).where(inArray(transfers.id, unchanged))
+  })
 }

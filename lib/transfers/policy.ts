@@ -71,28 +71,26 @@ const MAX_VALIDITY = 330
 /** The network's minimum inclusion fee of one operation. */
 const INCLUSION_FEE = 100n
 
-/** What a transaction can be recorded as. The rest of the rules may have changed since the ledger applied it. */
-type Form = Pick<SponsorRules, 'token' | 'contracts' | 'functions' | 'calls'>
-
 /**
  * Reads the call in `inner`: exactly one call, by default one confidential transfer that the source pays. Pure: no
- * signature, no ledger, no clock.
+ * signature, no ledger, no clock. It uses only the rules by which a transaction is recorded that the ledger has applied: the others
+ * may have changed since.
  * @throws SponsorRefusal if it is anything else
  */
-export function readIntent(inner: SignedTransaction, form: Form): Intent {
+export function readIntent(inner: SignedTransaction, rules: SponsorRules): Intent {
   const { tx } = inner.envelope
   const { minTime = 0n, maxTime = 0n } = readTimeBounds(tx.cond) ?? {}
   const { call } = readInvocation(tx, inner.source)
   const contract = Address.fromScAddress(call.contractAddress).toString()
-  if (contract !== form.token && !form.contracts.has(contract)) throw sponsorRefused('contract')
-  if (!isKnown(call.functionName.toString(), form)) throw sponsorRefused('function')
+  if (contract !== rules.token && !rules.contracts.has(contract)) throw sponsorRefused('contract')
+  if (!isKnown(call.functionName.toString(), rules)) throw sponsorRefused('function')
   if (tx.ext.type !== 'sorobanData') throw sponsorRefused('no-resources')
   const { resourceFee, resources } = tx.ext.sorobanData
   return {
     contract,
     function: call.functionName.toString(),
     account: inner.source,
-    ...readArguments(call, inner.source, form.calls),
+    ...readArguments(call, inner.source, rules.calls),
     minTime,
     maxTime,
     sequenceNumber: tx.seqNum,
@@ -165,7 +163,7 @@ function readInvocation(tx: xdr.Transaction, source: string) {
 /** The function of a token's own transfer, which is recorded even if the sponsor does not pay for it now. */
 const TRANSFER = 'confidential_transfer'
 
-const isKnown = (name: string, { functions, calls }: Form): boolean =>
+const isKnown = (name: string, { functions, calls }: SponsorRules): boolean =>
   calls ? calls.functions.has(name) || isClientCall(name) : functions.has(name) || name === TRANSFER
 
 /**

@@ -51,28 +51,22 @@ export const quotaDay = (now: Date): string => now.toISOString().slice(0, 10)
 export const readQuotaDay = async (tx: Database): Promise<string> => quotaDay(new Date(await readClock(tx)))
 
 /**
- * Reserves a bid against the account's day, the day of its kind and of all accounts, and the float, each in one
- * conditional statement, so that concurrent requests can't exceed a limit together. Rows are always locked in this
- * order. Must run inside the transaction that records the transfer: a refusal rolls everything back. The shared amounts
- * are reserved last; their failure aborts the transaction with an error that `refuseExhausted` maps.
+ * Reserves a bid against the account's day, the day of its kind and of all accounts, and the float, in this order and each in one
+ * conditional statement, so that concurrent requests can't exceed a limit together. Must run inside the transaction that records
+ * the transfer: a refusal rolls everything back. The failure of a shared amount aborts it with an error for `refuseExhausted`.
  * @param available how much the ledger would let the sponsor spend, in stroops
  * @throws SponsorRefusal
  */
 export async function reserve(tx: Database, claim: Claim, limits: QuotaLimits, available: bigint): Promise<void> {
   const { account, bid, day, count, sponsor } = claim
   if (bid === 0n && count === 0) return
-  if (!(await hold(tx, claim, account, ofAccount(limits)))) throw sponsorRefused(await exhausted(tx, claim, limits))
+  if (!(await hold(tx, claim, account, limits))) throw sponsorRefused(await exhausted(tx, claim, limits))
   for (const holder of sumsOf(claim)) {
     const limit = holder === CALLS ? limits.callsBudget : limits.dailyBudget
     await runLast(tx, sql`SELECT hold_budget(${holder}, ${day}, ${String(bid)}, ${count}, ${String(limit)})`)
   }
   await runLast(tx, sql`SELECT hold_float(${sponsor}, ${String(bid)}, ${String(available)})`)
 }
-
-const ofAccount = ({ stroopsPerAccount: stroops, transfersPerAccount: transfers }: QuotaLimits) => ({
-  stroops,
-  transfers,
-})
 
 /** The reasons, by the constraint that a failed reservation of a shared amount names (functions.sql). */
 const SHARED_LIMITS: Record<string, RefusalReason> = { daily_budget: 'daily-budget', sponsor_float: 'float' }
@@ -90,14 +84,14 @@ async function hold(
   tx: Database,
   { bid, day, count }: Pick<Claim, 'bid' | 'day'> & { count: number },
   account: string,
-  limit: { stroops: bigint; transfers?: number },
+  { stroopsPerAccount: stroops, transfersPerAccount: transfers = null }: AccountLimits,
 ): Promise<boolean> {
-  const { transfers } = limit
   // The day's first row is inserted without the condition of the update, so its limits are checked here.
-  if (bid > limit.stroops || (transfers !== undefined && transfers < count)) return false
-  const rows = await holdQuery(tx, { account, day, held: bid, count, ...limit, transfers: transfers ?? null })
-  return rows.length === 1
+  if (bid > stroops || (transfers !== null && transfers < count)) return false
+  return (await holdQuery(tx, { account, day, held: bid, count, stroops, transfers })).length === 1
 }
+
+type AccountLimits = { stroopsPerAccount: bigint; transfersPerAccount?: number | null }
 
 const holdQuery = statement('hold_quota', { account: quotas.account }, (db) => {
   const { held, count, stroops, transfers } = placeholders('held', 'count', 'stroops', 'transfers')
@@ -120,8 +114,8 @@ export type RunClaim = Pick<Claim, 'account' | 'day'> & { count: number }
 /** Adds all lines of a run to the account's day, in the SQL transaction that queues them. False if they exceed its quota. */
 export async function reserveCount(tx: Database, claim: RunClaim, limits: QuotaLimits): Promise<boolean> {
   const used = { ...claim, bid: 0n }
-  const isHeld = await hold(tx, used, claim.account, ofAccount(limits))
-  return isHeld && (await hold(tx, used, EVERYBODY, { stroops: limits.dailyBudget }))
+  const isHeld = await hold(tx, used, claim.account, limits)
+  return isHeld && (await hold(tx, used, EVERYBODY, { stroopsPerAccount: limits.dailyBudget }))
 }
 
 /** Returns the lines of runs that were never submitted to the days that the runs were queued on. */

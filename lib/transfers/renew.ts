@@ -5,9 +5,9 @@ import { Refusal } from '#lib/refusal/refusal.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import type { SignedTransaction } from '#lib/stellar/node/envelope.ts'
 import { wrapInFeeBump } from './fee-bump.ts'
-import { checkPayer } from './payer.ts'
 import { type Envelope, findTransferOfHash, type RecordedTransfer } from './rows.ts'
 import type { Sponsor } from './sponsor.ts'
+import { checkPayer } from './verification.ts'
 
 /** The result codes by which the network refuses an envelope for its signatures. */
 const SIGNATURE_CODES = new Set(['txBadAuth', 'txBadAuthExtra'])

@@ -1,6 +1,6 @@
 import { and, asc, desc, eq, getTableColumns, inArray, isNotNull, notInArray, or, type SQL, sql } from 'drizzle-orm'
 import { envelopes, type Transfer, transfers } from '#drizzle/schema/transfers.ts'
-import { type Database, transact } from '#lib/db/connection.ts'
+import type { Database } from '#lib/db/connection.ts'
 import { placeholders, statement } from '#lib/db/prepared.ts'
 import { NOT_CONSUMED } from './decide.ts'
 import type { Intent } from './policy.ts'
@@ -128,18 +128,9 @@ export async function lockOpenTransfer(tx: Database, account: string): Promise<T
 export const MAY_HAVE_USED_NUMBER = sql`(${transfers.status} in ('open', 'succeeded', 'unknown')
   or (${transfers.status} = 'failed' and ${notInArray(transfers.resultCode, [...NOT_CONSUMED])}))`
 
-/** The columns that a transfer may begin with. */
-const UNSET = {
-  owner: null,
-  sponsor: null,
-  quotaAccount: null,
-  organisation: null,
-  requestId: null,
-  lineJob: null,
-  linePosition: null,
-}
-
-/** The columns that a transfer begins with. */
+/** The columns that a transfer may begin with, and those with which each begins. */
+const NO_OWNERS = { owner: null, sponsor: null, quotaAccount: null, organisation: null }
+const UNSET = { ...NO_OWNERS, requestId: null, lineJob: null, linePosition: null }
 export type NewTransfer = Partial<Pick<Transfer, keyof typeof UNSET>> &
   Pick<Transfer, 'kind' | 'account' | 'sequenceNumber' | 'recipient' | 'quotaDay' | 'recordedLedger' | 'createdAt'>
 
@@ -234,21 +225,3 @@ export const setOf = (competing: readonly Pick<Envelope, 'innerHash' | 'outerHas
     .map((envelope) => hashesOf(envelope).join(' '))
     .sort()
     .join(', ')
-
-/**
- * Records the ledger up to which transfers were looked up. A transfer whose set of envelopes has changed since is
- * skipped: the new envelope cleared its ledger.
- */
-export async function noteLookedUp(db: Database, lookedUp: readonly RecordedTransfer[], ledger: number): Promise<void> {
-  if (lookedUp.length === 0) return
-  const ids = lookedUp.map(({ transfer }) => transfer.id)
-  const areThey = inArray(transfers.id, ids)
-  await transact(db, async (tx) => {
-    await tx.select({ id: transfers.id }).from(transfers).where(areThey).orderBy(transfers.id).for('no key update')
-    const competing = Map.groupBy(await findEnvelopes(tx, ids), ({ transfer }) => transfer)
-    const unchanged = lookedUp
-      .filter(({ transfer, envelopes }) => setOf(envelopes) === setOf(competing.get(transfer.id) ?? []))
-      .map(({ transfer }) => transfer.id)
-    await tx.update(transfers).set({ lookedUpLedger: ledger }).where(inArray(transfers.id, unchanged))
-  })
-}

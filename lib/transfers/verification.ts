@@ -1,12 +1,14 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Database } from '#lib/db/connection.ts'
-import { type RefusalReason, SponsorRefusal } from '#lib/refusal/sponsor-refusal.ts'
+import { type RefusalReason, SponsorRefusal, sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
+import { type AccountAuth, type AccountReading, authOf } from '#lib/stellar/account.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
+import type { SignedTransaction } from '#lib/stellar/node/envelope.ts'
+import { weighSignatures } from '#lib/stellar/node/signature-weight.ts'
 import { isLagging, SILENT_SECONDS } from '#lib/stellar/view.ts'
 import { checkLiveUntil } from './call-table.ts'
 import type { LedgerRecord } from './decide.ts'
 import { lookUpOwnTransaction } from './look-up.ts'
-import { checkPayer } from './payer.ts'
 import { checkPolicy, checkTimeBounds } from './policy.ts'
 import type { Proposal } from './record.ts'
 import { findTransferOfHash, lastLedgerOf, type RecordedTransfer } from './rows.ts'
@@ -52,6 +54,9 @@ type Verified =
   | { applied: LedgerRecord }
   | { recorded: RecordedTransfer }
 
+/** The checks relied on a response that is too old, and led to this refusal, if any. */
+type Doubt = { doubt: SponsorRefusal | undefined }
+
 /**
  * Verifies a transaction by the policy and against the ledger, again and again until a response is recent enough to refuse or to
  * agree on.
@@ -72,15 +77,8 @@ export async function verify(db: Database, sponsor: Sponsor, proposal: Proposal)
   }
 }
 
-/**
- * Resolves to a `doubt` if the checks relied on a response that is too old, with the refusal that they led to, if any. Before any
- * refusal, the transaction is looked up: what the ledger has applied is not refused.
- */
-async function verifyOnce(
-  db: Database,
-  sponsor: Sponsor,
-  proposal: Proposal,
-): Promise<Verified | { doubt: SponsorRefusal | undefined }> {
+/** Before any refusal, the transaction is looked up: what the ledger has applied is not refused. */
+async function verifyOnce(db: Database, sponsor: Sponsor, proposal: Proposal): Promise<Verified | Doubt> {
   const { network, tracker, keypair, rules, now } = sponsor
   const { inner, intent, terms, checked, signal } = proposal
   const isBehind = async (ledger: number) => isLagging(ledger, await lastLedgerOf(db, inner.source))
@@ -99,10 +97,7 @@ async function verifyOnce(
     checkLiveUntil(intent.liveUntilLedger, terms.calls?.marginLedgers ?? 0, latestLedger)
     checkResources(intent.resources, needed.resources)
     await checkArchived(network, intent, needed)
-    checkResourceFee(
-      { fee: intent.resourceFee, resources: intent.resources },
-      { fee: needed.minResourceFee, resources: needed.resources },
-    )
+    checkResourceFee({ ...intent, fee: intent.resourceFee }, { ...needed, fee: needed.minResourceFee })
     const recordedLedger = Math.min(reading.latestLedger, latestLedger)
     return (await isBehind(recordedLedger)) ? { doubt: undefined } : { recordedLedger, latestLedger }
   } catch (error) {
@@ -112,15 +107,11 @@ async function verifyOnce(
     if (meanwhile) return { recorded: meanwhile }
     // A refusal based on the clock names no ledger, so the transaction must be absent from the latest one.
     const asOf = error.asOf ?? checkedAt ?? (await tracker.readAccount(inner.source)).latestLedger
-    // Unix seconds: it is based on a ledger that closed later than this.
     const since = dependsOnRent(error.reason)
       ? Math.floor(proposal.now.getTime() / 1000)
       : now().getTime() / 1000 - SILENT_SECONDS
-    const own = await lookUpOwnTransaction(
-      { network },
-      { innerHash: inner.hashHex, sponsor: keypair.publicKey() },
-      { asOf, isPresent: (closedAt) => closedAt > since },
-    )
+    const ours = { innerHash: inner.hashHex, sponsor: keypair.publicKey() }
+    const own = await lookUpOwnTransaction(network, ours, { asOf, since })
     // After that lookup, the latest known ledger is the network's actual one, even if the network was reset.
     const isStale = asOf < tracker.view.latestLedger() || (await isBehind(asOf))
     if (own === 'unsure' || (own === 'absent' && isStale)) return { doubt: error }
@@ -128,4 +119,41 @@ async function verifyOnce(
     signal?.throwIfAborted()
     return { applied: own }
   }
+}
+
+/**
+ * Reads the payer's account each time, even if its master key signed: that key may have lost its weight, and simulation
+ * doesn't check the sequence number. A transfer that the network rejects at submission costs nothing, but its bid stays
+ * reserved until it expires, and enough of them would exhaust the budget.
+ * @throws SponsorRefusal
+ */
+export function checkPayer(inner: SignedTransaction, { account, latestLedger }: AccountReading): void {
+  checkSignatures(inner, account ? authOf(inner.source, account) : { exists: false }, latestLedger)
+  if (account && inner.envelope.tx.seqNum !== account.seqNum + 1n) {
+    throw sponsorRefused('sequence', { asOf: latestLedger })
+  }
+}
+
+/**
+ * Every signature must be by a signer of the account, for this network, and together they must reach the network's
+ * thresholds: LOW for the transaction and MEDIUM for invoking a contract. The network stops counting at that point, and
+ * rejects unused signatures (txBAD_AUTH_EXTRA).
+ * @param asOf the latest ledger when the account was read
+ * @throws SponsorRefusal
+ */
+export function checkSignatures(inner: SignedTransaction, account: AccountAuth, asOf?: number): void {
+  const basis = asOf === undefined ? {} : { asOf }
+  if (!account.exists) throw sponsorRefused('no-account', basis)
+  const { signers, thresholds } = account
+  const enough = Math.max(thresholds.low, thresholds.medium)
+  const signatures = inner.envelope.signatures.map(({ hint, signature }) => ({
+    hint: hint.toBytes(),
+    signature: signature.toBytes(),
+  }))
+  const { weight, allValid, repeats } = weighSignatures({ hash: inner.hash, signatures, signers })
+  if (!allValid) throw sponsorRefused('bad-signature', basis)
+  if (weight < enough) throw sponsorRefused('too-little-weight', basis)
+  if (repeats > 0) throw sponsorRefused('extra-signature', basis)
+  const withoutLast = weighSignatures({ hash: inner.hash, signatures: signatures.slice(0, -1), signers })
+  if (signatures.length > 1 && withoutLast.weight >= enough) throw sponsorRefused('extra-signature', basis)
 }

@@ -46,10 +46,8 @@ test.each(['FAUCET_SEED', 'CONFIDENTIAL_TOKEN'])(
   async (missing) => {
     const another = await startAnother(service, { [missing]: '' })
     const session = await service.user('nobody')
-    expect(await faucet.ask(session, another)).toMatchObject({
-      status: 501,
-      body: { error: 'no faucet is configured', code: 'faucet-not-configured' },
-    })
+    const refusal = { status: 501, body: { error: 'no faucet is configured', code: 'faucet-not-configured' } }
+    expect(await faucet.ask(session, another)).toMatchObject(refusal)
     await another.close()
   },
 )
@@ -138,10 +136,8 @@ test('deposits once for twenty concurrent calls of one user to two services, and
   expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array(19).fill(429)])
   for (const { status, retryAfter, body } of answers) {
     if (status !== 429) continue
-    expect(body).toMatchObject({
-      error: 'the faucet funds an account once every 3600 seconds',
-      code: 'faucet-cooldown',
-    })
+    const error = 'the faucet funds an account once every 3600 seconds'
+    expect(body).toMatchObject({ error, code: 'faucet-cooldown' })
     expect(Number(retryAfter)).toBeGreaterThan(3500)
     expect(Number(retryAfter)).toBeLessThanOrEqual(3600)
   }
@@ -165,17 +161,12 @@ test('ends the cool-down by the database’s clock, and adds the second grant to
 test('makes ten deposits for ten concurrent users of two services on one database, none rejected by the ledger', async () => {
   const people = await Promise.all(Array.from({ length: 10 }, () => faucet.settle()))
   const refused: unknown[] = []
-  service.ledger.proxy.rule(({ method }) =>
-    method === 'sendTransaction'
-      ? {
-          rewrite: (sent) => {
-            // Both services poll the open deposits and resubmit them.
-            if (sent.status === 'ERROR') refused.push(sent)
-            return sent
-          },
-        }
-      : 'pass',
-  )
+  const note = (sent: Record<string, unknown>) => {
+    // Both services poll the open deposits and resubmit them.
+    if (sent.status === 'ERROR') refused.push(sent)
+    return sent
+  }
+  service.ledger.proxy.rule(({ method }) => (method === 'sendTransaction' ? { rewrite: note } : 'pass'))
   const answers = await Promise.all(
     people.map(({ session }, i) => faucet.ask(session, i % 2 === 0 ? service.running : other)),
   )

@@ -2,7 +2,7 @@ import { sql } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { Call, Fault } from '../support/fault-proxy.ts'
 import { openTestService, type TestService } from '../support/test-service.ts'
-import { afterMaxTime, next, notFound, sendAnswer } from '../support/transfers.ts'
+import { afterMaxTime, beforeFirst, next, notFound, sendAnswer, withholdAnd } from '../support/transfers.ts'
 import { bareResult } from '../transfers/ledger-answers.ts'
 import { FAUCET, type Faucet, openFaucet, type Person, startAnother } from './faucet.ts'
 
@@ -76,16 +76,11 @@ describe('a sequence number that another transaction uses', () => {
   test('rereads the account and signs the deposit again, if used between signing and submission', async () => {
     const person = await faucet.settle()
     const rival = await faucet.settle()
-    let overtaken = false
     const sent: unknown[] = []
-    service.ledger.proxy.rule(async ({ method, params }): Promise<Fault> => {
-      if (method !== 'sendTransaction') return 'pass'
-      sent.push(params.transaction)
-      if (!overtaken) {
-        overtaken = true
-        await faucet.overtake(rival)
-      }
-      return 'pass'
+    const overtake = beforeFirst('sendTransaction', () => faucet.overtake(rival))
+    service.ledger.proxy.rule(async (call): Promise<Fault> => {
+      if (call.method === 'sendTransaction') sent.push(call.params.transaction)
+      return await overtake(call)
     })
     await expectGranted(person, await faucet.ask(person.session))
     expect(new Set(sent).size).toBe(2)
@@ -135,14 +130,9 @@ test.each([-300, 300])('grants although its clock is off by %i s', async (second
 
 test('returns the grant of a deposit that expired by the ledger’s time, and grants the next call', async () => {
   const person = await faucet.settle()
-  service.ledger.proxy.rule(({ method }): Fault => {
-    if (method !== 'sendTransaction') return method === 'getTransaction' ? { rewrite: afterMaxTime } : 'pass'
-    return { answer: sendAnswer('PENDING') }
-  })
-  expect(await faucet.ask(person.session)).toMatchObject({
-    status: 500,
-    body: { error: 'the deposit failed', code: 'deposit-failed' },
-  })
+  service.ledger.proxy.rule(withholdAnd(afterMaxTime))
+  const failure = { status: 500, body: { error: 'the deposit failed', code: 'deposit-failed' } }
+  expect(await faucet.ask(person.session)).toMatchObject(failure)
   expect(await faucet.grant(person.address)).toMatchObject({ status: 'returned' })
   expect(await faucet.deposits(person.address)).toEqual([])
   service.ledger.proxy.rule(null)
@@ -178,18 +168,11 @@ test('records no deposit that the contract would reject', async () => {
   service.ledger.proxy.rule(({ method }): Fault => {
     if (method === 'sendTransaction') sendings += 1
     if (method !== 'simulateTransaction') return 'pass'
-    return {
-      answer: {
-        latestLedger: 1,
-        error: 'HostError: Error(Contract, #3501)\n\nEvent log (newest first): …',
-        events: [],
-      },
-    }
+    const error = 'HostError: Error(Contract, #3501)\n\nEvent log (newest first): …'
+    return { answer: { latestLedger: 1, error, events: [] } }
   })
-  expect(await faucet.ask(person.session)).toMatchObject({
-    status: 409,
-    body: { error: expect.stringContaining('regist') },
-  })
+  const refusal = { status: 409, body: { error: expect.stringContaining('regist') } }
+  expect(await faucet.ask(person.session)).toMatchObject(refusal)
   expect(sendings).toBe(0)
   expect(await faucet.grant(person.address)).toBeUndefined()
   service.ledger.proxy.rule(null)

@@ -120,18 +120,9 @@ describe('a token over the native asset', () => {
 
   test('reports a contract’s balance in the asset’s contract', async () => {
     const keypair = await join()
-    await faucet.perform(
-      keypair,
-      Operation.invokeContractFunction({
-        contract: native,
-        function: 'transfer',
-        args: [
-          new Address(keypair.publicKey()).toScVal(),
-          new Address(token).toScVal(),
-          xdr.ScVal.scvI128(new xdr.Int128Parts({ hi: 0n, lo: 5_0000001n })),
-        ],
-      }),
-    )
+    const parties = [keypair.publicKey(), token].map((address) => new Address(address).toScVal())
+    const args = [...parties, xdr.ScVal.scvI128(new xdr.Int128Parts({ hi: 0n, lo: 5_0000001n }))]
+    await faucet.perform(keypair, Operation.invokeContractFunction({ contract: native, function: 'transfer', args }))
     service.ledger.proxy.rule(overAsset(native))
     expect((await readVault(token)).body).toEqual({ vault: token, held: '5.0000001' })
   })

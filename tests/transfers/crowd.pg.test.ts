@@ -17,20 +17,11 @@ afterEach(() => service.ledger.proxy.rule(null))
 
 /** More transfers than a ledger has room for. */
 const crowd = () => Promise.all(Array.from({ length: 14 }, () => prepareTransfer(service, payee, { amount: 0n })))
+const pages = (fault: Fault) => (call: Call) => (call.method === 'getTransactions' ? fault : 'pass')
 const FAULTS: [string, () => (call: Call) => Fault][] = [
   ['nothing wrong', () => () => 'pass'],
-  [
-    'pages that fail',
-    () =>
-      ({ method }) =>
-        method === 'getTransactions' ? { status: 500 } : 'pass',
-  ],
-  [
-    'pages cut short without a word',
-    () =>
-      ({ method }) =>
-        method === 'getTransactions' ? { rewrite: (page) => ({ ...page, transactions: [] }) } : 'pass',
-  ],
+  ['pages that fail', () => pages({ status: 500 })],
+  ['pages cut short without a word', () => pages({ rewrite: (page) => ({ ...page, transactions: [] }) })],
   ['half of them lost on the way', () => next('sendTransaction', 7, { answer: sendAnswer('PENDING') })],
 ]
 test.each(FAULTS)('pays fourteen concurrent transfers once each: %s', async (_, fault) => {

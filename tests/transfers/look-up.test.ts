@@ -95,10 +95,7 @@ describe('lookUpHashes', () => {
 
   test('finds the client’s inner transaction by its hash, at no cost to the sponsor', async () => {
     script({ outer: [missing()], inner: [found(signedXDR, plainResult('success'))] })
-    expect((await lookUpHashes({ network }, recorded))[1]?.record).toMatchObject({
-      hash: innerHash,
-      feeCharged: 0n,
-    })
+    expect((await lookUpHashes({ network }, recorded))[1]?.record).toMatchObject({ hash: innerHash, feeCharged: 0n })
   })
 
   test('is unavailable if either hash is contradictory or gets no response', async () => {
@@ -122,9 +119,7 @@ describe('lookUpHashes', () => {
 
   test('repeats a lookup with too little history, up to a limit', async () => {
     const asked = script({ outer: [missing()], inner: [missing({ oldestLedger: 101 })] })
-    expect((await lookUpHashes({ network }, recorded, { atLeast: 110 }))[1]).toMatchObject({
-      oldestLedger: 101,
-    })
+    expect((await lookUpHashes({ network }, recorded, { atLeast: 110 }))[1]).toMatchObject({ oldestLedger: 101 })
     expect(asked).toHaveLength(5)
   })
 })

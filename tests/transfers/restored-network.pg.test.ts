@@ -10,6 +10,15 @@ beforeAll(async () => {
 })
 afterAll(() => service?.close())
 
+/** A transfer between two new accounts that is valid for five minutes. */
+async function prepare({ ledger, wallet, ask }: TestService<'embedded'>) {
+  const [payer, payee] = await Promise.all([ledger.endowPayer(), ledger.endowPayer(0n)])
+  const transfer = { to: payee.address, amount: 1n, opening: payer.opening }
+  const { signedXdr } = await buildTransfer(ledger.network, payer, transfer, { seconds: 300 })
+  const session = await wallet(payer.address)
+  return () => ask('POST', '/transfer', { session, body: { signedXDR: signedXdr } })
+}
+
 const SHIFT = 5
 
 /** A response of a network with higher ledger numbers. */
@@ -18,28 +27,26 @@ function shifted(answer: Record<string, unknown>): Record<string, unknown> {
   return typeof latestLedger === 'number' ? { ...answer, latestLedger: latestLedger + SHIFT } : answer
 }
 
-/** A response of a node that stopped a minute ago. */
-function farBehind(answer: Record<string, unknown>): Record<string, unknown> {
+/** A response of a node whose latest ledger is this many ledgers and seconds later. */
+const atLedger = (ledgers: number, seconds: number) => (answer: Record<string, unknown>) => {
   const { latestLedger, latestLedgerCloseTime } = answer
   if (typeof latestLedger !== 'number') return answer
-  return {
-    ...answer,
-    latestLedger: latestLedger - 12,
-    latestLedgerCloseTime: String(Number(latestLedgerCloseTime) - 60),
-  }
+  const closedAt = String(Number(latestLedgerCloseTime) + seconds)
+  return { ...answer, latestLedger: latestLedger + ledgers, latestLedgerCloseTime: closedAt }
 }
+/** A node that stopped a minute ago. */
+const farBehind = atLedger(-12, -60)
+/** An RPC that misreports its latest ledger. */
+const farAhead = atLedger(1_000_000, 5_000_000)
 
 test('does not wait for the old ledger numbers on a network restored with lower ones', async () => {
-  const { devnet, network, proxy, endowPayer } = service.ledger
+  const { devnet, network, proxy } = service.ledger
   const closing = setInterval(devnet.closeLedger, 200)
-  const [payer, payee] = await Promise.all([endowPayer(), endowPayer(0n)])
-  const transfer = { to: payee.address, amount: 1n, opening: payer.opening }
-  const { signedXdr } = await buildTransfer(network, payer, transfer, { seconds: 300 })
-  const session = await service.wallet(payer.address)
+  const post = await prepare(service)
   clearInterval(closing)
   await devnet.closeLedger()
   proxy.rule(({ method }) => (method === 'sendTransaction' ? { answer: sendAnswer('PENDING') } : { rewrite: shifted }))
-  const posted = service.ask('POST', '/transfer', { session, body: { signedXDR: signedXdr } })
+  const posted = post()
   const lookUps = () => proxy.calls.get('getTransaction') ?? 0
   await expect.poll(lookUps).toBeGreaterThan(2)
   const shown = Math.floor(Date.now() / 1000)
@@ -59,12 +66,9 @@ test('does not wait for the old ledger numbers on a network restored with lower 
 })
 
 test('does not assume a reset, and submits nothing again, if every second response is from a node far behind', async () => {
-  const { devnet, network, proxy, endowPayer } = service.ledger
+  const { devnet, proxy } = service.ledger
   const closing = setInterval(devnet.closeLedger, 200)
-  const [payer, payee] = await Promise.all([endowPayer(), endowPayer(0n)])
-  const transfer = { to: payee.address, amount: 1n, opening: payer.opening }
-  const { signedXdr } = await buildTransfer(network, payer, transfer, { seconds: 300 })
-  const session = await service.wallet(payer.address)
+  const post = await prepare(service)
   clearInterval(closing)
   await devnet.closeLedger()
   let sent = 0
@@ -78,7 +82,7 @@ test('does not assume a reset, and submits nothing again, if every second respon
     asked += 1
     return asked % 2 === 0 ? { rewrite: farBehind } : 'pass'
   })
-  const posted = service.ask('POST', '/transfer', { session, body: { signedXDR: signedXdr } })
+  const posted = post()
   await expect.poll(() => sent).toBe(1)
   const before = asked
   await expect.poll(() => asked).toBeGreaterThan(before + 20)
@@ -90,27 +94,13 @@ test('does not assume a reset, and submits nothing again, if every second respon
   expect(await posted.finally(() => clearInterval(following))).toMatchObject({ status: 200 })
 })
 
-/** A response of an RPC that misreports its latest ledger once. */
-function farAhead(answer: Record<string, unknown>): Record<string, unknown> {
-  const { latestLedger, latestLedgerCloseTime } = answer
-  if (typeof latestLedger !== 'number') return answer
-  return {
-    ...answer,
-    latestLedger: latestLedger + 1_000_000,
-    latestLedgerCloseTime: String(Number(latestLedgerCloseTime) + 5_000_000),
-  }
-}
-
 test('forgets a response from the far future after half a minute, and resubmits dropped envelopes', async () => {
   const now = new Date()
   await using own = disposable(
     await openTestService({ ledger: 'embedded', closeMs: 200, now, variables: { TRANSFER_WAIT: '60' } }),
   )
-  const { network, proxy, endowPayer } = own.ledger
-  const [payer, payee] = await Promise.all([endowPayer(), endowPayer(0n)])
-  const transfer = { to: payee.address, amount: 1n, opening: payer.opening }
-  const { signedXdr } = await buildTransfer(network, payer, transfer, { seconds: 300 })
-  const session = await own.wallet(payer.address)
+  const { proxy } = own.ledger
+  const post = await prepare(own)
   let lied = false
   let dropped = 0
   proxy.rule(({ method }) => {
@@ -123,7 +113,7 @@ test('forgets a response from the far future after half a minute, and resubmits 
     lied = true
     return { rewrite: farAhead }
   })
-  const posted = own.ask('POST', '/transfer', { session, body: { signedXDR: signedXdr } })
+  const posted = post()
   await expect.poll(() => dropped).toBe(2)
   own.clock.now = new Date(now.getTime() + 31_000)
   expect(await posted).toMatchObject({ status: 200 })

@@ -102,10 +102,7 @@ export function footprint([readOnly, readWrite]: Footprint): xdr.LedgerFootprint
     const hash = new Uint8Array(32).fill(letter.charCodeAt(0))
     return xdr.LedgerKey.contractCode(new xdr.LedgerKeyContractCode({ hash }))
   }
-  return new xdr.LedgerFootprint({
-    readOnly: Array.from(readOnly, keyOf),
-    readWrite: Array.from(readWrite, keyOf),
-  })
+  return new xdr.LedgerFootprint({ readOnly: Array.from(readOnly, keyOf), readWrite: Array.from(readWrite, keyOf) })
 }
 
 /** A declared resource fee, in stroops, for a call that needs 80,000 and NEED, with the resources that were declared. */

@@ -7,10 +7,11 @@ import { lookUpForOperator } from '#lib/dashboard/operator-look-up.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { type Network, openNetwork } from '#lib/stellar/network.ts'
 import { wrapInFeeBump } from '#lib/transfers/fee-bump.ts'
+import { noteLookedUp } from '#lib/transfers/look-up.ts'
 import { decodeInner, readIntent } from '#lib/transfers/policy.ts'
 import { recordTransfer } from '#lib/transfers/record.ts'
 import { renewEnvelope } from '#lib/transfers/renew.ts'
-import { findTransferOfHash, noteLookedUp, type RecordedTransfer, type Transfer } from '#lib/transfers/rows.ts'
+import { findTransferOfHash, type RecordedTransfer, type Transfer } from '#lib/transfers/rows.ts'
 import { openTracker, type Tracker } from '#lib/transfers/track.ts'
 import { cloneDatabase } from '../support/database.ts'
 import { accountEntry, presentAccount } from '../support/fake-rpc.ts'
@@ -323,10 +324,7 @@ test.each(['sentLedger', 'lookedUpLedger', 'refusedLedger'] as const)(
     await expect.poll(async () => (await find(innerHash)).transfer.lookedUpLedger).toBe(50)
     await expect
       .poll(async () => (await find(innerHash)).envelopes[0])
-      .toMatchObject({
-        sentLedger: 50,
-        refusedLedger: hint === 'refusedLedger' ? 50 : 40,
-      })
+      .toMatchObject({ sentLedger: 50, refusedLedger: hint === 'refusedLedger' ? 50 : 40 })
   },
 )
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { checkPayer, checkSignatures } from '#lib/transfers/payer.ts'
 import { decodeInner } from '#lib/transfers/policy.ts'
+import { checkPayer, checkSignatures } from '#lib/transfers/verification.ts'
 import { accountEntry } from '../support/fake-rpc.ts'
 import { PASSPHRASE, payer, signedTransfer } from '../support/inner-transaction.ts'
 import { expectVerdict, thrownBy } from './refused.ts'
