@@ -8,8 +8,8 @@ import { readAccount } from '#lib/stellar/account.ts'
 import { readLatestLedger } from '#lib/stellar/latest-ledger.ts'
 import { ledgerUnreachable } from '#lib/stellar/ledger-error.ts'
 import type { Network } from '#lib/stellar/network.ts'
-import { recordUnsponsored } from '#lib/transfers/open-transfer.ts'
-import { findOpenTransfer, MAY_HAVE_USED_NUMBER, type RecordedTransfer } from '#lib/transfers/rows.ts'
+import { recordUnsponsored } from '#lib/transfers/record.ts'
+import { findOpenTransfer, MAY_HAVE_USED_NUMBER } from '#lib/transfers/rows.ts'
 import type { Tracker } from '#lib/transfers/track.ts'
 import { buildDeposit } from '#lib/wallet/calls.ts'
 import { WalletError } from '#lib/wallet/wallet-error.ts'
@@ -159,8 +159,15 @@ export function openGranting(depositor: Depositor & { tracker: Tracker }): Grant
     })
     if ('kind' in deposit) return deposit
     if (attempt.isOver) return { kind: 'busy' }
+    const { sequenceNumber, recordedLedger } = deposit
+    const call = { kind: 'deposit', account: faucet, recipient: attempt.account } as const
+    // Another process may have used the number since the account was read.
+    const used = and(eq(transfers.account, faucet), gte(transfers.sequenceNumber, sequenceNumber), MAY_HAVE_USED_NUMBER)
+    const mayBegin = async (tx: Database) =>
+      !(await findEarlierGrant(tx, attempt)) && (await tx.$count(transfers, used)) === 0
     attempt.isRecorded = true
-    const recorded = await record(db, attempt, deposit)
+    // The insert waits for a deposit that is being recorded.
+    const recorded = await recordUnsponsored(db, { ...call, sequenceNumber, recordedLedger }, deposit, mayBegin)
     attempt.isRecorded = recorded !== undefined
     // Another process was first: its deposit uses the same sequence number, or is for the same account.
     if (!recorded) return undefined
@@ -174,21 +181,6 @@ export function openGranting(depositor: Depositor & { tracker: Tracker }): Grant
     // Another program used the faucet's sequence number first: nothing was deposited.
     attempt.isRecorded = false
     return undefined
-  }
-
-  /** Records the deposit, unless another one has taken its place. The insert waits for a deposit that is being recorded. */
-  async function record(
-    db: Database,
-    request: GrantRequest,
-    deposit: Awaited<ReturnType<typeof signDeposit>>,
-  ): Promise<RecordedTransfer | undefined> {
-    const { sequenceNumber, recordedLedger } = deposit
-    const call = { kind: 'deposit', account: faucet, recipient: request.account } as const
-    // Another process may have used the number since the account was read.
-    const used = and(eq(transfers.account, faucet), gte(transfers.sequenceNumber, sequenceNumber), MAY_HAVE_USED_NUMBER)
-    const mayBegin = async (tx: Database) =>
-      !(await findEarlierGrant(tx, request)) && (await tx.$count(transfers, used)) === 0
-    return await recordUnsponsored(db, { ...call, sequenceNumber, recordedLedger }, deposit, mayBegin)
   }
 
   return { grant }

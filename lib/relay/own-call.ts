@@ -1,5 +1,5 @@
 import type { Transfer } from '#drizzle/schema/transfers.ts'
-import { recordUnsponsored } from '#lib/transfers/open-transfer.ts'
+import { recordUnsponsored } from '#lib/transfers/record.ts'
 import type { RecordedTransfer } from '#lib/transfers/rows.ts'
 import type { SignedCall } from '#lib/wallet/transaction.ts'
 import { LineError } from './line-error.ts'

@@ -14,11 +14,7 @@ const WAIT_MS = 500
  * Tracks the open transfers of organisations whose payouts are read, so that they are settled even where no process keeps
  * running. It waits only briefly and never fails: the next read shows any later result.
  */
-export async function adoptTransfersOf(
-  db: Database,
-  tracker: Tracker,
-  organisations: readonly string[],
-): Promise<void> {
+export async function adoptTransfersOf(db: Database, tracker: Tracker, organisations: readonly string[]) {
   if (organisations.length === 0) return
   try {
     const open = await findOpenTransfers(db, { condition: inArray(transfers.organisation, organisations) })
@@ -43,16 +39,17 @@ export async function adoptTransfers(db: Database, tracker: Tracker): Promise<nu
   const isNew = tracker.view.latestLedger() === 0
   // A process that tracks nothing doesn't learn of ledgers by its lookups.
   if (!tracker.view.isCurrent()) await readLatestLedger(tracker.network)
-  const condition = isNew ? undefined : isForgotten(tracker.view.latestLedger())
+  const { lookedUpLedger } = transfers
+  const latest = tracker.view.latestLedger()
+  const isForgotten = or(
+    isNull(lookedUpLedger),
+    gt(lookedUpLedger, latest),
+    lt(lookedUpLedger, latest - FORGOTTEN_LEDGERS),
+  )
+  const condition = isNew ? undefined : isForgotten
   // However many of them this process tracks already, the limit leaves room for the others.
   const open = await findOpenTransfers(db, { condition, limit: MAX_ADOPTED + tracker.tracked.size })
   const orphans = open.filter((id) => !tracker.tracked.has(id)).slice(0, MAX_ADOPTED)
   await tracker.track(orphans, { waitMs: WAIT_MS, lookUp: 'untracked' })
   return orphans.length
-}
-
-/** The condition for transfers that no process tracks, by the ledger up to which they were looked up. */
-function isForgotten(latest: number) {
-  const { lookedUpLedger } = transfers
-  return or(isNull(lookedUpLedger), gt(lookedUpLedger, latest), lt(lookedUpLedger, latest - FORGOTTEN_LEDGERS))
 }

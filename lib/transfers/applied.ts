@@ -55,19 +55,19 @@ export async function recordApplied(db: Database, proposal: Found, record: Ledge
 
 /** False if the payout that the client names does not belong to the open transfer. */
 async function joinApplied(tx: Database, open: Transfer, proposal: Proposal, record: LedgerRecord): Promise<boolean> {
-  const { inner, now } = proposal
-  const { payoutId } = proposal.terms
+  const { now, terms } = proposal
+  const { payoutId } = terms
   await addEnvelope(tx, open, envelopeOf(proposal, record))
   await tx.update(transfers).set({ lookedUpLedger: null }).where(eq(transfers.id, open.id))
   const limits = { payoutId, createdBefore: closeOf(record) }
   const linked = payoutId === undefined ? open : await linkPayout(tx, open, limits, now)
-  await auditRecorded(tx, linked ?? open, inner, now)
+  await auditRecorded(tx, linked ?? open, proposal)
   return linked !== undefined || open.kind === 'delegated'
 }
 
 /** @throws SponsorRefusal, which rolls everything back, if the payout that the client names does not fit */
 async function settleApplied(tx: Database, proposal: Found, record: LedgerRecord): Promise<true> {
-  const { inner, terms, now } = proposal
+  const { now, terms } = proposal
   const { payoutId } = terms
   const { feeCharged } = record
   const isOurs = record.hash !== record.applied
@@ -90,7 +90,7 @@ async function settleApplied(tx: Database, proposal: Found, record: LedgerRecord
       ? await linkDelegated(tx, written, payoutId, now)
       : await linkEarlierPayout(tx, written, { payoutId, createdBefore: closeOf(record) }, now)
   if (!linked) throw sponsorRefused('payout')
-  await auditRecorded(tx, linked, inner, now)
+  await auditRecorded(tx, linked, proposal)
   await settleOwners(tx, linked, now)
   await terms.onFound?.(tx)
   if (isOurs) {

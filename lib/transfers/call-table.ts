@@ -104,8 +104,7 @@ function hasType(value: xdr.ScVal | undefined, part: Part): boolean {
 const MAX_LEDGERS = 518_400
 
 /**
- * A delegation must outlast the payouts that are queued already. The contract doesn't check this: an expired delegation
- * blocks its pair of accounts until it is revoked.
+ * A delegation must outlast the payouts that are queued already: an expired one blocks its pair of accounts until it is revoked.
  * @throws SponsorRefusal
  */
 export function checkLiveUntil(liveUntilLedger: number | undefined, marginLedgers: number, latestLedger: number): void {

@@ -60,11 +60,9 @@ export function readRecord(transaction: FoundTransaction, { innerHash, sponsor, 
   const inner = innerResultOf(result)
   const succeeded = transaction.status === 'SUCCESS'
   const resultCode = resultCodeOf(result)
-  const consistent =
-    hashHex === innerHash &&
-    succeeded === (result.result.type === 'txSuccess' || result.result.type === 'txFeeBumpInnerSuccess') &&
-    (inner === undefined || inner.transactionHash.toString() === innerHash)
-  if (!consistent) throw contradiction()
+  const isSuccess = result.result.type === 'txSuccess' || result.result.type === 'txFeeBumpInnerSuccess'
+  const isOfInner = inner === undefined || inner.transactionHash.toString() === innerHash
+  if (hashHex !== innerHash || succeeded !== isSuccess || !isOfInner) throw contradiction()
   const ownBump = feeBump?.feeSource === sponsor ? feeBump : undefined
   const isOwnDeposit = feeBump === undefined && sponsor === null
   return {
@@ -136,16 +134,15 @@ export type Decision =
  * the outcome `expired` to `failed`.
  */
 export function decide({ sequenceNumber, recordedLedger, maxTime, answers, account }: Evidence): Decision | undefined {
-  const records = distinct(answers.flatMap(({ record }) => record ?? []))
+  // The RPC files a fee bump under both its hashes: that is one record.
+  const records = [...new Map(answers.flatMap(({ record }) => (record ? [[record.hash, record]] : []))).values()]
   const applied = records.find(({ consumed }) => consumed)
   if (applied) return { status: applied.succeeded ? 'succeeded' : 'failed', ...settled(applied, records) }
   if (answers.length === 0) return undefined
   const [failed] = records
   const ended: Decision = failed ? { status: 'failed', ...settled(failed, records) } : { status: 'expired' }
   // A network that was restored under lower numbers has a ledger with this number, but not this ledger.
-  const reachesBack = answers.every(
-    ({ oldestLedger, latestLedger }) => oldestLedger <= recordedLedger && recordedLedger <= latestLedger,
-  )
+  const reachesBack = answers.every((one) => one.oldestLedger <= recordedLedger && recordedLedger <= one.latestLedger)
   const isUsed = account?.number !== undefined && account.number >= sequenceNumber
   if (isUsed && reachesBack && answers.every(({ latestLedger }) => latestLedger >= account.latestLedger)) {
     return failed ? ended : { status: 'expired', resultCode: 'txBadSeq' }
@@ -162,9 +159,4 @@ export function decide({ sequenceNumber, recordedLedger, maxTime, answers, accou
 
 function settled(record: LedgerRecord, records: readonly LedgerRecord[]) {
   return { record, feeCharged: records.reduce((sum, { feeCharged }) => sum + feeCharged, 0n) }
-}
-
-/** The RPC files a fee bump under both its hashes: that is one record. */
-function distinct(records: readonly LedgerRecord[]): LedgerRecord[] {
-  return [...new Map(records.map((record) => [record.hash, record])).values()]
 }

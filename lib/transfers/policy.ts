@@ -102,8 +102,7 @@ export function readIntent(inner: SignedTransaction, rules: SponsorRules): Inten
 }
 
 /**
- * Refuses what the sponsor does not pay for. Pure. It does not concern a transaction that the ledger has applied: nothing is
- * left to be paid, and the payment is to be recorded.
+ * Refuses what the sponsor does not pay for. Pure. Not for a transaction that the ledger has applied: nothing is left to be paid.
  * @throws SponsorRefusal
  */
 export function checkPolicy(inner: SignedTransaction, intent: Intent, rules: SponsorRules): void {
@@ -124,8 +123,7 @@ export function checkPolicy(inner: SignedTransaction, intent: Intent, rules: Spo
 }
 
 /**
- * The time bounds must be open now and close soon: an endless transaction could be sent when its payer no longer
- * expects it.
+ * The time bounds must be open now and close soon: an endless transaction could be sent when its payer no longer expects it.
  * @param now unix seconds
  * @throws SponsorRefusal
  */
@@ -168,8 +166,7 @@ const isKnown = (name: string, { functions, calls }: SponsorRules): boolean =>
 
 /**
  * The sponsor pays for everything that the inner transaction authorizes, so it may authorize this one call only, in the
- * name of the source account. Credentials of any other type could use the signature of another account; types that
- * later protocols add are refused as well.
+ * name of the source account: credentials of another type, such as later protocols add, could use another account's signature.
  */
 function checkAuthorization(entries: readonly xdr.SorobanAuthorizationEntry[], call: xdr.InvokeContractArgs): void {
   const [entry, ...others] = entries
@@ -177,11 +174,8 @@ function checkAuthorization(entries: readonly xdr.SorobanAuthorizationEntry[], c
   if (!entry) return
   if (entry.credentials.type !== 'sorobanCredentialsSourceAccount') throw sponsorRefused('auth-credentials')
   const { function: authorized, subInvocations } = entry.rootInvocation
-  const same =
-    authorized.type === 'sorobanAuthorizedFunctionTypeContractFn' &&
-    subInvocations.length === 0 &&
-    authorized.contractFn.equals(call)
-  if (!same) throw sponsorRefused('auth-invocation')
+  const isCall = authorized.type === 'sorobanAuthorizedFunctionTypeContractFn' && authorized.contractFn.equals(call)
+  if (!isCall || subInvocations.length > 0) throw sponsorRefused('auth-invocation')
 }
 
 /**

@@ -1,17 +1,31 @@
-import type { Transfer } from '#drizzle/schema/transfers.ts'
+import { eq } from 'drizzle-orm'
+import { type Transfer, transfers } from '#drizzle/schema/transfers.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
+import { readClock } from '#lib/db/clock.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
 import { organisationOfWallet } from '#lib/directory/payouts/claims.ts'
 import { currentRequestId } from '#lib/observability/log.ts'
 import { sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
 import type { SignedTransaction } from '#lib/stellar/node/envelope.ts'
+import type { SignedCall } from '#lib/wallet/transaction.ts'
 import type { CallRules } from './call-table.ts'
 import type { FeeBump } from './fee-bump.ts'
 import type { LineId } from './line.ts'
-import { type Recording, recordEnvelope } from './open-transfer.ts'
 import { linkPayout } from './payout-link.ts'
 import type { Intent } from './policy.ts'
 import { type QuotaLimits, quotaDay, refuseExhausted, reserve } from './quota.ts'
+import {
+  addEnvelope,
+  beginTransfer,
+  findEnvelopes,
+  findTransferOfHash,
+  isSameCall,
+  lockOpenTransfer,
+  maxTimeOf,
+  type NewEnvelope,
+  type NewTransfer,
+  type RecordedTransfer,
+} from './rows.ts'
 import type { LedgerCheck } from './simulation.ts'
 import { isReconciling, refuseForeignNetwork } from './stop.ts'
 
@@ -69,13 +83,14 @@ interface Sponsorship {
  */
 export function recordTransfer(
   db: Database,
-  { inner, intent, terms, now }: Proposal,
+  proposal: Proposal,
   { bump, sponsor, recordedLedger, limits, available }: Sponsorship,
 ): Promise<Recording> {
+  const { inner, intent, now } = proposal
+  const { payoutId, line } = proposal.terms
   return transact(db, async (tx) => {
-    const row = { ...(await rowOf(tx, { intent, terms, now })), sponsor, recordedLedger }
+    const row = { ...(await rowOf(tx, proposal)), sponsor, recordedLedger }
     const { organisation } = row
-    const { payoutId, line } = terms
     await (line ? line.claim(tx) : refuseForeignNetwork(tx))
     const recording = await recordEnvelope(tx, row, {
       innerHash: inner.hashHex,
@@ -94,15 +109,10 @@ export function recordTransfer(
     const claims = recording.kind === 'begun' || payoutId !== undefined
     const transfer = claims ? await linkPayout(tx, recording.transfer, { payoutId }, now) : recording.transfer
     if (!transfer) throw sponsorRefused('payout')
-    await auditRecorded(tx, transfer, inner, now)
-    const claim = {
-      kind: transfer.kind,
-      account: transfer.quotaAccount ?? transfer.account,
-      day: transfer.quotaDay,
-      sponsor: transfer.sponsor ?? sponsor,
-      bid: recording.extra,
-      count: recording.kind === 'begun' && intent.kind !== 'delegated' ? (1 as const) : (0 as const),
-    }
+    await auditRecorded(tx, transfer, proposal)
+    const { kind, account, quotaAccount, quotaDay: day } = transfer
+    const count = recording.kind === 'begun' && kind !== 'delegated' ? 1 : 0
+    const claim = { kind, account: quotaAccount ?? account, day, sponsor, bid: recording.extra, count } as const
     await reserve(tx, claim, limits, available)
     return { ...recording, transfer }
   }).catch(refuseExhausted)
@@ -112,7 +122,7 @@ export function recordTransfer(
 const RECONCILING_SECONDS = 30
 
 /** The columns of a transfer that follow from its proposal. */
-export const rowOf = async (tx: Database, { intent, terms, now }: Pick<Proposal, 'intent' | 'terms' | 'now'>) => ({
+export const rowOf = async (tx: Database, { intent, terms, now }: Proposal) => ({
   kind: intent.kind,
   account: intent.account,
   owner: intent.owner,
@@ -128,17 +138,94 @@ export const rowOf = async (tx: Database, { intent, terms, now }: Pick<Proposal,
 })
 
 /** One row of the audit log for each envelope that is recorded. */
-export async function auditRecorded(
-  tx: Database,
-  transfer: Transfer,
-  inner: SignedTransaction,
-  now: Date,
-): Promise<void> {
+export async function auditRecorded(tx: Database, transfer: Transfer, { inner, now }: Proposal): Promise<void> {
   await recordAudit(tx, now, {
     organisation: transfer.organisation ?? undefined,
     actor: { kind: 'ledger', sub: transfer.account },
     action: 'transfer.sponsored',
     subject: inner.hashHex,
     detail: { transfer: transfer.id, ...(transfer.payout !== null && { payout: transfer.payout }) },
+  })
+}
+
+/** The maximum number of envelopes that compete for one transfer: each is one more to look up. */
+const MAX_ENVELOPES = 3
+
+/** The first to commit creates the account's one open transfer; the others join it, unless it has been settled. */
+const ATTEMPTS = 5
+
+/**
+ * The result of recording an envelope. `begun`: it started a new transfer. `joined`: it competes for the open transfer of
+ * its number, which now reserves `extra` stroops more. `known`: it was recorded before.
+ */
+type Recording = RecordedTransfer & ({ kind: 'begun' | 'joined'; extra: bigint } | { kind: 'known' })
+
+/**
+ * Records an envelope before it is submitted, inside the caller's SQL transaction. An account has at most one open
+ * transfer. An envelope with the same number, call and recipient joins it under its row lock, which settlement also takes.
+ * @throws SponsorRefusal `another-open`, `other-recipient`, `too-many-envelopes`: nothing is written
+ */
+async function recordEnvelope(tx: Database, transfer: NewTransfer, envelope: NewEnvelope): Promise<Recording> {
+  for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+    const begun = await beginTransfer(tx, transfer, envelope)
+    if (begun === 'known') return await joinKnown(tx, envelope)
+    if (begun !== 'taken') return { kind: 'begun', extra: envelope.bid, ...begun }
+    const open = await lockOpenTransfer(tx, transfer.account)
+    if (open) return await join(tx, open, transfer, envelope)
+  }
+  throw new Error('the open transfers of an account change faster than they can be locked')
+}
+
+async function join(
+  tx: Database,
+  open: Transfer,
+  { kind, owner = null, sequenceNumber, recipient, sponsor = null, lineJob = null, linePosition = null }: NewTransfer,
+  envelope: NewEnvelope,
+): Promise<Recording> {
+  // The envelope may be recorded already, for this transfer or for an earlier one: a second request can be verified
+  // before the first is answered.
+  const existing = await findTransferOfHash(tx, envelope.innerHash)
+  if (existing) return { kind: 'known', ...existing }
+  const rivals = await findEnvelopes(tx, [open.id])
+  // The amounts of a transfer belong to one sponsor: after a change of the key, the next transfer has the new one. Two hosts with
+  // the same seed may have signed the payments of two lines with the same number.
+  const isSame = open.sequenceNumber === sequenceNumber && open.sponsor === sponsor
+  if (!isSame || open.lineJob !== lineJob || open.linePosition !== linePosition) {
+    throw sponsorRefused('another-open', { detail: new Date(maxTimeOf(rivals) * 1000).toISOString() })
+  }
+  if (!isSameCall(open, { kind, owner, recipient })) throw sponsorRefused('other-recipient')
+  if (rivals.length >= MAX_ENVELOPES) throw sponsorRefused('too-many-envelopes')
+  const added = await addEnvelope(tx, open, envelope)
+  if (!added) return await joinKnown(tx, envelope)
+  const extra = envelope.bid > open.bid ? envelope.bid - open.bid : 0n
+  const raised = { bid: open.bid + extra, lookedUpLedger: null }
+  await tx.update(transfers).set(raised).where(eq(transfers.id, open.id))
+  return { kind: 'joined', extra, transfer: { ...open, ...raised }, envelopes: [...rivals, added] }
+}
+
+async function joinKnown(tx: Database, { innerHash }: NewEnvelope): Promise<Recording> {
+  const existing = await findTransferOfHash(tx, innerHash)
+  if (!existing) throw new Error('a recorded envelope cannot be found')
+  return { kind: 'known', ...existing }
+}
+
+/**
+ * Records a call whose fee its own account pays, as the faucet's deposits and a channel's registration and merges, before it is
+ * submitted. Undefined, and nothing is written, if the account has an open transfer, if the same call was recorded before and has
+ * been settled, or if `mayBegin` resolves to false.
+ */
+export async function recordUnsponsored(
+  db: Database,
+  transfer: Pick<NewTransfer, 'kind' | 'account' | 'sequenceNumber' | 'recipient' | 'recordedLedger'>,
+  { hash: innerHash, signedXdr: signed, maxTime }: SignedCall,
+  mayBegin: (tx: Database) => Promise<boolean>,
+): Promise<RecordedTransfer | undefined> {
+  const now = new Date(await readClock(db))
+  return await transact(db, async (tx) => {
+    await refuseForeignNetwork(tx)
+    if (!(await mayBegin(tx))) return undefined
+    const row = { ...transfer, quotaDay: quotaDay(now), createdAt: now }
+    const begun = await beginTransfer(tx, row, { innerHash, outerHash: null, signed, bid: 0n, maxTime })
+    return typeof begun === 'string' ? undefined : begun
   })
 }

@@ -38,9 +38,8 @@ export async function renewSignatures(
 }
 
 /**
- * Replaces the signatures of an envelope that the network refused by newer ones, under the lock of its transfer. The
- * outer hash changes with them, so a lookup that began before cannot decide the transfer. Nothing changes if the
- * transfer has ended, or another request was first.
+ * Replaces the signatures of a refused envelope under the lock of its transfer, unless that has ended, or another request was
+ * first. The outer hash changes with them, so a lookup that began before cannot decide the transfer.
  */
 export async function renewEnvelope(
   db: Database,

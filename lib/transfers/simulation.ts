@@ -57,9 +57,9 @@ const unreadable = (cause?: unknown) =>
 const hostError = (print: string) => /Error\(\w+, #?\w+\)/.exec(print)?.[0] ?? 'it cannot be simulated'
 
 /**
- * Non-refundable fees depend on the resources that a transaction declares, not on those it uses. So a declaration may
- * exceed the need by a quarter, or by a small absolute amount if that is more. If it declares too little, the transaction
- * fails in the ledger, at the sponsor's cost, and simulation doesn't notice.
+ * Non-refundable fees depend on the declared resources, not on those used, so these may exceed the need by a quarter, or by a
+ * small absolute amount if that is more. With too little the transaction fails in the ledger, at the sponsor's cost, and
+ * simulation doesn't notice.
  * @param needed the resources from the simulation, its margins included
  * @throws SponsorRefusal
  */
@@ -81,10 +81,7 @@ const FEE_SLACK = 100_000n
 /** The maximum growth, in stroops, of the entries' rent between signing and application. */
 const RENT_DRIFT = 1_000n
 
-/**
- * Stroops of rent for 30 days, at testnet's rates and with the RPC's 15 percent: for a byte of an entry, and for an
- * entry on top of that. The contract extends an entry with less than 29 days left to 30 days.
- */
+/** Stroops of rent for 30 days, to which the contract extends an entry, at testnet's rates and with the RPC's 15 percent. */
 const MONTH_OF_RENT = { byte: 480n, entry: 3_000n }
 
 /** The bytes assumed for an entry that is only read. Simulation reports no size for these; an auditor's key has 160. */
@@ -93,19 +90,18 @@ const READ_ENTRY_BYTES = 256n
 /** Stroops, at the highest fees that a network has asked: for 10,000 instructions, a byte, an entry of the footprint. */
 const DEAREST = { instructions: 25, byte: 12, entry: 10_000 }
 
+/** Resources, and their fee in stroops. */
+type Priced = { fee: bigint; resources: xdr.SorobanResources }
+
 /**
  * Compares the declared resource fee with the call's need. The network first charges for the declared resources, and the
- * rest must cover rent and events; if it doesn't, the transaction fails in the ledger, at the sponsor's cost. So a
- * declaration beyond the need must be paid for. A fee far above the need would only tie up the sponsor's float, except
- * for rent: the first payment between two accounts extends the lifetime of their entries, and declares several times the
- * fee of the next one. Another transaction may pay that rent before this one is checked.
- * @param needed the resources from the simulation, its margins included; `fee` in stroops
+ * rest must cover rent and events, or the transaction fails in the ledger, at the sponsor's cost: so a declaration beyond the
+ * need must be paid for. A fee far above it would only tie up the sponsor's float, except for rent: the first payment between two
+ * accounts extends the lifetime of their entries, and another transaction may pay for that before this one is checked.
+ * @param needed from the simulation, its margins included
  * @throws SponsorRefusal
  */
-export function checkResourceFee(
-  declared: { fee: bigint; resources: xdr.SorobanResources },
-  needed: { fee: bigint; resources: xdr.SorobanResources },
-): void {
+export function checkResourceFee(declared: Priced, needed: Priced): void {
   const extra = feeOfExcess(declared.resources, needed.resources)
   if (declared.fee + RENT_DRIFT < needed.fee + extra) throw sponsorRefused('low-resource-fee')
   const limit = 2n * needed.fee + FEE_SLACK + monthOfRent(needed.resources)
@@ -121,8 +117,7 @@ function monthOfRent({ footprint, writeBytes }: xdr.SorobanResources): bigint {
 }
 
 function feeOfExcess(declared: xdr.SorobanResources, needed: xdr.SorobanResources): bigint {
-  const above = (measure: (resources: xdr.SorobanResources) => number) =>
-    Math.max(0, measure(declared) - measure(needed))
+  const above = (measure: (one: xdr.SorobanResources) => number) => Math.max(0, measure(declared) - measure(needed))
   const instructions = above((resources) => resources.instructions)
   const bytes = above((resources) => resources.diskReadBytes) + above((resources) => resources.writeBytes)
   const entries = above(({ footprint }) => footprint.readOnly.length + 2 * footprint.readWrite.length)
@@ -130,14 +125,10 @@ function feeOfExcess(declared: xdr.SorobanResources, needed: xdr.SorobanResource
   return BigInt(Math.ceil((instructions * rate) / 10_000) + bytes * byte + entries * entry)
 }
 
-function allowance(need: number, slack: number): number {
-  return Math.max(Math.floor(need * 1.25), need + slack)
-}
+const allowance = (need: number, slack: number) => Math.max(Math.floor(need * 1.25), need + slack)
 
 /** Simulation adds 4 percent to the instructions, or 50,000 where that is more. */
-function withoutMargin(instructions: number): number {
-  return Math.floor(Math.min(instructions / 1.04, instructions - 50_000))
-}
+const withoutMargin = (instructions: number) => Math.floor(Math.min(instructions / 1.04, instructions - 50_000))
 
 /** How many more entries than the call touches may be declared: each costs a fee, whether it is used or not. */
 const SPARE_ENTRIES = 4

@@ -19,8 +19,7 @@ export interface Sponsor {
   controlledAddresses: (db: Database) => Promise<ReadonlySet<string>>
   /**
    * Resolves once the relays' channels were compared with the ledger lately: a client's payment may be one that a channel has made
-   * since the backup from which the database was restored.
-   * @throws LedgerError
+   * since the backup from which the database was restored. Throws a LedgerError.
    */
   compareChannels: () => Promise<void>
   /** stroops that the sponsor may spend, as of at least the given ledger */
@@ -45,13 +44,10 @@ export function openSponsor(
   }
 }
 
-/** A relay's new channel is treated as controlled after at most this long. */
+/** A relay's new channel is treated as controlled after at most this long (ms). */
 const REREAD_MS = 30_000
 
-/**
- * Every address that the service controls: those of the keys that this process has, `own`, and the channels of all
- * relays, whose keys it may not have. None of them may pay, sign or be called.
- */
+/** The addresses of the keys that this process has, `own`, and the channels of all relays, whose keys it may not have. */
 function openControlledAddresses(own: ReadonlySet<string>, now: () => Date): Sponsor['controlledAddresses'] {
   let cache: { at: number; addresses: ReadonlySet<string> } | undefined
   return async (db) => {
@@ -68,20 +64,18 @@ function openControlledAddresses(own: ReadonlySet<string>, now: () => Date): Spo
 const BASE_RESERVE = 5_000_000n
 
 /**
- * The stroops that the ledger lets `address` spend on fees: its balance without reserve and selling liabilities.
- * An account that does not exist has nothing.
+ * The stroops that the ledger lets `address` spend on fees. An account that does not exist has nothing.
  * @throws LedgerError `unavailable`
  */
-export async function readAvailableBalance(read: ReadAccount, address: string): Promise<bigint> {
-  return balanceOf(await read(address)).balance
-}
+export const readAvailableBalance = async (read: ReadAccount, address: string): Promise<bigint> =>
+  balanceOf(await read(address)).balance
 
 const balanceOf = ({ account, latestLedger }: AccountReading) => ({
   balance: account ? availableBalance(account) : 0n,
   ledger: latestLedger,
 })
 
-/** The stroops that an account may spend on fees, by its entry. Never negative. */
+/** The stroops that an account may spend on fees: its balance without reserve and selling liabilities. Never negative. */
 export function availableBalance(account: xdr.AccountEntry): bigint {
   const v1 = account.ext.type === 'v1' ? account.ext.v1 : undefined
   const v2 = v1?.ext.type === 'v2' ? v1.ext.v2 : undefined

@@ -57,8 +57,8 @@ const failed = (code: RefusalCode, details: { hash: string; reason?: string }) =
   new Refusal(code, 'transfer failed', { details })
 
 /**
- * Submits a client's transaction until the request's time is up. From then on the transfer is open if it was recorded;
- * otherwise its verification is abandoned. A recording in progress is completed, and a repeat of the request joins it.
+ * Submits a client's transaction until the request's time is up. Then the transfer is open if it was recorded; otherwise its
+ * verification is abandoned. A recording in progress is completed, and a repeat of the request joins it.
  */
 async function submitInTime(
   context: TransferContext,
@@ -133,12 +133,10 @@ interface SubmitOptions {
   onRecorded?: (submission: Omit<Submission, 'outcome'>) => void
 }
 
-const OLDER_MS = 5_000 // for a lookup of the account's older transfer
+/** How long a request waits (ms) for a lookup of the account's older transfer. */
+const OLDER_MS = 5_000
 
-/**
- * Makes every check that the sponsor requires, then records the transfer, which binds the sponsor. `isNew`: this very request has
- * recorded the envelope.
- */
+/** Makes every check, then records the transfer, which binds the sponsor. `isNew`: this very request has recorded the envelope. */
 async function verifyAndRecord(
   db: Database,
   sponsor: Sponsor,

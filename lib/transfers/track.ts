@@ -1,5 +1,4 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import type { ArchiveContext } from '#lib/archive/ingest.ts'
 import { log, openAttempts, withLogFields } from '#lib/observability/log.ts'
 import { openAccounts } from '#lib/stellar/account.ts'
 import type { TrackingContext } from './resubmit.ts'
@@ -31,12 +30,12 @@ interface TrackOptions extends WaitOptions {
 
 export function openTracker(
   options: Pick<TrackingContext, 'network' | 'database' | 'now'> &
-    Partial<Pick<TrackingContext, 'isForeignNetwork'>> & { archive?: ArchiveContext | undefined },
+    Partial<Pick<Tracking, 'isForeignNetwork' | 'archive'>>,
 ): Tracker {
-  const { network, database, now, archive, isForeignNetwork = async () => false } = options
+  const { archive, isForeignNetwork = async () => false, ...given } = options
+  const { network } = options
   const { view } = network
-  const readAccount = openAccounts(network)
-  const context: TrackingContext = { network, database, now, view, readAccount, isForeignNetwork }
+  const context: TrackingContext = { ...given, view, readAccount: openAccounts(network), isForeignNetwork }
   const tracking: Tracking = {
     ...context,
     archive,

@@ -58,8 +58,7 @@ type Verified =
 type Doubt = { doubt: SponsorRefusal | undefined }
 
 /**
- * Verifies a transaction by the policy and against the ledger, again and again until a response is recent enough to refuse or to
- * agree on.
+ * Verifies a transaction by the policy and against the ledger, until a response is recent enough to refuse or to agree on.
  * @throws SponsorRefusal; LedgerError `unavailable` if no response is recent in time; the reason of the proposal's `signal`
  */
 export async function verify(db: Database, sponsor: Sponsor, proposal: Proposal): Promise<Verified> {
