@@ -5,7 +5,7 @@ import { noteFoundPayment } from '#lib/directory/payouts/cancellation.ts'
 import { sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
 import type { LedgerRecord } from './decide.ts'
 import { endOfSecond, linkEarlierPayout, linkPayout } from './payout-link.ts'
-import { charge, quotaDay } from './quota.ts'
+import { charge, claimOf, quotaDay } from './quota.ts'
 import { auditRecorded, type Proposal, rowOf } from './record.ts'
 import {
   addEnvelope,
@@ -71,10 +71,9 @@ async function settleApplied(tx: Database, proposal: Found, record: LedgerRecord
   const { payoutId } = terms
   const { feeCharged } = record
   const isOurs = record.hash !== record.applied
-  const day = quotaDay(new Date(record.closedAt * 1000))
   const columns = {
     ...(await rowOf(tx, proposal)),
-    quotaDay: day,
+    quotaDay: quotaDay(new Date(record.closedAt * 1000)),
     sponsor: isOurs ? proposal.sponsor : null,
     recordedLedger: record.ledger,
     bid: 0n,
@@ -93,10 +92,7 @@ async function settleApplied(tx: Database, proposal: Found, record: LedgerRecord
   await auditRecorded(tx, linked, proposal)
   await settleOwners(tx, linked, now)
   await terms.onFound?.(tx)
-  if (isOurs) {
-    const { kind, account, quotaAccount } = linked
-    await charge(tx, { kind, account: quotaAccount ?? account, day, count: kind === 'delegated' ? 0 : 1 }, feeCharged)
-  }
+  if (isOurs) await charge(tx, claimOf(linked, linked.kind === 'delegated' ? 0 : 1), feeCharged)
   return true
 }
 

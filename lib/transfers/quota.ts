@@ -1,5 +1,5 @@
 import { and, eq, sql } from 'drizzle-orm'
-import { quotas, sponsorFloats, type TransferKind } from '#drizzle/schema/transfers.ts'
+import { quotas, sponsorFloats, type Transfer, type TransferKind } from '#drizzle/schema/transfers.ts'
 import { readClock } from '#lib/db/clock.ts'
 import { type Database, violatedConstraint } from '#lib/db/connection.ts'
 import { runLast } from '#lib/db/last-statements.ts'
@@ -16,12 +16,12 @@ export interface QuotaLimits {
 }
 
 /** One transfer's claim on the quotas. */
-export interface Claim {
+interface Claim {
   kind: TransferKind
   account: string
   /** YYYY-MM-DD, UTC */
   day: string
-  sponsor: string
+  sponsor: string | null
   /** stroops */
   bid: bigint
   /**
@@ -29,6 +29,12 @@ export interface Claim {
    * of a run, which adds all its lines when it is queued
    */
   count: 0 | 1
+}
+
+/** A transfer's claim, with its whole bid. */
+export const claimOf = (transfer: Transfer, count: Claim['count']): Claim => {
+  const { kind, account, quotaAccount, quotaDay: day, sponsor, bid } = transfer
+  return { kind, account: quotaAccount ?? account, day, sponsor, bid, count }
 }
 
 /** Represents the sum of all accounts in the table of quotas. */

@@ -13,7 +13,7 @@ import type { FeeBump } from './fee-bump.ts'
 import type { LineId } from './line.ts'
 import { linkPayout } from './payout-link.ts'
 import type { Intent } from './policy.ts'
-import { type QuotaLimits, quotaDay, refuseExhausted, reserve } from './quota.ts'
+import { claimOf, type QuotaLimits, quotaDay, refuseExhausted, reserve } from './quota.ts'
 import {
   addEnvelope,
   beginTransfer,
@@ -110,10 +110,8 @@ export function recordTransfer(
     const transfer = claims ? await linkPayout(tx, recording.transfer, { payoutId }, now) : recording.transfer
     if (!transfer) throw sponsorRefused('payout')
     await auditRecorded(tx, transfer, proposal)
-    const { kind, account, quotaAccount, quotaDay: day } = transfer
-    const count = recording.kind === 'begun' && kind !== 'delegated' ? 1 : 0
-    const claim = { kind, account: quotaAccount ?? account, day, sponsor, bid: recording.extra, count } as const
-    await reserve(tx, claim, limits, available)
+    const count = recording.kind === 'begun' && transfer.kind !== 'delegated' ? 1 : 0
+    await reserve(tx, { ...claimOf(transfer, count), bid: recording.extra }, limits, available)
     return { ...recording, transfer }
   }).catch(refuseExhausted)
 }

@@ -11,7 +11,7 @@ import { reopenPayout } from '#lib/directory/payouts/reopening.ts'
 import { removeSeals } from '#lib/directory/payouts/seals.ts'
 import type { Decision } from './decide.ts'
 import { settleJob, settleLine } from './line.ts'
-import { release } from './quota.ts'
+import { claimOf, release } from './quota.ts'
 import { findEnvelopes, lockTransfer, setOf } from './rows.ts'
 import { lockForStop, mayHaveLostNumber, stopIfUnexplained } from './stop.ts'
 
@@ -46,15 +46,13 @@ export function settle(
     await settleOwners(tx, transfer, now)
 
     // The quota, the daily budget and the float. If the end is unknown, the ledger may have charged the whole bid.
-    const { kind, account, quotaAccount, quotaDay: day, sponsor, bid } = transfer
-    if (sponsor !== null) {
-      const charged = transfer.status === 'unknown' ? bid : (transfer.feeCharged ?? 0n)
+    if (transfer.sponsor !== null) {
+      const charged = transfer.status === 'unknown' ? transfer.bid : (transfer.feeCharged ?? 0n)
       // A relay's line that expired without ever being submitted doesn't count against its user's transfers.
       // A run's line does not count by its transfers: the run returns what it has not used when it ends.
-      const isCounted = quotaAccount !== null && kind !== 'delegated'
+      const isCounted = transfer.quotaAccount !== null && transfer.kind !== 'delegated'
       const isUnsent = transfer.status === 'expired' && competing.every(({ firstSentAt }) => firstSentAt === null)
-      const count = isCounted && isUnsent ? 1 : 0
-      await release(tx, { kind, account: quotaAccount ?? account, day, sponsor, bid, count }, charged)
+      await release(tx, claimOf(transfer, isCounted && isUnsent ? 1 : 0), charged)
     }
     return transfer
   })
