@@ -1,4 +1,4 @@
-import { and, asc, eq, inArray, isNotNull, isNull, notInArray, type SQL, sql } from 'drizzle-orm'
+import { and, eq, inArray, isNotNull, isNull, notInArray, type SQL, sql } from 'drizzle-orm'
 import { type LineOutcome, relayChannels, relayJobs, relayLines } from '#drizzle/schema/relay.ts'
 import { envelopes, type Transfer, transfers } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
@@ -78,10 +78,8 @@ type Ended = Partial<Pick<Line, 'hash' | 'failures' | 'unable'>> & { outcome: Li
 
 /** Writes the outcome of a locked line. */
 export async function writeOutcome(tx: Database, id: LineId, ended: Ended, now: Date): Promise<void> {
-  await tx
-    .update(relayLines)
-    .set({ ...ended, settledAt: now, sealedAmount: null, leasedUntil: null })
-    .where(isLine(id))
+  const end = { ...ended, settledAt: now, sealedAmount: null, leasedUntil: null }
+  await tx.update(relayLines).set(end).where(isLine(id))
 }
 
 /** Closes the job of a transfer's line with its last line, and keeps the opening of the channel that has paid. */
@@ -90,16 +88,12 @@ export async function settleJob(tx: Database, transfer: Transfer, now: Date): Pr
   if (id) await closeJob(tx, id.job, now)
   const { status, applied, account } = transfer
   if (status !== 'succeeded' || applied === null) return
-  const [paid] = await tx
-    .select({ sealedOpening: envelopes.sealedOpening })
-    .from(envelopes)
-    .where(and(eq(envelopes.innerHash, applied), isNotNull(envelopes.sealedOpening)))
-  if (!paid) return
+  const { innerHash, sealedOpening } = envelopes
+  const isOwn = and(eq(innerHash, applied), isNotNull(sealedOpening))
+  const [paid] = await tx.select({ sealedOpening }).from(envelopes).where(isOwn)
   // A payment proves that the channel can pay.
-  await tx
-    .update(relayChannels)
-    .set({ sealedOpening: paid.sealedOpening, problem: null })
-    .where(eq(relayChannels.address, account))
+  const able = { ...paid, problem: null }
+  if (paid) await tx.update(relayChannels).set(able).where(eq(relayChannels.address, account))
 }
 
 /** The condition for lines of which a transfer was submitted. The others do not count against a run's quota. */
@@ -109,22 +103,15 @@ const WAS_SUBMITTED = sql`exists (select from ${transfers}
 /** Closes a job if its last line has ended. Of two transactions that end the last two lines, the second one does. */
 export async function closeJob(tx: Database, job: string, now: Date): Promise<void> {
   await tx.select({ id: relayJobs.id }).from(relayJobs).where(eq(relayJobs.id, job)).for('no key update')
-  const ofJob = eq(relayLines.job, job)
-  // A line that ends must not read all others: a run may have 50,000.
-  const [open] = await tx
-    .select({ position: relayLines.position })
-    .from(relayLines)
-    .where(and(ofJob, IS_OPEN_LINE))
-    // In the order of the index of a job's open lines: the others have the open lines of all jobs.
-    .orderBy(relayLines.position)
-    .limit(1)
-  if (open) return
-  const [unpaid] = await tx
-    .select({ position: relayLines.position, error: relayLines.error })
-    .from(relayLines)
-    .where(and(ofJob, notInArray(relayLines.outcome, ['paid', 'canceled'])))
-    .orderBy(asc(relayLines.position))
-    .limit(1)
+  // A line that ends must not read all others: a run may have 50,000. The order is that of the index of a job's open lines: the
+  // other indexes have the open lines of all jobs.
+  const { position, error: code } = relayLines
+  const findFirst = async (condition: SQL) => {
+    const isIt = and(eq(relayLines.job, job), condition)
+    return (await tx.select({ position, error: code }).from(relayLines).where(isIt).orderBy(position).limit(1))[0]
+  }
+  if (await findFirst(IS_OPEN_LINE)) return
+  const unpaid = await findFirst(notInArray(relayLines.outcome, ['paid', 'canceled']))
   const error = unpaid && `transfer ${unpaid.position}: ${describeLineError(unpaid.error ?? '')}`
   const [closed] = await tx
     .update(relayJobs)
@@ -141,7 +128,7 @@ export async function closeJob(tx: Database, job: string, now: Date): Promise<vo
 export async function releaseUnsent(
   tx: Database,
   ended: readonly { id: string; account: string; day: string | null }[],
-): Promise<void> {
+) {
   const claims: RunClaim[] = []
   for (const { id, account, day } of ended) {
     if (day === null) continue

@@ -15,12 +15,7 @@ type PayoutLimits = Pick<PayoutClaim, 'payoutId' | 'createdBefore' | 'wasLost'>
  * pay no payout: the recipient of a merge is its own account, which may be a payee, too. A transfer with a payout keeps it.
  * Undefined if the named one doesn't fit.
  */
-export async function linkPayout(
-  tx: Database,
-  transfer: Transfer,
-  limits: PayoutLimits,
-  now: Date,
-): Promise<Transfer | undefined> {
+export async function linkPayout(tx: Database, transfer: Transfer, limits: PayoutLimits, now: Date) {
   const { id, kind, organisation, recipient } = transfer
   const { payoutId = transfer.payout } = limits
   if (transfer.payout !== null) return payoutId === transfer.payout ? transfer : undefined
@@ -41,12 +36,7 @@ export async function linkPayout(
  * Links a transfer that the client submitted directly: to the payout that the client names, else to that of an earlier
  * transfer with its sequence number, else to any payout that fits.
  */
-export async function linkEarlierPayout(
-  tx: Database,
-  transfer: Transfer,
-  limits: PayoutLimits,
-  now: Date,
-): Promise<Transfer | undefined> {
+export async function linkEarlierPayout(tx: Database, transfer: Transfer, limits: PayoutLimits, now: Date) {
   const { account, sequenceNumber } = transfer
   const isEarlier = and(eq(transfers.account, account), eq(transfers.sequenceNumber, sequenceNumber))
   const earlier = await tx
@@ -93,13 +83,8 @@ export async function linkRepeat(
         details: { hash: transfer.hash ?? hash, status, ...(payout !== null && { payoutId: payout }) },
       })
     }
-    await recordAudit(tx, now, {
-      organisation: linked.organisation ?? undefined,
-      actor: SPONSOR,
-      action: 'payout.claimed',
-      subject: payoutId,
-      detail: { transfer: id },
-    })
+    const entry = { organisation: linked.organisation ?? undefined, actor: SPONSOR, subject: payoutId }
+    await recordAudit(tx, now, { ...entry, action: 'payout.claimed', detail: { transfer: id } })
     if (status === 'succeeded') await settlePayout(tx, linked, now)
     return linked
   })

@@ -160,17 +160,12 @@ export async function release(tx: Database, claim: Claim, charged: bigint): Prom
  * Adds the cost of a transfer that was found on the ledger, for which nothing was reserved, and counts it. No limit applies:
  * the cost has been paid. Must run inside the transaction that records the transfer.
  */
-export async function charge(
-  tx: Database,
-  claim: Pick<Claim, 'kind' | 'account' | 'day' | 'count'>,
-  charged: bigint,
-): Promise<void> {
+export async function charge(tx: Database, claim: Omit<Claim, 'bid' | 'sponsor'>, charged: bigint): Promise<void> {
   const { account, day, count } = claim
   const added = { used: sql`${quotas.used} + ${String(charged)}`, count: sql`${quotas.count} + ${count}` }
+  const conflict = { target: [quotas.account, quotas.day], set: added }
   for (const holder of [account, ...sumsOf(claim)]) {
-    await tx
-      .insert(quotas)
-      .values({ account: holder, day, used: charged, count })
-      .onConflictDoUpdate({ target: [quotas.account, quotas.day], set: added })
+    const row = { account: holder, day, used: charged, count }
+    await tx.insert(quotas).values(row).onConflictDoUpdate(conflict)
   }
 }

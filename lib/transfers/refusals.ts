@@ -59,12 +59,9 @@ const MAX_DELETED = 1_000
 export async function purgeRefusals(db: Database, now: Date): Promise<number> {
   const before = new Date(now.getTime() - KEPT_DAYS * 86_400_000)
   const { account, hour, reason } = refusals
-  const oldest = db
-    .select({ account, hour, reason })
-    .from(refusals)
-    .where(lt(refusals.lastAt, before))
-    .orderBy(refusals.lastAt)
-    .limit(MAX_DELETED)
+  const isOld = lt(refusals.lastAt, before)
+  const key = { account, hour, reason }
+  const oldest = db.select(key).from(refusals).where(isOld).orderBy(refusals.lastAt).limit(MAX_DELETED)
   const isOldest = sql`(${account}, ${hour}, ${reason}) in ${oldest}`
   return (await db.delete(refusals).where(isOldest).returning({ hour })).length
 }

@@ -48,15 +48,11 @@ export async function renewEnvelope(
 ): Promise<void> {
   await transact(db, async (tx) => {
     if (outerHash === null) return
-    const [open] = await tx
-      .update(transfers)
-      .set({ lookedUpLedger: null })
-      .where(and(eq(transfers.id, transfer), eq(transfers.status, 'open')))
-      .returning({ id: transfers.id })
-    if (!open) return
-    await tx
-      .update(envelopes)
-      .set({ ...renewed, resultCode: null, sentLedger: null, refusedLedger: null })
-      .where(and(eq(envelopes.innerHash, innerHash), eq(envelopes.outerHash, outerHash)))
+    const isOpen = and(eq(transfers.id, transfer), eq(transfers.status, 'open'))
+    const open = await tx.update(transfers).set({ lookedUpLedger: null }).where(isOpen).returning({ id: transfers.id })
+    if (open.length === 0) return
+    const fresh = { ...renewed, resultCode: null, sentLedger: null, refusedLedger: null }
+    const isIt = and(eq(envelopes.innerHash, innerHash), eq(envelopes.outerHash, outerHash))
+    await tx.update(envelopes).set(fresh).where(isIt)
   })
 }

@@ -101,29 +101,20 @@ const claimSubmission = statement('claim_submission', { signed: envelopes.signed
   // A process that lags leaves the envelope to the process that has submitted it in a later ledger.
   const isDue = or(isNull(sentLedger), lt(sentLedger, ledger), gt(sentLedger, sql.placeholder('ahead')))
   // The lock keeps the transfer from being settled as never submitted.
-  const isOpen = inArray(
-    envelopes.transfer,
-    db
-      .select({ id: transfers.id })
-      .from(transfers)
-      .where(and(eq(transfers.id, sql.placeholder('transfer')), eq(transfers.status, 'open')))
-      .for('share'),
-  )
-  return db
-    .update(envelopes)
-    .set({ sentLedger: ledger, lastSentAt: at, firstSentAt: sql`coalesce(${envelopes.firstSentAt}, ${at})` })
-    .where(and(IS_IT, isDue, isOpen))
-    .returning({ signed: envelopes.signed })
+  const isOpenTransfer = and(eq(transfers.id, sql.placeholder('transfer')), eq(transfers.status, 'open'))
+  const open = db.select({ id: transfers.id }).from(transfers).where(isOpenTransfer).for('share')
+  const claimed = and(IS_IT, isDue, inArray(envelopes.transfer, open))
+  const firstSentAt = sql`coalesce(${envelopes.firstSentAt}, ${at})`
+  const sent = { sentLedger: ledger, lastSentAt: at, firstSentAt }
+  return db.update(envelopes).set(sent).where(claimed).returning({ signed: envelopes.signed })
 })
 
-const noteResponse = statement('note_response', { innerHash: envelopes.innerHash }, (db) =>
-  db
-    .update(envelopes)
-    .set(assignments('sentLedger', 'resultCode', 'refusedLedger'))
-    // A slow response says nothing about a later submission.
-    .where(and(IS_IT, eq(envelopes.sentLedger, sql.placeholder('ledger'))))
-    .returning({ innerHash: envelopes.innerHash }),
-)
+const noteResponse = statement('note_response', { innerHash: envelopes.innerHash }, (db) => {
+  const response = assignments('sentLedger', 'resultCode', 'refusedLedger')
+  // A slow response says nothing about a later submission.
+  const isLatest = and(IS_IT, eq(envelopes.sentLedger, sql.placeholder('ledger')))
+  return db.update(envelopes).set(response).where(isLatest).returning({ innerHash: envelopes.innerHash })
+})
 
 /** The envelope with the highest bid, of those that the network hasn't refused if there are any. */
 function pickEnvelope(competing: readonly Envelope[]): Envelope | undefined {

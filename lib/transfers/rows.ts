@@ -36,9 +36,8 @@ export async function findTransfers(db: Database, ids: readonly string[]): Promi
   return rows.map((transfer) => ({ transfer, envelopes: competing.get(transfer.id) ?? [] }))
 }
 
-export async function findTransfer(db: Database, id: string): Promise<RecordedTransfer | undefined> {
-  return (await findTransfers(db, [id]))[0]
-}
+export const findTransfer = async (db: Database, id: string): Promise<RecordedTransfer | undefined> =>
+  (await findTransfers(db, [id]))[0]
 
 /** The envelopes of transfers, in the order in which they were recorded. */
 export const findEnvelopes = (db: Database, ids: readonly string[]): Promise<Envelope[]> => envelopesQuery(db, { ids })
@@ -53,10 +52,9 @@ const envelopesQuery = statement('envelopes', ENVELOPE_STATE, (db) =>
 
 /** The transfer that a transaction is recorded for, by its hash (64 hex digits): the inner one, or that of its fee bump. */
 export async function findTransferOfHash(db: Database, hash: string): Promise<RecordedTransfer | undefined> {
-  const [envelope] = await db
-    .select({ transfer: envelopes.transfer })
-    .from(envelopes)
-    .where(or(eq(envelopes.innerHash, hash), eq(envelopes.outerHash, hash)))
+  const { transfer, innerHash, outerHash } = envelopes
+  const isIt = or(eq(innerHash, hash), eq(outerHash, hash))
+  const [envelope] = await db.select({ transfer }).from(envelopes).where(isIt)
   return envelope && (await findTransfer(db, envelope.transfer))
 }
 
@@ -82,18 +80,15 @@ const transferAndClock = statement('transfer_and_clock', AND_CLOCK, (db) =>
 )
 
 /** The one open transfer that an account can have. */
-export async function findOpenTransfer(db: Database, account: string): Promise<Transfer | undefined> {
-  return (await openTransferQuery(db, { account }))[0]
-}
+export const findOpenTransfer = async (db: Database, account: string): Promise<Transfer | undefined> =>
+  (await openTransferQuery(db, { account }))[0]
 
 // A literal: planned for any value, the statement could not use the index of the open transfers.
 const IS_OPEN = sql`${transfers.status} = 'open'`
 
+const IS_OPEN_OF = and(eq(transfers.account, sql.placeholder('account')), IS_OPEN)
 const openTransferQuery = statement('open_transfer', getTableColumns(transfers), (db) =>
-  db
-    .select()
-    .from(transfers)
-    .where(and(eq(transfers.account, sql.placeholder('account')), IS_OPEN)),
+  db.select().from(transfers).where(IS_OPEN_OF),
 )
 
 type Call = Pick<Transfer, 'kind' | 'owner' | 'recipient'>
@@ -106,16 +101,12 @@ export const isRival = (open: Transfer, { to: recipient, ...intent }: Intent): b
   open.sequenceNumber === intent.sequenceNumber && isSameCall(open, { ...intent, recipient })
 
 /** A transfer, locked against its decision. */
-export async function lockTransfer(tx: Database, id: string): Promise<Transfer | undefined> {
-  return (await lockQuery(tx, { id }))[0]
-}
+export const lockTransfer = async (tx: Database, id: string): Promise<Transfer | undefined> =>
+  (await lockQuery(tx, { id }))[0]
 
+const IS_IT = eq(transfers.id, sql.placeholder('id'))
 const lockQuery = statement('lock_transfer', getTableColumns(transfers), (db) =>
-  db
-    .select()
-    .from(transfers)
-    .where(eq(transfers.id, sql.placeholder('id')))
-    .for('no key update'),
+  db.select().from(transfers).where(IS_IT).for('no key update'),
 )
 
 /** The account's open transfer, locked against its decision. */
@@ -135,15 +126,11 @@ export type NewTransfer = Partial<Pick<Transfer, keyof typeof UNSET>> &
   Pick<Transfer, 'kind' | 'account' | 'sequenceNumber' | 'recipient' | 'quotaDay' | 'recordedLedger' | 'createdAt'>
 
 /** Begins a transfer with its first envelope. `taken`: its account has an open one. `known`: see `addFirstEnvelope`. */
-export async function beginTransfer(
-  tx: Database,
-  row: NewTransfer,
-  envelope: NewEnvelope,
-): Promise<RecordedTransfer | 'taken' | 'known'> {
+export async function beginTransfer(tx: Database, row: NewTransfer, envelope: NewEnvelope) {
   // No ledger up to the recorded one can include it.
   const began = { bid: envelope.bid, lookedUpLedger: row.recordedLedger }
   const [transfer] = await addTransfer(tx, { ...UNSET, ...row, ...began })
-  return transfer ? await addFirstEnvelope(tx, transfer, envelope) : 'taken'
+  return transfer ? await addFirstEnvelope(tx, transfer, envelope) : ('taken' as const)
 }
 
 const addTransfer = statement('add_transfer', getTableColumns(transfers), (db) => {
@@ -169,19 +156,14 @@ export async function addFirstEnvelope(
 }
 
 /** The transaction that is signed for a transfer. `signed` is null if there is nothing to submit. */
-export type NewEnvelope = Pick<
-  typeof envelopes.$inferSelect,
-  'innerHash' | 'outerHash' | 'signed' | 'bid' | 'maxTime'
-> & { sealedOpening?: string | null }
+export type NewEnvelope = Pick<Envelope, 'innerHash' | 'outerHash' | 'bid' | 'maxTime'> & {
+  signed: string | null
+  sealedOpening?: string | null
+}
 
 /** Adds an envelope to a transfer whose row the SQL transaction has locked. Undefined if it is recorded already. */
-export async function addEnvelope(
-  tx: Database,
-  transfer: Transfer,
-  envelope: NewEnvelope,
-): Promise<Envelope | undefined> {
-  return (await addEnvelopeQuery(tx, { sealedOpening: null, ...envelope, transfer: transfer.id }))[0]
-}
+export const addEnvelope = async (tx: Database, { id: transfer }: Transfer, envelope: NewEnvelope) =>
+  (await addEnvelopeQuery(tx, { sealedOpening: null, ...envelope, transfer }))[0]
 
 const addEnvelopeQuery = statement('add_envelope', ENVELOPE_STATE, (db) =>
   db
@@ -203,10 +185,8 @@ export async function findOpenTransfers(
 }
 
 /** The latest ledger that is known to include a transfer of `account`; 0 without one. */
-export async function lastLedgerOf(db: Database, account: string): Promise<number> {
-  const [row] = await lastLedger(db, { account })
-  return row?.ledger ?? 0
-}
+export const lastLedgerOf = async (db: Database, account: string): Promise<number> =>
+  (await lastLedger(db, { account }))[0]?.ledger ?? 0
 
 // Planned for each account: some have thousands of transfers, and most have a few.
 const lastLedger = statement(undefined, { ledger: transfers.ledger }, (db) =>

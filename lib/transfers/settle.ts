@@ -65,21 +65,25 @@ export function settle(
 export async function settleOwners(tx: Database, transfer: Transfer, now: Date): Promise<void> {
   const isWaiting = await settleLine(tx, transfer, now)
   if (isWaiting) await reopenPayout(tx, transfer)
-  if (isWaiting || !(await settlePayout(tx, transfer, now))) await auditSettled(tx, transfer, now)
+  if (isWaiting || !(await settlePayout(tx, transfer, now))) {
+    const { id, organisation, applied, status } = transfer
+    const entry = { organisation: organisation ?? undefined, actor: ACTOR, subject: applied ?? id }
+    await recordAudit(tx, now, { ...entry, action: 'transfer.settled', detail: { transfer: id, status } })
+  }
   await settleJob(tx, transfer, now)
 }
 
-const endTransfer = statement('end_transfer', getTableColumns(transfers), (db) =>
-  db
+const endTransfer = statement('end_transfer', getTableColumns(transfers), (db) => {
+  const end = assignments('status', 'hash', 'applied', 'ledger', 'resultCode', 'contractError', 'feeCharged')
+  const appliedAt = sql`${sql.placeholder('appliedAt')}::timestamptz`
+  const settledAt = sql`${sql.placeholder('settledAt')}::timestamptz`
+  const isIt = eq(transfers.id, sql.placeholder('id'))
+  return db
     .update(transfers)
-    .set({
-      ...assignments('status', 'hash', 'applied', 'ledger', 'resultCode', 'contractError', 'feeCharged'),
-      appliedAt: sql`${sql.placeholder('appliedAt')}::timestamptz`,
-      settledAt: sql`${sql.placeholder('settledAt')}::timestamptz`,
-    })
-    .where(eq(transfers.id, sql.placeholder('id')))
-    .returning(),
-)
+    .set({ ...end, appliedAt, settledAt })
+    .where(isIt)
+    .returning()
+})
 
 /**
  * Sets the outcome of a settled transfer on its payout, contractor and batch, and records it in the audit log. Resolves to
@@ -91,10 +95,9 @@ export async function settlePayout(tx: Database, transfer: Transfer, now: Date):
   const outcome = payoutOutcome(transfer)
   const isPayout = eq(payouts.id, payout)
   if (outcome.status === 'paid') {
-    await tx
-      .update(contractors)
-      .set({ lastPaidAt: sql`greatest(${contractors.lastPaidAt}, ${now.toISOString()}::timestamptz)` })
-      .where(inArray(contractors.id, tx.select({ id: payouts.contractor }).from(payouts).where(isPayout)))
+    const lastPaidAt = sql`greatest(${contractors.lastPaidAt}, ${now.toISOString()}::timestamptz)`
+    const isPayee = inArray(contractors.id, tx.select({ id: payouts.contractor }).from(payouts).where(isPayout))
+    await tx.update(contractors).set({ lastPaidAt }).where(isPayee)
   }
   const locked = await lockBatches(tx, hasPayout(tx, isPayout))
   // A payout whose transfer is unknown stays pending.
@@ -106,26 +109,10 @@ export async function settlePayout(tx: Database, transfer: Transfer, now: Date):
     .returning({ organisation: payouts.organisation, encryptedAmount: payouts.encryptedAmount })
   if (moved && outcome.status === 'paid') await removeSeals(tx, [{ ...moved, id: payout }])
   if (!moved || outcome.status === 'pending') return false
-  await recordAudit(tx, now, {
-    organisation: moved.organisation,
-    actor: ACTOR,
-    action: `payout.${outcome.status}`,
-    subject: payout,
-    detail: { transfer: id },
-  })
+  const entry = { organisation: moved.organisation, actor: ACTOR, subject: payout, detail: { transfer: id } }
+  await recordAudit(tx, now, { ...entry, action: `payout.${outcome.status}` })
   await countPayouts(tx, locked, outcome.status === 'paid' ? { settled: 1 } : { failed: 1 }, { actor: ACTOR, now })
   return true
-}
-
-async function auditSettled(tx: Database, transfer: Transfer, now: Date): Promise<void> {
-  const { id, organisation, applied, status } = transfer
-  await recordAudit(tx, now, {
-    organisation: organisation ?? undefined,
-    actor: ACTOR,
-    action: 'transfer.settled',
-    subject: applied ?? id,
-    detail: { transfer: id, status },
-  })
 }
 
 /** The columns of a transfer that its end sets. Those of the ledger's record are null without one. */
@@ -140,18 +127,15 @@ export function columnsOf(decision: Decision) {
 /** The state of a payout after its transfer. `pending`: only the employer can end a payout whose transfer is unknown. */
 type PayoutOutcome = { status: 'paid'; txHash: string } | { status: 'failed' | 'pending'; error: string }
 
+const LOST = 'the history of the ledger no longer shows whether the transfer was paid: ask the payee, then cancel it'
+
 function payoutOutcome({ status, hash, resultCode, contractError }: Transfer): PayoutOutcome {
   if (status === 'succeeded' && hash) return { status: 'paid', txHash: hash }
+  if (status === 'unknown') return { status: 'pending', error: LOST }
   if (status === 'expired' && resultCode !== null) {
     return { status: 'failed', error: 'another transaction of this account was applied: check whether it paid' }
   }
   if (status === 'expired') return { status: 'failed', error: 'the transfer expired before it reached the ledger' }
-  if (status === 'unknown') {
-    return {
-      status: 'pending',
-      error: 'the history of the ledger no longer shows whether the transfer was paid: ask the payee, then cancel it',
-    }
-  }
   const contract = contractError === null ? '' : `, contract error ${contractError}`
   return { status: 'failed', error: `the transfer failed on the ledger: ${resultCode}${contract}` }
 }

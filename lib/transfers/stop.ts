@@ -68,10 +68,8 @@ export async function lockPayments(tx: Database, token: string): Promise<boolean
 /** Counts a payment that was found on the ledger, if payments are stopped. */
 export async function countFound(tx: Database, token: string): Promise<void> {
   const found = sql`${paymentStops.found} + 1`
-  await tx
-    .update(paymentStops)
-    .set({ found })
-    .where(and(isToken(token), isNotNull(paymentStops.since)))
+  const isStopped = and(isToken(token), isNotNull(paymentStops.since))
+  await tx.update(paymentStops).set({ found }).where(isStopped)
 }
 
 /**
@@ -129,10 +127,8 @@ export async function stopIfUnexplained(
 ): Promise<void> {
   if (!mayHaveLostNumber(end)) return
   const { token, address, reconciledStop: again, retired } = relayChannels
-  const channels = await tx
-    .select({ token, again, known: KNOWN_NUMBER })
-    .from(relayChannels)
-    .where(and(eq(address, account), eq(retired, false)))
+  const isOfThis = and(eq(address, account), eq(retired, false))
+  const channels = await tx.select({ token, again, known: KNOWN_NUMBER }).from(relayChannels).where(isOfThis)
   for (const { token, again, known } of channels) {
     if ((known ?? 0n) >= sequenceNumber) continue
     await stopPayments(tx, { token, channel: account, now, again: again ?? undefined })
