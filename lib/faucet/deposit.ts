@@ -61,13 +61,8 @@ interface GrantRequest {
   coolDown: number
 }
 
-/** A deposit for which an account has to wait before it gets another one. */
-export interface EarlierGrant {
-  /** the id of its transfer */
-  transfer: string
-  /** seconds, at least one */
-  retryAfter: number
-}
+/** The transfer of a deposit for which an account has to wait, and for how long (s, at least one). */
+export type EarlierGrant = { transfer: string; retryAfter: number }
 
 /**
  * The deposit for which an account has to wait: one that is open, or the latest of the last `coolDown` seconds, by the
@@ -78,14 +73,14 @@ async function findEarlierGrant(db: Database, { account, coolDown }: GrantReques
   const until = sql`${createdAt} + make_interval(secs => ${coolDown})`
   const isGranted = inArray(status, ['open', 'succeeded', 'unknown'])
   const isRecent = or(eq(status, 'open'), gt(until, sql`clock_timestamp()`))
-  const seconds = sql<number>`ceil(extract(epoch from ${until} - clock_timestamp()))::int`
+  const retryAfter = sql<number>`greatest(1, ceil(extract(epoch from ${until} - clock_timestamp())))::int`
   const [earlier] = await db
-    .select({ transfer: id, seconds })
+    .select({ transfer: id, retryAfter })
     .from(transfers)
     .where(and(eq(recipient, account), eq(kind, 'deposit'), isGranted, isRecent))
     .orderBy(desc(createdAt))
     .limit(1)
-  return earlier && { transfer: earlier.transfer, retryAfter: Math.max(1, earlier.seconds) }
+  return earlier
 }
 
 /** How a request ends. `busy`: nothing is recorded for it, and nothing will be. `open`: its deposit is not decided yet. */

@@ -23,13 +23,11 @@ type Found = Proposal & { sponsor: string }
 
 /**
  * Records a successful transaction that was found on the ledger: one that the client submitted directly, or one whose row a
- * restored database lacks. Its bid is zero, because nothing is left to be charged. What the service has paid for it counts
- * against the quotas of the day on which it was applied.
- * If a transfer of this sequence number to the same recipient is open, the transaction is its payment: it joins as an
- * envelope, and the next poll settles the transfer. Otherwise it becomes a separate settled transfer and pays a payout
- * that was created before the ledger closed, preferring the payout of an earlier transfer with this number. A payment from an
- * escrow is recorded even if its payout was canceled or paid otherwise since the database was restored from a backup; a
- * canceled payout then shows the hash.
+ * restored database lacks. What the service has paid for it counts against the quotas of the day on which it was applied.
+ * If a transfer of this sequence number to the same recipient is open, the transaction joins it as an envelope, and the next poll
+ * settles the transfer. Otherwise it becomes a separate settled transfer and pays a payout that was created before the ledger
+ * closed, preferring the payout of an earlier transfer with this number. A payment from an escrow is recorded even if its payout was
+ * canceled or paid otherwise since the database was restored from a backup; a canceled payout then shows the hash.
  * @throws SponsorRefusal if the payout that the client names doesn't fit
  */
 export async function recordApplied(db: Database, proposal: Found, record: LedgerRecord): Promise<RecordedTransfer> {
@@ -40,10 +38,9 @@ export async function recordApplied(db: Database, proposal: Found, record: Ledge
     const open = await lockOpenTransfer(tx, intent.account)
     if (await findTransferOfHash(tx, inner.hashHex)) return true
     await terms.line?.claim(tx)
+    const { job = null, position = null } = terms.line ?? {}
     // The open transfer of another line is not what this transaction has paid.
-    const isOfLine =
-      open?.lineJob === (terms.line?.job ?? null) && open?.linePosition === (terms.line?.position ?? null)
-    const isPaid = open && isOfLine && isRival(open, intent)
+    const isPaid = open?.lineJob === job && open.linePosition === position && isRival(open, intent)
     return await (isPaid ? joinApplied(tx, open, proposal, record) : settleApplied(tx, proposal, record))
   })
   // Thrown after the commit: without its envelope the open transfer would expire, and its payout would be sent again.
@@ -70,15 +67,16 @@ async function settleApplied(tx: Database, proposal: Found, record: LedgerRecord
   const { now, terms } = proposal
   const { payoutId } = terms
   const { feeCharged } = record
-  const isOurs = record.hash !== record.applied
+  const sponsor = record.hash === record.applied ? null : proposal.sponsor
   const columns = {
     ...(await rowOf(tx, proposal)),
+    ...columnsOf({ status: 'succeeded', record, feeCharged }),
+    sponsor,
     quotaDay: quotaDay(new Date(record.closedAt * 1000)),
-    sponsor: isOurs ? proposal.sponsor : null,
     recordedLedger: record.ledger,
+    // Nothing is left to be charged.
     bid: 0n,
     settledAt: now,
-    ...columnsOf({ status: 'succeeded', record, feeCharged }),
   }
   const [written] = await tx.insert(transfers).values(columns).returning()
   if (!written) throw new Error('the insert of a transfer returned no row')
@@ -92,7 +90,7 @@ async function settleApplied(tx: Database, proposal: Found, record: LedgerRecord
   await auditRecorded(tx, linked, proposal)
   await settleOwners(tx, linked, now)
   await terms.onFound?.(tx)
-  if (isOurs) await charge(tx, claimOf(linked, linked.kind === 'delegated' ? 0 : 1), feeCharged)
+  if (sponsor !== null) await charge(tx, claimOf(linked, linked.kind === 'delegated' ? 0 : 1), feeCharged)
   return true
 }
 

@@ -16,9 +16,8 @@ export interface FeeBump {
 }
 
 /**
- * Wraps `inner` in a fee bump that `sponsor` pays and signs. The outer fee is exactly twice the inner fee. The fee bump
- * is built from XDR: the SDK's builder takes a fee per operation and adds the resource fee once more, three times in
- * all. The envelope is read back and compared with `inner` before it leaves this function.
+ * Wraps `inner` in a fee bump that `sponsor` pays and signs, built from XDR: the SDK's builder takes a fee per operation and adds the
+ * resource fee once more, three times in all. The envelope is read back and compared with `inner` before it leaves this function.
  */
 export function wrapInFeeBump(inner: SignedTransaction, sponsor: Keypair, passphrase: string): FeeBump {
   const bid = outerFee(BigInt(inner.envelope.tx.fee))

@@ -18,13 +18,11 @@ const PAGE_LIMIT = 200
 const MAX_PAGES = 50
 
 /**
- * Looks up many transfers at once, in the pages of all transactions since `startLedger`, so that the cost of waiting
- * grows with ledgers and not with transfers: a transfer costs one call to simulate it and one to submit it, so two
- * lookups by hash would already exceed the goal of 2.5 calls. Decodes only transactions with a requested hash, so a
- * transaction that can't be decoded does no harm. `latestLedger`: the last one that was read whole. `absent`: the transfers that no
- * ledger up to it includes and that are still valid. Those that are neither absent nor have a record need a separate lookup.
- * @throws LedgerError `unavailable`, including when `startLedger` isn't within the history of the RPC, or its pages
- *   don't end
+ * Looks up many transfers at once, in the pages of all transactions since `startLedger`, so that the cost of waiting grows with
+ * ledgers and not with transfers: two lookups by hash would already exceed the goal of 2.5 calls per transfer. Decodes only
+ * transactions with a requested hash: others may be of a later protocol. `latestLedger`: the last one that was read whole. `absent`:
+ * the transfers that no ledger up to it includes and that are still valid. Those without a record either need a separate lookup.
+ * @throws LedgerError `unavailable`, also if `startLedger` isn't within the history of the RPC, or its pages don't end
  */
 export async function walkLedgers(network: Network, sought: readonly RecordedTransfer[], startLedger: number) {
   const byHash = new Map(

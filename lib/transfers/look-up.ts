@@ -35,10 +35,9 @@ export interface Probe {
  * Looks up one hash of a transfer, which also shows the latest ledger.
  * @throws LedgerError `unavailable`
  */
-export async function lookUpProbe(
-  { network, view }: TrackingContext,
-  { transfer, envelopes: [envelope] }: RecordedTransfer,
-): Promise<Probe> {
+export async function lookUpProbe(context: TrackingContext, { transfer, envelopes }: RecordedTransfer): Promise<Probe> {
+  const { network, view } = context
+  const [envelope] = envelopes
   if (!envelope) return {}
   const { innerHash, outerHash } = envelope
   const hash = outerHash ?? innerHash
@@ -64,10 +63,8 @@ export async function lookUpInPages({ network, view, database }: TrackingContext
 }
 
 /**
- * Looks up an open transfer by its hashes, and by its account once every max time has passed. Resolves to the decision,
- * or to the ledger up to which none of its envelopes was applied, which is recorded, or to undefined if the responses
- * show neither.
- * @param known what a lookup of one of its hashes has just shown
+ * Looks up an open transfer by its hashes, and by its account once every max time has passed. Resolves to the decision, or to the
+ * ledger up to which none of its envelopes was applied, which is recorded, or to undefined if the responses show neither.
  * @throws LedgerError `unavailable`
  */
 export async function lookUpTransfer(
@@ -110,8 +107,7 @@ export async function lookUpWithAccount(context: TrackingContext, recorded: Reco
 }
 
 /**
- * Looks up a transfer by every hash of its envelopes: the outer ones, and the inner ones, since a client may have
- * submitted its own transaction.
+ * Looks up a transfer by every hash of its envelopes, also the inner ones: a client may have submitted its own transaction.
  * @param given.atLeast a ledger; lookups are repeated if the response is older or its history doesn't reach back far enough
  * @param given.known recent responses, by hash
  * @throws LedgerError `unavailable`
@@ -136,10 +132,7 @@ export function lookUpHashes(
   return Promise.all(envelopes.flatMap((envelope) => hashesOf(envelope).map((hash) => ask(hash, envelope.innerHash))))
 }
 
-/**
- * If one envelope was applied, a rival may have failed at the sponsor's cost. A lagging node doesn't show that yet, so
- * the lookup is repeated.
- */
+/** If one envelope was applied, a rival may have failed at the sponsor's cost: the lookup is repeated until the node shows that. */
 async function lookUpRivals(context: TrackingContext, recorded: RecordedTransfer, answers: HashAnswer[]) {
   const applied = answers.find(({ record }) => record?.consumed)?.record
   if (!applied || isAlone(recorded, applied)) return answers

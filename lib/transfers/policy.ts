@@ -72,9 +72,8 @@ const MAX_VALIDITY = 330
 const INCLUSION_FEE = 100n
 
 /**
- * Reads the call in `inner`: exactly one call, by default one confidential transfer that the source pays. Pure: no
- * signature, no ledger, no clock. It uses only the rules by which a transaction is recorded that the ledger has applied: the others
- * may have changed since.
+ * Reads the call in `inner`: exactly one call, by default one confidential transfer that the source pays. Pure: no signature, no
+ * ledger, no clock. It uses only the rules that also hold for what the ledger has applied; the others may have changed since.
  * @throws SponsorRefusal if it is anything else
  */
 export function readIntent(inner: SignedTransaction, rules: SponsorRules): Intent {

@@ -41,8 +41,8 @@ export const claimOf = (transfer: Transfer, count: Claim['count']): Claim => {
 export const EVERYBODY = '*'
 
 /**
- * Represents the sum of all registrations and merges. New accounts are free on a test network, and these calls cost a
- * stranger next to nothing, so they have a separate budget. When it is used up, other payments continue.
+ * Represents the sum of all registrations and merges. These cost a stranger next to nothing on a test network, so they have a
+ * separate budget: when it is used up, other payments continue.
  */
 export const CALLS = '*calls'
 
@@ -77,10 +77,7 @@ export async function reserve(tx: Database, claim: Claim, limits: QuotaLimits, a
 /** The reasons, by the constraint that a failed reservation of a shared amount names (functions.sql). */
 const SHARED_LIMITS: Record<string, RefusalReason> = { daily_budget: 'daily-budget', sponsor_float: 'float' }
 
-/**
- * Maps the error of a transaction whose reservation exceeds a limit of all accounts together.
- * @throws SponsorRefusal, or `error` itself
- */
+/** Throws the refusal for a transaction whose reservation exceeds a limit of all accounts together, or `error` itself. */
 export function refuseExhausted(error: unknown): never {
   const reason = SHARED_LIMITS[violatedConstraint(error) ?? '']
   throw reason === undefined ? error : sponsorRefused(reason)
@@ -143,10 +140,7 @@ async function exhausted(tx: Database, claim: Claim, limits: QuotaLimits): Promi
   return (row?.count ?? 0) + claim.count > limits.transfersPerAccount ? 'quota-transfers' : 'quota-stroops'
 }
 
-/**
- * Replaces a reservation with the actual cost of the transfer, zero if it expired, and returns its `count`. Must run
- * inside the transaction that gives the transfer its final status.
- */
+/** Replaces a reservation with the cost of the transfer, and returns its `count`, in the SQL transaction that ends the transfer. */
 export async function release(tx: Database, claim: Claim, charged: bigint): Promise<void> {
   const { account, day, bid, count, sponsor } = claim
   const booked = sql`held = held - ${String(bid)}, used = used + ${String(charged)}, count = count - ${count}`
@@ -157,8 +151,8 @@ export async function release(tx: Database, claim: Claim, charged: bigint): Prom
 }
 
 /**
- * Adds the cost of a transfer that was found on the ledger, for which nothing was reserved, and counts it. No limit applies:
- * the cost has been paid. Must run inside the transaction that records the transfer.
+ * Adds the cost of a transfer that was found on the ledger, for which nothing was reserved, and counts it, in the SQL transaction that
+ * records it. No limit applies: the cost has been paid.
  */
 export async function charge(tx: Database, claim: Omit<Claim, 'bid' | 'sponsor'>, charged: bigint): Promise<void> {
   const { account, day, count } = claim

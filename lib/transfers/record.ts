@@ -78,28 +78,19 @@ interface Sponsorship {
 /**
  * Records a transfer, claims its payout and reserves its maximum cost, in one SQL transaction, before anything is
  * submitted. An envelope that joins an open transfer reserves only the amount by which it bids more.
- * @throws SponsorRefusal if it doesn't fit the account's open transfer or the payout that the client names, or if it
- *   exceeds a quota, the budget or the float
+ * @throws SponsorRefusal if it doesn't fit the account's open transfer or the payout that the client names, or exceeds a limit
  */
-export function recordTransfer(
-  db: Database,
-  proposal: Proposal,
-  { bump, sponsor, recordedLedger, limits, available }: Sponsorship,
-): Promise<Recording> {
+export function recordTransfer(db: Database, proposal: Proposal, sponsorship: Sponsorship): Promise<Recording> {
+  const { bump, sponsor, recordedLedger, limits, available } = sponsorship
   const { inner, intent, now } = proposal
   const { payoutId, line } = proposal.terms
   return transact(db, async (tx) => {
     const row = { ...(await rowOf(tx, proposal)), sponsor, recordedLedger }
     const { organisation } = row
     await (line ? line.claim(tx) : refuseForeignNetwork(tx))
-    const recording = await recordEnvelope(tx, row, {
-      innerHash: inner.hashHex,
-      outerHash: bump.hash,
-      signed: bump.envelope,
-      sealedOpening: line?.sealedOpening ?? null,
-      bid: bump.bid,
-      maxTime: Number(intent.maxTime),
-    })
+    const { hash: outerHash, envelope: signed, bid } = bump
+    const envelope = { innerHash: inner.hashHex, outerHash, signed, bid, maxTime: Number(intent.maxTime) }
+    const recording = await recordEnvelope(tx, row, { ...envelope, sealedOpening: line?.sealedOpening ?? null })
     if (recording.kind === 'known') return recording
     const pays = line === undefined && intent.kind === 'transfer' && recording.kind === 'begun'
     if (pays && organisation !== null && (await isReconciling(tx, { organisation, recipient: intent.to, payoutId }))) {
@@ -174,12 +165,8 @@ async function recordEnvelope(tx: Database, transfer: NewTransfer, envelope: New
   throw new Error('the open transfers of an account change faster than they can be locked')
 }
 
-async function join(
-  tx: Database,
-  open: Transfer,
-  { kind, owner = null, sequenceNumber, recipient, sponsor = null, lineJob = null, linePosition = null }: NewTransfer,
-  envelope: NewEnvelope,
-): Promise<Recording> {
+async function join(tx: Database, open: Transfer, row: NewTransfer, envelope: NewEnvelope): Promise<Recording> {
+  const { kind, owner = null, sequenceNumber, recipient, sponsor = null, lineJob = null, linePosition = null } = row
   // The envelope may be recorded already, for this transfer or for an earlier one: a second request can be verified
   // before the first is answered.
   const existing = await findTransferOfHash(tx, envelope.innerHash)
@@ -214,7 +201,7 @@ async function joinKnown(tx: Database, { innerHash }: NewEnvelope): Promise<Reco
  */
 export async function recordUnsponsored(
   db: Database,
-  transfer: Pick<NewTransfer, 'kind' | 'account' | 'sequenceNumber' | 'recipient' | 'recordedLedger'>,
+  transfer: Omit<NewTransfer, 'quotaDay' | 'createdAt'>,
   { hash: innerHash, signedXdr: signed, maxTime }: SignedCall,
   mayBegin: (tx: Database) => Promise<boolean>,
 ): Promise<RecordedTransfer | undefined> {

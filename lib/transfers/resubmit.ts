@@ -28,10 +28,7 @@ export const FORGOTTEN_LEDGERS = 3
 /** After this many ledgers, an open transfer is looked up and submitted less often. */
 const CALM_LEDGERS = 4
 
-/**
- * How many ledgers pass between two lookups or submissions of a transfer that has been open for so many: one at first, then
- * two, at last three, after which it would count as not tracked.
- */
+/** Ledgers between two lookups or submissions of a transfer that has been open for so many: at most three, or it looks forgotten. */
 export const strideOf = (ledgersOpen: number): number =>
   Math.min(FORGOTTEN_LEDGERS, 1 + Math.max(0, Math.floor(ledgersOpen / CALM_LEDGERS)))
 
@@ -125,10 +122,7 @@ function pickEnvelope(competing: readonly Envelope[]): Envelope | undefined {
   return first
 }
 
-/**
- * A contested refusal may mean that the network already has the same transaction, or a rival. It is trusted only once it
- * was repeated after this many ledgers.
- */
+/** A contested refusal, which may mean that the network has the transaction or a rival, is trusted when repeated so much later. */
 const CONTESTED_LEDGERS = 2
 
 /**

@@ -97,11 +97,7 @@ const PROBE_MS = 1_000
  * In a process that was idle, this first lookup shows the latest ledger, and the others are looked up by pages. Resolves
  * to the lookups that it has begun, by transfer; the next round looks up the others that are requested.
  */
-async function lookUpOpen(
-  tracking: Tracking,
-  open: readonly RecordedTransfer[],
-  requested: ReadonlySet<string>,
-): Promise<Map<string, Promise<unknown>>> {
+async function lookUpOpen(tracking: Tracking, open: readonly RecordedTransfer[], requested: ReadonlySet<string>) {
   const { view, attempt, tracked, rounds, lookingUp } = tracking
   const begun = new Map<string, Promise<unknown>>()
   const isRequested = ({ transfer }: RecordedTransfer) => requested.has(transfer.id)
@@ -109,10 +105,8 @@ async function lookUpOpen(
   const lookUpNow = (one: RecordedTransfer, known?: Probe) => {
     done.add(one)
     if (tracked.has(one.transfer.id)) tracked.set(one.transfer.id, rounds)
-    begun.set(
-      one.transfer.id,
-      begin(tracking, one, () => lookUpOne(tracking, one, known)),
-    )
+    const lookedUp = begin(tracking, one, () => lookUpOne(tracking, one, known))
+    begun.set(one.transfer.id, lookedUp)
   }
   const findRecent = () => {
     const oldest = Math.max(0, view.latestLedger() - LONGEST_WALK)
@@ -126,8 +120,8 @@ async function lookUpOpen(
   let probe: Probe | undefined
   if (probed && !isWalked) {
     if (tracked.has(probed.transfer.id)) tracked.set(probed.transfer.id, rounds)
-    probe =
-      (await Promise.race([lookUpProbe(tracking, probed), pause(PROBE_MS, undefined, { ref: false })])) ?? undefined
+    const timeUp = pause(PROBE_MS, undefined, { ref: false })
+    probe = await Promise.race([lookUpProbe(tracking, probed), timeUp])
     if (probe?.record && !lookingUp.has(probed.transfer.id)) lookUpNow(probed, probe)
     const others = recent.length > 1 ? [] : findRecent()
     if (others.length > 1) await walk(others)

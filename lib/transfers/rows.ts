@@ -144,15 +144,11 @@ const addTransfer = statement('add_transfer', getTableColumns(transfers), (db) =
 })
 
 /** Adds the envelope of a new transfer. `known`: it is recorded already, for another one, and the new one is deleted again. */
-export async function addFirstEnvelope(
-  tx: Database,
-  transfer: Transfer,
-  envelope: NewEnvelope,
-): Promise<RecordedTransfer | 'known'> {
+export async function addFirstEnvelope(tx: Database, transfer: Transfer, envelope: NewEnvelope) {
   const added = await addEnvelope(tx, transfer, envelope)
   if (added) return { transfer, envelopes: [added] }
   await tx.delete(transfers).where(eq(transfers.id, transfer.id))
-  return 'known'
+  return 'known' as const
 }
 
 /** The transaction that is signed for a transfer. `signed` is null if there is nothing to submit. */

@@ -58,10 +58,7 @@ export function settle(
   })
 }
 
-/**
- * What a settled transfer was made for: its line, payout, contractor, batch and job, and one entry in the audit log: the
- * payout's, if it ended one.
- */
+/** Settles the transfer's line, payout, contractor, batch and job, with one entry in the audit log: the payout's, if it ended one. */
 export async function settleOwners(tx: Database, transfer: Transfer, now: Date): Promise<void> {
   const isWaiting = await settleLine(tx, transfer, now)
   if (isWaiting) await reopenPayout(tx, transfer)

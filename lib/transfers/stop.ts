@@ -72,10 +72,7 @@ export async function countFound(tx: Database, token: string): Promise<void> {
   await tx.update(paymentStops).set({ found }).where(isStopped)
 }
 
-/**
- * Refuses every transaction of a client while the RPC serves another network.
- * @throws LedgerError `unavailable`
- */
+/** Refuses every transaction of a client while the RPC serves another network: LedgerError `unavailable`. */
 export async function refuseForeignNetwork(tx: Database): Promise<void> {
   const isForeign = isNotNull(paymentStops.foreignSince)
   if ((await tx.$count(paymentStops, isForeign)) > 0) throw new LedgerError('unavailable', FOREIGN)
@@ -98,10 +95,7 @@ export async function isReconciling(
   return (await tx.$count(payouts, and(isEarlier, sql`${payouts.status} not in ('paid', 'canceled')`))) > 0
 }
 
-/**
- * The highest sequence number of a channel that is known to be used, or may still be: the one at which it was adopted, or that of
- * a transfer. Null before it is adopted.
- */
+/** The highest number of a channel that may be used: the one at which it was adopted, or that of a transfer. Null before that. */
 export const KNOWN_NUMBER = sql`greatest(${relayChannels.adoptedSequence}, (select max(${transfers.sequenceNumber})
   from ${transfers} where ${transfers.account} = ${relayChannels.address} and ${MAY_HAVE_USED_NUMBER}))`.mapWith(
   relayChannels.adoptedSequence,

@@ -30,6 +30,8 @@ export interface TransferResult {
   status: 'SUCCESS'
 }
 
+type GivenTerms = ClientTerms | Promise<ClientTerms>
+
 /**
  * Pays the network fee of the transfer that a client has signed, and waits for it, for at most `waitMs`.
  * @throws SponsorRefusal; Refusal `unavailable`, `sponsor-not-configured`; `transfer-open`, `transfer-refused`,
@@ -38,7 +40,7 @@ export interface TransferResult {
 export async function sponsorTransfer(
   context: TransferContext,
   inner: SignedTransaction,
-  terms: ClientTerms | Promise<ClientTerms> = {},
+  terms: GivenTerms = {},
 ): Promise<TransferResult> {
   const { outcome, hash: sent } = await submitInTime(context, inner, terms)
   if (outcome.kind === 'open' || outcome.kind === 'gone') throw failed('transfer-open', { hash: sent })
@@ -60,11 +62,7 @@ const failed = (code: RefusalCode, details: { hash: string; reason?: string }) =
  * Submits a client's transaction until the request's time is up. Then the transfer is open if it was recorded; otherwise its
  * verification is abandoned. A recording in progress is completed, and a repeat of the request joins it.
  */
-async function submitInTime(
-  context: TransferContext,
-  inner: SignedTransaction,
-  terms: ClientTerms | Promise<ClientTerms>,
-): Promise<Submission> {
+async function submitInTime(context: TransferContext, inner: SignedTransaction, terms: GivenTerms) {
   const time = new AbortController()
   const late = Promise.withResolvers<Submission>()
   let recorded: Omit<Submission, 'outcome'> | undefined
@@ -89,17 +87,14 @@ interface Submission {
 }
 
 /**
- * Sponsors a signed transaction and waits for its outcome. The same transaction is the same request, no matter how
- * often and where it arrives: it is recorded and paid for once, and every caller gets the ledger's result.
+ * Sponsors a signed transaction and waits for its outcome. However often and wherever it arrives, it is the same request: it is
+ * recorded and paid for once, and every caller gets the ledger's result.
  * @param channel the relay's, the one controlled address that may pay: its time bounds are checked by the ledger's time
  * @param signal aborts the verification, but nothing from the recording on
  * @throws SponsorRefusal; Refusal `unavailable`, `sponsor-not-configured`; the reason of `signal`
  */
-async function submit(
-  { tracker, sponsor, waitMs }: TransferContext,
-  inner: SignedTransaction,
-  options: SubmitOptions,
-): Promise<Submission> {
+async function submit(context: TransferContext, inner: SignedTransaction, options: SubmitOptions): Promise<Submission> {
+  const { tracker, sponsor, waitMs } = context
   const { terms, channel, onRecorded } = options
   const db = await tracker.database()
   const innerHash = inner.hashHex
@@ -137,12 +132,8 @@ interface SubmitOptions {
 const OLDER_MS = 5_000
 
 /** Makes every check, then records the transfer, which binds the sponsor. `isNew`: this very request has recorded the envelope. */
-async function verifyAndRecord(
-  db: Database,
-  sponsor: Sponsor,
-  inner: SignedTransaction,
-  { terms, channel, checked, signal }: SubmitOptions,
-): Promise<{ recorded: RecordedTransfer; isNew: boolean }> {
+async function verifyAndRecord(db: Database, sponsor: Sponsor, inner: SignedTransaction, options: SubmitOptions) {
+  const { terms, channel, checked, signal } = options
   const { network, tracker, keypair, rules, limits } = sponsor
   let to: string | undefined
   try {
@@ -191,19 +182,14 @@ export interface ChannelTransfer extends Pick<RecordingTerms, 'onFound'> {
 }
 
 /** The call that a channel may make when it pays from an escrow. */
-const DELEGATED = {
-  functions: new Set(['confidential_transfer_from']),
-  channels: new Set<string>(),
-  auditorId: 0,
-  marginLedgers: 0,
-}
+const FROM_ESCROW = new Set(['confidential_transfer_from'])
+const DELEGATED = { functions: FROM_ESCROW, channels: new Set<string>(), auditorId: 0, marginLedgers: 0 }
 
 /**
  * The relay's only way to the sponsor: records the transfer that a channel has signed, and begins to submit it. The policy is
  * that of a client's transfer, except that the channel may pay although the service controls it. Resolves to the transfer's id;
  * from then on any process finds out how it ends, and ends its line with it. Nothing is recorded if `claim` of the line throws.
- * @throws SponsorRefusal if the sponsor doesn't pay; Refusal `unavailable` if the ledger or the database is unreachable;
- *   and the errors of `claim`
+ * @throws SponsorRefusal; Refusal `unavailable` if the ledger or the database is unreachable; and the errors of `claim`
  */
 export async function sponsorChannel(
   context: Omit<TransferContext, 'waitMs'>,
