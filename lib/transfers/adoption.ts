@@ -34,18 +34,13 @@ const MAX_ADOPTED = 1_000
  * @throws LedgerError `unavailable`
  */
 export async function adoptTransfers(db: Database, tracker: Tracker): Promise<number> {
-  const hasOpen = (await findOpenTransfers(db, { limit: 1 })).length > 0
-  if (!hasOpen) return 0
+  if ((await findOpenTransfers(db, { limit: 1 })).length === 0) return 0
   const isNew = tracker.view.latestLedger() === 0
   // A process that tracks nothing doesn't learn of ledgers by its lookups.
   if (!tracker.view.isCurrent()) await readLatestLedger(tracker.network)
-  const { lookedUpLedger } = transfers
+  const { lookedUpLedger: lookedUp } = transfers
   const latest = tracker.view.latestLedger()
-  const isForgotten = or(
-    isNull(lookedUpLedger),
-    gt(lookedUpLedger, latest),
-    lt(lookedUpLedger, latest - FORGOTTEN_LEDGERS),
-  )
+  const isForgotten = or(isNull(lookedUp), gt(lookedUp, latest), lt(lookedUp, latest - FORGOTTEN_LEDGERS))
   const condition = isNew ? undefined : isForgotten
   // However many of them this process tracks already, the limit leaves room for the others.
   const open = await findOpenTransfers(db, { condition, limit: MAX_ADOPTED + tracker.tracked.size })

@@ -1,23 +1,14 @@
 import { inArray } from 'drizzle-orm'
 import { transfers } from '#drizzle/schema/transfers.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
+import type { AccountReading } from '#lib/stellar/account.ts'
 import type { Network } from '#lib/stellar/network.ts'
 import { type Lookup, lookUp } from '#lib/stellar/transaction.ts'
-import { askUntilRecent, type LedgerView } from '#lib/stellar/view.ts'
+import { askUntilRecent } from '#lib/stellar/view.ts'
 import { type Decision, decide, type Expected, type HashAnswer, type LedgerRecord, readRecord } from './decide.ts'
-import { tryToRead, walkLedgers } from './ledger-pages.ts'
-import { strideOf, type TrackingContext } from './resubmit.ts'
+import { tryToRead } from './ledger-pages.ts'
+import type { TrackingContext } from './resubmit.ts'
 import { findEnvelopes, hashesOf, maxTimeOf, type RecordedTransfer, setOf } from './rows.ts'
-
-/** The ledger in which a transfer was last looked up; -1 if that is not known. */
-export const lookedUpIn = (view: LedgerView, { transfer }: RecordedTransfer): number =>
-  view.hint(transfer.lookedUpLedger) ?? -1
-
-/** Whether it is time to look a transfer up again by itself. */
-export const isDue = (view: LedgerView, recorded: RecordedTransfer): boolean => {
-  const latest = view.latestLedger()
-  return lookedUpIn(view, recorded) <= latest - strideOf(latest - recorded.transfer.recordedLedger)
-}
 
 const answerOf = (response: Lookup, record?: LedgerRecord): HashAnswer => {
   const { latestLedger, latestLedgerCloseTime: closedAt, oldestLedger } = response
@@ -46,20 +37,6 @@ export async function lookUpProbe(context: TrackingContext, { transfer, envelope
   if (response.status === 'NOT_FOUND') return { answers: new Map([[hash, answerOf(response)]]) }
   const record = tryToRead(response, { innerHash, sponsor: transfer.sponsor, passphrase: network.passphrase })
   return record ? { record } : {}
-}
-
-/**
- * Looks transfers up in the pages of the ledgers since their last lookup, that ledger included: the RPC always has it, and a
- * later one only once it has closed. `due`: those that are absent from a ledger in which they had not been looked up.
- * @throws LedgerError `unavailable`
- */
-export async function lookUpInPages({ network, view, database }: TrackingContext, recent: readonly RecordedTransfer[]) {
-  const since = Math.min(...recent.map((one) => lookedUpIn(view, one)))
-  const { records, absent, latestLedger: ledger } = await walkLedgers(network, recent, since)
-  view.lookedUp(ledger)
-  const due = absent.filter((one) => lookedUpIn(view, one) < ledger)
-  await noteLookedUp(await database(), due, ledger)
-  return { records, absent, due, ledger }
 }
 
 /**
@@ -94,16 +71,15 @@ export async function lookUpTransfer(
  */
 export async function lookUpWithAccount(context: TrackingContext, recorded: RecordedTransfer) {
   const { account: address, sequenceNumber, recordedLedger } = recorded.transfer
-  const { account, latestLedger } = await context.readAccount(address)
-  const answers = await lookUpHashes(context, recorded, { atLeast: latestLedger })
+  const reading = await context.readAccount(address)
+  const answers = await lookUpHashes(context, recorded, { atLeast: reading.latestLedger })
   const maxTime = maxTimeOf(recorded.envelopes)
-  const decideBy = (number: bigint | undefined, ledger: number) =>
-    decide({ sequenceNumber, recordedLedger, maxTime, answers, account: { number, latestLedger: ledger } })
-  const decision = decideBy(account?.seqNum, latestLedger)
+  const decideBy = ({ account, latestLedger }: AccountReading) =>
+    decide({ sequenceNumber, recordedLedger, maxTime, answers, account: { number: account?.seqNum, latestLedger } })
+  const decision = decideBy(reading)
   if (decision || !answers.every(({ closedAt }) => closedAt > maxTime)) return decision
   // If history is lost, the account must be read as of a ledger after every max time, and ledgers close in the meantime.
-  const later = await context.readAccount(address)
-  return decideBy(later.account?.seqNum, later.latestLedger)
+  return decideBy(await context.readAccount(address))
 }
 
 /**

@@ -1,17 +1,11 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { type ArchiveContext, ingestSoon } from '#lib/archive/ingest.ts'
 import { log, type openAttempts } from '#lib/observability/log.ts'
+import type { LedgerView } from '#lib/stellar/view.ts'
 import type { Decision } from './decide.ts'
-import {
-  isDue,
-  lookedUpIn,
-  lookUpInPages,
-  lookUpProbe,
-  lookUpTransfer,
-  lookUpWithAccount,
-  type Probe,
-} from './look-up.ts'
-import { type Attempt, resubmit, submitEnvelope, type TrackingContext } from './resubmit.ts'
+import { walkLedgers } from './ledger-pages.ts'
+import { lookUpProbe, lookUpTransfer, lookUpWithAccount, noteLookedUp, type Probe } from './look-up.ts'
+import { type Attempt, resubmit, strideOf, submitEnvelope, type TrackingContext } from './resubmit.ts'
 import { type Envelope, findTransfer, findTransfers, type RecordedTransfer, setOf } from './rows.ts'
 import { settle } from './settle.ts'
 import type { openWaiters, Waiter } from './waiters.ts'
@@ -72,16 +66,23 @@ async function readOpen(tracking: Tracking): Promise<RecordedTransfer[]> {
   // Transfers that are tracked while the rows are read wait for the next round.
   const ids = [...tracked].toSorted(([, one], [, other]) => one - other).map(([id]) => id)
   const rows = new Map((await findTransfers(await database(), ids)).map((row) => [row.transfer.id, row]))
-  const open: RecordedTransfer[] = []
-  for (const id of ids) {
+  return ids.flatMap((id) => {
     const row = rows.get(id)
-    if (row?.transfer.status === 'open') open.push(row)
-    else {
-      tracked.delete(id)
-      waiters.tellEnded(id, row?.transfer)
-    }
-  }
-  return open
+    if (row?.transfer.status === 'open') return [row]
+    tracked.delete(id)
+    waiters.tellEnded(id, row?.transfer)
+    return []
+  })
+}
+
+/** The ledger in which a transfer was last looked up; -1 if that is not known. */
+const lookedUpIn = (view: LedgerView, { transfer }: RecordedTransfer): number =>
+  view.hint(transfer.lookedUpLedger) ?? -1
+
+/** Whether it is time to look a transfer up again by itself. */
+const isDue = (view: LedgerView, recorded: RecordedTransfer): boolean => {
+  const latest = view.latestLedger()
+  return lookedUpIn(view, recorded) <= latest - strideOf(latest - recorded.transfer.recordedLedger)
 }
 
 /** A walk begins at most LONGEST_WALK ledgers back. At most MOST transfers are looked up one by one at a time. */
@@ -135,9 +136,17 @@ async function lookUpOpen(tracking: Tracking, open: readonly RecordedTransfer[],
   return begun
 }
 
-/** Looks transfers up in the pages of the ledgers. Adds each transfer that needs no separate lookup to `done`. */
+/**
+ * Looks transfers up in the pages of the ledgers since their last lookup, that ledger included: the RPC always has it, and a
+ * later one only once it has closed. Adds each transfer that needs no separate lookup to `done`.
+ */
 async function lookUpMany(tracking: Tracking, recent: RecordedTransfer[], done: Set<RecordedTransfer>): Promise<void> {
-  const { records, absent, due, ledger } = await lookUpInPages(tracking, recent)
+  const { network, view, database } = tracking
+  const since = Math.min(...recent.map((one) => lookedUpIn(view, one)))
+  const { records, absent, latestLedger: ledger } = await walkLedgers(network, recent, since)
+  view.lookedUp(ledger)
+  const due = absent.filter((one) => lookedUpIn(view, one) < ledger)
+  await noteLookedUp(await database(), due, ledger)
   for (const one of [...records.keys(), ...absent]) done.add(one)
   for (const [one, record] of records) void begin(tracking, one, () => lookUpOne(tracking, one, { record }))
   for (const one of due) void begin(tracking, one, () => submitAgain(tracking, one, ledger))

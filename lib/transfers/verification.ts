@@ -145,10 +145,9 @@ export function checkSignatures(inner: SignedTransaction, account: AccountAuth, 
   if (!account.exists) throw sponsorRefused('no-account', basis)
   const { signers, thresholds } = account
   const enough = Math.max(thresholds.low, thresholds.medium)
-  const signatures = inner.envelope.signatures.map(({ hint, signature }) => ({
-    hint: hint.toBytes(),
-    signature: signature.toBytes(),
-  }))
+  const signatures = inner.envelope.signatures.map(({ hint, signature: bytes }) => {
+    return { hint: hint.toBytes(), signature: bytes.toBytes() }
+  })
   const { weight, allValid, repeats } = weighSignatures({ hash: inner.hash, signatures, signers })
   if (!allValid) throw sponsorRefused('bad-signature', basis)
   if (weight < enough) throw sponsorRefused('too-little-weight', basis)
