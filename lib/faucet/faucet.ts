@@ -34,9 +34,8 @@ export function requireFaucet(faucet: Faucet | undefined): Faucet {
 
 /**
  * Mints test USDC into the confidential balance of `account` (G… or C…) and waits for the ledger. Resolves to the hash (64 hex
- * digits) of the deposit; `merge` makes it spendable. Within the cool-down
- * an account gets one deposit, no matter how many requests it sends to how many processes. If the deposit was provably
- * not applied, the account may request another immediately.
+ * digits) of the deposit; `merge` makes it spendable. Within the cool-down an account gets one deposit, no matter how many requests
+ * it sends to how many processes. If the deposit was provably not applied, the account may request another immediately.
  * @throws Refusal `account-unregistered`; `faucet-cooldown`, with the `hash` of the last grant; `deposit-failed` when
  *   nothing was granted; `unavailable`, `faucet-busy`, `deposit-open`
  */

@@ -51,10 +51,7 @@ export interface Call {
 export const isClientCall = (name: string): boolean =>
   Object.hasOwn(CALL_FORMS, name) && CALL_FORMS[name as keyof typeof CALL_FORMS].kind !== 'delegated'
 
-/**
- * Reads the arguments of a call. Without `calls` it must be a transfer.
- * @throws SponsorRefusal
- */
+/** Reads the arguments of a call, and refuses others. Without `calls` it must be a transfer. */
 export function readArguments(
   { functionName, args }: xdr.InvokeContractArgs,
   source: string,
@@ -83,10 +80,7 @@ export function readArguments(
   }
 }
 
-/**
- * An account may delegate to the relay's channels only, and register under the configured auditor only.
- * @throws SponsorRefusal
- */
+/** Refuses a delegation to another account than a channel of the relay, and a registration under another auditor. */
 export function checkArguments({ kind, to, auditorId }: Call, calls: CallRules | undefined): void {
   const isOfSpender = kind === 'set_spender' || kind === 'revoke_spender'
   if (isOfSpender && !calls?.channels.has(to)) throw sponsorRefused('spender')
@@ -103,10 +97,7 @@ function hasType(value: xdr.ScVal | undefined, part: Part): boolean {
 /** The longest lifetime that the ledger gives an entry, 30 days of five seconds each. */
 const MAX_LEDGERS = 518_400
 
-/**
- * A delegation must outlast the payouts that are queued already: an expired one blocks its pair of accounts until it is revoked.
- * @throws SponsorRefusal
- */
+/** Refuses a delegation that won't outlast the queued payouts: an expired one blocks its pair of accounts until it is revoked. */
 export function checkLiveUntil(liveUntilLedger: number | undefined, marginLedgers: number, latestLedger: number): void {
   if (liveUntilLedger === undefined) return
   const [least, most] = [latestLedger + marginLedgers, latestLedger + MAX_LEDGERS]

@@ -2,10 +2,8 @@ import { and, eq, inArray, isNotNull, lt } from 'drizzle-orm'
 import { envelopes, transfers } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 
-/** How long the XDR of envelopes is kept after their transfer ends (ms). It is never submitted again. */
+/** How long the XDR of envelopes is kept after their transfer ends (ms), and how many a round erases at most. */
 const KEPT_MS = 24 * 60 * 60_000
-
-/** The maximum number of envelopes that a round erases: more than any service records in half a minute. */
 const MAX_ERASED = 1_000
 
 /** Erases the XDR of the oldest envelopes whose transfers ended a day ago. Resolves to how many it erased. */

@@ -121,10 +121,7 @@ export async function closeJob(tx: Database, job: string, now: Date): Promise<vo
   if (closed) await releaseUnsent(tx, [{ id: job, ...closed }])
 }
 
-/**
- * Returns the lines of runs that were never submitted to the days whose quota they have used for all of them.
- * @param ended without a `day`, a job has used no quota for its lines
- */
+/** Returns the lines that were never submitted to the days whose quota their runs have used for all; none of a job without `day`. */
 export async function releaseUnsent(
   tx: Database,
   ended: readonly { id: string; account: string; day: string | null }[],

@@ -22,10 +22,7 @@ export interface Probe {
   answers?: ReadonlyMap<string, HashAnswer>
 }
 
-/**
- * Looks up one hash of a transfer, which also shows the latest ledger.
- * @throws LedgerError `unavailable`
- */
+/** Looks up one hash of a transfer, which also shows the latest ledger. Throws LedgerError `unavailable`. */
 export async function lookUpProbe(context: TrackingContext, { transfer, envelopes }: RecordedTransfer): Promise<Probe> {
   const { network, view } = context
   const [envelope] = envelopes
@@ -141,10 +138,7 @@ export async function lookUpOwnTransaction(
   return record.succeeded ? record : 'absent'
 }
 
-/**
- * Records the ledger up to which transfers were looked up. A transfer whose set of envelopes has changed since is
- * skipped: the new envelope cleared its ledger.
- */
+/** Records the ledger up to which transfers were looked up. One with another set of envelopes by now is skipped: they cleared it. */
 export async function noteLookedUp(db: Database, lookedUp: readonly RecordedTransfer[], ledger: number): Promise<void> {
   if (lookedUp.length === 0) return
   const ids = lookedUp.map(({ transfer }) => transfer.id)

@@ -32,10 +32,7 @@ export async function linkPayout(tx: Database, transfer: Transfer, limits: Payou
   return { ...transfer, payout }
 }
 
-/**
- * Links a transfer that the client submitted directly: to the payout that the client names, else to that of an earlier
- * transfer with its sequence number, else to any payout that fits.
- */
+/** Links a client's own transaction: to the named payout, else to that of an earlier transfer with its number, else to any that fits. */
 export async function linkEarlierPayout(tx: Database, transfer: Transfer, limits: PayoutLimits, now: Date) {
   const { account, sequenceNumber } = transfer
   const isEarlier = and(eq(transfers.account, account), eq(transfers.sequenceNumber, sequenceNumber))

@@ -100,10 +100,7 @@ export function readIntent(inner: SignedTransaction, rules: SponsorRules): Inten
   }
 }
 
-/**
- * Refuses what the sponsor does not pay for. Pure. Not for a transaction that the ledger has applied: nothing is left to be paid.
- * @throws SponsorRefusal
- */
+/** Refuses what the sponsor does not pay for. Pure. Not for what the ledger has applied: nothing is left to be paid. */
 export function checkPolicy(inner: SignedTransaction, intent: Intent, rules: SponsorRules): void {
   const { tx } = inner.envelope
   if (tx.sourceAccount.type !== 'keyTypeEd25519') throw sponsorRefused('muxed-source')
@@ -121,11 +118,7 @@ export function checkPolicy(inner: SignedTransaction, intent: Intent, rules: Spo
   checkFees(intent, rules)
 }
 
-/**
- * The time bounds must be open now and close soon: an endless transaction could be sent when its payer no longer expects it.
- * @param now unix seconds
- * @throws SponsorRefusal
- */
+/** Refuses time bounds that aren't open `now` (unix seconds), or close late: the payer would no longer expect the payment. */
 export function checkTimeBounds({ minTime, maxTime }: Pick<Intent, 'minTime' | 'maxTime'>, now: number): void {
   if (maxTime === 0n) throw sponsorRefused('no-expiry')
   if (minTime > BigInt(now)) throw sponsorRefused('not-yet-valid')

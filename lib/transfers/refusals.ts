@@ -49,10 +49,8 @@ export async function noteRefusal(
   }
 }
 
-/** How long counts of refusals are kept (days); their rows in the audit log stay. */
+/** How long counts of refusals are kept (days); their rows in the audit log stay, and how many a round deletes at most. */
 const KEPT_DAYS = 30
-
-/** The maximum number of counts that a round deletes. */
 const MAX_DELETED = 1_000
 
 /** Deletes the oldest of the counts that are older. Resolves to how many rows it deleted. */

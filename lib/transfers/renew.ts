@@ -12,10 +12,7 @@ import { checkPayer } from './verification.ts'
 /** The result codes by which the network refuses an envelope for its signatures. */
 const SIGNATURE_CODES = new Set(['txBadAuth', 'txBadAuthExtra'])
 
-/**
- * Replaces a stored envelope that the network refused for its signatures, once the same transaction is posted again with
- * signatures that are valid. The inner hash stays the same.
- */
+/** Replaces a stored envelope that the network refused for its signatures, once the transaction is posted again with valid ones. */
 export async function renewSignatures(
   db: Database,
   { keypair, network, tracker }: Sponsor,

@@ -127,8 +127,7 @@ const CONTESTED_LEDGERS = 2
 
 /**
  * The network's refusal of an envelope, if it is certain. `hasRival`: another envelope may still make the transfer. `isIdle`: another
- * envelope is resubmitted in its place.
- * @param isStuck whether no envelope of the transfer can be submitted
+ * envelope is resubmitted in its place. `isStuck`: none of the transfer can be submitted.
  */
 export function refusalOf(innerHash: string, competing: readonly Envelope[], view: LedgerView, isStuck = false) {
   const envelope = competing.find((one) => one.innerHash === innerHash)

@@ -63,10 +63,7 @@ function openControlledAddresses(own: ReadonlySet<string>, now: () => Date): Spo
 /** Stroops that the network holds back for each entry that an account pays the reserve of. */
 const BASE_RESERVE = 5_000_000n
 
-/**
- * The stroops that the ledger lets `address` spend on fees. An account that does not exist has nothing.
- * @throws LedgerError `unavailable`
- */
+/** The stroops that the ledger lets `address` spend on fees: none without an account. Throws LedgerError `unavailable`. */
 export const readAvailableBalance = async (read: ReadAccount, address: string): Promise<bigint> =>
   balanceOf(await read(address)).balance
 

@@ -15,10 +15,8 @@ import { findTransferOfHash, lastLedgerOf, type RecordedTransfer } from './rows.
 import { checkArchived, checkResourceFee, checkResources, simulate } from './simulation.ts'
 import type { Sponsor } from './sponsor.ts'
 
-/** How long a request waits (ms) for a response that is as recent as earlier ones. */
+/** How long a request waits (ms) for a response as recent as earlier ones, and for a ledger that closes after its arrival. */
 const DOUBT_MS = 5_000
-
-/** How long a request waits (ms) for a ledger that closes after its arrival, and for the nodes to show it. */
 const NEXT_LEDGER_MS = 15_000
 
 /** The refusals based on time, account and simulation: a moment later they may no longer apply. */
