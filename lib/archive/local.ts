@@ -17,12 +17,21 @@ export function openLocalArchive(context: {
   ingest(): Promise<unknown>
 }) {
   const { token } = context
+  let ingesting: Promise<unknown> | undefined
+
+  /** Readers that wait for ledgers at the same time share a round. */
+  async function ingest(): Promise<void> {
+    ingesting ??= context.ingest().finally(() => {
+      ingesting = undefined
+    })
+    await ingesting
+  }
 
   async function open(throughLedger: number) {
     const db = await context.database()
     const opened = await openArchive(db, token)
     if (opened && opened.ingestedThrough >= throughLedger) return { db, archive: opened }
-    await context.ingest()
+    await ingest()
     const archive = await openArchive(db, token)
     if (archive && archive.ingestedThrough < throughLedger) {
       throw new LedgerError('unavailable', 'the archive of the service is catching up')

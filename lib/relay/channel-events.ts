@@ -1,9 +1,10 @@
 import { Address, type rpc, scValToNative, xdr } from '@stellar/stellar-sdk'
-import { z } from 'zod'
+import { readWindow } from '#lib/archive/source.ts'
 import { partsOf } from '#lib/db/parts.ts'
 import { type Events, readEvents } from '#lib/stellar/events.ts'
 import { ledgerUnreachable } from '#lib/stellar/ledger-error.ts'
 import type { Network } from '#lib/stellar/network.ts'
+import { LAG } from '#lib/stellar/view.ts'
 import type { EventArchive } from '#lib/wallet/archive.ts'
 import { saltOf } from '#lib/wallet/decryption.ts'
 import { encodeField } from '#lib/wallet/grumpkin.ts'
@@ -23,10 +24,11 @@ export interface TokenEvent {
   salt: Uint8Array
 }
 
+/** By how many ledgers the RPC's oldest one may rise while the next request is on its way. */
+const RISE = 2
+
 /** Events per request. Larger pages would parse for longer than other requests should wait. */
 const PAGE = 1_000
-
-const HEALTH = z.object({ oldestLedger: z.number().int(), latestLedger: z.number().int() })
 
 /**
  * The transfers of a channel in ledger order, from `sinceLedger`, which includes one of them, up to the RPC's latest.
@@ -38,8 +40,10 @@ export async function readTokenEvents(
   channel: string,
   sinceLedger: number | undefined,
 ): Promise<{ transfers: TokenEvent[]; latestLedger: number; isWhole: boolean }> {
-  const { firstLedger, ...history } = await readHistory(source)
-  if (sinceLedger !== undefined && sinceLedger < firstLedger) return { ...history, transfers: [], isWhole: false }
+  const { oldestLedger, latestLedger: latest } = await readWindow(source.network)
+  const firstLedger = oldestLedger + RISE
+  if (sinceLedger !== undefined && sinceLedger < firstLedger)
+    return { transfers: [], latestLedger: latest, isWhole: false }
   const own = topicOf(channel)
   const topics = [
     [symbol('transfer'), own, '*'],
@@ -80,23 +84,26 @@ const CHANNELS_PER_FILTER = 2
 
 /**
  * The transfers of channels since a ledger, or as far as the RPC's history goes back.
- * @param since the first ledger, given the latest one
+ * @param given.latestLedger a ledger that the RPC has
  * @throws LedgerError
  */
 export async function readPaymentsSince(
   source: EventSource,
   channels: readonly string[],
-  since: (latestLedger: number) => number,
+  { sinceLedger, latestLedger: latest }: { sinceLedger: number; latestLedger: number },
 ): Promise<{ payments: TokenEvent[]; latestLedger: number }> {
-  const history = await readHistory(source)
-  const startLedger = Math.max(history.firstLedger, since(history.latestLedger))
+  // What a node may lag is in its history.
+  const isNear = sinceLedger >= latest - LAG
+  const startLedger = isNear
+    ? sinceLedger
+    : Math.max(sinceLedger, (await readWindow(source.network)).oldestLedger + RISE)
   const filters = partsOf(channels, CHANNELS_PER_FILTER).map((part) =>
     part.map(topicOf).flatMap((own) => [
       [symbol('transfer'), own, '*'],
       [symbol('spender_transfer'), own, '*', '*'],
     ]),
   )
-  let { latestLedger } = history
+  let latestLedger = Number.POSITIVE_INFINITY
   const payments: TokenEvent[] = []
   for (const part of partsOf(filters, MAX_FILTERS)) {
     const pages = await readPages(source, startLedger, part)
@@ -110,12 +117,6 @@ export async function readPaymentsSince(
 interface EventSource {
   network: Network
   token: string
-}
-
-async function readHistory({ network }: EventSource): Promise<{ firstLedger: number; latestLedger: number }> {
-  const { oldestLedger, latestLedger } = await network.call('getHealth', {}, HEALTH)
-  // The oldest ledger rises while the next request is on its way.
-  return { firstLedger: oldestLedger + 2, latestLedger }
 }
 
 /** The token's events with one of these lists of topics, from a ledger up to the RPC's latest. @throws LedgerError */

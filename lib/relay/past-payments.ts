@@ -17,13 +17,16 @@ const LOOK_BACK = 10_000
 /** How many payments are remembered at most, the newest. */
 const MAX_PAYMENTS = 100_000
 
+/** For how many jobs the time of their reading is remembered. */
+const MAX_JOBS = 1_000
+
 /**
  * Requires that no channel of the relays' key has paid the line in the last 10,000 ledgers, as the ledger shows, even if the database has no record of it. A payment found there is recorded, and settles the line or its payout. Each
  * process reads once per ledger what is new.
  * @throws LineError `line-gone`, `payout-gone` or `payout-busy` if it was paid; LedgerError
  */
 export async function requireUnpaidOnLedger(relay: Relay, line: Line): Promise<void> {
-  await readUpToNow(relay)
+  await readUpToNow(relay, line)
   const markKeys = await readMarkKeys(relay)
   const purpose = purposeOf(line)
   const candidates = [...relay.memory.pastPayments.payments.values()].filter(({ from, to, channel }) =>
@@ -34,35 +37,47 @@ export async function requireUnpaidOnLedger(relay: Relay, line: Line): Promise<v
   if (paid) await settle(relay, paid, line)
 }
 
-/** Reads the payments that are not known yet. Lines that begin in the same ledger share the reading. */
-async function readUpToNow(relay: Relay): Promise<void> {
+/**
+ * Reads the payments that are not known yet. Lines that begin in the same ledger share the reading. A line of a run can be paid by
+ * one channel only, whose sequence number is compared as well: for such lines a reading is good until the next round of chores.
+ */
+async function readUpToNow(relay: Relay, { job, payout }: Line): Promise<void> {
   const { pastPayments: past } = relay.memory
   const { view } = relay.network
   const latest = view.latestLedger()
-  if (view.isCurrent() && past.through >= latest && !isFarBelow(latest, past.through)) return
+  const readAt = past.readAt.get(job) ?? Number.NEGATIVE_INFINITY
+  const isRecent =
+    payout === null
+      ? view.isCurrent() && past.through >= latest
+      : performance.now() < readAt + relay.times.chores * 1000
+  if (isRecent && !isFarBelow(latest, past.through)) return
   past.reading ??= readPayments(relay).finally(() => {
     past.reading = undefined
   })
   await past.reading
+  if (past.readAt.size >= MAX_JOBS) past.readAt.clear()
+  past.readAt.set(job, performance.now())
 }
 
 async function readPayments(relay: Relay): Promise<void> {
   const { pastPayments: past } = relay.memory
-  const { view } = relay.sponsor.tracker
+  const { view } = relay.network
   const channels = [...(await readMarkKeys(relay)).keys()]
-  // Some nodes lag a few ledgers behind others. If the latest ledger is far below an earlier one, the network was reset.
-  const isReset = (latest: number) => isFarBelow(latest, past.through)
-  const since = (latest: number) =>
-    Math.max(latest - LOOK_BACK, isReset(latest) ? 0 : Math.min(past.through, latest - LAG))
   const { response } = await askUntilRecent(
-    () => readPaymentsSince(relay, channels, since),
+    async () => {
+      const latest = view.isCurrent() ? view.latestLedger() : await view.readLatest()
+      // If the latest ledger is far below an earlier one, the network was reset.
+      const known = isFarBelow(latest, past.through) ? 0 : Math.min(past.through, latest - LAG)
+      const sinceLedger = Math.max(latest - LOOK_BACK, known)
+      return await readPaymentsSince(relay, channels, { sinceLedger, latestLedger: latest })
+    },
     ({ latestLedger }) => latestLedger >= view.latestLedger(),
   )
   const { payments, latestLedger } = response
   if (isFarBelow(latestLedger, view.latestLedger())) {
     throw new LedgerError('unavailable', 'the RPC’s events are behind its ledger')
   }
-  if (isReset(latestLedger)) past.payments.clear()
+  if (isFarBelow(latestLedger, past.through)) past.payments.clear()
   for (const payment of payments) past.payments.set(payment.hash, payment)
   for (const hash of [...past.payments.keys()].slice(0, -MAX_PAYMENTS)) past.payments.delete(hash)
   past.through = latestLedger

@@ -47,7 +47,7 @@ export interface Relay extends RelayStore {
    */
   runProblem(): Promise<string | null>
   /**
-   * Resolves if the archive of the service includes every ledger that all nodes show by now.
+   * Resolves if the archive of the service includes every ledger that all nodes show by now, and that closed a minute ago.
    * @throws LedgerError `unavailable` until it does
    */
   archived(): Promise<void>
@@ -80,6 +80,8 @@ interface RelayMemory {
     payments: Map<string, TokenEvent>
     /** up to this ledger */
     through: number
+    /** when that was read for the lines of a job (`performance.now()`) */
+    readAt: Map<string, number>
     /** the reading in progress */
     reading: Promise<void> | undefined
   }
@@ -156,8 +158,8 @@ export function openRelay(
     times: { ...RELAY_TIMES, ...times },
     showProgress: openProgress(),
     archived: async () => {
-      const { view } = rest.sponsor.tracker
-      await ownArchive.reach((view.isCurrent() ? view.latestLedger() : await ledger.readLatest()) - LAG)
+      const latest = ledger.isCurrent() ? ledger.latestLedger() : await ledger.readLatest()
+      await ownArchive.reach(latest - Math.max(LAG, ARCHIVED_SECONDS / (ledger.secondsPerLedger() ?? ARCHIVED_SECONDS)))
     },
     runProblem: readOnce(() => findRunProblem(rest.network, rest.token, guarded)),
     deployment,
@@ -169,10 +171,13 @@ export function openRelay(
       ),
       lastPayments: new Map(),
       markKeys: new Map(),
-      pastPayments: { payments: new Map(), through: 0, reading: undefined },
+      pastPayments: { payments: new Map(), through: 0, readAt: new Map(), reading: undefined },
     },
   }
 }
+
+/** How far the archive may be behind before a host ingests by itself: the service does so every half minute. */
+const ARCHIVED_SECONDS = 60
 
 /** Reads the value when it is first needed, and caches it unless reading it fails. */
 export function readOnce<Value>(read: () => Promise<Value>): () => Promise<Value> {
