@@ -34,7 +34,7 @@ export function AttentionItems({ items, ...page }: AttentionItemsProps) {
 type AttentionItemProps = Omit<AttentionItemsProps, 'items'> & { item: Attention }
 
 function AttentionItem({ item, back, network, now }: AttentionItemProps) {
-  const { level, since, affected, why, remedy, request, telling, page, acknowledgement } = item
+  const { level, since, affected, why, causes = [], remedy, request, telling, page, acknowledgement } = item
   const title = titleOf(item, now)
   const message = messageAbout(item, now)
   const isOfRecord = item.organisation || item.batch || item.contractors?.length || item.users?.length
@@ -63,7 +63,18 @@ function AttentionItem({ item, back, network, now }: AttentionItemProps) {
           </Row>
         )}
         {(isOfRecord || affected) && <Row term="For">{affected ?? <People item={item} network={network} />}</Row>}
-        {why && <Row term="Why">{why}</Row>}
+        {why && (
+          <Row term="Why">
+            {why}
+            {causes.length > 0 && (
+              <ul className="list-disc pl-4">
+                {causes.map((cause) => (
+                  <li key={cause}>{cause}</li>
+                ))}
+              </ul>
+            )}
+          </Row>
+        )}
         <Row term="Next">
           <span className="text-ink">{remedy}</span>
         </Row>

@@ -55,6 +55,7 @@ const SIGNS = {
     building: ['busy', 'Building'],
     sending: ['busy', 'Paying'],
     problem: ['bad', 'Problem'],
+    halted: ['bad', 'Payments stopped'],
     paused: ['off', 'Paused'],
     retired: ['off', 'Retired'],
     stopped: ['off', 'Not running'],

@@ -32,6 +32,8 @@ export interface Attention {
   isOngoing?: true
   /** the facts behind it; empty if unknown or if `what` includes them */
   why: string
+  /** the same for each record that it concerns, a sentence each */
+  causes?: readonly string[]
   /** the next step, in one sentence without conditions */
   remedy: string
   /** the same step, as an email asks the employer for it */

@@ -1,5 +1,11 @@
 import { and, desc, eq, sql } from 'drizzle-orm'
-import { type ChannelProblem, type ReconcileProblem, relayChannels, relayLines } from '#drizzle/schema/relay.ts'
+import {
+  type ChannelProblem,
+  paymentStops,
+  type ReconcileProblem,
+  relayChannels,
+  relayLines,
+} from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { isSeenLately } from '#lib/relay/channel-state.ts'
 import { IS_LEASED } from './line-state.ts'
@@ -14,6 +20,8 @@ export interface ChannelLine {
   isPaused: boolean
   /** by an operator: it pays nothing more */
   isRetired: boolean
+  /** payments of its token are stopped: it leases no lines */
+  isHalted: boolean
   /** why its payments were not all found during a stop */
   reconcileProblem: ReconcileProblem | null
   /** the beginning of the last stop for which its payments were all found */
@@ -64,6 +72,8 @@ export async function listChannels(db: Database, token: string | undefined, now:
       problemSince: relayChannels.problemSince,
       isPaused: relayChannels.paused,
       isRetired: relayChannels.retired,
+      isHalted: sql<boolean>`exists (select from ${paymentStops} where ${paymentStops.token} = ${relayChannels.token}
+        and (${paymentStops.since} is not null or ${paymentStops.foreignSince} is not null))`,
       reconcileProblem: relayChannels.reconcileProblem,
       reconciledStop: relayChannels.reconciledStop,
       seenAt: relayChannels.seenAt,
@@ -83,17 +93,35 @@ export async function listChannels(db: Database, token: string | undefined, now:
 }
 
 /**
- * `problem`: a relay runs the channel, but it cannot pay. `paused`: an operator paused it, and it pays nothing. `stopped`:
- * no relay runs it.
+ * `problem`: a relay runs the channel, but it cannot pay. `halted`: payments are stopped. `paused`: an operator paused it, and it
+ * pays nothing. `stopped`: no relay runs it.
  */
-export const CHANNEL_STATES = ['free', 'building', 'sending', 'problem', 'paused', 'retired', 'stopped'] as const
+export const CHANNEL_STATES = [
+  'free',
+  'building',
+  'sending',
+  'problem',
+  'halted',
+  'paused',
+  'retired',
+  'stopped',
+] as const
 type ChannelState = (typeof CHANNEL_STATES)[number]
 
-export function channelState({ isRunning, isRetired, problem, isPaused, job, isSending }: ChannelLine): ChannelState {
+export function channelState({
+  isRunning,
+  isRetired,
+  problem,
+  isHalted,
+  isPaused,
+  job,
+  isSending,
+}: ChannelLine): ChannelState {
   if (isRetired) return 'retired'
   if (!isRunning) return 'stopped'
   if (problem !== null) return 'problem'
   if (isSending) return 'sending'
+  if (isHalted) return 'halted'
   if (job === null) return isPaused ? 'paused' : 'free'
   return 'building'
 }

@@ -4,9 +4,9 @@ import { renderToStaticMarkup } from 'react-dom/server'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { Channels } from '#app/(operator)/jobs/channels.tsx'
 import { auditLog } from '#drizzle/schema/audit.ts'
-import { relayChannels } from '#drizzle/schema/relay.ts'
+import { paymentStops, relayChannels } from '#drizzle/schema/relay.ts'
 import { insertRows, itemRow, jobRow, transferRow } from '#lib/cli/seed/rows.ts'
-import { listChannels } from '#lib/dashboard/channels.ts'
+import { channelState, listChannels } from '#lib/dashboard/channels.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { readRelayState } from '#lib/relay/channel-state.ts'
 import { pauseChannel } from '#lib/relay/pause.ts'
@@ -119,14 +119,27 @@ test('shows when a channel last received USDC, with the transaction as proof', a
 })
 
 test.each([
-  ['history-gap', /Payments are stopped: neither the RPC nor an archive has all its events/],
-  ['purpose-unknown', /Payments are stopped: it has paid from an escrow for a payout that this database does not have/],
-  [null, /^(?!.*Payments are stopped)/],
+  ['history-gap', /It keeps payments stopped: neither the RPC nor an archive has all its events/],
+  [
+    'purpose-unknown',
+    /It keeps payments stopped: it has paid from an escrow for a payout that this database does not have/,
+  ],
+  [null, /^(?!.*keeps payments stopped)/],
 ] as const)('shows why a channel keeps payments stopped: %s', async (reconcileProblem, words) => {
   await db.update(relayChannels).set({ reconcileProblem }).where(eq(relayChannels.address, 'GELSEWHERE'))
   const channels = await listChannels(db, 'another', NOW)
   const html = renderToStaticMarkup(createElement(Channels, { channels, network: 'local', now: NOW }))
   expect(html.replace(/<[^>]+>/g, '')).toMatch(words)
+})
+
+test('shows no channel as free while payments are stopped', async () => {
+  const statesOf = async () => (await listChannels(db, 'another', NOW)).map(channelState)
+  expect(await statesOf()).toEqual(['free'])
+  for (const stop of [{ since: NOW }, { foreignSince: NOW }]) {
+    await db.insert(paymentStops).values({ token: 'another', ...stop })
+    expect(await statesOf()).toEqual(['halted'])
+    await db.delete(paymentStops)
+  }
 })
 
 test('offers to retire a paused channel, and nothing for a retired one', async () => {

@@ -134,6 +134,7 @@ const CHANNEL = {
   address: 'GCHANNEL',
   seenAt: new Date(0),
   isRunning: true,
+  isHalted: false,
   isPaused: false,
   job: null,
   position: null,
@@ -308,16 +309,16 @@ describe('while payments are stopped', () => {
   test('names each channel that keeps them stopped, and why', () => {
     const channel = { ...CHANNEL, problem: null, reconcileProblem: 'history-gap' as const }
     expect(noticeOf({ channels: [channel] })).toMatchObject({
-      why: expect.stringMatching(/; GCHA…NNEL: neither the RPC nor an archive has all its events/),
+      causes: [expect.stringMatching(/^GCHA…NNEL: neither the RPC nor an archive has all its events/)],
       remedy: expect.stringMatching(/^Follow docs\/operate\.md, “Payments are stopped”/),
     })
   })
 
   test('names a channel whose key no relay has after ten minutes, unless it is retired or reconciled', () => {
     const old = { since: new Date(QUIET.now.getTime() - 11 * 60_000), found: 0 }
-    const whyOf = (fields: Partial<ServiceState['channels'][number]>) =>
-      noticeOf({ stop: old, channels: [{ ...CHANNEL, problem: null, ...fields }] })?.why
-    expect(whyOf({})).toMatch(/GCHA…NNEL: no running relay has its key/)
-    for (const fields of [{ isRetired: true }, { reconciledStop: old.since }]) expect(whyOf(fields)).not.toMatch(/GCHA/)
+    const causesOf = (fields: Partial<ServiceState['channels'][number]>) =>
+      noticeOf({ stop: old, channels: [{ ...CHANNEL, problem: null, ...fields }] })?.causes
+    expect(causesOf({})).toEqual([expect.stringMatching(/^GCHA…NNEL: no running relay has its key/)])
+    for (const fields of [{ isRetired: true }, { reconciledStop: old.since }]) expect(causesOf(fields)).toEqual([])
   })
 })

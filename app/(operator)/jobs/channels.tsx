@@ -39,7 +39,9 @@ export function Channels({ channels, network, now }: ChannelsProps) {
                 </>
               )}
               {channel.reconcileProblem && (
-                <p className="text-bad">Payments are stopped: {RECONCILE_EXPLANATIONS[channel.reconcileProblem]}.</p>
+                <p className="text-bad">
+                  It keeps payments stopped: {RECONCILE_EXPLANATIONS[channel.reconcileProblem]}.
+                </p>
               )}
               {channel.job && channel.position !== null && (
                 <p>

@@ -8,7 +8,7 @@ import { item, type ServiceState } from './service-item.ts'
 export function stopped({ stop, channels, now }: ServiceState): Attention[] {
   if (!stop) return []
   const isOld = now.getTime() - stop.since.getTime() > RECONCILE_PATIENCE_MS
-  const reasons = channels.flatMap(({ address, isRetired, reconcileProblem, reconciledStop }) => {
+  const causes = channels.flatMap(({ address, isRetired, reconcileProblem, reconciledStop }) => {
     const name = `${address.slice(0, 4)}…${address.slice(-4)}`
     if (reconcileProblem !== null) return [`${name}: ${RECONCILE_EXPLANATIONS[reconcileProblem]}`]
     const isDone = isRetired || reconciledStop?.getTime() === stop.since.getTime()
@@ -18,9 +18,10 @@ export function stopped({ stop, channels, now }: ServiceState): Attention[] {
     item('paymentsStopped', {
       since: stop.since,
       affected: 'every job and run, and clients that pay older payouts',
-      why: `the ledger shows transactions of a channel that this database does not have, as after a restore from a backup; ${stop.found} payments were found${reasons.map((reason) => `; ${reason}`).join('')}`,
+      why: `the ledger shows transactions of a channel that this database does not have, as after a restore from a backup; ${stop.found} payments were found`,
+      causes,
       remedy:
-        reasons.length === 0
+        causes.length === 0
           ? 'Wait a few minutes: the relays reconcile every channel with the ledger, and payments go on by themselves.'
           : 'Follow docs/operate.md, “Payments are stopped”: it says what passes by itself, and what to check before you resume.',
       isStop: true,
