@@ -6,17 +6,13 @@ import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import { isOfTheMoment } from '#lib/transfers/doubt.ts'
 import type { LineErrorCode } from '#lib/transfers/line-error.ts'
 import { paymentsGoOn } from '#lib/transfers/stop.ts'
-import { isAnyAble, recordProblem, storeBalance } from './channel-state.ts'
+import { isAnyAble, recordProblem, setChannel } from './channel-state.ts'
 import { checkChannels } from './check.ts'
-import { type Ending, endLine } from './ending.ts'
-import { type LeasedLine, type Leaving, leaveLine } from './lease.ts'
+import { type Ending, endLine, type LeasedLine, type Leaving, leaveLine } from './lease.ts'
 import { LineError } from './line-error.ts'
 import type { Relay } from './relay.ts'
 import { requireUnpaid } from './run-line.ts'
 import { noteMove } from './sequence.ts'
-
-/** What an error means for a host: it tries the line again after a pause, or has left it. */
-export type Answer = 'again' | 'left'
 
 /**
  * What a host does about the errors of a line. The others mean that the line cannot be paid: it is doubted if a lagging node may have
@@ -84,9 +80,9 @@ const REACTIONS = {
   },
   'read-balance': async (relay, line, error) => {
     log('info', 'line waits', { ...nameOf(line), failure: describeFailure(error) })
-    // The RPC's balance differs from the stored one, and either may be behind: a check reads it again, or finds that nothing
-    // can open it. The channel is checked only while it leases no line.
-    await storeBalance(relay, line.channel, { readAt: null })
+    // The RPC's balance differs from the stored one, and either may be behind: a check reads it again, or finds that nothing can open
+    // it. The stored opening stays until then, and the channel is checked only while it leases no line.
+    await setChannel(relay, line.channel, { readAt: null })
     await leaveLine(relay, line, { because: 'left' })
     await checkChannels(relay)
   },
@@ -97,8 +93,11 @@ const REACTIONS = {
   fail: async (relay, line, error) => await finish(relay, line, { outcome: 'failed', error: codeOf(error) }),
 } satisfies Record<string, (relay: Relay, line: LeasedLine, error: Problem) => Promise<void>>
 
-/** Decides what an error means for a line. @throws the error, if it says nothing about the line */
-export async function answer(relay: Relay, line: LeasedLine, error: unknown): Promise<Answer> {
+/**
+ * Does what an error means for a line: the host tries it again after a pause, or has left it.
+ * @throws the error, if it says nothing about the line
+ */
+export async function answer(relay: Relay, line: LeasedLine, error: unknown): Promise<'again' | 'left'> {
   if (!(error instanceof LineError || error instanceof SponsorRefusal)) {
     logFailure(error, nameOf(line))
     const isLedgers = (error instanceof LedgerError || error instanceof Refusal) && error.code === 'unavailable'
@@ -136,10 +135,7 @@ async function findPayer(relay: Relay, line: LeasedLine): Promise<void> {
   else await doubt(relay, line, 'manifest-invalid')
 }
 
-/**
- * Leaves a line to other channels, because this one has too little for it. If none can have enough, the line is
- * doubted.
- */
+/** Leaves a line to other channels, because this one has too little for it. If none can have enough, the line is doubted. */
 async function passOn(relay: Relay, line: LeasedLine): Promise<void> {
   const unable = [...line.unable, line.channel]
   if (!(await isAnyAble(relay, unable))) {
@@ -160,10 +156,10 @@ async function doubt(relay: Relay, line: LeasedLine, error: LineErrorCode, unabl
   await leaveLine(relay, line, postponed(relay, await relay.ledger.readLatest()))
 }
 
-export const postponed = ({ times }: Relay, ledger: number): Leaving => ({
+export const postponed = ({ times: { lag } }: Relay, ledger: number): Leaving => ({
   because: 'doubted',
   ledger,
-  seconds: times.lag,
+  seconds: lag,
 })
 
 /**

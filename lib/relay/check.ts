@@ -2,25 +2,23 @@ import { and, eq, gt, inArray, sql } from 'drizzle-orm'
 import { type ChannelProblem, relayLines } from '#drizzle/schema/relay.ts'
 import { transfers } from '#drizzle/schema/transfers.ts'
 import type { ReadAccount } from '#lib/stellar/account.ts'
-import type { Tracker } from '#lib/transfers/track.ts'
 import { readConfidentialAccount, readConfidentialAccounts } from '#lib/wallet/account.ts'
 import { isConflict, opensBalance, readBalance } from './balance.ts'
-import { type ChannelRecord, findChannels, recordProblem } from './channel-state.ts'
+import { type ChannelRecord, findChannels, RUN_PROBLEMS, recordProblem } from './channel-state.ts'
 import type { Channel, Relay } from './relay.ts'
 
 /** The highest sequence number: an account that has reached it can sign nothing more. */
 const LAST_SEQUENCE = 2n ** 63n - 1n
 
-/** The part of a relay's context that reads accounts from the ledger. */
-type LedgerReader = Pick<Relay, 'network' | 'token'> & { sponsor: { tracker: Pick<Tracker, 'readAccount'> } }
+/** A token on a network, to read accounts from. */
+type Source = Pick<Relay, 'network' | 'token'>
 
 /**
- * The problem of each of these accounts, apart from its balance; undefined if it has none. Two RPC calls check 200
- * accounts together.
+ * The problem of each of these accounts, apart from its balance; undefined if it has none. Two RPC calls check 200 accounts together.
  * @throws LedgerError
  */
 async function diagnoseAll(
-  { network, token }: Pick<Relay, 'network' | 'token'>,
+  { network, token }: Source,
   addresses: readonly string[],
   readAccount: ReadAccount,
 ): Promise<(ChannelProblem | undefined)[]> {
@@ -36,13 +34,16 @@ async function diagnoseAll(
 }
 
 /** The problem that keeps one account from paying, apart from its balance. @throws LedgerError */
-export async function diagnose(relay: LedgerReader, address: string): Promise<ChannelProblem | undefined> {
+export async function diagnose(
+  relay: Source & { sponsor: { tracker: { readAccount: ReadAccount } } },
+  address: string,
+): Promise<ChannelProblem | undefined> {
   return (await diagnoseAll(relay, [address], relay.sponsor.tracker.readAccount))[0]
 }
 
 /** Whether an address (G… or C…) is registered with the token, and so can be paid. @throws LedgerError */
-export async function isRegistered(relay: Pick<Relay, 'network' | 'token'>, address: string): Promise<boolean> {
-  return (await readConfidentialAccount(relay.network.server, relay.token, address)) !== undefined
+export async function isRegistered({ network, token }: Source, address: string): Promise<boolean> {
+  return (await readConfidentialAccount(network.server, token, address)) !== undefined
 }
 
 /**
@@ -51,18 +52,15 @@ export async function isRegistered(relay: Pick<Relay, 'network' | 'token'>, addr
  * @throws LedgerError
  */
 export async function checkChannels(relay: Relay): Promise<void> {
-  const { token, channels, memory } = relay
+  const { token, channels, memory, signal } = relay
   const rows = await findChannels(await relay.database(), token)
   const records = new Map(rows.map((record) => [record.address, record]))
   const busy = await findBusyChannels(relay)
-  const problems = await diagnoseAll(
-    relay,
-    channels.map(({ address }) => address),
-    memory.readAccount,
-  )
+  const addresses = channels.map(({ address }) => address)
+  const problems = await diagnoseAll(relay, addresses, memory.readAccount)
   const failures: unknown[] = []
   for (const [index, channel] of channels.entries()) {
-    if (relay.signal.aborted) return
+    if (signal.aborted) return
     const record = records.get(channel.address)
     if (record?.retired) continue
     const given = { problem: problems[index], isBusy: busy.has(channel.address) }
@@ -80,9 +78,7 @@ async function checkChannel(
 ): Promise<void> {
   if (problem || !record) await recordProblem(relay, channel.address, problem ?? null)
   else if (!isBusy && isBalanceDue(relay, record)) await checkBalance(relay, channel, record)
-  else if (record.problem !== 'balance' && record.problem !== 'history') {
-    await recordProblem(relay, channel.address, null)
-  }
+  else if (!RUN_PROBLEMS.some((each) => each === record.problem)) await recordProblem(relay, channel.address, null)
 }
 
 /** The channels of this relay whose balance a payment is about to change: they have an open transfer, or lease a line. */

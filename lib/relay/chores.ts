@@ -4,7 +4,7 @@ import type { Database } from '#lib/db/connection.ts'
 import { HAS_LIVE_TRANSFER, IS_OPEN_LINE } from '#lib/transfers/line.ts'
 import type { LineErrorCode } from '#lib/transfers/line-error.ts'
 import { paymentsGoOn } from '#lib/transfers/stop.ts'
-import { endLine } from './ending.ts'
+import { endLine } from './lease.ts'
 import type { RelayStore } from './relay.ts'
 import { COMPARED_SECONDS } from './sequence.ts'
 
@@ -14,15 +14,15 @@ const LINE_FAILS_AFTER_MS = 24 * 60 * 60_000
 const MAX_LINES = 1_000
 
 /** What ending overdue lines needs. No key: there may be no relay left with theirs. */
-export interface Overdue extends Pick<RelayStore, 'database' | 'token' | 'now'> {
+export interface Overdue extends RelayStore {
   /** Whether a ledger has closed, by the ledger itself. @throws LedgerError `unavailable` */
   hasClosed(ledger: number): Promise<boolean>
 }
 
 /**
- * Ends the lines that no relay pays, for instance because their key is lost: those of jobs after a day, and those of runs once
- * their delegation has ended by the ledger. A line that a channel may have paid waits, however long that takes: it must not be
- * called failed, and paid again. Resolves to the number of lines that it has ended.
+ * Ends the lines that no relay pays, for instance because their key is lost: those of jobs after a day, those of runs once their
+ * delegation has ended by the ledger. A line that a channel may have paid waits, however long that takes: it must not be called failed,
+ * and paid again. Resolves to the number of lines that it has ended.
  */
 export async function endOverdueLines(store: Overdue): Promise<number> {
   const db = await store.database()
@@ -58,26 +58,20 @@ async function endLines(
   given: { error: LineErrorCode; isOverdue: SQL | undefined; comparedSince: SQL },
 ): Promise<number> {
   const { error, isOverdue, comparedSince } = given
-  const mayBePaid = mayBePaidBy(store, comparedSince)
+  // The ledger may show a line as paid while payments are stopped, or if a channel was not compared since, as after a restore.
+  const isUnpaid = sql`(${paymentsGoOn(store.token)} AND NOT EXISTS (SELECT 1 FROM ${relayChannels} AS channel
+    WHERE channel.token = ${store.token} AND NOT channel.retired AND NOT coalesce(channel.compared_at >= ${comparedSince}, false)))`
   const { job, position, queuedAt } = relayLines
   const overdue = await db
     .select({ job, position })
     .from(relayLines)
-    .where(and(IS_OPEN_LINE, isOverdue, not(HAS_LIVE_TRANSFER), not(mayBePaid)))
+    .where(and(IS_OPEN_LINE, isOverdue, not(HAS_LIVE_TRANSFER), isUnpaid))
     .orderBy(queuedAt, job, position)
     .limit(MAX_LINES)
   let ended = 0
   for (const line of overdue) {
     // Payments may have been stopped in the meantime.
-    if (await endLine(store, line, { outcome: 'failed', error }, not(mayBePaid))) ended += 1
+    if (await endLine(store, line, { outcome: 'failed', error }, isUnpaid)) ended += 1
   }
   return ended
 }
-
-/**
- * The condition for lines that the ledger may show as paid: payments are stopped, or a channel was not compared with the ledger
- * since then, as after a restore from a backup.
- */
-const mayBePaidBy = ({ token }: Pick<RelayStore, 'token'>, since: SQL) =>
-  sql`(not ${paymentsGoOn(token)} OR EXISTS (SELECT 1 FROM ${relayChannels} AS channel
-    WHERE channel.token = ${token} AND NOT channel.retired AND NOT coalesce(channel.compared_at >= ${since}, false)))`

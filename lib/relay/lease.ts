@@ -1,8 +1,19 @@
-import { and, eq, isNotNull, isNull, lte, or, sql } from 'drizzle-orm'
+import { and, eq, inArray, isNotNull, isNull, lte, not, or, type SQL, sql } from 'drizzle-orm'
 import { relayChannels, relayJobs, relayLines } from '#drizzle/schema/relay.ts'
 import { transfers } from '#drizzle/schema/transfers.ts'
-import type { Database } from '#lib/db/connection.ts'
-import { HAS_LIVE_TRANSFER, IS_OPEN_LINE, isLine, type Line, lockLine } from '#lib/transfers/line.ts'
+import { type Database, transact } from '#lib/db/connection.ts'
+import { failPayout } from '#lib/directory/payouts/failure.ts'
+import {
+  closeJob,
+  HAS_LIVE_TRANSFER,
+  IS_OPEN_LINE,
+  isLine,
+  type Line,
+  type LineId,
+  lockLine,
+  writeOutcome,
+} from '#lib/transfers/line.ts'
+import type { LineErrorCode } from '#lib/transfers/line-error.ts'
 import { lockPayments, paymentsGoOn } from '#lib/transfers/stop.ts'
 import { isChannel, PAYS_RUNS } from './channel-state.ts'
 import { LineError } from './line-error.ts'
@@ -77,7 +88,7 @@ export async function leaseLine(
       order by turn.owner = ${held?.owner ?? null}, turn.last nulls first, turn.due, turn.owner limit 1)`
   const [line] = await db
     .update(relayLines)
-    .set({ channel: address, leasedUntil: leaseEnd(relay) })
+    .set({ channel: address, leasedUntil: after(relay.times.lease) })
     .where(
       and(
         sql`(${relayLines.job}, ${relayLines.position}) = ${chosen}`,
@@ -89,7 +100,7 @@ export async function leaseLine(
   return line && { ...line, channel: address }
 }
 
-const leaseEnd = ({ times }: Pick<Relay, 'times'>) => sql`${CLOCK} + make_interval(secs => ${times.lease})`
+const after = (seconds: number) => sql`${CLOCK} + make_interval(secs => ${seconds})`
 
 const isLeasedBy = (line: LeasedLine) =>
   and(isLine(line), eq(relayLines.channel, line.channel), isNotNull(relayLines.leasedUntil))
@@ -101,7 +112,7 @@ export function keepLease(relay: Relay, line: LeasedLine): () => void {
     if (relay.signal.aborted || performance.now() > end) return clearInterval(timer)
     await (await relay.database())
       .update(relayLines)
-      .set({ leasedUntil: leaseEnd(relay) })
+      .set({ leasedUntil: after(relay.times.lease) })
       .where(isLeasedBy(line))
   }
   // A renewal that fails costs the courtesy, and nothing else.
@@ -125,22 +136,13 @@ export type Leaving =
 export async function leaveLine({ database }: RelayStore, line: LeasedLine, leaving: Leaving): Promise<void> {
   await (await database())
     .update(relayLines)
-    .set({ leasedUntil: null, ...columnsOf(line, leaving) })
+    .set({
+      leasedUntil: null,
+      ...('seconds' in leaving && { due: after(leaving.seconds) }),
+      ...(leaving.because === 'doubted' && { unable: [], doubtedLedger: leaving.ledger }),
+      ...(leaving.because === 'balance-short' && { unable: sql`array_append(${relayLines.unable}, ${line.channel})` }),
+    })
     .where(isLeasedBy(line))
-}
-
-function columnsOf({ channel }: LeasedLine, leaving: Leaving) {
-  const after = (seconds: number) => ({ due: sql`${CLOCK} + make_interval(secs => ${seconds})` })
-  switch (leaving.because) {
-    case 'balance-short':
-      return { unable: sql`array_append(${relayLines.unable}, ${channel})` }
-    case 'busy':
-      return after(leaving.seconds)
-    case 'doubted':
-      return { unable: [], doubtedLedger: leaving.ledger, ...after(leaving.seconds) }
-    case 'left':
-      return {}
-  }
 }
 
 /**
@@ -165,30 +167,44 @@ export async function claimLine(tx: Database, { token }: RelayStore, line: Lease
     .where(isLine(line))
 }
 
+/** How a line ends without a transfer. `canceled`: the payout of a run was canceled, or paid by another transfer. */
+export type Ending = { outcome: 'failed'; error: LineErrorCode; unable?: string[] } | { outcome: 'canceled' }
+
+/**
+ * Ends a line that no transfer pays, and its job with the last one, in one SQL transaction. False if it has ended, or if a
+ * transfer may pay it: that transfer ends it then.
+ * @param condition must hold for the line's row, which is locked
+ */
+export async function endLine(store: RelayStore, line: LineId, ending: Ending, condition?: SQL): Promise<boolean> {
+  return await transact(await store.database(), async (tx: Database) => {
+    const locked = await lockLine(tx, line, condition)
+    if (!locked) return false
+    const now = store.now()
+    await writeOutcome(tx, line, ending, now)
+    const { payout: id } = locked
+    // An invalid manifest says nothing about the payout.
+    if (ending.outcome === 'failed' && id !== null && ending.error !== 'manifest-invalid') {
+      await failPayout({ db: tx, now }, { id, error: ending.error })
+    }
+    await closeJob(tx, line.job, now)
+    return true
+  })
+}
+
 /**
  * Whether there is a line that a channel of this relay might pay now. A leased line counts, because its host may leave it at any
  * time. The lines of jobs and those of runs have an index each, so each kind has its own query.
  */
-export async function isWorkWaiting(relay: Relay): Promise<boolean> {
-  const own = sql`array[${sql.join(
-    relay.channels.map(({ address }) => sql`${address}`),
-    sql`, `,
-  )}]::text[]`
-  const db = await relay.database()
-  for (const isOurs of [isNull(relayLines.spender), sql`${relayLines.spender} = any(${own})`]) {
+export async function isWorkWaiting({ database, channels, relayKey }: Relay): Promise<boolean> {
+  const own = channels.map(({ address }) => address)
+  const db = await database()
+  for (const isOurs of [isNull(relayLines.spender), inArray(relayLines.spender, own)]) {
+    const isDue = and(IS_OPEN_LINE, isOurs, lte(relayLines.due, CLOCK), eq(relayJobs.relayKey, relayKey))
     const [waiting] = await db
       .select({ job: relayLines.job })
       .from(relayLines)
       .innerJoin(relayJobs, eq(relayJobs.id, relayLines.job))
-      .where(
-        and(
-          IS_OPEN_LINE,
-          isOurs,
-          lte(relayLines.due, CLOCK),
-          eq(relayJobs.relayKey, relay.relayKey),
-          sql`not ${HAS_LIVE_TRANSFER}`,
-        ),
-      )
+      .where(and(isDue, not(HAS_LIVE_TRANSFER)))
       .limit(1)
     if (waiting) return true
   }

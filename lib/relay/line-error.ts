@@ -42,7 +42,7 @@ export class LineError extends Error {
   constructor(
     code: Code,
     message: string,
-    options: { cause?: unknown; problem?: ChannelProblem; isDoubtful?: boolean } = {},
+    options: ErrorOptions & Partial<Pick<LineError, 'problem' | 'isDoubtful'>> = {},
   ) {
     super(message, { cause: options.cause })
     this.name = 'LineError'

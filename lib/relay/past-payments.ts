@@ -1,3 +1,7 @@
+import { and, eq, sql } from 'drizzle-orm'
+import { payouts } from '#drizzle/schema/directory.ts'
+import { relayLines } from '#drizzle/schema/relay.ts'
+import { hasPaidDirectly } from '#lib/archive/direct-payments.ts'
 import { SponsorRefusal } from '#lib/refusal/sponsor-refusal.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import { askUntilRecent, isFarBelow, LAG } from '#lib/stellar/view.ts'
@@ -7,8 +11,7 @@ import { findTransferOfHash } from '#lib/transfers/rows.ts'
 import { readPaymentsSince, type TokenEvent } from './channel-events.ts'
 import { LineError } from './line-error.ts'
 import { recordPayment } from './lost-payment.ts'
-import { readMarkKeys } from './mark-keys.ts'
-import { findMarked, purposeOf } from './payment-mark.ts'
+import { findMarked, purposeOf, readMarkKeys } from './payment-mark.ts'
 import type { Relay } from './relay.ts'
 
 /** How far back a process reads the ledger at first: as far as an RPC looks in one request, about 14 hours. */
@@ -18,19 +21,19 @@ const LOOK_BACK = 10_000
 const MAX_PAYMENTS = 100_000
 
 /**
- * Requires that no channel of the relays' key has paid the line in the last 10,000 ledgers, as the ledger shows, even if the database has no record of it. A payment found there is recorded, and settles the line or its payout. Each
- * process reads once per ledger what is new.
+ * Requires that no channel of the relays' key has paid the line in the last 10,000 ledgers, as the ledger shows, even if the database
+ * has no record of it. A payment found there is recorded, and settles the line or its payout. Each process reads once per ledger what
+ * is new.
  * @throws LineError `line-gone`, `payout-gone` or `payout-busy` if it was paid; LedgerError
  */
 export async function requireUnpaidOnLedger(relay: Relay, line: Line): Promise<void> {
   await readUpToNow(relay)
-  const markKeys = await readMarkKeys(relay)
   const purpose = purposeOf(line)
   const candidates = [...relay.memory.pastPayments.payments.values()].filter(({ from, to, channel }) =>
     // The mark names the payout: an earlier run may have paid it from the escrow of another wallet.
     line.payout === null ? from === channel : from !== channel && to === line.recipient,
   )
-  const paid = await findMarked(candidates, (payment) => ({ markKey: markKeys.get(payment.channel), payment, purpose }))
+  const paid = await findMarked(await readMarkKeys(relay), candidates, (payment) => ({ payment, purpose }))
   if (paid) await settle(relay, paid, line)
 }
 
@@ -85,4 +88,26 @@ async function settle(relay: Relay, payment: TokenEvent, line: Line): Promise<ne
     })
   }
   throw new LineError('payout-gone', 'the ledger shows its payment')
+}
+
+/**
+ * Requires that the employer has not paid the payee itself since the payout was created, in a transfer that this database does not
+ * have: it may have been this payout, before a restore. The employer decides: what it paid before such a line failed counts as
+ * known when it starts the run again. The archive shows it as far as it goes back without a gap.
+ * @throws LineError `employer-paid`; LedgerError `unavailable` while the archive is catching up
+ */
+export async function requireUnpaidByEmployer(relay: Relay, line: Line, owner: string): Promise<void> {
+  const { payout: id, recipient } = line
+  if (id === null || recipient === null) return
+  // A restored archive lacks what was paid since the backup.
+  await relay.archived()
+  const db = await relay.database()
+  const failed = db
+    .select({ at: sql`max(${relayLines.settledAt})` })
+    .from(relayLines)
+    .where(and(eq(relayLines.payout, id), eq(relayLines.error, 'employer-paid')))
+  const since = sql`greatest(${payouts.createdAt}, (${failed}))`.mapWith(payouts.createdAt)
+  const [payout] = await db.select({ since }).from(payouts).where(eq(payouts.id, id))
+  if (!payout || !(await hasPaidDirectly(db, relay.token, { from: owner, to: recipient, since: payout.since }))) return
+  throw new LineError('employer-paid', 'the account has paid the payee itself since the payout was created')
 }

@@ -205,9 +205,7 @@ test('pays a line whose payee is unregistered while its payment is proved, and r
     }
     if (call.method !== 'getLedgerEntries') return 'pass'
     const isLeft = ({ key }: { key: string }) => key !== registration
-    return {
-      rewrite: (answer) => ({ ...answer, entries: (answer.entries as { key: string }[]).filter(isLeft) }),
-    }
+    return { rewrite: (answer) => ({ ...answer, entries: (answer.entries as { key: string }[]).filter(isLeft) }) }
   })
   release()
   await expect.poll(() => isDoubted(job)).toBe(true)

@@ -97,11 +97,7 @@ test.each([
   ],
 ])("refuses to start if the network's verifier has another key, and names %s", async (_, keys, reason) => {
   const destroy = vi.fn(async () => undefined)
-  const foreign = {
-    ...prover,
-    verificationKeys: { ...prover.verificationKeys, ...keys },
-    destroy,
-  } as typeof prover
+  const foreign = { ...prover, verificationKeys: { ...prover.verificationKeys, ...keys }, destroy } as typeof prover
   await expect(startWith(foreign)).rejects.toThrow(reason)
   // The prover's worker would keep the process alive.
   expect(destroy).toHaveBeenCalledTimes(1)

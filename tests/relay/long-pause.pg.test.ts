@@ -60,8 +60,5 @@ test('reads its channel from the beginning if nothing was stored', async () => {
   const before = await readBalance(relay, channel)
   await pause()
   await service.db.update(relayChannels).set({ sealedBalance: null, sealedOpening: null })
-  expect(await readBalance(relay, channel)).toMatchObject({
-    spendable: before.spendable,
-    receiving: before.receiving,
-  })
+  expect(await readBalance(relay, channel)).toMatchObject({ spendable: before.spendable, receiving: before.receiving })
 })

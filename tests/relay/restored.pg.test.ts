@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { relayChannels, relayLines } from '#drizzle/schema/relay.ts'
 import { envelopes, type Transfer, transfers } from '#drizzle/schema/transfers.ts'
 import { sendAndWait } from '#lib/cli/client/participants.ts'
-import { retireChannel } from '#lib/relay/pause.ts'
+import { changeChannel } from '#lib/relay/pause.ts'
 import { resumePayments } from '#lib/relay/resume.ts'
 import { runChore } from '#lib/server/maintenance.ts'
 import { startRelay } from '#lib/server/relay.ts'
@@ -462,11 +462,9 @@ test('waits for a channel whose key no relay has, until an operator retires it',
     await pass(20)
     expect(await fixture.stop()).toEqual(stop)
     expect(await resumePayments(operator(), { note: 'too early' })).toEqual({ waitsFor: address })
-    const retirement = { token: operator().token, address, note: 'its seed is lost' }
-    expect([await retireChannel(operator(), retirement), await retireChannel(operator(), retirement)]).toEqual([
-      true,
-      false,
-    ])
+    const retirement = { token: operator().token, address, note: 'its seed is lost', change: 'retired' as const }
+    const retire = () => changeChannel(operator(), retirement)
+    expect([await retire(), await retire()]).toEqual([true, false])
     expect(await resumed()).toEqual({ found: 0 })
     await expectJobPaidOnce(fixture, client, job, [payee, 64n])
   })

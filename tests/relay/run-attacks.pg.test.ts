@@ -124,21 +124,12 @@ describe('someone who can write to the database', () => {
     if (!row) throw new Error('no payout')
     const sealed = await runs.seal(batch.id, contractor.id, 3n)
     const { sequence: _, ...columns } = row
-    await service.db.insert(payoutRows).values({
-      ...columns,
-      id: added,
-      contractor: contractor.id,
-      address: thief.address,
-      encryptedAmount: sealed,
-    })
-    await service.db.insert(relayLines).values({
-      ...line,
-      job: job.id,
-      position: 7,
-      payout: added,
-      recipient: thief.address,
-      sealedAmount: sealed,
-    })
+    await service.db
+      .insert(payoutRows)
+      .values({ ...columns, id: added, contractor: contractor.id, address: thief.address, encryptedAmount: sealed })
+    await service.db
+      .insert(relayLines)
+      .values({ ...line, job: job.id, position: 7, payout: added, recipient: thief.address, sealedAmount: sealed })
     expect(await outcomeOf(batch)).toMatchObject({ lines: ['paid', 'paid', 'manifest-invalid'], received: [1n, 2n] })
     expect(await service.received(thief)).toBe(0n)
   })

@@ -20,8 +20,8 @@ import { readAttention } from '#lib/dashboard/overview.ts'
 import type { EmployerContext } from '#lib/directory/context.ts'
 import { cancelPayout } from '#lib/directory/payouts/cancellation.ts'
 import { claimLine, type LeasedLine } from '#lib/relay/lease.ts'
-import { readMarkKeys, storeMarkKeys } from '#lib/relay/mark-keys.ts'
-import { retireChannel } from '#lib/relay/pause.ts'
+import { changeChannel } from '#lib/relay/pause.ts'
+import { readMarkKeys, storeMarkKeys } from '#lib/relay/payment-mark.ts'
 import { reconcile } from '#lib/relay/reconcile.ts'
 import { RELAY_TIMES } from '#lib/relay/relay.ts'
 import { RECONCILE_PATIENCE_MS, resumePayments } from '#lib/relay/resume.ts'
@@ -485,10 +485,7 @@ describe('a payment that is marked for a payout', () => {
     await reconcileOn({ payments })
     expect(await isStopped()).toBe(false)
     const [again, late, second] = payments.map(({ hash }) => hash)
-    expect(await payoutOf(paid ?? '')).toMatchObject({
-      ...first,
-      error: `paid twice: the ledger also shows ${again}`,
-    })
+    expect(await payoutOf(paid ?? '')).toMatchObject({ ...first, error: `paid twice: the ledger also shows ${again}` })
     expect(await payoutOf(canceled ?? '')).toMatchObject({
       status: 'canceled',
       txHash: late,
@@ -574,7 +571,7 @@ describe('a payment whose mark names no payout of this database', () => {
 
 describe('an operator retires a channel', () => {
   const retire = (address = A) =>
-    retireChannel({ db, now: LATER, actor: OPERATOR }, { token: TOKEN, address, note: NOTE })
+    changeChannel({ db, now: LATER, actor: OPERATOR }, { token: TOKEN, address, note: NOTE, change: 'retired' })
 
   test('which is not compared with the ledger from then on, and keeps no payments stopped', async () => {
     await fixture.makeChannels(A, B)
