@@ -5,7 +5,7 @@ import { ConfigurationError, type Environment, environment } from '#lib/config/e
 import type { Actor } from '#lib/db/audit-log.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { DisclosureError } from '#lib/disclosure/disclosure-error.ts'
-import { changeChannel } from '#lib/relay/pause.ts'
+import { changeChannel } from '#lib/relay/channel-state.ts'
 import { resumePayments } from '#lib/relay/resume.ts'
 import { startRelay } from '#lib/server/relay.ts'
 import { startService } from '#lib/server/start.ts'

@@ -1,7 +1,8 @@
 import { and, eq, inArray, isNull, notInArray, or, type SQL, sql } from 'drizzle-orm'
 import type { PgUpdateSetSource } from 'drizzle-orm/pg-core'
 import { type ChannelProblem, relayChannels } from '#drizzle/schema/relay.ts'
-import type { Database } from '#lib/db/connection.ts'
+import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
+import { type Database, transact } from '#lib/db/connection.ts'
 import { paymentsGoOn, readStop } from '#lib/transfers/stop.ts'
 import type { Relay, RelayStore } from './relay.ts'
 
@@ -69,6 +70,41 @@ export async function setChannel(
 /** Records a channel's problem; null clears it. */
 export const recordProblem = (store: RelayStore, address: string, problem: ChannelProblem | null): Promise<void> =>
   setChannel(store, address, { problem }, sql`${relayChannels.problem} is distinct from ${problem}`)
+
+/** What an operator can do to a channel, and to which. */
+const CHANGES = {
+  /** It finishes its payment and leases no line. */
+  paused: { columns: { paused: true }, condition: eq(relayChannels.paused, false) },
+  resumed: { columns: { paused: false }, condition: eq(relayChannels.paused, true) },
+  /** It pays nothing more, and is not compared with the ledger any more. */
+  retired: {
+    columns: { retired: true, reconcileProblem: null, hasUnknownPurpose: false },
+    condition: eq(relayChannels.retired, false),
+  },
+}
+
+/**
+ * Pauses, resumes or retires a channel. Resolves to false, without an entry in the audit log, if there is nothing to change.
+ * @param given.note the operator's reason
+ */
+export async function changeChannel(
+  { db, now, actor }: { db: Database; now: Date; actor: Actor },
+  { token, address, change, note }: { token: string; address: string; change: keyof typeof CHANGES; note: string },
+): Promise<boolean> {
+  const { columns, condition } = CHANGES[change]
+  return await transact(db, async (tx) => {
+    const isThis = and(isChannel(token, address), condition)
+    const changed = await tx
+      .update(relayChannels)
+      .set(columns)
+      .where(isThis)
+      .returning({ address: relayChannels.address })
+    if (changed.length === 0) return false
+    const entry = { organisation: undefined, actor, action: `channel.${change}` as const, subject: address }
+    await recordAudit(tx, now, { ...entry, detail: { note } })
+    return true
+  })
+}
 
 /** Whether one of a relay's own channels may pay a line, of a job or of a run. */
 export async function isAnyFit({ database, token, channels }: Relay): Promise<boolean> {

@@ -8,8 +8,7 @@ import { relayChannels } from '#drizzle/schema/relay.ts'
 import { insertRows, itemRow, jobRow, transferRow } from '#lib/cli/seed/rows.ts'
 import { listChannels } from '#lib/dashboard/channels.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { readRelayState } from '#lib/relay/channel-state.ts'
-import { changeChannel } from '#lib/relay/pause.ts'
+import { changeChannel, readRelayState } from '#lib/relay/channel-state.ts'
 import { cloneDatabase } from '../support/database.ts'
 
 const NOW = new Date('2026-11-20T12:30:00Z')
