@@ -53,8 +53,8 @@ export async function isRegistered({ network, token }: Source, address: string):
 }
 
 /**
- * Compares the relay's channels with the ledger, and records or clears their problems. Also reads the events of free
- * channels in time, because an RPC keeps events for some days only.
+ * Compares the relay's channels with the ledger, and records or clears their problems. Also reads the events of free channels in time,
+ * because an RPC keeps events for some days only.
  * @throws LedgerError
  */
 export async function checkChannels(relay: Relay): Promise<void> {
@@ -67,38 +67,29 @@ export async function checkChannels(relay: Relay): Promise<void> {
   const failures: unknown[] = []
   for (const [index, channel] of channels.entries()) {
     if (signal.aborted) return
-    const record = records.get(channel.address)
+    const { address } = channel
+    const [problem, record] = [problems[index], records.get(address)]
     if (record?.retired) continue
-    const given = { problem: problems[index], isBusy: busy.has(channel.address) }
+    const check = async () => {
+      const isDue = record && !busy.has(address) && isBalanceDue(relay, record)
+      if (problem || !record) await recordProblem(relay, address, problem ?? null)
+      else if (isDue) await recordProblem(relay, address, await readProblem(relay, channel, record))
+      else if (!RUN_PROBLEMS.some((each) => each === record.problem)) await recordProblem(relay, address, null)
+    }
     // One channel that cannot be read must not keep the others from being checked.
-    await checkChannel(relay, channel, record, given).catch((error: unknown) => failures.push(error))
+    await check().catch((error: unknown) => failures.push(error))
   }
   if (failures.length > 0) throw failures[0]
-}
-
-async function checkChannel(
-  relay: Relay,
-  channel: Channel,
-  record: ChannelRecord | undefined,
-  { problem, isBusy }: { problem: ChannelProblem | undefined; isBusy: boolean },
-): Promise<void> {
-  if (problem || !record) await recordProblem(relay, channel.address, problem ?? null)
-  else if (!isBusy && isBalanceDue(relay, record)) await checkBalance(relay, channel, record)
-  else if (!RUN_PROBLEMS.some((each) => each === record.problem)) await recordProblem(relay, channel.address, null)
 }
 
 /** The channels of this relay whose balance a payment is about to change: they have an open transfer, or lease a line. */
 async function findBusyChannels({ database, channels }: Relay): Promise<Set<string | null>> {
   const db = await database()
   const own = channels.map(({ address }) => address)
-  const open = await db
-    .select({ address: transfers.account })
-    .from(transfers)
-    .where(and(inArray(transfers.account, own), eq(transfers.status, 'open')))
-  const leased = await db
-    .select({ address: relayLines.channel })
-    .from(relayLines)
-    .where(and(inArray(relayLines.channel, own), gt(relayLines.leasedUntil, sql`clock_timestamp()`)))
+  const isOpen = and(inArray(transfers.account, own), eq(transfers.status, 'open'))
+  const open = await db.select({ address: transfers.account }).from(transfers).where(isOpen)
+  const isLeased = and(inArray(relayLines.channel, own), gt(relayLines.leasedUntil, sql`clock_timestamp()`))
+  const leased = await db.select({ address: relayLines.channel }).from(relayLines).where(isLeased)
   return new Set([...open, ...leased].map(({ address }) => address))
 }
 
@@ -107,16 +98,15 @@ function isBalanceDue({ times, now }: Relay, { problem, readAt }: ChannelRecord)
   return problem !== null || readAt === null || readAt.getTime() + times.refresh * 1000 <= now().getTime()
 }
 
-async function checkBalance(relay: Relay, channel: Channel, record: ChannelRecord): Promise<void> {
+/** The problem of a channel's balance, which is read. */
+async function readProblem(relay: Relay, channel: Channel, record: ChannelRecord): Promise<ChannelProblem | null> {
   const balance = await readBalance(relay, channel).catch((error: unknown) => {
     if (isConflict(error)) return undefined
     throw error
   })
   // Without events the channel can still pay, as long as the stored opening fits the balance on the ledger.
-  const isLost = !balance && !(await opensBalance(relay, channel, record))
-  const isEmpty = balance && balance.spendable.value + balance.receiving.value === 0n
-  const problem = isLost ? 'history' : isEmpty ? 'balance' : null
-  await recordProblem(relay, channel.address, problem)
+  if (!balance) return (await opensBalance(relay, channel, record)) ? null : 'history'
+  return balance.spendable.value + balance.receiving.value === 0n ? 'balance' : null
 }
 
 /** The contract's errors for a payment from an escrow (interface 0.8.0). */
@@ -131,11 +121,7 @@ const DELEGATION_ERRORS: Record<number, LineErrorCode> = {
  * The reason why no transfer could be made: a problem of the channel, or of the line. Any other error is kept.
  * @param given.to the payee of a payment from the channel's own balance; undefined if it is paid from an escrow
  */
-export async function explain(
-  relay: Relay,
-  { channel, to }: { channel: string; to?: string },
-  error: unknown,
-): Promise<unknown> {
+export async function explain(relay: Relay, { channel, to }: { channel: string; to?: string }, error: unknown) {
   // The merge failed, usually because the channel has no XLM for the fee. Other channels may be able to pay.
   const isMergeLost = isLineError(error, 'call-failed')
   if (error instanceof LineError && !isMergeLost) return error

@@ -1,12 +1,36 @@
 import { and, asc, eq, isNotNull, isNull, lt, not, type SQL, sql } from 'drizzle-orm'
 import { relayChannels, relayLines } from '#drizzle/schema/relay.ts'
-import type { Database } from '#lib/db/connection.ts'
-import { HAS_LIVE_TRANSFER, IS_OPEN_LINE } from '#lib/transfers/line.ts'
+import { type Database, transact } from '#lib/db/connection.ts'
+import { failPayout } from '#lib/directory/payouts/failure.ts'
+import { closeJob, HAS_LIVE_TRANSFER, IS_OPEN_LINE, type LineId, lockLine, writeOutcome } from '#lib/transfers/line.ts'
 import type { LineErrorCode } from '#lib/transfers/line-error.ts'
 import { paymentsGoOn } from '#lib/transfers/stop.ts'
-import { endLine } from './lease.ts'
 import type { RelayStore } from './relay.ts'
 import { COMPARED_SECONDS } from './sequence.ts'
+
+/** How a line ends without a transfer. `canceled`: the payout of a run was canceled, or paid by another transfer. */
+export type Ending = { outcome: 'failed'; error: LineErrorCode; unable?: string[] } | { outcome: 'canceled' }
+
+/**
+ * Ends a line that no transfer pays, and its job with the last one, in one SQL transaction. False if it has ended, or if a
+ * transfer may pay it: that transfer ends it then.
+ * @param condition must hold for the line's row, which is locked
+ */
+export async function endLine(store: RelayStore, line: LineId, ending: Ending, condition?: SQL): Promise<boolean> {
+  return await transact(await store.database(), async (tx: Database) => {
+    const locked = await lockLine(tx, line, condition)
+    if (!locked) return false
+    const now = store.now()
+    await writeOutcome(tx, line, ending, now)
+    const { payout: id } = locked
+    // An invalid manifest says nothing about the payout.
+    if (ending.outcome === 'failed' && id !== null && ending.error !== 'manifest-invalid') {
+      await failPayout({ db: tx, now }, { id, error: ending.error })
+    }
+    await closeJob(tx, line.job, now)
+    return true
+  })
+}
 
 /** A line of a job that has waited this long fails: no relay could decrypt its amount, or no channel could pay it. */
 const LINE_FAILS_AFTER_MS = 24 * 60 * 60_000

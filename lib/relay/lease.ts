@@ -1,19 +1,8 @@
-import { and, eq, inArray, isNotNull, isNull, lte, not, or, type SQL, sql } from 'drizzle-orm'
+import { and, eq, inArray, isNotNull, isNull, lte, not, or, sql } from 'drizzle-orm'
 import { relayChannels, relayJobs, relayLines } from '#drizzle/schema/relay.ts'
 import { transfers } from '#drizzle/schema/transfers.ts'
-import { type Database, transact } from '#lib/db/connection.ts'
-import { failPayout } from '#lib/directory/payouts/failure.ts'
-import {
-  closeJob,
-  HAS_LIVE_TRANSFER,
-  IS_OPEN_LINE,
-  isLine,
-  type Line,
-  type LineId,
-  lockLine,
-  writeOutcome,
-} from '#lib/transfers/line.ts'
-import type { LineErrorCode } from '#lib/transfers/line-error.ts'
+import type { Database } from '#lib/db/connection.ts'
+import { HAS_LIVE_TRANSFER, IS_OPEN_LINE, isLine, type Line, lockLine } from '#lib/transfers/line.ts'
 import { lockPayments, paymentsGoOn } from '#lib/transfers/stop.ts'
 import { isChannel, PAYS_RUNS } from './channel-state.ts'
 import { LineError } from './line-error.ts'
@@ -165,30 +154,6 @@ export async function claimLine(tx: Database, { token }: RelayStore, line: Lease
       sentAt: sql`coalesce(${relayLines.sentAt}, ${CLOCK})`,
     })
     .where(isLine(line))
-}
-
-/** How a line ends without a transfer. `canceled`: the payout of a run was canceled, or paid by another transfer. */
-export type Ending = { outcome: 'failed'; error: LineErrorCode; unable?: string[] } | { outcome: 'canceled' }
-
-/**
- * Ends a line that no transfer pays, and its job with the last one, in one SQL transaction. False if it has ended, or if a
- * transfer may pay it: that transfer ends it then.
- * @param condition must hold for the line's row, which is locked
- */
-export async function endLine(store: RelayStore, line: LineId, ending: Ending, condition?: SQL): Promise<boolean> {
-  return await transact(await store.database(), async (tx: Database) => {
-    const locked = await lockLine(tx, line, condition)
-    if (!locked) return false
-    const now = store.now()
-    await writeOutcome(tx, line, ending, now)
-    const { payout: id } = locked
-    // An invalid manifest says nothing about the payout.
-    if (ending.outcome === 'failed' && id !== null && ending.error !== 'manifest-invalid') {
-      await failPayout({ db: tx, now }, { id, error: ending.error })
-    }
-    await closeJob(tx, line.job, now)
-    return true
-  })
 }
 
 /**

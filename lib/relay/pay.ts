@@ -4,16 +4,7 @@ import { isBehindAll } from '#lib/stellar/view.ts'
 import { sponsorChannel } from '#lib/transfers/channel.ts'
 import type { Outcome } from '#lib/transfers/waiters.ts'
 import { answer, logFailure, nameOf, postponed } from './answer.ts'
-import {
-  claimLine,
-  type Hold,
-  keepLease,
-  type LeasedLine,
-  type Leaving,
-  leaseLine,
-  leaveLine,
-  ownerOf,
-} from './lease.ts'
+import { claimLine, type Hold, keepLease, type LeasedLine, leaseLine, leaveLine, ownerOf } from './lease.ts'
 import { LineError } from './line-error.ts'
 import { type Channel, keepTrying, type Relay, rest } from './relay.ts'
 import { noteMove } from './sequence.ts'
@@ -68,7 +59,7 @@ async function payLine(relay: Relay, channel: Channel, line: LeasedLine, before?
   const until = performance.now() + relay.times.longestLease * 1000
   const release = keepLease(relay, line)
   let open: OpenPayment | undefined
-  let leaving: Leaving = { because: 'left' }
+  let hasFailed = false
   try {
     // A payment that cannot be proved in advance is proved when it is its turn.
     let proof = before && (await proveAhead(relay, channel, line, before.next).catch(notAhead(line)))
@@ -86,11 +77,14 @@ async function payLine(relay: Relay, channel: Channel, line: LeasedLine, before?
     }
     return open
   } catch (error) {
-    // The other lines of the channel come first.
-    leaving = { because: 'busy', seconds: relay.times.lag }
+    hasFailed = true
     throw error
   } finally {
     release()
+    // After an error, the other lines of the channel come first.
+    const leaving = hasFailed
+      ? ({ because: 'busy', seconds: relay.times.lag } as const)
+      : ({ because: 'left' } as const)
     if (!open) await leaveLine(relay, line, leaving).catch((error) => logFailure(error, nameOf(line)))
   }
 }
