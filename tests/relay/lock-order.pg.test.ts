@@ -13,9 +13,7 @@ import { purposeOf } from '#lib/relay/payment-mark.ts'
 import { resumeIfReconciled, resumePayments } from '#lib/relay/resume.ts'
 import type { LineId } from '#lib/transfers/line.ts'
 import { payment, relayOn } from './counting-ledger.ts'
-import { type LineFixture, openLineFixture, RECIPIENT, TOKEN } from './line-fixture.ts'
-
-const FAILED = { outcome: 'failed', error: 'would-fail' } as const
+import { FAILED, type LineFixture, openLineFixture, RECIPIENT, TOKEN } from './line-fixture.ts'
 
 let fixture: LineFixture
 let other: Client
