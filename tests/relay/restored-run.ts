@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, expect, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect } from 'vitest'
 import type { BatchWithPayouts } from '#lib/directory/batches/batches.ts'
 import { runChore } from '#lib/server/maintenance.ts'
 import { signElsewhere } from '../support/elsewhere.ts'
@@ -19,9 +19,7 @@ export function openRestoredRuns(): void {
     fixture = await openRelayService({ channels: 2 })
     runs = openRunFixture(fixture)
     backups = await openBackups(fixture)
-    await using _host = await fixture.relay()
-    const areAnnounced = async () => (await fixture.db.query.relayChannels.findMany()).every((one) => one.runs)
-    await vi.waitUntil(areAnnounced, { timeout: 300_000 })
+    await runs.announce()
   })
   afterAll(async () => {
     await backups?.close()
