@@ -1,14 +1,10 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { expectJobPaidOnce, quotaOf } from '../support/paid-once.ts'
 import { freePort } from '../support/port.ts'
 import { startChild } from './relay-child.ts'
-import { openRelayService, type RelayService } from './relay-service.ts'
+import { serveJobs } from './relay-service.ts'
 
-let fixture: RelayService
-beforeAll(async () => {
-  fixture = await openRelayService({ channels: 2 })
-})
-afterAll(() => fixture?.close())
+const fixture = await serveJobs({ channels: 2 })
 
 test.each([
   ['slow', -300, 'behind'],

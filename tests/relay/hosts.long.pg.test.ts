@@ -1,5 +1,5 @@
 import { eq, isNotNull } from 'drizzle-orm'
-import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
+import { afterEach, expect, test, vi } from 'vitest'
 import { relayLines } from '#drizzle/schema/relay.ts'
 import { transfers } from '#drizzle/schema/transfers.ts'
 import { ProverError } from '#lib/prover/prover-error.ts'
@@ -7,13 +7,9 @@ import { prover } from '#lib/prover/stand-in.ts'
 import { captureLog } from '../support/console.ts'
 import { expectJobPaidOnce } from '../support/paid-once.ts'
 import { startChild } from './relay-child.ts'
-import { openRelayService, type RelayService } from './relay-service.ts'
+import { serveJobs } from './relay-service.ts'
 
-let fixture: RelayService
-beforeAll(async () => {
-  fixture = await openRelayService({ channels: 6 })
-})
-afterAll(() => fixture?.close())
+const fixture = await serveJobs({ channels: 6 })
 afterEach(() => vi.restoreAllMocks())
 
 test.each([

@@ -1,18 +1,11 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { fieldsOf } from '../support/directory.ts'
 import { expectJobPaidOnce } from '../support/paid-once.ts'
-import { openRelayService, type RelayService } from './relay-service.ts'
+import { serveJobs } from './relay-service.ts'
 
-let fixture: RelayService
-let relay: Awaited<ReturnType<RelayService['relay']>>
-beforeAll(async () => {
-  fixture = await openRelayService({ channels: 3 })
-  relay = await fixture.relay()
-})
-afterAll(async () => {
-  await relay?.close()
-  await fixture?.close()
-})
+const fixture = await serveJobs({ channels: 3 })
+const relay = await fixture.relay()
+afterAll(relay.close)
 
 test('pays the contractors of a job of ten in turn, each the exact amounts', async () => {
   const client = await fixture.client()

@@ -1,33 +1,25 @@
 import { eq } from 'drizzle-orm'
-import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
-import { relayLines } from '#drizzle/schema/relay.ts'
+import { afterEach, expect, test, vi } from 'vitest'
 import { envelopes, transfers } from '#drizzle/schema/transfers.ts'
 import { sendAndWait } from '#lib/cli/client/participants.ts'
 import { ProverError } from '#lib/prover/prover-error.ts'
 import { prover } from '#lib/prover/stand-in.ts'
 import { captureLog } from '../support/console.ts'
 import type { Fault } from '../support/fault-proxy.ts'
-import { readLines } from '../support/lines.ts'
 import { prepareOutsideMerge } from '../support/outside-merge.ts'
 import { expectJobPaidOnce, expectRunPaidOnce } from '../support/paid-once.ts'
 import { withhold } from '../support/transfers.ts'
 import { watchProver } from './provers.ts'
-import { openRelayService, type RelayService } from './relay-service.ts'
+import { serveJobs } from './relay-service.ts'
 import { openRunFixture } from './run-fixture.ts'
 
-let fixture: RelayService
-beforeAll(async () => {
-  fixture = await openRelayService({ channels: 1 })
-})
-afterAll(() => fixture?.close())
+const fixture = await serveJobs({ channels: 1 })
 afterEach(() => {
-  fixture.ledger.proxy.rule(null)
   vi.restoreAllMocks()
 })
 
 /** What the lines of a job are doing, in alphabetical order. */
-const statesOf = async (job: string) =>
-  (await readLines(fixture.db, eq(relayLines.job, job))).map(({ state }) => state).toSorted()
+const statesOf = async (job: string) => (await fixture.linesOf(job)).map(({ state }) => state).toSorted()
 
 test('pays a line whose early proof failed', async () => {
   let proofs = 0
@@ -106,8 +98,7 @@ async function expireOpen(): Promise<void> {
 /** Lets the open transfer fail on the ledger: its proof is stale when it arrives. */
 async function failOpen(): Promise<void> {
   const open = await findOpen()
-  const [signer] = fixture.channels
-  if (!signer) throw new Error('no channel')
+  const signer = fixture.channel(fixture.addressOf(0))
   await sendAndWait(fixture.ledger.network, await prepareOutsideMerge(fixture.ledger, signer))
   fixture.ledger.proxy.rule(null)
   await untilEnded(open?.id, 'failed')

@@ -1,7 +1,8 @@
 import { Keypair } from '@stellar/stellar-sdk'
 import { eq } from 'drizzle-orm'
+import { afterAll, afterEach } from 'vitest'
 import type { AuditDetail } from '#drizzle/schema/audit.ts'
-import { relayChannels } from '#drizzle/schema/relay.ts'
+import { relayChannels, relayLines } from '#drizzle/schema/relay.ts'
 import { enrol } from '#lib/cli/client/participants.ts'
 import { contractorRow, insertRows } from '#lib/cli/seed/rows.ts'
 import { generateRelayKey } from '#lib/config/relay-key.ts'
@@ -20,6 +21,7 @@ import type { Holder } from '#lib/wallet/keys.ts'
 import type { Answer } from '../support/api-client.ts'
 import type { TestDatabase } from '../support/database.ts'
 import { disposable } from '../support/disposable.ts'
+import { readLines } from '../support/lines.ts'
 import { openTestService } from '../support/test-service.ts'
 import { SHORT_TIMES } from './short-times.ts'
 
@@ -42,6 +44,14 @@ export type Resumption = AuditDetail
 
 /** A service that accepts batch jobs, and channels for relays. */
 export type RelayService = Awaited<ReturnType<typeof openRelayService>>
+
+/** Opens such a service for the tests of the file that calls this, and lifts their faults after each. */
+export async function serveJobs(given: Parameters<typeof openRelayService>[0]): Promise<RelayService> {
+  const service = await openRelayService(given)
+  afterAll(service.close)
+  afterEach(() => service.ledger.proxy.rule(null))
+  return service
+}
 
 /** A relay merges a deposit with the first payment that needs it. */
 async function mergeDeposit(relay: Relay, channel: Channel): Promise<void> {
@@ -142,6 +152,8 @@ export async function openRelayService(
       if (!channel) throw new Error('no such channel')
       return channel
     },
+    addressOf: (channel: number): string => channels[channel]?.publicKey() ?? '',
+    linesOf: (job: string) => readLines(db, eq(relayLines.job, job)),
     payee: () => enrol(network),
     /** a client with one contractor */
     engaged: async () => {

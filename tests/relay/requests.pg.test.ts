@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { sql } from 'drizzle-orm'
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterEach, describe, expect, test, vi } from 'vitest'
 import { paymentStops, relayChannels } from '#drizzle/schema/relay.ts'
 import { mintSession } from '#lib/auth/session.ts'
 import { batchRow, insertRows, jobRow, organisationRow } from '#lib/cli/seed/rows.ts'
@@ -15,14 +15,10 @@ import { isMarkedFor, markKeyOf } from '#lib/wallet/payment-mark.ts'
 import { keypairSigner } from '#lib/wallet/signer.ts'
 import { captureLog } from '../support/console.ts'
 import type { Fault } from '../support/fault-proxy.ts'
-import { openRelayService, type RelayService } from './relay-service.ts'
+import { serveJobs } from './relay-service.ts'
 import { openRunFixture } from './run-fixture.ts'
 
-let fixture: RelayService
-beforeAll(async () => {
-  fixture = await openRelayService({ channels: 2 })
-})
-afterAll(() => fixture?.close())
+const fixture = await serveJobs({ channels: 2 })
 afterEach(() => {
   vi.restoreAllMocks()
   provideService(Promise.resolve(fixture.running))

@@ -1,6 +1,6 @@
 import { eq, ne, sql } from 'drizzle-orm'
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { relayChannels, relayLines } from '#drizzle/schema/relay.ts'
+import { afterAll, afterEach, expect, test } from 'vitest'
+import { relayChannels } from '#drizzle/schema/relay.ts'
 import { envelopes, type Transfer, transfers } from '#drizzle/schema/transfers.ts'
 import { sendAndWait } from '#lib/cli/client/participants.ts'
 import { changeChannel } from '#lib/relay/channel-state.ts'
@@ -14,36 +14,23 @@ import { buildDeposit, buildMerge } from '#lib/wallet/calls.ts'
 import { disposable } from '../support/disposable.ts'
 import { signElsewhere } from '../support/elsewhere.ts'
 import { passLedgers } from '../support/ledgers.ts'
-import { readLines } from '../support/lines.ts'
 import { expectJobPaidOnce } from '../support/paid-once.ts'
 import { withhold } from '../support/transfers.ts'
 import { openBackups, type Restore } from './backup.ts'
 import { startMortalRelay } from './mortal-relay.ts'
 import { watchProver } from './provers.ts'
-import { openRelayService, type RelayService } from './relay-service.ts'
+import { serveJobs } from './relay-service.ts'
 import { openRunFixture } from './run-fixture.ts'
 import { SHORT_TIMES } from './short-times.ts'
 
-let fixture: RelayService
-let backups: Awaited<ReturnType<typeof openBackups>>
-beforeAll(async () => {
-  fixture = await openRelayService({ channels: 2 })
-  backups = await openBackups(fixture)
-})
-afterAll(async () => {
-  await backups?.close()
-  await fixture?.close()
-})
-afterEach(async () => {
-  fixture.ledger.proxy.rule(null)
-  await fixture.db.update(relayChannels).set({ paused: false, retired: false })
-})
+const fixture = await serveJobs({ channels: 2 })
+const { backUp, close } = await openBackups(fixture)
+const { addressOf, linesOf } = fixture
+afterAll(close)
+afterEach(() => fixture.db.update(relayChannels).set({ paused: false, retired: false }))
 
-const backUp = () => backups.backUp()
-const addressOf = (index: number) => fixture.channels[index]?.publicKey() ?? ''
 const readChannel = (address: string) =>
   fixture.db.query.relayChannels.findFirst({ where: (channel, { eq }) => eq(channel.address, address) })
-const linesOf = (job: string) => readLines(fixture.db, eq(relayLines.job, job))
 const statesOf = async (job: string) => (await linesOf(job)).map(({ state }) => state)
 const transfersOf = (job: string) =>
   fixture.db.query.transfers.findMany({ where: (row, { eq }) => eq(row.lineJob, job), orderBy: (row) => row.sequence })

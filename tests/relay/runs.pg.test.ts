@@ -1,6 +1,6 @@
 import { Keypair, TransactionBuilder } from '@stellar/stellar-sdk'
 import { eq, sql } from 'drizzle-orm'
-import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { payouts as payoutRows } from '#drizzle/schema/directory.ts'
 import { relayChannels } from '#drizzle/schema/relay.ts'
 import { generateRelayKey } from '#lib/config/relay-key.ts'
@@ -11,17 +11,9 @@ import { captureLog } from '../support/console.ts'
 import type { Call, Fault } from '../support/fault-proxy.ts'
 import { expectRunPaidOnce, quotaOf } from '../support/paid-once.ts'
 import { chargeQuota } from '../transfers/quota-ledger.ts'
-import { openRelayService, type RelayService } from './relay-service.ts'
-import { openRunFixture, type RunBatch, type RunFixture } from './run-fixture.ts'
+import { type RunBatch, runs, serveRuns, service } from './run-fixture.ts'
 
-let service: RelayService
-let runs: RunFixture
-beforeAll(async () => {
-  service = await openRelayService({ channels: 2 })
-  runs = openRunFixture(service)
-})
-afterAll(() => service?.close())
-afterEach(() => service.ledger.proxy.rule(null))
+serveRuns({ areAnnounced: false })
 
 test('pays every payout of a batch once, from the employer’s delegation', async () => {
   await using _relay = await service.relay()
@@ -38,9 +30,6 @@ test('pays every payout of a batch once, from the employer’s delegation', asyn
   await runs.revoke(employer)
   expect(await runs.spendable(employer)).toBe(before - 7n)
 })
-
-/** A channel of a relay that ran before. */
-const channelAt = (index: number) => service.channels[index]?.publicKey() ?? ''
 
 describe('starts a run', () => {
   test('once, however often it is requested', async () => {
@@ -95,7 +84,7 @@ describe('starts a run', () => {
     ['seal-elsewhere', async (batch) => await reseal(batch, { batch: NOWHERE })],
     ['seal-elsewhere', async (batch) => await reseal(batch, { contractor: NOWHERE })],
     ['channel-unknown', async (batch) => await reseal(batch, { spender: Keypair.random().publicKey() })],
-    ['delegation-missing', async (batch) => await reseal(batch, { spender: channelAt(1) })],
+    ['delegation-missing', async (batch) => await reseal(batch, { spender: service.addressOf(1) })],
     [
       'delegation-too-short',
       async ({ employer }) => {
@@ -107,7 +96,7 @@ describe('starts a run', () => {
     [
       'channel-unavailable',
       async () => {
-        await service.db.execute(sql`UPDATE relay_channels SET paused = true WHERE address = ${channelAt(0)}`)
+        await service.db.execute(sql`UPDATE relay_channels SET paused = true WHERE address = ${service.addressOf(0)}`)
         return undefined
       },
     ],
@@ -136,7 +125,7 @@ describe('starts a run', () => {
             payout,
             contractor,
             address: address.replace(/.$/, 'A'),
-            channel: channelAt(0),
+            channel: service.addressOf(0),
             sealHash: hashSeal(encryptedAmount),
           }
         }),
@@ -146,7 +135,7 @@ describe('starts a run', () => {
       'manifest',
       async ({ employer }) => ({
         account: employer.address,
-        delegations: [{ channel: channelAt(0), liveUntilLedger: 1 }],
+        delegations: [{ channel: service.addressOf(0), liveUntilLedger: 1 }],
       }),
     ],
   ])('not if the reason is %s, and leaves nothing behind', async (reason, spoil) => {

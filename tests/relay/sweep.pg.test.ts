@@ -1,5 +1,5 @@
 import { eq, type SQL, sql } from 'drizzle-orm'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, test } from 'vitest'
 import { GET } from '#app/api/cron/sweep/route.ts'
 import { contractors } from '#drizzle/schema/directory.ts'
 import { relayChannels, relayLines } from '#drizzle/schema/relay.ts'
@@ -7,20 +7,14 @@ import { transfers as transferRows, usedChallenges } from '#drizzle/schema/trans
 import { insertRows, transferRow } from '#lib/cli/seed/rows.ts'
 import { provideService } from '#lib/server/services.ts'
 import { isLine } from '#lib/transfers/line.ts'
-import { readLines } from '../support/lines.ts'
 import { expectJobPaidOnce, quotaOf } from '../support/paid-once.ts'
 import { chargeQuota } from '../transfers/quota-ledger.ts'
-import { openRelayService, type RelayService } from './relay-service.ts'
+import { serveJobs } from './relay-service.ts'
 
 const SECRET = 'a secret of the scheduler'
 
-let fixture: RelayService
-beforeAll(async () => {
-  fixture = await openRelayService({ channels: 2, variables: { CRON_SECRET: SECRET } })
-})
-afterAll(() => fixture?.close())
+const fixture = await serveJobs({ channels: 2, variables: { CRON_SECRET: SECRET } })
 afterEach(() => {
-  fixture.ledger.proxy.rule(null)
   provideService(Promise.resolve(fixture.running))
 })
 
@@ -109,7 +103,7 @@ test('pays a line from another channel when no relay has the seed of the one tha
   await fixture.db.insert(relayChannels).values({ token, address: 'GONE', seenAt })
   await using _relay = await fixture.relay()
   await expectJobPaidOnce(fixture, client, jobId, [payee, 5n])
-  const [line] = await readLines(fixture.db, eq(relayLines.job, jobId))
+  const [line] = await fixture.linesOf(jobId)
   expect(fixture.channels.map((channel) => channel.publicKey())).toContain(line?.channel)
   await fixture.db.delete(relayChannels).where(eq(relayChannels.address, 'GONE'))
 })

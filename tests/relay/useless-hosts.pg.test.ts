@@ -1,36 +1,23 @@
 import { Keypair } from '@stellar/stellar-sdk'
-import { eq } from 'drizzle-orm'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { relayLines } from '#drizzle/schema/relay.ts'
+import { afterAll, expect, test } from 'vitest'
 import { readEnvironment } from '#lib/config/environment.ts'
 import { startRelay } from '#lib/server/relay.ts'
 import { startService } from '#lib/server/start.ts'
-import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts'
+import { startFaultProxy } from '../support/fault-proxy.ts'
 import { passLedgers } from '../support/ledgers.ts'
-import { readLines } from '../support/lines.ts'
 import { expectJobPaidOnce } from '../support/paid-once.ts'
 import { watchProver } from './provers.ts'
-import { openRelayService, type RelayService } from './relay-service.ts'
+import { serveJobs } from './relay-service.ts'
 import { SHORT_TIMES } from './short-times.ts'
 
-let fixture: RelayService
-let proxy: FaultProxy
-beforeAll(async () => {
-  fixture = await openRelayService({ channels: 3 })
-  proxy = await startFaultProxy(fixture.ledger.devnet.rpcUrl)
-})
-afterAll(async () => {
-  await proxy?.close()
-  await fixture?.close()
-})
+const fixture = await serveJobs({ channels: 3 })
+const proxy = await startFaultProxy(fixture.ledger.devnet.rpcUrl)
+afterAll(proxy.close)
 
 /** A host on the fixture's database whose configuration differs in these variables. */
 async function startOther(variables: Record<string, string>, options: Parameters<typeof startRelay>[1] = {}) {
-  const service = await startService(
-    readEnvironment({ ...fixture.variables, ...variables }),
-    fixture.database.shared,
-    0,
-  )
+  const environment = readEnvironment({ ...fixture.variables, ...variables })
+  const service = await startService(environment, fixture.database.shared, 0)
   const host = await startRelay(service, { times: SHORT_TIMES, ...options })
   return {
     readHealth: async () => await (await fetch(`${host.url}/health`)).json(),
@@ -45,8 +32,7 @@ const withoutAccounts = () => ({
   CHANNEL_SEEDS: [Keypair.random().secret(), Keypair.random().secret(), Keypair.random().secret()].join(','),
 })
 
-const stateOf = async (job: string) =>
-  (await readLines(fixture.db, eq(relayLines.job, job))).map(({ state, channel }) => ({ state, channel }))
+const stateOf = async (job: string) => (await fixture.linesOf(job)).map(({ state, channel }) => ({ state, channel }))
 
 const pass = (ledgers: number) => passLedgers(fixture.ledger.network, ledgers)
 
