@@ -1,7 +1,7 @@
 import { Keypair } from '@stellar/stellar-sdk'
 import { eq } from 'drizzle-orm'
 import { Client } from 'pg'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, describe, expect, test } from 'vitest'
 import { quotas, type TransferStatus, transfers } from '#drizzle/schema/transfers.ts'
 import { openStore, type Store } from '#lib/db/connection.ts'
 import { readTokenEvents } from '#lib/relay/channel-events.ts'
@@ -13,20 +13,14 @@ import { purposeOf } from '#lib/relay/payment-mark.ts'
 import { resumeIfReconciled, resumePayments } from '#lib/relay/resume.ts'
 import type { LineId } from '#lib/transfers/line.ts'
 import { payment, relayOn } from './counting-ledger.ts'
-import { FAILED, type LineFixture, openLineFixture, RECIPIENT, TOKEN } from './line-fixture.ts'
+import { FAILED, openLineFixture, RECIPIENT, TOKEN } from './line-fixture.ts'
 
-let fixture: LineFixture
-let other: Client
-beforeAll(async () => {
-  fixture = await openLineFixture()
-  other = new Client({ connectionString: fixture.database.url })
-  await other.connect()
-})
-afterAll(async () => {
-  await other?.end()
-  await fixture?.close()
-})
-afterEach(() => other?.query('ROLLBACK'))
+const fixture = await openLineFixture()
+const other = new Client({ connectionString: fixture.database.url })
+await other.connect()
+afterAll(fixture.close)
+afterAll(() => other.end())
+afterEach(() => other.query('ROLLBACK'))
 
 /** Runs `work` while another client locks the row. Once `work` waits for it, runs `look` and returns its result. */
 async function whileLocked<Found>(row: string, work: () => Promise<unknown>, look: () => Promise<Found>) {

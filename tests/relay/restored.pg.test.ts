@@ -47,6 +47,10 @@ const findStop = async () => {
   return await fixture.stop()
 }
 
+/** Has no relay pay the first line of a job, for an hour. */
+const delayFirst = (job: string) =>
+  fixture.db.execute(sql`UPDATE relay_lines SET due = now() + interval '1 hour' WHERE job = ${job} AND position = 0`)
+
 /** Uses up a sequence number of a channel, without a relay. Resolves to its address. */
 async function moveChannel(index: number): Promise<string> {
   const address = addressOf(index)
@@ -60,26 +64,40 @@ const pass = (ledgers: number) => passLedgers(fixture.ledger.network, ledgers)
 const withSeedOf = <Result>(index: number, work: (other: RunningService) => Promise<Result>) =>
   fixture.withVariables({ CHANNEL_SEEDS: fixture.channels[index]?.secret() ?? '' }, work)
 
-test('settles the lines that were paid after the backup, and pays none of them again', async () => {
+/** A job that a relay pays after a backup, which is restored then. */
+async function restoreUnpaid(amounts: readonly number[], prepare: () => Promise<unknown> = async () => undefined) {
   const { client, payee } = await fixture.engaged()
-  {
-    await using _host = await fixture.relay()
-    await expectJobPaidOnce(fixture, client, await fixture.begin(client, 1, 2), [payee, 3n])
-  }
-  const job = await fixture.begin(client, 4, 8)
+  const job = await fixture.begin(client, ...amounts)
   const restore = await backUp()
+  await prepare()
+  const total = BigInt(amounts.reduce((sum, amount) => sum + amount, 0))
+  const expectPaid = () => expectJobPaidOnce(fixture, client, job, [payee, total])
   {
     await using _host = await fixture.relay()
-    await expectJobPaidOnce(fixture, client, job, [payee, 15n])
+    await expectPaid()
   }
-  const paid = await paymentsOf(job)
+  const [paid, lines] = [await paymentsOf(job), await linesOf(job)]
   const resumed = await restore()
+  /** Waits until the payments were found, and nothing was paid again. */
+  const expectFound = async () => {
+    expect(await resumed()).toEqual({ found: amounts.length })
+    await expectPaid()
+    expect(new Set(await paymentsOf(job))).toEqual(new Set(paid))
+  }
+  return { client, payee, job, lines, restore, expectFound, expectPaid }
+}
+
+test('settles the lines that were paid after the backup, and pays none of them again', async () => {
+  const { client: earlier, payee: other } = await fixture.engaged()
+  {
+    await using _host = await fixture.relay()
+    await expectJobPaidOnce(fixture, earlier, await fixture.begin(earlier, 1, 2), [other, 3n])
+  }
+  const { client, payee, job, expectFound } = await restoreUnpaid([4, 8])
   expect(await statesOf(job)).toEqual(['waiting', 'waiting'])
   await using _host = await fixture.relay()
-  expect(await resumed()).toEqual({ found: 2 })
-  await expectJobPaidOnce(fixture, client, job, [payee, 15n])
-  expect(new Set(await paymentsOf(job))).toEqual(new Set(paid))
-  await expectJobPaidOnce(fixture, client, await fixture.begin(client, 16), [payee, 31n])
+  await expectFound()
+  await expectJobPaidOnce(fixture, client, await fixture.begin(client, 16), [payee, 28n])
 })
 
 test('settles a line that a host was proving at the backup, and paid later', async () => {
@@ -104,6 +122,10 @@ test('settles a line that a host was proving at the backup, and paid later', asy
 })
 
 test('records the fees of the payments that it finds, even if the sponsor pays for none now', async () => {
+  const costsOf = async (job: string) =>
+    (await transfersOf(job))
+      .map(({ hash, sponsor, feeCharged, quotaAccount }) => ({ hash, sponsor, feeCharged, quotaAccount }))
+      .toSorted((one, next) => (`${one.hash}` < `${next.hash}` ? -1 : 1))
   const { client, payee } = await fixture.engaged()
   const job = await fixture.begin(client, 5, 6)
   const restore = await backUp()
@@ -111,14 +133,7 @@ test('records the fees of the payments that it finds, even if the sponsor pays f
     await using _host = await fixture.relay()
     await expectJobPaidOnce(fixture, client, job, [payee, 11n])
   }
-  const costsOf = async () => {
-    const rows = await fixture.db.query.transfers.findMany({
-      where: (row, { and, eq }) => and(eq(row.recipient, payee.address), eq(row.status, 'succeeded')),
-      orderBy: (row) => row.hash,
-    })
-    return rows.map(({ hash, sponsor, feeCharged, quotaAccount }) => ({ hash, sponsor, feeCharged, quotaAccount }))
-  }
-  const costs = await costsOf()
+  const costs = await costsOf(job)
   expect(costs.map(({ feeCharged }) => Number(feeCharged) > 0)).toEqual([true, true])
   const resumed = await restore()
   const strict = {
@@ -132,7 +147,7 @@ test('records the fees of the payments that it finds, even if the sponsor pays f
     await using _host = disposable(await startRelay(other, { times: SHORT_TIMES }))
     expect(await resumed()).toEqual({ found: 2 })
   })
-  expect(await costsOf()).toEqual(costs)
+  expect(await costsOf(job)).toEqual(costs)
   await expectJobPaidOnce(fixture, client, job, [payee, 11n])
 })
 
@@ -140,9 +155,7 @@ test('settles the line that a lost payment was made for, not an older one of the
   const { client, payee } = await fixture.engaged()
   const job = await fixture.begin(client, 32, 64)
   const restore = await backUp()
-  await fixture.db.execute(
-    sql`UPDATE relay_lines SET due = now() + interval '1 hour' WHERE job = ${job} AND position = 0`,
-  )
+  await delayFirst(job)
   {
     await using _host = await fixture.relay()
     await expect.poll(() => statesOf(job)).toEqual(['waiting', 'paid'])
@@ -321,9 +334,7 @@ test('settles the line that a lost transfer has paid with the number of one of a
   }
   // As if it had expired, and the other line had been paid next.
   await fixture.db.delete(transfers).where(eq(transfers.lineJob, job))
-  await fixture.db.execute(
-    sql`UPDATE relay_lines SET due = now() + interval '1 hour' WHERE job = ${job} AND position = 0`,
-  )
+  await delayFirst(job)
   fixture.ledger.proxy.rule(null)
   {
     await using _host = await fixture.relay()
@@ -339,14 +350,7 @@ test('settles the line that a lost transfer has paid with the number of one of a
 })
 
 test('finds the payments again after a second restore while payments are stopped', async () => {
-  const { client, payee } = await fixture.engaged()
-  const job = await fixture.begin(client, 1, 2)
-  const restore = await backUp()
-  {
-    await using _host = await fixture.relay()
-    await expectJobPaidOnce(fixture, client, job, [payee, 3n])
-  }
-  await restore()
+  const { restore, expectPaid } = await restoreUnpaid([1, 2])
   {
     await using _host = await fixture.relay({ times: STOPPED })
     await expect.poll(fixture.stop).toMatchObject({ found: 2 })
@@ -355,7 +359,7 @@ test('finds the payments again after a second restore while payments are stopped
   expect(await fixture.stop()).toBeUndefined()
   await using _host = await fixture.relay()
   expect(await resumed()).toEqual({ found: 2 })
-  await expectJobPaidOnce(fixture, client, job, [payee, 3n])
+  await expectPaid()
 })
 
 test('stops payments anew if a backup from within a stop is restored, and a channel has paid since it was reconciled for that', async () => {
@@ -387,15 +391,8 @@ test('stops payments anew if a backup from within a stop is restored, and a chan
 })
 
 test('goes on where a host was killed that had found some of the payments', async () => {
-  const { client, payee } = await fixture.engaged()
-  const job = await fixture.begin(client, 1, 2, 4)
-  const restore = await backUp()
-  {
-    await using _host = await fixture.relay()
-    await expectJobPaidOnce(fixture, client, job, [payee, 7n])
-  }
-  const paid = (await linesOf(job)).map(({ hash }) => hash)
-  const resumed = await restore()
+  const { lines, expectFound } = await restoreUnpaid([1, 2, 4])
+  const paid = lines.map(({ hash }) => hash)
   let first: unknown
   fixture.ledger.proxy.rule(({ method, params: { hash } }) => {
     if (method !== 'getTransaction' || !paid.some((one) => one === hash)) return 'pass'
@@ -407,24 +404,14 @@ test('goes on where a host was killed that had found some of the payments', asyn
   await killed.kill()
   fixture.ledger.proxy.rule(null)
   await using _host = await fixture.relay()
-  expect(await resumed()).toEqual({ found: 3 })
-  await expectJobPaidOnce(fixture, client, job, [payee, 7n])
+  await expectFound()
 })
 
 test('finds the payments of a channel whose relay is off, by the key that it has stored', async () => {
-  const { client, payee } = await fixture.engaged()
-  const job = await fixture.begin(client, 1, 2)
-  const restore = await backUp()
-  await pauseOthers(addressOf(1))
-  {
-    await using _host = await fixture.relay()
-    await expectJobPaidOnce(fixture, client, job, [payee, 3n])
-  }
-  const resumed = await restore()
+  const { client, payee, expectFound } = await restoreUnpaid([1, 2], () => pauseOthers(addressOf(1)))
   await withSeedOf(0, async (other) => {
     await using _host = disposable(await startRelay(other, { times: SHORT_TIMES }))
-    expect(await resumed()).toEqual({ found: 2 })
-    await expectJobPaidOnce(fixture, client, job, [payee, 3n])
+    await expectFound()
     await expectJobPaidOnce(fixture, client, await fixture.begin(client, 4), [payee, 7n])
   })
 })
@@ -469,19 +456,11 @@ async function forgetHistory(before: () => Promise<unknown> = async () => undefi
 }
 
 test('finds the payments in the archive if the RPC no longer has the events of the channel', async () => {
-  const { client, payee } = await fixture.engaged()
-  const job = await fixture.begin(client, 8, 16)
-  const restore = await backUp()
-  {
-    await using _host = await fixture.relay()
-    await expectJobPaidOnce(fixture, client, job, [payee, 24n])
-  }
-  const resumed = await restore()
+  const { expectFound } = await restoreUnpaid([8, 16])
   // The archive includes a few ledgers that the RPC still has.
   await forgetHistory(openRunFixture(fixture).untilArchived)
   await using _host = await fixture.relay()
-  expect(await resumed()).toEqual({ found: 2 })
-  await expectJobPaidOnce(fixture, client, job, [payee, 24n])
+  await expectFound()
 })
 
 test('waits for an operator if neither the RPC nor an archive has the events of a channel', async () => {

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { Keypair } from '@stellar/stellar-sdk'
 import { eq, sql } from 'drizzle-orm'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import { batches, contractors, payouts } from '#drizzle/schema/directory.ts'
-import { paymentStops, RECONCILE_PROBLEMS, type relayChannels, relayJobs, relayLines } from '#drizzle/schema/relay.ts'
+import { paymentStops, RECONCILE_PROBLEMS, relayJobs, relayLines } from '#drizzle/schema/relay.ts'
 import { quotas, transfers } from '#drizzle/schema/transfers.ts'
 import {
   batchRow,
@@ -37,7 +37,7 @@ import { sponsorTransfer } from '#lib/transfers/submit.ts'
 import type { EventArchive } from '#lib/wallet/archive.ts'
 import { keyIdOf, sealPayout } from '#lib/wallet/seal.ts'
 import { archiveOf, type CountingLedger, payment, relayOn } from './counting-ledger.ts'
-import { LATER, type LineFixture, NO_LIMITS, NOW, openLineFixture, RECIPIENT, TOKEN } from './line-fixture.ts'
+import { LATER, NO_LIMITS, NOW, openLineFixture, RECIPIENT, TOKEN } from './line-fixture.ts'
 
 const [ONE, TWO] = [Keypair.random(), Keypair.random()].toSorted((one, two) =>
   one.publicKey() < two.publicKey() ? -1 : 1,
@@ -47,23 +47,22 @@ const B = TWO.publicKey()
 const OPERATOR = { kind: 'operator' as const, sub: 'Ada' }
 const NOTE = 'the payees were asked'
 
-let fixture: LineFixture
-let db: LineFixture['db']
-beforeAll(async () => {
-  fixture = await openLineFixture()
-  db = fixture.db
-})
-afterAll(() => fixture?.close())
+const fixture = await openLineFixture()
+const { db, setChannel } = fixture
+afterAll(fixture.close)
 beforeEach(async () => {
   await fixture.makeChannels(A)
   for (const table of [relayJobs, payouts, batches, contractors, quotas]) await db.delete(table)
 })
 
-const setChannel = (address: string, columns: Partial<typeof relayChannels.$inferInsert>) =>
-  fixture.setChannel(address, columns)
 const problemOf = async (address = A) => (await fixture.channelOf(address))?.reconcileProblem
 const isStopped = async () => (await fixture.stopOf()) !== undefined
 const payoutOf = async (id: string | null) => await db.query.payouts.findFirst({ where: eq(payouts.id, id ?? '') })
+const setPayout = (id: string | null, columns: Partial<typeof payouts.$inferInsert>) =>
+  db
+    .update(payouts)
+    .set(columns)
+    .where(eq(payouts.id, id ?? ''))
 const batchOf = async (id: string) => await db.query.batches.findFirst({ where: eq(batches.id, id) })
 const newWallet = () => Keypair.random().publicKey()
 
@@ -430,20 +429,14 @@ describe('a payment that is marked for a payout', () => {
     const { payout } = await fixture.lineOf(line as LineId)
     const open = transferRow({ account: owner, payout, recipient: RECIPIENT })
     await insertRows(db, { transfers: [open] })
-    await db
-      .update(payouts)
-      .set({ status: 'pending', transfer: open.id })
-      .where(eq(payouts.id, payout ?? ''))
+    await setPayout(payout, { status: 'pending', transfer: open.id })
     await fixture.stop(A)
     const payments = [payFor(payout, 80)]
     await reconcileOn({ payments })
     expect([await isStopped(), await problemOf()]).toEqual([true, 'transfer-open'])
     const expired = { status: 'expired', settledAt: LATER } as const
     await db.update(transfers).set(expired).where(eq(transfers.id, open.id))
-    await db
-      .update(payouts)
-      .set({ status: 'ready', transfer: null })
-      .where(eq(payouts.id, payout ?? ''))
+    await setPayout(payout, { status: 'ready', transfer: null })
     await reconcileOn({ payments })
     expect(await isStopped()).toBe(false)
     expect(await payoutOf(payout)).toMatchObject({ status: 'paid', txHash: payments[0]?.hash })
@@ -456,10 +449,7 @@ describe('a payment that is marked for a payout', () => {
     const unknown = transferRow({ account: owner, payout, recipient: RECIPIENT, status: 'unknown', settledAt: NOW })
     await insertRows(db, { transfers: [unknown] })
     const pending = { status: 'pending', transfer: unknown.id, error: 'history-lost' } as const
-    await db
-      .update(payouts)
-      .set(pending)
-      .where(eq(payouts.id, payout ?? ''))
+    await setPayout(payout, pending)
     await fixture.stop(A)
     await reconcileOn({ payments: [payFor(payout, 80)] })
     expect(await isStopped()).toBe(false)
@@ -472,14 +462,8 @@ describe('a payment that is marked for a payout', () => {
     const [paid, canceled] = await Promise.all(lines.map(async (line) => (await fixture.lineOf(line)).payout ?? ''))
     await db.update(relayLines).set({ outcome: 'canceled', settledAt: NOW, sealedAmount: null })
     const first = { status: 'paid', txHash: 'the first payment', paidAt: NOW } as const
-    await db
-      .update(payouts)
-      .set(first)
-      .where(eq(payouts.id, paid ?? ''))
-    await db
-      .update(payouts)
-      .set({ status: 'canceled' })
-      .where(eq(payouts.id, canceled ?? ''))
+    await setPayout(paid ?? '', first)
+    await setPayout(canceled ?? '', { status: 'canceled' })
     await fixture.stop(A)
     const payments = [payFor(paid ?? '', 80), payFor(canceled ?? '', 81), payFor(canceled ?? '', 82)]
     await reconcileOn({ payments })
@@ -820,7 +804,7 @@ describe('during a stop, a client’s transfer', () => {
     await expect(pay(RECIPIENT, newer)).rejects.toMatchObject(RECONCILING)
     await expect(pay(ELSEWHERE, older)).rejects.toMatchObject(RECONCILING)
     expect(await db.$count(transfers)).toBe(0)
-    await db.update(payouts).set({ status: 'failed' }).where(eq(payouts.id, older))
+    await setPayout(older, { status: 'failed' })
     await db.update(batches).set({ failedCount: 1, failedAt: NOW })
     await expect(pay(RECIPIENT)).rejects.toMatchObject(RECONCILING)
     await db.delete(paymentStops)
@@ -835,7 +819,7 @@ describe('during a stop, a client’s transfer', () => {
 
   test('is recorded if every older payout to its recipient is paid or canceled', async () => {
     await fixture.stop(A)
-    await db.update(payouts).set({ status: 'canceled' }).where(eq(payouts.id, older))
+    await setPayout(older, { status: 'canceled' })
     expect(await pay(RECIPIENT)).toBeNull()
   })
 
