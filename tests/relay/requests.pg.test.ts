@@ -156,8 +156,7 @@ describe('while payments are stopped', () => {
   test('a client’s transfer that may pay an older payout is a 422, to be sent again later', async () => {
     const { batchOf, employer, pay } = openRunFixture(fixture)
     const batch = await batchOf(await employer(10n), [4n])
-    const [payout] = batch.payouts
-    if (!payout) throw new Error('the batch has no payout')
+    const { first: payout } = batch
     await stop()
     const { status, body, headers } = await pay(batch.employer, payout, 4n)
     expect([status, body.code, headers.get('Retry-After')]).toEqual([422, 'reconciling', '30'])

@@ -212,10 +212,7 @@ test.each(['its wallet', 'another wallet of its organisation'])(
 )
 
 test('settles the lines of a run that another wallet of the organisation has paid since the backup', async () => {
-  const employer = await runs.employer()
-  const batch = await runs.batchOf(employer, [4n, 8n])
-  await runs.delegate(employer, 12n)
-  await runs.run(batch)
+  const { employer, batch } = await runs.begin([4n, 8n])
   const restore = await backups.backUp()
   await runs.revoke(employer)
   const colleague = await joinOrganisation(employer)
@@ -240,8 +237,7 @@ test('settles the lines of a run that another wallet of the organisation has pai
 
 test('shows the payment of a payout that is canceled while payments are stopped', async () => {
   const { batch, next, paid, resumed } = await restoreRun('within the run')
-  const [canceled] = batch.payouts
-  if (!canceled) throw new Error('no payout')
+  const { first: canceled } = batch
   await stopEarly()
   expect(await runs.cancel(batch, canceled)).toMatchObject({ status: 200 })
   await using _host = await fixture.relay()

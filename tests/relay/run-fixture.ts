@@ -27,6 +27,8 @@ export interface RunBatch {
   employer: SignedInPayer
   payees: Holder[]
   payouts: Payout[]
+  /** the first of them */
+  first: Payout
 }
 
 export type RunFixture = ReturnType<typeof openRunFixture>
@@ -91,7 +93,9 @@ export function openRunFixture(fixture: RelayService) {
     await ask(employer, 'POST', `/batches/${batch.id}/instructions`, { instructions })
     await ask(employer, 'POST', `/batches/${batch.id}/ready`)
     const { payouts } = await read({ id: batch.id, employer })
-    return { id: batch.id, employer, payees: [...payees], payouts }
+    const [first] = payouts
+    if (!first) throw new Error('the batch has no payout')
+    return { id: batch.id, employer, payees: [...payees], payouts, first }
   }
 
   async function read({ id, employer }: Pick<RunBatch, 'id' | 'employer'>): Promise<BatchWithPayouts> {
@@ -166,9 +170,9 @@ export function openRunFixture(fixture: RelayService) {
     const batch = await batchOf(employer, amounts)
     await delegate(employer, escrow)
     expect(await run(batch)).toMatchObject({ status: 200 })
-    const [[payout], [line], [job]] = [batch.payouts, await linesOf(batch), await jobsOf(batch)]
-    if (!payout || !line || !job) throw new Error('no run was queued')
-    return { employer, batch, payout, line, job }
+    const [[line], [job]] = [await linesOf(batch), await jobsOf(batch)]
+    if (!line || !job) throw new Error('no run was queued')
+    return { employer, batch, payout: batch.first, line, job }
   }
 
   /** Signs the payment of a payout from the employer's own balance. */

@@ -270,8 +270,7 @@ test('lets its employer merge and pay others in the meantime', async () => {
   const employer = await runs.employer()
   const before = await runs.spendable(employer)
   const [batch, other] = [await runs.batchOf(employer, [1n, 2n, 4n]), await runs.batchOf(employer, [8n])]
-  const [payout] = other.payouts
-  if (!payout) throw new Error('no payout')
+  const { first: payout } = other
   await runs.delegate(employer, 7n)
   await runs.run(batch)
   await using _relay = await service.relay()
@@ -286,8 +285,7 @@ const nextSecond = () => setTimeout(1_100)
 test('fails a payout whose payee the employer has paid without the service since the batch was created', async () => {
   const employer = await runs.employer()
   const batch = await runs.batchOf(employer, [1n, 2n])
-  const [payout] = batch.payouts
-  if (!payout) throw new Error('no payout')
+  const { first: payout } = batch
   await runs.delegate(employer, 3n)
   await nextSecond()
   await runs.payDirectly(employer, payout, 1n)
@@ -309,8 +307,7 @@ test('fails a payout whose payee the employer has paid without the service since
 test('fails a payout again after another payment without the service', async () => {
   const employer = await runs.employer()
   const batch = await runs.batchOf(employer, [1n])
-  const [payout] = batch.payouts
-  if (!payout) throw new Error('no payout')
+  const { first: payout } = batch
   await runs.delegate(employer, 1n)
   await using _relay = await service.relay({ times: OFTEN })
   for (const count of [1n, 2n]) {
@@ -327,8 +324,7 @@ test('fails a payout again after another payment without the service', async () 
 test('pays a payee whom the employer has paid before the batch was created, or through the service', async () => {
   const employer = await runs.employer()
   const earlier = await runs.batchOf(employer, [1n])
-  const [payout] = earlier.payouts
-  if (!payout) throw new Error('no payout')
+  const { first: payout } = earlier
   await runs.payDirectly(employer, payout, 2n)
   await nextSecond()
   const batch = await runs.batchOf(employer, [4n], { like: earlier })

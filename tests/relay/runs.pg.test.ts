@@ -1,5 +1,5 @@
 import { Keypair, TransactionBuilder } from '@stellar/stellar-sdk'
-import { eq, sql } from 'drizzle-orm'
+import { eq } from 'drizzle-orm'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { payouts as payoutRows } from '#drizzle/schema/directory.ts'
 import { relayChannels } from '#drizzle/schema/relay.ts'
@@ -71,86 +71,62 @@ describe('starts a run', () => {
     }
   })
 
-  test.each<[string, (batch: RunBatch) => Promise<Partial<Manifest> | undefined>]>([
-    [
-      'seal-malformed',
-      async ({ id, employer, payouts }) => {
-        const seals = payouts.map(({ id: payoutId }) => ({ payoutId, encryptedAmount: 'a note' }))
-        await runs.ask(employer, 'POST', `/batches/${id}/seals`, { seals })
-        return undefined
-      },
-    ],
-    ['seal-key', async (batch) => await reseal(batch, { key: generateRelayKey() })],
-    ['seal-elsewhere', async (batch) => await reseal(batch, { batch: NOWHERE })],
-    ['seal-elsewhere', async (batch) => await reseal(batch, { contractor: NOWHERE })],
-    ['channel-unknown', async (batch) => await reseal(batch, { spender: Keypair.random().publicKey() })],
-    ['delegation-missing', async (batch) => await reseal(batch, { spender: service.addressOf(1) })],
+  test.each<[string, (batch: RunBatch) => Promise<unknown>]>([
+    ['seal-malformed', (batch) => replaceSeals(batch, async () => 'a note')],
+    ['seal-key', (batch) => reseal(batch, { key: generateRelayKey() })],
+    ['seal-elsewhere', (batch) => reseal(batch, { batch: NOWHERE })],
+    ['seal-elsewhere', (batch) => reseal(batch, { contractor: NOWHERE })],
+    ['channel-unknown', (batch) => reseal(batch, { spender: Keypair.random().publicKey() })],
+    ['delegation-missing', (batch) => reseal(batch, { spender: service.addressOf(1) })],
     [
       'delegation-too-short',
       async ({ employer }) => {
         await runs.revoke(employer)
         await runs.delegate(employer, 9n, undefined, 20)
-        return undefined
       },
     ],
-    [
-      'channel-unavailable',
-      async () => {
-        await service.db.execute(sql`UPDATE relay_channels SET paused = true WHERE address = ${service.addressOf(0)}`)
-        return undefined
-      },
-    ],
+    ['channel-unavailable', () => service.db.update(relayChannels).set({ paused: true })],
     [
       'no-address',
-      async ({ payouts }) => {
-        await service.db
+      ({ payouts: [first] }) =>
+        service.db
           .update(payoutRows)
           .set({ address: null })
-          .where(eq(payoutRows.id, payouts[0]?.id ?? ''))
-        return undefined
-      },
+          .where(eq(payoutRows.id, first?.id ?? '')),
     ],
+    ['quota-transfers', ({ employer: { address } }) => chargeQuota(service.db, address, 499)],
+  ])('not if the reason is %s, and leaves nothing behind', (reason, spoil) => expectUnready(reason, spoil))
+
+  test.each<[string, (batch: RunBatch) => Partial<Manifest>]>([
     [
-      'quota-transfers',
-      async ({ employer: { address } }) => {
-        await chargeQuota(service.db, address, 499)
-        return undefined
-      },
-    ],
-    [
-      'manifest',
-      async ({ payouts }) => ({
+      'another payee',
+      ({ payouts }) => ({
         payouts: payouts.map(({ id: payout, contractorId: contractor, address = '', encryptedAmount = '' }) => {
-          return {
-            payout,
-            contractor,
-            address: address.replace(/.$/, 'A'),
-            channel: service.addressOf(0),
-            sealHash: hashSeal(encryptedAmount),
-          }
+          const sealHash = hashSeal(encryptedAmount)
+          return { payout, contractor, address: address.replace(/.$/, 'A'), channel: service.addressOf(0), sealHash }
         }),
       }),
     ],
-    [
-      'manifest',
-      async ({ employer }) => ({
-        account: employer.address,
-        delegations: [{ channel: service.addressOf(0), liveUntilLedger: 1 }],
-      }),
-    ],
-  ])('not if the reason is %s, and leaves nothing behind', async (reason, spoil) => {
+    ['another delegation', () => ({ delegations: [{ channel: service.addressOf(0), liveUntilLedger: 1 }] })],
+  ])('not if the signed manifest has %s', (_, changes) => expectUnready('manifest', async () => undefined, changes))
+
+  async function expectUnready(
+    reason: string,
+    spoil: (batch: RunBatch) => Promise<unknown>,
+    changes: (batch: RunBatch) => Partial<Manifest> = () => ({}),
+  ) {
     const employer = await runs.employer()
     const batch = await runs.batchOf(employer, [1n, 2n])
     await runs.delegate(employer, 3n)
-    const changes = await spoil(batch)
-    const answer = await runs.run<{ code: string; errors: { reason: string }[] }>(batch, changes)
-    await service.db.execute(sql`UPDATE relay_channels SET paused = false`)
+    await spoil(batch)
+    const answer = await runs.run<{ code: string; errors: { reason: string }[] }>(batch, changes(batch))
+    await service.db.update(relayChannels).set({ paused: false })
     expect(answer).toMatchObject({ status: 409, body: { code: 'run-not-ready' } })
     expect(answer.body.errors.map((error) => error.reason)).toContain(reason)
     expect(await runs.jobsOf(batch)).toEqual([])
     const used = await quotaOf(service, employer.address)
     expect(used?.count ?? 0).toBe(reason === 'quota-transfers' ? 499 : 0)
-  })
+  }
 
   test('not if a seal is replaced after the signature was checked', async () => {
     const employer = await runs.employer()
@@ -184,10 +160,7 @@ describe('starts a run', () => {
   })
 
   test('and keeps its batch and its seals until it has ended', async () => {
-    const employer = await runs.employer()
-    const batch = await runs.batchOf(employer, [1n])
-    await runs.delegate(employer, 1n)
-    await runs.run(batch)
+    const { employer, batch } = await runs.begin([1n])
     const seals = [{ payoutId: batch.payouts[0]?.id, encryptedAmount: 'a note' }]
     expect(await runs.ask(employer, 'POST', `/batches/${batch.id}/seals`, { seals })).toMatchObject({
       status: 409,
@@ -264,16 +237,17 @@ test.each([
 const NOWHERE = '00000000-0000-4000-8000-000000000000'
 
 /** Replaces the seals of a batch by others. */
-async function reseal(
-  { id, employer, payouts }: RunBatch,
+const reseal = (
+  batch: RunBatch,
   changed: { batch?: string; contractor?: string; spender?: string; key?: ReturnType<typeof generateRelayKey> },
-): Promise<undefined> {
-  const { batch = id, contractor, spender, key } = changed
-  const seals = await Promise.all(
-    payouts.map(async ({ id: payoutId, contractorId }) => {
-      return { payoutId, encryptedAmount: await runs.seal(batch, contractor ?? contractorId, 1n, spender, key) }
-    }),
+) =>
+  replaceSeals(batch, (contractorId) =>
+    runs.seal(changed.batch ?? batch.id, changed.contractor ?? contractorId, 1n, changed.spender, changed.key),
   )
-  const answer = await runs.ask(employer, 'POST', `/batches/${id}/seals`, { seals })
-  expect(answer.status).toBe(200)
+
+async function replaceSeals({ id, employer, payouts }: RunBatch, seal: (contractor: string) => Promise<string>) {
+  const seals = await Promise.all(
+    payouts.map(async ({ id: payoutId, contractorId }) => ({ payoutId, encryptedAmount: await seal(contractorId) })),
+  )
+  expect((await runs.ask(employer, 'POST', `/batches/${id}/seals`, { seals })).status).toBe(200)
 }
