@@ -15,10 +15,7 @@ import type { Relay } from './relay.ts'
 import { requireUnpaid } from './run-line.ts'
 import { noteMove } from './sequence.ts'
 
-/**
- * What a host does about the errors of a line. The others mean that the line cannot be paid: it is doubted if a lagging node may have
- * said so, and fails otherwise.
- */
+/** What a host does about a line's errors. The others rule the line out: it is doubted if a node may lag, and fails otherwise. */
 const OF_LINES: Partial<Record<LineError['code'], Reaction>> = {
   'line-gone': 'leave',
   'payments-stopped': 'leave',
@@ -94,10 +91,7 @@ const REACTIONS = {
   fail: async (relay, line, error) => await finish(relay, line, { outcome: 'failed', error: codeOf(error) }),
 } satisfies Record<string, (relay: Relay, line: LeasedLine, error: Problem) => Promise<void>>
 
-/**
- * Does what an error means for a line: the host tries it again after a pause, or has left it.
- * @throws the error, if it says nothing about the line
- */
+/** Does what an error means for a line: tries it again after a pause, or leaves it. @throws an error that does not concern the line */
 export async function answer(relay: Relay, line: LeasedLine, error: unknown): Promise<'again' | 'left'> {
   if (!(error instanceof LineError || error instanceof SponsorRefusal)) {
     logFailure(error, nameOf(line))
@@ -147,10 +141,7 @@ async function passOn(relay: Relay, line: LeasedLine): Promise<void> {
   await leaveLine(relay, line, { because: 'balance-short' })
 }
 
-/**
- * A response that rules the line out may come from a lagging node. So the line is tried once more on every channel, when
- * no node can lag behind that response any more, and fails if the ledger still rules it out.
- */
+/** A lagging node may rule a line out: it fails if it is ruled out again on every channel once no node can lag behind that response. */
 async function doubt(relay: Relay, line: LeasedLine, error: LineErrorCode, unable = line.unable): Promise<void> {
   if (line.doubtedLedger !== null) return await finish(relay, line, { outcome: 'failed', error, unable })
   log('info', 'line doubted', { ...nameOf(line), error })
@@ -163,10 +154,7 @@ export const postponed = ({ times: { lag } }: Relay, ledger: number): Leaving =>
   seconds: lag,
 })
 
-/**
- * Ends a line. Leaves it if a transfer may still pay it, because that transfer ends it, or if payments are stopped, because the ledger
- * may show that it was paid.
- */
+/** Ends a line, or leaves it: an open transfer ends it itself, and during a stop the ledger may show that it was paid. */
 async function finish(relay: Relay, line: LeasedLine, ending: Ending): Promise<void> {
   const error = ending.outcome === 'failed' ? ending.error : undefined
   // By the ledger's clock: what the employer pays itself afterwards is compared with this time.

@@ -41,10 +41,7 @@ export async function readTokenEvents(source: EventSource, channel: string, sinc
   return { latestLedger, ...findPayments(events, sinceLedger) }
 }
 
-/**
- * `readTokenEvents` from an archive, for what the RPC no longer has.
- * @throws WalletError `archive-unavailable`; LedgerError
- */
+/** `readTokenEvents` from an archive, for what the RPC no longer has. @throws WalletError `archive-unavailable`; LedgerError */
 export async function readArchivedPayments(
   archive: EventArchive,
   channel: string,
@@ -73,11 +70,7 @@ function findPayments(events: readonly Encoded[], sinceLedger: number | undefine
 const MAX_FILTERS = 5
 const CHANNELS_PER_FILTER = 2
 
-/**
- * The transfers of channels since a ledger, or as far as the RPC's history goes back.
- * @param since the first ledger, given the latest one
- * @throws LedgerError
- */
+/** The transfers of channels since a ledger, given the latest one, or as far as the RPC's history goes back. @throws LedgerError */
 export async function readPaymentsSince(
   source: EventSource,
   channels: readonly string[],

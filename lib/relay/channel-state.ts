@@ -83,10 +83,7 @@ const CHANGES = {
   },
 }
 
-/**
- * Pauses, resumes or retires a channel. Resolves to false, without an entry in the audit log, if there is nothing to change.
- * @param given.note the operator's reason
- */
+/** Pauses, resumes or retires a channel, for an operator's reason. False, and not in the audit log, if there is nothing to change. */
 export async function changeChannel(
   { db, now, actor }: { db: Database; now: Date; actor: Actor },
   { token, address, change, note }: { token: string; address: string; change: keyof typeof CHANGES; note: string },

@@ -19,10 +19,7 @@ const LAST_SEQUENCE = 2n ** 63n - 1n
 /** A token on a network, to read accounts from. */
 type Source = Pick<Relay, 'network' | 'token'>
 
-/**
- * The problem of each of these accounts, apart from its balance; undefined if it has none. Two RPC calls check 200 accounts together.
- * @throws LedgerError
- */
+/** Each account's problem, apart from its balance; undefined if it has none. Two RPC calls check 200 together. @throws LedgerError */
 async function diagnoseAll(
   { network, token }: Source,
   addresses: readonly string[],
@@ -52,11 +49,7 @@ export async function isRegistered({ network, token }: Source, address: string):
   return (await readConfidentialAccount(network.server, token, address)) !== undefined
 }
 
-/**
- * Compares the relay's channels with the ledger, and records or clears their problems. Also reads the events of free channels in time,
- * because an RPC keeps events for some days only.
- * @throws LedgerError
- */
+/** Compares the relay's channels with the ledger, records or clears their problems, and reads the balances of free ones in time. */
 export async function checkChannels(relay: Relay): Promise<void> {
   const { token, channels, memory, signal } = relay
   const rows = await findChannels(await relay.database(), token)

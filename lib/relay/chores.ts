@@ -50,29 +50,22 @@ export interface Overdue extends RelayStore {
  */
 export async function endOverdueLines(store: Overdue): Promise<number> {
   const db = await store.database()
-  const isLate = lt(relayLines.queuedAt, new Date(store.now().getTime() - LINE_FAILS_AFTER_MS))
+  const { queuedAt, spender, liveUntil } = relayLines
+  const isLate = lt(queuedAt, new Date(store.now().getTime() - LINE_FAILS_AFTER_MS))
   const ofJobs = await endLines(store, db, {
     error: 'too-late',
-    isOverdue: and(isNull(relayLines.spender), isLate),
-    comparedSince: sql`${relayLines.queuedAt} + make_interval(secs => ${LINE_FAILS_AFTER_MS / 1000})`,
+    isOverdue: and(isNull(spender), isLate),
+    comparedSince: sql`${queuedAt} + make_interval(secs => ${LINE_FAILS_AFTER_MS / 1000})`,
   })
-  return ofJobs + (await endLinesOfRuns(store, db))
-}
-
-async function endLinesOfRuns(store: Overdue, db: Database): Promise<number> {
-  const { liveUntil } = relayLines
-  const [first] = await db
-    .select({ liveUntil })
-    .from(relayLines)
-    .where(and(IS_OPEN_LINE, isNotNull(liveUntil)))
-    .orderBy(asc(liveUntil))
-    .limit(1)
-  if (!first?.liveUntil || !(await store.hasClosed(first.liveUntil + 1))) return 0
-  return await endLines(store, db, {
+  const isOfRun = and(IS_OPEN_LINE, isNotNull(liveUntil))
+  const [first] = await db.select({ liveUntil }).from(relayLines).where(isOfRun).orderBy(asc(liveUntil)).limit(1)
+  if (!first?.liveUntil || !(await store.hasClosed(first.liveUntil + 1))) return ofJobs
+  const ofRuns = await endLines(store, db, {
     error: 'delegation-ended',
     isOverdue: eq(liveUntil, first.liveUntil),
     comparedSince: sql`clock_timestamp() - make_interval(secs => ${COMPARED_SECONDS})`,
   })
+  return ofJobs + ofRuns
 }
 
 /** @param given.comparedSince when every channel must have been compared last, by the database's clock */

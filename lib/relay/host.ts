@@ -99,10 +99,7 @@ const RETRY_SECONDS = 2
 /** How long a relay that stops waits for the steps in progress (ms): a prover that hangs must not keep the process. */
 const CLOSE_DEADLINE_MS = 8_000
 
-/**
- * Announces and checks the channels periodically, watches the ledger, and wakes the channels when lines are due, until the relay stops.
- * Maintenance does the work that needs none of the channels' keys.
- */
+/** Announces, compares, reconciles and checks the channels, and wakes them when lines are due, until the relay stops. */
 async function keepUp(relay: Relay, state: HostState, wake: () => void): Promise<void> {
   const { ledger, times, memory, sponsor } = relay
   const { tracker } = sponsor

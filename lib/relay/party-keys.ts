@@ -26,10 +26,7 @@ export interface PartyKeyCache {
 /** How many accounts are remembered at most. */
 const MAX_ACCOUNTS = 5_000
 
-/**
- * An account is registered once and keeps its keys. An auditor's key may be rotated: then the proofs made with the old one fail, which a
- * simulation shows, and the caller forgets it.
- */
+/** A registered account keeps its keys. If an auditor's key was rotated, simulations with the old one fail, and the caller forgets it. */
 export function openPartyKeys(deployment: () => Promise<Deployment>): PartyKeyCache {
   /** undefined where an address is not registered yet: it is read again */
   const accounts = new Map<string, Promise<ConfidentialAccount | undefined>>()

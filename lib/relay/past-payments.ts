@@ -1,6 +1,6 @@
 import { and, eq, isNotNull, isNull, sql } from 'drizzle-orm'
 import { payouts } from '#drizzle/schema/directory.ts'
-import { relayLines } from '#drizzle/schema/relay.ts'
+import { type ReconcileProblem, relayLines } from '#drizzle/schema/relay.ts'
 import { hasPaidDirectly } from '#lib/archive/direct-payments.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { organisationOfWallet } from '#lib/directory/payouts/claims.ts'
@@ -27,9 +27,8 @@ const LOOK_BACK = 10_000
 const MAX_PAYMENTS = 100_000
 
 /**
- * Requires that no channel of the relays' key has paid the line in the last 10,000 ledgers, as the ledger shows, even if the database
- * has no record of it. A payment found there is recorded, and settles the line or its payout. Each process reads once per ledger what
- * is new.
+ * Requires that no channel of the relays' key has paid the line in the last 10,000 ledgers, whether or not the database knows it. A
+ * payment that is found is recorded, and settles the line or its payout. Each process reads once per ledger what is new.
  * @throws LineError `line-gone`, `payout-gone` or `payout-busy` if it was paid; LedgerError
  */
 export async function requireUnpaidOnLedger(relay: Relay, line: Line): Promise<void> {
@@ -119,15 +118,11 @@ export async function requireUnpaidByEmployer(relay: Relay, line: Line, owner: s
 }
 
 /**
- * Records a payment that the ledger applied and no row has, as the sponsor records any transaction that reached the ledger
- * without it, and ends the line or settles the payout that it was made for, in the same SQL transaction. A payment from an escrow
- * whose mark names no payout of this database needs an operator's word. `transfer-open`: another transfer that may pay the same is not
- * decided yet; `rpc-behind`: the RPC does not have the transaction yet. Nothing is recorded then.
+ * Records a payment that the ledger applied and no row has, and ends the line or settles the payout that it was made for, in one SQL
+ * transaction. One from an escrow whose mark names no payout of this database needs an operator's word. `transfer-open`: another transfer
+ * that may pay the same is undecided; `rpc-behind`: the RPC does not have the transaction yet. Nothing is recorded then.
  */
-export async function recordPayment(
-  relay: Relay,
-  event: TokenEvent,
-): Promise<'recorded' | 'history-gap' | 'rpc-behind' | 'transfer-open'> {
+export async function recordPayment(relay: Relay, event: TokenEvent): Promise<'recorded' | ReconcileProblem> {
   const { sponsor, network, token } = relay
   const { channel, from, hash } = event
   const isDelegated = from !== channel
@@ -170,10 +165,7 @@ export async function recordPayment(
   }
 }
 
-/**
- * The line that a payment of a channel was made for, if it has not ended; none if it was lost with its job. For a payment from
- * an escrow it is a line that pays the same payout, in any run of any wallet.
- */
+/** The open line that a payment was made for; for one from an escrow a line of the same payout, in any run of any wallet. */
 async function findPaidLine(relay: Relay, markKeys: MarkKeys, payment: TokenEvent) {
   const { channel, from, to } = payment
   const db = await relay.database()

@@ -15,10 +15,7 @@ import { sealMarkKey, unsealMarkKey } from './sealing.ts'
 export const purposeOf = ({ payout, job, position }: Pick<Line, 'payout' | 'job' | 'position'>): string =>
   payout ?? `${job}/${position}`
 
-/**
- * A deployment whose proofs have salts that are marked with a payment's purpose, for the channel and, from the escrow of a
- * delegation, for its owner.
- */
+/** A deployment whose proofs are marked with a payment's purpose: for the channel and, from an escrow, for its owner. */
 export function markSalts(deployment: Deployment, { keys }: Channel, line: Line, allowance?: Allowance): Deployment {
   const delegation = allowance && markKeyOf(allowance.delegationKey)
   return { ...deployment, random: markedSource({ signer: markKeyOf(keys.vk), delegation }, purposeOf(line)) }
@@ -27,10 +24,7 @@ export function markSalts(deployment: Deployment, { keys }: Channel, line: Line,
 /** After this many marks, other work of the process gets a turn. */
 const PART = 500
 
-/**
- * Finds the first candidate whose payment is marked with its purpose, by the mark key of its channel. Callers also have to compare the
- * payee, which a mark does not contain.
- */
+/** Finds the first candidate whose payment is marked with its purpose. Callers also compare the payee, which a mark does not contain. */
 export async function findMarked<Candidate>(
   markKeys: MarkKeys,
   candidates: Iterable<Candidate>,
@@ -57,10 +51,7 @@ type Marked = Pick<TokenEvent, 'salt' | 'from' | 'channel'>
 export const isMarked = (markKey: Uint8Array, { salt, from, channel }: Marked, purpose: string): boolean =>
   isMarkedFor({ signer: markKey }, salt, purpose, from !== channel)
 
-/**
- * Stores the mark key of each of this relay's channels, sealed to the relays' key, so that any host that has this key can read the
- * channel's marks. If a stored mark key is sealed to an earlier relays' key, it is replaced.
- */
+/** Stores this relay's mark keys, sealed to the relays' key for any host that has it. Those sealed to an earlier key are replaced. */
 export async function storeMarkKeys(relay: Relay): Promise<void> {
   const { channels, key } = relay
   for (const { address, keys } of channels) {

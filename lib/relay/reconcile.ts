@@ -42,9 +42,8 @@ export async function reconcile(relay: Relay): Promise<void> {
 }
 
 /**
- * Finds the payments of a channel that have no row. It is reconciled once history is whole up to a reading of its account that was
- * made after every payment that was signed before the stop has been applied or has expired. Resolves to what is in the way; null if
- * it only has to wait.
+ * Finds the payments of a channel that have no row. It is reconciled once history is whole up to a reading of its account from after
+ * all that was signed before the stop was applied or has expired. Resolves to what is in the way; null if it only has to wait.
  */
 async function reconcileChannel(
   relay: Relay,
@@ -72,8 +71,7 @@ async function reconcileChannel(
   if (!events.isWhole) return 'history-gap'
   if (events.latestLedger < response.latestLedger) return 'rpc-behind'
   for (const event of events.transfers) {
-    if (await findTransferOfHash(db, event.hash)) continue
-    const recorded = await recordPayment(relay, event)
+    const recorded = (await findTransferOfHash(db, event.hash)) ? 'recorded' : await recordPayment(relay, event)
     if (recorded !== 'recorded') return recorded
   }
   if (!isOver) return null

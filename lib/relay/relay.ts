@@ -181,10 +181,7 @@ function hideMessages(prover: Prover): Prover {
   }
 }
 
-/**
- * Reads the token's registry of auditors and its verifier from the token's instance storage.
- * @throws ConfigurationError if the verifier would accept no proof of this prover; LedgerError
- */
+/** Reads the token's settings. @throws ConfigurationError if its verifier would accept no proof of this prover; LedgerError */
 async function readDeployment(deployed: Deployed, prover: Prover): Promise<Deployment> {
   const instance = await readInstance(deployed.rpc, deployed.token)
   const auditor = settingOf(instance, 'Auditor')

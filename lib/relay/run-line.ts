@@ -130,10 +130,7 @@ export async function openEscrow(relay: Relay, channel: Channel, run: RunLine): 
   return { allowance, own, source, ...(await readPaymentKeys(relay, run)) }
 }
 
-/**
- * The allowance after the channel's last payment, if this process made that payment from the same delegation, and it was applied as the
- * channel's last transaction.
- */
+/** The allowance after this process's last payment, if that was from the same delegation, and the channel's last transaction. */
 async function followLast(relay: Relay, { address }: Channel, run: RunLine, own: AccountReading) {
   const last = relay.memory.lastPayments.get(address)
   if (last?.allowance.owner !== run.owner || last.liveUntil !== run.liveUntil) return undefined

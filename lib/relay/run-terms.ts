@@ -21,8 +21,10 @@ const TOLERANCE = 1.25
 /** The paces of networks whose ledgers were read for them. */
 const measured = new WeakMap<LedgerView, number>()
 
+type Pace = Pick<Network, 'name' | 'view'>
+
 /** How often a ledger closes, in seconds: as far as this process has seen it, or else as usual. */
-function ledgerSeconds(network: Pick<Network, 'name' | 'view'>): number {
+function ledgerSeconds(network: Pace): number {
   // The embedded ledger closes every second, testnet every five.
   const usual = network.name === 'testnet' ? 5 : 1
   const seen = network.view.secondsPerLedger() ?? measured.get(network.view) ?? usual
@@ -50,17 +52,12 @@ async function measurePace(network: Network): Promise<void> {
 }
 
 /** How many ledgers a channel needs for each payout of a run. */
-export const ledgersPerPayout = (network: Pick<Network, 'name' | 'view'>): number =>
-  Math.ceil(PAYOUT_SECONDS / ledgerSeconds(network))
+export const ledgersPerPayout = (network: Pace): number => Math.ceil(PAYOUT_SECONDS / ledgerSeconds(network))
 
 /** How many ledgers close while a transaction that a relay signs is valid. */
-export const validityLedgers = (network: Pick<Network, 'name' | 'view'>): number =>
-  Math.ceil(RELAY_TIMES.validity / ledgerSeconds(network))
+export const validityLedgers = (network: Pace): number => Math.ceil(RELAY_TIMES.validity / ledgerSeconds(network))
 
-/**
- * How many ledgers a delegation must last beyond those of its own payouts: the last envelope must expire before it, and the payouts that
- * are queued already on the busiest channel come first.
- */
+/** How many ledgers a delegation must outlast its payouts: an envelope's lifetime, and what is queued on the busiest channel. */
 export async function readMarginLedgers(db: Database, network: Network): Promise<number> {
   await measurePace(network)
   const [busiest] = await db
@@ -92,17 +89,10 @@ export async function requireRuns(db: Database, token: string): Promise<void> {
 /** Every channel, with the reason why a run of this account cannot use it, or null. */
 export async function judgeChannels(db: Database, { token, account }: { token: string; account: string }) {
   const busy = await findBusyChannels(db, account)
+  const judge = (address: string, isAvailable: boolean): 'channel-busy' | 'channel-unavailable' | null =>
+    busy.has(address) ? 'channel-busy' : isAvailable ? null : 'channel-unavailable'
   const channels = await findRunChannels(db, token)
-  return new Map(
-    channels.map(({ address, isAvailable }) => {
-      const reason = busy.has(address)
-        ? ('channel-busy' as const)
-        : isAvailable
-          ? null
-          : ('channel-unavailable' as const)
-      return [address, reason]
-    }),
-  )
+  return new Map(channels.map(({ address, isAvailable }) => [address, judge(address, isAvailable)]))
 }
 
 /**

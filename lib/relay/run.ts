@@ -120,10 +120,7 @@ type Runnable = Pick<typeof payouts.$inferSelect, 'id' | 'contractor' | 'address
 /** The same with the channel of its seal. */
 type Sealed = { [Name in keyof Runnable]: string } & { channel: string }
 
-/**
- * The progress of a batch, and the payouts that a run would pay, which are `ready` or `failed`, in the order of its instructions; none
- * while a run is unfinished.
- */
+/** The progress of a batch, and what a run would pay, in the order of its instructions: nothing while a run is unfinished. */
 async function readPlan(db: Database, employer: Employer, id: string) {
   const { status, settledCount, failedCount, payoutCount } = batches
   const [batch] = await db
@@ -163,10 +160,7 @@ function checkSeals(
   return [sealed, problems]
 }
 
-/**
- * Records the run with a line for each payout, uses the account's quota for all of them, and wakes the relays, in one SQL transaction.
- * The seals and addresses must still be those of the manifest.
- */
+/** Records the run and uses its quota in one SQL transaction, if seals and addresses are still those of the manifest. */
 async function queueRun(
   { db, employer, session, limits, now, batch, token }: RunContext,
   { manifest, signature, sealed }: { manifest: Manifest; signature: string; sealed: readonly Sealed[] },

@@ -62,11 +62,7 @@ export async function noteMove({ database, token, now }: RelayStore, address: st
   })
 }
 
-/**
- * Adopts the ledger's sequence number for a channel that has none, if every payment that it has made is recorded. Otherwise payments
- * stop: it may be newer than the backup from which this database was restored.
- * @param ledger the ledger of the account's reading
- */
+/** Adopts the number of a channel that has none, as of `ledger`, if all its payments are recorded. Otherwise payments stop. */
 async function adoptSequence(
   context: Comparing,
   address: string,
@@ -161,10 +157,7 @@ export const COMPARED_SECONDS = 120
 /** A process looks at most once in this time (ms). */
 const LOOK_AGAIN_MS = 30_000
 
-/**
- * Compares the channels if no process has done so lately: where no relay and no maintenance runs, as on a serverless host, the
- * first to notice that the database was restored may be a client's payment.
- */
+/** Compares the channels if no process has done so lately, for a client's payment where no relay and no maintenance runs. */
 export function openComparison(context: Comparing): () => Promise<void> {
   let lookedAt = Number.NEGATIVE_INFINITY
   let looking: Promise<void> | undefined

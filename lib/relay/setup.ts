@@ -116,10 +116,7 @@ export function announceRegistrations(relay: Relay, say: (line: string) => void)
   return { ...relay, deployment }
 }
 
-/**
- * Funds a channel that has less than a tenth of `funds`. The deposit is not merged here: a running relay may be using the channel's next
- * sequence number. A payment that needs the deposit merges it.
- */
+/** Funds a channel that has less than a tenth of `funds`. A payment merges it: a running relay may be using the next number. */
 async function fillUp({ relay, faucet, say, funds = CHANNEL_FUNDS }: Preparation, channel: Channel): Promise<void> {
   const { spendable, receiving } = await readBalance(relay, channel)
   if (spendable.value + receiving.value >= funds / 10n) return

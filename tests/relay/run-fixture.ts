@@ -162,17 +162,23 @@ export function openRunFixture(fixture: RelayService) {
   }
 
   /**
-   * A batch of a new employer with these amounts, whose run is queued, with its first payout, line and job.
+   * A batch of a new employer with these amounts.
    * @param escrow what the employer delegates: their sum by default
    */
-  async function begin(amounts: readonly bigint[], escrow = amounts.reduce((sum, amount) => sum + amount, 0n)) {
+  async function delegated(amounts: readonly bigint[], escrow = amounts.reduce((sum, amount) => sum + amount, 0n)) {
     const employer = await fixture.employ()
     const batch = await batchOf(employer, amounts)
     await delegate(employer, escrow)
+    return { employer, batch, payout: batch.first }
+  }
+
+  /** `delegated`, and its run is queued. */
+  async function begin(amounts: readonly bigint[], escrow?: bigint) {
+    const { batch, ...others } = await delegated(amounts, escrow)
     expect(await run(batch)).toMatchObject({ status: 200 })
     const [[line], [job]] = [await linesOf(batch), await jobsOf(batch)]
     if (!line || !job) throw new Error('no run was queued')
-    return { employer, batch, payout: batch.first, line, job }
+    return { ...others, batch, line, job }
   }
 
   /** Signs the payment of a payout from the employer's own balance. */
@@ -199,6 +205,7 @@ export function openRunFixture(fixture: RelayService) {
     fixture,
     network,
     untilArchived,
+    delegated,
     begin,
     /** Runs a relay until it has announced all channels for runs. */
     announce: async () => {

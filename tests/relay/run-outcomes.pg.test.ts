@@ -221,15 +221,9 @@ test('sends nothing that could outlive the delegation', async () => {
 })
 
 test('fails only the payout whose payee is not registered', async () => {
-  const employer = await runs.employer()
-  const batch = await runs.batchOf(employer, [1n, 2n])
-  await runs.delegate(employer, 3n)
-  const [first] = batch.payouts
+  const { batch, payout } = await runs.delegated([1n, 2n])
   const nobody = Keypair.random().publicKey()
-  await service.db
-    .update(payoutRows)
-    .set({ address: nobody })
-    .where(eq(payoutRows.id, first?.id ?? ''))
+  await service.db.update(payoutRows).set({ address: nobody }).where(eq(payoutRows.id, payout.id))
   expect(await runs.run(batch)).toMatchObject({ status: 200 })
   await using _relay = await service.relay({ times: OFTEN })
   expect(await runs.ended(batch)).toMatchObject({ status: 'failed', settledCount: 1, failedCount: 1 })
@@ -237,9 +231,7 @@ test('fails only the payout whose payee is not registered', async () => {
 })
 
 test('fails a payout that the token refuses because an account is frozen', async () => {
-  const employer = await runs.employer()
-  const batch = await runs.batchOf(employer, [1n])
-  await runs.delegate(employer, 1n)
+  const { batch } = await runs.delegated([1n])
   service.ledger.proxy.rule(({ method, params }): Fault => {
     if (method !== 'simulateTransaction') return 'pass'
     const isPayment =
@@ -253,9 +245,7 @@ test('fails a payout that the token refuses because an account is frozen', async
 })
 
 test('is not started by the signature of a key that isn’t a signer of the account', async () => {
-  const employer = await runs.employer()
-  const batch = await runs.batchOf(employer, [1n])
-  await runs.delegate(employer, 1n)
+  const { employer, batch } = await runs.delegated([1n])
   const manifest = await runs.manifestOf(batch)
   const stranger = Keypair.random()
   const signature = await signManifest(keypairSigner(stranger), manifest)
@@ -283,10 +273,7 @@ test('lets its employer merge and pay others in the meantime', async () => {
 const nextSecond = () => setTimeout(1_100)
 
 test('fails a payout whose payee the employer has paid without the service since the batch was created', async () => {
-  const employer = await runs.employer()
-  const batch = await runs.batchOf(employer, [1n, 2n])
-  const { first: payout } = batch
-  await runs.delegate(employer, 3n)
+  const { employer, batch, payout } = await runs.delegated([1n, 2n])
   await nextSecond()
   await runs.payDirectly(employer, payout, 1n)
   await runs.untilArchived()
@@ -305,10 +292,7 @@ test('fails a payout whose payee the employer has paid without the service since
 })
 
 test('fails a payout again after another payment without the service', async () => {
-  const employer = await runs.employer()
-  const batch = await runs.batchOf(employer, [1n])
-  const { first: payout } = batch
-  await runs.delegate(employer, 1n)
+  const { employer, batch, payout } = await runs.delegated([1n])
   await using _relay = await service.relay({ times: OFTEN })
   for (const count of [1n, 2n]) {
     await nextSecond()

@@ -33,9 +33,7 @@ test('pays every payout of a batch once, from the employer’s delegation', asyn
 
 describe('starts a run', () => {
   test('once, however often it is requested', async () => {
-    const employer = await runs.employer()
-    const batch = await runs.batchOf(employer, [1n, 2n])
-    await runs.delegate(employer, 3n)
+    const { employer, batch } = await runs.delegated([1n, 2n])
     const answers = await Promise.all([runs.run(batch), runs.run(batch)])
     expect(answers.map(({ status }) => status)).toEqual([200, 200])
     expect(await runs.run(batch)).toMatchObject({ status: 200 })
@@ -115,9 +113,7 @@ describe('starts a run', () => {
     spoil: (batch: RunBatch) => Promise<unknown>,
     changes: (batch: RunBatch) => Partial<Manifest> = () => ({}),
   ) {
-    const employer = await runs.employer()
-    const batch = await runs.batchOf(employer, [1n, 2n])
-    await runs.delegate(employer, 3n)
+    const { employer, batch } = await runs.delegated([1n, 2n])
     await spoil(batch)
     const answer = await runs.run<{ code: string; errors: { reason: string }[] }>(batch, changes(batch))
     await service.db.update(relayChannels).set({ paused: false })
@@ -129,9 +125,7 @@ describe('starts a run', () => {
   }
 
   test('not if a seal is replaced after the signature was checked', async () => {
-    const employer = await runs.employer()
-    const batch = await runs.batchOf(employer, [1n])
-    await runs.delegate(employer, 1n)
+    const { employer, batch } = await runs.delegated([1n])
     let replaced = 0
     service.ledger.proxy.rule(async ({ method, params }): Promise<Fault> => {
       // The account's signers are the last that the service reads.
