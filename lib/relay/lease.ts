@@ -75,17 +75,11 @@ export async function leaseLine(
           where line.spender is null and not (${address} = any(line.unable)) and ${first}) as next
     ) select turn.job, turn.position from turn, channel where turn.owner <> ${TEST_FUNDS} or channel.pays_jobs
       order by turn.owner = ${held?.owner ?? null}, turn.last nulls first, turn.due, turn.owner limit 1)`
-  const [line] = await db
-    .update(relayLines)
-    .set({ channel: address, leasedUntil: after(relay.times.lease) })
-    .where(
-      and(
-        sql`(${relayLines.job}, ${relayLines.position}) = ${chosen}`,
-        IS_OPEN_LINE,
-        or(isNull(relayLines.leasedUntil), lte(relayLines.leasedUntil, CLOCK)),
-      ),
-    )
-    .returning()
+  const isChosen = sql`(${relayLines.job}, ${relayLines.position}) = ${chosen}`
+  const isFree = or(isNull(relayLines.leasedUntil), lte(relayLines.leasedUntil, CLOCK))
+  const leased = { channel: address, leasedUntil: after(relay.times.lease) }
+  const isIt = and(isChosen, IS_OPEN_LINE, isFree)
+  const [line] = await db.update(relayLines).set(leased).where(isIt).returning()
   return line && { ...line, channel: address }
 }
 
@@ -99,10 +93,8 @@ export function keepLease(relay: Relay, line: LeasedLine): () => void {
   const end = performance.now() + relay.times.longestLease * 1000
   const renew = async () => {
     if (relay.signal.aborted || performance.now() > end) return clearInterval(timer)
-    await (await relay.database())
-      .update(relayLines)
-      .set({ leasedUntil: after(relay.times.lease) })
-      .where(isLeasedBy(line))
+    const renewed = { leasedUntil: after(relay.times.lease) }
+    await (await relay.database()).update(relayLines).set(renewed).where(isLeasedBy(line))
   }
   // A renewal that fails costs the courtesy, and nothing else.
   const timer = setInterval(() => void renew().catch(() => undefined), (relay.times.lease * 1000) / 3)
@@ -123,15 +115,13 @@ export type Leaving =
 
 /** Ends a lease, so that another channel or host may take the line. */
 export async function leaveLine({ database }: RelayStore, line: LeasedLine, leaving: Leaving): Promise<void> {
-  await (await database())
-    .update(relayLines)
-    .set({
-      leasedUntil: null,
-      ...('seconds' in leaving && { due: after(leaving.seconds) }),
-      ...(leaving.because === 'doubted' && { unable: [], doubtedLedger: leaving.ledger }),
-      ...(leaving.because === 'balance-short' && { unable: sql`array_append(${relayLines.unable}, ${line.channel})` }),
-    })
-    .where(isLeasedBy(line))
+  const columns = {
+    leasedUntil: null,
+    ...('seconds' in leaving && { due: after(leaving.seconds) }),
+    ...(leaving.because === 'doubted' && { unable: [], doubtedLedger: leaving.ledger }),
+    ...(leaving.because === 'balance-short' && { unable: sql`array_append(${relayLines.unable}, ${line.channel})` }),
+  }
+  await (await database()).update(relayLines).set(columns).where(isLeasedBy(line))
 }
 
 /**
@@ -144,16 +134,9 @@ export async function claimLine(tx: Database, { token }: RelayStore, line: Lease
   const open = await lockLine(tx, line)
   if (!open) throw new LineError('line-gone', 'the line has ended, or another transfer pays it')
   await requireKnownNumber(tx, token, { address: line.channel, number, isLine: true })
-  await tx
-    .update(relayLines)
-    .set({
-      channel: line.channel,
-      leasedUntil: null,
-      doubtedLedger: null,
-      due: open.queuedAt,
-      sentAt: sql`coalesce(${relayLines.sentAt}, ${CLOCK})`,
-    })
-    .where(isLine(line))
+  const sentAt = sql`coalesce(${relayLines.sentAt}, ${CLOCK})`
+  const columns = { channel: line.channel, leasedUntil: null, doubtedLedger: null, due: open.queuedAt, sentAt }
+  await tx.update(relayLines).set(columns).where(isLine(line))
 }
 
 /**

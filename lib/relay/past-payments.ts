@@ -171,10 +171,8 @@ async function findPaidLine(relay: Relay, markKeys: MarkKeys, payment: TokenEven
   const db = await relay.database()
   const { job, position, payout, recipient, quotaAccount } = relayLines
   const isOfKind = from === channel ? isNull(payout) : and(isNotNull(payout), eq(recipient, to))
-  const candidates = await db
-    .select({ job, position, payout, quotaAccount, isLive: HAS_LIVE_TRANSFER })
-    .from(relayLines)
-    .where(and(isOfKind, IS_OPEN_LINE))
+  const columns = { job, position, payout, quotaAccount, isLive: HAS_LIVE_TRANSFER }
+  const candidates = await db.select(columns).from(relayLines).where(and(isOfKind, IS_OPEN_LINE))
   return await findMarked(markKeys, candidates, (line) => ({ payment, purpose: purposeOf(line) }))
 }
 
@@ -185,9 +183,7 @@ async function findPaidPayout(relay: Relay, markKeys: MarkKeys, payment: TokenEv
   const organisation = await organisationOfWallet(db, from)
   if (from === channel || organisation === null) return undefined
   const { id, status, error } = payouts
-  const candidates = await db
-    .select({ id, status, error })
-    .from(payouts)
-    .where(and(eq(payouts.organisation, organisation), eq(payouts.address, to)))
+  const isTo = and(eq(payouts.organisation, organisation), eq(payouts.address, to))
+  const candidates = await db.select({ id, status, error }).from(payouts).where(isTo)
   return await findMarked(markKeys, candidates, ({ id }) => ({ payment, purpose: id }))
 }

@@ -68,10 +68,8 @@ export async function readMarkKeys({ database, token, channels, key, memory }: R
   const { markKeys } = memory
   for (const { address, keys } of channels) if (!markKeys.has(address)) markKeys.set(address, markKeyOf(keys.vk))
   const { address, sealedMarkKey: sealed } = relayChannels
-  const rows = await (await database())
-    .select({ address, sealed })
-    .from(relayChannels)
-    .where(and(eq(relayChannels.token, token), isNotNull(sealed)))
+  const isStored = and(eq(relayChannels.token, token), isNotNull(sealed))
+  const rows = await (await database()).select({ address, sealed }).from(relayChannels).where(isStored)
   for (const row of rows) {
     if (markKeys.has(row.address) || row.sealed === null) continue
     // A key that was sealed to another key of relays belongs to their hosts.

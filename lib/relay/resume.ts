@@ -77,10 +77,8 @@ async function resume(
   const runs = found + unreconciled > 0 ? await cancelRuns(tx, now) : []
   // The time of a stop does not count towards the day after which a line fails.
   const queuedAt = sql`${relayLines.queuedAt} + (clock_timestamp() - greatest(${relayLines.queuedAt}, ${since.toISOString()}::timestamptz))`
-  await tx
-    .update(relayLines)
-    .set({ queuedAt })
-    .where(and(IS_OPEN_LINE, isNull(relayLines.spender)))
+  const isOpenOfJob = and(IS_OPEN_LINE, isNull(relayLines.spender))
+  await tx.update(relayLines).set({ queuedAt }).where(isOpenOfJob)
   const suspended = unreconciled > 0 ? await suspendPayouts({ db: tx, now, actor }, since) : 0
   // A run that another transaction has ended is skipped: its quota was returned then.
   const ended = await tx
@@ -91,10 +89,9 @@ async function resume(
   const isOfToken = eq(relayChannels.token, token)
   const addresses = open.map(({ address }) => address)
   // The number that a relay has compared last: what the channel has paid until then is known to the operator alone.
-  await tx
-    .update(relayChannels)
-    .set({ adoptedSequence: sql`greatest(${relayChannels.adoptedSequence}, ${relayChannels.ledgerSequence})` })
-    .where(and(isOfToken, inArray(relayChannels.address, addresses)))
+  const adoptedSequence = sql`greatest(${relayChannels.adoptedSequence}, ${relayChannels.ledgerSequence})`
+  const isOpen = and(isOfToken, inArray(relayChannels.address, addresses))
+  await tx.update(relayChannels).set({ adoptedSequence }).where(isOpen)
   await tx.update(relayChannels).set({ reconcileProblem: null, hasUnknownPurpose: false }).where(isOfToken)
   await releaseUnsent(tx, ended)
   await tx.update(paymentStops).set({ since: null, found: 0 }).where(eq(paymentStops.token, token))
@@ -108,9 +105,14 @@ async function cancelRuns(tx: Database, now: Date): Promise<string[]> {
   const isRunning = and(eq(relayJobs.status, 'running'), isNotNull(relayJobs.batch))
   const rows = await tx.select({ id: relayJobs.id }).from(relayJobs).where(isRunning).orderBy(relayJobs.id)
   const runs = rows.map(({ id }) => id)
-  await tx
-    .update(relayLines)
-    .set({ outcome: 'canceled', error: 'restored', settledAt: now, sealedAmount: null, leasedUntil: null })
-    .where(and(inArray(relayLines.job, runs), IS_OPEN_LINE))
+  const canceled = {
+    outcome: 'canceled',
+    error: 'restored',
+    settledAt: now,
+    sealedAmount: null,
+    leasedUntil: null,
+  } as const
+  const isOfRun = and(inArray(relayLines.job, runs), IS_OPEN_LINE)
+  await tx.update(relayLines).set(canceled).where(isOfRun)
   return runs
 }

@@ -92,12 +92,10 @@ async function arePaymentsKnown(context: Comparing, address: string, ledger: num
 }
 
 /** The channels in use, each with the highest sequence number that is known to be used there; null before it is adopted. */
-const findKnownNumbers = (db: Database, token: string) =>
-  db
-    .select({ address: relayChannels.address, known: KNOWN_NUMBER })
-    .from(relayChannels)
-    .where(isInUse(token))
-    .orderBy(relayChannels.address)
+function findKnownNumbers(db: Database, token: string) {
+  const { address } = relayChannels
+  return db.select({ address, known: KNOWN_NUMBER }).from(relayChannels).where(isInUse(token)).orderBy(address)
+}
 
 /** What a comparison with the ledger needs. No key: every process of the service compares. */
 export interface Comparing extends RelayStore {
