@@ -1,5 +1,5 @@
 import { Address, type rpc, scValToNative, xdr } from '@stellar/stellar-sdk'
-import { z } from 'zod'
+import { readWindow } from '#lib/archive/source.ts'
 import { partsOf } from '#lib/db/parts.ts'
 import { type Events, readEvents } from '#lib/stellar/events.ts'
 import { ledgerUnreachable } from '#lib/stellar/ledger-error.ts'
@@ -25,8 +25,6 @@ export interface TokenEvent {
 
 /** Events per request. Larger pages would parse for longer than other requests should wait. */
 const PAGE = 1_000
-
-const HEALTH = z.object({ oldestLedger: z.number().int(), latestLedger: z.number().int() })
 
 /**
  * The transfers of a channel in ledger order, from `sinceLedger`, which includes one of them, up to the RPC's latest.
@@ -95,8 +93,8 @@ interface EventSource {
   token: string
 }
 
-async function readHistory({ network }: EventSource): Promise<{ firstLedger: number; latestLedger: number }> {
-  const { oldestLedger, latestLedger } = await network.call('getHealth', {}, HEALTH)
+async function readHistory({ network }: EventSource) {
+  const { oldestLedger, latestLedger } = await readWindow(network)
   // The oldest ledger rises while the next request is on its way.
   return { firstLedger: oldestLedger + 2, latestLedger }
 }

@@ -94,15 +94,6 @@ export async function requireUnpaid(db: Database, { payout: id }: Pick<Line, 'pa
   if (hasPaidLine || paying.length > 0 || isOver) throw new LineError('payout-gone', 'the payout is paid or canceled')
 }
 
-/** The escrow that a line is paid from, and what the ledger says about the line's payment. */
-export interface Escrow extends PaymentKeys {
-  allowance: Allowance
-  /** the channel's account, as it was read for this payment */
-  own: AccountReading
-  /** the same account, as the source of the payment's transaction */
-  source: Account
-}
-
 const doubtful = (code: LineErrorCode, problem: string) => new LineError(code, problem, { isDoubtful: true })
 
 /**
@@ -112,7 +103,7 @@ const doubtful = (code: LineErrorCode, problem: string) => new LineError(code, p
  * @throws LineError `manifest-invalid`, `delegation-revoked`, `delegation-ended`, `recipient-unregistered`,
  *   `balance-stale` if the RPC lags behind the channel's last payment; LedgerError
  */
-export async function openEscrow(relay: Relay, channel: Channel, run: RunLine): Promise<Escrow> {
+export async function openEscrow(relay: Relay, channel: Channel, run: RunLine) {
   const { owner, manifest, signature } = run
   const { readAccount } = relay.memory
   const [{ account }, own] = await Promise.all([
@@ -126,6 +117,7 @@ export async function openEscrow(relay: Relay, channel: Channel, run: RunLine): 
   }
   const allowance = (await followLast(relay, channel, run, own)) ?? (await readAllowance(relay, channel, run, own))
   if (!own.account) throw new LineError('channel-unfit', 'the channel has no account', { problem: 'account' })
+  /** the channel's account, as the source of the payment's transaction */
   const source = new Account(channel.address, own.account.seqNum.toString())
   return { allowance, own, source, ...(await readPaymentKeys(relay, run)) }
 }
