@@ -32,8 +32,7 @@ test.each([-300, 300])('a service whose clock is off by %i s sees the relays tha
 
 test('pays lines from the channels that can pay, and names the other channels’ problems in /ready', async () => {
   await using _relay = await fixture.relay()
-  const { client, payee } = await fixture.engaged()
-  const jobId = await fixture.begin(client, 1, 2, 4, 8, 16, 32)
+  const { client, payee, job: jobId } = await fixture.start(1, 2, 4, 8, 16, 32)
   await expectJobPaidOnce(fixture, client, jobId, [payee, 63n])
   expect(new Set(await paidBy(jobId))).toEqual(new Set([fixture.addressOf(0), fixture.addressOf(1)]))
   const problems = async () => String((await readiness({ ...fixture.running })).relay.problem)
@@ -54,8 +53,7 @@ test('pays lines from the channels that can pay, and names the other channels’
 
 test('fails only the line that exceeds every channel’s balance, and records no channel problem', async () => {
   await using _relay = await fixture.relay()
-  const { client, payee } = await fixture.engaged()
-  const jobId = await fixture.begin(client, 3, 2 ** 53 - 1, 4)
+  const { client, payee, job: jobId } = await fixture.start(3, 2 ** 53 - 1, 4)
   expect(await fixture.ended(client, jobId)).toMatchObject({
     status: 'failed',
     error: 'transfer 1: no channel has enough to pay it',

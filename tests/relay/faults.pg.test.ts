@@ -188,8 +188,7 @@ test('does not fail an old line because a lagging node shows its recipient as un
 test('pays a line whose payee is unregistered while its payment is proved, and registers again', async () => {
   const { prover, begun, release } = watchProver({ from: 1 })
   await using _relay = await fixture.relay({ prover, times: OFTEN })
-  const { client, payee } = await fixture.engaged()
-  const job = await fixture.begin(client, 10)
+  const { client, payee, job } = await fixture.start(10)
   await begun
   const registration = accountKey(fixture.ledger.network.token, payee.address).toXdr('base64')
   let refused = 0

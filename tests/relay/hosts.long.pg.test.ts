@@ -5,7 +5,8 @@ import { transfers } from '#drizzle/schema/transfers.ts'
 import { ProverError } from '#lib/prover/prover-error.ts'
 import { prover } from '#lib/prover/stand-in.ts'
 import { captureLog } from '../support/console.ts'
-import { expectJobPaidOnce } from '../support/paid-once.ts'
+import { expectJobPaidOnce, quotaOf } from '../support/paid-once.ts'
+import { freePort } from '../support/port.ts'
 import { startChild } from './relay-child.ts'
 import { serveJobs } from './relay-service.ts'
 
@@ -70,8 +71,7 @@ test('completes a job after its prover failed, and never logs the error’s mess
     },
   }
   await using _host = await startWith(moody)
-  const { client, payee } = await fixture.engaged()
-  const jobId = await fixture.begin(client, 8_642_097_531)
+  const { client, payee, job: jobId } = await fixture.start(8_642_097_531)
   await expectJobPaidOnce(fixture, client, jobId, [payee, 8_642_097_531n])
   expect(failures).toBeGreaterThan(2)
   expect(lines.some((line) => line.includes('the prover failed: RangeError'))).toBe(true)
@@ -108,8 +108,7 @@ test('inside a service, logs that the verifier has another key, and pays nothing
   await using host = await fixture.relay({ prover: foreign, mayBeMute: true })
   const reason = "PROVER_CIRCUITS: the network's verifier has another key, or none, for the circuit withdraw"
   await expect.poll(() => lines.some((line) => line.includes(reason))).toBe(true)
-  const { client, payee } = await fixture.engaged()
-  const jobId = await fixture.begin(client, 5)
+  const { client, payee, job: jobId } = await fixture.start(5)
   const tells = (line: string) => line.includes('line waits') && line.includes(jobId) && line.includes(reason)
   await expect.poll(() => lines.some(tells)).toBe(true)
   await host.close()
@@ -129,9 +128,39 @@ test('pays a job once even though its prover hangs, dies and runs out of memory,
     return await prover.prove(statement)
   }
   await using _host = await startWith({ ...prover, prove })
-  const { client, payee } = await fixture.engaged()
-  const jobId = await fixture.begin(client, 77)
+  const { client, payee, job: jobId } = await fixture.start(77)
   await expectJobPaidOnce(fixture, client, jobId, [payee, 77n])
   for (const fault of faults) expect(lines.some((line) => line.includes(fault))).toBe(true)
   expect(await fixture.db.$count(relayLines, isNotNull(relayLines.leasedUntil))).toBe(0)
 })
+
+test.each([
+  ['slow', -300, 'behind'],
+  ['fast', 300, 'ahead of'],
+] as const)(
+  'a relay whose clock is 300 s %s pays each line with its first transfer, and reports the difference',
+  async (_, shift, direction) => {
+    const port = await freePort()
+    const variables = { ...fixture.variables, RELAY_PORT: `${port}`, CLOCK_SHIFT_MS: `${shift * 1000}` }
+    const relay = await startChild(variables)
+    try {
+      const { client, payee, job } = await fixture.start(1, 2, 4)
+      await expectJobPaidOnce(fixture, client, job, [payee, 7n])
+      expect(await quotaOf(fixture, client.address)).toMatchObject({ count: 3 })
+      const health = (await (await fetch(`http://localhost:${port}/health`)).json()) as {
+        ok: boolean
+        clockOffsetSeconds: number
+        problems: string[]
+      }
+      expect(health.ok).toBe(false)
+      expect(Math.sign(health.clockOffsetSeconds)).toBe(Math.sign(shift))
+      const problem = `this host's clock is ${Math.abs(health.clockOffsetSeconds)} s ${direction} the ledger's: synchronise it`
+      expect(health.problems).toEqual([problem])
+      expect(relay.log).toContainEqual(
+        expect.objectContaining({ event: 'clock', level: 'error', problem: expect.stringContaining(direction) }),
+      )
+    } finally {
+      await relay.kill()
+    }
+  },
+)

@@ -35,8 +35,7 @@ test('pays a line whose early proof failed', async () => {
       if (method === 'sendTransaction') await arrival.promise
       return 'pass'
     })
-    const { client, payee } = await fixture.engaged()
-    const jobId = await fixture.begin(client, 4, 8)
+    const { client, payee, job: jobId } = await fixture.start(4, 8)
     await expect.poll(() => proofs).toBe(2)
     expect(await statesOf(jobId)).toEqual(['preparing', 'sent'])
     arrival.resolve()
@@ -58,8 +57,7 @@ test('proves the next line ahead of time, and records its transfer only after th
     if (method === 'sendTransaction') await arrival.promise
     return 'pass'
   })
-  const { client, payee } = await fixture.engaged()
-  const jobId = await fixture.begin(client, 1, 2, 4)
+  const { client, payee, job: jobId } = await fixture.start(1, 2, 4)
   await expect.poll(count).toBe(2)
   await expect.poll(() => statesOf(jobId)).toEqual(['preparing', 'sent', 'waiting'])
   // Longer than a lease: the host keeps the second line.

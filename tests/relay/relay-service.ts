@@ -132,6 +132,16 @@ export async function openRelayService(
   const read = async ({ session }: Client, id: string) =>
     pick(await service.ask<Job>('GET', `/batch/${id}`, { session }))
 
+  /** a client with one contractor */
+  async function engaged() {
+    const [employer, payee] = [await client(), await enrol(network)]
+    await hire(employer, [payee.address])
+    return { client: employer, payee }
+  }
+
+  /** Starts a job with these amounts; resolves to its id. */
+  const begin = async (by: Client, ...amounts: number[]) => String((await post(by, { amounts })).body.jobId)
+
   const readResumptions = () =>
     db.query.auditLog.findMany({
       where: (entry, { eq }) => eq(entry.action, 'payments.resumed'),
@@ -155,19 +165,18 @@ export async function openRelayService(
     addressOf: (channel: number): string => channels[channel]?.publicKey() ?? '',
     linesOf: (job: string) => readLines(db, eq(relayLines.job, job)),
     payee: () => enrol(network),
-    /** a client with one contractor */
-    engaged: async () => {
-      const [employer, payee] = [await client(), await enrol(network)]
-      await hire(employer, [payee.address])
-      return { client: employer, payee }
-    },
+    engaged,
     /** The base units that a payee has received, decrypted with its keys. */
     received: async (payee: Holder): Promise<bigint> => {
       const balance = await syncBalance(network, payee)
       return balance.receiving.value + balance.spendable.value
     },
-    /** Starts a job with these amounts; resolves to its id. */
-    begin: async (by: Client, ...amounts: number[]) => String((await post(by, { amounts })).body.jobId),
+    begin,
+    /** A client with one contractor, and a job of these amounts. */
+    start: async (...amounts: number[]) => {
+      const { client, payee } = await engaged()
+      return { client, payee, job: await begin(client, ...amounts) }
+    },
     /** Waits until a job ends. */
     ended: async (by: Client, id: string): Promise<Job> => {
       for (;;) {

@@ -66,8 +66,7 @@ const withSeedOf = <Result>(index: number, work: (other: RunningService) => Prom
 
 /** A job that a relay pays after a backup, which is restored then. */
 async function restoreUnpaid(amounts: readonly number[], prepare: () => Promise<unknown> = async () => undefined) {
-  const { client, payee } = await fixture.engaged()
-  const job = await fixture.begin(client, ...amounts)
+  const { client, payee, job } = await fixture.start(...amounts)
   const restore = await backUp()
   await prepare()
   const total = BigInt(amounts.reduce((sum, amount) => sum + amount, 0))
@@ -101,8 +100,7 @@ test('settles the lines that were paid after the backup, and pays none of them a
 })
 
 test('settles a line that a host was proving at the backup, and paid later', async () => {
-  const { client, payee } = await fixture.engaged()
-  const job = await fixture.begin(client, 64)
+  const { client, payee, job } = await fixture.start(64)
   const { prover, begun, release } = watchProver({ from: 1 })
   let restore: Restore
   {
@@ -126,8 +124,7 @@ test('records the fees of the payments that it finds, even if the sponsor pays f
     (await transfersOf(job))
       .map(({ hash, sponsor, feeCharged, quotaAccount }) => ({ hash, sponsor, feeCharged, quotaAccount }))
       .toSorted((one, next) => (`${one.hash}` < `${next.hash}` ? -1 : 1))
-  const { client, payee } = await fixture.engaged()
-  const job = await fixture.begin(client, 5, 6)
+  const { client, payee, job } = await fixture.start(5, 6)
   const restore = await backUp()
   {
     await using _host = await fixture.relay()
@@ -152,8 +149,7 @@ test('records the fees of the payments that it finds, even if the sponsor pays f
 })
 
 test('settles the line that a lost payment was made for, not an older one of the same payee, and then pays that', async () => {
-  const { client, payee } = await fixture.engaged()
-  const job = await fixture.begin(client, 32, 64)
+  const { client, payee, job } = await fixture.start(32, 64)
   const restore = await backUp()
   await delayFirst(job)
   {
@@ -176,8 +172,7 @@ test('signs nothing while payments are stopped, even after restarts, and goes on
       ),
     )
   const before = await readSequences()
-  const { client, payee } = await fixture.engaged()
-  const job = await fixture.begin(client, 3)
+  const { client, payee, job } = await fixture.start(3)
   for (const _ of [1, 2]) {
     await using _host = await fixture.relay({ times: STOPPED })
     await findStop()
@@ -289,8 +284,7 @@ test('does not pay a line again whose transfer is unknown in the backup, and was
 test.each(['the same channel', 'another channel'])(
   'does not pay a line again whose transfer in the backup expired before %s paid it',
   async (paying) => {
-    const { client, payee } = await fixture.engaged()
-    const job = await fixture.begin(client, 8)
+    const { client, payee, job } = await fixture.start(8)
     let restore: Restore
     let expired: Transfer | undefined
     {
@@ -482,8 +476,7 @@ test('waits for an operator if neither the RPC nor an archive has the events of 
 })
 
 test('leases no line before the RPC shows every transaction applied before its start', async () => {
-  const { client, payee } = await fixture.engaged()
-  const job = await fixture.begin(client, 256)
+  const { client, payee, job } = await fixture.start(256)
   // A node that lags by some ledgers.
   const fallBack = (latest: Record<string, unknown>) => ({
     ...latest,

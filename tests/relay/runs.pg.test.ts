@@ -15,6 +15,8 @@ import { type RunBatch, runs, serveRuns, service } from './run-fixture.ts'
 
 serveRuns({ areAnnounced: false })
 
+const refused = (status: number, code: string) => ({ status, body: { code } })
+
 test('pays every payout of a batch once, from the employer’s delegation', async () => {
   await using _relay = await service.relay()
   const employer = await runs.employer()
@@ -52,15 +54,9 @@ describe('starts a run', () => {
     const { body: draft } = await runs.ask<{ id: string }>(employer, 'POST', '/batches', { name: 'a draft' })
     const signature = Buffer.alloc(64).toString('base64')
     const path = `/batches/${draft.id}/run`
-    expect(await runs.ask(employer, 'POST', path, { signature })).toMatchObject({
-      status: 409,
-      body: { code: 'run-not-ready' },
-    })
+    expect(await runs.ask(employer, 'POST', path, { signature })).toMatchObject(refused(409, 'run-not-ready'))
     const session = await service.user('somebody')
-    expect(await runs.ask({ session }, 'POST', path, { signature })).toMatchObject({
-      status: 501,
-      body: { code: 'wallet-required' },
-    })
+    expect(await runs.ask({ session }, 'POST', path, { signature })).toMatchObject(refused(501, 'wallet-required'))
     for (const [given, code] of [
       [{}, 'signature-required'],
       [{ signature: 'AAAA' }, 'signature-invalid'],
@@ -156,14 +152,10 @@ describe('starts a run', () => {
   test('and keeps its batch and its seals until it has ended', async () => {
     const { employer, batch } = await runs.begin([1n])
     const seals = [{ payoutId: batch.payouts[0]?.id, encryptedAmount: 'a note' }]
-    expect(await runs.ask(employer, 'POST', `/batches/${batch.id}/seals`, { seals })).toMatchObject({
-      status: 409,
-      body: { code: 'run-unfinished' },
-    })
-    expect(await runs.ask(employer, 'DELETE', `/batches/${batch.id}`)).toMatchObject({
-      status: 409,
-      body: { code: 'batch-run' },
-    })
+    expect(await runs.ask(employer, 'POST', `/batches/${batch.id}/seals`, { seals })).toMatchObject(
+      refused(409, 'run-unfinished'),
+    )
+    expect(await runs.ask(employer, 'DELETE', `/batches/${batch.id}`)).toMatchObject(refused(409, 'batch-run'))
     await using _relay = await service.relay()
     await runs.ended(batch)
   })
@@ -219,10 +211,9 @@ test.each([
   await expect.poll(ready).toMatchObject({ body: { relay: { ok: true, runs: false, problem } } })
   const batch = await runs.batchOf(employer, [1n])
   const signature = Buffer.alloc(64).toString('base64')
-  expect(await runs.ask(employer, 'POST', `/batches/${batch.id}/run`, { signature })).toMatchObject({
-    status: 501,
-    body: { code: 'runs-not-wired' },
-  })
+  expect(await runs.ask(employer, 'POST', `/batches/${batch.id}/run`, { signature })).toMatchObject(
+    refused(501, 'runs-not-wired'),
+  )
   // A job needs none of the other circuits.
   const { client } = await service.engaged()
   expect(await service.ended(client, await service.begin(client, 1))).toMatchObject({ status: 'completed' })

@@ -66,6 +66,39 @@ const setPayout = (id: string | null, columns: Partial<typeof payouts.$inferInse
 const batchOf = async (id: string) => await db.query.batches.findFirst({ where: eq(batches.id, id) })
 const newWallet = () => Keypair.random().publicKey()
 
+/** Makes a run of one line, which channel A is to pay. */
+async function makeRun(owner: string) {
+  const [line] = await fixture.makeRun(owner, [A])
+  if (!line) throw new Error('the run has no line')
+  return { line, payout: (await fixture.lineOf(line)).payout }
+}
+
+/** The rows of an organisation, each payout with a contractor of its own, which `insert` writes together. */
+function employerRows(wallet?: string) {
+  const row = organisationRow()
+  const organisation = row.id
+  const identities = wallet === undefined ? [] : [identityRow({ sub: wallet, organisation })]
+  const rows = { organisations: [row], identities, contractors: [], batches: [], payouts: [] } as Required<
+    Pick<Parameters<typeof insertRows>[1], 'organisations' | 'identities' | 'contractors' | 'batches' | 'payouts'>
+  >
+  return {
+    organisation,
+    batches: (fields: Partial<Parameters<typeof batchRow>[0]>) => {
+      const batch = batchRow({ organisation, ...fields })
+      rows.batches = [...rows.batches, batch]
+      return batch
+    },
+    payout: (batch: string, { address = RECIPIENT, ...fields }: Partial<Parameters<typeof payoutRow>[0]>) => {
+      const contractor = contractorRow({ organisation, address })
+      rows.contractors = [...rows.contractors, contractor]
+      const payout = payoutRow({ organisation, contractor: contractor.id, batch, address, ...fields })
+      rows.payouts = [...rows.payouts, payout]
+      return payout
+    },
+    insert: () => insertRows(db, rows),
+  }
+}
+
 /** The audit log's entries about payments and channels since the test began. */
 async function audited(): Promise<() => Promise<unknown[]>> {
   const read = async () =>
@@ -236,8 +269,7 @@ describe('a relay reconciles a channel', () => {
   test('also through a host that has another channel’s seed, by the mark key that is sealed to their key', async () => {
     await fixture.makeChannels(A, B)
     const owner = newWallet()
-    const [line] = await fixture.makeRun(owner, [A])
-    const { payout } = await fixture.lineOf(line as LineId)
+    const { payout } = await makeRun(owner)
     const lost = payment({ channel: ONE, owner, to: RECIPIENT, purpose: payout ?? '', ledger: 80 })
     const key = generateRelayKey()
     const hostOf = (channels: Keypair[], by = key) => relayOn(fixture, {}, channels, by)
@@ -425,8 +457,7 @@ describe('a payment that is marked for a payout', () => {
     payment({ channel: ONE, owner, to: RECIPIENT, purpose: purpose ?? '', ledger })
 
   test('waits for the open transfer of a client that may pay the payout, although its line is open', async () => {
-    const [line] = await fixture.makeRun(owner, [A])
-    const { payout } = await fixture.lineOf(line as LineId)
+    const { line, payout } = await makeRun(owner)
     const open = transferRow({ account: owner, payout, recipient: RECIPIENT })
     await insertRows(db, { transfers: [open] })
     await setPayout(payout, { status: 'pending', transfer: open.id })
@@ -440,12 +471,11 @@ describe('a payment that is marked for a payout', () => {
     await reconcileOn({ payments })
     expect(await isStopped()).toBe(false)
     expect(await payoutOf(payout)).toMatchObject({ status: 'paid', txHash: payments[0]?.hash })
-    expect(await fixture.lineOf(line as LineId)).toMatchObject({ outcome: 'paid', hash: payments[0]?.hash })
+    expect(await fixture.lineOf(line)).toMatchObject({ outcome: 'paid', hash: payments[0]?.hash })
   })
 
   test('pays it although the end of an earlier transfer of it is unknown', async () => {
-    const [line] = await fixture.makeRun(owner, [A])
-    const { payout } = await fixture.lineOf(line as LineId)
+    const { payout } = await makeRun(owner)
     const unknown = transferRow({ account: owner, payout, recipient: RECIPIENT, status: 'unknown', settledAt: NOW })
     await insertRows(db, { transfers: [unknown] })
     const pending = { status: 'pending', transfer: unknown.id, error: 'history-lost' } as const
@@ -524,15 +554,14 @@ describe('a payment whose mark names no payout of this database', () => {
   })
 
   test('includes one that names a payout of another payee', async () => {
-    const [line] = await fixture.makeRun(owner, [A])
-    const { payout } = await fixture.lineOf(line as LineId)
+    const { line, payout } = await makeRun(owner)
     await fixture.stop(A)
     const elsewhere = payment({ channel: ONE, owner, to: newWallet(), purpose: payout ?? '', ledger: 80 })
     await reconcileOn({ payments: [elsewhere] })
     expect([await isStopped(), await problemOf()]).toEqual([true, 'purpose-unknown'])
     expect((await findTransferOfHash(db, elsewhere.hash))?.transfer).toMatchObject({ payout: null, owner })
     expect(await payoutOf(payout)).toMatchObject({ status: 'ready', txHash: null })
-    expect((await fixture.lineOf(line as LineId)).outcome).toBeNull()
+    expect((await fixture.lineOf(line)).outcome).toBeNull()
   })
 
   test('is not forgotten by a relay that dies between its row and the note', async () => {
@@ -620,12 +649,8 @@ describe('an operator lets payments go on', () => {
       expect([await isStopped(), await problemOf()]).toEqual([false, null])
       expect(await fixture.channelOf(A)).toMatchObject({ adoptedSequence: 8n })
       expect(await fixture.channelOf(B)).toMatchObject({ adoptedSequence: 5n })
-      const detail = {
-        note: NOTE,
-        found: 0,
-        suspended: 0,
-        unreconciled: reconcileProblem === 'purpose-unknown' ? 0 : 2,
-      }
+      const unreconciled = reconcileProblem === 'purpose-unknown' ? 0 : 2
+      const detail = { note: NOTE, found: 0, suspended: 0, unreconciled }
       const actor = { actorKind: 'operator', actorSub: 'Ada' }
       expect(await entries()).toEqual([{ ...actor, action: 'payments.resumed', detail }])
       await compareSequences(relayOn(fixture, { readAccount: async (ledger) => ({ sequence: 5n, ledger }) }))
@@ -635,23 +660,11 @@ describe('an operator lets payments go on', () => {
 
   /** An organisation with two batches, of which one is a draft, and what cancels its payouts. */
   async function makeEmployer() {
-    const organisation = organisationRow()
-    const started = batchRow({
-      organisation: organisation.id,
-      status: 'started',
-      payoutCount: 4,
-      settledCount: 1,
-      failedCount: 1,
-      startedAt: NOW,
-    })
-    const draft = batchRow({ organisation: organisation.id, payoutCount: 1 })
-    const later = batchRow({ organisation: organisation.id, status: 'ready', payoutCount: 1 })
-    const payees: ReturnType<typeof contractorRow>[] = []
-    const payout = (batch: string, fields: Partial<Parameters<typeof payoutRow>[0]>) => {
-      const payee = contractorRow({ organisation: organisation.id })
-      payees.push(payee)
-      return payoutRow({ organisation: organisation.id, contractor: payee.id, batch, address: RECIPIENT, ...fields })
-    }
+    const { organisation, batches: own, payout, insert } = employerRows()
+    const counts = { payoutCount: 4, settledCount: 1, failedCount: 1 }
+    const started = own({ status: 'started', ...counts, startedAt: NOW })
+    const draft = own({ payoutCount: 1 })
+    const later = own({ status: 'ready', payoutCount: 1 })
     const rows = {
       paid: payout(started.id, { status: 'paid' }),
       ready: payout(started.id, { status: 'ready' }),
@@ -661,13 +674,8 @@ describe('an operator lets payments go on', () => {
       draft: payout(draft.id, { status: 'draft' }),
       later: payout(later.id, { status: 'ready', createdAt: new Date(Date.now() + 60_000) }),
     }
-    await insertRows(db, {
-      organisations: [organisation],
-      contractors: payees,
-      batches: [started, draft, later],
-      payouts: Object.values(rows),
-    })
-    const employer = { organisation: organisation.id, actor: { kind: 'ledger' as const, sub: 'employer' } }
+    await insert()
+    const employer = { organisation, actor: { kind: 'ledger' as const, sub: 'employer' } }
     const cancel = ({ id }: { id: string }) => cancelPayout({ db, employer, now: LATER } as EmployerContext, id)
     return { rows, batches: { started, draft, later }, cancel }
   }
@@ -757,11 +765,11 @@ describe('when payments go on after payments were found', () => {
   })
 
   test('a payment that was proved for an ended run is not recorded', async () => {
-    const [line] = await fixture.makeRun(newWallet(), [A])
+    const { line } = await makeRun(newWallet())
     const leased = await fixture.take(A)
     await fixture.stop(A)
     await reconcileOn({ payments: [payment({ channel: ONE, to: RECIPIENT, ledger: 80 })] })
-    expect((await fixture.lineOf(line as LineId)).error).toBe('restored')
+    expect((await fixture.lineOf(line)).error).toBe('restored')
     const claim = db.transaction((tx) => claimLine(tx, fixture.relayWith(), leased, 9n))
     await expect(claim).rejects.toMatchObject({ code: 'line-gone' })
   })
@@ -774,21 +782,12 @@ describe('during a stop, a client’s transfer', () => {
   let newer: string
   beforeEach(async () => {
     wallet = newWallet()
-    const organisation = organisationRow()
-    const payees = [RECIPIENT, ELSEWHERE].map((address) => contractorRow({ organisation: organisation.id, address }))
-    const batch = batchRow({ organisation: organisation.id, status: 'ready', payoutCount: 2 })
-    const payout = { organisation: organisation.id, batch: batch.id, status: 'ready' as const }
-    const [first, second] = payees.map(({ id: contractor, address }) => payoutRow({ ...payout, contractor, address }))
-    if (!first || !second) throw new Error('a payout is missing')
-    const rows = [first, { ...second, createdAt: new Date(Date.now() + 60_000) }] as const
-    ;[older, newer] = [rows[0].id, rows[1].id]
-    await insertRows(db, {
-      organisations: [organisation],
-      identities: [identityRow({ sub: wallet, organisation: organisation.id })],
-      contractors: payees,
-      batches: [batch],
-      payouts: rows,
-    })
+    const { batches: own, payout, insert } = employerRows(wallet)
+    const { id } = own({ status: 'ready', payoutCount: 2 })
+    const createdAt = new Date(Date.now() + 60_000)
+    older = payout(id, { status: 'ready' }).id
+    newer = payout(id, { status: 'ready', address: ELSEWHERE, createdAt }).id
+    await insert()
   })
 
   /** Records a transfer. Resolves to the payout that it pays. */
@@ -862,24 +861,18 @@ test('no run starts during a stop: its channels are unavailable', async () => {
   const owner = newWallet()
   const relayKey = generateRelayKey()
   const kid = await keyIdOf(publicHalf(relayKey))
-  const organisation = organisationRow()
-  const contractor = contractorRow({ organisation: organisation.id, address: RECIPIENT })
-  const batch = batchRow({ organisation: organisation.id, status: 'ready', payoutCount: 1 })
-  const binding = { batch: batch.id, contractor: contractor.id, spender: A }
-  const encryptedAmount = await sealPayout(publicHalf(relayKey), binding, 1n)
-  const payout = { organisation: organisation.id, contractor: contractor.id, batch: batch.id, address: RECIPIENT }
-  await insertRows(db, {
-    organisations: [organisation],
-    contractors: [contractor],
-    batches: [batch],
-    payouts: [payoutRow({ ...payout, status: 'ready', encryptedAmount })],
-  })
+  const { organisation, batches: own, payout, insert } = employerRows()
+  const batch = own({ status: 'ready', payoutCount: 1 })
+  const { id, contractor } = payout(batch.id, { status: 'ready' })
+  await insert()
+  const binding = { batch: batch.id, contractor, spender: A }
+  await setPayout(id, { encryptedAmount: await sealPayout(publicHalf(relayKey), binding, 1n) })
   const { network } = relayOn(fixture, {})
   const start = () =>
     startRun(
       {
         db,
-        employer: { organisation: organisation.id, actor: { kind: 'ledger', sub: owner } },
+        employer: { organisation, actor: { kind: 'ledger', sub: owner } },
         session: { kind: 'ledger', sub: owner } as Parameters<typeof startRun>[0]['session'],
         batch: { key: publicHalf(relayKey), relayKey: kid },
         network,

@@ -92,8 +92,7 @@ describe('GET /cron/sweep', () => {
 })
 
 test('pays a line from another channel when no relay has the seed of the one that leases it', async () => {
-  const { client, payee } = await fixture.engaged()
-  const jobId = await fixture.begin(client, 5)
+  const { client, payee, job: jobId } = await fixture.start(5)
   await fixture.db
     .update(relayLines)
     .set({ channel: 'GONE', leasedUntil: sql`clock_timestamp() + interval '2 s'` })

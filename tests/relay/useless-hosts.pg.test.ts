@@ -41,8 +41,7 @@ const UNTOUCHED = [1, 2, 3].map(() => ({ state: 'waiting', channel: null }))
 test('two hosts whose channels have no account leave every line to the host that can pay', async () => {
   await using one = await startOther(withoutAccounts())
   await using _two = await startOther(withoutAccounts())
-  const { client, payee } = await fixture.engaged()
-  const job = await fixture.begin(client, 1, 2, 4)
+  const { client, payee, job } = await fixture.start(1, 2, 4)
   await pass(20)
   expect(await stateOf(job)).toEqual(UNTOUCHED)
   expect(await one.readHealth()).toMatchObject({
@@ -57,8 +56,7 @@ test('two hosts whose channels have no account leave every line to the host that
 test('a host without a ledger leases nothing alongside a healthy one with the same channels, and reports it', async () => {
   proxy.rule(() => ({ status: 503 }))
   await using deaf = await startOther({ STELLAR_RPC_URL: proxy.url })
-  const { client, payee } = await fixture.engaged()
-  const job = await fixture.begin(client, 1, 2, 4)
+  const { client, payee, job } = await fixture.start(1, 2, 4)
   const problems = [
     'the RPC does not respond: nothing is paid',
     'the channels were not compared with the ledger yet: nothing is paid',
@@ -79,8 +77,7 @@ test('a host without a ledger leases nothing alongside a healthy one with the sa
 test('a host that loses its ledger while it proves leaves the line, which another host pays', async () => {
   const { prover, begun, release } = watchProver({ from: 1 })
   await using lost = await startOther({ STELLAR_RPC_URL: proxy.url }, { prover })
-  const { client, payee } = await fixture.engaged()
-  const job = await fixture.begin(client, 5)
+  const { client, payee, job } = await fixture.start(5)
   await begun
   const addresses = fixture.channels.map((channel) => channel.publicKey())
   expect(await stateOf(job)).toEqual([{ state: 'preparing', channel: expect.stringMatching(addresses.join('|')) }])
