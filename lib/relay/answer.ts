@@ -10,29 +10,13 @@ import { isAnyAble, recordProblem, setChannel } from './channel-state.ts'
 import { checkChannels } from './check.ts'
 import { type Ending, endLine } from './chores.ts'
 import { type LeasedLine, type Leaving, leaveLine } from './lease.ts'
-import { LineError } from './line-error.ts'
+import { LineError, PASSING } from './line-error.ts'
 import type { Relay } from './relay.ts'
 import { requireUnpaid } from './run-line.ts'
 import { noteMove } from './sequence.ts'
 
-/** What a host does about a line's errors. The others rule the line out: it is doubted if a node may lag, and fails otherwise. */
-const OF_LINES: Partial<Record<LineError['code'], Reaction>> = {
-  'line-gone': 'leave',
-  'payments-stopped': 'leave',
-  'channel-paused': 'leave',
-  'channel-moved': 'stop-payments',
-  'channel-unfit': 'note-problem',
-  'balance-short': 'pass-on',
-  'balance-stale': 'read-balance',
-  'amount-sealed': 'wait-for-key',
-  'payout-gone': 'cancel',
-  'payout-busy': 'wait',
-  'call-expired': 'again',
-  'call-failed': 'again',
-  'ledger-stalled': 'again',
-  'not-adopted': 'again',
-  'relay-closing': 'again',
-}
+/** For the other errors of lines, the line is doubted if a lagging node may have caused them, and fails otherwise. */
+const OF_LINES: Partial<Record<LineError['code'], Reaction>> = PASSING
 
 /** What a host does about the sponsor's refusals. For the others, the line is doubted if they may pass, and fails otherwise. */
 const OF_SPONSOR: Partial<Record<RefusalReason, Reaction>> = {

@@ -28,20 +28,16 @@ export function checkClock({ ledger }: Relay, state: HostState): string | undefi
   return problem
 }
 
-/** Why this host can't pay, for its health. */
-function problemsOf(relay: Relay, state: HostState): string[] {
+/** The bodies of the relay's two public pages, by path. */
+export function pages(relay: Relay, state: HostState, network: string): Record<string, unknown> {
   const problem = checkClock(relay, state)
-  return [
+  /** why this host can't pay */
+  const problems = [
     ...(relay.ledger.isReachable() ? [] : ['the RPC does not respond: nothing is paid']),
     ...(state.hasCompared ? [] : ['the channels were not compared with the ledger yet: nothing is paid']),
     ...(state.hasFit ? [] : ['no channel of this host can pay']),
     ...(problem === undefined ? [] : [problem]),
   ]
-}
-
-/** The bodies of the relay's two public pages, by path. */
-export function pages(relay: Relay, state: HostState, network: string): Record<string, unknown> {
-  const problems = problemsOf(relay, state)
   return {
     '/health': {
       ok: problems.length === 0,

@@ -16,9 +16,6 @@ import { wakeRelays } from './wake-up.ts'
 const AMOUNTS = z.array(z.int().positive()).min(1).max(10)
 const RULE = 'must be 1–10 positive integers'
 
-/** Base units of the default batch. */
-const DEFAULT_AMOUNTS = [1_0000000, 2_0000000, 3_0000000]
-
 /** The body of POST /batch. */
 export const batchRequest = z.object(
   {
@@ -31,7 +28,7 @@ export const batchRequest = z.object(
         maxItems: 10,
         description: 'base units of each transfer',
       })
-      .default(DEFAULT_AMOUNTS),
+      .default([1_0000000, 2_0000000, 3_0000000]),
   },
   `amounts ${RULE}`,
 )

@@ -89,7 +89,7 @@ function employerRows(wallet?: string) {
       return batch
     },
     payout: (batch: string, { address = RECIPIENT, ...fields }: Partial<Parameters<typeof payoutRow>[0]>) => {
-      const contractor = contractorRow({ organisation, address })
+      const contractor = contractorRow({ organisation })
       rows.contractors = [...rows.contractors, contractor]
       const payout = payoutRow({ organisation, contractor: contractor.id, batch, address, ...fields })
       rows.payouts = [...rows.payouts, payout]
