@@ -21,6 +21,7 @@ import type { Holder } from '#lib/wallet/keys.ts'
 import type { Answer } from '../support/api-client.ts'
 import type { TestDatabase } from '../support/database.ts'
 import { disposable } from '../support/disposable.ts'
+import { passLedgers } from '../support/ledgers.ts'
 import { readLines } from '../support/lines.ts'
 import { openTestService } from '../support/test-service.ts'
 import { SHORT_TIMES } from './short-times.ts'
@@ -165,6 +166,11 @@ export async function openRelayService(
     addressOf: (channel: number): string => channels[channel]?.publicKey() ?? '',
     linesOf: (job: string) => readLines(db, eq(relayLines.job, job)),
     payee: () => enrol(network),
+    pass: (ledgers: number) => passLedgers(network, ledgers),
+    /** The context of an operator's word. */
+    operator: () => {
+      return { db, now: new Date(), actor: { kind: 'operator' as const, sub: 'Ada' }, token: relay.token }
+    },
     engaged,
     /** The base units that a payee has received, decrypted with its keys. */
     received: async (payee: Holder): Promise<bigint> => {

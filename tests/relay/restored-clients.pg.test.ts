@@ -11,8 +11,6 @@ import {
   fixture,
   moveOther,
   openRestoredRuns,
-  operator,
-  pass,
   query,
   readProblems,
   restoreRun,
@@ -77,7 +75,7 @@ test('asks the employers about every older payout if an operator goes on without
   await loseHistory()
   await using _host = await fixture.relay()
   await expect.poll(readProblems).toEqual(['history-gap', 'history-gap'])
-  expect(await resumePayments(operator(), { note: 'no history' })).toBe('resumed')
+  expect(await resumePayments(fixture.operator(), { note: 'no history' })).toBe('resumed')
   expect(await resumed()).toMatchObject({ found: 0, note: 'no history', unreconciled: expect.any(Number) })
   const suspended = { status: 'pending', error: 'restored-without-history' }
   for (const each of [batch, older, next]) {
@@ -119,7 +117,7 @@ test('settles a payment from before the restore that is applied after an operato
   await loseHistory()
   await using _host = await fixture.relay()
   await expect.poll(readProblems).toEqual(['history-gap', 'history-gap'])
-  expect(await resumePayments(operator(), { note: 'in a hurry' })).toBe('resumed')
+  expect(await resumePayments(fixture.operator(), { note: 'in a hurry' })).toBe('resumed')
   await resumed()
   expect(await statusesOf(batch)).toEqual(['restored-without-history', 'restored-without-history'])
   fixture.ledger.proxy.rule(null)
@@ -167,7 +165,7 @@ test('leaves a payout to its employer whose client has paid it since the backup,
   const { first: payout } = batch
   const restore = await backups.backUp()
   // The times of ledgers are whole seconds.
-  await pass(6)
+  await fixture.pass(6)
   const signed = await runs.signPayment(employer, payout, 4n)
   const post = () =>
     fixture.ask('POST', '/transfer', {

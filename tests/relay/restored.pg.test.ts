@@ -13,7 +13,6 @@ import { settle } from '#lib/transfers/settle.ts'
 import { buildDeposit, buildMerge } from '#lib/wallet/calls.ts'
 import { disposable } from '../support/disposable.ts'
 import { signElsewhere } from '../support/elsewhere.ts'
-import { passLedgers } from '../support/ledgers.ts'
 import { expectJobPaidOnce } from '../support/paid-once.ts'
 import { withhold } from '../support/transfers.ts'
 import { openBackups, type Restore } from './backup.ts'
@@ -25,7 +24,7 @@ import { SHORT_TIMES } from './short-times.ts'
 
 const fixture = await serveJobs({ channels: 2 })
 const { backUp, close } = await openBackups(fixture)
-const { addressOf, linesOf } = fixture
+const { addressOf, linesOf, operator, pass } = fixture
 afterAll(close)
 afterEach(() => fixture.db.update(relayChannels).set({ paused: false, retired: false }))
 
@@ -57,8 +56,6 @@ async function moveChannel(index: number): Promise<string> {
   await signElsewhere(fixture.ledger.network, fixture.channel(address))
   return address
 }
-
-const pass = (ledgers: number) => passLedgers(fixture.ledger.network, ledgers)
 
 /** A relay with the seeds of some channels only. */
 const withSeedOf = <Result>(index: number, work: (other: RunningService) => Promise<Result>) =>
@@ -408,13 +405,6 @@ test('finds the payments of a channel whose relay is off, by the key that it has
     await expectFound()
     await expectJobPaidOnce(fixture, client, await fixture.begin(client, 4), [payee, 7n])
   })
-})
-
-const operator = () => ({
-  db: fixture.db,
-  now: new Date(),
-  actor: { kind: 'operator' as const, sub: 'Ada' },
-  token: fixture.ledger.network.token,
 })
 
 test('waits for a channel whose key no relay has, until an operator retires it', async () => {

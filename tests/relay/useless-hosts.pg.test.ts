@@ -4,7 +4,6 @@ import { readEnvironment } from '#lib/config/environment.ts'
 import { startRelay } from '#lib/server/relay.ts'
 import { startService } from '#lib/server/start.ts'
 import { startFaultProxy } from '../support/fault-proxy.ts'
-import { passLedgers } from '../support/ledgers.ts'
 import { expectJobPaidOnce } from '../support/paid-once.ts'
 import { watchProver } from './provers.ts'
 import { serveJobs } from './relay-service.ts'
@@ -34,15 +33,13 @@ const withoutAccounts = () => ({
 
 const stateOf = async (job: string) => (await fixture.linesOf(job)).map(({ state, channel }) => ({ state, channel }))
 
-const pass = (ledgers: number) => passLedgers(fixture.ledger.network, ledgers)
-
 const UNTOUCHED = [1, 2, 3].map(() => ({ state: 'waiting', channel: null }))
 
 test('two hosts whose channels have no account leave every line to the host that can pay', async () => {
   await using one = await startOther(withoutAccounts())
   await using _two = await startOther(withoutAccounts())
   const { client, payee, job } = await fixture.start(1, 2, 4)
-  await pass(20)
+  await fixture.pass(20)
   expect(await stateOf(job)).toEqual(UNTOUCHED)
   expect(await one.readHealth()).toMatchObject({
     ok: false,
@@ -63,7 +60,7 @@ test('a host without a ledger leases nothing alongside a healthy one with the sa
   ]
   const unreachable = { ok: false, ledger: false, problems }
   await expect.poll(deaf.readHealth).toMatchObject(unreachable)
-  await pass(20)
+  await fixture.pass(20)
   expect(await stateOf(job)).toEqual(UNTOUCHED)
   {
     await using _good = await fixture.relay()
@@ -84,7 +81,7 @@ test('a host that loses its ledger while it proves leaves the line, which anothe
   proxy.rule(() => ({ status: 503 }))
   release()
   await expect.poll(async () => (await stateOf(job)).map(({ state }) => state)).toEqual(['waiting'])
-  await pass(20)
+  await fixture.pass(20)
   expect((await stateOf(job)).map(({ state }) => state)).toEqual(['waiting'])
   expect(await lost.readHealth()).toMatchObject({ ok: false, ledger: false })
   await using _good = await fixture.relay()
