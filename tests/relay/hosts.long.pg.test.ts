@@ -63,14 +63,12 @@ const startWith = (own: typeof prover) => fixture.relay({ prover: own })
 test('completes a job after its prover failed, and never logs the error’s message', async () => {
   const lines = captureLog()
   let failures = 0
-  const moody = {
-    prove: async (statement: Parameters<typeof prover.prove>[0]) => {
-      failures += 1
-      if (failures <= 2) throw new RangeError('vTransfer 8642097531 does not fit')
-      return await prover.prove(statement)
-    },
+  const prove: typeof prover.prove = async (statement) => {
+    failures += 1
+    if (failures <= 2) throw new RangeError('vTransfer 8642097531 does not fit')
+    return await prover.prove(statement)
   }
-  await using _host = await startWith(moody)
+  await using _host = await startWith({ prove })
   const { client, payee, job: jobId } = await fixture.start(8_642_097_531)
   await expectJobPaidOnce(fixture, client, jobId, [payee, 8_642_097_531n])
   expect(failures).toBeGreaterThan(2)
@@ -79,6 +77,8 @@ test('completes a job after its prover failed, and never logs the error’s mess
 })
 
 const otherKey = new Uint8Array(1_760).fill(1)
+const withKeys = (keys: object) =>
+  ({ ...prover, verificationKeys: { ...prover.verificationKeys, ...keys } }) as typeof prover
 
 test.each([
   [
@@ -93,19 +93,14 @@ test.each([
   ],
 ])("refuses to start if the network's verifier has another key, and names %s", async (_, keys, reason) => {
   const destroy = vi.fn(async () => undefined)
-  const foreign = { ...prover, verificationKeys: { ...prover.verificationKeys, ...keys }, destroy } as typeof prover
-  await expect(startWith(foreign)).rejects.toThrow(reason)
+  await expect(fixture.relay({ prover: { ...withKeys(keys), destroy } })).rejects.toThrow(reason)
   // The prover's worker would keep the process alive.
   expect(destroy).toHaveBeenCalledTimes(1)
 })
 
 test('inside a service, logs that the verifier has another key, and pays nothing', async () => {
   const lines = captureLog()
-  const foreign = {
-    ...prover,
-    verificationKeys: { ...prover.verificationKeys, withdraw: new Uint8Array(1_760).fill(1) },
-  } as typeof prover
-  await using host = await fixture.relay({ prover: foreign, mayBeMute: true })
+  await using host = await fixture.relay({ prover: withKeys({ withdraw: otherKey }), mayBeMute: true })
   const reason = "PROVER_CIRCUITS: the network's verifier has another key, or none, for the circuit withdraw"
   await expect.poll(() => lines.some((line) => line.includes(reason))).toBe(true)
   const { client, payee, job: jobId } = await fixture.start(5)

@@ -5,7 +5,6 @@ import { sendAndWait } from '#lib/cli/client/participants.ts'
 import { ProverError } from '#lib/prover/prover-error.ts'
 import { prover } from '#lib/prover/stand-in.ts'
 import { captureLog } from '../support/console.ts'
-import type { Fault } from '../support/fault-proxy.ts'
 import { prepareOutsideMerge } from '../support/outside-merge.ts'
 import { expectJobPaidOnce, expectRunPaidOnce } from '../support/paid-once.ts'
 import { withhold } from '../support/transfers.ts'
@@ -29,20 +28,16 @@ test('pays a line whose early proof failed', async () => {
     return await prover.prove(statement)
   }
   const host = await fixture.relay({ prover: { ...prover, prove } })
-  const arrival = Promise.withResolvers<void>()
+  const sendAll = fixture.holdSends()
   try {
-    fixture.ledger.proxy.rule(async ({ method }): Promise<Fault> => {
-      if (method === 'sendTransaction') await arrival.promise
-      return 'pass'
-    })
     const { client, payee, job: jobId } = await fixture.start(4, 8)
     await expect.poll(() => proofs).toBe(2)
     expect(await statesOf(jobId)).toEqual(['preparing', 'sent'])
-    arrival.resolve()
+    sendAll()
     await expectJobPaidOnce(fixture, client, jobId, [payee, 12n])
     expect(proofs).toBe(3)
   } finally {
-    arrival.resolve()
+    sendAll()
     await host.close()
   }
 })
@@ -51,12 +46,7 @@ test('proves the next line ahead of time, and records its transfer only after th
   const lines = captureLog()
   const { prover, count } = watchProver()
   await using _host = await fixture.relay({ prover })
-  // A submitted transfer is delayed until the test releases it.
-  const arrival = Promise.withResolvers<void>()
-  fixture.ledger.proxy.rule(async ({ method }): Promise<Fault> => {
-    if (method === 'sendTransaction') await arrival.promise
-    return 'pass'
-  })
+  const sendAll = fixture.holdSends()
   const { client, payee, job: jobId } = await fixture.start(1, 2, 4)
   await expect.poll(count).toBe(2)
   await expect.poll(() => statesOf(jobId)).toEqual(['preparing', 'sent', 'waiting'])
@@ -64,7 +54,7 @@ test('proves the next line ahead of time, and records its transfer only after th
   await new Promise((resolve) => setTimeout(resolve, 3_000))
   expect(await statesOf(jobId)).toEqual(['preparing', 'sent', 'waiting'])
   expect(await fixture.db.$count(transfers, eq(transfers.lineJob, jobId))).toBe(1)
-  arrival.resolve()
+  sendAll()
   await expectJobPaidOnce(fixture, client, jobId, [payee, 7n])
   expect(count()).toBe(3)
   expect(await statesOf(jobId)).toEqual(['paid', 'paid', 'paid'])

@@ -21,6 +21,7 @@ import type { Holder } from '#lib/wallet/keys.ts'
 import type { Answer } from '../support/api-client.ts'
 import type { TestDatabase } from '../support/database.ts'
 import { disposable } from '../support/disposable.ts'
+import type { Fault } from '../support/fault-proxy.ts'
 import { passLedgers } from '../support/ledgers.ts'
 import { readLines } from '../support/lines.ts'
 import { openTestService } from '../support/test-service.ts'
@@ -167,6 +168,15 @@ export async function openRelayService(
     linesOf: (job: string) => readLines(db, eq(relayLines.job, job)),
     payee: () => enrol(network),
     pass: (ledgers: number) => passLedgers(network, ledgers),
+    /** Delays all transactions on their way to the ledger until the function that it returns is called. */
+    holdSends: () => {
+      const arrival = Promise.withResolvers<void>()
+      service.ledger.proxy.rule(async ({ method }): Promise<Fault> => {
+        if (method === 'sendTransaction') await arrival.promise
+        return 'pass'
+      })
+      return () => arrival.resolve()
+    },
     /** The context of an operator's word. */
     operator: () => {
       return { db, now: new Date(), actor: { kind: 'operator' as const, sub: 'Ada' }, token: relay.token }

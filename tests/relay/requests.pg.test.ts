@@ -262,15 +262,11 @@ test('keeps amounts out of every table and the log before, during and after a jo
   const amounts = [834_025_198_331, 912_837_465_019]
   const jobId = await fixture.begin(client, ...amounts)
   const dumps = [await dump()]
-  // A submitted transfer is delayed until a dump shows its row.
-  const arrival = Promise.withResolvers<void>()
-  fixture.ledger.proxy.rule(async ({ method }): Promise<Fault> => {
-    if (method === 'sendTransaction') await arrival.promise
-    return 'pass'
-  })
+  // Until a dump shows the row of a submitted transfer.
+  const sendAll = fixture.holdSends()
   await using _relay = await fixture.relay()
   await expect.poll(async () => dumps[dumps.push(await dump()) - 1]).toContain('"line_job":"')
-  arrival.resolve()
+  sendAll()
   fixture.ledger.proxy.rule(null)
   while ((await fixture.read(client, jobId)).body.status === 'running') dumps.push(await dump())
   expect((await fixture.read(client, jobId)).body).toMatchObject({ status: 'completed' })

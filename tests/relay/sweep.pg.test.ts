@@ -14,15 +14,15 @@ import { serveJobs } from './relay-service.ts'
 const SECRET = 'a secret of the scheduler'
 
 const fixture = await serveJobs({ channels: 2, variables: { CRON_SECRET: SECRET } })
-afterEach(() => {
-  provideService(Promise.resolve(fixture.running))
-})
+afterEach(() => provideService(Promise.resolve(fixture.running)))
 
 async function cron(authorization?: string): Promise<{ status: number; body: Record<string, unknown> }> {
   const headers = { ...(authorization !== undefined && { authorization }) }
   const response = await GET(new Request('http://localhost:3000/api/cron/sweep', { headers }), undefined)
   return { status: response.status, body: (await response.json()) as Record<string, unknown> }
 }
+
+const sweep = () => cron(`Bearer ${SECRET}`)
 
 /** Lets the lines of a job be queued 25 hours ago. */
 const makeOverdue = (job: string) =>
@@ -38,15 +38,13 @@ const CLOCK = sql`clock_timestamp()`
 describe('GET /cron/sweep', () => {
   test('accepts only the scheduler’s token', async () => {
     expect(await cron()).toEqual({ status: 401, body: { error: 'missing bearer token', code: 'bearer-missing' } })
-    expect(await cron(`Bearer ${SECRET}x`)).toEqual({
-      status: 401,
-      body: { error: 'invalid scheduler token', code: 'bearer-invalid' },
-    })
+    const invalid = { error: 'invalid scheduler token', code: 'bearer-invalid' }
+    expect(await cron(`Bearer ${SECRET}x`)).toEqual({ status: 401, body: invalid })
     const client = await fixture.client()
     expect((await cron(`Bearer ${client.session}`)).status).toBe(401)
     const settings = { ...fixture.running.settings, cronSecret: undefined }
     provideService(Promise.resolve({ ...fixture.running, settings }))
-    expect((await cron(`Bearer ${SECRET}`)).status).toBe(501)
+    expect((await sweep()).status).toBe(501)
   })
 
   test('purges used challenges that have expired', async () => {
@@ -55,14 +53,14 @@ describe('GET /cron/sweep', () => {
       { hash: 'old', expiresAt: at(-1) },
       { hash: 'new', expiresAt: at(1) },
     ])
-    expect(await cron(`Bearer ${SECRET}`)).toMatchObject({ status: 200, body: { challenges: 1 } })
+    expect(await sweep()).toMatchObject({ status: 200, body: { challenges: 1 } })
     expect((await fixture.db.query.usedChallenges.findMany()).map(({ hash }) => hash)).toEqual(['new'])
   })
 
   test('activates contractors who have registered since', async () => {
     await fixture.engaged()
     await fixture.db.execute(sql`UPDATE contractors SET status = 'invited', pvk = NULL`)
-    expect((await cron(`Bearer ${SECRET}`)).body).toMatchObject({ contractors: 1 })
+    expect((await sweep()).body).toMatchObject({ contractors: 1 })
     const [contractor] = await fixture.db.query.contractors.findMany()
     expect(contractor?.status).toBe('ready')
   })
@@ -77,17 +75,15 @@ describe('GET /cron/sweep', () => {
     await makeOverdue(jobId)
     await setCompared(CLOCK)
     fixture.ledger.proxy.rule(() => ({ status: 503 }))
-    const { status, body } = await cron(`Bearer ${SECRET}`)
+    const { status, body } = await sweep()
     const failed = Object.keys(body).filter((part) => body[part] === null)
     expect([status, failed]).toEqual([200, ['contractors', 'channels', 'archive']])
     // The lines chore runs after the contractors chore, and the challenges chore after both.
     expect(body).toMatchObject({ lines: 1, challenges: 1 })
     expect((await fixture.read(client, jobId)).body.status).toBe('failed')
-    expect(await fixture.db.query.usedChallenges.findMany({ where: (row, { eq }) => eq(row.hash, 'older') })).toEqual(
-      [],
-    )
+    expect(await fixture.db.$count(usedChallenges, eq(usedChallenges.hash, 'older'))).toBe(0)
     fixture.ledger.proxy.rule(null)
-    expect((await cron(`Bearer ${SECRET}`)).body).toMatchObject({ contractors: waiting, lines: 0 })
+    expect((await sweep()).body).toMatchObject({ contractors: waiting, lines: 0 })
   })
 })
 
@@ -121,7 +117,7 @@ test('fails lines after a day, even if a host leases them or they had a transfer
     transferRow({ account: 'THREE', lineJob: sentId, linePosition: 0, bid: 0n }),
   ]
   await insertRows(fixture.db, { transfers })
-  const endings = async () => [(await cron(`Bearer ${SECRET}`)).body.lines, (await fixture.read(client, jobId)).body]
+  const endings = async () => [(await sweep()).body.lines, (await fixture.read(client, jobId)).body]
   const running = { status: 'running', results: [] }
   expect(await endings()).toMatchObject([0, running])
   for (const id of [jobId, sentId]) await makeOverdue(id)
@@ -130,11 +126,7 @@ test('fails lines after a day, even if a host leases them or they had a transfer
     {
       status: 'failed',
       error: 'transfer 0: no relay could pay it within a day',
-      results: [
-        { i: 0, hash: '', status: 'FAILED' },
-        { i: 1, hash: '', status: 'FAILED' },
-        { i: 2, hash: '', status: 'FAILED' },
-      ],
+      results: [0, 1, 2].map((i) => ({ i, hash: '', status: 'FAILED' })),
     },
   ])
   expect((await fixture.read(other, sentId)).body).toMatchObject(running)
