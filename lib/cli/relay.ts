@@ -5,7 +5,7 @@ import { ConfigurationError, type Environment, environment } from '#lib/config/e
 import type { Actor } from '#lib/db/audit-log.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { DisclosureError } from '#lib/disclosure/disclosure-error.ts'
-import { retireChannel } from '#lib/relay/pause.ts'
+import { changeChannel } from '#lib/relay/channel-state.ts'
 import { resumePayments } from '#lib/relay/resume.ts'
 import { startRelay } from '#lib/server/relay.ts'
 import { startService } from '#lib/server/start.ts'
@@ -82,7 +82,8 @@ const resume = (note: string) =>
 
 const retire = (address: string, note: string) =>
   command(async (context) => {
-    if (await retireChannel(context, { token: context.token, address, note })) return `retired ${address}`
+    const { token } = context
+    if (await changeChannel(context, { token, address, note, change: 'retired' })) return `retired ${address}`
     throw new UsageError(`there is no channel ${address} of this token, or it is retired already`)
   })
 

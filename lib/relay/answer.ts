@@ -6,39 +6,17 @@ import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import type { LineErrorCode } from '#lib/transfers/line-error.ts'
 import { paymentsGoOn } from '#lib/transfers/stop.ts'
 import { isOfTheMoment } from '#lib/transfers/verification.ts'
-import { isAnyAble, recordProblem, storeBalance } from './channel-state.ts'
+import { isAnyAble, recordProblem, setChannel } from './channel-state.ts'
 import { checkChannels } from './check.ts'
-import { type Ending, endLine } from './ending.ts'
+import { type Ending, endLine } from './chores.ts'
 import { type LeasedLine, type Leaving, leaveLine } from './lease.ts'
-import { LineError } from './line-error.ts'
+import { LineError, PASSING } from './line-error.ts'
 import type { Relay } from './relay.ts'
 import { requireUnpaid } from './run-line.ts'
 import { noteMove } from './sequence.ts'
 
-/** What an error means for a host: it tries the line again after a pause, or has left it. */
-export type Answer = 'again' | 'left'
-
-/**
- * What a host does about the errors of a line. The others mean that the line cannot be paid: it is doubted if a lagging node may have
- * said so, and fails otherwise.
- */
-const OF_LINES: Partial<Record<LineError['code'], Reaction>> = {
-  'line-gone': 'leave',
-  'payments-stopped': 'leave',
-  'channel-paused': 'leave',
-  'channel-moved': 'stop-payments',
-  'channel-unfit': 'note-problem',
-  'balance-short': 'pass-on',
-  'balance-stale': 'read-balance',
-  'amount-sealed': 'wait-for-key',
-  'payout-gone': 'cancel',
-  'payout-busy': 'wait',
-  'call-expired': 'again',
-  'call-failed': 'again',
-  'ledger-stalled': 'again',
-  'not-adopted': 'again',
-  'relay-closing': 'again',
-}
+/** For the other errors of lines, the line is doubted if a lagging node may have caused them, and fails otherwise. */
+const OF_LINES: Partial<Record<LineError['code'], Reaction>> = PASSING
 
 /** What a host does about the sponsor's refusals. For the others, the line is doubted if they may pass, and fails otherwise. */
 const OF_SPONSOR: Partial<Record<RefusalReason, Reaction>> = {
@@ -84,9 +62,9 @@ const REACTIONS = {
   },
   'read-balance': async (relay, line, error) => {
     log('info', 'line waits', { ...nameOf(line), failure: describeFailure(error) })
-    // The RPC's balance differs from the stored one, and either may be behind: a check reads it again, or finds that nothing
-    // can open it. The channel is checked only while it leases no line.
-    await storeBalance(relay, line.channel, { readAt: null })
+    // The RPC's balance differs from the stored one, and either may be behind: a check reads it again, or finds that nothing can open
+    // it. The stored opening stays until then, and the channel is checked only while it leases no line.
+    await setChannel(relay, line.channel, { readAt: null })
     await leaveLine(relay, line, { because: 'left' })
     await checkChannels(relay)
   },
@@ -97,8 +75,8 @@ const REACTIONS = {
   fail: async (relay, line, error) => await finish(relay, line, { outcome: 'failed', error: codeOf(error) }),
 } satisfies Record<string, (relay: Relay, line: LeasedLine, error: Problem) => Promise<void>>
 
-/** Decides what an error means for a line. @throws the error, if it says nothing about the line */
-export async function answer(relay: Relay, line: LeasedLine, error: unknown): Promise<Answer> {
+/** Does what an error means for a line: tries it again after a pause, or leaves it. @throws an error that does not concern the line */
+export async function answer(relay: Relay, line: LeasedLine, error: unknown): Promise<'again' | 'left'> {
   if (!(error instanceof LineError || error instanceof SponsorRefusal)) {
     logFailure(error, nameOf(line))
     const isLedgers = (error instanceof LedgerError || error instanceof Refusal) && error.code === 'unavailable'
@@ -136,10 +114,7 @@ async function findPayer(relay: Relay, line: LeasedLine): Promise<void> {
   else await doubt(relay, line, 'manifest-invalid')
 }
 
-/**
- * Leaves a line to other channels, because this one has too little for it. If none can have enough, the line is
- * doubted.
- */
+/** Leaves a line to other channels, because this one has too little for it. If none can have enough, the line is doubted. */
 async function passOn(relay: Relay, line: LeasedLine): Promise<void> {
   const unable = [...line.unable, line.channel]
   if (!(await isAnyAble(relay, unable))) {
@@ -150,26 +125,20 @@ async function passOn(relay: Relay, line: LeasedLine): Promise<void> {
   await leaveLine(relay, line, { because: 'balance-short' })
 }
 
-/**
- * A response that rules the line out may come from a lagging node. So the line is tried once more on every channel, when
- * no node can lag behind that response any more, and fails if the ledger still rules it out.
- */
+/** A lagging node may rule a line out: it fails if it is ruled out again on every channel once no node can lag behind that response. */
 async function doubt(relay: Relay, line: LeasedLine, error: LineErrorCode, unable = line.unable): Promise<void> {
   if (line.doubtedLedger !== null) return await finish(relay, line, { outcome: 'failed', error, unable })
   log('info', 'line doubted', { ...nameOf(line), error })
   await leaveLine(relay, line, postponed(relay, await relay.ledger.readLatest()))
 }
 
-export const postponed = ({ times }: Relay, ledger: number): Leaving => ({
+export const postponed = ({ times: { lag } }: Relay, ledger: number): Leaving => ({
   because: 'doubted',
   ledger,
-  seconds: times.lag,
+  seconds: lag,
 })
 
-/**
- * Ends a line. Leaves it if a transfer may still pay it, because that transfer ends it, or if payments are stopped, because the ledger
- * may show that it was paid.
- */
+/** Ends a line, or leaves it: an open transfer ends it itself, and during a stop the ledger may show that it was paid. */
 async function finish(relay: Relay, line: LeasedLine, ending: Ending): Promise<void> {
   const error = ending.outcome === 'failed' ? ending.error : undefined
   // By the ledger's clock: what the employer pays itself afterwards is compared with this time.

@@ -5,17 +5,15 @@ import { type SyncedBalance, syncBalance } from '#lib/wallet/balance.ts'
 import { buildMerge } from '#lib/wallet/calls.ts'
 import { type Opening, opens } from '#lib/wallet/commitment.ts'
 import { WalletError, type WalletErrorCode } from '#lib/wallet/wallet-error.ts'
-import { type ChannelRecord, findChannel, storeBalance } from './channel-state.ts'
+import { type ChannelRecord, findChannel, setChannel } from './channel-state.ts'
 import { submitOwnCall } from './own-call.ts'
 import type { Channel, Relay } from './relay.ts'
 import { sealBalance, sealOpening, unsealBalance, unsealOpening } from './sealing.ts'
 
 /**
- * Finds the opening (value and blinding) of the channel's spendable balance, if the balance covers `amount` (base
- * units). The opening comes from the last payment, else from the ledger's events, else from a merge of what the channel
- * has received. Undefined if the channel has less than `amount`.
- * @throws WalletError `not-registered`, or `history-incomplete` if the RPC has lost its history; the errors of
- *   `submitOwnCall`
+ * Finds the opening (value and blinding) of the channel's spendable balance, if that covers `amount` (base units): from the last
+ * payment, else from the ledger's events, else from a merge of what the channel has received. Undefined if the channel has less.
+ * @throws WalletError `not-registered`, or `history-incomplete` if the RPC has lost its history; the errors of `submitOwnCall`
  */
 export async function openBalance(relay: Relay, channel: Channel, amount: bigint): Promise<Opening | undefined> {
   const record = await findChannel(relay, channel.address)
@@ -24,8 +22,7 @@ export async function openBalance(relay: Relay, channel: Channel, amount: bigint
     if (opening && opening.value >= amount) return opening
   }
   const balance = await readBalance(relay, channel).catch(async (error: unknown) => {
-    // The events are lost. The stored opening still matches the ledger, but covers less than `amount`, and the received
-    // balance can't be opened.
+    // The events are lost: the stored opening matches the ledger, but covers less, and the received balance can't be opened.
     if (isConflict(error) && record && (await opensBalance(relay, channel, record))) return undefined
     throw error
   })
@@ -67,7 +64,7 @@ export async function readBalance(relay: Relay, channel: Channel): Promise<Synce
     sealBalance(to, address, balance),
     sealOpening(to, address, balance.spendable),
   ])
-  await storeBalance(relay, address, { sealedBalance, sealedOpening, readAt: relay.now() })
+  await setChannel(relay, address, { sealedBalance, sealedOpening, readAt: relay.now() })
   return balance
 }
 

@@ -35,35 +35,23 @@ const PAGE = 1_000
  * `isWhole`: none is missing. Without `sinceLedger`, the channel's registration has to be among the events.
  * @throws LedgerError
  */
-export async function readTokenEvents(
-  source: EventSource,
-  channel: string,
-  sinceLedger: number | undefined,
-): Promise<{ transfers: TokenEvent[]; latestLedger: number; isWhole: boolean }> {
+export async function readTokenEvents(source: EventSource, channel: string, sinceLedger: number | undefined) {
   const { oldestLedger, latestLedger: latest } = await readWindow(source.network)
   const firstLedger = oldestLedger + RISE
-  if (sinceLedger !== undefined && sinceLedger < firstLedger)
+  if (sinceLedger !== undefined && sinceLedger < firstLedger) {
     return { transfers: [], latestLedger: latest, isWhole: false }
-  const own = topicOf(channel)
-  const topics = [
-    [symbol('transfer'), own, '*'],
-    [symbol('spender_transfer'), own, '*', '*'],
-    [symbol('register'), own],
-  ]
+  }
+  const topics = [...paymentsOf(channel), [symbol('register'), topicOf(channel)]]
   const { events, latestLedger } = await readPages(source, sinceLedger ?? firstLedger, [topics])
-  const isWhole = sinceLedger !== undefined || events.some(({ topic }) => nameOf(topic) === 'register')
-  return { transfers: events.filter(({ topic }) => nameOf(topic) !== 'register').map(decode), latestLedger, isWhole }
+  return { latestLedger, ...findPayments(events, sinceLedger) }
 }
 
-/**
- * `readTokenEvents` from an archive, for what the RPC no longer has.
- * @throws WalletError `archive-unavailable`; LedgerError
- */
+/** `readTokenEvents` from an archive, for what the RPC no longer has. @throws WalletError `archive-unavailable`; LedgerError */
 export async function readArchivedPayments(
   archive: EventArchive,
   channel: string,
   { sinceLedger, toLedger }: { sinceLedger: number | undefined; toLedger: number },
-): Promise<{ transfers: TokenEvent[]; latestLedger: number; isWhole: boolean }> {
+) {
   const { events, complete } = await archive.readEvents(channel, sinceLedger, toLedger)
   const decoded = events.map(({ tx_hash: txHash, ledger_seq: ledger, topics_xdr, data_xdr }) => ({
     txHash,
@@ -71,22 +59,23 @@ export async function readArchivedPayments(
     topic: topics_xdr.map((each) => xdr.ScVal.fromXdr(each, 'base64')),
     value: xdr.ScVal.fromXdr(data_xdr, 'base64'),
   }))
-  const isWhole = complete && (sinceLedger !== undefined || decoded.some(({ topic }) => nameOf(topic) === 'register'))
-  const payments = decoded.filter(({ topic }) => PAYMENTS.has(String(nameOf(topic)))).map(decode)
-  return { transfers: payments.filter((payment) => payment.channel === channel), latestLedger: toLedger, isWhole }
+  const { transfers, isWhole } = findPayments(decoded, sinceLedger)
+  const own = transfers.filter((payment) => payment.channel === channel)
+  return { transfers: own, latestLedger: toLedger, isWhole: complete && isWhole }
 }
 
 const PAYMENTS: ReadonlySet<string> = new Set(['transfer', 'spender_transfer'])
+
+function findPayments(events: readonly Encoded[], sinceLedger: number | undefined) {
+  const isWhole = sinceLedger !== undefined || events.some(({ topic }) => nameOf(topic) === 'register')
+  return { transfers: events.filter(({ topic }) => PAYMENTS.has(nameOf(topic))).map(decode), isWhole }
+}
 
 /** Filters per request, and channels per filter: an RPC takes five of each, and a channel has two kinds of payments. */
 const MAX_FILTERS = 5
 const CHANNELS_PER_FILTER = 2
 
-/**
- * The transfers of channels since a ledger, or as far as the RPC's history goes back.
- * @param given.latestLedger a ledger that the RPC has
- * @throws LedgerError
- */
+/** The transfers of channels since a ledger, given one that the RPC has, or as far as its history goes back. @throws LedgerError */
 export async function readPaymentsSince(
   source: EventSource,
   channels: readonly string[],
@@ -97,12 +86,7 @@ export async function readPaymentsSince(
   const startLedger = isNear
     ? sinceLedger
     : Math.max(sinceLedger, (await readWindow(source.network)).oldestLedger + RISE)
-  const filters = partsOf(channels, CHANNELS_PER_FILTER).map((part) =>
-    part.map(topicOf).flatMap((own) => [
-      [symbol('transfer'), own, '*'],
-      [symbol('spender_transfer'), own, '*', '*'],
-    ]),
-  )
+  const filters = partsOf(channels, CHANNELS_PER_FILTER).map((part) => part.flatMap(paymentsOf))
   let latestLedger = Number.POSITIVE_INFINITY
   const payments: TokenEvent[] = []
   for (const part of partsOf(filters, MAX_FILTERS)) {
@@ -129,7 +113,7 @@ function readPages({ network, token }: EventSource, startLedger: number, lists: 
 
 type Encoded = Pick<rpc.Api.EventResponse, 'txHash' | 'ledger' | 'topic' | 'value'>
 
-const nameOf = (topics: xdr.ScVal[]): unknown => topics[0] && scValToNative(topics[0])
+const nameOf = ([name]: xdr.ScVal[]): string => (name ? String(scValToNative(name)) : '')
 
 function decode({ txHash, ledger, topic, value }: Encoded): TokenEvent {
   const [, ...addresses] = topic.map((each) => String(scValToNative(each)))
@@ -146,6 +130,15 @@ function readSalt(value: xdr.ScVal): Uint8Array {
   } catch {
     return new Uint8Array()
   }
+}
+
+/** The topics of what a channel pays. */
+function paymentsOf(channel: string): string[][] {
+  const own = topicOf(channel)
+  return [
+    [symbol('transfer'), own, '*'],
+    [symbol('spender_transfer'), own, '*', '*'],
+  ]
 }
 
 const topicOf = (address: string): string => Address.fromString(address).toScVal().toXdr('base64')

@@ -16,39 +16,28 @@ export interface HostState {
 /** A host whose clock differs by more than this (seconds) has a problem: a ledger may close up to 10 s after another. */
 const CLOCK_TOLERANCE_SECONDS = 30
 
-/** The problem of a clock that is this many seconds ahead; undefined within the tolerance. */
-function describeOffset(offsetSeconds: number): string | undefined {
-  if (Math.abs(offsetSeconds) <= CLOCK_TOLERANCE_SECONDS) return undefined
-  const direction = offsetSeconds > 0 ? 'ahead of' : 'behind'
-  return `this host's clock is ${Math.abs(offsetSeconds)} s ${direction} the ledger's: synchronise it`
-}
-
 /** The problem of this host's clock, if it has one. It is logged when it begins and when it ends. */
 export function checkClock({ ledger }: Relay, state: HostState): string | undefined {
   const offset = ledger.offsetSeconds()
-  const problem = offset === undefined ? undefined : describeOffset(offset)
-  const isWrong = problem !== undefined
+  const seconds = Math.abs(offset ?? 0)
+  const isWrong = seconds > CLOCK_TOLERANCE_SECONDS
+  const direction = (offset ?? 0) > 0 ? 'ahead of' : 'behind'
+  const problem = isWrong ? `this host's clock is ${seconds} s ${direction} the ledger's: synchronise it` : undefined
   if (isWrong !== state.isClockWrong) log(isWrong ? 'error' : 'info', 'clock', { offsetSeconds: offset, problem })
   state.isClockWrong = isWrong
   return problem
 }
 
-/** Why this host can't pay, for its health. */
-function problemsOf(relay: Relay, state: HostState): string[] {
-  const { ledger } = relay
-  const { hasCompared, hasFit } = state
-  const problem = checkClock(relay, state)
-  return [
-    ...(ledger.isReachable() ? [] : ['the RPC does not respond: nothing is paid']),
-    ...(hasCompared ? [] : ['the channels were not compared with the ledger yet: nothing is paid']),
-    ...(hasFit ? [] : ['no channel of this host can pay']),
-    ...(problem === undefined ? [] : [problem]),
-  ]
-}
-
 /** The bodies of the relay's two public pages, by path. */
 export function pages(relay: Relay, state: HostState, network: string): Record<string, unknown> {
-  const problems = problemsOf(relay, state)
+  const problem = checkClock(relay, state)
+  /** why this host can't pay */
+  const problems = [
+    ...(relay.ledger.isReachable() ? [] : ['the RPC does not respond: nothing is paid']),
+    ...(state.hasCompared ? [] : ['the channels were not compared with the ledger yet: nothing is paid']),
+    ...(state.hasFit ? [] : ['no channel of this host can pay']),
+    ...(problem === undefined ? [] : [problem]),
+  ]
   return {
     '/health': {
       ok: problems.length === 0,

@@ -2,10 +2,11 @@ import { randomUUID } from 'node:crypto'
 import { and, asc, desc, eq, inArray, isNotNull, isNull } from 'drizzle-orm'
 import { z } from 'zod'
 import { contractors } from '#drizzle/schema/directory.ts'
-import { JOB_STATUSES, type LineOutcome, relayJobs, relayLines } from '#drizzle/schema/relay.ts'
+import { JOB_STATUSES, relayJobs, relayLines } from '#drizzle/schema/relay.ts'
 import type { Identity } from '#lib/auth/session.ts'
 import type { PublicRelayKey } from '#lib/config/relay-key.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
+import { partsOf } from '#lib/db/parts.ts'
 import { readOnly } from '#lib/db/read-only.ts'
 import { isId } from '#lib/directory/ids.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
@@ -14,9 +15,6 @@ import { wakeRelays } from './wake-up.ts'
 
 const AMOUNTS = z.array(z.int().positive()).min(1).max(10)
 const RULE = 'must be 1–10 positive integers'
-
-/** Base units of the default batch. */
-const DEFAULT_AMOUNTS = [1_0000000, 2_0000000, 3_0000000]
 
 /** The body of POST /batch. */
 export const batchRequest = z.object(
@@ -30,7 +28,7 @@ export const batchRequest = z.object(
         maxItems: 10,
         description: 'base units of each transfer',
       })
-      .default(DEFAULT_AMOUNTS),
+      .default([1_0000000, 2_0000000, 3_0000000]),
   },
   `amounts ${RULE}`,
 )
@@ -43,63 +41,62 @@ export interface BatchContext {
 
 type Owner = Pick<Identity, 'kind' | 'sub'>
 
-interface JobUser {
-  identity: Owner
-  organisation: { id: string } | undefined
-}
-
 /** @throws Refusal `batch-disabled` */
 export function requireBatch(batch: BatchContext | undefined): BatchContext {
   if (!batch) throw new Refusal('batch-disabled')
   return batch
 }
 
+interface JobContext {
+  db: Database
+  batch: BatchContext
+  /** the caller, whose contractors the job pays */
+  user: { identity: Owner; organisation: { id: string } | undefined }
+  now: Date
+}
+
 /**
- * Records a job and its lines, and wakes the relays, in one SQL transaction. Seals the amounts first: from then on
- * not even this process can read them.
- * @param context.user the caller, whose contractors the job pays
+ * Records a job and its lines, and wakes the relays, in one SQL transaction. Seals the amounts first: from then on not even this process
+ * can read them.
  * @throws Refusal `job-running` while the user has a running job
  */
 export async function startJob(
-  { db, batch, user, now }: { db: Database; batch: BatchContext; user: JobUser; now: Date },
+  { db, batch: { key, relayKey }, user, now }: JobContext,
   { amounts }: z.output<typeof batchRequest>,
 ): Promise<{ jobId: string; status: 'running' }> {
-  const { key, relayKey } = batch
   const id = randomUUID()
   const { kind, sub } = user.identity
+  // An idp sub gets a prefix, because it may look like an address.
+  const quotaAccount = kind === 'ledger' ? sub : `${kind}:${sub}`
   const recipients = await findRecipients(db, user.organisation?.id, amounts.length)
   const lines = await Promise.all(
     amounts.map(async (amount, position) => ({
       job: id,
       position,
-      recipient: recipients[position] ?? null,
+      // The contractors repeat if there are fewer. Without any, each channel pays another channel.
+      recipient: recipients[position % recipients.length] ?? null,
       sealedAmount: await sealAmount(key, { job: id, position }, BigInt(amount)),
-      quotaAccount: quotaAccount(user.identity),
+      quotaAccount,
     })),
   )
   await transact(db, async (tx) => {
     const job = { id, userKind: kind, userSub: sub, relayKey, createdAt: now }
     const [written] = await tx.insert(relayJobs).values(job).onConflictDoNothing().returning({ id: relayJobs.id })
     if (!written) {
-      const details = { jobId: await newestJobOf(tx, user.identity) }
+      // The user's newest job blocked this one. It may have ended since.
+      const own = tx.select({ jobId: relayJobs.id }).from(relayJobs).where(isJobOf(user.identity))
+      const [details] = await own.orderBy(desc(relayJobs.createdAt)).limit(1)
       throw new Refusal('job-running', undefined, { details })
     }
-    await tx.insert(relayLines).values(lines)
-    await wakeRelays(tx)
+    await queueLines(tx, lines)
   })
   return { jobId: id, status: 'running' }
 }
 
-/** The user's newest job, which blocked this one. It may have ended since. */
-async function newestJobOf(db: Database, owner: Owner): Promise<string> {
-  const [newest] = await db
-    .select({ id: relayJobs.id })
-    .from(relayJobs)
-    .where(isJobOf(owner))
-    .orderBy(desc(relayJobs.createdAt))
-    .limit(1)
-  if (!newest) throw new Error('a running job blocked this one, but the user has none')
-  return newest.id
+/** Writes the lines of a job or a run, and wakes the relays once the SQL transaction commits. */
+export async function queueLines(tx: Database, lines: readonly (typeof relayLines.$inferInsert)[]): Promise<void> {
+  for (const part of partsOf(lines)) await tx.insert(relayLines).values(part)
+  await wakeRelays(tx)
 }
 
 /** The condition for a user's jobs. A run is no job: it has as many lines as its batch has payouts. */
@@ -126,66 +123,47 @@ export const jobShape = z.object({
 })
 export type PresentedJob = z.output<typeof jobShape>
 
-/**
- * A user's job with its results so far.
- * @throws Refusal `job-not-found`, including for another user's job and for a run
- */
+/** A user's job with its results so far. @throws Refusal `job-not-found`, including for another user's job and for a run */
 export async function readJob(
   { db: database, session }: { db: Database; session: Owner },
   id: string,
 ): Promise<PresentedJob> {
   const db = readOnly(database)
-  const [job] = isId(id)
-    ? await db
-        .select()
-        .from(relayJobs)
-        .where(and(eq(relayJobs.id, id), isJobOf(session)))
-    : []
+  const isThis = and(eq(relayJobs.id, id), isJobOf(session))
+  const [job] = isId(id) ? await db.select().from(relayJobs).where(isThis) : []
   if (!job) throw new Refusal('job-not-found')
+  const { position: i, hash, outcome } = relayLines
   const ended = await db
-    .select({ i: relayLines.position, hash: relayLines.hash, outcome: relayLines.outcome })
+    .select({ i, hash, outcome })
     .from(relayLines)
-    .where(and(eq(relayLines.job, id), inArray(relayLines.outcome, ['paid', 'failed', 'unknown'])))
-    .orderBy(asc(relayLines.position))
+    .where(and(eq(relayLines.job, id), inArray(outcome, Object.keys(RESULTS) as Result[])))
+    .orderBy(asc(i))
   return {
     jobId: job.id,
     status: job.status,
     createdAt: job.createdAt.getTime(),
-    results: ended.map(({ i, hash, outcome }) => ({ i, hash: hash ?? '', status: presentOutcome(outcome) })),
+    results: ended.map(({ i, hash, outcome }) => ({ i, hash: hash ?? '', status: RESULTS[outcome as Result] })),
     ...(job.error !== null && { error: job.error }),
   }
 }
 
-/** The account whose quota a user's lines use. An idp sub gets a prefix, because it may look like an address. */
-function quotaAccount({ kind, sub }: Owner): string {
-  return kind === 'ledger' ? sub : `${kind}:${sub}`
-}
+const RESULTS = { paid: 'SUCCESS', failed: 'FAILED', unknown: 'UNKNOWN' } as const
+type Result = keyof typeof RESULTS
 
-function presentOutcome(outcome: LineOutcome | null): PresentedJob['results'][number]['status'] {
-  if (outcome === 'paid') return 'SUCCESS'
-  return outcome === 'unknown' ? 'UNKNOWN' : 'FAILED'
-}
-
-/**
- * The recipients of a batch of `count` transfers: the organisation's `ready` contractors, oldest first, repeating if
- * there are fewer. Empty if none is ready: each channel then pays another channel.
- */
-async function findRecipients(db: Database, organisation: string | undefined, count: number): Promise<string[]> {
+/** The addresses of the organisation's `ready` contractors, oldest first, at most `count`. */
+async function findRecipients(
+  db: Database,
+  organisation: string | undefined,
+  count: number,
+): Promise<(string | null)[]> {
   if (organisation === undefined) return []
+  const { address, status, deletedAt, createdAt, sequence } = contractors
+  const isReady = and(eq(status, 'ready'), isNotNull(address), isNull(deletedAt))
   const ready = await db
-    .select({ address: contractors.address })
+    .select({ address })
     .from(contractors)
-    .where(
-      and(
-        eq(contractors.organisation, organisation),
-        eq(contractors.status, 'ready'),
-        isNotNull(contractors.address),
-        isNull(contractors.deletedAt),
-      ),
-    )
-    .orderBy(asc(contractors.createdAt), asc(contractors.sequence))
+    .where(and(eq(contractors.organisation, organisation), isReady))
+    .orderBy(asc(createdAt), asc(sequence))
     .limit(count)
-  const addresses = ready.flatMap(({ address }) => (address === null ? [] : [address]))
-  if (addresses.length === 0) return []
-  return Array.from({ length: count }, (_, position) => addresses[position % addresses.length] ?? '')
+  return ready.map((contractor) => contractor.address)
 }

@@ -1,4 +1,4 @@
-import { and, eq, isNotNull, isNull, lte, or, sql } from 'drizzle-orm'
+import { and, eq, inArray, isNotNull, isNull, lte, not, or, sql } from 'drizzle-orm'
 import { relayChannels, relayJobs, relayLines } from '#drizzle/schema/relay.ts'
 import { transfers } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
@@ -75,21 +75,15 @@ export async function leaseLine(
           where line.spender is null and not (${address} = any(line.unable)) and ${first}) as next
     ) select turn.job, turn.position from turn, channel where turn.owner <> ${TEST_FUNDS} or channel.pays_jobs
       order by turn.owner = ${held?.owner ?? null}, turn.last nulls first, turn.due, turn.owner limit 1)`
-  const [line] = await db
-    .update(relayLines)
-    .set({ channel: address, leasedUntil: leaseEnd(relay) })
-    .where(
-      and(
-        sql`(${relayLines.job}, ${relayLines.position}) = ${chosen}`,
-        IS_OPEN_LINE,
-        or(isNull(relayLines.leasedUntil), lte(relayLines.leasedUntil, CLOCK)),
-      ),
-    )
-    .returning()
+  const isChosen = sql`(${relayLines.job}, ${relayLines.position}) = ${chosen}`
+  const isFree = or(isNull(relayLines.leasedUntil), lte(relayLines.leasedUntil, CLOCK))
+  const leased = { channel: address, leasedUntil: after(relay.times.lease) }
+  const isIt = and(isChosen, IS_OPEN_LINE, isFree)
+  const [line] = await db.update(relayLines).set(leased).where(isIt).returning()
   return line && { ...line, channel: address }
 }
 
-const leaseEnd = ({ times }: Pick<Relay, 'times'>) => sql`${CLOCK} + make_interval(secs => ${times.lease})`
+const after = (seconds: number) => sql`${CLOCK} + make_interval(secs => ${seconds})`
 
 const isLeasedBy = (line: LeasedLine) =>
   and(isLine(line), eq(relayLines.channel, line.channel), isNotNull(relayLines.leasedUntil))
@@ -99,10 +93,8 @@ export function keepLease(relay: Relay, line: LeasedLine): () => void {
   const end = performance.now() + relay.times.longestLease * 1000
   const renew = async () => {
     if (relay.signal.aborted || performance.now() > end) return clearInterval(timer)
-    await (await relay.database())
-      .update(relayLines)
-      .set({ leasedUntil: leaseEnd(relay) })
-      .where(isLeasedBy(line))
+    const renewed = { leasedUntil: after(relay.times.lease) }
+    await (await relay.database()).update(relayLines).set(renewed).where(isLeasedBy(line))
   }
   // A renewal that fails costs the courtesy, and nothing else.
   const timer = setInterval(() => void renew().catch(() => undefined), (relay.times.lease * 1000) / 3)
@@ -123,24 +115,13 @@ export type Leaving =
 
 /** Ends a lease, so that another channel or host may take the line. */
 export async function leaveLine({ database }: RelayStore, line: LeasedLine, leaving: Leaving): Promise<void> {
-  await (await database())
-    .update(relayLines)
-    .set({ leasedUntil: null, ...columnsOf(line, leaving) })
-    .where(isLeasedBy(line))
-}
-
-function columnsOf({ channel }: LeasedLine, leaving: Leaving) {
-  const after = (seconds: number) => ({ due: sql`${CLOCK} + make_interval(secs => ${seconds})` })
-  switch (leaving.because) {
-    case 'balance-short':
-      return { unable: sql`array_append(${relayLines.unable}, ${channel})` }
-    case 'busy':
-      return after(leaving.seconds)
-    case 'doubted':
-      return { unable: [], doubtedLedger: leaving.ledger, ...after(leaving.seconds) }
-    case 'left':
-      return {}
+  const columns = {
+    leasedUntil: null,
+    ...('seconds' in leaving && { due: after(leaving.seconds) }),
+    ...(leaving.because === 'doubted' && { unable: [], doubtedLedger: leaving.ledger }),
+    ...(leaving.because === 'balance-short' && { unable: sql`array_append(${relayLines.unable}, ${line.channel})` }),
   }
+  await (await database()).update(relayLines).set(columns).where(isLeasedBy(line))
 }
 
 /**
@@ -153,42 +134,25 @@ export async function claimLine(tx: Database, { token }: RelayStore, line: Lease
   const open = await lockLine(tx, line)
   if (!open) throw new LineError('line-gone', 'the line has ended, or another transfer pays it')
   await requireKnownNumber(tx, token, { address: line.channel, number, isLine: true })
-  await tx
-    .update(relayLines)
-    .set({
-      channel: line.channel,
-      leasedUntil: null,
-      doubtedLedger: null,
-      due: open.queuedAt,
-      sentAt: sql`coalesce(${relayLines.sentAt}, ${CLOCK})`,
-    })
-    .where(isLine(line))
+  const sentAt = sql`coalesce(${relayLines.sentAt}, ${CLOCK})`
+  const columns = { channel: line.channel, leasedUntil: null, doubtedLedger: null, due: open.queuedAt, sentAt }
+  await tx.update(relayLines).set(columns).where(isLine(line))
 }
 
 /**
  * Whether there is a line that a channel of this relay might pay now. A leased line counts, because its host may leave it at any
  * time. The lines of jobs and those of runs have an index each, so each kind has its own query.
  */
-export async function isWorkWaiting(relay: Relay): Promise<boolean> {
-  const own = sql`array[${sql.join(
-    relay.channels.map(({ address }) => sql`${address}`),
-    sql`, `,
-  )}]::text[]`
-  const db = await relay.database()
-  for (const isOurs of [isNull(relayLines.spender), sql`${relayLines.spender} = any(${own})`]) {
+export async function isWorkWaiting({ database, channels, relayKey }: Relay): Promise<boolean> {
+  const own = channels.map(({ address }) => address)
+  const db = await database()
+  for (const isOurs of [isNull(relayLines.spender), inArray(relayLines.spender, own)]) {
+    const isDue = and(IS_OPEN_LINE, isOurs, lte(relayLines.due, CLOCK), eq(relayJobs.relayKey, relayKey))
     const [waiting] = await db
       .select({ job: relayLines.job })
       .from(relayLines)
       .innerJoin(relayJobs, eq(relayJobs.id, relayLines.job))
-      .where(
-        and(
-          IS_OPEN_LINE,
-          isOurs,
-          lte(relayLines.due, CLOCK),
-          eq(relayJobs.relayKey, relay.relayKey),
-          sql`not ${HAS_LIVE_TRANSFER}`,
-        ),
-      )
+      .where(and(isDue, not(HAS_LIVE_TRANSFER)))
       .limit(1)
     if (waiting) return true
   }

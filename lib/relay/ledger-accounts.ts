@@ -5,10 +5,9 @@ import type { LedgerView } from '#lib/stellar/view.ts'
 const SHARED_MS = 1_000
 
 /**
- * Reads accounts for payments that several channels begin in the same ledger, so that they share one call of the RPC. A
- * reading is shared until this process knows of a later ledger, and for a second at most: an idle process learns of no
- * ledgers, and a payment must not begin from signers of an hour ago. A reading of an earlier ledger than the known one,
- * from a node that lags, is not shared.
+ * Reads accounts for payments that several channels begin in the same ledger, so that they share one call of the RPC. A reading is shared
+ * until this process knows of a later ledger, and for a second at most: an idle process learns of no ledgers, and a payment must not
+ * begin from signers of an hour ago. A reading of an earlier ledger than the known one, from a node that lags, is not shared.
  * @param channels the addresses that are read together with the first account
  */
 export function openLedgerAccounts(

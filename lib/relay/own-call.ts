@@ -1,6 +1,4 @@
-import type { Transfer } from '#drizzle/schema/transfers.ts'
 import { recordUnsponsored } from '#lib/transfers/record.ts'
-import type { RecordedTransfer } from '#lib/transfers/rows.ts'
 import type { SignedCall } from '#lib/wallet/transaction.ts'
 import { LineError } from './line-error.ts'
 import type { Relay } from './relay.ts'
@@ -26,8 +24,7 @@ const STALL_MS = 60_000
  * @throws LineError `channel-moved`; `call-failed`; `call-expired`; `ledger-stalled`; `relay-closing`
  */
 export async function submitOwnCall(context: Context, channel: string, call: OwnCall): Promise<void> {
-  const { signal, sponsor } = context
-  const { tracker } = sponsor
+  const { tracker } = context.sponsor
   const recorded = await record(context, channel, call)
   const { id } = recorded.transfer
   const [envelope] = recorded.envelopes
@@ -39,34 +36,27 @@ export async function submitOwnCall(context: Context, channel: string, call: Own
     if (latest !== ledger) changedAt = performance.now()
     ledger = latest
     // It may still be applied: until it has expired, the channel signs nothing else.
-    if (outcome.kind === 'refused') {
-      throw new LineError('call-failed', `the network refused the call: ${outcome.resultCode}`)
-    }
+    if (outcome.kind === 'refused') throw failed(`the network refused the call: ${outcome.resultCode}`)
     if (outcome.kind === 'gone') throw new LineError('channel-moved', 'the database has lost the call')
-    if (signal.aborted) throw new LineError('relay-closing', 'the relay is closing')
+    if (context.signal.aborted) throw new LineError('relay-closing', 'the relay is closing')
     if (performance.now() - changedAt > STALL_MS) throw new LineError('ledger-stalled', 'the RPC shows no new ledger')
     const [next = outcome] = await tracker.track([id], { waitMs: WAIT_MS, envelope })
     outcome = next
   }
-  requireSuccess(outcome.transfer)
+  const { status, resultCode } = outcome.transfer
+  if (status === 'expired') throw new LineError('call-expired', 'the call expired')
+  if (status !== 'succeeded') throw failed(`the call ended as ${status}${resultCode === null ? '' : `: ${resultCode}`}`)
 }
 
-async function record(context: Context, channel: string, call: OwnCall): Promise<RecordedTransfer> {
-  const { network, token, database } = context
-  const { kind, signed, ledger: recordedLedger } = call
+const failed = (problem: string) => new LineError('call-failed', problem)
+
+async function record({ network, token, database }: Context, account: string, { kind, signed, ledger }: OwnCall) {
   const number = sequenceNumberOf(signed.signedXdr, network.passphrase)
-  const transfer = { kind, account: channel, sequenceNumber: number, recipient: channel, recordedLedger }
+  const transfer = { kind, account, sequenceNumber: number, recipient: account, recordedLedger: ledger }
   const recorded = await recordUnsponsored(await database(), transfer, signed, async (tx) => {
-    await requireKnownNumber(tx, token, { address: channel, number, isLine: false })
+    await requireKnownNumber(tx, token, { address: account, number, isLine: false })
     return true
   })
   if (recorded) return recorded
-  throw new LineError('call-failed', 'another transfer of the channel is open')
-}
-
-/** @throws LineError */
-function requireSuccess({ status, resultCode }: Transfer): void {
-  if (status === 'succeeded') return
-  if (status === 'expired') throw new LineError('call-expired', 'the call expired')
-  throw new LineError('call-failed', `the call ended as ${status}${resultCode === null ? '' : `: ${resultCode}`}`)
+  throw failed('another transfer of the channel is open')
 }

@@ -3,20 +3,22 @@ import { type ConfidentialAccount, readAuditorKey, readConfidentialAccounts } fr
 import type { Deployment } from '#lib/wallet/deployment.ts'
 import { WalletError } from '#lib/wallet/wallet-error.ts'
 
-/** What a payment needs of a party, payer or payee: public keys. */
-interface PartyKeys {
+/** The public keys that a payment is encrypted to. */
+export interface PaymentKeys {
+  /** of the payee */
   viewingKey: Uint8Array
-  /** the key of its auditor, which the registry's operator may rotate */
-  auditor: Uint8Array
+  /** of the payee's auditor and of the payer's, which the registry's operator may rotate */
+  auditorRecipient: Uint8Array
+  auditorSender: Uint8Array
 }
 
-/** The keys of the parties of payments, read from the ledger once. */
+/** The keys of payers and payees, read from the ledger once. */
 export interface PartyKeyCache {
   /**
    * @param others further parties that are read in the same call, because they are about to be paid
-   * @throws WalletError `not-registered` if one of the addresses isn't; LedgerError
+   * @throws WalletError `not-registered` if payer or payee isn't; LedgerError
    */
-  read(addresses: readonly string[], others?: readonly string[]): Promise<(address: string) => PartyKeys>
+  read(payer: string, payee: string, others: readonly string[]): Promise<PaymentKeys>
   /** Forgets all keys: a payment that was proved with them would fail. */
   forget(): void
 }
@@ -24,10 +26,7 @@ export interface PartyKeyCache {
 /** How many accounts are remembered at most. */
 const MAX_ACCOUNTS = 5_000
 
-/**
- * An account is registered once and keeps its keys. An auditor's key may be rotated: then the proofs made with the old one
- * fail, which a simulation shows, and the caller forgets it.
- */
+/** A registered account keeps its keys. If an auditor's key was rotated, simulations with the old one fail, and the caller forgets it. */
 export function openPartyKeys(deployment: () => Promise<Deployment>): PartyKeyCache {
   /** undefined where an address is not registered yet: it is read again */
   const accounts = new Map<string, Promise<ConfidentialAccount | undefined>>()
@@ -44,30 +43,24 @@ export function openPartyKeys(deployment: () => Promise<Deployment>): PartyKeyCa
     }
   }
 
-  async function readAuditor(id: number): Promise<Uint8Array> {
-    const key = auditors.get(id) ?? deployment().then((opened) => readAuditorKey(opened, id))
-    auditors.set(id, key)
-    key.catch(() => auditors.delete(id))
-    return await key
+  async function readParty(address: string) {
+    const account = await accounts.get(address)
+    if (!account) throw new WalletError('not-registered', `${address} has no confidential account`)
+    const { auditorId: id, viewingKey } = account
+    const auditor = auditors.get(id) ?? deployment().then((opened) => readAuditorKey(opened, id))
+    auditors.set(id, auditor)
+    auditor.catch(() => auditors.delete(id))
+    return { viewingKey, auditor: await auditor }
   }
 
   return {
-    read: async (addresses, others = []) => {
+    read: async (payer, payee, others) => {
       const isUnknown = (address: string) => !accounts.has(address)
-      const required = addresses.filter(isUnknown)
+      const required = [payer, payee].filter(isUnknown)
       const wanted = new Set([...required, ...others.filter(isUnknown)])
       if (required.length > 0) readAccounts([...wanted].slice(0, MAX_KEYS))
-      const parties = new Map<string, PartyKeys>()
-      for (const address of addresses) {
-        const account = await accounts.get(address)
-        if (!account) throw new WalletError('not-registered', `${address} has no confidential account`)
-        parties.set(address, { viewingKey: account.viewingKey, auditor: await readAuditor(account.auditorId) })
-      }
-      return (address) => {
-        const keys = parties.get(address)
-        if (!keys) throw new Error(`${address} is not a party to this payment`)
-        return keys
-      }
+      const [from, to] = await Promise.all([readParty(payer), readParty(payee)])
+      return { viewingKey: to.viewingKey, auditorRecipient: to.auditor, auditorSender: from.auditor }
     },
     forget: () => {
       accounts.clear()

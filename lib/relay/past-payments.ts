@@ -1,14 +1,23 @@
+import { and, eq, isNotNull, isNull, sql } from 'drizzle-orm'
+import { payouts } from '#drizzle/schema/directory.ts'
+import { type ReconcileProblem, relayLines } from '#drizzle/schema/relay.ts'
+import { hasPaidDirectly } from '#lib/archive/direct-payments.ts'
+import type { Database } from '#lib/db/connection.ts'
+import { organisationOfWallet } from '#lib/directory/payouts/claims.ts'
 import { SponsorRefusal } from '#lib/refusal/sponsor-refusal.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
+import { decodeEnvelope, encodeSigned } from '#lib/stellar/node/envelope.ts'
+import { lookUp } from '#lib/stellar/transaction.ts'
 import { askUntilRecent, isFarBelow, LAG } from '#lib/stellar/view.ts'
-import type { Line } from '#lib/transfers/line.ts'
+import { HAS_LIVE_TRANSFER, IS_OPEN_LINE, type Line, lockLine } from '#lib/transfers/line.ts'
 import { linkRepeat } from '#lib/transfers/payout-link.ts'
 import { findTransferOfHash } from '#lib/transfers/rows.ts'
+import { countFound } from '#lib/transfers/stop.ts'
+import { sponsorChannel } from '#lib/transfers/submit.ts'
 import { readPaymentsSince, type TokenEvent } from './channel-events.ts'
-import { LineError } from './line-error.ts'
-import { recordPayment } from './lost-payment.ts'
-import { readMarkKeys } from './mark-keys.ts'
-import { findMarked, purposeOf } from './payment-mark.ts'
+import { setChannel } from './channel-state.ts'
+import { isLineError, LineError } from './line-error.ts'
+import { findMarked, type MarkKeys, purposeOf, readMarkKeys } from './payment-mark.ts'
 import type { Relay } from './relay.ts'
 
 /** How far back a process reads the ledger at first: as far as an RPC looks in one request, about 14 hours. */
@@ -21,19 +30,18 @@ const MAX_PAYMENTS = 100_000
 const MAX_JOBS = 1_000
 
 /**
- * Requires that no channel of the relays' key has paid the line in the last 10,000 ledgers, as the ledger shows, even if the database has no record of it. A payment found there is recorded, and settles the line or its payout. Each
- * process reads once per ledger what is new.
+ * Requires that no channel of the relays' key has paid the line in the last 10,000 ledgers, whether or not the database knows it. A
+ * payment that is found is recorded, and settles the line or its payout. Each process reads once what is new.
  * @throws LineError `line-gone`, `payout-gone` or `payout-busy` if it was paid; LedgerError
  */
 export async function requireUnpaidOnLedger(relay: Relay, line: Line): Promise<void> {
   await readUpToNow(relay, line)
-  const markKeys = await readMarkKeys(relay)
   const purpose = purposeOf(line)
   const candidates = [...relay.memory.pastPayments.payments.values()].filter(({ from, to, channel }) =>
     // The mark names the payout: an earlier run may have paid it from the escrow of another wallet.
     line.payout === null ? from === channel : from !== channel && to === line.recipient,
   )
-  const paid = await findMarked(candidates, (payment) => ({ markKey: markKeys.get(payment.channel), payment, purpose }))
+  const paid = await findMarked(await readMarkKeys(relay), candidates, (payment) => ({ payment, purpose }))
   if (paid) await settle(relay, paid, line)
 }
 
@@ -100,4 +108,97 @@ async function settle(relay: Relay, payment: TokenEvent, line: Line): Promise<ne
     })
   }
   throw new LineError('payout-gone', 'the ledger shows its payment')
+}
+
+/**
+ * Requires that the employer has not paid the payee itself since the payout was created, in a transfer that this database does not
+ * have: it may have been this payout, before a restore. The employer decides: what it paid before such a line failed counts as
+ * known when it starts the run again. The archive shows it as far as it goes back without a gap.
+ * @throws LineError `employer-paid`; LedgerError `unavailable` while the archive is catching up
+ */
+export async function requireUnpaidByEmployer(relay: Relay, line: Line, owner: string): Promise<void> {
+  const { payout: id, recipient } = line
+  if (id === null || recipient === null) return
+  // A restored archive lacks what was paid since the backup.
+  await relay.archived()
+  const db = await relay.database()
+  const failed = db
+    .select({ at: sql`max(${relayLines.settledAt})` })
+    .from(relayLines)
+    .where(and(eq(relayLines.payout, id), eq(relayLines.error, 'employer-paid')))
+  const since = sql`greatest(${payouts.createdAt}, (${failed}))`.mapWith(payouts.createdAt)
+  const [payout] = await db.select({ since }).from(payouts).where(eq(payouts.id, id))
+  if (!payout || !(await hasPaidDirectly(db, relay.token, { from: owner, to: recipient, since: payout.since }))) return
+  throw new LineError('employer-paid', 'the account has paid the payee itself since the payout was created')
+}
+
+/**
+ * Records a payment that the ledger applied and no row has, and ends the line or settles the payout that it was made for, in one SQL
+ * transaction. One from an escrow whose mark names no payout of this database needs an operator's word. `transfer-open`: another transfer
+ * that may pay the same is undecided; `rpc-behind`: the RPC does not have the transaction yet. Nothing is recorded then.
+ */
+export async function recordPayment(relay: Relay, event: TokenEvent): Promise<'recorded' | ReconcileProblem> {
+  const { sponsor, network, token } = relay
+  const { channel, from, hash } = event
+  const isDelegated = from !== channel
+  const markKeys = await readMarkKeys(relay)
+  const found = await lookUp(network, hash)
+  if (found.status === 'NOT_FOUND') return found.oldestLedger > event.ledger ? 'history-gap' : 'rpc-behind'
+  const signedXDR = encodeSigned(decodeEnvelope(found.envelopeXdr, network.passphrase))
+  for (;;) {
+    const line = await findPaidLine(relay, markKeys, event)
+    if (line?.isLive) return 'transfer-open'
+    const payout = await findPaidPayout(relay, markKeys, event)
+    // A transfer that pays no line may hold it: that of a client.
+    if (payout?.status === 'pending' && payout.error === null) return 'transfer-open'
+    const payoutId = line?.payout ?? payout?.id
+    const claim = async (tx: Database) => {
+      if (line && !(await lockLine(tx, line))) throw new LineError('line-gone', 'the line has ended in the meantime')
+    }
+    const onFound = async (tx: Database) => {
+      await countFound(tx, token)
+      // It may have been for a payout that was instructed again after the backup.
+      const isUnknown = isDelegated && !line && !payout
+      if (isUnknown) await setChannel({ ...relay, database: async () => tx }, channel, { hasUnknownPurpose: true })
+    }
+    try {
+      await sponsorChannel(
+        { sponsor, tracker: sponsor.tracker },
+        {
+          channel,
+          quotaAccount: line?.quotaAccount ?? from,
+          signedXDR,
+          line: line && { ...line, sealedOpening: null, claim },
+          onFound,
+          ...(isDelegated && { delegated: payoutId ? { payoutId } : {} }),
+        },
+      )
+      return 'recorded'
+    } catch (error) {
+      if (!isLineError(error, 'line-gone')) throw error
+    }
+  }
+}
+
+/** The open line that a payment was made for; for one from an escrow a line of the same payout, in any run of any wallet. */
+async function findPaidLine(relay: Relay, markKeys: MarkKeys, payment: TokenEvent) {
+  const { channel, from, to } = payment
+  const db = await relay.database()
+  const { job, position, payout, recipient, quotaAccount } = relayLines
+  const isOfKind = from === channel ? isNull(payout) : and(isNotNull(payout), eq(recipient, to))
+  const columns = { job, position, payout, quotaAccount, isLive: HAS_LIVE_TRANSFER }
+  const candidates = await db.select(columns).from(relayLines).where(and(isOfKind, IS_OPEN_LINE))
+  return await findMarked(markKeys, candidates, (line) => ({ payment, purpose: purposeOf(line) }))
+}
+
+/** The payout that a payment from an escrow was made for. If it is `pending` with an error, no open transfer pays it. */
+async function findPaidPayout(relay: Relay, markKeys: MarkKeys, payment: TokenEvent) {
+  const { channel, from, to } = payment
+  const db = await relay.database()
+  const organisation = await organisationOfWallet(db, from)
+  if (from === channel || organisation === null) return undefined
+  const { id, status, error } = payouts
+  const isTo = and(eq(payouts.organisation, organisation), eq(payouts.address, to))
+  const candidates = await db.select({ id, status, error }).from(payouts).where(isTo)
+  return await findMarked(markKeys, candidates, ({ id }) => ({ payment, purpose: id }))
 }

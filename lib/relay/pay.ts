@@ -1,22 +1,12 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { SponsorRefusal } from '#lib/refusal/sponsor-refusal.ts'
 import { isBehindAll } from '#lib/stellar/view.ts'
 import { sponsorChannel } from '#lib/transfers/submit.ts'
 import type { Outcome } from '#lib/transfers/waiters.ts'
 import { answer, logFailure, nameOf, postponed } from './answer.ts'
-import {
-  claimLine,
-  type Hold,
-  keepLease,
-  type LeasedLine,
-  type Leaving,
-  leaseLine,
-  leaveLine,
-  ownerOf,
-} from './lease.ts'
+import { claimLine, type Hold, keepLease, type LeasedLine, leaseLine, leaveLine, ownerOf } from './lease.ts'
 import { LineError } from './line-error.ts'
-import type { Channel, Relay } from './relay.ts'
+import { type Channel, keepTrying, type Relay, rest } from './relay.ts'
 import { noteMove } from './sequence.ts'
 import { type AheadProof, type PaymentStart, proveAhead, signLine } from './sign.ts'
 
@@ -28,7 +18,6 @@ interface OpenPayment extends Hold {
   ended: Promise<void>
 }
 
-/** What `serveChannel` needs of its host. */
 export interface Host {
   /** whether the host can pay now: its RPC responds, and every channel was compared with the ledger */
   isReady(): boolean
@@ -66,18 +55,14 @@ export async function serveChannel(relay: Relay, channel: Channel, host: Host): 
 const MAX_RETRY_FACTOR = 5
 
 /** Resolves to the open payment of the channel: this line's, or undefined if none was recorded for it. */
-async function payLine(
-  relay: Relay,
-  channel: Channel,
-  line: LeasedLine,
-  before: OpenPayment | undefined,
-): Promise<OpenPayment | undefined> {
+async function payLine(relay: Relay, channel: Channel, line: LeasedLine, before?: OpenPayment) {
   const until = performance.now() + relay.times.longestLease * 1000
   const release = keepLease(relay, line)
   let open: OpenPayment | undefined
-  let leaving: Leaving = { because: 'left' }
+  let hasFailed = false
   try {
-    let proof = before && (await proveInAdvance(relay, channel, line, before.next))
+    // A payment that cannot be proved in advance is proved when it is its turn.
+    let proof = before && (await proveAhead(relay, channel, line, before.next).catch(notAhead(line)))
     await before?.ended
     for (let attempts = 1; !relay.signal.aborted; attempts += 1) {
       if (performance.now() > until) throw new LineError('ledger-stalled', 'this host cannot pay it for now')
@@ -92,26 +77,23 @@ async function payLine(
     }
     return open
   } catch (error) {
-    // The other lines of the channel come first.
-    leaving = { because: 'busy', seconds: relay.times.lag }
+    hasFailed = true
     throw error
   } finally {
     release()
+    // After an error, the other lines of the channel come first.
+    const leaving = hasFailed
+      ? ({ because: 'busy', seconds: relay.times.lag } as const)
+      : ({ because: 'left' } as const)
     if (!open) await leaveLine(relay, line, leaving).catch((error) => logFailure(error, nameOf(line)))
   }
 }
 
-/**
- * Signs a line's payment and records it. Resolves to `left` if this host has left the line, or to the proof for the next attempt,
- * if the obstacle passes.
- * @throws errors that nothing explains: this host leaves the channel alone
- */
-async function tryToPay(
-  relay: Relay,
-  channel: Channel,
-  line: LeasedLine,
-  ahead: AheadProof | undefined,
-): Promise<Pick<OpenPayment, 'transfer' | 'next'> | { proof: AheadProof | undefined } | 'left'> {
+/** The payment, or `left` if this host has left the line, or the proof for the next attempt if the obstacle passes. */
+type Attempt = Pick<OpenPayment, 'transfer' | 'next'> | { proof: AheadProof | undefined } | 'left'
+
+/** Signs a line's payment and records it. @throws errors that nothing explains: this host leaves the channel alone */
+async function tryToPay(relay: Relay, channel: Channel, line: LeasedLine, ahead?: AheadProof): Promise<Attempt> {
   let proof = ahead
   try {
     const doubted = line.doubtedLedger
@@ -143,6 +125,11 @@ async function tryToPay(
   }
 }
 
+const notAhead = (line: LeasedLine) => (error: unknown) => {
+  log('info', 'not proved ahead', { ...nameOf(line), failure: describeFailure(error) })
+  return undefined
+}
+
 /** Whether a proof is still good after an error: another salt costs seconds, and no payment was recorded with this one. */
 const mayKeepProof = (error: unknown): boolean =>
   !(error instanceof LineError) && !(error instanceof SponsorRefusal && error.reason === 'would-fail')
@@ -155,38 +142,12 @@ async function follow(relay: Relay, line: LeasedLine, transfer: string): Promise
     if (outcome?.kind !== 'settled' && outcome?.kind !== 'gone') continue
     if (outcome.kind === 'settled' && outcome.transfer.status === 'succeeded') return
     relay.memory.lastPayments.delete(line.channel)
-    return outcome.kind === 'gone' ? await stopForLoss(relay, line) : undefined
-  }
-}
-
-/** Stops payments, as soon as the database can be written: until then the channel pays nothing more. */
-async function stopForLoss(relay: Relay, line: LeasedLine): Promise<void> {
-  while (!relay.signal.aborted) {
-    try {
-      return await noteMove(relay, line.channel)
-    } catch (error) {
-      logFailure(error, nameOf(line))
-      await rest(relay, relay.times.retry)
-    }
+    if (outcome.kind !== 'gone') return
+    // Until the database can be written, and payments are stopped, the channel pays nothing more.
+    const stop = () => noteMove(relay, line.channel)
+    return await keepTrying(relay, relay.times.retry, stop, (error) => logFailure(error, nameOf(line)))
   }
 }
 
 /** How often (ms) a host that follows a transfer checks whether it closes. */
 const FOLLOW_MS = 2_000
-
-/** A payment that cannot be proved in advance is proved when it is its turn. */
-async function proveInAdvance(
-  relay: Relay,
-  channel: Channel,
-  line: LeasedLine,
-  start: PaymentStart,
-): Promise<AheadProof | undefined> {
-  return await proveAhead(relay, channel, line, start).catch((error: unknown) => {
-    log('info', 'not proved ahead', { ...nameOf(line), failure: describeFailure(error) })
-    return undefined
-  })
-}
-
-/** Waits for this many seconds, or until the relay closes. */
-const rest = ({ signal }: Relay, seconds: number): Promise<unknown> =>
-  pause(seconds * 1000, undefined, { signal }).catch(() => undefined)

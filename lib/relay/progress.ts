@@ -16,10 +16,11 @@ export function openProgress(): ShowProgress {
   const begun = new Map<string, Set<number>>()
   const times = openProofTimes()
   return async (db, { job, position }, work) => {
+    const isOfJob = eq(relayLines.job, job)
     const [last] = await db
       .select({ position: max(relayLines.position) })
       .from(relayLines)
-      .where(eq(relayLines.job, job))
+      .where(isOfJob)
     const total = (last?.position ?? 0) + 1
     const positions = (begun.get(job) ?? new Set()).add(position)
     begun.set(job, positions)

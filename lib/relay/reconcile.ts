@@ -1,4 +1,4 @@
-import { and, desc, eq, gt, inArray, isNotNull, ne, or, sql } from 'drizzle-orm'
+import { and, desc, eq, gt, inArray, isNotNull, sql } from 'drizzle-orm'
 import { type ReconcileProblem, relayChannels } from '#drizzle/schema/relay.ts'
 import { transfers } from '#drizzle/schema/transfers.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
@@ -7,12 +7,12 @@ import { askUntilRecent, type LedgerTime } from '#lib/stellar/view.ts'
 import { findOpenTransfer, findTransferOfHash } from '#lib/transfers/rows.ts'
 import { readStop, type Stop } from '#lib/transfers/stop.ts'
 import { readArchivedPayments, readTokenEvents } from './channel-events.ts'
-import { type ChannelRecord, isChannel } from './channel-state.ts'
+import { isInUse, setChannel } from './channel-state.ts'
 import { isRegistered } from './check.ts'
-import { recordPayment } from './lost-payment.ts'
-import { readMarkKeys } from './mark-keys.ts'
+import { recordPayment } from './past-payments.ts'
+import { readMarkKeys } from './payment-mark.ts'
 import type { Relay } from './relay.ts'
-import { resumeIfReconciled } from './resume.ts'
+import { isUnreconciled, resumeIfReconciled } from './resume.ts'
 
 /**
  * During a stop, brings the rows of every channel of the relays' key up to the ledger: records the payments that have no row,
@@ -24,57 +24,43 @@ export async function reconcile(relay: Relay): Promise<void> {
   const db = await database()
   const stop = await readStop(db, token)
   if (!stop) return
-  const markKeys = await readMarkKeys(relay)
-  const isOpen = or(sql`${relayChannels.reconciledStop} is null`, ne(relayChannels.reconciledStop, stop.since))
-  const open = await db
-    .select()
-    .from(relayChannels)
-    .where(
-      and(
-        eq(relayChannels.token, token),
-        eq(relayChannels.retired, false),
-        inArray(relayChannels.address, [...markKeys.keys()]),
-        isOpen,
-      ),
-    )
-    .orderBy(relayChannels.address)
-  for (const channel of open) {
+  const own = inArray(relayChannels.address, [...(await readMarkKeys(relay)).keys()])
+  const isOpen = and(isInUse(token), own, isUnreconciled(stop))
+  const open = await db.select().from(relayChannels).where(isOpen).orderBy(relayChannels.address)
+  for (const { address, reconcileProblem } of open) {
     // One channel that cannot be read must not keep the others from being read.
-    const problem = await reconcileChannel(relay, channel, stop).catch(
-      (error: unknown): ReconcileProblem | 'done' | null => {
-        const isLedgers = error instanceof LedgerError && error.code === 'unavailable'
-        log(isLedgers ? 'info' : 'error', 'reconcile', { channel: channel.address, failure: describeFailure(error) })
-        return isLedgers ? 'rpc-behind' : 'failed'
-      },
-    )
-    if (problem === channel.reconcileProblem || problem === 'done') continue
-    if (problem) log('info', 'reconcile', { channel: channel.address, problem })
-    await db.update(relayChannels).set({ reconcileProblem: problem }).where(isChannel(token, channel.address))
+    const problem = await reconcileChannel(relay, address, stop).catch((error: unknown) => {
+      const isLedgers = error instanceof LedgerError && error.code === 'unavailable'
+      log(isLedgers ? 'info' : 'error', 'reconcile', { channel: address, failure: describeFailure(error) })
+      return isLedgers ? 'rpc-behind' : 'failed'
+    })
+    if (problem === reconcileProblem || problem === 'done') continue
+    if (problem) log('info', 'reconcile', { channel: address, problem })
+    await setChannel(relay, address, { reconcileProblem: problem })
   }
   await resumeIfReconciled(relay)
 }
 
 /**
- * Finds the payments of a channel that have no row. It is reconciled once history is whole up to a reading of its account that was
- * made after every payment that was signed before the stop has been applied or has expired. Resolves to what is in the way; null if
- * it only has to wait.
+ * Finds the payments of a channel that have no row. It is reconciled once history is whole up to a reading of its account from after
+ * all that was signed before the stop was applied or has expired. Resolves to what is in the way; null if it only has to wait.
  */
 async function reconcileChannel(
   relay: Relay,
-  { address }: ChannelRecord,
+  address: string,
   { since }: Stop,
 ): Promise<ReconcileProblem | 'done' | null> {
-  const { sponsor, token, times } = relay
-  const { tracker } = sponsor
+  const { tracker } = relay.sponsor
   const db = await relay.database()
   const open = await findOpenTransfer(db, address)
   if (open) {
     void tracker.track([open.id], { waitMs: 0, lookUp: 'untracked' })
     return 'transfer-open'
   }
-  const over = drainedAt(since, times)
-  const isOver = relay.ledger.now() > over
-  const ledger = isOver ? await relay.ledger.readClosedAfter(over) : await relay.ledger.readLatest()
+  // When nothing that was signed before can be applied any more: `drain` includes the difference of the clocks.
+  const drainedAt = (since.getTime() + relay.times.drain * 1000) as LedgerTime
+  const isOver = relay.ledger.now() > drainedAt
+  const ledger = isOver ? await relay.ledger.readClosedAfter(drainedAt) : await relay.ledger.readLatest()
   // The account first, the events second: a transaction in between shows as a move afterwards.
   const { response, isRecent } = await askUntilRecent(
     () => tracker.readAccount(address),
@@ -85,28 +71,19 @@ async function reconcileChannel(
   if (!events.isWhole) return 'history-gap'
   if (events.latestLedger < response.latestLedger) return 'rpc-behind'
   for (const event of events.transfers) {
-    if (await findTransferOfHash(db, event.hash)) continue
-    const recorded = await recordPayment(relay, event)
+    const recorded = (await findTransferOfHash(db, event.hash)) ? 'recorded' : await recordPayment(relay, event)
     if (recorded !== 'recorded') return recorded
   }
   if (!isOver) return null
-  const { hasUnknownPurpose } = relayChannels
-  // The payment has a row from now on: only an operator can tell whether it was instructed again.
-  const problem = sql`case when ${hasUnknownPurpose} then 'purpose-unknown' end`
-  await db
-    .update(relayChannels)
-    .set({
-      reconciledStop: since,
-      reconcileProblem: problem,
-      adoptedSequence: response.account?.seqNum ?? null,
-      readAt: null,
-    })
-    .where(isChannel(token, address))
+  await setChannel(relay, address, {
+    reconciledStop: since,
+    // The payment has a row from now on: only an operator can tell whether it was instructed again.
+    reconcileProblem: sql`case when ${relayChannels.hasUnknownPurpose} then 'purpose-unknown' end`,
+    adoptedSequence: response.account?.seqNum ?? null,
+    readAt: null,
+  })
   return 'done'
 }
-
-/** When nothing that was signed before a stop can be applied any more: `drain` includes the difference of the clocks. */
-const drainedAt = (since: Date, { drain }: Relay['times']) => (since.getTime() + drain * 1000) as LedgerTime
 
 /** The payments of a channel since its last recorded one, from the RPC, or else from the first archive that has them all. */
 async function readHistory(relay: Relay, address: string, toLedger: number) {

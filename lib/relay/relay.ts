@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises'
 import { Address, type Keypair } from '@stellar/stellar-sdk'
 import { ingest } from '#lib/archive/ingest.ts'
 import { openLocalArchive } from '#lib/archive/local.ts'
@@ -28,8 +29,6 @@ import { openProgress, type ShowProgress } from './progress.ts'
 /** The part of a relay's context that every process of the service has, with or without the relay's keys. */
 export interface RelayStore {
   database(): Promise<Database>
-  /** thumbprint (RFC 7638) of the key that the amounts are sealed to */
-  relayKey: string
   /** the confidential token, C… */
   token: string
   now: () => Date
@@ -41,18 +40,17 @@ export interface Relay extends RelayStore {
   ledger: LedgerView
   /** @throws LedgerError `unavailable` until the ledger has responded once */
   deployment(): Promise<Deployment>
-  /**
-   * Why it cannot prove payments from a delegation; null if it can.
-   * @throws LedgerError `unavailable` until the ledger has responded once
-   */
+  /** Why it cannot prove payments from a delegation; null if it can. @throws LedgerError as `deployment` */
   runProblem(): Promise<string | null>
   /**
-   * Resolves if the archive of the service includes every ledger that all nodes show by now, and that closed a minute ago.
-   * @throws LedgerError `unavailable` until it does
+   * Resolves if the service's archive has every ledger that all nodes show by now, and that closed a minute ago.
+   * @throws LedgerError `unavailable` if not
    */
   archived(): Promise<void>
   sponsor: Sponsor
   key: PrivateRelayKey
+  /** thumbprint (RFC 7638) of that key, which the amounts are sealed to */
+  relayKey: string
   /** the accounts that pay, whose seeds this relay has */
   channels: readonly Channel[]
   times: RelayTimes
@@ -63,15 +61,15 @@ export interface Relay extends RelayStore {
 }
 
 /**
- * The state of the ledger that this process remembers to save requests. No payment relies on it alone: a payment is
- * simulated on the ledger before it is sent, and fails there if something has changed.
+ * What this process remembers of the ledger to save requests. No payment relies on it alone: a payment is simulated on the ledger
+ * before it is sent, and fails there if something has changed.
  */
 interface RelayMemory {
   keys: PartyKeyCache
   /** reads accounts for a payment; the payments that begin in the same ledger share a call */
   readAccount: ReadAccount
   /** the last payment that each channel made from an escrow: the rest of the escrow once it is applied */
-  lastPayments: Map<string, { allowance: Allowance; sequenceNumber: bigint; liveUntilLedger: number }>
+  lastPayments: Map<string, { allowance: Allowance; sequenceNumber: bigint; liveUntil: number }>
   /** mark keys by channel address: of this host's channels, and of those whose hosts share the relays' key */
   markKeys: Map<string, Uint8Array>
   /** what this process has seen of the channels' payments on the ledger */
@@ -88,42 +86,29 @@ interface RelayMemory {
 }
 
 /** The relay's intervals, in seconds. */
-export interface RelayTimes {
+export const RELAY_TIMES = {
   /** how long a signed transfer can be applied, and so how long a line waits for the outcome of a lost one */
-  validity: number
-  /** after a stop until nothing that was signed before it can be applied any more */
-  drain: number
-  /** before a step that has not succeeded is tried again */
-  retry: number
-  /** how long a lease lasts if it is not renewed: its host has died */
-  lease: number
-  /** after which a host that makes no progress leaves its line to the others, which may see more of the ledger */
-  longestLease: number
-  /** for which a host that gets no further leaves a channel alone, and before a payout that another transfer may pay is tried again */
-  rest: number
-  /** before a doubted line is tried again, if no node can lag behind the response that put it in doubt */
-  lag: number
-  /** between two rounds that announce and check the channels */
-  chores: number
-  /** after which a channel's events are read even if it has nothing to pay: an RPC keeps them for days */
-  refresh: number
-  /** between two checks for lines that are due again; new ones reach a host at once, unless a pooler swallows notifications */
-  poll: number
-}
-
-export const RELAY_TIMES: RelayTimes = {
   validity: VALIDITY_SECONDS,
-  // The database's clock, by which a stop begins, may be a minute behind the ledger's.
+  /** after a stop until nothing signed before it can be applied: the database's clock may be a minute behind the ledger's */
   drain: VALIDITY_SECONDS + 60,
+  /** before a step that has not succeeded is tried again */
   retry: 1,
+  /** how long a lease lasts if it is not renewed: its host has died */
   lease: 30,
+  /** after which a host that makes no progress leaves its line to the others, which may see more of the ledger */
   longestLease: 120,
+  /** for which a host that gets no further leaves a channel alone, and before a payout that another transfer may pay is tried again */
   rest: 5,
+  /** before a doubted line is tried again, if no node can lag behind the response that put it in doubt */
   lag: 30,
+  /** between two rounds that announce and check the channels */
   chores: 20,
+  /** after which a channel's events are read even if it has nothing to pay: an RPC keeps them for days */
   refresh: 43_200,
+  /** between two checks for lines that are due again; new ones reach a host at once, unless a pooler swallows notifications */
   poll: 2,
 }
+export type RelayTimes = typeof RELAY_TIMES
 
 /** An account that pays. */
 export type Channel = Holder
@@ -139,36 +124,37 @@ export function openRelay(
     times?: Partial<RelayTimes>
   },
 ): Relay {
-  const { prover, signers, archiveUrls, times, ...rest } = given
-  const { view: ledger } = rest.network
+  const { prover, signers, archiveUrls, times, ...own } = given
+  const { network, token, sponsor } = own
+  const { view: ledger } = network
+  const deployed = { rpc: network.server, passphrase: network.passphrase, token }
+  const channels = signers.map((signer) => openHolder(signer, token))
+  const addresses = channels.map(({ address }) => address)
   const guarded = hideMessages(prover)
-  const ownArchive = openLocalArchive({ ...rest, ingest: () => ingest(rest) })
+  const ownArchive = openLocalArchive({ ...own, ingest: () => ingest(own) })
   const deployment = readOnce(async () => ({
-    ...(await readDeployment(rest.network, rest.token, guarded)),
+    ...(await readDeployment(deployed, guarded)),
     now: ledger.now,
     // The RPC drops events after a week: a relay that pauses for longer reads its balances from here.
-    archives: [ownArchive, ...archiveUrls.map((url) => openHttpArchive(url, rest.token))],
+    archives: [ownArchive, ...archiveUrls.map((url) => openHttpArchive(url, token))],
   }))
   return {
-    ...rest,
+    ...own,
     ledger,
     // A host's clock may be minutes off: time bounds are checked by the clock that they were made by.
-    sponsor: { ...rest.sponsor, now: () => new Date(ledger.now()) },
-    channels: signers.map((signer) => openHolder(signer, rest.token)),
+    sponsor: { ...sponsor, now: () => new Date(ledger.now()) },
+    channels,
     times: { ...RELAY_TIMES, ...times },
     showProgress: openProgress(),
     archived: async () => {
       const latest = ledger.isCurrent() ? ledger.latestLedger() : await ledger.readLatest()
       await ownArchive.reach(latest - Math.max(LAG, ARCHIVED_SECONDS / (ledger.secondsPerLedger() ?? ARCHIVED_SECONDS)))
     },
-    runProblem: readOnce(() => findRunProblem(rest.network, rest.token, guarded)),
+    runProblem: readOnce(() => findRunProblem(deployed, guarded)),
     deployment,
     memory: {
       keys: openPartyKeys(deployment),
-      readAccount: openLedgerAccounts(
-        rest.sponsor.tracker,
-        signers.map((signer) => signer.publicKey()),
-      ),
+      readAccount: openLedgerAccounts(sponsor.tracker, addresses),
       lastPayments: new Map(),
       markKeys: new Map(),
       pastPayments: { payments: new Map(), through: 0, readAt: new Map(), reading: undefined },
@@ -191,10 +177,7 @@ export function readOnce<Value>(read: () => Promise<Value>): () => Promise<Value
   }
 }
 
-/**
- * A prover has access to the amounts, and an unexpected error's message may contain them: only the name of such an error
- * is logged.
- */
+/** A prover has access to the amounts, and an unexpected error's message may contain them: only its name is logged. */
 function hideMessages(prover: Prover): Prover {
   return {
     ...prover,
@@ -206,23 +189,20 @@ function hideMessages(prover: Prover): Prover {
   }
 }
 
-/**
- * Reads the token's registry of auditors and its verifier from the token's instance storage.
- * @throws ConfigurationError if the verifier would accept no proof of this prover; LedgerError
- */
-async function readDeployment(network: Network, token: string, prover: Prover): Promise<Deployment> {
-  const instance = await readInstance(network.server, token)
+/** Reads the token's settings. @throws ConfigurationError if its verifier would accept no proof of this prover; LedgerError */
+async function readDeployment(deployed: Deployed, prover: Prover): Promise<Deployment> {
+  const instance = await readInstance(deployed.rpc, deployed.token)
   const auditor = settingOf(instance, 'Auditor')
   if (auditor?.type !== 'scvAddress') {
-    throw new LedgerError(
-      'foreign-contract',
-      'the configured contract is not a confidential token: it names no registry of auditors',
-    )
+    const problem = 'the configured contract is not a confidential token: it names no registry of auditors'
+    throw new LedgerError('foreign-contract', problem)
   }
-  const deployed = { rpc: network.server, passphrase: network.passphrase, token }
   if (prover.verificationKeys) await requireSameKeys(deployed, verifierOf(instance), prover)
   return { ...deployed, auditor: Address.fromScVal(auditor).toString(), prover }
 }
+
+/** A token on a network. */
+type Deployed = Pick<Deployment, 'rpc' | 'passphrase' | 'token'>
 
 function verifierOf(instance: Awaited<ReturnType<typeof readInstance>>): string {
   const verifier = settingOf(instance, 'Verifier')
@@ -231,11 +211,31 @@ function verifierOf(instance: Awaited<ReturnType<typeof readInstance>>): string 
 }
 
 /** A folder of circuits, or a network's verifier, may have only the three circuits that delegations do not need. */
-async function findRunProblem(network: Network, token: string, prover: Prover): Promise<string | null> {
+async function findRunProblem(deployed: Deployed, prover: Prover): Promise<string | null> {
   const missing = DELEGATION_CIRCUITS.find((circuit) => !prover.verificationKeys?.[circuit])
   if (missing) return `the prover has no circuit ${missing}`
-  const deployed = { rpc: network.server, passphrase: network.passphrase, token }
-  const verifier = verifierOf(await readInstance(network.server, token))
+  const verifier = verifierOf(await readInstance(deployed.rpc, deployed.token))
   const foreign = await findForeignCircuit(deployed, verifier, prover, DELEGATION_CIRCUITS)
   return foreign ? `the network's verifier has another key, or none, for the circuit ${foreign.circuit}` : null
+}
+
+/** Resolves to true after `seconds`, or to false as soon as the relay ends. */
+export const rest = ({ signal }: Relay, seconds: number): Promise<boolean> =>
+  setTimeout(seconds * 1000, true, { signal }).catch(() => false)
+
+/** Repeats `attempt` every `seconds` until it succeeds. Resolves to undefined once the relay ends. */
+export async function keepTrying<Result>(
+  relay: Relay,
+  seconds: number,
+  attempt: () => Promise<Result>,
+  onFailure: (error: unknown) => void,
+): Promise<Result | undefined> {
+  do {
+    try {
+      return await attempt()
+    } catch (error) {
+      if (!relay.signal.aborted) onFailure(error)
+    }
+  } while (await rest(relay, seconds))
+  return undefined
 }

@@ -15,30 +15,34 @@ import { hashSeal, isSignedManifest, type Manifest, type ManifestPayout, parseMa
 import { type Allowance, openAllowance } from '#lib/wallet/spending.ts'
 import { WalletError } from '#lib/wallet/wallet-error.ts'
 import { LineError } from './line-error.ts'
+import type { PaymentKeys } from './party-keys.ts'
 import type { Channel, Relay } from './relay.ts'
 import { validityLedgers } from './run-terms.ts'
 import { unsealPayout } from './sealing.ts'
 
 /** A line of a run with everything that the employer signed about it, and its amount (base units). */
 export interface RunLine {
-  job: typeof relayJobs.$inferSelect
   signature: string
   manifest: Manifest
   line: ManifestPayout
   /** the account whose escrow pays, G… */
   owner: string
   amount: bigint
+  /** the last ledger of the delegation that the manifest names */
+  liveUntil: number
 }
 
 /**
- * Reads what a line of a run is to pay, and compares the rows with the manifest: an attacker who can write to the
- * database must not be able to redirect a payment. The signature is checked by `openEscrow`, because that needs the
- * ledger.
+ * Reads what a line of a run is to pay, and compares the rows with the manifest: an attacker who can write to the database must not be
+ * able to redirect a payment. The signature is checked by `openEscrow`, because that needs the ledger.
  * @throws LineError `payout-gone`, `payout-busy`, `manifest-invalid`, `seal-invalid`
  */
 export async function readLine(relay: Relay, channel: Channel, row: Line): Promise<RunLine> {
   const db = await relay.database()
-  const { job, payout } = await findRun(db, row)
+  const [job] = await db.select().from(relayJobs).where(eq(relayJobs.id, row.job))
+  const { batch, contractor, address } = payouts
+  const isPayout = eq(payouts.id, row.payout ?? '')
+  const [payout] = await db.select({ batch, contractor, address }).from(payouts).where(isPayout)
   const invalid = (problem: string) => new LineError('manifest-invalid', problem)
   if (!job || job.manifest === null || job.signature === null) throw invalid('the run has no signed manifest')
   if (!payout) throw invalid('there is no such payout')
@@ -62,69 +66,44 @@ export async function readLine(relay: Relay, channel: Channel, row: Line): Promi
     line.contractor === payout.contractor &&
     line.sealHash === hashSeal(row.sealedAmount ?? '')
   if (!isHere || !isSame) throw invalid('a row differs from the manifest')
-  const binding = { batch: manifest.batch, contractor: line.contractor, spender: line.channel }
-  const amount = await unsealPayout(relay.key, binding, row.sealedAmount ?? '').catch(() => undefined)
+  const amount = await unsealPayout(relay.key, bindingOf(manifest, line), row.sealedAmount ?? '').catch(() => undefined)
   if (amount === undefined) throw new LineError('seal-invalid', 'the seal cannot be opened, or is bound elsewhere')
-  return { job, signature: job.signature, manifest, line, owner: manifest.account, amount }
+  const liveUntil = manifest.delegations.find(({ channel: each }) => each === line.channel)?.liveUntilLedger ?? 0
+  return { signature: job.signature, manifest, line, owner: manifest.account, amount, liveUntil }
 }
 
-async function findRun(db: Database, row: Line) {
-  const [job] = await db.select().from(relayJobs).where(eq(relayJobs.id, row.job))
-  const { batch, contractor, address } = payouts
-  const [payout] = await db
-    .select({ batch, contractor, address })
-    .from(payouts)
-    .where(eq(payouts.id, row.payout ?? ''))
-  return { job, payout }
-}
+const bindingOf = ({ batch }: Manifest, { contractor, channel: spender }: ManifestPayout) => ({
+  batch,
+  contractor,
+  spender,
+})
 
 /**
- * Requires that nothing else pays the line's payout. A payment that this database has recorded, as a transfer or in a
- * line, counts even if the payout's status contradicts it.
+ * Requires that nothing else pays the line's payout. A payment that this database has recorded, as a transfer or in a line, counts even
+ * if the payout's status contradicts it.
  * @throws LineError `payout-gone` if it was paid or canceled, `payout-busy` while another transfer may still pay it
  */
 export async function requireUnpaid(db: Database, { payout: id }: Pick<Line, 'payout'>): Promise<void> {
   if (id === null) throw new Error('a line of a job has no payout')
   const [payout] = await db.select({ status: payouts.status }).from(payouts).where(eq(payouts.id, id))
-  const paying = await db
-    .select({ status: transfers.status })
-    .from(transfers)
-    .where(and(eq(transfers.payout, id), inArray(transfers.status, ['open', 'succeeded', 'unknown'])))
+  const mayPay = and(eq(transfers.payout, id), inArray(transfers.status, ['open', 'succeeded', 'unknown']))
+  const paying = await db.select({ status: transfers.status }).from(transfers).where(mayPay)
   if (paying.some(({ status }) => status === 'open')) throw new LineError('payout-busy', 'another transfer pays it')
-  const isPaid = and(eq(relayLines.payout, id), eq(relayLines.outcome, 'paid'))
-  const hasPaidItem = (await db.$count(relayLines, isPaid)) > 0
-  const isRunnable = RUNNABLE.some((status) => status === payout?.status)
-  if (hasPaidItem || paying.length > 0 || (payout && !isRunnable))
-    throw new LineError('payout-gone', 'the payout is paid or canceled')
-}
-
-/** The escrow that a line is paid from, and what the ledger says about the line's payment. */
-export interface Escrow extends PaymentKeys {
-  allowance: Allowance
-  /** the channel's account, as it was read for this payment */
-  own: AccountReading
-  /** the same account, as the source of the payment's transaction */
-  source: Account
-}
-
-/** The keys that a payment is encrypted to. */
-export interface PaymentKeys {
-  /** of the payee */
-  viewingKey: Uint8Array
-  auditorRecipient: Uint8Array
-  auditorSender: Uint8Array
+  const hasPaidLine = (await db.$count(relayLines, and(eq(relayLines.payout, id), eq(relayLines.outcome, 'paid')))) > 0
+  const isOver = payout && !RUNNABLE.some((status) => status === payout.status)
+  if (hasPaidLine || paying.length > 0 || isOver) throw new LineError('payout-gone', 'the payout is paid or canceled')
 }
 
 const doubtful = (code: LineErrorCode, problem: string) => new LineError(code, problem, { isDoubtful: true })
 
 /**
- * Finds what a line needs: the employer's signers, who must have signed the manifest; the delegation, which must be
- * the signed one and must last until the payment has expired; the channel's allowance; and the payee. The rest of the
- * channel's last payment and the keys are not read again: if they have changed, the simulation fails.
+ * Finds what a line needs: the employer's signers, who must have signed the manifest; the delegation, which must be the signed one and
+ * must last until the payment has expired; the channel's allowance; and the payee. The rest of the channel's last payment and the keys
+ * are not read again: if they have changed, the simulation fails.
  * @throws LineError `manifest-invalid`, `delegation-revoked`, `delegation-ended`, `recipient-unregistered`,
  *   `balance-stale` if the RPC lags behind the channel's last payment; LedgerError
  */
-export async function openEscrow(relay: Relay, channel: Channel, run: RunLine): Promise<Escrow> {
+export async function openEscrow(relay: Relay, channel: Channel, run: RunLine) {
   const { owner, manifest, signature } = run
   const { readAccount } = relay.memory
   const [{ account }, own] = await Promise.all([
@@ -138,37 +117,25 @@ export async function openEscrow(relay: Relay, channel: Channel, run: RunLine): 
   }
   const allowance = (await followLast(relay, channel, run, own)) ?? (await readAllowance(relay, channel, run, own))
   if (!own.account) throw new LineError('channel-unfit', 'the channel has no account', { problem: 'account' })
+  /** the channel's account, as the source of the payment's transaction */
   const source = new Account(channel.address, own.account.seqNum.toString())
   return { allowance, own, source, ...(await readPaymentKeys(relay, run)) }
 }
 
-/**
- * The allowance after the channel's last payment, if this process made that payment from the same delegation, and it
- * was applied as the channel's last transaction.
- */
-async function followLast(
-  relay: Relay,
-  { address }: Channel,
-  run: RunLine,
-  own: AccountReading,
-): Promise<Allowance | undefined> {
+/** The allowance after this process's last payment, if that was from the same delegation, and the channel's last transaction. */
+async function followLast(relay: Relay, { address }: Channel, run: RunLine, own: AccountReading) {
   const last = relay.memory.lastPayments.get(address)
-  if (last?.allowance.owner !== run.owner || last.liveUntilLedger !== liveUntilOf(run)) return undefined
+  if (last?.allowance.owner !== run.owner || last.liveUntil !== run.liveUntil) return undefined
   const { sequenceNumber, allowance } = last
   if (own.account?.seqNum !== sequenceNumber) return undefined
   const isIt = and(eq(transfers.account, address), eq(transfers.sequenceNumber, sequenceNumber))
-  const db = await relay.database()
-  if ((await db.$count(transfers, and(isIt, eq(transfers.status, 'succeeded')))) === 0) return undefined
-  return allowance
+  const hasPaid = and(isIt, eq(transfers.status, 'succeeded'))
+  return (await (await relay.database()).$count(transfers, hasPaid)) > 0 ? allowance : undefined
 }
-
-/** The last ledger of the delegation that the manifest names. */
-export const liveUntilOf = ({ manifest, line }: RunLine): number | undefined =>
-  manifest.delegations.find(({ channel }) => channel === line.channel)?.liveUntilLedger
 
 /** @throws LineError `delegation-ended` if the ledger would charge for a payment that is applied too late */
 export function requireTime({ network }: Pick<Relay, 'network'>, run: RunLine, latestLedger: number): void {
-  if ((liveUntilOf(run) ?? 0) < latestLedger + validityLedgers(network)) {
+  if (run.liveUntil < latestLedger + validityLedgers(network)) {
     throw doubtful('delegation-ended', 'the delegation ends before the payment would')
   }
 }
@@ -183,7 +150,7 @@ async function readAllowance(relay: Relay, channel: Channel, run: RunLine, own: 
   }
   const [delegation] = delegations
   if (!delegation) throw doubtful('delegation-revoked', 'there is no delegation')
-  if (liveUntilOf(run) !== delegation.live_until_ledger) {
+  if (run.liveUntil !== delegation.live_until_ledger) {
     throw doubtful('manifest-invalid', 'the delegation is not the one of the manifest')
   }
   requireTime(relay, run, latestLedger)
@@ -193,45 +160,37 @@ async function readAllowance(relay: Relay, channel: Channel, run: RunLine, own: 
 }
 
 /** @throws LineError `recipient-unregistered`; LedgerError */
-export async function readPaymentKeys({ memory }: Relay, run: RunLine): Promise<PaymentKeys> {
-  const { owner, line, manifest } = run
+export async function readPaymentKeys({ memory }: Relay, { owner, line, manifest }: RunLine): Promise<PaymentKeys> {
   const next = manifest.payouts.map(({ address }) => address)
-  const party = await memory.keys.read([owner, line.address], next).catch((error: unknown) => {
+  return await memory.keys.read(owner, line.address, next).catch((error: unknown) => {
     const isMissing = error instanceof WalletError && error.code === 'not-registered'
     throw isMissing ? doubtful('recipient-unregistered', 'the payee is not registered') : error
   })
-  const payee = party(line.address)
-  return { viewingKey: payee.viewingKey, auditorRecipient: payee.auditor, auditorSender: party(owner).auditor }
 }
 
 /**
- * Before the first payment of a run from a channel, requires that the escrow covers all of its payouts: an employer who
- * has delegated too little must not end up with only some of them paid. Later an escrow can only fall short of a single
- * payout.
+ * Before the first payment of a run from a channel, requires that the escrow covers all of its payouts: an employer who has delegated
+ * too little must not end up with only some of them paid. Later an escrow can only fall short of a single payout.
  * @throws LineError `allowance-short`
  */
 export async function requireCover(relay: Relay, row: Line, run: RunLine, allowance: Allowance): Promise<void> {
   const { manifest, amount, line } = run
-  const short = () => new LineError('allowance-short', 'the escrow does not cover the payouts', { isDoubtful: true })
-  if (amount > allowance.opening.value) throw short()
+  const short = doubtful('allowance-short', 'the escrow does not cover the payouts')
+  if (amount > allowance.opening.value) throw short
   const db = await relay.database()
   const isOfChannel = and(eq(relayLines.job, row.job), eq(relayLines.spender, line.channel))
   if ((await db.$count(relayLines, and(isOfChannel, isNotNull(relayLines.sentAt)))) > 0) return
-  const lines = new Map(
-    manifest.payouts.filter(({ channel }) => channel === line.channel).map((each) => [each.payout, each]),
-  )
+  const ofChannel = manifest.payouts.filter(({ channel }) => channel === line.channel)
+  const lines = new Map(ofChannel.map((each) => [each.payout, each]))
   const { id, encryptedAmount } = payouts
-  const sealed = await db
-    .select({ id, encryptedAmount })
-    .from(payouts)
-    .where(inArray(id, [...lines.keys()]))
+  const isNamed = inArray(id, [...lines.keys()])
+  const sealed = await db.select({ id, encryptedAmount }).from(payouts).where(isNamed)
   let total = 0n
   for (const { id, encryptedAmount } of sealed) {
     const each = lines.get(id)
     // A payout that has been paid or canceled has no seal. If a seal cannot be opened, only its own payout fails.
     if (!each || encryptedAmount === null || hashSeal(encryptedAmount) !== each.sealHash) continue
-    const binding = { batch: manifest.batch, contractor: each.contractor, spender: each.channel }
-    total += await unsealPayout(relay.key, binding, encryptedAmount).catch(() => 0n)
+    total += await unsealPayout(relay.key, bindingOf(manifest, each), encryptedAmount).catch(() => 0n)
   }
-  if (total > allowance.opening.value) throw short()
+  if (total > allowance.opening.value) throw short
 }

@@ -12,24 +12,8 @@ import { IS_OPEN_LINE } from '#lib/transfers/line.ts'
 import { findRunChannels } from './channel-state.ts'
 import { RELAY_TIMES } from './relay.ts'
 
-/** The terms under which a client delegates to the relay's channels. */
-interface RunTerms {
-  /** the key that amounts are sealed to */
-  publicKey: PublicRelayKey
-  channels: { address: string; available: boolean }[]
-  maxChannels: number
-  latestLedger: number
-  /** how many ledgers a channel needs for each payout of a run */
-  ledgersPerPayout: number
-  /** how many ledgers a delegation must last beyond those of its own payouts */
-  marginLedgers: number
-}
-
 /** Seconds between two payments of one channel: its ledger, and a proof on two processors. */
 const PAYOUT_SECONDS = 15
-
-/** How often a ledger usually closes, in seconds: the embedded ledger every second, testnet every five. */
-const usualSeconds = ({ name }: Pick<Network, 'name'>): number => (name === 'testnet' ? 5 : 1)
 
 /** A pace within this factor of the usual one counts as that: close times are whole seconds. */
 const TOLERANCE = 1.25
@@ -37,9 +21,12 @@ const TOLERANCE = 1.25
 /** The paces of networks whose ledgers were read for them. */
 const measured = new WeakMap<LedgerView, number>()
 
+type Pace = Pick<Network, 'name' | 'view'>
+
 /** How often a ledger closes, in seconds: as far as this process has seen it, or else as usual. */
-function ledgerSeconds(network: Pick<Network, 'name' | 'view'>): number {
-  const usual = usualSeconds(network)
+function ledgerSeconds(network: Pace): number {
+  // The embedded ledger closes every second, testnet every five.
+  const usual = network.name === 'testnet' ? 5 : 1
   const seen = network.view.secondsPerLedger() ?? measured.get(network.view) ?? usual
   return seen < usual * TOLERANCE && seen > usual / TOLERANCE ? usual : Math.max(seen, 0.05)
 }
@@ -65,17 +52,12 @@ async function measurePace(network: Network): Promise<void> {
 }
 
 /** How many ledgers a channel needs for each payout of a run. */
-export const ledgersPerPayout = (network: Pick<Network, 'name' | 'view'>): number =>
-  Math.ceil(PAYOUT_SECONDS / ledgerSeconds(network))
+export const ledgersPerPayout = (network: Pace): number => Math.ceil(PAYOUT_SECONDS / ledgerSeconds(network))
 
 /** How many ledgers close while a transaction that a relay signs is valid. */
-export const validityLedgers = (network: Pick<Network, 'name' | 'view'>): number =>
-  Math.ceil(RELAY_TIMES.validity / ledgerSeconds(network))
+export const validityLedgers = (network: Pace): number => Math.ceil(RELAY_TIMES.validity / ledgerSeconds(network))
 
-/**
- * How many ledgers a delegation must last beyond those of its own payouts: the last envelope must expire before it, and the
- * payouts that are queued already on the busiest channel come first.
- */
+/** How many ledgers a delegation must outlast its payouts: an envelope's lifetime, and what is queued on the busiest channel. */
 export async function readMarginLedgers(db: Database, network: Network): Promise<number> {
   await measurePace(network)
   const [busiest] = await db
@@ -89,42 +71,14 @@ export async function readMarginLedgers(db: Database, network: Network): Promise
 }
 
 /** The channels that an unfinished run of this account names, other than `except`: their escrow belongs to that run. */
-export async function findBusyChannels(db: Database, account: string, except?: string): Promise<Set<string>> {
+export async function findBusyChannels(db: Database, account: string, except?: string): Promise<Set<string | null>> {
+  const isOther = except === undefined ? undefined : ne(relayJobs.id, except)
   const busy = await db
     .selectDistinct({ channel: relayLines.spender })
     .from(relayLines)
     .innerJoin(relayJobs, eq(relayJobs.id, relayLines.job))
-    .where(
-      and(
-        eq(relayJobs.status, 'running'),
-        eq(relayLines.quotaAccount, account),
-        except === undefined ? undefined : ne(relayJobs.id, except),
-      ),
-    )
-  return new Set(busy.flatMap(({ channel }) => (channel === null ? [] : [channel])))
-}
-
-/**
- * Reads the terms of a run.
- * @throws Refusal `runs-not-wired` without a running relay that can pay from a delegation; LedgerError `unavailable`
- */
-export async function readRunTerms(
-  db: Database,
-  given: { account: string; token: string; network: Network; key: PublicRelayKey; maxChannels: number },
-): Promise<RunTerms> {
-  const { account, token, network, key, maxChannels } = given
-  const channels = await findRunChannels(db, token)
-  if (!channels.some(({ isWired }) => isWired)) throw new Refusal('runs-not-wired')
-  const busy = await findBusyChannels(db, account)
-  const { sequence: latestLedger } = await readLatestLedger(network)
-  return {
-    publicKey: key,
-    channels: channels.map(({ address, isAvailable }) => ({ address, available: isAvailable && !busy.has(address) })),
-    maxChannels,
-    latestLedger,
-    marginLedgers: await readMarginLedgers(db, network),
-    ledgersPerPayout: ledgersPerPayout(network),
-  }
+    .where(and(eq(relayJobs.status, 'running'), eq(relayLines.quotaAccount, account), isOther))
+  return new Set(busy.map(({ channel }) => channel))
 }
 
 /** @throws Refusal `runs-not-wired` if no running relay can pay a run */
@@ -133,15 +87,32 @@ export async function requireRuns(db: Database, token: string): Promise<void> {
 }
 
 /** Every channel, with the reason why a run of this account cannot use it, or null. */
-export async function judgeChannels(
-  db: Database,
-  { token, account }: { token: string; account: string },
-): Promise<Map<string, 'channel-busy' | 'channel-unavailable' | null>> {
+export async function judgeChannels(db: Database, { token, account }: { token: string; account: string }) {
   const busy = await findBusyChannels(db, account)
-  return new Map(
-    (await findRunChannels(db, token)).map(({ address, isAvailable }) => {
-      if (busy.has(address)) return [address, 'channel-busy']
-      return [address, isAvailable ? null : 'channel-unavailable']
-    }),
-  )
+  const judge = (address: string, isAvailable: boolean): 'channel-busy' | 'channel-unavailable' | null =>
+    busy.has(address) ? 'channel-busy' : isAvailable ? null : 'channel-unavailable'
+  const channels = await findRunChannels(db, token)
+  return new Map(channels.map(({ address, isAvailable }) => [address, judge(address, isAvailable)]))
+}
+
+/**
+ * Reads the terms under which a client delegates to the relay's channels.
+ * @throws Refusal `runs-not-wired` without a running relay that can pay from a delegation; LedgerError `unavailable`
+ */
+export async function readRunTerms(
+  db: Database,
+  given: { account: string; token: string; network: Network; key: PublicRelayKey; maxChannels: number },
+) {
+  const { network, key, maxChannels } = given
+  await requireRuns(db, given.token)
+  const channels = [...(await judgeChannels(db, given))]
+  const { sequence: latestLedger } = await readLatestLedger(network)
+  return {
+    publicKey: key,
+    channels: channels.map(([address, reason]) => ({ address, available: reason === null })),
+    maxChannels,
+    latestLedger,
+    marginLedgers: await readMarginLedgers(db, network),
+    ledgersPerPayout: ledgersPerPayout(network),
+  }
 }

@@ -2,11 +2,10 @@ import { randomUUID } from 'node:crypto'
 import { and, asc, eq, inArray } from 'drizzle-orm'
 import { z } from 'zod'
 import { batches, payouts } from '#drizzle/schema/directory.ts'
-import { relayJobs, relayLines } from '#drizzle/schema/relay.ts'
+import { relayJobs } from '#drizzle/schema/relay.ts'
 import type { Session } from '#lib/auth/session.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transactFor } from '#lib/db/connection.ts'
-import { partsOf } from '#lib/db/parts.ts'
 import { batchNotFound, isOwnBatch } from '#lib/directory/batches/batches.ts'
 import { NEWEST_RUN } from '#lib/directory/batches/newest-run.ts'
 import { lockBatches } from '#lib/directory/batches/progress.ts'
@@ -23,9 +22,8 @@ import { lockPayments } from '#lib/transfers/stop.ts'
 import { readDelegations } from '#lib/wallet/account.ts'
 import { formatManifest, hashSeal, isSignedManifest, type Manifest } from '#lib/wallet/manifest.ts'
 import { readSeal } from '#lib/wallet/seal.ts'
-import type { BatchContext } from './job.ts'
+import { type BatchContext, queueLines } from './job.ts'
 import { findBusyChannels, judgeChannels, ledgersPerPayout } from './run-terms.ts'
-import { wakeRelays } from './wake-up.ts'
 
 /** The body of POST /batches/{id}/run. */
 export const runRequest = z.object({
@@ -34,20 +32,18 @@ export const runRequest = z.object({
   }),
 })
 
-const RUN_REASONS = [
-  'no-address',
-  'seal-malformed',
-  'seal-key',
-  'seal-elsewhere',
-  'channel-unknown',
-  'channel-unavailable',
-  'channel-busy',
-  'delegation-missing',
-  'delegation-too-short',
-  'quota-transfers',
-  'manifest',
-] as const
-type RunReason = (typeof RUN_REASONS)[number]
+type RunReason =
+  | 'no-address'
+  | 'seal-malformed'
+  | 'seal-key'
+  | 'seal-elsewhere'
+  | 'channel-unknown'
+  | 'channel-unavailable'
+  | 'channel-busy'
+  | 'delegation-missing'
+  | 'delegation-too-short'
+  | 'quota-transfers'
+  | 'manifest'
 
 /** One reason, and the payout or the channel that it concerns, if it concerns one. */
 type RunProblem = { payoutId?: string; channel?: string; reason: RunReason }
@@ -77,11 +73,11 @@ export async function startRun(
   const { db, employer, session, batch, network, token } = context
   const account = session.sub
   if (!isId(id)) throw batchNotFound()
-  const plan = await readPlan(db, employer, id)
-  if ('progress' in plan) return plan.progress
+  const { progress, runnable } = await readPlan(db, employer, id)
+  if (runnable.length === 0) return progress
   const channels = await judgeChannels(db, { token, account })
-  const [sealed, unsealed] = await checkSeals(plan.payouts, { batch: id, kid: batch.relayKey })
-  const used = channelsOf(sealed)
+  const [sealed, unsealed] = checkSeals(runnable, { batch: id, kid: batch.relayKey })
+  const used = [...new Set(sealed.map(({ channel }) => channel))].sort()
   const unusable = used.flatMap((channel) => {
     const reason = channels.get(channel)
     return reason === null ? [] : [{ channel, reason: reason ?? ('channel-unknown' as const) }]
@@ -89,14 +85,14 @@ export async function startRun(
   if (used.length === 0 || unusable.some(({ reason }) => reason === 'channel-unknown'))
     throw notReady([...unsealed, ...unusable])
   const pairs = used.map((spender) => ({ owner: account, spender }))
-  const { delegations, latestLedger } = await readDelegations({ rpc: network.server, ...network, token }, pairs)
-  const delegated = used.map((channel, index) => ({
-    channel,
-    liveUntilLedger: delegations[index]?.live_until_ledger,
-    needed: latestLedger + ledgersPerPayout(network) * sealed.filter((payout) => payout.channel === channel).length,
-  }))
-  const undelegated = delegated.flatMap(({ channel, liveUntilLedger, needed }): RunProblem[] => {
-    if (liveUntilLedger === undefined) return [{ channel, reason: 'delegation-missing' }]
+  const read = await readDelegations({ rpc: network.server, ...network, token }, pairs)
+  const delegations = used.map((channel, index) => {
+    return { channel, liveUntilLedger: read.delegations[index]?.live_until_ledger ?? 0 }
+  })
+  const undelegated = delegations.flatMap(({ channel, liveUntilLedger }): RunProblem[] => {
+    if (liveUntilLedger === 0) return [{ channel, reason: 'delegation-missing' }]
+    const payoutsOfChannel = sealed.filter((payout) => payout.channel === channel).length
+    const needed = read.latestLedger + ledgersPerPayout(network) * payoutsOfChannel
     return liveUntilLedger < needed ? [{ channel, reason: 'delegation-too-short' }] : []
   })
   const problems = [...unsealed, ...unusable, ...undelegated]
@@ -106,69 +102,50 @@ export async function startRun(
     token,
     batch: id,
     account,
-    delegations: delegated.map(({ channel, liveUntilLedger = 0 }) => ({ channel, liveUntilLedger })),
+    delegations,
     payouts: sealed.map(({ id: payout, contractor, address, channel, encryptedAmount }) => {
       return { payout, contractor, address, channel, sealHash: hashSeal(encryptedAmount) }
     }),
   }
   const entry = (await readAccount(network.server, account)).account
   if (!entry || !isSignedManifest(manifest, signature, authOf(account, entry))) throw notReady([{ reason: 'manifest' }])
-  return await queueRun(context, { manifest, signature, payouts: sealed })
+  return await queueRun(context, { manifest, signature, sealed })
 }
 
-const channelsOf = (sealed: readonly Sealed[]) => [...new Set(sealed.map(({ channel }) => channel))].sort()
-const unavailable = (channel: string): RunProblem => ({ channel, reason: 'channel-unavailable' })
 const notReady = (errors: readonly RunProblem[]) => new Refusal('run-not-ready', undefined, { details: { errors } })
 
 /** A payout that may be run. */
-interface Runnable {
-  id: string
-  contractor: string
-  address: string | null
-  encryptedAmount: string | null
-}
+type Runnable = Pick<typeof payouts.$inferSelect, 'id' | 'contractor' | 'address' | 'encryptedAmount'>
 
+/** The same with the channel of its seal. */
 type Sealed = { [Name in keyof Runnable]: string } & { channel: string }
 
-async function readProgress(db: Database, employer: Employer, id: string): Promise<BatchProgress> {
+/** The progress of a batch, and what a run would pay, in the order of its instructions: nothing while a run is unfinished. */
+async function readPlan(db: Database, employer: Employer, id: string) {
   const { status, settledCount, failedCount, payoutCount } = batches
-  const [row] = await db
+  const [batch] = await db
     .select({ status, settledCount, failedCount, payoutCount, run: NEWEST_RUN })
     .from(batches)
     .where(isOwnBatch(employer, id))
-  if (!row) throw batchNotFound()
-  const { run, ...progress } = row
-  return { ...progress, ...(run && { run }) }
-}
-
-/** The payouts that a run would pay, or the progress of the batch if there is nothing to start. */
-async function readPlan(
-  db: Database,
-  employer: Employer,
-  id: string,
-): Promise<{ payouts: Runnable[] } | { progress: BatchProgress }> {
-  const progress = await readProgress(db, employer, id)
-  if (progress.run?.status === 'running') return { progress }
-  if (progress.status === 'draft') throw new Refusal('run-not-ready', 'the batch is a draft: make it ready first')
-  const payouts = await findRunnable(db, id)
-  return payouts.length === 0 ? { progress } : { payouts }
-}
-
-/** The payouts of a batch that are `ready` or `failed`, in the order of its instructions. */
-async function findRunnable(db: Database, batch: string): Promise<Runnable[]> {
-  const { id, contractor, address, encryptedAmount } = payouts
-  return await db
-    .select({ id, contractor, address, encryptedAmount })
+  if (!batch) throw batchNotFound()
+  const { run, ...counts } = batch
+  const progress: BatchProgress = { ...counts, ...(run && { run }) }
+  if (run?.status === 'running') return { progress, runnable: [] }
+  if (counts.status === 'draft') throw new Refusal('run-not-ready', 'the batch is a draft: make it ready first')
+  const { id: payout, contractor, address, encryptedAmount, sequence } = payouts
+  const runnable = await db
+    .select({ id: payout, contractor, address, encryptedAmount })
     .from(payouts)
-    .where(and(eq(payouts.batch, batch), inArray(payouts.status, [...RUNNABLE])))
-    .orderBy(asc(payouts.sequence))
+    .where(and(eq(payouts.batch, id), inArray(payouts.status, [...RUNNABLE])))
+    .orderBy(asc(sequence))
+  return { progress, runnable }
 }
 
 /** Reads the channel of each payout from its seal. The rest are problems. Nothing here can open a seal. */
-async function checkSeals(
+function checkSeals(
   runnable: readonly Runnable[],
   { batch, kid }: { batch: string; kid: string },
-): Promise<[Sealed[], RunProblem[]]> {
+): [Sealed[], RunProblem[]] {
   const sealed: Sealed[] = []
   const problems: RunProblem[] = []
   for (const { id, contractor, address, encryptedAmount } of runnable) {
@@ -183,34 +160,30 @@ async function checkSeals(
   return [sealed, problems]
 }
 
-/**
- * Records the run with a line for each payout, uses the account's quota for all of them, and wakes the relays, in one SQL
- * transaction. The seals and addresses must still be those of the manifest.
- */
+/** Records the run and uses its quota in one SQL transaction, if seals and addresses are still those of the manifest. */
 async function queueRun(
-  context: RunContext,
-  { manifest, signature, payouts: sealed }: { manifest: Manifest; signature: string; payouts: readonly Sealed[] },
+  { db, employer, session, limits, now, batch, token }: RunContext,
+  { manifest, signature, sealed }: { manifest: Manifest; signature: string; sealed: readonly Sealed[] },
 ): Promise<BatchProgress> {
-  const { db, employer, session, limits, now, batch, token } = context
-  const job = randomUUID()
+  const id = randomUUID()
+  const { account, delegations } = manifest
   return await transactFor(db, employer.organisation, async (tx) => {
-    if (!(await lockPayments(tx, token))) throw notReady(channelsOf(sealed).map(unavailable))
+    const unavailable = ({ channel }: { channel: string }) => ({ channel, reason: 'channel-unavailable' as const })
+    if (!(await lockPayments(tx, token))) throw notReady(delegations.map(unavailable))
     // While the batch is locked, no other run of it can begin.
     await lockBatches(tx, isOwnBatch(employer, manifest.batch))
-    const plan = await readPlan(tx, employer, manifest.batch)
-    if ('progress' in plan) return plan.progress
-    const isSame =
-      plan.payouts.length === sealed.length &&
-      plan.payouts.every(({ id, address, encryptedAmount }, index) => {
-        const signed = sealed[index]
-        return signed?.id === id && signed.address === address && signed.encryptedAmount === encryptedAmount
-      })
-    if (!isSame) throw notReady([{ reason: 'manifest' }])
+    const { progress, runnable } = await readPlan(tx, employer, manifest.batch)
+    if (runnable.length === 0) return progress
+    const isSame = ({ id, address, encryptedAmount }: Runnable, signed: Sealed | undefined) =>
+      signed?.id === id && signed.address === address && signed.encryptedAmount === encryptedAmount
+    const areSame =
+      runnable.length === sealed.length && runnable.every((payout, index) => isSame(payout, sealed[index]))
+    if (!areSame) throw notReady([{ reason: 'manifest' }])
     const day = await readQuotaDay(tx)
     await tx.insert(relayJobs).values({
-      id: job,
+      id,
       userKind: session.kind,
-      userSub: session.sub,
+      userSub: account,
       relayKey: batch.relayKey,
       batch: manifest.batch,
       manifest: formatManifest(manifest),
@@ -218,31 +191,27 @@ async function queueRun(
       quotaDay: day,
       createdAt: now,
     })
-    const liveUntil = new Map(manifest.delegations.map((each) => [each.channel, each.liveUntilLedger]))
-    const lines = sealed.map(({ id, address, channel, encryptedAmount }, position) => ({
-      job,
+    const liveUntil = new Map(delegations.map((each) => [each.channel, each.liveUntilLedger]))
+    const lines = sealed.map(({ id: payout, address, channel, encryptedAmount }, position) => ({
+      job: id,
       position,
       recipient: address,
-      payout: id,
+      payout,
       spender: channel,
       liveUntil: liveUntil.get(channel) ?? null,
       sealedAmount: encryptedAmount,
-      quotaAccount: session.sub,
+      quotaAccount: account,
     }))
-    for (const part of partsOf(lines)) await tx.insert(relayLines).values(part)
-    const claim = { account: session.sub, day, count: lines.length }
-    if (!(await reserveCount(tx, claim, limits))) throw notReady([{ reason: 'quota-transfers' }])
+    await queueLines(tx, lines)
+    if (!(await reserveCount(tx, { account, day, count: lines.length }, limits))) {
+      throw notReady([{ reason: 'quota-transfers' }])
+    }
     // A second run that the account starts at the same time waits for the quota's row, and sees the first.
-    const busy = await findBusyChannels(tx, session.sub, job)
+    const busy = await findBusyChannels(tx, account, id)
     const shared = sealed.find(({ channel }) => busy.has(channel))?.channel
     if (shared) throw notReady([{ channel: shared, reason: 'channel-busy' }])
-    await recordAudit(tx, now, {
-      ...employer,
-      action: 'batch.run',
-      subject: manifest.batch,
-      detail: { payouts: lines.length },
-    })
-    await wakeRelays(tx)
-    return await readProgress(tx, employer, manifest.batch)
+    const entry = { ...employer, action: 'batch.run' as const, subject: manifest.batch }
+    await recordAudit(tx, now, { ...entry, detail: { payouts: lines.length } })
+    return (await readPlan(tx, employer, manifest.batch)).progress
   })
 }

@@ -7,27 +7,19 @@ import type { Opening } from '#lib/wallet/commitment.ts'
 import { ORDER } from '#lib/wallet/grumpkin.ts'
 import { AMOUNT_DIGITS, keyIdOf, type SealBinding } from '#lib/wallet/seal.ts'
 
-// Plaintexts are padded, so that the length of a JWE reveals no amount.
-/** 2^127 has 39 digits, the group order 77. */
+// Plaintexts are padded, so that the length of a JWE reveals no amount: 2^127 has 39 digits, the group order 77.
 const VALUE_DIGITS = 39
 const BLINDING_DIGITS = ORDER.toString().length
 
-/**
- * Seals an amount (base units, at most 16 digits) to the relays: a JWE with ECDH-ES and A256GCM (RFC 7516, RFC 7518).
- */
-export function sealAmount(key: PublicRelayKey, { job, position }: LineId, amount: bigint): Promise<string> {
-  return seal(key, { job, item: position }, amount.toString().padStart(AMOUNT_DIGITS, '0'))
-}
+/** Seals an amount (base units, at most 16 digits) to the relays: a JWE with ECDH-ES and A256GCM (RFC 7516, RFC 7518). */
+export const sealAmount = (key: PublicRelayKey, { job, position }: LineId, amount: bigint): Promise<string> =>
+  seal(key, { job, item: position }, amount.toString().padStart(AMOUNT_DIGITS, '0'))
 
 /** The amount in base units. Throws if the JWE is for another line or another key. */
-export async function unsealAmount(key: PrivateRelayKey, { job, position }: LineId, sealed: string): Promise<bigint> {
-  return BigInt(await unseal(key, { job, item: position }, sealed))
-}
+export const unsealAmount = async (key: PrivateRelayKey, { job, position }: LineId, sealed: string): Promise<bigint> =>
+  BigInt(await unseal(key, { job, item: position }, sealed))
 
-/**
- * The amount of a run's payout in base units. Throws if the seal is for another payout, channel or key, or contains no
- * amount.
- */
+/** The amount of a run's payout in base units. Throws if the seal is for another payout, channel or key, or contains no amount. */
 export async function unsealPayout(key: PrivateRelayKey, binding: SealBinding, sealed: string): Promise<bigint> {
   const { batch, contractor, spender } = binding
   const amount = await unseal(key, { kid: await keyIdOf(publicHalf(key)), batch, contractor, spender }, sealed)
@@ -36,40 +28,33 @@ export async function unsealPayout(key: PrivateRelayKey, binding: SealBinding, s
 }
 
 /** Seals the opening of a channel's balance, bound to the channel. */
-export function sealOpening(key: PublicRelayKey, channel: string, opening: Opening): Promise<string> {
-  return seal(key, { channel, holds: 'opening' }, encodeOpening(opening))
-}
+export const sealOpening = (key: PublicRelayKey, channel: string, opening: Opening): Promise<string> =>
+  seal(key, { channel, holds: 'opening' }, encodeOpening(opening))
 
-export async function unsealOpening(key: PrivateRelayKey, channel: string, sealed: string): Promise<Opening> {
-  return decodeOpening(await unseal(key, { channel, holds: 'opening' }, sealed))
-}
+export const unsealOpening = async (key: PrivateRelayKey, channel: string, sealed: string): Promise<Opening> =>
+  decodeOpening(await unseal(key, { channel, holds: 'opening' }, sealed))
 
 /** Seals a channel's balance and the cursor of the events it was read from, bound to the channel. */
 export function sealBalance(key: PublicRelayKey, channel: string, balance: SyncedBalance): Promise<string> {
   const { spendable, receiving, cursor } = balance
-  const parts = [encodeOpening(spendable), encodeOpening(receiving), cursor]
-  return seal(key, { channel, holds: 'balance' }, parts.join(' '))
+  return seal(key, { channel, holds: 'balance' }, `${encodeOpening(spendable)} ${encodeOpening(receiving)} ${cursor}`)
 }
 
 export async function unsealBalance(key: PrivateRelayKey, channel: string, sealed: string): Promise<SyncedBalance> {
-  const [spendable = '', receiving = '', cursor = ''] = (
-    await unseal(key, { channel, holds: 'balance' }, sealed)
-  ).split(' ')
+  const parts = (await unseal(key, { channel, holds: 'balance' }, sealed)).split(' ')
+  const [spendable = '', receiving = '', cursor = ''] = parts
   return { spendable: decodeOpening(spendable), receiving: decodeOpening(receiving), cursor }
 }
 
 /** Seals the key by which a channel's payments can be attributed, bound to the channel. */
-export function sealMarkKey(key: PublicRelayKey, channel: string, markKey: Uint8Array): Promise<string> {
-  return seal(key, { channel, holds: 'mark key' }, bytesToHex(markKey))
-}
+export const sealMarkKey = (key: PublicRelayKey, channel: string, markKey: Uint8Array): Promise<string> =>
+  seal(key, { channel, holds: 'mark key' }, bytesToHex(markKey))
 
-export async function unsealMarkKey(key: PrivateRelayKey, channel: string, sealed: string): Promise<Uint8Array> {
-  return hexToBytes(await unseal(key, { channel, holds: 'mark key' }, sealed))
-}
+export const unsealMarkKey = async (key: PrivateRelayKey, channel: string, sealed: string): Promise<Uint8Array> =>
+  hexToBytes(await unseal(key, { channel, holds: 'mark key' }, sealed))
 
-function encodeOpening({ value, blinding }: Opening): string {
-  return `${value.toString().padStart(VALUE_DIGITS, '0')}:${blinding.toString().padStart(BLINDING_DIGITS, '0')}`
-}
+const encodeOpening = ({ value, blinding }: Opening): string =>
+  `${value.toString().padStart(VALUE_DIGITS, '0')}:${blinding.toString().padStart(BLINDING_DIGITS, '0')}`
 
 function decodeOpening(encoded: string): Opening {
   const [value = '', blinding = ''] = encoded.split(':')

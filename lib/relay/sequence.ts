@@ -14,7 +14,7 @@ import { findTransferOfHash } from '#lib/transfers/rows.ts'
 import { KNOWN_NUMBER, lockForStop, stopPayments } from '#lib/transfers/stop.ts'
 import { readConfidentialAccount } from '#lib/wallet/account.ts'
 import { readTokenEvents } from './channel-events.ts'
-import { isChannel } from './channel-state.ts'
+import { isChannel, isInUse, setChannel } from './channel-state.ts'
 import { LineError } from './line-error.ts'
 import type { RelayStore } from './relay.ts'
 
@@ -35,17 +35,13 @@ export async function requireKnownNumber(
   token: string,
   { address, number, isLine }: { address: string; number: bigint; isLine: boolean },
 ): Promise<void> {
-  const [channel] = await tx
-    .select({ paused: relayChannels.paused, retired: relayChannels.retired, known: KNOWN_NUMBER })
-    .from(relayChannels)
-    .where(isChannel(token, address))
+  const { paused, retired } = relayChannels
+  const columns = { isOff: sql<boolean>`${paused} or ${retired}`, known: KNOWN_NUMBER }
+  const [channel] = await tx.select(columns).from(relayChannels).where(isChannel(token, address))
   if (!channel) throw new Error('a channel that was never announced signs')
-  if (isLine && (channel.paused || channel.retired)) {
-    throw new LineError('channel-paused', 'an operator has paused or retired the channel')
-  }
-  if (isLine && channel.known === null) {
+  if (isLine && channel.isOff) throw new LineError('channel-paused', 'an operator has paused or retired the channel')
+  if (isLine && channel.known === null)
     throw new LineError('not-adopted', 'the channel was not compared with the ledger yet')
-  }
   if ((channel.known ?? number) < number - 1n) {
     throw new LineError('channel-moved', 'the ledger has transactions of the channel that this database does not have')
   }
@@ -56,53 +52,37 @@ export async function requireKnownNumber(
  * if the channel was reconciled for it: what has moved it since may have paid more.
  * @param seen that number, which the rows may explain by now; undefined if a row was lost
  */
-export async function noteMove(
-  { database, token, now }: Omit<RelayStore, 'relayKey'>,
-  address: string,
-  seen?: bigint,
-): Promise<void> {
+export async function noteMove({ database, token, now }: RelayStore, address: string, seen?: bigint): Promise<void> {
+  const columns = { again: relayChannels.reconciledStop, known: KNOWN_NUMBER }
   await transact(await database(), async (tx) => {
     await lockForStop(tx)
-    const [channel] = await tx
-      .select({ again: relayChannels.reconciledStop, known: KNOWN_NUMBER })
-      .from(relayChannels)
-      .where(isChannel(token, address))
+    const [channel] = await tx.select(columns).from(relayChannels).where(isChannel(token, address))
     if (seen !== undefined && (channel?.known ?? -1n) >= seen) return
     await stopPayments(tx, { token, channel: address, now: now(), again: channel?.again ?? undefined })
   })
 }
 
-/**
- * Adopts the ledger's sequence number for a channel that has none, if every payment that it has made is recorded. Otherwise
- * payments stop: it may be newer than the backup from which this database was restored.
- * @throws LedgerError
- */
+/** Adopts the number of a channel that has none, as of `ledger`, if all its payments are recorded. Otherwise payments stop. */
 async function adoptSequence(
   context: Comparing,
   address: string,
-  { sequenceNumber, ledger }: { sequenceNumber: bigint; ledger: number },
+  sequenceNumber: bigint,
+  ledger: number,
 ): Promise<void> {
   const isUnused = (sequenceNumber & COUNT_OF_TRANSACTIONS) <= 1n
   const isKnown = isUnused || (await arePaymentsKnown(context, address, ledger))
   if (!isKnown) return await noteMove(context, address)
-  await (await context.database())
-    .update(relayChannels)
-    .set({ adoptedSequence: sequenceNumber })
-    .where(and(isChannel(context.token, address), sql`${KNOWN_NUMBER} is null`))
+  await setChannel(context, address, { adoptedSequence: sequenceNumber }, sql`${KNOWN_NUMBER} is null`)
 }
 
 /** An account's first sequence number has its ledger in the upper half: the lower half counts its transactions. */
 const COUNT_OF_TRANSACTIONS = 0xffff_ffffn
 
-/**
- * Whether the database records each payment of a channel, or has nothing that could have been paid.
- * @param ledger the ledger of the account's reading, up to which the events must reach
- */
+/** Whether the database records each payment of a channel up to `ledger`, or has nothing that could have been paid. */
 async function arePaymentsKnown(context: Comparing, address: string, ledger: number): Promise<boolean> {
   const db = await context.database()
-  const [payout] = await db.select({ id: payouts.id }).from(payouts).limit(1)
-  const [job] = await db.select({ id: relayJobs.id }).from(relayJobs).limit(1)
-  if (!payout && !job) return true
+  const found = await Promise.all([payouts, relayJobs].map((table) => db.select({ id: table.id }).from(table).limit(1)))
+  if (found.flat().length === 0) return true
   const { transfers: payments, latestLedger, isWhole } = await readTokenEvents(context, address, undefined)
   if (latestLedger < ledger) throw new LedgerError('unavailable', 'the RPC’s events are behind its ledger')
   // A channel that is not registered yet has no events.
@@ -111,24 +91,14 @@ async function arePaymentsKnown(context: Comparing, address: string, ledger: num
   return true
 }
 
-/** A channel, and the highest sequence number that is known to be used there; null before it is adopted. */
-interface KnownNumber {
-  address: string
-  known: bigint | null
+/** The channels in use, each with the highest sequence number that is known to be used there; null before it is adopted. */
+function findKnownNumbers(db: Database, token: string) {
+  const { address } = relayChannels
+  return db.select({ address, known: KNOWN_NUMBER }).from(relayChannels).where(isInUse(token)).orderBy(address)
 }
 
-const findKnownNumbers = (db: Database, token: string): Promise<KnownNumber[]> =>
-  db
-    .select({ address: relayChannels.address, known: KNOWN_NUMBER })
-    .from(relayChannels)
-    .where(and(eq(relayChannels.token, token), eq(relayChannels.retired, false)))
-    .orderBy(relayChannels.address)
-
-/** One malformed row must not keep every relay from comparing the others. */
-const isAccount = (address: string): boolean => StrKey.isValidEd25519PublicKey(address)
-
 /** What a comparison with the ledger needs. No key: every process of the service compares. */
-export interface Comparing extends Omit<RelayStore, 'relayKey'> {
+export interface Comparing extends RelayStore {
   network: Network
   readAccount: ReadAccount
 }
@@ -143,6 +113,8 @@ export interface Comparing extends Omit<RelayStore, 'relayKey'> {
 export async function compareSequences(context: Comparing, atLeast = 0): Promise<number> {
   const { token, database, readAccount } = context
   const db = await database()
+  // One malformed row must not keep every relay from comparing the others.
+  const isAccount = (address: string) => StrKey.isValidEd25519PublicKey(address)
   const addresses = (await findKnownNumbers(db, token)).map(({ address }) => address).filter(isAccount)
   const { response: readings, isRecent } = await askUntilRecent(
     () => Promise.all(addresses.map(readAccount)),
@@ -153,23 +125,19 @@ export async function compareSequences(context: Comparing, atLeast = 0): Promise
   const compared: string[] = []
   const failures: unknown[] = []
   // Read after the ledger: a transfer is recorded before it is sent.
-  for (const channel of await findKnownNumbers(db, token)) {
-    const { address, known } = channel
+  for (const { address, known } of await findKnownNumbers(db, token)) {
     const reading = onLedger.get(address)
-    const sequenceNumber = reading?.account?.seqNum
-    if (!reading || sequenceNumber === undefined) {
+    const ledgerSequence = reading?.account?.seqNum
+    if (!reading || ledgerSequence === undefined) {
       // One that never had an account has paid nothing. One that has lost its account may have paid before.
       if (known === null) compared.push(address)
       continue
     }
-    const isChanged = sql`${relayChannels.ledgerSequence} is distinct from ${sequenceNumber}`
-    await db
-      .update(relayChannels)
-      .set({ ledgerSequence: sequenceNumber })
-      .where(and(isChannel(token, address), isChanged))
+    const isChanged = sql`${relayChannels.ledgerSequence} is distinct from ${ledgerSequence}`
+    await setChannel(context, address, { ledgerSequence }, isChanged)
     const compare = async () => {
-      if (known === null) await adoptSequence(context, address, { sequenceNumber, ledger: reading.latestLedger })
-      else if (known < sequenceNumber) await noteMove(context, address, sequenceNumber)
+      if (known === null) await adoptSequence(context, address, ledgerSequence, reading.latestLedger)
+      else if (known < ledgerSequence) await noteMove(context, address, ledgerSequence)
       compared.push(address)
     }
     // One channel whose payments cannot be read must not keep the others from being compared.
@@ -187,10 +155,7 @@ export const COMPARED_SECONDS = 120
 /** A process looks at most once in this time (ms). */
 const LOOK_AGAIN_MS = 30_000
 
-/**
- * Compares the channels if no process has done so lately: where no relay and no maintenance runs, as on a serverless host, the
- * first to notice that the database was restored may be a client's payment.
- */
+/** Compares the channels if no process has done so lately, for a client's payment where no relay and no maintenance runs. */
 export function openComparison(context: Comparing): () => Promise<void> {
   let lookedAt = Number.NEGATIVE_INFINITY
   let looking: Promise<void> | undefined
@@ -200,8 +165,7 @@ export function openComparison(context: Comparing): () => Promise<void> {
     // It may have been a stray node.
     if (await foreignSince(db, context.token)) await requireOwnNetwork(db, context, await readWindow(context.network))
     const isLate = sql`coalesce(${relayChannels.comparedAt} < clock_timestamp() - make_interval(secs => ${COMPARED_SECONDS}), true)`
-    const isLateOne = and(eq(relayChannels.token, context.token), eq(relayChannels.retired, false), isLate)
-    if ((await db.$count(relayChannels, isLateOne)) > 0) await compareSequences(context)
+    if ((await db.$count(relayChannels, and(isInUse(context.token), isLate))) > 0) await compareSequences(context)
     lookedAt = performance.now()
   }
 

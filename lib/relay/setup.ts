@@ -33,21 +33,18 @@ interface Preparation {
 /** How long the faucet may take for one channel (ms): it serves the channels one at a time. */
 const FAUCET_PATIENCE_MS = 120_000
 
-/**
- * How long a channel may make no progress (ms) before its preparation fails. The grant of a process that was killed
- * during a deposit is open for three minutes, and a node may lag by one.
- */
+/** How long a channel may make no progress (ms): a deposit of a killed process is open for three minutes, and a node may lag by one. */
 const STALL_MS = 300_000
 const PAUSE_MS = 2_000
 
 const INFO = z.object({ friendbotUrl: z.string().optional() })
 
 /**
- * Prepares every channel of the relay to pay: an account with XLM from friendbot, registered with the token, and with a
- * confidential balance from the faucet. Finished steps are skipped, so it can be repeated, even after an interruption.
- * Waits for an RPC that lags, and for a deposit that another process began.
- * @throws ConfigurationError where the network has no friendbot, or the service no faucet; the last failure of a
- *   channel that makes no progress for five minutes
+ * Prepares every channel of the relay to pay: an account with XLM from friendbot, registered with the token, and with a confidential
+ * balance from the faucet. Finished steps are skipped, so it can be repeated, even after an interruption. Waits for an RPC that lags,
+ * and for a deposit that another process began.
+ * @throws ConfigurationError where the network has no friendbot, or the service no faucet; the last failure of a channel that makes no
+ *   progress for five minutes
  */
 export async function prepareChannels(preparation: Preparation): Promise<void> {
   const { relay } = preparation
@@ -74,7 +71,8 @@ async function prepareInSteps(preparation: Preparation, channel: Channel): Promi
       const isFinal = error instanceof ConfigurationError || isLineError(error, 'channel-moved')
       const isStalled = performance.now() - progressAt > STALL_MS
       if (isFinal || isStalled || relay.signal.aborted) throw error
-      const next = describeObstacle(error)
+      const isCooling = error instanceof Refusal && error.code === 'faucet-cooldown'
+      const next = isCooling ? 'an earlier deposit is not decided yet' : reasonOf(error)
       if (next !== obstacle) say(channel.address, `waiting: ${next}`)
       obstacle = next
       await setTimeout(PAUSE_MS)
@@ -82,15 +80,9 @@ async function prepareInSteps(preparation: Preparation, channel: Channel): Promi
   }
 }
 
-function describeObstacle(error: unknown): string {
-  if (error instanceof Refusal && error.code === 'faucet-cooldown') return 'an earlier deposit is not decided yet'
-  return error instanceof Error ? error.message : String(error)
-}
+const reasonOf = (error: unknown) => (error instanceof Error ? error.message : String(error))
 
-/**
- * Prepares one channel to pay, like `prepareChannels`, but fails where that waits: the caller repeats it.
- * @throws also LedgerError, Refusal, WalletError and LineError
- */
+/** `prepareChannels` for one, but fails where that waits: the caller repeats it. @throws also LedgerError, Refusal, WalletError, LineError */
 export async function prepareChannel(preparation: Preparation, channel: Channel): Promise<void> {
   const { relay, say, auditorId = 0 } = preparation
   const { address } = channel
@@ -124,16 +116,11 @@ export function announceRegistrations(relay: Relay, say: (line: string) => void)
   return { ...relay, deployment }
 }
 
-/**
- * Funds a channel that has less than a tenth of `funds`. The deposit is not merged here: a running relay may be using the
- * channel's next sequence number. A payment that needs the deposit merges it.
- */
+/** Funds a channel that has less than a tenth of `funds`. A payment merges it: a running relay may be using the next number. */
 async function fillUp({ relay, faucet, say, funds = CHANNEL_FUNDS }: Preparation, channel: Channel): Promise<void> {
   const { spendable, receiving } = await readBalance(relay, channel)
   if (spendable.value + receiving.value >= funds / 10n) return
-  if (!faucet) {
-    throw new ConfigurationError('FAUCET_SEED', 'channels are funded by the faucet, and none is configured')
-  }
+  if (!faucet) throw new ConfigurationError('FAUCET_SEED', 'channels are funded by the faucet, and none is configured')
   say(channel.address, 'asking the faucet for a confidential balance')
   const rules = { amount: funds, coolDown: 0, patience: FAUCET_PATIENCE_MS }
   await fund(await relay.database(), { ...faucet, rules }, channel.address)
@@ -141,11 +128,7 @@ async function fillUp({ relay, faucet, say, funds = CHANNEL_FUNDS }: Preparation
 
 async function requestXlm({ network }: Relay, address: string): Promise<void> {
   const { friendbotUrl } = await network.call('getNetwork', {}, INFO)
-  if (!friendbotUrl) {
-    throw new ConfigurationError(
-      'CHANNEL_SEEDS',
-      `the network has no friendbot: create the account ${address} yourself`,
-    )
-  }
+  const remedy = `the network has no friendbot: create the account ${address} yourself`
+  if (!friendbotUrl) throw new ConfigurationError('CHANNEL_SEEDS', remedy)
   await requestFriendbot(friendbotUrl, address)
 }

@@ -2,25 +2,18 @@ import { publicHalf } from '#lib/config/relay-key.ts'
 import type { LedgerCheck } from '#lib/transfers/simulation.ts'
 import { proveTransferAhead, proveTransferNow, signEnforced, signSpending } from '#lib/wallet/calls.ts'
 import type { Opening } from '#lib/wallet/commitment.ts'
+import type { Deployment } from '#lib/wallet/deployment.ts'
 import { type Allowance, proveDelegatedTransfer, type Spending } from '#lib/wallet/spending.ts'
 import { isConflict, openBalance, readBalance } from './balance.ts'
 import { findChannels } from './channel-state.ts'
-import { requireUnpaidByEmployer } from './employer-paid.ts'
-import { explain } from './explain.ts'
+import { explain } from './check.ts'
 import type { LeasedLine } from './lease.ts'
 import { LineError } from './line-error.ts'
-import { requireUnpaidOnLedger } from './past-payments.ts'
+import type { PaymentKeys } from './party-keys.ts'
+import { requireUnpaidByEmployer, requireUnpaidOnLedger } from './past-payments.ts'
 import { markSalts, purposeOf } from './payment-mark.ts'
 import type { Channel, Relay } from './relay.ts'
-import {
-  liveUntilOf,
-  openEscrow,
-  type PaymentKeys,
-  readLine,
-  readPaymentKeys,
-  requireCover,
-  requireTime,
-} from './run-line.ts'
+import { openEscrow, readLine, readPaymentKeys, requireCover, requireTime } from './run-line.ts'
 import { sealOpening, unsealAmount } from './sealing.ts'
 import { sequenceNumberOf } from './sequence.ts'
 
@@ -61,12 +54,7 @@ export interface Signed {
  * @param ahead a proof that was made for it before; a proof contains one salt, so none is used for two recorded transfers
  * @throws LineError; any other error when ledger, database or prover fail
  */
-export async function signLine(
-  relay: Relay,
-  channel: Channel,
-  line: LeasedLine,
-  ahead: AheadProof | undefined,
-): Promise<Signed> {
+export async function signLine(relay: Relay, channel: Channel, line: LeasedLine, ahead?: AheadProof): Promise<Signed> {
   await requireUnpaidOnLedger(relay, line)
   if (line.payout !== null) return await signRunLine(relay, channel, line, ahead)
   const terms = await readTerms(relay, channel, line)
@@ -75,7 +63,7 @@ export async function signLine(
     if (!opening) throw new LineError('balance-short', 'the channel has too little')
     const isProved =
       ahead && 'opening' in ahead && isFor(ahead, channel, line, terms) && isSameOpening(ahead.opening, opening)
-    const proof = isProved ? ahead : await proveFrom(relay, channel, line, { ...terms, opening })
+    const proof = isProved ? ahead : await proveFromBalance(relay, channel, line, { ...terms, opening })
     const deployment = await relay.deployment()
     const built = await signSpending(deployment, channel, proof.spending, { seconds: relay.times.validity })
     const { signedXdr, next } = built
@@ -88,12 +76,7 @@ export async function signLine(
 }
 
 /** `signLine` for a line of a run: everything that the employer has signed is checked first. */
-async function signRunLine(
-  relay: Relay,
-  channel: Channel,
-  line: LeasedLine,
-  ahead: AheadProof | undefined,
-): Promise<Signed> {
+async function signRunLine(relay: Relay, channel: Channel, line: LeasedLine, ahead?: AheadProof): Promise<Signed> {
   const run = await readLine(relay, channel, line)
   const terms = { to: run.line.address, amount: run.amount }
   try {
@@ -112,8 +95,8 @@ async function signRunLine(
     requireTime(relay, run, simulation.latestLedger)
     const number = sequenceNumberOf(signedXdr, relay.network.passphrase)
     const { rest } = proof.spending
-    const liveUntilLedger = liveUntilOf(run) ?? 0
-    relay.memory.lastPayments.set(channel.address, { allowance: rest, sequenceNumber: number, liveUntilLedger })
+    const { liveUntil } = run
+    relay.memory.lastPayments.set(channel.address, { allowance: rest, sequenceNumber: number, liveUntil })
     const checked = { simulation, account: own }
     return { signedXdr, number, sealedOpening: null, proof, next: { allowance: rest }, checked }
   } catch (error) {
@@ -127,8 +110,8 @@ const isSame = (one: Allowance, other: Allowance) =>
   one.owner === other.owner && one.salt === other.salt && isSameOpening(one.opening, other.opening)
 
 /**
- * Proves a line's transfer from the start that the channel's open transfer will leave. Undefined if that is too low: `signLine`
- * finds out why when it is the line's turn.
+ * Proves a line's transfer from the start that the channel's open transfer will leave. Undefined if that is too low: `signLine` finds out
+ * why when it is the line's turn. If the start is another employer's escrow, the line's is read from the ledger.
  * @throws LineError
  */
 export async function proveAhead(
@@ -137,32 +120,23 @@ export async function proveAhead(
   line: LeasedLine,
   start: PaymentStart,
 ): Promise<AheadProof | undefined> {
-  if (line.payout !== null) return await proveRunLineAhead(relay, channel, line, start)
+  if (line.payout !== null) {
+    const run = await readLine(relay, channel, line)
+    const follows = 'allowance' in start && start.allowance.owner === run.owner
+    const allowance = follows ? start.allowance : (await openEscrow(relay, channel, run)).allowance
+    if (run.amount > allowance.opening.value) return undefined
+    const terms = { to: run.line.address, amount: run.amount, allowance }
+    return await proveFromEscrow(relay, channel, line, { ...terms, ...(await readPaymentKeys(relay, run)) })
+  }
   // A payment from an escrow leaves the channel's own balance as it was, and this process may not know it.
   if (!('opening' in start)) return undefined
   const { opening } = start
   const terms = await readTerms(relay, channel, line)
   if (terms.amount > opening.value) return undefined
-  const deployment = markSalts(await relay.deployment(), channel, line)
-  const spending = await relay.showProgress(await relay.database(), line, () =>
+  const spending = await prove(relay, channel, line, undefined, (deployment) =>
     proveTransferAhead(deployment, channel, { ...terms, opening }),
   )
   return { ...terms, channel: channel.address, purpose: purposeOf(line), opening, spending }
-}
-
-/** `proveAhead` for a line of a run. If the start is another employer's escrow, the line's is read from the ledger. */
-async function proveRunLineAhead(
-  relay: Relay,
-  channel: Channel,
-  line: LeasedLine,
-  start: PaymentStart,
-): Promise<AheadProof | undefined> {
-  const run = await readLine(relay, channel, line)
-  const terms = { to: run.line.address, amount: run.amount }
-  const follows = 'allowance' in start && start.allowance.owner === run.owner
-  const allowance = follows ? start.allowance : (await openEscrow(relay, channel, run)).allowance
-  if (terms.amount > allowance.opening.value) return undefined
-  return await proveFromEscrow(relay, channel, line, { ...(await readPaymentKeys(relay, run)), ...terms, allowance })
 }
 
 async function proveFromEscrow(
@@ -171,32 +145,42 @@ async function proveFromEscrow(
   line: LeasedLine,
   { allowance, to, amount, ...keys }: Terms & PaymentKeys & { allowance: Allowance },
 ): Promise<AheadProof & { spending: DelegatedSpending }> {
-  const deployment = markSalts(await relay.deployment(), channel, line, allowance)
-  const spending = await relay.showProgress(await relay.database(), line, () =>
+  const spending = await prove(relay, channel, line, allowance, (deployment) =>
     proveDelegatedTransfer(deployment, channel, allowance, { ...keys, to, amount }),
   )
   return { to, amount, channel: channel.address, purpose: purposeOf(line), allowance, spending }
 }
 
 /** Proves a line's transfer from the channel's own balance. */
-async function proveFrom(
+async function proveFromBalance(
   relay: Relay,
   channel: Channel,
   line: LeasedLine,
   { opening, ...terms }: Terms & { opening: Opening },
 ): Promise<AheadProof & { opening: Opening }> {
-  const deployment = markSalts(await relay.deployment(), channel, line)
-  const from = async (balance: Opening) => {
-    const spending = await proveTransferNow(deployment, channel, { ...terms, opening: balance })
-    return { ...terms, channel: channel.address, purpose: purposeOf(line), opening: balance, spending }
-  }
-  return await relay.showProgress(await relay.database(), line, () =>
-    from(opening).catch(async (error: unknown) => {
+  return await prove(relay, channel, line, undefined, async (deployment) => {
+    const from = async (balance: Opening) => {
+      const spending = await proveTransferNow(deployment, channel, { ...terms, opening: balance })
+      return { ...terms, channel: channel.address, purpose: purposeOf(line), opening: balance, spending }
+    }
+    return await from(opening).catch(async (error: unknown) => {
       if (!isConflict(error)) throw error
       // The balance has changed since its opening was stored, for instance by a payment to the channel that was merged.
       return await from((await readBalance(relay, channel)).spendable)
-    }),
-  )
+    })
+  })
+}
+
+/** Proves a line's transfer with salts that are marked with its purpose, and logs the progress. */
+async function prove<Proof>(
+  relay: Relay,
+  channel: Channel,
+  line: LeasedLine,
+  allowance: Allowance | undefined,
+  work: (deployment: Deployment) => Promise<Proof>,
+): Promise<Proof> {
+  const deployment = markSalts(await relay.deployment(), channel, line, allowance)
+  return await relay.showProgress(await relay.database(), line, () => work(deployment))
 }
 
 async function readTerms(relay: Relay, channel: Channel, line: LeasedLine): Promise<Terms> {

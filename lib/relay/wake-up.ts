@@ -4,12 +4,10 @@ import { Client, Pool } from 'pg'
 import type { Database } from '#lib/db/connection.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 
-/** Wakes the relays once the SQL transaction that has written lines commits. */
-export async function wakeRelays(tx: Database): Promise<void> {
-  await tx.execute(sql`select pg_notify(${CHANNEL}, '')`)
-}
-
 const CHANNEL = 'payroll_lines'
+
+/** Wakes the relays once the SQL transaction that has written lines commits. */
+export const wakeRelays = (tx: Database) => tx.execute(sql`select pg_notify(${CHANNEL}, '')`)
 
 type Listening = { close(): Promise<void> }
 
@@ -35,12 +33,8 @@ async function listenInSession(url: string, onLines: () => void): Promise<Listen
   let closed = false
 
   async function connect(): Promise<void> {
-    const next = new Client({
-      connectionString: url,
-      keepAlive: true,
-      connectionTimeoutMillis: 5_000,
-      query_timeout: 5_000,
-    })
+    const limits = { keepAlive: true, connectionTimeoutMillis: 5_000, query_timeout: 5_000 }
+    const next = new Client({ connectionString: url, ...limits })
     session = next
     next.on('error', (error) => lose(next, error))
     next.on('end', () => lose(next, new Error('the session ended')))
@@ -57,14 +51,15 @@ async function listenInSession(url: string, onLines: () => void): Promise<Listen
 
   function check(current: Client): void {
     if (closed || session !== current) return
-    timer = setTimeout(() => {
-      current
-        .query('SELECT 1 FROM pg_listening_channels() AS channel WHERE channel = $1', [CHANNEL])
-        .then(({ rowCount }) => {
-          if (rowCount !== 1) throw new Error('the session no longer listens')
-          check(current)
-        })
-        .catch((error: unknown) => lose(current, error))
+    const listening = 'SELECT 1 FROM pg_listening_channels() AS channel WHERE channel = $1'
+    timer = setTimeout(async () => {
+      try {
+        const { rowCount } = await current.query(listening, [CHANNEL])
+        if (rowCount !== 1) throw new Error('the session no longer listens')
+        check(current)
+      } catch (error) {
+        lose(current, error)
+      }
     }, CHECK_MS)
   }
 

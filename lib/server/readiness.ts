@@ -149,9 +149,9 @@ async function checkRelays({ settings, database, now }: Service): Promise<Check>
   if (!settings.batch || !settings.token) return { ok: true, configured: false }
   const present = await readPresent({ database, now })
   const state = await readRelayState(await database(), settings.token, present)
-  const { isRunning, channels, problems, canPay, runs, runProblems, stoppedAt } = state
+  const { channels, problems, canPay, runs, runProblems, stoppedAt } = state
   const problem = [
-    ...(isRunning ? [] : ['no relay is running']),
+    ...(channels > 0 ? [] : ['no relay is running']),
     ...(stoppedAt ? [`payments are stopped since ${stoppedAt.toISOString()}`] : []),
     ...(canPay ? [] : ['no channel can pay']),
     ...problems,

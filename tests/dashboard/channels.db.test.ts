@@ -8,8 +8,7 @@ import { paymentStops, relayChannels } from '#drizzle/schema/relay.ts'
 import { insertRows, itemRow, jobRow, transferRow } from '#lib/cli/seed/rows.ts'
 import { channelState, listChannels } from '#lib/dashboard/channels.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { readRelayState } from '#lib/relay/channel-state.ts'
-import { pauseChannel } from '#lib/relay/pause.ts'
+import { changeChannel, readRelayState } from '#lib/relay/channel-state.ts'
 import { cloneDatabase } from '../support/database.ts'
 
 const NOW = new Date('2026-11-20T12:30:00Z')
@@ -79,7 +78,10 @@ test('pauses and resumes a channel, and audits who made each change, and why', a
   const address = 'GELSEWHERE'
   const actor = { kind: 'operator', sub: 'Ada' } as const
   const pause = (isPaused: boolean, token = 'another') =>
-    pauseChannel({ db, now: NOW, actor }, { token, address, isPaused, note: 'a new key' })
+    changeChannel(
+      { db, now: NOW, actor },
+      { token, address, change: isPaused ? 'paused' : 'resumed', note: 'a new key' },
+    )
   const isPaused = async () => {
     const [row] = await db.select().from(relayChannels).where(eq(relayChannels.address, address))
     return row?.paused

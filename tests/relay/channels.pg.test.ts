@@ -1,16 +1,15 @@
 import { Operation, TransactionBuilder } from '@stellar/stellar-sdk'
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { beforeAll, expect, test } from 'vitest'
 import { enrol } from '#lib/cli/client/participants.ts'
 import { readiness } from '#lib/server/readiness.ts'
 import { bumpSequence, signElsewhere } from '../support/elsewhere.ts'
 import type { Fault } from '../support/fault-proxy.ts'
 import { expectJobPaidOnce } from '../support/paid-once.ts'
-import { openRelayService, type RelayService } from './relay-service.ts'
+import { serveJobs } from './relay-service.ts'
 
-let fixture: RelayService
+const fixture = await serveJobs({ channels: 6, prepared: 2 })
 beforeAll(async () => {
   // Two channels can pay. The others lack an account, a registration, a balance, or unused sequence numbers.
-  fixture = await openRelayService({ channels: 6, prepared: 2 })
   const [, , , unregistered, empty, burned] = fixture.channels
   if (!unregistered || !empty || !burned) throw new Error('a channel is missing')
   await fetch(`${fixture.ledger.network.friendbotUrl}?addr=${unregistered.publicKey()}`)
@@ -18,10 +17,6 @@ beforeAll(async () => {
   const last = Operation.bumpSequence({ bumpTo: String(2n ** 63n - 1n) })
   await signElsewhere(fixture.ledger.network, burned, { operation: last })
 })
-afterAll(() => fixture?.close())
-afterEach(() => fixture.ledger.proxy.rule(null))
-
-const addressOf = (channel: number) => fixture.channels[channel]?.publicKey() ?? ''
 
 async function paidBy(job: string): Promise<(string | null)[]> {
   const lines = await fixture.db.query.relayLines.findMany({ where: (line, { eq }) => eq(line.job, job) })
@@ -37,19 +32,18 @@ test.each([-300, 300])('a service whose clock is off by %i s sees the relays tha
 
 test('pays lines from the channels that can pay, and names the other channels’ problems in /ready', async () => {
   await using _relay = await fixture.relay()
-  const { client, payee } = await fixture.engaged()
-  const jobId = await fixture.begin(client, 1, 2, 4, 8, 16, 32)
+  const { client, payee, job: jobId } = await fixture.start(1, 2, 4, 8, 16, 32)
   await expectJobPaidOnce(fixture, client, jobId, [payee, 63n])
-  expect(new Set(await paidBy(jobId))).toEqual(new Set([addressOf(0), addressOf(1)]))
+  expect(new Set(await paidBy(jobId))).toEqual(new Set([fixture.addressOf(0), fixture.addressOf(1)]))
   const problems = async () => String((await readiness({ ...fixture.running })).relay.problem)
   await expect
     .poll(problems)
     .toBe(
       [
-        `${addressOf(2)}: account`,
-        `${addressOf(3)}: registration`,
-        `${addressOf(4)}: balance`,
-        `${addressOf(5)}: sequence`,
+        `${fixture.addressOf(2)}: account`,
+        `${fixture.addressOf(3)}: registration`,
+        `${fixture.addressOf(4)}: balance`,
+        `${fixture.addressOf(5)}: sequence`,
       ]
         .toSorted()
         .join('; '),
@@ -59,8 +53,7 @@ test('pays lines from the channels that can pay, and names the other channels’
 
 test('fails only the line that exceeds every channel’s balance, and records no channel problem', async () => {
   await using _relay = await fixture.relay()
-  const { client, payee } = await fixture.engaged()
-  const jobId = await fixture.begin(client, 3, 2 ** 53 - 1, 4)
+  const { client, payee, job: jobId } = await fixture.start(3, 2 ** 53 - 1, 4)
   expect(await fixture.ended(client, jobId)).toMatchObject({
     status: 'failed',
     error: 'transfer 1: no channel has enough to pay it',
@@ -71,15 +64,15 @@ test('fails only the line that exceeds every channel’s balance, and records no
   const fit = channels.filter(({ problem }) => problem === null).map(({ address }) => address)
   // The dashboard lists these channels, so that an operator can fund them.
   const failed = await fixture.db.query.relayLines.findMany({ where: (line, { eq }) => eq(line.outcome, 'failed') })
-  expect(failed.map(({ unable }) => new Set(unable))).toEqual([new Set([addressOf(0), addressOf(1)])])
-  expect(fit).toEqual(expect.arrayContaining([addressOf(0), addressOf(1)]))
+  expect(failed.map(({ unable }) => new Set(unable))).toEqual([new Set([fixture.addressOf(0), fixture.addressOf(1)])])
+  expect(fit).toEqual(expect.arrayContaining([fixture.addressOf(0), fixture.addressOf(1)]))
   expect((await fixture.post(client, { amounts: [1] })).status).toBe(200)
 })
 
 test('fails a line whose recipient is not registered', async () => {
   await using _relay = await fixture.relay()
   const client = await fixture.client()
-  await fixture.hire(client, [addressOf(3)])
+  await fixture.hire(client, [fixture.addressOf(3)])
   const jobId = await fixture.begin(client, 3)
   expect(await fixture.ended(client, jobId)).toMatchObject({
     status: 'failed',

@@ -1,6 +1,6 @@
-import { Asset, Keypair, Operation, TransactionBuilder } from '@stellar/stellar-sdk'
+import { Asset, Keypair, Operation } from '@stellar/stellar-sdk'
 import { eq, sql } from 'drizzle-orm'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { relayChannels, relayLines } from '#drizzle/schema/relay.ts'
 import { sendAndWait } from '#lib/cli/client/participants.ts'
 import type { LoadedProver } from '#lib/prover/node/loading.ts'
@@ -8,28 +8,15 @@ import { prover } from '#lib/prover/stand-in.ts'
 import { CHANNEL_FUNDS } from '#lib/relay/setup.ts'
 import { formatUnits } from '#lib/text/money.ts'
 import { buildDeposit } from '#lib/wallet/calls.ts'
-import { readLines } from '../support/lines.ts'
+import { signElsewhere } from '../support/elsewhere.ts'
 import { expectJobPaidOnce } from '../support/paid-once.ts'
-import { type Client, openRelayService, type RelayService } from './relay-service.ts'
+import { serveJobs } from './relay-service.ts'
 import { SHORT_TIMES } from './short-times.ts'
 
-let fixture: RelayService
-let client: Client
-beforeAll(async () => {
-  fixture = await openRelayService({ channels: 2 })
-  client = await fixture.client()
-  const payee = await fixture.payee()
-  await fixture.hire(client, [payee.signer.publicKey()])
-})
-afterAll(() => fixture?.close())
+const fixture = await serveJobs({ channels: 2 })
+const { client } = await fixture.engaged()
 
-const addressOf = (channel: number) => fixture.channels[channel]?.publicKey() ?? ''
-
-const post = (amount: number) => postAs(client, amount)
-
-async function postAs(by: Client, amount: number): Promise<string> {
-  return fixture.begin(by, amount)
-}
+const post = (amount: number) => fixture.begin(client, amount)
 
 /** Leaves a line as a host does that has died: its lease lasts for two seconds more. */
 async function hold(job: string, channel: string): Promise<void> {
@@ -39,25 +26,23 @@ async function hold(job: string, channel: string): Promise<void> {
     .where(eq(relayLines.job, job))
 }
 
-const linesOf = (job: string) => readLines(fixture.db, eq(relayLines.job, job))
-
 const paidBy = async (job: string) =>
-  (await linesOf(job)).map(({ outcome, channel }) => (outcome === 'paid' ? channel : undefined))
+  (await fixture.linesOf(job)).map(({ outcome, channel }) => (outcome === 'paid' ? channel : undefined))
 
 test('pays a line that a dead host has leased, and none from a channel whose balance was too low for it', async () => {
   for (const [channel, other] of [
     [0, 1],
     [1, 0],
   ] as const) {
-    const [held, short] = [await post(5), await postAs(await fixture.client(), 6)]
-    await hold(held, addressOf(channel))
+    const [held, short] = [await post(5), await fixture.begin(await fixture.client(), 6)]
+    await hold(held, fixture.addressOf(channel))
     await fixture.db
       .update(relayLines)
-      .set({ unable: [addressOf(other)] })
+      .set({ unable: [fixture.addressOf(other)] })
       .where(eq(relayLines.job, short))
     await using _relay = await fixture.relay()
     await expectJobPaidOnce(fixture, client, held)
-    await expect.poll(() => paidBy(short)).toEqual([addressOf(channel)])
+    await expect.poll(() => paidBy(short)).toEqual([fixture.addressOf(channel)])
   }
 })
 
@@ -79,7 +64,7 @@ test('leaves a line that it cannot prove, so that another host with its seeds pa
   await using _first = await fixture.relay({ prover: helpless })
   const job = await post(8)
   await expect.poll(() => tried).toContain('first')
-  await expect.poll(async () => (await linesOf(job)).map(({ state }) => state)).toEqual(['waiting'])
+  await expect.poll(async () => (await fixture.linesOf(job)).map(({ state }) => state)).toEqual(['waiting'])
   expect(tried).not.toContain('second')
   // Both hosts lease the line from now on, the first one in vain.
   await using _second = await fixture.relay({ prover: working })
@@ -88,27 +73,17 @@ test('leaves a line that it cannot prove, so that another host with its seeds pa
 })
 
 test('pays from another channel when one has no XLM for its merge', async () => {
-  const [poor] = fixture.channels
-  if (!poor) throw new Error('no channel')
+  const poor = fixture.channel(fixture.addressOf(0))
   const issuer = Keypair.fromSecret(fixture.ledger.devnet.issuerSecret)
   for (const channel of [0, 1]) {
-    const deposit = { to: addressOf(channel), amount: 1_000_0000000n }
+    const deposit = { to: fixture.addressOf(channel), amount: 1_000_0000000n }
     await sendAndWait(fixture.ledger.network, (await buildDeposit(fixture.ledger.network, issuer, deposit)).signedXdr)
   }
-  const source = await fixture.ledger.network.rpc.getAccount(poor.publicKey())
   const { balance } = await fixture.ledger.network.rpc.getAccountEntry(poor.publicKey())
   // Everything except the account's reserve and this payment's fee.
   const amount = formatUnits(balance - 1_0000000n - 100n)
-  const payment = { destination: addressOf(1), asset: Asset.native(), amount }
-  const transaction = new TransactionBuilder(source, {
-    fee: '100',
-    networkPassphrase: fixture.ledger.network.passphrase,
-  })
-    .addOperation(Operation.payment(payment))
-    .setTimeout(60)
-    .build()
-  transaction.sign(poor)
-  await sendAndWait(fixture.ledger.network, transaction.toXdr())
+  const operation = Operation.payment({ destination: fixture.addressOf(1), asset: Asset.native(), amount })
+  await signElsewhere(fixture.ledger.network, poor, { operation })
   await fixture.adoptSequences()
 
   const job = await post(Number(CHANNEL_FUNDS) + 5)
@@ -116,12 +91,12 @@ test('pays from another channel when one has no XLM for its merge', async () => 
     fixture.db
       .update(relayChannels)
       .set({ paused })
-      .where(eq(relayChannels.address, addressOf(channel)))
+      .where(eq(relayChannels.address, fixture.addressOf(channel)))
   await pause(1, true)
   await using _relay = await fixture.relay({ times: { ...SHORT_TIMES, longestLease: 4 } })
-  const firstChannel = async () => (await linesOf(job)).map(({ channel }) => channel)
-  await expect.poll(firstChannel).toEqual([addressOf(0)])
+  const firstChannel = async () => (await fixture.linesOf(job)).map(({ channel }) => channel)
+  await expect.poll(firstChannel).toEqual([fixture.addressOf(0)])
   await pause(1, false)
   await expectJobPaidOnce(fixture, client, job)
-  expect(await paidBy(job)).toEqual([addressOf(1)])
+  expect(await paidBy(job)).toEqual([fixture.addressOf(1)])
 })

@@ -3,26 +3,20 @@ import { once } from 'node:events'
 import { get as ask, type IncomingMessage } from 'node:http'
 import { Keypair } from '@stellar/stellar-sdk'
 import { eq, ne } from 'drizzle-orm'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { paymentStops, relayChannels, relayLines } from '#drizzle/schema/relay.ts'
 import { insertRows, itemRow, jobRow } from '#lib/cli/seed/rows.ts'
 import { generateRelayKey, publicHalf } from '#lib/config/relay-key.ts'
 import { keyIdOf } from '#lib/wallet/seal.ts'
 import { CHILD_VARIABLES } from '../support/child-variables.ts'
 import { freePort } from '../support/port.ts'
-import { openTestService, type TestService } from '../support/test-service.ts'
+import { openTestService } from '../support/test-service.ts'
 
-let service: TestService<'embedded'>
-let variables: Record<string, string>
-beforeAll(async () => {
-  service = await openTestService({ ledger: 'embedded', choresEveryMs: 0 })
-  // A relay signs no sessions, and needs no secret for them.
-  const { SESSION_SECRET: _, ...rest } = service.variables
-  variables = { ...rest, FAUCET_SEED: service.ledger.devnet.issuerSecret }
-})
-afterAll(async () => {
-  await service?.close()
-})
+const service = await openTestService({ ledger: 'embedded', choresEveryMs: 0 })
+afterAll(service.close)
+// A relay signs no sessions, and needs no secret for them.
+const { SESSION_SECRET: _, ...others } = service.variables
+const variables: Record<string, string> = { ...others, FAUCET_SEED: service.ledger.devnet.issuerSecret }
 
 interface Running {
   child: ChildProcess
@@ -67,18 +61,9 @@ test('relay serves two pages and nothing else, and exits on SIGTERM', async () =
     const response = await fetch(`http://localhost:${port}${path}`, { method })
     return { status: response.status, body: await response.json() }
   }
-  await expect
-    .poll(() => get('/health?x=1'))
-    .toEqual({
-      status: 200,
-      body: {
-        ok: false,
-        ledger: true,
-        clockOffsetSeconds: expect.any(Number),
-        problems: ['no channel of this host can pay'],
-        runs: true,
-      },
-    })
+  const problems = ['no channel of this host can pay']
+  const body = { ok: false, ledger: true, clockOffsetSeconds: expect.any(Number), problems, runs: true }
+  await expect.poll(() => get('/health?x=1')).toEqual({ status: 200, body })
   expect((await fetch(`http://localhost:${port}/health`, { method: 'HEAD' })).status).toBe(200)
   expect(await get('/.well-known/disbursement-relay')).toEqual({
     status: 200,

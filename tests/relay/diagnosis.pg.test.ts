@@ -1,26 +1,20 @@
 import { Keypair } from '@stellar/stellar-sdk'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { announceChannels, findChannels } from '#lib/relay/channel-state.ts'
 import { checkChannels, diagnose, isRegistered } from '#lib/relay/check.ts'
 import type { Channel, Relay } from '#lib/relay/relay.ts'
 import { openAccounts } from '#lib/stellar/account.ts'
 import { openNetwork } from '#lib/stellar/network.ts'
 import type { Sponsor } from '#lib/transfers/sponsor.ts'
-import { accountEntry, type FakeRpc, startFakeRpc, TOKEN } from '../support/fake-rpc.ts'
-import { type LineFixture, NOW, openLineFixture } from './line-fixture.ts'
+import { accountEntry, startFakeRpc, TOKEN } from '../support/fake-rpc.ts'
+import { NOW, openLineFixture } from './line-fixture.ts'
 
 const VIEWING_KEY = 'ab'.repeat(64)
 
-let rpc: FakeRpc
-let fixture: LineFixture
-beforeAll(async () => {
-  rpc = await startFakeRpc()
-  fixture = await openLineFixture()
-})
-afterAll(async () => {
-  await fixture?.close()
-  await rpc?.close()
-})
+const rpc = await startFakeRpc()
+const fixture = await openLineFixture()
+afterAll(rpc.close)
+afterAll(fixture.close)
 
 /** The part of a relay that reads these accounts from the ledger. */
 function relayOf(addresses: readonly string[]): Relay {

@@ -1,7 +1,6 @@
 import { Keypair, Networks, TransactionBuilder } from '@stellar/stellar-sdk'
 import { eq, sql } from 'drizzle-orm'
-import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
-import { relayLines } from '#drizzle/schema/relay.ts'
+import { afterEach, expect, test, vi } from 'vitest'
 import { transfers } from '#drizzle/schema/transfers.ts'
 import { sendAndWait } from '#lib/cli/client/participants.ts'
 import { generateRelayKey, publicHalf } from '#lib/config/relay-key.ts'
@@ -17,32 +16,24 @@ import { openHolder } from '#lib/wallet/keys.ts'
 import { keyIdOf } from '#lib/wallet/seal.ts'
 import { captureLog } from '../support/console.ts'
 import type { Call, Fault } from '../support/fault-proxy.ts'
-import { readLines } from '../support/lines.ts'
 import { expectJobPaidOnce } from '../support/paid-once.ts'
 import { freePort } from '../support/port.ts'
 import { watchProver } from './provers.ts'
-import { openRelayService, type RelayService } from './relay-service.ts'
+import { openRelayService, serveJobs } from './relay-service.ts'
 import { OFTEN, SHORT_TIMES } from './short-times.ts'
 
-let fixture: RelayService
-beforeAll(async () => {
-  fixture = await openRelayService({ channels: 1 })
-})
-afterAll(() => fixture?.close())
+const fixture = await serveJobs({ channels: 1 })
 afterEach(() => {
-  fixture.ledger.proxy.rule(null)
   vi.restoreAllMocks()
 })
 
 async function signUp() {
   const { client, payee } = await fixture.engaged()
-  const post = async (...amounts: number[]) => fixture.begin(client, ...amounts)
+  const post = (...amounts: number[]) => fixture.begin(client, ...amounts)
   /** Waits for a job, after which the payee has received `total`. */
   const expectPaid = (job: string, total: bigint) => expectJobPaidOnce(fixture, client, job, [payee, total])
   return { client, post, expectPaid }
 }
-
-const linesOf = (job: string) => readLines(fixture.db, eq(relayLines.job, job))
 
 test('does not touch a line that is sealed to another key, and fails it after a day', async () => {
   const key = publicHalf(generateRelayKey())
@@ -54,13 +45,21 @@ test('does not touch a line that is sealed to another key, and fails it after a 
   await using _relay = await fixture.relay()
   // The relay pays a line that was queued later.
   await expectPaid(await post(1), 1n)
-  expect(await linesOf(sealed.jobId)).toMatchObject([{ state: 'waiting', channel: null, error: null }])
+  expect(await fixture.linesOf(sealed.jobId)).toMatchObject([{ state: 'waiting', channel: null, error: null }])
   await fixture.db.execute(
     sql`UPDATE relay_lines SET queued_at = queued_at - interval '25 hours' WHERE job = ${sealed.jobId}`,
   )
   await runChore(fixture.running, 'lines')
-  expect(await linesOf(sealed.jobId)).toMatchObject([{ state: 'failed', error: 'too-late' }])
+  expect(await fixture.linesOf(sealed.jobId)).toMatchObject([{ state: 'failed', error: 'too-late' }])
 })
+
+/** Deposits into the confidential balance of the channel. */
+async function deposit(amount: bigint): Promise<void> {
+  const { network, devnet } = fixture.ledger
+  const issuer = Keypair.fromSecret(devnet.issuerSecret)
+  const { signedXdr } = await buildDeposit(network, issuer, { to: fixture.addressOf(0), amount })
+  await sendAndWait(network, signedXdr)
+}
 
 /** Whether the wallet or the sponsor simulates a transfer with this call. */
 function simulatesTransfer({ method, params }: Call): boolean {
@@ -69,6 +68,9 @@ function simulatesTransfer({ method, params }: Call): boolean {
   return built.toXdr().length > 10_000
 }
 
+const STALE = { answer: { latestLedger: 1, error: 'HostError: Error(Contract, #3506)' } }
+const NO_EVENTS = { rewrite: (page: Record<string, unknown>) => ({ ...page, events: [] }) }
+
 test('never fails a line because of responses from a lagging node', async () => {
   await using _relay = await fixture.relay()
   const { post, expectPaid } = await signUp()
@@ -76,7 +78,7 @@ test('never fails a line because of responses from a lagging node', async () => 
   fixture.ledger.proxy.rule((call): Fault => {
     if (!simulatesTransfer(call) || stale >= 20) return 'pass'
     stale += 1
-    return { answer: { latestLedger: 1, error: 'HostError: Error(Contract, #3506)' } }
+    return STALE
   })
   await expectPaid(await post(7), 7n)
   expect(stale).toBe(20)
@@ -88,10 +90,10 @@ test('keeps a channel’s stored balance after a failed simulation when the RPC 
   await expectPaid(await post(2), 2n)
   let stale = 0
   fixture.ledger.proxy.rule((call): Fault => {
-    if (call.method === 'getEvents') return { rewrite: (page) => ({ ...page, events: [] }) }
+    if (call.method === 'getEvents') return NO_EVENTS
     if (!simulatesTransfer(call) || stale > 0) return 'pass'
     stale += 1
-    return { answer: { latestLedger: 1, error: 'HostError: Error(Contract, #3506)' } }
+    return STALE
   })
   await expectPaid(await post(5), 7n)
   expect(stale).toBe(1)
@@ -101,12 +103,10 @@ test('fails a line above the channel’s last known balance when the RPC has los
   const { client, post, expectPaid } = await signUp()
   await using _relay = await fixture.relay({ times: OFTEN })
   await expectPaid(await post(2), 2n)
-  fixture.ledger.proxy.rule(({ method }) =>
-    method === 'getEvents' ? { rewrite: (page) => ({ ...page, events: [] }) } : 'pass',
-  )
+  fixture.ledger.proxy.rule(({ method }) => (method === 'getEvents' ? NO_EVENTS : 'pass'))
   const job = await post(Number(CHANNEL_FUNDS))
   expect(await fixture.ended(client, job)).toMatchObject({ status: 'failed' })
-  expect(await linesOf(job)).toMatchObject([{ state: 'failed', error: 'channels-short' }])
+  expect(await fixture.linesOf(job)).toMatchObject([{ state: 'failed', error: 'channels-short' }])
 })
 
 /** The maximum number of ledgers that a node lags. */
@@ -151,28 +151,23 @@ async function lagBehind(address: string, job: string): Promise<void> {
 }
 
 async function isDoubted(job: string): Promise<boolean> {
-  const [line] = await linesOf(job)
+  const [line] = await fixture.linesOf(job)
   return line === undefined || line.doubtedLedger !== null
 }
 
 test('does not fail a line because a lagging node shows too low a balance', async () => {
   const { post, expectPaid } = await signUp()
-  const [channel] = fixture.channels
-  if (!channel) throw new Error('no channel')
   const first = await fixture.relay()
   await expectPaid(await post(3), 3n)
   await first.close()
-  const issuer = Keypair.fromSecret(fixture.ledger.devnet.issuerSecret)
   const amount = Number(CHANNEL_FUNDS) + 5
   const job = await post(amount)
-  await lagBehind(channel.publicKey(), job)
-  const deposit = { to: channel.publicKey(), amount: 1_000n }
-  await sendAndWait(fixture.ledger.network, (await buildDeposit(fixture.ledger.network, issuer, deposit)).signedXdr)
+  await lagBehind(fixture.addressOf(0), job)
+  await deposit(1_000n)
   await using _relay = await fixture.relay({ times: OFTEN })
   await expectPaid(job, BigInt(amount) + 3n)
   // Restores the channel's funds for the tests that follow.
-  const again = { to: channel.publicKey(), amount: CHANNEL_FUNDS }
-  await sendAndWait(fixture.ledger.network, (await buildDeposit(fixture.ledger.network, issuer, again)).signedXdr)
+  await deposit(CHANNEL_FUNDS)
 })
 
 test('does not fail an old line because a lagging node shows its recipient as unregistered', async () => {
@@ -193,8 +188,7 @@ test('does not fail an old line because a lagging node shows its recipient as un
 test('pays a line whose payee is unregistered while its payment is proved, and registers again', async () => {
   const { prover, begun, release } = watchProver({ from: 1 })
   await using _relay = await fixture.relay({ prover, times: OFTEN })
-  const { client, payee } = await fixture.engaged()
-  const job = await fixture.begin(client, 10)
+  const { client, payee, job } = await fixture.start(10)
   await begun
   const registration = accountKey(fixture.ledger.network.token, payee.address).toXdr('base64')
   let refused = 0
@@ -205,9 +199,7 @@ test('pays a line whose payee is unregistered while its payment is proved, and r
     }
     if (call.method !== 'getLedgerEntries') return 'pass'
     const isLeft = ({ key }: { key: string }) => key !== registration
-    return {
-      rewrite: (answer) => ({ ...answer, entries: (answer.entries as { key: string }[]).filter(isLeft) }),
-    }
+    return { rewrite: (answer) => ({ ...answer, entries: (answer.entries as { key: string }[]).filter(isLeft) }) }
   })
   release()
   await expect.poll(() => isDoubted(job)).toBe(true)
@@ -220,24 +212,13 @@ test('stops while it waits for a merge and the RPC shows no new ledger', async (
   const { post, expectPaid } = await signUp()
   // The channel receives its funds again, and must merge before it can pay all of them.
   const job = await post(Number(CHANNEL_FUNDS))
-  const [channel] = fixture.channels
-  if (!channel) throw new Error('no channel')
-  const issuer = Keypair.fromSecret(fixture.ledger.devnet.issuerSecret)
-  const deposit = { to: channel.publicKey(), amount: CHANNEL_FUNDS }
-  await sendAndWait(fixture.ledger.network, (await buildDeposit(fixture.ledger.network, issuer, deposit)).signedXdr)
+  await deposit(CHANNEL_FUNDS)
   let looks = 0
   fixture.ledger.proxy.rule((call): Fault => {
     if (call.method !== 'getTransaction') return 'pass'
     looks += 1
-    return {
-      answer: {
-        status: 'NOT_FOUND',
-        latestLedger: 5,
-        latestLedgerCloseTime: '5',
-        oldestLedger: 1,
-        oldestLedgerCloseTime: '1',
-      },
-    }
+    const history = { latestLedger: 5, latestLedgerCloseTime: '5', oldestLedger: 1, oldestLedgerCloseTime: '1' }
+    return { answer: { status: 'NOT_FOUND', ...history } }
   })
   const relay = await fixture.relay()
   await expect.poll(() => looks).toBeGreaterThan(2)
@@ -254,7 +235,7 @@ test('leaves a line to another host once its prover has hung for too long, and p
   {
     await using _hanging = await fixture.relay({ prover, times: { ...SHORT_TIMES, longestLease: 1 } })
     await begun
-    expect(await linesOf(job)).toMatchObject([{ state: 'preparing' }])
+    expect(await fixture.linesOf(job)).toMatchObject([{ state: 'preparing' }])
     await using _other = await fixture.relay()
     await expectPaid(job, 9n)
     release()

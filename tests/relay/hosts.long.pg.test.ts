@@ -1,19 +1,16 @@
 import { eq, isNotNull } from 'drizzle-orm'
-import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
+import { afterEach, expect, test, vi } from 'vitest'
 import { relayLines } from '#drizzle/schema/relay.ts'
 import { transfers } from '#drizzle/schema/transfers.ts'
 import { ProverError } from '#lib/prover/prover-error.ts'
 import { prover } from '#lib/prover/stand-in.ts'
 import { captureLog } from '../support/console.ts'
-import { expectJobPaidOnce } from '../support/paid-once.ts'
+import { expectJobPaidOnce, quotaOf } from '../support/paid-once.ts'
+import { freePort } from '../support/port.ts'
 import { startChild } from './relay-child.ts'
-import { openRelayService, type RelayService } from './relay-service.ts'
+import { serveJobs } from './relay-service.ts'
 
-let fixture: RelayService
-beforeAll(async () => {
-  fixture = await openRelayService({ channels: 6 })
-})
-afterAll(() => fixture?.close())
+const fixture = await serveJobs({ channels: 6 })
 afterEach(() => vi.restoreAllMocks())
 
 test.each([
@@ -66,16 +63,13 @@ const startWith = (own: typeof prover) => fixture.relay({ prover: own })
 test('completes a job after its prover failed, and never logs the error’s message', async () => {
   const lines = captureLog()
   let failures = 0
-  const moody = {
-    prove: async (statement: Parameters<typeof prover.prove>[0]) => {
-      failures += 1
-      if (failures <= 2) throw new RangeError('vTransfer 8642097531 does not fit')
-      return await prover.prove(statement)
-    },
+  const prove: typeof prover.prove = async (statement) => {
+    failures += 1
+    if (failures <= 2) throw new RangeError('vTransfer 8642097531 does not fit')
+    return await prover.prove(statement)
   }
-  await using _host = await startWith(moody)
-  const { client, payee } = await fixture.engaged()
-  const jobId = await fixture.begin(client, 8_642_097_531)
+  await using _host = await startWith({ prove })
+  const { client, payee, job: jobId } = await fixture.start(8_642_097_531)
   await expectJobPaidOnce(fixture, client, jobId, [payee, 8_642_097_531n])
   expect(failures).toBeGreaterThan(2)
   expect(lines.some((line) => line.includes('the prover failed: RangeError'))).toBe(true)
@@ -83,6 +77,8 @@ test('completes a job after its prover failed, and never logs the error’s mess
 })
 
 const otherKey = new Uint8Array(1_760).fill(1)
+const withKeys = (keys: object) =>
+  ({ ...prover, verificationKeys: { ...prover.verificationKeys, ...keys } }) as typeof prover
 
 test.each([
   [
@@ -97,27 +93,17 @@ test.each([
   ],
 ])("refuses to start if the network's verifier has another key, and names %s", async (_, keys, reason) => {
   const destroy = vi.fn(async () => undefined)
-  const foreign = {
-    ...prover,
-    verificationKeys: { ...prover.verificationKeys, ...keys },
-    destroy,
-  } as typeof prover
-  await expect(startWith(foreign)).rejects.toThrow(reason)
+  await expect(fixture.relay({ prover: { ...withKeys(keys), destroy } })).rejects.toThrow(reason)
   // The prover's worker would keep the process alive.
   expect(destroy).toHaveBeenCalledTimes(1)
 })
 
 test('inside a service, logs that the verifier has another key, and pays nothing', async () => {
   const lines = captureLog()
-  const foreign = {
-    ...prover,
-    verificationKeys: { ...prover.verificationKeys, withdraw: new Uint8Array(1_760).fill(1) },
-  } as typeof prover
-  await using host = await fixture.relay({ prover: foreign, mayBeMute: true })
+  await using host = await fixture.relay({ prover: withKeys({ withdraw: otherKey }), mayBeMute: true })
   const reason = "PROVER_CIRCUITS: the network's verifier has another key, or none, for the circuit withdraw"
   await expect.poll(() => lines.some((line) => line.includes(reason))).toBe(true)
-  const { client, payee } = await fixture.engaged()
-  const jobId = await fixture.begin(client, 5)
+  const { client, payee, job: jobId } = await fixture.start(5)
   const tells = (line: string) => line.includes('line waits') && line.includes(jobId) && line.includes(reason)
   await expect.poll(() => lines.some(tells)).toBe(true)
   await host.close()
@@ -137,9 +123,39 @@ test('pays a job once even though its prover hangs, dies and runs out of memory,
     return await prover.prove(statement)
   }
   await using _host = await startWith({ ...prover, prove })
-  const { client, payee } = await fixture.engaged()
-  const jobId = await fixture.begin(client, 77)
+  const { client, payee, job: jobId } = await fixture.start(77)
   await expectJobPaidOnce(fixture, client, jobId, [payee, 77n])
   for (const fault of faults) expect(lines.some((line) => line.includes(fault))).toBe(true)
   expect(await fixture.db.$count(relayLines, isNotNull(relayLines.leasedUntil))).toBe(0)
 })
+
+test.each([
+  ['slow', -300, 'behind'],
+  ['fast', 300, 'ahead of'],
+] as const)(
+  'a relay whose clock is 300 s %s pays each line with its first transfer, and reports the difference',
+  async (_, shift, direction) => {
+    const port = await freePort()
+    const variables = { ...fixture.variables, RELAY_PORT: `${port}`, CLOCK_SHIFT_MS: `${shift * 1000}` }
+    const relay = await startChild(variables)
+    try {
+      const { client, payee, job } = await fixture.start(1, 2, 4)
+      await expectJobPaidOnce(fixture, client, job, [payee, 7n])
+      expect(await quotaOf(fixture, client.address)).toMatchObject({ count: 3 })
+      const health = (await (await fetch(`http://localhost:${port}/health`)).json()) as {
+        ok: boolean
+        clockOffsetSeconds: number
+        problems: string[]
+      }
+      expect(health.ok).toBe(false)
+      expect(Math.sign(health.clockOffsetSeconds)).toBe(Math.sign(shift))
+      const problem = `this host's clock is ${Math.abs(health.clockOffsetSeconds)} s ${direction} the ledger's: synchronise it`
+      expect(health.problems).toEqual([problem])
+      expect(relay.log).toContainEqual(
+        expect.objectContaining({ event: 'clock', level: 'error', problem: expect.stringContaining(direction) }),
+      )
+    } finally {
+      await relay.kill()
+    }
+  },
+)

@@ -1,13 +1,13 @@
 import { Keypair, xdr } from '@stellar/stellar-sdk'
-import { afterAll, beforeAll, expect, inject, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { readEnvironment } from '#lib/config/environment.ts'
 import { startRelay } from '#lib/server/relay.ts'
 import { startService } from '#lib/server/start.ts'
-import { type CountingGate, startCountingGate } from '../bench/counting-gate.ts'
+import { startCountingGate } from '../bench/counting-gate.ts'
 import { disposable } from '../support/disposable.ts'
-import { type Call, type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts'
+import { type Call, startFaultProxy } from '../support/fault-proxy.ts'
 import { passLedgers } from '../support/ledgers.ts'
-import { openRelayService, type RelayService } from './relay-service.ts'
+import { serveJobs } from './relay-service.ts'
 
 const CHANNELS = 12
 
@@ -18,19 +18,12 @@ const CHANNELS = 12
 const MAX_CALLS = { once: 20, perLedger: 3 }
 const MAX_STATEMENTS = { once: 80, perLedger: 6 }
 
-let fixture: RelayService
-let gate: CountingGate
-let proxy: FaultProxy
-beforeAll(async () => {
-  fixture = await openRelayService({ channels: CHANNELS })
-  proxy = await startFaultProxy(fixture.ledger.devnet.rpcUrl)
-  if (inject('postgres')) gate = await startCountingGate(fixture.database.url)
-})
-afterAll(async () => {
-  await gate?.close()
-  await proxy?.close()
-  await fixture?.close()
-})
+const fixture = await serveJobs({ channels: CHANNELS })
+const proxy = await startFaultProxy(fixture.ledger.devnet.rpcUrl)
+// The gate counts statements on their way to PostgreSQL.
+const gate = await startCountingGate(fixture.database.url)
+afterAll(proxy.close)
+afterAll(gate.close)
 
 /** Which of these accounts an RPC request names. */
 function named({ method, params }: Call, addresses: readonly string[]): string[] {
@@ -42,8 +35,7 @@ function named({ method, params }: Call, addresses: readonly string[]): string[]
   })
 }
 
-// The gate counts statements on their way to PostgreSQL.
-test.runIf(inject('postgres'))('sends RPC requests only about the channel that pays the line', async () => {
+test('sends RPC requests only about the channel that pays the line', async () => {
   const variables = { ...fixture.variables, DATABASE_URL: gate.url, STELLAR_RPC_URL: proxy.url }
   await using service = disposable(await startService(readEnvironment(variables), undefined, 0))
   await using _relay = disposable(await startRelay(service))

@@ -1,14 +1,10 @@
-import { afterAll, beforeAll, test } from 'vitest'
+import { test } from 'vitest'
 import { prover } from '#lib/prover/stand-in.ts'
 import { catchUp, enrolUnevenly, LAG } from '../support/lagging-nodes.ts'
 import { expectJobPaidOnce } from '../support/paid-once.ts'
-import { openRelayService, type RelayService } from './relay-service.ts'
+import { serveJobs } from './relay-service.ts'
 
-let fixture: RelayService
-beforeAll(async () => {
-  fixture = await openRelayService({ channels: 2, prepared: 0, lag: LAG })
-})
-afterAll(() => fixture?.close())
+const fixture = await serveJobs({ channels: 2, prepared: 0, lag: LAG })
 
 test('prepares its channels and pays each line once while one node of two lags', async () => {
   const { network } = fixture.ledger

@@ -4,36 +4,18 @@ import { afterAll, describe, expect, test } from 'vitest'
 import { type ChannelProblem, paymentStops, relayChannels } from '#drizzle/schema/relay.ts'
 import type { TransferStatus } from '#drizzle/schema/transfers.ts'
 import { isAnyAble, STALE_AFTER_MS } from '#lib/relay/channel-state.ts'
-import { endLine } from '#lib/relay/ending.ts'
+import { endLine } from '#lib/relay/chores.ts'
 import { isWorkWaiting, keepLease, leaseLine, leaveLine, ownerOf } from '#lib/relay/lease.ts'
 import { RELAY_TIMES } from '#lib/relay/relay.ts'
 import type { LineId } from '#lib/transfers/line.ts'
-import { channelAt, LATER, NOW, openLineFixture } from './line-fixture.ts'
+import { channelAt, DAY_MS, FAILED, idOf, LATER, NOW, openLineFixture } from './line-fixture.ts'
 import { expireLeases } from './mortal-relay.ts'
-
-const DAY = 24 * 60 * 60_000
-const FAILED = { outcome: 'failed', error: 'would-fail' } as const
 
 const fixture = await openLineFixture()
 afterAll(fixture.close)
-const {
-  db,
-  relayWith,
-  makeChannels,
-  makeJob,
-  makeLine,
-  lease,
-  take,
-  takeNew,
-  record,
-  settle,
-  lineOf,
-  jobOf,
-  setLine,
-  setChannel,
-} = fixture
+const { db, relayWith, makeChannels, makeJob, makeLine, lease, take } = fixture
+const { takeNew, record, settle, lineOf, jobOf, setLine, setChannel } = fixture
 
-const idOf = ({ job, position }: LineId): LineId => ({ job, position })
 /** A run of this employer whose lines are bound to channel A. */
 const makeRun = (employer: string, count = 1) => fixture.makeRun(employer, Array<string>(count).fill('A'))
 
@@ -258,7 +240,7 @@ describe('the turns of a channel', () => {
     await makeChannels('A')
     const [waiting] = await makeRun('ann')
     await makeRun('bob')
-    if (waiting) await setLine(waiting, { due: new Date(Date.now() + DAY) })
+    if (waiting) await setLine(waiting, { due: new Date(Date.now() + DAY_MS) })
     expect((await take('A')).quotaAccount).toBe('bob')
   })
 })

@@ -24,10 +24,10 @@ import { EVERYBODY } from '#lib/transfers/quota.ts'
 import { type RecordingTerms, recordTransfer } from '#lib/transfers/record.ts'
 import { findTransfer, setOf } from '#lib/transfers/rows.ts'
 import { settle } from '#lib/transfers/settle.ts'
-import { readStop, type Stop, stopPayments } from '#lib/transfers/stop.ts'
-import { cloneDatabase, type TestDatabase } from '../support/database.ts'
+import { readStop, stopPayments } from '#lib/transfers/stop.ts'
+import { cloneDatabase } from '../support/database.ts'
 import { TOKEN } from '../support/inner-transaction.ts'
-import { type LineWithState, readLines } from '../support/lines.ts'
+import { readLines } from '../support/lines.ts'
 
 export { TOKEN } from '../support/inner-transaction.ts'
 
@@ -45,49 +45,16 @@ export const NO_LIMITS = {
   callsBudget: MUCH,
 }
 
-/** Lines and channels in a separate database, and the relay's functions that lease and end lines, without ledger or prover. */
-export interface LineFixture {
-  database: TestDatabase
-  db: Database
-  /** a host with the seeds of these channels, as far as lines and channels are concerned */
-  relayWith(...addresses: string[]): Relay
-  /** Makes channels without a problem, and removes the lines, transfers, channels and stop of an earlier test. */
-  makeChannels(...addresses: string[]): Promise<void>
-  makeJob(count: number, relayKey?: string): Promise<LineId[]>
-  makeLine(relayKey?: string): Promise<LineId>
-  /** Makes the run of an employer with a line for each of these channels. */
-  makeRun(employer: string, channels: readonly string[]): Promise<LineId[]>
-  /** Leases the next line of a channel; undefined if none waits. */
-  lease(channel: string, given?: { held?: Hold; canRun?: boolean }): Promise<LeasedLine | undefined>
-  /** `lease`, which must find a line. */
-  take(channel: string): Promise<LeasedLine>
-  /** Makes a line of a job, and leases it on channel A, where no other waits. */
-  takeNew(): Promise<LeasedLine>
-  setLine(line: LineId, columns: Partial<typeof relayLines.$inferInsert>): Promise<unknown>
-  setChannel(address: string, columns: Partial<typeof relayChannels.$inferInsert>): Promise<unknown>
-  /**
-   * Records the transfer of a leased line as the sponsor does: the line is claimed in the same SQL transaction. Its envelope has
-   * the inner hash `name`.
-   */
-  record(line: LeasedLine, name?: string, number?: bigint): Promise<Transfer>
-  /** Records a transfer that a client has signed, as the sponsor does. */
-  recordOfClient(transfer: { from: string; to?: string; payoutId?: string | undefined }): Promise<Transfer>
-  /** Settles a recorded transfer, at `LATER` by default. */
-  settle(transfer: Pick<Transfer, 'id'>, status: Exclude<TransferStatus, 'open'>, now?: Date): Promise<void>
-  lineOf(line: LineId): Promise<LineWithState>
-  jobOf(id: string): Promise<typeof relayJobs.$inferSelect | undefined>
-  channelOf(address: string): Promise<typeof relayChannels.$inferSelect | undefined>
-  /** Stops payments, as a host does that sees a channel move. */
-  stop(channel?: string): Promise<void>
-  /** The present stop; undefined while payments go on. */
-  stopOf(): Promise<Stop | undefined>
-  close(): Promise<void>
-}
+export type LineFixture = Awaited<ReturnType<typeof openLineFixture>>
 
-export async function openLineFixture(): Promise<LineFixture> {
+/** Lines and channels in a separate database, and the relay's functions that lease and end lines, without ledger or prover. */
+export async function openLineFixture() {
   const database = await cloneDatabase()
   const db = await database.store.database()
-  const relayWith: LineFixture['relayWith'] = (...addresses) => {
+  const wallets = new Map<string, string>()
+
+  /** a host with the seeds of these channels, as far as lines and channels are concerned */
+  function relayWith(...addresses: string[]): Relay {
     const part: Partial<Relay> = {
       database: async () => db,
       token: TOKEN,
@@ -100,16 +67,17 @@ export async function openLineFixture(): Promise<LineFixture> {
     }
     return part as Relay
   }
-  const makeJob: LineFixture['makeJob'] = async (count, relayKey = RELAY_KEY) => {
+
+  async function makeJob(count: number, relayKey = RELAY_KEY): Promise<LineId[]> {
     const job = jobRow({ userSub: randomUUID(), relayKey, createdAt: NOW })
-    const items = Array.from({ length: count }, (_, position) =>
-      itemRow({ job: job.id, position, quotaAccount: job.userSub, queuedAt: NOW }),
-    )
+    const row = { job: job.id, quotaAccount: job.userSub, queuedAt: NOW }
+    const items = Array.from({ length: count }, (_, position) => itemRow({ ...row, position }))
     await insertRows(db, { jobs: [job], items })
     return items.map(({ job, position }) => ({ job, position }))
   }
-  const wallets = new Map<string, string>()
-  const makeRun: LineFixture['makeRun'] = async (employer, channels) => {
+
+  /** Makes the run of an employer with a line for each of these channels. */
+  async function makeRun(employer: string, channels: readonly string[]): Promise<LineId[]> {
     const organisation = wallets.get(employer) ?? (await makeOrganisation(db, employer))
     wallets.set(employer, organisation)
     const contractors = channels.map(() => contractorRow({ organisation }))
@@ -119,16 +87,9 @@ export async function openLineFixture(): Promise<LineFixture> {
     )
     const run = { batch: batch.id, manifest: 'M', signature: 'S', quotaDay: DAY }
     const job = jobRow({ userKind: 'ledger', userSub: employer, createdAt: NOW, ...run })
+    const row = { job: job.id, recipient: RECIPIENT, quotaAccount: employer, queuedAt: NOW }
     const items = payouts.map(({ id: payout }, position) =>
-      itemRow({
-        job: job.id,
-        position,
-        payout,
-        recipient: RECIPIENT,
-        spender: channels[position],
-        quotaAccount: employer,
-        queuedAt: NOW,
-      }),
+      itemRow({ ...row, position, payout, spender: channels[position] }),
     )
     await insertRows(db, { contractors, batches: [batch], payouts, jobs: [job], items })
     const count = channels.length
@@ -138,99 +99,116 @@ export async function openLineFixture(): Promise<LineFixture> {
       .onConflictDoUpdate({ target: [quotas.account, quotas.day], set: { count: sql`${quotas.count} + ${count}` } })
     return items.map(({ job, position }) => ({ job, position }))
   }
-  const lease: LineFixture['lease'] = (channel, { held, canRun = true } = {}) =>
+
+  /** Leases the next line of a channel; undefined if none waits. */
+  const lease = (channel: string, { held, canRun = true }: { held?: Hold; canRun?: boolean } = {}) =>
     leaseLine(relayWith(channel), channelAt(channel), { held, canRun })
-  const makeLine: LineFixture['makeLine'] = async (relayKey) => {
+
+  async function makeLine(relayKey?: string): Promise<LineId> {
     const [line] = await makeJob(1, relayKey)
     if (!line) throw new Error('no line was made')
     return line
   }
-  const take: LineFixture['take'] = async (channel) => {
+
+  /** `lease`, which must find a line. */
+  async function take(channel: string): Promise<LeasedLine> {
     const line = await lease(channel)
     if (!line) throw new Error('no line waits for the channel')
     return line
   }
-  const sponsor = async (name: string, intent: Partial<Record<keyof Intent, unknown>>, terms: RecordingTerms) => {
+
+  async function sponsor(name: string, intent: Partial<Record<keyof Intent, unknown>>, terms: RecordingTerms) {
     const inner = { hashHex: name } as SignedTransaction
+    const bump = { hash: `outer ${name}`, envelope: 'E', bid: 1n }
     const { transfer } = await recordTransfer(
       db,
       { inner, intent: { ...intent, maxTime: 1n } as Intent, terms, now: NOW },
-      {
-        bump: { hash: `outer ${name}`, envelope: 'E', bid: 1n },
-        sponsor: 'S',
-        recordedLedger: 1,
-        limits: NO_LIMITS,
-        available: MUCH,
-      },
+      { bump, sponsor: 'S', recordedLedger: 1, limits: NO_LIMITS, available: MUCH },
     )
     return transfer
   }
+
   return {
     database,
     db,
     relayWith,
-    makeJob,
-    makeRun,
-    makeChannels: async (...addresses) => {
-      await db.delete(transfers)
-      await db.delete(relayLines)
-      await db.delete(relayChannels)
-      await db.delete(paymentStops)
+    /** Makes channels without a problem, and removes the lines, transfers, channels and stop of an earlier test. */
+    makeChannels: async (...addresses: string[]) => {
+      for (const table of [transfers, relayLines, relayChannels, paymentStops]) await db.delete(table)
       // Adopted, and compared with the ledger at any time of these tests.
       const known = { token: TOKEN, seenAt: new Date(), adoptedSequence: 0n, comparedAt: new Date('2100-01-01') }
       await db.insert(relayChannels).values(addresses.map((address) => ({ ...known, address, runs: true })))
     },
+    makeJob,
     makeLine,
+    makeRun,
     lease,
     take,
+    /** Makes a line of a job, and leases it on channel A, where no other waits. */
     takeNew: async () => {
       await makeLine()
       return await take('A')
     },
-    setLine: (line, columns) => db.update(relayLines).set(columns).where(isLine(line)),
-    setChannel: (address, columns) => db.update(relayChannels).set(columns).where(eq(relayChannels.address, address)),
-    record: async (line, name = randomUUID(), number = 1n) => {
+    setLine: (line: LineId, columns: Partial<typeof relayLines.$inferInsert>) =>
+      db.update(relayLines).set(columns).where(isLine(line)),
+    setChannel: (address: string, columns: Partial<typeof relayChannels.$inferInsert>) =>
+      db.update(relayChannels).set(columns).where(eq(relayChannels.address, address)),
+    /**
+     * Records the transfer of a leased line as the sponsor does: the line is claimed in the same SQL transaction. Its envelope has
+     * the inner hash `name`.
+     */
+    record: async (line: LeasedLine, name: string = randomUUID(), number = 1n) => {
       const { job, position, channel, quotaAccount, payout } = line
       const call = payout === null ? { kind: 'transfer', owner: null } : { kind: 'delegated', owner: quotaAccount }
       const claim = (tx: Database) => claimLine(tx, relayWith(), line, number)
+      const ofLine = { job, position, sealedOpening: `after ${name}`, claim }
       return await sponsor(
         name,
         { ...call, account: channel, to: RECIPIENT, sequenceNumber: number },
-        {
-          quotaAccount,
-          ...(payout !== null && { payoutId: payout }),
-          line: { job, position, sealedOpening: `after ${name}`, claim },
-        },
+        { quotaAccount, ...(payout !== null && { payoutId: payout }), line: ofLine },
       )
     },
-    recordOfClient: ({ from, to = RECIPIENT, payoutId }) =>
+    /** Records a transfer that a client has signed, as the sponsor does. */
+    recordOfClient: ({
+      from,
+      to = RECIPIENT,
+      payoutId,
+    }: {
+      from: string
+      to?: string
+      payoutId?: string | undefined
+    }) =>
       sponsor(
         randomUUID(),
         { kind: 'transfer', owner: null, account: from, to, sequenceNumber: 1n },
         payoutId === undefined ? {} : { payoutId },
       ),
-    settle: async ({ id }, status, now = LATER) => {
+    /** Settles a recorded transfer, at `LATER` by default. */
+    settle: async ({ id }: Pick<Transfer, 'id'>, status: Exclude<TransferStatus, 'open'>, now = LATER) => {
       const recorded = await findTransfer(db, id)
       if (!recorded) throw new Error('no such transfer')
-      const [envelope] = recorded.envelopes
-      await settle(db, id, {
-        decision: decisionOf(status, envelope?.innerHash ?? ''),
-        lookedUp: setOf(recorded.envelopes),
-        now,
-      })
+      const decision = decisionOf(status, recorded.envelopes[0]?.innerHash ?? '')
+      await settle(db, id, { decision, lookedUp: setOf(recorded.envelopes), now })
     },
-    lineOf: async (id) => {
+    lineOf: async (id: LineId) => {
       const [line] = await readLines(db, isLine(id))
       if (!line) throw new Error('no such line')
       return line
     },
-    jobOf: async (id) => (await db.select().from(relayJobs).where(eq(relayJobs.id, id)))[0],
-    channelOf: async (address) => (await db.select().from(relayChannels).where(eq(relayChannels.address, address)))[0],
+    jobOf: (id: string) => db.query.relayJobs.findFirst({ where: eq(relayJobs.id, id) }),
+    channelOf: (address: string) => db.query.relayChannels.findFirst({ where: eq(relayChannels.address, address) }),
+    /** Stops payments, as a host does that sees a channel move. */
     stop: (channel = 'A') => transact(db, (tx) => stopPayments(tx, { token: TOKEN, channel, now: LATER })),
+    /** The present stop; undefined while payments go on. */
     stopOf: () => readStop(db, TOKEN),
-    close: async () => await database.drop(),
+    close: () => database.drop(),
   }
 }
+
+/** The id of a line alone. */
+export const idOf = ({ job, position }: LineId): LineId => ({ job, position })
+export const DAY_MS = 24 * 60 * 60_000
+export const FAILED = { outcome: 'failed', error: 'would-fail' } as const
 
 async function makeOrganisation(db: Database, wallet: string): Promise<string> {
   const organisation = organisationRow()

@@ -9,43 +9,23 @@ import type { EmployerContext } from '#lib/directory/context.ts'
 import { cancelPayout } from '#lib/directory/payouts/cancellation.ts'
 import { answer } from '#lib/relay/answer.ts'
 import { readTokenEvents } from '#lib/relay/channel-events.ts'
-import { endOverdueLines } from '#lib/relay/chores.ts'
-import { endLine } from '#lib/relay/ending.ts'
+import { endLine, endOverdueLines } from '#lib/relay/chores.ts'
 import type { LeasedLine } from '#lib/relay/lease.ts'
-import { recordPayment } from '#lib/relay/lost-payment.ts'
+import { recordPayment } from '#lib/relay/past-payments.ts'
 import { purposeOf } from '#lib/relay/payment-mark.ts'
 import { resumeIfReconciled } from '#lib/relay/resume.ts'
 import type { LineId } from '#lib/transfers/line.ts'
 import { describeLineError } from '#lib/transfers/line-error.ts'
 import { findTransfer, findTransferOfHash } from '#lib/transfers/rows.ts'
 import { payment, relayOn } from './counting-ledger.ts'
-import { LATER, type LineFixture, NOW, openLineFixture, RECIPIENT } from './line-fixture.ts'
+import { DAY_MS, FAILED, idOf, LATER, type LineFixture, NOW, openLineFixture, RECIPIENT } from './line-fixture.ts'
 import { expireLeases } from './mortal-relay.ts'
-
-const DAY = 24 * 60 * 60_000
-const FAILED = { outcome: 'failed', error: 'would-fail' } as const
 
 const fixture = await openLineFixture()
 afterAll(fixture.close)
-const {
-  db,
-  relayWith,
-  makeChannels,
-  makeJob,
-  makeLine,
-  lease,
-  take,
-  takeNew,
-  record,
-  settle,
-  lineOf,
-  jobOf,
-  channelOf,
-  setLine,
-  setChannel,
-} = fixture
+const { db, relayWith, makeChannels, makeJob, makeLine, lease, take } = fixture
+const { takeNew, record, settle, lineOf, jobOf, channelOf, setLine, setChannel } = fixture
 
-const idOf = ({ job, position }: LineId): LineId => ({ job, position })
 /** A run of this employer whose lines are bound to channel A. */
 const makeRun = (employer: string, count = 1) => fixture.makeRun(employer, Array<string>(count).fill('A'))
 
@@ -123,7 +103,7 @@ describe('a transfer is recorded', () => {
     await makeJob(2)
     const one = await take('A')
     await expireLeases(db)
-    await setLine(one, { due: new Date(Date.now() + DAY) })
+    await setLine(one, { due: new Date(Date.now() + DAY_MS) })
     const two = await take('A')
     expect(idOf(two)).not.toEqual(idOf(one))
     const first = await record(one)
@@ -404,7 +384,7 @@ describe('a job whose last lines end at the same time', () => {
 describe('a line that has waited for a day', () => {
   const dayLater = (latestLedger = 0) => ({
     ...relayWith('A'),
-    now: () => new Date(NOW.getTime() + DAY + 60 * 60_000),
+    now: () => new Date(NOW.getTime() + DAY_MS + 60 * 60_000),
     hasClosed: async (ledger: number) => ledger <= latestLedger,
   })
   const outcomesOf = async (...lines: LineId[]) =>
@@ -413,7 +393,7 @@ describe('a line that has waited for a day', () => {
   test('fails only after the channels were compared with the ledger, as after a restore', async () => {
     await makeChannels('A', 'B')
     const line = await makeLine()
-    for (const comparedAt of [null, new Date(NOW.getTime() + DAY - 60 * 60_000)]) {
+    for (const comparedAt of [null, new Date(NOW.getTime() + DAY_MS - 60 * 60_000)]) {
       await setChannel('B', { comparedAt })
       expect(await endOverdueLines(dayLater())).toBe(0)
       expect((await lineOf(line)).outcome).toBeNull()
@@ -445,15 +425,15 @@ describe('a line that has waited for a day', () => {
   test('has as much time left after a stop as before', async () => {
     await makeChannels('A')
     const line = await makeLine()
-    const beganAt = new Date(Date.now() - 2 * DAY)
-    await setLine(line, { queuedAt: new Date(beganAt.getTime() - DAY / 2) })
+    const beganAt = new Date(Date.now() - 2 * DAY_MS)
+    await setLine(line, { queuedAt: new Date(beganAt.getTime() - DAY_MS / 2) })
     await fixture.stop()
     await db.update(paymentStops).set({ since: beganAt })
     await db.update(relayChannels).set({ reconciledStop: beganAt })
     expect(await resumeIfReconciled(relayWith('A'))).toBe(true)
     const chore = { ...dayLater(), now: () => new Date() }
     expect(await endOverdueLines(chore)).toBe(0)
-    expect(await endOverdueLines({ ...chore, now: () => new Date(Date.now() + (2 * DAY) / 3) })).toBe(1)
+    expect(await endOverdueLines({ ...chore, now: () => new Date(Date.now() + (2 * DAY_MS) / 3) })).toBe(1)
     expect(await outcomesOf(line)).toEqual(['failed'])
   })
 

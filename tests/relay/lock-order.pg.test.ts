@@ -1,34 +1,28 @@
 import { Keypair } from '@stellar/stellar-sdk'
 import { eq } from 'drizzle-orm'
 import { Client } from 'pg'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, describe, expect, test } from 'vitest'
 import { quotas, type TransferStatus, transfers } from '#drizzle/schema/transfers.ts'
 import { openStore, type Store } from '#lib/db/connection.ts'
 import { readTokenEvents } from '#lib/relay/channel-events.ts'
 import { recordProblem } from '#lib/relay/channel-state.ts'
-import { endLine } from '#lib/relay/ending.ts'
+import { endLine } from '#lib/relay/chores.ts'
 import { leaveLine } from '#lib/relay/lease.ts'
-import { recordPayment } from '#lib/relay/lost-payment.ts'
+import { recordPayment } from '#lib/relay/past-payments.ts'
 import { purposeOf } from '#lib/relay/payment-mark.ts'
 import { resumeIfReconciled, resumePayments } from '#lib/relay/resume.ts'
 import type { LineId } from '#lib/transfers/line.ts'
 import { payment, relayOn } from './counting-ledger.ts'
-import { type LineFixture, openLineFixture, RECIPIENT, TOKEN } from './line-fixture.ts'
+import { FAILED, openLineFixture, RECIPIENT, TOKEN } from './line-fixture.ts'
 
-const FAILED = { outcome: 'failed', error: 'would-fail' } as const
+const fixture = await openLineFixture()
+const other = new Client({ connectionString: fixture.database.url })
+await other.connect()
+afterAll(fixture.close)
+afterAll(() => other.end())
+afterEach(() => other.query('ROLLBACK'))
 
-let fixture: LineFixture
-let other: Client
-beforeAll(async () => {
-  fixture = await openLineFixture()
-  other = new Client({ connectionString: fixture.database.url })
-  await other.connect()
-})
-afterAll(async () => {
-  await other?.end()
-  await fixture?.close()
-})
-afterEach(() => other?.query('ROLLBACK'))
+const OPERATOR = { db: fixture.db, now: new Date(), actor: { kind: 'operator', sub: 'Ada' } as const, token: TOKEN }
 
 /** Runs `work` while another client locks the row. Once `work` waits for it, runs `look` and returns its result. */
 async function whileLocked<Found>(row: string, work: () => Promise<unknown>, look: () => Promise<Found>) {
@@ -159,13 +153,12 @@ describe('locks are taken in one order', () => {
   })
 
   test('payments that go on lock their row, the lines of runs, the batches of payouts, the runs, and the channels', async () => {
-    const { makeChannels, makeRun, stop, setChannel, db } = fixture
+    const { makeChannels, makeRun, stop, setChannel } = fixture
     await makeChannels('A')
-    const context = { db, now: new Date(), actor: { kind: 'operator', sub: 'Ada' } as const, token: TOKEN }
     const resume = async () => {
       await stop('A')
       await setChannel('A', { reconcileProblem: 'history-gap' })
-      expect(await resumePayments(context, { note: 'lost' })).toBe('resumed')
+      expect(await resumePayments(OPERATOR, { note: 'lost' })).toBe('resumed')
     }
     const looks: boolean[][] = []
     for (const locked of [1, 2, 3]) {
@@ -190,11 +183,10 @@ test('a run whose last line ends while payments go on returns its quota once', a
   if (!line) throw new Error('a line is missing')
   await stop('A')
   await setChannel('A', { reconcileProblem: 'history-gap' })
-  const context = { db, now: new Date(), actor: { kind: 'operator', sub: 'Ada' } as const, token: TOKEN }
   let resumed: Promise<unknown> | undefined
   const end = () => endLine(relayWith(), line, { outcome: 'canceled' })
   await whileLocked(jobRow(line), end, async () => {
-    resumed = resumePayments(context, { note: 'lost' })
+    resumed = resumePayments(OPERATOR, { note: 'lost' })
     await expect.poll(countBlocked).toBe(2)
   })
   expect(await resumed).toBe('resumed')
@@ -238,7 +230,6 @@ test('no two transactions wait for each other while lines are leased, recorded, 
       if (time % 5 === 0) for (const channel of channels) await recordProblem(relay, channel, null)
     }
   }
-  const context = { now: new Date(), actor: { kind: 'operator', sub: 'Ada' } as const, token: TOKEN }
   /** Stops payments again and again, and lets them go on: by themselves, and at last without whole history, which ends all runs. */
   const stopAndGoOn = async () => {
     for (let time = 0; recorded < 60 && (await isOpen()); time += 1) {
@@ -251,7 +242,7 @@ test('no two transactions wait for each other while lines are leased, recorded, 
     await fixture.stop()
     await fixture.setChannel('B', { reconcileProblem: 'history-gap' })
     for (const channel of ['A', 'C']) await fixture.setChannel(channel, { reconcileProblem: 'failed' })
-    expect(await resumePayments({ ...context, db: await second.database() }, { note: 'lost' })).toBe('resumed')
+    expect(await resumePayments({ ...OPERATOR, db: await second.database() }, { note: 'lost' })).toBe('resumed')
   }
   try {
     await Promise.all([

@@ -1,32 +1,22 @@
 import { TransactionBuilder } from '@stellar/stellar-sdk'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { relayChannels } from '#drizzle/schema/relay.ts'
 import { ingest } from '#lib/archive/ingest.ts'
 import { devnetKeys } from '#lib/devnet/devnet.ts'
 import { readBalance } from '#lib/relay/balance.ts'
-import type { Channel, Relay } from '#lib/relay/relay.ts'
+import type { Channel } from '#lib/relay/relay.ts'
 import { CHANNEL_FUNDS } from '#lib/relay/setup.ts'
 import { composeRelay } from '#lib/server/relay.ts'
 import { buildDeposit } from '#lib/wallet/calls.ts'
-import { openRelayService, type RelayService } from './relay-service.ts'
+import { openRelayService } from './relay-service.ts'
 
 const HISTORY = 300
 const DEPOSIT = 5_0000000n
 
-let service: RelayService
-let relay: Relay
-let channel: Channel
-
-beforeAll(async () => {
-  service = await openRelayService({ channels: 1, closeMs: 0, historyLedgers: HISTORY })
-  relay = await composeRelay(service.running)
-  channel = relay.channels[0] ?? raise()
-})
-afterAll(() => service.close())
-
-const raise = (): never => {
-  throw new Error('there is no channel')
-}
+const service = await openRelayService({ channels: 1, closeMs: 0, historyLedgers: HISTORY })
+afterAll(service.close)
+const relay = await composeRelay(service.running)
+const [channel] = relay.channels as [Channel]
 
 async function receive(): Promise<void> {
   const { network, devnet } = service.ledger
@@ -60,8 +50,5 @@ test('reads its channel from the beginning if nothing was stored', async () => {
   const before = await readBalance(relay, channel)
   await pause()
   await service.db.update(relayChannels).set({ sealedBalance: null, sealedOpening: null })
-  expect(await readBalance(relay, channel)).toMatchObject({
-    spendable: before.spendable,
-    receiving: before.receiving,
-  })
+  expect(await readBalance(relay, channel)).toMatchObject({ spendable: before.spendable, receiving: before.receiving })
 })

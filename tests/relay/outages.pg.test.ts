@@ -1,19 +1,14 @@
 import { Client } from 'pg'
-import { afterAll, afterEach, beforeAll, expect, inject, test } from 'vitest'
+import { expect, inject, test } from 'vitest'
 import { readiness } from '#lib/server/readiness.ts'
 import { startRelay } from '#lib/server/relay.ts'
 import { disposable } from '../support/disposable.ts'
 import { makeGate } from '../support/gate.ts'
 import { expectJobPaidOnce } from '../support/paid-once.ts'
-import { openRelayService, type RelayService } from './relay-service.ts'
+import { serveJobs } from './relay-service.ts'
 import { SHORT_TIMES } from './short-times.ts'
 
-let fixture: RelayService
-beforeAll(async () => {
-  fixture = await openRelayService({ channels: 3 })
-})
-afterAll(() => fixture?.close())
-afterEach(() => fixture.ledger.proxy.rule(null))
+const fixture = await serveJobs({ channels: 3 })
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 

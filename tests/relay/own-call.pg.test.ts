@@ -1,30 +1,28 @@
 import { xdr } from '@stellar/stellar-sdk'
 import { eq } from 'drizzle-orm'
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { afterAll, afterEach, expect, test } from 'vitest'
 import { relayChannels } from '#drizzle/schema/relay.ts'
 import { sendAndWait } from '#lib/cli/client/participants.ts'
 import { submitOwnCall } from '#lib/relay/own-call.ts'
 import { findOpenTransfer } from '#lib/transfers/rows.ts'
 import { openTracker } from '#lib/transfers/track.ts'
 import { buildMerge } from '#lib/wallet/calls.ts'
-import type { Fault } from '../support/fault-proxy.ts'
+import type { Call, Fault } from '../support/fault-proxy.ts'
 import { shareService } from '../support/shared-service.ts'
 import type { Payer } from '../support/test-ledger.ts'
-import type { TestService } from '../support/test-service.ts'
 import { next, sendAnswer } from '../support/transfers.ts'
 
-let service: TestService<'embedded'>
-beforeAll(async () => {
-  service = await shareService('embedded')
-})
-afterAll(() => service?.close())
+const service = await shareService('embedded')
+afterAll(service.close)
 afterEach(() => service.ledger.proxy.rule(null))
 
-const refusal = (result: xdr.TransactionResultResult) =>
-  sendAnswer(
-    'ERROR',
-    new xdr.TransactionResult({ feeCharged: 0n, result, ext: xdr.TransactionResultExt.v0() }).toXdr('base64'),
-  )
+const refusal = (result: xdr.TransactionResultResult) => {
+  const { v0 } = xdr.TransactionResultExt
+  return sendAnswer('ERROR', new xdr.TransactionResult({ feeCharged: 0n, result, ext: v0() }).toXdr('base64'))
+}
+
+const fullQueue = ({ method }: Call): Fault =>
+  method === 'sendTransaction' ? { answer: sendAnswer('TRY_AGAIN_LATER') } : 'pass'
 
 /** A channel that is registered, and the merge that it has signed. */
 async function signMerge({ seconds = 60 } = {}) {
@@ -70,9 +68,7 @@ test('reports a call that the network rejects as call-failed, and follows it all
 
 test('reports a call that no ledger had room for as call-expired', async () => {
   const { payer, call } = await signMerge({ seconds: 3 })
-  service.ledger.proxy.rule(({ method }): Fault => {
-    return method === 'sendTransaction' ? { answer: sendAnswer('TRY_AGAIN_LATER') } : 'pass'
-  })
+  service.ledger.proxy.rule(fullQueue)
   await expect(submitOwnCall(contextOf(), payer.address, call)).rejects.toMatchObject({ code: 'call-expired' })
   expect(await transfersOf(payer)).toMatchObject([{ status: 'expired' }])
 })
@@ -112,9 +108,7 @@ test('records no call of a channel that has moved', async () => {
 test('signs nothing more for a channel whose earlier transfer is open', async () => {
   const { payer, call } = await signMerge()
   const stop = new AbortController()
-  service.ledger.proxy.rule(({ method }): Fault => {
-    return method === 'sendTransaction' ? { answer: sendAnswer('TRY_AGAIN_LATER') } : 'pass'
-  })
+  service.ledger.proxy.rule(fullQueue)
   const first = submitOwnCall(contextOf(stop.signal), payer.address, call)
   await expect.poll(() => findOpenTransfer(service.db, payer.address)).toBeDefined()
   const other = await buildMerge(service.ledger.network, payer.signer, undefined, { seconds: 50 })

@@ -1,7 +1,6 @@
 import { Keypair } from '@stellar/stellar-sdk'
-import { eq, sql } from 'drizzle-orm'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { relayLines } from '#drizzle/schema/relay.ts'
+import { sql } from 'drizzle-orm'
+import { expect, test } from 'vitest'
 import { sponsorFloats } from '#drizzle/schema/transfers.ts'
 import { insertRows, itemRow, jobRow } from '#lib/cli/seed/rows.ts'
 import { LineError } from '#lib/relay/line-error.ts'
@@ -13,28 +12,20 @@ import { type ChannelTransfer, sponsorChannel, sponsorTransfer, type TransferCon
 import { syncBalance } from '#lib/wallet/balance.ts'
 import { buildTransfer } from '#lib/wallet/calls.ts'
 import { openHolder } from '#lib/wallet/keys.ts'
-import { readLines } from '../support/lines.ts'
 import { expectJobPaidOnce, quotaOf } from '../support/paid-once.ts'
 import { watchProver } from './provers.ts'
-import { openRelayService, type RelayService } from './relay-service.ts'
+import { serveJobs } from './relay-service.ts'
 
-let fixture: RelayService
-let context: TransferContext
-let line: LinePayment
-beforeAll(async () => {
-  fixture = await openRelayService({ channels: 2 })
-  // No relay has the key of this job.
-  const job = jobRow()
-  await insertRows(fixture.db, { jobs: [job], items: [itemRow({ job: job.id, quotaAccount })] })
-  line = { job: job.id, position: 0, sealedOpening: null, claim: async () => undefined }
-  const { sponsor, tracker } = fixture.running
-  context = { sponsor, tracker, waitMs: 20_000 }
-})
-afterAll(() => fixture?.close())
-
-const addressOf = (channel: number) => fixture.channels[channel]?.publicKey() ?? ''
+const fixture = await serveJobs({ channels: 2 })
+const { sponsor, tracker } = fixture.running
+const context: TransferContext = { sponsor, tracker, waitMs: 20_000 }
 const quotaAccount = Keypair.random().publicKey()
-const readLine = async () => (await readLines(fixture.db, eq(relayLines.job, line.job)))[0]
+// No relay has the key of this job.
+const job = jobRow()
+await insertRows(fixture.db, { jobs: [job], items: [itemRow({ job: job.id, quotaAccount })] })
+const line: LinePayment = { job: job.id, position: 0, sealedOpening: null, claim: async () => undefined }
+
+const readLine = async () => (await fixture.linesOf(line.job))[0]
 
 /** A transfer that a channel has signed. */
 async function transferOf(channel: number) {
@@ -43,7 +34,7 @@ async function transferOf(channel: number) {
   const holder = openHolder(signer, fixture.ledger.network.token)
   const { spendable } = await syncBalance(fixture.ledger.network, holder)
   return await buildTransfer(fixture.ledger.network, holder, {
-    to: addressOf(1 - channel),
+    to: fixture.addressOf(1 - channel),
     amount: 5n,
     opening: spendable,
   })
@@ -52,7 +43,7 @@ async function transferOf(channel: number) {
 const rowOf = async (hash: string) => (await findTransferOfHash(fixture.db, hash))?.transfer
 
 const ask = (channel: number, signedXDR: string, more: Partial<ChannelTransfer> = {}) =>
-  sponsorChannel(context, { channel: addressOf(channel), quotaAccount, line, signedXDR, ...more })
+  sponsorChannel(context, { channel: fixture.addressOf(channel), quotaAccount, line, signedXDR, ...more })
 
 test('refuses a channel’s transfer on POST /transfer', async () => {
   const { signedXdr, hash } = await transferOf(0)
@@ -67,11 +58,11 @@ test('sponsors a channel’s transfer for the relay, as that channel only', asyn
   const id = await ask(0, signedXdr)
   await expect.poll(async () => (await rowOf(hash))?.status).toBe('succeeded')
   const row = await rowOf(hash)
-  expect(row).toMatchObject({ id, quotaAccount, account: addressOf(0), lineJob: line.job, linePosition: 0 })
+  expect(row).toMatchObject({ id, quotaAccount, account: fixture.addressOf(0), lineJob: line.job, linePosition: 0 })
   expect(await readLine()).toMatchObject({ state: 'paid', hash: row?.hash })
   expect(await ask(0, signedXdr)).toBe(id)
   expect(await quotaOf(fixture, quotaAccount)).toMatchObject({ count: 1, held: 0n })
-  expect(await quotaOf(fixture, addressOf(0))).toBeUndefined()
+  expect(await quotaOf(fixture, fixture.addressOf(0))).toBeUndefined()
 })
 
 test('records nothing and uses no quota if the transfer may not pay its line', async () => {
@@ -107,7 +98,7 @@ test('keeps a line’s proof while the float is exhausted, then pays the job wit
 
 test('/ready is not ok without a running relay, and names channels that cannot pay', async () => {
   await fixture.db.execute(sql`UPDATE relay_channels SET problem = 'registration', seen_at = now()`)
-  const problems = [addressOf(0), addressOf(1)].toSorted().map((address) => `${address}: registration`)
+  const problems = [fixture.addressOf(0), fixture.addressOf(1)].toSorted().map((address) => `${address}: registration`)
   const unfit = { ok: false, channels: 2, runs: true, problem: `no channel can pay; ${problems.join('; ')}` }
   expect((await readiness({ ...fixture.running })).relay).toEqual(unfit)
   await fixture.db.execute(sql`UPDATE relay_channels SET seen_at = now() - interval '61 seconds'`)

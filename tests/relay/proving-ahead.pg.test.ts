@@ -1,33 +1,24 @@
 import { eq } from 'drizzle-orm'
-import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
-import { relayLines } from '#drizzle/schema/relay.ts'
+import { afterEach, expect, test, vi } from 'vitest'
 import { envelopes, transfers } from '#drizzle/schema/transfers.ts'
 import { sendAndWait } from '#lib/cli/client/participants.ts'
 import { ProverError } from '#lib/prover/prover-error.ts'
 import { prover } from '#lib/prover/stand-in.ts'
 import { captureLog } from '../support/console.ts'
-import type { Fault } from '../support/fault-proxy.ts'
-import { readLines } from '../support/lines.ts'
 import { prepareOutsideMerge } from '../support/outside-merge.ts'
 import { expectJobPaidOnce, expectRunPaidOnce } from '../support/paid-once.ts'
 import { withhold } from '../support/transfers.ts'
 import { watchProver } from './provers.ts'
-import { openRelayService, type RelayService } from './relay-service.ts'
+import { serveJobs } from './relay-service.ts'
 import { openRunFixture } from './run-fixture.ts'
 
-let fixture: RelayService
-beforeAll(async () => {
-  fixture = await openRelayService({ channels: 1 })
-})
-afterAll(() => fixture?.close())
+const fixture = await serveJobs({ channels: 1 })
 afterEach(() => {
-  fixture.ledger.proxy.rule(null)
   vi.restoreAllMocks()
 })
 
 /** What the lines of a job are doing, in alphabetical order. */
-const statesOf = async (job: string) =>
-  (await readLines(fixture.db, eq(relayLines.job, job))).map(({ state }) => state).toSorted()
+const statesOf = async (job: string) => (await fixture.linesOf(job)).map(({ state }) => state).toSorted()
 
 test('pays a line whose early proof failed', async () => {
   let proofs = 0
@@ -37,21 +28,16 @@ test('pays a line whose early proof failed', async () => {
     return await prover.prove(statement)
   }
   const host = await fixture.relay({ prover: { ...prover, prove } })
-  const arrival = Promise.withResolvers<void>()
+  const sendAll = fixture.holdSends()
   try {
-    fixture.ledger.proxy.rule(async ({ method }): Promise<Fault> => {
-      if (method === 'sendTransaction') await arrival.promise
-      return 'pass'
-    })
-    const { client, payee } = await fixture.engaged()
-    const jobId = await fixture.begin(client, 4, 8)
+    const { client, payee, job: jobId } = await fixture.start(4, 8)
     await expect.poll(() => proofs).toBe(2)
     expect(await statesOf(jobId)).toEqual(['preparing', 'sent'])
-    arrival.resolve()
+    sendAll()
     await expectJobPaidOnce(fixture, client, jobId, [payee, 12n])
     expect(proofs).toBe(3)
   } finally {
-    arrival.resolve()
+    sendAll()
     await host.close()
   }
 })
@@ -60,21 +46,15 @@ test('proves the next line ahead of time, and records its transfer only after th
   const lines = captureLog()
   const { prover, count } = watchProver()
   await using _host = await fixture.relay({ prover })
-  // A submitted transfer is delayed until the test releases it.
-  const arrival = Promise.withResolvers<void>()
-  fixture.ledger.proxy.rule(async ({ method }): Promise<Fault> => {
-    if (method === 'sendTransaction') await arrival.promise
-    return 'pass'
-  })
-  const { client, payee } = await fixture.engaged()
-  const jobId = await fixture.begin(client, 1, 2, 4)
+  const sendAll = fixture.holdSends()
+  const { client, payee, job: jobId } = await fixture.start(1, 2, 4)
   await expect.poll(count).toBe(2)
   await expect.poll(() => statesOf(jobId)).toEqual(['preparing', 'sent', 'waiting'])
   // Longer than a lease: the host keeps the second line.
   await new Promise((resolve) => setTimeout(resolve, 3_000))
   expect(await statesOf(jobId)).toEqual(['preparing', 'sent', 'waiting'])
   expect(await fixture.db.$count(transfers, eq(transfers.lineJob, jobId))).toBe(1)
-  arrival.resolve()
+  sendAll()
   await expectJobPaidOnce(fixture, client, jobId, [payee, 7n])
   expect(count()).toBe(3)
   expect(await statesOf(jobId)).toEqual(['paid', 'paid', 'paid'])
@@ -106,8 +86,7 @@ async function expireOpen(): Promise<void> {
 /** Lets the open transfer fail on the ledger: its proof is stale when it arrives. */
 async function failOpen(): Promise<void> {
   const open = await findOpen()
-  const [signer] = fixture.channels
-  if (!signer) throw new Error('no channel')
+  const signer = fixture.channel(fixture.addressOf(0))
   await sendAndWait(fixture.ledger.network, await prepareOutsideMerge(fixture.ledger, signer))
   fixture.ledger.proxy.rule(null)
   await untilEnded(open?.id, 'failed')

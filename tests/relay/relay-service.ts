@@ -1,10 +1,11 @@
 import { Keypair } from '@stellar/stellar-sdk'
 import { eq } from 'drizzle-orm'
+import { afterAll, afterEach } from 'vitest'
 import type { AuditDetail } from '#drizzle/schema/audit.ts'
-import { relayChannels } from '#drizzle/schema/relay.ts'
+import { relayChannels, relayLines } from '#drizzle/schema/relay.ts'
 import { enrol } from '#lib/cli/client/participants.ts'
 import { contractorRow, insertRows } from '#lib/cli/seed/rows.ts'
-import { generateRelayKey, type PrivateRelayKey } from '#lib/config/relay-key.ts'
+import { generateRelayKey } from '#lib/config/relay-key.ts'
 import { devnetKeys } from '#lib/devnet/devnet.ts'
 import { admitUser } from '#lib/directory/users.ts'
 import { readBalance } from '#lib/relay/balance.ts'
@@ -13,14 +14,17 @@ import type { Channel, Relay } from '#lib/relay/relay.ts'
 import { prepareChannels } from '#lib/relay/setup.ts'
 import { composeRelay, startRelay } from '#lib/server/relay.ts'
 import { readAccount } from '#lib/stellar/account.ts'
-import { readStop, type Stop } from '#lib/transfers/stop.ts'
+import { readStop } from '#lib/transfers/stop.ts'
 import { syncBalance } from '#lib/wallet/balance.ts'
 import { buildMerge } from '#lib/wallet/calls.ts'
 import type { Holder } from '#lib/wallet/keys.ts'
 import type { Answer } from '../support/api-client.ts'
 import type { TestDatabase } from '../support/database.ts'
 import { disposable } from '../support/disposable.ts'
-import { openTestService, type TestService } from '../support/test-service.ts'
+import type { Fault } from '../support/fault-proxy.ts'
+import { passLedgers } from '../support/ledgers.ts'
+import { readLines } from '../support/lines.ts'
+import { openTestService } from '../support/test-service.ts'
 import { SHORT_TIMES } from './short-times.ts'
 
 /** A user who starts batch jobs. */
@@ -41,33 +45,14 @@ export interface Job {
 export type Resumption = AuditDetail
 
 /** A service that accepts batch jobs, and channels for relays. */
-export interface RelayService extends Omit<TestService<'embedded'>, 'post'> {
-  key: PrivateRelayKey
-  channels: Keypair[]
-  /** the key of the channel with this address */
-  channel(address: string): Keypair
-  client(): Promise<Client>
-  /** Adds `ready` contractors with these addresses to a client's organisation. */
-  hire(client: Client, addresses: readonly string[]): Promise<void>
-  payee(): Promise<Holder>
-  /** The base units that a payee has received, decrypted with its keys. */
-  received(payee: Holder): Promise<bigint>
-  /** a client with one contractor */
-  engaged(): Promise<{ client: Client; payee: Holder }>
-  post(client: Client, body?: unknown): Promise<{ status: number; body: Record<string, unknown> }>
-  /** Starts a job with these amounts; resolves to its id. */
-  begin(client: Client, ...amounts: number[]): Promise<string>
-  read(client: Client, id: string): Promise<{ status: number; body: Job }>
-  /** Waits until a job ends. */
-  ended(client: Client, id: string): Promise<Job>
-  /** Adopts the ledger's sequence numbers, after the test has signed with a channel's key. */
-  adoptSequences(): Promise<void>
-  /** The stop of payments; undefined while they go on. */
-  stop(): Promise<Stop | undefined>
-  /** Resolves to a function that waits until payments go on again after a stop that begins later. */
-  beforeStop(): Promise<() => Promise<Resumption>>
-  /** Starts a relay in this process, with short times by default. */
-  relay(options?: Parameters<typeof startRelay>[1]): Promise<Awaited<ReturnType<typeof startRelay>> & AsyncDisposable>
+export type RelayService = Awaited<ReturnType<typeof openRelayService>>
+
+/** Opens such a service for the tests of the file that calls this, and lifts their faults after each. */
+export async function serveJobs(given: Parameters<typeof openRelayService>[0]): Promise<RelayService> {
+  const service = await openRelayService(given)
+  afterAll(service.close)
+  afterEach(() => service.ledger.proxy.rule(null))
+  return service
 }
 
 /** A relay merges a deposit with the first payment that needs it. */
@@ -99,7 +84,7 @@ export async function openRelayService(
     database?: TestDatabase
     choresEveryMs?: number
   } = {},
-): Promise<RelayService> {
+) {
   const { channels: count = 3, prepared = count, variables, ...options } = given
   const key = generateRelayKey()
   const channels = Array.from({ length: count }, () => Keypair.random())
@@ -129,45 +114,94 @@ export async function openRelayService(
   } finally {
     clearInterval(closing)
   }
-  const fixture: RelayService = {
+  const pause = () => new Promise((resolve) => setTimeout(resolve, 50))
+
+  async function client(): Promise<Client> {
+    const address = Keypair.random().publicKey()
+    return { address, session: await service.wallet(address) }
+  }
+
+  /** Adds `ready` contractors with these addresses to a client's organisation. */
+  async function hire({ address }: Client, addresses: readonly string[]): Promise<void> {
+    const user = await admitUser({ db, now: new Date() }, { kind: 'ledger', sub: address })
+    const organisation = user.organisation?.id ?? ''
+    const rows = addresses.map((each) => contractorRow({ organisation, address: each }))
+    for (const contractor of rows) await insertRows(db, { contractors: [contractor] })
+  }
+
+  const post = async ({ session }: Client, body?: unknown) =>
+    pick(await service.ask('POST', '/batch', { session, body }))
+  const read = async ({ session }: Client, id: string) =>
+    pick(await service.ask<Job>('GET', `/batch/${id}`, { session }))
+
+  /** a client with one contractor */
+  async function engaged() {
+    const [employer, payee] = [await client(), await enrol(network)]
+    await hire(employer, [payee.address])
+    return { client: employer, payee }
+  }
+
+  /** Starts a job with these amounts; resolves to its id. */
+  const begin = async (by: Client, ...amounts: number[]) => String((await post(by, { amounts })).body.jobId)
+
+  const readResumptions = () =>
+    db.query.auditLog.findMany({
+      where: (entry, { eq }) => eq(entry.action, 'payments.resumed'),
+      orderBy: (entry) => entry.sequence,
+    })
+
+  return {
     ...service,
     key,
     channels,
-    channel: (address) => {
+    client,
+    hire,
+    post,
+    read,
+    /** the key of the channel with this address */
+    channel: (address: string): Keypair => {
       const channel = channels.find((each) => each.publicKey() === address)
       if (!channel) throw new Error('no such channel')
       return channel
     },
-    client: async () => {
-      const address = Keypair.random().publicKey()
-      return { address, session: await service.wallet(address) }
-    },
-    hire: async ({ address }, addresses) => {
-      const user = await admitUser({ db, now: new Date() }, { kind: 'ledger', sub: address })
-      const organisation = user.organisation?.id ?? ''
-      const rows = addresses.map((each) => contractorRow({ organisation, address: each }))
-      for (const contractor of rows) await insertRows(db, { contractors: [contractor] })
-    },
+    addressOf: (channel: number): string => channels[channel]?.publicKey() ?? '',
+    linesOf: (job: string) => readLines(db, eq(relayLines.job, job)),
     payee: () => enrol(network),
-    engaged: async () => {
-      const [client, payee] = [await fixture.client(), await fixture.payee()]
-      await fixture.hire(client, [payee.address])
-      return { client, payee }
+    pass: (ledgers: number) => passLedgers(network, ledgers),
+    /** Delays all transactions on their way to the ledger until the function that it returns is called. */
+    holdSends: () => {
+      const arrival = Promise.withResolvers<void>()
+      service.ledger.proxy.rule(async ({ method }): Promise<Fault> => {
+        if (method === 'sendTransaction') await arrival.promise
+        return 'pass'
+      })
+      return () => arrival.resolve()
     },
-    received: async (payee) => {
+    /** The context of an operator's word. */
+    operator: () => {
+      return { db, now: new Date(), actor: { kind: 'operator' as const, sub: 'Ada' }, token: relay.token }
+    },
+    engaged,
+    /** The base units that a payee has received, decrypted with its keys. */
+    received: async (payee: Holder): Promise<bigint> => {
       const balance = await syncBalance(network, payee)
       return balance.receiving.value + balance.spendable.value
     },
-    post: async ({ session }, body) => pick(await service.ask('POST', '/batch', { session, body })),
-    begin: async (client, ...amounts) => String((await fixture.post(client, { amounts })).body.jobId),
-    read: async ({ session }, id) => pick(await service.ask<Job>('GET', `/batch/${id}`, { session })),
-    ended: async (client, id) => {
+    begin,
+    /** A client with one contractor, and a job of these amounts. */
+    start: async (...amounts: number[]) => {
+      const { client, payee } = await engaged()
+      return { client, payee, job: await begin(client, ...amounts) }
+    },
+    /** Waits until a job ends. */
+    ended: async (by: Client, id: string): Promise<Job> => {
       for (;;) {
-        const { body } = await fixture.read(client, id)
+        const { body } = await read(by, id)
         if (body.status !== 'running') return body
-        await new Promise((resolve) => setTimeout(resolve, 50))
+        await pause()
       }
     },
+    /** Adopts the ledger's sequence numbers, after the test has signed with a channel's key. */
     adoptSequences: async () => {
       for (const { address } of await db.query.relayChannels.findMany()) {
         const { account } = await readAccount(network.rpc, address)
@@ -175,23 +209,21 @@ export async function openRelayService(
         await db.update(relayChannels).set({ adoptedSequence }).where(eq(relayChannels.address, address))
       }
     },
+    /** The stop of payments; undefined while they go on. */
     stop: () => readStop(db, relay.token),
-    beforeStop: async () => {
-      const readResumptions = () =>
-        db.query.auditLog.findMany({
-          where: (entry, { eq }) => eq(entry.action, 'payments.resumed'),
-          orderBy: (entry) => entry.sequence,
-        })
+    /** Resolves to a function that waits until payments go on again after a stop that begins later. */
+    beforeStop: async (): Promise<() => Promise<Resumption>> => {
       const { length } = await readResumptions()
       return async () => {
         for (;;) {
           const resumed = (await readResumptions())[length]
           if (resumed) return resumed.detail
-          await new Promise((resolve) => setTimeout(resolve, 50))
+          await pause()
         }
       }
     },
-    relay: async (options) => disposable(await startRelay(running, { times: SHORT_TIMES, ...options })),
+    /** Starts a relay in this process, with short times by default. */
+    relay: async (options?: Parameters<typeof startRelay>[1]) =>
+      disposable(await startRelay(running, { times: SHORT_TIMES, ...options })),
   }
-  return fixture
 }

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { sql } from 'drizzle-orm'
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterEach, describe, expect, test, vi } from 'vitest'
 import { paymentStops, relayChannels } from '#drizzle/schema/relay.ts'
 import { mintSession } from '#lib/auth/session.ts'
 import { batchRow, insertRows, jobRow, organisationRow } from '#lib/cli/seed/rows.ts'
@@ -14,15 +14,13 @@ import { signManifest } from '#lib/wallet/manifest.ts'
 import { isMarkedFor, markKeyOf } from '#lib/wallet/payment-mark.ts'
 import { keypairSigner } from '#lib/wallet/signer.ts'
 import { captureLog } from '../support/console.ts'
+import { fieldsOf } from '../support/directory.ts'
 import type { Fault } from '../support/fault-proxy.ts'
-import { openRelayService, type RelayService } from './relay-service.ts'
+import { expectJobPaidOnce } from '../support/paid-once.ts'
+import { serveJobs } from './relay-service.ts'
 import { openRunFixture } from './run-fixture.ts'
 
-let fixture: RelayService
-beforeAll(async () => {
-  fixture = await openRelayService({ channels: 2 })
-})
-afterAll(() => fixture?.close())
+const fixture = await serveJobs({ channels: 2 })
 afterEach(() => {
   vi.restoreAllMocks()
   provideService(Promise.resolve(fixture.running))
@@ -160,8 +158,7 @@ describe('while payments are stopped', () => {
   test('a client’s transfer that may pay an older payout is a 422, to be sent again later', async () => {
     const { batchOf, employer, pay } = openRunFixture(fixture)
     const batch = await batchOf(await employer(10n), [4n])
-    const [payout] = batch.payouts
-    if (!payout) throw new Error('the batch has no payout')
+    const { first: payout } = batch
     await stop()
     const { status, body, headers } = await pay(batch.employer, payout, 4n)
     expect([status, body.code, headers.get('Retry-After')]).toEqual([422, 'reconciling', '30'])
@@ -218,6 +215,32 @@ test('a client’s transfer that is marked with its purpose shows it on the ledg
   expect([isRead(sender.keys.vk, randomUUID()), isRead(other.keys.vk, purpose)]).toEqual([false, false])
 })
 
+test('pays the contractors of a job of ten in turn, each the exact amounts', async () => {
+  await using _relay = await fixture.relay()
+  const client = await fixture.client()
+  const [first, second] = [await fixture.payee(), await fixture.payee()]
+  await fixture.hire(client, [first.signer.publicKey(), second.signer.publicKey()])
+  const amounts = [1, 2, 4, 8, 16, 32, 64, 128, 256, 9_007_199_254]
+  const started = await fixture.post(client, { amounts })
+  expect(started).toMatchObject({ status: 200, body: { status: 'running' } })
+  const ofFirst = 1n + 4n + 16n + 64n + 256n
+  const ofSecond = 2n + 8n + 32n + 128n + 9_007_199_254n
+  const jobId = String(started.body.jobId)
+  const job = await expectJobPaidOnce(fixture, client, jobId, [first, ofFirst], [second, ofSecond])
+  expect(job.results.map(({ i }) => i)).toEqual(amounts.map((_, index) => index))
+})
+
+test('does not pay a contractor who was removed before the job started', async () => {
+  await using _relay = await fixture.relay()
+  const { client, payee: removed } = await fixture.engaged()
+  const { session } = client
+  const [id] = fieldsOf(await fixture.ask('GET', '/contractors', { session }), 'contractors', 'id')
+  expect((await fixture.ask('DELETE', `/contractors/${id}`, { session })).status).toBe(200)
+  const kept = await fixture.payee()
+  await fixture.hire(client, [kept.address])
+  await expectJobPaidOnce(fixture, client, await fixture.begin(client, 3, 4), [removed, 0n], [kept, 7n])
+})
+
 /** The text of every table in every schema. */
 async function dump(): Promise<string> {
   const { rows } = (await fixture.db.execute(
@@ -239,15 +262,11 @@ test('keeps amounts out of every table and the log before, during and after a jo
   const amounts = [834_025_198_331, 912_837_465_019]
   const jobId = await fixture.begin(client, ...amounts)
   const dumps = [await dump()]
-  // A submitted transfer is delayed until a dump shows its row.
-  const arrival = Promise.withResolvers<void>()
-  fixture.ledger.proxy.rule(async ({ method }): Promise<Fault> => {
-    if (method === 'sendTransaction') await arrival.promise
-    return 'pass'
-  })
+  // Until a dump shows the row of a submitted transfer.
+  const sendAll = fixture.holdSends()
   await using _relay = await fixture.relay()
   await expect.poll(async () => dumps[dumps.push(await dump()) - 1]).toContain('"line_job":"')
-  arrival.resolve()
+  sendAll()
   fixture.ledger.proxy.rule(null)
   while ((await fixture.read(client, jobId)).body.status === 'running') dumps.push(await dump())
   expect((await fixture.read(client, jobId)).body).toMatchObject({ status: 'completed' })

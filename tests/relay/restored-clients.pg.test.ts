@@ -11,8 +11,6 @@ import {
   fixture,
   moveOther,
   openRestoredRuns,
-  operator,
-  pass,
   query,
   readProblems,
   restoreRun,
@@ -77,7 +75,7 @@ test('asks the employers about every older payout if an operator goes on without
   await loseHistory()
   await using _host = await fixture.relay()
   await expect.poll(readProblems).toEqual(['history-gap', 'history-gap'])
-  expect(await resumePayments(operator(), { note: 'no history' })).toBe('resumed')
+  expect(await resumePayments(fixture.operator(), { note: 'no history' })).toBe('resumed')
   expect(await resumed()).toMatchObject({ found: 0, note: 'no history', unreconciled: expect.any(Number) })
   const suspended = { status: 'pending', error: 'restored-without-history' }
   for (const each of [batch, older, next]) {
@@ -99,10 +97,7 @@ test('asks the employers about every older payout if an operator goes on without
 })
 
 test('settles a payment from before the restore that is applied after an operator let payments go on without history', async () => {
-  const employer = await runs.employer()
-  const batch = await runs.batchOf(employer, [4n, 8n])
-  await runs.delegate(employer, 12n)
-  await runs.run(batch)
+  const { employer, batch } = await runs.begin([4n, 8n])
   const restore = await backups.backUp()
   const payout = batch.payouts[0]?.id ?? ''
   const findEnvelope = async () =>
@@ -122,7 +117,7 @@ test('settles a payment from before the restore that is applied after an operato
   await loseHistory()
   await using _host = await fixture.relay()
   await expect.poll(readProblems).toEqual(['history-gap', 'history-gap'])
-  expect(await resumePayments(operator(), { note: 'in a hurry' })).toBe('resumed')
+  expect(await resumePayments(fixture.operator(), { note: 'in a hurry' })).toBe('resumed')
   await resumed()
   expect(await statusesOf(batch)).toEqual(['restored-without-history', 'restored-without-history'])
   fixture.ledger.proxy.rule(null)
@@ -136,8 +131,7 @@ test('settles a payment from before the restore that is applied after an operato
 test('refuses a client’s payment of an older payout while payments are stopped, until they go on', async () => {
   const employer = await runs.employer()
   const batch = await runs.batchOf(employer, [4n])
-  const [payout] = batch.payouts
-  if (!payout) throw new Error('no payout')
+  const { first: payout } = batch
   const resumed = await fixture.beforeStop()
   await moveOther()
   await stopEarly()
@@ -146,8 +140,7 @@ test('refuses a client’s payment of an older payout while payments are stopped
   expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
   // One that was instructed since cannot have been paid before.
   const newer = await runs.batchOf(employer, [8n])
-  const [newPayout] = newer.payouts
-  if (!newPayout) throw new Error('no payout')
+  const { first: newPayout } = newer
   expect(await runs.pay(employer, newPayout, 8n)).toMatchObject({ status: 200 })
   await using _host = await fixture.relay()
   expect(await resumed()).toEqual({ found: 0 })
@@ -158,8 +151,7 @@ test('refuses a client’s payment of an older payout while payments are stopped
 test('refuses a client’s payment of a payout that was paid since the backup, during the stop and after it', async () => {
   const { batch, employer, resumed } = await restoreRun('before the run')
   await stopEarly()
-  const [payout] = batch.payouts
-  if (!payout) throw new Error('no payout')
+  const { first: payout } = batch
   expect(await runs.pay(employer, payout, 4n)).toMatchObject({ status: 422, body: { code: 'reconciling' } })
   await using _host = await fixture.relay()
   expect(await resumed()).toEqual({ found: 2 })
@@ -170,11 +162,10 @@ test('refuses a client’s payment of a payout that was paid since the backup, d
 test('leaves a payout to its employer whose client has paid it since the backup, and settles it when that posts its transaction', async () => {
   const employer = await runs.employer()
   const batch = await runs.batchOf(employer, [4n, 8n])
-  const [payout] = batch.payouts
-  if (!payout) throw new Error('no payout')
+  const { first: payout } = batch
   const restore = await backups.backUp()
   // The times of ledgers are whole seconds.
-  await pass(6)
+  await fixture.pass(6)
   const signed = await runs.signPayment(employer, payout, 4n)
   const post = () =>
     fixture.ask('POST', '/transfer', {

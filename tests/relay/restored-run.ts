@@ -1,8 +1,7 @@
-import { afterAll, afterEach, beforeAll, expect, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect } from 'vitest'
 import type { BatchWithPayouts } from '#lib/directory/batches/batches.ts'
 import { runChore } from '#lib/server/maintenance.ts'
 import { signElsewhere } from '../support/elsewhere.ts'
-import { passLedgers } from '../support/ledgers.ts'
 import { expectRunPaidOnce } from '../support/paid-once.ts'
 import { openBackups } from './backup.ts'
 import { openRelayService, type RelayService } from './relay-service.ts'
@@ -19,9 +18,7 @@ export function openRestoredRuns(): void {
     fixture = await openRelayService({ channels: 2 })
     runs = openRunFixture(fixture)
     backups = await openBackups(fixture)
-    await using _host = await fixture.relay()
-    const areAnnounced = async () => (await fixture.db.query.relayChannels.findMany()).every((one) => one.runs)
-    await vi.waitUntil(areAnnounced, { timeout: 300_000 })
+    await runs.announce()
   })
   afterAll(async () => {
     await backups?.close()
@@ -40,7 +37,6 @@ export const endsOf = ({ payouts }: BatchWithPayouts) => payouts.map(({ status, 
 export const statusesOf = async (batch: RunBatch) =>
   (await runs.read(batch)).payouts.map(({ status, error }) => error ?? status)
 
-export const pass = (ledgers: number) => passLedgers(fixture.ledger.network, ledgers)
 /** Uses up a sequence number of the channel that pays no run, without a relay. */
 export const moveOther = () => signElsewhere(fixture.ledger.network, fixture.channel(otherChannel()))
 
@@ -49,13 +45,6 @@ export async function stopEarly(): Promise<void> {
   await runChore(fixture.running, 'channels')
   expect(await fixture.stop()).toMatchObject({ found: 0 })
 }
-
-export const operator = () => ({
-  db: fixture.db,
-  now: new Date(),
-  actor: { kind: 'operator' as const, sub: 'Ada' },
-  token: fixture.ledger.network.token,
-})
 
 type Moment = 'within the run' | 'before the run' | 'before the seals' | 'while a draft' | 'before the batch'
 

@@ -16,9 +16,7 @@ import {
   endsOf,
   fixture,
   openRestoredRuns,
-  operator,
   otherChannel,
-  pass,
   problemOf,
   query,
   restoreRun,
@@ -119,7 +117,7 @@ test('settles a payment in the next run that was recorded for no payout', async 
   await expect.poll(() => problemOf(runs.channel)).toBe('purpose-unknown')
   await expect.poll(() => fixture.stop()).toMatchObject({ found: 2 })
   await setAddresses(batch.payouts.map(({ address }) => address))
-  await expect.poll(() => resumePayments(operator(), { note: 'found the payouts' })).toBe('resumed')
+  await expect.poll(() => resumePayments(fixture.operator(), { note: 'found the payouts' })).toBe('resumed')
   expect(await resumed()).toMatchObject({ found: 2 })
   expect(await statusesOf(batch)).toEqual(['ready', 'ready'])
   expect(await runs.run(batch)).toMatchObject({ status: 200 })
@@ -139,8 +137,10 @@ test('waits for a transfer of another channel that is open for a line that was p
   await insertRows(fixture.db, { transfers: [open] })
   await using _host = await fixture.relay()
   await expect.poll(() => problemOf(runs.channel)).toBe('transfer-open')
-  expect(await resumePayments(operator(), { note: 'too early' })).toMatchObject({ waitsFor: expect.any(String) })
-  await pass(20)
+  expect(await resumePayments(fixture.operator(), { note: 'too early' })).toMatchObject({
+    waitsFor: expect.any(String),
+  })
+  await fixture.pass(20)
   expect(await fixture.stop()).toBeDefined()
   await fixture.db.delete(transfers).where(eq(transfers.id, open.id))
   expect(await resumed()).toEqual({ found: 2 })
@@ -153,9 +153,9 @@ test('records the payments of a batch that the restored database lacks, and wait
   expect(await runs.ask(employer, 'GET', `/batches/${batch.id}`)).toMatchObject({ status: 404 })
   await using _host = await fixture.relay()
   await expect.poll(() => problemOf(runs.channel)).toBe('purpose-unknown')
-  await pass(20)
+  await fixture.pass(20)
   expect(await fixture.stop()).toMatchObject({ found: 2 })
-  expect(await resumePayments(operator(), { note: 'told the employer' })).toBe('resumed')
+  expect(await resumePayments(fixture.operator(), { note: 'told the employer' })).toBe('resumed')
   expect(await resumed()).toMatchObject({ note: 'told the employer', found: 2, suspended: 0 })
   const rows = await fixture.db.query.transfers.findMany()
   const recorded = rows.filter(({ owner, kind }) => owner === employer.address && kind === 'delegated')
@@ -212,10 +212,7 @@ test.each(['its wallet', 'another wallet of its organisation'])(
 )
 
 test('settles the lines of a run that another wallet of the organisation has paid since the backup', async () => {
-  const employer = await runs.employer()
-  const batch = await runs.batchOf(employer, [4n, 8n])
-  await runs.delegate(employer, 12n)
-  await runs.run(batch)
+  const { employer, batch } = await runs.begin([4n, 8n])
   const restore = await backups.backUp()
   await runs.revoke(employer)
   const colleague = await joinOrganisation(employer)
@@ -240,8 +237,7 @@ test('settles the lines of a run that another wallet of the organisation has pai
 
 test('shows the payment of a payout that is canceled while payments are stopped', async () => {
   const { batch, next, paid, resumed } = await restoreRun('within the run')
-  const [canceled] = batch.payouts
-  if (!canceled) throw new Error('no payout')
+  const { first: canceled } = batch
   await stopEarly()
   expect(await runs.cancel(batch, canceled)).toMatchObject({ status: 200 })
   await using _host = await fixture.relay()

@@ -1,9 +1,9 @@
 import { eq, ne, sql } from 'drizzle-orm'
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { relayChannels, relayLines } from '#drizzle/schema/relay.ts'
+import { afterAll, afterEach, expect, test } from 'vitest'
+import { relayChannels } from '#drizzle/schema/relay.ts'
 import { envelopes, type Transfer, transfers } from '#drizzle/schema/transfers.ts'
 import { sendAndWait } from '#lib/cli/client/participants.ts'
-import { retireChannel } from '#lib/relay/pause.ts'
+import { changeChannel } from '#lib/relay/channel-state.ts'
 import { resumePayments } from '#lib/relay/resume.ts'
 import { runChore } from '#lib/server/maintenance.ts'
 import { startRelay } from '#lib/server/relay.ts'
@@ -13,37 +13,23 @@ import { settle } from '#lib/transfers/settle.ts'
 import { buildDeposit, buildMerge } from '#lib/wallet/calls.ts'
 import { disposable } from '../support/disposable.ts'
 import { signElsewhere } from '../support/elsewhere.ts'
-import { passLedgers } from '../support/ledgers.ts'
-import { readLines } from '../support/lines.ts'
 import { expectJobPaidOnce } from '../support/paid-once.ts'
 import { withhold } from '../support/transfers.ts'
 import { openBackups, type Restore } from './backup.ts'
 import { startMortalRelay } from './mortal-relay.ts'
 import { watchProver } from './provers.ts'
-import { openRelayService, type RelayService } from './relay-service.ts'
+import { serveJobs } from './relay-service.ts'
 import { openRunFixture } from './run-fixture.ts'
 import { SHORT_TIMES } from './short-times.ts'
 
-let fixture: RelayService
-let backups: Awaited<ReturnType<typeof openBackups>>
-beforeAll(async () => {
-  fixture = await openRelayService({ channels: 2 })
-  backups = await openBackups(fixture)
-})
-afterAll(async () => {
-  await backups?.close()
-  await fixture?.close()
-})
-afterEach(async () => {
-  fixture.ledger.proxy.rule(null)
-  await fixture.db.update(relayChannels).set({ paused: false, retired: false })
-})
+const fixture = await serveJobs({ channels: 2 })
+const { backUp, close } = await openBackups(fixture)
+const { addressOf, linesOf, operator, pass } = fixture
+afterAll(close)
+afterEach(() => fixture.db.update(relayChannels).set({ paused: false, retired: false }))
 
-const backUp = () => backups.backUp()
-const addressOf = (index: number) => fixture.channels[index]?.publicKey() ?? ''
 const readChannel = (address: string) =>
   fixture.db.query.relayChannels.findFirst({ where: (channel, { eq }) => eq(channel.address, address) })
-const linesOf = (job: string) => readLines(fixture.db, eq(relayLines.job, job))
 const statesOf = async (job: string) => (await linesOf(job)).map(({ state }) => state)
 const transfersOf = (job: string) =>
   fixture.db.query.transfers.findMany({ where: (row, { eq }) => eq(row.lineJob, job), orderBy: (row) => row.sequence })
@@ -60,6 +46,10 @@ const findStop = async () => {
   return await fixture.stop()
 }
 
+/** Has no relay pay the first line of a job, for an hour. */
+const delayFirst = (job: string) =>
+  fixture.db.execute(sql`UPDATE relay_lines SET due = now() + interval '1 hour' WHERE job = ${job} AND position = 0`)
+
 /** Uses up a sequence number of a channel, without a relay. Resolves to its address. */
 async function moveChannel(index: number): Promise<string> {
   const address = addressOf(index)
@@ -67,37 +57,47 @@ async function moveChannel(index: number): Promise<string> {
   return address
 }
 
-const pass = (ledgers: number) => passLedgers(fixture.ledger.network, ledgers)
-
 /** A relay with the seeds of some channels only. */
 const withSeedOf = <Result>(index: number, work: (other: RunningService) => Promise<Result>) =>
   fixture.withVariables({ CHANNEL_SEEDS: fixture.channels[index]?.secret() ?? '' }, work)
 
-test('settles the lines that were paid after the backup, and pays none of them again', async () => {
-  const { client, payee } = await fixture.engaged()
-  {
-    await using _host = await fixture.relay()
-    await expectJobPaidOnce(fixture, client, await fixture.begin(client, 1, 2), [payee, 3n])
-  }
-  const job = await fixture.begin(client, 4, 8)
+/** A job that a relay pays after a backup, which is restored then. */
+async function restoreUnpaid(amounts: readonly number[], prepare: () => Promise<unknown> = async () => undefined) {
+  const { client, payee, job } = await fixture.start(...amounts)
   const restore = await backUp()
+  await prepare()
+  const total = BigInt(amounts.reduce((sum, amount) => sum + amount, 0))
+  const expectPaid = () => expectJobPaidOnce(fixture, client, job, [payee, total])
   {
     await using _host = await fixture.relay()
-    await expectJobPaidOnce(fixture, client, job, [payee, 15n])
+    await expectPaid()
   }
-  const paid = await paymentsOf(job)
+  const [paid, lines] = [await paymentsOf(job), await linesOf(job)]
   const resumed = await restore()
+  /** Waits until the payments were found, and nothing was paid again. */
+  const expectFound = async () => {
+    expect(await resumed()).toEqual({ found: amounts.length })
+    await expectPaid()
+    expect(new Set(await paymentsOf(job))).toEqual(new Set(paid))
+  }
+  return { client, payee, job, lines, restore, expectFound, expectPaid }
+}
+
+test('settles the lines that were paid after the backup, and pays none of them again', async () => {
+  const { client: earlier, payee: other } = await fixture.engaged()
+  {
+    await using _host = await fixture.relay()
+    await expectJobPaidOnce(fixture, earlier, await fixture.begin(earlier, 1, 2), [other, 3n])
+  }
+  const { client, payee, job, expectFound } = await restoreUnpaid([4, 8])
   expect(await statesOf(job)).toEqual(['waiting', 'waiting'])
   await using _host = await fixture.relay()
-  expect(await resumed()).toEqual({ found: 2 })
-  await expectJobPaidOnce(fixture, client, job, [payee, 15n])
-  expect(new Set(await paymentsOf(job))).toEqual(new Set(paid))
-  await expectJobPaidOnce(fixture, client, await fixture.begin(client, 16), [payee, 31n])
+  await expectFound()
+  await expectJobPaidOnce(fixture, client, await fixture.begin(client, 16), [payee, 28n])
 })
 
 test('settles a line that a host was proving at the backup, and paid later', async () => {
-  const { client, payee } = await fixture.engaged()
-  const job = await fixture.begin(client, 64)
+  const { client, payee, job } = await fixture.start(64)
   const { prover, begun, release } = watchProver({ from: 1 })
   let restore: Restore
   {
@@ -117,21 +117,17 @@ test('settles a line that a host was proving at the backup, and paid later', asy
 })
 
 test('records the fees of the payments that it finds, even if the sponsor pays for none now', async () => {
-  const { client, payee } = await fixture.engaged()
-  const job = await fixture.begin(client, 5, 6)
+  const costsOf = async (job: string) =>
+    (await transfersOf(job))
+      .map(({ hash, sponsor, feeCharged, quotaAccount }) => ({ hash, sponsor, feeCharged, quotaAccount }))
+      .toSorted((one, next) => (`${one.hash}` < `${next.hash}` ? -1 : 1))
+  const { client, payee, job } = await fixture.start(5, 6)
   const restore = await backUp()
   {
     await using _host = await fixture.relay()
     await expectJobPaidOnce(fixture, client, job, [payee, 11n])
   }
-  const costsOf = async () => {
-    const rows = await fixture.db.query.transfers.findMany({
-      where: (row, { and, eq }) => and(eq(row.recipient, payee.address), eq(row.status, 'succeeded')),
-      orderBy: (row) => row.hash,
-    })
-    return rows.map(({ hash, sponsor, feeCharged, quotaAccount }) => ({ hash, sponsor, feeCharged, quotaAccount }))
-  }
-  const costs = await costsOf()
+  const costs = await costsOf(job)
   expect(costs.map(({ feeCharged }) => Number(feeCharged) > 0)).toEqual([true, true])
   const resumed = await restore()
   const strict = {
@@ -145,17 +141,14 @@ test('records the fees of the payments that it finds, even if the sponsor pays f
     await using _host = disposable(await startRelay(other, { times: SHORT_TIMES }))
     expect(await resumed()).toEqual({ found: 2 })
   })
-  expect(await costsOf()).toEqual(costs)
+  expect(await costsOf(job)).toEqual(costs)
   await expectJobPaidOnce(fixture, client, job, [payee, 11n])
 })
 
 test('settles the line that a lost payment was made for, not an older one of the same payee, and then pays that', async () => {
-  const { client, payee } = await fixture.engaged()
-  const job = await fixture.begin(client, 32, 64)
+  const { client, payee, job } = await fixture.start(32, 64)
   const restore = await backUp()
-  await fixture.db.execute(
-    sql`UPDATE relay_lines SET due = now() + interval '1 hour' WHERE job = ${job} AND position = 0`,
-  )
+  await delayFirst(job)
   {
     await using _host = await fixture.relay()
     await expect.poll(() => statesOf(job)).toEqual(['waiting', 'paid'])
@@ -176,8 +169,7 @@ test('signs nothing while payments are stopped, even after restarts, and goes on
       ),
     )
   const before = await readSequences()
-  const { client, payee } = await fixture.engaged()
-  const job = await fixture.begin(client, 3)
+  const { client, payee, job } = await fixture.start(3)
   for (const _ of [1, 2]) {
     await using _host = await fixture.relay({ times: STOPPED })
     await findStop()
@@ -289,8 +281,7 @@ test('does not pay a line again whose transfer is unknown in the backup, and was
 test.each(['the same channel', 'another channel'])(
   'does not pay a line again whose transfer in the backup expired before %s paid it',
   async (paying) => {
-    const { client, payee } = await fixture.engaged()
-    const job = await fixture.begin(client, 8)
+    const { client, payee, job } = await fixture.start(8)
     let restore: Restore
     let expired: Transfer | undefined
     {
@@ -334,9 +325,7 @@ test('settles the line that a lost transfer has paid with the number of one of a
   }
   // As if it had expired, and the other line had been paid next.
   await fixture.db.delete(transfers).where(eq(transfers.lineJob, job))
-  await fixture.db.execute(
-    sql`UPDATE relay_lines SET due = now() + interval '1 hour' WHERE job = ${job} AND position = 0`,
-  )
+  await delayFirst(job)
   fixture.ledger.proxy.rule(null)
   {
     await using _host = await fixture.relay()
@@ -352,14 +341,7 @@ test('settles the line that a lost transfer has paid with the number of one of a
 })
 
 test('finds the payments again after a second restore while payments are stopped', async () => {
-  const { client, payee } = await fixture.engaged()
-  const job = await fixture.begin(client, 1, 2)
-  const restore = await backUp()
-  {
-    await using _host = await fixture.relay()
-    await expectJobPaidOnce(fixture, client, job, [payee, 3n])
-  }
-  await restore()
+  const { restore, expectPaid } = await restoreUnpaid([1, 2])
   {
     await using _host = await fixture.relay({ times: STOPPED })
     await expect.poll(fixture.stop).toMatchObject({ found: 2 })
@@ -368,7 +350,7 @@ test('finds the payments again after a second restore while payments are stopped
   expect(await fixture.stop()).toBeUndefined()
   await using _host = await fixture.relay()
   expect(await resumed()).toEqual({ found: 2 })
-  await expectJobPaidOnce(fixture, client, job, [payee, 3n])
+  await expectPaid()
 })
 
 test('stops payments anew if a backup from within a stop is restored, and a channel has paid since it was reconciled for that', async () => {
@@ -400,15 +382,8 @@ test('stops payments anew if a backup from within a stop is restored, and a chan
 })
 
 test('goes on where a host was killed that had found some of the payments', async () => {
-  const { client, payee } = await fixture.engaged()
-  const job = await fixture.begin(client, 1, 2, 4)
-  const restore = await backUp()
-  {
-    await using _host = await fixture.relay()
-    await expectJobPaidOnce(fixture, client, job, [payee, 7n])
-  }
-  const paid = (await linesOf(job)).map(({ hash }) => hash)
-  const resumed = await restore()
+  const { lines, expectFound } = await restoreUnpaid([1, 2, 4])
+  const paid = lines.map(({ hash }) => hash)
   let first: unknown
   fixture.ledger.proxy.rule(({ method, params: { hash } }) => {
     if (method !== 'getTransaction' || !paid.some((one) => one === hash)) return 'pass'
@@ -420,33 +395,16 @@ test('goes on where a host was killed that had found some of the payments', asyn
   await killed.kill()
   fixture.ledger.proxy.rule(null)
   await using _host = await fixture.relay()
-  expect(await resumed()).toEqual({ found: 3 })
-  await expectJobPaidOnce(fixture, client, job, [payee, 7n])
+  await expectFound()
 })
 
 test('finds the payments of a channel whose relay is off, by the key that it has stored', async () => {
-  const { client, payee } = await fixture.engaged()
-  const job = await fixture.begin(client, 1, 2)
-  const restore = await backUp()
-  await pauseOthers(addressOf(1))
-  {
-    await using _host = await fixture.relay()
-    await expectJobPaidOnce(fixture, client, job, [payee, 3n])
-  }
-  const resumed = await restore()
+  const { client, payee, expectFound } = await restoreUnpaid([1, 2], () => pauseOthers(addressOf(1)))
   await withSeedOf(0, async (other) => {
     await using _host = disposable(await startRelay(other, { times: SHORT_TIMES }))
-    expect(await resumed()).toEqual({ found: 2 })
-    await expectJobPaidOnce(fixture, client, job, [payee, 3n])
+    await expectFound()
     await expectJobPaidOnce(fixture, client, await fixture.begin(client, 4), [payee, 7n])
   })
-})
-
-const operator = () => ({
-  db: fixture.db,
-  now: new Date(),
-  actor: { kind: 'operator' as const, sub: 'Ada' },
-  token: fixture.ledger.network.token,
 })
 
 test('waits for a channel whose key no relay has, until an operator retires it', async () => {
@@ -462,11 +420,9 @@ test('waits for a channel whose key no relay has, until an operator retires it',
     await pass(20)
     expect(await fixture.stop()).toEqual(stop)
     expect(await resumePayments(operator(), { note: 'too early' })).toEqual({ waitsFor: address })
-    const retirement = { token: operator().token, address, note: 'its seed is lost' }
-    expect([await retireChannel(operator(), retirement), await retireChannel(operator(), retirement)]).toEqual([
-      true,
-      false,
-    ])
+    const retirement = { token: operator().token, address, note: 'its seed is lost', change: 'retired' as const }
+    const retire = () => changeChannel(operator(), retirement)
+    expect([await retire(), await retire()]).toEqual([true, false])
     expect(await resumed()).toEqual({ found: 0 })
     await expectJobPaidOnce(fixture, client, job, [payee, 64n])
   })
@@ -484,19 +440,11 @@ async function forgetHistory(before: () => Promise<unknown> = async () => undefi
 }
 
 test('finds the payments in the archive if the RPC no longer has the events of the channel', async () => {
-  const { client, payee } = await fixture.engaged()
-  const job = await fixture.begin(client, 8, 16)
-  const restore = await backUp()
-  {
-    await using _host = await fixture.relay()
-    await expectJobPaidOnce(fixture, client, job, [payee, 24n])
-  }
-  const resumed = await restore()
+  const { expectFound } = await restoreUnpaid([8, 16])
   // The archive includes a few ledgers that the RPC still has.
   await forgetHistory(openRunFixture(fixture).untilArchived)
   await using _host = await fixture.relay()
-  expect(await resumed()).toEqual({ found: 2 })
-  await expectJobPaidOnce(fixture, client, job, [payee, 24n])
+  await expectFound()
 })
 
 test('waits for an operator if neither the RPC nor an archive has the events of a channel', async () => {
@@ -518,8 +466,7 @@ test('waits for an operator if neither the RPC nor an archive has the events of 
 })
 
 test('leases no line before the RPC shows every transaction applied before its start', async () => {
-  const { client, payee } = await fixture.engaged()
-  const job = await fixture.begin(client, 256)
+  const { client, payee, job } = await fixture.start(256)
   // A node that lags by some ledgers.
   const fallBack = (latest: Record<string, unknown>) => ({
     ...latest,

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout } from 'node:timers/promises'
 import { eq } from 'drizzle-orm'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { batches as batchRows, identities, payouts as payoutRows } from '#drizzle/schema/directory.ts'
 import { paymentStops, relayJobs, relayLines } from '#drizzle/schema/relay.ts'
 import { transfers } from '#drizzle/schema/transfers.ts'
@@ -10,45 +10,20 @@ import { identityRow } from '#lib/cli/seed/rows.ts'
 import { runChore } from '#lib/server/maintenance.ts'
 import { formatManifest, type Manifest, signManifest } from '#lib/wallet/manifest.ts'
 import { keypairSigner } from '#lib/wallet/signer.ts'
-import { openRelayService, type RelayService } from './relay-service.ts'
-import { openRunFixture, type RunBatch, type RunFixture } from './run-fixture.ts'
+import { type RunBatch, runs, serveRuns, service } from './run-fixture.ts'
 import { SHORT_TIMES } from './short-times.ts'
 
-let service: RelayService
-let runs: RunFixture
-beforeAll(async () => {
-  service = await openRelayService({ channels: 2 })
-  runs = openRunFixture(service)
-  // Announces the channels.
-  await using _relay = await service.relay()
-  const areAnnounced = async () => (await service.db.query.relayChannels.findMany()).every((one) => one.runs)
-  await vi.waitUntil(areAnnounced, { timeout: 300_000 })
-})
-afterAll(() => service?.close())
+serveRuns()
 
-/** A run that is queued while no relay runs, with the first payout and its line. */
-async function queueRun(amounts: readonly bigint[] = [1n, 2n], escrow = 9n) {
-  const employer = await runs.employer()
-  const batch = await runs.batchOf(employer, amounts)
-  await runs.delegate(employer, escrow)
-  expect(await runs.run(batch)).toMatchObject({ status: 200 })
-  const [line] = await runs.linesOf(batch)
-  const [payout] = batch.payouts
-  const [job] = await runs.jobsOf(batch)
-  if (!line || !payout || !job) throw new Error('no run was queued')
-  return { employer, batch, line, payout, job }
-}
+/** A run that is queued while no relay runs. */
+const queueRun = (amounts: readonly bigint[] = [1n, 2n]) => runs.begin(amounts, 9n)
 type Queued = Awaited<ReturnType<typeof queueRun>>
 
-const setLine = (
-  of: { job: string; position: number },
-  changes: Partial<typeof relayLines.$inferInsert>,
-  first = true,
-) =>
+const setLine = ({ payout }: Queued['line'], changes: Partial<typeof relayLines.$inferInsert>) =>
   service.db
     .update(relayLines)
     .set(changes)
-    .where(first ? eq(relayLines.payout, String((of as Queued['line']).payout)) : eq(relayLines.job, of.job))
+    .where(eq(relayLines.payout, payout ?? ''))
 const setPayout = ({ id }: { id: string }, changes: Partial<typeof payoutRows.$inferInsert>) =>
   service.db.update(payoutRows).set(changes).where(eq(payoutRows.id, id))
 const setJob = ({ id }: { id: string }, changes: Partial<typeof relayJobs.$inferInsert>) =>
@@ -80,37 +55,40 @@ describe('someone who can write to the database', () => {
     expect(await service.received(thief)).toBe(0n)
   })
 
-  test('cannot redirect a line while its payout keeps its address', async () => {
-    const { batch, line } = await queueRun()
-    await setLine(line, { recipient: batch.payees[1]?.address ?? '' })
-    expect(await outcomeOf(batch)).toMatchObject({ lines: ['manifest-invalid', 'paid'], received: [0n, 2n] })
+  test.each<[string, (queued: Queued) => Promise<unknown>]>([
+    [
+      'redirect a line while its payout keeps its address',
+      ({ line, batch }) => setLine(line, { recipient: batch.payees[1]?.address ?? '' }),
+    ],
+    [
+      'change an amount by another seal for the same payout',
+      async ({ batch, ...queued }) => reseal(queued, await runs.seal(batch.id, queued.payout.contractorId, 7n)),
+    ],
+    [
+      'move a seal from another payout or batch',
+      async (queued) => {
+        const other = await runs.batchOf(await runs.employer(), [8n])
+        await reseal(queued, other.payouts[0]?.encryptedAmount ?? '')
+      },
+    ],
+    [
+      'have a line paid by another channel',
+      async ({ employer, line }) => {
+        const spender = service.channels[1]?.publicKey() ?? ''
+        await runs.delegate(employer, 5n, spender)
+        await setLine(line, { spender })
+      },
+    ],
+  ])('cannot %s', async (_, change) => {
+    const queued = await queueRun()
+    await change(queued)
+    expect(await outcomeOf(queued.batch)).toMatchObject({ lines: ['manifest-invalid', 'paid'], received: [0n, 2n] })
   })
 
-  test('cannot change an amount by another seal for the same payout', async () => {
-    const { batch, line, payout } = await queueRun()
-    const sealed = await runs.seal(batch.id, payout.contractorId, 7n)
-    await setLine(line, { sealedAmount: sealed })
-    await setPayout(payout, { encryptedAmount: sealed })
-    expect(await outcomeOf(batch)).toMatchObject({ lines: ['manifest-invalid', 'paid'], received: [0n, 2n] })
-  })
-
-  test('cannot move a seal from another payout or batch', async () => {
-    const employer = await runs.employer()
-    const other = await runs.batchOf(employer, [8n])
-    const { batch, line, payout } = await queueRun()
-    const encryptedAmount = other.payouts[0]?.encryptedAmount ?? ''
+  async function reseal({ line, payout }: Pick<Queued, 'line' | 'payout'>, encryptedAmount: string): Promise<void> {
     await setLine(line, { sealedAmount: encryptedAmount })
     await setPayout(payout, { encryptedAmount })
-    expect(await outcomeOf(batch)).toMatchObject({ lines: ['manifest-invalid', 'paid'], received: [0n, 2n] })
-  })
-
-  test('cannot have a line paid by another channel', async () => {
-    const { batch, employer, line } = await queueRun()
-    const other = service.channels[1]?.publicKey() ?? ''
-    await runs.delegate(employer, 5n, other)
-    await setLine(line, { spender: other })
-    expect(await outcomeOf(batch)).toMatchObject({ lines: ['manifest-invalid', 'paid'], received: [0n, 2n] })
-  })
+  }
 
   test('cannot add a payout', async () => {
     const { batch, line, payout, job } = await queueRun()
@@ -124,21 +102,12 @@ describe('someone who can write to the database', () => {
     if (!row) throw new Error('no payout')
     const sealed = await runs.seal(batch.id, contractor.id, 3n)
     const { sequence: _, ...columns } = row
-    await service.db.insert(payoutRows).values({
-      ...columns,
-      id: added,
-      contractor: contractor.id,
-      address: thief.address,
-      encryptedAmount: sealed,
-    })
-    await service.db.insert(relayLines).values({
-      ...line,
-      job: job.id,
-      position: 7,
-      payout: added,
-      recipient: thief.address,
-      sealedAmount: sealed,
-    })
+    await service.db
+      .insert(payoutRows)
+      .values({ ...columns, id: added, contractor: contractor.id, address: thief.address, encryptedAmount: sealed })
+    await service.db
+      .insert(relayLines)
+      .values({ ...line, job: job.id, position: 7, payout: added, recipient: thief.address, sealedAmount: sealed })
     expect(await outcomeOf(batch)).toMatchObject({ lines: ['paid', 'paid', 'manifest-invalid'], received: [1n, 2n] })
     expect(await service.received(thief)).toBe(0n)
   })
@@ -177,7 +146,7 @@ describe('someone who can write to the database', () => {
     const thief = await runs.employer()
     const { address } = thief
     await setJob(job, { ...(await sign(batch, thief, { account: address })), userSub: address })
-    await setLine(line, { quotaAccount: address }, false)
+    await service.db.update(relayLines).set({ quotaAccount: address }).where(eq(relayLines.job, line.job))
     // The thief's own escrow would pay, and there is none.
     const lines = ['delegation-revoked', 'delegation-revoked']
     expect(await outcomeOf(batch)).toMatchObject({ lines, received: [0n, 0n] })
@@ -215,6 +184,19 @@ describe('someone who can write to the database', () => {
     expect(received).toEqual([1n, 2n])
   })
 
+  /** A run of one payout that is paid. */
+  async function payRun(): Promise<Queued> {
+    const queued = await queueRun([1n])
+    expect(await outcomeOf(queued.batch)).toMatchObject({ lines: ['paid'], received: [1n] })
+    return queued
+  }
+
+  /** Deletes the transfer and the lines of a paid run. */
+  async function deleteRecords({ payout, job }: Queued): Promise<void> {
+    await service.db.delete(transfers).where(eq(transfers.payout, payout.id))
+    await service.db.delete(relayLines).where(eq(relayLines.job, job.id))
+  }
+
   /** Sets the payout of a paid run to `ready`. */
   async function unpay({ batch, payout }: Queued): Promise<void> {
     const seal = { encryptedAmount: payout.encryptedAmount ?? null }
@@ -232,8 +214,7 @@ describe('someone who can write to the database', () => {
   }
 
   test('cannot have a payout paid again by setting it to ready', async () => {
-    const queued = await queueRun([1n], 9n)
-    expect(await outcomeOf(queued.batch)).toMatchObject({ lines: ['paid'], received: [1n] })
+    const queued = await payRun()
     await queueAgain(queued)
     expect(await outcomeOf(queued.batch)).toMatchObject({ lines: ['paid', 'canceled'], received: [1n] })
   })
@@ -251,7 +232,7 @@ describe('someone who can write to the database', () => {
     ['the run again', insertRunAgain, false],
     ['the run again, while the relay goes on', insertRunAgain, true],
   ])('cannot have a payout paid again by taking it from its transfer and inserting %s', async (_, insert, goesOn) => {
-    const queued = await queueRun([1n], 9n)
+    const queued = await queueRun([1n])
     const { batch, payout } = queued
     await using first = await service.relay({ times: { ...SHORT_TIMES, lag: 0.2 } })
     await runs.ended(batch)
@@ -271,9 +252,8 @@ describe('someone who can write to the database', () => {
   }
 
   test('cannot have a payout paid again by resetting its line and taking it from its transfer', async () => {
-    const queued = await queueRun([1n], 9n)
+    const queued = await payRun()
     const { batch, payout, line, job } = queued
-    expect(await outcomeOf(batch)).toMatchObject({ lines: ['paid'], received: [1n] })
     await service.db.update(transfers).set({ payout: null }).where(eq(transfers.payout, payout.id))
     await unpay(queued)
     const { outcome, settledAt, sealedAmount, hash, sentAt, due } = line
@@ -288,9 +268,8 @@ describe('someone who can write to the database', () => {
   })
 
   test('cannot have a payout paid again by taking all links from its transfer and inserting its run anew', async () => {
-    const queued = await queueRun([1n], 9n)
+    const queued = await payRun()
     const { batch, payout, job } = queued
-    expect(await outcomeOf(batch)).toMatchObject({ lines: ['paid'], received: [1n] })
     const none = { payout: null, lineJob: null, linePosition: null }
     await service.db.update(transfers).set(none).where(eq(transfers.payout, payout.id))
     await unpay(queued)
@@ -302,11 +281,9 @@ describe('someone who can write to the database', () => {
   })
 
   test('cannot have a payout paid again by deleting its records', async () => {
-    const queued = await queueRun([1n], 9n)
-    const { batch, payout, job } = queued
-    expect(await outcomeOf(batch)).toMatchObject({ lines: ['paid'], received: [1n] })
-    await service.db.delete(transfers).where(eq(transfers.payout, payout.id))
-    await service.db.delete(relayLines).where(eq(relayLines.job, job.id))
+    const queued = await payRun()
+    const { batch } = queued
+    await deleteRecords(queued)
     await queueAgain(queued)
     // Nothing that is recorded has used the channel's last number: payments stop, and the relay looks at the ledger.
     const resumed = await service.beforeStop()
@@ -316,11 +293,9 @@ describe('someone who can write to the database', () => {
   })
 
   test('cannot have a payout paid again by deleting its records and raising the number of its channel', async () => {
-    const queued = await queueRun([1n], 9n)
-    const { batch, payout, job } = queued
-    expect(await outcomeOf(batch)).toMatchObject({ lines: ['paid'], received: [1n] })
-    await service.db.delete(transfers).where(eq(transfers.payout, payout.id))
-    await service.db.delete(relayLines).where(eq(relayLines.job, job.id))
+    const queued = await payRun()
+    const { batch } = queued
+    await deleteRecords(queued)
     await queueAgain(queued)
     await service.adoptSequences()
     // Payments go on, but the relay finds the payment on the ledger before it pays.
@@ -329,11 +304,9 @@ describe('someone who can write to the database', () => {
   })
 
   test('cannot have a payout paid again by another wallet of the organisation, even with the channel’s number raised', async () => {
-    const queued = await queueRun([1n], 9n)
-    const { batch, employer, payout, job } = queued
-    expect(await outcomeOf(batch)).toMatchObject({ lines: ['paid'], received: [1n] })
-    await service.db.delete(transfers).where(eq(transfers.payout, payout.id))
-    await service.db.delete(relayLines).where(eq(relayLines.job, job.id))
+    const queued = await payRun()
+    const { batch, employer } = queued
+    await deleteRecords(queued)
     await unpay(queued)
     await service.adoptSequences()
     const colleague = await runs.employer()
@@ -345,11 +318,9 @@ describe('someone who can write to the database', () => {
   })
 
   test('cannot have payments go on by ending their stop', async () => {
-    const queued = await queueRun([1n], 9n)
-    const { batch, payout, job } = queued
-    expect(await outcomeOf(batch)).toMatchObject({ lines: ['paid'], received: [1n] })
-    await service.db.delete(transfers).where(eq(transfers.payout, payout.id))
-    await service.db.delete(relayLines).where(eq(relayLines.job, job.id))
+    const queued = await payRun()
+    const { batch } = queued
+    await deleteRecords(queued)
     await queueAgain(queued)
     await runChore(service.running, 'channels')
     expect(await service.stop()).toMatchObject({ found: 0 })

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { inArray, sql } from 'drizzle-orm'
+import { afterAll, afterEach, beforeAll, expect, vi } from 'vitest'
 import { relayChannels, relayLines } from '#drizzle/schema/relay.ts'
 import { openArchive, readCoverage } from '#lib/archive/history.ts'
 import { ingest } from '#lib/archive/ingest.ts'
@@ -16,7 +17,7 @@ import { readSeal, sealPayout } from '#lib/wallet/seal.ts'
 import { keypairSigner } from '#lib/wallet/signer.ts'
 import { readLines } from '../support/lines.ts'
 import type { SignedInPayer } from '../support/test-service.ts'
-import type { RelayService } from './relay-service.ts'
+import { openRelayService, type RelayService } from './relay-service.ts'
 
 type Payout = BatchWithPayouts['payouts'][number]
 
@@ -26,9 +27,26 @@ export interface RunBatch {
   employer: SignedInPayer
   payees: Holder[]
   payouts: Payout[]
+  /** the first of them */
+  first: Payout
 }
 
 export type RunFixture = ReturnType<typeof openRunFixture>
+
+/** The service of a file's tests, and what employers do on it. */
+export let service: RelayService
+export let runs: RunFixture
+
+/** Opens them before the tests of the file that calls this, with channels that a relay has announced, and closes them afterwards. */
+export function serveRuns({ areAnnounced = true } = {}): void {
+  beforeAll(async () => {
+    service = await openRelayService({ channels: 2 })
+    runs = openRunFixture(service)
+    if (areAnnounced) await runs.announce()
+  })
+  afterAll(() => service?.close())
+  afterEach(() => service.ledger.proxy.rule(null))
+}
 
 /** What an employer does before a run, and the run itself, on the service of `fixture`. */
 export function openRunFixture(fixture: RelayService) {
@@ -75,7 +93,9 @@ export function openRunFixture(fixture: RelayService) {
     await ask(employer, 'POST', `/batches/${batch.id}/instructions`, { instructions })
     await ask(employer, 'POST', `/batches/${batch.id}/ready`)
     const { payouts } = await read({ id: batch.id, employer })
-    return { id: batch.id, employer, payees: [...payees], payouts }
+    const [first] = payouts
+    if (!first) throw new Error('the batch has no payout')
+    return { id: batch.id, employer, payees: [...payees], payouts, first }
   }
 
   async function read({ id, employer }: Pick<RunBatch, 'id' | 'employer'>): Promise<BatchWithPayouts> {
@@ -141,6 +161,26 @@ export function openRunFixture(fixture: RelayService) {
     return await readLines(fixture.db, inArray(relayLines.job, ids))
   }
 
+  /**
+   * A batch of a new employer with these amounts.
+   * @param escrow what the employer delegates: their sum by default
+   */
+  async function delegated(amounts: readonly bigint[], escrow = amounts.reduce((sum, amount) => sum + amount, 0n)) {
+    const employer = await fixture.employ()
+    const batch = await batchOf(employer, amounts)
+    await delegate(employer, escrow)
+    return { employer, batch, payout: batch.first }
+  }
+
+  /** `delegated`, and its run is queued. */
+  async function begin(amounts: readonly bigint[], escrow?: bigint) {
+    const { batch, ...others } = await delegated(amounts, escrow)
+    expect(await run(batch)).toMatchObject({ status: 200 })
+    const [[line], [job]] = [await linesOf(batch), await jobsOf(batch)]
+    if (!line || !job) throw new Error('no run was queued')
+    return { ...others, batch, line, job }
+  }
+
   /** Signs the payment of a payout from the employer's own balance. */
   async function signPayment(employer: Holder, { address: to = '' }: Payout, amount: bigint) {
     const { spendable: opening } = await syncBalance(network, employer)
@@ -165,6 +205,14 @@ export function openRunFixture(fixture: RelayService) {
     fixture,
     network,
     untilArchived,
+    delegated,
+    begin,
+    /** Runs a relay until it has announced all channels for runs. */
+    announce: async () => {
+      await using _relay = await fixture.relay()
+      const areAnnounced = async () => (await fixture.db.query.relayChannels.findMany()).every((one) => one.runs)
+      await vi.waitUntil(areAnnounced, { timeout: 300_000 })
+    },
     channel: defaultChannel,
     seal,
     ask,

@@ -2,7 +2,7 @@ import { setTimeout } from 'node:timers/promises'
 import { Keypair, TransactionBuilder } from '@stellar/stellar-sdk'
 import { eq, sql } from 'drizzle-orm'
 import { Client } from 'pg'
-import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { batches as batchRows, payouts as payoutRows } from '#drizzle/schema/directory.ts'
 import { relayChannels, relayJobs, relayLines } from '#drizzle/schema/relay.ts'
 import { transfers } from '#drizzle/schema/transfers.ts'
@@ -12,21 +12,10 @@ import { keypairSigner } from '#lib/wallet/signer.ts'
 import { disposable } from '../support/disposable.ts'
 import type { Fault } from '../support/fault-proxy.ts'
 import { expectRunPaidOnce, quotaOf } from '../support/paid-once.ts'
-import { openRelayService, type RelayService } from './relay-service.ts'
-import { openRunFixture, type RunBatch, type RunFixture } from './run-fixture.ts'
+import { type RunBatch, runs, serveRuns, service } from './run-fixture.ts'
 import { OFTEN, SHORT_TIMES } from './short-times.ts'
 
-let service: RelayService
-let runs: RunFixture
-beforeAll(async () => {
-  service = await openRelayService({ channels: 2 })
-  runs = openRunFixture(service)
-  await using _relay = await service.relay()
-  const areAnnounced = async () => (await service.db.query.relayChannels.findMany()).every((one) => one.runs)
-  await vi.waitUntil(areAnnounced, { timeout: 300_000 })
-})
-afterAll(() => service?.close())
-afterEach(() => service.ledger.proxy.rule(null))
+serveRuns()
 
 const endsOf = async (batch: RunBatch) => (await runs.read(batch)).payouts.map(({ status, error }) => error ?? status)
 
@@ -46,14 +35,7 @@ test('pays through several channels, including one without a balance', async () 
 })
 
 test('lets two employers take turns on one channel', async () => {
-  const employers = await Promise.all([runs.employer(), runs.employer()])
-  const batches = []
-  for (const employer of employers) {
-    const batch = await runs.batchOf(employer, [1n, 2n, 4n])
-    await runs.delegate(employer, 7n)
-    expect(await runs.run(batch)).toMatchObject({ status: 200 })
-    batches.push(batch)
-  }
+  const batches = [(await runs.begin([1n, 2n, 4n])).batch, (await runs.begin([1n, 2n, 4n])).batch]
   await using _relay = await service.relay()
   for (const batch of batches) await expectRunPaidOnce(runs, batch, [1n, 2n, 4n])
   const lines = (await Promise.all(batches.map(runs.linesOf))).flat()
@@ -64,12 +46,8 @@ test('lets two employers take turns on one channel', async () => {
 })
 
 test('pays a payout once if the employer pays it at the same time', async () => {
-  const employer = await runs.employer()
-  const batch = await runs.batchOf(employer, [1n, 2n, 4n])
-  const [first, , third] = batch.payouts
-  await runs.delegate(employer, 7n)
-  if (!first || !third) throw new Error('no payouts')
-  await runs.run(batch)
+  const { employer, batch, payout: first } = await runs.begin([1n, 2n, 4n])
+  const [, , third = first] = batch.payouts
   expect(await runs.pay(employer, first, 1n)).toMatchObject({ status: 200 })
   await using _relay = await service.relay()
   const late = await runs.pay(employer, third, 4n)
@@ -82,12 +60,7 @@ test('pays a payout once if the employer pays it at the same time', async () => 
 })
 
 test('skips a payout that is canceled while it is queued', async () => {
-  const employer = await runs.employer()
-  const batch = await runs.batchOf(employer, [1n, 2n])
-  await runs.delegate(employer, 3n)
-  await runs.run(batch)
-  const [first] = batch.payouts
-  if (!first) throw new Error('no payout')
+  const { employer, batch, payout: first } = await runs.begin([1n, 2n])
   expect(await runs.cancel(batch, first)).toMatchObject({ status: 200 })
   await using _relay = await service.relay()
   expect(await runs.ended(batch)).toMatchObject({ status: 'completed', payoutCount: 1, settledCount: 1 })
@@ -99,17 +72,6 @@ test('skips a payout that is canceled while it is queued', async () => {
   // Only the payment counts against the quota, once the run has ended.
   expect(await quotaOf(service, employer.address)).toMatchObject({ count: 1, held: 0n })
 })
-
-/** A batch with one payout, which the employer has delegated and started. */
-async function startedPayout() {
-  const employer = await runs.employer()
-  const batch = await runs.batchOf(employer, [1n])
-  await runs.delegate(employer, 1n)
-  const [payout] = batch.payouts
-  if (!payout) throw new Error('no payout')
-  await runs.run(batch)
-  return { employer, batch, payout }
-}
 
 /** Keeps relays from recording a transfer that they have signed, until it is closed. */
 async function holdRecords() {
@@ -129,7 +91,7 @@ async function holdRecords() {
 }
 
 test('drops a signed payment whose payout is canceled before it is recorded', async () => {
-  const { employer, batch, payout } = await startedPayout()
+  const { employer, batch, payout } = await runs.begin([1n])
   await using hold = await holdRecords()
   await using _relay = await service.relay()
   await hold.untilSigned()
@@ -142,11 +104,9 @@ test('drops a signed payment whose payout is canceled before it is recorded', as
 })
 
 test('records a payment that the ledger applied although its payout was canceled, as after a restore', async () => {
-  const { employer, batch, payout } = await startedPayout()
-  const [queued] = await runs.linesOf(batch)
-  const [job] = await runs.jobsOf(batch)
-  const [row] = await service.db.select().from(payoutRows).where(eq(payoutRows.id, payout.id))
-  if (!queued || !job || !row) throw new Error('no run was queued')
+  const { employer, batch, payout, line: queued, job } = await runs.begin([1n])
+  const row = await service.db.query.payouts.findFirst({ where: eq(payoutRows.id, payout.id) })
+  if (!row) throw new Error('there is no payout')
   {
     await using _relay = await service.relay()
     await expectRunPaidOnce(runs, batch, [1n])
@@ -176,7 +136,7 @@ test('records a payment that the ledger applied although its payout was canceled
 })
 
 test('retries an unpaid payout whose claim was refused', async () => {
-  const { employer, batch, payout } = await startedPayout()
+  const { employer, batch, payout } = await runs.begin([1n])
   const setAddress = (address: string | undefined) =>
     service.db.update(payoutRows).set({ address }).where(eq(payoutRows.id, payout.id))
   // No claim fits for a moment, as while another transfer has the payout.
@@ -207,10 +167,7 @@ test('starts one of two runs on the same channel that are started at once', asyn
 })
 
 test('fails every payout of a channel whose escrow covers only some', async () => {
-  const employer = await runs.employer()
-  const batch = await runs.batchOf(employer, [1n, 2n, 4n])
-  await runs.delegate(employer, 6n)
-  await runs.run(batch)
+  const { employer, batch } = await runs.begin([1n, 2n, 4n], 6n)
   {
     await using _relay = await service.relay({ times: OFTEN })
     expect(await runs.ended(batch)).toMatchObject({ status: 'failed', failedCount: 3 })
@@ -226,10 +183,7 @@ test('fails every payout of a channel whose escrow covers only some', async () =
 })
 
 test('fails the remaining payouts when the delegation is revoked midway', async () => {
-  const employer = await runs.employer()
-  const batch = await runs.batchOf(employer, [1n, 2n])
-  await runs.delegate(employer, 3n)
-  await runs.run(batch)
+  const { employer, batch } = await runs.begin([1n, 2n])
   await using _relay = await service.relay({ times: OFTEN })
   await vi.waitUntil(async () => (await runs.linesOf(batch)).some(({ outcome }) => outcome === 'paid'), {
     timeout: 300_000,
@@ -246,10 +200,7 @@ test('fails the remaining payouts when the delegation is revoked midway', async 
 })
 
 test('fails every payout of a delegation that is revoked before the first', async () => {
-  const employer = await runs.employer()
-  const batch = await runs.batchOf(employer, [1n, 2n])
-  await runs.delegate(employer, 3n)
-  await runs.run(batch)
+  const { employer, batch } = await runs.begin([1n, 2n])
   await runs.revoke(employer)
   await using _relay = await service.relay({ times: OFTEN })
   expect(await runs.ended(batch)).toMatchObject({ status: 'failed', failedCount: 2 })
@@ -270,15 +221,9 @@ test('sends nothing that could outlive the delegation', async () => {
 })
 
 test('fails only the payout whose payee is not registered', async () => {
-  const employer = await runs.employer()
-  const batch = await runs.batchOf(employer, [1n, 2n])
-  await runs.delegate(employer, 3n)
-  const [first] = batch.payouts
+  const { batch, payout } = await runs.delegated([1n, 2n])
   const nobody = Keypair.random().publicKey()
-  await service.db
-    .update(payoutRows)
-    .set({ address: nobody })
-    .where(eq(payoutRows.id, first?.id ?? ''))
+  await service.db.update(payoutRows).set({ address: nobody }).where(eq(payoutRows.id, payout.id))
   expect(await runs.run(batch)).toMatchObject({ status: 200 })
   await using _relay = await service.relay({ times: OFTEN })
   expect(await runs.ended(batch)).toMatchObject({ status: 'failed', settledCount: 1, failedCount: 1 })
@@ -286,9 +231,7 @@ test('fails only the payout whose payee is not registered', async () => {
 })
 
 test('fails a payout that the token refuses because an account is frozen', async () => {
-  const employer = await runs.employer()
-  const batch = await runs.batchOf(employer, [1n])
-  await runs.delegate(employer, 1n)
+  const { batch } = await runs.delegated([1n])
   service.ledger.proxy.rule(({ method, params }): Fault => {
     if (method !== 'simulateTransaction') return 'pass'
     const isPayment =
@@ -302,9 +245,7 @@ test('fails a payout that the token refuses because an account is frozen', async
 })
 
 test('is not started by the signature of a key that isn’t a signer of the account', async () => {
-  const employer = await runs.employer()
-  const batch = await runs.batchOf(employer, [1n])
-  await runs.delegate(employer, 1n)
+  const { employer, batch } = await runs.delegated([1n])
   const manifest = await runs.manifestOf(batch)
   const stranger = Keypair.random()
   const signature = await signManifest(keypairSigner(stranger), manifest)
@@ -319,8 +260,7 @@ test('lets its employer merge and pay others in the meantime', async () => {
   const employer = await runs.employer()
   const before = await runs.spendable(employer)
   const [batch, other] = [await runs.batchOf(employer, [1n, 2n, 4n]), await runs.batchOf(employer, [8n])]
-  const [payout] = other.payouts
-  if (!payout) throw new Error('no payout')
+  const { first: payout } = other
   await runs.delegate(employer, 7n)
   await runs.run(batch)
   await using _relay = await service.relay()
@@ -333,11 +273,7 @@ test('lets its employer merge and pay others in the meantime', async () => {
 const nextSecond = () => setTimeout(1_100)
 
 test('fails a payout whose payee the employer has paid without the service since the batch was created', async () => {
-  const employer = await runs.employer()
-  const batch = await runs.batchOf(employer, [1n, 2n])
-  const [payout] = batch.payouts
-  if (!payout) throw new Error('no payout')
-  await runs.delegate(employer, 3n)
+  const { employer, batch, payout } = await runs.delegated([1n, 2n])
   await nextSecond()
   await runs.payDirectly(employer, payout, 1n)
   await runs.untilArchived()
@@ -356,11 +292,7 @@ test('fails a payout whose payee the employer has paid without the service since
 })
 
 test('fails a payout again after another payment without the service', async () => {
-  const employer = await runs.employer()
-  const batch = await runs.batchOf(employer, [1n])
-  const [payout] = batch.payouts
-  if (!payout) throw new Error('no payout')
-  await runs.delegate(employer, 1n)
+  const { employer, batch, payout } = await runs.delegated([1n])
   await using _relay = await service.relay({ times: OFTEN })
   for (const count of [1n, 2n]) {
     await nextSecond()
@@ -376,8 +308,7 @@ test('fails a payout again after another payment without the service', async () 
 test('pays a payee whom the employer has paid before the batch was created, or through the service', async () => {
   const employer = await runs.employer()
   const earlier = await runs.batchOf(employer, [1n])
-  const [payout] = earlier.payouts
-  if (!payout) throw new Error('no payout')
+  const { first: payout } = earlier
   await runs.payDirectly(employer, payout, 2n)
   await nextSecond()
   const batch = await runs.batchOf(employer, [4n], { like: earlier })

@@ -1,6 +1,6 @@
 import { Keypair, TransactionBuilder } from '@stellar/stellar-sdk'
-import { eq, sql } from 'drizzle-orm'
-import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { eq } from 'drizzle-orm'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { payouts as payoutRows } from '#drizzle/schema/directory.ts'
 import { relayChannels } from '#drizzle/schema/relay.ts'
 import { generateRelayKey } from '#lib/config/relay-key.ts'
@@ -11,17 +11,11 @@ import { captureLog } from '../support/console.ts'
 import type { Call, Fault } from '../support/fault-proxy.ts'
 import { expectRunPaidOnce, quotaOf } from '../support/paid-once.ts'
 import { chargeQuota } from '../transfers/quota-ledger.ts'
-import { openRelayService, type RelayService } from './relay-service.ts'
-import { openRunFixture, type RunBatch, type RunFixture } from './run-fixture.ts'
+import { type RunBatch, runs, serveRuns, service } from './run-fixture.ts'
 
-let service: RelayService
-let runs: RunFixture
-beforeAll(async () => {
-  service = await openRelayService({ channels: 2 })
-  runs = openRunFixture(service)
-})
-afterAll(() => service?.close())
-afterEach(() => service.ledger.proxy.rule(null))
+serveRuns({ areAnnounced: false })
+
+const refused = (status: number, code: string) => ({ status, body: { code } })
 
 test('pays every payout of a batch once, from the employer’s delegation', async () => {
   await using _relay = await service.relay()
@@ -39,14 +33,9 @@ test('pays every payout of a batch once, from the employer’s delegation', asyn
   expect(await runs.spendable(employer)).toBe(before - 7n)
 })
 
-/** A channel of a relay that ran before. */
-const channelAt = (index: number) => service.channels[index]?.publicKey() ?? ''
-
 describe('starts a run', () => {
   test('once, however often it is requested', async () => {
-    const employer = await runs.employer()
-    const batch = await runs.batchOf(employer, [1n, 2n])
-    await runs.delegate(employer, 3n)
+    const { employer, batch } = await runs.delegated([1n, 2n])
     const answers = await Promise.all([runs.run(batch), runs.run(batch)])
     expect(answers.map(({ status }) => status)).toEqual([200, 200])
     expect(await runs.run(batch)).toMatchObject({ status: 200 })
@@ -65,15 +54,9 @@ describe('starts a run', () => {
     const { body: draft } = await runs.ask<{ id: string }>(employer, 'POST', '/batches', { name: 'a draft' })
     const signature = Buffer.alloc(64).toString('base64')
     const path = `/batches/${draft.id}/run`
-    expect(await runs.ask(employer, 'POST', path, { signature })).toMatchObject({
-      status: 409,
-      body: { code: 'run-not-ready' },
-    })
+    expect(await runs.ask(employer, 'POST', path, { signature })).toMatchObject(refused(409, 'run-not-ready'))
     const session = await service.user('somebody')
-    expect(await runs.ask({ session }, 'POST', path, { signature })).toMatchObject({
-      status: 501,
-      body: { code: 'wallet-required' },
-    })
+    expect(await runs.ask({ session }, 'POST', path, { signature })).toMatchObject(refused(501, 'wallet-required'))
     for (const [given, code] of [
       [{}, 'signature-required'],
       [{ signature: 'AAAA' }, 'signature-invalid'],
@@ -82,91 +65,63 @@ describe('starts a run', () => {
     }
   })
 
-  test.each<[string, (batch: RunBatch) => Promise<Partial<Manifest> | undefined>]>([
-    [
-      'seal-malformed',
-      async ({ id, employer, payouts }) => {
-        const seals = payouts.map(({ id: payoutId }) => ({ payoutId, encryptedAmount: 'a note' }))
-        await runs.ask(employer, 'POST', `/batches/${id}/seals`, { seals })
-        return undefined
-      },
-    ],
-    ['seal-key', async (batch) => await reseal(batch, { key: generateRelayKey() })],
-    ['seal-elsewhere', async (batch) => await reseal(batch, { batch: NOWHERE })],
-    ['seal-elsewhere', async (batch) => await reseal(batch, { contractor: NOWHERE })],
-    ['channel-unknown', async (batch) => await reseal(batch, { spender: Keypair.random().publicKey() })],
-    ['delegation-missing', async (batch) => await reseal(batch, { spender: channelAt(1) })],
+  test.each<[string, (batch: RunBatch) => Promise<unknown>]>([
+    ['seal-malformed', (batch) => replaceSeals(batch, async () => 'a note')],
+    ['seal-key', (batch) => reseal(batch, { key: generateRelayKey() })],
+    ['seal-elsewhere', (batch) => reseal(batch, { batch: NOWHERE })],
+    ['seal-elsewhere', (batch) => reseal(batch, { contractor: NOWHERE })],
+    ['channel-unknown', (batch) => reseal(batch, { spender: Keypair.random().publicKey() })],
+    ['delegation-missing', (batch) => reseal(batch, { spender: service.addressOf(1) })],
     [
       'delegation-too-short',
       async ({ employer }) => {
         await runs.revoke(employer)
         await runs.delegate(employer, 9n, undefined, 20)
-        return undefined
       },
     ],
-    [
-      'channel-unavailable',
-      async () => {
-        await service.db.execute(sql`UPDATE relay_channels SET paused = true WHERE address = ${channelAt(0)}`)
-        return undefined
-      },
-    ],
+    ['channel-unavailable', () => service.db.update(relayChannels).set({ paused: true })],
     [
       'no-address',
-      async ({ payouts }) => {
-        await service.db
+      ({ payouts: [first] }) =>
+        service.db
           .update(payoutRows)
           .set({ address: null })
-          .where(eq(payoutRows.id, payouts[0]?.id ?? ''))
-        return undefined
-      },
+          .where(eq(payoutRows.id, first?.id ?? '')),
     ],
+    ['quota-transfers', ({ employer: { address } }) => chargeQuota(service.db, address, 499)],
+  ])('not if the reason is %s, and leaves nothing behind', (reason, spoil) => expectUnready(reason, spoil))
+
+  test.each<[string, (batch: RunBatch) => Partial<Manifest>]>([
     [
-      'quota-transfers',
-      async ({ employer: { address } }) => {
-        await chargeQuota(service.db, address, 499)
-        return undefined
-      },
-    ],
-    [
-      'manifest',
-      async ({ payouts }) => ({
+      'another payee',
+      ({ payouts }) => ({
         payouts: payouts.map(({ id: payout, contractorId: contractor, address = '', encryptedAmount = '' }) => {
-          return {
-            payout,
-            contractor,
-            address: address.replace(/.$/, 'A'),
-            channel: channelAt(0),
-            sealHash: hashSeal(encryptedAmount),
-          }
+          const sealHash = hashSeal(encryptedAmount)
+          return { payout, contractor, address: address.replace(/.$/, 'A'), channel: service.addressOf(0), sealHash }
         }),
       }),
     ],
-    [
-      'manifest',
-      async ({ employer }) => ({
-        account: employer.address,
-        delegations: [{ channel: channelAt(0), liveUntilLedger: 1 }],
-      }),
-    ],
-  ])('not if the reason is %s, and leaves nothing behind', async (reason, spoil) => {
-    const employer = await runs.employer()
-    const batch = await runs.batchOf(employer, [1n, 2n])
-    await runs.delegate(employer, 3n)
-    const changes = await spoil(batch)
-    const answer = await runs.run<{ code: string; errors: { reason: string }[] }>(batch, changes)
-    await service.db.execute(sql`UPDATE relay_channels SET paused = false`)
+    ['another delegation', () => ({ delegations: [{ channel: service.addressOf(0), liveUntilLedger: 1 }] })],
+  ])('not if the signed manifest has %s', (_, changes) => expectUnready('manifest', async () => undefined, changes))
+
+  async function expectUnready(
+    reason: string,
+    spoil: (batch: RunBatch) => Promise<unknown>,
+    changes: (batch: RunBatch) => Partial<Manifest> = () => ({}),
+  ) {
+    const { employer, batch } = await runs.delegated([1n, 2n])
+    await spoil(batch)
+    const answer = await runs.run<{ code: string; errors: { reason: string }[] }>(batch, changes(batch))
+    await service.db.update(relayChannels).set({ paused: false })
     expect(answer).toMatchObject({ status: 409, body: { code: 'run-not-ready' } })
     expect(answer.body.errors.map((error) => error.reason)).toContain(reason)
     expect(await runs.jobsOf(batch)).toEqual([])
     const used = await quotaOf(service, employer.address)
     expect(used?.count ?? 0).toBe(reason === 'quota-transfers' ? 499 : 0)
-  })
+  }
 
   test('not if a seal is replaced after the signature was checked', async () => {
-    const employer = await runs.employer()
-    const batch = await runs.batchOf(employer, [1n])
-    await runs.delegate(employer, 1n)
+    const { employer, batch } = await runs.delegated([1n])
     let replaced = 0
     service.ledger.proxy.rule(async ({ method, params }): Promise<Fault> => {
       // The account's signers are the last that the service reads.
@@ -195,19 +150,12 @@ describe('starts a run', () => {
   })
 
   test('and keeps its batch and its seals until it has ended', async () => {
-    const employer = await runs.employer()
-    const batch = await runs.batchOf(employer, [1n])
-    await runs.delegate(employer, 1n)
-    await runs.run(batch)
+    const { employer, batch } = await runs.begin([1n])
     const seals = [{ payoutId: batch.payouts[0]?.id, encryptedAmount: 'a note' }]
-    expect(await runs.ask(employer, 'POST', `/batches/${batch.id}/seals`, { seals })).toMatchObject({
-      status: 409,
-      body: { code: 'run-unfinished' },
-    })
-    expect(await runs.ask(employer, 'DELETE', `/batches/${batch.id}`)).toMatchObject({
-      status: 409,
-      body: { code: 'batch-run' },
-    })
+    expect(await runs.ask(employer, 'POST', `/batches/${batch.id}/seals`, { seals })).toMatchObject(
+      refused(409, 'run-unfinished'),
+    )
+    expect(await runs.ask(employer, 'DELETE', `/batches/${batch.id}`)).toMatchObject(refused(409, 'batch-run'))
     await using _relay = await service.relay()
     await runs.ended(batch)
   })
@@ -263,10 +211,9 @@ test.each([
   await expect.poll(ready).toMatchObject({ body: { relay: { ok: true, runs: false, problem } } })
   const batch = await runs.batchOf(employer, [1n])
   const signature = Buffer.alloc(64).toString('base64')
-  expect(await runs.ask(employer, 'POST', `/batches/${batch.id}/run`, { signature })).toMatchObject({
-    status: 501,
-    body: { code: 'runs-not-wired' },
-  })
+  expect(await runs.ask(employer, 'POST', `/batches/${batch.id}/run`, { signature })).toMatchObject(
+    refused(501, 'runs-not-wired'),
+  )
   // A job needs none of the other circuits.
   const { client } = await service.engaged()
   expect(await service.ended(client, await service.begin(client, 1))).toMatchObject({ status: 'completed' })
@@ -275,16 +222,17 @@ test.each([
 const NOWHERE = '00000000-0000-4000-8000-000000000000'
 
 /** Replaces the seals of a batch by others. */
-async function reseal(
-  { id, employer, payouts }: RunBatch,
+const reseal = (
+  batch: RunBatch,
   changed: { batch?: string; contractor?: string; spender?: string; key?: ReturnType<typeof generateRelayKey> },
-): Promise<undefined> {
-  const { batch = id, contractor, spender, key } = changed
-  const seals = await Promise.all(
-    payouts.map(async ({ id: payoutId, contractorId }) => {
-      return { payoutId, encryptedAmount: await runs.seal(batch, contractor ?? contractorId, 1n, spender, key) }
-    }),
+) =>
+  replaceSeals(batch, (contractorId) =>
+    runs.seal(changed.batch ?? batch.id, changed.contractor ?? contractorId, 1n, changed.spender, changed.key),
   )
-  const answer = await runs.ask(employer, 'POST', `/batches/${id}/seals`, { seals })
-  expect(answer.status).toBe(200)
+
+async function replaceSeals({ id, employer, payouts }: RunBatch, seal: (contractor: string) => Promise<string>) {
+  const seals = await Promise.all(
+    payouts.map(async ({ id: payoutId, contractorId }) => ({ payoutId, encryptedAmount: await seal(contractorId) })),
+  )
+  expect((await runs.ask(employer, 'POST', `/batches/${id}/seals`, { seals })).status).toBe(200)
 }

@@ -1,23 +1,19 @@
 import { Keypair } from '@stellar/stellar-sdk'
 import { eq } from 'drizzle-orm'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import { type relayChannels, relayJobs } from '#drizzle/schema/relay.ts'
 import { type TransferStatus, transfers } from '#drizzle/schema/transfers.ts'
 import { envelopeRow, insertRows, transferRow } from '#lib/cli/seed/rows.ts'
 import { compareSequences, openComparison, requireKnownNumber } from '#lib/relay/sequence.ts'
 import type { LedgerTime } from '#lib/stellar/view.ts'
 import { type CountingLedger, payment, relayOn } from './counting-ledger.ts'
-import { type LineFixture, openLineFixture, RECIPIENT, TOKEN } from './line-fixture.ts'
+import { openLineFixture, RECIPIENT, TOKEN } from './line-fixture.ts'
 
 const CHANNEL = Keypair.random()
 const ADDRESS = CHANNEL.publicKey()
 
-let fixture: LineFixture
-
-beforeAll(async () => {
-  fixture = await openLineFixture()
-})
-afterAll(() => fixture?.close())
+const fixture = await openLineFixture()
+afterAll(fixture.close)
 beforeEach(() => fixture.makeChannels(ADDRESS))
 
 const isStopped = async () => (await fixture.stopOf()) !== undefined

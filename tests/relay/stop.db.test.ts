@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { Keypair } from '@stellar/stellar-sdk'
 import { eq, sql } from 'drizzle-orm'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import { batches, contractors, payouts } from '#drizzle/schema/directory.ts'
-import { paymentStops, RECONCILE_PROBLEMS, type relayChannels, relayJobs, relayLines } from '#drizzle/schema/relay.ts'
+import { paymentStops, RECONCILE_PROBLEMS, relayJobs, relayLines } from '#drizzle/schema/relay.ts'
 import { quotas, transfers } from '#drizzle/schema/transfers.ts'
 import {
   batchRow,
@@ -19,9 +19,9 @@ import { generateRelayKey, publicHalf } from '#lib/config/relay-key.ts'
 import { readAttention } from '#lib/dashboard/overview.ts'
 import type { EmployerContext } from '#lib/directory/context.ts'
 import { cancelPayout } from '#lib/directory/payouts/cancellation.ts'
+import { changeChannel } from '#lib/relay/channel-state.ts'
 import { claimLine, type LeasedLine } from '#lib/relay/lease.ts'
-import { readMarkKeys, storeMarkKeys } from '#lib/relay/mark-keys.ts'
-import { retireChannel } from '#lib/relay/pause.ts'
+import { readMarkKeys, storeMarkKeys } from '#lib/relay/payment-mark.ts'
 import { reconcile } from '#lib/relay/reconcile.ts'
 import { RELAY_TIMES } from '#lib/relay/relay.ts'
 import { RECONCILE_PATIENCE_MS, resumePayments } from '#lib/relay/resume.ts'
@@ -37,7 +37,7 @@ import { sponsorTransfer } from '#lib/transfers/submit.ts'
 import type { EventArchive } from '#lib/wallet/archive.ts'
 import { keyIdOf, sealPayout } from '#lib/wallet/seal.ts'
 import { archiveOf, type CountingLedger, payment, relayOn } from './counting-ledger.ts'
-import { LATER, type LineFixture, NO_LIMITS, NOW, openLineFixture, RECIPIENT, TOKEN } from './line-fixture.ts'
+import { LATER, NO_LIMITS, NOW, openLineFixture, RECIPIENT, TOKEN } from './line-fixture.ts'
 
 const [ONE, TWO] = [Keypair.random(), Keypair.random()].toSorted((one, two) =>
   one.publicKey() < two.publicKey() ? -1 : 1,
@@ -47,25 +47,57 @@ const B = TWO.publicKey()
 const OPERATOR = { kind: 'operator' as const, sub: 'Ada' }
 const NOTE = 'the payees were asked'
 
-let fixture: LineFixture
-let db: LineFixture['db']
-beforeAll(async () => {
-  fixture = await openLineFixture()
-  db = fixture.db
-})
-afterAll(() => fixture?.close())
+const fixture = await openLineFixture()
+const { db, setChannel } = fixture
+afterAll(fixture.close)
 beforeEach(async () => {
   await fixture.makeChannels(A)
   for (const table of [relayJobs, payouts, batches, contractors, quotas]) await db.delete(table)
 })
 
-const setChannel = (address: string, columns: Partial<typeof relayChannels.$inferInsert>) =>
-  fixture.setChannel(address, columns)
 const problemOf = async (address = A) => (await fixture.channelOf(address))?.reconcileProblem
 const isStopped = async () => (await fixture.stopOf()) !== undefined
 const payoutOf = async (id: string | null) => await db.query.payouts.findFirst({ where: eq(payouts.id, id ?? '') })
+const setPayout = (id: string | null, columns: Partial<typeof payouts.$inferInsert>) =>
+  db
+    .update(payouts)
+    .set(columns)
+    .where(eq(payouts.id, id ?? ''))
 const batchOf = async (id: string) => await db.query.batches.findFirst({ where: eq(batches.id, id) })
 const newWallet = () => Keypair.random().publicKey()
+
+/** Makes a run of one line, which channel A is to pay. */
+async function makeRun(owner: string) {
+  const [line] = await fixture.makeRun(owner, [A])
+  if (!line) throw new Error('the run has no line')
+  return { line, payout: (await fixture.lineOf(line)).payout }
+}
+
+/** The rows of an organisation, each payout with a contractor of its own, which `insert` writes together. */
+function employerRows(wallet?: string) {
+  const row = organisationRow()
+  const organisation = row.id
+  const identities = wallet === undefined ? [] : [identityRow({ sub: wallet, organisation })]
+  const rows = { organisations: [row], identities, contractors: [], batches: [], payouts: [] } as Required<
+    Pick<Parameters<typeof insertRows>[1], 'organisations' | 'identities' | 'contractors' | 'batches' | 'payouts'>
+  >
+  return {
+    organisation,
+    batches: (fields: Partial<Parameters<typeof batchRow>[0]>) => {
+      const batch = batchRow({ organisation, ...fields })
+      rows.batches = [...rows.batches, batch]
+      return batch
+    },
+    payout: (batch: string, { address = RECIPIENT, ...fields }: Partial<Parameters<typeof payoutRow>[0]>) => {
+      const contractor = contractorRow({ organisation })
+      rows.contractors = [...rows.contractors, contractor]
+      const payout = payoutRow({ organisation, contractor: contractor.id, batch, address, ...fields })
+      rows.payouts = [...rows.payouts, payout]
+      return payout
+    },
+    insert: () => insertRows(db, rows),
+  }
+}
 
 /** The audit log's entries about payments and channels since the test began. */
 async function audited(): Promise<() => Promise<unknown[]>> {
@@ -237,8 +269,7 @@ describe('a relay reconciles a channel', () => {
   test('also through a host that has another channel’s seed, by the mark key that is sealed to their key', async () => {
     await fixture.makeChannels(A, B)
     const owner = newWallet()
-    const [line] = await fixture.makeRun(owner, [A])
-    const { payout } = await fixture.lineOf(line as LineId)
+    const { payout } = await makeRun(owner)
     const lost = payment({ channel: ONE, owner, to: RECIPIENT, purpose: payout ?? '', ledger: 80 })
     const key = generateRelayKey()
     const hostOf = (channels: Keypair[], by = key) => relayOn(fixture, {}, channels, by)
@@ -426,40 +457,29 @@ describe('a payment that is marked for a payout', () => {
     payment({ channel: ONE, owner, to: RECIPIENT, purpose: purpose ?? '', ledger })
 
   test('waits for the open transfer of a client that may pay the payout, although its line is open', async () => {
-    const [line] = await fixture.makeRun(owner, [A])
-    const { payout } = await fixture.lineOf(line as LineId)
+    const { line, payout } = await makeRun(owner)
     const open = transferRow({ account: owner, payout, recipient: RECIPIENT })
     await insertRows(db, { transfers: [open] })
-    await db
-      .update(payouts)
-      .set({ status: 'pending', transfer: open.id })
-      .where(eq(payouts.id, payout ?? ''))
+    await setPayout(payout, { status: 'pending', transfer: open.id })
     await fixture.stop(A)
     const payments = [payFor(payout, 80)]
     await reconcileOn({ payments })
     expect([await isStopped(), await problemOf()]).toEqual([true, 'transfer-open'])
     const expired = { status: 'expired', settledAt: LATER } as const
     await db.update(transfers).set(expired).where(eq(transfers.id, open.id))
-    await db
-      .update(payouts)
-      .set({ status: 'ready', transfer: null })
-      .where(eq(payouts.id, payout ?? ''))
+    await setPayout(payout, { status: 'ready', transfer: null })
     await reconcileOn({ payments })
     expect(await isStopped()).toBe(false)
     expect(await payoutOf(payout)).toMatchObject({ status: 'paid', txHash: payments[0]?.hash })
-    expect(await fixture.lineOf(line as LineId)).toMatchObject({ outcome: 'paid', hash: payments[0]?.hash })
+    expect(await fixture.lineOf(line)).toMatchObject({ outcome: 'paid', hash: payments[0]?.hash })
   })
 
   test('pays it although the end of an earlier transfer of it is unknown', async () => {
-    const [line] = await fixture.makeRun(owner, [A])
-    const { payout } = await fixture.lineOf(line as LineId)
+    const { payout } = await makeRun(owner)
     const unknown = transferRow({ account: owner, payout, recipient: RECIPIENT, status: 'unknown', settledAt: NOW })
     await insertRows(db, { transfers: [unknown] })
     const pending = { status: 'pending', transfer: unknown.id, error: 'history-lost' } as const
-    await db
-      .update(payouts)
-      .set(pending)
-      .where(eq(payouts.id, payout ?? ''))
+    await setPayout(payout, pending)
     await fixture.stop(A)
     await reconcileOn({ payments: [payFor(payout, 80)] })
     expect(await isStopped()).toBe(false)
@@ -472,23 +492,14 @@ describe('a payment that is marked for a payout', () => {
     const [paid, canceled] = await Promise.all(lines.map(async (line) => (await fixture.lineOf(line)).payout ?? ''))
     await db.update(relayLines).set({ outcome: 'canceled', settledAt: NOW, sealedAmount: null })
     const first = { status: 'paid', txHash: 'the first payment', paidAt: NOW } as const
-    await db
-      .update(payouts)
-      .set(first)
-      .where(eq(payouts.id, paid ?? ''))
-    await db
-      .update(payouts)
-      .set({ status: 'canceled' })
-      .where(eq(payouts.id, canceled ?? ''))
+    await setPayout(paid ?? '', first)
+    await setPayout(canceled ?? '', { status: 'canceled' })
     await fixture.stop(A)
     const payments = [payFor(paid ?? '', 80), payFor(canceled ?? '', 81), payFor(canceled ?? '', 82)]
     await reconcileOn({ payments })
     expect(await isStopped()).toBe(false)
     const [again, late, second] = payments.map(({ hash }) => hash)
-    expect(await payoutOf(paid ?? '')).toMatchObject({
-      ...first,
-      error: `paid twice: the ledger also shows ${again}`,
-    })
+    expect(await payoutOf(paid ?? '')).toMatchObject({ ...first, error: `paid twice: the ledger also shows ${again}` })
     expect(await payoutOf(canceled ?? '')).toMatchObject({
       status: 'canceled',
       txHash: late,
@@ -543,15 +554,14 @@ describe('a payment whose mark names no payout of this database', () => {
   })
 
   test('includes one that names a payout of another payee', async () => {
-    const [line] = await fixture.makeRun(owner, [A])
-    const { payout } = await fixture.lineOf(line as LineId)
+    const { line, payout } = await makeRun(owner)
     await fixture.stop(A)
     const elsewhere = payment({ channel: ONE, owner, to: newWallet(), purpose: payout ?? '', ledger: 80 })
     await reconcileOn({ payments: [elsewhere] })
     expect([await isStopped(), await problemOf()]).toEqual([true, 'purpose-unknown'])
     expect((await findTransferOfHash(db, elsewhere.hash))?.transfer).toMatchObject({ payout: null, owner })
     expect(await payoutOf(payout)).toMatchObject({ status: 'ready', txHash: null })
-    expect((await fixture.lineOf(line as LineId)).outcome).toBeNull()
+    expect((await fixture.lineOf(line)).outcome).toBeNull()
   })
 
   test('is not forgotten by a relay that dies between its row and the note', async () => {
@@ -574,7 +584,7 @@ describe('a payment whose mark names no payout of this database', () => {
 
 describe('an operator retires a channel', () => {
   const retire = (address = A) =>
-    retireChannel({ db, now: LATER, actor: OPERATOR }, { token: TOKEN, address, note: NOTE })
+    changeChannel({ db, now: LATER, actor: OPERATOR }, { token: TOKEN, address, note: NOTE, change: 'retired' })
 
   test('which is not compared with the ledger from then on, and keeps no payments stopped', async () => {
     await fixture.makeChannels(A, B)
@@ -639,12 +649,8 @@ describe('an operator lets payments go on', () => {
       expect([await isStopped(), await problemOf()]).toEqual([false, null])
       expect(await fixture.channelOf(A)).toMatchObject({ adoptedSequence: 8n })
       expect(await fixture.channelOf(B)).toMatchObject({ adoptedSequence: 5n })
-      const detail = {
-        note: NOTE,
-        found: 0,
-        suspended: 0,
-        unreconciled: reconcileProblem === 'purpose-unknown' ? 0 : 2,
-      }
+      const unreconciled = reconcileProblem === 'purpose-unknown' ? 0 : 2
+      const detail = { note: NOTE, found: 0, suspended: 0, unreconciled }
       const actor = { actorKind: 'operator', actorSub: 'Ada' }
       expect(await entries()).toEqual([{ ...actor, action: 'payments.resumed', detail }])
       await compareSequences(relayOn(fixture, { readAccount: async (ledger) => ({ sequence: 5n, ledger }) }))
@@ -654,23 +660,11 @@ describe('an operator lets payments go on', () => {
 
   /** An organisation with two batches, of which one is a draft, and what cancels its payouts. */
   async function makeEmployer() {
-    const organisation = organisationRow()
-    const started = batchRow({
-      organisation: organisation.id,
-      status: 'started',
-      payoutCount: 4,
-      settledCount: 1,
-      failedCount: 1,
-      startedAt: NOW,
-    })
-    const draft = batchRow({ organisation: organisation.id, payoutCount: 1 })
-    const later = batchRow({ organisation: organisation.id, status: 'ready', payoutCount: 1 })
-    const payees: ReturnType<typeof contractorRow>[] = []
-    const payout = (batch: string, fields: Partial<Parameters<typeof payoutRow>[0]>) => {
-      const payee = contractorRow({ organisation: organisation.id })
-      payees.push(payee)
-      return payoutRow({ organisation: organisation.id, contractor: payee.id, batch, address: RECIPIENT, ...fields })
-    }
+    const { organisation, batches: own, payout, insert } = employerRows()
+    const counts = { payoutCount: 4, settledCount: 1, failedCount: 1 }
+    const started = own({ status: 'started', ...counts, startedAt: NOW })
+    const draft = own({ payoutCount: 1 })
+    const later = own({ status: 'ready', payoutCount: 1 })
     const rows = {
       paid: payout(started.id, { status: 'paid' }),
       ready: payout(started.id, { status: 'ready' }),
@@ -680,13 +674,8 @@ describe('an operator lets payments go on', () => {
       draft: payout(draft.id, { status: 'draft' }),
       later: payout(later.id, { status: 'ready', createdAt: new Date(Date.now() + 60_000) }),
     }
-    await insertRows(db, {
-      organisations: [organisation],
-      contractors: payees,
-      batches: [started, draft, later],
-      payouts: Object.values(rows),
-    })
-    const employer = { organisation: organisation.id, actor: { kind: 'ledger' as const, sub: 'employer' } }
+    await insert()
+    const employer = { organisation, actor: { kind: 'ledger' as const, sub: 'employer' } }
     const cancel = ({ id }: { id: string }) => cancelPayout({ db, employer, now: LATER } as EmployerContext, id)
     return { rows, batches: { started, draft, later }, cancel }
   }
@@ -776,11 +765,11 @@ describe('when payments go on after payments were found', () => {
   })
 
   test('a payment that was proved for an ended run is not recorded', async () => {
-    const [line] = await fixture.makeRun(newWallet(), [A])
+    const { line } = await makeRun(newWallet())
     const leased = await fixture.take(A)
     await fixture.stop(A)
     await reconcileOn({ payments: [payment({ channel: ONE, to: RECIPIENT, ledger: 80 })] })
-    expect((await fixture.lineOf(line as LineId)).error).toBe('restored')
+    expect((await fixture.lineOf(line)).error).toBe('restored')
     const claim = db.transaction((tx) => claimLine(tx, fixture.relayWith(), leased, 9n))
     await expect(claim).rejects.toMatchObject({ code: 'line-gone' })
   })
@@ -793,21 +782,12 @@ describe('during a stop, a client’s transfer', () => {
   let newer: string
   beforeEach(async () => {
     wallet = newWallet()
-    const organisation = organisationRow()
-    const payees = [RECIPIENT, ELSEWHERE].map((address) => contractorRow({ organisation: organisation.id, address }))
-    const batch = batchRow({ organisation: organisation.id, status: 'ready', payoutCount: 2 })
-    const payout = { organisation: organisation.id, batch: batch.id, status: 'ready' as const }
-    const [first, second] = payees.map(({ id: contractor, address }) => payoutRow({ ...payout, contractor, address }))
-    if (!first || !second) throw new Error('a payout is missing')
-    const rows = [first, { ...second, createdAt: new Date(Date.now() + 60_000) }] as const
-    ;[older, newer] = [rows[0].id, rows[1].id]
-    await insertRows(db, {
-      organisations: [organisation],
-      identities: [identityRow({ sub: wallet, organisation: organisation.id })],
-      contractors: payees,
-      batches: [batch],
-      payouts: rows,
-    })
+    const { batches: own, payout, insert } = employerRows(wallet)
+    const { id } = own({ status: 'ready', payoutCount: 2 })
+    const createdAt = new Date(Date.now() + 60_000)
+    older = payout(id, { status: 'ready' }).id
+    newer = payout(id, { status: 'ready', address: ELSEWHERE, createdAt }).id
+    await insert()
   })
 
   /** Records a transfer. Resolves to the payout that it pays. */
@@ -823,7 +803,7 @@ describe('during a stop, a client’s transfer', () => {
     await expect(pay(RECIPIENT, newer)).rejects.toMatchObject(RECONCILING)
     await expect(pay(ELSEWHERE, older)).rejects.toMatchObject(RECONCILING)
     expect(await db.$count(transfers)).toBe(0)
-    await db.update(payouts).set({ status: 'failed' }).where(eq(payouts.id, older))
+    await setPayout(older, { status: 'failed' })
     await db.update(batches).set({ failedCount: 1, failedAt: NOW })
     await expect(pay(RECIPIENT)).rejects.toMatchObject(RECONCILING)
     await db.delete(paymentStops)
@@ -838,7 +818,7 @@ describe('during a stop, a client’s transfer', () => {
 
   test('is recorded if every older payout to its recipient is paid or canceled', async () => {
     await fixture.stop(A)
-    await db.update(payouts).set({ status: 'canceled' }).where(eq(payouts.id, older))
+    await setPayout(older, { status: 'canceled' })
     expect(await pay(RECIPIENT)).toBeNull()
   })
 
@@ -881,24 +861,18 @@ test('no run starts during a stop: its channels are unavailable', async () => {
   const owner = newWallet()
   const relayKey = generateRelayKey()
   const kid = await keyIdOf(publicHalf(relayKey))
-  const organisation = organisationRow()
-  const contractor = contractorRow({ organisation: organisation.id, address: RECIPIENT })
-  const batch = batchRow({ organisation: organisation.id, status: 'ready', payoutCount: 1 })
-  const binding = { batch: batch.id, contractor: contractor.id, spender: A }
-  const encryptedAmount = await sealPayout(publicHalf(relayKey), binding, 1n)
-  const payout = { organisation: organisation.id, contractor: contractor.id, batch: batch.id, address: RECIPIENT }
-  await insertRows(db, {
-    organisations: [organisation],
-    contractors: [contractor],
-    batches: [batch],
-    payouts: [payoutRow({ ...payout, status: 'ready', encryptedAmount })],
-  })
+  const { organisation, batches: own, payout, insert } = employerRows()
+  const batch = own({ status: 'ready', payoutCount: 1 })
+  const { id, contractor } = payout(batch.id, { status: 'ready' })
+  await insert()
+  const binding = { batch: batch.id, contractor, spender: A }
+  await setPayout(id, { encryptedAmount: await sealPayout(publicHalf(relayKey), binding, 1n) })
   const { network } = relayOn(fixture, {})
   const start = () =>
     startRun(
       {
         db,
-        employer: { organisation: organisation.id, actor: { kind: 'ledger', sub: owner } },
+        employer: { organisation, actor: { kind: 'ledger', sub: owner } },
         session: { kind: 'ledger', sub: owner } as Parameters<typeof startRun>[0]['session'],
         batch: { key: publicHalf(relayKey), relayKey: kid },
         network,

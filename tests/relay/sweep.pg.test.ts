@@ -1,5 +1,5 @@
 import { eq, type SQL, sql } from 'drizzle-orm'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, test } from 'vitest'
 import { GET } from '#app/api/cron/sweep/route.ts'
 import { contractors } from '#drizzle/schema/directory.ts'
 import { relayChannels, relayLines } from '#drizzle/schema/relay.ts'
@@ -7,28 +7,22 @@ import { transfers as transferRows, usedChallenges } from '#drizzle/schema/trans
 import { insertRows, transferRow } from '#lib/cli/seed/rows.ts'
 import { provideService } from '#lib/server/services.ts'
 import { isLine } from '#lib/transfers/line.ts'
-import { readLines } from '../support/lines.ts'
 import { expectJobPaidOnce, quotaOf } from '../support/paid-once.ts'
 import { chargeQuota } from '../transfers/quota-ledger.ts'
-import { openRelayService, type RelayService } from './relay-service.ts'
+import { serveJobs } from './relay-service.ts'
 
 const SECRET = 'a secret of the scheduler'
 
-let fixture: RelayService
-beforeAll(async () => {
-  fixture = await openRelayService({ channels: 2, variables: { CRON_SECRET: SECRET } })
-})
-afterAll(() => fixture?.close())
-afterEach(() => {
-  fixture.ledger.proxy.rule(null)
-  provideService(Promise.resolve(fixture.running))
-})
+const fixture = await serveJobs({ channels: 2, variables: { CRON_SECRET: SECRET } })
+afterEach(() => provideService(Promise.resolve(fixture.running)))
 
 async function cron(authorization?: string): Promise<{ status: number; body: Record<string, unknown> }> {
   const headers = { ...(authorization !== undefined && { authorization }) }
   const response = await GET(new Request('http://localhost:3000/api/cron/sweep', { headers }), undefined)
   return { status: response.status, body: (await response.json()) as Record<string, unknown> }
 }
+
+const sweep = () => cron(`Bearer ${SECRET}`)
 
 /** Lets the lines of a job be queued 25 hours ago. */
 const makeOverdue = (job: string) =>
@@ -44,15 +38,13 @@ const CLOCK = sql`clock_timestamp()`
 describe('GET /cron/sweep', () => {
   test('accepts only the scheduler’s token', async () => {
     expect(await cron()).toEqual({ status: 401, body: { error: 'missing bearer token', code: 'bearer-missing' } })
-    expect(await cron(`Bearer ${SECRET}x`)).toEqual({
-      status: 401,
-      body: { error: 'invalid scheduler token', code: 'bearer-invalid' },
-    })
+    const invalid = { error: 'invalid scheduler token', code: 'bearer-invalid' }
+    expect(await cron(`Bearer ${SECRET}x`)).toEqual({ status: 401, body: invalid })
     const client = await fixture.client()
     expect((await cron(`Bearer ${client.session}`)).status).toBe(401)
     const settings = { ...fixture.running.settings, cronSecret: undefined }
     provideService(Promise.resolve({ ...fixture.running, settings }))
-    expect((await cron(`Bearer ${SECRET}`)).status).toBe(501)
+    expect((await sweep()).status).toBe(501)
   })
 
   test('purges used challenges that have expired', async () => {
@@ -61,14 +53,14 @@ describe('GET /cron/sweep', () => {
       { hash: 'old', expiresAt: at(-1) },
       { hash: 'new', expiresAt: at(1) },
     ])
-    expect(await cron(`Bearer ${SECRET}`)).toMatchObject({ status: 200, body: { challenges: 1 } })
+    expect(await sweep()).toMatchObject({ status: 200, body: { challenges: 1 } })
     expect((await fixture.db.query.usedChallenges.findMany()).map(({ hash }) => hash)).toEqual(['new'])
   })
 
   test('activates contractors who have registered since', async () => {
     await fixture.engaged()
     await fixture.db.execute(sql`UPDATE contractors SET status = 'invited', pvk = NULL`)
-    expect((await cron(`Bearer ${SECRET}`)).body).toMatchObject({ contractors: 1 })
+    expect((await sweep()).body).toMatchObject({ contractors: 1 })
     const [contractor] = await fixture.db.query.contractors.findMany()
     expect(contractor?.status).toBe('ready')
   })
@@ -83,23 +75,20 @@ describe('GET /cron/sweep', () => {
     await makeOverdue(jobId)
     await setCompared(CLOCK)
     fixture.ledger.proxy.rule(() => ({ status: 503 }))
-    const { status, body } = await cron(`Bearer ${SECRET}`)
+    const { status, body } = await sweep()
     const failed = Object.keys(body).filter((part) => body[part] === null)
     expect([status, failed]).toEqual([200, ['contractors', 'channels', 'archive']])
     // The lines chore runs after the contractors chore, and the challenges chore after both.
     expect(body).toMatchObject({ lines: 1, challenges: 1 })
     expect((await fixture.read(client, jobId)).body.status).toBe('failed')
-    expect(await fixture.db.query.usedChallenges.findMany({ where: (row, { eq }) => eq(row.hash, 'older') })).toEqual(
-      [],
-    )
+    expect(await fixture.db.$count(usedChallenges, eq(usedChallenges.hash, 'older'))).toBe(0)
     fixture.ledger.proxy.rule(null)
-    expect((await cron(`Bearer ${SECRET}`)).body).toMatchObject({ contractors: waiting, lines: 0 })
+    expect((await sweep()).body).toMatchObject({ contractors: waiting, lines: 0 })
   })
 })
 
 test('pays a line from another channel when no relay has the seed of the one that leases it', async () => {
-  const { client, payee } = await fixture.engaged()
-  const jobId = await fixture.begin(client, 5)
+  const { client, payee, job: jobId } = await fixture.start(5)
   await fixture.db
     .update(relayLines)
     .set({ channel: 'GONE', leasedUntil: sql`clock_timestamp() + interval '2 s'` })
@@ -109,7 +98,7 @@ test('pays a line from another channel when no relay has the seed of the one tha
   await fixture.db.insert(relayChannels).values({ token, address: 'GONE', seenAt })
   await using _relay = await fixture.relay()
   await expectJobPaidOnce(fixture, client, jobId, [payee, 5n])
-  const [line] = await readLines(fixture.db, eq(relayLines.job, jobId))
+  const [line] = await fixture.linesOf(jobId)
   expect(fixture.channels.map((channel) => channel.publicKey())).toContain(line?.channel)
   await fixture.db.delete(relayChannels).where(eq(relayChannels.address, 'GONE'))
 })
@@ -128,7 +117,7 @@ test('fails lines after a day, even if a host leases them or they had a transfer
     transferRow({ account: 'THREE', lineJob: sentId, linePosition: 0, bid: 0n }),
   ]
   await insertRows(fixture.db, { transfers })
-  const endings = async () => [(await cron(`Bearer ${SECRET}`)).body.lines, (await fixture.read(client, jobId)).body]
+  const endings = async () => [(await sweep()).body.lines, (await fixture.read(client, jobId)).body]
   const running = { status: 'running', results: [] }
   expect(await endings()).toMatchObject([0, running])
   for (const id of [jobId, sentId]) await makeOverdue(id)
@@ -137,11 +126,7 @@ test('fails lines after a day, even if a host leases them or they had a transfer
     {
       status: 'failed',
       error: 'transfer 0: no relay could pay it within a day',
-      results: [
-        { i: 0, hash: '', status: 'FAILED' },
-        { i: 1, hash: '', status: 'FAILED' },
-        { i: 2, hash: '', status: 'FAILED' },
-      ],
+      results: [0, 1, 2].map((i) => ({ i, hash: '', status: 'FAILED' })),
     },
   ])
   expect((await fixture.read(other, sentId)).body).toMatchObject(running)

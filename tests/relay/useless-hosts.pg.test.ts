@@ -1,36 +1,22 @@
 import { Keypair } from '@stellar/stellar-sdk'
-import { eq } from 'drizzle-orm'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { relayLines } from '#drizzle/schema/relay.ts'
+import { afterAll, expect, test } from 'vitest'
 import { readEnvironment } from '#lib/config/environment.ts'
 import { startRelay } from '#lib/server/relay.ts'
 import { startService } from '#lib/server/start.ts'
-import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts'
-import { passLedgers } from '../support/ledgers.ts'
-import { readLines } from '../support/lines.ts'
+import { startFaultProxy } from '../support/fault-proxy.ts'
 import { expectJobPaidOnce } from '../support/paid-once.ts'
 import { watchProver } from './provers.ts'
-import { openRelayService, type RelayService } from './relay-service.ts'
+import { serveJobs } from './relay-service.ts'
 import { SHORT_TIMES } from './short-times.ts'
 
-let fixture: RelayService
-let proxy: FaultProxy
-beforeAll(async () => {
-  fixture = await openRelayService({ channels: 3 })
-  proxy = await startFaultProxy(fixture.ledger.devnet.rpcUrl)
-})
-afterAll(async () => {
-  await proxy?.close()
-  await fixture?.close()
-})
+const fixture = await serveJobs({ channels: 3 })
+const proxy = await startFaultProxy(fixture.ledger.devnet.rpcUrl)
+afterAll(proxy.close)
 
 /** A host on the fixture's database whose configuration differs in these variables. */
 async function startOther(variables: Record<string, string>, options: Parameters<typeof startRelay>[1] = {}) {
-  const service = await startService(
-    readEnvironment({ ...fixture.variables, ...variables }),
-    fixture.database.shared,
-    0,
-  )
+  const environment = readEnvironment({ ...fixture.variables, ...variables })
+  const service = await startService(environment, fixture.database.shared, 0)
   const host = await startRelay(service, { times: SHORT_TIMES, ...options })
   return {
     readHealth: async () => await (await fetch(`${host.url}/health`)).json(),
@@ -45,19 +31,15 @@ const withoutAccounts = () => ({
   CHANNEL_SEEDS: [Keypair.random().secret(), Keypair.random().secret(), Keypair.random().secret()].join(','),
 })
 
-const stateOf = async (job: string) =>
-  (await readLines(fixture.db, eq(relayLines.job, job))).map(({ state, channel }) => ({ state, channel }))
-
-const pass = (ledgers: number) => passLedgers(fixture.ledger.network, ledgers)
+const stateOf = async (job: string) => (await fixture.linesOf(job)).map(({ state, channel }) => ({ state, channel }))
 
 const UNTOUCHED = [1, 2, 3].map(() => ({ state: 'waiting', channel: null }))
 
 test('two hosts whose channels have no account leave every line to the host that can pay', async () => {
   await using one = await startOther(withoutAccounts())
   await using _two = await startOther(withoutAccounts())
-  const { client, payee } = await fixture.engaged()
-  const job = await fixture.begin(client, 1, 2, 4)
-  await pass(20)
+  const { client, payee, job } = await fixture.start(1, 2, 4)
+  await fixture.pass(20)
   expect(await stateOf(job)).toEqual(UNTOUCHED)
   expect(await one.readHealth()).toMatchObject({
     ok: false,
@@ -71,15 +53,14 @@ test('two hosts whose channels have no account leave every line to the host that
 test('a host without a ledger leases nothing alongside a healthy one with the same channels, and reports it', async () => {
   proxy.rule(() => ({ status: 503 }))
   await using deaf = await startOther({ STELLAR_RPC_URL: proxy.url })
-  const { client, payee } = await fixture.engaged()
-  const job = await fixture.begin(client, 1, 2, 4)
+  const { client, payee, job } = await fixture.start(1, 2, 4)
   const problems = [
     'the RPC does not respond: nothing is paid',
     'the channels were not compared with the ledger yet: nothing is paid',
   ]
   const unreachable = { ok: false, ledger: false, problems }
   await expect.poll(deaf.readHealth).toMatchObject(unreachable)
-  await pass(20)
+  await fixture.pass(20)
   expect(await stateOf(job)).toEqual(UNTOUCHED)
   {
     await using _good = await fixture.relay()
@@ -93,15 +74,14 @@ test('a host without a ledger leases nothing alongside a healthy one with the sa
 test('a host that loses its ledger while it proves leaves the line, which another host pays', async () => {
   const { prover, begun, release } = watchProver({ from: 1 })
   await using lost = await startOther({ STELLAR_RPC_URL: proxy.url }, { prover })
-  const { client, payee } = await fixture.engaged()
-  const job = await fixture.begin(client, 5)
+  const { client, payee, job } = await fixture.start(5)
   await begun
   const addresses = fixture.channels.map((channel) => channel.publicKey())
   expect(await stateOf(job)).toEqual([{ state: 'preparing', channel: expect.stringMatching(addresses.join('|')) }])
   proxy.rule(() => ({ status: 503 }))
   release()
   await expect.poll(async () => (await stateOf(job)).map(({ state }) => state)).toEqual(['waiting'])
-  await pass(20)
+  await fixture.pass(20)
   expect((await stateOf(job)).map(({ state }) => state)).toEqual(['waiting'])
   expect(await lost.readHealth()).toMatchObject({ ok: false, ledger: false })
   await using _good = await fixture.relay()

@@ -5,7 +5,7 @@ import type { Actor } from '#lib/db/audit-log.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { resendInvite } from '#lib/directory/contractors/invites.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
-import { pauseChannel, retireChannel } from '#lib/relay/pause.ts'
+import { changeChannel } from '#lib/relay/channel-state.ts'
 import { resumePayments } from '#lib/relay/resume.ts'
 import { directoryContext, type Service } from '#lib/server/services.ts'
 import { plainText } from '#lib/text/plain-text.ts'
@@ -59,10 +59,11 @@ export async function act(service: Service, operator: string, input: ActionInput
   if (action === 'resume-payments') return await resume({ ...context, token }, note)
   const channel = { token, address: subject, note }
   if (action === 'retire-channel') {
-    return (await retireChannel(context, channel)) ? undefined : 'There is no such channel, or it is retired already.'
+    const isRetired = await changeChannel(context, { ...channel, change: 'retired' })
+    return isRetired ? undefined : 'There is no such channel, or it is retired already.'
   }
   const isPaused = action === 'pause-channel'
-  if (await pauseChannel(context, { ...channel, isPaused })) return undefined
+  if (await changeChannel(context, { ...channel, change: isPaused ? 'paused' : 'resumed' })) return undefined
   return `There is no such channel, or it is ${isPaused ? 'paused' : 'running'} already.`
 }
 
