@@ -163,8 +163,8 @@ async function jobFamilies(db: Database): Promise<Family[]> {
       samples: jobs.map(({ state, value }) => ({ labels: { state }, value })),
     },
     {
-      name: 'payroll_job_items',
-      help: 'Items of relay jobs that are neither paid nor canceled, by state.',
+      name: 'payroll_job_lines',
+      help: 'Lines of relay jobs that are neither paid nor canceled, by state.',
       type: 'gauge',
       samples: items.map(({ state, value }) => ({ labels: { state }, value })),
     },

@@ -110,9 +110,9 @@ test('exports the unfinished and failed relay jobs and transfers, by state', asy
   expect(samples.has('payroll_jobs{state="completed"}')).toBe(false)
   expect(samples.get('payroll_jobs{state="failed"}')).toBe(1)
   for (const state of ['waiting', 'preparing', 'sent', 'failed']) {
-    expect(samples.get(`payroll_job_items{state="${state}"}`)).toBe(1)
+    expect(samples.get(`payroll_job_lines{state="${state}"}`)).toBe(1)
   }
-  for (const state of ['paid', 'canceled']) expect(samples.has(`payroll_job_items{state="${state}"}`)).toBe(false)
+  for (const state of ['paid', 'canceled']) expect(samples.has(`payroll_job_lines{state="${state}"}`)).toBe(false)
 })
 
 test('exports requests by route and status, and the RPC calls of this process', async () => {

@@ -30,6 +30,9 @@ test('a channel may have enough for a line while a running relay announces it, u
   await makeChannels('A', 'B')
   const isAble = (...unable: string[]) => isAnyAble(relayWith(), unable)
   expect([await isAble(), await isAble('A'), await isAble('A', 'B')]).toEqual([true, true, false])
+  // A paused one waits for its operator, and so does the line.
+  await setChannel('B', { paused: true })
+  expect(await isAble('A')).toBe(true)
   await setChannel('B', { retired: true })
   expect([await isAble(), await isAble('A')]).toEqual([true, false])
   await db

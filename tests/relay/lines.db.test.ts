@@ -437,6 +437,19 @@ describe('a line that has waited for a day', () => {
     expect(await outcomesOf(line)).toEqual(['failed'])
   })
 
+  test('has its whole day if it was queued during a stop', async () => {
+    await makeChannels('A')
+    const line = await makeLine()
+    const beganAt = new Date(Date.now() - 2 * DAY_MS)
+    await setLine(line, { queuedAt: new Date(Date.now() - DAY_MS / 2) })
+    await fixture.stop()
+    await db.update(paymentStops).set({ since: beganAt })
+    await db.update(relayChannels).set({ reconciledStop: beganAt })
+    expect(await resumeIfReconciled(relayWith('A'))).toBe(true)
+    const { queuedAt } = await lineOf(line)
+    expect(Math.abs(queuedAt.getTime() - Date.now())).toBeLessThan(DAY_MS / 4)
+  })
+
   test('fails if its relay key is lost, and one of a run once its delegation has ended by the ledger', async () => {
     await makeChannels('A')
     const lost = await makeLine('a key that is lost')
