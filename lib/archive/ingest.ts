@@ -34,6 +34,8 @@ export interface ArchiveContext {
 interface RoundOptions {
   maxPages?: number
   maxMs?: number
+  /** only the events of the token: nothing of its registries, and no payloads */
+  isBrief?: boolean
 }
 
 /**
@@ -44,7 +46,7 @@ interface RoundOptions {
  */
 export async function ingest(
   context: ArchiveContext,
-  { maxPages = Number.POSITIVE_INFINITY, maxMs = Number.POSITIVE_INFINITY }: RoundOptions = {},
+  { maxPages = Number.POSITIVE_INFINITY, maxMs = Number.POSITIVE_INFINITY, isBrief = false }: RoundOptions = {},
 ): Promise<number> {
   const { network } = context
   const deadline = performance.now() + maxMs
@@ -52,7 +54,7 @@ export async function ingest(
   const window = await readWindow(network)
   await requireOwnNetwork(db, context, window)
   await openStreams(db, context, window)
-  await addRegistries(db, context.token, await readRegistries(context))
+  if (!isBrief) await addRegistries(db, context.token, await readRegistries(context))
   const heads = new Map<number, Promise<LedgerHead>>()
   // The streams end at the same ledger.
   const readHead = (sequence: number) => {
@@ -64,7 +66,7 @@ export async function ingest(
   }
   const failures: unknown[] = []
   let stored = 0
-  const streams = await findStreams(db, context.token)
+  const streams = (await findStreams(db, context.token)).filter(({ role }) => role === 'token' || !isBrief)
   for (const stream of streams) {
     let claimedUntil = await claim(db, stream)
     if (!claimedUntil) continue
@@ -80,7 +82,7 @@ export async function ingest(
     }
   }
   const [token] = streams
-  if (token) await fetchPayloads(db, network, token)
+  if (token && !isBrief) await fetchPayloads(db, network, token)
   if (failures.length > 0) throw failures[0]
   return stored
 }

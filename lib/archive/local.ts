@@ -1,7 +1,7 @@
 import type { Database } from '#lib/db/connection.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import { readCheckpoint } from './checkpoint.ts'
-import { openArchive, readAccountEvents } from './history.ts'
+import { type Archive, openArchive, readAccountEvents } from './history.ts'
 
 /** Events per query. */
 const PAGE = 1_000
@@ -29,13 +29,14 @@ export function openLocalArchive(context: {
 
   async function open(throughLedger: number) {
     const db = await context.database()
-    const opened = await openArchive(db, token)
-    if (opened && opened.ingestedThrough >= throughLedger) return { db, archive: opened }
-    await ingest()
-    const archive = await openArchive(db, token)
-    if (archive && archive.ingestedThrough < throughLedger) {
-      throw new LedgerError('unavailable', 'the archive of the service is catching up')
+    const isEnough = (archive?: Archive) => archive !== undefined && archive.ingestedThrough >= throughLedger
+    let archive = await openArchive(db, token)
+    // The round in progress may have begun before this ledger closed.
+    for (let rounds = ingesting ? 2 : 1; rounds > 0 && !isEnough(archive); rounds -= 1) {
+      await ingest()
+      archive = await openArchive(db, token)
     }
+    if (archive && !isEnough(archive)) throw new LedgerError('unavailable', 'the archive of the service is catching up')
     return { db, archive }
   }
 

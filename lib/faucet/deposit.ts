@@ -173,8 +173,9 @@ export function openGranting(depositor: Depositor & { tracker: Tracker }): Grant
     if (outcome?.kind !== 'settled') return { kind: 'open' }
     const { status, resultCode } = outcome.transfer
     if (status !== 'expired' || resultCode === null || attempt.left() <= 0) return outcome
-    // Another program used the faucet's sequence number first: nothing was deposited.
+    // Another program used the faucet's sequence number first: nothing was deposited. A node that lags still shows the old number.
     attempt.isRecorded = false
+    await setTimeout(depositor.network.pollMs)
     return undefined
   }
 

@@ -4,7 +4,6 @@ import { partsOf } from '#lib/db/parts.ts'
 import { type Events, readEvents } from '#lib/stellar/events.ts'
 import { ledgerUnreachable } from '#lib/stellar/ledger-error.ts'
 import type { Network } from '#lib/stellar/network.ts'
-import { LAG } from '#lib/stellar/view.ts'
 import type { EventArchive } from '#lib/wallet/archive.ts'
 import { saltOf } from '#lib/wallet/decryption.ts'
 import { encodeField } from '#lib/wallet/grumpkin.ts'
@@ -75,19 +74,16 @@ function findPayments(events: readonly Encoded[], sinceLedger: number | undefine
 const MAX_FILTERS = 5
 const CHANNELS_PER_FILTER = 2
 
-/** The transfers of channels since a ledger, given one that the RPC has, or as far as its history goes back. @throws LedgerError */
+/** The transfers of channels since a ledger, given the latest one, or as far as the RPC's history goes back. @throws LedgerError */
 export async function readPaymentsSince(
   source: EventSource,
   channels: readonly string[],
-  { sinceLedger, latestLedger: latest }: { sinceLedger: number; latestLedger: number },
+  since: (latestLedger: number) => number,
 ): Promise<{ payments: TokenEvent[]; latestLedger: number }> {
-  // What a node may lag is in its history.
-  const isNear = sinceLedger >= latest - LAG
-  const startLedger = isNear
-    ? sinceLedger
-    : Math.max(sinceLedger, (await readWindow(source.network)).oldestLedger + RISE)
+  const window = await readWindow(source.network)
+  const startLedger = Math.max(since(window.latestLedger), window.oldestLedger + RISE)
   const filters = partsOf(channels, CHANNELS_PER_FILTER).map((part) => part.flatMap(paymentsOf))
-  let latestLedger = Number.POSITIVE_INFINITY
+  let { latestLedger } = window
   const payments: TokenEvent[] = []
   for (const part of partsOf(filters, MAX_FILTERS)) {
     const pages = await readPages(source, startLedger, part)

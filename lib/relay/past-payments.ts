@@ -63,6 +63,8 @@ async function readUpToNow(relay: Relay, { job, payout }: Line): Promise<void> {
     past.reading = undefined
   })
   await past.reading
+  // A reading that was shared may have begun before, and one from a node that lags is not good for long.
+  if (past.through < latest) return
   if (past.readAt.size >= MAX_JOBS) past.readAt.clear()
   past.readAt.set(job, performance.now())
 }
@@ -71,14 +73,13 @@ async function readPayments(relay: Relay): Promise<void> {
   const { pastPayments: past } = relay.memory
   const { view } = relay.network
   const channels = [...(await readMarkKeys(relay)).keys()]
+  const since = (latest: number) => {
+    // If the latest ledger is far below an earlier one, the network was reset.
+    const known = isFarBelow(latest, past.through) ? 0 : Math.min(past.through, latest - LAG)
+    return Math.max(latest - LOOK_BACK, known)
+  }
   const { response } = await askUntilRecent(
-    async () => {
-      const latest = view.isCurrent() ? view.latestLedger() : await view.readLatest()
-      // If the latest ledger is far below an earlier one, the network was reset.
-      const known = isFarBelow(latest, past.through) ? 0 : Math.min(past.through, latest - LAG)
-      const sinceLedger = Math.max(latest - LOOK_BACK, known)
-      return await readPaymentsSince(relay, channels, { sinceLedger, latestLedger: latest })
-    },
+    () => readPaymentsSince(relay, channels, since),
     ({ latestLedger }) => latestLedger >= view.latestLedger(),
   )
   const { payments, latestLedger } = response

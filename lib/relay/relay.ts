@@ -42,10 +42,7 @@ export interface Relay extends RelayStore {
   deployment(): Promise<Deployment>
   /** Why it cannot prove payments from a delegation; null if it can. @throws LedgerError as `deployment` */
   runProblem(): Promise<string | null>
-  /**
-   * Resolves if the service's archive has every ledger that all nodes show by now, and that closed a minute ago.
-   * @throws LedgerError `unavailable` if not
-   */
+  /** Resolves if the service's archive has every ledger that all nodes show by now. @throws LedgerError `unavailable` if not */
   archived(): Promise<void>
   sponsor: Sponsor
   key: PrivateRelayKey
@@ -131,7 +128,7 @@ export function openRelay(
   const channels = signers.map((signer) => openHolder(signer, token))
   const addresses = channels.map(({ address }) => address)
   const guarded = hideMessages(prover)
-  const ownArchive = openLocalArchive({ ...own, ingest: () => ingest(own) })
+  const ownArchive = openLocalArchive({ ...own, ingest: () => ingest(own, { isBrief: true }) })
   const deployment = readOnce(async () => ({
     ...(await readDeployment(deployed, guarded)),
     now: ledger.now,
@@ -148,7 +145,7 @@ export function openRelay(
     showProgress: openProgress(),
     archived: async () => {
       const latest = ledger.isCurrent() ? ledger.latestLedger() : await ledger.readLatest()
-      await ownArchive.reach(latest - Math.max(LAG, ARCHIVED_SECONDS / (ledger.secondsPerLedger() ?? ARCHIVED_SECONDS)))
+      await ownArchive.reach(latest - LAG)
     },
     runProblem: readOnce(() => findRunProblem(deployed, guarded)),
     deployment,
@@ -161,9 +158,6 @@ export function openRelay(
     },
   }
 }
-
-/** How far the archive may be behind before a host ingests by itself: the service does so every half minute. */
-const ARCHIVED_SECONDS = 60
 
 /** Reads the value when it is first needed, and caches it unless reading it fails. */
 export function readOnce<Value>(read: () => Promise<Value>): () => Promise<Value> {

@@ -119,6 +119,32 @@ test('the service reads its archive in the same way', async () => {
   expect((await syncBalance(deployment(local), contractor)).receiving.value).toBe(10n * USDC)
 })
 
+test('readers of the service’s archive that wait at the same time share a round, and a later ledger has its own', async () => {
+  await pay(employer, contractor.address, 10n * USDC)
+  const own = service.running.archive
+  if (!own) throw new Error('there is no archive')
+  const [gate, entered] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  let rounds = 0
+  const round = async () => {
+    rounds += 1
+    const stored = await ingest(own, { isBrief: true })
+    if (rounds > 1) return stored
+    entered.resolve()
+    await gate.promise
+    return stored
+  }
+  const local = openLocalArchive({ ...own, ingest: round })
+  const latest = async () => (await service.ledger.network.rpc.getHealth()).latestLedger
+  const soon = await latest()
+  const readers = [local.reach(soon), local.reach(soon), local.reach(soon)]
+  await entered.promise
+  await pay(employer, contractor.address, 2n * USDC)
+  const later = local.reach(await latest())
+  gate.resolve()
+  await Promise.all([...readers, later])
+  expect(rounds).toBe(2)
+})
+
 test('makes no request to an archive while the RPC has the registration', async () => {
   const { spendable } = await syncBalance(deployment(failing), employer)
   expect(spendable.value).toBe(1_000n * USDC)
