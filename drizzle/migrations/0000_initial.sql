@@ -20,6 +20,14 @@ CREATE TABLE "archive_events" (
 	CONSTRAINT "archive_events_stream_toid_event_index_pk" PRIMARY KEY("stream","toid","event_index")
 );
 --> statement-breakpoint
+CREATE TABLE "archive_final_ranges" (
+	"stream" integer NOT NULL,
+	"from_ledger" integer NOT NULL,
+	"through_ledger" integer NOT NULL,
+	CONSTRAINT "archive_final_ranges_stream_from_ledger_pk" PRIMARY KEY("stream","from_ledger"),
+	CONSTRAINT "archive_final_ranges_order" CHECK ("archive_final_ranges"."through_ledger" >= "archive_final_ranges"."from_ledger")
+);
+--> statement-breakpoint
 CREATE TABLE "archive_payloads" (
 	"stream" integer NOT NULL,
 	"toid" bigint NOT NULL,
@@ -50,6 +58,9 @@ CREATE TABLE "archive_streams" (
 	"role" text NOT NULL,
 	"generation" text,
 	"claimed_until" timestamp (3) with time zone,
+	"reread_to" integer DEFAULT 0 NOT NULL,
+	"reread_after" integer DEFAULT 0 NOT NULL,
+	"reread_through" integer DEFAULT 0 NOT NULL,
 	CONSTRAINT "archive_streams_contract" UNIQUE("token","contract"),
 	CONSTRAINT "archive_streams_generation" CHECK (("archive_streams"."role" = 'token') = ("archive_streams"."generation" is not null)),
 	CONSTRAINT "archive_streams_role" CHECK ("archive_streams"."role" in ('token', 'registry'))
@@ -372,6 +383,7 @@ CREATE TABLE "used_challenges" (
 --> statement-breakpoint
 ALTER TABLE "archive_event_accounts" ADD CONSTRAINT "archive_event_accounts_event" FOREIGN KEY ("stream","toid","event_index") REFERENCES "public"."archive_events"("stream","toid","event_index") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "archive_events" ADD CONSTRAINT "archive_events_stream_archive_streams_id_fk" FOREIGN KEY ("stream") REFERENCES "public"."archive_streams"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "archive_final_ranges" ADD CONSTRAINT "archive_final_ranges_stream_archive_streams_id_fk" FOREIGN KEY ("stream") REFERENCES "public"."archive_streams"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "archive_payloads" ADD CONSTRAINT "archive_payloads_event" FOREIGN KEY ("stream","toid","event_index") REFERENCES "public"."archive_events"("stream","toid","event_index") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "archive_ranges" ADD CONSTRAINT "archive_ranges_stream_archive_streams_id_fk" FOREIGN KEY ("stream") REFERENCES "public"."archive_streams"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "batches" ADD CONSTRAINT "batches_organisation_organisations_id_fk" FOREIGN KEY ("organisation") REFERENCES "public"."organisations"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint

@@ -42,6 +42,13 @@ export const archiveStreams = pgTable(
      * correct
      */
     claimedUntil: instant('claimed_until'),
+    /**
+     * the second reading in progress: its last ledger, the ledger of the network from which on it may begin, and how far it
+     * has come. Over when it has come to its last ledger
+     */
+    rereadTo: integer('reread_to').notNull().default(0),
+    rereadAfter: integer('reread_after').notNull().default(0),
+    rereadThrough: integer('reread_through').notNull().default(0),
   },
   (table) => [
     unique('archive_streams_contract').on(table.token, table.contract),
@@ -72,7 +79,23 @@ export const archiveRanges = pgTable(
   ],
 )
 
-/** The contract events of a stream, as the network emitted them. Appended in the order of the ledger, never changed. */
+/** Ledgers of a stream that were read a second time, later, with exactly the stored events: their pages can't change. */
+export const archiveFinalRanges = pgTable(
+  'archive_final_ranges',
+  {
+    stream: integer('stream')
+      .notNull()
+      .references(() => archiveStreams.id),
+    fromLedger: integer('from_ledger').notNull(),
+    throughLedger: integer('through_ledger').notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.stream, table.fromLedger] }),
+    check('archive_final_ranges_order', sql`${table.throughLedger} >= ${table.fromLedger}`),
+  ],
+)
+
+/** The contract events of a stream, as the network emitted them. A row is never changed or deleted. */
 export const archiveEvents = pgTable(
   'archive_events',
   {

@@ -22,6 +22,7 @@ import {
   tokenQuery,
 } from '#lib/archive/schema.ts'
 import { recentWindow } from '#lib/archive/source.ts'
+import { findFinalEnds } from '#lib/archive/streams.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { readOnly } from '#lib/db/read-only.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
@@ -29,7 +30,7 @@ import type { Service } from '#lib/server/services.ts'
 import { EXAMPLE } from './examples.ts'
 import { ApiResponse, inGroup, operation } from './operation.ts'
 
-/** A range that ends this many ledgers below the ingested end can't change any more, and may be cached forever. */
+/** A final range may be cached forever once it ends this many ledgers below the ingested end. */
 const SETTLED_LEDGERS = 100
 
 const NO_STORE = { 'Cache-Control': 'no-store' }
@@ -59,7 +60,9 @@ async function requireArchive(
 type RangeQuery = z.output<typeof rangeQuery>
 
 function rangeOf({ firstLedger, ingestedThrough }: Archive, query: RangeQuery) {
-  const { from_ledger = firstLedger, to_ledger = ingestedThrough, cursor: after, limit = MAX_PAGE } = query
+  const { from_ledger = firstLedger, cursor: after, limit = MAX_PAGE } = query
+  // A range that begins above the ingested end must not count as empty, and so as complete.
+  const { to_ledger = Math.max(ingestedThrough, from_ledger) } = query
   return { fromLedger: from_ledger, toLedger: to_ledger, after, limit }
 }
 
@@ -111,6 +114,7 @@ export const ARCHIVE_OPERATIONS = inGroup('Archive', [
       example: {
         latest_ledger: 1_204_331,
         ingested_through: 1_204_330,
+        final_through: 1_204_210,
         first_ledger: 1_083_371,
         lag_seconds: 5,
         generation: GENERATION_EXAMPLE,
@@ -119,15 +123,18 @@ export const ARCHIVE_OPERATIONS = inGroup('Archive', [
     refusals: ['archive-not-found', 'rate-limited'],
     handle: async ({ service: { archive: context }, now }) => {
       if (!context) throw notArchived('archive')
+      const db = readOnly(await context.database())
       const [{ latestLedger }, archive] = await Promise.all([
         recentWindow(context.network),
-        openArchive(readOnly(await context.database()), context.token),
+        openArchive(db, context.token),
       ])
       const last = archive?.ranges.at(-1)
+      const final = archive && (await findFinalEnds(db, [archive.token.id])).get(archive.token.id)
       const age = last && Math.max(0, now.getTime() / 1000 - last.throughClosedAt)
       const body = {
         latest_ledger: latestLedger,
         ingested_through: last?.throughLedger ?? null,
+        final_through: final ?? null,
         first_ledger: archive?.firstLedger ?? null,
         lag_seconds: last && age !== undefined ? (last.throughLedger >= latestLedger ? 0 : Math.round(age)) : null,
         generation: archive?.generation ?? null,

@@ -41,7 +41,7 @@ const READY = {
   ledger: { ok: true, latestLedger: 1_204_331, age: 3 },
   sponsor: { ok: true, address: EXAMPLE.employer, availableXlm: '9998.1234500' },
   relay: { ok: true, channels: 3, runs: true },
-  archive: { ok: true, ingestedThrough: 1_204_331, behind: 0, historyLeft: 120_960, gaps: 0 },
+  archive: { ok: true, ingestedThrough: 1_204_331, finalThrough: 1_204_210, behind: 0, historyLeft: 120_960, gaps: 0 },
 }
 const METRICS_EXAMPLE = `# HELP payroll_transfers_total Decided sponsored transfers, by outcome.
 # TYPE payroll_transfers_total counter

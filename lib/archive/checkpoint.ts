@@ -12,7 +12,7 @@ interface Checkpoint {
   event: ReturnType<typeof presentEvent> | null
   /** the last merge or clawback at or before it, or the registration: from there the receiving balance is replayed */
   anchor: ReturnType<typeof presentEvent> | null
-  /** true if no event is missing from the checkpoint, or from the registration without one, to `atLedger` */
+  /** true if every ledger is in the archive from the checkpoint, or from the registration without one, to `atLedger` */
   complete: boolean
 }
 

@@ -4,7 +4,7 @@ import type { Database } from '#lib/db/connection.ts'
 import { type EventRow, idOf, presentEvent, wantsPayload } from './event.ts'
 import { covers } from './ranges.ts'
 import { positionOf } from './source.ts'
-import { findRanges, findStreams, type StoredRange, type Stream } from './streams.ts'
+import { areFinal, findFinalEnds, findRanges, findStreams, type StoredRange, type Stream } from './streams.ts'
 
 /** A token's events, as ingested so far. */
 export interface Archive {
@@ -33,20 +33,21 @@ export async function openArchive(db: Database, token: string): Promise<Archive 
 }
 
 /**
- * How far every stream of an archive is ingested, its registries included, how many gaps they have, and the first and the
- * last missing ledger.
+ * How far every stream of an archive is ingested, its registries included, through which ledger they were read twice (0 at
+ * first), how many gaps they have, and the first and the last missing ledger.
  */
 export async function readCoverage(db: Database, { token, registries }: Archive) {
   const streams = [token, ...registries].map(({ id }) => id)
   const ranges = Map.groupBy(await findRanges(db, streams), ({ stream }) => stream)
-  const ends = streams.map((id) => ranges.get(id)?.at(-1)?.throughLedger ?? 0)
+  const final = await findFinalEnds(db, streams)
   const missing = [...ranges.values()].flatMap((own) =>
     own
       .slice(1)
       .map(({ fromLedger }, index) => ({ from: (own[index]?.throughLedger ?? 0) + 1, through: fromLedger - 1 })),
   )
   return {
-    ingestedThrough: Math.min(...ends),
+    ingestedThrough: Math.min(...streams.map((id) => ranges.get(id)?.at(-1)?.throughLedger ?? 0)),
+    finalThrough: Math.min(...streams.map((id) => final.get(id) ?? 0)),
     gaps: missing.length,
     ...(missing.length > 0 && {
       missingFrom: Math.min(...missing.map(({ from }) => from)),
@@ -70,9 +71,9 @@ export interface ArchivedPage {
   events: ReturnType<typeof presentEvent>[]
   /** the id after which the next page begins; null at the end of the requested ledgers */
   cursor: string | null
-  /** true if no event of the requested ledgers is missing from the archive */
+  /** true if every requested ledger is in the archive, as the RPC returned it */
   complete: boolean
-  /** true if no payload of the page can still change */
+  /** true if the page can't change any more: its ledgers were read twice, and no payload is still wanted */
   isFinal: boolean
 }
 
@@ -130,11 +131,9 @@ export async function readRegistryEvents(
   const streams = await Promise.all(registries.map((stream) => readStream(db, stream, query)))
   const rows = streams.flat().sort((one, other) => compare(one, other))
   const page = rows.slice(0, query.limit)
-  const ranges = await findRanges(
-    db,
-    registries.map(({ id }) => id),
-  )
-  const complete = registries.every(({ id }) =>
+  const ids = registries.map(({ id }) => id)
+  const ranges = await findRanges(db, ids)
+  const complete = ids.every((id) =>
     covers(
       ranges.filter(({ stream }) => stream === id),
       query.fromLedger,
@@ -143,10 +142,17 @@ export async function readRegistryEvents(
   )
   const isKnown = registry === undefined || registries.length > 0
   const rest = await present(db, archive, query, page, rows.length > query.limit ? page.at(-1) : undefined)
-  return { ...rest, complete: isKnown && complete && rest.complete }
+  return {
+    ...rest,
+    complete: isKnown && complete && rest.complete,
+    isFinal: rest.isFinal && (await areFinal(db, ids, query)),
+  }
 }
 
-/** All events of one transaction (64 hex digits) in the token's stream. */
+/**
+ * All events of one transaction (64 hex digits) in the token's stream. Not complete without any: its ledger may be above
+ * the ingested ones.
+ */
 export async function readTransactionEvents(db: Database, archive: Archive, txHash: string): Promise<ArchivedPage> {
   const rows = await db
     .select()
@@ -156,7 +162,7 @@ export async function readTransactionEvents(db: Database, archive: Archive, txHa
   const ledgers = { fromLedger: archive.firstLedger, toLedger: archive.ingestedThrough }
   const page = await present(db, archive, { ...ledgers, after: undefined, limit: rows.length }, rows, undefined)
   // Ledgers are stored whole, so if one event of a transaction is here, all of them are.
-  return { ...page, complete: rows.length > 0 || page.complete }
+  return { ...page, complete: rows.length > 0 }
 }
 
 function readStream(db: Database, stream: Stream, query: EventQuery): Promise<EventRow[]> {
@@ -212,7 +218,9 @@ async function present(
     ),
     cursor: last ? idOf(last.toid, last.eventIndex) : null,
     complete: covers(ranges, fromLedger, toLedger),
-    isFinal: [...payloads.values()].every(({ status }) => status !== 'wanted'),
+    isFinal:
+      [...payloads.values()].every(({ status }) => status !== 'wanted') &&
+      (await areFinal(db, [token.id], { fromLedger, toLedger })),
   }
 }
 

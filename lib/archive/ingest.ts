@@ -1,25 +1,23 @@
 import { Address } from '@stellar/stellar-sdk'
-import { and, eq } from 'drizzle-orm'
-import {
-  archiveEventAccounts,
-  archiveEvents,
-  archivePayloads,
-  archiveRanges,
-  archiveStreams,
-} from '#drizzle/schema/archive.ts'
-import { type Database, transact } from '#lib/db/connection.ts'
-import { partsOf } from '#lib/db/parts.ts'
+import type { Database } from '#lib/db/connection.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { perProcess } from '#lib/observability/per-process.ts'
 import { readInstance, settingOf } from '#lib/stellar/asset.ts'
-import { ledgerUnreachable } from '#lib/stellar/ledger-error.ts'
 import type { Network } from '#lib/stellar/network.ts'
 import { claim, extendClaim, releaseClaim } from './claim.ts'
-import { accountRowsOf, registryNamedBy, rowOf, wantsPayload } from './event.ts'
 import { requireOwnNetwork } from './identity.ts'
 import { fetchPayloads } from './payload.ts'
 import { firstGap } from './ranges.ts'
-import { type EventPage, fetchEvents, type LedgerHead, readLedgerHead, readWindow, type Window } from './source.ts'
+import { readAgain } from './second-reading.ts'
+import {
+  fetchEvents,
+  type LedgerHead,
+  type RoundLimits,
+  readLedgerHead,
+  readWindow,
+  requireSameNetwork,
+} from './source.ts'
+import { store } from './store.ts'
 import { addRegistries, findRanges, findStreams, openStreams, type Stream } from './streams.ts'
 
 /** The parts of the service that ingest the events of its token. */
@@ -30,18 +28,18 @@ export interface ArchiveContext {
   database(): Promise<Database>
 }
 
-/** Ends a round even if events are missing: after this many pages of a stream, or this many milliseconds. */
+/** Ends a round even if events are missing: after this many pages of a stream and reading, or this many milliseconds. */
 interface RoundOptions {
   maxPages?: number
   maxMs?: number
-  /** only the events of the token: nothing of its registries, and no payloads */
+  /** only the events of the token that are missing: nothing of its registries, no payloads, and no second reading */
   isBrief?: boolean
 }
 
 /**
  * Stores the events that are missing: those of the token since the RPC's oldest ledger, and those of the registries that
- * it names. Several processes may ingest at once, and each may be killed at any point. Resolves to the number of events
- * stored.
+ * it names. Reads each ledger a second time, later. Several processes may ingest at once, and each may be killed at any
+ * point. Resolves to the number of events stored.
  * @throws LedgerError `unavailable`, once the streams that can be read have been
  */
 export async function ingest(
@@ -74,7 +72,9 @@ export async function ingest(
       claimedUntil = await extendClaim(db, stream)
     }
     try {
-      stored += await ingestStream(db, network, stream, { window, maxPages, deadline, readHead, renew })
+      const limits = { window, maxPages, deadline, readHead, renew }
+      stored += await ingestStream(db, network, stream, limits)
+      if (!isBrief) stored += await readAgain(db, network, stream, limits)
     } catch (error) {
       failures.push(error)
     } finally {
@@ -98,17 +98,6 @@ async function readRegistries({ network, token }: ArchiveContext): Promise<strin
 
 /** The RPC drops ledgers during a long catch-up, so its window is read again after this many pages. */
 const WINDOW_PAGES = 20
-
-/** How far a round ingests a stream. */
-interface RoundLimits {
-  window: Window
-  maxPages: number
-  /** from performance.now() */
-  deadline: number
-  readHead: (sequence: number) => Promise<LedgerHead>
-  /** extends the claim */
-  renew: () => Promise<void>
-}
 
 async function ingestStream(
   db: Database,
@@ -137,80 +126,6 @@ async function ingestStream(
     await renew()
   }
   return stored
-}
-
-/**
- * Behind one address, one node may serve another network with the same numbers. Events name no ledger hash, but they name
- * the time at which their ledger closed.
- * @throws LedgerError `unavailable`
- */
-async function requireSameNetwork(
-  { events }: EventPage,
-  readHead: (sequence: number) => Promise<LedgerHead>,
-): Promise<void> {
-  const last = events.at(-1)
-  if (!last) return
-  const { closedAt } = await readHead(last.ledger)
-  if (closedAt !== Date.parse(last.ledgerClosedAt) / 1000) throw ledgerUnreachable(new Error('two networks respond'))
-}
-
-/** A page, and the gap that it fills from its start: `before` is the first ledger of the next range. */
-interface PageToStore {
-  from: number
-  before: number | undefined
-  /** undefined if a range ends right before the page */
-  first: LedgerHead | undefined
-  last: LedgerHead
-  page: EventPage
-}
-
-/**
- * Stores a page in one SQL transaction, which extends the range that it continues, or creates a range. If the range now
- * reaches the next one, merges the two. Returns false and stores nothing if the range doesn't end where the fetch began.
- */
-function store(db: Database, stream: Stream, { from, before, first, last, page }: PageToStore): Promise<boolean> {
-  const own = eq(archiveRanges.stream, stream.id)
-  const end = { throughLedger: last.sequence, throughHash: last.hash, throughClosedAt: last.closedAt }
-  return transact(db, async (tx) => {
-    // Only one process at a time may begin a range: two that begin at different ledgers would overlap.
-    await tx.select().from(archiveStreams).where(eq(archiveStreams.id, stream.id)).for('update')
-    const ranges = await findRanges(tx, [stream.id])
-    const now = firstGap(ranges, from)
-    if (now.from !== from || now.before !== before) return false
-    const [moved] = await tx
-      .update(archiveRanges)
-      .set(end)
-      .where(and(own, eq(archiveRanges.throughLedger, from - 1)))
-      .returning()
-    if (!moved) {
-      if (!first) return false
-      await tx.insert(archiveRanges).values({ stream: stream.id, fromLedger: from, fromHash: first.hash, ...end })
-    }
-    const [next] = ranges.filter(({ fromLedger }) => fromLedger === last.sequence + 1)
-    if (next) {
-      const { throughLedger, throughHash, throughClosedAt } = next
-      await tx.delete(archiveRanges).where(and(own, eq(archiveRanges.fromLedger, next.fromLedger)))
-      await tx
-        .update(archiveRanges)
-        .set({ throughLedger, throughHash, throughClosedAt })
-        .where(and(own, eq(archiveRanges.throughLedger, last.sequence)))
-    }
-    await insertEvents(tx, stream, page)
-    return true
-  })
-}
-
-async function insertEvents(tx: Database, stream: Stream, { events }: EventPage): Promise<void> {
-  for (const part of partsOf(events)) {
-    const rows = part.map((event) => rowOf(stream.id, event))
-    await tx.insert(archiveEvents).values(rows)
-    const accounts = part.flatMap((event) => accountRowsOf(stream.id, event))
-    if (stream.role === 'token' && accounts.length > 0) await tx.insert(archiveEventAccounts).values(accounts)
-    const wanted = rows.filter(wantsPayload).map(({ toid, eventIndex }) => ({ stream: stream.id, toid, eventIndex }))
-    if (stream.role === 'token' && wanted.length > 0) await tx.insert(archivePayloads).values(wanted)
-  }
-  const named = stream.role === 'token' ? events.flatMap((event) => registryNamedBy(event) ?? []) : []
-  await addRegistries(tx, stream.token, named)
 }
 
 /** How long (ms) a round in the background may take: others wait for it, and a serverless function has a minute. */

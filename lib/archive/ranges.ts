@@ -23,6 +23,28 @@ export function covers(ranges: readonly LedgerRange[], from: number, through: nu
   return ranges.some(({ fromLedger, throughLedger }) => fromLedger <= from && throughLedger >= through)
 }
 
+/** The ledgers of a range without some of them. */
+export function splitAt({ fromLedger, throughLedger }: LedgerRange, without: ReadonlySet<number>): LedgerRange[] {
+  const parts: LedgerRange[] = []
+  let from = fromLedger
+  for (const ledger of [...[...without].sort((one, other) => one - other), throughLedger + 1]) {
+    if (ledger > from) parts.push({ fromLedger: from, throughLedger: ledger - 1 })
+    from = ledger + 1
+  }
+  return parts
+}
+
+/** The same ledgers in as few ranges as possible, ascending. */
+export function joinRanges(ranges: readonly LedgerRange[]): LedgerRange[] {
+  const joined: LedgerRange[] = []
+  for (const { fromLedger, throughLedger } of ranges.toSorted((one, other) => one.fromLedger - other.fromLedger)) {
+    const last = joined.at(-1)
+    if (!last || fromLedger > last.throughLedger + 1) joined.push({ fromLedger, throughLedger })
+    else last.throughLedger = Math.max(last.throughLedger, throughLedger)
+  }
+  return joined
+}
+
 /**
  * The archive is late when less than this fraction of the RPC's history is left before events are lost: three and a
  * half of a public RPC's seven days.

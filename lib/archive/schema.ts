@@ -22,7 +22,10 @@ const eventShape = z.object({
 export const pageShape = z.object({
   events: z.array(eventShape).meta({ description: 'in ledger order' }),
   cursor: z.string().nullable().meta({ description: 'start of the next page; null on the last page' }),
-  complete: z.boolean().meta({ description: 'whether no event of the requested ledgers is missing' }),
+  complete: z.boolean().meta({
+    description:
+      'whether the archive has every requested ledger, as its RPC returned it; with `tx_hash`, the transaction’s ledger',
+  }),
 })
 
 export const checkpointShape = z.object({
@@ -32,7 +35,8 @@ export const checkpointShape = z.object({
       'the last merge or clawback at or before it, or the registration: the receiving balance is replayed from there',
   }),
   complete: z.boolean().meta({
-    description: 'whether no event is missing from `event`, or from the registration without one, to `at_ledger`',
+    description:
+      'whether the archive has every ledger from `event`, or from the registration without one, to `at_ledger`',
   }),
 })
 
@@ -42,6 +46,10 @@ export const archiveHealthShape = z.object({
     .int()
     .nullable()
     .meta({ description: 'the latest ledger of the archive; null while it is empty' }),
+  final_through: z
+    .int()
+    .nullable()
+    .meta({ description: 'the latest ledger that was read twice, with the same events; null while none was' }),
   first_ledger: z.int().nullable().meta({ description: 'the first ledger of the archive' }),
   lag_seconds: z.number().nullable().meta({ description: 'the age of the archive’s latest ledger, 0 at the head' }),
   generation: z

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { isCommitted } from '#lib/stellar/events.ts'
+import { ledgerUnreachable } from '#lib/stellar/ledger-error.ts'
 import type { Network } from '#lib/stellar/network.ts'
 
 /** The ledgers whose events the RPC still has. */
@@ -67,6 +68,17 @@ export async function readLedgerHead(network: Network, sequence: number): Promis
   const { ledgers } = await network.call('getLedgers', { startLedger: sequence, pagination: { limit: 1 } }, shape)
   const [{ hash, ledgerCloseTime: closedAt } = { hash: '', ledgerCloseTime: 0 }] = ledgers
   return { sequence, hash, closedAt }
+}
+
+/** How far a round reads the events of a stream. */
+export interface RoundLimits {
+  window: Window
+  maxPages: number
+  /** from performance.now() */
+  deadline: number
+  readHead: (sequence: number) => Promise<LedgerHead>
+  /** extends the claim */
+  renew: () => Promise<void>
 }
 
 /** A contract event as getEvents returns it. `topic` and `value` are base64 XDR. */
@@ -167,6 +179,21 @@ function lastCompleteLedger(cursor: string): number {
   const { toid, eventIndex } = positionOf(cursor)
   const endsLedger = (toid & LAST_IN_LEDGER.place) === LAST_IN_LEDGER.place && eventIndex >= LAST_IN_LEDGER.eventIndex
   return endsLedger ? ledgerOf(toid) : ledgerOf(toid) - 1
+}
+
+/**
+ * Behind one address, one node may serve another network with the same numbers. Events name no ledger hash, but they name
+ * the time at which their ledger closed.
+ * @throws LedgerError `unavailable`
+ */
+export async function requireSameNetwork(
+  { events }: EventPage,
+  readHead: (sequence: number) => Promise<LedgerHead>,
+): Promise<void> {
+  const last = events.at(-1)
+  if (!last) return
+  const { closedAt } = await readHead(last.ledger)
+  if (closedAt !== Date.parse(last.ledgerClosedAt) / 1000) throw ledgerUnreachable(new Error('two networks respond'))
 }
 
 /**

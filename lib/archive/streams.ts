@@ -1,5 +1,5 @@
-import { and, asc, eq, inArray } from 'drizzle-orm'
-import { archiveRanges, archiveStreams } from '#drizzle/schema/archive.ts'
+import { and, asc, eq, gte, inArray, lte, max } from 'drizzle-orm'
+import { archiveFinalRanges, archiveRanges, archiveStreams } from '#drizzle/schema/archive.ts'
 import type { Database } from '#lib/db/connection.ts'
 import type { Network } from '#lib/stellar/network.ts'
 import { readLedgerHead, type Window } from './source.ts'
@@ -19,6 +19,37 @@ export function findRanges(db: Database, streams: readonly number[]): Promise<St
     .from(archiveRanges)
     .where(inArray(archiveRanges.stream, [...streams]))
     .orderBy(asc(archiveRanges.stream), asc(archiveRanges.fromLedger))
+}
+
+/** The ledgers of streams that were read twice, ascending. */
+export function findFinalRanges(db: Database, streams: readonly number[]) {
+  return db
+    .select()
+    .from(archiveFinalRanges)
+    .where(inArray(archiveFinalRanges.stream, [...streams]))
+    .orderBy(asc(archiveFinalRanges.stream), asc(archiveFinalRanges.fromLedger))
+}
+
+/** The last ledger that was read twice, by stream. */
+export async function findFinalEnds(db: Database, streams: readonly number[]): Promise<Map<number, number>> {
+  const { stream, throughLedger } = archiveFinalRanges
+  const rows = await db
+    .select({ stream, end: max(throughLedger) })
+    .from(archiveFinalRanges)
+    .where(inArray(stream, [...streams]))
+    .groupBy(stream)
+  return new Map(rows.map(({ stream, end }) => [stream, end ?? 0]))
+}
+
+/** Whether every stream was read twice from one ledger through another. */
+export async function areFinal(
+  db: Database,
+  streams: readonly number[],
+  { fromLedger, toLedger }: { fromLedger: number; toLedger: number },
+): Promise<boolean> {
+  const isWithin = and(lte(archiveFinalRanges.fromLedger, fromLedger), gte(archiveFinalRanges.throughLedger, toLedger))
+  const covering = await db.$count(archiveFinalRanges, and(inArray(archiveFinalRanges.stream, [...streams]), isWithin))
+  return covering === streams.length
 }
 
 /** The ranges of the token's own events. */

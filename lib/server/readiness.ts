@@ -184,10 +184,11 @@ async function checkArchive({ archive: context, database }: Service): Promise<Ch
     const problem = isLate ? 'ingestion has not started: events will be lost' : 'nothing is archived yet'
     return { ok: !isLate, behind, historyLeft, problem }
   }
-  const { ingestedThrough, gaps, ...missing } = coverage
+  const { ingestedThrough, finalThrough, gaps, ...missing } = coverage
   const problem = [
     ...(isLate ? ['ingestion is far behind: events will be lost'] : []),
     ...(gaps > 0 ? [LEDGERS_MISSING] : []),
   ].join(SEPARATOR)
-  return { ok: !isLate, ingestedThrough, behind, historyLeft, gaps, ...missing, ...(problem && { problem }) }
+  const part = { ok: !isLate, ingestedThrough, finalThrough, behind, historyLeft, gaps, ...missing }
+  return { ...part, ...(problem && { problem }) }
 }

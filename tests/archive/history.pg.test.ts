@@ -38,6 +38,13 @@ beforeEach(async () => {
 })
 afterEach(() => fake.close())
 
+/** Ingests until the ledgers that the network has closed now were read twice. */
+async function readTwice(): Promise<Archive> {
+  await ingested()
+  fake.latestLedger += 75
+  return await ingested()
+}
+
 async function ingested(): Promise<Archive> {
   await ingest(context)
   const archive = await openArchive(db, CONTRACTS.token)
@@ -146,6 +153,12 @@ test('returns all events of a transaction, even if other ledgers are missing', a
     events: [{ type: 'transfer', tx_hash: hash }],
     complete: true,
   })
+  expect(await readTransactionEvents(db, archive, '0'.repeat(64))).toMatchObject({ events: [], complete: false })
+})
+
+test('does not call a transaction complete that may be above the ingested ledgers', async () => {
+  fake.add(2, 'transfer', [OWNER, PAYEE])
+  const archive = await ingested()
   expect(await readTransactionEvents(db, archive, '0'.repeat(64))).toMatchObject({ events: [], complete: false })
 })
 
@@ -259,8 +272,8 @@ describe('payloads', () => {
     ],
   ])('are taken from %s without the proof, byte for byte', async (_, made) => {
     addCall(made, 2)
-    const archive = await ingested()
-    const { events, isFinal } = await readAccountEvents(db, archive, OWNER, everything(archive))
+    const archive = await readTwice()
+    const { events, isFinal } = await readAccountEvents(db, archive, OWNER, { ...everything(archive), toLedger: 2 })
     expect(events).toMatchObject([{ type: 'set_spender', payload_xdr: PAYLOAD.toXdr('base64') }])
     expect(isFinal).toBe(true)
   })
@@ -280,8 +293,8 @@ describe('payloads', () => {
     const made = direct()
     addCall(made, 20, 'spender_transfer')
     fake.envelopes.set(made.hash, 'AAAA')
-    let archive = await ingested()
-    const read = () => readAccountEvents(db, archive, PAYEE, everything(archive))
+    let archive = await readTwice()
+    const read = (toLedger = 20) => readAccountEvents(db, archive, PAYEE, { ...everything(archive), toLedger })
     expect(await read()).toMatchObject({ isFinal: false })
     fake.envelopes.set(made.hash, makeCall(CONTRACTS.token, 'merge', []).envelope)
     archive = await ingested()
@@ -290,12 +303,12 @@ describe('payloads', () => {
     archive = await ingested()
     expect(await read()).toMatchObject({ isFinal: true, events: [{ payload_xdr: expect.any(String) }] })
 
-    fake.add(30, 'spender_transfer', [SPENDER, OWNER, PAYEE])
+    fake.add(130, 'spender_transfer', [SPENDER, OWNER, PAYEE])
     await ingested()
-    Object.assign(fake, { oldestLedger: 31, latestLedger: 40 })
+    Object.assign(fake, { oldestLedger: 131, latestLedger: 140 })
     archive = await ingested()
-    const { events } = await read()
-    expect(events.at(-1)).toMatchObject({ ledger_seq: 30, payload_lost: true })
+    const { events } = await read(130)
+    expect(events.at(-1)).toMatchObject({ ledger_seq: 130, payload_lost: true })
     expect(events.at(-1)).not.toHaveProperty('payload_xdr')
   })
 

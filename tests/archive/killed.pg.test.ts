@@ -1,13 +1,13 @@
 import { asc } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { archiveEvents, archiveStreams } from '#drizzle/schema/archive.ts'
+import { archiveEvents, archiveFinalRanges, archiveStreams } from '#drizzle/schema/archive.ts'
 import { idOf } from '#lib/archive/event.ts'
 import { openArchive } from '#lib/archive/history.ts'
 import { ingest } from '#lib/archive/ingest.ts'
 import { openStore } from '#lib/db/connection.ts'
 import { openNetwork } from '#lib/stellar/network.ts'
 import { cloneDatabase, type TestDatabase } from '../support/database.ts'
-import { accountAt, CONTRACTS, type EventRpc, startEventRpc } from '../support/event-rpc.ts'
+import { accountAt, CONTRACTS, type EventRpc, type EventsAnswer, startEventRpc } from '../support/event-rpc.ts'
 import { makeGate } from '../support/gate.ts'
 import { seededRandom } from '../transfers/random.ts'
 
@@ -61,7 +61,7 @@ async function startIngesting(): Promise<Ingesting> {
   }
 }
 
-test('keeps every event once and in order while three processes are killed again and again', async () => {
+test('keeps every event once and in order, and adds omitted ones, while three processes are killed again and again', async () => {
   const random = seededRandom(1)
   const db = await database.store.database()
   for (let index = 0; index < EVENTS; index += 1) {
@@ -77,9 +77,14 @@ test('keeps every event once and in order while three processes are killed again
     await processes[index]?.kill()
     processes[index] = await startIngesting()
   }
-  rpc.distort = (answer) => {
+  let omitsEvents = true
+  const { latestLedger } = rpc
+  const omit = (answer: EventsAnswer) =>
+    omitsEvents ? { ...answer, events: answer.events.filter(({ ledger }) => ledger % 50 !== 0) } : answer
+  rpc.distort = (page) => {
+    const answer = omit(page)
     pages -= 1
-    if (pages > 0 || kills >= KILLS || killing.size > 0) return answer
+    if (pages > 0 || kills >= (omitsEvents ? KILLS : 2 * KILLS) || killing.size > 0) return answer
     kills += 1
     pages = 1 + random(20)
     const killed = kill(random(PROCESSES), random(MAX_DELAY_MS)).finally(() => killing.delete(killed))
@@ -98,17 +103,27 @@ test('keeps every event once and in order while three processes are killed again
   while (processes.length < PROCESSES) processes.push(await startIngesting())
   try {
     await expect.poll(async () => (await openArchive(db, CONTRACTS.token))?.ingestedThrough).toBe(rpc.latestLedger)
+    omitsEvents = false
+    for (let reading = 0; reading < 2; reading += 1) {
+      const plan = async () => (await db.select().from(archiveStreams)).map(({ rereadAfter }) => rereadAfter)
+      await expect.poll(async () => (await plan()).every((after) => after > rpc.latestLedger)).toBe(true)
+      rpc.latestLedger += 100
+      await expect.poll(async () => (await plan()).every((after) => after > rpc.latestLedger)).toBe(true)
+    }
   } finally {
     clearInterval(freed)
     rpc.distort = undefined
     await Promise.all(killing)
     for (const process of processes) await process.kill()
   }
-  expect(kills).toBe(KILLS)
+  expect(kills).toBeGreaterThan(KILLS)
   const { toid, eventIndex } = archiveEvents
   const stored = await db.select({ toid, eventIndex }).from(archiveEvents).orderBy(asc(toid), asc(eventIndex))
   expect(stored.map((event) => idOf(event.toid, event.eventIndex))).toEqual(rpc.events.map(({ id }) => id))
   expect((await openArchive(db, CONTRACTS.token))?.ranges).toMatchObject([
     { fromLedger: 1, throughLedger: rpc.latestLedger },
   ])
+  const [final] = await db.select().from(archiveFinalRanges)
+  expect(final).toMatchObject({ fromLedger: 1 })
+  expect(final?.throughLedger).toBeGreaterThanOrEqual(latestLedger)
 })

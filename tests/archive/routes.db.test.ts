@@ -1,7 +1,8 @@
 import type { ServerResponse } from 'node:http'
 import { setTimeout } from 'node:timers/promises'
+import { eq } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
-import { archiveRanges } from '#drizzle/schema/archive.ts'
+import { archiveFinalRanges, archiveRanges, archiveStreams } from '#drizzle/schema/archive.ts'
 import { ingest } from '#lib/archive/ingest.ts'
 import { withResponse } from '#lib/http/current-response.ts'
 import { captureLog } from '../support/console.ts'
@@ -44,6 +45,7 @@ test('reports the first and last ledger and the generation', async () => {
   expect(body).toEqual({
     latest_ledger: expect.any(Number),
     ingested_through: expect.any(Number),
+    final_through: null,
     first_ledger: expect.any(Number),
     lag_seconds: expect.any(Number),
     generation: expect.stringMatching(/^[0-9a-f]{64}$/),
@@ -100,6 +102,19 @@ test('returns all events of a transaction by its hash', async () => {
   expect(found.body).toMatchObject({ events: [deposit], complete: true })
 })
 
+test('calls nothing complete that is above the ingested ledgers', async () => {
+  const { body } = await get('/health')
+  const above = Number(body.ingested_through) + 10_000
+  for (const query of [`tx_hash=${'0'.repeat(64)}`, `from_ledger=${above}`, `from_ledger=1&to_ledger=${above}`]) {
+    const page = await get(`/tokens/${token}/events?${query}`)
+    expect(page).toMatchObject({ status: 200, body: { complete: false } })
+  }
+  for (const path of [`${account()}/events`, `/tokens/${token}/registry`]) {
+    expect((await get(`${path}?from_ledger=${above}`)).body).toMatchObject({ complete: false })
+  }
+  expect((await get(`${account()}/checkpoint?at_ledger=${above}`)).body).toMatchObject({ complete: false })
+})
+
 test('serves the registries separately', async () => {
   // A chore may have stored the token's next ledgers, but not those of the registries yet.
   await expect
@@ -132,6 +147,15 @@ describe('caching', () => {
     const first = Number(body.first_ledger)
     const named = `generation=${body.generation}`
     await service.db.update(archiveRanges).set({ throughLedger: first + 500 })
+    const [{ id: stream } = { id: 0 }] = await service.db
+      .select()
+      .from(archiveStreams)
+      .where(eq(archiveStreams.role, 'token'))
+    const readTwice = { stream, fromLedger: first, throughLedger: first + 399 }
+    await service.db.delete(archiveFinalRanges)
+    await service.db.insert(archiveFinalRanges).values(readTwice)
+    expect(await cached(`${named}&from_ledger=${first}&to_ledger=${first + 400}`)).toBe(false)
+    await service.db.update(archiveFinalRanges).set({ throughLedger: first + 500 })
     expect(await cached(`${named}&from_ledger=${first}&to_ledger=${first + 400}`)).toBe(true)
     expect(await cached(`${named}&from_ledger=${first}&to_ledger=${first + 401}`)).toBe(false)
     expect(await cached(`${named}&to_ledger=${first + 400}`)).toBe(false)

@@ -30,10 +30,17 @@ test('reports an archive whose ingestion has not started, or is far behind', asy
   const { archive } = service.running
   if (!archive) throw new Error('there is no archive')
   await ingest(archive)
-  expect(await readArchive()).toEqual({ ok: true, ingestedThrough: 5_000, behind: 0, historyLeft: 5_000, gaps: 0 })
+  expect(await readArchive()).toEqual({
+    ok: true,
+    ingestedThrough: 5_000,
+    finalThrough: 0,
+    behind: 0,
+    historyLeft: 5_000,
+    gaps: 0,
+  })
   rpc.latestLedger = 20_000
   const late = 'ingestion is far behind: events will be lost'
-  const left = { ingestedThrough: 5_000, behind: 15_000, historyLeft: 5_000 }
+  const left = { ingestedThrough: 5_000, finalThrough: 0, behind: 15_000, historyLeft: 5_000 }
   expect(await readArchive()).toEqual({ ok: false, ...left, gaps: 0, problem: late })
 })
 

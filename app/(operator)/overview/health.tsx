@@ -55,12 +55,14 @@ function sponsorLight(sponsor: Readiness['sponsor']): Light {
   return sponsor.ok ? ['good', 'Paying', 'float is sufficient'] : ['bad', 'Cannot pay', `${sponsor.problem}`]
 }
 
-function archiveLight({ ok, configured, ingestedThrough, behind, gaps, problem }: Readiness['archive']): Light {
+function archiveLight(archive: Readiness['archive']): Light {
+  const { ok, configured, ingestedThrough, finalThrough, behind, gaps, problem } = archive
   if (configured === false) return ['off', 'Off', 'set CONFIDENTIAL_TOKEN to keep its events']
   if (behind === undefined) return ['bad', 'Unreachable', `${problem}`]
   if (!ok) return ['bad', ingestedThrough === undefined ? 'Not started' : 'Far behind', `${problem}`]
   if (ingestedThrough === undefined) return ['busy', 'Starting', `${problem}`]
-  const through = `through ledger ${groupDigits(Number(ingestedThrough))}`
+  const readTwice = finalThrough ? `, read twice through ${groupDigits(Number(finalThrough))}` : ''
+  const through = `through ledger ${groupDigits(Number(ingestedThrough))}${readTwice}`
   return gaps ? ['bad', 'Incomplete', `${through}; ${problem}`] : ['good', 'Complete', through]
 }
 
