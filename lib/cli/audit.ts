@@ -4,6 +4,7 @@ import { dropAudit, exportAudit } from '#lib/db/audit-export.ts'
 import { openStore } from '#lib/db/connection.ts'
 import { innermostReason } from '#lib/db/errors.ts'
 import { runCommand } from './process/command.ts'
+import { print } from './process/output.ts'
 
 const USAGE = `npm run audit -- export --before YYYY-MM --out FILE [--drop]
 
@@ -43,14 +44,14 @@ await runCommand({
     try {
       const db = await store.database()
       const { count, last } = await exportAudit(db, { before, path: given.out })
-      console.log(`${count} entries written to ${given.out}`)
+      print(`${count} entries written to ${given.out}`)
       if (!given.drop || count === 0) return
       // An entry is deleted only after the roll-up has counted it.
       while ((await rollUp(db, new Date())) > 0);
       const dropped = await dropAudit(db, { before, last, actor: 'command line', now: new Date() })
-      console.log(`${dropped} entries deleted`)
+      print(`${dropped} entries deleted`)
       if (dropped < count) {
-        console.log('Transactions that are still open hold back the rest. Run the command again with another file.')
+        print('Transactions that are still open hold back the rest. Run the command again with another file.')
       }
     } finally {
       await store.close()

@@ -1,7 +1,8 @@
 import { formatUnits } from '#lib/text/money.ts'
 import type { AuditLine } from './audit.ts'
-import { aboutReport, type Report, type ReportedToken } from './report.ts'
-import { isWithin } from './verify.ts'
+import type { Problem } from './books.ts'
+import { isWithin } from './payment.ts'
+import { aboutReport, type ClosedLedger, type Report, type ReportedToken } from './report.ts'
 
 /** An audit as a table: of one account, or of all. */
 export function presentAudit(
@@ -10,18 +11,19 @@ export function presentAudit(
     account?: string | undefined
     period: { from: string; to: string }
     completeFrom?: string | undefined
-    problems: readonly { account: string; problem: string }[]
+    through?: ClosedLedger | undefined
+    problems: readonly Problem[]
     reported?: ReportedToken | undefined
   },
 ): Report {
-  const { account, period, completeFrom, problems, reported } = given
+  const { account, period, completeFrom, through, problems, reported } = given
   const decimal = (amount: bigint | undefined) => (amount === undefined ? '' : formatUnits(amount))
   const chosen = lines
     .filter((line) => account === undefined || line.account === account)
     .filter(({ date }) => isWithin(period, { closedAt: date }))
   return {
     title: 'Audit of confidential accounts',
-    about: aboutReport(account ?? 'all', period, reported),
+    about: aboutReport({ account: account ?? 'all', period, through, reported }),
     columns: [
       { name: 'date', title: 'Date' },
       { name: 'account', title: 'Account' },

@@ -1,7 +1,7 @@
-import { addOpenings, NOTHING, type Opening, opens } from '#lib/wallet/commitment.ts'
 import { type AuditedBalance, type ChannelReading, readPayee, readPayer } from './auditor-channels.ts'
+import { Books, type OpenDelegation } from './books.ts'
 import type { HistoryEvent } from './history.ts'
-import { decodeEvent } from './payment.ts'
+import { decodeEvent, publicAmountIn } from './payment.ts'
 
 /** One operation of an account, as the auditor reads it. */
 export interface AuditLine {
@@ -19,24 +19,10 @@ export interface AuditLine {
   note?: string | undefined
 }
 
-/** The last known openings of an account. */
-export interface AuditedAccount {
-  spendable: Opening | undefined
-  receiving: Opening | undefined
-}
-
-/** The rest of a delegation, as far as the auditor could read it. */
-export interface AuditedDelegation {
-  owner: string
-  spender: string
-  rest: Opening | undefined
-}
-
-export interface Audit {
+export interface Audit extends Pick<Books, 'accounts' | 'problems'> {
   lines: AuditLine[]
-  accounts: Map<string, AuditedAccount>
   /** the delegations that have not been revoked */
-  delegations: AuditedDelegation[]
+  delegations: OpenDelegation[]
 }
 
 const UNREAD = 'encrypted to another auditor, or to a key that was not given'
@@ -57,69 +43,28 @@ export function readAudit(
   const lines: AuditLine[] = []
   for (const [index, event] of events.entries()) {
     const decoded = decodeEvent(event.topics, event.data)
+    books.turnTo(event)
     for (const entry of decoded ? enter(books, secrets, decoded) : []) {
       const { account, ...rest } = entry
       const { spendable, receiving } = books.of(account)
       const { closedAt: date, transaction } = event
-      lines.push({ date, transaction, account, ...rest, spendable: spendable?.value, receiving: receiving?.value })
+      const balances = { spendable: spendable.opening?.value, receiving: receiving.opening?.value }
+      lines.push({ date, transaction, account, ...rest, ...balances })
     }
     onProgress(index + 1, events.length)
   }
-  return { lines, accounts: books.accounts, delegations: [...books.delegations.values()] }
+  const { accounts, problems } = books
+  return { lines, accounts, problems, delegations: [...books.delegations.values()] }
 }
 
 type Entry = Pick<AuditLine, 'account' | 'operation' | 'counterparty' | 'amount' | 'note'>
 type Decoded = NonNullable<ReturnType<typeof decodeEvent>>
 
-/** The balances so far, and the rest of each delegation. */
-class Books {
-  readonly accounts = new Map<string, AuditedAccount>()
-  readonly delegations = new Map<string, AuditedDelegation>()
-
-  of(account: string): AuditedAccount {
-    return this.accounts.get(account) ?? { spendable: undefined, receiving: undefined }
-  }
-
-  register(account: string): void {
-    this.accounts.set(account, { spendable: NOTHING, receiving: NOTHING })
-  }
-
-  /** An unknown amount makes the receiving balance unknown until the next merge. */
-  receive(account: string, received: Opening | undefined): void {
-    const { spendable, receiving } = this.of(account)
-    this.accounts.set(account, { spendable, receiving: sum(receiving, received) })
-  }
-
-  merge(account: string): void {
-    const { spendable, receiving } = this.of(account)
-    this.accounts.set(account, { spendable: sum(spendable, receiving), receiving: NOTHING })
-  }
-
-  delegate(owner: string, spender: string, rest: Opening | undefined): void {
-    this.delegations.set(`${owner} ${spender}`, { owner, spender, rest })
-  }
-
-  /** Ends a delegation. @returns the rest of it */
-  revoke(owner: string, spender: string): Opening | undefined {
-    const rest = this.delegations.get(`${owner} ${spender}`)?.rest
-    this.delegations.delete(`${owner} ${spender}`)
-    return rest
-  }
-
-  /** An outgoing operation contains the whole balance, if the auditor can read it. */
-  checkpoint(account: string, spendable: Opening | undefined): void {
-    this.accounts.set(account, { ...this.of(account), spendable })
-  }
-}
-
-const sum = (one: Opening | undefined, other: Opening | undefined): Opening | undefined =>
-  one && other && addOpenings(one, other)
-
-/** Records an event. @returns its lines, one for each account that it changes */
+/** Records an event. @returns its lines, for each account that it changes */
 function enter(books: Books, secrets: readonly bigint[], event: Decoded): Entry[] {
   const { name: operation, addresses, fields } = event
   const [first = '', second = '', third = ''] = addresses
-  const publicAmount = typeof fields.amount === 'bigint' ? fields.amount : undefined
+  const publicAmount = publicAmountIn(fields)
   switch (operation) {
     case 'register':
       books.register(first)
@@ -131,16 +76,17 @@ function enter(books: Books, secrets: readonly bigint[], event: Decoded): Entry[
       books.receive(second, publicAmount === undefined ? undefined : { value: publicAmount, blinding: 0n })
       return [{ account: second, operation, counterparty: first, amount: publicAmount }]
     case 'clawback':
-      return [clawBack(books, first, publicAmount)]
+      books.clawBack(first, publicAmount)
+      return [{ account: first, operation, amount: publicAmount }]
     case 'withdraw': {
       const payer = readPayer(secrets, fields)
-      books.checkpoint(first, payer?.balance)
+      books.spend(first, publicAmount, payer?.balance)
       const note = payer ? undefined : UNREAD
       return [{ account: first, operation, counterparty: second, amount: publicAmount, note }]
     }
     case 'set_spender': {
       const payer = readPayer(secrets, fields, second)
-      books.checkpoint(first, payer?.balance)
+      books.spend(first, payer?.amount, payer?.balance)
       books.delegate(first, second, payer?.allowance)
       return [
         { account: first, operation, counterparty: second, amount: payer?.amount, note: payer ? undefined : UNREAD },
@@ -150,12 +96,12 @@ function enter(books: Books, secrets: readonly bigint[], event: Decoded): Entry[
       return [revoke(books, first, second)]
     case 'transfer': {
       const payer = readPayer(secrets, fields)
-      books.checkpoint(first, payer?.balance)
+      books.spend(first, payer?.amount, payer?.balance)
       return pay(books, { operation, from: first, to: second, payer, payee: readPayee(secrets, fields) })
     }
     case 'spender_transfer': {
       const payer = readPayer(secrets, fields)
-      books.delegate(second, first, payer?.allowance)
+      books.delegate(second, first, payer?.allowance, payer?.amount)
       return pay(books, { operation, from: second, to: third, payer, payee: readPayee(secrets, fields) })
     }
     default:
@@ -163,7 +109,10 @@ function enter(books: Books, secrets: readonly bigint[], event: Decoded): Entry[
   }
 }
 
-/** The payer's line and the payee's. Their channels are compared where both can be read. */
+/**
+ * The payer's line and the payee's, or the only one of an account that paid itself. Their channels are compared where both
+ * can be read.
+ */
 function pay(
   books: Books,
   payment: {
@@ -177,62 +126,20 @@ function pay(
   const { operation, from, to, payer, payee } = payment
   books.receive(to, payee)
   const differs = payer?.amount !== undefined && payee !== undefined && payer.amount !== payee.value
+  if (differs) books.reject(from)
   const noteOf = (read: unknown) => (differs ? DIFFERENT : read ? undefined : UNREAD)
+  if (from === to) {
+    const amount = payer?.amount ?? payee?.value
+    return [{ account: from, operation: `${operation} to itself`, counterparty: to, amount, note: noteOf(payer) }]
+  }
   return [
     { account: from, operation: `${operation} sent`, counterparty: to, amount: payer?.amount, note: noteOf(payer) },
     { account: to, operation: `${operation} received`, counterparty: from, amount: payee?.value, note: noteOf(payee) },
   ]
 }
 
-/** Adds the rest of the delegation. Without its last event, the balance is unknown from this point. */
 function revoke(books: Books, owner: string, spender: string): Entry {
   const rest = books.revoke(owner, spender)
-  books.checkpoint(owner, sum(books.of(owner).spendable, rest))
   const note = rest ? undefined : UNKNOWN_ALLOWANCE
   return { account: owner, operation: 'revoke_spender', counterparty: spender, amount: rest?.value, note }
-}
-
-/** A clawback merges, and then subtracts a public amount. */
-function clawBack(books: Books, account: string, amount: bigint | undefined): Entry {
-  books.merge(account)
-  const { spendable } = books.of(account)
-  const isKnown = spendable !== undefined && amount !== undefined
-  books.checkpoint(account, isKnown ? { ...spendable, value: spendable.value - amount } : undefined)
-  return { account, operation: 'clawback', amount }
-}
-
-/**
- * The accounts whose balances differ from the commitments on the ledger, or are unknown.
- * @param entries the accounts as they are now
- */
-export function checkAudit(
-  { accounts }: Audit,
-  entries: ReadonlyMap<string, { spendable: Uint8Array; receiving: Uint8Array }>,
-): { account: string; problem: string }[] {
-  return [...accounts].flatMap(([account, known]) => {
-    const entry = entries.get(account)
-    if (!entry) return []
-    const problems = (['spendable', 'receiving'] as const).flatMap((part) => {
-      const opening = known[part]
-      if (!opening) return [`the ${part} balance is unknown`]
-      return opens(opening, entry[part]) ? [] : [`the ${part} balance is not that of the ledger`]
-    })
-    return problems.map((problem) => ({ account, problem }))
-  })
-}
-
-/**
- * The delegations whose rest differs from the commitment on the ledger, or is unknown.
- * @param entries of `delegations` in their order, undefined where the ledger has none
- */
-export function checkDelegations(
-  delegations: readonly AuditedDelegation[],
-  entries: readonly ({ allowance_commitment: Uint8Array } | undefined)[],
-): { account: string; problem: string }[] {
-  return delegations.flatMap(({ owner, spender, rest }, index) => {
-    const entry = entries[index]
-    if (!entry || (rest && opens(rest, entry.allowance_commitment))) return []
-    const fault = rest ? 'is not that of the ledger' : 'is unknown'
-    return [{ account: owner, problem: `the rest of the delegation to ${spender} ${fault}` }]
-  })
 }

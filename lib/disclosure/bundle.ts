@@ -1,7 +1,8 @@
 import { bytesToHex, hexToBytes } from '@noble/hashes/utils.js'
 import { z } from 'zod'
 import { decodeBase64, encodeBase64 } from '#lib/text/base64.ts'
-import { parseJson } from '#lib/text/json.ts'
+import { excessOf, parseJson } from '#lib/text/json.ts'
+import { onOneLine } from '#lib/text/printable.ts'
 import { isCanonical } from '#lib/wallet/grumpkin.ts'
 import { DisclosureError } from './disclosure-error.ts'
 import type { Sealed } from './sealing.ts'
@@ -29,8 +30,8 @@ export interface Bundle {
   sealed?: Sealed | undefined
 }
 
-/** More payments than a file of value bundles should have. */
-const MAX_BUNDLES = 1_000
+/** As many of the largest bundles as fit into a file. */
+export const MAX_BUNDLES = 40
 
 const words = (count: number) =>
   z
@@ -68,12 +69,17 @@ export function encodeBundles(bundles: readonly Bundle[]): string {
   return `${JSON.stringify({ version: VERSION, bundles: encoded }, null, 2)}\n`
 }
 
-/** @throws DisclosureError `bundle-invalid` */
+/**
+ * The bundles of a file, which has at most 1 MB and 64 levels.
+ * @throws DisclosureError `bundle-invalid`
+ */
 export function parseBundles(text: string): Bundle[] {
+  const excess = excessOf(text)
+  if (excess) throw new DisclosureError('bundle-invalid', `the bundle ${excess}`)
   const content = parseJson(text)
   if (content === undefined) throw new DisclosureError('bundle-invalid', 'the bundle is not JSON')
   const parsed = FILE.safeParse(content)
   if (parsed.success) return parsed.data.bundles
-  const reason = z.prettifyError(parsed.error).replaceAll('\n', ' ')
+  const reason = onOneLine(z.prettifyError(parsed.error).replaceAll('\n', ' '))
   throw new DisclosureError('bundle-invalid', `the bundle is malformed: ${reason}`, { cause: parsed.error })
 }

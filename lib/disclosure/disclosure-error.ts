@@ -18,7 +18,7 @@ export type DisclosureErrorCode =
   | 'event-repeated'
   /** no source has an event at this position */
   | 'event-not-found'
-  /** the RPC no longer has the event, and no archive was named */
+  /** the RPC no longer has the event, and no archive was named, or a named one may not have its ledger */
   | 'event-out-of-range'
   /** two sources disagree about an event */
   | 'archives-differ'
@@ -30,6 +30,8 @@ export type DisclosureErrorCode =
   | 'other-account'
   /** the payment's ledger closed outside the request's period */
   | 'outside-period'
+  /** a total includes a payment of an account to itself */
+  | 'self-payment'
   /** an account of the event, or of the request, has no confidential account */
   | 'not-registered'
   /** the key that the auditor had at that ledger cannot be determined */
@@ -41,7 +43,7 @@ export type DisclosureErrorCode =
   // about disclosing
   /** the ephemeral secret of a payment cannot be derived again */
   | 'not-disclosable'
-  /** no circuit has enough slots for the payments that reach the threshold */
+  /** no circuit has enough slots for the payments that reach the threshold, or no file enough room for the proofs of a total */
   | 'too-many-payments'
   /** there is nothing to disclose, or the balance or total does not meet the threshold */
   | 'not-true'

@@ -1,12 +1,14 @@
 import { Address, type rpc, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
-import { LedgerError } from '#lib/stellar/ledger-error.ts'
+import { readEvents } from '#lib/stellar/events.ts'
+import { LedgerError, reachLedger } from '#lib/stellar/ledger-error.ts'
 import type { ArchivedEvents, TokenArchive } from '#lib/wallet/archive.ts'
 import { decodeCallData, decodePayload } from '#lib/wallet/call-data.ts'
 import type { Payload } from '#lib/wallet/encryption.ts'
 import { accountFilters, limitsOf } from '#lib/wallet/events.ts'
 import { WalletError } from '#lib/wallet/wallet-error.ts'
-import { fromArchive, readRecentEvents } from './ledger-event.ts'
+import { closedLedger, fromArchive, fromRpc, readLatestLedger } from './ledger-event.ts'
 import type { LedgerEvent } from './payment.ts'
+import type { ClosedLedger } from './report.ts'
 
 /** An event of the token. The payload of a call that made or used a delegation is there if a source has it. */
 export interface HistoryEvent extends LedgerEvent {
@@ -19,6 +21,8 @@ export interface HistoryEvent extends LedgerEvent {
  */
 export interface History {
   events: HistoryEvent[]
+  /** the last ledger that the RPC had */
+  through: ClosedLedger
   completeFrom?: string | undefined
 }
 
@@ -32,29 +36,38 @@ export interface HistorySource {
 /**
  * Every event of the token that names `account`, or all of them. Old events come from the first archive that has all of
  * them since the registration. If none goes back that far, `completeFrom` says where the events begin.
- * @throws WalletError `archive-unavailable`, or `history-incomplete` if every named archive has gaps
+ * @throws WalletError `archive-unavailable`, or `history-incomplete` if every named archive has gaps; LedgerError `unavailable`
  */
 export async function readHistory({ rpc: server, token, archives }: HistorySource, account?: string): Promise<History> {
-  const health = await server.getHealth()
+  const health = await reachLedger(server.getHealth())
   const { floor, seam } = limitsOf(health)
   const whole: rpc.Api.EventFilter[] = [{ type: 'contract', contractIds: [token] }]
   const filters = account === undefined ? whole : accountFilters(token, account)
-  const recent: HistoryEvent[] = await readRecentEvents(server, filters, floor)
+  const {
+    events: read,
+    latestLedger,
+    latestLedgerCloseTime,
+  } = await reachLedger(readEvents(server, filters, { startLedger: floor }))
+  const recent: HistoryEvent[] = read.map(fromRpc)
+  const through =
+    latestLedgerCloseTime === undefined
+      ? await reachLedger(readLatestLedger(server))
+      : closedLedger(latestLedger, latestLedgerCloseTime)
   const isYoung = account !== undefined && beginsWithRegistration(recent, account)
-  if (isYoung || health.oldestLedger <= 1) return { events: recent }
-  if (archives.length === 0) return { events: recent, completeFrom: await readCloseTime(server, floor) }
+  if (isYoung || health.oldestLedger <= 1) return { events: recent, through }
+  if (archives.length === 0) return { events: recent, through, completeFrom: await readCloseTime(server, floor) }
   const old = await readOld(archives, account, seam - 1)
   const events = [...old, ...recent.filter(({ ledger }) => ledger >= seam)]
   return beginsWithRegistration(events, account)
-    ? { events }
-    : { events, completeFrom: old[0]?.closedAt ?? (await readCloseTime(server, floor)) }
+    ? { events, through }
+    : { events, through, completeFrom: old[0]?.closedAt ?? (await readCloseTime(server, floor)) }
 }
 
 /** When a ledger closed. If the RPC has dropped it in the meantime, its oldest ledger counts instead. */
 async function readCloseTime(server: rpc.Server, ledger: number): Promise<string> {
-  const { oldestLedger } = await server.getHealth()
+  const { oldestLedger } = await reachLedger(server.getHealth())
   const startLedger = Math.max(ledger, oldestLedger)
-  const { ledgers } = await server.getLedgers({ startLedger, pagination: { limit: 1 } })
+  const { ledgers } = await reachLedger(server.getLedgers({ startLedger, pagination: { limit: 1 } }))
   const [first] = ledgers
   if (!first) throw new LedgerError('unavailable', `the RPC has no ledger ${startLedger}`)
   return new Date(Number(first.ledgerCloseTime) * 1_000).toISOString()
@@ -119,7 +132,7 @@ export async function readPayloads(
   const complete: HistoryEvent[] = []
   for (const event of events) {
     const isWanted = event.payload === undefined && DELEGATED.includes(event.topics[0] ?? '')
-    const found = isWanted ? await server.getTransaction(event.transaction) : undefined
+    const found = isWanted ? await reachLedger(server.getTransaction(event.transaction)) : undefined
     const payload =
       found && found.status !== 'NOT_FOUND' ? payloadIn(found.envelopeXdr, { token, passphrase }) : event.payload
     complete.push({ ...event, payload })

@@ -2,6 +2,22 @@ import type { rpc } from '@stellar/stellar-sdk'
 import { ledgerOf, readEvents } from '#lib/stellar/events.ts'
 import type { ArchivedEvent, TokenArchive } from '#lib/wallet/archive.ts'
 import type { LedgerEvent } from './payment.ts'
+import type { ClosedLedger } from './report.ts'
+
+/** No transaction has this hash, so the response contains only the latest ledger. */
+const NO_HASH = '0'.repeat(64)
+
+/** The latest ledger of an RPC. */
+export async function readLatestLedger(server: Pick<rpc.Server, 'getTransaction'>): Promise<ClosedLedger> {
+  const { latestLedger, latestLedgerCloseTime } = await server.getTransaction(NO_HASH)
+  return closedLedger(latestLedger, latestLedgerCloseTime)
+}
+
+/** @param time when it closed, unix seconds */
+export const closedLedger = (ledger: number, time: number | string): ClosedLedger => ({
+  ledger,
+  closedAt: new Date(Number(time) * 1_000).toISOString(),
+})
 
 /** The events that match a filter, from a ledger that the RPC still has to the latest, in ledger order. */
 export async function readRecentEvents(

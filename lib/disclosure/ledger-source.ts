@@ -5,13 +5,16 @@ import type { TokenArchive } from '#lib/wallet/archive.ts'
 import { type EventPlace, findAuditorKeys } from './auditor-keys.ts'
 import type { EventReference } from './bundle.ts'
 import { DisclosureError } from './disclosure-error.ts'
-import { digest, fromArchive, fromRpc, isOfOperation } from './ledger-event.ts'
+import { digest, fromArchive, fromRpc, isOfOperation, readLatestLedger } from './ledger-event.ts'
 import type { LedgerEvent } from './payment.ts'
+import type { ClosedLedger } from './report.ts'
 
 /** The sources that a verifier reads and trusts: nothing on the ledger contradicts an archive that invents an event. */
 export interface DisclosureSource {
   /** of the network that it reads */
   readPassphrase(): Promise<string>
+  /** The latest ledger, and when it closed: "now" for a balance. */
+  readLatestLedger(): Promise<ClosedLedger>
   /** @throws DisclosureError `event-not-found`, `event-out-of-range`, `archives-differ` */
   findEvent(reference: EventReference): Promise<LedgerEvent>
   /** The events of a transaction from the first source that has it. @throws DisclosureError `event-not-found` */
@@ -31,14 +34,15 @@ export function openLedgerSource(
   token: string,
   archives: readonly TokenArchive[] = [],
 ): DisclosureSource {
-  async function findInArchives(reference: EventReference): Promise<LedgerEvent | undefined> {
-    const found = await Promise.all(
-      archives.map(async (archive) => pick(await readArchived(archive, reference.transaction), reference)),
-    )
-    const [first, ...others] = found
+  /** The event, in which all archives agree, and the names of those that may lack its ledger. */
+  async function findInArchives(reference: EventReference): Promise<{ event?: LedgerEvent; behind: string[] }> {
+    const read = await Promise.all(archives.map((archive) => readArchived(archive, reference.transaction)))
+    const [first, ...others] = read.map(({ events }) => pick(events, reference))
     const differing = others.findIndex((other) => digest(other) !== digest(first))
     if (differing >= 0) throw differ(reference, archives[0]?.name, archives[differing + 1]?.name)
-    return first && { ...first, source: archives.map(({ name }) => name).join(' and ') }
+    const names = archives.map(({ name }) => name)
+    const behind = names.filter((_, index) => !read[index]?.complete)
+    return { ...(first && { event: { ...first, source: names.join(' and ') } }), behind }
   }
 
   async function readFromRpc(transaction: string): Promise<LedgerEvent[] | 'dropped'> {
@@ -56,11 +60,12 @@ export function openLedgerSource(
 
   return {
     readPassphrase: async () => (await server.getNetwork()).passphrase,
+    readLatestLedger: () => readLatestLedger(server),
     readAccounts: (addresses) => readConfidentialAccounts(server, token, addresses),
     findEvent: async (reference) => {
       const recent = await readFromRpc(reference.transaction)
       const present = recent === 'dropped' ? recent : pick(recent, reference)
-      const archived = archives.length === 0 ? undefined : await findInArchives(reference)
+      const { event: archived, behind } = await findInArchives(reference)
       if (present !== 'dropped') {
         if (archived && digest(archived) !== digest(present)) throw differ(reference, archived.source, 'the RPC')
         if (!present) throw notFound(reference)
@@ -71,16 +76,19 @@ export function openLedgerSource(
         if (archived.ledger >= oldestLedger) throw differ(reference, archived.source, 'the RPC')
         return archived
       }
-      if (archives.length > 0) throw notFound(reference)
-      const place = `transaction ${reference.transaction}`
-      throw new DisclosureError('event-out-of-range', `the RPC does not have ${place} (any more): name an archive`)
+      if (archives.length > 0 && behind.length === 0) throw notFound(reference)
+      const [place, late] = [`transaction ${reference.transaction}`, behind.join(' and ')]
+      const problem = late
+        ? `neither the RPC nor ${late} has ${place}: name an archive that has its ledger`
+        : `the RPC does not have ${place} (any more): name an archive`
+      throw new DisclosureError('event-out-of-range', problem)
     },
     readTransaction: async (transaction) => {
       const recent = await readFromRpc(transaction)
       if (recent !== 'dropped') return recent
       for (const archive of archives) {
-        const archived = await readArchived(archive, transaction)
-        if (archived.length > 0) return archived
+        const { events } = await readArchived(archive, transaction)
+        if (events.length > 0) return events
       }
       throw new DisclosureError('event-not-found', `neither the RPC nor an archive has transaction ${transaction}`)
     },
@@ -88,9 +96,10 @@ export function openLedgerSource(
   }
 }
 
-async function readArchived(archive: TokenArchive, transaction: string): Promise<LedgerEvent[]> {
-  const { events } = await archive.readTransaction(transaction)
-  return events.filter(({ tx_hash }) => tx_hash === transaction).map((event) => fromArchive(archive, event))
+async function readArchived(archive: TokenArchive, transaction: string) {
+  const { events, complete } = await archive.readTransaction(transaction)
+  const own = events.filter(({ tx_hash }) => tx_hash === transaction)
+  return { events: own.map((event) => fromArchive(archive, event)), complete }
 }
 
 const pick = (events: readonly LedgerEvent[], { eventIndex }: EventReference): LedgerEvent | undefined =>

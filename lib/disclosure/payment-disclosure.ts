@@ -7,11 +7,10 @@ import type { Bundle } from './bundle.ts'
 import { DisclosureError } from './disclosure-error.ts'
 import type { DisclosureSource } from './ledger-source.ts'
 import { type OpenedPayment, openAsAuditor, openAsRecipient, openAsSender } from './opening.ts'
-import { accountOf, type Payment, payerOf } from './payment.ts'
+import { accountOf, isToItself, isWithin, type Payment, payerOf } from './payment.ts'
 import type { Secrets } from './prover.ts'
 import { circuitsFor, type DisclosureRequest, thresholdOf } from './request.ts'
 import { choosePayments, type Part, splitTotal } from './selection.ts'
-import { isWithin } from './verify.ts'
 
 type PaymentRequest = Exclude<DisclosureRequest, { statement: 'balance' }>
 
@@ -22,9 +21,9 @@ export type Discloser =
 
 /**
  * Answers a request about payments. Leaves out payments of other accounts; for a sender, payments that a channel made
- * from a delegation; and for a total, payments outside its period. A threshold also leaves out payments that cannot be
+ * from a delegation; and for a total, payments outside its period and those of the account to itself. A threshold also leaves out payments that cannot be
  * disclosed.
- * @returns the proofs, their payments, and how many payments of the account channels have made
+ * @returns the proofs, their payments, and how many were left out: those of channels, and those of the account to itself
  * @throws DisclosureError `not-true` if nothing is left, `not-disclosable`, `not-registered`, `too-many-payments`,
  *   `other-keys`
  */
@@ -33,10 +32,11 @@ export async function disclosePayments(
   request: PaymentRequest,
   discloser: Discloser,
   payments: readonly Payment[],
-): Promise<{ bundles: Bundle[]; payments: OpenedPayment[]; byChannels: number }> {
-  const concerned = payments
+): Promise<{ bundles: Bundle[]; payments: OpenedPayment[]; byChannels: number; toItself: number }> {
+  const requested = payments
     .filter((payment) => accountOf(payment, request.role) === request.account)
     .filter((payment) => request.statement === 'payment' || isWithin(request.period, payment))
+  const concerned = request.statement === 'payment' ? requested : requested.filter((payment) => !isToItself(payment))
   const [first] = concerned
   if (!first) throw new DisclosureError('not-true', `there is no such payment of ${request.account}`)
   const threshold = thresholdOf(request)
@@ -61,7 +61,8 @@ export async function disclosePayments(
     bundles.push(await proveParts(context, request, { part, group, viewingKeys }))
   }
   const byChannels = concerned.length - leftOut.length - groups.flatMap((group) => group.payments).length
-  return { bundles, payments: chosen.flatMap(({ part }) => part.payments), byChannels }
+  const toItself = requested.length - concerned.length
+  return { bundles, payments: chosen.flatMap(({ part }) => part.payments), byChannels, toItself }
 }
 
 /** Opens a payment; an empty list if it cannot be disclosed and may be left out. */

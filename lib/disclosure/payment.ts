@@ -1,6 +1,6 @@
 import { Address, scValToNative, xdr } from '@stellar/stellar-sdk'
 import type { DisclosureRole } from '#lib/prover/disclosure-circuits.ts'
-import { isKey } from '#lib/wallet/commitment.ts'
+import { AMOUNT_LIMIT, isKey } from '#lib/wallet/commitment.ts'
 import { isCanonical } from '#lib/wallet/grumpkin.ts'
 import { DisclosureError } from './disclosure-error.ts'
 
@@ -92,6 +92,11 @@ export function decodeEvent(topics: readonly string[], data: string) {
   }
 }
 
+/** The public amount of a deposit, a withdrawal or a clawback; undefined for one that no contract emits. */
+export function publicAmountIn({ amount }: Readonly<Record<string, unknown>>): bigint | undefined {
+  return typeof amount === 'bigint' && amount >= 0n && amount < AMOUNT_LIMIT ? amount : undefined
+}
+
 function fieldIn(fields: Record<string, unknown>, name: string): Uint8Array | undefined {
   const value = fields[name]
   return value instanceof Uint8Array && value.length === 32 && isCanonical(value) ? new Uint8Array(value) : undefined
@@ -105,6 +110,15 @@ function pointIn(fields: Record<string, unknown>, name: string): Uint8Array | un
 /** The account that a role discloses for. */
 export function accountOf(payment: Pick<Payment, 'from' | 'to'>, role: DisclosureRole): string {
   return role === 'recipient' || role === 'auditor-recipient' ? payment.to : payment.from
+}
+
+/** Whether an account paid itself: nothing came in or went out, so no total may include it. */
+export const isToItself = ({ from, to }: Pick<Payment, 'from' | 'to'>): boolean => from === to
+
+/** The end is excluded. */
+export function isWithin({ from, to }: { from: string; to: string }, { closedAt }: Pick<Payment, 'closedAt'>): boolean {
+  const at = Date.parse(closedAt)
+  return Date.parse(from) <= at && at < Date.parse(to)
 }
 
 /** The account whose keys encrypt a payment: a delegated one is sent by its spender. */

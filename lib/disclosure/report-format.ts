@@ -1,4 +1,5 @@
 import { csvRecord } from '#lib/text/csv.ts'
+import { onOneLine } from '#lib/text/printable.ts'
 import { DECIMAL, type Report } from './report.ts'
 import { formatHtml } from './report-page.ts'
 
@@ -10,12 +11,12 @@ export function formatReport(report: Report, format: ReportFormat): string {
 }
 
 function formatTable({ columns, rows, notes, title, about }: Report): string {
-  const lines = [columns.map(({ title: head }) => head), ...rows.map(({ cells }) => cells)]
+  const lines = [columns.map(({ title: head }) => head), ...rows.map(({ cells }) => cells.map(onOneLine))]
   const widths = columns.map((_, index) => Math.max(...lines.map((cells) => (cells[index] ?? '').length)))
   const pad = (cell: string, index: number) =>
     columns[index]?.isAmount ? cell.padStart(widths[index] ?? 0) : cell.padEnd(widths[index] ?? 0)
   const table = lines.map((cells) => cells.map(pad).join('  ').trimEnd())
-  return [title, ...about.map(([name, value]) => `${name}: ${value}`), '', ...table, ...notes].join('\n')
+  return [title, ...about.map(([name, value]) => `${name}: ${onOneLine(value)}`), '', ...table, ...notes].join('\n')
 }
 
 function formatCsv({ columns, rows }: Report): string {

@@ -37,18 +37,28 @@ export interface ReportedToken {
   asset?: string | undefined
 }
 
-/** The facts that reports have in common. */
-export function aboutReport(
-  account: string,
-  { from, to }: { from: string; to: string },
-  reported: ReportedToken | undefined,
-): Report['about'] {
-  const network: Report['about'] = reported
-    ? [
-        ...(reported.asset === undefined ? [] : [['Amounts in', reported.asset] as const]),
-        ['Network', reported.passphrase],
-        ['Token', reported.token],
-      ].map(([name = '', value = '']) => [name, value])
-    : []
-  return [['Account', account], ['From', from], ['To (excluded)', to], ...network]
+/** A ledger, and when it closed (ISO 8601). */
+export interface ClosedLedger {
+  ledger: number
+  closedAt: string
+}
+
+/** The facts that reports have in common. `through`: the last ledger that was read. */
+export function aboutReport(given: {
+  account: string
+  period: { from: string; to: string }
+  through: ClosedLedger | undefined
+  reported: ReportedToken | undefined
+}): Report['about'] {
+  const { account, period, through, reported } = given
+  const facts: [string, string | undefined][] = [
+    ['Account', account],
+    ['From', period.from],
+    ['To (excluded)', period.to],
+    ['As of', through && `ledger ${through.ledger}, ${through.closedAt}`],
+    ['Amounts in', reported?.asset],
+    ['Network', reported?.passphrase],
+    ['Token', reported?.token],
+  ]
+  return facts.flatMap(([name, value]): [string, string][] => (value === undefined ? [] : [[name, value]]))
 }

@@ -3,8 +3,10 @@ import { bytesToHex, hexToBytes } from '@noble/hashes/utils.js'
 import { StrKey } from '@stellar/stellar-sdk'
 import { z } from 'zod'
 import { DISCLOSURE_CIRCUITS, DISCLOSURE_ROLES, type DisclosureCircuit } from '#lib/prover/disclosure-circuits.ts'
-import { parseJson } from '#lib/text/json.ts'
+import { excessOf, parseJson } from '#lib/text/json.ts'
 import { formatUnits, parseUnits } from '#lib/text/money.ts'
+import { containsSecretSeed } from '#lib/text/plain-text.ts'
+import { onOneLine } from '#lib/text/printable.ts'
 import { AMOUNT_LIMIT, isKey } from '#lib/wallet/commitment.ts'
 import { encodeField, encodePoint, H, isCanonical, multiply } from '#lib/wallet/grumpkin.ts'
 import { drawSalt, type RandomSource } from '#lib/wallet/keys.ts'
@@ -84,18 +86,22 @@ export function thresholdOf(request: DisclosureRequest): bigint | undefined {
 }
 
 /**
- * Parses a request file and checks every field, because none was chosen by the wallet that answers it.
+ * Parses a request file, which has at most 1 MB and 64 levels, and checks every field, because none was chosen by the
+ * wallet that answers it.
  * @throws DisclosureError `request-invalid`
  */
 export function parseRequest(text: string): DisclosureRequest {
+  const excess = excessOf(text)
+  if (excess) throw invalid(`it ${excess}`)
   const content = parseJson(text)
   if (content === undefined) throw invalid('it is not JSON')
   const parsed = REQUEST.safeParse(content)
   const key = keyOf(content)
-  if (textsIn(content).some((value) => isSecret(value, key))) {
+  const texts = textsIn(content)
+  if (texts.some(containsSecretSeed) || (key && containsSecretOf(key, texts))) {
     throw invalid('it contains a secret: keep that in another file, and make a new request')
   }
-  if (!parsed.success) throw invalid(z.prettifyError(parsed.error).replaceAll('\n', ' '), parsed.error)
+  if (!parsed.success) throw invalid(onOneLine(z.prettifyError(parsed.error).replaceAll('\n', ' ')), parsed.error)
   const request = parsed.data
   if (!key) throw invalid('its key is not a point of the curve, or is the identity')
   if (!isCanonical(hexToBytes(request.nonce))) throw invalid('its nonce is too large')
@@ -118,12 +124,16 @@ function keyOf(content: unknown): Uint8Array | undefined {
   return isKey(bytes) ? bytes : undefined
 }
 
-/** A Stellar seed, or the secret of the request's key in any field. */
-function isSecret(text: string, key: Uint8Array | undefined): boolean {
-  if ((text.match(/S[A-Z2-7]{55}/g) ?? []).some((seed) => StrKey.isValidEd25519SecretSeed(seed))) return true
-  return (text.match(/[0-9a-f]{64}/gi) ?? []).some(
-    (scalar) => key !== undefined && equalBytes(encodePoint(multiply(H, BigInt(`0x${scalar}`))), key),
-  )
+/** More scalars than a request contains besides its key. Each takes a multiplication, and a longer file would take minutes. */
+const MAX_SCALARS = 500
+
+/** Whether a text contains the secret of the request's key in hex, even among other digits. */
+function containsSecretOf(key: Uint8Array, texts: readonly string[]): boolean {
+  const own = bytesToHex(key)
+  const others = texts.filter((text) => text.toLowerCase() !== own).join('\n')
+  const scalars = new Set(Array.from(others.matchAll(/(?=([0-9a-f]{64}))/gi), ([, digits = '']) => digits))
+  if (scalars.size > MAX_SCALARS) throw invalid('it has more hexadecimal digits than a request needs')
+  return [...scalars].some((scalar) => equalBytes(encodePoint(multiply(H, BigInt(`0x${scalar}`))), key))
 }
 
 function textsIn(content: unknown): string[] {

@@ -1,4 +1,5 @@
 import type { DisclosureCircuit } from '#lib/prover/disclosure-circuits.ts'
+import { MAX_BUNDLES } from './bundle.ts'
 import { DisclosureError } from './disclosure-error.ts'
 import type { OpenedPayment } from './opening.ts'
 
@@ -11,9 +12,14 @@ export interface Part {
 /**
  * Splits the payments of a total over the circuits, given with the smallest first: as few proofs as possible, each with the
  * smallest circuit that has enough slots.
+ * @throws DisclosureError `too-many-payments` if a file cannot contain that many proofs
  */
 export function splitTotal(circuits: readonly DisclosureCircuit[], payments: readonly OpenedPayment[]): Part[] {
   const most = mostSlots(circuits)
+  if (payments.length > MAX_BUNDLES * most) {
+    const reason = `a file contains at most ${MAX_BUNDLES} proofs of ${most} payments each: request shorter periods`
+    throw new DisclosureError('too-many-payments', `${payments.length} payments are too many: ${reason}`)
+  }
   const parts: Part[] = []
   for (let start = 0; start < payments.length; start += most) {
     const part = payments.slice(start, start + most)

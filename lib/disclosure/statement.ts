@@ -1,25 +1,48 @@
-import { formatUnits } from '#lib/text/money.ts'
-import { decryptAllowance } from '#lib/wallet/decryption.ts'
+import type { Opening } from '#lib/wallet/commitment.ts'
+import { decryptAllowance, decryptBalance, decryptTransfer } from '#lib/wallet/decryption.ts'
 import { type ConfidentialKeys, deriveDelegationKey } from '#lib/wallet/keys.ts'
+import { WalletError } from '#lib/wallet/wallet-error.ts'
+import { Books, type OpenDelegation } from './books.ts'
 import { DisclosureError } from './disclosure-error.ts'
 import type { HistoryEvent } from './history.ts'
-import { openAsRecipient, openAsSender } from './opening.ts'
-import { decodeEvent, decodePayment, type Payment, payerOf } from './payment.ts'
+import { openAsSender } from './opening.ts'
+import { decodeEvent, decodePayment, isToItself, isWithin, type Payment, payerOf, publicAmountIn } from './payment.ts'
 import type { ViewingKeys } from './public-inputs.ts'
-import { aboutReport, type Report, type ReportedToken } from './report.ts'
-import { isWithin } from './verify.ts'
 
-/** One payment of an account's statement. */
+/**
+ * What moved money into or out of an account. Only `received` and `sent` are payments: an account's payment to itself, and
+ * money that it moves between its own places, are in no total.
+ */
+export type Direction =
+  | 'received'
+  | 'sent'
+  | 'to itself'
+  | 'deposited'
+  | 'withdrawn'
+  | 'escrowed'
+  | 'returned'
+  | 'clawed back'
+
+/** One line of an account's statement. */
 export interface StatementLine {
   date: string
-  direction: 'received' | 'sent'
+  direction: Direction
   counterparty: string
   /** the channel that paid from the account's delegation */
   spender?: string | undefined
   transaction: string
   /** base units; undefined if the account cannot read it, for the reason in `note` */
   amount: bigint | undefined
+  /** what the account holds afterwards, without what is escrowed for channels; undefined while it is unknown */
+  balance: bigint | undefined
   note?: string | undefined
+}
+
+/** The lines of a period, and the balances that all events give, for comparison with the ledger. */
+export interface Statement extends Pick<Books, 'accounts' | 'problems'> {
+  lines: StatementLine[]
+  /** the delegations that have not been revoked */
+  delegations: OpenDelegation[]
 }
 
 export interface StatementInput {
@@ -34,56 +57,154 @@ export interface StatementInput {
 
 const UNREADABLE = 'amount known to the channel and the auditors'
 const OTHER_KEYS = 'encrypted to other keys'
+const NO_PAYLOAD = 'amount unknown: no source has the call’s payload'
+const INVALID = 'not an amount'
 const NOT_DERIVABLE = 'the ephemeral secret of this payment cannot be derived again'
 
 /**
- * Decrypts every payment of an account in a period, in ledger order.
- * @param onProgress called with the number of payments read and of all
+ * Decrypts every payment of an account in a period, in ledger order, and follows its balances through all of its events:
+ * `problems` names those that contradict each other.
+ * @param onProgress called with the number of events read and of all
  */
-export function readStatement(
+export function readCheckedStatement(
   { address, keys, events, viewingKeys, period }: StatementInput,
   onProgress: (done: number, total: number) => void = () => undefined,
-): StatementLine[] {
-  const allowances = new Map<string, bigint | undefined>()
+): Statement {
+  const books = new Books()
   const lines: StatementLine[] = []
   for (const [index, event] of events.entries()) {
-    const delegated = followAllowance(allowances, { address, keys, event })
-    const payment = decodePayment(event.topics, event.data)
-    if (payment && isWithin(period, event)) {
-      const { topics: _, data: __, contract: ___, payload: ____, ...place } = event
-      lines.push(...linesOf({ ...place, ...payment }, { address, keys, viewingKeys, delegated }))
+    const decoded = decodeEvent(event.topics, event.data)
+    books.turnTo(event)
+    const entries = decoded ? enter({ address, keys, viewingKeys, books, event }, decoded) : []
+    if (isWithin(period, event)) {
+      const { spendable, receiving } = books.of(address)
+      const balance = spendable.opening && receiving.opening && spendable.opening.value + receiving.opening.value
+      const { closedAt: date, transaction } = event
+      lines.push(...entries.map((entry) => ({ date, transaction, balance, ...entry })))
     }
     onProgress(index + 1, events.length)
   }
-  return lines
+  const { accounts, problems } = books
+  return { lines, accounts, problems, delegations: [...books.delegations.values()] }
 }
 
-interface Reading {
-  address: string
-  keys: Pick<ConfidentialKeys, 'sk' | 'vk'>
-  viewingKeys: ViewingKeys
-  /** how much the event took from a delegation of the account */
-  delegated: bigint | undefined
+/** The lines alone, for some of an account's events, whose balances are not to be followed. */
+export const readStatement = (input: StatementInput): StatementLine[] => readCheckedStatement(input).lines
+
+interface Reading extends Pick<StatementInput, 'address' | 'keys' | 'viewingKeys'> {
+  books: Books
+  event: HistoryEvent
 }
 
-function linesOf(payment: Payment, { address, keys, viewingKeys, delegated }: Reading): StatementLine[] {
-  const shared = { date: payment.closedAt, transaction: payment.transaction, spender: payment.spender }
-  const lines: StatementLine[] = []
-  if (payment.from === address) {
-    const line = { ...shared, direction: 'sent' as const, counterparty: payment.to }
-    if (payment.spender !== undefined && payerOf(payment) !== address) {
-      lines.push({ ...line, amount: delegated, note: delegated === undefined ? UNREADABLE : undefined })
-    } else lines.push({ ...line, ...sentAmount(payment, keys, viewingKeys) })
+type Entry = Omit<StatementLine, 'date' | 'transaction' | 'balance'>
+type Decoded = NonNullable<ReturnType<typeof decodeEvent>>
+
+/** Records an event of the account. @returns its lines */
+function enter(reading: Reading, { name, addresses, fields }: Decoded): Entry[] {
+  const { address, keys, books, event } = reading
+  const [first = '', second = '', third = ''] = addresses
+  const amount = publicAmountIn(fields)
+  if (name === 'transfer' && [first, second].includes(address)) return pay(reading, fields)
+  if (name === 'spender_transfer' && [second, third].includes(address)) return pay(reading, fields)
+  if (name === 'deposit' && second === address) {
+    books.receive(address, amount === undefined ? undefined : { value: amount, blinding: 0n })
+    return [{ direction: 'deposited', counterparty: first, amount, note: amount === undefined ? INVALID : undefined }]
   }
-  if (payment.to === address) {
-    const amount = openAsRecipient(keys.vk, payment)?.value
-    const note = amount === undefined ? OTHER_KEYS : undefined
-    lines.push({ ...shared, direction: 'received', counterparty: payment.from, amount, note })
+  if (first !== address) return []
+  switch (name) {
+    case 'register':
+      books.register(address)
+      return []
+    case 'merge':
+      books.merge(address)
+      return []
+    case 'clawback':
+      books.clawBack(address, amount)
+      return [{ direction: 'clawed back', counterparty: '', amount, note: amount === undefined ? INVALID : undefined }]
+    case 'withdraw':
+      books.spend(
+        address,
+        amount,
+        ifValid(() => decryptBalance(keys.vk, fields)),
+      )
+      return [
+        { direction: 'withdrawn', counterparty: second, amount, note: amount === undefined ? INVALID : undefined },
+      ]
+    case 'set_spender': {
+      const rest = restIn(keys.vk, second, event, 'set')
+      books.spend(
+        address,
+        rest?.value,
+        ifValid(() => decryptBalance(keys.vk, fields)),
+      )
+      books.delegate(address, second, rest)
+      return [{ direction: 'escrowed', counterparty: second, amount: rest?.value, note: rest ? undefined : NO_PAYLOAD }]
+    }
+    case 'revoke_spender': {
+      const rest = ifValid(() => decryptAllowance(deriveDelegationKey(keys.vk, second), fields))
+      books.revoke(address, second, rest)
+      return [{ direction: 'returned', counterparty: second, amount: rest?.value, note: rest ? undefined : OTHER_KEYS }]
+    }
+    default:
+      return []
   }
-  return lines
 }
 
-function sentAmount(payment: Payment, keys: Reading['keys'], viewingKeys: ViewingKeys) {
+/** Records a payment of the account. An account that pays itself has one line. */
+function pay({ address, keys, viewingKeys, books, event }: Reading, fields: Decoded['fields']): Entry[] {
+  const decoded = decodePayment(event.topics, event.data)
+  if (!decoded) {
+    books.reject(address)
+    return []
+  }
+  const { topics: _, data: __, contract: ___, payload: ____, ...place } = event
+  const payment: Payment = { ...place, ...decoded }
+  const { from, to, spender } = payment
+  const entries: Entry[] = []
+  if (to === address) {
+    const received = ifValid(() => decryptTransfer(keys.vk, fields))
+    books.receive(address, received)
+    const note = received ? undefined : OTHER_KEYS
+    entries.push({ direction: 'received', counterparty: from, spender, amount: received?.value, note })
+  }
+  if (from !== address) return entries
+  const sent = { direction: 'sent' as const, counterparty: to, spender }
+  if (spender !== undefined && payerOf(payment) !== address) {
+    const before = books.restOf(address, spender)
+    const rest = restIn(keys.vk, spender, event, 'paid')
+    const isKnown = before !== undefined && rest !== undefined && rest.value <= before.value
+    const amount = isKnown ? before.value - rest.value : undefined
+    books.delegate(address, spender, rest, amount ?? 0n)
+    entries.unshift({ ...sent, amount, note: isKnown ? undefined : UNREADABLE })
+  } else {
+    const read = sentAmount(payment, keys, viewingKeys)
+    books.spend(
+      address,
+      read.amount,
+      ifValid(() => decryptBalance(keys.vk, fields)),
+    )
+    entries.unshift({ ...sent, ...read })
+  }
+  const [own, back] = entries
+  if (!own || !isToItself(payment)) return entries
+  return [{ ...own, direction: 'to itself', amount: own.amount ?? back?.amount }]
+}
+
+/** The opening in an event; undefined if its fields are not those of the wallet's own operations. */
+function ifValid(decrypt: () => Opening | undefined): Opening | undefined {
+  try {
+    return decrypt()
+  } catch (error) {
+    if (error instanceof WalletError) return undefined
+    throw error
+  }
+}
+
+function sentAmount(
+  payment: Payment,
+  keys: Reading['keys'],
+  viewingKeys: ViewingKeys,
+): Pick<StatementLine, 'amount' | 'note'> {
   const viewingKey = viewingKeys.get(payment.to)
   if (!viewingKey) return { amount: undefined, note: 'the recipient has no account any more' }
   try {
@@ -94,77 +215,11 @@ function sentAmount(payment: Payment, keys: Reading['keys'], viewingKeys: Viewin
   }
 }
 
-/**
- * Tracks the rest of each of the account's delegations, from the payloads of the calls. @returns how much the event
- * paid from one, if the rest before and after it are known
- */
-function followAllowance(
-  allowances: Map<string, bigint | undefined>,
-  { address, keys, event }: Pick<Reading, 'address' | 'keys'> & { event: HistoryEvent },
-): bigint | undefined {
-  const { name, addresses } = decodeEvent(event.topics, event.data) ?? { name: '', addresses: [] }
-  const [first = '', second = ''] = addresses
-  if (name === 'revoke_spender' && first === address) allowances.delete(second)
-  if (name === 'set_spender' && first === address) allowances.set(second, restIn(keys.vk, second, event, 'set'))
-  if (name !== 'spender_transfer' || second !== address) return undefined
-  const before = allowances.get(first)
-  const rest = restIn(keys.vk, first, event, 'paid')
-  allowances.set(first, rest)
-  return before === undefined || rest === undefined || rest > before ? undefined : before - rest
-}
-
 /** The rest of a delegation to `spender` after a call, from the call's payload. */
-function restIn(vk: bigint, spender: string, { payload }: HistoryEvent, call: 'set' | 'paid'): bigint | undefined {
+function restIn(vk: bigint, spender: string, { payload }: HistoryEvent, call: 'set' | 'paid'): Opening | undefined {
   const [amount, salt] = call === 'set' ? ['a_tilde', 'sigma_a'] : ['a_tilde_new', 'sigma_a_new']
   const a_tilde = payload?.[amount]
   const allowance_salt = payload?.[salt]
   if (!a_tilde || !allowance_salt) return undefined
-  return decryptAllowance(deriveDelegationKey(vk, spender), { a_tilde, allowance_salt })?.value
-}
-
-/** A statement as a table. `nameOf` gives a counterparty's name, if it has one. */
-export function presentStatement(
-  given: Pick<StatementInput, 'address' | 'period'> & {
-    completeFrom?: string | undefined
-    reported?: ReportedToken | undefined
-  },
-  lines: readonly StatementLine[],
-  nameOf: (address: string) => string | undefined,
-): Report {
-  let total = 0n
-  const rows = lines.map(({ date, direction, counterparty, spender, transaction, amount, note }) => {
-    if (amount !== undefined) total += direction === 'received' ? amount : -amount
-    const value = amount === undefined ? '' : formatUnits(amount)
-    const [received, sent] = direction === 'received' ? [value, ''] : ['', value]
-    const remark = [spender && `paid by channel ${spender}`, note].filter(Boolean).join('; ')
-    const name = nameOf(counterparty) ?? ''
-    return {
-      date,
-      cells: [date, direction, counterparty, name, received, sent, formatUnits(total), transaction, remark],
-      unread: amount === undefined ? direction : undefined,
-    }
-  })
-  const { address, period, completeFrom, reported } = given
-  const isCut = completeFrom !== undefined && Date.parse(completeFrom) > Date.parse(period.from)
-  const unread = lines.filter(({ amount }) => amount === undefined).length
-  return {
-    title: 'Statement of confidential payments',
-    about: aboutReport(address, period, reported),
-    columns: [
-      { name: 'date', title: 'Date' },
-      { name: 'direction', title: 'Direction' },
-      { name: 'counterparty', title: 'Counterparty' },
-      { name: 'name', title: 'Name' },
-      { name: 'received', title: 'Received', isAmount: true, isSummed: true },
-      { name: 'sent', title: 'Sent', isAmount: true, isSummed: true },
-      { name: 'runningTotal', title: 'Running total', isAmount: true },
-      { name: 'transaction', title: 'Transaction' },
-      { name: 'note', title: 'Note' },
-    ],
-    rows,
-    notes: [
-      ...(unread > 0 ? [`Amounts that cannot be read, and are not in the totals: ${unread}.`] : []),
-      ...(isCut ? [`Payments before ${completeFrom} are missing: neither the RPC nor a named archive has them.`] : []),
-    ],
-  }
+  return ifValid(() => decryptAllowance(deriveDelegationKey(vk, spender), { a_tilde, allowance_salt }))
 }

@@ -1,19 +1,20 @@
 import { equalBytes } from '@noble/curves/utils.js'
 import { hexToBytes } from '@noble/hashes/utils.js'
 import { type DisclosureCircuit, findDisclosureCircuit } from '#lib/prover/disclosure-circuits.ts'
-import { type KeySetName, keySetOf, parseKeySet } from '#lib/prover/key-set.ts'
+import { keySetOf, parseKeySet } from '#lib/prover/key-set.ts'
 import { ProverError } from '#lib/prover/prover-error.ts'
 import { loadZeroKnowledgeVerifier, type VerifyZeroKnowledge } from '#lib/prover/verifier.ts'
 import type { ConfidentialAccount } from '#lib/wallet/account.ts'
 import { AMOUNT_LIMIT } from '#lib/wallet/commitment.ts'
-import { encodePoint, H, isCanonical, multiply } from '#lib/wallet/grumpkin.ts'
+import { encodePoint, H, multiply } from '#lib/wallet/grumpkin.ts'
 import { TAG } from '#lib/wallet/poseidon.ts'
 import { type Bundle, ZK_PROOF_BYTES } from './bundle.ts'
 import { DisclosureError } from './disclosure-error.ts'
 import type { DisclosureSource } from './ledger-source.ts'
-import { accountOf, type Payment, payerOf, readPayment } from './payment.ts'
+import { accountOf, isToItself, isWithin, type Payment, payerOf, readPayment } from './payment.ts'
 import { type DisclosureFiles, keyOf } from './prover.ts'
 import { type DisclosureStatement, publicInputs } from './public-inputs.ts'
+import type { ClosedLedger } from './report.ts'
 import { circuitsFor, type DisclosureRequest, thresholdOf } from './request.ts'
 import { type Addressee, type SealTag, unseal } from './sealing.ts'
 
@@ -25,6 +26,8 @@ export interface Verified {
   subtotals: bigint[]
   /** In the order of the bundle. */
   payments: Payment[]
+  /** Of a balance: the RPC's latest ledger just before it was read. */
+  asOf?: ClosedLedger | undefined
   /** True under the embedded ledger's reference string: anyone can make this proof. */
   forgeable: boolean
 }
@@ -58,6 +61,7 @@ export async function verifyDisclosure(context: VerifierContext, received: Recei
   if ((await source.readPassphrase()) !== request.network) {
     throw new DisclosureError('other-network', `the RPC does not belong to the network "${request.network}"`)
   }
+  const asOf = request.statement === 'balance' ? await source.readLatestLedger() : undefined
   const payments = await findPayments(source, request, answers)
   const accounts = await readParties(source, request, payments.flat())
   const statements: DisclosureStatement[] = []
@@ -81,11 +85,10 @@ export async function verifyDisclosure(context: VerifierContext, received: Recei
     value: values.length > 0 ? sumOf(values) : undefined,
     subtotals: values,
     payments: payments.flat(),
-    forgeable: isForgeable(keySet),
+    asOf,
+    forgeable: keySet === 'embedded',
   }
 }
-
-const isForgeable = (keySet: KeySetName): boolean => keySet === 'embedded'
 
 /** A total has a different tag, so that it cannot pass for a single payment. */
 export const sealTagOf = ({ kind }: DisclosureCircuit): SealTag =>
@@ -163,18 +166,16 @@ function checkPayment(request: DisclosureRequest, circuit: DisclosureCircuit, pa
       `transaction ${payment.transaction} pays from ${payment.from} to ${payment.to}, not as requested for ${request.account}`,
     )
   }
+  if (request.statement === 'total' && isToItself(payment)) {
+    const reason = `in transaction ${payment.transaction} ${payment.from} pays itself, which no total may include`
+    throw new DisclosureError('self-payment', reason)
+  }
   if (request.statement === 'total' && !isWithin(request.period, payment)) {
     throw new DisclosureError(
       'outside-period',
       `transaction ${payment.transaction} is of ${payment.closedAt}, outside the requested period`,
     )
   }
-}
-
-/** The end is excluded. */
-export function isWithin({ from, to }: { from: string; to: string }, { closedAt }: Pick<Payment, 'closedAt'>): boolean {
-  const at = Date.parse(closedAt)
-  return Date.parse(from) <= at && at < Date.parse(to)
 }
 
 /** Step 2: the current entries of every account whose key a statement needs. */
@@ -231,7 +232,7 @@ async function findSharedAuditorKey(
 
 /** Step 5. A proof that makes the backend fail counts as invalid. */
 function holds(verify: VerifyZeroKnowledge, inputs: Uint8Array, proof: Uint8Array, key: Uint8Array): boolean {
-  if (proof.length !== ZK_PROOF_BYTES || !isCanonical(proof)) return false
+  if (proof.length !== ZK_PROOF_BYTES) return false
   try {
     return verify(inputs, proof, key)
   } catch (error) {

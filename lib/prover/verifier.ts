@@ -34,8 +34,9 @@ export type VerifyZeroKnowledge = (publicInputs: Uint8Array, proof: Uint8Array, 
  * Loads a verifier for proofs with zero knowledge, like `loadVerifier`. The keys of both flavours are the same, so a key
  * does not tell which one a proof has: this one rejects a proof without zero knowledge.
  */
-export function loadZeroKnowledgeVerifier(g2: Uint8Array): Promise<VerifyZeroKnowledge> {
-  return loadBackend(g2, 'acir_verify_ultra_keccak_zk_honk')
+export async function loadZeroKnowledgeVerifier(g2: Uint8Array): Promise<VerifyZeroKnowledge> {
+  const verify = await loadBackend(g2, 'acir_verify_ultra_keccak_zk_honk')
+  return (publicInputs, proof, key) => isCanonical(proof) && hasNoDroppedBits(proof) && verify(publicInputs, proof, key)
 }
 
 /** The generator of G1, with which every reference string begins. */
@@ -66,12 +67,12 @@ async function loadBackend(g2: Uint8Array, exported: string): Promise<VerifyZero
 }
 
 /**
- * The last commitment takes four words: for each coordinate the lower 136 bits, then the rest. bb drops the bits of the
+ * The last commitment of both flavours takes four words: for each coordinate the lower 136 bits, then the rest. bb drops the bits of the
  * rest above 120, so a proof with such a bit set would verify as well; the network's verifier rejects it.
  */
 function hasNoDroppedBits(proof: Uint8Array): boolean {
   return [96, 32].every((fromEnd) => {
-    const start = PROOF_BYTES - fromEnd
+    const start = proof.length - fromEnd
     return proof.subarray(start, start + 17).every((byte) => byte === 0)
   })
 }

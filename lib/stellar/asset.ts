@@ -12,11 +12,11 @@ export interface StellarAsset {
 const WITHOUT_LIMIT = 2n ** 63n - 1n
 
 /**
- * Reads the asset behind a confidential token. The constructor stores the asset's contract in the instance storage, where
+ * Reads the contract (C…) of the asset behind a confidential token. The constructor stores it in the instance storage, where
  * it cannot change (contract errors 3508, 3512).
  * @throws LedgerError
  */
-export async function readUnderlyingAsset(server: EntryReader, token: string): Promise<StellarAsset> {
+export async function readUnderlyingContract(server: EntryReader, token: string): Promise<string> {
   const underlying = settingOf(await readInstance(server, token), 'UnderlyingAsset')
   if (underlying?.type !== 'scvAddress') {
     throw new LedgerError(
@@ -24,7 +24,12 @@ export async function readUnderlyingAsset(server: EntryReader, token: string): P
       'the configured contract does not name its asset as a confidential token does',
     )
   }
-  const contract = Address.fromScVal(underlying).toString()
+  return Address.fromScVal(underlying).toString()
+}
+
+/** Reads the asset behind a confidential token. @throws LedgerError */
+export async function readUnderlyingAsset(server: EntryReader, token: string): Promise<StellarAsset> {
+  const contract = await readUnderlyingContract(server, token)
   const instance = await readInstance(server, contract)
   const asset = instance?.executable.type === 'contractExecutableStellarAsset' ? assetOf(instance) : undefined
   if (!asset) throw new LedgerError('foreign-contract', 'the asset of the confidential token is not a Stellar asset')

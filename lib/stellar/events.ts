@@ -8,6 +8,8 @@ export interface Events {
   events: rpc.Api.EventResponse[]
   cursor: string
   latestLedger: number
+  /** Unix seconds; nodes before version 23 omit it */
+  latestLedgerCloseTime?: string | undefined
 }
 
 /** The events that match a filter, from a ledger that the RPC still has, or after a cursor, up to the latest ledger. */
@@ -22,10 +24,11 @@ export async function readEvents(
   for (;;) {
     const page = await server.getEvents({ filters, limit, ...from })
     events.push(...page.events.filter(isCommitted))
-    const { cursor, latestLedger } = page
+    const { cursor, latestLedger, latestLedgerCloseTime } = page
     // A page that is not full may still end early: one request scans a limited number of ledgers.
     const isComplete = page.events.length < limit && ledgerOf(cursor) >= latestLedger
-    if (isComplete || ('cursor' in from && from.cursor === cursor)) return { events, cursor, latestLedger }
+    if (isComplete || ('cursor' in from && from.cursor === cursor))
+      return { events, cursor, latestLedger, latestLedgerCloseTime }
     from = { cursor }
   }
 }

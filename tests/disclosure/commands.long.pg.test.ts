@@ -1,5 +1,8 @@
 import { execFile } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { promisify } from 'node:util'
@@ -10,7 +13,9 @@ import { openHttpArchive } from '#lib/wallet/archive.ts'
 import { syncBalance } from '#lib/wallet/balance.ts'
 import { buildTransfer } from '#lib/wallet/calls.ts'
 import { openTestService, type SignedInPayer, type TestService } from '../support/test-service.ts'
+import { holder } from '../wallet/fixtures.ts'
 import { delegate, payFromDelegation } from './delegation.ts'
+import { FakeLedger } from './fake-ledger.ts'
 
 const USDC = 1_0000000n
 const HISTORY = 500
@@ -181,9 +186,10 @@ describe('while the RPC has the payments', () => {
       'Amounts in': 'USDC',
       Token: service.ledger.network.token,
     })
-    expect(rows).toHaveLength(3)
-    expect(rows[0]).toMatchObject({ direction: 'sent', counterparty: contractor.address, sent: '40.0000000' })
-    expect(rows[2]).toMatchObject({ runningTotal: '-54.5000000', transaction: hashes[2] })
+    expect(rows).toHaveLength(4)
+    expect(rows[0]).toMatchObject({ direction: 'deposited', received: null, other: '1000.0000000' })
+    expect(rows[1]).toMatchObject({ direction: 'sent', counterparty: contractor.address, sent: '40.0000000' })
+    expect(rows[3]).toMatchObject({ runningTotal: '-54.5000000', balance: '945.5000000', transaction: hashes[2] })
     const csv = await command(
       'wallet',
       'statement',
@@ -193,7 +199,7 @@ describe('while the RPC has the payments', () => {
       'csv',
       ...PERIOD,
     )
-    expect(csv.split('\r\n')[3]).toMatch(/,received,G[A-Z2-7]{55},,12.5000000,,54.5000000,[0-9a-f]{64},$/)
+    expect(csv.split('\r\n')[3]).toMatch(/,received,G[A-Z2-7]{55},,12.5000000,,54.5000000,,54.5000000,[0-9a-f]{64},$/)
   })
 
   test('a statement has the names of a session’s contractors', async () => {
@@ -203,7 +209,7 @@ describe('while the RPC has the payments', () => {
     const secret = ['--secret', employer.signer.secret()]
     const own = ['--service', service.base, '--session', session]
     const { rows } = JSON.parse(await command('wallet', 'statement', ...secret, ...own, '--format', 'json'))
-    expect(rows.map(({ name }: { name: string }) => name)).toEqual(['Ada', 'Ada', 'Ada'])
+    expect(rows.map(({ name }: { name: string }) => name)).toEqual([null, 'Ada', 'Ada', 'Ada'])
   })
 
   test('an auditor reads the balances after each operation, and finds them on the ledger', async () => {
@@ -224,7 +230,9 @@ describe('while the RPC has the payments', () => {
   test('a holder discloses its balance', async () => {
     await ask(employer.address, '--balance', 'value')
     await command('wallet', 'disclose', '--secret', employer.signer.secret(), ...answering())
-    expect(await verify()).toMatch(/^verified .* 945\.5000000\nthe balance of G/)
+    expect(await verify()).toMatch(
+      /^verified .* 945\.5000000\nthe balance of G.*, at ledger \d+, which closed at .*Z, or later$/,
+    )
   })
 
   test('a wallet warns of money that a balance does not include', async () => {
@@ -286,6 +294,7 @@ describe('once the RPC has dropped the first payments', () => {
     const [outcome, question, ...payments] = (await verify(...archived())).split('\n')
     expect(outcome).toBe('verified (embedded ledger: anyone can forge this) 64.5000000')
     expect(question).toMatch(/^the total from .* to .* of G[A-Z2-7]{55}, disclosed by the recipient$/)
+    expect(payments.pop()).toMatch(/^A total does not show/)
     expect(payments.map((payment) => payment.replace(/.*read from /, ''))).toEqual([
       ...Array(3).fill(`${service.base}/api/archive`),
       'the RPC',
@@ -300,11 +309,40 @@ describe('once the RPC has dropped the first payments', () => {
 
   test('a statement without an archive says what is missing', async () => {
     const statement = ['statement', '--secret', contractor.signer.secret(), '--format', 'json', ...archived()]
-    expect(JSON.parse(await command('wallet', ...statement))).toMatchObject({ rows: { length: 4 }, notes: [] })
+    const whole = JSON.parse(await command('wallet', ...statement))
+    expect(whole).toMatchObject({ rows: { length: 4 }, notes: [expect.stringMatching(/^Balances confirm sums/)] })
     const { rows, notes } = JSON.parse(await command('wallet', ...statement.slice(0, -1), 'none'))
     expect(rows).toHaveLength(1)
-    expect(notes).toEqual([expect.stringMatching(/^Payments before .* are missing/)])
+    expect(notes.slice(0, -1)).toEqual([
+      expect.stringMatching(/^the spendable balance is unknown, and was not compared/),
+      expect.stringMatching(/^the receiving balance is unknown, and was not compared/),
+      expect.stringMatching(/^Payments before .* are missing/),
+    ])
     const csv = ['statement', '--secret', contractor.signer.secret(), '--format', 'csv', '--archive', 'none']
     expect((await execute('wallet', ...csv)).stderr).toMatch(/^Payments before .* are missing/m)
+  })
+
+  test('a statement from an archive that invents an income fails, and names it', async () => {
+    const { rpc } = service.ledger.network
+    const { oldestLedger } = await rpc.getHealth()
+    const token = service.ledger.network.token
+    const { events } = await openHttpArchive(`${service.base}/api/archive`, token).readToken(undefined, oldestLedger)
+    const last = events.at(-1)
+    if (!last) throw new Error('the archive is empty')
+    const { topics, data } = new FakeLedger().pay(holder('nobody'), contractor, 7_777n * USDC)
+    const invented = { ...last, id: last.id.replace(/\d{10}$/, '0000000099'), topics_xdr: topics, data_xdr: data }
+    const lying = createServer(async (request, response) => {
+      const page = await (await fetch(`${service.base}/api/archive${request.url}`)).json()
+      const isOwn = request.url?.includes(`/accounts/${contractor.address}/events`)
+      response.end(JSON.stringify(isOwn ? { ...page, events: [...page.events, invented] } : page))
+    })
+    await once(lying.listen(0, '127.0.0.1'), 'listening')
+    const url = `http://127.0.0.1:${(lying.address() as AddressInfo).port}`
+    const statement = ['statement', '--secret', contractor.signer.secret(), '--format', 'json', '--archive', url]
+    const { code, stderr } = await failing(command('wallet', ...statement)).finally(() => lying.close())
+    expect(code).toBe(1)
+    expect(stderr).toMatch(
+      new RegExp(`^the events from ledger \\d+ to ledger \\d+, read from ${url} and the RPC, do not add up`),
+    )
   })
 })

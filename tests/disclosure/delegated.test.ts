@@ -79,7 +79,9 @@ test('a channel discloses the payments that its owner has signed for', async () 
     network: `${ledger.devnet.url}/deployment.json`,
     archives: [],
   })
-  const [outcome, , ...payments] = presentVerified(request, verified).split('\n')
+  const [outcome, , ...lines] = presentVerified(request, verified).split('\n')
+  const [limits, payments] = [lines.at(-1), lines.slice(0, -1)]
+  expect(limits).toMatch(/does not show whether money went back through other accounts/)
   expect(outcome).toMatch(/^verified .* 0\.0000065$/)
   expect(payments).toHaveLength(2)
   for (const payment of payments) expect(payment).toContain(`paid by ${channel.address}`)
@@ -138,16 +140,47 @@ test('reads the payloads of calls of the token only', async () => {
 test('the auditor finds the rest of the delegation on the ledger', async () => {
   const { network } = ledger
   const { auditor } = devnetKeys(network.passphrase)
-  const { rows, notes } = JSON.parse(await makeAudit(network, [auditor], { account: owner.address, format: 'json' }))
+  const { rows, notes } = JSON.parse(
+    (await makeAudit(network, [auditor], { account: owner.address, format: 'json' })).text,
+  )
   expect(rows.map(({ operation }: Record<string, string>) => operation)).toContain('set_spender')
   expect(notes).toEqual([])
 })
 
-test('the owner’s statement includes the channel’s payments', async () => {
-  const { rows } = JSON.parse(await makeStatement(ledger.network, owner, { format: 'json' }))
-  expect(rows.map(({ sent, note }: Record<string, string>) => [sent, note])).toEqual([
-    ['0.0000040', `paid by channel ${channel.address}`],
-    ['0.0000025', `paid by channel ${channel.address}`],
-    ['0.0000007', null],
+test('the owner’s statement includes the channel’s payments, and its balances are those of the ledger', async () => {
+  const { text, hasFailed } = await makeStatement(ledger.network, owner, { format: 'json' })
+  expect(hasFailed).toBe(false)
+  const { rows, 'As of': asOf } = JSON.parse(text)
+  expect(asOf).toMatch(/^ledger \d+, 20\d\d-\d\d-\d\dT/)
+  const columns = rows.map(({ direction, sent, other, balance, note }: Record<string, string>) => [
+    direction,
+    sent ?? other,
+    balance,
+    note,
   ])
+  expect(columns).toEqual([
+    ['deposited', '0.0001000', '0.0001000', null],
+    ['escrowed', '0.0000100', '0.0000900', null],
+    ['sent', '0.0000040', '0.0000900', `paid by channel ${channel.address}`],
+    ['sent', '0.0000025', '0.0000900', `paid by channel ${channel.address}`],
+    ['sent', '0.0000007', '0.0000893', null],
+  ])
+})
+
+test('a statement from an RPC that is behind fails, and says since when', async () => {
+  const { rpc } = ledger.network
+  const closed = Math.floor(Date.now() / 1_000) - 35 * 60
+  const getEvents: typeof rpc.getEvents = async (request) => ({
+    ...(await rpc.getEvents(request)),
+    latestLedgerCloseTime: String(closed),
+  })
+  const behind = { ...ledger.network, rpc: Object.assign(Object.create(rpc), { getEvents }) }
+  const options = { format: 'json', from: '2026-01-01' }
+  const { text, hasFailed } = await makeStatement(behind, owner, options)
+  expect(hasFailed).toBe(true)
+  const time = new Date(closed * 1_000).toISOString()
+  expect(JSON.parse(text).notes[0]).toMatch(`which closed at ${time}: later events are missing`)
+  // A period that ended before is whole.
+  const past = await makeStatement(behind, owner, { ...options, to: new Date(closed * 1_000).toISOString() })
+  expect(past.hasFailed).toBe(false)
 })

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { StrKey, xdr } from '@stellar/stellar-sdk'
+import { nativeToScVal, StrKey, xdr } from '@stellar/stellar-sdk'
 import type { EventReference } from '#lib/disclosure/bundle.ts'
 import { DisclosureError } from '#lib/disclosure/disclosure-error.ts'
 import type { DisclosureSource } from '#lib/disclosure/ledger-source.ts'
@@ -7,10 +7,10 @@ import type { LedgerEvent } from '#lib/disclosure/payment.ts'
 import type { ConfidentialAccount } from '#lib/wallet/account.ts'
 import { commit, type Opening } from '#lib/wallet/commitment.ts'
 import { encryptDelegatedTransfer } from '#lib/wallet/delegation.ts'
-import { encryptTransfer, type Payload } from '#lib/wallet/encryption.ts'
+import { encryptTransfer } from '#lib/wallet/encryption.ts'
 import { encodePoint } from '#lib/wallet/grumpkin.ts'
+import { scAddress } from '#lib/wallet/invocation.ts'
 import { drawSalt, type Holder } from '#lib/wallet/keys.ts'
-import { scAddress } from '#lib/wallet/spending.ts'
 import { auditor, holder, seeded, TOKEN } from '../wallet/fixtures.ts'
 
 export const PASSPHRASE = 'Standalone Network ; February 2017'
@@ -73,13 +73,20 @@ export class FakeLedger {
     this.auditorKeys.push({ from: this.nextLedger(), ...auditor(`auditor ${this.auditorKeys.length}`) })
   }
 
-  emit(name: string, addresses: string[], payload: Payload, closedAt: string): LedgerEvent {
+  /** Emits an event whose data has these bytes, and public amounts. */
+  emit(
+    name: string,
+    addresses: string[],
+    payload: Readonly<Record<string, Uint8Array | bigint>>,
+    closedAt = '2026-02-01T00:00:00Z',
+  ): LedgerEvent {
     const ledger = this.nextLedger()
     const fields = Object.entries(payload).toSorted(([one], [other]) => (one < other ? -1 : 1))
     const data = xdr.ScVal.scvMap(
       fields.map(([field, value]) => {
         const key = xdr.ScVal.scvSymbol(field)
-        return new xdr.ScMapEntry({ key, val: xdr.ScVal.scvBytes(value) })
+        const val = typeof value === 'bigint' ? nativeToScVal(value, { type: 'i128' }) : xdr.ScVal.scvBytes(value)
+        return new xdr.ScMapEntry({ key, val })
       }),
     )
     const event: LedgerEvent = {
@@ -100,6 +107,7 @@ export class FakeLedger {
   source(): DisclosureSource {
     return {
       readPassphrase: async () => PASSPHRASE,
+      readLatestLedger: async () => ({ ledger: this.nextLedger() - 1, closedAt: '2026-07-01T00:00:00.000Z' }),
       readAccounts: async (names) => new Map([...this.accounts].filter(([name]) => names.includes(name))),
       findEvent: async ({ transaction, eventIndex }: EventReference) => {
         const found = this.events.find((each) => each.transaction === transaction && each.eventIndex === eventIndex)

@@ -144,6 +144,13 @@ export function forgeriesOf(given: Case, { prover, provePlainly, all }: ForgerTo
     'an event that is no payment': { forge: finding((event) => ({ ...event, topics: event.topics.slice(0, 2) })) },
     'a payment of strangers': { forge: paying(given.elsewhere) },
     'a payment in the other direction': { forge: paying(given.back) },
+    'a payment of the account to itself': {
+      forge: (honest) => {
+        const [employer, own] = given.toItself
+        const event = honest.request.account === contractor.address ? own : employer
+        return paying(first([event].flatMap((each) => each ?? [])))(honest)
+      },
+    },
     'a payment outside the period': { forge: paying(given.early) },
     'an unregistered account': { forge: readingAccounts(() => new Map()) },
     'an unregistered payee': {
@@ -219,6 +226,12 @@ export function forgeriesOf(given: Case, { prover, provePlainly, all }: ForgerTo
     },
     'a changed proof': {
       forge: changed(({ proof }) => ({ proof: proof.map((byte, index) => (index === 5_000 ? byte ^ 1 : byte)) })),
+    },
+    'a proof with a bit that bb drops': {
+      // the third highest bit of the last commitment's x coordinate: the word is still a field element
+      forge: changed(({ proof }) => ({
+        proof: proof.map((byte, index) => (index === proof.length - 96 ? byte ^ 0x20 : byte)),
+      })),
     },
     'a proof without zero knowledge': {
       roles: ['recipient'],

@@ -37,6 +37,7 @@ an event of another contract                          | other-contract      | ot
 an event that is no payment                           | wrong-event         | wrong-event         | wrong-event         |                 |                  |
 a payment of strangers                                | other-account       | other-account       | other-account       |                 |                  |
 a payment in the other direction                      | other-account       | other-account       | other-account       |                 |                  |
+a payment of the account to itself                    | proof-invalid       | self-payment        | self-payment        |                 |                  |
 a payment outside the period                          |                     | outside-period      | outside-period      |                 |                  |
 an unregistered account                               | not-registered      | not-registered      | not-registered      | not-registered  | not-registered   | not-registered
 an unregistered payee                                 | not-registered      | not-registered      | not-registered      |                 |                  |
@@ -55,6 +56,7 @@ a higher threshold                                    |                     |   
 another sealing key                                   | proof-invalid       | proof-invalid       |                     | proof-invalid   |                  |
 another sealed value                                  | proof-invalid       | proof-invalid       |                     | proof-invalid   |                  |
 a changed proof                                       | proof-invalid       | proof-invalid       | proof-invalid       | proof-invalid   | proof-invalid    | proof-invalid
+a proof with a bit that bb drops                       | proof-invalid       | proof-invalid       | proof-invalid       | proof-invalid   | proof-invalid    | proof-invalid
 a proof without zero knowledge                        | proof-invalid       | proof-invalid       | proof-invalid       | proof-invalid   | proof-invalid    | proof-invalid
 a value of no amount, under a forged proof            | cannot-decrypt      | cannot-decrypt      |                     | cannot-decrypt  |                  |
 `

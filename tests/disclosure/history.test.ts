@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { readHistory } from '#lib/disclosure/history.ts'
+import { openLedgerSource } from '#lib/disclosure/ledger-source.ts'
 import type { ArchivedEvent, TokenArchive } from '#lib/wallet/archive.ts'
 import { holder, TOKEN } from '../wallet/fixtures.ts'
 import { archived, archiveOf, closedAt, OLDEST, serverWith } from './stub-sources.ts'
@@ -58,5 +59,15 @@ test('an archive with a gap is refused', async () => {
   const archives = [archiveOf([registration], false)]
   await expect(readHistory({ rpc: serverWith([late]), token: TOKEN, archives }, contractor)).rejects.toMatchObject({
     code: 'history-incomplete',
+  })
+})
+
+test('does not say that an event does not exist if an archive may not have its ledger yet', async () => {
+  const find = (...archives: TokenArchive[]) =>
+    openLedgerSource(serverWith([]), TOKEN, archives).findEvent({ transaction: first.tx_hash, eventIndex: 0 })
+  await expect(find(archiveOf([]))).rejects.toMatchObject({ code: 'event-not-found' })
+  await expect(find(archiveOf([]), archiveOf([], false, 'late'))).rejects.toMatchObject({
+    code: 'event-out-of-range',
+    message: expect.stringContaining('late'),
   })
 })

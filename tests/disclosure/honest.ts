@@ -23,7 +23,8 @@ export function openCase(amounts = [7n, 30n, 500n]) {
   const early = ledger.pay(employer, contractor, 9n, '2025-12-31T23:59:59Z')
   const elsewhere = ledger.pay(stranger, stranger, 11n)
   const back = ledger.pay(contractor, employer, 2n)
-  return { ledger, employer, contractor, stranger, amounts, paid, early, elsewhere, back }
+  const toItself = [employer, contractor].map((account) => ledger.pay(account, account, 11n))
+  return { ledger, employer, contractor, stranger, amounts, paid, early, elsewhere, back, toItself }
 }
 
 export type Case = ReturnType<typeof openCase>

@@ -1,6 +1,6 @@
 import { Keypair } from '@stellar/stellar-sdk'
 import { describe, expect, test } from 'vitest'
-import { parseBundles } from '#lib/disclosure/bundle.ts'
+import { type Bundle, encodeBundles, MAX_BUNDLES, parseBundles, ZK_PROOF_BYTES } from '#lib/disclosure/bundle.ts'
 import type { OpenedPayment } from '#lib/disclosure/opening.ts'
 import { circuitsFor, createRequest, parseRequest, type Question } from '#lib/disclosure/request.ts'
 import { seal, unseal } from '#lib/disclosure/sealing.ts'
@@ -50,6 +50,22 @@ describe('a request', () => {
       changed({ note: `key ${SECRET.toString(16).padStart(64, '0')}` }),
       /contains a secret/,
     ],
+    [
+      'the requester’s secret among other digits',
+      changed({ network: `Network deadbeef${SECRET.toString(16).padStart(64, '0')}0` }),
+      /contains a secret/,
+    ],
+    ['a Stellar seed within other letters', changed({ network: `S${Keypair.random().secret()}` }), /contains a secret/],
+    [
+      'a Stellar seed in lower case',
+      changed({ network: Keypair.random().secret().toLowerCase() }),
+      /contains a secret/,
+    ],
+    ['more digits than a request needs', changed({ note: hex(seeded('digits')(1_000)) }), /more hexadecimal digits/],
+    ['more than 1 MB', changed({ note: ' '.repeat(1_048_576) }), /is larger than 1 MB/],
+    ['more than 1 MB of other characters', changed({ note: 'é'.repeat(524_288) }), /is larger than 1 MB/],
+    ['more than 64 levels', `${'['.repeat(65)}${']'.repeat(65)}`, /nested deeper than 64 levels/],
+    ['levels without an end', '{"a":'.repeat(150_000), /nested deeper than 64 levels/],
     ['a Stellar seed', changed({ account: Keypair.random().secret() }), /contains a secret/],
     ['an unknown field', changed({ secret: 'x' }), /Unrecognized key/],
     ['the identity as key', changed({ key: '0'.repeat(128) }), /not a point of the curve, or is the identity/],
@@ -141,6 +157,12 @@ describe('the payments of a total', () => {
     ])
   })
 
+  test('fit a file, or are refused before the first proof', () => {
+    const most = MAX_BUNDLES * 27
+    expect(splitTotal(circuits, values(most))).toHaveLength(MAX_BUNDLES)
+    expect(() => splitTotal(circuits, values(most + 1))).toThrow(expect.objectContaining({ code: 'too-many-payments' }))
+  })
+
   test('reach a threshold with the largest, in one proof', () => {
     const { circuit, payments } = choosePayments(circuits, values(40), 79n)
     expect([circuit.slots, payments.map(({ value }) => value)]).toEqual([10, [40n, 39n]])
@@ -169,5 +191,27 @@ describe('a bundle file', () => {
     ]) {
       expect(() => parseBundles(text)).toThrow(expect.objectContaining({ code: 'bundle-invalid' }))
     }
+  })
+
+  test.each([
+    ['of more than 1 MB', file({ circuit: 'a'.repeat(1_048_576) }), /larger than 1 MB/],
+    ['of more than 64 levels', `{"a":${'['.repeat(64)}`, /nested deeper than 64 levels/],
+  ])('%s is refused before it is parsed', (_, text, reason) => {
+    expect(() => parseBundles(text)).toThrow(
+      expect.objectContaining({ code: 'bundle-invalid', message: expect.stringMatching(reason) }),
+    )
+  })
+
+  test('may have brackets in its texts, and as many proofs as a total may take', () => {
+    expect(() => parseBundles(file({ circuit: '[{"\\'.repeat(20) }))).not.toThrow()
+    const payment = { transaction: 'f'.repeat(64), eventIndex: 0xffff_ffff }
+    const largest: Bundle = {
+      circuit: 'total-at-least-auditor-recipient-27',
+      events: Array.from({ length: 27 }, () => payment),
+      proof: new Uint8Array(ZK_PROOF_BYTES),
+      sealed: { key: encodePoint(multiply(H, 3n)), value: encodeField(1n) },
+    }
+    const text = encodeBundles(Array.from({ length: MAX_BUNDLES }, () => largest))
+    expect(parseBundles(text)).toHaveLength(MAX_BUNDLES)
   })
 })

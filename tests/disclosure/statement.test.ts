@@ -1,10 +1,12 @@
 import { describe, expect, test } from 'vitest'
-import { checkAudit, checkDelegations, readAudit } from '#lib/disclosure/audit.ts'
+import { readAudit } from '#lib/disclosure/audit.ts'
+import { compareBooks } from '#lib/disclosure/books.ts'
 import type { HistoryEvent } from '#lib/disclosure/history.ts'
 import { openAsSender } from '#lib/disclosure/opening.ts'
 import { readPayment } from '#lib/disclosure/payment.ts'
 import { formatReport } from '#lib/disclosure/report-format.ts'
-import { presentStatement, readStatement } from '#lib/disclosure/statement.ts'
+import { readStatement } from '#lib/disclosure/statement.ts'
+import { presentStatement } from '#lib/disclosure/statement-report.ts'
 import { commit } from '#lib/wallet/commitment.ts'
 import { encryptDelegatedTransfer, encryptDelegation } from '#lib/wallet/delegation.ts'
 import { encryptTransfer, type Payload } from '#lib/wallet/encryption.ts'
@@ -28,9 +30,11 @@ function openPayroll() {
   })
   ledger.emit('register', [owner.address], {}, AT)
   ledger.emit('register', [payee.address], {}, AT)
+  ledger.emit('deposit', [owner.address, owner.address], { amount: 500n }, AT)
+  ledger.emit('merge', [owner.address], {}, AT)
   const delegation = encryptDelegation({
     keys: owner.keys,
-    opening: { value: 500n, blinding: 9n },
+    opening: { value: 500n, blinding: 0n },
     amount: 100n,
     salt: drawSalt(ledger.random),
     spender: channel.address,
@@ -81,11 +85,19 @@ describe('a statement', () => {
     expect(lines.map(({ direction, counterparty, amount }) => [direction, counterparty, amount])).toEqual([
       ['received', other.address, 30n],
       ['sent', other.address, 12n],
-      ['sent', me.address, 5n],
-      ['received', me.address, 5n],
+      ['to itself', me.address, 5n],
     ])
     const report = presentStatement(input, lines, (name) => (name === other.address ? '=Ada "A" <b>' : undefined))
-    expect(report.rows.map(({ cells }) => cells[6])).toEqual(['0.0000030', '0.0000018', '0.0000013', '0.0000018'])
+    expect(report.rows.map(({ cells }) => cells[6])).toEqual(['0.0000030', '0.0000018', '0.0000018'])
+    // An account's payment to itself is no income.
+    expect(JSON.parse(formatReport(report, 'json')).rows[2]).toMatchObject({
+      received: null,
+      sent: null,
+      other: '0.0000005',
+    })
+    expect(formatReport(report, 'html')).toMatch(
+      />Total<\/td><td[^>]*><div>0\.0000030<\/div><\/td><td[^>]*><div>0\.0000012</,
+    )
     expect(JSON.parse(formatReport(report, 'json')).rows[1]).toMatchObject({ sent: '0.0000012', received: null })
     // No spreadsheet runs a name as a formula, and no page renders one as markup.
     expect(formatReport(report, 'csv')).toContain(',"\'=Ada ""A"" <b>",')
@@ -95,7 +107,7 @@ describe('a statement', () => {
 
   test('prints a page per month, whose table repeats its month and account', () => {
     const address = openPayroll().owner.address
-    const line = { direction: 'sent', counterparty: address, transaction: 'a'.repeat(64) } as const
+    const line = { direction: 'sent', counterparty: address, transaction: 'a'.repeat(64), balance: undefined } as const
     const lines = [
       { ...line, date: '2026-01-31T23:59:59.000Z', amount: 12_345_0000000n },
       { ...line, date: '2026-02-01T00:00:00.000Z', amount: 5_0000000n },
@@ -124,14 +136,16 @@ describe('a statement', () => {
   test('reads a channel’s payments from the payloads of its calls', () => {
     const { ledger, owner, channel, events } = openPayroll()
     const lines = readStatement({ ...owner, events, viewingKeys: viewingKeysOf(ledger), period })
-    expect(lines.map(({ amount, spender }) => [amount, spender])).toEqual([
-      [40n, channel.address],
-      [25n, channel.address],
+    expect(lines.map(({ direction, amount, spender }) => [direction, amount, spender])).toEqual([
+      ['escrowed', 100n, undefined],
+      ['sent', 40n, channel.address],
+      ['sent', 25n, channel.address],
+      ['returned', 35n, undefined],
     ])
     const lost = events.map((event, index) => (index === 1 ? { ...event, payload: undefined } : event))
     const partial = readStatement({ ...owner, events: lost, viewingKeys: viewingKeysOf(ledger), period })
     // Without the previous rest, the second amount is unknown as well.
-    expect(partial.map(({ amount, note }) => [amount, note])).toEqual([
+    expect(partial.slice(1, 3).map(({ amount, note }) => [amount, note])).toEqual([
       [undefined, 'amount known to the channel and the auditors'],
       [undefined, 'amount known to the channel and the auditors'],
     ])
@@ -159,6 +173,8 @@ describe('an audit', () => {
     const of = (account: string) => audit.lines.filter((line) => line.account === account)
     expect(of(owner.address).map(({ operation, amount, spendable }) => [operation, amount, spendable])).toEqual([
       ['register', undefined, 0n],
+      ['deposit', 500n, 0n],
+      ['merge', undefined, 500n],
       ['set_spender', 100n, 400n],
       ['spender_transfer sent', 40n, 400n],
       ['spender_transfer sent', 25n, 400n],
@@ -174,10 +190,19 @@ describe('an audit', () => {
       spendable: encodePoint(commit({ value: 435n, blinding })),
       receiving: new Uint8Array(64),
     }
-    expect(checkAudit(audit, new Map([[owner.address, entry]]))).toEqual([])
+    const compare = (own: typeof entry) =>
+      compareBooks(audit, { accounts: new Map([[owner.address, own]]), delegations: [], through: 1_008 })
+    const isOfOwner = ({ account }: { account: string }) => account === owner.address
+    expect(audit.problems).toEqual([])
+    expect(compare(entry).filter(isOfOwner)).toEqual([])
     const wrong = { ...entry, spendable: encodePoint(commit({ value: 436n, blinding })) }
-    expect(checkAudit(audit, new Map([[owner.address, wrong]]))).toEqual([
-      { account: owner.address, problem: 'the spendable balance is not that of the ledger' },
+    expect(compare(wrong).filter(isOfOwner)).toEqual([
+      {
+        account: owner.address,
+        problem:
+          'the events from ledger 1004 to ledger 1008, read from the RPC, do not add up to the ledger’s spendable balance',
+        isContradiction: true,
+      },
     ])
   })
 
@@ -187,15 +212,26 @@ describe('an audit', () => {
     const isOpen = ledger.events.slice(0, -1)
     const { delegations } = readAudit(isOpen, [secret])
     expect(delegations).toEqual([{ owner: owner.address, spender: channel.address, rest }])
-    const entryOf = (value: bigint) => ({ allowance_commitment: encodePoint(commit({ ...rest, value })) })
-    expect(checkDelegations(delegations, [entryOf(rest.value)])).toEqual([])
-    const wrong = {
-      account: owner.address,
-      problem: expect.stringMatching(/delegation to G.* is not that of the ledger/),
+    const compare = (found: typeof delegations, value: bigint) => {
+      const entry = { allowance_commitment: encodePoint(commit({ ...rest, value })) }
+      const entries = { accounts: new Map(), delegations: [entry], through: 1_007 }
+      return compareBooks({ accounts: new Map(), delegations: found }, entries)
     }
-    expect(checkDelegations(delegations, [entryOf(rest.value + 1n)])).toEqual([wrong])
-    const unknown = { account: owner.address, problem: expect.stringMatching(/delegation to G.* is unknown/) }
-    expect(checkDelegations(readAudit(isOpen, []).delegations, [entryOf(rest.value)])).toEqual([unknown])
+    expect(compare(delegations, rest.value)).toEqual([])
+    expect(compare(delegations, rest.value + 1n)).toMatchObject([
+      {
+        account: owner.address,
+        problem: expect.stringMatching(/delegation to G.* is not that of the ledger/),
+        isContradiction: true,
+      },
+    ])
+    expect(compare(readAudit(isOpen, []).delegations, rest.value)).toMatchObject([
+      {
+        account: owner.address,
+        problem: expect.stringMatching(/delegation to G.* is unknown/),
+        isContradiction: false,
+      },
+    ])
     expect(readAudit(ledger.events, [secret]).delegations).toEqual([])
   })
 
@@ -245,7 +281,9 @@ describe('an audit', () => {
       }).payload
     const forged = { ...transfer(10n), v_tilde_aud_r: transfer(11n).v_tilde_aud_r ?? new Uint8Array() }
     ledger.emit('transfer', [from.address, to.address], forged, AT)
-    expect(readAudit(ledger.events, [secret]).lines.map(({ amount, note }) => [amount, note])).toEqual([
+    const { lines, problems } = readAudit(ledger.events, [secret])
+    expect(problems).toMatchObject([{ account: from.address, isContradiction: true }])
+    expect(lines.map(({ amount, note }) => [amount, note])).toEqual([
       [10n, 'the two channels give different amounts'],
       [11n, 'the two channels give different amounts'],
     ])

@@ -86,6 +86,7 @@ export function serverWith(events: readonly ArchivedEvent[], registries?: Regist
         events: matching(filters, startLedger).map(asRpcEvent),
         cursor: idOf(LATEST),
         latestLedger: LATEST,
+        latestLedgerCloseTime: String(LATEST * DAY * 10),
         oldestLedger: oldest,
         oldestLedgerCloseTime: String(oldest * DAY * 10),
       }

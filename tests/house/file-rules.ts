@@ -56,6 +56,14 @@ export const FILE_RULES: Rule[] = [
     violations: () => programs().filter((file) => !/\brunCommands?\(|\bhelp: /.test(readFileSync(file, 'utf8'))),
   },
   {
+    name: 'a command prints through lib/cli/process/output.ts',
+    // The setup redirects what libraries print, so that standard output contains only its document.
+    violations: () =>
+      containing(/(?<!console\.log = )\bconsole\.(?!log = )/).filter(
+        (file) => file.startsWith('lib/cli/') && file !== 'lib/cli/process/output.ts',
+      ),
+  },
+  {
     name: 'a file name is not a generic word',
     violations: () =>
       files.filter((file) => file.split('/').some((part) => NO_NAME.test(basename(part, extname(part))))),

@@ -1,4 +1,4 @@
-import { readFile, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import type { Keypair } from '@stellar/stellar-sdk'
 import { environment } from '#lib/config/environment.ts'
 import { authorizeDisclosure, requireAuthorization } from '#lib/disclosure/authorization.ts'
@@ -12,7 +12,9 @@ import { type DisclosureRequest, parseRequest } from '#lib/disclosure/request.ts
 import { readAccountAuth } from '#lib/stellar/account.ts'
 import { openHolder } from '#lib/wallet/keys.ts'
 import { keypairSigner } from '#lib/wallet/signer.ts'
+import { printMessage } from '../process/output.ts'
 import { describeQuestion, systemRandom } from './disclosure.ts'
+import { readForeignFile } from './foreign-file.ts'
 import type { ClientNetwork } from './participants.ts'
 
 type SenderRequest = Exclude<DisclosureRequest, { statement: 'balance' }>
@@ -23,7 +25,7 @@ export async function authorize(
   owner: Keypair,
   given: { request: string; hashes: readonly string[]; spender: string },
 ): Promise<string> {
-  const content = await readFile(given.request, 'utf8')
+  const content = await readForeignFile(given.request)
   const request = requireSenderRequest(content, network)
   if (request.account !== owner.publicKey()) {
     throw new DisclosureError('other-keys', `only ${request.account} can authorize this disclosure`)
@@ -45,7 +47,7 @@ export async function discloseForOwner(
   channels: readonly Keypair[],
   given: { request: string; hashes: readonly string[]; signature: string; out: string },
 ): Promise<string> {
-  const content = await readFile(given.request, 'utf8')
+  const content = await readForeignFile(given.request)
   const request = requireSenderRequest(content, network)
   const source = openLedgerSource(network.rpc, network.token, network.archives)
   const channel = await findChannel(source, request, given.hashes[0], channels)
@@ -65,7 +67,7 @@ export async function discloseForOwner(
     owner.exists ? owner : { signers: [], thresholds: { medium: 1 } },
   )
   const { PROVER_CRS: referenceString, PROVER_THREADS: threads } = environment()
-  const prover = await openDisclosureProver(passphrase, { referenceString, threads }, console.error)
+  const prover = await openDisclosureProver(passphrase, { referenceString, threads }, printMessage)
   try {
     const context = { source, prover, random: systemRandom }
     const { bundles } = await disclosePayments(context, request, openHolder(channel, network.token), payments)

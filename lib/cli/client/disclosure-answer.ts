@@ -1,4 +1,4 @@
-import { readFile, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { environment } from '#lib/config/environment.ts'
 import type { DiscloserContext } from '#lib/disclosure/answer.ts'
 import { discloseBalance } from '#lib/disclosure/balance-disclosure.ts'
@@ -13,7 +13,9 @@ import { type DisclosureRequest, parseRequest } from '#lib/disclosure/request.ts
 import { formatUnits } from '#lib/text/money.ts'
 import { type Balance, syncBalance } from '#lib/wallet/balance.ts'
 import type { Holder } from '#lib/wallet/keys.ts'
+import { printMessage } from '../process/output.ts'
 import { describeQuestion, systemRandom } from './disclosure.ts'
+import { readForeignFile } from './foreign-file.ts'
 import type { ClientNetwork } from './participants.ts'
 
 /** The party that answers a request: an account, or an auditor. */
@@ -25,7 +27,7 @@ export async function answerRequest(
   by: Answering,
   files: { request: string; hash?: string | undefined; out: string },
 ): Promise<string> {
-  const request = parseRequest(await readFile(files.request, 'utf8'))
+  const request = parseRequest(await readForeignFile(files.request))
   if (request.network !== network.passphrase || request.token !== network.token) {
     throw new DisclosureError('other-network', 'the request is about another network or another token: see --network')
   }
@@ -34,7 +36,7 @@ export async function answerRequest(
     referenceString: environment().PROVER_CRS,
   }
   const source = openLedgerSource(network.rpc, network.token, network.archives)
-  const prover = await openDisclosureProver(request.network, { threads, referenceString }, console.error)
+  const prover = await openDisclosureProver(request.network, { threads, referenceString }, printMessage)
   const context: DiscloserContext = { source, prover, random: systemRandom }
   try {
     if (request.statement === 'balance') {
@@ -50,8 +52,14 @@ export async function answerRequest(
     const total = disclosed.payments.reduce((sum, { value }) => sum + value, 0n)
     const proofs = count(disclosed.bundles.length, 'proof')
     const said = `${files.out} discloses ${describeQuestion(request)}: ${count(disclosed.payments.length, 'payment')}, ${formatUnits(total)}, in ${proofs}`
-    if (disclosed.byChannels === 0) return said
-    return `${said}\nwithout ${count(disclosed.byChannels, 'payment')} by channels, which only they can disclose: see wallet authorize-disclosure`
+    const { byChannels, toItself } = disclosed
+    const leftOut = [
+      ...(byChannels > 0
+        ? [`${count(byChannels, 'payment')} by channels, which only they can disclose: see wallet authorize-disclosure`]
+        : []),
+      ...(toItself > 0 ? [`${count(toItself, 'payment')} of the account to itself, which no total includes`] : []),
+    ]
+    return [said, ...leftOut.map((what) => `without ${what}`)].join('\n')
   } finally {
     await prover.destroy()
   }
@@ -67,7 +75,7 @@ function requireOwnAccount(by: Answering, account: string): Pick<Holder, 'addres
 async function readOwnBalance(network: ClientNetwork, holder: Pick<Holder, 'address' | 'keys'>): Promise<Balance> {
   const balance = await syncBalance(network, holder)
   if (balance.receiving.value > 0n) {
-    console.error(`${formatUnits(balance.receiving.value)} is received and not merged: a balance does not include it`)
+    printMessage(`${formatUnits(balance.receiving.value)} is received and not merged: a balance does not include it`)
   }
   return balance
 }
@@ -87,7 +95,7 @@ async function findPayments(
   if (hash !== undefined) throw new Error('The request asks for a total over a period: leave --hash out')
   const { events, completeFrom } = await readHistory(network, request.account)
   if (completeFrom !== undefined && Date.parse(completeFrom) > Date.parse(request.period.from)) {
-    console.error(`payments before ${completeFrom} are missing: neither the RPC nor a named archive has them`)
+    printMessage(`payments before ${completeFrom} are missing: neither the RPC nor a named archive has them`)
   }
   return paymentsIn(events, network.token)
 }

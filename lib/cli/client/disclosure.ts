@@ -4,6 +4,7 @@ import { z } from 'zod'
 import { parseBundles } from '#lib/disclosure/bundle.ts'
 import { openLedgerSource } from '#lib/disclosure/ledger-source.ts'
 import { DISCLOSURE_FILES } from '#lib/disclosure/node/files.ts'
+import type { ClosedLedger } from '#lib/disclosure/report.ts'
 import {
   createRequest,
   type DisclosureRequest,
@@ -16,6 +17,7 @@ import { type Verified, verifyDisclosure } from '#lib/disclosure/verify.ts'
 import { formatUnits } from '#lib/text/money.ts'
 import { openHttpArchive } from '#lib/wallet/archive.ts'
 import { decodeField, encodeField } from '#lib/wallet/grumpkin.ts'
+import { readForeignFile } from './foreign-file.ts'
 import { readDeployment } from './participants.ts'
 
 export const systemRandom = (size: number) => crypto.getRandomValues(new Uint8Array(size))
@@ -73,9 +75,9 @@ export async function verifyFiles(given: {
   network: string
   archives: readonly string[]
 }): Promise<{ request: DisclosureRequest; verified: Verified }> {
-  const request = parseRequest(await readFile(given.request, 'utf8'))
+  const request = parseRequest(await readForeignFile(given.request))
   const secret = await readRequesterKey(given.key)
-  const bundles = parseBundles(await readFile(given.bundle, 'utf8'))
+  const bundles = parseBundles(await readForeignFile(given.bundle))
   const archives = given.archives.map((url) => openHttpArchive(url, request.token))
   const source = openLedgerSource(await openRpc(given.network), request.token, archives)
   return {
@@ -86,23 +88,38 @@ export async function verifyFiles(given: {
 
 /** The outcome for people: the value, or the threshold, and a line for each payment. */
 export function presentVerified(request: DisclosureRequest, verified: Verified): string {
-  const { value, payments, subtotals, forgeable } = verified
+  const { value, payments, subtotals, asOf, forgeable } = verified
   const threshold = thresholdOf(request)
   const bound = 'atMost' in request && request.atMost !== undefined ? 'at most' : 'at least'
   const amount = value === undefined ? `${bound} ${formatUnits(threshold ?? 0n)}` : formatUnits(value)
   const outcome = forgeable ? 'verified (embedded ledger: anyone can forge this)' : 'verified'
-  const lines = payments.map(
-    ({ closedAt, from, to, spender, ledger, transaction, source }) =>
-      `${closedAt}  from ${from}  to ${to}${spender ? `  paid by ${spender}` : ''}  ledger ${ledger}  ${transaction}  read from ${source}`,
-  )
+  const lines = payments.map(({ closedAt, from, to, spender, ledger, transaction, source }) => {
+    const parties = `from ${from}  to ${to}${from === to ? ' (itself: no income)' : ''}${spender ? `  paid by ${spender}` : ''}`
+    return `${closedAt}  ${parties}  ledger ${ledger}  ${transaction}  read from ${source}`
+  })
   const parts = subtotals.length > 1 ? [`subtotals ${subtotals.map(formatUnits).join(', ')}`] : []
-  const about = [`${describeQuestion(request)}${request.statement === 'balance' ? ', as of now' : ''}`]
-  return [`${outcome} ${amount}`, ...about, ...parts, ...lines].join('\n')
+  const about = [`${describeQuestion(request)}${asOf ? `, ${describeMoment(asOf)}` : ''}`]
+  return [`${outcome} ${amount}`, ...about, ...parts, ...lines, ...limitsOf(request)].join('\n')
+}
+
+/** The moment of a balance, for a reader who may have expected a later one. */
+export const describeMoment = ({ ledger, closedAt }: ClosedLedger): string =>
+  `at ledger ${ledger}, which closed at ${closedAt}, or later`
+
+/** What the disclosed value cannot show. */
+function limitsOf(request: DisclosureRequest): string[] {
+  if (request.statement === 'total') {
+    return ['A total does not show whether money went back through other accounts, nor which payments it leaves out.']
+  }
+  if (request.statement === 'balance' && request.atMost !== undefined) {
+    return ['An account may hold more: what it has received and not merged, and what it has escrowed for channels.']
+  }
+  return []
 }
 
 /** The outcome for programs. Amounts are decimals. */
 export function presentVerifiedJson(request: DisclosureRequest, verified: Verified): string {
-  const { value, payments, subtotals, forgeable } = verified
+  const { value, payments, subtotals, asOf, forgeable } = verified
   return JSON.stringify({
     verified: true,
     forgeable,
@@ -111,6 +128,7 @@ export function presentVerifiedJson(request: DisclosureRequest, verified: Verifi
     value: value === undefined ? null : formatUnits(value),
     ...('atLeast' in request && { atLeast: request.atLeast }),
     ...('atMost' in request && { atMost: request.atMost }),
+    ...(asOf && { asOf }),
     subtotals: subtotals.map(formatUnits),
     payments: payments.map(({ closedAt, from, to, spender, ledger, transaction, eventIndex, source }) => {
       return { closedAt, from, to, spender: spender ?? null, ledger, transaction, eventIndex, source }

@@ -1,16 +1,18 @@
-import { checkAudit, checkDelegations } from '#lib/disclosure/audit.ts'
+import { setTimeout } from 'node:timers/promises'
 import { presentAudit } from '#lib/disclosure/audit-report.ts'
-import { readHistory, readPayloads } from '#lib/disclosure/history.ts'
+import { type Balances, type Books, compareBooks, type Problem } from '#lib/disclosure/books.ts'
+import { type HistoryEvent, readHistory, readPayloads } from '#lib/disclosure/history.ts'
 import { readAuditInWorker, readStatementInWorker } from '#lib/disclosure/node/reading.ts'
-import { decodePayment } from '#lib/disclosure/payment.ts'
-import type { Report } from '#lib/disclosure/report.ts'
+import { decodePayment, isWithin } from '#lib/disclosure/payment.ts'
+import type { ClosedLedger, Report } from '#lib/disclosure/report.ts'
 import { formatReport, REPORT_FORMATS, type ReportFormat } from '#lib/disclosure/report-format.ts'
-import { presentStatement } from '#lib/disclosure/statement.ts'
-import { isWithin } from '#lib/disclosure/verify.ts'
+import { presentStatement } from '#lib/disclosure/statement-report.ts'
 import { pages } from '#lib/sdk/payroll-client.ts'
 import type { DelegationEntry } from '#lib/stellar/confidential-token.ts'
 import { readConfidentialAccounts, readDelegations } from '#lib/wallet/account.ts'
 import type { Holder } from '#lib/wallet/keys.ts'
+import type { Outcome } from '../process/command.ts'
+import { printMessage } from '../process/output.ts'
 import type { ClientNetwork } from './participants.ts'
 import { connect } from './wallet-session.ts'
 
@@ -27,21 +29,24 @@ export async function makeStatement(
   { address, keys }: Pick<Holder, 'address' | 'keys'>,
   options: StatementOptions,
   directory?: { service: string; session: string } | undefined,
-): Promise<string> {
+): Promise<Outcome> {
   const { period, format } = readOptions(options)
-  const { events: all, completeFrom } = await readHistory(network, address)
-  const events = await readPayloads(network, all)
-  const payees = events.flatMap((event) => {
-    const payment = isWithin(period, event) ? decodePayment(event.topics, event.data) : undefined
-    return payment?.from === address ? payment.to : []
-  })
-  const accounts = await readConfidentialAccounts(network.rpc, network.token, [...new Set(payees)])
-  const viewingKeys = new Map([...accounts].map(([name, { viewingKey }]) => [name, viewingKey]))
   const names = await readNames(directory)
-  const lines = await readStatementInWorker({ address, keys, events, viewingKeys, period }, sayProgress)
+  const { lines, problems, ...history } = await readAndCompare(network, period, address, async (all) => {
+    const events = await readPayloads(network, all)
+    const payees = events.flatMap((event) => {
+      const payment = isWithin(period, event) ? decodePayment(event.topics, event.data) : undefined
+      return payment?.from === address ? payment.to : []
+    })
+    const accounts = await readConfidentialAccounts(network.rpc, network.token, [...new Set(payees)])
+    const viewingKeys = new Map([...accounts].map(([name, { viewingKey }]) => [name, viewingKey]))
+    return await readStatementInWorker({ address, keys, events, viewingKeys, period }, sayProgress)
+  })
+  const about = { address, period, ...history, problems, reported: network }
   return printReport(
-    presentStatement({ address, period, completeFrom, reported: network }, lines, (name) => names.get(name)),
+    presentStatement(about, lines, (name) => names.get(name)),
     format,
+    problems,
   )
 }
 
@@ -50,19 +55,62 @@ export async function makeAudit(
   network: ClientNetwork,
   secrets: readonly bigint[],
   options: StatementOptions & { account?: string | undefined },
-): Promise<string> {
+): Promise<Outcome> {
   const { period, format } = readOptions(options)
-  const { events, completeFrom } = await readHistory(network)
-  const audit = await readAuditInWorker(events, secrets, sayProgress)
-  const entries = await readConfidentialAccounts(network.rpc, network.token, [...audit.accounts.keys()])
-  const problems = [
-    ...checkAudit(audit, entries),
-    ...checkDelegations(audit.delegations, await readDelegationEntries(network, audit.delegations)),
-  ]
-  return printReport(
-    presentAudit(audit.lines, { account: options.account, period, completeFrom, problems, reported: network }),
-    format,
+  const { account } = options
+  const { lines, problems, ...history } = await readAndCompare(network, period, undefined, (events) =>
+    readAuditInWorker(events, secrets, sayProgress),
   )
+  const concerned = problems.filter((problem) => account === undefined || [account, ALL].includes(problem.account))
+  const about = { account, period, ...history, problems: concerned, reported: network }
+  return printReport(presentAudit(lines, about), format, concerned)
+}
+
+/** The account of a problem that concerns every account. */
+const ALL = 'all'
+
+/** How often a history is read at most: accounts may change between reading it and reading their entries. */
+const ROUNDS = 3
+
+/** Reads a history and compares its balances with the ledger's, until nothing contradicts or nothing changes any more. */
+async function readAndCompare<Lines>(
+  network: ClientNetwork,
+  period: { to: string },
+  account: string | undefined,
+  read: (events: readonly HistoryEvent[]) => Promise<Balances & Pick<Books, 'problems'> & { lines: Lines }>,
+) {
+  let reading: Awaited<ReturnType<typeof read>> | undefined
+  let last: string | undefined
+  for (let round = 1; ; round += 1) {
+    const { events, through, completeFrom } = await readHistory(network, account)
+    if (!reading || events.at(-1)?.id !== last) reading = await read(events)
+    last = events.at(-1)?.id
+    const problems = [
+      ...reading.problems,
+      ...compareBooks(reading, {
+        accounts: await readConfidentialAccounts(network.rpc, network.token, [...reading.accounts.keys()]),
+        delegations: await readDelegationEntries(network, reading.delegations),
+        through: through.ledger,
+      }),
+      ...findDelay(through, period),
+    ]
+    const isFinal = reading.problems.length > 0 || !problems.some(({ isContradiction }) => isContradiction)
+    if (isFinal || round === ROUNDS) return { lines: reading.lines, problems, through, completeFrom }
+    await setTimeout(PAUSE_MS)
+  }
+}
+
+const PAUSE_MS = 1_000
+
+/** An RPC whose latest ledger closed longer ago (ms) is behind. */
+const LONGEST_DELAY_MS = 60_000
+
+/** A period that ends after the last ledger of an RPC that is behind has not been read. */
+function findDelay({ ledger, closedAt }: ClosedLedger, { to }: { to: string }): Problem[] {
+  const end = Math.min(Date.parse(to), Date.now())
+  if (end - Date.parse(closedAt) <= LONGEST_DELAY_MS) return []
+  const problem = `the RPC ends with ledger ${ledger}, which closed at ${closedAt}: later events are missing`
+  return [{ account: ALL, problem, isContradiction: true }]
 }
 
 async function readDelegationEntries(network: ClientNetwork, pairs: readonly { owner: string; spender: string }[]) {
@@ -76,10 +124,15 @@ async function readDelegationEntries(network: ClientNetwork, pairs: readonly { o
 /** The maximum number of ledger entries in one request. */
 const MAX_DELEGATIONS = 200
 
-/** CSV has no place for notes, such as missing events, so they are printed separately. */
-function printReport(report: Report, format: ReportFormat): string {
-  if (format === 'csv') for (const note of report.notes) console.error(note)
-  return formatReport(report, format)
+/**
+ * The report; it has failed if its events contradict each other or the ledger. What a saved report says about that is also
+ * printed beside it: CSV has no place for notes.
+ */
+function printReport(report: Report, format: ReportFormat, problems: readonly Problem[]): Outcome {
+  const contradictions = problems.filter(({ isContradiction }) => isContradiction).map(({ problem }) => problem)
+  if (format === 'csv') for (const note of report.notes) printMessage(note)
+  else if (format !== 'table') for (const problem of contradictions) printMessage(problem)
+  return { text: formatReport(report, format), hasFailed: contradictions.length > 0 }
 }
 
 const FIRST = '1970-01-01T00:00:00.000Z'
@@ -111,5 +164,5 @@ async function readNames(directory: { service: string; session: string } | undef
 
 /** Prints the progress every thousand events. */
 function sayProgress(done: number, total: number): void {
-  if (done % 1_000 === 0) console.error(`read ${done} of ${total} events`)
+  if (done % 1_000 === 0) printMessage(`read ${done} of ${total} events`)
 }

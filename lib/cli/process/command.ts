@@ -1,5 +1,6 @@
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 import { ConfigurationError } from '#lib/config/environment.ts'
+import { print, printMessage } from './output.ts'
 
 /** A command: its usage, and the function that runs it. */
 interface Command<Options extends ParseArgsOptionsConfig> {
@@ -23,21 +24,27 @@ export async function runCommand<const Options extends ParseArgsOptionsConfig>(
   let values: Partial<Values<Options>> = {}
   try {
     const parsed = parseArgs({ options: { ...options, help: { type: 'boolean' } }, allowPositionals: true })
-    if ('help' in parsed.values) return console.log(usage)
+    if ('help' in parsed.values) return print(usage)
     const given = parsed.values as Values<Options>
     values = given
     await run(given, parsed.positionals)
   } catch (error) {
-    if (error instanceof UsageError) console.error(`${error.message}\n\n${usage}`.trimStart())
-    else console.error(error instanceof ConfigurationError ? error.message : explain(error, values))
+    if (error instanceof UsageError) printMessage(`${error.message}\n\n${usage}`.trimStart())
+    else printMessage(error instanceof ConfigurationError ? error.message : explain(error, values))
     process.exit(1)
   }
+}
+
+/** The output of a command. If `hasFailed`, it is printed all the same, and the process exits with 1. */
+export interface Outcome {
+  text: string
+  hasFailed: boolean
 }
 
 /** Runs the command that the first argument names, and prints its result. */
 export function runCommands<const Options extends ParseArgsOptionsConfig>(
   given: Omit<Command<Options>, 'run'> & {
-    commands: Readonly<Record<string, (values: Values<Options>) => Promise<string>>>
+    commands: Readonly<Record<string, (values: Values<Options>) => Promise<string | Outcome>>>
   },
 ): Promise<void> {
   const { commands } = given
@@ -46,7 +53,9 @@ export function runCommands<const Options extends ParseArgsOptionsConfig>(
     run: async (values, [name = '']) => {
       const command = Object.hasOwn(commands, name) ? commands[name] : undefined
       if (!command) throw new UsageError()
-      console.log(await command(values))
+      const result = await command(values)
+      print(typeof result === 'string' ? result : result.text)
+      if (typeof result !== 'string' && result.hasFailed) process.exitCode = 1
     },
   })
 }

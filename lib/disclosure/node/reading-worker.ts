@@ -1,6 +1,6 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { readAudit } from '../audit.ts'
-import { readStatement } from '../statement.ts'
+import { readCheckedStatement } from '../statement.ts'
 import type { ReadingTask } from './reading.ts'
 
 /** Progress is reported this often, in events. */
@@ -11,5 +11,5 @@ const report = (done: number, total: number) => {
   if (done % STEP === 0 || done === total) parentPort?.postMessage({ done, total })
 }
 const result =
-  task.kind === 'statement' ? readStatement(task.input, report) : readAudit(task.events, task.secrets, report)
+  task.kind === 'statement' ? readCheckedStatement(task.input, report) : readAudit(task.events, task.secrets, report)
 parentPort?.postMessage({ result })

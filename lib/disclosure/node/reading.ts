@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads'
 import type { Audit } from '../audit.ts'
 import type { HistoryEvent } from '../history.ts'
-import type { StatementInput, StatementLine } from '../statement.ts'
+import type { Statement, StatementInput } from '../statement.ts'
 
 /** A statement to decrypt in another thread. */
 export type ReadingTask =
@@ -11,8 +11,8 @@ export type ReadingTask =
 type Progress = (done: number, total: number) => void
 
 /** Decrypts an account's statement off the main thread: each payment takes a few milliseconds. */
-export const readStatementInWorker = (input: StatementInput, onProgress: Progress): Promise<StatementLine[]> =>
-  runInWorker<StatementLine[]>({ kind: 'statement', input }, onProgress)
+export const readStatementInWorker = (input: StatementInput, onProgress: Progress): Promise<Statement> =>
+  runInWorker<Statement>({ kind: 'statement', input }, onProgress)
 
 /** Reads an audit off the main thread. */
 export const readAuditInWorker = (
